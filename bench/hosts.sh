@@ -3,7 +3,7 @@
 # bench/hosts.sh CAKE_MPI MPI_HOSTS MODEL
 # Four hosts of different speeds on one machine: MPI_HOSTS is a program that makes them (start, run, stop), and each has a
 # share of a core by cgroups (SHARES, in percent, their sum less than the cores). What the plan gives each host; requests
-# handed out by demand to four replicas, beside the sum of what the hosts do alone; the planned slices, four replicas, and
+# handed out by workload to four replicas, beside the sum of what the hosts do alone; the planned slices, four replicas, and
 # two replicas of two stages beside one rank, the same bytes. REQUESTS (default 3000) of 24 + 24 tokens. Needs root; exit
 # status 77: hosts have no speeds of their own here.
 set -eu

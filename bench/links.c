@@ -18,7 +18,7 @@ enum { DIM = 1024, TRIES = 3 };
 typedef struct pair {
     int first, second;   /* ranks, this one among them; the same: a rank by itself */
     cake_link *out, *in; /* the ends here */
-    cake_wave_msg parcel;
+    cake_wave_msg msg;
     cake_arena arena; /* its wave */
     int n_tok, times;
     size_t bytes;
@@ -51,12 +51,12 @@ static bool intact(cake_wave *wave, int n_tok)
 
 static cake_wave_msg *wait_for(pair *p)
 {
-    cake_wave_msg *parcel;
-    while (!(parcel = cake_link_arrived(p->in))) {
+    cake_wave_msg *msg;
+    while (!(msg = cake_link_arrived(p->in))) {
         cake_link_progress(p->out);
         sched_yield(); /* ranks may be more than cpus */
     }
-    return parcel;
+    return msg;
 }
 
 /* A wave goes and comes back, so many times; whether the last one came back as it went. */
@@ -64,13 +64,13 @@ static bool lead(pair *p, int times)
 {
     bool same = false;
     for (int i = 0; i < times; i++) {
-        p->parcel.busy = true;
-        cake_link_send(p->out, &p->parcel);
+        p->msg.in_flight = true;
+        cake_link_send(p->out, &p->msg);
         cake_wave_msg *back = wait_for(p);
         if (i == times - 1)
             same = intact(back->wave, p->n_tok);
         cake_wave_msg_release(back);
-        while (p->parcel.busy)
+        while (p->msg.in_flight)
             cake_link_progress(p->out);
     }
     return same;
@@ -103,7 +103,7 @@ static cake_err open_pair(const cake_bench *bench, int first, int second, int n_
     cake_err err = cake_arena_open(&p->arena, "bench", cake_arena_round(p->bytes));
     if (err)
         return err;
-    p->parcel.wave = cake_arena_take(&p->arena, p->bytes);
+    p->msg.wave = cake_arena_take(&p->arena, p->bytes);
     if (first == second)
         p->out = p->in = cake_link_open_self(DEPTH);
     else
@@ -130,7 +130,7 @@ static cake_err measure(cake_bench *bench, const cake_case *self, pair *p)
 {
     double best = 1e30;
     bool same = true;
-    fill(p->parcel.wave, p->n_tok);
+    fill(p->msg.wave, p->n_tok);
     for (int i = 0; i <= TRIES; i++) {
         double start = cake_clock_now();
         same = lead(p, p->times) && same;
@@ -149,7 +149,7 @@ static double bare(const cake_comm *world, const pair *p)
 {
     double best = 1e30;
     for (int i = 0; i <= TRIES; i++) {
-        double seconds = cake_comm_pingpong(world, p->first, p->second, p->parcel.wave, p->bytes, p->times);
+        double seconds = cake_comm_pingpong(world, p->first, p->second, p->msg.wave, p->bytes, p->times);
         best = i && seconds < best ? seconds : best;
     }
     return best;

@@ -53,16 +53,16 @@ prediction predict(const cost_model *cost, const cake_plan *plan, const cake_sch
         requests[i] =
             (cake_sim_request){.n_prompt = cost_load_prompt(load, i), .n_generated = load->generated};
     rates r = {.cost = cost, .plan = plan, .out = &p};
-    cake_simulation outlook = {.plan = plan,
-                               .shape = shape,
-                               .n = load->seqs,
-                               .request = requests,
-                               .self = &r,
-                               .wave = depart,
-                               .hop = visit,
-                               .root = finish};
+    cake_simulation simulation = {.plan = plan,
+                                  .shape = shape,
+                                  .n = load->seqs,
+                                  .request = requests,
+                                  .self = &r,
+                                  .wave = depart,
+                                  .hop = visit,
+                                  .root = finish};
     int64_t waves;
-    p.seconds = cake_simulate(&outlook, NULL, &waves);
+    p.seconds = cake_simulate(&simulation, NULL, &waves);
     free(requests);
     return p;
 }

@@ -137,7 +137,7 @@ static void make_cache(job *j)
     j->kv = (cake_kv){k, k + page * n_page, page, CAKE_BF16, KV_HEADS, HEAD_DIM, 0, table, n_page};
     j->rows = cake_alloc((size_t)j->n, sizeof *j->rows);
     for (int i = 0; i < j->n; i++)
-        j->rows[i] = (cake_row){.pos = i, .kind = CAKE_ROW_PROMPT, .span = j->n};
+        j->rows[i] = (cake_row){.pos = i, .kind = CAKE_ROW_PROMPT, .rope_len = j->n};
 }
 
 static cake_err make_table(job *j, int n_row, cake_arena *arena)

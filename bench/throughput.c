@@ -45,14 +45,14 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
                         source_steady *steady, cake_stage_stats *stats)
 {
     source from = {.load = *load, .n_vocab = cake_model_config(stage->model)->n_vocab, .steady = steady};
-    cake_sequence_io conductor = source_conductor(&from);
+    cake_sequence_io io = source_conductor(&from);
     cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
     if (bench->world->rank == 0)
         err = cake_engine_open(stage->model, cake_offload_embed(stage, &stage->plan),
                                cake_offload_head(stage, &stage->plan), &stage->plan, &stage->shape,
-                               stage->n_thread, stage->n_decode, &conductor, &root);
+                               stage->n_thread, stage->n_decode, &io, &root);
     if (!err)
         err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
                                  stage->wave_bytes, stage->edge, &pipeline);

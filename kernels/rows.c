@@ -18,8 +18,8 @@ void cake_rows_mark(const cake_exec *exec, cake_row *rows, const float *x, int n
         int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
         for (int j = 0; j < dim; j++)
             bad |= !(fabsf(row[j]) <= FLT_MAX);
-        if (bad && !rows[i].broken && !(ends && rows[i].unread))
-            rows[i].broken = here;
+        if (bad && !rows[i].nonfinite && !(ends && rows[i].no_output))
+            rows[i].nonfinite = here;
     }
 }
 

@@ -52,9 +52,9 @@ int main(int argc, char **argv)
     if (!err)
         err = cake_options_agree(&options, &world);
     if (!err) {
-        if (world.dealt && !world.rank)
+        if (world.reordered && !world.rank)
             cake_log(CAKE_INFO, "link",
-                     "ranks are numbered host by host here, not as the launcher dealt them out");
+                     "ranks are numbered host by host here, not as the launcher reordered them out");
         err = cake_bundle_locate(&options, &world);
     }
     if (!err)

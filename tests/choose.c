@@ -65,9 +65,9 @@ static void test_threads(void)
     for (int row = 0; row < N_ROW; row++)
         fill(before + row * N_VOCAB, row);
     for (int threads = 1; threads <= 4; threads++) {
-        cake_sampler *chooser;
-        CU_ASSERT_EQUAL_FATAL(cake_sampler_open(N_VOCAB, N_ROW, threads, &chooser), CAKE_OK);
-        cake_sample_row *draw = cake_sampler_rows(chooser);
+        cake_sampler *sampler;
+        CU_ASSERT_EQUAL_FATAL(cake_sampler_open(N_VOCAB, N_ROW, threads, &sampler), CAKE_OK);
+        cake_sample_row *draw = cake_sampler_rows(sampler);
         memcpy(score, before, sizeof(float) * N_ROW * N_VOCAB);
         for (int row = 0; row < N_ROW; row++)
             draw[row] = (cake_sample_row){.sequence = begin(row),
@@ -75,12 +75,12 @@ static void test_threads(void)
                                           .score = score + row * N_VOCAB,
                                           .what = row == 5 ? CAKE_SAMPLE_SCORE : CAKE_SAMPLE_SAMPLE,
                                           .id = 17};
-        cake_sampler_run(chooser, threads, N_ROW);
+        cake_sampler_run(sampler, threads, N_ROW);
         for (int row = 0; row < N_ROW; row++) {
             check(&draw[row], before + row * N_VOCAB, row);
             cake_sequence_close(draw[row].sequence);
         }
-        cake_sampler_close(chooser);
+        cake_sampler_close(sampler);
     }
     free(before);
     free(score);
@@ -107,10 +107,10 @@ static void test_needs(void)
         s->n_top = 0; /* log probabilities */
         check_needs(s, 0);
         s->n_top = -1;
-        s->past = cake_penalties_open(&(cake_params){.repetition_penalty = 1.1}, NULL, 0, NULL, 0);
+        s->penalties = cake_penalties_open(&(cake_params){.repetition_penalty = 1.1}, NULL, 0, NULL, 0);
         check_needs(s, 0);
-        cake_penalties_close(s->past);
-        s->past = NULL;
+        cake_penalties_close(s->penalties);
+        s->penalties = NULL;
         cake_sequence_close(s);
     }
     CU_ASSERT_EQUAL(cake_sample_row_topk(&(cake_sample_row){.what = CAKE_SAMPLE_SAMPLE}, N_VOCAB), 1);
@@ -119,12 +119,12 @@ static void test_needs(void)
 /* Some of the best are enough where not all scores are needed; rows that are broken have no token. */
 static void test_without_scores(void)
 {
-    cake_sampler *chooser;
+    cake_sampler *sampler;
     float *score = malloc(sizeof(float) * N_VOCAB);
     void *scratch = malloc(cake_sample_scratch(N_VOCAB));
     cake_topk best;
-    CU_ASSERT_EQUAL_FATAL(cake_sampler_open(N_VOCAB, 3, 2, &chooser), CAKE_OK);
-    cake_sample_row *draw = cake_sampler_rows(chooser);
+    CU_ASSERT_EQUAL_FATAL(cake_sampler_open(N_VOCAB, 3, 2, &sampler), CAKE_OK);
+    cake_sample_row *draw = cake_sampler_rows(sampler);
     for (int row = 0; row <= 4; row += 4) {
         cake_sequence *s = begin(row);
         fill(score, row);
@@ -137,12 +137,12 @@ static void test_without_scores(void)
                                         .best = &best,
                                         .what = CAKE_SAMPLE_SAMPLE,
                                         .id = -7};
-        cake_sampler_run(chooser, 2, 3);
+        cake_sampler_run(sampler, 2, 3);
         CU_ASSERT_EQUAL(draw[0].id, cake_sample(score, N_VOCAB, &s->request.params, &s->key, scratch));
         CU_ASSERT(s->key.pos == (uint32_t)row + 1 && draw[1].id == -7 && draw[2].id == -7);
         cake_sequence_close(s);
     }
-    cake_sampler_close(chooser);
+    cake_sampler_close(sampler);
     free(score);
     free(scratch);
 }

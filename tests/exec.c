@@ -166,7 +166,7 @@ static void test_share(void)
             }
 }
 
-#define N_DEAL  4200 /* more than a seat can number */
+#define N_DEAL  4200 /* more than a resources can number */
 #define N_MOST  9
 #define N_UNITS 97
 

@@ -15,23 +15,23 @@ enum { MOST_REPLICAS = 70, MOST_ITEMS = 4000, LONG = 40 * CAKE_PAGE };
 
 /* Items are numbered; owner tells who was given which, in which order. */
 typedef struct game {
-    cake_dispatch_policy *handout;
+    cake_dispatch_policy *policy;
     int n_replica;
     int item[MOST_ITEMS], owner[MOST_ITEMS];
     int n_item, n_given;
-    cake_replica_progress headway[MOST_REPLICAS];
+    cake_replica_progress progress[MOST_REPLICAS];
 } game;
 
 static game g;
 
 static void begin(int n_replica, int n_slot, int rows)
 {
-    cake_replica_capacity appetite[MOST_REPLICAS];
+    cake_replica_capacity capacity[MOST_REPLICAS];
     memset(&g, 0, sizeof g);
     for (int r = 0; r < n_replica; r++)
-        appetite[r] = (cake_replica_capacity){n_slot, rows};
+        capacity[r] = (cake_replica_capacity){n_slot, rows};
     g.n_replica = n_replica;
-    g.handout = cake_dispatch_policy_open(n_replica, appetite);
+    g.policy = cake_dispatch_policy_open(n_replica, capacity);
 }
 
 /* A prompt of so many tokens, the first `alike` of which are those of its group, the others its own. */
@@ -43,14 +43,14 @@ static void add(int group, int alike, int n_tok)
         ids[i] = i < alike ? 1000 * group + i : 100000 * (n + 1) + i;
     g.item[n] = n;
     g.owner[n] = -1;
-    cake_dispatch_policy_add(g.handout, &g.item[n], 0, ids, n_tok);
+    cake_dispatch_policy_add(g.policy, &g.item[n], 0, ids, n_tok);
 }
 
 /* One portion; its replica. */
 static int give(void)
 {
     void *item[CAKE_DISPATCH_MAX];
-    int n, r = cake_dispatch_policy_pick(g.handout, item, &n);
+    int n, r = cake_dispatch_policy_pick(g.policy, item, &n);
     CU_ASSERT_FATAL((r < 0) == (n == 0) && n <= CAKE_DISPATCH_MAX && r < g.n_replica);
     for (int i = 0; i < n; i++) {
         int at = *(int *)item[i];
@@ -69,34 +69,34 @@ static void give_all(void)
 
 static int count(int r)
 {
-    return (int)cake_dispatch_policy_given(g.handout, r);
+    return (int)cake_dispatch_policy_given(g.policy, r);
 }
 
 /* The replica has begun all that it was given. */
 static void start(int r, int64_t tokens)
 {
-    g.headway[r].begun = count(r);
-    g.headway[r].begun_tok = tokens;
-    cake_dispatch_policy_update(g.handout, r, &g.headway[r]);
+    g.progress[r].begun = count(r);
+    g.progress[r].begun_tok = tokens;
+    cake_dispatch_policy_update(g.policy, r, &g.progress[r]);
 }
 
 static void end(void)
 {
-    while (cake_dispatch_policy_cancel(g.handout))
+    while (cake_dispatch_policy_cancel(g.policy))
         ;
-    cake_dispatch_policy_close(g.handout);
+    cake_dispatch_policy_close(g.policy);
 }
 
 static void test_one_goes_to_the_first(void)
 {
     begin(4, 64, 512);
     add(0, 0, 20);
-    cake_dispatch_policy_end(g.handout);
+    cake_dispatch_policy_end(g.policy);
     CU_ASSERT_EQUAL(give(), 0);
     CU_ASSERT_EQUAL(give(), -1);
-    CU_ASSERT(!cake_dispatch_policy_over(g.handout));
-    cake_dispatch_policy_done(g.handout, 0);
-    CU_ASSERT(cake_dispatch_policy_over(g.handout));
+    CU_ASSERT(!cake_dispatch_policy_over(g.policy));
+    cake_dispatch_policy_done(g.policy, 0);
+    CU_ASSERT(cake_dispatch_policy_over(g.policy));
     end();
 }
 
@@ -106,7 +106,7 @@ static void test_few(void)
     begin(3, 1000, 100000);
     for (int i = 0; i < 30; i++)
         add(0, 0, 10 + i);
-    cake_dispatch_policy_end(g.handout);
+    cake_dispatch_policy_end(g.policy);
     give_all();
     CU_ASSERT_EQUAL(g.n_given, 30);
     for (int r = 0; r < 3; r++)
@@ -147,14 +147,14 @@ static void test_room(void)
 {
     begin(2, 8, 512);
     int n = 0;
-    while (cake_dispatch_policy_room(g.handout) && n < MOST_ITEMS) {
+    while (cake_dispatch_policy_room(g.policy) && n < MOST_ITEMS) {
         add(0, 0, 10);
         n++;
     }
     CU_ASSERT(n > 100 && n < 1000);
     end();
     begin(2, 8, 512);
-    for (n = 0; cake_dispatch_policy_room(g.handout) && n < MOST_ITEMS; n++)
+    for (n = 0; cake_dispatch_policy_room(g.policy) && n < MOST_ITEMS; n++)
         add(0, 0, LONG);
     CU_ASSERT(n > 100 && n < 1000 && n * LONG < 2 << 20);
     end();
@@ -195,7 +195,7 @@ static void test_groups_below_one_beginning(void)
                                          : 10000 * (i + 1) + j;
         g.item[g.n_item] = i;
         g.owner[g.n_item] = -1;
-        cake_dispatch_policy_add(g.handout, &g.item[g.n_item++], 0, ids, 6 * CAKE_PAGE);
+        cake_dispatch_policy_add(g.policy, &g.item[g.n_item++], 0, ids, 6 * CAKE_PAGE);
     }
     for (int round = 0; round < 30; round++) {
         give();
@@ -231,10 +231,10 @@ static void test_salt(void)
     for (int i = 0; i < 2; i++) {
         g.item[i] = i;
         g.owner[i] = -1;
-        cake_dispatch_policy_add(g.handout, &g.item[i], i, ids, 2 * CAKE_PAGE + 1);
+        cake_dispatch_policy_add(g.policy, &g.item[i], i, ids, 2 * CAKE_PAGE + 1);
     }
     g.n_item = 2;
-    cake_dispatch_policy_end(g.handout);
+    cake_dispatch_policy_end(g.policy);
     give_all();
     CU_ASSERT(g.owner[0] == 0 && g.owner[1] == 1);
     end();
@@ -250,9 +250,9 @@ static void test_nobody_is_forgotten(void)
     start(0, 0);
     add(0, 0, 10); /* whom many overtake */
     for (; waited < 0 && n < 3000; n++) {
-        while (cake_dispatch_policy_room(g.handout) && g.n_item < MOST_ITEMS && g.n_item < n + 20)
+        while (cake_dispatch_policy_room(g.policy) && g.n_item < MOST_ITEMS && g.n_item < n + 20)
             add(1, 2 * CAKE_PAGE, 2 * CAKE_PAGE + 1);
-        cake_dispatch_policy_done(g.handout, 0);
+        cake_dispatch_policy_done(g.policy, 0);
         start(0, 0);
         give();
         waited = g.owner[1] == 0 ? n : -1;
@@ -271,13 +271,13 @@ typedef struct worker {
 static int play(int n_item, worker *workers, int n_slot, const int *length)
 {
     int turns = 0, given[MOST_REPLICAS] = {0}, queue[MOST_REPLICAS][MOST_ITEMS];
-    while (!cake_dispatch_policy_over(g.handout) && turns < 1000000) {
-        while (g.n_item < n_item && cake_dispatch_policy_room(g.handout))
+    while (!cake_dispatch_policy_over(g.policy) && turns < 1000000) {
+        while (g.n_item < n_item && cake_dispatch_policy_room(g.policy))
             add(0, 0, 10);
         if (g.n_item == n_item)
-            cake_dispatch_policy_end(g.handout);
+            cake_dispatch_policy_end(g.policy);
         void *item[CAKE_DISPATCH_MAX];
-        for (int n, r; (r = cake_dispatch_policy_pick(g.handout, item, &n)) >= 0;)
+        for (int n, r; (r = cake_dispatch_policy_pick(g.policy, item, &n)) >= 0;)
             for (int i = 0; i < n; i++)
                 queue[r][given[r]++] = *(int *)item[i];
         for (int r = 0; r < g.n_replica; r++) {
@@ -285,17 +285,17 @@ static int play(int n_item, worker *workers, int n_slot, const int *length)
             for (w->owed += w->speed; w->owed >= 1; w->owed--) {
                 while (w->begun < given[r] && w->n_active < n_slot)
                     w->left[w->n_active++] = length[queue[r][w->begun++]];
-                g.headway[r].rows += w->n_active;
+                g.progress[r].rows += w->n_active;
                 for (int i = w->n_active; i-- > 0;)
                     if (--w->left[i] == 0) {
                         w->left[i] = w->left[--w->n_active];
                         w->answered++;
-                        cake_dispatch_policy_done(g.handout, r);
+                        cake_dispatch_policy_done(g.policy, r);
                     }
             }
-            g.headway[r].begun = w->begun;
-            g.headway[r].begun_tok = 10 * w->begun;
-            cake_dispatch_policy_update(g.handout, r, &g.headway[r]);
+            g.progress[r].begun = w->begun;
+            g.progress[r].begun_tok = 10 * w->begun;
+            cake_dispatch_policy_update(g.policy, r, &g.progress[r]);
         }
         turns++;
     }
@@ -374,5 +374,5 @@ int main(void)
         {"slow replicas take less", test_slow_ones_take_less},
         {"many replicas", test_many},
     };
-    return SUITE_MAIN("handout", tests);
+    return SUITE_MAIN("policy", tests);
 }

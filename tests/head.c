@@ -56,7 +56,7 @@ static void check_scores(const call *c, const float *plain, float cap, const boo
         }
         if (wanted[t] || cap <= 0)
             CU_ASSERT(holds(&best[t], wanted[t] ? out : row, n));
-        CU_ASSERT(!best[t].broken);
+        CU_ASSERT(!best[t].nonfinite);
     }
 }
 
@@ -119,14 +119,14 @@ static void scores_of_rows(const cake_kernels *op)
         cake_topk_clear(&best[0], 20);
         cake_topk_clear(&best[1], 20);
         run_scores(2, &c, 0, wanted, best);
-        CU_ASSERT(best[0].broken && !best[1].broken && holds(&best[1], plain + N_OUT, N_OUT));
+        CU_ASSERT(best[0].nonfinite && !best[1].nonfinite && holds(&best[1], plain + N_OUT, N_OUT));
         w.n_out = 40; /* fewer than are asked for; it is another matrix now */
         c = product(op, plain, x + N_IN, &w, 1);
         run_linear(1, &c);
         c.out = out;
         cake_topk_clear(&best[0], CAKE_MAX_TOPK);
         run_scores(2, &c, 0, wanted, best);
-        CU_ASSERT(!best[0].broken && best[0].n == 40 && holds(&best[0], plain, 40));
+        CU_ASSERT(!best[0].nonfinite && best[0].n == 40 && holds(&best[0], plain, 40));
         free(value);
         free(x);
         free(raw);

@@ -534,15 +534,15 @@ static void check_rows(const cake_kernels *op)
     float *x = random_floats(10 * DIM, 41), *to = random_floats(10 * DIM, 42);
     for (int ends = 0; ends < 2; ends++)
         for (int team = 1; team <= 3; team += 2) {
-            cake_row row[N] = {[1] = {.unread = 1}, [2] = {.broken = 1}};
+            cake_row row[N] = {[1] = {.no_output = 1}, [2] = {.nonfinite = 1}};
             float *y = copy_floats(x, N * DIM);
             y[DIM + 17] = y[2 * DIM] = INFINITY;
             y[4 * DIM - 1] = NAN;
             rows_call c = {.op = op, .rows = row, .x = y, .n = N, .dim = DIM, .ends = ends};
             cake_exec_run(team, run_mark, &c);
-            CU_ASSERT(!row[0].broken && row[1].broken == (ends ? 0 : CAKE_ROW_NONFINITE(3)) &&
-                      row[2].broken == 1);
-            CU_ASSERT(row[3].broken == CAKE_ROW_NONFINITE(3) && !row[4].broken);
+            CU_ASSERT(!row[0].nonfinite && row[1].nonfinite == (ends ? 0 : CAKE_ROW_NONFINITE(3)) &&
+                      row[2].nonfinite == 1);
+            CU_ASSERT(row[3].nonfinite == CAKE_ROW_NONFINITE(3) && !row[4].nonfinite);
             c = (rows_call){.op = op, .x = x, .to = to, .from = from, .n = N, .dim = DIM};
             cake_exec_run(team, run_move, &c);
             for (int i = 0; i < N; i++)
@@ -629,7 +629,7 @@ int main(void)
         {"rope: float64, partial, with and without norm, any team", test_rope},
         {"gates of what is packed: float64, the bits of what passed them, any team", test_gates},
         {"NaN and infinities go through", test_odd_values},
-        {"rows that are broken, and that move", test_rows},
+        {"rows that are not finite, and that move", test_rows},
     };
     return SUITE_MAIN("kernels", tests);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request goes to another rank by letter, and what happens to it there happens to the original. Uses the
+ * A request goes to another rank by message, and what happens to it there happens to the original. Uses the
  * demo model's tokenizer.
  */
 #include "dispatch/messages.h"
@@ -53,12 +53,12 @@ static cake_params all_set(void)
 /* What the other rank makes of a request. */
 static cake_sequence *sent(const cake_sequence *lead, int64_t ticket)
 {
-    cake_buf letter = {0};
-    cake_dispatch_msg_add_request(&letter, ticket, lead);
-    cake_dispatch_msg read = {letter.data, letter.data + letter.len};
+    cake_buf message = {0};
+    cake_dispatch_msg_add_request(&message, ticket, lead);
+    cake_dispatch_msg read = {message.data, message.data + message.len};
     cake_sequence *there = cake_dispatch_msg_take_request(&read, CONTEXT, tokenizer, NULL, 0);
     CU_ASSERT_PTR_EQUAL(read.at, read.end);
-    cake_buf_free(&letter);
+    cake_buf_free(&message);
     return there;
 }
 
@@ -164,31 +164,31 @@ static void test_keys(void)
 }
 
 /* The root pushes a token and writes it down. True if the answer is over. */
-static bool generate(cake_buf *letter, cake_sequence *s, int32_t id)
+static bool generate(cake_buf *message, cake_sequence *s, int32_t id)
 {
     cake_scored scored[1 + CAKE_MAX_TOP];
     for (int i = 0; i <= CAKE_MAX_TOP; i++)
         scored[i] = (cake_scored){id + i, -0.5f * (float)i - (float)s->ids.len};
     bool over = cake_sequence_push(s, id, scored, eos, 1);
-    cake_dispatch_msg_add_token(letter, s, 0.25 * (double)s->ids.len);
+    cake_dispatch_msg_add_token(message, s, 0.25 * (double)s->ids.len);
     return over;
 }
 
-/* Follows all news of a letter; tokens that came, or -1 where the request is over. */
-static int follow(const cake_buf *letter, cake_sequence *here, int64_t ticket)
+/* Follows all event of a message; tokens that came, or -1 where the request is over. */
+static int follow(const cake_buf *message, cake_sequence *here, int64_t ticket)
 {
-    cake_dispatch_msg read = {letter->data, letter->data + letter->len};
+    cake_dispatch_msg read = {message->data, message->data + message->len};
     int n = 0;
     bool over = false;
     while (read.at < read.end) {
-        cake_event news;
+        cake_event event;
         cake_sequence *s;
-        cake_dispatch_msg_take(&read, &news, sizeof news);
-        CU_ASSERT(!over && news.ticket == ticket);
-        over = cake_dispatch_msg_apply(&read, &news, eos, 1, here, &s);
+        cake_dispatch_msg_take(&read, &event, sizeof event);
+        CU_ASSERT(!over && event.ticket == ticket);
+        over = cake_dispatch_msg_apply(&read, &event, eos, 1, here, &s);
         n += s != NULL;
         if (s)
-            CU_ASSERT(news.waited == 0.25f * (float)s->ids.len);
+            CU_ASSERT(event.waited == 0.25f * (float)s->ids.len);
     }
     return over ? -1 : n;
 }
@@ -213,27 +213,27 @@ static void test_answer(void)
     cake_sequence *here = request("3 + 4 = 7. 4 +", &p), *there = sent(here, 6);
     cake_ids ids = {0};
     cake_fault fault;
-    cake_buf letter = {0};
+    cake_buf message = {0};
     CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, " 5 = 9, and on", 14, false, &ids, &fault),
                           CAKE_OK);
     bool over = false;
     for (size_t i = 0; i < ids.len && !over; i++)
-        over = generate(&letter, there, ids.id[i]);
+        over = generate(&message, there, ids.id[i]);
     CU_ASSERT(over && there->finish == CAKE_FINISH_STOP);
     int tokens = cake_sequence_generated(there);
-    CU_ASSERT_EQUAL(follow(&letter, here, 6), tokens);
-    cake_buf_cut(&letter, 0);
+    CU_ASSERT_EQUAL(follow(&message, here, 6), tokens);
+    cake_buf_cut(&message, 0);
     for (int i = 1; i < there->n_prompt; i++) {
         cake_scored scored[3] = {{i, -1}, {i + 1, -2}, {i + 2, -3}};
         cake_sequence_score_prompt(there, i, scored);
     }
-    cake_dispatch_msg_add_done(&letter, there);
-    CU_ASSERT_EQUAL(follow(&letter, here, 6), -1);
+    cake_dispatch_msg_add_done(&message, there);
+    CU_ASSERT_EQUAL(follow(&message, here, 6), -1);
     same_answer(here, there);
     CU_ASSERT(!here->request.err && here->n_prompt_scored == here->n_prompt);
     CU_ASSERT(
         !memcmp(here->prompt_scored, there->prompt_scored, (size_t)here->n_prompt * 3 * sizeof(cake_scored)));
-    cake_buf_free(&letter);
+    cake_buf_free(&message);
     cake_ids_free(&ids);
     cake_sequence_close(here);
     cake_sequence_close(there);
@@ -247,18 +247,18 @@ static void test_choices(void)
     p.n = 3;
     p.logprobs = 0;
     cake_sequence *here = request("abc", &p), *there = sent(here, 0);
-    cake_buf letter = {0};
+    cake_buf message = {0};
     for (int i = 0; i < 3; i++)
         cake_sequence_branch(there);
     static const int turns[] = {1, 0, 1, 2, 1, 0, 0, 2, 2};
     for (int i = 0; i < 9; i++)
-        CU_ASSERT_EQUAL(generate(&letter, there->choice[turns[i]], 30 + i), i == 4 || i == 6 || i == 8);
-    cake_dispatch_msg_add_done(&letter, there);
-    CU_ASSERT_EQUAL(follow(&letter, here, 0), -1);
+        CU_ASSERT_EQUAL(generate(&message, there->choice[turns[i]], 30 + i), i == 4 || i == 6 || i == 8);
+    cake_dispatch_msg_add_done(&message, there);
+    CU_ASSERT_EQUAL(follow(&message, here, 0), -1);
     CU_ASSERT_FATAL(here->n_choice == 3);
     for (int i = 0; i < 3; i++)
         same_answer(here->choice[i], there->choice[i]);
-    cake_buf_free(&letter);
+    cake_buf_free(&message);
     cake_sequence_close(here);
     cake_sequence_close(there);
 }
@@ -271,11 +271,11 @@ static void test_no_tokens(void)
     p.echo = 1;
     p.n = 2;
     cake_sequence *here = request("abc", &p), *there = sent(here, 1);
-    cake_buf letter = {0};
+    cake_buf message = {0};
     cake_sequence_branch(there);
     cake_sequence_branch(there);
-    cake_dispatch_msg_add_done(&letter, there);
-    CU_ASSERT(follow(&letter, here, 1) == -1 && here->n_choice == 2 && !here->request.err);
+    cake_dispatch_msg_add_done(&message, there);
+    CU_ASSERT(follow(&message, here, 1) == -1 && here->n_choice == 2 && !here->request.err);
     cake_sequence_close(here);
     cake_sequence_close(there);
 
@@ -283,16 +283,16 @@ static void test_no_tokens(void)
     p.max_tokens = 9;
     here = request("abc", &p);
     there = sent(here, 2);
-    cake_buf_cut(&letter, 0);
-    generate(&letter, there, 40);
+    cake_buf_cut(&message, 0);
+    generate(&message, there, 40);
     there->request.err = cake_fault_set(&there->request.fault, "prompt", "no more memory");
     there->request.fault.status = 500;
-    cake_dispatch_msg_add_done(&letter, there);
-    CU_ASSERT_EQUAL(follow(&letter, here, 2), -1);
+    cake_dispatch_msg_add_done(&message, there);
+    CU_ASSERT_EQUAL(follow(&message, here, 2), -1);
     CU_ASSERT(here->request.err == CAKE_ERR_REQUEST && here->request.fault.status == 500);
     CU_ASSERT_STRING_EQUAL(here->request.fault.message, "no more memory");
     CU_ASSERT_STRING_EQUAL(here->request.fault.param, "prompt");
-    cake_buf_free(&letter);
+    cake_buf_free(&message);
     cake_sequence_close(here);
     cake_sequence_close(there);
 }
@@ -313,7 +313,7 @@ int main(void)
     dir[sizeof dir - 1] = 0;
     if (cake_tokenizer_open(dir, &tokenizer))
         return 1;
-    int failed = SUITE_MAIN("letters", tests);
+    int failed = SUITE_MAIN("messages", tests);
     cake_tokenizer_close(tokenizer);
     return failed;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Letters over pieces of bounded size and number: whole, in order, both ways, however slowly pieces move.
+ * Letters over fragments of bounded size and number: whole, in order, both ways, however slowly fragments
+ * move.
  */
 #include "link/channel.h"
 
@@ -10,57 +11,57 @@
 #include "base/alloc.h"
 #include "suite.h"
 
-/* One way: pieces in a queue, of which the receiver sees `there`. */
+/* One way: fragments in a queue, of which the receiver sees `there`. */
 typedef struct way {
-    char piece[CAKE_FRAGMENTS][CAKE_FRAGMENT_BYTES];
+    char fragment[CAKE_FRAGMENTS][CAKE_FRAGMENT_BYTES];
     size_t bytes[CAKE_FRAGMENTS];
     int first, n, there, most;
 } way;
 
 /* An end: the way that leads from it, and the one to it. */
 typedef struct end {
-    cake_transport pipe;
+    cake_transport transport;
     way *out, *in;
 } end;
 
-static char *room(cake_transport *pipe)
+static char *room(cake_transport *transport)
 {
-    way *w = ((end *)pipe)->out;
-    return w->n < CAKE_FRAGMENTS ? w->piece[(w->first + w->n) % CAKE_FRAGMENTS] : NULL;
+    way *w = ((end *)transport)->out;
+    return w->n < CAKE_FRAGMENTS ? w->fragment[(w->first + w->n) % CAKE_FRAGMENTS] : NULL;
 }
 
-static void send(cake_transport *pipe, size_t bytes)
+static void send(cake_transport *transport, size_t bytes)
 {
-    way *w = ((end *)pipe)->out;
+    way *w = ((end *)transport)->out;
     CU_ASSERT(bytes > 0 && bytes <= CAKE_FRAGMENT_BYTES && w->n < CAKE_FRAGMENTS);
     w->bytes[(w->first + w->n++) % CAKE_FRAGMENTS] = bytes;
     w->most = w->n > w->most ? w->n : w->most;
 }
 
-static const char *arrived(cake_transport *pipe, size_t *bytes)
+static const char *arrived(cake_transport *transport, size_t *bytes)
 {
-    way *w = ((end *)pipe)->in;
+    way *w = ((end *)transport)->in;
     *bytes = w->bytes[w->first];
-    return w->there ? w->piece[w->first] : NULL;
+    return w->there ? w->fragment[w->first] : NULL;
 }
 
-static void release(cake_transport *pipe)
+static void release(cake_transport *transport)
 {
-    way *w = ((end *)pipe)->in;
-    memset(w->piece[w->first], 0xEE, CAKE_FRAGMENT_BYTES); /* nobody may look at it any more */
+    way *w = ((end *)transport)->in;
+    memset(w->fragment[w->first], 0xEE, CAKE_FRAGMENT_BYTES); /* nobody may look at it any more */
     w->first = (w->first + 1) % CAKE_FRAGMENTS;
     w->n--;
     w->there--;
 }
 
-static bool leaving(cake_transport *pipe)
+static bool leaving(cake_transport *transport)
 {
-    return ((end *)pipe)->out->n > 0;
+    return ((end *)transport)->out->n > 0;
 }
 
-static void close_end(cake_transport *pipe)
+static void close_end(cake_transport *transport)
 {
-    free(pipe);
+    free(transport);
 }
 
 static cake_channel *open_end(way *out, way *in)
@@ -68,7 +69,7 @@ static cake_channel *open_end(way *out, way *in)
     static const cake_transport_ops kind = {room, send, arrived, release, leaving, close_end};
     end *e = cake_alloc(1, sizeof *e);
     *e = (end){{&kind}, out, in};
-    return cake_channel_open(&e->pipe);
+    return cake_channel_open(&e->transport);
 }
 
 static uint64_t state = 5;
@@ -100,12 +101,12 @@ static char byte_of(int i, size_t at)
     return (char)(at * 31 + at / 251 + (size_t)i * 17);
 }
 
-static void write_letter(cake_channel *mail, int i)
+static void write_letter(cake_channel *channel, int i)
 {
     char *text = cake_alloc(length(i), 1);
     for (size_t at = 0; at < length(i); at++)
         text[at] = byte_of(i, at);
-    cake_channel_send(mail, text, length(i));
+    cake_channel_send(channel, text, length(i));
     free(text);
 }
 
@@ -121,33 +122,33 @@ static void test_both_ways(void)
 {
     enum { N = 300 };
     static way ways[2];
-    cake_channel *mail[2] = {open_end(&ways[0], &ways[1]), open_end(&ways[1], &ways[0])};
+    cake_channel *channel[2] = {open_end(&ways[0], &ways[1]), open_end(&ways[1], &ways[0])};
     int sent[2] = {0}, read[2] = {0}, wrong = 0;
     memset(ways, 0, sizeof ways);
     while (read[0] < N || read[1] < N) {
         int who = (int)dice(2);
         size_t len;
         if (sent[who] < N && dice(3) == 0)
-            write_letter(mail[who], sent[who]++);
+            write_letter(channel[who], sent[who]++);
         ways[who].there += ways[who].there < ways[who].n && dice(2);
-        cake_channel_progress(mail[who]);
-        const char *text = dice(4) ? cake_channel_recv(mail[who], &len) : NULL;
+        cake_channel_progress(channel[who]);
+        const char *text = dice(4) ? cake_channel_recv(channel[who], &len) : NULL;
         if (!text)
             continue;
         if (sent[who] < N && dice(2)) /* what is read stays while an answer is sent */
-            write_letter(mail[who], sent[who]++);
+            write_letter(channel[who], sent[who]++);
         wrong += !is_letter(text, len, read[who]++);
     }
     CU_ASSERT_EQUAL(wrong, 0);
     for (int who = 0; who < 2; who++) {
         size_t len;
-        CU_ASSERT(ways[who].most == CAKE_FRAGMENTS && !cake_channel_sending(mail[who]));
-        CU_ASSERT_PTR_NULL(cake_channel_recv(mail[who], &len));
-        cake_channel_close(mail[who]);
+        CU_ASSERT(ways[who].most == CAKE_FRAGMENTS && !cake_channel_sending(channel[who]));
+        CU_ASSERT_PTR_NULL(cake_channel_recv(channel[who], &len));
+        cake_channel_close(channel[who]);
     }
 }
 
-/* Small letters share a piece; one that nobody takes is still leaving. */
+/* Small messages share a fragment; one that nobody takes is still leaving. */
 static void test_pieces_are_shared(void)
 {
     static way ways[2];
@@ -173,8 +174,8 @@ static void test_pieces_are_shared(void)
 int main(void)
 {
     const suite_test tests[] = {
-        {"letters of all lengths, both ways", test_both_ways},
-        {"small letters share pieces", test_pieces_are_shared},
+        {"messages of all lengths, both ways", test_both_ways},
+        {"small messages share fragments", test_pieces_are_shared},
     };
-    return SUITE_MAIN("mail", tests);
+    return SUITE_MAIN("channel", tests);
 }

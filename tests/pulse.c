@@ -21,7 +21,7 @@
 enum { BEATS = 5 };
 
 static cake_comm world;
-static cake_heartbeat *pulse;
+static cake_heartbeat *heartbeat;
 static atomic_int calls, told;
 static _Atomic(cake_peer_state) state;
 static _Atomic int64_t steps;
@@ -46,13 +46,13 @@ static void tell(void *self, cake_rank_beat *beat)
     *beat = (cake_rank_beat){.steps = ++told};
 }
 
-static void look(void *self, const cake_peer *ears, double now)
+static void look(void *self, const cake_peer *peers, double now)
 {
     (void)self, (void)now;
-    const cake_peer *ear = world.rank ? ears : &ears[1];
-    backwards = backwards || ear->beat.steps < steps;
-    steps = ear->beat.steps;
-    state = ear->state;
+    const cake_peer *peer = world.rank ? peers : &peers[1];
+    backwards = backwards || peer->beat.steps < steps;
+    steps = peer->beat.steps;
+    state = peer->state;
 }
 
 static bool comes_to(cake_peer_state wanted, int64_t least)
@@ -66,17 +66,17 @@ static bool comes_to(cake_peer_state wanted, int64_t least)
 static void open_pulse(void)
 {
     cake_heartbeat_owner owner = {.tell = tell, .look = look};
-    pulse = cake_heartbeat_open(&world, "127.0.0.1", &owner);
+    heartbeat = cake_heartbeat_open(&world, "127.0.0.1", &owner);
 }
 
 static void test_pieces(void)
 {
     open_pulse();
-    CU_ASSERT_FATAL(pulse != NULL);
+    CU_ASSERT_FATAL(heartbeat != NULL);
     CU_ASSERT(comes_to(CAKE_PEER_HEARD, BEATS));
     CU_ASSERT(!backwards);
     CU_ASSERT(comes_to(CAKE_PEER_LEFT, BEATS)); /* its goodbye comes whole, too */
-    cake_heartbeat_close(pulse);
+    cake_heartbeat_close(heartbeat);
 }
 
 /* Rank 1: beats, and a goodbye. */
@@ -85,7 +85,7 @@ static void accompany(void)
     open_pulse();
     while (told < BEATS + 2)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    cake_heartbeat_close(pulse);
+    cake_heartbeat_close(heartbeat);
 }
 
 int main(int argc, char **argv)
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     if (world.rank)
         accompany();
     else
-        status = SUITE_MAIN("pulse", tests);
+        status = SUITE_MAIN("heartbeat", tests);
     cake_comm_close();
     return status;
 }

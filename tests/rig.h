@@ -122,8 +122,8 @@ static inline const float *step(rig *r, const int32_t *ids, int n, int pos, int 
         cake_wave_rows(r->wave)[i] = (cake_row){.slot = 0,
                                                 .pos = pos + i,
                                                 .kind = pos < n_prompt ? CAKE_ROW_PROMPT : CAKE_ROW_GENERATED,
-                                                .span = pos < n_prompt ? n_prompt : pos + i + 1,
-                                                .unread = r->spares && pos + i < n_prompt - 1};
+                                                .rope_len = pos < n_prompt ? n_prompt : pos + i + 1,
+                                                .no_output = r->spares && pos + i < n_prompt - 1};
     for (int i = 0; i < r->wave->n_change; i++) /* pages in reverse, so that a table that is not used shows */
         cake_wave_changes(r->wave)[i] =
             (cake_change){.kind = CAKE_CHANGE_MAP,
@@ -138,7 +138,7 @@ static inline const float *step(rig *r, const int32_t *ids, int n, int pos, int 
     cake_topk best;
     cake_topk_clear(&best, 1);
     const float *score = cake_logits_forward(r->logits, 1, r->wave, NULL, &row, 1, &wanted, &best);
-    CU_ASSERT(!best.broken && best.n == 1 && best.held[0].score == score[best.held[0].id]);
+    CU_ASSERT(!best.nonfinite && best.n == 1 && best.held[0].score == score[best.held[0].id]);
     for (int i = 0; i < cake_model_config(r->model)->n_vocab; i++)
         CU_ASSERT(!cake_ranked_before((cake_ranked){score[i], i}, best.held[0]));
     return score;

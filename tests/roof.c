@@ -95,10 +95,10 @@ static void test_unread(void)
     cost.kv[0].position_flops = 10;
     cost.kv[1].window = 5;
     cost.kv[1].position_flops = 200;
-    cost.unread.class = 1;
-    cost.unread.row_flops = 300;
-    cost.unread.position_flops = 100;
-    cake_row rows[] = {{.pos = 7, .unread = 1}, {.pos = 8, .unread = 1}, {.pos = 9}};
+    cost.no_output.class = 1;
+    cost.no_output.row_flops = 300;
+    cost.no_output.position_flops = 100;
+    cake_row rows[] = {{.pos = 7, .no_output = 1}, {.pos = 8, .no_output = 1}, {.pos = 9}};
     CU_ASSERT_DOUBLE_EQUAL(cake_cost_of_wave(&cost, NULL, rows, 3).flops,
                            2 * (1000 - 300) + 1000 + 10 * (8 + 9 + 10) + 2 * 5 * (200 - 100) + 5 * 200, 1e-9);
 }

@@ -15,7 +15,7 @@ static const char *const form =
 
 typedef struct rope_case {
     const char *field, *value, *theta;
-    int span;
+    int rope_len;
     double attention, freq[6];
 } rope_case;
 
@@ -135,7 +135,7 @@ static void test_frequencies(void)
         read_case(&cases[i], &c);
         CU_ASSERT(c.n_rope == 1 && c.rope[0].n_rot == 12);
         CU_ASSERT(fabs(c.rope[0].attention / cases[i].attention - 1) < 1e-6);
-        cake_rope_frequencies(&c.rope[0], cases[i].span, freq);
+        cake_rope_frequencies(&c.rope[0], cases[i].rope_len, freq);
         for (int k = 0; k < 6; k++)
             CU_ASSERT(fabs(freq[k] / cases[i].freq[k] - 1) < 2e-6);
     }

@@ -119,7 +119,7 @@ static void follow(const cake_batch *b, const cake_schedule_shape *shape)
         cake_row r = b->rows[i];
         int id = job.owner[r.slot], prompt = id < 0 ? r.pos + 1 : job.prompt[id];
         job.wrong += (r.kind != CAKE_ROW_PROMPT) != (r.pos >= prompt); /* a token's path is what it is */
-        job.wrong += id >= 0 && r.span != (r.pos < prompt ? prompt : r.pos + 1);
+        job.wrong += id >= 0 && r.rope_len != (r.pos < prompt ? prompt : r.pos + 1);
         job.prompt_rows += r.kind == CAKE_ROW_PROMPT;
     }
 }

@@ -64,7 +64,7 @@ static void begin_case(world *w, const char *shape)
     w->stage.n_thread = 8;
     w->stage.n_replica = 1;
     w->stage.rate = cake_alloc(MOST, sizeof *w->stage.rate);
-    w->stage.seat = cake_alloc(MOST, sizeof *w->stage.seat);
+    w->stage.resources = cake_alloc(MOST, sizeof *w->stage.resources);
 }
 
 static void add_hosts(world *w, const char *words)
@@ -77,11 +77,11 @@ static void add_hosts(world *w, const char *words)
         cake_rate *rate = &w->stage.rate[w->n];
         *rate = (cake_rate){.cpus = 8, .flops = 1e9 * flops, .bytes = 1e9 * bytes};
         snprintf(rate->host, sizeof rate->host, "h%d", w->n - i % ranks);
-        w->stage.seat[w->n] = (cake_rank_resources){.host = w->n - i % ranks,
-                                                    .local_size = ranks,
-                                                    .n_thread = 8,
-                                                    .memory = (int64_t)(memory * GIB),
-                                                    .mapping = INT64_MAX};
+        w->stage.resources[w->n] = (cake_rank_resources){.host = w->n - i % ranks,
+                                                         .local_size = ranks,
+                                                         .n_thread = 8,
+                                                         .memory = (int64_t)(memory * GIB),
+                                                         .mapping = INT64_MAX};
     }
 }
 
@@ -120,14 +120,14 @@ static void check_memory(world *w)
         before = text;
         text = (cake_buf){0};
         const cake_plan *plan = &w->stage.plan;
-        held[w->stage.seat[plan->first].host] += w->stage.layers.ends;
+        held[w->stage.resources[plan->first].host] += w->stage.layers.ends;
         for (int i = 0; i < plan->n_hop; i++)
             for (int j = 0; j < plan->hop[i].count; j++)
-                held[w->stage.seat[plan->first + plan->hop[i].rank].host] +=
+                held[w->stage.resources[plan->first + plan->hop[i].rank].host] +=
                     w->stage.layers.bytes[plan->hop[i].first + j];
     }
     for (int i = 0; i < w->n; i++)
-        CU_ASSERT(held[i] <= w->stage.seat[i].memory);
+        CU_ASSERT(held[i] <= w->stage.resources[i].memory);
     cake_buf_free(&text);
     cake_buf_free(&before);
     free(held);

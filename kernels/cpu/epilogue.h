@@ -35,7 +35,7 @@ static void find_best(const ending *e, float *sum, int64_t row, int64_t column, 
         most = vec_max(most, v);
         size = whole_max(size, whole_size(v));
     }
-    best->broken |= whole_most(size) >= 0x7F800000;
+    best->nonfinite |= whole_most(size) >= 0x7F800000;
     float least = cake_topk_least(best);
     bool enters = vec_most(most) >= least;
     for (int64_t i = 0; enters && i < n; i++)

@@ -108,8 +108,8 @@ __device__ __forceinline__ void mark_if_broken(cake_row *row, int32_t here, cons
     bool bad = false;
     for (int i = (int)threadIdx.x % step; i < dim; i += step)
         bad |= !(fabsf(x[i]) <= FLT_MAX);
-    if (bad && !row->broken)
-        row->broken = here;
+    if (bad && !row->nonfinite)
+        row->nonfinite = here;
 }
 
 /* rmsnorm, to rows of `width` elements, of which those from dim on become zero. residual and out may be x:
@@ -398,7 +398,7 @@ __global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here,
 {
     begin_kernel();
     cake_row *row = &rows[blockIdx.x];
-    if (!(ends && row->unread))
+    if (!(ends && row->no_output))
         mark_if_broken(row, here, x + (int64_t)blockIdx.x * dim, dim, THREADS);
 }
 

@@ -64,7 +64,7 @@ __device__ __forceinline__ void lead(float *out, const leading &to, float score,
     if (to.cap > 0)
         score = to.cap * tanhf(score / to.cap);
     if (there && !is_whole(score))
-        to.best[row].broken = true;
+        to.best[row].nonfinite = true;
     if (there && (to.all || to.best[row].most > 1))
         out[id] = score;
     cake_ranked mine = {score, id};

@@ -315,7 +315,7 @@ static void find_best(const cake_exec *exec, float *out, cake_topk *best, int64_
         for (int64_t c = first; c < last; c++) {
             float *score = &out[row * n_out + c];
             *score = cap > 0 ? capped(*score, cap) : *score;
-            best[row].broken |= !(fabsf(*score) <= FLT_MAX);
+            best[row].nonfinite |= !(fabsf(*score) <= FLT_MAX);
             cake_topk_add(&best[row], (cake_ranked){*score, (int32_t)c});
         }
 }

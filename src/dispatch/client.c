@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: letters of world rank 0, tokens and finished sequences of this root. Out: sequences, news.
+ * In: messages of world rank 0, tokens and finished sequences of this root. Out: sequences, event.
  * cmd_run.c calls, and the pipeline between its turns and between layers.
- * Invariant: news are in the order in which things happened, and none is kept longer than a moment.
+ * Invariant: event are in the order in which things happened, and none is kept longer than a moment.
  */
 #include "dispatch/client.h"
 
@@ -19,24 +19,24 @@
 enum {
     ENOUGH = 16 << 10,
     HEAD = 1 + sizeof(cake_replica_progress)
-}; /* bytes of a letter; of its beginning */
+}; /* bytes of a message; of its beginning */
 
-static const double moment = 0.01; /* seconds that a token waits at most, to share a letter */
-static const double silence = 1;   /* seconds after which rank 0 hears, though there is no news */
+static const double moment = 0.01; /* seconds that a token waits at most, to share a message */
+static const double silence = 1;   /* seconds after which rank 0 hears, though there is no event */
 
 struct cake_dispatch_client {
     int context;
     const cake_config *config;
     cake_tokenizer *token;
-    cake_channel *mail;
+    cake_channel *channel;
     cake_engine *root;
     cake_sequence **inbox; /* [cap] those from `first` on, n of them, have not begun */
     int cap, first, n;
-    bool ended;    /* there will be no more requests */
-    bool quit;     /* those that there are shall not be finished */
-    cake_buf news; /* the next letter, after its beginning */
-    double since;  /* of its first news */
-    bool urgent;   /* a request is done */
+    bool ended;     /* there will be no more requests */
+    bool quit;      /* those that there are shall not be finished */
+    cake_buf event; /* the next message, after its beginning */
+    double since;   /* of its first event */
+    bool urgent;    /* a request is done */
     cake_replica_progress told;
     double wrote; /* when that was */
 };
@@ -70,7 +70,7 @@ cake_err cake_dispatch_client_connect(cake_dispatch_client *o, const cake_comm *
     cake_err err = cake_transport_open_mpi(world, 0, &pipe);
     if (err)
         return err;
-    o->mail = cake_channel_open(pipe);
+    o->channel = cake_channel_open(pipe);
     o->root = root;
     return CAKE_OK;
 }
@@ -82,9 +82,9 @@ void cake_dispatch_client_close(cake_dispatch_client *o)
     for (int i = 0; i < o->n; i++)
         cake_sequence_close(o->inbox[o->first + i]);
     free(o->inbox);
-    cake_channel_close(o->mail);
+    cake_channel_close(o->channel);
     cake_tokenizer_close(o->token);
-    cake_buf_free(&o->news);
+    cake_buf_free(&o->event);
     free(o);
 }
 
@@ -102,11 +102,11 @@ static cake_err next(void *self, cake_sequence **out)
 static cake_buf *add_news(cake_dispatch_client *o)
 {
     static const char blank[HEAD];
-    if (!o->news.len) {
-        cake_buf_add(&o->news, blank, HEAD);
+    if (!o->event.len) {
+        cake_buf_add(&o->event, blank, HEAD);
         o->since = cake_clock_now();
     }
-    return &o->news;
+    return &o->event;
 }
 
 static void token(void *self, cake_sequence *s, double waited)
@@ -123,34 +123,34 @@ static cake_err done(void *self, cake_sequence *lead)
     return CAKE_OK;
 }
 
-cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *outpost)
+cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *client)
 {
-    return (cake_sequence_io){.self = outpost, .next = next, .token = token, .done = done};
+    return (cake_sequence_io){.self = client, .next = next, .token = token, .done = done};
 }
 
-static void take_work(cake_dispatch_client *o, cake_dispatch_msg *letter)
+static void take_work(cake_dispatch_client *o, cake_dispatch_msg *message)
 {
     if (o->first)
         memmove(o->inbox, o->inbox + o->first, (size_t)o->n * sizeof *o->inbox);
     o->first = 0;
-    while (letter->at < letter->end) {
+    while (message->at < message->end) {
         if (o->n == o->cap) {
             o->cap = o->cap ? 2 * o->cap : 16;
             o->inbox = cake_grow(o->inbox, (size_t)o->cap, sizeof *o->inbox);
         }
         o->inbox[o->n++] =
-            cake_dispatch_msg_take_request(letter, o->context, o->token, o->config->eos, o->config->n_eos);
+            cake_dispatch_msg_take_request(message, o->context, o->token, o->config->eos, o->config->n_eos);
     }
 }
 
 static void read_letter(cake_dispatch_client *o, const char *text, size_t len)
 {
-    cake_dispatch_msg letter = {text, text + len};
+    cake_dispatch_msg message = {text, text + len};
     char kind;
-    cake_dispatch_msg_take(&letter, &kind, 1);
+    cake_dispatch_msg_take(&message, &kind, 1);
     CAKE_ASSERT(!o->ended || kind == CAKE_DISPATCH_QUIT);
     if (kind == CAKE_DISPATCH_REQUESTS)
-        take_work(o, &letter);
+        take_work(o, &message);
     o->ended = kind != CAKE_DISPATCH_REQUESTS;
     o->quit = kind == CAKE_DISPATCH_QUIT;
     if (o->quit)
@@ -160,18 +160,18 @@ static void read_letter(cake_dispatch_client *o, const char *text, size_t len)
 /* Sends what there is, if it is time. */
 static bool write_news(cake_dispatch_client *o)
 {
-    cake_replica_progress headway = cake_engine_progress(o->root);
+    cake_replica_progress progress = cake_engine_progress(o->root);
     double now = cake_clock_now();
-    bool begun = headway.begun != o->told.begun,
-         quiet = headway.rows != o->told.rows && now - o->wrote > silence;
-    if (!begun && !quiet && !o->urgent && o->news.len < ENOUGH && (!o->news.len || now - o->since < moment))
+    bool begun = progress.begun != o->told.begun,
+         quiet = progress.rows != o->told.rows && now - o->wrote > silence;
+    if (!begun && !quiet && !o->urgent && o->event.len < ENOUGH && (!o->event.len || now - o->since < moment))
         return false;
-    cake_buf *letter = add_news(o);
-    letter->data[0] = CAKE_DISPATCH_EVENTS;
-    memcpy(letter->data + 1, &headway, sizeof headway);
-    cake_channel_send(o->mail, letter->data, letter->len);
-    cake_buf_cut(letter, 0);
-    o->told = headway;
+    cake_buf *message = add_news(o);
+    message->data[0] = CAKE_DISPATCH_EVENTS;
+    memcpy(message->data + 1, &progress, sizeof progress);
+    cake_channel_send(o->channel, message->data, message->len);
+    cake_buf_cut(message, 0);
+    o->told = progress;
     o->wrote = now;
     o->urgent = false;
     return true;
@@ -181,10 +181,10 @@ bool cake_dispatch_client_poll(cake_dispatch_client *o)
 {
     size_t len;
     bool worked = false;
-    for (const char *text; (text = cake_channel_recv(o->mail, &len)) != NULL; worked = true)
+    for (const char *text; (text = cake_channel_recv(o->channel, &len)) != NULL; worked = true)
         read_letter(o, text, len);
     worked |= write_news(o);
-    cake_channel_progress(o->mail);
+    cake_channel_progress(o->channel);
     return worked;
 }
 
@@ -192,11 +192,11 @@ cake_err cake_dispatch_client_finish(cake_dispatch_client *o, cake_err err)
 {
     static const char bye = CAKE_DISPATCH_BYE;
     CAKE_ASSERT(o->ended); /* or its root would not be done */
-    o->urgent = o->news.len > 0;
+    o->urgent = o->event.len > 0;
     cake_dispatch_client_poll(o);
-    cake_channel_send(o->mail, &bye, 1);
-    while (cake_channel_sending(o->mail)) {
-        cake_channel_progress(o->mail);
+    cake_channel_send(o->channel, &bye, 1);
+    while (cake_channel_sending(o->channel)) {
+        cake_channel_progress(o->channel);
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
     return o->quit ? CAKE_OK : err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * World rank 0, where there are several replicas: between the conductor, which reads and writes files, and
+ * World rank 0, where there are several replicas: between the io, which reads and writes files, and
  * all roots, its own among them. It reads ahead, hands requests out, and does to its copies what the roots do
  * to theirs.
  */
@@ -18,32 +18,33 @@
 
 typedef struct cake_dispatcher cake_dispatcher;
 
-/* conductor: where requests come from and go back to. config outlives the desk. appetite [n_replica] of each
+/* io: where requests come from and go back to. config outlives the dispatcher. capacity [n_replica] of each
  * replica; replica 0's root is on this rank. */
-cake_dispatcher *cake_dispatcher_open(const cake_sequence_io *conductor, const cake_config *config,
-                                      int n_replica, const cake_replica_capacity *appetite);
-/* The conductor that replica 0's root is to have. */
-cake_sequence_io cake_dispatcher_io(cake_dispatcher *desk);
-/* Opens the mail to the other roots, each of which is the first rank of its part of the world. root: replica
- * 0's, borrowed. */
-cake_err cake_dispatcher_connect(cake_dispatcher *desk, const cake_comm *world, cake_engine *root);
+cake_dispatcher *cake_dispatcher_open(const cake_sequence_io *io, const cake_config *config, int n_replica,
+                                      const cake_replica_capacity *capacity);
+/* The io that replica 0's root is to have. */
+cake_sequence_io cake_dispatcher_io(cake_dispatcher *dispatcher);
+/* Opens the channel to the other roots, each of which is the first rank of its part of the world. root:
+ * replica 0's, borrowed. */
+cake_err cake_dispatcher_connect(cake_dispatcher *dispatcher, const cake_comm *world, cake_engine *root);
 size_t cake_dispatcher_bytes(int n_replica); /* bytes of its buffers */
-/* trace: where its spans go; watch: who is told of letters. Both borrowed; NULL: nowhere, nobody. */
-void cake_dispatcher_set_trace(cake_dispatcher *desk, cake_trace *trace, cake_watchdog *watch);
+/* trace: where its spans go; watch: who is told of messages. Both borrowed; NULL: nowhere, nobody. */
+void cake_dispatcher_set_trace(cake_dispatcher *dispatcher, cake_trace *trace, cake_watchdog *watch);
 
-/* Lets letters come and go, reads requests and hands them out, for a few milliseconds at most unless a long
+/* Lets messages come and go, reads requests and hands them out, for a few milliseconds at most unless a long
  * request is read. Called often. Returns whether there was something to do. */
-bool cake_dispatcher_poll(cake_dispatcher *desk);
+bool cake_dispatcher_poll(cake_dispatcher *dispatcher);
 /* As cake_engine_stop, for all roots. An error takes precedence over CAKE_STOPPED; of two errors the
  * first one counts. */
-void cake_dispatcher_stop(cake_dispatcher *desk, cake_err err);
-/* Whether all other roots have ended too, and all letters have arrived. */
-bool cake_dispatcher_over(const cake_dispatcher *desk);
+void cake_dispatcher_stop(cake_dispatcher *dispatcher, cake_err err);
+/* Whether all other roots have ended too, and all messages have arrived. */
+bool cake_dispatcher_over(const cake_dispatcher *dispatcher);
 /* The error that ends the run; CAKE_OK also if it was stopped when nothing was left to do. */
-cake_err cake_dispatcher_error(const cake_dispatcher *desk);
-void cake_dispatcher_close(cake_dispatcher *desk); /* NULL is fine */
+cake_err cake_dispatcher_error(const cake_dispatcher *dispatcher);
+void cake_dispatcher_close(cake_dispatcher *dispatcher); /* NULL is fine */
 
-double cake_dispatcher_read_s(const cake_dispatcher *desk);        /* seconds that reading requests took */
-int64_t cake_dispatcher_given(const cake_dispatcher *desk, int r); /* requests that replica r was given */
+double cake_dispatcher_read_s(const cake_dispatcher *dispatcher); /* seconds that reading requests took */
+int64_t cake_dispatcher_given(const cake_dispatcher *dispatcher,
+                              int r); /* requests that replica r was given */
 
 #endif

@@ -22,24 +22,24 @@ typedef struct head {
     int32_t n_choice; /* that were begun; for each, behind the lists: how many tokens, these, their scores */
 } head;
 
-void cake_dispatch_msg_take(cake_dispatch_msg *letter, void *into, size_t bytes)
+void cake_dispatch_msg_take(cake_dispatch_msg *message, void *into, size_t bytes)
 {
-    CAKE_ASSERT((size_t)(letter->end - letter->at) >= bytes);
+    CAKE_ASSERT((size_t)(message->end - message->at) >= bytes);
     if (bytes)
-        memcpy(into, letter->at, bytes);
-    letter->at += bytes;
+        memcpy(into, message->at, bytes);
+    message->at += bytes;
 }
 
 /* An owned list of n things; NULL for none. */
-static void *take_list(cake_dispatch_msg *letter, uint64_t n, size_t each)
+static void *take_list(cake_dispatch_msg *message, uint64_t n, size_t each)
 {
-    CAKE_ASSERT(n <= (size_t)(letter->end - letter->at) / each);
+    CAKE_ASSERT(n <= (size_t)(message->end - message->at) / each);
     void *list = n ? cake_alloc(n, each) : NULL;
-    cake_dispatch_msg_take(letter, list, n * each);
+    cake_dispatch_msg_take(message, list, n * each);
     return list;
 }
 
-void cake_dispatch_msg_add_request(cake_buf *letter, int64_t ticket, const cake_sequence *lead)
+void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake_sequence *lead)
 {
     const cake_params *p = &lead->request.params;
     size_t scores = (size_t)cake_sequence_generated(lead) * (size_t)(1 + lead->n_top);
@@ -51,60 +51,61 @@ void cake_dispatch_msg_add_request(cake_buf *letter, int64_t ticket, const cake_
               .n_stop_id = p->stop_ids.len,
               .n_bias = p->n_bias,
               .n_choice = lead->n_choice};
-    cake_buf_add(letter, &h, sizeof h);
-    cake_buf_add(letter, lead->ids.id, lead->ids.len * sizeof *lead->ids.id);
-    cake_buf_add(letter, lead->scored, scores * sizeof *lead->scored);
-    cake_buf_add(letter, p->stop_ids.id, p->stop_ids.len * sizeof *p->stop_ids.id);
-    cake_buf_add(letter, p->bias, p->n_bias * sizeof *p->bias);
+    cake_buf_add(message, &h, sizeof h);
+    cake_buf_add(message, lead->ids.id, lead->ids.len * sizeof *lead->ids.id);
+    cake_buf_add(message, lead->scored, scores * sizeof *lead->scored);
+    cake_buf_add(message, p->stop_ids.id, p->stop_ids.len * sizeof *p->stop_ids.id);
+    cake_buf_add(message, p->bias, p->n_bias * sizeof *p->bias);
     for (int i = 0; i < p->n_stop; i++) {
         uint64_t len = strlen(p->stop[i]);
-        cake_buf_add(letter, &len, sizeof len);
-        cake_buf_add(letter, p->stop[i], len);
+        cake_buf_add(message, &len, sizeof len);
+        cake_buf_add(message, p->stop[i], len);
     }
     for (int i = 0; i < lead->n_choice; i++) {
         const cake_sequence *s = lead->choice[i];
         uint64_t n = (uint64_t)cake_sequence_generated(s);
-        cake_buf_add(letter, &n, sizeof n);
-        cake_buf_add(letter, s->ids.id + s->n_prompt, n * sizeof *s->ids.id);
-        cake_buf_add(letter, s->scored, n * (size_t)(1 + s->n_top) * sizeof *s->scored);
+        cake_buf_add(message, &n, sizeof n);
+        cake_buf_add(message, s->ids.id + s->n_prompt, n * sizeof *s->ids.id);
+        cake_buf_add(message, s->scored, n * (size_t)(1 + s->n_top) * sizeof *s->scored);
     }
 }
 
 /* n tokens that an earlier run had. */
-static void take_begun(cake_dispatch_msg *letter, uint64_t n, cake_sequence *s, const int32_t *eos, int n_eos)
+static void take_begun(cake_dispatch_msg *message, uint64_t n, cake_sequence *s, const int32_t *eos,
+                       int n_eos)
 {
     size_t width = (size_t)(1 + s->n_top);
-    int32_t *ids = take_list(letter, n, sizeof *ids);
-    cake_scored *scored = take_list(letter, n * width, sizeof *scored);
+    int32_t *ids = take_list(message, n, sizeof *ids);
+    cake_scored *scored = take_list(message, n * width, sizeof *scored);
     cake_sequence_regain(s, ids, n, scored, eos, n_eos);
     free(ids);
     free(scored);
 }
 
-cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *letter, int context,
+cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int context,
                                               const cake_tokenizer *token, const int32_t *eos, int n_eos)
 {
     head h;
     uint64_t some;
-    cake_dispatch_msg_take(letter, &h, sizeof h);
+    cake_dispatch_msg_take(message, &h, sizeof h);
     cake_request request = {.order = h.ticket, .params = h.params};
     cake_params *p = &request.params;
     CAKE_ASSERT(h.n_prompt > 0 && h.n_begun >= 0 && p->n_stop >= 0 && p->n_stop <= CAKE_MAX_STOP);
-    cake_ids ids = {.id = take_list(letter, (uint64_t)h.n_prompt, sizeof(int32_t)),
+    cake_ids ids = {.id = take_list(message, (uint64_t)h.n_prompt, sizeof(int32_t)),
                     .len = (size_t)h.n_prompt};
     ids.cap = ids.len;
     size_t n = (size_t)h.n_begun, width = p->logprobs == CAKE_UNSET ? 0 : 1 + (size_t)p->logprobs;
-    int32_t *begun = take_list(letter, n, sizeof *begun);
-    cake_scored *scored = take_list(letter, n * width, sizeof *scored);
-    p->stop_ids = (cake_ids){.id = take_list(letter, h.n_stop_id, sizeof(int32_t)), .len = h.n_stop_id};
+    int32_t *begun = take_list(message, n, sizeof *begun);
+    cake_scored *scored = take_list(message, n * width, sizeof *scored);
+    p->stop_ids = (cake_ids){.id = take_list(message, h.n_stop_id, sizeof(int32_t)), .len = h.n_stop_id};
     p->stop_ids.cap = p->stop_ids.len;
-    p->bias = take_list(letter, h.n_bias, sizeof *p->bias);
+    p->bias = take_list(message, h.n_bias, sizeof *p->bias);
     for (int i = 0; i < p->n_stop; i++) {
         uint64_t len;
-        cake_dispatch_msg_take(letter, &len, sizeof len);
-        CAKE_ASSERT(len <= (size_t)(letter->end - letter->at));
-        p->stop[i] = cake_copy(letter->at, len);
-        letter->at += len;
+        cake_dispatch_msg_take(message, &len, sizeof len);
+        CAKE_ASSERT(len <= (size_t)(message->end - message->at));
+        p->stop[i] = cake_copy(message->at, len);
+        message->at += len;
     }
     cake_sequence *lead = cake_sequence_open(&request, &ids, context, 0, p->n_stop ? token : NULL);
     lead->key.seed = h.seed;
@@ -114,43 +115,43 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *letter, int con
     CAKE_ASSERT(h.n_choice >= 0 && h.n_choice <= lead->request.params.n);
     cake_sequence_revive(lead, h.n_choice);
     for (int i = 0; i < lead->n_choice; i++) {
-        cake_dispatch_msg_take(letter, &some, sizeof some);
-        take_begun(letter, some, lead->choice[i], eos, n_eos);
+        cake_dispatch_msg_take(message, &some, sizeof some);
+        take_begun(message, some, lead->choice[i], eos, n_eos);
     }
     return lead;
 }
 
-void cake_dispatch_msg_add_token(cake_buf *letter, const cake_sequence *s, double waited)
+void cake_dispatch_msg_add_token(cake_buf *message, const cake_sequence *s, double waited)
 {
     size_t n = s->n_top >= 0 ? 1 + (size_t)s->n_top : 0, last = (size_t)cake_sequence_generated(s) - 1;
-    cake_event news = {.kind = CAKE_EVENT_TOKEN,
-                       .ticket = s->lead->request.order,
-                       .at = s == s->lead ? -1 : (int32_t)s->key.choice,
-                       .id = s->ids.id[s->ids.len - 1],
-                       .n = (int32_t)n,
-                       .waited = (float)waited};
-    cake_buf_add(letter, &news, sizeof news);
-    cake_buf_add(letter, s->scored ? s->scored + last * n : NULL, n * sizeof *s->scored);
+    cake_event event = {.kind = CAKE_EVENT_TOKEN,
+                        .ticket = s->lead->request.order,
+                        .at = s == s->lead ? -1 : (int32_t)s->key.choice,
+                        .id = s->ids.id[s->ids.len - 1],
+                        .n = (int32_t)n,
+                        .waited = (float)waited};
+    cake_buf_add(message, &event, sizeof event);
+    cake_buf_add(message, s->scored ? s->scored + last * n : NULL, n * sizeof *s->scored);
 }
 
-void cake_dispatch_msg_add_done(cake_buf *letter, const cake_sequence *lead)
+void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
 {
     const cake_request *r = &lead->request;
-    cake_event news = {.ticket = r->order};
+    cake_event event = {.ticket = r->order};
     if (!r->err && lead->n_prompt_scored > 1) {
         size_t n = 1 + (size_t)lead->n_top;
-        news.kind = CAKE_EVENT_SCORES;
-        news.at = 1; /* nothing comes before the first */
-        news.n = lead->n_prompt_scored - 1;
-        cake_buf_add(letter, &news, sizeof news);
-        cake_buf_add(letter, lead->prompt_scored + n, (size_t)news.n * n * sizeof *lead->prompt_scored);
+        event.kind = CAKE_EVENT_SCORES;
+        event.at = 1; /* nothing comes before the first */
+        event.n = lead->n_prompt_scored - 1;
+        cake_buf_add(message, &event, sizeof event);
+        cake_buf_add(message, lead->prompt_scored + n, (size_t)event.n * n * sizeof *lead->prompt_scored);
     }
-    news.kind = CAKE_EVENT_DONE;
-    news.at = lead->n_choice;
-    news.n = r->err != CAKE_OK;
-    cake_buf_add(letter, &news, sizeof news);
-    if (news.n)
-        cake_buf_add(letter, &r->fault, sizeof r->fault);
+    event.kind = CAKE_EVENT_DONE;
+    event.at = lead->n_choice;
+    event.n = r->err != CAKE_OK;
+    cake_buf_add(message, &event, sizeof event);
+    if (event.n)
+        cake_buf_add(message, &r->fault, sizeof r->fault);
 }
 
 /* Choice `at` of the lead, begun if it is not yet. */
@@ -162,50 +163,51 @@ static cake_sequence *choice(cake_sequence *lead, int at)
     return at < 0 ? lead : lead->choice[at];
 }
 
-static void follow_token(cake_dispatch_msg *letter, const cake_event *news, const int32_t *eos, int n_eos,
+static void follow_token(cake_dispatch_msg *message, const cake_event *event, const int32_t *eos, int n_eos,
                          cake_sequence *lead, cake_sequence **token)
 {
     cake_scored scored[1 + CAKE_MAX_TOP];
-    CAKE_ASSERT(news->n == (lead->n_top >= 0 ? 1 + lead->n_top : 0));
-    cake_dispatch_msg_take(letter, scored, (size_t)news->n * sizeof *scored);
+    CAKE_ASSERT(event->n == (lead->n_top >= 0 ? 1 + lead->n_top : 0));
+    cake_dispatch_msg_take(message, scored, (size_t)event->n * sizeof *scored);
     if (lead->request.err) /* its text cannot be decoded, of which the root knows nothing */
         return;
-    *token = choice(lead, news->at);
+    *token = choice(lead, event->at);
     CAKE_ASSERT((int)(*token)->ids.len < (*token)->max_len);
-    cake_sequence_push(*token, news->id, scored, eos, n_eos);
+    cake_sequence_push(*token, event->id, scored, eos, n_eos);
 }
 
-static void follow_scores(cake_dispatch_msg *letter, const cake_event *news, cake_sequence *lead)
+static void follow_scores(cake_dispatch_msg *message, const cake_event *event, cake_sequence *lead)
 {
     cake_scored scored[1 + CAKE_MAX_TOP];
-    CAKE_ASSERT(cake_sequence_scores_prompt(lead) && news->at >= 1 && news->n <= lead->n_prompt - news->at);
-    for (int i = 0; i < news->n; i++) {
-        cake_dispatch_msg_take(letter, scored, (1 + (size_t)lead->n_top) * sizeof *scored);
-        cake_sequence_score_prompt(lead, news->at + i, scored);
+    CAKE_ASSERT(cake_sequence_scores_prompt(lead) && event->at >= 1 &&
+                event->n <= lead->n_prompt - event->at);
+    for (int i = 0; i < event->n; i++) {
+        cake_dispatch_msg_take(message, scored, (1 + (size_t)lead->n_top) * sizeof *scored);
+        cake_sequence_score_prompt(lead, event->at + i, scored);
     }
 }
 
-bool cake_dispatch_msg_apply(cake_dispatch_msg *letter, const cake_event *news, const int32_t *eos, int n_eos,
-                             cake_sequence *lead, cake_sequence **token)
+bool cake_dispatch_msg_apply(cake_dispatch_msg *message, const cake_event *event, const int32_t *eos,
+                             int n_eos, cake_sequence *lead, cake_sequence **token)
 {
     cake_request *r = &lead->request;
     *token = NULL;
-    if (news->kind == CAKE_EVENT_TOKEN) {
-        follow_token(letter, news, eos, n_eos, lead, token);
+    if (event->kind == CAKE_EVENT_TOKEN) {
+        follow_token(message, event, eos, n_eos, lead, token);
         return false;
     }
-    if (news->kind == CAKE_EVENT_SCORES) {
-        follow_scores(letter, news, lead);
+    if (event->kind == CAKE_EVENT_SCORES) {
+        follow_scores(message, event, lead);
         return false;
     }
     cake_fault fault;
-    CAKE_ASSERT(news->kind == CAKE_EVENT_DONE && news->at >= 0 && news->at <= r->params.n);
-    cake_dispatch_msg_take(letter, &fault, news->n ? sizeof fault : 0);
-    if (news->n && !r->err) {
+    CAKE_ASSERT(event->kind == CAKE_EVENT_DONE && event->at >= 0 && event->at <= r->params.n);
+    cake_dispatch_msg_take(message, &fault, event->n ? sizeof fault : 0);
+    if (event->n && !r->err) {
         r->fault = fault;
         r->err = CAKE_ERR_REQUEST;
     }
-    if (news->at > 0 && !r->err)
-        choice(lead, news->at - 1);
+    if (event->at > 0 && !r->err)
+        choice(lead, event->at - 1);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: prompts in the order of the input, news of replicas. Out: portions. dispatch/dispatcher.c calls.
+ * In: prompts in the order of the input, event of replicas. Out: portions. dispatch/dispatcher.c calls.
  * Invariant: a replica that was given a prompt is marked in all nodes of its chain, so the marks of a replica
  * along a chain are its first nodes and no others.
  */
@@ -32,8 +32,8 @@ typedef struct prompt {
 } prompt;
 
 typedef struct replica {
-    cake_replica_capacity appetite;
-    cake_replica_progress headway;
+    cake_replica_capacity capacity;
+    cake_replica_progress progress;
     int64_t given, given_tok, done;
     bool asked; /* for its choice, by the cake_dispatch_policy_pick under way */
 } replica;
@@ -53,7 +53,7 @@ struct cake_dispatch_policy {
     bool ended;
 };
 
-cake_dispatch_policy *cake_dispatch_policy_open(int n_replica, const cake_replica_capacity *appetite)
+cake_dispatch_policy *cake_dispatch_policy_open(int n_replica, const cake_replica_capacity *capacity)
 {
     cake_dispatch_policy *h = cake_alloc(1, sizeof *h);
     h->n_replica = n_replica;
@@ -63,7 +63,7 @@ cake_dispatch_policy *cake_dispatch_policy_open(int n_replica, const cake_replic
     h->waiting = cake_alloc((size_t)h->cap, sizeof *h->waiting);
     h->prefixes = cake_prefix_tree_open();
     for (int r = 0; r < n_replica; r++)
-        h->replicas[r].appetite = appetite[r];
+        h->replicas[r].capacity = capacity[r];
     return h;
 }
 
@@ -133,9 +133,9 @@ void cake_dispatch_policy_end(cake_dispatch_policy *h)
     h->ended = true;
 }
 
-void cake_dispatch_policy_update(cake_dispatch_policy *h, int r, const cake_replica_progress *headway)
+void cake_dispatch_policy_update(cake_dispatch_policy *h, int r, const cake_replica_progress *progress)
 {
-    h->replicas[r].headway = *headway;
+    h->replicas[r].progress = *progress;
 }
 
 void cake_dispatch_policy_done(cake_dispatch_policy *h, int r)
@@ -181,7 +181,7 @@ bool cake_dispatch_policy_over(const cake_dispatch_policy *h)
  * the first one to finish a wave is not taken for the only one that can. */
 static double speed(const replica *r)
 {
-    return (double)(r->headway.rows + TURNS * r->appetite.rows);
+    return (double)(r->progress.rows + TURNS * r->capacity.rows);
 }
 
 /* When one request more would be done: sequences are worked on side by side, so the first ones take as long
@@ -189,7 +189,7 @@ static double speed(const replica *r)
 static double until(const replica *r)
 {
     int64_t n = held(r) + 1;
-    return (double)(n > r->appetite.n_slot ? n : r->appetite.n_slot) / speed(r);
+    return (double)(n > r->capacity.n_slot ? n : r->capacity.n_slot) / speed(r);
 }
 
 /* Whether one of the last requests is in good hands: it would be done when all are, or hardly anybody is
@@ -208,17 +208,17 @@ static bool in_time(const cake_dispatch_policy *h, const replica *r)
 /* Whether a replica has nothing left to begin. */
 static bool is_idle(const replica *r)
 {
-    return r->headway.begun >= r->given;
+    return r->progress.begun >= r->given;
 }
 
 static bool wants(const cake_dispatch_policy *h, const replica *r)
 {
-    int64_t unbegun = r->given - r->headway.begun, unbegun_tok = r->given_tok - r->headway.begun_tok;
-    int64_t ahead = r->appetite.n_slot / 2 > FEW ? r->appetite.n_slot / 2 : FEW;
+    int64_t unbegun = r->given - r->progress.begun, unbegun_tok = r->given_tok - r->progress.begun_tok;
+    int64_t ahead = r->capacity.n_slot / 2 > FEW ? r->capacity.n_slot / 2 : FEW;
     if (h->ended && !in_time(h, r))
         return false;
-    return is_idle(r) || (unbegun < ahead && unbegun_tok < TURNS * r->appetite.rows &&
-                          held(r) < r->appetite.n_slot + ahead);
+    return is_idle(r) || (unbegun < ahead && unbegun_tok < TURNS * r->capacity.rows &&
+                          held(r) < r->capacity.n_slot + ahead);
 }
 
 static bool is_marked(const cake_dispatch_policy *h, int32_t node, int r)

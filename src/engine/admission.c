@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sequences of the window, tokens that were drawn. Out: finished requests, to the conductor. engine.c
+ * In: sequences of the queue, tokens that were drawn. Out: finished requests, to the io. engine.c
  * calls.
  * Invariant: slot s of the schedule is sequence seqs[s], from admission to retirement; a request of several
  * choices is handed back when the last of them has ended and no further one will begin.
@@ -20,12 +20,12 @@ static void finish(cake_engine *r, cake_sequence *lead)
 {
     double start = cake_clock_now();
     cake_engine_begin(r, lead);
-    cake_request_queue_forget(&r->window, lead);
+    cake_request_queue_forget(&r->queue, lead);
     cake_err err = CAKE_OK;
     if (r->err && r->err != CAKE_STOPPED)
         cake_sequence_close(lead);
     else
-        err = r->conductor.done(r->conductor.self, lead);
+        err = r->io.done(r->io.self, lead);
     r->err = err ? err : r->err;
     r->stats.write_s += cake_engine_trace(r, CAKE_SPAN_RECORD, start, 0);
 }
@@ -66,10 +66,10 @@ static void release_lead(cake_engine *r)
 static void enter(cake_engine *r, int slot, cake_sequence *s)
 {
     r->seqs[slot] = s;
-    s->past = cake_penalties_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos,
-                                  r->config->n_eos);
+    s->penalties = cake_penalties_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos,
+                                       r->config->n_eos);
     for (size_t i = (size_t)s->n_prompt; i < s->ids.len; i++) /* an earlier run's */
-        cake_penalties_add(s->past, s->ids.id[i]);
+        cake_penalties_add(s->penalties, s->ids.id[i]);
 }
 
 void cake_engine_token(cake_engine *r, int slot, const cake_sample_row *draw)
@@ -79,7 +79,7 @@ void cake_engine_token(cake_engine *r, int slot, const cake_sample_row *draw)
            waited = now - (s->ids.len == (size_t)s->n_prompt ? s->admitted : s->latest);
     bool finished = cake_sequence_push(s, draw->id, draw->scored, r->config->eos, r->config->n_eos);
     s->latest = now;
-    r->conductor.token(r->conductor.self, s, waited);
+    r->io.token(r->io.self, s, waited);
     if (finished)
         cake_engine_retire(r, slot);
     else
@@ -153,12 +153,12 @@ static bool admit_choice(cake_engine *r)
             drop_stem(r);
         if (slot >= 0) {
             enter(r, slot, cake_sequence_branch(lead));
-            cake_sample_row *draw = cake_sampler_rows(r->chooser);
+            cake_sample_row *draw = cake_sampler_rows(r->sampler);
             *draw = (cake_sample_row){.sequence = r->seqs[slot],
                                       .finite = true,
                                       .score = r->stem_score,
                                       .what = CAKE_SAMPLE_SAMPLE};
-            cake_sampler_run(r->chooser, 1, 1);
+            cake_sampler_run(r->sampler, 1, 1);
             cake_engine_token(r, slot, draw);
         }
         return slot != CAKE_FORK_LATER;
@@ -209,9 +209,9 @@ static void admit_request(cake_engine *r, cake_sequence *s)
 void cake_engine_read(cake_engine *r, int n)
 {
     double start = cake_clock_now();
-    int before = r->window.n;
-    r->err = cake_request_queue_read(&r->window, n);
-    if (r->window.n > before || r->err) /* it is asked for at every turn */
+    int before = r->queue.n;
+    r->err = cake_request_queue_read(&r->queue, n);
+    if (r->queue.n > before || r->err) /* it is asked for at every turn */
         r->stats.read_s += cake_engine_trace(r, CAKE_SPAN_READ, start, 0);
 }
 
@@ -225,12 +225,12 @@ void cake_engine_admit(cake_engine *r)
         }
         if (!cake_schedule_room(r->schedule))
             return;
-        if (!r->window.n)
+        if (!r->queue.n)
             cake_engine_read(r, 1);
-        cake_sequence *sequence = cake_request_queue_pop(&r->window);
+        cake_sequence *sequence = cake_request_queue_pop(&r->queue);
         if (sequence)
             admit_request(r, sequence);
-        else if (r->window.dry)
+        else if (r->queue.empty)
             return;
     }
 }

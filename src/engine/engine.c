@@ -47,7 +47,7 @@ size_t cake_engine_device_bytes(const cake_config *config, const cake_schedule_s
 static void take_lanes(cake_engine *r)
 {
     for (int i = 0; i < r->shape.n_lane; i++) {
-        r->lanes[i].parcel.wave = cake_arena_take(&r->arena, wave_bytes(r->config, &r->shape));
+        r->lanes[i].msg.wave = cake_arena_take(&r->arena, wave_bytes(r->config, &r->shape));
         if (r->embed->memory)
             r->lanes[i].body = cake_arena_take(&r->away, body_bytes(r->config, &r->shape));
     }
@@ -57,7 +57,7 @@ static void take_lanes(cake_engine *r)
 
 cake_err cake_engine_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
                           const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
-                          const cake_sequence_io *conductor, cake_engine **out)
+                          const cake_sequence_io *io, cake_engine **out)
 {
     const cake_config *config = cake_model_config(model);
     cake_engine *r = cake_alloc(1, sizeof *r);
@@ -69,21 +69,21 @@ cake_err cake_engine_open(const cake_model *model, const cake_kernels *embed, co
                        .shape = *shape,
                        .n_thread = n_thread,
                        .n_decode = n_decode ? n_decode : n_thread,
-                       .conductor = *conductor};
+                       .io = *io};
     cake_err err = cake_arena_open(&r->arena, "waves", own_bytes(config, shape));
     if (!err && embed->memory)
         err = cake_memory_open(embed->memory, &r->away, "waves", cake_engine_device_bytes(config, shape));
     if (!err)
         err = cake_logits_open(model, head, shape->lane_seqs, n_thread, &r->logits);
     if (!err)
-        err = cake_sampler_open(config->n_vocab, shape->lane_seqs, n_thread, &r->chooser);
+        err = cake_sampler_open(config->n_vocab, shape->lane_seqs, n_thread, &r->sampler);
     if (err) {
         cake_engine_close(r);
         return err;
     }
     r->prefixes = shape->share ? cake_prefix_tree_open() : NULL;
     r->schedule = cake_schedule_open(shape, r->prefixes);
-    cake_request_queue_open(&r->conductor, config, r->prefixes, &r->window);
+    cake_request_queue_open(&r->io, config, r->prefixes, &r->queue);
     r->seqs = cake_alloc((size_t)shape->n_lane * (size_t)shape->lane_seqs, sizeof *r->seqs);
     r->lanes = cake_alloc((size_t)shape->n_lane, sizeof *r->lanes);
     r->wanted = cake_alloc((size_t)shape->lane_seqs, sizeof *r->wanted);
@@ -113,9 +113,9 @@ void cake_engine_close(cake_engine *r)
     for (int i = 0; i < n_slot; i++)
         if (r->seqs[i])
             close_lead(r, r->seqs[i]->lead);
-    cake_sampler_close(r->chooser);
+    cake_sampler_close(r->sampler);
     cake_logits_close(r->logits);
-    cake_request_queue_close(&r->window);
+    cake_request_queue_close(&r->queue);
     cake_schedule_close(r->schedule);
     cake_prefix_tree_close(r->prefixes);
     cake_arena_close(&r->arena);
@@ -163,7 +163,7 @@ int cake_engine_active(const cake_engine *r)
 /* Nothing is left to do. */
 static bool is_over(const cake_engine *r)
 {
-    return r->window.exhausted && !r->window.n && !r->lead && !cake_schedule_active(r->schedule);
+    return r->queue.closed && !r->queue.n && !r->lead && !cake_schedule_active(r->schedule);
 }
 
 bool cake_engine_done(const cake_engine *r)
@@ -192,7 +192,7 @@ static int team_of(const cake_engine *r, cake_wave *wave)
 static void depart(cake_engine *r, int lane, const cake_batch *batch, cake_link *first)
 {
     cake_engine_lane *l = &r->lanes[lane];
-    cake_wave *wave = l->parcel.wave;
+    cake_wave *wave = l->msg.wave;
     *wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
                         .lane = lane,
                         .n_tok = batch->n_tok,
@@ -206,7 +206,7 @@ static void depart(cake_engine *r, int lane, const cake_batch *batch, cake_link 
         cake_engine_begin(r, s->lead);
     }
     double start = cake_clock_now();
-    l->parcel.body = l->body;
+    l->msg.body = l->body;
     if (l->body)
         cake_embed_fill_there(r->model, r->embed, r->ids, wave->n_tok, r->there, l->body);
     else
@@ -214,10 +214,10 @@ static void depart(cake_engine *r, int lane, const cake_batch *batch, cake_link 
     r->stats.embed_s += cake_engine_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);
     r->stats.rows += batch->n_tok;
     l->batch = batch;
-    l->parcel.busy = true;
+    l->msg.in_flight = true;
     r->n_away++;
     start = cake_clock_now();
-    cake_link_send(first, &l->parcel);
+    cake_link_send(first, &l->msg);
     cake_span sent = {
         .begin = start, .kind = CAKE_SPAN_SEND, .number = (int32_t)r->stats.waves++, .lane = lane};
     cake_trace_add(r->trace, sent, cake_clock_now());
@@ -231,11 +231,11 @@ bool cake_engine_send(cake_engine *r, cake_link *first)
     }; /* requests that are read ahead: before the first wave, and at each further turn */
     bool sent = false;
     if (!r->stats.waves && !r->err)
-        cake_engine_read(r, FIRST - r->window.n);
+        cake_engine_read(r, FIRST - r->queue.n);
     cake_engine_admit(r);
     for (int lane = 0; lane < r->shape.n_lane && !r->err; lane++) {
-        /* a wave may be back, by a parcel of another edge, while the lane's own one is still being sent */
-        if (cake_schedule_in_flight(r->schedule, lane) || r->lanes[lane].parcel.busy)
+        /* a wave may be back, by a msg of another edge, while the lane's own one is still being sent */
+        if (cake_schedule_in_flight(r->schedule, lane) || r->lanes[lane].msg.in_flight)
             continue;
         const cake_batch *batch = cake_schedule_next_batch(r->schedule, lane);
         while (batch->n_overflow) {
@@ -274,12 +274,12 @@ static void break_off(cake_engine *r, int slot, const cake_row *row)
     const cake_sequence *s = r->seqs[slot];
     cake_request *request = &s->lead->request;
     char where[64];
-    int broken = row->pos + 1 < s->n_prompt ? row->broken : s->lead->broken;
-    int layer = broken ? broken - CAKE_ROW_NONFINITE(0) : -1;
+    int nonfinite = row->pos + 1 < s->n_prompt ? row->nonfinite : s->lead->nonfinite;
+    int layer = nonfinite ? nonfinite - CAKE_ROW_NONFINITE(0) : -1;
     if (layer >= 0)
         snprintf(where, sizeof where, "layer %d", layer);
     else
-        snprintf(where, sizeof where, "%s", broken ? "the embedding" : "the final norm or the head");
+        snprintf(where, sizeof where, "%s", nonfinite ? "the embedding" : "the final norm or the head");
     request->err = cake_fault_set(
         &request->fault, NULL,
         "the model's scores behind position %d are not finite numbers: %s gave the first", row->pos, where);
@@ -333,18 +333,18 @@ static void note_broken(cake_engine *r, cake_wave *wave)
     const cake_row *rows = cake_wave_rows(wave);
     for (int i = 0; i < wave->n_tok; i++) {
         cake_sequence *s = r->seqs[rows[i].slot];
-        if (rows[i].broken && (!s->lead->broken || rows[i].broken < s->lead->broken))
-            s->lead->broken = rows[i].broken;
+        if (rows[i].nonfinite && (!s->lead->nonfinite || rows[i].nonfinite < s->lead->nonfinite))
+            s->lead->nonfinite = rows[i].nonfinite;
     }
 }
 
 /* For rows [first, first + n) of those that are scored: what their scores are for, then the scores or the
  * best of them. */
-static void score(cake_engine *r, const cake_wave_msg *parcel, const cake_batch *batch, int first, int n)
+static void score(cake_engine *r, const cake_wave_msg *msg, const cake_batch *batch, int first, int n)
 {
-    cake_wave *wave = parcel->wave;
+    cake_wave *wave = msg->wave;
     const int32_t *row = batch->score + first;
-    cake_sample_row *draw = cake_sampler_rows(r->chooser);
+    cake_sample_row *draw = cake_sampler_rows(r->sampler);
     for (int i = 0; i < n; i++) {
         draw[i] = draw_of(r, batch->slot[first + i], &cake_wave_rows(wave)[row[i]]);
         int needs = cake_sample_row_topk(&draw[i], r->config->n_vocab);
@@ -353,11 +353,11 @@ static void score(cake_engine *r, const cake_wave_msg *parcel, const cake_batch 
     }
     double start = cake_clock_now();
     float *scores =
-        cake_logits_forward(r->logits, team_of(r, wave), wave, parcel->body, row, n, r->wanted, r->best);
+        cake_logits_forward(r->logits, team_of(r, wave), wave, msg->body, row, n, r->wanted, r->best);
     if (!scores)
         cake_comm_abort();
     for (int i = 0; i < n; i++) {
-        draw[i].finite = draw[i].sequence && !r->best[i].broken;
+        draw[i].finite = draw[i].sequence && !r->best[i].nonfinite;
         draw[i].score = r->wanted[i] ? scores + (size_t)i * (size_t)r->config->n_vocab : NULL;
         draw[i].best = &r->best[i];
     }
@@ -367,28 +367,28 @@ static void score(cake_engine *r, const cake_wave_msg *parcel, const cake_batch 
 
 /* Scores and samples in blocks of at most lane_seqs rows: a prompt whose rows are all wanted may have more.
  * */
-static void continue_all(cake_engine *r, const cake_wave_msg *parcel, const cake_batch *batch)
+static void continue_all(cake_engine *r, const cake_wave_msg *msg, const cake_batch *batch)
 {
-    cake_wave *wave = parcel->wave;
+    cake_wave *wave = msg->wave;
     for (int first = 0, n; first < batch->n_score; first += n) {
         n = batch->n_score - first < r->shape.lane_seqs ? batch->n_score - first : r->shape.lane_seqs;
-        score(r, parcel, batch, first, n);
+        score(r, msg, batch, first, n);
         double scored = cake_clock_now();
-        cake_sampler_run(r->chooser, team_of(r, wave), n);
+        cake_sampler_run(r->sampler, team_of(r, wave), n);
         for (int i = 0; i < n; i++)
             take(r, batch->slot[first + i], &cake_wave_rows(wave)[batch->score[first + i]],
-                 &cake_sampler_rows(r->chooser)[i]);
+                 &cake_sampler_rows(r->sampler)[i]);
         r->stats.sample_s += cake_engine_trace(r, CAKE_SPAN_SAMPLE, scored, n);
     }
 }
 
-void cake_engine_receive(cake_engine *r, cake_wave_msg *parcel)
+void cake_engine_receive(cake_engine *r, cake_wave_msg *msg)
 {
-    int lane = parcel->wave->lane;
+    int lane = msg->wave->lane;
     CAKE_ASSERT(lane >= 0 && lane < r->shape.n_lane && cake_schedule_in_flight(r->schedule, lane));
     cake_schedule_complete(r->schedule, lane);
     r->n_away--;
-    note_broken(r, parcel->wave);
-    continue_all(r, parcel, r->lanes[lane].batch);
-    cake_wave_msg_release(parcel);
+    note_broken(r, msg->wave);
+    continue_all(r, msg, r->lanes[lane].batch);
+    cake_wave_msg_release(msg);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The root of a replica: it owns the page tables and the lanes, embeds, scores and samples. Sequences come
- * from the conductor and go back to it finished; in between this is their only owner.
+ * from the io and go back to it finished; in between this is their only owner.
  */
 #ifndef CAKE_ENGINE_ENGINE_H
 #define CAKE_ENGINE_ENGINE_H
@@ -27,7 +27,7 @@ typedef struct cake_engine cake_engine;
  * 0: all. */
 cake_err cake_engine_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
                           const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
-                          const cake_sequence_io *conductor, cake_engine **out);
+                          const cake_sequence_io *io, cake_engine **out);
 /* Bytes of the host's memory that open takes, beside the head's part (cake_logits_bytes). */
 size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread);
 /* Bytes that open takes of embed's memory, if that is not the host's. */
@@ -37,8 +37,8 @@ void cake_engine_close(cake_engine *root);
 /* Admits sequences, and sends a wave in every lane that has none under way and has something to do. After an
  * error nothing new is sent. True if something was sent. */
 bool cake_engine_send(cake_engine *root, cake_link *first);
-/* Takes a lane's wave that is back: scores it, draws tokens, finishes sequences. Releases the parcel. */
-void cake_engine_receive(cake_engine *root, cake_wave_msg *parcel);
+/* Takes a lane's wave that is back: scores it, draws tokens, finishes sequences. Releases the msg. */
+void cake_engine_receive(cake_engine *root, cake_wave_msg *msg);
 /* Whether no wave is under way and nothing is left to do, or an error stops it. */
 bool cake_engine_done(const cake_engine *root);
 void cake_engine_set_trace(cake_engine *root, cake_trace *trace); /* borrowed; NULL: nothing is traced */

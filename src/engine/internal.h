@@ -12,7 +12,7 @@
 #include "logits/logits.h"
 
 typedef struct cake_engine_lane {
-    cake_wave_msg parcel;    /* what the lane's waves leave in */
+    cake_wave_msg msg;       /* what the lane's waves leave in */
     const cake_batch *batch; /* what the wave under way holds */
     float *body;             /* [max_tok, dim] the lane's body where a GPU has it; NULL: it is in the wave */
 } cake_engine_lane;
@@ -24,9 +24,9 @@ struct cake_engine {
     const cake_plan *plan;
     cake_schedule_shape shape;
     int n_thread, n_decode; /* threads for waves; for those that only generate */
-    cake_sequence_io conductor;
+    cake_sequence_io io;
     cake_prefix_tree *prefixes; /* NULL: nothing is shared */
-    cake_request_queue window;
+    cake_request_queue queue;
     cake_schedule *schedule;
     cake_sequence **seqs;    /* [n_lane * lane_seqs] */
     cake_engine_lane *lanes; /* [n_lane] */
@@ -40,7 +40,7 @@ struct cake_engine {
     int32_t *there;    /* [max_tok] ids, in that memory */
     int32_t *ids;      /* [max_tok] */
     float *stem_score; /* [n_vocab] scores of the token behind the stem's prompt */
-    cake_sampler *chooser;
+    cake_sampler *sampler;
     cake_logits *logits;
     bool *wanted;    /* [lane_seqs] for each scored row: all of its scores are needed, not only the best */
     cake_topk *best; /* [lane_seqs] the best scores of each of these rows */

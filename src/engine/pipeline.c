@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a plan, this rank's works (slices), the root's lanes. Out: waves that went round. cmd_run.c calls.
- * Invariant: an edge never holds more parcels than there are lanes, so no send can block for ever.
+ * Invariant: an edge never holds more msgs than there are lanes, so no send can block for ever.
  */
 #include "engine/pipeline.h"
 
@@ -14,9 +14,9 @@
 #include "kernels/cuda/device.h"
 #include "place/machine.h"
 
-typedef struct station {
+typedef struct hop_state {
     cake_hop_work work;
-    cake_link *in, *out; /* self links are shared with the neighbouring station */
+    cake_link *in, *out; /* self links are shared with the neighbouring hop_state */
     int at;              /* which hop of the plan */
     cake_hop hop;
     int n_wave;           /* waves that came to it */
@@ -24,10 +24,10 @@ typedef struct station {
     bool far_in, far_out; /* another rank is at the other end */
     bool stays;           /* who has the wave next takes its body from where a GPU has it */
     bool done;
-} station;
+} hop_state;
 
 struct cake_pipeline {
-    station *stations;
+    hop_state *hop_states;
     int n_station, n_done;
     cake_engine *root;
     cake_link *first, *last; /* the root's edges: to hop 0, from the last hop */
@@ -41,10 +41,10 @@ struct cake_pipeline {
     bool crowded; /* ranks of this host are more than its cpus */
     int n_lane, n_stage, world_size;
     double progressed;            /* when messages were last given time */
-    cake_poll_hook aside;         /* what else this rank does between waves and layers */
-    double attended;              /* when aside was last attended to */
-    double aside_s;               /* seconds that aside took of the wave under way */
-    station *at;                  /* the station that computes */
+    cake_poll_hook hook;          /* what else this rank does between waves and layers */
+    double attended;              /* when hook was last attended to */
+    double aside_s;               /* seconds that hook took of the wave under way */
+    hop_state *at;                /* the hop_state that computes */
     int layer;                    /* of its hop, under way; -1: none has begun */
     int n_back;                   /* root: waves that came back */
     cake_trace *trace;            /* or NULL */
@@ -88,7 +88,7 @@ static cake_err open_edge(cake_pipeline *p, const cake_comm *world, const cake_p
     int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), depth = cake_pipeline_depth(p->n_lane);
     cake_err err = CAKE_OK;
     *in = *out = NULL;
-    const cake_edge_transport *beside = edges && edges[e].wire ? &edges[e] : NULL;
+    const cake_edge_transport *beside = edges && edges[e].transport ? &edges[e] : NULL;
     if (from == rank && to == rank)
         *in = *out = cake_link_open_self(depth);
     else if (from == rank && beside)
@@ -118,10 +118,10 @@ cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const
     cake_machine_read(&machine);
     p->crowded = world->local_size > machine.cores_allowed || cake_exec_is_oversubscribed();
     p->links = cake_alloc((size_t)plan->n_hop + 1, sizeof *p->links);
-    p->stations = cake_alloc((size_t)plan->n_hop, sizeof *p->stations);
+    p->hop_states = cake_alloc((size_t)plan->n_hop, sizeof *p->hop_states);
     cake_err err = CAKE_OK;
     int rank = world->rank;
-    station *before = NULL; /* of hop e - 1, if it is here */
+    hop_state *before = NULL; /* of hop e - 1, if it is here */
     for (int e = 0; e <= plan->n_hop && !err; e++) {
         cake_link *in_end, *out_end;
         bool far = cake_plan_from(plan, e) != cake_plan_to(plan, e);
@@ -138,8 +138,8 @@ cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const
             p->last = in_end;
             p->far_last = far;
         } else if (plan->hop[e].rank == rank) {
-            before = &p->stations[p->n_station];
-            *before = (station){
+            before = &p->hop_states[p->n_station];
+            *before = (hop_state){
                 .work = works[p->n_station], .in = in_end, .far_in = far, .at = e, .hop = plan->hop[e]};
             before->layer_s = cake_alloc((size_t)plan->hop[e].count, sizeof(double));
             p->n_station++;
@@ -162,9 +162,9 @@ void cake_pipeline_close(cake_pipeline *p)
     for (int i = 0; i < p->n_link; i++)
         cake_link_close(p->links[i]);
     for (int i = 0; i < p->n_station; i++)
-        free(p->stations[i].layer_s);
+        free(p->hop_states[i].layer_s);
     free(p->links);
-    free(p->stations);
+    free(p->hop_states);
     free(p);
 }
 
@@ -184,7 +184,7 @@ cake_stage_stats cake_pipeline_statistics(const cake_pipeline *p)
 {
     cake_stage_stats stats = p->stats;
     for (int i = 0; i < p->n_station; i++) /* receiving ends; what is sent is received elsewhere */
-        stats.link_bytes += p->stations[i].far_in ? p->stations[i].in->bytes : 0;
+        stats.link_bytes += p->hop_states[i].far_in ? p->hop_states[i].in->bytes : 0;
     stats.link_bytes += p->last && p->far_last ? p->last->bytes : 0;
     return stats;
 }
@@ -192,7 +192,7 @@ cake_stage_stats cake_pipeline_statistics(const cake_pipeline *p)
 void cake_pipeline_layers(const cake_pipeline *p, double *seconds)
 {
     for (int i = 0; i < p->n_station; i++) {
-        const station *at = &p->stations[i];
+        const hop_state *at = &p->hop_states[i];
         for (int j = 0; j < at->hop.count; j++)
             seconds[at->hop.first + j] += at->layer_s[j];
     }
@@ -235,7 +235,7 @@ static void hand_over(cake_pipeline *p, double seconds)
 /* True if there was something to do. */
 static bool attend(cake_pipeline *p)
 {
-    bool worked = p->aside.attend && p->aside.attend(p->aside.self);
+    bool worked = p->hook.attend && p->hook.attend(p->hook.self);
     p->attended = cake_clock_now();
     return worked;
 }
@@ -244,7 +244,7 @@ static bool attend(cake_pipeline *p)
 static void attend_between(cake_pipeline *p)
 {
     const double often = 5e-4;
-    if (!p->aside.attend || p->progressed - p->attended < often)
+    if (!p->hook.attend || p->progressed - p->attended < often)
         return;
     attend(p);
     p->aside_s += p->attended - p->progressed;
@@ -277,7 +277,7 @@ static void between(void *arg, bool layer)
 }
 
 /* A wave in a hop's layers, as the trace has it. */
-static cake_span span_of(const station *at, cake_wave *wave, double begin)
+static cake_span span_of(const hop_state *at, cake_wave *wave, double begin)
 {
     const cake_row *rows = cake_wave_rows(wave);
     cake_span span = {.begin = begin,
@@ -291,15 +291,15 @@ static cake_span span_of(const station *at, cake_wave *wave, double begin)
     return span;
 }
 
-/* A wave has come to a station: compute, send on. */
-static void serve(cake_pipeline *p, station *at, cake_wave_msg *parcel)
+/* A wave has come to a hop_state: compute, send on. */
+static void serve(cake_pipeline *p, hop_state *at, cake_wave_msg *msg)
 {
     double took = 0;
     count(&p->where->steps);
     if (at->far_in)
         count(&p->where->got);
-    tell(&p->where->rows, parcel->wave->n_tok);
-    if (parcel->wave->kind == CAKE_WAVE_STOP) {
+    tell(&p->where->rows, msg->wave->n_tok);
+    if (msg->wave->kind == CAKE_WAVE_STOP) {
         at->done = true;
         p->n_done++;
     } else {
@@ -307,26 +307,26 @@ static void serve(cake_pipeline *p, station *at, cake_wave_msg *parcel)
         p->at = at;
         p->layer = -1;
         p->aside_s = 0;
-        cake_wave_buffers way = {parcel->body, cake_link_place(at->out)};
-        if (at->stays && !parcel->home) /* the place is the root's own */
-            way.to = parcel->body;
-        if (at->work.forward(at->work.self, parcel->wave, way, between, p))
+        cake_wave_buffers way = {msg->body, cake_link_place(at->out)};
+        if (at->stays && !msg->owner) /* the place is the root's own */
+            way.to = msg->body;
+        if (at->work.forward(at->work.self, msg->wave, way, between, p))
             cake_comm_abort();
-        parcel->body = way.to;
+        msg->body = way.to;
         double end = cake_clock_now();
         took = end - start;
         p->stats.compute_s += end - start - p->aside_s;
         p->stats.waves++;
         if (p->trace)
-            cake_trace_add(p->trace, span_of(at, parcel->wave, start), end);
+            cake_trace_add(p->trace, span_of(at, msg->wave, start), end);
     }
     cake_span sent = {.begin = cake_clock_now(),
                       .kind = CAKE_SPAN_SEND,
                       .at = at->at + 1,
                       .number = at->n_wave++,
-                      .lane = parcel->wave->lane};
-    bool stop = parcel->wave->kind == CAKE_WAVE_STOP;
-    cake_link_send(at->out, parcel);
+                      .lane = msg->wave->lane};
+    bool stop = msg->wave->kind == CAKE_WAVE_STOP;
+    cake_link_send(at->out, msg);
     if (at->far_out) {
         count(&p->where->sent);
         hand_over(p, took);
@@ -334,15 +334,15 @@ static void serve(cake_pipeline *p, station *at, cake_wave_msg *parcel)
     cake_trace_add(stop ? NULL : p->trace, sent, cake_clock_now());
 }
 
-/* One round over this rank's stations. True if there was work. */
+/* One round over this rank's hop_states. True if there was work. */
 static bool serve_stations(cake_pipeline *p)
 {
     bool worked = false;
     for (int i = 0; i < p->n_station; i++) {
-        station *at = &p->stations[i];
-        cake_wave_msg *parcel = at->done ? NULL : cake_link_arrived(at->in);
-        if (parcel) {
-            serve(p, at, parcel);
+        hop_state *at = &p->hop_states[i];
+        cake_wave_msg *msg = at->done ? NULL : cake_link_arrived(at->in);
+        if (msg) {
+            serve(p, at, msg);
             worked = true;
         }
     }
@@ -353,7 +353,7 @@ static bool serve_stations(cake_pipeline *p)
 static void send_stop(cake_pipeline *p)
 {
     p->stop.wave = (cake_wave){.kind = CAKE_WAVE_STOP};
-    p->stop_parcel = (cake_wave_msg){.wave = &p->stop.wave, .busy = true};
+    p->stop_parcel = (cake_wave_msg){.wave = &p->stop.wave, .in_flight = true};
     cake_link_send(p->first, &p->stop_parcel);
     if (p->far_first)
         count(&p->where->sent);
@@ -372,20 +372,20 @@ static bool send_lanes(cake_pipeline *p)
 static bool serve_root(cake_pipeline *p, bool *stopping, bool *stopped)
 {
     bool worked = false;
-    cake_wave_msg *parcel = cake_link_arrived(p->last);
-    if (parcel && p->far_last)
+    cake_wave_msg *msg = cake_link_arrived(p->last);
+    if (msg && p->far_last)
         count(&p->where->got);
-    if (parcel && parcel->wave->kind == CAKE_WAVE_STOP) {
-        cake_wave_msg_release(parcel);
+    if (msg && msg->wave->kind == CAKE_WAVE_STOP) {
+        cake_wave_msg_release(msg);
         *stopped = true;
         return true;
     }
-    if (parcel) {
+    if (msg) {
         cake_span span = {.begin = cake_clock_now(),
                           .kind = CAKE_SPAN_FINISH,
                           .number = p->n_back++,
-                          .lane = parcel->wave->lane};
-        cake_engine_receive(p->root, parcel);
+                          .lane = msg->wave->lane};
+        cake_engine_receive(p->root, msg);
         count(&p->where->back);
         cake_trace_add(p->trace, span, cake_clock_now());
         worked = true;
@@ -420,14 +420,14 @@ static double missing(const cake_pipeline *p)
     return away < p->n_stage ? (double)(p->n_stage - away) / p->n_stage : 0;
 }
 
-cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *aside)
+cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *hook)
 {
     bool stopping = false, stopped = !p->root;
     int idle_rounds = 0;
     const double joules = cake_device_joules();
     double start = p->progressed = cake_clock_now(), looked = start, waiting = 0; /* since then; 0: not */
-    if (aside)
-        p->aside = *aside;
+    if (hook)
+        p->hook = *hook;
     while (!stopped || p->n_done < p->n_station) {
         double begin = cake_clock_now();
         p->stats.starved_s += (begin - looked) * p->missing;

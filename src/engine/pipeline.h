@@ -28,8 +28,8 @@ int cake_pipeline_depth(int n_lane);
 /* Bytes of link buffers on a rank. */
 size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes);
 /* world: of the replica. works: one for each hop of this rank, in the plan's order, copied; root: NULL on
- * other ranks than its 0, borrowed. edges [n_hop + 1]: of this rank's ends those with a wire; borrowed; NULL:
- * none has. */
+ * other ranks than its 0, borrowed. edges [n_hop + 1]: of this rank's ends those with a transport;
+ * borrowed; NULL: none has. */
 cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const cake_hop_work *works,
                             cake_engine *root, int n_lane, size_t wave_bytes,
                             const cake_edge_transport *edges, cake_pipeline **out);
@@ -43,8 +43,8 @@ typedef struct cake_poll_hook {
     void *self;
     bool (*attend)(void *self);
 } cake_poll_hook;
-/* Until the root is done. An error on another rank than the root's ends the world. aside: NULL: nothing. */
-cake_err cake_pipeline_run(cake_pipeline *pipeline, const cake_poll_hook *aside);
+/* Until the root is done. An error on another rank than the root's ends the world. hook: NULL: nothing. */
+cake_err cake_pipeline_run(cake_pipeline *pipeline, const cake_poll_hook *hook);
 void cake_pipeline_close(cake_pipeline *pipeline);
 cake_stage_stats cake_pipeline_statistics(const cake_pipeline *pipeline);
 /* Adds this rank's seconds in each layer to seconds [n_layer], which counts the model's layers. */

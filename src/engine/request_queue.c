@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sequences of the conductor. Out: the same in the same order. The root calls.
- * Invariant: every sequence in the window, and every one that was taken and has not left, is a user of its
+ * In: sequences of the io. Out: the same in the same order. The root calls.
+ * Invariant: every sequence in the queue, and every one that was taken and has not left, is a user of its
  * chain.
  */
 #include "engine/request_queue.h"
@@ -21,10 +21,10 @@ int64_t cake_request_queue_prefix_salt(const cake_config *config, int n_prompt)
     return salt;
 }
 
-void cake_request_queue_open(const cake_sequence_io *conductor, const cake_config *config,
+void cake_request_queue_open(const cake_sequence_io *io, const cake_config *config,
                              cake_prefix_tree *prefixes, cake_request_queue *w)
 {
-    *w = (cake_request_queue){.conductor = conductor,
+    *w = (cake_request_queue){.io = io,
                               .config = config,
                               .prefixes = prefixes,
                               .waiting = cake_alloc(MOST, sizeof(cake_sequence *)),
@@ -61,22 +61,22 @@ void cake_request_queue_forget(const cake_request_queue *w, cake_sequence *s)
 /* Whether nothing more can be known now. */
 static bool is_full(const cake_request_queue *w)
 {
-    return w->exhausted || w->n == w->cap || w->n_tok >= MOST_TOKENS;
+    return w->closed || w->n == w->cap || w->n_tok >= MOST_TOKENS;
 }
 
 cake_err cake_request_queue_read(cake_request_queue *w, int n)
 {
     cake_err err = CAKE_OK;
-    w->dry = w->exhausted;
-    for (; n > 0 && !err && !w->dry && !is_full(w); n--) {
+    w->empty = w->closed;
+    for (; n > 0 && !err && !w->empty && !is_full(w); n--) {
         cake_sequence *s = NULL;
-        err = w->conductor->next(w->conductor->self, &s);
-        w->exhausted = err == CAKE_END;
-        w->dry = !s;
+        err = w->io->next(w->io->self, &s);
+        w->closed = err == CAKE_END;
+        w->empty = !s;
         if (!s) {
-            err = w->exhausted ? CAKE_OK : err;
+            err = w->closed ? CAKE_OK : err;
         } else if (!err && s->request.err) {
-            err = w->conductor->done(w->conductor->self, s);
+            err = w->io->done(w->io->self, s);
         } else if (!err) {
             enter(w, s);
             w->waiting[(w->first + w->n++) % w->cap] = s;

@@ -18,34 +18,34 @@ typedef struct cake_sequence_io {
     /* A token came, so many seconds after the one before, or the first after the sequence was admitted. The
      * sequence stays the root's. */
     void (*token)(void *self, cake_sequence *sequence, double waited);
-    /* Finished or failed; the conductor owns it from here on. */
+    /* Finished or failed; the io owns it from here on. */
     cake_err (*done)(void *self, cake_sequence *sequence);
 } cake_sequence_io;
 
 typedef struct cake_request_queue {
-    const cake_sequence_io *conductor;
+    const cake_sequence_io *io;
     const cake_config *config;
     cake_prefix_tree *prefixes; /* NULL: chains are not wanted */
     cake_sequence **waiting;    /* ring [cap]: n of them from `first` on */
     int cap, first, n;
-    int64_t n_tok;  /* of their prompts */
-    bool dry;       /* the conductor had nothing the last time */
-    bool exhausted; /* the conductor has ended: there will be no more */
+    int64_t n_tok; /* of their prompts */
+    bool empty;    /* the io had nothing the last time */
+    bool closed;   /* the io has ended: there will be no more */
 } cake_request_queue;
 
 /* What prompts of so many tokens have in common with those of equal salt only: K and V of equal tokens are
  * equal if they are turned alike, which may depend on the prompt's length. */
 int64_t cake_request_queue_prefix_salt(const cake_config *config, int n_prompt);
 
-/* All that is given outlives the window. */
-void cake_request_queue_open(const cake_sequence_io *conductor, const cake_config *config,
-                             cake_prefix_tree *prefixes, cake_request_queue *window);
-void cake_request_queue_close(cake_request_queue *window); /* zeros are fine */
+/* All that is given outlives the queue. */
+void cake_request_queue_open(const cake_sequence_io *io, const cake_config *config,
+                             cake_prefix_tree *prefixes, cake_request_queue *queue);
+void cake_request_queue_close(cake_request_queue *queue); /* zeros are fine */
 /* Reads up to n more requests, as far as there is room; those that failed already are handed back. */
-cake_err cake_request_queue_read(cake_request_queue *window, int n);
+cake_err cake_request_queue_read(cake_request_queue *queue, int n);
 /* The next sequence, whose prompt's chain is known; owned. NULL: nothing is read, or nothing is left. */
-cake_sequence *cake_request_queue_pop(cake_request_queue *window);
+cake_sequence *cake_request_queue_pop(cake_request_queue *queue);
 /* The sequence's prompt is not needed any longer. */
-void cake_request_queue_forget(const cake_request_queue *window, cake_sequence *sequence);
+void cake_request_queue_forget(const cake_request_queue *queue, cake_sequence *sequence);
 
 #endif

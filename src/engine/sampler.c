@@ -54,17 +54,17 @@ cake_err cake_sampler_open(int n_vocab, int max_row, int n_thread, cake_sampler 
     return CAKE_OK;
 }
 
-void cake_sampler_close(cake_sampler *chooser)
+void cake_sampler_close(cake_sampler *sampler)
 {
-    if (!chooser)
+    if (!sampler)
         return;
-    cake_arena_close(&chooser->arena);
-    free(chooser);
+    cake_arena_close(&sampler->arena);
+    free(sampler);
 }
 
-cake_sample_row *cake_sampler_rows(cake_sampler *chooser)
+cake_sample_row *cake_sampler_rows(cake_sampler *sampler)
 {
-    return chooser->draw;
+    return sampler->draw;
 }
 
 /* The token's logprob and the best alternatives', of the model's own distribution. */
@@ -83,7 +83,7 @@ int cake_sample_row_topk(const cake_sample_row *draw, int n_vocab)
     const cake_sequence *s = draw->sequence;
     if (!s || draw->what == CAKE_SAMPLE_CHECK)
         return 1;
-    if (draw->what == CAKE_SAMPLE_SCORE || s->n_top >= 0 || s->past)
+    if (draw->what == CAKE_SAMPLE_SCORE || s->n_top >= 0 || s->penalties)
         return 0;
     return cake_sample_needs(&s->lead->request.params, n_vocab);
 }
@@ -96,10 +96,10 @@ static void choose(cake_sample_row *c, int n_vocab, void *scratch)
     if (c->what == CAKE_SAMPLE_SAMPLE) {
         const cake_params *params = &s->lead->request.params;
         s->key.pos = (uint32_t)s->ids.len;
-        cake_penalties_apply(s->past, c->score);
+        cake_penalties_apply(s->penalties, c->score);
         c->id = c->score ? cake_sample(c->score, n_vocab, params, &s->key, scratch)
                          : cake_sample_best(c->best, params, &s->key);
-        cake_penalties_undo(s->past, c->score);
+        cake_penalties_undo(s->penalties, c->score);
     }
     if (s->n_top >= 0)
         score_token(c, n_vocab, s->n_top);
@@ -113,8 +113,8 @@ static void work(const cake_exec *exec, void *arg)
         choose(&c->draw[i], c->n_vocab, c->scratch[exec->rank]);
 }
 
-void cake_sampler_run(cake_sampler *chooser, int n_thread, int n)
+void cake_sampler_run(cake_sampler *sampler, int n_thread, int n)
 {
-    chooser->n = n;
-    cake_exec_run(n > 1 ? n_thread : 1, work, chooser);
+    sampler->n = n;
+    cake_exec_run(n > 1 ? n_thread : 1, work, sampler);
 }

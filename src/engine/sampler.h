@@ -40,13 +40,13 @@ typedef struct cake_sampler cake_sampler;
 
 /* For up to max_row rows of [n_vocab] scores on n_thread threads. */
 cake_err cake_sampler_open(int n_vocab, int max_row, int n_thread, cake_sampler **out);
-void cake_sampler_close(cake_sampler *chooser);
+void cake_sampler_close(cake_sampler *sampler);
 size_t cake_sampler_bytes(int n_vocab, int max_row, int n_thread);
 
 /* Room for what comes next: [max_row]. */
-cake_sample_row *cake_sampler_rows(cake_sampler *chooser);
+cake_sample_row *cake_sampler_rows(cake_sampler *sampler);
 /* Fills in the first n of them, by as many threads as open was told or fewer. The same, whatever the number
  * of rows and threads. */
-void cake_sampler_run(cake_sampler *chooser, int n_thread, int n);
+void cake_sampler_run(cake_sampler *sampler, int n_thread, int n);
 
 #endif

@@ -13,7 +13,7 @@
 
 typedef struct cake_engine_stats {
     double embed_s, head_s, sample_s;
-    double read_s, write_s; /* in the conductor: reading and tokenizing requests; making records */
+    double read_s, write_s; /* in the io: reading and tokenizing requests; making records */
     int64_t waves, rows;
     int64_t begun;     /* requests whose prompts are under way or computed */
     int64_t begun_tok; /* tokens of these prompts */
@@ -22,7 +22,7 @@ typedef struct cake_engine_stats {
 } cake_engine_stats;
 
 typedef struct cake_stage_stats {
-    double compute_s; /* in slices, moving messages between layers included; not what is done aside */
+    double compute_s; /* in slices, moving messages between layers included; not what is done hook */
     double run_s;     /* from the first wave to the last */
     double busy_s;    /* in slices and, on the root, in everything else it does */
     double move_s;    /* of compute_s, in moving messages */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: letters. Out: the same on the other rank. dispatch/dispatcher.c and dispatch/client.c call.
- * Each way is one stream of bytes, cut into pieces without regard to letters: a letter is its length and what
- * it says.
- * Invariant: in[in_from..) begins with a letter's length.
+ * In: messages. Out: the same on the other rank. dispatch/dispatcher.c and dispatch/client.c call. Each
+ * way is one stream of bytes, cut into fragments without regard to messages: a message is its length and
+ * what it says.
+ * Invariant: in[in_from..) begins with a message's length.
  */
 #include "link/channel.h"
 
@@ -14,26 +14,26 @@
 #include "base/alloc.h"
 
 struct cake_channel {
-    cake_transport *pipe;
+    cake_transport *transport;
     cake_buf out, in;
     size_t out_from, in_from; /* bytes of out before this have left; bytes of in before this were read */
 };
 
-cake_channel *cake_channel_open(cake_transport *pipe)
+cake_channel *cake_channel_open(cake_transport *transport)
 {
-    cake_channel *mail = cake_alloc(1, sizeof *mail);
-    mail->pipe = pipe;
-    return mail;
+    cake_channel *channel = cake_alloc(1, sizeof *channel);
+    channel->transport = transport;
+    return channel;
 }
 
-void cake_channel_close(cake_channel *mail)
+void cake_channel_close(cake_channel *channel)
 {
-    if (!mail)
+    if (!channel)
         return;
-    mail->pipe->kind->close(mail->pipe);
-    cake_buf_free(&mail->out);
-    cake_buf_free(&mail->in);
-    free(mail);
+    channel->transport->kind->close(channel->transport);
+    cake_buf_free(&channel->out);
+    cake_buf_free(&channel->in);
+    free(channel);
 }
 
 /* Moves what is left to the beginning, if it is less than what is gone. */
@@ -48,58 +48,60 @@ static void compact(cake_buf *buf, size_t *from)
     *from = 0;
 }
 
-void cake_channel_send(cake_channel *mail, const void *letter, size_t len)
+void cake_channel_send(cake_channel *channel, const void *message, size_t len)
 {
     uint64_t head = len;
     CAKE_ASSERT(len > 0);
-    cake_buf_add(&mail->out, &head, sizeof head);
-    cake_buf_add(&mail->out, letter, len);
-    cake_channel_progress(mail);
+    cake_buf_add(&channel->out, &head, sizeof head);
+    cake_buf_add(&channel->out, message, len);
+    cake_channel_progress(channel);
 }
 
-/* The length of the oldest letter that has arrived completely; 0: there is none. */
-static size_t whole(const cake_channel *mail)
+/* The length of the oldest message that has arrived completely; 0: there is none. */
+static size_t whole(const cake_channel *channel)
 {
     uint64_t head;
-    size_t there = mail->in.len - mail->in_from;
+    size_t there = channel->in.len - channel->in_from;
     if (there < sizeof head)
         return 0;
-    memcpy(&head, mail->in.data + mail->in_from, sizeof head);
+    memcpy(&head, channel->in.data + channel->in_from, sizeof head);
     CAKE_ASSERT(head > 0 && head <= SIZE_MAX / 2);
     return there - sizeof head >= head ? (size_t)head : 0;
 }
 
-const char *cake_channel_recv(cake_channel *mail, size_t *len)
+const char *cake_channel_recv(cake_channel *channel, size_t *len)
 {
     size_t bytes;
-    const char *piece;
-    compact(&mail->in, &mail->in_from);
-    while (!whole(mail) && (piece = mail->pipe->kind->arrived(mail->pipe, &bytes)) != NULL) {
-        cake_buf_add(&mail->in, piece, bytes);
-        mail->pipe->kind->release(mail->pipe);
+    const char *fragment;
+    compact(&channel->in, &channel->in_from);
+    while (!whole(channel) &&
+           (fragment = channel->transport->kind->arrived(channel->transport, &bytes)) != NULL) {
+        cake_buf_add(&channel->in, fragment, bytes);
+        channel->transport->kind->release(channel->transport);
     }
-    *len = whole(mail);
+    *len = whole(channel);
     if (!*len)
         return NULL;
-    const char *letter = mail->in.data + mail->in_from + sizeof(uint64_t);
-    mail->in_from += sizeof(uint64_t) + *len;
-    return letter;
+    const char *message = channel->in.data + channel->in_from + sizeof(uint64_t);
+    channel->in_from += sizeof(uint64_t) + *len;
+    return message;
 }
 
-void cake_channel_progress(cake_channel *mail)
+void cake_channel_progress(cake_channel *channel)
 {
     char *room;
-    while (mail->out_from < mail->out.len && (room = mail->pipe->kind->room(mail->pipe)) != NULL) {
-        size_t left = mail->out.len - mail->out_from,
+    while (channel->out_from < channel->out.len &&
+           (room = channel->transport->kind->room(channel->transport)) != NULL) {
+        size_t left = channel->out.len - channel->out_from,
                bytes = left < CAKE_FRAGMENT_BYTES ? left : CAKE_FRAGMENT_BYTES;
-        memcpy(room, mail->out.data + mail->out_from, bytes);
-        mail->pipe->kind->send(mail->pipe, bytes);
-        mail->out_from += bytes;
+        memcpy(room, channel->out.data + channel->out_from, bytes);
+        channel->transport->kind->send(channel->transport, bytes);
+        channel->out_from += bytes;
     }
-    compact(&mail->out, &mail->out_from);
+    compact(&channel->out, &channel->out_from);
 }
 
-bool cake_channel_sending(const cake_channel *mail)
+bool cake_channel_sending(const cake_channel *channel)
 {
-    return mail->out_from < mail->out.len || mail->pipe->kind->leaving(mail->pipe);
+    return channel->out_from < channel->out.len || channel->transport->kind->leaving(channel->transport);
 }

@@ -77,7 +77,7 @@ cake_err cake_comm_open(int *argc, char ***argv, cake_comm *world)
         return cake_fail("link", "MPI cannot be started; was the program built with the MPI of this mpirun?");
     cake_die_with(cake_comm_abort);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
-    world->dealt = number_by_host();
+    world->reordered = number_by_host();
     world->comm = MPI_Comm_c2f(everyone);
     MPI_Comm_rank(everyone, &world->rank);
     MPI_Comm_size(everyone, &world->size);

@@ -16,7 +16,7 @@
 typedef struct cake_comm {
     int rank, size;             /* host by host, in the launcher's order within one */
     int local_rank, local_size; /* among the ranks of this host */
-    bool dealt;                 /* some rank has another number than the launcher gave it */
+    bool reordered;             /* some rank has another number than the launcher gave it */
     char host[64];
     int comm; /* MPI's handle of its communicator */
 } cake_comm;

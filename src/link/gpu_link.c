@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An edge between two GPUs: what a wave says of itself goes by MPI, as of any edge, and its body beside it by
- * a wire, from the GPU's memory to the other one's. Each end has places for as many bodies as may be under
- * way.
+ * An edge between two GPUs: what a wave says of itself goes by MPI, as of any edge, and its body beside
+ * it by a transport, from the GPU's memory to the other one's. Each end has places for as many bodies as
+ * may be under way.
  *
- * Invariant: a body is complete before the wire has it and before the wave has arrived: who computes need not
- * know of wires.
+ * Invariant: a body is complete before the transport has it and before the wave has arrived: who computes
+ * need not know of wires.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 
 typedef struct direct {
     cake_link link;
-    cake_link *head;          /* the MPI link that brings all but the bodies, owned */
-    cake_gpu_transport *wire; /* borrowed */
+    cake_link *head;               /* the MPI link that brings all but the bodies, owned */
+    cake_gpu_transport *transport; /* borrowed */
     const cake_memory *memory;
     cake_arena arena;       /* of the bodies */
     size_t each;            /* bytes of a place */
     int depth, next, n;     /* places for bodies; the next one to use; how many before it are under way */
-    cake_wave_msg **coming; /* [depth] receiving end: the parcel whose body each place gets */
+    cake_wave_msg **coming; /* [depth] receiving end: the msg whose body each place gets */
 } direct;
 
 static float *place_at(const direct *d, int i)
@@ -44,7 +44,7 @@ static size_t floats_of(const direct *d, const cake_wave *wave)
 /* Frees the places of bodies that have been sent; returns whether one is still leaving. */
 static bool still_leaving(direct *d)
 {
-    while (d->n && d->wire->kind->done(d->wire, oldest(d)))
+    while (d->n && d->transport->kind->done(d->transport, oldest(d)))
         d->n--;
     return d->n > 0;
 }
@@ -57,25 +57,25 @@ static float *next_place(cake_link *link)
     return place_at(d, d->next);
 }
 
-static void direct_send(cake_link *link, cake_wave_msg *parcel, size_t bytes)
+static void direct_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
 {
     direct *d = (direct *)link;
-    if (parcel->body) {
-        size_t n = floats_of(d, parcel->wave);
-        CAKE_ASSERT(parcel->body == place_at(d, d->next) && d->n < d->depth);
-        d->wire->kind->send(d->wire, d->next, parcel->body, n);
+    if (msg->body) {
+        size_t n = floats_of(d, msg->wave);
+        CAKE_ASSERT(msg->body == place_at(d, d->next) && d->n < d->depth);
+        d->transport->kind->send(d->transport, d->next, msg->body, n);
         link->bytes += (int64_t)(n * sizeof(float));
         d->next = (d->next + 1) % d->depth;
         d->n++;
     }
-    d->head->kind->send(d->head, parcel, bytes);
+    d->head->kind->send(d->head, msg, bytes);
 }
 
 static bool leaving(cake_link *link)
 {
     direct *d = (direct *)link;
     bool head = cake_link_progress(d->head), body = still_leaving(d);
-    return head || (body && !d->wire->kind->alone);
+    return head || (body && !d->transport->kind->alone);
 }
 
 /* Asks for the bodies of waves that have arrived, as far as there are places. The stop wave has no body. */
@@ -83,15 +83,15 @@ static bool listen(cake_link *link)
 {
     direct *d = (direct *)link;
     cake_link_progress(d->head);
-    for (cake_wave_msg *parcel; d->n < d->depth && (parcel = cake_link_arrived(d->head)) != NULL; d->n++) {
-        size_t n = floats_of(d, parcel->wave);
-        parcel->body = n ? place_at(d, d->next) : NULL;
+    for (cake_wave_msg *msg; d->n < d->depth && (msg = cake_link_arrived(d->head)) != NULL; d->n++) {
+        size_t n = floats_of(d, msg->wave);
+        msg->body = n ? place_at(d, d->next) : NULL;
         if (n)
-            d->wire->kind->receive(d->wire, d->next, parcel->body, n);
-        d->coming[d->next] = parcel;
+            d->transport->kind->receive(d->transport, d->next, msg->body, n);
+        d->coming[d->next] = msg;
         d->next = (d->next + 1) % d->depth;
         link->bytes +=
-            (int64_t)(n * sizeof(float) + cake_wave_head_bytes(parcel->wave->n_tok, parcel->wave->n_change));
+            (int64_t)(n * sizeof(float) + cake_wave_head_bytes(msg->wave->n_tok, msg->wave->n_change));
     }
     return false;
 }
@@ -102,11 +102,11 @@ static cake_wave_msg *direct_arrived(cake_link *link)
     listen(link);
     if (!d->n)
         return NULL;
-    cake_wave_msg *parcel = d->coming[oldest(d)];
-    if (parcel->body && !d->wire->kind->done(d->wire, oldest(d)))
+    cake_wave_msg *msg = d->coming[oldest(d)];
+    if (msg->body && !d->transport->kind->done(d->transport, oldest(d)))
         return NULL;
     d->n--;
-    return parcel;
+    return msg;
 }
 
 static void direct_close(cake_link *link)
@@ -136,7 +136,7 @@ static cake_err open_direct(const cake_link_ops *kind, cake_link *head, const ca
     direct *d = cake_alloc(1, sizeof *d);
     *d = (direct){.link = {.kind = kind},
                   .head = head,
-                  .wire = beside->wire,
+                  .transport = beside->transport,
                   .memory = beside->memory,
                   .each = cake_arena_round(beside->body_bytes),
                   .depth = depth};

@@ -20,11 +20,11 @@ typedef struct cake_gpu_transport cake_gpu_transport;
  * done. */
 typedef struct cake_gpu_transport_ops {
     bool alone; /* transfers go on even if nobody asks how far they are */
-    void (*send)(cake_gpu_transport *wire, int place, const float *body, size_t n);
-    void (*receive)(cake_gpu_transport *wire, int place, float *body, size_t n);
-    bool (*done)(cake_gpu_transport *wire,
-                 int place);                 /* whether what was last asked for at this place is done */
-    void (*close)(cake_gpu_transport *wire); /* nothing may be under way */
+    void (*send)(cake_gpu_transport *transport, int place, const float *body, size_t n);
+    void (*receive)(cake_gpu_transport *transport, int place, float *body, size_t n);
+    bool (*done)(cake_gpu_transport *transport,
+                 int place);                      /* whether what was last asked for at this place is done */
+    void (*close)(cake_gpu_transport *transport); /* nothing may be under way */
 } cake_gpu_transport_ops;
 
 /* What every kind begins with. */
@@ -45,9 +45,9 @@ static inline const char *cake_gpu_transport_nccl_text(int version, char text[16
     return text;
 }
 
-/* Called by both ranks together, each of which has a GPU of its own open, with this memory; `leads` is true
- * on one of them. A message goes there and back before the wire counts as open. NULL: it could not be opened,
- * and the reason is appended to why if this end knows it; the other end may have opened. */
+/* Called by both ranks together, each of which has a GPU of its own open, with this memory; `leads` is
+ * true on one of them. A message goes there and back before the transport counts as open. NULL: it could
+ * not be opened, and the reason is appended to why if this end knows it; the other end may have opened. */
 cake_gpu_transport *cake_gpu_transport_open_nccl(const cake_comm *world, int peer, bool leads, int depth,
                                                  const cake_memory *memory, cake_buf *why);
 

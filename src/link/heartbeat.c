@@ -44,7 +44,7 @@ typedef struct message {
 /* One connection. */
 typedef struct line {
     int fd;           /* -1: none */
-    atomic_bool dead; /* set by the pulse's thread, read by others */
+    atomic_bool dead; /* set by the heartbeat's thread, read by others */
     size_t got;       /* bytes of `in` */
     message in;
     size_t left; /* bytes of `out` that the socket had no room for: they go before anything else */
@@ -66,7 +66,7 @@ struct cake_heartbeat {
     bool near; /* rank 0 is on this host */
     line *lines;
     line *strangers;       /* [n_stranger] who has not said yet which rank it is */
-    cake_peer *ears;       /* [n_line] */
+    cake_peer *peers;      /* [n_line] */
     struct pollfd *polled; /* [n_line + n_stranger + 2] */
     atomic_bool stop;
     atomic_bool ending;    /* by this rank, which has said why: that others end now is no news */
@@ -142,25 +142,25 @@ static void wait_until_said(cake_heartbeat *p)
 
 /* ---- what is heard */
 
-static void hear(cake_peer *ear, const message *m, double now)
+static void hear(cake_peer *peer, const message *m, double now)
 {
-    ear->heard = now;
+    peer->heard = now;
     if (m->kind == LEAVE)
-        ear->state = CAKE_PEER_LEFT;
+        peer->state = CAKE_PEER_LEFT;
     if (m->kind == LAST) {
-        ear->state = CAKE_PEER_FAILED;
-        ear->status = m->status;
+        peer->state = CAKE_PEER_FAILED;
+        peer->status = m->status;
     }
-    if (m->kind != BEAT || ear->state > CAKE_PEER_HEARD)
+    if (m->kind != BEAT || peer->state > CAKE_PEER_HEARD)
         return;
-    bool first = ear->state == CAKE_PEER_NONE;
-    ear->state = CAKE_PEER_HEARD;
-    if (first || m->beat.steps != ear->beat.steps || m->beat.phase != ear->beat.phase)
-        ear->moved = now;
-    if (first || m->beat.back != ear->beat.back)
-        ear->came = now;
-    ear->beat = m->beat;
-    ear->beat.layers[CAKE_STATUS_LAYERS - 1] = 0;
+    bool first = peer->state == CAKE_PEER_NONE;
+    peer->state = CAKE_PEER_HEARD;
+    if (first || m->beat.steps != peer->beat.steps || m->beat.phase != peer->beat.phase)
+        peer->moved = now;
+    if (first || m->beat.back != peer->beat.back)
+        peer->came = now;
+    peer->beat = m->beat;
+    peer->beat.layers[CAKE_STATUS_LAYERS - 1] = 0;
 }
 
 /* One whole message more, or false. *over: the other end is no more. */
@@ -189,13 +189,13 @@ static bool is_ours(const cake_heartbeat *p, const message *m)
 static void read_line(cake_heartbeat *p, int i, double now)
 {
     line *l = &p->lines[i];
-    cake_peer *ear = &p->ears[i];
+    cake_peer *peer = &p->peers[i];
     bool over = false;
     while (!l->dead && receive(l, &over))
         if (is_ours(p, &l->in))
-            hear(ear, &l->in, now);
-    if (over && ear->state == CAKE_PEER_HEARD) /* if it was never heard, somebody else answered */
-        ear->state = CAKE_PEER_GONE;
+            hear(peer, &l->in, now);
+    if (over && peer->state == CAKE_PEER_HEARD) /* if it was never heard, somebody else answered */
+        peer->state = CAKE_PEER_GONE;
 }
 
 static void hang_up(line *l)
@@ -218,7 +218,7 @@ static void read_stranger(cake_heartbeat *p, line *l, double now)
         hang_up(l);
         return;
     }
-    hear(&p->ears[rank], &l->in, now);
+    hear(&p->peers[rank], &l->in, now);
     message m = message_of(p, BEAT); /* it knows whom it has reached */
     pthread_mutex_lock(&p->mutex);
     p->lines[rank] = *l;
@@ -317,7 +317,7 @@ static void beat(cake_heartbeat *p, double now)
     message m = message_of(p, BEAT);
     say_all(p, &m);
     if (p->rank == 0)
-        hear(&p->ears[0], &m, now);
+        hear(&p->peers[0], &m, now);
 }
 
 /* After this process had been stopped, or its host asleep: nobody could be heard meanwhile, so that time does
@@ -325,9 +325,9 @@ static void beat(cake_heartbeat *p, double now)
 static void forgive(cake_heartbeat *p, double gap)
 {
     for (int i = 0; i < p->n_line; i++) {
-        p->ears[i].heard += gap;
-        p->ears[i].moved += gap;
-        p->ears[i].came += gap;
+        p->peers[i].heard += gap;
+        p->peers[i].moved += gap;
+        p->peers[i].came += gap;
     }
 }
 
@@ -351,7 +351,7 @@ static void *work(void *arg)
             next = now + beat_s;
         }
         if (!atomic_load(&p->ending))
-            p->owner.look(p->owner.self, p->ears, now);
+            p->owner.look(p->owner.self, p->peers, now);
         if (p->size > CROWD) /* then many messages are read in one round */
             nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
@@ -452,7 +452,7 @@ static void free_pulse(cake_heartbeat *p)
     }
     free(p->lines);
     free(p->strangers);
-    free(p->ears);
+    free(p->peers);
     free(p->polled);
     free(p);
 }
@@ -470,7 +470,7 @@ cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
                           .wake = {-1, -1},
                           .mutex = PTHREAD_MUTEX_INITIALIZER};
     p->lines = cake_alloc((size_t)p->n_line, sizeof *p->lines);
-    p->ears = cake_alloc((size_t)p->n_line, sizeof *p->ears);
+    p->peers = cake_alloc((size_t)p->n_line, sizeof *p->peers);
     p->strangers = cake_alloc((size_t)p->n_stranger, sizeof *p->strangers);
     p->polled = cake_alloc((size_t)p->n_line + (size_t)p->n_stranger + 2, sizeof *p->polled);
     for (int i = 0; i < p->n_line; i++)

@@ -14,7 +14,7 @@
 
 enum { CAKE_STATUS_LAYERS = 40 };
 
-/* Where a rank is. Only the owner of the pulse knows what the numbers mean. */
+/* Where a rank is. Only the owner of the heartbeat knows what the numbers mean. */
 typedef struct cake_rank_beat {
     int32_t phase;
     int32_t root;                    /* rank 0 of its replica, as the world counts */
@@ -50,11 +50,11 @@ typedef struct cake_heartbeat cake_heartbeat;
 
 typedef struct cake_heartbeat_owner {
     void *self;
-    /* Both are called by the pulse's thread. tell: fills in where this rank is. look: is told what is known
-     * of the others, twice a second or as soon as something is heard. ears: on rank 0 [size], its own among
-     * them; elsewhere [1], rank 0's. */
+    /* Both are called by the heartbeat's thread. tell: fills in where this rank is. look: is told what is
+     * known of the others, twice a second or as soon as something is heard. peers: on rank 0 [size], its
+     * own among them; elsewhere [1], rank 0's. */
     void (*tell)(void *self, cake_rank_beat *beat);
-    void (*look)(void *self, const cake_peer *ears, double now);
+    void (*look)(void *self, const cake_peer *peers, double now);
 } cake_heartbeat_owner;
 
 /* Called by all ranks. names: addresses of rank 0's host, separated by spaces (only rank 0's names count).
@@ -62,9 +62,9 @@ typedef struct cake_heartbeat_owner {
 cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
                                     const cake_heartbeat_owner *owner);
 /* Says goodbye to the others, so that its end is no news. */
-void cake_heartbeat_close(cake_heartbeat *pulse); /* NULL is fine */
+void cake_heartbeat_close(cake_heartbeat *heartbeat); /* NULL is fine */
 /* Tells the others that this rank ends the run, and has said why. Rank 0's word ends them; if another rank
- * calls, rank 0 gets a moment to do it. Called by any thread; does nothing without a pulse. */
+ * calls, rank 0 gets a moment to do it. Called by any thread; does nothing without a heartbeat. */
 void cake_heartbeat_send_failed(int status);
 
 #endif

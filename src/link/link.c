@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a parcel, or a link's end. Out: what the link's kind makes of it. pipeline.c and bench/links.c call.
- * Invariant: a parcel goes back to its home without a body, so that no wave inherits where the last one's
+ * In: a msg, or a link's end. Out: what the link's kind makes of it. pipeline.c and bench/links.c call.
+ * Invariant: a msg goes back to its home without a body, so that no wave inherits where the last one's
  * was.
  */
 #include "link/link.h"
@@ -11,13 +11,13 @@ float *cake_link_place(cake_link *link)
     return link->kind->place ? link->kind->place(link) : NULL;
 }
 
-void cake_link_send(cake_link *link, cake_wave_msg *parcel)
+void cake_link_send(cake_link *link, cake_wave_msg *msg)
 {
-    const cake_wave *wave = parcel->wave;
-    size_t bytes = parcel->body ? cake_wave_head_bytes(wave->n_tok, wave->n_change)
-                                : cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim);
+    const cake_wave *wave = msg->wave;
+    size_t bytes = msg->body ? cake_wave_head_bytes(wave->n_tok, wave->n_change)
+                             : cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim);
     link->bytes += (int64_t)bytes;
-    link->kind->send(link, parcel, bytes);
+    link->kind->send(link, msg, bytes);
 }
 
 cake_wave_msg *cake_link_arrived(cake_link *link)
@@ -30,13 +30,13 @@ bool cake_link_progress(cake_link *link)
     return link->kind->progress && link->kind->progress(link);
 }
 
-void cake_wave_msg_release(cake_wave_msg *parcel)
+void cake_wave_msg_release(cake_wave_msg *msg)
 {
-    parcel->body = NULL;
-    if (parcel->home)
-        parcel->home->kind->release(parcel->home, parcel);
+    msg->body = NULL;
+    if (msg->owner)
+        msg->owner->kind->release(msg->owner, msg);
     else
-        parcel->busy = false;
+        msg->in_flight = false;
 }
 
 void cake_link_close(cake_link *link)

@@ -3,9 +3,9 @@
  * An edge of the ring: waves go in at one end and come out at the other, in order. Edge 0 leads from the
  * root to the first hop, edge i from hop i-1 to hop i, the last one back to the root.
  *
- * A wave travels in a parcel, and its body in it or beside it, from one GPU's memory to another's
- * (link/gpu_transport.h). A parcel's home is the incoming end it arrived at (NULL: the root's own
- * parcels); cake_wave_msg_release takes it home, where the next message can arrive in it. A parcel that
+ * A wave travels in a msg, and its body in it or beside it, from one GPU's memory to another's
+ * (link/gpu_transport.h). A msg's owner is the incoming end it arrived at (NULL: the root's own
+ * msgs); cake_wave_msg_release takes it owner, where the next message can arrive in it. A msg that
  * is given to send belongs to the link until it is sent, and is then released by the link.
  */
 #ifndef CAKE_LINK_LINK_H
@@ -25,18 +25,18 @@ typedef struct cake_link cake_link;
 typedef struct cake_wave_msg {
     cake_wave *wave;
     float *body; /* where a GPU has the body; NULL: in the wave */
-    cake_link *home;
-    bool busy; /* it is being sent, or on its way; only for parcels without a home */
+    cake_link *owner;
+    bool in_flight; /* it is being sent, or on its way; only for msgs without a owner */
 } cake_wave_msg;
 
 typedef struct cake_link_ops {
-    void (*send)(cake_link *link, cake_wave_msg *parcel, size_t bytes);
+    void (*send)(cake_link *link, cake_wave_msg *msg, size_t bytes);
     float *(*place)(cake_link *link);           /* NULL: bodies go in waves */
     cake_wave_msg *(*arrived)(cake_link *link); /* NULL for a sending end */
     /* Lets messages move; returns whether one is still leaving. NULL: there is nothing to do. */
     bool (*progress)(cake_link *link);
-    /* Of a receiving end: takes a parcel home. NULL: no parcel has its home here. */
-    void (*release)(cake_link *link, cake_wave_msg *parcel);
+    /* Of a receiving end: takes a msg owner. NULL: no msg has its owner here. */
+    void (*release)(cake_link *link, cake_wave_msg *msg);
     void (*close)(cake_link *link);
 } cake_link_ops;
 
@@ -46,7 +46,7 @@ struct cake_link {
     int64_t bytes; /* sent or received */
 };
 
-/* An edge with both ends in one rank: what is sent has arrived; nothing is copied. depth: the most parcels
+/* An edge with both ends in one rank: what is sent has arrived; nothing is copied. depth: the most msgs
  * under way. */
 cake_link *cake_link_open_self(int depth);
 /* One end of edge number `edge` between ranks of a world. Receiving posts depth receives of up to max_bytes
@@ -57,20 +57,20 @@ cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int d
 
 /* Of a sending end: where in the GPU's memory the body of the next wave should be put; NULL: in the wave. */
 float *cake_link_place(cake_link *link);
-/* parcel->body has to be what cake_link_place returned. */
-void cake_link_send(cake_link *link, cake_wave_msg *parcel);
-/* The oldest parcel that has arrived, or NULL. */
+/* msg->body has to be what cake_link_place returned. */
+void cake_link_send(cake_link *link, cake_wave_msg *msg);
+/* The oldest msg that has arrived, or NULL. */
 cake_wave_msg *cake_link_arrived(cake_link *link);
 /* Lets messages of this end move on; returns whether one is still leaving. */
 bool cake_link_progress(cake_link *link);
-void cake_wave_msg_release(cake_wave_msg *parcel);
+void cake_wave_msg_release(cake_wave_msg *msg);
 
-/* An edge whose bodies do not travel in their waves: they go by a wire or, without one, stay where they are,
- * since both ends are on one GPU. */
+/* An edge whose bodies do not travel in their waves: they go by a transport or, without one, stay where
+ * they are, since both ends are on one GPU. */
 typedef struct cake_edge_transport {
-    cake_gpu_transport *wire;  /* its end here, borrowed; or NULL */
-    const cake_memory *memory; /* the memory of this rank's GPU */
-    size_t body_bytes;         /* of the largest body */
+    cake_gpu_transport *transport; /* its end here, borrowed; or NULL */
+    const cake_memory *memory;     /* the memory of this rank's GPU */
+    size_t body_bytes;             /* of the largest body */
 } cake_edge_transport;
 
 /* Bytes that one end takes of that memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What goes between ranks over MPI point-to-point: waves and pieces of letters. Receives are posted ahead,
- * one a parcel; messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only
+ * What goes between ranks over MPI point-to-point: waves and fragments of letters. Receives are posted ahead,
+ * one a msg; messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only
  * the oldest request needs a test.
  * MPI's default error handler ends the job: a broken link cannot be lived with.
  */
@@ -20,23 +20,23 @@ typedef struct end {
     cake_link link;
     MPI_Comm comm;
     int peer, tag, depth;
-    int head, n;            /* the ring's oldest entry and how many there are */
-    cake_wave_msg **ring;   /* [depth] in the order of posting */
-    MPI_Request *request;   /* [depth] of the parcels in ring */
-    cake_wave_msg *parcels; /* [depth], receiving end only */
-    cake_arena arena;       /* their waves */
+    int head, n;          /* the ring's oldest entry and how many there are */
+    cake_wave_msg **ring; /* [depth] in the order of posting */
+    MPI_Request *request; /* [depth] of the msgs in ring */
+    cake_wave_msg *msgs;  /* [depth], receiving end only */
+    cake_arena arena;     /* their waves */
     size_t max_bytes;
 } end;
 
-static int push(end *e, cake_wave_msg *parcel)
+static int push(end *e, cake_wave_msg *msg)
 {
     CAKE_ASSERT(e->n < e->depth);
     int at = (e->head + e->n++) % e->depth;
-    e->ring[at] = parcel;
+    e->ring[at] = msg;
     return at;
 }
 
-/* The oldest parcel if its request is complete, else NULL. */
+/* The oldest msg if its request is complete, else NULL. */
 static cake_wave_msg *pop(end *e, MPI_Status *status)
 {
     int done = 0;
@@ -45,21 +45,21 @@ static cake_wave_msg *pop(end *e, MPI_Status *status)
     MPI_Test(&e->request[e->head], &done, status);
     if (!done)
         return NULL;
-    cake_wave_msg *parcel = e->ring[e->head];
+    cake_wave_msg *msg = e->ring[e->head];
     e->head = (e->head + 1) % e->depth;
     e->n--;
-    return parcel;
+    return msg;
 }
 
 static bool mpi_progress(cake_link *link)
 {
     end *e = (end *)link;
-    for (cake_wave_msg *parcel; (parcel = pop(e, MPI_STATUS_IGNORE)) != NULL;)
-        cake_wave_msg_release(parcel);
+    for (cake_wave_msg *msg; (msg = pop(e, MPI_STATUS_IGNORE)) != NULL;)
+        cake_wave_msg_release(msg);
     return e->n > 0;
 }
 
-/* A large message arrives piece by piece, and only while its receiver is inside MPI. */
+/* A large message arrives fragment by fragment, and only while its receiver is inside MPI. */
 static bool mpi_listen(cake_link *link)
 {
     end *e = (end *)link;
@@ -69,38 +69,38 @@ static bool mpi_listen(cake_link *link)
     return false;
 }
 
-static void mpi_send(cake_link *link, cake_wave_msg *parcel, size_t bytes)
+static void mpi_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
 {
     end *e = (end *)link;
     while (e->n == e->depth)
         mpi_progress(link);
-    int at = push(e, parcel);
-    MPI_Isend(parcel->wave, (int)bytes, MPI_BYTE, e->peer, e->tag, e->comm, &e->request[at]);
+    int at = push(e, msg);
+    MPI_Isend(msg->wave, (int)bytes, MPI_BYTE, e->peer, e->tag, e->comm, &e->request[at]);
 }
 
-static void mpi_post(cake_link *link, cake_wave_msg *parcel)
+static void mpi_post(cake_link *link, cake_wave_msg *msg)
 {
     end *e = (end *)link;
-    int at = push(e, parcel);
-    MPI_Irecv(parcel->wave, (int)e->max_bytes, MPI_BYTE, e->peer, e->tag, e->comm, &e->request[at]);
+    int at = push(e, msg);
+    MPI_Irecv(msg->wave, (int)e->max_bytes, MPI_BYTE, e->peer, e->tag, e->comm, &e->request[at]);
 }
 
 static cake_wave_msg *mpi_arrived(cake_link *link)
 {
     end *e = (end *)link;
     MPI_Status status;
-    cake_wave_msg *parcel = pop(e, &status);
-    if (!parcel)
+    cake_wave_msg *msg = pop(e, &status);
+    if (!msg)
         return NULL;
     int bytes;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
-    const cake_wave *wave = parcel->wave;
-    CAKE_ASSERT(
-        (size_t)bytes >= sizeof *wave && wave->n_tok >= 0 && wave->n_change >= 0 &&
-        (cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim) == (size_t)bytes ||
-         cake_wave_head_bytes(wave->n_tok, wave->n_change) == (size_t)bytes)); /* the body goes by a wire */
+    const cake_wave *wave = msg->wave;
+    CAKE_ASSERT((size_t)bytes >= sizeof *wave && wave->n_tok >= 0 && wave->n_change >= 0 &&
+                (cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim) == (size_t)bytes ||
+                 cake_wave_head_bytes(wave->n_tok, wave->n_change) ==
+                     (size_t)bytes)); /* the body goes by a transport */
     e->link.bytes += bytes;
-    return parcel;
+    return msg;
 }
 
 /* A sending end completes its sends; a receiving end cancels the receives that it has posted. */
@@ -108,12 +108,12 @@ static void mpi_close(cake_link *link)
 {
     end *e = (end *)link;
     for (; e->n; e->n--, e->head = (e->head + 1) % e->depth) {
-        if (e->parcels)
+        if (e->msgs)
             MPI_Cancel(&e->request[e->head]);
         MPI_Wait(&e->request[e->head], MPI_STATUS_IGNORE);
     }
     cake_arena_close(&e->arena);
-    free(e->parcels);
+    free(e->msgs);
     free(e->ring);
     free(e->request);
     free(e);
@@ -157,47 +157,47 @@ cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int d
     end *e = open_end(&in_kind, world, from, edge, depth);
     e->arena = arena;
     e->max_bytes = max_bytes;
-    e->parcels = cake_alloc((size_t)depth, sizeof *e->parcels);
+    e->msgs = cake_alloc((size_t)depth, sizeof *e->msgs);
     for (int i = 0; i < depth; i++) {
-        e->parcels[i] = (cake_wave_msg){.wave = cake_arena_take(&e->arena, each), .home = &e->link};
-        memset(e->parcels[i].wave, 0, each); /* so that the pages have memory before the first wave comes */
-        mpi_post(&e->link, &e->parcels[i]);
+        e->msgs[i] = (cake_wave_msg){.wave = cake_arena_take(&e->arena, each), .owner = &e->link};
+        memset(e->msgs[i].wave, 0, each); /* so that the pages have memory before the first wave comes */
+        mpi_post(&e->link, &e->msgs[i]);
     }
     *out = &e->link;
     return CAKE_OK;
 }
 
-/* A wire by an MPI that reads GPUs' memory: one request for each place. */
+/* A transport by an MPI that reads GPUs' memory: one request for each place. */
 typedef struct wire_mpi {
-    cake_gpu_transport wire;
+    cake_gpu_transport transport;
     MPI_Comm comm;
     int peer, tag;
     MPI_Request *request; /* [depth] */
 } wire_mpi;
 
-static void wire_send(cake_gpu_transport *wire, int place, const float *body, size_t n)
+static void wire_send(cake_gpu_transport *transport, int place, const float *body, size_t n)
 {
-    wire_mpi *w = (wire_mpi *)wire;
+    wire_mpi *w = (wire_mpi *)transport;
     MPI_Isend(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
-static void wire_receive(cake_gpu_transport *wire, int place, float *body, size_t n)
+static void wire_receive(cake_gpu_transport *transport, int place, float *body, size_t n)
 {
-    wire_mpi *w = (wire_mpi *)wire;
+    wire_mpi *w = (wire_mpi *)transport;
     MPI_Irecv(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
-static bool wire_done(cake_gpu_transport *wire, int place)
+static bool wire_done(cake_gpu_transport *transport, int place)
 {
     int done;
-    MPI_Test(&((wire_mpi *)wire)->request[place], &done, MPI_STATUS_IGNORE);
+    MPI_Test(&((wire_mpi *)transport)->request[place], &done, MPI_STATUS_IGNORE);
     return done;
 }
 
-static void wire_close(cake_gpu_transport *wire)
+static void wire_close(cake_gpu_transport *transport)
 {
-    free(((wire_mpi *)wire)->request);
-    free(wire);
+    free(((wire_mpi *)transport)->request);
+    free(transport);
 }
 
 cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer, int edge, int depth)
@@ -205,20 +205,21 @@ cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer
     static const cake_gpu_transport_ops kind = {
         .send = wire_send, .receive = wire_receive, .done = wire_done, .close = wire_close};
     wire_mpi *w = cake_alloc(1, sizeof *w);
-    *w = (wire_mpi){.wire = {.kind = &kind},
+    *w = (wire_mpi){.transport = {.kind = &kind},
                     .comm = MPI_Comm_f2c(world->comm),
                     .peer = peer,
                     .tag = CAKE_TAG_EDGE + 2 * edge + 1,
                     .request = cake_alloc((size_t)depth, sizeof *w->request)};
     for (int i = 0; i < depth; i++)
         w->request[i] = MPI_REQUEST_NULL;
-    return &w->wire;
+    return &w->transport;
 }
 
-/* A pipe for pieces of letters: a ring of buffers each way. Sends are synchronous, which means that one is
- * complete when its receiver has taken it: so at most CAKE_FRAGMENTS pieces are anywhere in between. */
+/* A transport for fragments of letters: a ring of buffers each way. Sends are synchronous, which means
+ * that one is complete when its receiver has taken it: so at most CAKE_FRAGMENTS fragments are anywhere
+ * in between. */
 typedef struct pipe_mpi {
-    cake_transport pipe;
+    cake_transport transport;
     MPI_Comm comm;
     int peer;
     int out_head, n_out; /* of the ring of sends: the oldest one, and how many there are */
@@ -233,9 +234,9 @@ static void post_piece(pipe_mpi *p, int at)
     MPI_Irecv(p->in_piece[at], CAKE_FRAGMENT_BYTES, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->in[at]);
 }
 
-static bool pipe_leaving(cake_transport *pipe)
+static bool pipe_leaving(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)pipe;
+    pipe_mpi *p = (pipe_mpi *)transport;
     for (int done; p->n_out; p->n_out--, p->out_head = (p->out_head + 1) % CAKE_FRAGMENTS) {
         MPI_Test(&p->out[p->out_head], &done, MPI_STATUS_IGNORE);
         if (!done)
@@ -244,23 +245,23 @@ static bool pipe_leaving(cake_transport *pipe)
     return false;
 }
 
-static char *pipe_room(cake_transport *pipe)
+static char *pipe_room(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)pipe;
-    pipe_leaving(pipe);
+    pipe_mpi *p = (pipe_mpi *)transport;
+    pipe_leaving(transport);
     return p->n_out < CAKE_FRAGMENTS ? p->out_piece[(p->out_head + p->n_out) % CAKE_FRAGMENTS] : NULL;
 }
 
-static void pipe_send(cake_transport *pipe, size_t bytes)
+static void pipe_send(cake_transport *transport, size_t bytes)
 {
-    pipe_mpi *p = (pipe_mpi *)pipe;
+    pipe_mpi *p = (pipe_mpi *)transport;
     int at = (p->out_head + p->n_out++) % CAKE_FRAGMENTS;
     MPI_Issend(p->out_piece[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->out[at]);
 }
 
-static const char *pipe_arrived(cake_transport *pipe, size_t *bytes)
+static const char *pipe_arrived(cake_transport *transport, size_t *bytes)
 {
-    pipe_mpi *p = (pipe_mpi *)pipe;
+    pipe_mpi *p = (pipe_mpi *)transport;
     MPI_Status status;
     int done, n;
     MPI_Test(&p->in[p->in_head], &done, &status);
@@ -271,16 +272,16 @@ static const char *pipe_arrived(cake_transport *pipe, size_t *bytes)
     return p->in_piece[p->in_head];
 }
 
-static void pipe_release(cake_transport *pipe)
+static void pipe_release(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)pipe;
+    pipe_mpi *p = (pipe_mpi *)transport;
     post_piece(p, p->in_head);
     p->in_head = (p->in_head + 1) % CAKE_FRAGMENTS;
 }
 
-static void pipe_close(cake_transport *pipe)
+static void pipe_close(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)pipe;
+    pipe_mpi *p = (pipe_mpi *)transport;
     for (int i = 0; i < CAKE_FRAGMENTS; i++) {
         MPI_Cancel(&p->in[i]);
         MPI_Wait(&p->in[i], MPI_STATUS_IGNORE);
@@ -307,12 +308,13 @@ cake_err cake_transport_open_mpi(const cake_comm *world, int peer, cake_transpor
     if (err)
         return err;
     pipe_mpi *p = cake_alloc(1, sizeof *p);
-    *p = (pipe_mpi){.pipe = {.kind = &kind}, .comm = MPI_Comm_f2c(world->comm), .peer = peer, .arena = arena};
+    *p = (pipe_mpi){
+        .transport = {.kind = &kind}, .comm = MPI_Comm_f2c(world->comm), .peer = peer, .arena = arena};
     for (int i = 0; i < CAKE_FRAGMENTS; i++) {
         p->out_piece[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
         p->in_piece[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
         post_piece(p, i);
     }
-    *out = &p->pipe;
+    *out = &p->transport;
     return CAKE_OK;
 }

@@ -65,19 +65,19 @@ int cake_gpu_transport_nccl_version(cake_buf *why)
     return find(why) ? nccl.version : 0;
 }
 
-typedef struct wire {
-    cake_gpu_transport wire;
+typedef struct transport {
+    cake_gpu_transport transport;
     ncclComm_t comm;
     cake_gpu_stream *queue;
     const cake_memory *memory; /* the GPU's memory, in which bodies are */
     cake_arena test;           /* a piece of memory, only while the connection is tried */
     int other;                 /* the other rank's number in the communicator */
     int depth;
-} wire;
+} transport;
 
 /* Waits until what was asked for is under way: a communicator that does not block first says "in progress".
  * */
-static bool settle(wire *w, ncclResult_t said, cake_buf *why)
+static bool settle(transport *w, ncclResult_t said, cake_buf *why)
 {
     double end = cake_clock_now() + PATIENCE;
     while (said == ncclInProgress && cake_clock_now() < end) {
@@ -93,7 +93,7 @@ static bool settle(wire *w, ncclResult_t said, cake_buf *why)
     return said == ncclSuccess;
 }
 
-static bool start_send(wire *w, int place, const float *body, size_t n, cake_buf *why)
+static bool start_send(transport *w, int place, const float *body, size_t n, cake_buf *why)
 {
     ncclResult_t said = nccl.Send(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
     bool good = settle(w, said, why);
@@ -101,7 +101,7 @@ static bool start_send(wire *w, int place, const float *body, size_t n, cake_buf
     return good;
 }
 
-static bool start_receive(wire *w, int place, float *body, size_t n, cake_buf *why)
+static bool start_receive(transport *w, int place, float *body, size_t n, cake_buf *why)
 {
     ncclResult_t said = nccl.Recv(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
     bool good = settle(w, said, why);
@@ -123,19 +123,19 @@ static void give_up(const char *doing, cake_buf *why)
 static void nccl_send(cake_gpu_transport *self, int place, const float *body, size_t n)
 {
     cake_buf why = {0};
-    if (!start_send((wire *)self, place, body, n, &why))
+    if (!start_send((transport *)self, place, body, n, &why))
         give_up("sending", &why);
 }
 
 static void nccl_receive(cake_gpu_transport *self, int place, float *body, size_t n)
 {
     cake_buf why = {0};
-    if (!start_receive((wire *)self, place, body, n, &why))
+    if (!start_receive((transport *)self, place, body, n, &why))
         give_up("receiving", &why);
 }
 
 /* 1: the place is done; 0: not yet; -1: it failed. */
-static int passed(wire *w, int place, cake_buf *why)
+static int passed(transport *w, int place, cake_buf *why)
 {
     ncclResult_t said = ncclSuccess;
     int there = cake_gpu_stream_passed(w->queue, place, why);
@@ -151,7 +151,7 @@ static int passed(wire *w, int place, cake_buf *why)
 static bool nccl_done(cake_gpu_transport *self, int place)
 {
     cake_buf why = {0};
-    int there = passed((wire *)self, place, &why);
+    int there = passed((transport *)self, place, &why);
     if (there < 0)
         give_up("moving", &why);
     return there;
@@ -159,7 +159,7 @@ static bool nccl_done(cake_gpu_transport *self, int place)
 
 /* broken: an operation may still wait for the other rank. Then the communicator is aborted before the test's
  * memory is given back, since that waits for all work on the GPU. */
-static void close_wire(wire *w, bool broken)
+static void close_wire(transport *w, bool broken)
 {
     if (w->comm && broken)
         nccl.CommAbort(w->comm);
@@ -172,10 +172,10 @@ static void close_wire(wire *w, bool broken)
 
 static void nccl_close(cake_gpu_transport *self)
 {
-    close_wire((wire *)self, false);
+    close_wire((transport *)self, false);
 }
 
-static bool wait_for(wire *w, int place, cake_buf *why)
+static bool wait_for(transport *w, int place, cake_buf *why)
 {
     double end = cake_clock_now() + PATIENCE;
     int there;
@@ -188,7 +188,7 @@ static bool wait_for(wire *w, int place, cake_buf *why)
 }
 
 /* Sends a body there and back; the first message makes the connections. body [PROBE]: in the GPU's memory. */
-static bool probe(wire *w, float *body, bool leads, cake_buf *why)
+static bool probe(transport *w, float *body, bool leads, cake_buf *why)
 {
     const cake_memory *memory = w->memory;
     float sent[PROBE], back[PROBE] = {0};
@@ -213,7 +213,7 @@ static bool probe(wire *w, float *body, bool leads, cake_buf *why)
     return true;
 }
 
-static bool connect(wire *w, const cake_comm *world, int peer, bool leads, cake_buf *why)
+static bool connect(transport *w, const cake_comm *world, int peer, bool leads, cake_buf *why)
 {
     struct {
         ncclUniqueId id;
@@ -245,13 +245,13 @@ cake_gpu_transport *cake_gpu_transport_open_nccl(const cake_comm *world, int pee
 {
     static const cake_gpu_transport_ops kind = {
         .alone = true, .send = nccl_send, .receive = nccl_receive, .done = nccl_done, .close = nccl_close};
-    wire *w = cake_alloc(1, sizeof *w);
-    *w = (wire){.wire = {.kind = &kind}, .memory = memory, .other = leads ? 1 : 0, .depth = depth};
+    transport *w = cake_alloc(1, sizeof *w);
+    *w = (transport){.transport = {.kind = &kind}, .memory = memory, .other = leads ? 1 : 0, .depth = depth};
     bool good = connect(w, world, peer, leads, why), all = false;
     cake_comm_sendrecv(world, peer, &good, &all, sizeof good);
     if (good && all) {
         cake_memory_close(memory, &w->test);
-        return &w->wire;
+        return &w->transport;
     }
     close_wire(w, true);
     return NULL;

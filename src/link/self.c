@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The link inside a rank: a queue of parcels. They keep the home they had.
+ * The link inside a rank: a queue of msgs. They keep the home they had.
  */
 #include <stdlib.h>
 
@@ -13,12 +13,12 @@ typedef struct self {
     cake_wave_msg **queue; /* [depth] ring */
 } self;
 
-static void self_send(cake_link *link, cake_wave_msg *parcel, size_t bytes)
+static void self_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
 {
     self *s = (self *)link;
     (void)bytes;
     CAKE_ASSERT(s->n < s->depth);
-    s->queue[(s->head + s->n++) % s->depth] = parcel;
+    s->queue[(s->head + s->n++) % s->depth] = msg;
 }
 
 static cake_wave_msg *self_arrived(cake_link *link)
@@ -26,10 +26,10 @@ static cake_wave_msg *self_arrived(cake_link *link)
     self *s = (self *)link;
     if (!s->n)
         return NULL;
-    cake_wave_msg *parcel = s->queue[s->head];
+    cake_wave_msg *msg = s->queue[s->head];
     s->head = (s->head + 1) % s->depth;
     s->n--;
-    return parcel;
+    return msg;
 }
 
 static void self_close(cake_link *link)

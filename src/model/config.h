@@ -45,12 +45,12 @@ typedef struct cake_rope {
     int n_rot; /* elements of a head that turn, from the first on; even */
     int width; /* what exponents are fractions of: n_rot, or one less */
     double theta;
-    double factor;                      /* linear, llama3, yarn, dynamic */
-    double attention;                   /* what cos and sin are multiplied by */
-    double low_freq, high_freq;         /* llama3: turns within the original context */
-    double low_pair, high_pair;         /* yarn: between these pairs frequencies go from plain to stretched */
-    int original_context;               /* llama3, yarn, longrope; dynamic: where the base begins to grow */
-    float stretch[2][CAKE_MAX_STRETCH]; /* longrope [n_rot / 2]: up to the original context, and beyond */
+    double factor;              /* linear, llama3, yarn, dynamic */
+    double attention;           /* what cos and sin are multiplied by */
+    double low_freq, high_freq; /* llama3: turns within the original context */
+    double low_pair, high_pair; /* yarn: between these pairs frequencies go from plain to stretched */
+    int original_context;       /* llama3, yarn, longrope; dynamic: where the base begins to grow */
+    float hop_slices[2][CAKE_MAX_STRETCH]; /* longrope [n_rot / 2]: up to the original context, and beyond */
 } cake_rope;
 
 typedef struct cake_config {

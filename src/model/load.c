@@ -323,7 +323,7 @@ static bool do_step(member *m, const step *s, cake_buf *why)
     if (done) {
         m->read += s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
     } else {
-        cake_buf_cut(why, 0); /* of a torn file it may be wrong */
+        cake_buf_cut(why, 0); /* of a faulted file it may be wrong */
         rows = fetch(m, p, s, why);
         fetched = cake_clock_now();
         done = rows && take(m, s, rows, why);

@@ -17,7 +17,7 @@
 struct cake_mmap_file {
     char *base;
     size_t size;
-    atomic_bool torn;
+    atomic_bool faulted;
     cake_mmap_file *next;
 };
 
@@ -41,7 +41,7 @@ static void mend(int number, siginfo_t *info, void *context)
         if (syscall(SYS_mmap, page, state.page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L) ==
             -1)
             break;
-        atomic_store(&m->torn, true);
+        atomic_store(&m->faulted, true);
         return;
     }
     sigaction(number, &state.before, NULL);
@@ -88,7 +88,7 @@ const char *cake_mmap_file_at(const cake_mmap_file *mapping, int64_t offset)
 
 bool cake_mmap_file_faulted(const cake_mmap_file *mapping)
 {
-    return atomic_load(&mapping->torn);
+    return atomic_load(&mapping->faulted);
 }
 
 void cake_mmap_file_leave(cake_mmap_file *mapping, int64_t begin, int64_t end)

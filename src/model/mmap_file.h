@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A file as memory that is only read. A file that ends before its mapping does, or that cannot be read,
- * raises SIGBUS where it is looked at: as long as a mapping is open such a page becomes zeros instead, and
- * the mapping remembers that it was torn. Whoever used what it gave then reads the same bytes in another way,
- * and learns there what is wrong.
+ * raises SIGBUS where it is looked at: as long as a mapping is open such a page becomes zeros instead,
+ * and the mapping remembers that it was faulted. Whoever used what it gave then reads the same bytes in
+ * another way, and learns there what is wrong.
  */
 #ifndef CAKE_MODEL_MMAP_FILE_H
 #define CAKE_MODEL_MMAP_FILE_H

@@ -39,8 +39,8 @@ typedef struct cake_weight_set {
 
 /* A weight with data NULL, and a NULL vector, is one that the layer does not have. */
 typedef struct cake_layer_weights {
-    const float *attn_norm, *mlp_norm;   /* [dim] before attention and MLP: of what goes in */
-    const float *attn_after, *mlp_after; /* [dim] after them: of what comes out, before it is added */
+    const float *attn_norm, *mlp_norm;           /* [dim] before attention and MLP: of what goes in */
+    const float *attn_post_norm, *mlp_post_norm; /* [dim] after them: of what comes out, before it is added */
     cake_weight q, k, v, o; /* [n_head * head_dim, dim] [n_kv * head_dim, dim] x2 [dim, n_head * head_dim] */
     const float *q_bias, *k_bias, *v_bias, *o_bias;
     const float *q_norm, *k_norm; /* [head_dim], or [n_head * head_dim] and [n_kv * head_dim] */

@@ -163,8 +163,8 @@ static cake_err read_stretch(const cake_fields *fields, const char *name, const 
 /* Ding et al. 2024. */
 static cake_err read_longrope(const cake_fields *fields, const cake_config *c, cake_rope *rope)
 {
-    if (read_growth(fields, c, rope) || read_stretch(fields, "short_factor", rope, rope->stretch[0]) ||
-        read_stretch(fields, "long_factor", rope, rope->stretch[1]))
+    if (read_growth(fields, c, rope) || read_stretch(fields, "short_factor", rope, rope->hop_slices[0]) ||
+        read_stretch(fields, "long_factor", rope, rope->hop_slices[1]))
         return CAKE_ERR_FATAL;
     double usual = 1;
     if (rope->factor > 1 && rope->original_context > 1)
@@ -333,6 +333,6 @@ void cake_rope_frequencies(const cake_rope *rope, int span, double *freq)
         else if (rope->kind == CAKE_ROPE_YARN)
             freq[i] = yarn_frequency(rope, freq[i], i);
         else if (rope->kind == CAKE_ROPE_LONGROPE)
-            freq[i] /= (double)rope->stretch[epoch][i];
+            freq[i] /= (double)rope->hop_slices[epoch][i];
     }
 }

@@ -53,9 +53,9 @@ cake_err cake_safetensors_read(const cake_safetensors *file, const cake_tensor *
 /* Maps the file, so that view has something to show; or says why not. */
 cake_err cake_safetensors_map(cake_safetensors *file);
 void cake_safetensors_unmap(cake_safetensors *file);
-/* Bytes of a mapped file from `offset` of the tensor on; NULL if it is not mapped. What was there was only
- * valid if the file is not torn afterwards (it became shorter, or a page could not be read): read says what
- * is wrong. */
+/* Bytes of a mapped file from `offset` of the tensor on; NULL if it is not mapped. What was there was
+ * only valid if the file is not faulted afterwards (it became shorter, or a page could not be read): read
+ * says what is wrong. */
 const void *cake_safetensors_view(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset);
 bool cake_safetensors_faulted(const cake_safetensors *file);
 /* Says so if the file was written to since it was opened. */

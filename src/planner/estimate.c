@@ -128,7 +128,7 @@ static double finish(void *self, const cake_batch *batch)
     return rows > 0 ? both(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
 }
 
-/* The first n of the demand. */
+/* The first n of the workload. */
 static double look(costs *c, const cake_workload *d, int n, bool most, double *busy, int64_t *waves)
 {
     cake_sim_request *request = cake_alloc((size_t)n, sizeof *request);
@@ -144,16 +144,16 @@ static double look(costs *c, const cake_workload *d, int n, bool most, double *b
     c->request = request;
     cake_schedule_shape shape = c->stage->shape;
     shape.share = d->prefixes != NULL;
-    cake_simulation outlook = {.plan = c->plan,
-                               .shape = &shape,
-                               .prefixes = d->prefixes,
-                               .n = n,
-                               .request = request,
-                               .self = c,
-                               .wave = see,
-                               .hop = visit,
-                               .root = finish};
-    double seconds = cake_simulate(&outlook, busy, waves);
+    cake_simulation simulation = {.plan = c->plan,
+                                  .shape = &shape,
+                                  .prefixes = d->prefixes,
+                                  .n = n,
+                                  .request = request,
+                                  .self = c,
+                                  .wave = see,
+                                  .hop = visit,
+                                  .root = finish};
+    double seconds = cake_simulate(&simulation, busy, waves);
     free(request);
     return seconds;
 }

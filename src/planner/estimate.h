@@ -28,13 +28,13 @@ typedef struct cake_workload {
 } cake_workload;
 
 /* Whether the next answer will be among the first: it needs a chain if there are prefixes. */
-bool cake_workload_is_sampled(const cake_workload *demand);
-void cake_workload_add(cake_workload *demand, const cake_workload_item *answer);
+bool cake_workload_is_sampled(const cake_workload *workload);
+void cake_workload_add(cake_workload *workload, const cake_workload_item *answer);
 /* n answers to what may be asked where nothing is known: prompts of so many tokens (CAKE_WORKLOAD_USUAL),
- * three times as long as answers. demand: zeros. */
+ * three times as long as answers. workload: zeros. */
 enum { CAKE_WORKLOAD_USUAL = 384 };
-void cake_workload_guess(const cake_stage *stage, int64_t n, int prompt, cake_workload *demand);
-void cake_workload_free(cake_workload *demand);
+void cake_workload_guess(const cake_stage *stage, int64_t n, int prompt, cake_workload *workload);
+void cake_workload_free(cake_workload *workload);
 
 typedef struct cake_estimate {
     double seconds, generated; /* of the whole file */
@@ -47,11 +47,12 @@ typedef struct cake_replica_estimate {
     int64_t waves;
 } cake_replica_estimate;
 
-/* With rates measured: of replicas with these plans [stage->n_replica]; requests are handed out by demand, so
- * that all are done at about the same time. most: answers are as long as they may be, else as short. looks
- * [n_replica]: of each; busy [ranks of the world]: seconds of work of each in what was looked at; both may be
- * NULL. */
-cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_workload *demand,
-                                 bool most, cake_replica_estimate *looks, double *busy);
+/* With rates measured: of replicas with these plans [stage->n_replica]; requests are handed out by
+ * workload, so that all are done at about the same time. most: answers are as long as they may be, else
+ * as short. looks [n_replica]: of each; busy [ranks of the world]: seconds of work of each in what was
+ * looked at; both may be NULL. */
+cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans,
+                                 const cake_workload *workload, bool most, cake_replica_estimate *looks,
+                                 double *busy);
 
 #endif

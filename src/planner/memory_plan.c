@@ -73,7 +73,7 @@ int cake_memplan_max_positions(const cake_stage *stage)
 {
     int least = stage->context;
     for (int i = 0; i < stage->plan.n_rank; i++) {
-        int reach = reach_of(stage, i, stage->seat[stage->plan.first + i].memory);
+        int reach = reach_of(stage, i, stage->resources[stage->plan.first + i].memory);
         least = reach < least ? reach : least;
     }
     return least;
@@ -225,7 +225,7 @@ void cake_memplan_batch_limits(const cake_options *o, cake_stage *stage, int mos
                             .chunk = (int)o->chunk,
                             .n_stage = stages_of(stage),
                             .n_vocab = config->n_vocab,
-                            .gpus = stage->roomy,
+                            .gpus = stage->big_gpus,
                             .most_seqs = most};
     cake_cost all = stage->whole;
     if (load.n_stage > 1)

@@ -94,15 +94,15 @@ static void free_trial(trial *t)
 static double foresee(const trial *t, int64_t requests)
 {
     enum { SHORTER = 4 };
-    cake_workload demand = {0};
+    cake_workload workload = {0};
     int looked =
         2 * t->stage.shape.n_lane * t->stage.shape.lane_seqs; /* two times all that can be under way */
     if (t->stage.rate[0].flops <= 0)                          /* nothing was measured */
         return 0;
-    cake_workload_guess(&t->stage, requests, CAKE_WORKLOAD_USUAL / SHORTER, &demand);
-    demand.n_first = demand.n_first < looked ? demand.n_first : looked;
-    double seconds = cake_estimate_make(&t->stage, t->plans, &demand, true, NULL, NULL).seconds;
-    cake_workload_free(&demand);
+    cake_workload_guess(&t->stage, requests, CAKE_WORKLOAD_USUAL / SHORTER, &workload);
+    workload.n_first = workload.n_first < looked ? workload.n_first : looked;
+    double seconds = cake_estimate_make(&t->stage, t->plans, &workload, true, NULL, NULL).seconds;
+    cake_workload_free(&workload);
     return t->load + SHORTER * seconds;
 }
 

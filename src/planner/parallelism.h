@@ -13,7 +13,7 @@
  * of ranks are measured. The same on all ranks. */
 bool cake_parallelism_is_open(const cake_options *options, int n_rank, const cake_model *model);
 
-/* All ranks together, when rates, seats and layers are known: how many replicas, which rank 0 decides and
+/* All ranks together, when rates, resources and layers are known: how many replicas, which rank 0 decides and
  * says why. */
 int cake_parallelism_choose(const cake_options *options, const cake_comm *world, const cake_stage *stage);
 

@@ -36,15 +36,15 @@ void cake_partition_weigh(cake_stage *stage)
  * ranks of one host go by the least, so that all see the same. */
 static void settle_memory(const cake_comm *world, cake_stage *stage)
 {
-    cake_rank_resources *seat = stage->seat;
+    cake_rank_resources *resources = stage->resources;
     for (int i = 0; i < world->size; i++) {
-        cake_rank_resources *host = &seat[seat[i].host];
-        host->memory = seat[i].memory < host->memory ? seat[i].memory : host->memory;
+        cake_rank_resources *host = &resources[resources[i].host];
+        host->memory = resources[i].memory < host->memory ? resources[i].memory : host->memory;
     }
     for (int i = 0; i < world->size; i++)
-        seat[i].memory = seat[seat[i].host].memory;
+        resources[i].memory = resources[resources[i].host].memory;
     if (!stage->gpu.used)
-        stage->machine.memory = seat[world->rank].memory;
+        stage->machine.memory = resources[world->rank].memory;
 }
 
 void cake_partition_open(const cake_comm *world, cake_stage *stage)
@@ -61,17 +61,17 @@ void cake_partition_open(const cake_comm *world, cake_stage *stage)
     for (int i = 0; i < world->local_size && !own; i++)
         mine.host = here[i] < mine.host ? here[i] : mine.host;
     free(here);
-    stage->seat = cake_alloc((size_t)world->size, sizeof mine);
-    stage->n_seat = world->size;
-    cake_comm_gather(world, &mine, stage->seat, sizeof mine);
-    cake_comm_bcast(world, stage->seat, (size_t)world->size * sizeof mine);
+    stage->resources = cake_alloc((size_t)world->size, sizeof mine);
+    stage->n_resources = world->size;
+    cake_comm_gather(world, &mine, stage->resources, sizeof mine);
+    cake_comm_bcast(world, stage->resources, (size_t)world->size * sizeof mine);
     settle_memory(world, stage);
     cake_partition_weigh(stage);
 }
 
 void cake_partition_close(cake_stage *stage)
 {
-    free(stage->seat);
+    free(stage->resources);
     free(stage->layers.cost);
     free(stage->layers.bytes);
 }
@@ -143,12 +143,12 @@ static int find_pools(const cake_stage *stage, cake_host_memory *pool)
     int n = 0;
     bool before = false;
     for (int i = 0; i < stage->plan.n_rank; i++) {
-        const cake_rank_resources *seat = &stage->seat[stage->plan.first + i];
-        int64_t own = seat->memory / seat->local_size;
-        bool shares = seat->mapping >= seat->memory;
-        own = shares || own < seat->mapping ? own : seat->mapping;
-        own -= cake_memplan_overhead_bytes(stage, i, seat->n_thread) + (i ? 0 : stage->layers.ends);
-        if (before && shares && seat->host == seat[-1].host) {
+        const cake_rank_resources *resources = &stage->resources[stage->plan.first + i];
+        int64_t own = resources->memory / resources->local_size;
+        bool shares = resources->mapping >= resources->memory;
+        own = shares || own < resources->mapping ? own : resources->mapping;
+        own -= cake_memplan_overhead_bytes(stage, i, resources->n_thread) + (i ? 0 : stage->layers.ends);
+        if (before && shares && resources->host == resources[-1].host) {
             pool[n - 1].n_rank++;
             pool[n - 1].bytes += own;
         } else {
@@ -216,13 +216,14 @@ int64_t cake_partition_solve(const cake_options *o, cake_stage *stage, int first
 bool cake_partition_same(const cake_stage *stage, int a, int b, int n)
 {
     const cake_rate *rate = stage->rate;
-    const cake_rank_resources *seat = stage->seat;
+    const cake_rank_resources *resources = stage->resources;
     for (int i = 0; i < n; i++, a++, b++)
         if (rate[a].flops != rate[b].flops || rate[a].bytes != rate[b].bytes ||
-            stage->speed[a] != stage->speed[b] || seat[a].n_thread != seat[b].n_thread ||
-            seat[a].local_size != seat[b].local_size || seat[a].memory != seat[b].memory ||
-            seat[a].mapping != seat[b].mapping ||
-            (i && (seat[a].host == seat[a - 1].host) != (seat[b].host == seat[b - 1].host)))
+            stage->speed[a] != stage->speed[b] || resources[a].n_thread != resources[b].n_thread ||
+            resources[a].local_size != resources[b].local_size ||
+            resources[a].memory != resources[b].memory || resources[a].mapping != resources[b].mapping ||
+            (i &&
+             (resources[a].host == resources[a - 1].host) != (resources[b].host == resources[b - 1].host)))
             return false;
     return true;
 }
@@ -344,8 +345,8 @@ void cake_partition_size_kv(const cake_options *o, cake_stage *stage)
 /* Layers that do not fit into GPUs may be with the hosts, too, from now on. */
 static bool widen(cake_stage *stage)
 {
-    for (int i = 0; i < stage->n_seat; i++)
-        stage->seat[i].memory += stage->seat[i].beside;
+    for (int i = 0; i < stage->n_resources; i++)
+        stage->resources[i].memory += stage->resources[i].beside;
     return stage->gpu.used;
 }
 

@@ -8,7 +8,7 @@
 #include "options/options.h"
 #include "planner/stage.h"
 
-/* All ranks together, when rates are known: fills the stage's seats and layers. */
+/* All ranks together, when rates are known: fills the stage's resources and layers. */
 void cake_partition_open(const cake_comm *world, cake_stage *stage);
 /* Pure, part of it: the layers. */
 void cake_partition_weigh(cake_stage *stage);

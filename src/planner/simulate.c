@@ -107,13 +107,13 @@ static void send_all(sim *s)
     }
 }
 
-double cake_simulate(const cake_simulation *outlook, double *busy, int64_t *waves)
+double cake_simulate(const cake_simulation *simulation, double *busy, int64_t *waves)
 {
-    const cake_schedule_shape *shape = outlook->shape;
+    const cake_schedule_shape *shape = simulation->shape;
     size_t lanes = (size_t)shape->n_lane, slots = lanes * (size_t)shape->lane_seqs,
-           ranks = (size_t)outlook->plan->n_rank;
-    sim s = {.of = outlook};
-    s.schedule = cake_schedule_open(shape, outlook->prefixes);
+           ranks = (size_t)simulation->plan->n_rank;
+    sim s = {.of = simulation};
+    s.schedule = cake_schedule_open(shape, simulation->prefixes);
     s.batch = cake_alloc(lanes, sizeof *s.batch);
     s.request = cake_alloc(slots, sizeof *s.request);
     s.told = cake_alloc(slots, sizeof *s.told);

@@ -30,6 +30,6 @@ typedef struct cake_simulation {
 } cake_simulation;
 
 /* Seconds of the whole run. busy [plan->n_rank]: of each rank, or NULL; *waves: how many left. */
-double cake_simulate(const cake_simulation *outlook, double *busy, int64_t *waves);
+double cake_simulate(const cake_simulation *simulation, double *busy, int64_t *waves);
 
 #endif

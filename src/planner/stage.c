@@ -254,8 +254,8 @@ cake_err cake_stage_open(const cake_options *o, const cake_comm *world, cake_sta
                               &stage->gpus);
     if (err)
         return err;
-    stage->roomy = stage->gpus &&
-                   cake_comm_allreduce_min(world, stage->gpu.used ? stage->gpu.memory : INT64_MAX) >= ROOMY;
+    stage->big_gpus = stage->gpus && cake_comm_allreduce_min(world, stage->gpu.used ? stage->gpu.memory
+                                                                                    : INT64_MAX) >= ROOMY;
     stage->direct = stage->gpus && (strcmp(o->link, "mpi") || cake_gpu_transport_mpi_can());
     stage->n_away = stage->most_away = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;
     if (stage->machine.memory_said && !strcmp(o->command, "plan"))
@@ -346,7 +346,7 @@ static cake_err load(const cake_options *o, cake_stage *stage)
 static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop *hop,
                         const cake_hop_part *part, cake_err *err)
 {
-    cake_hop_slices *s = &stage->stretches[stage->n_stretch];
+    cake_hop_slices *s = &stage->slices[stage->n_slices];
     for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
         cake_slice_shape shape = cake_memplan_slice(stage, &part[s->n].hop);
         *err = cake_slice_open(stage->model, part[s->n].kernels, &shape, &s->slice[s->n]);
@@ -354,7 +354,7 @@ static int open_stretch(const cake_options *o, cake_stage *stage, const cake_hop
             *err = cake_slice_lock(s->slice[s->n]);
         s->n++;
     }
-    stage->works[stage->n_stretch++] = (cake_hop_work){s, forward};
+    stage->works[stage->n_slices++] = (cake_hop_work){s, forward};
     return s->n;
 }
 
@@ -370,7 +370,7 @@ cake_err cake_stage_load(const cake_options *o, const cake_comm *world, cake_sta
     if (!err && o->mlock)
         err = cake_model_lock(stage->model);
     size_t n_hop = (size_t)stage->plan.n_hop;
-    stage->stretches = cake_alloc(n_hop, sizeof *stage->stretches);
+    stage->slices = cake_alloc(n_hop, sizeof *stage->slices);
     stage->works = cake_alloc(n_hop, sizeof *stage->works);
     cake_hop_part *part = cake_alloc(n_hop + 1, sizeof *part);
     cake_offload_of(stage, &stage->plan, stage->replica.rank, part);
@@ -388,12 +388,12 @@ cake_err cake_stage_load(const cake_options *o, const cake_comm *world, cake_sta
 
 void cake_stage_close(cake_stage *stage)
 {
-    for (int i = 0; i < stage->n_stretch; i++)
-        for (int j = 0; j < stage->stretches[i].n; j++)
-            cake_slice_close(stage->stretches[i].slice[j]);
+    for (int i = 0; i < stage->n_slices; i++)
+        for (int j = 0; j < stage->slices[i].n; j++)
+            cake_slice_close(stage->slices[i].slice[j]);
     cake_transport_plan_close(stage);
     cake_buf_free(&stage->isa);
-    free(stage->stretches);
+    free(stage->slices);
     free(stage->works);
     cake_model_close(stage->model);
     cake_plan_free(&stage->plan);

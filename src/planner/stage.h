@@ -54,9 +54,9 @@ typedef struct cake_stage {
     cake_machine machine;
     int64_t mapping; /* bytes that this rank may still map, when its threads are there */
     cake_affinity placement;
-    cake_gpu gpu; /* of this rank */
-    bool gpus;    /* some rank is on a GPU */
-    bool roomy;   /* gpus, and all GPUs have memory for large waves */
+    cake_gpu gpu;  /* of this rank */
+    bool gpus;     /* some rank is on a GPU */
+    bool big_gpus; /* gpus, and all GPUs have memory for large waves */
     cake_model *model;
     uint32_t weights;            /* cake_consistency_model's checksum of them */
     const cake_kernels *kernels; /* of this rank's CPUs */
@@ -71,8 +71,8 @@ typedef struct cake_stage {
     double *speed;           /* [ranks] owned; of each over that of the fastest: what plans and waves go by */
     double balance;          /* operations that take as long as a byte */
     cake_cost whole;         /* of all layers */
-    cake_rank_resources *seat; /* [n_seat] of the ranks, owned */
-    int n_seat;
+    cake_rank_resources *resources; /* [n_resources] of the ranks, owned */
+    int n_resources;
     cake_layers layers;
     int64_t kv_memory;         /* as cake_options has it, of this rank */
     cake_schedule_shape shape; /* of lanes and pages, the same on all ranks */
@@ -80,14 +80,14 @@ typedef struct cake_stage {
     int n_decode; /* of the threads, for waves that generate */
     int reach;    /* positions of a sequence that may have pages: the context, or what there is room for */
     cake_dtype kv_dtype;
-    bool drop; /* the model's files do not stay in the page cache: there is no room for them */
-    cake_hop_slices *stretches; /* [n_stretch] owned; one for each hop of this rank, in the plan's order */
-    cake_hop_work *works;       /* [n_stretch] owned; the same, as the pipeline takes them */
-    int n_stretch;
+    bool drop;               /* the model's files do not stay in the page cache: there is no room for them */
+    cake_hop_slices *slices; /* [n_slices] owned; one for each hop of this rank, in the plan's order */
+    cake_hop_work *works;    /* [n_slices] owned; the same, as the pipeline takes them */
+    int n_slices;
     size_t wave_bytes; /* of the largest wave */
     bool direct;       /* bodies may go from GPU to GPU (transport.h) */
     int nccl;          /* version of the NCCL that may carry them; 0: there is none, or it is not wanted */
-    cake_edge_transport *edge; /* [plan.n_hop + 1] owned; of this rank's edges that have a wire */
+    cake_edge_transport *edge; /* [plan.n_hop + 1] owned; of this rank's edges that have a transport */
     uint8_t *edge_kind;        /* [plan.n_hop + 1] owned; what each edge is (transport.c) */
     cake_report_stage report;
 } cake_stage;

@@ -157,26 +157,26 @@ static cake_gpu_transport *open_nccl(const cake_comm *world, cake_stage *stage, 
 {
     const int own = stage->replica.rank, from = cake_plan_from(&stage->plan, e);
     cake_buf why = {0};
-    cake_gpu_transport *wire = NULL;
+    cake_gpu_transport *transport = NULL;
     bool there = false;
     cake_comm_sendrecv(&stage->replica, peer, broken, &there, sizeof there);
     const bool tried = !*broken && !there;
     if (tried)
-        wire = cake_gpu_transport_open_nccl(&stage->replica, peer, from == own, depth, stage->away->memory,
-                                            &why);
-    *broken = !wire;
+        transport = cake_gpu_transport_open_nccl(&stage->replica, peer, from == own, depth,
+                                                 stage->away->memory, &why);
+    *broken = !transport;
     /* who knows why says it, of two the first */
     struct {
         bool says, aware;
-    } mine = {!wire && why.len, cake_gpu_transport_mpi_can()}, theirs;
+    } mine = {!transport && why.len, cake_gpu_transport_mpi_can()}, theirs;
     cake_comm_sendrecv(&stage->replica, peer, &mine, &theirs, sizeof mine);
     bool speaks = from == own ? mine.says || !theirs.says : mine.says && !theirs.says;
-    if (!wire && speaks && tried)
+    if (!transport && speaks && tried)
         warn(world, stage, e, why.len ? why.data : "it does not open");
     cake_buf_free(&why);
-    if (!wire)
+    if (!transport)
         stage->edge_kind[e] = mine.aware && theirs.aware ? AWARE : STAGED;
-    return wire;
+    return transport;
 }
 
 void cake_transport_plan_open(const cake_comm *world, cake_stage *stage)
@@ -186,13 +186,13 @@ void cake_transport_plan_open(const cake_comm *world, cake_stage *stage)
     bool broken = false;
     for (int e = 0; e <= plan->n_hop; e++) {
         int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), peer = to == own ? from : to;
-        cake_gpu_transport *wire = NULL;
+        cake_gpu_transport *transport = NULL;
         if (stage->edge_kind[e] == NCCL)
-            wire = open_nccl(world, stage, e, peer, depth, &broken);
+            transport = open_nccl(world, stage, e, peer, depth, &broken);
         if (stage->edge_kind[e] == AWARE)
-            wire = cake_gpu_transport_open_mpi(&stage->replica, peer, e, depth);
-        if (wire || cake_offload_stays_on_device(stage, plan, e))
-            stage->edge[e] = (cake_edge_transport){wire, stage->away->memory, body_bytes(stage)};
+            transport = cake_gpu_transport_open_mpi(&stage->replica, peer, e, depth);
+        if (transport || cake_offload_stays_on_device(stage, plan, e))
+            stage->edge[e] = (cake_edge_transport){transport, stage->away->memory, body_bytes(stage)};
         if (to == own && from != own && !stage->report.link[0])
             snprintf(stage->report.link, sizeof stage->report.link, "%s", names[stage->edge_kind[e]]);
     }
@@ -203,8 +203,8 @@ void cake_transport_plan_open(const cake_comm *world, cake_stage *stage)
 void cake_transport_plan_close(cake_stage *stage)
 {
     for (int e = 0; stage->edge && e <= stage->plan.n_hop; e++)
-        if (stage->edge[e].wire)
-            stage->edge[e].wire->kind->close(stage->edge[e].wire);
+        if (stage->edge[e].transport)
+            stage->edge[e].transport->kind->close(stage->edge[e].transport);
     free(stage->edge);
     free(stage->edge_kind);
     stage->edge = NULL;

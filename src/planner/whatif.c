@@ -17,24 +17,24 @@
 #include "planner/partition.h"
 #include "planner/topology_io.h"
 
-/* Rates, speeds and seats of n ranks, after those of n_here. */
+/* Rates, speeds and resources of n ranks, after those of n_here. */
 static void multiply(cake_stage *stage, int n_here, int n)
 {
     int most = n > n_here ? n : n_here, *held = cake_alloc((size_t)most, sizeof *held);
     stage->rate = cake_grow(stage->rate, (size_t)most, sizeof *stage->rate);
     stage->speed = cake_grow(stage->speed, (size_t)most, sizeof *stage->speed);
-    stage->seat = cake_grow(stage->seat, (size_t)most, sizeof *stage->seat);
+    stage->resources = cake_grow(stage->resources, (size_t)most, sizeof *stage->resources);
     for (int i = n_here; i < n; i++) {
         stage->rate[i] = stage->rate[i - n_here];
         stage->speed[i] = stage->speed[i - n_here];
-        stage->seat[i] = stage->seat[i - n_here];
-        stage->seat[i].host += n_here;
+        stage->resources[i] = stage->resources[i - n_here];
+        stage->resources[i].host += n_here;
     }
-    stage->n_seat = n;
+    stage->n_resources = n;
     for (int i = 0; i < n; i++)
-        held[stage->seat[i].host]++;
+        held[stage->resources[i].host]++;
     for (int i = 0; i < n; i++)
-        stage->seat[i].local_size = held[stage->seat[i].host];
+        stage->resources[i].local_size = held[stage->resources[i].host];
     free(held);
 }
 
@@ -45,11 +45,11 @@ static const char *kind_of(const cake_stage *stage, int n)
 
 static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_rank, int64_t lack)
 {
-    const cake_rank_resources *seat = &stage->seat[0];
-    bool limited = seat->mapping < seat->memory; /* what a rank may map it does not share */
-    int64_t each = limited ? seat->mapping : seat->memory / seat->local_size;
-    int64_t beside = cake_memplan_overhead_bytes(stage, 0, seat->n_thread);
-    int least = cake_partition_min_ranks(stage, each - beside, limited ? 1 : seat->local_size) *
+    const cake_rank_resources *resources = &stage->resources[0];
+    bool limited = resources->mapping < resources->memory; /* what a rank may map it does not share */
+    int64_t each = limited ? resources->mapping : resources->memory / resources->local_size;
+    int64_t beside = cake_memplan_overhead_bytes(stage, 0, resources->n_thread);
+    int least = cake_partition_min_ranks(stage, each - beside, limited ? 1 : resources->local_size) *
                 (stage->planned ? 1 : stage->n_replica);
     char missing[32], would[96] = "";
     snprintf(missing, sizeof missing, "%s", cake_size_text(lack));
@@ -63,7 +63,7 @@ static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_
                  cake_size_text(cake_partition_max_layer_bytes(stage) + beside));
     return cake_fail(
         "place", "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
-        n_rank, kind_of(stage, n_rank), cake_size_text(limited ? each : seat->memory),
+        n_rank, kind_of(stage, n_rank), cake_size_text(limited ? each : resources->memory),
         stage->gpus ? "each" : stage->rate[0].host, limited ? " for each (ulimit -v)" : "", missing, would);
 }
 
@@ -166,11 +166,11 @@ cake_err cake_whatif_open(const cake_options *o, const cake_comm *world, cake_st
     return cake_comm_agree(world, err);
 }
 
-void cake_whatif_close(cake_whatif *pretended, const cake_stage *stage)
+void cake_whatif_close(cake_whatif *whatif, const cake_stage *stage)
 {
-    for (int r = 0; pretended->plans && r < stage->n_replica; r++)
-        cake_plan_free(&pretended->plans[r]);
-    free(pretended->plans);
-    free(pretended->ranks);
-    *pretended = (cake_whatif){0};
+    for (int r = 0; whatif->plans && r < stage->n_replica; r++)
+        cake_plan_free(&whatif->plans[r]);
+    free(whatif->plans);
+    free(whatif->ranks);
+    *whatif = (cake_whatif){0};
 }

@@ -21,6 +21,6 @@ typedef struct cake_whatif {
  * Says if nothing fits. */
 cake_err cake_whatif_open(const cake_options *options, const cake_comm *world, cake_stage *stage,
                           cake_whatif *out);
-void cake_whatif_close(cake_whatif *pretended, const cake_stage *stage); /* zeros are fine */
+void cake_whatif_close(cake_whatif *whatif, const cake_stage *stage); /* zeros are fine */
 
 #endif

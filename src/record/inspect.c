@@ -103,10 +103,10 @@ char *cake_inspect_results(const char *path)
 cake_err cake_inspect(const char *path, cake_inspection *out)
 {
     char *results = cake_inspect_results(path), *lock = cake_io_name(results, ".lock");
-    char *partial = cake_io_name(results, ".partial"), *job = cake_io_name(results, ".job");
+    char *writer = cake_io_name(results, ".partial"), *job = cake_io_name(results, ".job");
     cake_inspection f = {.share = -1, .rate = -1, .left = -1};
     f.held = cake_lock_look(lock, &f.holder) && !f.holder.over;
-    cake_err err = look_at_partial(partial, &f);
+    cake_err err = look_at_partial(writer, &f);
     f.state = f.held ? CAKE_RUNNING : CAKE_PAUSED;
     if (err == CAKE_END) { /* or it became RESULTS meanwhile */
         f.state = CAKE_FINISHED;
@@ -125,7 +125,7 @@ cake_err cake_inspect(const char *path, cake_inspection *out)
         *out = f;
     free(results);
     free(lock);
-    free(partial);
+    free(writer);
     free(job);
     return err;
 }

@@ -39,6 +39,6 @@ struct cake_journal_writer {
 };
 
 /* RESULTS is somebody else's, while what this job has done is in .partial. */
-cake_err cake_journal_writer_refuse_other(const cake_journal_writer *partial);
+cake_err cake_journal_writer_refuse_other(const cake_journal_writer *writer);
 
 #endif

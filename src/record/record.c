@@ -27,7 +27,7 @@ struct cake_recorder {
     char *path, *model, *command; /* owned copies of what options points to */
     bool txt, hdf5;
     const cake_codec *pack;
-    cake_journal_writer *partial; /* one of the two */
+    cake_journal_writer *writer; /* one of the two */
     cake_stream *stream;
     int64_t failed;
     cake_buf line, plain;
@@ -72,10 +72,10 @@ static cake_err open_partial(cake_recorder *r)
                                            .copies = o->copies,
                                            .lossy = r->txt || r->hdf5 || r->pack,
                                            .head = {identity, model, o->created, o->job, false}};
-    cake_err err = cake_journal_writer_open(&options, &r->partial);
+    cake_err err = cake_journal_writer_open(&options, &r->writer);
     if (err)
         return err;
-    const cake_journal_head *head = cake_journal_writer_head(r->partial);
+    const cake_journal_head *head = cake_journal_writer_head(r->writer);
     r->options.created = head->created;
     r->options.job = head->job;
     if (o->model) {
@@ -174,7 +174,7 @@ static void spend(cake_recorder *recorder, double begin)
 static cake_err append(cake_recorder *recorder, cake_entry entry, const char *line, size_t len)
 {
     double begin = cake_clock_now();
-    cake_err err = cake_journal_writer_append(recorder->partial, entry, line, len);
+    cake_err err = cake_journal_writer_append(recorder->writer, entry, line, len);
     spend(recorder, begin);
     return err;
 }
@@ -216,40 +216,40 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
 
 void cake_record_log_resume(cake_recorder *recorder)
 {
-    if (recorder->partial)
-        cake_journal_writer_log_resume(recorder->partial);
+    if (recorder->writer)
+        cake_journal_writer_log_resume(recorder->writer);
 }
 
 bool cake_record_finished(const cake_recorder *recorder)
 {
-    return recorder->partial && cake_journal_writer_finished(recorder->partial);
+    return recorder->writer && cake_journal_writer_finished(recorder->writer);
 }
 
 cake_err cake_record_reopen(cake_recorder *recorder)
 {
-    return cake_journal_writer_reopen(recorder->partial);
+    return cake_journal_writer_reopen(recorder->writer);
 }
 
 bool cake_record_has(const cake_recorder *recorder, int64_t order)
 {
-    return recorder->partial && cake_journal_writer_has(recorder->partial, order);
+    return recorder->writer && cake_journal_writer_has(recorder->writer, order);
 }
 
 int64_t cake_record_resumed(const cake_recorder *recorder)
 {
-    return recorder->partial ? cake_journal_writer_resumed(recorder->partial) : 0;
+    return recorder->writer ? cake_journal_writer_resumed(recorder->writer) : 0;
 }
 
 const cake_input_checkpoint *cake_record_input_checkpoints(const cake_recorder *recorder, size_t *n)
 {
     *n = 0;
-    return recorder->partial ? cake_journal_writer_input_checkpoints(recorder->partial, n) : NULL;
+    return recorder->writer ? cake_journal_writer_input_checkpoints(recorder->writer, n) : NULL;
 }
 
 bool cake_record_recall(cake_recorder *recorder, uint64_t *sum)
 {
-    const cake_answered *all = recorder->partial ? cake_journal_writer_sum(recorder->partial) : NULL;
-    if (!all || all->unknown || cake_journal_writer_recall(recorder->partial))
+    const cake_answered *all = recorder->writer ? cake_journal_writer_sum(recorder->writer) : NULL;
+    if (!all || all->unknown || cake_journal_writer_recall(recorder->writer))
         return false;
     *sum = all->sum;
     return true;
@@ -257,30 +257,30 @@ bool cake_record_recall(cake_recorder *recorder, uint64_t *sum)
 
 bool cake_record_answered(const cake_recorder *recorder, int64_t order)
 {
-    return cake_journal_writer_answered(recorder->partial, order);
+    return cake_journal_writer_answered(recorder->writer, order);
 }
 
 void cake_record_corrected(cake_recorder *recorder, cake_input_checkpoint read)
 {
-    cake_journal_writer_corrected(recorder->partial, &read);
+    cake_journal_writer_corrected(recorder->writer, &read);
 }
 
 void cake_record_read_to(cake_recorder *recorder, cake_input_checkpoint read)
 {
-    if (recorder->partial)
-        cake_journal_writer_read_to(recorder->partial, &read);
+    if (recorder->writer)
+        cake_journal_writer_read_to(recorder->writer, &read);
 }
 
 void cake_record_reached(cake_recorder *recorder, double share, double left)
 {
-    if (recorder->partial)
-        cake_journal_writer_reached(recorder->partial, share, left);
+    if (recorder->writer)
+        cake_journal_writer_reached(recorder->writer, share, left);
 }
 
 cake_err cake_record_tick(cake_recorder *recorder)
 {
     double begin = cake_clock_now();
-    cake_err err = recorder->partial ? cake_journal_writer_tick(recorder->partial) : CAKE_OK;
+    cake_err err = recorder->writer ? cake_journal_writer_tick(recorder->writer) : CAKE_OK;
     spend(recorder, begin);
     return err;
 }
@@ -288,7 +288,7 @@ cake_err cake_record_tick(cake_recorder *recorder)
 cake_err cake_record_flush(cake_recorder *recorder)
 {
     double begin = cake_clock_now();
-    cake_err err = recorder->partial ? cake_journal_writer_flush(recorder->partial) : CAKE_OK;
+    cake_err err = recorder->writer ? cake_journal_writer_flush(recorder->writer) : CAKE_OK;
     spend(recorder, begin);
     return err;
 }
@@ -297,7 +297,7 @@ cake_err cake_record_stop(cake_recorder *recorder)
 {
     int64_t n;
     cake_err err = recorder->stream ? cake_stream_stop(recorder->stream, &n)
-                                    : cake_journal_writer_flush(recorder->partial);
+                                    : cake_journal_writer_flush(recorder->writer);
     if (err)
         return err;
     if (recorder->stream)
@@ -306,34 +306,34 @@ cake_err cake_record_stop(cake_recorder *recorder)
     else
         cake_log(CAKE_INFO, "record",
                  "%s.partial has %lld results; the same command again goes on from there", recorder->path,
-                 (long long)cake_journal_writer_count(recorder->partial));
+                 (long long)cake_journal_writer_count(recorder->writer));
     return CAKE_OK;
 }
 
 void cake_record_rollback(cake_recorder *recorder)
 {
-    if (recorder->partial)
-        cake_journal_writer_rollback(recorder->partial);
+    if (recorder->writer)
+        cake_journal_writer_rollback(recorder->writer);
 }
 
 const cake_inflight *cake_record_inflight(const cake_recorder *recorder, int64_t order, int *n)
 {
     *n = 0;
-    return recorder->partial ? cake_journal_writer_inflight(recorder->partial, order, n) : NULL;
+    return recorder->writer ? cake_journal_writer_inflight(recorder->writer, order, n) : NULL;
 }
 
 void cake_record_add_inflight(cake_recorder *recorder, const cake_inflight *part)
 {
     double begin = cake_clock_now();
-    if (recorder->partial)
-        cake_journal_writer_add_inflight(recorder->partial, part);
+    if (recorder->writer)
+        cake_journal_writer_add_inflight(recorder->writer, part);
     spend(recorder, begin);
 }
 
 cake_err cake_record_checkpoint(cake_recorder *recorder)
 {
     double begin = cake_clock_now();
-    cake_err err = recorder->partial ? cake_journal_writer_checkpoint(recorder->partial) : CAKE_OK;
+    cake_err err = recorder->writer ? cake_journal_writer_checkpoint(recorder->writer) : CAKE_OK;
     spend(recorder, begin);
     return err;
 }
@@ -355,7 +355,7 @@ bool cake_record_is_text(const cake_recorder *recorder)
 
 int64_t cake_record_failed(const cake_recorder *recorder)
 {
-    return recorder->partial ? cake_journal_writer_failed(recorder->partial) : recorder->failed;
+    return recorder->writer ? cake_journal_writer_failed(recorder->writer) : recorder->failed;
 }
 
 cake_err cake_record_finish(cake_recorder *recorder)
@@ -367,17 +367,17 @@ cake_err cake_record_finish(cake_recorder *recorder)
                                .pack = recorder->pack,
                                .command = recorder->command};
     double begin = cake_clock_now();
-    cake_err err = cake_journal_writer_finish(recorder->partial, &form);
+    cake_err err = cake_journal_writer_finish(recorder->writer, &form);
     recorder->cost.finish = cake_clock_now() - begin;
     return err;
 }
 
 cake_record_cost cake_record_costs(const cake_recorder *recorder)
 {
-    if (!recorder || !recorder->partial)
+    if (!recorder || !recorder->writer)
         return (cake_record_cost){-1, -1, -1};
     cake_record_cost cost = recorder->cost;
-    cost.sync = cake_journal_writer_cpu(recorder->partial);
+    cost.sync = cake_journal_writer_cpu(recorder->writer);
     return cost;
 }
 
@@ -385,7 +385,7 @@ void cake_record_close(cake_recorder *recorder)
 {
     if (!recorder)
         return;
-    cake_journal_writer_close(recorder->partial);
+    cake_journal_writer_close(recorder->writer);
     cake_stream_close(recorder->stream);
     cake_buf_free(&recorder->line);
     cake_buf_free(&recorder->plain);

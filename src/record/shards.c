@@ -140,11 +140,11 @@ static cake_err look_at_partial(part *p, const char *path)
 
 static cake_err look(part *p)
 {
-    char *partial = cake_io_name(p->results, ".partial"), *job = cake_io_name(p->results, ".job");
+    char *writer = cake_io_name(p->results, ".partial"), *job = cake_io_name(p->results, ".job");
     struct stat info;
     cake_err err;
-    if (!lstat(partial, &info))
-        err = look_at_partial(p, partial);
+    if (!lstat(writer, &info))
+        err = look_at_partial(p, writer);
     else if (stat(p->results, &info))
         err = cake_fail("record", "%s: %s", p->results,
                         errno == ENOENT ? "is not there, nor is its .partial" : strerror(errno));
@@ -155,7 +155,7 @@ static cake_err look(part *p)
                         p->results, job);
     else
         err = know(p, &p->job.head);
-    free(partial);
+    free(writer);
     free(job);
     return err;
 }

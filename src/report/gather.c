@@ -64,9 +64,9 @@ void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pip
     mine->run_s = stats.run_s;
     mine->link_bytes = stats.link_bytes;
     mine->joules = stats.joules;
-    for (int i = 0; i < stage->n_stretch; i++)
-        for (int j = 0; j < stage->stretches[i].n; j++)
-            cake_roofline_merge(&mine->roof, cake_slice_roof(stage->stretches[i].slice[j]));
+    for (int i = 0; i < stage->n_slices; i++)
+        for (int j = 0; j < stage->slices[i].n; j++)
+            cake_roofline_merge(&mine->roof, cake_slice_roof(stage->slices[i].slice[j]));
     mine->starved_s = stats.starved_s;
     if (root) {
         mine->root = cake_engine_statistics(root);
@@ -90,10 +90,10 @@ void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pip
     out->plans = cake_gather_plans(world, stage);
 }
 
-void cake_gather_free(cake_gathered *tally)
+void cake_gather_free(cake_gathered *gathered)
 {
-    free(tally->stages);
-    free(tally->layer_s);
-    cake_gather_free_plans(tally->plans, tally->n_replica);
-    *tally = (cake_gathered){0};
+    free(gathered->stages);
+    free(gathered->layer_s);
+    cake_gather_free_plans(gathered->plans, gathered->n_replica);
+    *gathered = (cake_gathered){0};
 }

@@ -29,6 +29,6 @@ typedef struct cake_gathered {
 /* root: NULL on ranks that are none. */
 void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
                        const cake_engine *root, cake_gathered *out);
-void cake_gather_free(cake_gathered *tally); /* zeros are fine */
+void cake_gather_free(cake_gathered *gathered); /* zeros are fine */
 
 #endif

@@ -47,91 +47,92 @@ cake_err cake_prepare_check(const cake_options *o)
     return err;
 }
 
-cake_err cake_prepare_reopen(const cake_preparation *feed, cake_prompt **out)
+cake_err cake_prepare_reopen(const cake_preparation *preparation, cake_prompt **out)
 {
-    const char *path = feed->options->input;
-    return path && is_stream(path) ? CAKE_END : open_prompt(feed->options, out);
+    const char *path = preparation->options->input;
+    return path && is_stream(path) ? CAKE_END : open_prompt(preparation->options, out);
 }
 
 cake_err cake_prepare_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,
-                           cake_preparation *feed)
+                           cake_preparation *preparation)
 {
-    *feed = (cake_preparation){
+    *preparation = (cake_preparation){
         .options = o, .context = context, .n_vocab = n_vocab, .defaults = cake_params_unset()};
-    cake_params_merge(&feed->defaults, &o->params);
+    cake_params_merge(&preparation->defaults, &o->params);
     if (from_model)
-        cake_params_merge(&feed->defaults, from_model);
+        cake_params_merge(&preparation->defaults, from_model);
     cake_params base = cake_params_base();
-    cake_params_merge(&feed->defaults, &base);
+    cake_params_merge(&preparation->defaults, &base);
 
-    cake_err err = cake_tokenizer_open(o->model, &feed->token);
+    cake_err err = cake_tokenizer_open(o->model, &preparation->token);
     cake_alloc_trim(); /* a large tokenizer.json was held in memory, and is not needed again */
     if (!err)
-        err = cake_chat_open(o->model, &feed->chat);
+        err = cake_chat_open(o->model, &preparation->chat);
     if (!err)
-        err = open_prompt(o, &feed->prompt);
+        err = open_prompt(o, &preparation->prompt);
     if (!err && n_vocab)
-        cake_prepare_check_vocab(feed, n_vocab, "prompts with ids beyond fail");
+        cake_prepare_check_vocab(preparation, n_vocab, "prompts with ids beyond fail");
     return err;
 }
 
-void cake_prepare_check_vocab(const cake_preparation *feed, int64_t n_vocab, const char *what)
+void cake_prepare_check_vocab(const cake_preparation *preparation, int64_t n_vocab, const char *what)
 {
-    if (cake_tokenizer_count(feed->token) > n_vocab)
+    if (cake_tokenizer_count(preparation->token) > n_vocab)
         cake_log(CAKE_WARN, "token",
                  "%s: the tokenizer has ids up to %d, the model's embedding %lld rows: %s",
-                 feed->options->model, cake_tokenizer_count(feed->token) - 1, (long long)n_vocab, what);
+                 preparation->options->model, cake_tokenizer_count(preparation->token) - 1,
+                 (long long)n_vocab, what);
 }
 
-static void add_token(const cake_preparation *feed, int32_t id, cake_buf *out)
+static void add_token(const cake_preparation *preparation, int32_t id, cake_buf *out)
 {
     cake_buf bytes = {0};
-    cake_tokenizer_bytes(feed->token, id, &bytes);
+    cake_tokenizer_bytes(preparation->token, id, &bytes);
     cake_buf_addf(out, "%d (", id);
     cake_json_add_text(out, bytes.data ? bytes.data : "", bytes.len);
     cake_buf_addc(out, ')');
     cake_buf_free(&bytes);
 }
 
-void cake_prepare_check_eos(const cake_preparation *feed, const int32_t *eos, int n_eos)
+void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *eos, int n_eos)
 {
     enum { SHOWN = 4 };
-    int32_t end = cake_tokenizer_eos(feed->token);
+    int32_t end = cake_tokenizer_eos(preparation->token);
     cake_buf text = {0};
     for (int i = 0; i < n_eos; i++)
         if (eos[i] == end)
             return;
     if (end < 0)
         return;
-    add_token(feed, end, &text);
+    add_token(preparation, end, &text);
     cake_buf_adds(&text, n_eos ? " ends no answer: the model's eos_token_id is "
                                : " ends no answer: the model has no eos_token_id");
     for (int i = 0; i < n_eos && i < SHOWN; i++) {
         cake_buf_adds(&text, i ? ", " : "");
-        add_token(feed, eos[i], &text);
+        add_token(preparation, eos[i], &text);
     }
     cake_log(CAKE_WARN, "token",
              "%s: the tokenizer's eos_token %s%s; if answers shall end there, add it to eos_token_id in "
              "generation_config.json, or to a request's stop_token_ids",
-             feed->options->model, text.data, n_eos > SHOWN ? " and others" : "");
+             preparation->options->model, text.data, n_eos > SHOWN ? " and others" : "");
     cake_buf_free(&text);
 }
 
-void cake_prepare_close(cake_preparation *feed)
+void cake_prepare_close(cake_preparation *preparation)
 {
-    cake_prompt_close(feed->prompt);
-    cake_chat_close(feed->chat);
-    cake_tokenizer_close(feed->token);
-    cake_params_free(&feed->defaults);
-    cake_buf_free(&feed->text);
-    *feed = (cake_preparation){.defaults = cake_params_unset()};
+    cake_prompt_close(preparation->prompt);
+    cake_chat_close(preparation->chat);
+    cake_tokenizer_close(preparation->token);
+    cake_params_free(&preparation->defaults);
+    cake_buf_free(&preparation->text);
+    *preparation = (cake_preparation){.defaults = cake_params_unset()};
 }
 
 /* Puts messages through the model's template. */
-static cake_err render(const cake_preparation *feed, const cake_json *messages, cake_request *r,
+static cake_err render(const cake_preparation *preparation, const cake_json *messages, cake_request *r,
                        cake_buf *text)
 {
-    if (!cake_chat_has(feed->chat))
+    if (!cake_chat_has(preparation->chat))
         return cake_fault_set(
             &r->fault, "messages",
             "this model has no chat template: give the text as \"prompt\" instead of messages");
@@ -140,18 +141,18 @@ static cake_err render(const cake_preparation *feed, const cake_json *messages, 
                              .kwargs = r->kwargs,
                              .add_generation_prompt = r->add_generation_prompt,
                              .continue_final_message = r->continue_final_message};
-    return cake_chat_render(feed->chat, &input, text, &r->fault);
+    return cake_chat_render(preparation->chat, &input, text, &r->fault);
 }
 
 /* A line of text as the user's message. */
-static cake_err render_text(const cake_preparation *feed, cake_request *r, cake_buf *text)
+static cake_err render_text(const cake_preparation *preparation, cake_request *r, cake_buf *text)
 {
     cake_buf json = {0};
     cake_json *messages = NULL;
     cake_buf_addc(&json, '[');
-    if (feed->options->system) {
+    if (preparation->options->system) {
         cake_buf_adds(&json, "{\"role\": \"system\", \"content\": ");
-        cake_json_add_text(&json, feed->options->system, strlen(feed->options->system));
+        cake_json_add_text(&json, preparation->options->system, strlen(preparation->options->system));
         cake_buf_adds(&json, "}, ");
     }
     cake_buf_adds(&json, "{\"role\": \"user\", \"content\": ");
@@ -160,23 +161,24 @@ static cake_err render_text(const cake_preparation *feed, cake_request *r, cake_
     cake_err err = cake_json_parse(json.data, json.len, &messages, &r->fault);
     r->add_generation_prompt = true;
     if (!err)
-        err = render(feed, messages, r, text);
+        err = render(preparation, messages, r, text);
     cake_json_free(messages);
     cake_buf_free(&json);
     return err;
 }
 
 /* The longest prompt: it leaves room for one token, unless none is wanted. */
-static size_t most_tokens(const cake_preparation *feed, const cake_request *r)
+static size_t most_tokens(const cake_preparation *preparation, const cake_request *r)
 {
-    return (size_t)feed->context - (r->params.max_tokens != 0);
+    return (size_t)preparation->context - (r->params.max_tokens != 0);
 }
 
 /* The request's prompt as ids. The tokenizer's post-processor adds its tokens only if no template was used.
  * */
-static cake_err tokens_of(const cake_preparation *feed, cake_request *r, cake_buf *text, cake_ids *ids)
+static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, cake_buf *text, cake_ids *ids)
 {
-    bool templated = r->messages || (r->use_template && !feed->options->raw && cake_chat_has(feed->chat));
+    bool templated =
+        r->messages || (r->use_template && !preparation->options->raw && cake_chat_has(preparation->chat));
     cake_err err = CAKE_OK;
     cake_buf_cut(text, 0);
     if (r->ids.len) {
@@ -185,44 +187,45 @@ static cake_err tokens_of(const cake_preparation *feed, cake_request *r, cake_bu
         return CAKE_OK;
     }
     if (r->messages)
-        err = render(feed, r->messages, r, text);
+        err = render(preparation, r->messages, r, text);
     else if (templated)
-        err = render_text(feed, r, text);
+        err = render_text(preparation, r, text);
     else
         cake_buf_add(text, r->text, r->text_len);
     if (err)
         return err;
-    size_t least = text->len / cake_tokenizer_longest(feed->token);
-    if (feed->context &&
-        least > most_tokens(feed, r)) /* so that the tokenizer does not work through megabytes for nothing */
+    size_t least = text->len / cake_tokenizer_longest(preparation->token);
+    if (preparation->context &&
+        least > most_tokens(preparation,
+                            r)) /* so that the tokenizer does not work through megabytes for nothing */
         return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
                               "the prompt has %zu bytes, at least %zu tokens, "
                               "and leaves no room for an answer in a context of %d; shorten it",
-                              text->len, least, feed->context);
-    return cake_tokenizer_encode(feed->token, text->data ? text->data : "", text->len, !templated, ids,
+                              text->len, least, preparation->context);
+    return cake_tokenizer_encode(preparation->token, text->data ? text->data : "", text->len, !templated, ids,
                                  &r->fault);
 }
 
 /* Checks the ids that a request names beside its prompt. */
-static cake_err check_named(const cake_preparation *feed, cake_request *r)
+static cake_err check_named(const cake_preparation *preparation, cake_request *r)
 {
     const cake_params *p = &r->params;
     for (size_t i = 0; i < p->stop_ids.len; i++)
-        if (p->stop_ids.id[i] >= feed->n_vocab)
+        if (p->stop_ids.id[i] >= preparation->n_vocab)
             return cake_fault_set(
                 &r->fault, "stop_token_ids",
                 "stop_token_ids[%zu] is %d; expected an id below the model's vocabulary of %d", i,
-                p->stop_ids.id[i], feed->n_vocab);
+                p->stop_ids.id[i], preparation->n_vocab);
     for (size_t i = 0; i < p->n_bias; i++)
-        if (p->bias[i].id >= feed->n_vocab)
+        if (p->bias[i].id >= preparation->n_vocab)
             return cake_fault_set(
                 &r->fault, "logit_bias",
                 "logit_bias has the token id %d; expected ids below the model's vocabulary of %d",
-                p->bias[i].id, feed->n_vocab);
+                p->bias[i].id, preparation->n_vocab);
     return CAKE_OK;
 }
 
-static cake_err check(const cake_preparation *feed, const cake_ids *ids, cake_request *r)
+static cake_err check(const cake_preparation *preparation, const cake_ids *ids, cake_request *r)
 {
     cake_fault *fault = &r->fault;
     const cake_params *p = &r->params;
@@ -231,37 +234,38 @@ static cake_err check(const cake_preparation *feed, const cake_ids *ids, cake_re
     if (p->max_tokens != CAKE_UNSET && p->min_tokens > p->max_tokens)
         return cake_fault_set(fault, "min_tokens", "min_tokens is %lld; expected at most max_tokens, %lld",
                               (long long)p->min_tokens, (long long)p->max_tokens);
-    if (feed->context && ids->len > most_tokens(feed, r))
+    if (preparation->context && ids->len > most_tokens(preparation, r))
         return cake_fault_set(
             fault, "prompt",
             "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it%s",
-            ids->len, feed->context, feed->options->context ? " or raise --context" : "");
-    for (size_t i = 0; feed->n_vocab && i < ids->len; i++)
-        if (ids->id[i] < 0 || ids->id[i] >= feed->n_vocab)
+            ids->len, preparation->context, preparation->options->context ? " or raise --context" : "");
+    for (size_t i = 0; preparation->n_vocab && i < ids->len; i++)
+        if (ids->id[i] < 0 || ids->id[i] >= preparation->n_vocab)
             return cake_fault_set(fault, "prompt",
                                   "token id %d at position %zu is not below the model's vocabulary of %d",
-                                  ids->id[i], i, feed->n_vocab);
-    return feed->n_vocab ? check_named(feed, r) : CAKE_OK;
+                                  ids->id[i], i, preparation->n_vocab);
+    return preparation->n_vocab ? check_named(preparation, r) : CAKE_OK;
 }
 
-void cake_prepare_request(const cake_preparation *feed, cake_request *request, cake_buf *text, cake_ids *ids)
+void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
+                          cake_ids *ids)
 {
     cake_buf_cut(text, 0);
     if (!request->err) {
-        cake_params_merge(&request->params, &feed->defaults);
-        if (feed->n_vocab && request->params.logprobs > feed->n_vocab)
-            request->params.logprobs = feed->n_vocab;
-        request->err = tokens_of(feed, request, text, ids);
+        cake_params_merge(&request->params, &preparation->defaults);
+        if (preparation->n_vocab && request->params.logprobs > preparation->n_vocab)
+            request->params.logprobs = preparation->n_vocab;
+        request->err = tokens_of(preparation, request, text, ids);
     }
     if (!request->err)
-        request->err = check(feed, ids, request);
+        request->err = check(preparation, ids, request);
     request->chat = request->messages != NULL;
     /* The parsed line is not needed any longer: only the request's identity and what is echoed stay while it
      * is answered. */
     cake_json_free(request->root);
     request->root = NULL;
     request->messages = request->tools = request->kwargs = NULL;
-    if (cake_record_wants_prompt(feed->recorder)) {
+    if (cake_record_wants_prompt(preparation->recorder)) {
         free(request->text);
         request->text = text->len ? cake_copy(text->data, text->len) : NULL;
         request->text_len = text->len;
@@ -273,13 +277,13 @@ void cake_prepare_request(const cake_preparation *feed, cake_request *request, c
 
 /* Whether a request is to be answered. Requests of other shards get no order, so that the orders of this one
  * have no gaps. */
-static bool is_wanted(cake_preparation *feed, cake_request *request)
+static bool is_wanted(cake_preparation *preparation, cake_request *request)
 {
-    if (!cake_shard_has(&feed->options->shard, request->index))
+    if (!cake_shard_has(&preparation->options->shard, request->index))
         return false;
-    request->order = feed->order++;
-    bool done = feed->recorder && cake_record_has(feed->recorder, request->order);
-    feed->passed += done;
+    request->order = preparation->order++;
+    bool done = preparation->recorder && cake_record_has(preparation->recorder, request->order);
+    preparation->passed += done;
     return !done;
 }
 
@@ -296,7 +300,7 @@ void cake_prepare_warn(bool *warned, const cake_request *r)
         cake_form_place(r->form, r->index, r->id, place));
 }
 
-cake_err cake_prepare_next(cake_preparation *feed, cake_sequence **out)
+cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out)
 {
     cake_request request = {0};
     cake_ids ids = {0};
@@ -304,16 +308,17 @@ cake_err cake_prepare_next(cake_preparation *feed, cake_sequence **out)
     *out = NULL;
     do {
         cake_request_free(&request);
-        if (!cake_prompt_ready(feed->prompt))
+        if (!cake_prompt_ready(preparation->prompt))
             return CAKE_OK;
-        err = cake_prompt_next(feed->prompt, &request);
-    } while (!err && !is_wanted(feed, &request));
+        err = cake_prompt_next(preparation->prompt, &request);
+    } while (!err && !is_wanted(preparation, &request));
     if (err)
         return err;
-    cake_prepare_request(feed, &request, &feed->text, &ids);
-    cake_prepare_warn(&feed->warned, &request);
-    int context = feed->context ? feed->context : INT32_MAX;
-    *out = cake_sequence_open(&request, &ids, context, (uint64_t)feed->options->seed, feed->token);
+    cake_prepare_request(preparation, &request, &preparation->text, &ids);
+    cake_prepare_warn(&preparation->warned, &request);
+    int context = preparation->context ? preparation->context : INT32_MAX;
+    *out =
+        cake_sequence_open(&request, &ids, context, (uint64_t)preparation->options->seed, preparation->token);
     (*out)->chat = (*out)->request.chat;
     return CAKE_OK;
 }

@@ -29,28 +29,29 @@ typedef struct cake_preparation {
 /* Opens tokenizer, template and input, says what is wrong. from_model: generation_config.json's defaults or
  * NULL. */
 cake_err cake_prepare_open(const cake_options *options, const cake_params *from_model, int context,
-                           int n_vocab, cake_preparation *feed);
+                           int n_vocab, cake_preparation *preparation);
 /* Tries whether the input can be opened, before anything long begins. A pipe is not tried, since opening it
  * could not be undone. */
 cake_err cake_prepare_check(const cake_options *options);
 /* Opens the same input again, from its beginning. CAKE_END: it can be read only once. */
-cake_err cake_prepare_reopen(const cake_preparation *feed, cake_prompt **out);
+cake_err cake_prepare_reopen(const cake_preparation *preparation, cake_prompt **out);
 /* Warns if the tokenizer has ids beyond the n_vocab rows of the model's embedding. what: says what happens to
  * them. */
-void cake_prepare_check_vocab(const cake_preparation *feed, int64_t n_vocab, const char *what);
+void cake_prepare_check_vocab(const cake_preparation *preparation, int64_t n_vocab, const char *what);
 /* Warns if the tokenizer's eos_token is none of the model's end tokens eos [n_eos]: other programs end
  * there. */
-void cake_prepare_check_eos(const cake_preparation *feed, const int32_t *eos, int n_eos);
-void cake_prepare_close(cake_preparation *feed); /* zeros are fine */
+void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *eos, int n_eos);
+void cake_prepare_close(cake_preparation *preparation); /* zeros are fine */
 /* Completes the parameters of a request and makes ids [owned by the caller] of its prompt, and text the
  * rendered prompt (empty if it came as ids). Whatever is wrong is the request's fault. Called from any
  * thread. */
-void cake_prepare_request(const cake_preparation *feed, cake_request *request, cake_buf *text, cake_ids *ids);
+void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
+                          cake_ids *ids);
 /* Says once of a prepared request that it comes from /v1/completions and has no max_tokens: the API ends it
  * after 16, here the context does. */
 void cake_prepare_warn(bool *warned, const cake_request *request);
 /* CAKE_OK and an owned sequence, or CAKE_OK and NULL: a pipe has none now. CAKE_END: there are no more.
  * CAKE_ERR_FATAL. */
-cake_err cake_prepare_next(cake_preparation *feed, cake_sequence **out);
+cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out);
 
 #endif

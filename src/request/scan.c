@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the input of a feed. Out: calls to a surveyor. `tokenize` and `plan` call.
+ * In: the input of a preparation. Out: calls to a scanner. `tokenize` and `plan` call.
  * Invariant: a batch is read, worked on and taken by one thread at a time; only take and settle know the
  * order.
  */
@@ -33,8 +33,8 @@ typedef struct batch {
 } batch;
 
 typedef struct survey {
-    cake_preparation *feed;
-    const cake_scanner *surveyor;
+    cake_preparation *preparation;
+    const cake_scanner *scanner;
     cake_err end; /* what reading said last */
 } survey;
 
@@ -46,7 +46,7 @@ static cake_err read_batch(void *arg, void *item)
     cake_buf_cut(&b->lines, 0);
     while (!s->end && b->n < BATCH_LINES && b->lines.len < BATCH_BYTES) {
         cake_line *line = &b->line[b->n];
-        s->end = cake_prompt_read(s->feed->prompt, line);
+        s->end = cake_prompt_read(s->preparation->prompt, line);
         if (s->end)
             break;
         b->from[b->n++] = b->lines.len;
@@ -62,14 +62,14 @@ static cake_err read_batch(void *arg, void *item)
 static void compose(const survey *s, const cake_request *r, const cake_buf *text, const cake_ids *ids,
                     cake_buf *out)
 {
-    if (s->surveyor->compose)
-        s->surveyor->compose(s->surveyor->self, r, text, ids, out);
+    if (s->scanner->compose)
+        s->scanner->compose(s->scanner->self, r, text, ids, out);
 }
 
 /* Lines of other shards are parsed, since an id must be new among all of them, and no more. */
 static bool is_wanted(const survey *s, const cake_request *request)
 {
-    return cake_shard_has(&s->feed->options->shard, request->index);
+    return cake_shard_has(&s->preparation->options->shard, request->index);
 }
 
 static void work_batch(void *arg, void *item)
@@ -80,9 +80,9 @@ static void work_batch(void *arg, void *item)
     for (int i = 0; i < b->n; i++) {
         result *r = &b->result[i];
         cake_ids ids = {0};
-        cake_prompt_parse(s->feed->prompt, &b->line[i], &r->request);
+        cake_prompt_parse(s->preparation->prompt, &b->line[i], &r->request);
         if (is_wanted(s, &r->request)) {
-            cake_prepare_request(s->feed, &r->request, &b->text, &ids);
+            cake_prepare_request(s->preparation, &r->request, &b->text, &ids);
             compose(s, &r->request, &b->text, &ids, &b->out);
         }
         r->n_tok = (int64_t)ids.len;
@@ -97,19 +97,19 @@ static cake_err take_result(survey *s, batch *b, int i)
     result *r = &b->result[i];
     size_t from = i ? b->result[i - 1].end : 0;
     bool failed = r->request.err;
-    cake_prompt_settle(s->feed->prompt, &r->request);
+    cake_prompt_settle(s->preparation->prompt, &r->request);
     if (!is_wanted(s, &r->request))
         return CAKE_OK;
     if (!failed && r->request.err) {
         cake_buf anew = {0};
         cake_buf_cut(&b->text, 0);
         compose(s, &r->request, &b->text, &(cake_ids){0}, &anew);
-        cake_err err = s->surveyor->take(s->surveyor->self, &r->request, 0, anew.data, anew.len);
+        cake_err err = s->scanner->take(s->scanner->self, &r->request, 0, anew.data, anew.len);
         cake_buf_free(&anew);
         return err;
     }
-    return s->surveyor->take(s->surveyor->self, &r->request, r->n_tok,
-                             b->out.data ? b->out.data + from : NULL, r->end - from);
+    return s->scanner->take(s->scanner->self, &r->request, r->n_tok, b->out.data ? b->out.data + from : NULL,
+                            r->end - from);
 }
 
 static void trim(cake_buf *buf)
@@ -134,9 +134,9 @@ static cake_err finish_batch(void *arg, void *item)
     return err;
 }
 
-cake_err cake_scan_run(cake_preparation *feed, int n_thread, const cake_scanner *surveyor)
+cake_err cake_scan_run(cake_preparation *preparation, int n_thread, const cake_scanner *scanner)
 {
-    survey s = {.feed = feed, .surveyor = surveyor};
+    survey s = {.preparation = preparation, .scanner = scanner};
     int n = 2 * n_thread;
     batch *batches = cake_alloc((size_t)n, sizeof *batches);
     void **items = cake_alloc((size_t)n, sizeof *items);

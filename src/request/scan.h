@@ -21,6 +21,6 @@ typedef struct cake_scanner {
                      size_t len);
 } cake_scanner;
 
-cake_err cake_scan_run(cake_preparation *feed, int n_thread, const cake_scanner *surveyor);
+cake_err cake_scan_run(cake_preparation *preparation, int n_thread, const cake_scanner *scanner);
 
 #endif

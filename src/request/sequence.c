@@ -152,7 +152,7 @@ void cake_sequence_close(cake_sequence *s)
         cake_request_free(&s->request);
     cake_ids_free(&s->ids);
     cake_decoder_close(s->decoder);
-    cake_penalties_close(s->past);
+    cake_penalties_close(s->penalties);
     cake_buf_free(&s->text);
     free(s->scored);
     free(s->begin);
@@ -239,7 +239,7 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
 {
     const cake_params *p = params_of(s);
     cake_ids_add(&s->ids, id);
-    cake_penalties_add(s->past, id);
+    cake_penalties_add(s->penalties, id);
     int generated = cake_sequence_generated(s);
     size_t before = s->text.len;
     bool ended =

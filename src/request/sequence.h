@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One request on its way from prompt to answer: what crosses the cut between the conductor, which reads and
+ * One request on its way from prompt to answer: what crosses the cut between the io, which reads and
  * writes files, and the root of a replica, which samples. A request of several choices is a lead, which holds
  * request and prompt and never generates, and a sequence for each choice.
  */
@@ -28,8 +28,8 @@ struct cake_sequence {
     cake_key key;
     const cake_tokenizer *token; /* NULL where nothing is decoded */
     cake_decoder *decoder;
-    cake_penalties *past; /* the root's: changes of the next scores, or NULL */
-    cake_buf text;        /* of what was generated; cut before a stop string */
+    cake_penalties *penalties; /* the root's: changes of the next scores, or NULL */
+    cake_buf text;             /* of what was generated; cut before a stop string */
     cake_finish finish;
     bool over;           /* the latest token ended the answer */
     int n_top;           /* alternatives of each token; -1: no logprobs wanted */
@@ -37,11 +37,11 @@ struct cake_sequence {
     size_t *begin;       /* [generated] where each token begins in text, if n_top >= 0 and text is decoded */
     size_t cap_scored;   /* tokens for which scored and begin have room */
     double admitted, first, latest; /* seconds; of admission and of its first and latest token */
-    double ttft;   /* the conductor's: seconds from admission to the first token; 0: an earlier run had it */
-    double waited; /* the conductor's: seconds from admission to the latest token */
+    double ttft;   /* the io's: seconds from admission to the first token; 0: an earlier run had it */
+    double waited; /* the io's: seconds from admission to the latest token */
 
-    int listed; /* the conductor's: 1 + its place among those that have begun; 0: none */
-    int kept;   /* the conductor's: tokens that are in the journal */
+    int listed; /* the io's: 1 + its place among those that have begun; 0: none */
+    int kept;   /* the io's: tokens that are in the journal */
 
     /* of a lead */
     bool begun;     /* rows of its prompt have left */
@@ -52,7 +52,7 @@ struct cake_sequence {
     cake_scored *prompt_scored; /* [n_prompt, 1 + n_top] with echo and logprobs: rows [0, n_prompt_scored) */
     size_t *prompt_begin;       /* [n_prompt] byte of request.text at which each token begins */
     int n_prompt_scored;
-    int broken; /* where the first of its rows was not finite: see cake_row */
+    int nonfinite; /* where the first of its rows was not finite: see cake_row */
 };
 
 /* A lead; owned. Takes *request over. Its prompt is in ids already; token outlives it. With echo,

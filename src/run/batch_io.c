@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: requests from the feed, tokens and finished sequences from the roots of replicas (cake_sequence_io).
- * Out: records, or text on standard output. cmd_run.c opens and closes it on world rank 0.
- * Invariant: a sequence that a later run can take up is listed in `begun` from its first token until it is
- * done, so that a stop can keep its tokens.
+ * In: requests from the preparation, tokens and finished sequences from the roots of replicas
+ * (cake_sequence_io). Out: records, or text on standard output. cmd_run.c opens and closes it on world
+ * rank 0.
+ * Invariant: a sequence that a later run can take up is listed in `begun` from its first token until it
+ * is done, so that a stop can keep its tokens.
  */
 #include "run/batch_io.h"
 
@@ -22,7 +23,7 @@
 
 static void spell(const void *answers, int32_t id, cake_buf *out)
 {
-    cake_tokenizer_bytes(((const cake_batch_io *)answers)->feed.token, id, out);
+    cake_tokenizer_bytes(((const cake_batch_io *)answers)->preparation.token, id, out);
 }
 
 /* As a shell would read it. */
@@ -49,7 +50,7 @@ static cake_err open_recorder(const cake_options *o, const cake_stage *stage, ca
     time_t now = time(NULL);
     cake_buf identity = {0}, command = {0};
     add_command(&o->words, &command);
-    cake_err err = cake_identity_add(o, stage, &a->feed, &identity);
+    cake_err err = cake_identity_add(o, stage, &a->preparation, &identity);
     cake_record_options options = {.path = o->output,
                                    .resume = cake_identity_resume(o),
                                    .force = o->force,
@@ -92,7 +93,7 @@ static bool is_corrected(const cake_options *o, cake_batch_io *a, const cake_inp
     cake_line line;
     uint64_t sum = 0, wanted = 0;
     int64_t order = 0;
-    if (!cake_record_recall(a->recorder, &wanted) || cake_prepare_reopen(&a->feed, &prompt))
+    if (!cake_record_recall(a->recorder, &wanted) || cake_prepare_reopen(&a->preparation, &prompt))
         return false;
     while (cake_prompt_checkpoint(prompt).requests < last->requests && !cake_prompt_read(prompt, &line))
         if (cake_shard_has(&o->shard, line.index) && cake_record_answered(a->recorder, order++))
@@ -143,12 +144,12 @@ static cake_err take_up(const cake_options *o, cake_batch_io *a)
     const cake_input_checkpoint *marks = cake_record_input_checkpoints(a->recorder, &n);
     bool finished = cake_record_finished(a->recorder);
     cake_prompt *again = NULL;
-    cake_err err = n || finished ? cake_prepare_reopen(&a->feed, &again) : CAKE_END;
+    cake_err err = n || finished ? cake_prepare_reopen(&a->preparation, &again) : CAKE_END;
     bool once = err == CAKE_END;
     if (!once && err)
         return err;
     if (!once || finished) {
-        err = compare(once ? a->feed.prompt : again, marks, n);
+        err = compare(once ? a->preparation.prompt : again, marks, n);
         cake_prompt_close(again);
         if (err && err != CAKE_END)
             return err;
@@ -156,7 +157,7 @@ static cake_err take_up(const cake_options *o, cake_batch_io *a)
     if (finished && (err = look_further(o, a, err == CAKE_OK, !once)))
         return err;
     marks = cake_record_input_checkpoints(a->recorder, &n);
-    cake_prompt_expect(a->feed.prompt, marks, n);
+    cake_prompt_expect(a->preparation.prompt, marks, n);
     cake_record_log_resume(a->recorder);
     return CAKE_OK;
 }
@@ -165,12 +166,12 @@ cake_err cake_batch_io_open(const cake_options *o, const cake_stage *stage, cake
 {
     const cake_config *config = cake_model_config(stage->model);
     *a = (cake_batch_io){.counts = {.share = -1, .left = -1},
-                         .feed.defaults = cake_params_unset(),
+                         .preparation.defaults = cake_params_unset(),
                          .eos = config->eos,
                          .n_eos = config->n_eos};
-    cake_err err = cake_prepare_open(o, &config->defaults, stage->context, config->n_vocab, &a->feed);
+    cake_err err = cake_prepare_open(o, &config->defaults, stage->context, config->n_vocab, &a->preparation);
     if (!err)
-        cake_prepare_check_eos(&a->feed, a->eos, a->n_eos);
+        cake_prepare_check_eos(&a->preparation, a->eos, a->n_eos);
     if (err || cake_options_stream(o))
         return err;
     err = open_recorder(o, stage, a);
@@ -180,7 +181,7 @@ cake_err cake_batch_io_open(const cake_options *o, const cake_stage *stage, cake
         a->counts.resumed = cake_record_resumed(a->recorder);
         a->counts.resumed_failed = cake_record_failed(a->recorder);
     }
-    a->feed.recorder = a->recorder;
+    a->preparation.recorder = a->recorder;
     return err;
 }
 
@@ -219,8 +220,9 @@ void cake_batch_io_keep(cake_batch_io *a)
 /* What was read and is not answered yet is not done. */
 static double share_done(const cake_batch_io *a)
 {
-    double read = cake_prompt_progress(a->feed.prompt), seen = (double)(a->taken + a->feed.passed);
-    return read < 0 || seen <= 0 ? -1 : read * (double)(a->counts.done + a->feed.passed) / seen;
+    double read = cake_prompt_progress(a->preparation.prompt),
+           seen = (double)(a->taken + a->preparation.passed);
+    return read < 0 || seen <= 0 ? -1 : read * (double)(a->counts.done + a->preparation.passed) / seen;
 }
 
 cake_err cake_batch_io_tick(cake_batch_io *a)
@@ -279,7 +281,7 @@ static void unlist_all(cake_batch_io *a, const cake_sequence *lead)
 void cake_batch_io_close(cake_batch_io *answers)
 {
     cake_record_close(answers->recorder);
-    cake_prepare_close(&answers->feed);
+    cake_prepare_close(&answers->preparation);
     free(answers->begun);
     for (int i = 0; i < answers->n_failure; i++)
         cake_buf_free(&answers->failure[i]);
@@ -309,7 +311,7 @@ static void restore(cake_batch_io *a, cake_sequence *s)
 {
     int n;
     const cake_inflight *begun = a->recorder ? cake_record_inflight(a->recorder, s->request.order, &n) : NULL;
-    if (!begun || !cake_sequence_restore(s, begun, n, a->feed.n_vocab, a->eos, a->n_eos))
+    if (!begun || !cake_sequence_restore(s, begun, n, a->preparation.n_vocab, a->eos, a->n_eos))
         return;
     for (int i = 0; i < n; i++) {
         cake_sequence *of = s->n_choice ? s->choice[begun[i].choice] : s;
@@ -321,13 +323,13 @@ static void restore(cake_batch_io *a, cake_sequence *s)
 static cake_err next(void *self, cake_sequence **out)
 {
     cake_batch_io *a = self;
-    cake_err err = cake_prepare_next(&a->feed, out);
+    cake_err err = cake_prepare_next(&a->preparation, out);
     if (a->recorder)
-        cake_record_read_to(a->recorder, cake_prompt_checkpoint(a->feed.prompt));
-    if (err && a->recorder && cake_prompt_changed(a->feed.prompt))
+        cake_record_read_to(a->recorder, cake_prompt_checkpoint(a->preparation.prompt));
+    if (err && a->recorder && cake_prompt_changed(a->preparation.prompt))
         cake_record_rollback(a->recorder);
     if (err == CAKE_END)
-        a->counts.total = a->feed.order;
+        a->counts.total = a->preparation.order;
     a->hurt |= err && err != CAKE_END;
     if (err || !*out)
         return err;

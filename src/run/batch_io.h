@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The conductor's side of the cut: sequences from the feed go to the roots of replicas, finished ones become
+ * The io's side of the cut: sequences from the preparation go to the roots of replicas, finished ones become
  * records (or the stream of `run -p`). World rank 0 only.
  */
 #ifndef CAKE_RUN_BATCH_IO_H
@@ -16,7 +16,7 @@
 enum { CAKE_FAILURES = 3 }; /* so many are named at the end */
 
 typedef struct cake_batch_io {
-    cake_preparation feed;
+    cake_preparation preparation;
     cake_recorder *recorder; /* NULL: streaming */
     size_t streamed;         /* bytes of the answer that are out */
     bool broken;             /* standard output cannot be written */

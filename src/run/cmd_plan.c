@@ -40,7 +40,7 @@ typedef struct census {
     bool warned; /* of cake_prepare_warn */
     remembered past;
     int64_t shared; /* tokens that other prompts begin with, too */
-    cake_workload demand;
+    cake_workload workload;
 } census;
 
 /* The first faults are told one by one: a run would put them into its results. */
@@ -105,7 +105,7 @@ static bool is_scored(const cake_request *r)
 }
 
 /* The answers of a request as they may become. tokens [n pages]; computed: of the prompt. */
-static void demand(census *c, const cake_request *r, int n_tok, const char *tokens, int n, int computed)
+static void workload(census *c, const cake_request *r, int n_tok, const char *tokens, int n, int computed)
 {
     const cake_params *p = &r->params;
     int room = c->stage->context - n_tok;
@@ -118,16 +118,16 @@ static void demand(census *c, const cake_request *r, int n_tok, const char *toke
                                  .most = most > 0 ? most : 1,
                                  .flags = is_scored(r) ? CAKE_SEQ_SCORED : 0};
     for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
-        if (cake_workload_is_sampled(&c->demand) && n) {
+        if (cake_workload_is_sampled(&c->workload) && n) {
             int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);
             memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
             answer.chain = cake_alloc((size_t)n, sizeof *answer.chain);
-            cake_prefix_tree_insert(c->demand.prefixes,
+            cake_prefix_tree_insert(c->workload.prefixes,
                                     cake_request_queue_prefix_salt(cake_model_config(c->stage->model), n_tok),
                                     ids, n, answer.chain);
             free(ids);
         }
-        cake_workload_add(&c->demand, &answer);
+        cake_workload_add(&c->workload, &answer);
         answer.computed = n_tok - n * CAKE_PAGE; /* choices share the pages of their prompt */
         answer.flags = 0;
         answer.chain = NULL;
@@ -179,7 +179,7 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
         c->outgrow += outgrows(c->stage, r, n_tok);
         if (r->params.max_tokens != 0 || is_scored(r)) {
             int n = (int)(len / PAGE_BYTES), computed = share(c, r, (int)n_tok, composed, n);
-            demand(c, r, (int)n_tok, composed, n, computed);
+            workload(c, r, (int)n_tok, composed, n, computed);
         }
     }
     return CAKE_OK;
@@ -227,13 +227,13 @@ static cake_err count_input(const cake_options *o, census *c)
         if (c->stage->shape.n_page[class] > c->past.most)
             c->past.most = c->stage->shape.n_page[class];
     c->past.prefixes = cake_prefix_tree_open();
-    c->demand.prefixes = cake_prefix_tree_open();
-    cake_scanner surveyor = {.self = c, .compose = compose, .take = take};
-    cake_preparation feed;
-    cake_err err = cake_prepare_open(o, &config->defaults, 0, config->n_vocab, &feed);
+    c->workload.prefixes = cake_prefix_tree_open();
+    cake_scanner scanner = {.self = c, .compose = compose, .take = take};
+    cake_preparation preparation;
+    cake_err err = cake_prepare_open(o, &config->defaults, 0, config->n_vocab, &preparation);
     if (!err)
-        err = cake_scan_run(&feed, cake_options_threads(o, c->stage->machine.cores_mine), &surveyor);
-    cake_prepare_close(&feed);
+        err = cake_scan_run(&preparation, cake_options_threads(o, c->stage->machine.cores_mine), &scanner);
+    cake_prepare_close(&preparation);
     return err;
 }
 
@@ -244,7 +244,7 @@ static void close_census(census *c)
     free(c->past.chain);
     free(c->past.length);
     cake_prefix_tree_close(c->past.prefixes);
-    cake_workload_free(&c->demand);
+    cake_workload_free(&c->workload);
     free(c->length);
 }
 
@@ -267,14 +267,15 @@ static int64_t usual_requests(const cake_stage *stage)
 static void predict(cake_plan_output *s, cake_replica_estimate *looks, double *busy)
 {
     const cake_stage *stage = s->stage;
-    const cake_workload *demand = s->demand;
+    const cake_workload *workload = s->workload;
     for (int r = 0; r < stage->n_replica; r++)
         looks[r].share = 1.0 / stage->n_replica;
     if (stage->gpus)
         return;
-    s->most = cake_estimate_make(stage, s->plans, demand, true, looks, busy);
-    s->least = demand->fewest < demand->most ? cake_estimate_make(stage, s->plans, demand, false, NULL, NULL)
-                                             : s->most;
+    s->most = cake_estimate_make(stage, s->plans, workload, true, looks, busy);
+    s->least = workload->fewest < workload->most
+                   ? cake_estimate_make(stage, s->plans, workload, false, NULL, NULL)
+                   : s->most;
 }
 
 /* On rank 0. all, said [world->size]: of each rank. */
@@ -292,13 +293,13 @@ static cake_err tell(const cake_options *o, const cake_comm *world, const cake_s
         double *busy = cake_alloc((size_t)world->size, sizeof *busy);
         cake_replica_estimate *looks = cake_alloc((size_t)stage->n_replica, sizeof *looks);
         if (!input)
-            cake_workload_guess(stage, usual_requests(stage), CAKE_WORKLOAD_USUAL, &c.demand);
+            cake_workload_guess(stage, usual_requests(stage), CAKE_WORKLOAD_USUAL, &c.workload);
         cake_plan_output summary = {.world = world,
                                     .stage = stage,
                                     .plans = plans,
                                     .ranks = all,
                                     .counted = input ? &counted : NULL,
-                                    .demand = &c.demand,
+                                    .workload = &c.workload,
                                     .looks = looks,
                                     .busy = busy};
         predict(&summary, looks, busy);

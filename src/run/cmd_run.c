@@ -39,11 +39,11 @@ typedef struct job {
     double start, loaded;
     int64_t data; /* bytes of this process before anything was loaded */
     cake_stage stage;
-    cake_batch_io answers;         /* rank 0 */
-    cake_dispatcher *desk;         /* rank 0 of a run with several replicas */
-    cake_dispatch_client *outpost; /* the other roots' */
-    cake_engine *root;             /* rank 0 of a replica */
-    cake_trace *trace;             /* NULL: none is wanted */
+    cake_batch_io answers;        /* rank 0 */
+    cake_dispatcher *dispatcher;  /* rank 0 of a run with several replicas */
+    cake_dispatch_client *client; /* the other roots' */
+    cake_engine *root;            /* rank 0 of a replica */
+    cake_trace *trace;            /* NULL: none is wanted */
     cake_pipeline *pipeline;
     cake_watchdog *watch; /* NULL: there is nobody to watch */
     cake_rank_status where;
@@ -68,45 +68,45 @@ static cake_err open_files(job *j)
     err = cake_comm_agree(j->world, err);
     if (!err && j->world->rank && j->stage.replica.rank == 0) /* what is wrong for all was said once */
         err = cake_dispatch_client_open(j->options, cake_model_config(j->stage.model), j->stage.context,
-                                        &j->outpost);
+                                        &j->client);
     return cake_comm_agree(j->world, err);
 }
 
-/* Where replica 0's sequences come from: the file, or, with others to be served, the desk. All ranks call. */
+/* Where replica 0's sequences come from: the file, or, with others to be served, the dispatcher. All
+ * ranks call. */
 static cake_sequence_io open_desk(job *j)
 {
     const cake_schedule_shape *shape = &j->stage.shape;
     cake_replica_capacity own = {.n_slot = shape->n_lane * shape->lane_seqs,
                                  .rows = (int64_t)shape->n_lane * shape->chunk};
-    cake_sequence_io conductor = cake_batch_io_sequences(&j->answers);
+    cake_sequence_io io = cake_batch_io_sequences(&j->answers);
     int n = j->stage.n_replica, each = j->world->size / n;
     cake_replica_capacity *all = cake_alloc((size_t)j->world->size, sizeof *all);
     cake_comm_gather(j->world, &own, all, sizeof own);
     if (n > 1 && !j->world->rank) {
         for (int r = 0; r < n; r++)
             all[r] = all[r * each];
-        j->desk = cake_dispatcher_open(&conductor, cake_model_config(j->stage.model), n, all);
-        conductor = cake_dispatcher_io(j->desk);
+        j->dispatcher = cake_dispatcher_open(&io, cake_model_config(j->stage.model), n, all);
+        io = cake_dispatcher_io(j->dispatcher);
     }
     free(all);
-    return conductor;
+    return io;
 }
 
 static cake_err open_root(job *j)
 {
-    cake_sequence_io conductor = open_desk(j);
+    cake_sequence_io io = open_desk(j);
     if (j->stage.replica.rank)
         return CAKE_OK;
-    if (j->outpost)
-        conductor = cake_dispatch_client_io(j->outpost);
-    cake_err err =
-        cake_engine_open(j->stage.model, cake_offload_embed(&j->stage, &j->stage.plan),
-                         cake_offload_head(&j->stage, &j->stage.plan), &j->stage.plan, &j->stage.shape,
-                         j->stage.n_thread, j->stage.n_decode, &conductor, &j->root);
-    if (!err && j->outpost)
-        err = cake_dispatch_client_connect(j->outpost, j->world, j->root);
-    if (!err && j->desk)
-        err = cake_dispatcher_connect(j->desk, j->world, j->root);
+    if (j->client)
+        io = cake_dispatch_client_io(j->client);
+    cake_err err = cake_engine_open(j->stage.model, cake_offload_embed(&j->stage, &j->stage.plan),
+                                    cake_offload_head(&j->stage, &j->stage.plan), &j->stage.plan,
+                                    &j->stage.shape, j->stage.n_thread, j->stage.n_decode, &io, &j->root);
+    if (!err && j->client)
+        err = cake_dispatch_client_connect(j->client, j->world, j->root);
+    if (!err && j->dispatcher)
+        err = cake_dispatcher_connect(j->dispatcher, j->world, j->root);
     return err;
 }
 
@@ -182,8 +182,8 @@ static void secure(job *j)
 static void stop(job *j, cake_err err)
 {
     j->draining = true;
-    if (j->desk)
-        cake_dispatcher_stop(j->desk, err);
+    if (j->dispatcher)
+        cake_dispatcher_stop(j->dispatcher, err);
     else
         cake_engine_stop(j->root, err);
 }
@@ -210,7 +210,8 @@ static bool attend(void *self)
         if (err)
             stop(j, err);
     }
-    return j->desk ? cake_dispatcher_poll(j->desk) : j->outpost && cake_dispatch_client_poll(j->outpost);
+    return j->dispatcher ? cake_dispatcher_poll(j->dispatcher)
+                         : j->client && cake_dispatch_client_poll(j->client);
 }
 
 /* Other replicas may work on for long: signals, limits and lost ranks are looked at as before. */
@@ -220,21 +221,21 @@ static void serve_others(job *j)
         j->where.turned = cake_clock_now();
         if (!attend(j))
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    } while (!cake_dispatcher_over(j->desk));
+    } while (!cake_dispatcher_over(j->dispatcher));
 }
 
 /* The loop is over here; what serves other replicas, or is served, goes on until all are. */
 static cake_err part(job *j, cake_err err)
 {
-    if (j->desk) {
-        cake_dispatcher_stop(j->desk, err);
+    if (j->dispatcher) {
+        cake_dispatcher_stop(j->dispatcher, err);
         if (err == CAKE_STOPPED)
             secure(j);
         serve_others(j);
-        err = cake_dispatcher_error(j->desk);
+        err = cake_dispatcher_error(j->dispatcher);
     }
-    if (j->outpost)
-        err = cake_dispatch_client_finish(j->outpost, err);
+    if (j->client)
+        err = cake_dispatch_client_finish(j->client, err);
     return err;
 }
 
@@ -248,9 +249,9 @@ static cake_err report(job *j)
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
         cake_stage_stats stats = cake_pipeline_statistics(j->pipeline);
-        for (int r = 0; j->desk && r < all.n_replica; r++)
-            all.stages[all.plans[r].first].requests = cake_dispatcher_given(j->desk, r);
-        all.stages[0].root.read_s += j->desk ? cake_dispatcher_read_s(j->desk) : 0;
+        for (int r = 0; j->dispatcher && r < all.n_replica; r++)
+            all.stages[all.plans[r].first].requests = cake_dispatcher_given(j->dispatcher, r);
+        all.stages[0].root.read_s += j->dispatcher ? cake_dispatcher_read_s(j->dispatcher) : 0;
         cake_report r = {.model = j->options->staged.given ? j->options->staged.given : j->options->model,
                          .argc = j->argc,
                          .settings = &j->options->said,
@@ -297,8 +298,8 @@ static cake_err work(job *j)
     }
     cake_pipeline_set_trace(j->pipeline, j->trace);
     cake_pipeline_publish(j->pipeline, &j->where);
-    if (j->desk)
-        cake_dispatcher_set_trace(j->desk, j->trace, j->watch);
+    if (j->dispatcher)
+        cake_dispatcher_set_trace(j->dispatcher, j->trace, j->watch);
     enter(j, CAKE_PHASE_RUN);
     cake_exec_session(j->stage.n_thread, turn, &t);
     cake_err err = part(j, t.err);
@@ -379,8 +380,8 @@ cake_err cake_cmd_run(const cake_options *given, const cake_comm *world, int arg
         err = work(&j);
     cake_pipeline_close(j.pipeline);
     cake_engine_close(j.root);
-    cake_dispatch_client_close(j.outpost);
-    cake_dispatcher_close(j.desk);
+    cake_dispatch_client_close(j.client);
+    cake_dispatcher_close(j.dispatcher);
     if (err == CAKE_END) /* all was done already */
         err = !world->rank && cake_batch_io_failed(&j.answers) ? CAKE_ERR_REQUEST : CAKE_OK;
     if (world->rank == 0) {

@@ -56,16 +56,16 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
 }
 
 /* tokenize needs no config.json, but one that is there may disagree. */
-static void compare(const cake_preparation *feed)
+static void compare(const cake_preparation *preparation)
 {
     cake_buf path = {0};
-    cake_buf_addf(&path, "%s/config.json", feed->options->model);
+    cake_buf_addf(&path, "%s/config.json", preparation->options->model);
     cake_json *config = cake_json_peek(path.data);
     const cake_json *rows = cake_json_get(config, "vocab_size");
     rows = rows ? rows : cake_json_get(cake_json_get(config, "text_config"), "vocab_size");
     int64_t n_vocab = cake_json_int(rows, 0);
     if (n_vocab > 0)
-        cake_prepare_check_vocab(feed, n_vocab, "a run would fail prompts with ids beyond");
+        cake_prepare_check_vocab(preparation, n_vocab, "a run would fail prompts with ids beyond");
     cake_json_free(config);
     cake_buf_free(&path);
 }
@@ -83,11 +83,11 @@ static cake_err settle(const cake_options *o, const sheet *s, cake_atomic_file *
 
 cake_err cake_cmd_tokenize(const cake_options *options)
 {
-    cake_preparation feed;
+    cake_preparation preparation;
     cake_machine machine;
     cake_atomic_file whole;
     sheet s = {.out = stdout, .name = options->output ? options->output : "standard output"};
-    cake_scanner surveyor = {.self = &s, .compose = compose, .take = take};
+    cake_scanner scanner = {.self = &s, .compose = compose, .take = take};
     bool file = options->output && strcmp(options->output, "-");
     cake_machine_read(&machine);
     cake_err err = cake_paths_check(options);
@@ -95,16 +95,16 @@ cake_err cake_cmd_tokenize(const cake_options *options)
         err = cake_atomic_file_check("list of tokens", options->output);
     if (err)
         return err;
-    err = cake_prepare_open(options, NULL, 0, 0, &feed);
+    err = cake_prepare_open(options, NULL, 0, 0, &preparation);
     if (!err)
-        compare(&feed);
+        compare(&preparation);
     bool opened = !err && !(file && (err = cake_atomic_file_open("list of tokens", options->output, &whole)));
     if (opened) {
         s.out = file ? whole.file : stdout;
-        err = cake_scan_run(&feed, cake_options_threads(options, machine.cores_mine), &surveyor);
+        err = cake_scan_run(&preparation, cake_options_threads(options, machine.cores_mine), &scanner);
         err = settle(options, &s, &whole, err);
     }
-    cake_prepare_close(&feed);
+    cake_prepare_close(&preparation);
     err = err ? err : s.failed ? CAKE_ERR_REQUEST : CAKE_OK;
     cake_ending_say(err, s.failed, options->output);
     return err;

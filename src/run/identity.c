@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the stage, the feed's defaults. Out: a JSON object that names the job. batch_io.c calls it for
- * the journal, cmd_run.c asks for the instruction set of earlier results.
- * Invariant: whatever may change a result's bits, the requests apart, is in it; numbers of ranks and threads
- * are not.
+ * In: options, the stage, the preparation's defaults. Out: a JSON object that names the job. batch_io.c
+ * calls it for the journal, cmd_run.c asks for the instruction set of earlier results.
+ * Invariant: whatever may change a result's bits, the requests apart, is in it; numbers of ranks and
+ * threads are not.
  */
 #include "run/identity.h"
 
@@ -82,8 +82,8 @@ static void add_params(cake_buf *out, const cake_params *params)
     cake_buf_addc(out, ']');
 }
 
-cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const cake_preparation *feed,
-                           cake_buf *out)
+cake_err cake_identity_add(const cake_options *o, const cake_stage *stage,
+                           const cake_preparation *preparation, cake_buf *out)
 {
     sums s = {0};
     cake_err err = cake_side_files_read(o->model, "record", sum_file, &s);
@@ -110,7 +110,7 @@ cake_err cake_identity_add(const cake_options *o, const cake_stage *stage, const
         add_int(out, "timing", 1);
     add_shard(out, &o->shard);
     add_text(out, "output", cake_record_form(o->output));
-    add_params(out, &feed->defaults);
+    add_params(out, &preparation->defaults);
     cake_buf_addc(out, '}');
     return err;
 }

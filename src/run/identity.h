@@ -10,8 +10,8 @@
 #include "request/prepare.h"
 
 /* Appends a JSON object of plain values, whose keys are what differences are called. */
-cake_err cake_identity_add(const cake_options *options, const cake_stage *stage, const cake_preparation *feed,
-                           cake_buf *out);
+cake_err cake_identity_add(const cake_options *options, const cake_stage *stage,
+                           const cake_preparation *preparation, cake_buf *out);
 /* The instruction set that results in the place of --output were computed with; "": there are none. */
 enum { CAKE_IDENTITY_ISA = 32 };
 void cake_identity_isa(const cake_options *options, char isa[CAKE_IDENTITY_ISA]);

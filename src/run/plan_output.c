@@ -249,7 +249,7 @@ static void add_time(const cake_plan_output *s, cake_buf *out)
         cake_buf_addc(out, '\n');
         return;
     }
-    double answers = (double)s->demand->n, each = 100 * answers / (b->generated - a->generated);
+    double answers = (double)s->workload->n, each = 100 * answers / (b->generated - a->generated);
     cake_buf_addf(out,
                   "time      %s to %s predicted, loading apart: "
                   "the former with answers as short as they may be (%.0f tokens",
@@ -268,7 +268,7 @@ void cake_plan_output_text(const cake_plan_output *s, cake_buf *out)
     if (!s->counted)
         return;
     add_counted(s, out);
-    if (s->demand->n && !s->stage->gpus)
+    if (s->workload->n && !s->stage->gpus)
         add_time(s, out);
 }
 

@@ -25,7 +25,7 @@ typedef struct cake_plan_output {
     const cake_plan *plans;         /* [stage->n_replica] */
     const cake_report_stage *ranks; /* [world->size] */
     const cake_counted *counted;    /* NULL: there is no input, and the estimates are of usual lengths */
-    const cake_workload *demand;
+    const cake_workload *workload;
     const cake_replica_estimate *looks; /* [stage->n_replica] with answers as long as they may be */
     const double *busy; /* [world->size] seconds of work of each rank in what looks looked at */
     cake_estimate least, most;

@@ -51,9 +51,11 @@ static open_work look_at_open(const cake_batch_io *a)
 /* How many requests nobody has begun, negative: unknown. */
 static double count_waiting(const cake_batch_io *a, double begun)
 {
-    double read = a->counts.total ? 1 : cake_prompt_progress(a->feed.prompt);
-    double seen = (double)(a->taken + a->feed.passed), unread = read > 0 ? seen * (1 - read) / read : -1;
-    double known = (double)(a->counts.resumed - a->feed.passed); /* results of earlier runs further on */
+    double read = a->counts.total ? 1 : cake_prompt_progress(a->preparation.prompt);
+    double seen = (double)(a->taken + a->preparation.passed),
+           unread = read > 0 ? seen * (1 - read) / read : -1;
+    double known =
+        (double)(a->counts.resumed - a->preparation.passed); /* results of earlier runs further on */
     if (unread < 0)
         return -1;
     unread = unread > known ? unread - known : 0;

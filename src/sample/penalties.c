@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ids enter, changed scores leave. The root of a replica calls, a past for each sequence that needs one.
+ * Ids enter, changed scores leave. The root of a replica calls, a penalties for each sequence that needs one.
  * Invariant: table finds every token of the list, and each is there once.
  */
 #include "sample/penalties.h"
@@ -93,43 +93,43 @@ cake_penalties *cake_penalties_open(const cake_params *params, const int32_t *pr
     return p;
 }
 
-void cake_penalties_close(cake_penalties *past)
+void cake_penalties_close(cake_penalties *penalties)
 {
-    if (!past)
+    if (!penalties)
         return;
-    free(past->token);
-    free(past->table);
-    free(past);
+    free(penalties->token);
+    free(penalties->table);
+    free(penalties);
 }
 
-void cake_penalties_add(cake_penalties *past, int32_t id)
+void cake_penalties_add(cake_penalties *penalties, int32_t id)
 {
-    if (!past)
+    if (!penalties)
         return;
-    past->left -= past->left > 0;
-    past->begun = true;
-    if (past->repetition != 1 || past->presence != 0 || past->frequency != 0)
-        token_of(past, id)->count++;
+    penalties->left -= penalties->left > 0;
+    penalties->begun = true;
+    if (penalties->repetition != 1 || penalties->presence != 0 || penalties->frequency != 0)
+        token_of(penalties, id)->count++;
 }
 
-void cake_penalties_apply(cake_penalties *past, float *score)
+void cake_penalties_apply(cake_penalties *penalties, float *score)
 {
-    for (uint32_t i = 0; past && i < past->n; i++) {
-        past_token *t = &past->token[i];
+    for (uint32_t i = 0; penalties && i < penalties->n; i++) {
+        past_token *t = &penalties->token[i];
         float s = t->score = score[t->id];
         s += t->bias;
         if (t->prompt || t->count)
-            s = s > 0 ? s / past->repetition : s * past->repetition;
+            s = s > 0 ? s / penalties->repetition : s * penalties->repetition;
         if (t->count)
-            s -= (float)t->count * past->frequency + past->presence;
+            s -= (float)t->count * penalties->frequency + penalties->presence;
         s = fminf(fmaxf(s, -FLT_MAX), FLT_MAX);
-        bool never = (t->end && past->left) || (t->later && !past->begun) || t->bias == -INFINITY;
+        bool never = (t->end && penalties->left) || (t->later && !penalties->begun) || t->bias == -INFINITY;
         score[t->id] = never ? -INFINITY : s;
     }
 }
 
-void cake_penalties_undo(const cake_penalties *past, float *score)
+void cake_penalties_undo(const cake_penalties *penalties, float *score)
 {
-    for (uint32_t i = 0; past && i < past->n; i++)
-        score[past->token[i].id] = past->token[i].score;
+    for (uint32_t i = 0; penalties && i < penalties->n; i++)
+        score[penalties->token[i].id] = penalties->token[i].score;
 }

@@ -50,20 +50,20 @@ static double step(const cake_schedule *s, const cake_seq *q, int from, int end)
     prompt -= generated;
     return prompt + prompt * cost_at(s, middle, cost->prompt_seen) +
            generated * (cake_budget_generated(s, (int)middle) - cost->score) +
-           cost->score * (q->flags & CAKE_SEQ_SCORED ? prompt : end == q->known);
+           cost->score * (q->flags & CAKE_SEQ_SCORED ? prompt : end == q->n_token);
 }
 
 /* The end of the next step: a multiple of CAKE_PAGE, or all there is. */
 static int step_end(const cake_seq *q, int from)
 {
     int end = (from / CAKE_PAGE + 1) * CAKE_PAGE;
-    return end < q->known ? end : q->known;
+    return end < q->n_token ? end : q->n_token;
 }
 
 /* It has one row to send, that of its latest token. */
 bool cake_budget_generates(const cake_seq *q)
 {
-    return q->done == q->known - 1 && q->done >= q->n_prompt;
+    return q->n_computed == q->n_token - 1 && q->n_computed >= q->n_prompt;
 }
 
 double cake_budget_wave(const cake_schedule *s)
@@ -74,10 +74,10 @@ double cake_budget_wave(const cake_schedule *s)
         double generated = 0;
         for (int j = 0; j < l->n; j++) {
             const cake_seq *q = &s->seqs[l->slots[j]];
-            bool prompt = q->done < q->known && !cake_budget_generates(q);
-            double next = prompt ? step(s, q, q->done, step_end(q, q->done)) : 0;
+            bool prompt = q->n_computed < q->n_token && !cake_budget_generates(q);
+            double next = prompt ? step(s, q, q->n_computed, step_end(q, q->n_computed)) : 0;
             dearest = q->active && next > dearest ? next : dearest;
-            generated += q->active && !prompt ? cake_budget_generated(s, q->known - 1) : 0;
+            generated += q->active && !prompt ? cake_budget_generated(s, q->n_token - 1) : 0;
         }
         most = generated > most ? generated : most;
     }
@@ -91,12 +91,12 @@ double cake_budget_wave(const cake_schedule *s)
 
 int cake_budget_reach(const cake_schedule *s, const cake_seq *q, double budget, int rows, double *cost)
 {
-    int end = q->done;
+    int end = q->n_computed;
     *cost = 0;
-    while (end < q->known) {
+    while (end < q->n_token) {
         int next = step_end(q, end);
         double more = step(s, q, end, next);
-        if (next - q->done > rows || *cost + more > budget)
+        if (next - q->n_computed > rows || *cost + more > budget)
             break;
         *cost += more;
         end = next;

@@ -13,18 +13,18 @@
 
 typedef struct cake_seq {
     bool used, active;
-    bool riding;  /* rows of it are in waves under way */
-    bool evict;   /* it is evicted as soon as its rows under way are back */
-    bool starved; /* it waits for a page that an eviction under way will free */
+    bool in_flight; /* rows of it are in waves under way */
+    bool evict;     /* it is evicted as soon as its rows under way are back */
+    bool wait_page; /* it waits for a page that an eviction under way will free */
     int flags;
     int lane;
-    int carrier; /* riding: the lane of the latest such wave */
-    int64_t age; /* number of admission; a stem counts as the youngest */
-    int n_prompt, known, done;
+    int last_lane; /* in_flight: the lane of the latest such wave */
+    int64_t age;   /* number of admission; a stem counts as the youngest */
+    int n_prompt, n_token, n_computed;
     int most;             /* the most tokens that it can have in all */
     int scored;           /* prompt rows whose scores were asked for so far, if all are wanted */
     int covered;          /* prompt rows that were ever sent or shared */
-    int told;             /* pages of each class that the stages have been told of */
+    int announced;        /* pages of each class that the stages have been announced of */
     int kept;             /* pages of its prompt that others may share already */
     int n_chain;          /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
@@ -32,7 +32,7 @@ typedef struct cake_seq {
 } cake_seq;
 
 typedef struct cake_lane {
-    bool away;
+    bool in_flight;
     int n;          /* sequences */
     int32_t *slots; /* [n] oldest first */
     cake_batch batch;
@@ -47,7 +47,7 @@ typedef struct cake_saved {
 /* What a sequence is expected to become: tokens now, and at its end; waves until its end; pages that it has
  * or was promised, and how many of these others hold too. */
 typedef struct cake_kv_forecast {
-    int known, end, last, has, shared;
+    int n_token, end, last, has, shared;
 } cake_kv_forecast;
 
 struct cake_schedule {
@@ -56,7 +56,7 @@ struct cake_schedule {
     cake_page_pool pages[CAKE_MAX_CLASS];
     cake_seq *seqs;   /* [n_slot] */
     cake_lane *lanes; /* [n_lane] */
-    int n_slot, n_active, n_waiting, n_starved;
+    int n_slot, n_active, n_waiting, n_wait_page;
     cake_seq *stem; /* NULL: there is none */
     int64_t admitted, fills;
     double typical; /* the usual length of answers that may end at any time */
@@ -79,7 +79,7 @@ void cake_schedule_activate(cake_schedule *schedule, cake_seq *seq);
 /* Evicts the youngest sequence. False if seq has to wait: it was the youngest and was evicted itself, or the
  * youngest will be evicted when its lane is back. */
 bool cake_schedule_make_room(cake_schedule *schedule, cake_seq *seq);
-void cake_schedule_wait_page(cake_schedule *schedule, cake_seq *seq, bool starved);
+void cake_schedule_wait_page(cake_schedule *schedule, cake_seq *seq, bool wait_page);
 
 /* How many pages from its beginning a sequence whose done is a multiple of CAKE_PAGE could have without
  * computing more of them: all that its rows behind them can see is kept. At least those it has. */

@@ -18,12 +18,12 @@ enum {
 /* Tokens that a sequence will have at its end. */
 static int expected(const cake_schedule *s, const cake_seq *q)
 {
-    int made = q->known - q->n_prompt, more = (int)s->typical - made;
+    int made = q->n_token - q->n_prompt, more = (int)s->typical - made;
     if (q->flags & CAKE_SEQ_SURE)
         return q->most;
     if (more < made / 2)
         more = made / 2;
-    return q->most - q->known > more ? q->known + more : q->most;
+    return q->most - q->n_token > more ? q->n_token + more : q->most;
 }
 
 /* Pages of its beginning that others hold as well, or will: they are not free when it ends. */
@@ -54,7 +54,7 @@ static int count_behind(const cake_schedule *s, const cake_seq *q)
     int64_t rows = 0;
     for (int i = 0; i < s->n_slot; i++)
         if (counts(s, &s->seqs[i], q))
-            rows += s->seqs[i].known - s->seqs[i].done;
+            rows += s->seqs[i].n_token - s->seqs[i].n_computed;
     return (int)(rows / s->shape.chunk / s->shape.n_lane);
 }
 
@@ -70,9 +70,9 @@ static int look(cake_schedule *s, const cake_seq *q, int class, int *common)
         const cake_page_list *has = &at->held[class];
         int shared = p->window ? 0 : in_common(s, at), own = has->hi - has->lo - shared;
         held -= own > 0 ? own : 0;
-        s->futures[n++] = (cake_kv_forecast){.known = at->known,
+        s->futures[n++] = (cake_kv_forecast){.n_token = at->n_token,
                                              .end = expected(s, at),
-                                             .last = expected(s, at) - at->known + s->behind + SLACK,
+                                             .last = expected(s, at) - at->n_token + s->behind + SLACK,
                                              .has = at->active ? has->hi - has->lo + has->reserved
                                                                : cake_schedule_need(s, at, class),
                                              .shared = shared};
@@ -84,7 +84,7 @@ static int look(cake_schedule *s, const cake_seq *q, int class, int *common)
 /* Pages of its own after so many waves more; none when it has ended. */
 static int own_after(const cake_kv_forecast *f, int window, int waves)
 {
-    int pages = cake_pages_held(window, f->known + waves < f->end ? f->known + waves : f->end, 1);
+    int pages = cake_pages_held(window, f->n_token + waves < f->end ? f->n_token + waves : f->end, 1);
     pages = (pages > f->has ? pages : f->has) - f->shared;
     return waves <= f->last && pages > 0 ? pages : 0;
 }
@@ -120,7 +120,7 @@ bool cake_kv_admission_fits(cake_schedule *s, const cake_seq *q)
 
 void cake_kv_admission_learn(cake_schedule *s, const cake_seq *q)
 {
-    int made = q->known - q->n_prompt;
+    int made = q->n_token - q->n_prompt;
     if (made > 0 && !(q->flags & CAKE_SEQ_SURE))
         s->typical += (made - s->typical) / 16;
 }

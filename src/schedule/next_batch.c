@@ -28,12 +28,12 @@ static int untold(const cake_schedule *s, const cake_seq *q)
     int n = 0;
     for (int class = 0; class < s->shape.n_class; class ++) {
         const cake_page_list *held = &q->held[class];
-        n += held->hi - (held->lo > q->told ? held->lo : q->told);
+        n += held->hi - (held->lo > q->announced ? held->lo : q->announced);
     }
     return n;
 }
 
-/* Pages up to end, and the stages are told of all that they do not know. */
+/* Pages up to end, and the stages are announced of all that they do not know. */
 static void take_pages(cake_schedule *s, cake_seq *q, int end)
 {
     int pages = cake_pages_held(0, end, 1);
@@ -41,19 +41,19 @@ static void take_pages(cake_schedule *s, cake_seq *q, int end)
         cake_page_list *held = &q->held[class];
         while (held->hi < pages)
             cake_page_pool_alloc(&s->pages[class], held);
-        for (int i = held->lo > q->told ? held->lo : q->told; i < pages; i++)
+        for (int i = held->lo > q->announced ? held->lo : q->announced; i < pages; i++)
             cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_MAP,
                                                 .class = class,
                                                 .slot = (int32_t)(q - s->seqs),
                                                 .index = i,
                                                 .page = held->page[i]});
     }
-    q->told = pages;
+    q->announced = pages;
 }
 
 static void ask_score(int32_t slot, cake_batch *batch)
 {
-    batch->rows[batch->n_tok - 1].unread = false;
+    batch->rows[batch->n_tok - 1].no_output = false;
     batch->score[batch->n_score] = batch->n_tok - 1;
     batch->slot[batch->n_score++] = slot;
 }
@@ -62,40 +62,40 @@ static void ask_score(int32_t slot, cake_batch *batch)
 static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_batch *batch)
 {
     cake_seq *q = &s->seqs[slot];
-    bool fresh = q->done >= q->known - 1;
-    int from = q->done;
-    if (q->evict || (q->riding && reach(s, q, end) <= q->done))
+    bool fresh = q->n_computed >= q->n_token - 1;
+    int from = q->n_computed;
+    if (q->evict || (q->in_flight && reach(s, q, end) <= q->n_computed))
         return; /* nothing can be done for it before its rows are back */
     if (s->n_adopted + untold(s, q) > s->shape.n_class * s->shape.max_tok)
         return; /* the next wave will tell */
     for (int class = 0; class < s->shape.n_class; class ++)
-        cake_page_pool_slide(&s->pages[class], &q->held[class], q->done);
-    while (reach(s, q, end) <= q->done)
+        cake_page_pool_slide(&s->pages[class], &q->held[class], q->n_computed);
+    while (reach(s, q, end) <= q->n_computed)
         if (!cake_schedule_make_room(s, q))
             return;
     cake_schedule_wait_page(s, q, false);
     end = reach(s, q, end);
     s->n_adopted += untold(s, q);
     take_pages(s, q, end);
-    q->riding = true;
-    q->carrier = lane;
-    for (; q->done < end; q->done++) {
-        bool prompt = q->done < q->n_prompt;
+    q->in_flight = true;
+    q->last_lane = lane;
+    for (; q->n_computed < end; q->n_computed++) {
+        bool prompt = q->n_computed < q->n_prompt;
         batch->rows[batch->n_tok++] = (cake_row){.slot = slot,
-                                                 .pos = q->done,
+                                                 .pos = q->n_computed,
                                                  .kind = prompt  ? CAKE_ROW_PROMPT
                                                          : fresh ? CAKE_ROW_GENERATED
                                                                  : CAKE_ROW_REPLAYED,
-                                                 .span = prompt ? q->n_prompt : q->done + 1,
-                                                 .unread = true};
-        bool first_time = q->flags & CAKE_SEQ_SCORED && prompt && q->done >= q->scored;
+                                                 .rope_len = prompt ? q->n_prompt : q->n_computed + 1,
+                                                 .no_output = true};
+        bool first_time = q->flags & CAKE_SEQ_SCORED && prompt && q->n_computed >= q->scored;
         if (first_time)
-            q->scored = q->done + 1;
+            q->scored = q->n_computed + 1;
         /* behind its last row stands what is sampled, or is known already */
-        if ((first_time && q->done + 1 < q->n_prompt) || q->done == q->known - 1)
+        if ((first_time && q->n_computed + 1 < q->n_prompt) || q->n_computed == q->n_token - 1)
             ask_score(slot, batch);
     }
-    q->covered = q->done > q->covered ? q->done : q->covered;
+    q->covered = q->n_computed > q->covered ? q->n_computed : q->covered;
     cake_prefix_cache_mark_sent(s, q, from);
 }
 
@@ -103,7 +103,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
 static bool too_long(const cake_schedule *s, const cake_seq *q)
 {
     for (int class = 0; class < s->shape.n_class; class ++)
-        if (cake_pages_held(s->shape.window[class], q->known, CAKE_PAGE) > s->shape.n_page[class])
+        if (cake_pages_held(s->shape.window[class], q->n_token, CAKE_PAGE) > s->shape.n_page[class])
             return true;
     return false;
 }
@@ -116,12 +116,12 @@ static double add_some(cake_schedule *s, int l, int32_t slot, double budget, cak
     if (!q->active)
         cake_schedule_activate(s, q);
     /* One whose prompt is scored may fail at any of its rows: it has no others under way then. */
-    if (!q->active || cake_budget_generates(q) || (q->riding && q->flags & CAKE_SEQ_SCORED))
+    if (!q->active || cake_budget_generates(q) || (q->in_flight && q->flags & CAKE_SEQ_SCORED))
         return budget;
     cake_prefix_cache_attach(s, q);
     int before = batch->n_tok;
     int end = cake_budget_reach(s, q, budget, s->shape.max_tok - batch->n_tok, &cost);
-    if (end == q->done || cake_prefix_cache_defer(s, q))
+    if (end == q->n_computed || cake_prefix_cache_defer(s, q))
         return budget;
     add_rows(s, l, slot, cake_prefix_cache_split(s, q, end), batch);
     return batch->n_tok > before ? budget - cost : budget;
@@ -134,7 +134,7 @@ static void add_prompts(cake_schedule *s, int l, double budget, cake_batch *batc
 {
     for (int k = 0; k < s->shape.n_lane; k++) {
         const cake_lane *of = &s->lanes[(l + s->shape.n_lane - k) % s->shape.n_lane];
-        for (int i = 0; i < of->n && budget > 0 && (k == 0 || of->away); i++)
+        for (int i = 0; i < of->n && budget > 0 && (k == 0 || of->in_flight); i++)
             budget = add_some(s, l, of->slots[i], budget, batch);
     }
 }
@@ -154,10 +154,10 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
 {
     cake_lane *at = &s->lanes[l];
     cake_batch *batch = &at->batch;
-    CAKE_ASSERT(!at->away);
+    CAKE_ASSERT(!at->in_flight);
     batch->n_tok = batch->n_score = batch->n_overflow = 0;
     for (int i = 0; i < at->n; i++)
-        if (!s->seqs[at->slots[i]].riding && too_long(s, &s->seqs[at->slots[i]]))
+        if (!s->seqs[at->slots[i]].in_flight && too_long(s, &s->seqs[at->slots[i]]))
             batch->overflow[batch->n_overflow++] = at->slots[i];
     if (batch->n_overflow)
         return batch;
@@ -169,13 +169,13 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
         cake_seq *q = &s->seqs[at->slots[i]];
         int before = batch->n_tok;
         if (q->active && cake_budget_generates(q))
-            add_rows(s, l, at->slots[i], q->known, batch);
+            add_rows(s, l, at->slots[i], q->n_token, batch);
         if (batch->n_tok > before)
-            budget -= cake_budget_generated(s, q->known - 1);
+            budget -= cake_budget_generated(s, q->n_token - 1);
     }
     add_prompts(s, l, budget, batch);
-    at->away = batch->n_tok > 0;
-    if (at->away)
+    at->in_flight = batch->n_tok > 0;
+    if (at->in_flight)
         complete(s, batch);
     return batch;
 }

@@ -52,10 +52,10 @@ static int first_wanted(const cake_page_pool *p, const cake_page_list *held, int
 
 int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
 {
-    int begin = q->done / CAKE_PAGE, most = limit_of(q), reach = begin;
-    int since[CAKE_MAX_CLASS];             /* all pages from here on are kept */
-    if (most > q->told + s->shape.max_tok) /* what one wave can tell */
-        most = q->told + s->shape.max_tok;
+    int begin = q->n_computed / CAKE_PAGE, most = limit_of(q), reach = begin;
+    int since[CAKE_MAX_CLASS];                  /* all pages from here on are kept */
+    if (most > q->announced + s->shape.max_tok) /* what one wave can tell */
+        most = q->announced + s->shape.max_tok;
     for (int class = 0; class < s->shape.n_class; class ++)
         since[class] = begin;
     for (int i = begin; i < most; i++) {
@@ -107,7 +107,7 @@ static void take_state(cake_schedule *s, const cake_seq *q, int reach)
 void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
 {
     int reach = cake_prefix_cache_match(s, q);
-    if (reach <= q->done / CAKE_PAGE || !affordable(s, q, reach))
+    if (reach <= q->n_computed / CAKE_PAGE || !affordable(s, q, reach))
         return;
     for (int class = 0; class < s->shape.n_class; class ++) {
         cake_page_pool *p = &s->pages[class];
@@ -122,18 +122,18 @@ void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
     }
     if (s->shape.states)
         take_state(s, q, reach);
-    q->done = reach * CAKE_PAGE;
+    q->n_computed = reach * CAKE_PAGE;
     q->kept = reach;
-    if (q->done > q->covered) {
-        s->stats.shared += q->flags & CAKE_SEQ_AGAIN ? 0 : q->done - q->covered;
-        q->covered = q->done;
+    if (q->n_computed > q->covered) {
+        s->stats.shared += q->flags & CAKE_SEQ_AGAIN ? 0 : q->n_computed - q->covered;
+        q->covered = q->n_computed;
     }
 }
 
 /* The nearest of its pages behind which another prompt parts from it; n_chain or more: there is none. */
 static int parting(const cake_schedule *s, const cake_seq *q)
 {
-    int i = q->done / CAKE_PAGE;
+    int i = q->n_computed / CAKE_PAGE;
     for (int users, next; i < q->n_chain; i++) {
         users = cake_prefix_tree_users(s->prefixes, q->chain[i]);
         next = i + 1 < q->n_chain ? cake_prefix_tree_users(s->prefixes, q->chain[i + 1]) : 0;
@@ -149,12 +149,12 @@ static bool is_made(const cake_schedule *s, const cake_seq *q, int at)
     int32_t node = q->chain[at], slot = node < s->n_node ? s->maker[node] : -1;
     const cake_seq *maker = slot < 0 ? NULL : &s->seqs[slot];
     return maker && maker != q && maker->used && maker->active && at < maker->n_chain &&
-           maker->chain[at] == node && maker->done <= at * CAKE_PAGE;
+           maker->chain[at] == node && maker->n_computed <= at * CAKE_PAGE;
 }
 
 bool cake_prefix_cache_defer(cake_schedule *s, const cake_seq *q)
 {
-    int at = q->done / CAKE_PAGE;
+    int at = q->n_computed / CAKE_PAGE;
     if (at >= limit_of(q))
         return false;
     if (!s->shape.states)
@@ -165,7 +165,7 @@ bool cake_prefix_cache_defer(cake_schedule *s, const cake_seq *q)
 
 int cake_prefix_cache_split(cake_schedule *s, const cake_seq *q, int end)
 {
-    int at = s->shape.n_saved && q->done % CAKE_PAGE == 0 ? parting(s, q) : q->n_chain;
+    int at = s->shape.n_saved && q->n_computed % CAKE_PAGE == 0 ? parting(s, q) : q->n_chain;
     if (at >= q->n_chain)
         return end;
     know(s, q->chain[at]);
@@ -176,7 +176,7 @@ int cake_prefix_cache_split(cake_schedule *s, const cake_seq *q, int end)
 
 void cake_prefix_cache_mark_sent(cake_schedule *s, const cake_seq *q, int from)
 {
-    for (int i = from / CAKE_PAGE; i < q->n_chain && i * CAKE_PAGE < q->done; i++) {
+    for (int i = from / CAKE_PAGE; i < q->n_chain && i * CAKE_PAGE < q->n_computed; i++) {
         know(s, q->chain[i]);
         s->sent[q->chain[i]] = s->fills;
     }
@@ -217,10 +217,10 @@ static void save(cake_schedule *s, const cake_seq *q, int32_t node)
 void cake_prefix_cache_publish(cake_schedule *s, cake_seq *q)
 {
     int before = q->kept;
-    for (; q->kept < q->n_chain && (q->kept + 1) * CAKE_PAGE <= q->done; q->kept++)
+    for (; q->kept < q->n_chain && (q->kept + 1) * CAKE_PAGE <= q->n_computed; q->kept++)
         for (int class = 0; class < s->shape.n_class; class ++)
             cake_page_pool_cache(&s->pages[class], &q->held[class], q->kept, q->chain[q->kept]);
-    if (!s->shape.n_saved || q->kept == before || q->done != q->kept * CAKE_PAGE)
+    if (!s->shape.n_saved || q->kept == before || q->n_computed != q->kept * CAKE_PAGE)
         return;
     int32_t last = q->chain[q->kept - 1];
     int next = q->kept < q->n_chain ? cake_prefix_tree_users(s->prefixes, q->chain[q->kept]) : 0;

@@ -29,7 +29,7 @@ struct cake_prefix_tree {
     int32_t *buckets; /* [n_bucket] the first node, or -1; n_bucket is a power of two, at least cap */
     int32_t cap, n, free, n_bucket;
     bool blind;    /* prompts that come soon may not have been entered */
-    uint64_t seed; /* of the hash: which tokens share a bucket cannot be told in advance */
+    uint64_t seed; /* of the hash: which tokens share a bucket cannot be announced in advance */
 };
 
 cake_prefix_tree *cake_prefix_tree_open(void)

@@ -110,13 +110,13 @@ int cake_schedule_chain(int n_prompt)
 
 bool cake_schedule_in_flight(const cake_schedule *s, int l)
 {
-    return s->lanes[l].away;
+    return s->lanes[l].in_flight;
 }
 
-void cake_schedule_wait_page(cake_schedule *s, cake_seq *q, bool starved)
+void cake_schedule_wait_page(cake_schedule *s, cake_seq *q, bool wait_page)
 {
-    s->n_starved += starved - q->starved;
-    q->starved = starved;
+    s->n_wait_page += wait_page - q->wait_page;
+    q->wait_page = wait_page;
 }
 
 void cake_schedule_push(cake_schedule *s, cake_change change)
@@ -141,7 +141,7 @@ static void deactivate(cake_schedule *s, cake_seq *q)
     forget_pending(s, (int)(q - s->seqs));
     for (int class = 0; class < s->shape.n_class; class ++)
         cake_page_pool_free(&s->pages[class], &q->held[class]);
-    q->done = q->told = q->kept = 0;
+    q->n_computed = q->announced = q->kept = 0;
     cake_schedule_wait_page(s, q, false);
     q->active = q->evict = false;
 }
@@ -165,7 +165,7 @@ static bool is_next(const cake_schedule *s, const cake_seq *q)
 
 int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int class)
 {
-    int n = cake_pages_held(s->shape.window[class], q->known, s->shape.max_tok) + 1;
+    int n = cake_pages_held(s->shape.window[class], q->n_token, s->shape.max_tok) + 1;
     return n < s->shape.n_page[class] ? n : s->shape.n_page[class];
 }
 
@@ -186,7 +186,7 @@ static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
 /* Whether all rows of its prompt are computed, of a stem. */
 static bool is_idle(const cake_seq *q)
 {
-    return q->active && !q->riding && q->done == q->known;
+    return q->active && !q->in_flight && q->n_computed == q->n_token;
 }
 
 /* Whether any sequence but a stem has pages: then one that finds no room can wait until they end. */
@@ -198,7 +198,7 @@ static bool has_company(const cake_schedule *s)
 /* An idle stem is evicted for it: the stem may be the only one that holds pages. */
 void cake_schedule_activate(cake_schedule *s, cake_seq *q)
 {
-    if (s->n_starved || !is_next(s, q))
+    if (s->n_wait_page || !is_next(s, q))
         return;
     if (!fits(s, q, cake_prefix_cache_match(s, q)) && s->stem && is_idle(s->stem))
         evict(s, s->stem);
@@ -236,7 +236,7 @@ static int enter(cake_schedule *s, int l, int n_prompt, int known, int most, con
                                            .lane = l,
                                            .age = flags & CAKE_SEQ_STEM ? INT64_MAX : s->admitted++,
                                            .n_prompt = n_prompt,
-                                           .known = known,
+                                           .n_token = known,
                                            .most = most,
                                            .chain = chain,
                                            .n_chain = shares(s) ? cake_schedule_chain(n_prompt) : 0};
@@ -252,7 +252,7 @@ static double burden(const cake_schedule *s, const cake_lane *l)
 {
     double cost = 0;
     for (int i = 0; i < l->n; i++)
-        cost += cake_budget_generated(s, s->seqs[l->slots[i]].known - 1);
+        cost += cake_budget_generated(s, s->seqs[l->slots[i]].n_token - 1);
     return cost;
 }
 
@@ -264,7 +264,7 @@ static int lane_for_one(const cake_schedule *s, bool any)
     double least = 0;
     for (int i = 0; i < s->shape.n_lane; i++) {
         const cake_lane *l = &s->lanes[i];
-        if ((l->away && !any) || l->n == s->shape.lane_seqs)
+        if ((l->in_flight && !any) || l->n == s->shape.lane_seqs)
             continue;
         double cost = burden(s, l);
         if (best < 0 || cost < least) {
@@ -316,7 +316,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     cake_seq *of = &s->seqs[stem];
     CAKE_ASSERT(of == s->stem);
     int l = lane_for_one(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
-    bool room = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_starved;
+    bool room = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_wait_page;
     for (int class = 0; class < s->shape.n_class; class ++)
         room = room && cake_page_pool_available(&s->pages[class]) >= own;
     if (!room)
@@ -325,8 +325,8 @@ int cake_schedule_fork(cake_schedule *s, int stem)
                      CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
     cake_seq *q = &s->seqs[slot];
     q->active = true;
-    q->done = q->covered = q->n_prompt;
-    q->told = cake_pages_held(0, q->n_prompt, 1);
+    q->n_computed = q->covered = q->n_prompt;
+    q->announced = cake_pages_held(0, q->n_prompt, 1);
     q->kept = q->n_chain;
     for (int class = 0; class < s->shape.n_class; class ++) {
         cake_page_pool_reserve(&s->pages[class], &q->held[class], own);
@@ -340,13 +340,13 @@ int cake_schedule_fork(cake_schedule *s, int stem)
 void cake_schedule_complete(cake_schedule *s, int l)
 {
     cake_lane *back = &s->lanes[l];
-    CAKE_ASSERT(back->away);
-    back->away = false;
+    CAKE_ASSERT(back->in_flight);
+    back->in_flight = false;
     for (int i = 0; i < back->batch.n_tok; i++) {
         cake_seq *q = &s->seqs[back->batch.rows[i].slot];
-        if (!q->riding || q->carrier != l)
+        if (!q->in_flight || q->last_lane != l)
             continue;
-        q->riding = false;
+        q->in_flight = false;
         if (q->evict)
             evict(s, q);
     }
@@ -355,20 +355,20 @@ void cake_schedule_complete(cake_schedule *s, int l)
 void cake_schedule_token(cake_schedule *s, int slot)
 {
     cake_seq *q = &s->seqs[slot];
-    CAKE_ASSERT(q->used && !q->riding);
-    q->known++;
+    CAKE_ASSERT(q->used && !q->in_flight);
+    q->n_token++;
 }
 
 bool cake_schedule_seq_in_flight(const cake_schedule *s, int slot)
 {
-    return s->seqs[slot].riding;
+    return s->seqs[slot].in_flight;
 }
 
 void cake_schedule_retire(cake_schedule *s, int slot)
 {
     cake_seq *q = &s->seqs[slot];
     cake_lane *l = &s->lanes[q->lane];
-    CAKE_ASSERT(q->used && !q->riding);
+    CAKE_ASSERT(q->used && !q->in_flight);
     cake_kv_admission_learn(s, q);
     if (q->active)
         deactivate(s, q);
@@ -398,7 +398,7 @@ static cake_seq *youngest_active(cake_schedule *s)
 bool cake_schedule_make_room(cake_schedule *s, cake_seq *q)
 {
     cake_seq *young = youngest_active(s);
-    if (young != q && young->riding) {
+    if (young != q && young->in_flight) {
         young->evict = true;
         cake_schedule_wait_page(s, q, true);
         return false;

@@ -99,7 +99,7 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
     cake_exec_barrier(exec);
     if (attend_and_pack(exec, pass, w, kv)) {
         cake_exec_barrier(exec);
-        cake_layer_add(exec, pass, pass->input[w->o.dtype], &w->o, w->o_bias, w->attn_after);
+        cake_layer_add(exec, pass, pass->input[w->o.dtype], &w->o, w->o_bias, w->attn_post_norm);
         return;
     }
     op->attend(exec, pass->mix, pass->q, kv, pass->there, pass->n_tok, c->n_head, c->score_scale,
@@ -107,5 +107,5 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
     cake_exec_barrier(exec);
     cake_gate gate = {pass->z, CAKE_ACT_SIGMOID};
     cake_layer_project_out(exec, pass, pass->mix, w->q_gate.data ? &gate : NULL, &w->o, w->o_bias,
-                           w->attn_after);
+                           w->attn_post_norm);
 }

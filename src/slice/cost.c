@@ -53,9 +53,9 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     }
     const cake_layer_kind *last = &c->layer[c->n_layer - 1];
     if (first + count == c->n_layer && last->mixer == CAKE_MIX_ATTENTION) {
-        cost.unread.class = last->class;
-        cost.unread.row_flops = flops_of(c, c->n_layer - 1, false) - flops_of(c, c->n_layer - 1, true);
-        cost.unread.position_flops = 4.0 * c->n_head * c->head_dim;
+        cost.no_output.class = last->class;
+        cost.no_output.row_flops = flops_of(c, c->n_layer - 1, false) - flops_of(c, c->n_layer - 1, true);
+        cost.no_output.position_flops = 4.0 * c->n_head * c->head_dim;
     }
     return cost;
 }
@@ -93,9 +93,9 @@ cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, con
         }
     }
     for (int i = 0; i < n_tok; i++)
-        if (rows[i].unread)
-            work.flops -= cost->unread.row_flops +
-                          cost->unread.position_flops * seen_by(cost, cost->unread.class, &rows[i]);
+        if (rows[i].no_output)
+            work.flops -= cost->no_output.row_flops +
+                          cost->no_output.position_flops * seen_by(cost, cost->no_output.class, &rows[i]);
     return work;
 }
 

@@ -30,7 +30,7 @@ typedef struct cake_cost {
     struct {
         int class;
         double row_flops, position_flops;
-    } unread; /* what the model's last layer saves for a row that nobody reads behind it; zeros: nothing */
+    } no_output; /* what the model's last layer saves for a row that nobody reads behind it; zeros: nothing */
 } cake_cost;
 
 /* The balance of a processor of which nothing is known. */

@@ -29,7 +29,7 @@ bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
 {
     int n = 0;
     for (int i = 0; i < pass->n_tok; i++)
-        if (!pass->rows[i].unread) {
+        if (!pass->rows[i].no_output) {
             last->rows[n] = pass->rows[i];
             last->from[n++] = i;
         }

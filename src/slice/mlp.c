@@ -13,12 +13,12 @@ void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const
     if (op->gated && op->gated(exec, packed, pass->input[w->gate.dtype], &w->gate, w->gate_bias, &w->up,
                                w->up_bias, act, w->down.dtype, pass->n_tok)) {
         cake_exec_barrier(exec);
-        cake_layer_add(exec, pass, packed, &w->down, w->down_bias, w->mlp_after);
+        cake_layer_add(exec, pass, packed, &w->down, w->down_bias, w->mlp_post_norm);
         return;
     }
     cake_gate gate = {pass->gate, act};
     cake_layer_matmul(exec, pass, pass->gate, &w->gate, w->gate_bias);
     cake_layer_matmul(exec, pass, pass->up, &w->up, w->up_bias);
     cake_exec_barrier(exec);
-    cake_layer_project_out(exec, pass, pass->up, &gate, &w->down, w->down_bias, w->mlp_after);
+    cake_layer_project_out(exec, pass, pass->up, &gate, &w->down, w->down_bias, w->mlp_post_norm);
 }

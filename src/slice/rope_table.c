@@ -56,9 +56,9 @@ static void fill_set(const cake_exec *exec, const cake_rope_table *rotation, con
     cake_exec_range(exec, pass->n_tok, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         const cake_row *row = &pass->rows[i];
-        int epoch = cake_rope_epoch(rope, row->span);
+        int epoch = cake_rope_epoch(rope, row->rope_len);
         if (rotation->epoch[own] != epoch)
-            cake_rope_frequencies(rope, row->span, freq);
+            cake_rope_frequencies(rope, row->rope_len, freq);
         rotation->epoch[own] = epoch;
         for (int j = 0; j < half; j++) {
             double angle = row->pos * freq[j];

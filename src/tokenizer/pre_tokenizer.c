@@ -354,7 +354,7 @@ typedef struct splitting {
 static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, size_t head);
 
 /* The parts of one text, matches and what lies between them, put together as the step's behaviour asks: parts
- * that belong together touch, so a piece is a stretch of the text. */
+ * that belong together touch, so a piece is a hop_slices of the text. */
 typedef struct cutter {
     const splitting *run;
     size_t index; /* of the step */

@@ -20,7 +20,7 @@ typedef struct cake_ranked {
 typedef struct cake_topk {
     int32_t most;                    /* are held, 1 to CAKE_MAX_TOPK */
     int32_t n;                       /* so far */
-    bool broken;                     /* there is a score that is NaN or infinite */
+    bool nonfinite;                  /* there is a score that is NaN or infinite */
     cake_ranked held[CAKE_MAX_TOPK]; /* [n] the highest score first, of equal ones the lowest id */
 } cake_topk;
 
@@ -29,7 +29,7 @@ static inline void cake_topk_clear(cake_topk *best, int most)
 {
     best->most = most;
     best->n = 0;
-    best->broken = false;
+    best->nonfinite = false;
 }
 
 static inline bool cake_ranked_before(cake_ranked a, cake_ranked b)
@@ -60,7 +60,7 @@ static inline void cake_topk_add(cake_topk *best, cake_ranked token)
 /* What holds for some scores becomes what holds for others, too. */
 static inline void cake_topk_join(cake_topk *best, const cake_topk *other)
 {
-    best->broken |= other->broken;
+    best->nonfinite |= other->nonfinite;
     for (int i = 0; i < other->n; i++)
         cake_topk_add(best, other->held[i]);
 }

@@ -28,7 +28,7 @@ static const double acquaint = 20; /* seconds in which every rank should have be
 enum { HOST = 64, LISTED = 16 };
 
 struct cake_watchdog {
-    cake_heartbeat *pulse;
+    cake_heartbeat *heartbeat;
     cake_rank_status *where;
     int rank, size;
     double patience, opened;
@@ -70,14 +70,14 @@ static void tell(void *self, cake_rank_beat *b)
 /* ---- what follows */
 
 /* Whose wave has not arrived, among ranks that have one edge each way. */
-static void find_gap(const cake_peer *ears, int n, int root, cake_watchdog_verdict *v)
+static void find_gap(const cake_peer *peers, int n, int root, cake_watchdog_verdict *v)
 {
     v->rank = root;
     v->other = -1;
     for (int r = 0; r < n; r++) {
-        const cake_rank_beat *b = &ears[r].beat;
+        const cake_rank_beat *b = &peers[r].beat;
         if (b->root != root || b->edges != 1 || b->upstream < 0 || b->upstream >= n ||
-            ears[b->upstream].beat.edges != 1 || ears[b->upstream].beat.sent <= b->got)
+            peers[b->upstream].beat.edges != 1 || peers[b->upstream].beat.sent <= b->got)
             continue;
         v->rank = b->upstream;
         v->other = r;
@@ -87,16 +87,16 @@ static void find_gap(const cake_peer *ears, int n, int root, cake_watchdog_verdi
 
 /* A replica's waves are under way and nothing has happened at any of its ranks: somebody works on one thing
  * for long, or all of them wait for a message that does not come. */
-static cake_watchdog_verdict judge_replica(const cake_peer *ears, int n, int root, double patience,
+static cake_watchdog_verdict judge_replica(const cake_peer *peers, int n, int root, double patience,
                                            double now)
 {
     cake_watchdog_verdict v = {0};
     double latest = 0, longest = 0;
     int busy = -1;
-    if (!ears[root].beat.away)
+    if (!peers[root].beat.away)
         return v;
     for (int r = 0; r < n; r++) {
-        const cake_peer *e = &ears[r];
+        const cake_peer *e = &peers[r];
         if (e->state == CAKE_PEER_NONE)
             return v; /* it may be the one that works, for whichever replica */
         if (e->beat.root != root)
@@ -115,39 +115,39 @@ static cake_watchdog_verdict judge_replica(const cake_peer *ears, int n, int roo
         v.rank = busy;
     } else if (busy < 0 && v.seconds > patience) {
         v.kind = CAKE_VERDICT_STUCK;
-        find_gap(ears, n, root, &v);
+        find_gap(peers, n, root, &v);
     }
     return v;
 }
 
 /* For so long no wave of the replica is known to have come back: by its root's beats, or by letters. */
-static double without_waves(const cake_peer *ears, const _Atomic double *letters, int root, double now)
+static double without_waves(const cake_peer *peers, const _Atomic double *letters, int root, double now)
 {
-    double beat = ears[root].came, letter = letters ? letters[root] : 0;
+    double beat = peers[root].came, letter = letters ? letters[root] : 0;
     return now - (beat > letter ? beat : letter);
 }
 
-cake_watchdog_verdict cake_watchdog_judge(const cake_peer *ears, const _Atomic double *letters, int n,
+cake_watchdog_verdict cake_watchdog_judge(const cake_peer *peers, const _Atomic double *letters, int n,
                                           double patience, double now)
 {
     for (int r = 1; r < n; r++)
-        if (ears[r].state == CAKE_PEER_FAILED)
-            return (cake_watchdog_verdict){.kind = CAKE_VERDICT_FAILED, .rank = r, .status = ears[r].status};
+        if (peers[r].state == CAKE_PEER_FAILED)
+            return (cake_watchdog_verdict){.kind = CAKE_VERDICT_FAILED, .rank = r, .status = peers[r].status};
     for (int r = 1; r < n; r++)
-        if (ears[r].state == CAKE_PEER_GONE)
+        if (peers[r].state == CAKE_PEER_GONE)
             return (cake_watchdog_verdict){
-                .kind = CAKE_VERDICT_GONE, .rank = r, .seconds = now - ears[r].heard};
+                .kind = CAKE_VERDICT_GONE, .rank = r, .seconds = now - peers[r].heard};
     for (int r = 1; r < n; r++) {
         /* waves of its replica that come back have been in its hands: it is its connection that is broken */
-        int root = ears[r].beat.root >= 0 && ears[r].beat.root < n ? ears[r].beat.root : 0;
-        double silent = now - ears[r].heard, without = without_waves(ears, letters, root, now);
-        if (ears[r].state == CAKE_PEER_HEARD && silent > patience && without > patience)
+        int root = peers[r].beat.root >= 0 && peers[r].beat.root < n ? peers[r].beat.root : 0;
+        double silent = now - peers[r].heard, without = without_waves(peers, letters, root, now);
+        if (peers[r].state == CAKE_PEER_HEARD && silent > patience && without > patience)
             return (cake_watchdog_verdict){.kind = CAKE_VERDICT_SILENT, .rank = r, .seconds = silent};
     }
     for (int r = 0; r < n; r++) {
         cake_watchdog_verdict v = {0};
-        if (ears[r].state == CAKE_PEER_HEARD && ears[r].beat.root == r)
-            v = judge_replica(ears, n, r, patience, now);
+        if (peers[r].state == CAKE_PEER_HEARD && peers[r].beat.root == r)
+            v = judge_replica(peers, n, r, patience, now);
         if (v.kind)
             return v;
     }
@@ -194,13 +194,13 @@ static void put_doing(text *t, const cake_rank_beat *b)
 }
 
 /* Of all replicas. */
-static void put_under_way(text *t, const cake_watchdog *w, const cake_peer *ears)
+static void put_under_way(text *t, const cake_watchdog *w, const cake_peer *peers)
 {
     int waves = 0, sequences = 0;
-    bool running = ears[0].beat.phase == CAKE_PHASE_RUN;
+    bool running = peers[0].beat.phase == CAKE_PHASE_RUN;
     for (int r = 0; r < (w->rank ? 1 : w->size); r++) {
-        waves += ears[r].beat.away;
-        sequences += ears[r].beat.active;
+        waves += peers[r].beat.away;
+        sequences += peers[r].beat.active;
     }
     if (running)
         put(t, "; under way: %d wave%s, %d sequence%s", waves, waves == 1 ? "" : "s", sequences,
@@ -210,15 +210,15 @@ static void put_under_way(text *t, const cake_watchdog *w, const cake_peer *ears
 }
 
 /* Where all ranks are, in lines of some. */
-static void say_all(const cake_watchdog *w, const cake_peer *ears)
+static void say_all(const cake_watchdog *w, const cake_peer *peers)
 {
     text t = {.len = 0};
     for (int r = 0; r < w->size && r < LISTED; r++) {
         t.len = 0;
         put(&t, "... ");
-        put_rank(&t, w, r, &ears[r].beat);
+        put_rank(&t, w, r, &peers[r].beat);
         put(&t, ": ");
-        put_doing(&t, &ears[r].beat);
+        put_doing(&t, &peers[r].beat);
         cake_log_now(CAKE_WARN, "link", t.at);
     }
     t.len = 0;
@@ -227,10 +227,10 @@ static void say_all(const cake_watchdog *w, const cake_peer *ears)
         cake_log_now(CAKE_WARN, "link", t.at);
 }
 
-static void say_lost(const cake_watchdog *w, const cake_peer *ears, const cake_watchdog_verdict *v)
+static void say_lost(const cake_watchdog *w, const cake_peer *peers, const cake_watchdog_verdict *v)
 {
     text t = {.len = 0};
-    const cake_rank_beat *b = &ears[w->rank ? 0 : v->rank].beat;
+    const cake_rank_beat *b = &peers[w->rank ? 0 : v->rank].beat;
     if (v->kind == CAKE_VERDICT_STUCK) {
         put(&t, "for %.0f s no message has come through ", v->seconds);
         if (v->other < 0)
@@ -240,7 +240,7 @@ static void say_lost(const cake_watchdog *w, const cake_peer *ears, const cake_w
         put_rank(&t, w, v->rank, b);
         if (v->other >= 0) {
             put(&t, " to ");
-            put_rank(&t, w, v->other, &ears[v->other].beat);
+            put_rank(&t, w, v->other, &peers[v->other].beat);
         }
         put(&t, ": see whether the network between them is up");
     } else {
@@ -254,28 +254,28 @@ static void say_lost(const cake_watchdog *w, const cake_peer *ears, const cake_w
                 v->seconds);
         put_doing(&t, b);
     }
-    put_under_way(&t, w, ears);
+    put_under_way(&t, w, peers);
     cake_log_now(CAKE_ERROR, "link", t.at);
     if (!w->rank && v->kind != CAKE_VERDICT_GONE)
-        say_all(w, ears);
+        say_all(w, peers);
 }
 
-static void say_slow(const cake_watchdog *w, const cake_peer *ears, const cake_watchdog_verdict *v)
+static void say_slow(const cake_watchdog *w, const cake_peer *peers, const cake_watchdog_verdict *v)
 {
     text t = {.len = 0};
-    put_rank(&t, w, v->rank, &ears[v->rank].beat);
+    put_rank(&t, w, v->rank, &peers[v->rank].beat);
     put(&t, " holds all up: for %.0f s it is ", v->seconds);
-    put_doing(&t, &ears[v->rank].beat);
+    put_doing(&t, &peers[v->rank].beat);
     cake_log_now(CAKE_WARN, "link", t.at);
-    say_all(w, ears);
+    say_all(w, peers);
 }
 
 /* Ranks that no connection leads to are nothing to worry about while they live. */
-static void say_unheard(cake_watchdog *w, const cake_peer *ears)
+static void say_unheard(cake_watchdog *w, const cake_peer *peers)
 {
     int n = 0, first = 0;
     for (int r = 1; r < w->size; r++)
-        if (ears[r].state == CAKE_PEER_NONE && n++ == 0)
+        if (peers[r].state == CAKE_PEER_NONE && n++ == 0)
             first = r;
     text t = {.len = 0};
     put(&t,
@@ -303,7 +303,7 @@ static void end_now(const cake_watchdog *w)
     cake_comm_exit_now(w->lost);
 }
 
-static void look_at_all(cake_watchdog *w, const cake_peer *ears, double now)
+static void look_at_all(cake_watchdog *w, const cake_peer *peers, double now)
 {
     int phase = w->where->phase;
     if (w->lost) {
@@ -313,49 +313,49 @@ static void look_at_all(cake_watchdog *w, const cake_peer *ears, double now)
         return;
     }
     if (!w->acquainted && now - w->opened > acquaint)
-        say_unheard(w, ears);
-    cake_watchdog_verdict v = cake_watchdog_judge(ears, w->letters, w->size, w->patience, now);
+        say_unheard(w, peers);
+    cake_watchdog_verdict v = cake_watchdog_judge(peers, w->letters, w->size, w->patience, now);
     if (v.kind == CAKE_VERDICT_SLOW) {
         if (now - w->said < w->wait)
             return;
         w->wait = w->said > 0 && now - w->said < 4 * w->wait ? 2 * w->wait : slow;
         w->said = now;
-        say_slow(w, ears, &v);
+        say_slow(w, peers, &v);
     } else if (v.kind != CAKE_VERDICT_FINE) {
         if (v.kind != CAKE_VERDICT_FAILED)
-            say_lost(w, ears, &v);
+            say_lost(w, peers, &v);
         end_soon(w, v.status, now);
     }
 }
 
 /* Other ranks know rank 0 only. Waves that come are a sign of it, too. */
-static void look_at_root(cake_watchdog *w, const cake_peer *ear, double now)
+static void look_at_root(cake_watchdog *w, const cake_peer *peer, double now)
 {
-    cake_watchdog_verdict v = {.seconds = now - ear->heard};
-    if (ear->state == CAKE_PEER_FAILED)
-        cake_comm_exit_now(ear->status);
+    cake_watchdog_verdict v = {.seconds = now - peer->heard};
+    if (peer->state == CAKE_PEER_FAILED)
+        cake_comm_exit_now(peer->status);
     if (w->where->steps != w->steps) {
         w->steps = w->where->steps;
         w->moved = now;
     }
-    if (ear->state == CAKE_PEER_GONE)
+    if (peer->state == CAKE_PEER_GONE)
         v.kind = CAKE_VERDICT_GONE;
-    else if (ear->state == CAKE_PEER_HEARD && v.seconds > w->patience && now - w->moved > w->patience)
+    else if (peer->state == CAKE_PEER_HEARD && v.seconds > w->patience && now - w->moved > w->patience)
         v.kind = CAKE_VERDICT_SILENT;
     if (!v.kind)
         return;
     if (w->speaks)
-        say_lost(w, ear, &v);
+        say_lost(w, peer, &v);
     cake_comm_exit_now(CAKE_ERR_FATAL);
 }
 
-static void look(void *self, const cake_peer *ears, double now)
+static void look(void *self, const cake_peer *peers, double now)
 {
     cake_watchdog *w = self;
     if (w->rank)
-        look_at_root(w, ears, now);
+        look_at_root(w, peers, now);
     else
-        look_at_all(w, ears, now);
+        look_at_all(w, peers, now);
 }
 
 void cake_watchdog_heard(cake_watchdog *watch, int root)
@@ -403,7 +403,7 @@ cake_watchdog *cake_watchdog_open(const cake_options *o, const cake_comm *world,
     if (!world->rank)
         cake_hostnames_read("", names, sizeof names);
     cake_heartbeat_owner owner = {.self = w, .tell = tell, .look = look};
-    w->pulse = cake_heartbeat_open(world, names, &owner);
+    w->heartbeat = cake_heartbeat_open(world, names, &owner);
     return w;
 }
 
@@ -411,7 +411,7 @@ void cake_watchdog_close(cake_watchdog *w)
 {
     if (!w)
         return;
-    cake_heartbeat_close(w->pulse);
+    cake_heartbeat_close(w->heartbeat);
     free(w->host);
     free(w->letters);
     free(w);

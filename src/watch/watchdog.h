@@ -61,9 +61,9 @@ typedef struct cake_watchdog_verdict {
     double seconds;
 } cake_watchdog_verdict;
 
-/* ears [n]: as rank 0 knows them, its own among them. letters [n]: when the latest news came from that rank
+/* peers [n]: as rank 0 knows them, its own among them. letters [n]: when the latest news came from that rank
  * by MPI, 0: none did; NULL: of nobody. patience: seconds. */
-cake_watchdog_verdict cake_watchdog_judge(const cake_peer *ears, const _Atomic double *letters, int n,
+cake_watchdog_verdict cake_watchdog_judge(const cake_peer *peers, const _Atomic double *letters, int n,
                                           double patience, double now);
 
 #endif

@@ -326,7 +326,8 @@ static void test_open(void)
     }
     runtime.fails = "device";
     says(open_first, CAKE_ERR_FATAL,
-         "cannot be opened: CUDA-capable device(s) is/are busy or unavailable; it is busy, or in exclusive "
+         "cannot be opened: CUDA-capable device(s) is/are in_flight or unavailable; it is in_flight, or in "
+         "exclusive "
          "mode");
     runtime.fails = "properties";
     says(open_first, CAKE_ERR_FATAL, "GPU 3 does not answer");

@@ -117,7 +117,7 @@ static void break_rows(norm *n)
     for (int i = 0; i < COUNT(odd) && i < n->n_tok - 1; i++)
         n->x[(i + 1) * n->dim + (7 * i + 900) % n->dim] = odd[i];
     for (int i = 0; i < 2 && n->n_tok > 4; i++)
-        n->marked[i][4].broken = CAKE_ROW_NONFINITE(1);
+        n->marked[i][4].nonfinite = CAKE_ROW_NONFINITE(1);
 }
 
 static void check_norms(const cake_kernels *op)
@@ -135,8 +135,8 @@ static void check_norms(const cake_kernels *op)
             cake_exec_run(1, run_norm, &n);
             CU_ASSERT_EQUAL(n.done, n.dtype != CAKE_I8);
             CU_ASSERT(!n.done || !memcmp(n.marked[0], n.marked[1], sizeof n.marked[0]));
-            CU_ASSERT(n.n_tok < 2 || n.marked[0][1].broken == CAKE_ROW_NONFINITE(3));
-            CU_ASSERT(n.n_tok < 3 || !n.marked[0][2].broken);
+            CU_ASSERT(n.n_tok < 2 || n.marked[0][1].nonfinite == CAKE_ROW_NONFINITE(3));
+            CU_ASSERT(n.n_tok < 3 || !n.marked[0][2].nonfinite);
             CU_ASSERT(!n.done ||
                       !memcmp(n.apart, n.at_once, (size_t)n.n_tok * cake_cuda_step(n.dtype, n.dim)));
             void *owned[] = {n.x, n.weight, n.between, n.apart, n.at_once};

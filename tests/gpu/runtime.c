@@ -65,7 +65,7 @@ enum { N_QUEUE = 8 };
 
 static struct CUstream_st *computes;       /* kernels go there ... */
 static struct CUstream_st *queue[N_QUEUE]; /* ... and what others send and receive here */
-static cudaError_t broken;                 /* all fails from then on */
+static cudaError_t nonfinite;              /* all fails from then on */
 static cudaError_t last;
 static int64_t kernels, taken; /* so far; bytes */
 static struct {
@@ -79,7 +79,7 @@ runtime_wish runtime = {.capability = 0};
 
 static cudaError_t answer(cudaError_t error)
 {
-    error = broken != cudaSuccess ? broken : error;
+    error = nonfinite != cudaSuccess ? nonfinite : error;
     last = error != cudaSuccess ? error : last;
     return error;
 }
@@ -96,7 +96,7 @@ static bool fails(const char *call)
 cudaError_t cudaGetLastError(void)
 {
     cudaError_t error = last;
-    last = broken;
+    last = nonfinite;
     return error;
 }
 
@@ -115,7 +115,7 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaErrorInsufficientDriver:
         return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorDevicesUnavailable:
-        return "CUDA-capable device(s) is/are busy or unavailable";
+        return "CUDA-capable device(s) is/are in_flight or unavailable";
     case cudaErrorMemoryAllocation:
         return "out of memory";
     case cudaErrorIllegalAddress:
@@ -336,14 +336,14 @@ typedef struct work {
 
 static void do_node(const node *n)
 {
-    if (broken != cudaSuccess)
+    if (nonfinite != cudaSuccess)
         return;
     if (!n->launch) {
         memmove(n->to, n->from, n->bytes);
         return;
     }
     if (++kernels > number_of("CAKE_TEST_GPU_FAILS", INT64_MAX))
-        broken = last = cudaErrorIllegalAddress;
+        nonfinite = last = cudaErrorIllegalAddress;
     else
         executor_run(n->launch);
 }
@@ -458,7 +458,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
         computes = NULL;
         executor_takes = NULL;
         CHECK(taken == 0); /* all has been given back */
-        broken = last = cudaSuccess;
+        nonfinite = last = cudaSuccess;
     }
     free(s);
     return answer(cudaSuccess);
@@ -478,7 +478,7 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_step, const void *from, size_t from
                          enum cudaMemcpyKind kind)
 {
     CHECK(kind == cudaMemcpyHostToDevice && bytes <= to_step && bytes <= from_step);
-    for (size_t i = 0; i < n && broken == cudaSuccess; i++)
+    for (size_t i = 0; i < n && nonfinite == cudaSuccess; i++)
         memcpy((char *)to + i * to_step, (const char *)from + i * from_step, bytes);
     return answer(cudaSuccess);
 }
