@@ -19,7 +19,7 @@
 #include "formats/json.h"
 #include "options/check_paths.h"
 #include "place/machine.h"
-#include "planner/stage.h"
+#include "planner/rank.h"
 
 #define SECONDS 0.05 /* at least, of a try */
 #define TRIES   5    /* the least one counts: noise only slows down */
@@ -319,7 +319,7 @@ cake_err cake_bench_run(const cake_options *options, const cake_comm *world)
     cake_machine_read(&machine);
     b.threads = cake_options_threads(options, machine.cores_mine);
     b.result = cake_alloc((size_t)(MOST + world->size), sizeof *b.result);
-    err = cake_stage_threads(world, b.threads);
+    err = cake_rank_threads(world, b.threads);
     if (!err)
         err = run_cases(options, &b, &f);
     if (!err && world->rank == 0 && !f.n)

@@ -17,8 +17,8 @@
 #include "bench/throughput.h"
 #include "engine/engine.h"
 #include "logits/logits.h"
+#include "planner/rank.h"
 #include "planner/replicas.h"
-#include "planner/stage.h"
 
 #define TAKES   60 /* seconds of a stage's work, where no rates are given */
 #define BALANCE 20 /* operations to a byte, where the bandwidth is not given */
@@ -249,20 +249,20 @@ static cake_err run_modelled(cake_bench *bench, const cake_case *self)
 static cake_err run_real(cake_bench *bench, const cake_case *self)
 {
     rig r = {.bench = bench, .load = choose_load(bench, (cost_load){64, 128, 32, 0})};
-    cake_stage stage = {0};
+    cake_rank me = {0};
     cake_stage_stats stats = {0};
-    cake_err err = throughput_open(bench, "qwen3-0.6b", &r.load, &stage);
+    cake_err err = throughput_open(bench, "qwen3-0.6b", &r.load, &me);
     if (!err)
-        err = throughput_run(bench, &stage, &r.load, NULL, &stats);
+        err = throughput_run(bench, &me, &r.load, NULL, &stats);
     if (!err) {
-        cost_rates rates = throughput_rates(bench, &stage);
-        r.model = stage.model;
-        err = run_model(&r, rates, stage.kv_dtype);
+        cost_rates rates = throughput_rates(bench, &me);
+        r.model = me.model;
+        err = run_model(&r, rates, me.input.kv_dtype);
     }
     if (!err && bench->world->rank == 0)
-        cake_bench_say(bench, self->name, stage.n_thread, -1, tokens(&r.load) / stats.run_s, "tokens/s",
+        cake_bench_say(bench, self->name, me.input.n_thread, -1, tokens(&r.load) / stats.run_s, "tokens/s",
                        r.stats.run_s / stats.run_s, "pipeline.modelled");
-    cake_stage_close(&stage);
+    cake_rank_close(&me);
     return err;
 }
 

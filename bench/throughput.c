@@ -24,38 +24,38 @@ static const cost_load loads[] = {{8, 512, 1, 0},    {1, 16, 48, 0},    {8, 128,
 
 enum { GIVEN = sizeof loads / sizeof *loads - 1 };
 
-cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *load, cake_stage *stage)
+cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *load, cake_rank *me)
 {
     cake_options o = *bench->options;
-    *stage = (cake_stage){0};
+    *me = (cake_rank){0};
     if (!o.model) {
         o.model = o.shape ? o.shape : bench->smoke ? "tiny" : shape;
         o.config = shape_config(o.model);
         o.dummy = o.dummy < 0 ? 0 : o.dummy;
     }
     o.context = cost_load_longest(load);
-    cake_err err = cake_stage_plan(&o, bench->world, stage);
+    cake_err err = cake_rank_plan(&o, bench->world, me);
     if (!err && o.dummy >= 0 && bench->world->rank == 0)
         cake_log(CAKE_INFO, "bench", "making weights, %.2f GB on rank 0 ...",
-                 1e-9 * (double)stage->report.weights_bytes);
-    return err ? err : cake_stage_load(&o, bench->world, stage);
+                 1e-9 * (double)me->report.weights_bytes);
+    return err ? err : cake_rank_load(&o, bench->world, me);
 }
 
-cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const cost_load *load,
+cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost_load *load,
                         source_steady *steady, cake_stage_stats *stats)
 {
-    source from = {.load = *load, .n_vocab = cake_model_config(stage->model)->n_vocab, .steady = steady};
+    source from = {.load = *load, .n_vocab = cake_model_config(me->input.model)->n_vocab, .steady = steady};
     cake_sequence_io io = source_conductor(&from);
     cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
     if (bench->world->rank == 0)
-        err = cake_engine_open(stage->model, cake_offload_embed(stage, &stage->plan),
-                               cake_offload_head(stage, &stage->plan), &stage->plan, &stage->shape,
-                               stage->n_thread, stage->n_decode, &io, &root);
+        err = cake_engine_open(me->input.model, cake_offload_embed(&me->planning, &me->planning.plan),
+                               cake_offload_head(&me->planning, &me->planning.plan), &me->planning.plan,
+                               &me->planning.shape, me->input.n_thread, me->input.n_decode, &io, &root);
     if (!err)
-        err = cake_pipeline_open(bench->world, &stage->plan, stage->works, root, stage->shape.n_lane,
-                                 stage->wave_bytes, stage->edge, &pipeline);
+        err = cake_pipeline_open(bench->world, &me->planning.plan, me->works, root, me->planning.shape.n_lane,
+                                 me->planning.wave_bytes, me->edge, &pipeline);
     err = cake_comm_agree(bench->world, err);
     if (!err)
         err = cake_comm_agree(bench->world, cake_pipeline_run(pipeline, NULL));
@@ -67,15 +67,15 @@ cake_err throughput_run(const cake_bench *bench, const cake_stage *stage, const 
     return err;
 }
 
-cost_rates throughput_rates(cake_bench *bench, const cake_stage *stage)
+cost_rates throughput_rates(cake_bench *bench, const cake_rank *me)
 {
-    if (stage->away)
+    if (me->input.gpu_kernels)
         return (cost_rates){cake_device_rate(CAKE_PEAK_BF16), cake_device_rate(CAKE_PEAK_READ)};
     const cake_kernels *named = bench->kernels;
-    cake_peak_kind kind = cake_peak_of_products(stage->kernels, cake_model_dtype(stage->model));
-    bench->kernels = stage->kernels;
-    cost_rates rates = {floor_of(bench, (floor_kind)kind, stage->n_thread),
-                        floor_of(bench, FLOOR_READ, stage->n_thread)};
+    cake_peak_kind kind = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
+    bench->kernels = me->input.kernels;
+    cost_rates rates = {floor_of(bench, (floor_kind)kind, me->input.n_thread),
+                        floor_of(bench, FLOOR_READ, me->input.n_thread)};
     bench->kernels = named;
     return rates;
 }
@@ -102,8 +102,8 @@ typedef struct take {
 } take;
 
 /* The steps of all sequences together, once the prompts are through, beside the floor of these steps. */
-static void report_steps(cake_bench *bench, const cake_case *self, const cake_stage *stage,
-                         const cost_load *load, const cost_model *floor, const source_steady *steady)
+static void report_steps(cake_bench *bench, const cake_case *self, const cake_rank *me, const cost_load *load,
+                         const cost_model *floor, const source_steady *steady)
 {
     char name[40];
     int64_t tokens = 0;
@@ -113,39 +113,39 @@ static void report_steps(cake_bench *bench, const cake_case *self, const cake_st
     if (tokens < 1 || seconds <= 0)
         return;
     snprintf(name, sizeof name, "%s.steps", self->name);
-    cake_bench_say(bench, name, stage->n_thread, -1, (double)tokens / seconds, "tokens/s",
+    cake_bench_say(bench, name, me->input.n_thread, -1, (double)tokens / seconds, "tokens/s",
                    cost_floor_steps(floor, load, steady->then) / seconds, "floor");
 }
 
-static void report(cake_bench *bench, const cake_case *self, const cake_stage *stage, const cost_load *load,
+static void report(cake_bench *bench, const cake_case *self, const cake_rank *me, const cost_load *load,
                    const take *run)
 {
     const cost_rates rates = run->rates;
     const double seconds = run->seconds;
     cost_model floor;
-    cost_open(cake_model_config(stage->model), rates, cake_model_dtype(stage->model), stage->kv_dtype,
-              &floor);
+    cost_open(cake_model_config(me->input.model), rates, cake_model_dtype(me->input.model),
+              me->input.kv_dtype, &floor);
     double share = cost_floor(&floor, load) / seconds, prompts = cost_load_prompts(load) / seconds,
            answers = (double)load->seqs * load->generated / seconds;
     const cake_kernels *named = bench->kernels;
-    bench->kernels = cake_offload_first(stage);
+    bench->kernels = cake_offload_first(&me->input);
     char name[40];
-    cake_bench_say(bench, self->name, stage->n_thread, -1, prompts + answers, "tokens/s", share, "floor");
+    cake_bench_say(bench, self->name, me->input.n_thread, -1, prompts + answers, "tokens/s", share, "floor");
     snprintf(name, sizeof name, "%s.prompt", self->name);
-    cake_bench_say(bench, name, stage->n_thread, -1, prompts, "tokens/s", 0, NULL);
+    cake_bench_say(bench, name, me->input.n_thread, -1, prompts, "tokens/s", 0, NULL);
     snprintf(name, sizeof name, "%s.generated", self->name);
-    cake_bench_say(bench, name, stage->n_thread, -1, answers, "tokens/s", 0, NULL);
-    report_steps(bench, self, stage, load, &floor, run->steady);
+    cake_bench_say(bench, name, me->input.n_thread, -1, answers, "tokens/s", 0, NULL);
+    report_steps(bench, self, me, load, &floor, run->steady);
     snprintf(name, sizeof name, "%s.flops", self->name);
-    cake_bench_say(bench, name, stage->n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
+    cake_bench_say(bench, name, me->input.n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
     snprintf(name, sizeof name, "%s.bandwidth", self->name);
-    cake_bench_say(bench, name, stage->n_thread, -1, rates.bytes * 1e-9, "GB/s", 0, NULL);
+    cake_bench_say(bench, name, me->input.n_thread, -1, rates.bytes * 1e-9, "GB/s", 0, NULL);
     if (run->joules >= 0) {
         snprintf(name, sizeof name, "%s.energy", self->name);
-        cake_bench_say(bench, name, stage->n_thread, -1, 1e6 * run->joules / ((prompts + answers) * seconds),
-                       "J/Mtoken", 0, NULL);
+        cake_bench_say(bench, name, me->input.n_thread, -1,
+                       1e6 * run->joules / ((prompts + answers) * seconds), "J/Mtoken", 0, NULL);
         snprintf(name, sizeof name, "%s.power", self->name);
-        cake_bench_say(bench, name, stage->n_thread, -1, run->joules / seconds, "W", 0, NULL);
+        cake_bench_say(bench, name, me->input.n_thread, -1, run->joules / seconds, "W", 0, NULL);
     }
     bench->kernels = named;
     cost_close(&floor);
@@ -158,9 +158,9 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Of all ranks together; on rank 0. */
-static double sum_joules(const cake_comm *world, const cake_stage *stage, double mine)
+static double sum_joules(const cake_comm *world, const cake_rank *me, double mine)
 {
-    cake_report_stage own = stage->report, *all = cake_alloc((size_t)world->size, sizeof *all);
+    cake_report_stage own = me->report, *all = cake_alloc((size_t)world->size, sizeof *all);
     own.joules = mine;
     cake_comm_gather(world, &own, all, sizeof own);
     double sum = world->rank ? -1 : cake_report_joules(all, world->size);
@@ -168,17 +168,17 @@ static double sum_joules(const cake_comm *world, const cake_stage *stage, double
     return sum;
 }
 
-static cake_err run_take(cake_bench *bench, const cake_stage *stage, const cost_load *load, take *out)
+static cake_err run_take(cake_bench *bench, const cake_rank *me, const cost_load *load, take *out)
 {
-    cost_rates before = throughput_rates(bench, stage);
+    cost_rates before = throughput_rates(bench, me);
     cake_stage_stats stats = {0};
     out->steady = source_steady_open(load->seqs);
-    cake_err err = throughput_run(bench, stage, load, out->steady, &stats);
+    cake_err err = throughput_run(bench, me, load, out->steady, &stats);
     if (err)
         return err;
     out->seconds = stats.run_s;
-    out->joules = sum_joules(bench->world, stage, stats.joules);
-    cost_rates after = throughput_rates(bench, stage);
+    out->joules = sum_joules(bench->world, me, stats.joules);
+    cost_rates after = throughput_rates(bench, me);
     out->rates = sum_rates(bench->world,
                            (cost_rates){(before.flops + after.flops) / 2, (before.bytes + after.bytes) / 2});
     return CAKE_OK;
@@ -188,7 +188,7 @@ static cake_err run_throughput(cake_bench *bench, const cake_case *self)
 {
     enum { TRIES = 3 };
     cost_load load = loads[self->kind];
-    cake_stage stage = {0};
+    cake_rank me = {0};
     take takes[TRIES] = {{0}};
     int tries = bench->smoke ? 1 : TRIES;
     if (self->kind == GIVEN && bench->options->batch)
@@ -196,16 +196,16 @@ static cake_err run_throughput(cake_bench *bench, const cake_case *self)
     else if (bench->smoke)
         load = (cost_load){load.seqs < 4 ? load.seqs : 4, load.prompt < 70 ? load.prompt : 70,
                            load.generated < 3 ? load.generated : 3, 0};
-    cake_err err = throughput_open(bench, "qwen3-0.6b", &load, &stage);
+    cake_err err = throughput_open(bench, "qwen3-0.6b", &load, &me);
     for (int i = 0; i < tries && !err; i++)
-        err = run_take(bench, &stage, &load, &takes[i]);
+        err = run_take(bench, &me, &load, &takes[i]);
     if (!err && bench->world->rank == 0) {
         qsort(takes, (size_t)tries, sizeof *takes, ascending);
-        report(bench, self, &stage, &load, &takes[tries / 2]);
+        report(bench, self, &me, &load, &takes[tries / 2]);
     }
     for (int i = 0; i < TRIES; i++)
         source_steady_close(takes[i].steady);
-    cake_stage_close(&stage);
+    cake_rank_close(&me);
     return err;
 }
 

@@ -14,7 +14,6 @@
 
 #include "base/alloc.h"
 #include "bench/shapes.h"
-#include "planner/calibrate.h"
 #include "planner/partition.h"
 #include "suite.h"
 
@@ -24,8 +23,10 @@ enum { MOST = 1024, LINE = 512 };
 typedef struct world {
     const char *name;
     int line, cases, n; /* ranks */
-    cake_options options;
-    cake_stage stage;
+    cake_model *model;
+    cake_cluster cluster;
+    cake_plan_input input;
+    cake_planning planning;
     int64_t requests;
     int replicas; /* as chosen; 0: not yet */
 } world;
@@ -42,29 +43,27 @@ static void same(const world *w, const char *what, const char *got, const char *
 
 static void end_case(world *w)
 {
-    if (!w->stage.model)
-        return;
-    cake_plan_free(&w->stage.plan);
-    cake_partition_close(&w->stage);
-    cake_calibration_free(&w->stage);
-    cake_model_close(w->stage.model);
-    w->stage = (cake_stage){0};
+    cake_plan_free(&w->planning.plan);
+    cake_cluster_free(&w->cluster);
+    cake_plan_input_free(&w->input);
+    cake_model_close(w->model);
+    w->model = NULL;
+    w->planning = (cake_planning){.cluster = &w->cluster, .input = &w->input, .n_replica = 1};
 }
 
 static void begin_case(world *w, const char *shape)
 {
     end_case(w);
     cake_model_options options = {.config = shape_config(shape), .dummy = true};
-    w->options = (cake_options){.command = "plan"};
     w->requests = w->n = w->replicas = 0;
-    CU_ASSERT_FATAL(!cake_model_open(shape, &options, &w->stage.model));
-    w->stage.kernels = cake_kernels_at(0);
-    w->stage.kv_dtype = CAKE_BF16;
-    w->stage.context = cake_model_config(w->stage.model)->context;
-    w->stage.n_thread = 8;
-    w->stage.n_replica = 1;
-    w->stage.rate = cake_alloc(MOST, sizeof *w->stage.rate);
-    w->stage.resources = cake_alloc(MOST, sizeof *w->stage.resources);
+    CU_ASSERT_FATAL(!cake_model_open(shape, &options, &w->model));
+    w->input.model = w->model;
+    w->input.kernels = cake_kernels_at(0);
+    w->input.kv_dtype = CAKE_BF16;
+    w->input.context = cake_model_config(w->input.model)->context;
+    w->input.n_thread = 8;
+    w->cluster.rate = cake_alloc(MOST, sizeof *w->cluster.rate);
+    w->cluster.resources = cake_alloc(MOST, sizeof *w->cluster.resources);
 }
 
 static void add_hosts(world *w, const char *words)
@@ -74,14 +73,14 @@ static void add_hosts(world *w, const char *words)
     CU_ASSERT_FATAL(sscanf(words, "%d %d %lf %lf %lf", &hosts, &ranks, &memory, &flops, &bytes) == 5);
     CU_ASSERT_FATAL(w->n + hosts * ranks <= MOST);
     for (int i = 0; i < hosts * ranks; i++, w->n++) {
-        cake_rate *rate = &w->stage.rate[w->n];
+        cake_rate *rate = &w->cluster.rate[w->n];
         *rate = (cake_rate){.cpus = 8, .flops = 1e9 * flops, .bytes = 1e9 * bytes};
         snprintf(rate->host, sizeof rate->host, "h%d", w->n - i % ranks);
-        w->stage.resources[w->n] = (cake_rank_resources){.host = w->n - i % ranks,
-                                                         .local_size = ranks,
-                                                         .n_thread = 8,
-                                                         .memory = (int64_t)(memory * GIB),
-                                                         .mapping = INT64_MAX};
+        w->cluster.resources[w->n] = (cake_rank_resources){.host = w->n - i % ranks,
+                                                           .local_size = ranks,
+                                                           .n_thread = 8,
+                                                           .memory = (int64_t)(memory * GIB),
+                                                           .mapping = INT64_MAX};
     }
 }
 
@@ -89,8 +88,8 @@ static void add_hosts(world *w, const char *words)
 static bool cut(world *w, int replica, cake_buf *out)
 {
     int size = w->n / w->replicas, next = 0, hop = 0;
-    bool fits = !cake_partition_solve(&w->options, &w->stage, replica * size, size);
-    const cake_plan *plan = &w->stage.plan;
+    bool fits = !cake_partition_solve(&w->planning, replica * size, size);
+    const cake_plan *plan = &w->planning.plan;
     cake_buf_adds(out, "");
     for (int rank = 0; rank < size; rank++) {
         const cake_hop *h = hop < plan->n_hop && plan->hop[hop].rank == rank ? &plan->hop[hop++] : NULL;
@@ -101,7 +100,7 @@ static bool cut(world *w, int replica, cake_buf *out)
             cake_buf_adds(out, "-");
         next += h ? h->count : 0;
     }
-    CU_ASSERT_EQUAL(next, cake_model_config(w->stage.model)->n_layer);
+    CU_ASSERT_EQUAL(next, cake_model_config(w->input.model)->n_layer);
     return fits;
 }
 
@@ -114,20 +113,20 @@ static void check_memory(world *w)
     cake_buf text = {0}, before = {0};
     for (int r = 0; r < w->replicas; r++) {
         CU_ASSERT(cut(w, r, &text));
-        if (r && cake_partition_same(&w->stage, (r - 1) * size, r * size, size))
+        if (r && cake_partition_same(&w->planning, (r - 1) * size, r * size, size))
             same(w, "slices of the one before", text.data, before.data);
         cake_buf_free(&before);
         before = text;
         text = (cake_buf){0};
-        const cake_plan *plan = &w->stage.plan;
-        held[w->stage.resources[plan->first].host] += w->stage.layers.ends;
+        const cake_plan *plan = &w->planning.plan;
+        held[w->cluster.resources[plan->first].host] += w->input.layers.ends;
         for (int i = 0; i < plan->n_hop; i++)
             for (int j = 0; j < plan->hop[i].count; j++)
-                held[w->stage.resources[plan->first + plan->hop[i].rank].host] +=
-                    w->stage.layers.bytes[plan->hop[i].first + j];
+                held[w->cluster.resources[plan->first + plan->hop[i].rank].host] +=
+                    w->input.layers.bytes[plan->hop[i].first + j];
     }
     for (int i = 0; i < w->n; i++)
-        CU_ASSERT(held[i] <= w->stage.resources[i].memory);
+        CU_ASSERT(held[i] <= w->cluster.resources[i].memory);
     cake_buf_free(&text);
     cake_buf_free(&before);
     free(held);
@@ -137,11 +136,11 @@ static void choose(world *w, const char *wanted)
 {
     cake_buf why = {0}, text = {0};
     char got[64];
-    cake_calibrate_normalize(&w->stage, w->n);
-    cake_partition_weigh(&w->stage);
-    w->replicas = cake_parallelism_best(&w->options, &w->stage, w->n, w->requests, false, &why);
+    cake_planning_normalize(&w->cluster, &w->input, w->n);
+    cake_planning_weigh(&w->cluster, &w->input);
+    w->replicas = cake_parallelism_best(&w->planning, w->n, w->requests, false, &why);
     CU_ASSERT_FATAL(w->replicas > 0 && w->n % w->replicas == 0);
-    w->stage.n_replica = w->replicas;
+    w->planning.n_replica = w->replicas;
     bool fits = cut(w, 0, &text);
     snprintf(got, sizeof got, "%d of %d", w->replicas, w->n / w->replicas);
     same(w, why.data, fits ? got : "none", wanted);
@@ -168,9 +167,9 @@ static void read_line(world *w, char *line)
     } else if (sscanf(line, "requests %lld", &number) == 1) {
         w->requests = number;
     } else if (sscanf(line, "seqs %lld", &number) == 1) {
-        w->options.max_seqs = number;
+        w->input.max_seqs = (int)number;
     } else if (sscanf(line, "kv %lf", &value) == 1) {
-        w->stage.kv_memory = (int64_t)(value * GIB);
+        w->input.kv_memory = (int64_t)(value * GIB);
     } else if (!strncmp(line, "= ", 2)) {
         choose(w, line + 2);
     } else if (sscanf(line, "slices %d %n", &replica, &at) == 1 && at) {

@@ -28,7 +28,7 @@
 #include "planner/calibrate.h"
 #include "planner/consistency.h"
 #include "planner/partition.h"
-#include "planner/stage.h"
+#include "planner/rank.h"
 #include "planner/topology_io.h"
 
 enum { CHUNK = 16 << 20 };
@@ -184,37 +184,36 @@ static bool recall_plan(const staging *s, int n_rank, cake_plan *plan)
 /* For n_rank ranks that are all alike and have memory enough. */
 static void cut_even(const staging *s, int n_rank, cake_plan *plan)
 {
-    cake_stage stage = {.model = s->model,
-                        .kernels = cake_kernels_at(cake_kernels_exact()),
-                        .kv_dtype = cake_stage_kv_dtype("auto", cake_model_dtype(s->model)),
-                        .balance = CAKE_COST_BALANCE};
-    double *layer = cake_calibrated_layer_costs(&stage);
+    cake_cluster cluster = {.balance = CAKE_COST_BALANCE};
+    cake_plan_input input = {.model = s->model,
+                             .kernels = cake_kernels_at(cake_kernels_exact()),
+                             .kv_dtype = cake_rank_kv_dtype("auto", cake_model_dtype(s->model))};
+    cake_planning_weigh(&cluster, &input);
     cake_partition_input cut = {.n_rank = n_rank,
                                 .n_layer = s->common->n_layer,
-                                .layer = layer,
-                                .root = cake_calibrated_root_cost(&stage)};
+                                .layer = input.layers.cost,
+                                .root = input.layers.root};
     bool fits = cake_plan_make(&cut, plan);
     CAKE_ASSERT(fits);
-    free(layer);
+    cake_plan_input_free(&input);
 }
 
 /* For the ranks of this job, as fast as they are and with the memory that they have. All call. */
 static cake_err cut_measured(const staging *s, cake_plan *plan)
 {
-    cake_stage stage = {0};
+    cake_rank me = {0};
     cake_options options = *s->options;
     options.config = text_of(s, "config.json");
     options.index = s->common;
     options.ranks = 0; /* they are there */
     options.replicas = 1;
-    cake_err err = cake_stage_open(&options, s->world, &stage);
+    cake_err err = cake_rank_open(&options, s->world, &me);
     if (!err) {
-        cake_comm_divide(s->world, 1, &stage.replica);
-        cake_partition_agree(&options, s->world, &stage);
-        *plan = stage.plan;
-        stage.plan = (cake_plan){0};
+        cake_rank_partition(s->world, 1, &me);
+        *plan = me.planning.plan;
+        me.planning.plan = (cake_plan){0};
     }
-    cake_stage_close(&stage);
+    cake_rank_close(&me);
     return err;
 }
 

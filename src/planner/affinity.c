@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the claims of all ranks of this host. Out: a process on its cpus. planner/stage.c calls,
+ * In: options, the claims of all ranks of this host. Out: a process on its cpus. rank.c calls,
  * before files are opened (helpers that start later may run anywhere in the rank's cpus) and around the
  * loading of weights (pages lie where they are first touched).
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a bundle, --topology. Out: the plan that the bundle was made for, or that it is not the one asked for.
- * stage.c calls.
+ * rank.c calls.
  */
 #include "planner/bundle_plan.h"
 

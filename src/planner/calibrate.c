@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the machines of all ranks. Out: operations and bytes a second of each, a plan. planner/stage.c calls.
+ * In: the machines of all ranks. Out: operations and bytes a second of each, a plan.
  * Invariant: all ranks decide by the same numbers, which rank 0 has settled.
  *
  * What a layer or a row costs is operations by the model's shape; measured are how many operations take as
@@ -19,28 +19,18 @@
 #include "planner/offload.h"
 #include "planner/rates_file.h"
 
-/* Of prompts and answers nothing is known yet: prompts are three times as long as answers, and positions no
- * further than this on average. */
-#define SCORED   0.25 /* of all rows */
-#define POSITION 512
-
-static double row_of_many(const cake_cost *cost)
-{
-    return (1 - SCORED) * cake_cost_row(cost, POSITION, true) + SCORED * cake_cost_row(cost, POSITION, false);
-}
-
 /* Bytes to read for the rate of memory: as many as a rank streams, so that what lies in caches is held
  * against caches, no more than it takes to be sure of memory, and by far not all that is free: whether the
  * model fits is not known. */
-static int64_t streamed(const cake_comm *world, const cake_stage *stage)
+static int64_t streamed(const cake_comm *world, const cake_rank *me)
 {
     /* what one core's neighbours have of caches, and what each core has */
-    int64_t most = (128LL << 20) + stage->n_thread * (16LL << 20), least = 64 << 10;
-    cake_range all = {0, cake_model_config(stage->model)->n_layer};
+    int64_t most = (128LL << 20) + me->input.n_thread * (16LL << 20), least = 64 << 10;
+    cake_range all = {0, cake_model_config(me->input.model)->n_layer};
     cake_weight_set whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
-    int64_t weights =
-        (int64_t)cake_model_bytes(stage->model, &whole, stage->kernels) * stage->n_replica / world->size;
-    int64_t free_here = stage->machine.memory / world->local_size / 4;
+    int64_t weights = (int64_t)cake_model_bytes(me->input.model, &whole, me->input.kernels) *
+                      me->planning.n_replica / world->size;
+    int64_t free_here = me->machine.memory / world->local_size / 4;
     most = free_here < most ? free_here : most;
     return weights < least || most < least ? least : weights > most ? most : weights;
 }
@@ -48,41 +38,41 @@ static int64_t streamed(const cake_comm *world, const cake_stage *stage)
 /* All ranks at the same time, as they compute: those of one host share its memory. Where some share their
  * cpus with others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if
  * it is less; *whole is what the rate would be if they had them all. */
-static double look(const cake_comm *world, const cake_stage *stage, cake_peak_kind kind, double *had,
+static double look(const cake_comm *world, const cake_rank *me, cake_peak_kind kind, double *had,
                    double *whole)
 {
     const double glance = 0.02, turns = 0.1; /* seconds */
-    int64_t bytes = kind == CAKE_PEAK_READ ? streamed(world, stage) : 0;
+    int64_t bytes = kind == CAKE_PEAK_READ ? streamed(world, me) : 0;
     double share, rate;
     cake_comm_agree(world, CAKE_OK);
-    *whole = rate = cake_peak_quick(stage->kernels->name, kind, bytes, stage->n_thread, glance, &share);
+    *whole = rate = cake_peak_quick(me->input.kernels->name, kind, bytes, me->input.n_thread, glance, &share);
     if (cake_comm_allreduce_min(world, share > 0.8))
         return rate;
-    rate = cake_peak_quick(stage->kernels->name, kind, bytes, stage->n_thread, turns, &share);
+    rate = cake_peak_quick(me->input.kernels->name, kind, bytes, me->input.n_thread, turns, &share);
     *whole = share > 0 && share < 1 ? rate / share : rate;
     *had = share < *had ? share : *had;
     return rate;
 }
 
 /* The same of a GPU: nobody shares it but who is on it, too. */
-static cake_rate measure_gpu(cake_stage *stage)
+static cake_rate measure_gpu(cake_rank *me)
 {
     cake_rate rate = {.flops = cake_device_rate(CAKE_PEAK_BF16), .bytes = cake_device_rate(CAKE_PEAK_READ)};
-    stage->report.peak_flops = rate.flops;
-    stage->report.peak_bandwidth = rate.bytes;
+    me->report.peak_flops = rate.flops;
+    me->report.peak_bandwidth = rate.bytes;
     return rate;
 }
 
 /* This rank's rates as they are now; the report holds the run against what the machine has. */
-static cake_rate measure(const cake_comm *world, cake_stage *stage, bool plan)
+static cake_rate measure(const cake_comm *world, cake_rank *me, bool plan)
 {
     cake_rate rate = {0};
-    cake_peak_kind products = cake_peak_of_products(stage->kernels, cake_model_dtype(stage->model));
+    cake_peak_kind products = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
     cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
     cake_buf *before = cake_log_capture(&unsaid);
     double had = 1;
-    rate.flops = look(world, stage, products, &had, &stage->report.peak_flops);
-    rate.bytes = look(world, stage, CAKE_PEAK_READ, &had, &stage->report.peak_bandwidth);
+    rate.flops = look(world, me, products, &had, &me->report.peak_flops);
+    rate.bytes = look(world, me, CAKE_PEAK_READ, &had, &me->report.peak_bandwidth);
     cake_log_capture(before);
     cake_buf_free(&unsaid);
     if (plan && had < 0.8)
@@ -94,81 +84,60 @@ static cake_rate measure(const cake_comm *world, cake_stage *stage, bool plan)
 }
 
 /* Every rank's own becomes known to all. elsewhere: its threads are not to share the cpus that are here. */
-static void exchange(const cake_comm *world, cake_stage *stage, cake_rate mine, bool elsewhere)
+static void exchange(const cake_comm *world, cake_rank *me, cake_rate mine, bool elsewhere)
 {
-    bool few = stage->machine.cpus < stage->n_thread && !elsewhere;
-    mine.cpus = few ? stage->machine.cpus : stage->n_thread;
+    bool few = me->machine.cpus < me->input.n_thread && !elsewhere;
+    mine.cpus = few ? me->machine.cpus : me->input.n_thread;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
-    cake_comm_gather(world, &mine, stage->rate, sizeof mine);
-    cake_rates_normalize(world->size, stage->rate); /* of use on rank 0 only */
-    cake_comm_bcast(world, stage->rate, (size_t)world->size * sizeof mine);
+    cake_comm_gather(world, &mine, me->cluster.rate, sizeof mine);
+    cake_rates_normalize(world->size, me->cluster.rate); /* of use on rank 0 only */
+    cake_comm_bcast(world, me->cluster.rate, (size_t)world->size * sizeof mine);
 }
 
 /* What was measured another time. On rank 0. */
-static cake_err recall(const cake_options *o, const cake_comm *world, cake_stage *stage)
+static cake_err recall(const cake_options *o, const cake_comm *world, cake_rank *me)
 {
-    int most = 0, own = stage->rate[0].cpus;
-    cake_peak_kind products = cake_peak_of_products(stage->kernels, cake_model_dtype(stage->model));
-    cake_err err =
-        cake_rates_file_read(o->rates, stage->kernels->name, products, world->size, stage->rate, &most);
+    int most = 0, own = me->cluster.rate[0].cpus;
+    cake_peak_kind products = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
+    cake_err err = cake_rates_file_read(o->rates, me->input.kernels->name, products, world->size,
+                                        me->cluster.rate, &most);
     if (!err && most > own && world->size == 1 && !o->threads)
         cake_log(CAKE_WARN, "place",
                  "%s has rates of up to %d threads, and those of %d are taken, "
                  "as many as this machine lets a rank have: --threads %d plans for ranks that have as many",
                  o->rates, most, own, most);
     if (!err)
-        cake_rates_normalize(world->size, stage->rate);
+        cake_rates_normalize(world->size, me->cluster.rate);
     return err;
 }
 
 /* On rank 0. A file may be of another host, or of a time when others used this one: plans go by it all the
  * same. now [world->size]: operations a second of each rank, had it its cpus to itself. */
-static void doubt(const cake_options *o, const cake_comm *world, const cake_stage *stage, const double *now)
+static void doubt(const cake_options *o, const cake_comm *world, const cake_rank *me, const double *now)
 {
     const double far = 1.5;
     for (int i = 0; i < world->size; i++) {
-        double said = stage->rate[i].flops;
+        double said = me->cluster.rate[i].flops;
         if (now[i] <= 0 || (now[i] < far * said && said < far * now[i]))
             continue;
         cake_log(
             CAKE_WARN, "place",
             "%s: rank %d on %s does %.3g GFLOP/s now, but the file says %.3g; "
             "if that is not by what else runs there now, measure it again: cake-mpi bench peak -o FILE.json",
-            o->rates, i, stage->rate[i].host, 1e-9 * now[i], 1e-9 * said);
+            o->rates, i, me->cluster.rate[i].host, 1e-9 * now[i], 1e-9 * said);
         return;
     }
 }
 
-void cake_calibrate_normalize(cake_stage *stage, int n_rank)
-{
-    bool large =
-        cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE; /* of a small one caches hold most */
-    double measured = large ? cake_rates_balance(n_rank, stage->rate) : 0, fastest = 0;
-    int n_layer = cake_model_config(stage->model)->n_layer;
-    stage->balance = measured > 0 ? measured : CAKE_COST_BALANCE;
-    stage->whole = cake_cost_of_layers(stage->model, cake_offload_first(stage), 0, n_layer, stage->kv_dtype);
-    stage->whole.balance = stage->balance;
-    stage->speed = cake_alloc((size_t)n_rank, sizeof *stage->speed);
-    for (int i = 0; i < n_rank; i++) {
-        const cake_rate *rate = &stage->rate[i];
-        cake_cost all = stage->whole;
-        all.balance = large && rate->flops > 0 ? cake_rates_balance(1, rate) : stage->balance;
-        stage->speed[i] = rate->flops > 0 ? rate->flops / row_of_many(&all) : 1;
-        fastest = stage->speed[i] > fastest ? stage->speed[i] : fastest;
-    }
-    for (int i = 0; i < n_rank; i++)
-        stage->speed[i] /= fastest;
-}
-
 /* On rank 0. */
-static void tell(const cake_comm *world, const cake_stage *stage)
+static void tell(const cake_comm *world, const cake_rank *me)
 {
     double slowest = 1;
     for (int i = 0; i < world->size; i++) {
-        slowest = stage->speed[i] < slowest ? stage->speed[i] : slowest;
+        slowest = me->cluster.speed[i] < slowest ? me->cluster.speed[i] : slowest;
         cake_log(CAKE_DEBUG, "place", "rank %d on %s: %.4g GFLOP/s, %.4g GB/s, speed %.2f", i,
-                 stage->rate[i].host, 1e-9 * stage->rate[i].flops, 1e-9 * stage->rate[i].bytes,
-                 stage->speed[i]);
+                 me->cluster.rate[i].host, 1e-9 * me->cluster.rate[i].flops, 1e-9 * me->cluster.rate[i].bytes,
+                 me->cluster.speed[i]);
     }
     if (slowest < 1)
         cake_log(CAKE_INFO, "place",
@@ -176,72 +145,38 @@ static void tell(const cake_comm *world, const cake_stage *stage)
                  slowest);
 }
 
-cake_err cake_calibrate(const cake_options *o, const cake_comm *world, cake_stage *stage)
+cake_err cake_calibrate(const cake_options *o, const cake_comm *world, cake_rank *me)
 {
     size_t n = (size_t)world->size;
-    bool large = cake_model_parameters(stage->model) >= CAKE_STAGE_LARGE;
+    bool large = cake_model_parameters(me->input.model) >= CAKE_MODEL_LARGE;
     bool plan = !strcmp(o->command, "plan");
-    stage->rate = cake_alloc(n, sizeof *stage->rate);
+    me->cluster.rate = cake_alloc(n, sizeof *me->cluster.rate);
     bool elsewhere = plan && o->rates && o->threads;
-    exchange(world, stage, (cake_rate){0}, elsewhere);
-    bool matters = plan || (n > 1 && (large || !cake_rates_same(world->size, stage->rate)));
+    exchange(world, me, (cake_rate){0}, elsewhere);
+    bool matters = plan || (n > 1 && (large || !cake_rates_same(world->size, me->cluster.rate)));
     bool measured = !plan && cake_comm_allreduce_min(
-                                 world, stage->gpu.used); /* of GPUs that are not opened no rates are known */
-    matters = matters && !stage->gpus;
-    bool doubted = o->rates && !plan && n > 1 && !stage->gpus; /* a plan may be of hosts that are not here */
+                                 world, me->gpu.used); /* of GPUs that are not opened no rates are known */
+    matters = matters && !me->cluster.gpus;
+    bool doubted =
+        o->rates && !plan && n > 1 && !me->cluster.gpus; /* a plan may be of hosts that are not here */
     if (measured)
-        exchange(world, stage, measure_gpu(stage), elsewhere);
-    else if ((o->report && !stage->gpus) || (matters && !o->rates) || doubted)
-        exchange(world, stage, measure(world, stage, plan), elsewhere);
-    if (o->rates && !stage->gpus) {
+        exchange(world, me, measure_gpu(me), elsewhere);
+    else if ((o->report && !me->cluster.gpus) || (matters && !o->rates) || doubted)
+        exchange(world, me, measure(world, me, plan), elsewhere);
+    if (o->rates && !me->cluster.gpus) {
         double *now = cake_alloc(n, sizeof *now);
-        cake_comm_gather(world, &stage->report.peak_flops, now, sizeof *now);
-        cake_err err = world->rank ? CAKE_OK : recall(o, world, stage);
+        cake_comm_gather(world, &me->report.peak_flops, now, sizeof *now);
+        cake_err err = world->rank ? CAKE_OK : recall(o, world, me);
         if (!err && doubted && !world->rank)
-            doubt(o, world, stage, now);
+            doubt(o, world, me, now);
         free(now);
         err = cake_comm_agree(world, err);
         if (err)
             return err;
-        cake_comm_bcast(world, stage->rate, n * sizeof *stage->rate);
+        cake_comm_bcast(world, me->cluster.rate, n * sizeof *me->cluster.rate);
     }
-    cake_calibrate_normalize(stage, world->size);
+    cake_planning_normalize(&me->cluster, &me->input, world->size);
     if (!world->rank)
-        tell(world, stage);
+        tell(world, me);
     return CAKE_OK;
-}
-
-void cake_calibration_free(cake_stage *stage)
-{
-    free(stage->rate);
-    free(stage->speed);
-}
-
-double *cake_calibrated_layer_costs(const cake_stage *stage)
-{
-    int n_layer = cake_model_config(stage->model)->n_layer;
-    double *layer = cake_alloc((size_t)n_layer, sizeof *layer);
-    for (int i = 0; i < n_layer; i++) {
-        cake_cost cost = cake_cost_of_layers(stage->model, cake_offload_first(stage), i, 1, stage->kv_dtype);
-        cost.balance = stage->balance;
-        layer[i] = row_of_many(&cost);
-    }
-    return layer;
-}
-
-double cake_calibrated_root_cost(const cake_stage *stage)
-{
-    const cake_config *c = cake_model_config(stage->model);
-    return (double)c->dim * 2 * sizeof(float) * stage->balance + SCORED * cake_cost_scores(c);
-}
-
-double cake_calibrated_scores_cost(const cake_stage *stage)
-{
-    const double *speed = stage->speed + stage->plan.first;
-    double layers = 0, seconds = 0;
-    for (int i = 0; i < stage->plan.n_hop; i++) {
-        layers += stage->plan.hop[i].count;
-        seconds += stage->plan.hop[i].count / speed[stage->plan.hop[i].rank];
-    }
-    return cake_cost_scores(cake_model_config(stage->model)) * layers / seconds / speed[0];
 }

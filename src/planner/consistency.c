@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: what each rank runs and reads. Out: agreement, or one message with two ranks, their hosts and the first
- * thing that they differ in. main.c calls for the build, stage.c for the model.
+ * thing that they differ in. main.c calls for the build, rank.c for the model.
  * Invariant: nothing that ranks do together depends on something that was not compared before.
  */
 #include "planner/consistency.h"

@@ -37,7 +37,7 @@ typedef struct wave_rows {
 } wave_rows;
 
 typedef struct costs {
-    const cake_stage *stage;
+    const cake_planning *p;
     const cake_plan *plan;           /* of one replica */
     hop_cost *hop;                   /* [n_hop] */
     double head_flops;               /* operations a second of its rank 0 on the head */
@@ -52,19 +52,19 @@ static double times_f32(cake_peak_kind kind)
     return kind == CAKE_PEAK_INT8 ? 4 : kind == CAKE_PEAK_BF16 ? 2 : 1;
 }
 
-static void open_costs(const cake_stage *stage, const cake_plan *plan, costs *c)
+static void open_costs(const cake_planning *p, const cake_plan *plan, costs *c)
 {
-    cake_dtype dtype = cake_model_dtype(stage->model);
-    double products = times_f32(cake_peak_of_products(stage->kernels, dtype));
-    double pairs = times_f32(cake_peak_of_products(stage->kernels, stage->kv_dtype));
-    double head = times_f32(cake_peak_of_products(stage->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
+    cake_dtype dtype = cake_model_dtype(p->input->model);
+    double products = times_f32(cake_peak_of_products(p->input->kernels, dtype));
+    double pairs = times_f32(cake_peak_of_products(p->input->kernels, p->input->kv_dtype));
+    double head = times_f32(cake_peak_of_products(p->input->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
     cake_weight_set share = {.head = true};
-    *c = (costs){.stage = stage, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop, sizeof *c->hop)};
+    *c = (costs){.p = p, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop, sizeof *c->hop)};
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
-        const cake_rate *rate = &stage->rate[plan->first + hop->rank];
-        c->hop[i] = (hop_cost){.cost = cake_cost_of_layers(stage->model, stage->kernels, hop->first,
-                                                           hop->count, stage->kv_dtype),
+        const cake_rate *rate = &p->cluster->rate[plan->first + hop->rank];
+        c->hop[i] = (hop_cost){.cost = cake_cost_of_layers(p->input->model, p->input->kernels, hop->first,
+                                                           hop->count, p->input->kv_dtype),
                                .attention = PROMPTS * rate->flops * pairs / products,
                                .choices = CHOICES * rate->flops * pairs / products,
                                .flops = PRODUCTS * rate->flops,
@@ -72,15 +72,15 @@ static void open_costs(const cake_stage *stage, const cake_plan *plan, costs *c)
                                .rank = hop->rank,
                                .count = hop->count};
     }
-    c->head_flops = PRODUCTS * stage->rate[plan->first].flops * head / products;
-    c->head_bytes = (double)cake_model_bytes(stage->model, &share, stage->kernels);
+    c->head_flops = PRODUCTS * p->cluster->rate[plan->first].flops * head / products;
+    c->head_bytes = (double)cake_model_bytes(p->input->model, &share, p->input->kernels);
 }
 
 static void see(void *self, const cake_batch *batch, const int *request)
 {
     costs *c = self;
     int32_t common = -1; /* the node that the rows before share */
-    const cake_schedule_shape *shape = &c->stage->shape;
+    const cake_schedule_shape *shape = &c->p->shape;
     wave_rows *w = &c->rows;
     *w = (wave_rows){.n_tok = batch->n_tok};
     for (int i = 0; i < batch->n_tok; i++) {
@@ -123,8 +123,8 @@ static double visit(void *self, int i)
 static double finish(void *self, const cake_batch *batch)
 {
     const costs *c = self;
-    double rows = batch->n_score, flops = cake_cost_scores(cake_model_config(c->stage->model));
-    double bytes = WEIGHTS * c->stage->rate[c->plan->first].bytes;
+    double rows = batch->n_score, flops = cake_cost_scores(cake_model_config(c->p->input->model));
+    double bytes = WEIGHTS * c->p->cluster->rate[c->plan->first].bytes;
     return rows > 0 ? both(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
 }
 
@@ -142,7 +142,7 @@ static double look(costs *c, const cake_workload *d, int n, bool most, double *b
                                .chain = a->chain};
     }
     c->request = request;
-    cake_schedule_shape shape = c->stage->shape;
+    cake_schedule_shape shape = c->p->shape;
     shape.share = d->prefixes != NULL;
     cake_simulation simulation = {.plan = c->plan,
                                   .shape = &shape,
@@ -172,8 +172,8 @@ static int enough(const cake_workload *d, bool most)
 /* In rows of prompts: a generated row has its scores, too. */
 static double in_rows(const costs *c, double computed, double generated)
 {
-    double scores = cake_cost_scores(cake_model_config(c->stage->model));
-    return computed + generated * (1 + scores / c->stage->whole.row_flops);
+    double scores = cake_cost_scores(cake_model_config(c->p->input->model));
+    return computed + generated * (1 + scores / c->p->input->cost.row_flops);
 }
 
 static double rows_of(const costs *c, const cake_workload *d, int n, bool most)
@@ -200,7 +200,7 @@ static cake_workload part_of(const cake_workload *all, double share)
 
 /* Seconds that a replica takes for its share; what was looked at of it goes into *look and busy, or nowhere
  * (NULL). */
-static double foresee(const cake_stage *stage, const cake_plan *plan, const cake_workload *all, bool most,
+static double foresee(const cake_planning *p, const cake_plan *plan, const cake_workload *all, bool most,
                       cake_replica_estimate *of, double *busy)
 {
     costs c;
@@ -212,7 +212,7 @@ static double foresee(const cake_stage *stage, const cake_plan *plan, const cake
     of->waves = 0;
     if (!n)
         return 0;
-    open_costs(stage, plan, &c);
+    open_costs(p, plan, &c);
     double seconds = of->seconds = look(&c, d, n, most, busy, &of->waves);
     if (n > 1 &&
         n < d->n) { /* the others take as long as the second half of these, beginning and end apart */
@@ -225,14 +225,14 @@ static double foresee(const cake_stage *stage, const cake_plan *plan, const cake
 }
 
 /* Whether two replicas have the same slices on ranks of the same rates. */
-static bool alike(const cake_stage *stage, const cake_plan *a, const cake_plan *b)
+static bool alike(const cake_planning *p, const cake_plan *a, const cake_plan *b)
 {
     bool same = a->n_hop == b->n_hop;
     for (int i = 0; i < a->n_hop && same; i++)
         same = a->hop[i].rank == b->hop[i].rank && a->hop[i].first == b->hop[i].first &&
                a->hop[i].count == b->hop[i].count;
     for (int i = 0; i < a->n_rank && same; i++) {
-        const cake_rate *x = &stage->rate[a->first + i], *y = &stage->rate[b->first + i];
+        const cake_rate *x = &p->cluster->rate[a->first + i], *y = &p->cluster->rate[b->first + i];
         same = x->flops == y->flops && x->bytes == y->bytes;
     }
     return same;
@@ -240,17 +240,17 @@ static bool alike(const cake_stage *stage, const cake_plan *a, const cake_plan *
 
 /* All replicas with their shares, each kind of them once. seconds [n_replica] of each. Returns how many kinds
  * there are. */
-static int foresee_all(const cake_stage *stage, const cake_plan *plans, const cake_workload *all, bool most,
+static int foresee_all(const cake_planning *p, const cake_plan *plans, const cake_workload *all, bool most,
                        cake_replica_estimate *looks, double *seconds, double *busy)
 {
     int kinds = 0;
-    for (int r = 0; r < stage->n_replica; r++) {
+    for (int r = 0; r < p->n_replica; r++) {
         const cake_plan *plan = &plans[r];
         double *own = busy ? busy + plan->first : NULL;
         int like = 0;
         if (r >= all->n) /* there are fewer requests than replicas */
             looks[r].share = 0;
-        while (like < r && !(looks[like].share == looks[r].share && alike(stage, &plans[like], plan)))
+        while (like < r && !(looks[like].share == looks[r].share && alike(p, &plans[like], plan)))
             like++;
         if (like < r) {
             looks[r] = looks[like];
@@ -261,29 +261,29 @@ static int foresee_all(const cake_stage *stage, const cake_plan *plans, const ca
         }
         if (own)
             memset(own, 0, (size_t)plan->n_rank * sizeof *own);
-        seconds[r] = foresee(stage, plan, all, most, &looks[r], own);
+        seconds[r] = foresee(p, plan, all, most, &looks[r], own);
         kinds++;
     }
     return kinds;
 }
 
-cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans, const cake_workload *all,
+cake_estimate cake_estimate_make(const cake_planning *p, const cake_plan *plans, const cake_workload *all,
                                  bool most, cake_replica_estimate *looks, double *busy)
 {
-    int n = stage->n_replica;
+    int n = p->n_replica;
     cake_estimate e = {.generated = most ? all->most : all->fewest};
     double *seconds = cake_alloc((size_t)n, sizeof *seconds), rates = 0;
     cake_replica_estimate *own = looks ? looks : cake_alloc((size_t)n, sizeof *own);
     int64_t sharing = all->n < n ? all->n : n;
     for (int r = 0; r < n; r++)
         own[r].share = 1.0 / (double)(sharing > 0 ? sharing : 1);
-    int kinds = foresee_all(stage, plans, all, most, own, seconds, busy);
+    int kinds = foresee_all(p, plans, all, most, own, seconds, busy);
     for (int r = 0; r < n; r++) /* who is faster asks for more; all end at the same time */
         rates += 1 / seconds[r];
     if (kinds > 1 && all->n >= n && isfinite(rates) && rates > 0) {
         for (int r = 0; r < n; r++)
             own[r].share = 1 / (seconds[r] * rates);
-        foresee_all(stage, plans, all, most, own, seconds, busy);
+        foresee_all(p, plans, all, most, own, seconds, busy);
     }
     for (int r = 0; r < n; r++)
         e.seconds = fmax(e.seconds, seconds[r]);
@@ -314,9 +314,9 @@ void cake_workload_add(cake_workload *d, const cake_workload_item *answer)
     d->first[d->n_first++] = *answer;
 }
 
-void cake_workload_guess(const cake_stage *stage, int64_t n, int prompt, cake_workload *d)
+void cake_workload_guess(const cake_planning *p, int64_t n, int prompt, cake_workload *d)
 {
-    int most = stage->context / 4 * 3 > 0 ? stage->context / 4 * 3 : 1;
+    int most = p->input->context / 4 * 3 > 0 ? p->input->context / 4 * 3 : 1;
     prompt = prompt < most ? prompt : most;
     cake_workload_item answer = {
         .n_prompt = prompt, .computed = prompt, .least = (prompt + 2) / 3, .most = (prompt + 2) / 3};

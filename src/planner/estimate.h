@@ -6,8 +6,8 @@
 #ifndef CAKE_PLANNER_ESTIMATE_H
 #define CAKE_PLANNER_ESTIMATE_H
 
+#include "planner/planning.h"
 #include "planner/simulate.h"
-#include "planner/stage.h"
 
 /* One answer to a prompt, in tokens. */
 typedef struct cake_workload_item {
@@ -33,7 +33,7 @@ void cake_workload_add(cake_workload *workload, const cake_workload_item *answer
 /* n answers to what may be asked where nothing is known: prompts of so many tokens (CAKE_WORKLOAD_USUAL),
  * three times as long as answers. workload: zeros. */
 enum { CAKE_WORKLOAD_USUAL = 384 };
-void cake_workload_guess(const cake_stage *stage, int64_t n, int prompt, cake_workload *workload);
+void cake_workload_guess(const cake_planning *p, int64_t n, int prompt, cake_workload *workload);
 void cake_workload_free(cake_workload *workload);
 
 typedef struct cake_estimate {
@@ -47,11 +47,11 @@ typedef struct cake_replica_estimate {
     int64_t waves;
 } cake_replica_estimate;
 
-/* With rates measured: of replicas with these plans [stage->n_replica]; requests are handed out by
- * workload, so that all are done at about the same time. most: answers are as long as they may be, else
- * as short. looks [n_replica]: of each; busy [ranks of the world]: seconds of work of each in what was
- * looked at; both may be NULL. */
-cake_estimate cake_estimate_make(const cake_stage *stage, const cake_plan *plans,
+/* The run time of replicas with these plans [planning->n_replica], from measured rates. Replicas take
+ * requests as they get free, so all end at about the same time. most: answers are as long as they may be,
+ * else as short. looks [n_replica] and busy [ranks of the cluster] (seconds of work of each in the
+ * sampled requests) may be NULL. */
+cake_estimate cake_estimate_make(const cake_planning *p, const cake_plan *plans,
                                  const cake_workload *workload, bool most, cake_replica_estimate *looks,
                                  double *busy);
 

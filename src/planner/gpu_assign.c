@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the cpus of all ranks of this host, its GPUs as hwloc and as the driver know them. Out: one for this
- * rank, opened for a run. planner/stage.c calls. GPUs have the numbers of their host, whatever
+ * rank, opened for a run. rank.c calls. GPUs have the numbers of their host, whatever
  * CUDA_VISIBLE_DEVICES leaves of them.
  */
 #include "planner/gpu_assign.h"

@@ -1,31 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a plan takes of memory, and what waves and KV pages there is room for.
+ * How much memory a plan takes, and how many waves and KV pages there is memory for. Pure.
  */
 #ifndef CAKE_PLANNER_MEMORY_PLAN_H
 #define CAKE_PLANNER_MEMORY_PLAN_H
 
-#include "options/options.h"
-#include "planner/stage.h"
+#include "planner/planning.h"
+#include "slice/slice.h"
 
-/* A hop's slice, as waves, pages and threads of this rank are. */
-cake_slice_shape cake_memplan_slice(const cake_stage *stage, const cake_hop *hop);
-/* Positions of a sequence for which there may be pages, in the memory that the plan's ranks have. */
-int cake_memplan_max_positions(const cake_stage *stage);
-/* What lanes of the plan's stages hold, `most` sequences each at most if that is not 0, and of which KV
- * classes there are pages. Pages are not counted yet. */
-void cake_memplan_batch_limits(const cake_options *options, cake_stage *stage, int most);
-/* Pages of each class [n_class] beyond which there is nothing to keep in them. */
-void cake_memplan_max_pages(const cake_stage *stage, int *most);
-/* What a rank of the plan, with so many threads, has in memory (its GPU's, if it has one) beside weights,
- * pages and states. */
-int64_t cake_memplan_overhead_bytes(const cake_stage *stage, int rank, int n_thread);
-/* The same of all memories, without page tables, which count as KV cache; of any plan with the waves of this
- * one. */
-int64_t cake_memplan_buffer_bytes(const cake_stage *stage, const cake_plan *plan, int rank, int n_thread);
+/* What a rank takes of one memory, its host's or its GPU's, in bytes. */
+typedef struct cake_memory_use {
+    const cake_kernels *kernels; /* whose memory it is */
+    int64_t memory;              /* free bytes; of a GPU this rank's alone */
+    int n_rank;                  /* ranks that share it */
+    int64_t weights;             /* of this rank */
+    int64_t fixed;  /* weights and everything else that does not depend on pages and sequences in flight */
+    int64_t host;   /* fixed bytes of all ranks that share the memory */
+    int64_t tables; /* page tables of all these ranks, a part of host */
+    int64_t cache;  /* what pages and recurrent states may have together */
+    int64_t page[CAKE_MAX_CLASS]; /* one page of each KV class */
+    int64_t states;               /* recurrent states of all slots */
+} cake_memory_use;
 
-/* All ranks together: decides the waves and the KV pages, and says before loading if the model does not
- * fit. */
-cake_err cake_memplan_solve(const cake_options *options, const cake_comm *world, cake_stage *stage);
+/* A rank of the plan in the memory of these kernels, weights apart: fills fixed, tables, page and states. */
+cake_memory_use cake_memplan_measure(const cake_planning *planning, const cake_plan *plan, int rank,
+                                     int n_thread, const cake_kernels *kernels);
+/* Bytes of the KV cache: as asked for (bytes, or negative: percent of what is left), else all that a GPU has
+ * left, or half of what a host has left. */
+int64_t cake_memplan_cache_bytes(int64_t asked, int64_t left, bool gpu);
+/* A hop's slice, with the planning's waves and pages and this rank's threads. */
+cake_slice_shape cake_memplan_slice(const cake_planning *planning, const cake_hop *hop);
+/* Positions of a sequence that some rank's `memory` has pages for, and that all ranks of the plan have. */
+int cake_memplan_rank_max_positions(const cake_planning *planning, int rank, int64_t memory);
+int cake_memplan_max_positions(const cake_planning *planning);
+/* Sets lanes, waves and KV classes; max_seqs: sequences of a lane at most, 0: no limit. Pages are not counted
+ * yet. */
+void cake_memplan_batch_limits(cake_planning *planning, int max_seqs);
+/* Pages of each class [n_class] that all sequences at their longest can use. */
+void cake_memplan_max_pages(const cake_planning *planning, int *max);
+/* Bytes of a rank with so many threads in its first memory, without weights, pages and states. */
+int64_t cake_memplan_overhead_bytes(const cake_planning *planning, int rank, int n_thread);
+/* The same in all memories, without page tables, which count as KV cache. plan: any with the planning's
+ * waves. */
+int64_t cake_memplan_buffer_bytes(const cake_planning *planning, const cake_plan *plan, int rank,
+                                  int n_thread);
 
 #endif

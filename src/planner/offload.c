@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, how many layers of a rank its GPU has. Out: what is where. memory_plan.c and stage.c call,
+ * In: a plan, how many layers of a rank its GPU has. Out: what is where. memory_plan.c and rank.c call,
  * so that what is counted is what is loaded.
  */
 #include "planner/offload.h"
@@ -12,23 +12,23 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-const cake_kernels *cake_offload_first(const cake_stage *stage)
+const cake_kernels *cake_offload_first(const cake_plan_input *input)
 {
-    return stage->away ? stage->away : stage->kernels;
+    return input->gpu_kernels ? input->gpu_kernels : input->kernels;
 }
 
-int cake_offload_memories(const cake_stage *stage, const cake_kernels **kernels)
+int cake_offload_memories(const cake_plan_input *input, const cake_kernels **kernels)
 {
     int n = 0;
-    if (stage->away)
-        kernels[n++] = stage->away;
-    kernels[n++] = stage->kernels;
+    if (input->gpu_kernels)
+        kernels[n++] = input->gpu_kernels;
+    kernels[n++] = input->kernels;
     return n;
 }
 
-static int on_gpu(const cake_stage *stage, int rank)
+static int on_gpu(const cake_planning *p, int rank)
 {
-    return !stage->away ? 0 : rank == stage->replica.rank ? stage->n_away : stage->most_away;
+    return !p->input->gpu_kernels ? 0 : rank == p->rank ? p->gpu_layers : p->input->max_gpu_layers;
 }
 
 int cake_offload_layers(const cake_plan *plan, int rank)
@@ -39,70 +39,71 @@ int cake_offload_layers(const cake_plan *plan, int rank)
     return n;
 }
 
-int cake_offload_of(const cake_stage *stage, const cake_plan *plan, int rank, cake_hop_part *part)
+int cake_offload_of(const cake_planning *p, const cake_plan *plan, int rank, cake_hop_part *part)
 {
-    int n = 0, left = on_gpu(stage, rank);
+    int n = 0, left = on_gpu(p, rank);
     for (int i = 0; i < plan->n_hop; i++) {
         cake_hop hop = plan->hop[i];
         if (hop.rank != rank)
             continue;
         int away = hop.count < left ? hop.count : left;
         if (away)
-            part[n++] = (cake_hop_part){{hop.rank, hop.first, away}, stage->away};
+            part[n++] = (cake_hop_part){{hop.rank, hop.first, away}, p->input->gpu_kernels};
         if (away < hop.count)
-            part[n++] = (cake_hop_part){{hop.rank, hop.first + away, hop.count - away}, stage->kernels};
+            part[n++] = (cake_hop_part){{hop.rank, hop.first + away, hop.count - away}, p->input->kernels};
         left -= away;
     }
     return n;
 }
 
-const cake_kernels *cake_offload_head(const cake_stage *stage, const cake_plan *plan)
+const cake_kernels *cake_offload_head(const cake_planning *p, const cake_plan *plan)
 {
-    return stage->away && on_gpu(stage, 0) >= cake_offload_layers(plan, 0) ? stage->away : stage->kernels;
+    return p->input->gpu_kernels && on_gpu(p, 0) >= cake_offload_layers(plan, 0) ? p->input->gpu_kernels
+                                                                                 : p->input->kernels;
 }
 
-const cake_kernels *cake_offload_embed(const cake_stage *stage, const cake_plan *plan)
+const cake_kernels *cake_offload_embed(const cake_planning *p, const cake_plan *plan)
 {
-    return plan->hop[0].rank == 0 ? cake_offload_head(stage, plan) : stage->kernels;
+    return plan->hop[0].rank == 0 ? cake_offload_head(p, plan) : p->input->kernels;
 }
 
 /* Whether a hop's first or, if so said, its last layer is on a GPU. */
-static bool is_away(const cake_stage *stage, const cake_plan *plan, int hop, bool last)
+static bool is_away(const cake_planning *p, const cake_plan *plan, int hop, bool last)
 {
     const cake_hop *at = &plan->hop[hop];
     int layer = last ? at->count - 1 : 0;
     for (int i = 0; i < hop; i++)
         layer += plan->hop[i].rank == at->rank ? plan->hop[i].count : 0;
-    return layer < on_gpu(stage, at->rank);
+    return layer < on_gpu(p, at->rank);
 }
 
-bool cake_offload_sends_device(const cake_stage *stage, const cake_plan *plan, int e)
+bool cake_offload_sends_device(const cake_planning *p, const cake_plan *plan, int e)
 {
-    return stage->away &&
-           (e > 0 ? is_away(stage, plan, e - 1, true) : cake_offload_embed(stage, plan) == stage->away);
+    return p->input->gpu_kernels &&
+           (e > 0 ? is_away(p, plan, e - 1, true) : cake_offload_embed(p, plan) == p->input->gpu_kernels);
 }
 
-bool cake_offload_receives_device(const cake_stage *stage, const cake_plan *plan, int e)
+bool cake_offload_receives_device(const cake_planning *p, const cake_plan *plan, int e)
 {
-    return stage->away &&
-           (e < plan->n_hop ? is_away(stage, plan, e, false) : cake_offload_head(stage, plan) == stage->away);
+    return p->input->gpu_kernels && (e < plan->n_hop ? is_away(p, plan, e, false)
+                                                     : cake_offload_head(p, plan) == p->input->gpu_kernels);
 }
 
-bool cake_offload_stays_on_device(const cake_stage *stage, const cake_plan *plan, int e)
+bool cake_offload_stays_on_device(const cake_planning *p, const cake_plan *plan, int e)
 {
     const int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
-    return from == to && from == stage->replica.rank && cake_offload_sends_device(stage, plan, e) &&
-           cake_offload_receives_device(stage, plan, e);
+    return from == to && from == p->rank && cake_offload_sends_device(p, plan, e) &&
+           cake_offload_receives_device(p, plan, e);
 }
 
-cake_weight_set cake_offload_weight_set(const cake_stage *stage, const cake_plan *plan, int rank,
+cake_weight_set cake_offload_weight_set(const cake_planning *p, const cake_plan *plan, int rank,
                                         const cake_kernels *kernels, cake_range *ranges)
 {
     cake_weight_set share = {.range = ranges,
-                             .embed = rank == 0 && kernels == cake_offload_embed(stage, plan),
-                             .head = rank == 0 && kernels == cake_offload_head(stage, plan)};
+                             .embed = rank == 0 && kernels == cake_offload_embed(p, plan),
+                             .head = rank == 0 && kernels == cake_offload_head(p, plan)};
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
-    int n = cake_offload_of(stage, plan, rank, part);
+    int n = cake_offload_of(p, plan, rank, part);
     for (int i = 0; i < n; i++)
         if (part[i].kernels == kernels)
             ranges[share.n_range++] = (cake_range){part[i].hop.first, part[i].hop.count};
@@ -110,12 +111,12 @@ cake_weight_set cake_offload_weight_set(const cake_stage *stage, const cake_plan
     return share;
 }
 
-int64_t cake_offload_weights(const cake_stage *stage, const cake_plan *plan, int rank,
+int64_t cake_offload_weights(const cake_planning *p, const cake_plan *plan, int rank,
                              const cake_kernels *kernels)
 {
     cake_range *ranges = cake_alloc((size_t)plan->n_hop + 1, sizeof *ranges);
-    cake_weight_set share = cake_offload_weight_set(stage, plan, rank, kernels, ranges);
-    int64_t bytes = (int64_t)cake_model_bytes(stage->model, &share, kernels);
+    cake_weight_set share = cake_offload_weight_set(p, plan, rank, kernels, ranges);
+    int64_t bytes = (int64_t)cake_model_bytes(p->input->model, &share, kernels);
     free(ranges);
     return bytes;
 }
@@ -124,17 +125,17 @@ enum { NAME = 32 };
 
 /* What is between: [n_layer + 1][NAME], the head last; on rank 0 of all. names [n_layer + 1]: of this
  * rank. */
-static void fill_names(const cake_stage *stage, char (*names)[NAME])
+static void fill_names(const cake_planning *p, char (*names)[NAME])
 {
-    const cake_plan *plan = &stage->plan;
+    const cake_plan *plan = &p->plan;
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
-    int n = cake_offload_of(stage, plan, stage->replica.rank, part);
+    int n = cake_offload_of(p, plan, p->rank, part);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < part[i].hop.count; j++)
             snprintf(names[part[i].hop.first + j], NAME, "%s", part[i].kernels->name);
-    if (stage->replica.rank == 0)
-        snprintf(names[cake_model_config(stage->model)->n_layer], NAME, "%s",
-                 cake_offload_head(stage, plan)->name);
+    if (p->rank == 0)
+        snprintf(names[cake_model_config(p->input->model)->n_layer], NAME, "%s",
+                 cake_offload_head(p, plan)->name);
     free(part);
 }
 
@@ -156,16 +157,16 @@ static void put_names(char (*names)[NAME], int n_layer, cake_buf *out)
     }
 }
 
-void cake_offload_describe(const cake_comm *world, const cake_stage *stage, cake_buf *out)
+void cake_offload_describe(const cake_comm *world, const cake_planning *p, cake_buf *out)
 {
-    int n_layer = cake_model_config(stage->model)->n_layer, size = world->size / stage->n_replica;
+    int n_layer = cake_model_config(p->input->model)->n_layer, size = world->size / p->n_replica;
     size_t n = (size_t)n_layer + 1;
     char(*own)[NAME] = cake_alloc(n, NAME),
     (*all)[NAME] = world->rank ? NULL : cake_alloc(n * (size_t)world->size, NAME);
-    fill_names(stage, own);
+    fill_names(p, own);
     cake_comm_gather(world, own, all, n * NAME);
     cake_buf other = {0};
-    for (int r = 0; r < stage->n_replica && world->rank == 0; r++) {
+    for (int r = 0; r < p->n_replica && world->rank == 0; r++) {
         memset(own, 0, n * NAME);
         for (int i = r * size; i < (r + 1) * size; i++)
             for (size_t j = 0; j < n; j++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what the stage knows of all ranks. Out: a number of replicas. stage.c calls.
+ * In: the cluster, the input, a number of requests. Out: a number of replicas.
  *
  * Every number of stages that divides the ranks is planned as it would be, and what is asked is played
  * through that plan as `plan` does it. Bandwidth that replicas on one host share is in the rates, which all
@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -23,24 +22,18 @@
     0.12           /* of a rank's rate of reading: weights from the page cache, packed (docs/benchmarks.md) */
 #define WORTH 0.90 /* of the time: less is a reason for more stages */
 
-enum { MANY = 16384, GLANCE = 1 << 20 };
-
-bool cake_parallelism_is_open(const cake_options *o, int n_rank, const cake_model *model)
-{
-    return !o->replicas && !o->topology && strcmp(o->command, "bench") && n_rank > 1 &&
-           cake_model_parameters(model) >= CAKE_STAGE_LARGE;
-}
+enum { MANY = 16384 }; /* requests, where the input does not say how many */
 
 /* Seconds until the slowest rank of a replica has its weights. */
-static double loading(const cake_stage *stage)
+static double loading(const cake_planning *p)
 {
-    const cake_plan *plan = &stage->plan;
-    double most = (double)stage->layers.ends / stage->rate[plan->first].bytes;
+    const cake_plan *plan = &p->plan;
+    double most = (double)p->input->layers.ends / p->cluster->rate[plan->first].bytes;
     for (int i = 0; i < plan->n_hop; i++) {
-        int64_t bytes = plan->hop[i].rank ? 0 : stage->layers.ends;
+        int64_t bytes = plan->hop[i].rank ? 0 : p->input->layers.ends;
         for (int j = 0; j < plan->hop[i].count; j++)
-            bytes += stage->layers.bytes[plan->hop[i].first + j];
-        most = fmax(most, (double)bytes / stage->rate[plan->first + plan->hop[i].rank].bytes);
+            bytes += p->input->layers.bytes[plan->hop[i].first + j];
+        most = fmax(most, (double)bytes / p->cluster->rate[plan->first + plan->hop[i].rank].bytes);
     }
     return most / LOADING;
 }
@@ -48,36 +41,36 @@ static double loading(const cake_stage *stage)
 /* Replicas that were planned, to see how they would do. */
 typedef struct trial {
     int n, size; /* of how many ranks each */
-    cake_stage stage;
+    cake_planning p;
     cake_plan *plans; /* [n] owned */
     double load;      /* seconds until all have their weights */
     bool fits;
 } trial;
 
-static trial plan_trial(const cake_options *o, const cake_stage *stage, int n, int size)
+static trial plan_trial(const cake_planning *p, int n, int size)
 {
-    trial t = {.n = n, .size = size, .stage = *stage, .fits = true};
+    trial t = {.n = n, .size = size, .p = *p, .fits = true};
     int pages[CAKE_MAX_CLASS];
     t.plans = cake_alloc((size_t)n, sizeof *t.plans);
-    t.stage.n_replica = n;
+    t.p.n_replica = n;
     for (int r = 0; r < n && t.fits; r++) {
-        if (r && cake_partition_same(stage, (r - 1) * size, r * size, size)) {
+        if (r && cake_partition_same(p, (r - 1) * size, r * size, size)) {
             t.plans[r] = cake_plan_copy(&t.plans[r - 1], r * size);
             continue;
         }
-        t.stage.plan = (cake_plan){0};
-        t.fits = !cake_partition_solve(o, &t.stage, r * size, size);
-        cake_partition_size_kv(o, &t.stage);
-        t.load = fmax(t.load, loading(&t.stage));
-        t.plans[r] = t.stage.plan;
-        for (int class = 0; class < t.stage.shape.n_class; class ++) {
-            int own = t.stage.shape.n_page[class];
+        t.p.plan = (cake_plan){0};
+        t.fits = !cake_partition_solve(&t.p, r * size, size);
+        cake_partition_size_kv(&t.p);
+        t.load = fmax(t.load, loading(&t.p));
+        t.plans[r] = t.p.plan;
+        for (int class = 0; class < t.p.shape.n_class; class ++) {
+            int own = t.p.shape.n_page[class];
             pages[class] = r && pages[class] < own ? pages[class] : own;
         }
     }
-    t.stage.plan = (cake_plan){0};
+    t.p.plan = (cake_plan){0};
     if (t.fits)
-        memcpy(t.stage.shape.n_page, pages, sizeof pages);
+        memcpy(t.p.shape.n_page, pages, sizeof pages);
     return t;
 }
 
@@ -95,13 +88,12 @@ static double foresee(const trial *t, int64_t requests)
 {
     enum { SHORTER = 4 };
     cake_workload workload = {0};
-    int looked =
-        2 * t->stage.shape.n_lane * t->stage.shape.lane_seqs; /* two times all that can be under way */
-    if (t->stage.rate[0].flops <= 0)                          /* nothing was measured */
+    int looked = 2 * t->p.shape.n_lane * t->p.shape.lane_seqs; /* two times all that can be under way */
+    if (t->p.cluster->rate[0].flops <= 0)                      /* nothing was measured */
         return 0;
-    cake_workload_guess(&t->stage, requests, CAKE_WORKLOAD_USUAL / SHORTER, &workload);
+    cake_workload_guess(&t->p, requests, CAKE_WORKLOAD_USUAL / SHORTER, &workload);
     workload.n_first = workload.n_first < looked ? workload.n_first : looked;
-    double seconds = cake_estimate_make(&t->stage, t->plans, &workload, true, NULL, NULL).seconds;
+    double seconds = cake_estimate_make(&t->p, t->plans, &workload, true, NULL, NULL).seconds;
     cake_workload_free(&workload);
     return t->load + SHORTER * seconds;
 }
@@ -129,10 +121,10 @@ static int fewest_of(int n_rank, int n_layer)
     return fewest;
 }
 
-int cake_parallelism_best(const cake_options *o, const cake_stage *stage, int n_rank, int64_t requests,
-                          bool in_seconds, cake_buf *why)
+int cake_parallelism_best(const cake_planning *p, int n_rank, int64_t requests, bool in_seconds,
+                          cake_buf *why)
 {
-    int n_layer = cake_model_config(stage->model)->n_layer, fewest = fewest_of(n_rank, n_layer);
+    int n_layer = cake_model_config(p->input->model)->n_layer, fewest = fewest_of(n_rank, n_layer);
     int best = 0, worse = 0;
     double least = 0, base = 0;
     trial first = {0}; /* that fits: it is played when there is another one */
@@ -142,7 +134,7 @@ int cake_parallelism_best(const cake_options *o, const cake_stage *stage, int n_
         int n = n_rank / size;
         if (n_rank % size || (requests && n > requests && n > fewest)) /* a replica without a request */
             continue;
-        trial t = plan_trial(o, stage, n, size);
+        trial t = plan_trial(p, n, size);
         if (t.fits && !best) {
             best = n;
             first = t;
@@ -171,32 +163,11 @@ int cake_parallelism_best(const cake_options *o, const cake_stage *stage, int n_
     return best ? best : fewest;
 }
 
-/* How many requests there will be, as far as can be seen without reading all: 0, if it cannot. */
-static int64_t count_requests(const cake_options *o)
-{
-    struct stat st;
-    if (o->prompts.n)
-        return o->prompts.n;
-    if (!o->input || !strcmp(o->input, "-") || stat(o->input, &st) || !S_ISREG(st.st_mode))
-        return 0;
-    FILE *f = fopen(o->input, "rb");
-    char *text = cake_alloc(GLANCE, 1);
-    int64_t lines = 0;
-    size_t n = f ? fread(text, 1, GLANCE, f) : 0;
-    for (size_t i = 0; i < n; i++)
-        lines += text[i] == '\n' || i + 1 == n;
-    free(text);
-    if (f)
-        fclose(f);
-    return n && (int64_t)n < st.st_size ? (int64_t)((double)lines * (double)st.st_size / (double)n) : lines;
-}
-
-int cake_parallelism_decide(const cake_options *o, const cake_stage *stage, int n_rank)
+int cake_parallelism_decide(const cake_planning *p, int n_rank, int64_t requests)
 {
     cake_buf why = {0};
     const bool more = cake_log_wants(CAKE_DEBUG, "place");
-    int64_t parts = o->shard.of ? o->shard.of : 1, requests = (count_requests(o) + parts - 1) / parts;
-    int n = cake_parallelism_best(o, stage, n_rank, requests, more, &why), size = n_rank / n;
+    int n = cake_parallelism_best(p, n_rank, requests, more, &why), size = n_rank / n;
     char asked[32] = "many", usual[96] = "";
     if (requests)
         snprintf(asked, sizeof asked, "%lld", (long long)requests);
@@ -208,12 +179,5 @@ int cake_parallelism_decide(const cake_options *o, const cake_stage *stage, int 
              n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", more ? "time" : "time in proportion", asked,
              requests == 1 ? "" : "s", usual, why.data);
     cake_buf_free(&why);
-    return n;
-}
-
-int cake_parallelism_choose(const cake_options *o, const cake_comm *world, const cake_stage *stage)
-{
-    int n = world->rank ? 0 : cake_parallelism_decide(o, stage, world->size);
-    cake_comm_bcast(world, &n, sizeof n);
     return n;
 }

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * S stages x R replicas, where nobody says how many: the fewest stages that fit and the rest as replicas,
- * unless others would be done sooner. Results never depend on it.
+ * How many replicas of how many stages, where nobody says so: the fewest stages that fit, unless others would
+ * end sooner. Results never depend on it. Pure, but for the message.
  */
 #ifndef CAKE_PLANNER_PARALLELISM_H
 #define CAKE_PLANNER_PARALLELISM_H
 
-#include "options/options.h"
-#include "planner/stage.h"
+#include "base/buf.h"
+#include "planner/planning.h"
 
-/* Whether it is left to us: nothing was said, no topology file is read, and the model is so large that rates
- * of ranks are measured. The same on all ranks. */
-bool cake_parallelism_is_open(const cake_options *options, int n_rank, const cake_model *model);
-
-/* All ranks together, when rates, resources and layers are known: how many replicas, which rank 0 decides and
- * says why. */
-int cake_parallelism_choose(const cake_options *options, const cake_comm *world, const cake_stage *stage);
-
-/* On rank 0: the same, for so many ranks that the stage knows of. */
-int cake_parallelism_decide(const cake_options *options, const cake_stage *stage, int n_rank);
-/* Pure: the same for so many ranks and requests of usual lengths (0: many). What was compared is appended to
- * why, times in seconds or as shares of the first one that fits. */
-int cake_parallelism_best(const cake_options *options, const cake_stage *stage, int n_rank, int64_t requests,
-                          bool in_seconds, cake_buf *why);
+/* The number of replicas for n_rank ranks of the cluster and so many requests (0: unknown). Logs why. */
+int cake_parallelism_decide(const cake_planning *planning, int n_rank, int64_t requests);
+/* The same, silently; requests have usual lengths (0: many of them). Appends to why what was compared, with
+ * times in seconds or relative to the first one that fits. */
+int cake_parallelism_best(const cake_planning *planning, int n_rank, int64_t requests, bool in_seconds,
+                          cake_buf *why);
 
 #endif

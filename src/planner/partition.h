@@ -1,50 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who gets which layers: as fast as can be, of what fits into the memory of all.
+ * Which rank gets which layers: the fastest cut among those that fit into the memory of all hosts. Pure.
  */
 #ifndef CAKE_PLANNER_PARTITION_H
 #define CAKE_PLANNER_PARTITION_H
 
-#include "options/options.h"
-#include "planner/stage.h"
+#include "planner/planning.h"
 
-/* All ranks together, when rates are known: fills the stage's resources and layers. */
-void cake_partition_open(const cake_comm *world, cake_stage *stage);
-/* Pure, part of it: the layers. */
-void cake_partition_weigh(cake_stage *stage);
-void cake_partition_close(cake_stage *stage);
-
-/* Pure, by what the stage knows of all ranks: the plan of a replica of ranks [first, first + n) of the world,
- * which replaces the stage's, and its waves. Every layer comes with room for KV pages, as many as sequences
- * usually use; where that is not worth what it costs, with room for less. Returns how many bytes more every
- * host would have to have for that, 0: it fits; the plan is the one that would be made then. */
-int64_t cake_partition_solve(const cake_options *options, cake_stage *stage, int first, int n);
-
-/* As cake_partition_solve, of a plan that somebody else has made of all ranks. *plan is the stage's then. */
-int64_t cake_partition_adopt(const cake_options *options, cake_stage *stage, cake_plan *plan);
-
-/* Pure: whether ranks [a, a + n) of the world are as those from b on, one by one, so that a replica of them
- * has the same plan, waves and pages. */
-bool cake_partition_same(const cake_stage *stage, int a, int b, int n);
-
-/* Pure, behind a cut: the KV pages that this plan's ranks have memory for, and lanes of fewer sequences
- * where recurrent states would take more than half of it. As memory_plan.c will find them, if all hosts'
- * ranks have as much. */
-void cake_partition_size_kv(const cake_options *options, cake_stage *stage);
-
-/* Pure, behind that: how many bytes the KV memory that was asked for is more than some host's ranks have
- * left; 0: none. */
-int64_t cake_partition_kv_deficit(const cake_stage *stage);
-
-/* All ranks of a replica together: its plan, which its first rank makes. */
-void cake_partition_agree(const cake_options *options, const cake_comm *world, cake_stage *stage);
-
-/* The least number of ranks, at most as many as layers, that have memory for all of them, if each n_local
- * ranks have n_local times so many bytes together for weights; the first perhaps owns no layer. 0: as many as
- * layers are not enough. */
-int cake_partition_min_ranks(const cake_stage *stage, int64_t bytes, int n_local);
-/* The bytes of weights that some rank has to have room for, however many there are: of a layer, or of
- * embedding and head. */
-int64_t cake_partition_max_layer_bytes(const cake_stage *stage);
+/* Plans a replica of ranks [first, first + n) of the cluster, and its waves. Each layer gets room for as many
+ * KV pages as sequences usually use, or for fewer where that makes the replica faster. Returns 0 if it fits;
+ * else how many bytes each host lacks, and the plan is the one that would be made with them. */
+int64_t cake_partition_solve(cake_planning *planning, int first, int n);
+/* The same for a plan of all ranks that somebody else has made, which the planning takes over. */
+int64_t cake_partition_adopt(cake_planning *planning, cake_plan *plan);
+/* Whether ranks [a, a + n) and [b, b + n) are alike one by one, so that replicas of them have the same
+ * plan. */
+bool cake_partition_same(const cake_planning *planning, int a, int b, int n);
+/* After a cut: sets the KV pages that the plan's ranks have memory for. Lanes get fewer sequences where
+ * recurrent states would take more than half of the cache. */
+void cake_partition_size_kv(cake_planning *planning);
+/* After that: by how many bytes the KV memory that was asked for exceeds what some host has left; 0: none. */
+int64_t cake_partition_kv_deficit(const cake_planning *planning);
+/* The fewest ranks, at most one per layer, that hold all layers if each n_local ranks have n_local * bytes
+ * together for weights. The first rank may own no layer. 0: even one rank per layer is not enough. */
+int cake_partition_min_ranks(const cake_planning *planning, int64_t bytes, int n_local);
+/* Bytes of the largest indivisible weights: of a layer, or of embedding and head. */
+int64_t cake_partition_max_layer_bytes(const cake_planning *planning);
 
 #endif

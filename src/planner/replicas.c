@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the world, the model's layers. Out: whether that can be. planner/stage.c calls before
+ * In: options, the world, the model's layers. Out: whether that can be. rank.c calls before
  * anything is planned.
  */
 #include "planner/replicas.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a topology file on rank 0, the hosts of all ranks. Out: the plan, the same on all ranks; or the other
- * way round. stage.c and cmd_plan.c call.
+ * way round. rank.c and cmd_plan.c call.
  */
 #include "planner/topology_io.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, where each rank computes, --link. Out: the wires of this rank's edges. stage.c calls.
+ * In: a plan, where each rank computes, --link. Out: the transport of each of this rank's edges.
  * Each rank goes through its edges in their order and speaks with the other end of one at a time: the first
  * edge that is not settled has nobody to wait for.
  */
@@ -32,18 +32,18 @@ static bool is_end(const cake_plan *plan, int e, int rank)
     return from != to && (from == rank || to == rank);
 }
 
-static size_t body_bytes(const cake_stage *stage)
+static size_t body_bytes(const cake_planning *p)
 {
-    return (size_t)stage->shape.max_tok * (size_t)cake_model_config(stage->model)->dim * sizeof(float);
+    return (size_t)p->shape.max_tok * (size_t)cake_model_config(p->input->model)->dim * sizeof(float);
 }
 
-int64_t cake_transport_plan_bytes(const cake_stage *stage, const cake_plan *plan, int rank)
+int64_t cake_transport_plan_bytes(const cake_planning *p, const cake_plan *plan, int rank)
 {
     size_t bytes = 0;
-    for (int e = 0; e <= plan->n_hop && stage->direct; e++)
-        if (is_end(plan, e, rank) && cake_offload_sends_device(stage, plan, e) &&
-            cake_offload_receives_device(stage, plan, e))
-            bytes += cake_gpu_link_bytes(cake_pipeline_depth(stage->shape.n_lane), body_bytes(stage));
+    for (int e = 0; e <= plan->n_hop && p->input->gpu_direct; e++)
+        if (is_end(plan, e, rank) && cake_offload_sends_device(p, plan, e) &&
+            cake_offload_receives_device(p, plan, e))
+            bytes += cake_gpu_link_bytes(cake_pipeline_depth(p->shape.n_lane), body_bytes(p));
     return (int64_t)bytes;
 }
 
@@ -68,28 +68,26 @@ static const char *obstacle(const offer *from, const offer *to, char text[256])
     return NULL;
 }
 
-static void warn(const cake_comm *world, const cake_stage *stage, int e, const char *why)
+static void warn(const cake_comm *world, const cake_rank *me, int e, const char *why)
 {
-    int first = world->rank - stage->replica.rank;
+    int first = world->rank - me->replica.rank;
     cake_log(CAKE_WARN, "link", "waves from rank %d to rank %d go by MPI, not by NCCL: %s",
-             first + cake_plan_from(&stage->plan, e), first + cake_plan_to(&stage->plan, e), why);
+             first + cake_plan_from(&me->planning.plan, e), first + cake_plan_to(&me->planning.plan, e), why);
 }
 
 /* What an edge is to be. */
-static int agree(const cake_options *o, const cake_comm *world, cake_stage *stage, int e, const char *lacks,
+static int agree(const cake_options *o, const cake_comm *world, cake_rank *me, int e, const char *lacks,
                  cake_err *err)
 {
     const bool asked = !strcmp(o->link, "nccl");
-    const int own = stage->replica.rank, to = cake_plan_to(&stage->plan, e),
-              from = cake_plan_from(&stage->plan, e);
-    const bool away =
-        (to == own ? cake_offload_receives_device : cake_offload_sends_device)(stage, &stage->plan, e);
-    offer mine = {.gpu = away ? stage->gpu.number : -1,
-                  .nccl = stage->nccl,
-                  .aware = cake_gpu_transport_mpi_can()},
+    const int own = me->replica.rank, to = cake_plan_to(&me->planning.plan, e),
+              from = cake_plan_from(&me->planning.plan, e);
+    const bool away = (to == own ? cake_offload_receives_device
+                                 : cake_offload_sends_device)(&me->planning, &me->planning.plan, e);
+    offer mine = {.gpu = away ? me->gpu.number : -1, .nccl = me->nccl, .aware = cake_gpu_transport_mpi_can()},
           theirs;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
-    cake_comm_sendrecv(&stage->replica, to == own ? from : to, &mine, &theirs, sizeof mine);
+    cake_comm_sendrecv(&me->replica, to == own ? from : to, &mine, &theirs, sizeof mine);
     if (mine.gpu < 0 || theirs.gpu < 0)
         return STAGED;
     const int otherwise = mine.aware && theirs.aware ? AWARE : STAGED;
@@ -105,36 +103,36 @@ static int agree(const cake_options *o, const cake_comm *world, cake_stage *stag
                                "use --link mpi, or fewer ranks",
                                world->rank - own + from, world->rank, mine.gpu, mine.host);
     else if (!shared && to == own && (asked || otherwise == STAGED))
-        warn(world, stage, e, mine.nccl || !*lacks ? why : lacks);
+        warn(world, me, e, mine.nccl || !*lacks ? why : lacks);
     return otherwise;
 }
 
-cake_err cake_transport_plan_negotiate(const cake_options *o, const cake_comm *world, cake_stage *stage)
+cake_err cake_transport_plan_negotiate(const cake_options *o, const cake_comm *world, cake_rank *me)
 {
-    const cake_plan *plan = &stage->plan;
+    const cake_plan *plan = &me->planning.plan;
     cake_err err = CAKE_OK;
     cake_buf lacks = {0};
-    stage->edge = cake_alloc((size_t)plan->n_hop + 1, sizeof *stage->edge);
-    stage->edge_kind = cake_alloc((size_t)plan->n_hop + 1, 1);
-    if (stage->away && stage->replica.size > 1 && strcmp(o->link, "mpi"))
-        stage->nccl = cake_gpu_transport_nccl_version(&lacks);
+    me->edge = cake_alloc((size_t)plan->n_hop + 1, sizeof *me->edge);
+    me->edge_kind = cake_alloc((size_t)plan->n_hop + 1, 1);
+    if (me->input.gpu_kernels && me->replica.size > 1 && strcmp(o->link, "mpi"))
+        me->nccl = cake_gpu_transport_nccl_version(&lacks);
     for (int e = 0; e <= plan->n_hop; e++)
-        stage->edge_kind[e] = !is_end(plan, e, stage->replica.rank)
-                                  ? SELF
-                                  : (uint8_t)agree(o, world, stage, e, lacks.data ? lacks.data : "", &err);
+        me->edge_kind[e] = !is_end(plan, e, me->replica.rank)
+                               ? SELF
+                               : (uint8_t)agree(o, world, me, e, lacks.data ? lacks.data : "", &err);
     cake_buf_free(&lacks);
-    if (!stage->gpus && !strcmp(o->link, "nccl") && !world->rank)
+    if (!me->cluster.gpus && !strcmp(o->link, "nccl") && !world->rank)
         cake_log(CAKE_WARN, "link", "--link nccl: no rank is on a GPU, so it is not used; see --device");
     return cake_comm_agree(world, err);
 }
 
 /* "self 0, nccl 1-3, mpi 4": of the edges of replica 0, on world rank 0. */
-static void tell(const cake_comm *world, const cake_stage *stage)
+static void tell(const cake_comm *world, const cake_rank *me)
 {
-    const cake_plan *plan = &stage->plan;
+    const cake_plan *plan = &me->planning.plan;
     size_t n = (size_t)plan->n_hop + 1;
-    uint8_t *all = stage->replica.rank ? NULL : cake_alloc(n * (size_t)stage->replica.size, 1);
-    cake_comm_gather(&stage->replica, stage->edge_kind, all, n);
+    uint8_t *all = me->replica.rank ? NULL : cake_alloc(n * (size_t)me->replica.size, 1);
+    cake_comm_gather(&me->replica, me->edge_kind, all, n);
     cake_buf text = {0};
     for (size_t from = 0, to; from < n && world->rank == 0; from = to) {
         int kind = all[(size_t)cake_plan_to(plan, (int)from) * n + from];
@@ -152,61 +150,62 @@ static void tell(const cake_comm *world, const cake_stage *stage)
 
 /* NCCL's end of an edge; NULL: the edge is of another kind now. *broken: an edge of this rank, or of one
  * before it, did not open; then the next ones are not tried, each of which might take a minute. */
-static cake_gpu_transport *open_nccl(const cake_comm *world, cake_stage *stage, int e, int peer, int depth,
+static cake_gpu_transport *open_nccl(const cake_comm *world, cake_rank *me, int e, int peer, int depth,
                                      bool *broken)
 {
-    const int own = stage->replica.rank, from = cake_plan_from(&stage->plan, e);
+    const int own = me->replica.rank, from = cake_plan_from(&me->planning.plan, e);
     cake_buf why = {0};
     cake_gpu_transport *transport = NULL;
     bool there = false;
-    cake_comm_sendrecv(&stage->replica, peer, broken, &there, sizeof there);
+    cake_comm_sendrecv(&me->replica, peer, broken, &there, sizeof there);
     const bool tried = !*broken && !there;
     if (tried)
-        transport = cake_gpu_transport_open_nccl(&stage->replica, peer, from == own, depth,
-                                                 stage->away->memory, &why);
+        transport = cake_gpu_transport_open_nccl(&me->replica, peer, from == own, depth,
+                                                 me->input.gpu_kernels->memory, &why);
     *broken = !transport;
     /* who knows why says it, of two the first */
     struct {
         bool says, aware;
     } mine = {!transport && why.len, cake_gpu_transport_mpi_can()}, theirs;
-    cake_comm_sendrecv(&stage->replica, peer, &mine, &theirs, sizeof mine);
+    cake_comm_sendrecv(&me->replica, peer, &mine, &theirs, sizeof mine);
     bool speaks = from == own ? mine.says || !theirs.says : mine.says && !theirs.says;
     if (!transport && speaks && tried)
-        warn(world, stage, e, why.len ? why.data : "it does not open");
+        warn(world, me, e, why.len ? why.data : "it does not open");
     cake_buf_free(&why);
     if (!transport)
-        stage->edge_kind[e] = mine.aware && theirs.aware ? AWARE : STAGED;
+        me->edge_kind[e] = mine.aware && theirs.aware ? AWARE : STAGED;
     return transport;
 }
 
-void cake_transport_plan_open(const cake_comm *world, cake_stage *stage)
+void cake_transport_plan_open(const cake_comm *world, cake_rank *me)
 {
-    const cake_plan *plan = &stage->plan;
-    const int own = stage->replica.rank, depth = cake_pipeline_depth(stage->shape.n_lane);
+    const cake_plan *plan = &me->planning.plan;
+    const int own = me->replica.rank, depth = cake_pipeline_depth(me->planning.shape.n_lane);
     bool broken = false;
     for (int e = 0; e <= plan->n_hop; e++) {
         int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), peer = to == own ? from : to;
         cake_gpu_transport *transport = NULL;
-        if (stage->edge_kind[e] == NCCL)
-            transport = open_nccl(world, stage, e, peer, depth, &broken);
-        if (stage->edge_kind[e] == AWARE)
-            transport = cake_gpu_transport_open_mpi(&stage->replica, peer, e, depth);
-        if (transport || cake_offload_stays_on_device(stage, plan, e))
-            stage->edge[e] = (cake_edge_transport){transport, stage->away->memory, body_bytes(stage)};
-        if (to == own && from != own && !stage->report.link[0])
-            snprintf(stage->report.link, sizeof stage->report.link, "%s", names[stage->edge_kind[e]]);
+        if (me->edge_kind[e] == NCCL)
+            transport = open_nccl(world, me, e, peer, depth, &broken);
+        if (me->edge_kind[e] == AWARE)
+            transport = cake_gpu_transport_open_mpi(&me->replica, peer, e, depth);
+        if (transport || cake_offload_stays_on_device(&me->planning, plan, e))
+            me->edge[e] =
+                (cake_edge_transport){transport, me->input.gpu_kernels->memory, body_bytes(&me->planning)};
+        if (to == own && from != own && !me->report.link[0])
+            snprintf(me->report.link, sizeof me->report.link, "%s", names[me->edge_kind[e]]);
     }
-    if (stage->gpus && stage->replica.size > 1)
-        tell(world, stage);
+    if (me->cluster.gpus && me->replica.size > 1)
+        tell(world, me);
 }
 
-void cake_transport_plan_close(cake_stage *stage)
+void cake_transport_plan_close(cake_rank *me)
 {
-    for (int e = 0; stage->edge && e <= stage->plan.n_hop; e++)
-        if (stage->edge[e].transport)
-            stage->edge[e].transport->kind->close(stage->edge[e].transport);
-    free(stage->edge);
-    free(stage->edge_kind);
-    stage->edge = NULL;
-    stage->edge_kind = NULL;
+    for (int e = 0; me->edge && e <= me->planning.plan.n_hop; e++)
+        if (me->edge[e].transport)
+            me->edge[e].transport->kind->close(me->edge[e].transport);
+    free(me->edge);
+    free(me->edge_kind);
+    me->edge = NULL;
+    me->edge_kind = NULL;
 }

@@ -6,16 +6,15 @@
 #ifndef CAKE_PLANNER_TRANSPORT_H
 #define CAKE_PLANNER_TRANSPORT_H
 
-#include "planner/stage.h"
+#include "planner/rank.h"
 
 /* Bytes of places for bodies that a rank of a plan has in its GPU's memory at most. */
-int64_t cake_transport_plan_bytes(const cake_stage *stage, const cake_plan *plan, int rank);
+int64_t cake_transport_plan_bytes(const cake_planning *p, const cake_plan *plan, int rank);
 /* Both ends of each edge agree on what to try, before anything is loaded. CAKE_ERR_USAGE, said: it was asked
  * for what cannot be. All ranks together, as for the next. */
-cake_err cake_transport_plan_negotiate(const cake_options *options, const cake_comm *world,
-                                       cake_stage *stage);
+cake_err cake_transport_plan_negotiate(const cake_options *options, const cake_comm *world, cake_rank *me);
 /* Opens what was agreed on; what cannot be opened is warned of, and goes through the host's memory. */
-void cake_transport_plan_open(const cake_comm *world, cake_stage *stage);
-void cake_transport_plan_close(cake_stage *stage); /* zeros are fine */
+void cake_transport_plan_open(const cake_comm *world, cake_rank *me);
+void cake_transport_plan_close(cake_rank *me); /* zeros are fine */
 
 #endif

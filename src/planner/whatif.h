@@ -7,20 +7,20 @@
 
 #include "engine/stats.h"
 #include "options/options.h"
-#include "planner/stage.h"
+#include "planner/rank.h"
 
 /* What a world would have told; on rank 0. */
 typedef struct cake_whatif {
     cake_comm world;
-    cake_plan *plans;         /* [stage->n_replica] owned */
+    cake_plan *plans;         /* [planning.n_replica] owned */
     cake_report_stage *ranks; /* [world.size] owned */
 } cake_whatif;
 
-/* All ranks together, of an open stage. On rank 0 the stage becomes that of options->ranks ranks: those that
- * are there, and so on in their order on further hosts of the same kinds; with replicas, pages and waves.
- * Says if nothing fits. */
-cake_err cake_whatif_open(const cake_options *options, const cake_comm *world, cake_stage *stage,
+/* On rank 0, `rank`, which is open, becomes one of options->ranks ranks: those that are there, then copies of
+ * them on further hosts of the same kinds; with replicas, pages and waves. Says if nothing fits. All ranks
+ * call. */
+cake_err cake_whatif_open(const cake_options *options, const cake_comm *world, cake_rank *me,
                           cake_whatif *out);
-void cake_whatif_close(cake_whatif *whatif, const cake_stage *stage); /* zeros are fine */
+void cake_whatif_close(cake_whatif *whatif, const cake_rank *me); /* zeros are fine */
 
 #endif

@@ -12,30 +12,30 @@
 
 #include "base/alloc.h"
 
-void cake_gather_links(cake_stage *stage)
+void cake_gather_links(cake_rank *me)
 {
-    const cake_comm *world = &stage->replica;
-    const cake_plan *plan = &stage->plan;
+    const cake_comm *world = &me->replica;
+    const cake_plan *plan = &me->planning.plan;
     double ahead;
     for (int e = plan->n_hop; e >= 0; e--) { /* so that of a rank's edges the first one stays */
         int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
         double seconds = cake_comm_clock_offset(world, to, from, &ahead);
         if (world->rank == to && seconds > 0)
-            stage->report.rtt_s = seconds;
+            me->report.rtt_s = seconds;
     }
 }
 
-cake_plan *cake_gather_plans(const cake_comm *world, const cake_stage *stage)
+cake_plan *cake_gather_plans(const cake_comm *world, const cake_rank *me)
 {
-    size_t n = (size_t)cake_model_config(stage->model)->n_layer + 1, each = n * sizeof(cake_hop);
-    int ranks = world->size / stage->n_replica;
+    size_t n = (size_t)cake_model_config(me->input.model)->n_layer + 1, each = n * sizeof(cake_hop);
+    int ranks = world->size / me->planning.n_replica;
     cake_hop *mine = cake_alloc(n, sizeof *mine);
     cake_hop *all = world->rank ? NULL : cake_alloc((size_t)world->size, each);
-    memcpy(mine, stage->plan.hop, (size_t)stage->plan.n_hop * sizeof *mine);
-    mine[n - 1].count = stage->plan.n_hop;
+    memcpy(mine, me->planning.plan.hop, (size_t)me->planning.plan.n_hop * sizeof *mine);
+    mine[n - 1].count = me->planning.plan.n_hop;
     cake_comm_gather(world, mine, all, each);
-    cake_plan *plans = all ? cake_alloc((size_t)stage->n_replica, sizeof *plans) : NULL;
-    for (int r = 0; all && r < stage->n_replica; r++) {
+    cake_plan *plans = all ? cake_alloc((size_t)me->planning.n_replica, sizeof *plans) : NULL;
+    for (int r = 0; all && r < me->planning.n_replica; r++) {
         const cake_hop *hops = all + (size_t)(r * ranks) * n;
         plans[r] = (cake_plan){.n_hop = hops[n - 1].count, .n_rank = ranks, .first = r * ranks};
         plans[r].hop = cake_alloc(n, sizeof(cake_hop));
@@ -53,10 +53,10 @@ void cake_gather_free_plans(cake_plan *plans, int n)
     free(plans);
 }
 
-void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
+void cake_gather_stats(const cake_comm *world, cake_rank *me, const cake_pipeline *pipeline,
                        const cake_engine *root, cake_gathered *out)
 {
-    cake_report_stage *mine = &stage->report;
+    cake_report_stage *mine = &me->report;
     cake_stage_stats stats = cake_pipeline_statistics(pipeline);
     mine->compute_s = stats.compute_s;
     mine->busy_s = stats.busy_s;
@@ -64,20 +64,22 @@ void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pip
     mine->run_s = stats.run_s;
     mine->link_bytes = stats.link_bytes;
     mine->joules = stats.joules;
-    for (int i = 0; i < stage->n_slices; i++)
-        for (int j = 0; j < stage->slices[i].n; j++)
-            cake_roofline_merge(&mine->roof, cake_slice_roof(stage->slices[i].slice[j]));
+    for (int i = 0; i < me->n_slices; i++)
+        for (int j = 0; j < me->slices[i].n; j++)
+            cake_roofline_merge(&mine->roof, cake_slice_roof(me->slices[i].slice[j]));
     mine->starved_s = stats.starved_s;
     if (root) {
         mine->root = cake_engine_statistics(root);
         cake_roofline_merge(&mine->roof, &mine->root.roof);
     }
     mine->planned = 0;
-    for (int i = 0; i < stage->plan.n_hop; i++)
-        for (int j = 0; j < stage->plan.hop[i].count && stage->plan.hop[i].rank == stage->replica.rank; j++)
-            mine->planned += stage->layers.cost[stage->plan.hop[i].first + j] / stage->speed[world->rank];
-    *out = (cake_gathered){.n_replica = stage->n_replica};
-    size_t n = (size_t)cake_model_config(stage->model)->n_layer;
+    for (int i = 0; i < me->planning.plan.n_hop; i++)
+        for (int j = 0;
+             j < me->planning.plan.hop[i].count && me->planning.plan.hop[i].rank == me->replica.rank; j++)
+            mine->planned +=
+                me->input.layers.cost[me->planning.plan.hop[i].first + j] / me->cluster.speed[world->rank];
+    *out = (cake_gathered){.n_replica = me->planning.n_replica};
+    size_t n = (size_t)cake_model_config(me->input.model)->n_layer;
     if (world->rank == 0) {
         out->stages = cake_alloc((size_t)world->size, sizeof *out->stages);
         out->layer_s = cake_alloc((size_t)world->size, n * sizeof *out->layer_s);
@@ -87,7 +89,7 @@ void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pip
     cake_pipeline_layers(pipeline, layer_s);
     cake_comm_gather(world, layer_s, out->layer_s, n * sizeof *layer_s);
     free(layer_s);
-    out->plans = cake_gather_plans(world, stage);
+    out->plans = cake_gather_plans(world, me);
 }
 
 void cake_gather_free(cake_gathered *gathered)

@@ -8,15 +8,15 @@
 
 #include "engine/pipeline.h"
 #include "link/comm.h"
-#include "planner/stage.h"
+#include "planner/rank.h"
 #include "report/report.h"
 
 /* How long a message takes along each edge of the replica's ring. Before the run, when messages meet nobody
  * else's. */
-void cake_gather_links(cake_stage *stage);
+void cake_gather_links(cake_rank *me);
 
 /* The plans of all replicas [n_replica], owned, on rank 0; NULL on others. */
-cake_plan *cake_gather_plans(const cake_comm *world, const cake_stage *stage);
+cake_plan *cake_gather_plans(const cake_comm *world, const cake_rank *me);
 void cake_gather_free_plans(cake_plan *plans, int n); /* NULL is fine */
 
 typedef struct cake_gathered {
@@ -27,7 +27,7 @@ typedef struct cake_gathered {
 } cake_gathered;
 
 /* root: NULL on ranks that are none. */
-void cake_gather_stats(const cake_comm *world, cake_stage *stage, const cake_pipeline *pipeline,
+void cake_gather_stats(const cake_comm *world, cake_rank *me, const cake_pipeline *pipeline,
                        const cake_engine *root, cake_gathered *out);
 void cake_gather_free(cake_gathered *gathered); /* zeros are fine */
 

@@ -44,13 +44,13 @@ static void add_command(const cake_texts *words, cake_buf *out)
     }
 }
 
-static cake_err open_recorder(const cake_options *o, const cake_stage *stage, cake_batch_io *a)
+static cake_err open_recorder(const cake_options *o, const cake_rank *me, cake_batch_io *a)
 {
     char name[CAKE_MODEL_NAME];
     time_t now = time(NULL);
     cake_buf identity = {0}, command = {0};
     add_command(&o->words, &command);
-    cake_err err = cake_identity_add(o, stage, &a->preparation, &identity);
+    cake_err err = cake_identity_add(o, me, &a->preparation, &identity);
     cake_record_options options = {.path = o->output,
                                    .resume = cake_identity_resume(o),
                                    .force = o->force,
@@ -162,19 +162,20 @@ static cake_err take_up(const cake_options *o, cake_batch_io *a)
     return CAKE_OK;
 }
 
-cake_err cake_batch_io_open(const cake_options *o, const cake_stage *stage, cake_batch_io *a)
+cake_err cake_batch_io_open(const cake_options *o, const cake_rank *me, cake_batch_io *a)
 {
-    const cake_config *config = cake_model_config(stage->model);
+    const cake_config *config = cake_model_config(me->input.model);
     *a = (cake_batch_io){.counts = {.share = -1, .left = -1},
                          .preparation.defaults = cake_params_unset(),
                          .eos = config->eos,
                          .n_eos = config->n_eos};
-    cake_err err = cake_prepare_open(o, &config->defaults, stage->context, config->n_vocab, &a->preparation);
+    cake_err err =
+        cake_prepare_open(o, &config->defaults, me->input.context, config->n_vocab, &a->preparation);
     if (!err)
         cake_prepare_check_eos(&a->preparation, a->eos, a->n_eos);
     if (err || cake_options_stream(o))
         return err;
-    err = open_recorder(o, stage, a);
+    err = open_recorder(o, me, a);
     if (!err)
         err = take_up(o, a);
     if (!err) {

@@ -7,7 +7,7 @@
 #define CAKE_RUN_BATCH_IO_H
 
 #include "engine/engine.h"
-#include "planner/stage.h"
+#include "planner/rank.h"
 #include "report/eta.h"
 #include "report/progress.h"
 #include "request/prepare.h"
@@ -40,7 +40,7 @@ typedef struct cake_batch_io {
 
 /* Where prompts come from and results go, and what an earlier run of the same job did; before weights are
  * loaded. CAKE_END: all is done already, and that was said. */
-cake_err cake_batch_io_open(const cake_options *options, const cake_stage *stage, cake_batch_io *answers);
+cake_err cake_batch_io_open(const cake_options *options, const cake_rank *me, cake_batch_io *answers);
 /* The run stops before its end: what is finished is written, and it is said how to go on. */
 void cake_batch_io_stop(cake_batch_io *answers);
 void cake_batch_io_keep(cake_batch_io *answers);     /* the tokens of what is under way, now */

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "engine/request_queue.h"
-#include "planner/stage.h"
+#include "planner/rank.h"
 #include "planner/topology_io.h"
 #include "planner/whatif.h"
 #include "report/gather.h"
@@ -33,7 +33,7 @@ typedef struct remembered {
 
 /* What the input holds. */
 typedef struct census {
-    const cake_stage *stage;
+    const cake_rank *rank;
     int32_t *length; /* [n] tokens of each prompt that has any */
     int64_t n, cap, total;
     int64_t requests, failed, too_long, outgrow;
@@ -52,12 +52,13 @@ static void complain(census *c, const cake_request *r, const char *message)
 }
 
 /* Whether prompt and answer at its longest are more than the pages of some KV class hold. */
-static bool outgrows(const cake_stage *stage, const cake_request *r, int64_t n_tok)
+static bool outgrows(const cake_rank *me, const cake_request *r, int64_t n_tok)
 {
-    int64_t most = r->params.max_tokens == CAKE_UNSET ? stage->context : n_tok + r->params.max_tokens;
-    int length = (int)(most < stage->context ? most : stage->context);
-    for (int class = 0; class < stage->shape.n_class; class ++)
-        if (cake_pages_held(stage->shape.window[class], length, CAKE_PAGE) > stage->shape.n_page[class])
+    int64_t most = r->params.max_tokens == CAKE_UNSET ? me->input.context : n_tok + r->params.max_tokens;
+    int length = (int)(most < me->input.context ? most : me->input.context);
+    for (int class = 0; class < me->planning.shape.n_class; class ++)
+        if (cake_pages_held(me->planning.shape.window[class], length, CAKE_PAGE) >
+            me->planning.shape.n_page[class])
             return true;
     return false;
 }
@@ -95,7 +96,7 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
 {
     const census *c = self;
     (void)text;
-    if (!r->err && ids->len && ids->len < (size_t)c->stage->context)
+    if (!r->err && ids->len && ids->len < (size_t)c->rank->input.context)
         cake_buf_add(out, (const char *)ids->id, (size_t)cake_schedule_chain((int)ids->len) * PAGE_BYTES);
 }
 
@@ -108,7 +109,7 @@ static bool is_scored(const cake_request *r)
 static void workload(census *c, const cake_request *r, int n_tok, const char *tokens, int n, int computed)
 {
     const cake_params *p = &r->params;
-    int room = c->stage->context - n_tok;
+    int room = c->rank->input.context - n_tok;
     int most = p->max_tokens == CAKE_UNSET || p->max_tokens > room ? room : (int)p->max_tokens;
     bool sure = p->ignore_eos == 1 && p->n_stop <= 0 && !p->stop_ids.len;
     int least = sure ? most : p->min_tokens < most ? (int)p->min_tokens : most;
@@ -122,9 +123,10 @@ static void workload(census *c, const cake_request *r, int n_tok, const char *to
             int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);
             memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
             answer.chain = cake_alloc((size_t)n, sizeof *answer.chain);
-            cake_prefix_tree_insert(c->workload.prefixes,
-                                    cake_request_queue_prefix_salt(cake_model_config(c->stage->model), n_tok),
-                                    ids, n, answer.chain);
+            cake_prefix_tree_insert(
+                c->workload.prefixes,
+                cake_request_queue_prefix_salt(cake_model_config(c->rank->input.model), n_tok), ids, n,
+                answer.chain);
             free(ids);
         }
         cake_workload_add(&c->workload, &answer);
@@ -144,8 +146,8 @@ static int share(census *c, const cake_request *r, int n_tok, const char *tokens
     int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES), *chain = cake_alloc((size_t)n, sizeof *chain);
     memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
     cake_prefix_tree_insert(c->past.prefixes,
-                            cake_request_queue_prefix_salt(cake_model_config(c->stage->model), n_tok), ids, n,
-                            chain);
+                            cake_request_queue_prefix_salt(cake_model_config(c->rank->input.model), n_tok),
+                            ids, n, chain);
     free(ids);
     for (int i = 0; i < n && !is_scored(r) && cake_prefix_tree_users(c->past.prefixes, chain[i]) > 1; i++)
         shared += CAKE_PAGE;
@@ -170,13 +172,13 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
     char message[96];
     if (r->err) {
         complain(c, r, r->fault.message);
-    } else if (n_tok >= c->stage->context) {
+    } else if (n_tok >= c->rank->input.context) {
         c->too_long++;
         snprintf(message, sizeof message, "a prompt of %lld tokens does not fit the context of %d",
-                 (long long)n_tok, c->stage->context);
+                 (long long)n_tok, c->rank->input.context);
         complain(c, r, message);
     } else {
-        c->outgrow += outgrows(c->stage, r, n_tok);
+        c->outgrow += outgrows(c->rank, r, n_tok);
         if (r->params.max_tokens != 0 || is_scored(r)) {
             int n = (int)(len / PAGE_BYTES), computed = share(c, r, (int)n_tok, composed, n);
             workload(c, r, (int)n_tok, composed, n, computed);
@@ -222,17 +224,17 @@ static cake_counted sum_up(const cake_options *o, census *c)
 /* The prompts are tokenized without a limit, so that those that do not fit are counted too. */
 static cake_err count_input(const cake_options *o, census *c)
 {
-    const cake_config *config = cake_model_config(c->stage->model);
-    for (int class = 0; class < c->stage->shape.n_class; class ++)
-        if (c->stage->shape.n_page[class] > c->past.most)
-            c->past.most = c->stage->shape.n_page[class];
+    const cake_config *config = cake_model_config(c->rank->input.model);
+    for (int class = 0; class < c->rank->planning.shape.n_class; class ++)
+        if (c->rank->planning.shape.n_page[class] > c->past.most)
+            c->past.most = c->rank->planning.shape.n_page[class];
     c->past.prefixes = cake_prefix_tree_open();
     c->workload.prefixes = cake_prefix_tree_open();
     cake_scanner scanner = {.self = c, .compose = compose, .take = take};
     cake_preparation preparation;
     cake_err err = cake_prepare_open(o, &config->defaults, 0, config->n_vocab, &preparation);
     if (!err)
-        err = cake_scan_run(&preparation, cake_options_threads(o, c->stage->machine.cores_mine), &scanner);
+        err = cake_scan_run(&preparation, cake_options_threads(o, c->rank->machine.cores_mine), &scanner);
     cake_prepare_close(&preparation);
     return err;
 }
@@ -257,45 +259,45 @@ static void print(const cake_options *o, const cake_plan_output *summary)
 }
 
 /* To see how busy ranks are: twice as many as can be under way, as long as that is soon played. */
-static int64_t usual_requests(const cake_stage *stage)
+static int64_t usual_requests(const cake_rank *me)
 {
-    int64_t most = 1024, twice = 2LL * stage->shape.n_lane * stage->shape.lane_seqs;
-    return stage->n_replica * (twice < most ? twice : most);
+    int64_t most = 1024, twice = 2LL * me->planning.shape.n_lane * me->planning.shape.lane_seqs;
+    return me->planning.n_replica * (twice < most ? twice : most);
 }
 
 /* looks, busy: the summary's. Of GPUs no rates are known. */
 static void predict(cake_plan_output *s, cake_replica_estimate *looks, double *busy)
 {
-    const cake_stage *stage = s->stage;
+    const cake_rank *me = s->rank;
     const cake_workload *workload = s->workload;
-    for (int r = 0; r < stage->n_replica; r++)
-        looks[r].share = 1.0 / stage->n_replica;
-    if (stage->gpus)
+    for (int r = 0; r < me->planning.n_replica; r++)
+        looks[r].share = 1.0 / me->planning.n_replica;
+    if (me->cluster.gpus)
         return;
-    s->most = cake_estimate_make(stage, s->plans, workload, true, looks, busy);
+    s->most = cake_estimate_make(&me->planning, s->plans, workload, true, looks, busy);
     s->least = workload->fewest < workload->most
-                   ? cake_estimate_make(stage, s->plans, workload, false, NULL, NULL)
+                   ? cake_estimate_make(&me->planning, s->plans, workload, false, NULL, NULL)
                    : s->most;
 }
 
 /* On rank 0. all, said [world->size]: of each rank. */
-static cake_err tell(const cake_options *o, const cake_comm *world, const cake_stage *stage,
+static cake_err tell(const cake_options *o, const cake_comm *world, const cake_rank *me,
                      const cake_report_stage *all, const cake_plan *plans, const cake_topology_rank *said)
 {
-    census c = {.stage = stage};
+    census c = {.rank = me};
     bool input = o->input || o->prompts.n;
     cake_err err =
-        o->write_topology ? cake_topology_io_write(o, plans, stage->n_replica, said, all) : CAKE_OK;
+        o->write_topology ? cake_topology_io_write(o, plans, me->planning.n_replica, said, all) : CAKE_OK;
     if (!err && input)
         err = count_input(o, &c);
     if (!err) {
         cake_counted counted = sum_up(o, &c);
         double *busy = cake_alloc((size_t)world->size, sizeof *busy);
-        cake_replica_estimate *looks = cake_alloc((size_t)stage->n_replica, sizeof *looks);
+        cake_replica_estimate *looks = cake_alloc((size_t)me->planning.n_replica, sizeof *looks);
         if (!input)
-            cake_workload_guess(stage, usual_requests(stage), CAKE_WORKLOAD_USUAL, &c.workload);
+            cake_workload_guess(&me->planning, usual_requests(me), CAKE_WORKLOAD_USUAL, &c.workload);
         cake_plan_output summary = {.world = world,
-                                    .stage = stage,
+                                    .rank = me,
                                     .plans = plans,
                                     .ranks = all,
                                     .counted = input ? &counted : NULL,
@@ -313,45 +315,45 @@ static cake_err tell(const cake_options *o, const cake_comm *world, const cake_s
 }
 
 /* Of the ranks that are there. */
-static cake_err preview_here(const cake_options *options, const cake_comm *world, cake_stage *stage)
+static cake_err preview_here(const cake_options *options, const cake_comm *world, cake_rank *me)
 {
     size_t n = world->rank ? 0 : (size_t)world->size;
     cake_report_stage *all = n ? cake_alloc(n, sizeof *all) : NULL;
     cake_topology_rank *said = n ? cake_alloc(n, sizeof *said) : NULL;
-    cake_comm_gather(world, &stage->report, all, sizeof *all);
-    cake_topology_rank mine = stage->said;
+    cake_comm_gather(world, &me->report, all, sizeof *all);
+    cake_topology_rank mine = me->topology;
     if (!mine.where) {
-        mine.set = cake_affinity_part(&stage->placement);
+        mine.set = cake_affinity_part(&me->placement);
         mine.where = cake_cpuset_count(&mine.set) ? CAKE_WHERE_CPUS : CAKE_WHERE_ANY;
     }
-    if (stage->gpu.used)
+    if (me->gpu.used)
         mine.device = CAKE_WISH_CUDA;
     cake_comm_gather(world, &mine, said, sizeof *said);
-    cake_plan *plans = cake_gather_plans(world, stage);
-    cake_err err = cake_comm_agree(world, n ? tell(options, world, stage, all, plans, said) : CAKE_OK);
-    cake_gather_free_plans(plans, stage->n_replica);
+    cake_plan *plans = cake_gather_plans(world, me);
+    cake_err err = cake_comm_agree(world, n ? tell(options, world, me, all, plans, said) : CAKE_OK);
+    cake_gather_free_plans(plans, me->planning.n_replica);
     free(all);
     free(said);
     return err;
 }
 
 /* Of ranks that are not. */
-static cake_err preview_others(const cake_options *options, const cake_comm *world, cake_stage *stage)
+static cake_err preview_others(const cake_options *options, const cake_comm *world, cake_rank *me)
 {
     cake_whatif p;
-    cake_err err = cake_whatif_open(options, world, stage, &p);
+    cake_err err = cake_whatif_open(options, world, me, &p);
     cake_topology_rank *said = cake_alloc((size_t)options->ranks, sizeof *said); /* nothing */
     if (!err)
         err = cake_comm_agree(world,
-                              world->rank ? CAKE_OK : tell(options, &p.world, stage, p.ranks, p.plans, said));
+                              world->rank ? CAKE_OK : tell(options, &p.world, me, p.ranks, p.plans, said));
     free(said);
-    cake_whatif_close(&p, stage);
+    cake_whatif_close(&p, me);
     return err;
 }
 
 cake_err cake_cmd_plan(const cake_options *options, const cake_comm *world)
 {
-    cake_stage stage = {0};
+    cake_rank me = {0};
     cake_err err = CAKE_OK;
     if (world->rank == 0) {
         err = cake_topology_io_check(options);
@@ -359,9 +361,9 @@ cake_err cake_cmd_plan(const cake_options *options, const cake_comm *world)
     }
     err = cake_comm_agree(world, err);
     if (!err)
-        err = (options->ranks ? cake_stage_open : cake_stage_plan)(options, world, &stage);
+        err = (options->ranks ? cake_rank_open : cake_rank_plan)(options, world, &me);
     if (!err)
-        err = (options->ranks ? preview_others : preview_here)(options, world, &stage);
-    cake_stage_close(&stage);
+        err = (options->ranks ? preview_others : preview_here)(options, world, &me);
+    cake_rank_close(&me);
     return err;
 }

@@ -20,7 +20,7 @@
 #include "engine/pipeline.h"
 #include "options/check_paths.h"
 #include "planner/offload.h"
-#include "planner/stage.h"
+#include "planner/rank.h"
 #include "report/ending.h"
 #include "report/gather.h"
 #include "report/progress.h"
@@ -38,19 +38,21 @@ typedef struct job {
     char **argv;
     double start, loaded;
     int64_t data; /* bytes of this process before anything was loaded */
-    cake_stage stage;
-    cake_batch_io answers;        /* rank 0 */
+    cake_rank rank;
+    cake_batch_io io;             /* rank 0 */
     cake_dispatcher *dispatcher;  /* rank 0 of a run with several replicas */
     cake_dispatch_client *client; /* the other roots' */
-    cake_engine *root;            /* rank 0 of a replica */
+    cake_engine *engine;          /* rank 0 of a replica */
     cake_trace *trace;            /* NULL: none is wanted */
     cake_pipeline *pipeline;
     cake_watchdog *watch; /* NULL: there is nobody to watch */
     cake_rank_status where;
-    bool draining; /* rank 0 */
+    bool opened;   /* files are open */
+    bool stopping; /* rank 0 */
+    cake_err err;
 } job;
 
-/* Where results go and where prompts come from, before the weights are read. */
+/* Opens results and prompts, before the weights are read. */
 static cake_err open_files(job *j)
 {
     cake_err err = CAKE_OK;
@@ -63,66 +65,71 @@ static cake_err open_files(job *j)
         if (!err && j->options->progress_file)
             err = cake_atomic_file_check("progress", j->options->progress_file);
         if (!err)
-            err = cake_batch_io_open(j->options, &j->stage, &j->answers);
+            err = cake_batch_io_open(j->options, &j->rank, &j->io);
     }
     err = cake_comm_agree(j->world, err);
-    if (!err && j->world->rank && j->stage.replica.rank == 0) /* what is wrong for all was said once */
-        err = cake_dispatch_client_open(j->options, cake_model_config(j->stage.model), j->stage.context,
-                                        &j->client);
-    return cake_comm_agree(j->world, err);
+    if (!err && j->world->rank && j->rank.replica.rank == 0) /* what is wrong for all was said once */
+        err = cake_dispatch_client_open(j->options, cake_model_config(j->rank.input.model),
+                                        j->rank.input.context, &j->client);
+    err = cake_comm_agree(j->world, err);
+    j->opened = !err;
+    if (j->opened && !j->world->rank) {
+        cake_progress_begin(j->options);
+        cake_shutdown_on_exit(cake_progress_stopped);
+    }
+    return err;
 }
 
-/* Where replica 0's sequences come from: the file, or, with others to be served, the dispatcher. All
- * ranks call. */
-static cake_sequence_io open_desk(job *j)
+/* Replica 0's sequences come from the file or, with several replicas, from the dispatcher. All ranks call. */
+static cake_sequence_io open_dispatcher(job *j)
 {
-    const cake_schedule_shape *shape = &j->stage.shape;
+    const cake_schedule_shape *shape = &j->rank.planning.shape;
     cake_replica_capacity own = {.n_slot = shape->n_lane * shape->lane_seqs,
                                  .rows = (int64_t)shape->n_lane * shape->chunk};
-    cake_sequence_io io = cake_batch_io_sequences(&j->answers);
-    int n = j->stage.n_replica, each = j->world->size / n;
+    cake_sequence_io io = cake_batch_io_sequences(&j->io);
+    int n = j->rank.planning.n_replica, each = j->world->size / n;
     cake_replica_capacity *all = cake_alloc((size_t)j->world->size, sizeof *all);
     cake_comm_gather(j->world, &own, all, sizeof own);
     if (n > 1 && !j->world->rank) {
         for (int r = 0; r < n; r++)
             all[r] = all[r * each];
-        j->dispatcher = cake_dispatcher_open(&io, cake_model_config(j->stage.model), n, all);
+        j->dispatcher = cake_dispatcher_open(&io, cake_model_config(j->rank.input.model), n, all);
         io = cake_dispatcher_io(j->dispatcher);
     }
     free(all);
     return io;
 }
 
-static cake_err open_root(job *j)
+static cake_err open_engine(job *j)
 {
-    cake_sequence_io io = open_desk(j);
-    if (j->stage.replica.rank)
+    cake_sequence_io io = open_dispatcher(j);
+    if (j->rank.replica.rank)
         return CAKE_OK;
     if (j->client)
         io = cake_dispatch_client_io(j->client);
-    cake_err err = cake_engine_open(j->stage.model, cake_offload_embed(&j->stage, &j->stage.plan),
-                                    cake_offload_head(&j->stage, &j->stage.plan), &j->stage.plan,
-                                    &j->stage.shape, j->stage.n_thread, j->stage.n_decode, &io, &j->root);
+    cake_err err = cake_engine_open(
+        j->rank.input.model, cake_offload_embed(&j->rank.planning, &j->rank.planning.plan),
+        cake_offload_head(&j->rank.planning, &j->rank.planning.plan), &j->rank.planning.plan,
+        &j->rank.planning.shape, j->rank.input.n_thread, j->rank.input.n_decode, &io, &j->engine);
     if (!err && j->client)
-        err = cake_dispatch_client_connect(j->client, j->world, j->root);
+        err = cake_dispatch_client_connect(j->client, j->world, j->engine);
     if (!err && j->dispatcher)
-        err = cake_dispatcher_connect(j->dispatcher, j->world, j->root);
+        err = cake_dispatcher_connect(j->dispatcher, j->world, j->engine);
     return err;
 }
 
-/* Which part of the run it is in. */
-static void enter(job *j, cake_phase phase)
+static void enter_phase(job *j, cake_phase phase)
 {
     j->where.since = j->where.turned = cake_clock_now();
     j->where.phase = phase;
 }
 
-/* What the watch tells of this rank, before it is loaded. */
-static void introduce(job *j)
+/* Tells the watchdog which layers this rank has and which rank its waves come from. */
+static void publish_rank(job *j)
 {
-    const cake_plan *plan = &j->stage.plan;
+    const cake_plan *plan = &j->rank.planning.plan;
     cake_buf layers = {0};
-    int own = j->stage.replica.rank, edges = 0, before = 0;
+    int own = j->rank.replica.rank, edges = 0, before = 0;
     cake_plan_layers(plan, own, &layers);
     snprintf(j->where.layers, sizeof j->where.layers, "%s", layers.data);
     cake_buf_free(&layers);
@@ -136,102 +143,104 @@ static void introduce(job *j)
     j->where.root = plan->first;
     j->where.upstream = plan->first + before;
     j->where.edges = edges;
-    enter(j, CAKE_PHASE_LOAD);
+    enter_phase(j, CAKE_PHASE_LOAD);
 }
 
 static cake_err open_pipeline(job *j)
 {
-    cake_err err = open_root(j);
+    cake_err err = open_engine(j);
     if (!err)
-        err = cake_pipeline_open(&j->stage.replica, &j->stage.plan, j->stage.works, j->root,
-                                 j->stage.shape.n_lane, j->stage.wave_bytes, j->stage.edge, &j->pipeline);
-    j->stage.report.opened_bytes = (int64_t)cake_arena_bytes();
-    j->stage.report.grown_bytes = cake_machine_data() - j->data;
+        err = cake_pipeline_open(&j->rank.replica, &j->rank.planning.plan, j->rank.works, j->engine,
+                                 j->rank.planning.shape.n_lane, j->rank.planning.wave_bytes, j->rank.edge,
+                                 &j->pipeline);
+    j->rank.report.opened_bytes = (int64_t)cake_arena_bytes();
+    j->rank.report.grown_bytes = cake_machine_data() - j->data;
     err = cake_comm_agree(j->world, err);
     if (!err && j->options->report)
-        cake_gather_links(&j->stage);
+        cake_gather_links(&j->rank);
     if (!err && j->trace)
         cake_trace_align(j->trace, j->world);
+    j->loaded = cake_clock_now();
     return err;
 }
 
-static void say_status(const job *j, cake_err err)
+static void print_status(const job *j, cake_err err)
 {
     bool kept = !cake_record_streams(j->options->output);
-    cake_ending_say(err, cake_batch_io_failed(&j->answers), kept ? j->options->output : NULL);
+    cake_ending_say(err, cake_batch_io_failed(&j->io), kept ? j->options->output : NULL);
 }
 
-/* What is finished is on the disk before anybody goes. */
-static void end_at_once(job *j, cake_err err)
+/* Ends all ranks now, after finished results are on the disk. */
+static void abort_run(job *j, cake_err err)
 {
     cake_progress_close();
-    say_status(j, err);
-    cake_batch_io_keep(&j->answers);
-    cake_batch_io_close(&j->answers);
+    print_status(j, err);
+    cake_batch_io_keep(&j->io);
+    cake_batch_io_close(&j->io);
     cake_comm_abort_with(err);
 }
 
-/* What there is goes to the disk: the other replicas' waves may take longer than a killer waits. */
-static void secure(job *j)
+/* Brings results to the disk: other replicas may run on for longer than a scheduler waits with SIGKILL. */
+static void flush_results(job *j)
 {
-    cake_batch_io_flush(&j->answers);
-    cake_batch_io_keep(&j->answers);
+    cake_batch_io_flush(&j->io);
+    cake_batch_io_keep(&j->io);
 }
 
-/* Nothing new begins. */
-static void stop(job *j, cake_err err)
+/* Admits no more requests; waves in flight finish. */
+static void stop_admission(job *j, cake_err err)
 {
-    j->draining = true;
+    j->stopping = true;
     if (j->dispatcher)
         cake_dispatcher_stop(j->dispatcher, err);
     else
-        cake_engine_stop(j->root, err);
+        cake_engine_stop(j->engine, err);
 }
 
-/* Once it is time nothing new begins; a second signal ends all at once, as does a rank that is lost. */
-static void drain(job *j)
+/* A signal or a limit stops admission; a second signal or a lost rank ends the run at once. */
+static void check_shutdown(job *j)
 {
     cake_err lost = cake_watchdog_lost(j->watch);
     if (lost || cake_shutdown_forced())
-        end_at_once(j, lost ? lost : CAKE_STOPPED);
-    if (j->draining || !cake_shutdown_requested())
+        abort_run(j, lost ? lost : CAKE_STOPPED);
+    if (j->stopping || !cake_shutdown_requested())
         return;
-    secure(j);
-    stop(j, CAKE_STOPPED);
+    flush_results(j);
+    stop_admission(j, CAKE_STOPPED);
 }
 
-static bool attend(void *self)
+static bool poll_run(void *self)
 {
     job *j = self;
     if (j->world->rank == 0) {
-        drain(j);
-        cake_progress_tick(&j->answers.counts, cake_shutdown_seconds_left());
-        cake_err err = cake_batch_io_tick(&j->answers);
+        check_shutdown(j);
+        cake_progress_tick(&j->io.counts, cake_shutdown_seconds_left());
+        cake_err err = cake_batch_io_tick(&j->io);
         if (err)
-            stop(j, err);
+            stop_admission(j, err);
     }
     return j->dispatcher ? cake_dispatcher_poll(j->dispatcher)
                          : j->client && cake_dispatch_client_poll(j->client);
 }
 
-/* Other replicas may work on for long: signals, limits and lost ranks are looked at as before. */
-static void serve_others(job *j)
+/* Other replicas may work for long: signals, limits and lost ranks still count. */
+static void serve_replicas(job *j)
 {
     do {
         j->where.turned = cake_clock_now();
-        if (!attend(j))
+        if (!poll_run(j))
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     } while (!cake_dispatcher_over(j->dispatcher));
 }
 
-/* The loop is over here; what serves other replicas, or is served, goes on until all are. */
-static cake_err part(job *j, cake_err err)
+/* The loop of this rank is over; the dispatcher and its clients go on until all replicas are. */
+static cake_err end_loop(job *j, cake_err err)
 {
     if (j->dispatcher) {
         cake_dispatcher_stop(j->dispatcher, err);
         if (err == CAKE_STOPPED)
-            secure(j);
-        serve_others(j);
+            flush_results(j);
+        serve_replicas(j);
         err = cake_dispatcher_error(j->dispatcher);
     }
     if (j->client)
@@ -239,13 +248,13 @@ static cake_err part(job *j, cake_err err)
     return err;
 }
 
-/* Each rank's part is gathered; rank 0 says and writes the whole. */
+/* Gathers all ranks' statistics; rank 0 prints and writes the report. */
 static cake_err report(job *j)
 {
     double total_s = cake_clock_now() - j->start;
-    j->stage.report.peak_bytes = cake_machine_peak();
+    j->rank.report.peak_bytes = cake_machine_peak();
     cake_gathered all;
-    cake_gather_stats(j->world, &j->stage, j->pipeline, j->root, &all);
+    cake_gather_stats(j->world, &j->rank, j->pipeline, j->engine, &all);
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
         cake_stage_stats stats = cake_pipeline_statistics(j->pipeline);
@@ -258,17 +267,17 @@ static cake_err report(job *j)
                          .argv = j->argv,
                          .plans = all.plans,
                          .n_replica = all.n_replica,
-                         .n_layer = cake_model_config(j->stage.model)->n_layer,
+                         .n_layer = cake_model_config(j->rank.input.model)->n_layer,
                          .world = j->world,
                          .stages = all.stages,
                          .layer_s = all.layer_s,
-                         .counts = j->answers.counts,
+                         .counts = j->io.counts,
                          .load_s = j->loaded - j->start,
                          .run_s = stats.run_s,
                          .total_s = total_s,
-                         .ttft = j->answers.ttft,
-                         .itl = j->answers.itl,
-                         .journal = cake_record_costs(j->answers.recorder)};
+                         .ttft = j->io.ttft,
+                         .itl = j->io.itl,
+                         .journal = cake_record_costs(j->io.recorder)};
         cake_report_say(&r);
         err = j->options->report ? cake_report_write(&r, j->options->report) : CAKE_OK;
     }
@@ -277,20 +286,20 @@ static cake_err report(job *j)
 }
 
 /* The loop of this rank, as one session of its threads. */
-typedef struct turning {
+typedef struct loop {
     job *job;
     cake_err err;
-} turning;
+} loop;
 
-static void turn(void *arg)
+static void run_loop(void *arg)
 {
-    turning *t = arg;
-    t->err = cake_pipeline_run(t->job->pipeline, &(cake_poll_hook){t->job, attend});
+    loop *t = arg;
+    t->err = cake_pipeline_run(t->job->pipeline, &(cake_poll_hook){t->job, poll_run});
 }
 
 static cake_err work(job *j)
 {
-    turning t = {.job = j};
+    loop t = {.job = j};
     bool root = j->world->rank == 0;
     if (root) {
         cake_progress_open(j->options);
@@ -300,42 +309,42 @@ static cake_err work(job *j)
     cake_pipeline_publish(j->pipeline, &j->where);
     if (j->dispatcher)
         cake_dispatcher_set_trace(j->dispatcher, j->trace, j->watch);
-    enter(j, CAKE_PHASE_RUN);
-    cake_exec_session(j->stage.n_thread, turn, &t);
-    cake_err err = part(j, t.err);
+    enter_phase(j, CAKE_PHASE_RUN);
+    cake_exec_session(j->rank.input.n_thread, run_loop, &t);
+    cake_err err = end_loop(j, t.err);
     cake_progress_close();
     if (root) {
         cake_shutdown_write();
-        cake_batch_io_flush(&j->answers);
+        cake_batch_io_flush(&j->io);
     }
-    /* what went wrong in the loop went wrong on the root; the other ranks learn of it here */
+    /* the other ranks learn here of an error in the engine */
     err = cake_comm_agree(j->world, err);
-    enter(j, CAKE_PHASE_WRITE);
+    enter_phase(j, CAKE_PHASE_WRITE);
     if (!err && root)
-        err = cake_batch_io_finish(&j->answers);
+        err = cake_batch_io_finish(&j->io);
     else if (err == CAKE_STOPPED && root)
-        cake_batch_io_stop(&j->answers);
-    enter(j, CAKE_PHASE_END);
+        cake_batch_io_stop(&j->io);
+    enter_phase(j, CAKE_PHASE_END);
     err = cake_comm_agree(j->world, err);
-    /* a report or trace that cannot be written, after it could be before, is told; the results stand all the
-     * same, and so does their status: who waits for them goes by it */
+    /* a report or trace that cannot be written is said, but the status stays that of the results: whoever
+     * waits for them goes by it */
     if (!err || err == CAKE_STOPPED)
         cake_comm_agree(j->world, report(j));
     if (j->trace) { /* also of a run that failed */
         cake_trace_align(j->trace, j->world);
-        cake_plan *plans = cake_gather_plans(j->world, &j->stage);
-        cake_comm_agree(j->world, cake_trace_write(j->trace, j->world, plans, j->stage.n_replica,
+        cake_plan *plans = cake_gather_plans(j->world, &j->rank);
+        cake_comm_agree(j->world, cake_trace_write(j->trace, j->world, plans, j->rank.planning.n_replica,
                                                    j->options->trace, j->start));
-        cake_gather_free_plans(plans, j->stage.n_replica);
+        cake_gather_free_plans(plans, j->rank.planning.n_replica);
     }
     if (!err && root)
-        cake_batch_io_say(&j->answers);
-    if (!err && root && cake_batch_io_failed(&j->answers))
+        cake_batch_io_say(&j->io);
+    if (!err && root && cake_batch_io_failed(&j->io))
         err = CAKE_ERR_REQUEST;
     return cake_comm_agree(j->world, err);
 }
 
-/* Results that an earlier run left are gone on from with its instruction set. */
+/* A run that resumes keeps the instruction set of the results that are there. */
 static void find_isa(const cake_comm *world, cake_options *options, char isa[CAKE_IDENTITY_ISA])
 {
     isa[0] = 0;
@@ -348,53 +357,109 @@ static void find_isa(const cake_comm *world, cake_options *options, char isa[CAK
     options->isa_from = options->output;
 }
 
+static cake_err open_watchdog(job *j)
+{
+    j->watch = cake_watchdog_open(j->options, j->world, &j->where);
+    return CAKE_OK;
+}
+
+static void close_watchdog(job *j)
+{
+    cake_watchdog_close(j->watch);
+}
+
+static cake_err open_shutdown(job *j)
+{
+    return cake_shutdown_open(j->options, j->world);
+}
+
+static void close_shutdown(job *j)
+{
+    (void)j;
+    cake_shutdown_close();
+}
+
+static cake_err plan(job *j)
+{
+    return cake_rank_plan(j->options, j->world, &j->rank);
+}
+
+static void close_rank(job *j)
+{
+    cake_rank_close(&j->rank);
+}
+
+static cake_err open_trace(job *j)
+{
+    j->trace = j->options->trace ? cake_trace_open() : NULL;
+    return CAKE_OK;
+}
+
+static void close_trace(job *j)
+{
+    cake_trace_close(j->trace);
+}
+
+static void close_files(job *j)
+{
+    cake_dispatch_client_close(j->client);
+    if (j->world->rank)
+        return;
+    if (j->opened) {
+        cake_progress_end(&j->io.counts, j->err);
+        print_status(j, j->err);
+    }
+    cake_batch_io_close(&j->io);
+}
+
+static cake_err load(job *j)
+{
+    double begin = cake_clock_now();
+    publish_rank(j);
+    j->data = cake_machine_data();
+    cake_err err = cake_rank_load(j->options, j->world, &j->rank);
+    cake_trace_add(j->trace, (cake_span){.begin = begin, .kind = CAKE_SPAN_LOAD}, cake_clock_now());
+    return err;
+}
+
+static void close_pipeline(job *j)
+{
+    cake_pipeline_close(j->pipeline);
+    cake_engine_close(j->engine);
+    cake_dispatcher_close(j->dispatcher);
+}
+
+/* A run. Phases follow one another until one fails; then all that were begun are undone, the last one
+ * first. */
+static const struct {
+    cake_err (*run)(job *);
+    void (*undo)(job *); /* also after run has failed; NULL: there is nothing to undo */
+} phases[] = {
+    {open_watchdog, close_watchdog}, /* is every rank alive? */
+    {open_shutdown, close_shutdown}, /* signals, and the end of the time */
+    {plan, close_rank},              /* which rank has which layers; does it fit? */
+    {open_trace, close_trace},
+    {open_files, close_files},       /* prompts, results, what an earlier run left */
+    {load, NULL},                    /* weights and slices */
+    {open_pipeline, close_pipeline}, /* engine, dispatcher, links */
+    {work, NULL},                    /* waves, until every answer is written */
+};
+
 cake_err cake_cmd_run(const cake_options *given, const cake_comm *world, int argc, char **argv)
 {
+    enum { N_PHASE = sizeof phases / sizeof *phases };
     char isa[CAKE_IDENTITY_ISA];
-    cake_options own = *given, *options = &own;
-    job j = {.options = options, .world = world, .argc = argc, .argv = argv, .start = cake_clock_now()};
-    find_isa(world, options, isa);
-    j.watch = cake_watchdog_open(options, world, &j.where);
-    cake_err err = cake_shutdown_open(options, world);
-    if (!err)
-        err = cake_stage_plan(options, world, &j.stage);
-    if (!err)
-        err = open_files(&j);
-    bool opened = !err;
-    if (opened && !world->rank) {
-        cake_progress_begin(options);
-        cake_shutdown_on_exit(cake_progress_stopped);
-    }
-    if (!err)
-        introduce(&j);
-    j.trace = options->trace && !err ? cake_trace_open() : NULL;
-    double begin = cake_clock_now();
-    j.data = cake_machine_data();
-    if (!err)
-        err = cake_stage_load(options, world, &j.stage);
-    cake_trace_add(j.trace, (cake_span){.begin = begin, .kind = CAKE_SPAN_LOAD}, cake_clock_now());
-    if (!err)
-        err = open_pipeline(&j);
-    j.loaded = cake_clock_now();
-    if (!err)
-        err = work(&j);
-    cake_pipeline_close(j.pipeline);
-    cake_engine_close(j.root);
-    cake_dispatch_client_close(j.client);
-    cake_dispatcher_close(j.dispatcher);
-    if (err == CAKE_END) /* all was done already */
-        err = !world->rank && cake_batch_io_failed(&j.answers) ? CAKE_ERR_REQUEST : CAKE_OK;
-    if (world->rank == 0) {
-        if (opened) {
-            cake_progress_end(&j.answers.counts, err);
-            say_status(&j, err);
-        }
-        cake_batch_io_close(&j.answers);
-    }
-    cake_stage_close(&j.stage);
-    cake_trace_close(j.trace);
-    cake_shutdown_close();
-    cake_watchdog_close(j.watch);
+    cake_options options = *given;
+    job j = {.options = &options, .world = world, .argc = argc, .argv = argv, .start = cake_clock_now()};
+    int n = 0;
+    find_isa(world, &options, isa);
+    while (n < N_PHASE && !j.err)
+        j.err = phases[n++].run(&j);
+    if (j.err == CAKE_END) /* all was done already */
+        j.err = !world->rank && cake_batch_io_failed(&j.io) ? CAKE_ERR_REQUEST : CAKE_OK;
+    while (n-- > 0)
+        if (phases[n].undo)
+            phases[n].undo(&j);
     /* nobody goes with another status than 0 before rank 0 has closed its files */
-    return cake_comm_agree(world, err);
+    return cake_comm_agree(world, j.err);
 }

@@ -82,8 +82,8 @@ static void add_params(cake_buf *out, const cake_params *params)
     cake_buf_addc(out, ']');
 }
 
-cake_err cake_identity_add(const cake_options *o, const cake_stage *stage,
-                           const cake_preparation *preparation, cake_buf *out)
+cake_err cake_identity_add(const cake_options *o, const cake_rank *me, const cake_preparation *preparation,
+                           cake_buf *out)
 {
     sums s = {0};
     cake_err err = cake_side_files_read(o->model, "record", sum_file, &s);
@@ -92,13 +92,13 @@ cake_err cake_identity_add(const cake_options *o, const cake_stage *stage,
     add_sum(out, "config.json", s.config);
     add_sum(out, "generation_config.json", s.generation);
     add_sum(out, "tokenizer", s.tokenizer);
-    add_sum(out, "tensors", cake_model_identity(stage->model));
-    add_sum(out, "weights", stage->weights);
+    add_sum(out, "tensors", cake_model_identity(me->input.model));
+    add_sum(out, "weights", me->weights);
     add_int(out, "dummy_weights", o->dummy);
-    add_text(out, "isa", stage->isa.data);
+    add_text(out, "isa", me->isa.data);
     add_text(out, "dtype", o->dtype);
-    add_text(out, "kv_dtype", cake_dtype_name(stage->kv_dtype));
-    add_int(out, "context", stage->context);
+    add_text(out, "kv_dtype", cake_dtype_name(me->input.kv_dtype));
+    add_int(out, "context", me->input.context);
     add_text(out, "input_format", form);
     add_text(out, "prompt_field", o->names.prompt);
     add_text(out, "id_field", o->names.id);

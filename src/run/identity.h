@@ -6,11 +6,11 @@
 #ifndef CAKE_RUN_IDENTITY_H
 #define CAKE_RUN_IDENTITY_H
 
-#include "planner/stage.h"
+#include "planner/rank.h"
 #include "request/prepare.h"
 
 /* Appends a JSON object of plain values, whose keys are what differences are called. */
-cake_err cake_identity_add(const cake_options *options, const cake_stage *stage,
+cake_err cake_identity_add(const cake_options *options, const cake_rank *me,
                            const cake_preparation *preparation, cake_buf *out);
 /* The instruction set that results in the place of --output were computed with; "": there are none. */
 enum { CAKE_IDENTITY_ISA = 32 };

@@ -19,7 +19,7 @@
 
 static int replica_of(const cake_plan_output *s, int rank)
 {
-    return rank / s->stage->replica.size;
+    return rank / s->rank->replica.size;
 }
 
 static double idle_share(const cake_plan_output *s, int rank)
@@ -78,14 +78,14 @@ static void add_row(const cake_plan_output *s, int rank, cake_buf *out)
     cake_buf layers = {0}, threads = {0};
     if (r->gpu.used)
         cake_buf_addf(out, " %3d", r->gpu.number);
-    else if (s->stage->gpus)
+    else if (s->rank->cluster.gpus)
         cake_buf_adds(out, "   -");
     cake_plan_layers(plan, rank - plan->first, &layers);
     cake_report_threads(r, &threads);
     cake_buf_addf(out, " %-14s %7s  %-10s %10s %10s %10s", r->cpus, threads.data, layers.data,
                   cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),
                   cake_size_text(r->buffers_bytes));
-    if (s->stage->gpus)
+    if (s->rank->cluster.gpus)
         cake_buf_adds(out, "          -      -\n");
     else
         cake_buf_addf(out, " %10.*f %4.0f %%\n", ms < 10 ? 2 : ms < 100, ms, 100 * idle_share(s, rank));
@@ -96,7 +96,7 @@ static void add_row(const cake_plan_output *s, int rank, cake_buf *out)
 /* Whether all ranks of a replica, not the first, have the lines of the replica before it. */
 static bool repeats(const cake_plan_output *s, int replica)
 {
-    int size = s->stage->replica.size;
+    int size = s->rank->replica.size;
     bool same = true;
     for (int i = replica * size; same && i < (replica + 1) * size; i++) {
         cake_buf one = {0}, other = {0};
@@ -113,18 +113,18 @@ static bool repeats(const cake_plan_output *s, int replica)
 static void add_table(const cake_plan_output *s, cake_buf *out)
 {
     const int many = 64;
-    int wide = (int)longest_host(s), size = s->stage->replica.size, alike = 0;
+    int wide = (int)longest_host(s), size = s->rank->replica.size, alike = 0;
     cake_buf_addf(out, "%-5s %-*s%s %-14s %7s  %-10s %10s %10s %10s %10s %6s\n", "rank", wide, "host",
-                  s->stage->gpus ? " GPU" : "", "cpus", "threads", "layers", "weights", "KV", "buffers",
-                  "ms a wave", "idle");
+                  s->rank->cluster.gpus ? " GPU" : "", "cpus", "threads", "layers", "weights", "KV",
+                  "buffers", "ms a wave", "idle");
     bool same = false;
-    for (int r = 0; r < s->stage->n_replica; r++) {
+    for (int r = 0; r < s->rank->planning.n_replica; r++) {
         for (int i = r * size; i < (r + 1) * size && !same; i++) {
             cake_buf_addf(out, "%-5d %-*s", i, wide, s->ranks[i].host);
             add_row(s, i, out);
         }
         alike = same ? alike + 1 : 0;
-        same = s->world->size > many && r + 1 < s->stage->n_replica && repeats(s, r + 1);
+        same = s->world->size > many && r + 1 < s->rank->planning.n_replica && repeats(s, r + 1);
         if (alike && !same)
             cake_buf_addf(out, "%d to %d: the same, %d time%s more\n", (r + 1 - alike) * size,
                           (r + 1) * size - 1, alike, alike == 1 ? "" : "s");
@@ -134,7 +134,7 @@ static void add_table(const cake_plan_output *s, cake_buf *out)
 /* How many there are, and what each takes of the requests where that differs. */
 static void add_replicas(const cake_plan_output *s, cake_buf *out)
 {
-    int n = s->stage->n_replica, size = s->stage->replica.size;
+    int n = s->rank->planning.n_replica, size = s->rank->replica.size;
     bool differ = false;
     if (n == 1)
         return;
@@ -157,19 +157,19 @@ static int64_t least_gpu(const cake_plan_output *s)
     return least;
 }
 
-static const char *isa_of(const cake_stage *stage)
+static const char *isa_of(const cake_rank *me)
 {
-    return stage->isa.len ? stage->isa.data : cake_offload_first(stage)->name;
+    return me->isa.len ? me->isa.data : cake_offload_first(&me->input)->name;
 }
 
 static void add_waves(const cake_plan_output *s, cake_buf *out)
 {
-    const cake_stage *stage = s->stage;
-    const cake_schedule_shape *shape = &stage->shape;
+    const cake_rank *me = s->rank;
+    const cake_schedule_shape *shape = &me->planning.shape;
     double least = INFINITY, most = 0;
     cake_buf_addf(out,
                   "\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n",
-                  shape->n_lane, shape->max_tok, shape->lane_seqs, isa_of(stage), s->world->size,
+                  shape->n_lane, shape->max_tok, shape->lane_seqs, isa_of(me), s->world->size,
                   s->world->size == 1 ? "" : "s");
     add_replicas(s, out);
     for (int class = 0; class < shape->n_class; class ++) {
@@ -178,7 +178,7 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
             cake_buf_addf(out, " for layers that see %d tokens", shape->window[class]);
         cake_buf_addc(out, '\n');
     }
-    const cake_config *config = cake_model_config(stage->model);
+    const cake_config *config = cake_model_config(me->input.model);
     cake_slice_shape whole = {.count = config->n_layer};
     if (shape->states)
         cake_buf_addf(out,
@@ -186,7 +186,7 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
                       "and %d for beginnings of prompts, each of %s in all layers together\n",
                       shape->n_lane * shape->lane_seqs, shape->n_saved,
                       cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
-    if (stage->gpus) {
+    if (me->cluster.gpus) {
         cake_buf_addf(out,
                       "GPUs      of %s a rank, for weights, KV and buffers; "
                       "no rates of GPUs are known, so it is not said how long it would take\n",
@@ -194,13 +194,14 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
         return;
     }
     for (int i = 0; i < s->world->size; i++) {
-        least = fmin(least, stage->rate[i].flops);
-        most = fmax(most, stage->rate[i].flops);
+        least = fmin(least, me->cluster.rate[i].flops);
+        most = fmax(most, me->cluster.rate[i].flops);
     }
     cake_buf_addf(out, "rates     %.4g", 1e-9 * least);
     if (most > least)
         cake_buf_addf(out, " to %.4g", 1e-9 * most);
-    cake_buf_addf(out, " GFLOP/s of products and %.3g GB/s of reading a rank\n", 1e-9 * stage->rate[0].bytes);
+    cake_buf_addf(out, " GFLOP/s of products and %.3g GB/s of reading a rank\n",
+                  1e-9 * me->cluster.rate[0].bytes);
 }
 
 static void add_counted(const cake_plan_output *s, cake_buf *out)
@@ -213,7 +214,7 @@ static void add_counted(const cake_plan_output *s, cake_buf *out)
     cake_buf_addf(out, ", of which %lld would fail", (long long)c->failed);
     if (c->too_long)
         cake_buf_addf(out, ", %lld of them since they do not fit the context of %d", (long long)c->too_long,
-                      s->stage->context);
+                      s->rank->input.context);
     cake_buf_addc(out, '\n');
     if (c->n)
         cake_buf_addf(out, "tokens    of a prompt: min %lld, median %lld, p99 %lld, max %lld; total %lld\n",
@@ -268,14 +269,14 @@ void cake_plan_output_text(const cake_plan_output *s, cake_buf *out)
     if (!s->counted)
         return;
     add_counted(s, out);
-    if (s->workload->n && !s->stage->gpus)
+    if (s->workload->n && !s->rank->cluster.gpus)
         add_time(s, out);
 }
 
 /* What follows from rates: of GPUs none are known. */
 static void put_rate(const cake_plan_output *s, cake_buf *out, const char *before, double value)
 {
-    if (s->stage->gpus)
+    if (s->rank->cluster.gpus)
         cake_buf_addf(out, "%snull", before);
     else
         cake_json_put_real(out, before, value);
@@ -287,7 +288,7 @@ static void add_rank(const cake_plan_output *s, int rank, cake_buf *out)
     const cake_plan *plan = &s->plans[replica_of(s, rank)];
     const char *comma = "";
     cake_buf_addf(out, "    {\"rank\": %d", rank);
-    if (s->stage->n_replica > 1)
+    if (s->rank->planning.n_replica > 1)
         cake_buf_addf(out, ", \"replica\": %d", replica_of(s, rank));
     cake_json_put_text(out, ", \"host\": ", r->host);
     cake_buf_addf(
@@ -309,8 +310,8 @@ static void add_rank(const cake_plan_output *s, int rank, cake_buf *out)
     }
     cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld, \"buffers_bytes\": %lld",
                   (long long)r->weights_bytes, (long long)r->kv_bytes, (long long)r->buffers_bytes);
-    put_rate(s, out, ", \"flops\": ", s->stage->rate[rank].flops);
-    put_rate(s, out, ", \"bandwidth\": ", s->stage->rate[rank].bytes);
+    put_rate(s, out, ", \"flops\": ", s->rank->cluster.rate[rank].flops);
+    put_rate(s, out, ", \"bandwidth\": ", s->rank->cluster.rate[rank].bytes);
     put_rate(s, out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
     put_rate(s, out, ", \"idle_share\": ", idle_share(s, rank));
     cake_buf_addf(out, "}%s\n", rank + 1 < s->world->size ? "," : "");
@@ -340,7 +341,7 @@ static void add_input(const cake_plan_output *s, cake_buf *out)
         "%lld, \"shared\": %lld}",
         (long long)c->least, (long long)c->median, (long long)c->p99, (long long)c->most, (long long)c->total,
         (long long)c->shared);
-    if (s->stage->gpus) {
+    if (s->rank->cluster.gpus) {
         cake_buf_adds(out, ",\n  \"prediction\": null");
         return;
     }
@@ -353,16 +354,16 @@ static void add_input(const cake_plan_output *s, cake_buf *out)
 
 void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
 {
-    const cake_schedule_shape *shape = &s->stage->shape;
+    const cake_schedule_shape *shape = &s->rank->planning.shape;
     cake_buf_addf(out, "{\n  \"ranks\": [\n");
     for (int i = 0; i < s->world->size; i++)
         add_rank(s, i, out);
-    cake_buf_addf(out, "  ],\n  \"replicas\": %d, \"shares\": [", s->stage->n_replica);
-    for (int r = 0; r < s->stage->n_replica; r++)
+    cake_buf_addf(out, "  ],\n  \"replicas\": %d, \"shares\": [", s->rank->planning.n_replica);
+    for (int r = 0; r < s->rank->planning.n_replica; r++)
         cake_json_put_real(out, r ? ", " : "", s->looks[r].share);
     cake_buf_addf(out, "], \"nodes\": %d", count_nodes(s));
-    cake_json_put_text(out, ", \"isa\": ", isa_of(s->stage));
-    cake_buf_addf(out, ", \"context\": %d,\n", s->stage->context);
+    cake_json_put_text(out, ", \"isa\": ", isa_of(s->rank));
+    cake_buf_addf(out, ", \"context\": %d,\n", s->rank->input.context);
     cake_buf_addf(out, "  \"waves\": {\"lanes\": %d, \"tokens\": %d, \"sequences\": %d},\n  \"kv\": [",
                   shape->n_lane, shape->max_tok, shape->lane_seqs);
     for (int class = 0; class < shape->n_class; class ++)

@@ -7,7 +7,7 @@
 
 #include "link/comm.h"
 #include "planner/estimate.h"
-#include "planner/stage.h"
+#include "planner/rank.h"
 #include "types/shard.h"
 
 /* What the input holds. */
@@ -21,12 +21,12 @@ typedef struct cake_counted {
 
 typedef struct cake_plan_output {
     const cake_comm *world;
-    const cake_stage *stage;
-    const cake_plan *plans;         /* [stage->n_replica] */
+    const cake_rank *rank;
+    const cake_plan *plans;         /* [stage->planning.n_replica] */
     const cake_report_stage *ranks; /* [world->size] */
     const cake_counted *counted;    /* NULL: there is no input, and the estimates are of usual lengths */
     const cake_workload *workload;
-    const cake_replica_estimate *looks; /* [stage->n_replica] with answers as long as they may be */
+    const cake_replica_estimate *looks; /* [stage->planning.n_replica] with answers as long as they may be */
     const double *busy; /* [world->size] seconds of work of each rank in what looks looked at */
     cake_estimate least, most;
 } cake_plan_output;

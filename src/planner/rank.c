@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: options, the world. Out: a cake_rank, filled in three steps: open (headers of the model, kernels,
+ * machines of all ranks), plan (which rank has which layers), load (weights, slices).
+ * Invariant: all ranks agree on an error before any of them goes on.
+ */
+#include "planner/rank.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "kernels/cuda/device.h"
+#include "place/thread_limit.h"
+#include "planner/bundle_plan.h"
+#include "planner/calibrate.h"
+#include "planner/cluster.h"
+#include "planner/consistency.h"
+#include "planner/gpu_assign.h"
+#include "planner/memory_check.h"
+#include "planner/memory_plan.h"
+#include "planner/offload.h"
+#include "planner/parallelism.h"
+#include "planner/partition.h"
+#include "planner/replicas.h"
+#include "planner/topology_io.h"
+#include "planner/transport.h"
+
+#define BIG_GPU                                                                                              \
+    ((int64_t)8 << 30) /* bytes of a GPU, of which buffers of some thousand rows are a small part */
+
+enum { GLANCE = 1 << 20 }; /* bytes of an input that are read to count its lines */
+
+static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
+{
+    for (int i = 0; i < CAKE_N_KEPT; i++)
+        if (!strcmp(name, cake_dtype_name((cake_dtype)i)))
+            return (cake_dtype)i;
+    return otherwise;
+}
+
+/* Rank 0 first, so that a file that is missing for all is complained of once. */
+static cake_err open_model(const cake_options *o, const cake_comm *world, cake_rank *me)
+{
+    cake_model_options options = {.config = o->config,
+                                  .index = o->index,
+                                  .dummy = o->dummy >= 0,
+                                  .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
+                                  .convert = strcmp(o->dtype, "auto")};
+    options.dtype = dtype_named(o->dtype, CAKE_F32);
+    cake_err err = CAKE_OK;
+    if (world->rank == 0)
+        err = cake_model_open(o->model, &options, &me->model);
+    err = cake_comm_agree(world, err);
+    if (!err && world->rank > 0) {
+        bool hushed = cake_log_hush(true); /* rank 0 has warned already */
+        err = cake_model_open(o->model, &options, &me->model);
+        cake_log_hush(hushed);
+    }
+    return cake_comm_agree(world, err);
+}
+
+/* Files of the model are open; others follow at any time, on rank 0 a connection to each rank among them. */
+static cake_err check_descriptors(const cake_comm *world)
+{
+    int64_t need = 32 + (world->rank ? 0 : world->size), left = cake_limits_files();
+    cake_err err = CAKE_OK;
+    if (left < need)
+        err = cake_fail(
+            "place",
+            "only %lld more files can be opened, and %lld may be needed: raise the limit of open files "
+            "(ulimit -n 4096)",
+            (long long)(left > 0 ? left : 0), (long long)need);
+    return cake_comm_agree(world, err);
+}
+
+cake_dtype cake_rank_kv_dtype(const char *option, cake_dtype model)
+{
+    return dtype_named(option, model == CAKE_F32 ? CAKE_F32 : CAKE_BF16);
+}
+
+/* The best table that every rank can run (for small models: that rounds no activations), or the one that was
+ * asked for. */
+static cake_err choose_kernels(const cake_options *o, const cake_comm *world, cake_rank *me)
+{
+    int best = cake_kernels_best();
+    int level = cake_model_parameters(me->input.model) < CAKE_MODEL_LARGE ? cake_kernels_exact() : best;
+    cake_err err = CAKE_OK;
+    if (strcmp(o->isa, "auto")) {
+        level = cake_kernels_level(o->isa);
+        if (level < 0 || level > best)
+            err = cake_fail("kernels", "%s %s: %s; the best here is %s", o->isa_from ? o->isa_from : "--isa",
+                            o->isa,
+                            level < 0 ? "this build does not have it" : "this processor does not have it",
+                            cake_kernels_at(best)->name);
+    }
+    err = cake_comm_agree(world, err);
+    if (!err)
+        me->input.kernels = cake_kernels_at((int)cake_comm_allreduce_min(world, level));
+    return err;
+}
+
+static void get_ready(const cake_exec *exec, void *arg)
+{
+    (void)exec, (void)arg;
+    cake_exec_scratch();
+}
+
+cake_err cake_rank_threads(const cake_comm *world, int n)
+{
+    cake_thread_limit *tried;
+    int started = 1 + cake_thread_limit_open(n - 1, &tried);
+    cake_err err = started < n
+                       ? cake_fail("place",
+                                   "%d threads cannot be started, only %d: "
+                                   "the system's limits (ulimit -u, ulimit -v, "
+                                   "pids.max of the cgroup) do not allow more; use --threads %d or fewer",
+                                   n, started, started > 2 ? started / 2 : 1)
+                       : CAKE_OK;
+    err =
+        cake_comm_agree(world, err); /* ranks may share a limit: nobody's threads go before all have tried */
+    cake_thread_limit_close(tried);
+    if (!err)
+        cake_exec_run(n, get_ready, NULL); /* before memory is taken that their stacks need */
+    return err;
+}
+
+/* What --mlock will lock has to be allowed, and ranks say so before they load. */
+static cake_err check_lock(const cake_options *o, const cake_comm *world, const cake_rank *me)
+{
+    int64_t weights = me->report.weights_bytes, kv = me->report.kv_bytes;
+    int64_t allowed = o->mlock ? cake_machine_lockable() : INT64_MAX;
+    cake_err err = CAKE_OK;
+    if (weights + kv > allowed)
+        err = cake_fail("place",
+                        "--mlock: %s of memory would be locked (weights %s, "
+                        "KV cache %s), but ulimit -l allows this process %s; "
+                        "raise it (ulimit -l unlimited; under Slurm the node's own limit counts: "
+                        "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf or srun --propagate=NONE), "
+                        "or use less --kv-memory or no --mlock",
+                        cake_size_text(weights + kv), cake_size_text(weights), cake_size_text(kv),
+                        cake_size_text(allowed));
+    return cake_comm_agree(world, err);
+}
+
+static void describe(const cake_comm *world, cake_rank *me)
+{
+    cake_report_stage *r = &me->report;
+    snprintf(r->host, sizeof r->host, "%s", world->host);
+    snprintf(r->cpus, sizeof r->cpus, "%s", me->machine.mask);
+    snprintf(r->isa, sizeof r->isa, "%s", cake_offload_first(&me->input)->name);
+    r->threads = me->input.n_thread;
+    r->threads_decode = me->input.n_decode;
+    r->gpu = me->gpu;
+    if (!me->placement.crowded)
+        return;
+    r->crowd_ranks = me->placement.crowd_ranks;
+    r->crowd_threads = me->placement.crowd_threads;
+    r->crowd_cpus = me->placement.crowd_cpus;
+}
+
+static void count_memory(cake_rank *me)
+{
+    me->report.buffers_bytes =
+        cake_memplan_buffer_bytes(&me->planning, &me->planning.plan, me->replica.rank, me->input.n_thread);
+    me->report.gpu_layers = me->input.gpu_kernels ? me->planning.gpu_layers : 0;
+    if (me->input.gpu_kernels && !me->planning.gpu_layers) /* not one fits */
+        snprintf(me->report.isa, sizeof me->report.isa, "%s", me->input.kernels->name);
+    for (int i = 0; i < me->planning.plan.n_hop; i++) {
+        cake_slice_shape shape = cake_memplan_slice(&me->planning, &me->planning.plan.hop[i]);
+        if (me->planning.plan.hop[i].rank == me->replica.rank)
+            me->report.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(me->input.model), &shape);
+    }
+}
+
+/* What --topology says. */
+static cake_err take_layout(const cake_options *o, const cake_comm *world, int n_layer, cake_rank *me)
+{
+    cake_topology_read_result layout;
+    cake_err err = cake_topology_io_read(o, world, n_layer, &layout);
+    if (err)
+        return err;
+    me->planning.plan = layout.plan;
+    me->topology = layout.mine;
+    me->planning.hops = layout.hops;
+    me->planning.n_replica = layout.n_replica;
+    if (!o->replicas || o->replicas == layout.n_replica)
+        return CAKE_OK;
+    return world->rank
+               ? CAKE_ERR_USAGE
+               : cake_fail_usage("--replicas %lld, but %s has %d: "
+                                 "its workers say which they are of with `replica`; leave --replicas away",
+                                 (long long)o->replicas, o->topology, layout.n_replica);
+}
+
+/* Whether the planner decides how many replicas there are: nothing was said, no topology file is read,
+ * and the model is so large that rates of ranks are measured. The same on all ranks. */
+static bool replicas_are_open(const cake_options *o, int n_rank, const cake_model *model)
+{
+    return !o->replicas && !o->topology && strcmp(o->command, "bench") && n_rank > 1 &&
+           cake_model_parameters(model) >= CAKE_MODEL_LARGE;
+}
+
+/* How many there are, and where it was said, which layers each rank has. */
+static cake_err find_replicas(const cake_options *o, const cake_comm *world, cake_rank *me)
+{
+    int n_layer = cake_model_config(me->input.model)->n_layer;
+    const cake_bundle *bundle = cake_model_bundle(me->input.model);
+    cake_comm asked = *world;
+    cake_err err = CAKE_OK;
+    if (o->ranks)
+        asked.size = (int)o->ranks;
+    me->auto_replicas = replicas_are_open(o, asked.size, me->input.model);
+    me->planning.n_replica = cake_replicas_asked(o);
+    if (o->topology && !o->ranks) /* whatif.c has it else */
+        err = take_layout(o, world, n_layer, me);
+    if (!err && !me->auto_replicas)
+        err = cake_replicas_check(o, &asked, me->planning.n_replica, n_layer);
+    if (!err && bundle)
+        err = cake_bundle_plan_take(o, world, bundle, &me->planning.plan);
+    return err;
+}
+
+static cake_err settle_threads(const cake_options *o, const cake_comm *world, cake_rank *me)
+{
+    me->input.n_thread = me->input.n_decode = me->placement.n_thread;
+    if (o->threads_decode && o->threads_decode < me->input.n_thread)
+        me->input.n_decode = (int)o->threads_decode;
+    cake_exec_oversubscribe(me->placement.crowded);
+    cake_exec_resident(me->input.n_decode < me->input.n_thread ? me->input.n_thread : 0);
+    return cake_rank_threads(world, me->input.n_thread);
+}
+
+cake_err cake_rank_open(const cake_options *o, const cake_comm *world, cake_rank *me)
+{
+    *me = (cake_rank){0};
+    me->planning.cluster = &me->cluster;
+    me->planning.input = &me->input;
+    me->input.max_seqs = (int)o->max_seqs;
+    me->input.chunk = (int)o->chunk;
+    cake_machine_read(&me->machine);
+    cake_err err = open_model(o, world, me);
+    me->input.model = me->model;
+    if (!err)
+        err = check_descriptors(world);
+    if (!err)
+        err = cake_consistency_model(o, world, me->model, &me->weights);
+    if (err)
+        return err;
+    const cake_config *config = cake_model_config(me->input.model);
+    if (o->context > config->context)
+        return world->rank
+                   ? CAKE_ERR_USAGE
+                   : cake_fail_usage("%s %lld: this model's context is %d tokens",
+                                     strcmp(o->command, "bench") ? "--context" : "prompt and answer of",
+                                     (long long)o->context, config->context);
+    err = find_replicas(o, world, me);
+    if (err)
+        return err;
+    me->input.context = o->context ? (int)o->context : config->context;
+    me->input.kv_dtype = cake_rank_kv_dtype(o->kv_dtype, cake_model_dtype(me->input.model));
+    me->input.kv_memory = me->topology.kv_memory ? me->topology.kv_memory : o->kv_memory;
+    err = cake_affinity_open(o, &me->topology, world, &me->machine, &me->placement);
+    if (!err)
+        err = cake_gpu_assign(o, &me->topology, world, &me->placement, &me->gpu, &me->input.gpu_kernels,
+                              &me->cluster.gpus);
+    if (err)
+        return err;
+    me->cluster.big_gpus =
+        me->cluster.gpus &&
+        cake_comm_allreduce_min(world, me->gpu.used ? me->gpu.memory : INT64_MAX) >= BIG_GPU;
+    me->input.gpu_direct = me->cluster.gpus && (strcmp(o->link, "mpi") || cake_gpu_transport_mpi_can());
+    me->planning.gpu_layers = me->input.max_gpu_layers = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;
+    if (me->machine.memory_said && !strcmp(o->command, "plan"))
+        me->machine.memory = me->machine.memory_said;
+    err = settle_threads(o, world, me);
+    me->mapping = me->gpu.used ? INT64_MAX : cake_machine_mapping();
+    if (!err)
+        err = choose_kernels(o, world, me);
+    if (err)
+        return err;
+    describe(world, me);
+    err = cake_calibrate(o, world, me);
+    if (!err) {
+        cake_cluster_gather(world, &me->machine, &me->gpu, me->input.n_thread, me->mapping, &me->cluster);
+        cake_planning_weigh(&me->cluster, &me->input);
+    }
+    return err;
+}
+
+/* How many requests there will be, as far as can be seen without reading all: 0, if it cannot. */
+static int64_t count_lines(const cake_options *o)
+{
+    struct stat st;
+    if (o->prompts.n)
+        return o->prompts.n;
+    if (!o->input || !strcmp(o->input, "-") || stat(o->input, &st) || !S_ISREG(st.st_mode))
+        return 0;
+    FILE *f = fopen(o->input, "rb");
+    char *text = cake_alloc(GLANCE, 1);
+    int64_t lines = 0;
+    size_t n = f ? fread(text, 1, GLANCE, f) : 0;
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n' || i + 1 == n;
+    free(text);
+    if (f)
+        fclose(f);
+    return n && (int64_t)n < st.st_size ? (int64_t)((double)lines * (double)st.st_size / (double)n) : lines;
+}
+
+int64_t cake_rank_expected_requests(const cake_options *o)
+{
+    int64_t parts = o->shard.of ? o->shard.of : 1;
+    return (count_lines(o) + parts - 1) / parts;
+}
+
+/* Rank 0 decides, and says why. */
+static void choose_replicas(const cake_options *o, const cake_comm *world, cake_rank *me)
+{
+    int *n = &me->planning.n_replica;
+    if (!world->rank)
+        *n = cake_parallelism_decide(&me->planning, world->size, cake_rank_expected_requests(o));
+    cake_comm_bcast(world, n, sizeof *n);
+}
+
+/* All ranks of a replica together: its plan, which its first rank makes. */
+static void agree_on_plan(const cake_comm *world, cake_rank *me)
+{
+    const cake_comm *replica = &me->replica;
+    size_t n_layer = (size_t)cake_model_config(me->input.model)->n_layer;
+    if (replica->rank == 0) {
+        if (cake_partition_solve(&me->planning, world->rank, replica->size)) {
+            cake_cluster_overflow(&me->cluster);
+            if (me->gpu.used)
+                cake_partition_solve(&me->planning, world->rank, replica->size);
+        }
+    } else
+        me->planning.plan =
+            (cake_plan){.hop = cake_alloc(n_layer, sizeof(cake_hop)), .n_rank = replica->size};
+    cake_comm_bcast(replica, &me->planning.plan.n_hop, sizeof me->planning.plan.n_hop);
+    cake_comm_bcast(replica, me->planning.plan.hop, (size_t)me->planning.plan.n_hop * sizeof(cake_hop));
+}
+
+void cake_rank_partition(const cake_comm *world, int n_replica, cake_rank *me)
+{
+    me->planning.n_replica = n_replica;
+    cake_comm_divide(world, n_replica, &me->replica);
+    me->planning.rank = me->replica.rank;
+    if (!me->planning.plan.hop)
+        agree_on_plan(world, me);
+    me->planning.plan.first = world->rank - me->replica.rank;
+}
+
+cake_err cake_rank_plan(const cake_options *o, const cake_comm *world, cake_rank *me)
+{
+    cake_err err = cake_rank_open(o, world, me);
+    if (err)
+        return err;
+    if (me->auto_replicas)
+        choose_replicas(o, world, me);
+    cake_rank_partition(world, me->planning.n_replica, me);
+    err = cake_memory_check(o, world, me);
+    if (err)
+        return err;
+    count_memory(me);
+    cake_offload_describe(world, &me->planning, &me->isa);
+    if (me->cluster.gpus && strcmp(o->isa, "auto") && !world->rank && !strstr(me->isa.data, o->isa))
+        cake_log(CAKE_WARN, "place", "--isa %s: nothing is computed on CPUs, so it is not used", o->isa);
+    return check_lock(o, world, me);
+}
+
+/* Who listens between layers, and is not to be told twice of the same place. */
+typedef struct listener {
+    void (*between)(void *arg, bool layer);
+    void *arg;
+    bool told;
+} listener;
+
+static void pass_on(void *arg, bool layer)
+{
+    listener *l = arg;
+    if (!layer || !l->told)
+        l->between(l->arg, layer);
+    l->told = l->told && !layer;
+}
+
+static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers way,
+                        void (*between)(void *arg, bool layer), void *arg)
+{
+    const cake_hop_slices *s = self;
+    cake_err err = CAKE_OK;
+    for (int i = 0; i < s->n && !err; i++) {
+        listener l = {between, arg,
+                      i > 0}; /* behind the last layer of one is before the first of the other */
+        cake_wave_buffers part = {i == 0 ? way.from : NULL, i == s->n - 1 ? way.to : NULL};
+        err = cake_slice_forward(s->slice[i], wave, part, pass_on, &l);
+    }
+    return err;
+}
+
+/* Weights, into each memory of this rank. */
+static cake_err load(const cake_options *o, cake_rank *me)
+{
+    cake_range *ranges = cake_alloc((size_t)me->planning.plan.n_hop + 1, sizeof *ranges);
+    cake_loading how = {.threads = me->input.n_thread, .mapped = !strcmp(o->load, "mmap"), .drop = me->drop};
+    const cake_kernels *kernels[2];
+    cake_err err = CAKE_OK;
+    for (int i = cake_offload_memories(&me->input, kernels); i-- > 0 && !err;) {
+        cake_weight_set share =
+            cake_offload_weight_set(&me->planning, &me->planning.plan, me->replica.rank, kernels[i], ranges);
+        if (share.n_range || share.embed || share.head)
+            err = cake_model_load(me->model, &share, kernels[i], &how);
+        if (!err && kernels[i]->memory)
+            err = kernels[i]->memory->check();
+    }
+    free(ranges);
+    return err;
+}
+
+/* The slices of the next hop of this rank. part: its first; returns how many parts it has. */
+static int open_stretch(const cake_options *o, cake_rank *me, const cake_hop *hop, const cake_hop_part *part,
+                        cake_err *err)
+{
+    cake_hop_slices *s = &me->slices[me->n_slices];
+    for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
+        cake_slice_shape shape = cake_memplan_slice(&me->planning, &part[s->n].hop);
+        *err = cake_slice_open(me->input.model, part[s->n].kernels, &shape, &s->slice[s->n]);
+        if (!*err && o->mlock && !part[s->n].kernels->memory)
+            *err = cake_slice_lock(s->slice[s->n]);
+        s->n++;
+    }
+    me->works[me->n_slices++] = (cake_hop_work){s, forward};
+    return s->n;
+}
+
+cake_err cake_rank_load(const cake_options *o, const cake_comm *world, cake_rank *me)
+{
+    double start = cake_clock_now();
+    cake_err err = cake_transport_plan_negotiate(o, world, me);
+    if (err)
+        return err;
+    cake_affinity_pin(&me->placement);
+    err = load(o, me);
+    cake_affinity_pin(&me->placement); /* not all threads load where there are very many */
+    if (!err && o->mlock)
+        err = cake_model_lock(me->model);
+    size_t n_hop = (size_t)me->planning.plan.n_hop;
+    me->slices = cake_alloc(n_hop, sizeof *me->slices);
+    me->works = cake_alloc(n_hop, sizeof *me->works);
+    cake_hop_part *part = cake_alloc(n_hop + 1, sizeof *part);
+    cake_offload_of(&me->planning, &me->planning.plan, me->replica.rank, part);
+    for (int i = 0, n = 0; i < me->planning.plan.n_hop && !err; i++)
+        if (me->planning.plan.hop[i].rank == me->replica.rank)
+            n += open_stretch(o, me, &me->planning.plan.hop[i], part + n, &err);
+    free(part);
+    me->report.read_bytes = cake_model_bytes_read(me->input.model);
+    me->report.load_s = cake_clock_now() - start;
+    err = cake_comm_agree(world, err);
+    if (!err)
+        cake_transport_plan_open(world, me);
+    return err;
+}
+
+void cake_rank_close(cake_rank *me)
+{
+    for (int i = 0; i < me->n_slices; i++)
+        for (int j = 0; j < me->slices[i].n; j++)
+            cake_slice_close(me->slices[i].slice[j]);
+    cake_transport_plan_close(me);
+    cake_buf_free(&me->isa);
+    free(me->slices);
+    free(me->works);
+    cake_model_close(me->model);
+    cake_plan_free(&me->planning.plan);
+    cake_affinity_close(&me->placement);
+    cake_cluster_free(&me->cluster);
+    cake_plan_input_free(&me->input);
+    cake_comm_free(&me->replica);
+    if (me->input.gpu_kernels)
+        cake_device_close();
+    *me = (cake_rank){0};
+}

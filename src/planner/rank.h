@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One rank: its part of the model, its kernels, threads and slices, and the plan that all ranks agree on. All
+ * ranks call each function together, and agree on its result.
+ */
+#ifndef CAKE_PLANNER_RANK_H
+#define CAKE_PLANNER_RANK_H
+
+#include "base/buf.h"
+#include "engine/pipeline.h"
+#include "engine/stats.h"
+#include "kernels/kernels.h"
+#include "link/comm.h"
+#include "model/model.h"
+#include "options/options.h"
+#include "place/machine.h"
+#include "place/topology.h"
+#include "planner/affinity.h"
+#include "planner/planning.h"
+#include "schedule/schedule.h"
+#include "slice/slice.h"
+
+/* A hop's layers: a slice, or two where a GPU has the first ones of them. */
+typedef struct cake_hop_slices {
+    cake_slice *slice[2];
+    int n;
+} cake_hop_slices;
+
+/* What one rank is and has. The planner reads cluster and input, and fills planning, which points to both: a
+ * cake_rank is not copied. */
+typedef struct cake_rank {
+    cake_cluster cluster;
+    cake_plan_input input;
+    cake_planning planning;
+    bool auto_replicas; /* the planner decides how many replicas there are */
+    cake_comm replica;  /* this rank among those of its replica: the plan counts as it does */
+    cake_machine machine;
+    int64_t mapping; /* bytes that this rank may still map, once its threads are there */
+    cake_affinity placement;
+    cake_gpu gpu;
+    cake_model *model;           /* owned */
+    uint32_t weights;            /* cake_consistency_model's checksum of them */
+    cake_buf isa;                /* rank 0, once there is a plan: all kernels that results depend on */
+    cake_topology_rank topology; /* what --topology says of this rank; zeros without it */
+    bool drop;                   /* the model's files do not fit into the page cache */
+    cake_hop_slices *slices;     /* [n_slices] owned; one for each hop of this rank, in the plan's order */
+    cake_hop_work *works;        /* [n_slices] owned; the same, as the pipeline takes them */
+    int n_slices;
+    int nccl; /* version of the NCCL that may carry bodies; 0: there is none, or it is not wanted */
+    cake_edge_transport *edge; /* [plan.n_hop + 1] owned; of this rank's edges that have a transport */
+    uint8_t *edge_kind;        /* [plan.n_hop + 1] owned; what each edge is (transport.c) */
+    cake_report_stage report;
+} cake_rank;
+
+/* Reads config and tensor headers, chooses kernels and threads, learns of the machines of all ranks. */
+cake_err cake_rank_open(const cake_options *options, const cake_comm *world, cake_rank *rank);
+/* Divides the world into n_replica replicas; the first rank of each plans its layers, unless a topology
+ * file or a bundle has planned them. */
+void cake_rank_partition(const cake_comm *world, int n_replica, cake_rank *rank);
+/* cake_rank_open, and makes the plan, sees that it fits. No weights. */
+cake_err cake_rank_plan(const cake_options *options, const cake_comm *world, cake_rank *rank);
+/* Loads the weights and opens the slices. */
+cake_err cake_rank_load(const cake_options *options, const cake_comm *world, cake_rank *rank);
+void cake_rank_close(cake_rank *rank); /* zeros are fine */
+
+/* Starts the threads that all later work is done by, or says how many there can be. n: of this rank. */
+cake_err cake_rank_threads(const cake_comm *world, int n);
+
+/* How many requests the input seems to have, from its size and beginning; 0: that cannot be seen. */
+int64_t cake_rank_expected_requests(const cake_options *options);
+
+/* The cache's precision for --kv-dtype and the model's own. */
+cake_dtype cake_rank_kv_dtype(const char *option, cake_dtype model);
+
+#endif
