@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "bench/floor.h"
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 
 static cake_err run_floor(cake_bench *bench, const cake_case *self)
 {

@@ -14,7 +14,7 @@
 #include "bench/shapes.h"
 #include "bench/source.h"
 #include "engine/engine.h"
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 #include "planner/offload.h"
 #include "report/report.h"
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of operations on a GPU.
+ * The table of operations on a GPU, and how fast it is.
  */
 #ifndef CAKE_KERNELS_CUDA_CUDA_H
 #define CAKE_KERNELS_CUDA_CUDA_H
 
+#include "kernels/device.h"
 #include "kernels/kernels.h"
+#include "kernels/peak.h"
 
 extern const cake_kernels cake_kernels_cuda;
-/* For plans: says what things take of the GPU's memory, and has no operations. Builds without CUDA have it,
- * too. */
-extern const cake_kernels cake_kernels_planned;
+/* cake_device_rate of the open GPU (rate.c). */
+double cake_cuda_rate(cake_peak_kind kind);
 
 #endif

@@ -3,7 +3,7 @@
  * Asks the CUDA runtime, which is linked statically and opens the driver's library itself: on a machine
  * without a driver the first call returns an error, and that error is the answer.
  */
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 #include "config.h"
 
 #include <cuda_runtime_api.h>
@@ -69,12 +69,7 @@ static void add_device(cake_buf *out, int device, int driver, int runtime)
     cake_buf_addc(out, '\n');
 }
 
-bool cake_device_built(void)
-{
-    return true;
-}
-
-int cake_device_count(cake_buf *why)
+static int count_gpus(cake_buf *why)
 {
     int n = 0, driver = 0, runtime = 0;
     /* Before anything else is called: the connections to the GPU. Up to so many streams do not wait for each
@@ -106,7 +101,7 @@ int cake_device_count(cake_buf *why)
     return 0;
 }
 
-bool cake_device_outdated(void)
+static bool is_outdated(void)
 {
     int n = 0, driver = 0;
     bool found = cudaDriverGetVersion(&driver) == cudaSuccess && driver &&
@@ -116,12 +111,10 @@ bool cake_device_outdated(void)
     return found;
 }
 
-void cake_device_describe(cake_buf *out)
+static void describe(cake_buf *out)
 {
     cake_buf why = {0};
-    int n = cake_device_count(&why), driver = 0, runtime = 0;
-    if (!n)
-        cake_buf_addf(out, "none: %s\n", why.data);
+    int n = count_gpus(&why), driver = 0, runtime = 0;
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     for (int device = 0; device < n; device++)
@@ -133,10 +126,9 @@ void cake_device_describe(cake_buf *out)
     cake_buf_free(&why);
 }
 
-bool cake_device_card(int i, cake_card *card)
+static bool find_card(int i, cake_card *card)
 {
     struct cudaDeviceProp prop;
-    *card = (cake_card){0};
     if (cudaGetDeviceProperties(&prop, i) != cudaSuccess ||
         cudaDeviceGetPCIBusId(card->bus, sizeof card->bus, i) != cudaSuccess) {
         cudaGetLastError();
@@ -149,7 +141,7 @@ bool cake_device_card(int i, cake_card *card)
     return true;
 }
 
-int64_t cake_device_memory(const char *bus)
+static int64_t memory_of(const char *bus)
 {
     struct cudaDeviceProp prop;
     int device;
@@ -161,12 +153,12 @@ int64_t cake_device_memory(const char *bus)
     return (int64_t)prop.totalGlobalMem;
 }
 
-cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
+static cake_err open_gpu(int i, int number, const cake_kernels **kernels)
 {
     static char name[32], text[128];
     static cake_kernels here;
     cake_card card;
-    if (!cake_device_card(i, &card))
+    if (!find_card(i, &card))
         return cake_fail("kernels", "GPU %d does not answer; nvidia-smi may know why", number);
     if (card.capability < LEAST)
         return cake_fail("kernels",
@@ -200,19 +192,28 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
     return CAKE_OK;
 }
 
-void cake_device_close(void)
+static void close_gpu(void)
 {
     cake_cublaslt_close();
     cake_cuda_close();
     open_bus[0] = 0;
 }
 
-int64_t cake_device_free(void)
-{
-    return cake_cuda_free();
-}
-
-double cake_device_joules(void)
+static double joules_of(void)
 {
     return *open_bus ? cake_nvml_joules(open_bus) : -1;
 }
+
+const cake_backend cake_backend_cuda = {
+    .name = "cuda",
+    .describe = describe,
+    .count = count_gpus,
+    .outdated = is_outdated,
+    .card = find_card,
+    .memory = memory_of,
+    .open = open_gpu,
+    .close = close_gpu,
+    .free = cake_cuda_free,
+    .joules = joules_of,
+    .rate = cake_cuda_rate,
+};

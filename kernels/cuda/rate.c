@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the GPU that is open. Out: what it does in a second, by the runtime's own clock: the floors that all
- * else is held against. device.h declares it.
+ * else is held against. cuda.h declares it.
  */
 #include <cuda_runtime_api.h>
 
 #include "kernels/cuda/cublaslt.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
 
@@ -109,7 +109,7 @@ static double library_rate(int side)
     return rate;
 }
 
-double cake_device_rate(cake_peak_kind kind)
+double cake_cuda_rate(cake_peak_kind kind)
 {
     enum { WARPS = 16384 };
     const size_t most = (size_t)1 << 30;

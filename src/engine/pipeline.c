@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 #include "place/machine.h"
 
 typedef struct hop_state {

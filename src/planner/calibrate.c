@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 #include "kernels/peak.h"
 #include "planner/offload.h"
 #include "planner/rates_file.h"

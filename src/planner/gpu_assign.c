@@ -13,8 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "kernels/cuda/cuda.h"
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 #include "planner/topology_io.h"
 
 extern char **environ;

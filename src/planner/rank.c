@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 #include "place/thread_limit.h"
 #include "planner/bundle_plan.h"
 #include "planner/calibrate.h"

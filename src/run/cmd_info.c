@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/version.h"
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 #include "kernels/kernels.h"
 #include "link/gpu_transport.h"
 #include "model/bundle.h"

@@ -4,7 +4,7 @@
  * else a few.
  */
 #include "../rig.h"
-#include "kernels/cuda/device.h"
+#include "kernels/device.h"
 
 static const cake_kernels *kernels;
 

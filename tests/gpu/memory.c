@@ -16,9 +16,9 @@
 #include "base/alloc.h"
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/nvml.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/device.h"
 #include "link/gpu_transport.h"
 #include "tests/gpu/stream.h"
 
@@ -194,17 +194,12 @@ bool cake_gpu_transport_mpi_can(void)
     return getenv("CAKE_TEST_MPI_READS_GPUS");
 }
 
-bool cake_device_built(void)
-{
-    return true;
-}
-
-bool cake_device_outdated(void)
+static bool is_outdated(void)
 {
     return false;
 }
 
-int cake_device_count(cake_buf *why)
+static int count_gpus(cake_buf *why)
 {
     int n = (int)number_of("CAKE_TEST_GPUS", 2);
     if (!n && why)
@@ -212,29 +207,29 @@ int cake_device_count(cake_buf *why)
     return n;
 }
 
-bool cake_device_card(int i, cake_card *card)
-{
-    *card = (cake_card){.name = "executor", .memory = cake_device_memory(""), .capability = 75};
-    snprintf(card->bus, sizeof card->bus, "0000:%02x:00.0", i + 1 + (int)number_of("CAKE_TEST_GPU_FIRST", 0));
-    return i < cake_device_count(NULL);
-}
-
-int64_t cake_device_memory(const char *bus)
+static int64_t memory_of(const char *bus)
 {
     (void)bus;
     return number_of("CAKE_TEST_GPU_MEMORY", 64 << 20);
 }
 
-void cake_device_describe(cake_buf *out)
+static bool find_card(int i, cake_card *card)
 {
-    cake_buf_addf(out, "%d that are none: the executor of tests\n", cake_device_count(NULL));
+    *card = (cake_card){.name = "executor", .memory = memory_of(""), .capability = 75};
+    snprintf(card->bus, sizeof card->bus, "0000:%02x:00.0", i + 1 + (int)number_of("CAKE_TEST_GPU_FIRST", 0));
+    return i < count_gpus(NULL);
 }
 
-cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
+static void describe(cake_buf *out)
+{
+    cake_buf_addf(out, "%d that are none: the executor of tests\n", count_gpus(NULL));
+}
+
+static cake_err open_gpu(int i, int number, const cake_kernels **kernels)
 {
     (void)i;
     if (getenv("CAKE_TEST_GPU_BUSY"))
-        return cake_fail("kernels", "GPU %d cannot be opened: it is in_flight", number);
+        return cake_fail("kernels", "GPU %d cannot be opened: it is busy", number);
     is_open = true;
     *kernels = &cake_kernels_cuda;
     cake_buf why = {0};
@@ -243,7 +238,7 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
     return CAKE_OK;
 }
 
-void cake_device_close(void)
+static void close_gpu(void)
 {
     cake_cublaslt_close();
     if (is_open && getenv("CAKE_TEST_GPU_COUNTS"))
@@ -251,17 +246,33 @@ void cake_device_close(void)
     is_open = false;
 }
 
-int64_t cake_device_free(void)
+static int64_t free_of(void)
 {
-    return cake_device_memory("");
+    return memory_of("");
 }
 
-double cake_device_joules(void)
+static double joules_of(void)
 {
     return is_open ? cake_nvml_joules("0000:01:00.0") : -1;
 }
 
-double cake_device_rate(cake_peak_kind kind)
+static double rate_of(cake_peak_kind kind)
 {
     return kind == CAKE_PEAK_READ ? 1e9 : kind == CAKE_PEAK_BF16 ? 1e9 : 0;
 }
+
+static const cake_backend executor = {
+    .name = "executor",
+    .describe = describe,
+    .count = count_gpus,
+    .outdated = is_outdated,
+    .card = find_card,
+    .memory = memory_of,
+    .open = open_gpu,
+    .close = close_gpu,
+    .free = free_of,
+    .joules = joules_of,
+    .rate = rate_of,
+};
+
+const cake_backend *const cake_backends[] = {&executor, NULL}; /* instead of kernels/backends.c */

@@ -17,8 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/device.h"
 #include "link/gpu_transport.h"
 #include "tests/gpu/stream.h"
 
@@ -115,7 +115,7 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaErrorInsufficientDriver:
         return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorDevicesUnavailable:
-        return "CUDA-capable device(s) is/are in_flight or unavailable";
+        return "CUDA-capable device(s) is/are busy or unavailable";
     case cudaErrorMemoryAllocation:
         return "out of memory";
     case cudaErrorIllegalAddress:
@@ -598,7 +598,7 @@ bool cake_gpu_transport_mpi_can(void)
     return false;
 }
 
-double cake_device_rate(cake_peak_kind kind)
+double cake_cuda_rate(cake_peak_kind kind)
 {
     return kind == CAKE_PEAK_READ || kind == CAKE_PEAK_BF16 ? 1e9 : 0;
 }
