@@ -57,7 +57,7 @@ static void test_even(void)
     says(&f, "every rank was busy 99 % of the time");
     for (int i = 0; i < 3; i++)
         waits(&f, i, "-");
-    CU_ASSERT_DOUBLE_EQUAL(cake_figure_idle(&f, 1), 0.01, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(cake_rank_metrics_idle(&f, 1), 0.01, 1e-12);
 }
 
 static void says_nothing(const cake_run_metrics *f)
@@ -175,14 +175,14 @@ static void test_late(void)
     cake_run_metrics f = even();
     cake_buf out = {0};
     cake_diagnosis_late(&f, &out);
-    CU_ASSERT(!out.len && cake_figure_expected(&f, 1) == 0);
+    CU_ASSERT(!out.len && cake_rank_metrics_expected(&f, 1) == 0);
     for (int i = 0; i < 3; i++)
         ranks[i].planned = 10;
     ranks[1].planned = 8.5; /* 18 % slower */
     cake_diagnosis_late(&f, &out);
     CU_ASSERT(!out.len);
     ranks[1].planned = 5;
-    CU_ASSERT_DOUBLE_EQUAL(cake_figure_expected(&f, 1), 4.75, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(cake_rank_metrics_expected(&f, 1), 4.75, 1e-9);
     cake_diagnosis_late(&f, &out);
     CU_ASSERT(out.len &&
               strstr(out.data,

@@ -61,6 +61,9 @@ layer "mpi.h in run" src/run/cmd_run.c '#include <mpi.h>'
 layer "jansson outside its door" src/tokenizer/tokenizer.c '#include <jansson.h>'
 layer "a second door" src/base/base.c '#include <pcre2.h>'
 layer "a header in no row" src/base/base.c '#include <openssl/sha.h>'
+fresh
+mkdir -p "$tree/src/schedule" && printf '%s\n#include "schedule/internal.h"\n' '/* SPDX */' >"$tree/src/schedule/page_pool.c"
+must layers 1 "upwards inside a folder"
 layer "exit() outside main.c" src/base/base.c 'void f(void) { exit(1); }'
 layer "MPI_Abort() outside comm.c" src/run/cmd_run.c 'void f(void) { MPI_Abort(MPI_COMM_WORLD, 1); }'
 layer "a call of MPI elsewhere" src/slice/slice.c 'void f(void) { MPI_Barrier(0); }'
@@ -69,6 +72,7 @@ must layers 1 "a folder in no row"
 
 style "a function of 101 lines" src/base/base.c "\nvoid f(void)\n{\n$(printf '    f();\\n%.0s' $(seq 101))}"
 style "a file of 651 lines" src/base/base.c "$(printf 'int x;\\n%.0s' $(seq 650))"
+style "a retired word" src/base/base.c "int cake_des""k_open(void);"
 style "something unfinished" src/base/base.c "/* TO""DO: later */"
 fresh
 sed -i 1d "$tree/src/base/base.c"

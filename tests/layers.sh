@@ -13,6 +13,16 @@ files=$(find src kernels bench -name '*.[ch]' -o -name '*.cu' -o -name '*.def' |
 awk '
 function wrong(text) { printf "%s:%d: %s\n", FILENAME, FNR, text; n_wrong++ }
 function row(folders, may,   f, i, n) { n = split(folders, f, " "); for (i = 1; i <= n; i++) allowed[f[i]] = " " may " " f[i] " " }
+function inside(folder, rows,   r, f, i, j, n, m) { # `a.* b.h | c.c`: a file includes of its own folder what stands further left
+    n = split(rows, r, "|")
+    for (i = 1; i <= n; i++) {
+        m = split(r[i], f, " ")
+        for (j = 1; j <= m; j++)
+            if (sub(/\.\*$/, "", f[j])) { place[folder "/" f[j] ".h"] = i; place[folder "/" f[j] ".c"] = i }
+            else place[folder "/" f[j]] = i
+    }
+    ordered[folder] = 1
+}
 function door(header, files) { doors[header] = files }
 BEGIN {
     row("base", "")
@@ -34,6 +44,13 @@ BEGIN {
     row("run", rest); rest = rest " run"
     row("bench", rest); rest = rest " bench"
     row("main", "base link options watch planner bundle run bench")
+    inside("schedule", "prefix_tree.* | page_pool.* schedule.h | internal.h | budget.c kv_admission.c prefix_cache.c next_batch.c schedule.c")
+    inside("engine", "progress.* stats.* | request_queue.* sampler.* | engine.h | internal.h pipeline.* | admission.c engine.c")
+    inside("planner", "planning.h topology_io.* replicas.* consistency.* bundle_plan.* simulate.* rates_file.* | offload.* affinity.* cluster.* | " \
+                      "planning.c memory_plan.* estimate.* gpu_assign.* rank.h | partition.* calibrate.* transport.* | parallelism.* memory_check.* | whatif.* rank.c")
+    inside("record", "inflight.* line_index.* lock.* fsync_thread.* unpack.h | journal_format.* stream.* finalize.h | job.* journal_writer.h inspect.h shards.h | " \
+                     "record.h journal_writer_internal.h inspect.c | format.h hdf5.h | format_simple.c format_openai.c format_txt.c line_info.c logprobs.c hdf5.c | " \
+                     "finalize.c unpack.c shards.c journal_writer.c resume.c record.c")
     # Foreign headers: a regular expression of the files that may include them.
     door("jansson.h", "^src/formats/json\\.c$")
     door("hdf5.h", "^src/formats/h5(_read\\.c|_parts\\.h|\\.c)$")
@@ -87,6 +104,13 @@ is_include && match(code, /"[^"]*"/) {
     if (name == "config.h" || name == "git-version.h") next
     if (!index(name, "/")) { wrong("\"" name "\" names no folder"); next }
     used = substr(name, 1, index(name, "/") - 1)
+    own = FILENAME; sub(/^src\//, "", own)
+    if (used == folder && folder in ordered) {
+        if (!(own in place)) wrong(own " is in no row of its folder")
+        else if (!(name in place)) wrong(name " is in no row of its folder")
+        else if (place[name] >= place[own] && substr(name, 1, length(name) - 2) != substr(own, 1, length(own) - 2))
+            wrong(own " may not include \"" name "\": it stands in the same row of the folder, or below")
+    }
     if (folder in allowed && !index(allowed[folder], " " used " "))
         wrong(folder " may not include \"" name "\": it may use" allowed[folder])
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The style test: functions of at most 100 lines, files of at most 650, lines of at most 110, the licence line, nothing unfinished, and
-# the layout of .clang-format. Versions of clang-format differ in their taste: only 14 decides, and where CI is
+# The style test: functions of at most 100 lines, files of at most 650, lines of at most 110, the licence line, nothing unfinished, no
+# retired word in a name, and the layout of .clang-format. Versions of clang-format differ in their taste: only 14 decides, and where CI is
 # set it must be there.
 # tests/style.sh [ROOT]: ROOT is a source tree, default $top_srcdir. Exit status 1 and a line per violation.
 set -u
@@ -16,8 +16,22 @@ files=$(find $folders -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' | LC_ALL=C 
 [ -n "$files" ] || { echo "style: no source files below $root" >&2; exit 2; }
 status=0
 
+# Words of our own that the field has a name for: cake_WORD and cake_WORD_... must not come back (docs/architecture.md has the glossary).
+retired="answers advice aside alphabet appetite aware beat beside best bundles builder chooser claim conductor crew cut demand desk drain draw ear \
+edges effort expand feed figure figures floor foreseen found handout headway held law layout letter letters lift lists look mail mark news outlook \
+outpost outputs pace parcel partial past peaks piece pipe place places placement pool portion predict prefixes preview pretend pretended pulse roof \
+room root rotation running runnings score scratch seat seen settings share slices sorted spot spread staging station store stored stretch \
+summary survey surveyor sync takeup tally times told trap turn verdict watch way whereabouts whole window wire words world"
+
 # shellcheck disable=SC2086
-awk '
+awk -v retired="$retired" '
+BEGIN { n_retired = split(retired, words, " "); for (i = 1; i <= n_retired; i++) is_retired[words[i]] = 1 }
+function look_for_retired(line,   name, word) {
+    while (match(line, /[cC][aA][kK][eE]_[A-Za-z0-9]+/)) {
+        name = substr(line, RSTART, RLENGTH); word = tolower(substr(name, 6)); line = substr(line, RSTART + RLENGTH)
+        if (name ~ /^cake_/ && word in is_retired) wrong(FNR, name "...: a retired word; the glossary has the one to use")
+    }
+}
 function wrong(line, text) { printf "%s:%d: %s\n", FILENAME, line, text; n_wrong++ }
 function file_end() { if (previous != "" && lines > 650) { printf "%s: %d lines, 650 at most\n", previous, lines; n_wrong++ } }
 FNR == 1 {
@@ -25,6 +39,7 @@ FNR == 1 {
     if ($0 !~ /SPDX-License-Identifier: Apache-2\.0/) wrong(1, "the first line has no SPDX-License-Identifier: Apache-2.0")
 }
 { lines = FNR }
+/cake_/ { look_for_retired($0) }
 length > 110 { wrong(FNR, "a line of " length " columns, 110 at most") }
 /^\{/ { start = FNR }
 /^\}/ { if (start && FNR - start > 101) wrong(start, "a function of " FNR - start - 1 " lines, 100 at most"); start = 0 }

@@ -219,6 +219,12 @@ int64_t cake_plan_deficit(const cake_partition_input *cut, cake_plan *plan)
     return enough;
 }
 
+bool cake_plan_is_end(const cake_plan *plan, int e, int rank)
+{
+    int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
+    return from != to && (from == rank || to == rank);
+}
+
 double cake_plan_cost(const cake_plan *plan, const cake_partition_input *cut)
 {
     double most = cut->root / speed_of(cut, 0);

@@ -55,6 +55,8 @@ void cake_plan_free(cake_plan *plan);
 /* The ranks at both ends of edge e, 0 to n_hop: the root's rank 0 stands before hop 0 and behind the last. */
 int cake_plan_from(const cake_plan *plan, int e);
 int cake_plan_to(const cake_plan *plan, int e);
+/* Whether a rank is one end, and not both, of edge e. */
+bool cake_plan_is_end(const cake_plan *plan, int e, int rank);
 /* What the slowest stage takes. */
 double cake_plan_cost(const cake_plan *plan, const cake_partition_input *cut);
 

@@ -12,9 +12,9 @@
 #include "base/arena.h"
 #include "dispatch/client.h"
 #include "dispatch/dispatcher.h"
+#include "engine/pipeline.h"
 #include "logits/logits.h"
 #include "planner/offload.h"
-#include "planner/transport.h"
 
 cake_slice_shape cake_memplan_slice(const cake_planning *p, const cake_hop *hop)
 {
@@ -99,7 +99,7 @@ cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *pl
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, p->shape.n_lane, p->wave_bytes);
     else
-        r.fixed += cake_transport_plan_bytes(p, plan, rank);
+        r.fixed += cake_offload_edge_bytes(p, plan, rank);
     r.fixed += r.tables;
     if (rank == 0)
         r.fixed += measure_root(p, plan, n_thread, kernels);

@@ -11,6 +11,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "engine/pipeline.h"
+#include "link/link.h"
 
 const cake_kernels *cake_offload_first(const cake_plan_input *input)
 {
@@ -94,6 +96,21 @@ bool cake_offload_stays_on_device(const cake_planning *p, const cake_plan *plan,
     const int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
     return from == to && from == p->rank && cake_offload_sends_device(p, plan, e) &&
            cake_offload_receives_device(p, plan, e);
+}
+
+size_t cake_offload_body_bytes(const cake_planning *p)
+{
+    return (size_t)p->shape.max_tok * (size_t)cake_model_config(p->input->model)->dim * sizeof(float);
+}
+
+int64_t cake_offload_edge_bytes(const cake_planning *p, const cake_plan *plan, int rank)
+{
+    size_t bytes = 0;
+    for (int e = 0; e <= plan->n_hop && p->input->gpu_direct; e++)
+        if (cake_plan_is_end(plan, e, rank) && cake_offload_sends_device(p, plan, e) &&
+            cake_offload_receives_device(p, plan, e))
+            bytes += cake_gpu_link_bytes(cake_pipeline_depth(p->shape.n_lane), cake_offload_body_bytes(p));
+    return (int64_t)bytes;
 }
 
 cake_weight_set cake_offload_weight_set(const cake_planning *p, const cake_plan *plan, int rank,

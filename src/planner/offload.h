@@ -31,6 +31,10 @@ bool cake_offload_sends_device(const cake_planning *planning, const cake_plan *p
 bool cake_offload_receives_device(const cake_planning *planning, const cake_plan *plan, int e);
 /* Whether both ends of edge e are on this rank's GPU. */
 bool cake_offload_stays_on_device(const cake_planning *planning, const cake_plan *plan, int e);
+/* Bytes of a wave's largest body. */
+size_t cake_offload_body_bytes(const cake_planning *planning);
+/* Bytes of GPU memory that a rank needs for bodies that come from or go to other GPUs, at most. */
+int64_t cake_offload_edge_bytes(const cake_planning *planning, const cake_plan *plan, int rank);
 /* The weights that a rank keeps in the memory of these kernels; ranges [plan->n_hop + 1] are filled. */
 cake_weight_set cake_offload_weight_set(const cake_planning *planning, const cake_plan *plan, int rank,
                                         const cake_kernels *kernels, cake_range *ranges);

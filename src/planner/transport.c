@@ -26,27 +26,6 @@ typedef struct offer {
     char host[64];
 } offer;
 
-static bool is_end(const cake_plan *plan, int e, int rank)
-{
-    int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
-    return from != to && (from == rank || to == rank);
-}
-
-static size_t body_bytes(const cake_planning *p)
-{
-    return (size_t)p->shape.max_tok * (size_t)cake_model_config(p->input->model)->dim * sizeof(float);
-}
-
-int64_t cake_transport_plan_bytes(const cake_planning *p, const cake_plan *plan, int rank)
-{
-    size_t bytes = 0;
-    for (int e = 0; e <= plan->n_hop && p->input->gpu_direct; e++)
-        if (is_end(plan, e, rank) && cake_offload_sends_device(p, plan, e) &&
-            cake_offload_receives_device(p, plan, e))
-            bytes += cake_gpu_link_bytes(cake_pipeline_depth(p->shape.n_lane), body_bytes(p));
-    return (int64_t)bytes;
-}
-
 /* Why NCCL is not tried between two GPUs, or NULL. Both ends come to the same. */
 static const char *obstacle(const offer *from, const offer *to, char text[256])
 {
@@ -117,7 +96,7 @@ cake_err cake_transport_plan_negotiate(const cake_options *o, const cake_comm *w
     if (me->input.gpu_kernels && me->replica.size > 1 && strcmp(o->link, "mpi"))
         me->nccl = cake_gpu_transport_nccl_version(&lacks);
     for (int e = 0; e <= plan->n_hop; e++)
-        me->edge_kind[e] = !is_end(plan, e, me->replica.rank)
+        me->edge_kind[e] = !cake_plan_is_end(plan, e, me->replica.rank)
                                ? SELF
                                : (uint8_t)agree(o, world, me, e, lacks.data ? lacks.data : "", &err);
     cake_buf_free(&lacks);
@@ -190,8 +169,8 @@ void cake_transport_plan_open(const cake_comm *world, cake_rank *me)
         if (me->edge_kind[e] == AWARE)
             transport = cake_gpu_transport_open_mpi(&me->replica, peer, e, depth);
         if (transport || cake_offload_stays_on_device(&me->planning, plan, e))
-            me->edge[e] =
-                (cake_edge_transport){transport, me->input.gpu_kernels->memory, body_bytes(&me->planning)};
+            me->edge[e] = (cake_edge_transport){transport, me->input.gpu_kernels->memory,
+                                                cake_offload_body_bytes(&me->planning)};
         if (to == own && from != own && !me->report.link[0])
             snprintf(me->report.link, sizeof me->report.link, "%s", names[me->edge_kind[e]]);
     }

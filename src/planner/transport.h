@@ -8,8 +8,6 @@
 
 #include "planner/rank.h"
 
-/* Bytes of places for bodies that a rank of a plan has in its GPU's memory at most. */
-int64_t cake_transport_plan_bytes(const cake_planning *p, const cake_plan *plan, int rank);
 /* Both ends of each edge agree on what to try, before anything is loaded. CAKE_ERR_USAGE, said: it was asked
  * for what cannot be. All ranks together, as for the next. */
 cake_err cake_transport_plan_negotiate(const cake_options *options, const cake_comm *world, cake_rank *me);

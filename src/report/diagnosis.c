@@ -45,13 +45,13 @@ static double percent(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
-double cake_figure_idle(const cake_run_metrics *f, int rank)
+double cake_rank_metrics_idle(const cake_run_metrics *f, int rank)
 {
     double busy = f->rank[rank].busy;
     return f->seconds > 0 && busy < f->seconds ? 1 - busy / f->seconds : 0;
 }
 
-double cake_figure_expected(const cake_run_metrics *f, int rank)
+double cake_rank_metrics_expected(const cake_run_metrics *f, int rank)
 {
     double seconds = 0, planned = 0;
     for (int i = 0; i < f->n_rank; i++)
@@ -65,7 +65,7 @@ double cake_figure_expected(const cake_run_metrics *f, int rank)
 void cake_diagnosis_waits(const cake_run_metrics *f, int rank, cake_buf *out)
 {
     const double hardly = 0.02;
-    double idle = cake_figure_idle(f, rank);
+    double idle = cake_rank_metrics_idle(f, rank);
     int slowest = busiest(f);
     int whom = rank == slowest ? f->rank[rank].upstream : slowest;
     if (idle < hardly)
@@ -223,7 +223,7 @@ static void say_text(const cake_run_metrics *f, cake_buf *out)
 
 static bool is_idle(const cake_run_metrics *f)
 {
-    return cake_figure_idle(f, busiest(f)) > 0.15;
+    return cake_rank_metrics_idle(f, busiest(f)) > 0.15;
 }
 
 static void say_idle(const cake_run_metrics *f, cake_buf *out)
@@ -231,14 +231,14 @@ static void say_idle(const cake_run_metrics *f, cake_buf *out)
     cake_buf_addf(out,
                   "even the busiest rank is idle for %.0f %%: "
                   "waves differ in length, are on their way, or others take its cpus",
-                  100 * cake_figure_idle(f, busiest(f)));
+                  100 * cake_rank_metrics_idle(f, busiest(f)));
 }
 
 static void say_busy(const cake_run_metrics *f, cake_buf *out)
 {
     double least = 1;
     for (int i = 0; i < f->n_rank; i++) {
-        double busy = 1 - cake_figure_idle(f, i);
+        double busy = 1 - cake_rank_metrics_idle(f, i);
         least = busy < least ? busy : least;
     }
     cake_buf_addf(out, "every rank was busy %.0f %% of the time%s: faster with more cores or machines only",
@@ -267,7 +267,7 @@ void cake_diagnosis_late(const cake_run_metrics *f, cake_buf *out)
     double most = 1.2;
     int worst = -1;
     for (int i = 0; i < f->n_rank && !is_short(f) && !is_crowded(f); i++) {
-        double expected = cake_figure_expected(f, i);
+        double expected = cake_rank_metrics_expected(f, i);
         if (expected > 0 && f->rank[i].layer > most * expected) {
             worst = i;
             most = f->rank[i].layer / expected;
@@ -279,5 +279,5 @@ void cake_diagnosis_late(const cake_run_metrics *f, cake_buf *out)
                       "at the pace of the other ranks it would have been %.2f; "
                       "see what else runs there, its threads and its clock",
                       f->first + worst, 100 * most - 100, ms_a_wave(f, f->rank[worst].layer),
-                      ms_a_wave(f, cake_figure_expected(f, worst)));
+                      ms_a_wave(f, cake_rank_metrics_expected(f, worst)));
 }

@@ -39,9 +39,9 @@ typedef struct cake_run_metrics {
     double embed, head, sample, read; /* of the root's work; read: reading and tokenizing requests */
 } cake_run_metrics;
 
-double cake_figure_idle(const cake_run_metrics *figures, int rank); /* share of the run */
+double cake_rank_metrics_idle(const cake_run_metrics *figures, int rank); /* share of the run */
 /* Seconds that its layers would have taken at the pace of all other ranks; 0: nobody knows. */
-double cake_figure_expected(const cake_run_metrics *figures, int rank);
+double cake_rank_metrics_expected(const cake_run_metrics *figures, int rank);
 /* Appends what the rank was idle for: "rank 2", "root", "nothing to do"; "-" if it hardly was. */
 void cake_diagnosis_waits(const cake_run_metrics *figures, int rank, cake_buf *out);
 /* Appends one sentence: the first row of a table of conditions that holds. Nothing of a run that is too short

@@ -149,7 +149,7 @@ void cake_report_figures_free(cake_run_metrics *all)
 double cake_report_idle(const cake_run_metrics *all, const cake_report *r, int rank)
 {
     const cake_run_metrics *f = &all[cake_report_replica(r, rank)];
-    return cake_figure_idle(f, rank - f->first);
+    return cake_rank_metrics_idle(f, rank - f->first);
 }
 
 void cake_report_waits(const cake_run_metrics *all, const cake_report *r, int rank, cake_buf *out)
@@ -166,7 +166,7 @@ void cake_report_advise(const cake_run_metrics *all, const cake_report *r, cake_
     for (int i = 0; i < r->n_replica; i++) {
         double idle = 0;
         for (int rank = 0; rank < all[i].n_rank; rank++)
-            idle += cake_figure_idle(&all[i], rank);
+            idle += cake_rank_metrics_idle(&all[i], rank);
         worst = idle > most ? i : worst;
         most = idle > most ? idle : most;
     }

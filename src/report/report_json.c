@@ -103,7 +103,7 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_run_metric
                   s->load_s, s->compute_s, s->busy_s, cake_report_idle(all, r, rank));
     cake_report_waits(all, r, rank, &waits);
     cake_json_put_text(out, "\"waits_for\": ", waits.data);
-    double expected = cake_figure_expected(f, rank - f->first);
+    double expected = cake_rank_metrics_expected(f, rank - f->first);
     cake_json_put_real(out, ", \"expected_s\": ", expected > 0 ? expected : s->compute_s);
     cake_buf_addf(
         out, ",\n     \"embed_ms\": %.5f, \"head_ms\": %.5f, \"sample_ms\": %.5f, \"read_ms\": %.5f,\n     ",
