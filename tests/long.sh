@@ -174,8 +174,8 @@ END
 stage_resume() {
     local status=0
     plain || return 1
-    top_builddir=. "$root/tests/resume.sh" || status=1
-    top_builddir=. "$root/tests/rounds.sh" "${CAKE_ROUNDS:-25}" ${CAKE_ROUNDS_SEED:-} || status=1
+    top_builddir=. "$root/tests/run/resume.sh" || status=1
+    top_builddir=. "$root/tests/run/rounds.sh" "${CAKE_ROUNDS:-25}" ${CAKE_ROUNDS_SEED:-} || status=1
     return $status
 }
 
@@ -184,7 +184,7 @@ stage_slurm() {
     export CAKE_SLURM=${CAKE_SLURM:-$root/../shared/slurm}
     [ -x "$CAKE_SLURM/slurm-local" ] || { echo "no $CAKE_SLURM/slurm-local: set CAKE_SLURM"; return 77; }
     need sbatch slurmctld slurmd munged || return 1
-    plain && top_builddir=. "$root/tests/slurm.sh"
+    plain && top_builddir=. "$root/tests/run/slurm.sh"
 }
 
 # Kernels for GPUs, compiled for all of them, and all of their tests on the CPU: of the source as the compiler of the CPU
@@ -202,7 +202,7 @@ stage_cuda() {
     make -j"$jobs" tests/gpu/device tests/gpu/product tests/gpu/cake-mpi tests/gpu/runtime/cake-mpi \
         tests/gpu/fake/libnvidia-ml.so.1 tests/gpu/fake/libnccl.so.2 &&
         suite check_PROGRAMS= check_DATA= \
-            TESTS="tests/gpu/device tests/gpu/product tests/gpu/program.sh tests/gpu/wide.sh tests/gpus.sh" || status=1
+            TESTS="tests/gpu/device tests/gpu/product tests/gpu/program.sh tests/gpu/wide.sh tests/run/gpus.sh" || status=1
     tests=$(sed -n 's/^ptx_tests = //p' "$root/tests/local.am")
     # shellcheck disable=SC2086
     plain && make -j"$jobs" $tests &&
@@ -216,7 +216,7 @@ stage_hosts() {
     export CAKE_NETNS=${CAKE_NETNS:-$root/../shared/netns}
     [ -x "$CAKE_NETNS/mpi-hosts" ] || { echo "no $CAKE_NETNS/mpi-hosts: set CAKE_NETNS"; return 77; }
     need ip nsenter unshare || return 1
-    plain && top_builddir=. "$root/tests/hosts.sh"
+    plain && top_builddir=. "$root/tests/run/hosts.sh"
 }
 
 # One MPI job under valgrind: errors and lost memory in our own code.

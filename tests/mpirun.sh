@@ -8,7 +8,7 @@ np=$1
 shift
 launcher=${MPIRUN:-mpirun}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-# Every command starts without a launcher as a single rank, ten times as fast; tests/pinning.sh starts one with it.
+# Every command starts without a launcher as a single rank, ten times as fast; tests/run/pinning.sh starts one with it.
 [ "$np" != 1 ] || exec "$@"
 # MPI closes its plug-ins at the end, and what they leave has no name any more that could be suppressed. Leaks of
 # our own are looked for in runs without a launcher.

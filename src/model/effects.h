@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each field of config.json and generation_config.json changes here. tests/effects.c holds the tables
- * against all fields that transformers has for the families in cake_archs.
+ * What each field of config.json and generation_config.json changes here. tests/model/effects.c holds the
+ * tables against all fields that transformers has for the families in cake_archs.
  */
 #ifndef CAKE_MODEL_EFFECTS_H
 #define CAKE_MODEL_EFFECTS_H

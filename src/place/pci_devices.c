@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: hwloc's topology of any machine, with its PCI devices. Out: a list of GPUs and network cards, a GPU for
- * each rank. machine.c and planner/topology_io.c call, and tests/pin.c with machines that are files.
+ * each rank. machine.c and planner/topology_io.c call, and tests/place/pin.c with machines that are files.
  */
 #include "place/pci_devices.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: hwloc's topology of any machine, the claims of a host's ranks. Out: the pins of one of them, traps.
- * planner/affinity.c calls, and tests/pin.c with machines that are files. No look at the machine it runs on.
- * Invariant: pinned cpus are a subset of what the claim and the topology allow; threads of one rank share no
- * core.
+ * planner/affinity.c calls, and tests/place/pin.c with machines that are files. No look at the machine it
+ * runs on.
+ * Invariant: pinned cpus are a subset of what the claim and the topology allow; threads of one rank share
+ * no core.
  *
  * Sets are hwloc's here; "base" is what a rank may take: its mask, or what stands in for it.
  */

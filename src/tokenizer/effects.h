@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each field of tokenizer_config.json changes here. tests/effects.c holds the table against all fields
- * that the tokenizers of transformers take.
+ * What each field of tokenizer_config.json changes here. tests/model/effects.c holds the table against
+ * all fields that the tokenizers of transformers take.
  */
 #ifndef CAKE_TOKENIZER_EFFECTS_H
 #define CAKE_TOKENIZER_EFFECTS_H

@@ -3,7 +3,7 @@
 """Chat templates against transformers and its jinja2: python3 tests/golden/template.py
 
 Writes tests/golden/template.json: small templates, many of them random (template_random.py), and what they render to, or that they fail and with what words.
-tests/chat.c holds our own interpreter against it. Needs transformers >= 5 and jinja2 >= 3.1.6.
+tests/chat/chat.c holds our own interpreter against it. Needs transformers >= 5 and jinja2 >= 3.1.6.
 """
 import copy
 import datetime

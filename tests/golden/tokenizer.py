@@ -6,8 +6,8 @@
     python3 tests/golden/tokenizer.py compare CODEC DIR [N]         N (10000) hard strings through `CODEC DIR`
     python3 tests/golden/tokenizer.py components CODEC [N [NAME]]   N (2000) for each small tokenizer below
 
-CODEC is tests/codec of a build. tokenizer.json holds the small tokenizers, one or more for each component and option,
-and what the library makes of a list of strings; "demo" stands for jobs/demo/model. tests/token.c holds our own
+CODEC is tests/tokenizer/round_trip of a build. tokenizer.json holds the small tokenizers, one or more for each component and option,
+and what the library makes of a list of strings; "demo" stands for jobs/demo/model. tests/tokenizer/tokenizer.c holds our own
 against it.
 """
 import json

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../suite.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/stream.h"
 #include "tests/gpu/runtime.h"
+#include "tests/suite.h"
 
 static const cake_kernels *table;
 static const cake_memory *const gpu = &cake_cuda_memory;

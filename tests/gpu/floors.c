@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "../suite.h"
 #include "kernels/cuda/layout.h"
+#include "tests/suite.h"
 
 enum { BLOCKS = 2048, WARPS = BLOCKS * 8 };
 

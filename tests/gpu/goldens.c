@@ -3,8 +3,8 @@
  * The golden models by the operations of a GPU: of a real one, or of the executor. CAKE_ALL_GPU: all models,
  * else a few.
  */
-#include "../rig.h"
 #include "kernels/device.h"
+#include "tests/run/rig.h"
 
 static const cake_kernels *kernels;
 

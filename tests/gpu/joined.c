@@ -3,7 +3,7 @@
  * Operations that do at once what several others do (the end of cake_kernels), against those.
  */
 #include "kernels/cuda/layout.h"
-#include "tests/matrices.h"
+#include "tests/kernels/matrices.h"
 
 /* A gated MLP's two products and their packing at once. */
 typedef struct pair {

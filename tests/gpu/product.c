@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../suite.h"
 #include "base/arena.h"
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/cuda.h"
+#include "tests/suite.h"
 
 enum { MOST = 210 };
 

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The scripts of jobs/ without Slurm: what they start, and when they have a job queued again. On a real one: tests/run/slurm.sh.
+. "$(dirname "$0")/../shell.sh"
+mkdir "$dir/bin"
+export PATH=$dir/bin:$PATH CAKE_MPI=$dir/bin/cake SLURM_JOB_ID=77 dir
+cd "$dir" || exit 1
+stand_in() { # NAME: a program whose text is on standard input
+    { echo '#!/bin/bash'; cat; } >"$dir/bin/$1"
+    chmod +x "$dir/bin/$1"
+}
+# cake: each run does three requests, and ends with the status that is said; says what it was started with
+stand_in cake <<'END'
+case $1 in
+status)
+    n() { cat "$1" 2>/dev/null || echo "$2"; }
+    [ ! -e "$3.n" ] && [ -z "${BEFORE:-}" ] || echo "{\"results\": \"$3\", \"done\": $(n "$3.n" "${BEFORE:-0}"), \"failed\": $(n "$3.failed" 4), \"begun_tokens\": $(n "$3.begun" 0), \"total\": null}"
+    ;;
+merge) echo "merge $*" >>"$dir/log" ;;
+*)
+    echo "$*" >>"$dir/log"
+    [ -z "${SLEEP:-}" ] || { trap 'kill $!; exit 75' USR1; touch "$dir/ready"; sleep 20 & wait $!; }
+    for results; do [ "$before" != -o ] || break; before=$results; done
+    [ "$1" != run ] || echo $(($(cat "$results.n" 2>/dev/null || echo "${BEFORE:-0}") + ${DOES:-3})) >"$results.n"
+    [ -z "${GROWS:-}" ] || echo 70 >"$results.begun"
+    [ -z "${MENDS:-}" ] || echo 3 >"$results.failed"
+    echo groups >>"$results.partial"
+    exit "${STATUS:-0}"
+    ;;
+esac
+END
+stand_in srun <<'END'
+[ "$1" = --mpi=pmix ] || exit 9
+shift
+exec "$@"
+END
+stand_in mpirun <<'END'
+echo mpirun >>"$dir/log"
+exec "$@"
+END
+stand_in scontrol <<'END'
+echo "scontrol $*" >>"$dir/log"
+exit 1
+END
+stand_in sbatch <<'END'
+echo "sbatch $*" >>"$dir/log"
+echo "$(($(wc -l <"$dir/log") + 100));cluster"
+END
+
+for script in "$root"/jobs/*.sbatch "$root"/jobs/*.sh; do
+    bash -n "$script" && head -2 "$script" | grep -q SPDX
+    ok "$(basename "$script") is a script" $?
+done
+# says NAME STATUS LOG COMMAND... : the exit status, and the log (grep -E), one line after the other
+says() {
+    local name=$1 wanted=$2 text=$3 got
+    shift 3
+    rm -f "$dir"/*.n "$dir"/*.begun "$dir"/*.failed "$dir"/*.partial
+    : >"$dir/log"
+    "$@" >"$dir/out" 2>&1
+    got=$?
+    [ $got -eq "$wanted" ] && tr '\n' ';' <"$dir/log" | grep -Eq -- "^${text:+$text;}\$"
+    ok "$name" $?
+}
+run="run -m M -i P -o R.jsonl"
+says "a run that finishes" 0 "$run --seed 4" bash "$root/jobs/batch.sbatch" M P R.jsonl --seed 4
+says "some requests failed" 0 "$run" env STATUS=3 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "an error" 1 "$run" env STATUS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "stopped: queued again" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "stopped, and nothing was done: not queued again" 75 "$run" env STATUS=75 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "... but where answers went on" 75 "$run;scontrol requeue 77" env STATUS=75 DOES=0 GROWS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "... nor where errors came again (--retry-errors)" 75 "$run" env STATUS=75 BEFORE=5 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "... but where fewer are left" 75 "$run;scontrol requeue 77" env STATUS=75 BEFORE=5 DOES=0 MENDS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "mpirun" 0 "mpirun;$run" env LAUNCHER=mpirun bash "$root/jobs/batch.sbatch" M P R.jsonl
+expect "no prompts" 1 'which prompts' bash "$root/jobs/batch.sbatch" M
+says "several nodes" 0 "$run" bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... of which one is lost: queued again" 1 "$run;scontrol requeue 77" env STATUS=1 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... but not for ever" 1 "$run" env STATUS=1 SLURM_RESTART_COUNT=10 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... and not where nothing was done" 1 "$run" env STATUS=1 DOES=0 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... stopped" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... with a copy on their disks" 0 "stage -m M -d /s;run -m /s -i P -o R.jsonl" env SCRATCH=/s bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "a task of an array" 0 "run -m M -i P -o R.jsonl.2-of-8.jsonl --shard 2/8 --isa avx2" \
+    env SLURM_ARRAY_TASK_ID=2 bash "$root/jobs/array.sbatch" 8 M P R.jsonl --isa avx2
+says "merged" 0 "merge merge -o R.jsonl R.jsonl.0-of-2.jsonl R.jsonl.1-of-2.jsonl" bash "$root/jobs/merge.sbatch" 2 R.jsonl
+says "a chain" 0 "sbatch --parsable --no-requeue S M;sbatch --parsable --no-requeue --dependency=afternotok:101 --kill-on-invalid-dep=yes S M;sbatch --parsable --no-requeue --dependency=afternotok:101:102 --kill-on-invalid-dep=yes S M" \
+    bash "$root/jobs/chain.sh" 3 S M
+test "$(tr '\n' ' ' <"$dir/out")" = "101 102 103 "
+ok "... of these jobs" $?
+
+# The signal before the limit goes on to the ranks.
+rm -f "$dir/log" "$dir"/*.n
+SLEEP=1 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl >"$dir/out" 2>&1 &
+until [ -e "$dir/ready" ]; do sleep 0.02; done
+kill -USR1 $!
+wait $!
+test $? -eq 75 && grep -q 'nothing was done in this time' "$dir/out"
+ok "a signal is passed on" $?
+finish
