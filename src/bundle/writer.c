@@ -27,10 +27,11 @@
 #include "base/file.h"
 #include "base/log.h"
 
-#define DATA      "model.safetensors"
-#define DATA_TEMP DATA ".partial"
-#define JOURNAL   "bundle.partial"
-#define LARGEST   ((size_t)1 << 30)
+#define DATA         "model.safetensors"
+#define DATA_TEMP    DATA ".partial"
+#define JOURNAL      "bundle.partial"
+#define JOURNAL_TEMP JOURNAL ".tmp" /* all that a start leaves that was killed at once */
+#define LARGEST      ((size_t)1 << 30)
 
 enum { CHUNK = 1 << 20, LINE = 24 };
 
@@ -309,7 +310,7 @@ static cake_err start_data(cake_bundle_writer *s)
 /* What is written here is a file of ours: not one of another bundle, by a link, nor a directory. */
 static cake_err check_own(const cake_bundle_writer *s)
 {
-    static const char *const names[] = {DATA, DATA_TEMP, JOURNAL, CAKE_BUNDLE_NAME};
+    static const char *const names[] = {DATA, DATA_TEMP, JOURNAL, JOURNAL_TEMP, CAKE_BUNDLE_NAME};
     struct stat st;
     if (!lstat(s->path.data, &st) && S_ISLNK(st.st_mode))
         return cake_fail("stage", "%s: is a symbolic link, perhaps to a bundle of another set: remove it",
@@ -329,7 +330,7 @@ static cake_err check_foreign(const cake_bundle_writer *s)
     DIR *dir = opendir(s->path.data);
     cake_err err = dir ? CAKE_OK : fail(s->path.data, "opened", errno);
     for (struct dirent *e; !err && (e = readdir(dir));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, JOURNAL_TEMP))
             err = cake_fail(
                 "stage",
                 "%s: is there already, and cake-mpi stage did not write it: give another directory with -d",
@@ -408,6 +409,8 @@ cake_err cake_bundle_writer_open(const char *dir, cake_bundle *wanted, const cha
         look(s, &finished);
     if (!err && !s->whole)
         err = start(s, finished);
+    else if (!err)
+        unlink(name_of(s, JOURNAL)); /* that of a start that was killed just before it was done */
     if (err)
         cake_bundle_writer_close(s);
     else

@@ -200,6 +200,14 @@ expect "hardly begun" 0 '1 written, 1 there.* 0 bytes kept' "$cake" stage -m "$m
 sums "$staged" | cmp - "$dir/before"
 ok "... is whole" $?
 
+# Killed before the first file had its name.
+mkdir -p "$dir/early/rank-0000" && printf '{"bundle": ' >"$dir/early/rank-0000/bundle.partial.tmp"
+expect "killed at its first file" 0 '2 written' "$cake" stage -m "$model" -d "$dir/early" --ranks 2
+# Killed after the last one had.
+cp "$dir/early/rank-0001/bundle.json" "$dir/early/rank-0001/bundle.partial"
+expect "killed at its end" 0 '2 there and intact' "$cake" stage -m "$model" -d "$dir/early" --ranks 2
+test ! -e "$dir/early/rank-0001/bundle.partial"
+ok "... which leaves nothing" $?
 # Really killed, when a bundle was begun.
 for rank in 0 1; do
     rm -rf "$dir/killed"
