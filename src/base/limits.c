@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the limits that the shell, the batch system or a container have set. Out: higher ones. main.c
- * raises them, planner/stage.c asks.
+ * raises them, planner/rank.c asks.
  * Invariant: a stack that the run begins with suffices for the deepest JSON that is read.
  */
 #include "base/limits.h"

@@ -56,4 +56,10 @@ expect "no report" 2 'is no report' "$plot" "$dir/run.json" "$dir/run.json"
 expect "no file" 2 'cannot be read' "$plot" "$dir/absent.json"
 expect "an option that is none" 2 'is no option' "$plot" --frob
 expect "parts that are no number" 2 'expected 1 to' "$plot" "$dir/run.json" --bins 0
+
+# The plots of README.md and docs/benchmarks.md are those that bench/figures makes of the CSV files.
+mkdir "$dir/img"
+"$root/bench/figures" "$dir/img" && diff -r "$dir/img" "$root/docs/img"
+ok "docs/img is what bench/figures makes of bench/results" $?
+expect "a folder that is none" 2 'is a directory' "$root/bench/figures" "$dir/none"
 finish
