@@ -39,10 +39,10 @@ typedef enum form {
 
 #define UNIT(form) ((form) == ONE ? 1 : 2) /* elements that are taken at a time */
 
-/* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. Where the first cache holds a page
- * of a KV head beside the one that is being read, each line of it is fetched there; elsewhere a line in so
- * many bytes into the second cache, since more than that only keeps other loads waiting (docs/benchmarks.md,
- * `attend`). */
+/* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. Where the first cache holds a
+ * page of a KV head beside the one that is being read, each line of it is fetched there; elsewhere a line
+ * in so many bytes into the second cache, since more than that only keeps other loads waiting
+ * (docs/notes/performance-log.md, `attend`). */
 typedef struct ahead {
     const char *row;
     int64_t pitch;

@@ -13,8 +13,8 @@
 #include "kernels/peak.h"
 #include "slice/cost.h"
 
-/* What kernels reach of the peaks, about, whatever the instruction set (docs/benchmarks.md, `bench linear
- * attend`). */
+/* What kernels reach of the peaks, about, whatever the instruction set (docs/notes/performance-log.md,
+ * `bench linear attend`). */
 #define PRODUCTS 0.84  /* of arithmetic, many rows */
 #define WEIGHTS  0.85  /* of reading, one row */
 #define PROMPTS  0.62  /* of arithmetic: attention of prompts */

@@ -18,9 +18,9 @@
 #include "planner/estimate.h"
 #include "planner/partition.h"
 
-#define LOADING                                                                                              \
-    0.12           /* of a rank's rate of reading: weights from the page cache, packed (docs/benchmarks.md) */
-#define WORTH 0.90 /* of the time: less is a reason for more stages */
+/* A share of a rank's rate of reading: weights from the page cache, packed (docs/notes/performance-log.md). */
+#define LOADING 0.12
+#define WORTH   0.90 /* of the time: less is a reason for more stages */
 
 enum { MANY = 16384 }; /* requests, where the input does not say how many */
 
