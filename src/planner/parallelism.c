@@ -18,7 +18,8 @@
 #include "planner/estimate.h"
 #include "planner/partition.h"
 
-/* A share of a rank's rate of reading: weights from the page cache, packed (docs/notes/performance-log.md). */
+/* A share of a rank's rate of reading: weights from the page cache, packed
+ * (docs/notes/performance-log.md). */
 #define LOADING 0.12
 #define WORTH   0.90 /* of the time: less is a reason for more stages */
 
