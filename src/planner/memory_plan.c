@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "dispatch/client.h"
 #include "dispatch/dispatcher.h"
 #include "logits/logits.h"
@@ -292,8 +293,8 @@ static cake_err too_large(const cake_options *o, const cake_comm *world, const c
     int least = *where ? 0
                        : cake_partition_min_ranks(stage, each - beside, r->n_rank) *
                              (stage->planned ? 1 : stage->n_replica);
-    char would[128] = "use more hosts", lack[32];
-    snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - r->memory));
+    char would[128] = "use more hosts";
+    cake_size_str lack = cake_size_text(r->host - r->memory);
     if (r->kernels->memory) {
         char enough[64] = "";
         if (least > world->size)
@@ -302,8 +303,8 @@ static cake_err too_large(const cake_options *o, const cake_comm *world, const c
             "place",
             "the model does not fit: rank %d needs %s (weights %s), and its part of GPU %d of %s is %s, "
             "%s too little%s%s",
-            world->rank, cake_size_text(r->fixed), cake_size_text(r->weights), stage->gpu.number, world->host,
-            cake_size_text(r->memory), lack, enough, where);
+            world->rank, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, stage->gpu.number,
+            world->host, cake_size_text(r->memory).s, lack.s, enough, where);
     }
     if (least > world->size) {
         int hosts = (least + world->local_size - 1) / world->local_size;
@@ -313,14 +314,14 @@ static cake_err too_large(const cake_options *o, const cake_comm *world, const c
         snprintf(would, sizeof would, "give it fewer layers, or a host with more memory");
     } else if (!least) {
         snprintf(would, sizeof would, "however many ranks there are, one of them needs %s",
-                 cake_size_text(cake_partition_max_layer_bytes(stage) + beside));
+                 cake_size_text(cake_partition_max_layer_bytes(stage) + beside).s);
     }
     return cake_fail("place",
                      "%sthe model does not fit: this rank needs %s (weights %s), "
                      "the %d rank%s of %s together %s, and %s of memory are free, %s too little; %s%s",
-                     at, cake_size_text(r->fixed), cake_size_text(r->weights), world->local_size,
-                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host),
-                     cake_size_text(r->memory), lack, would, where);
+                     at, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, world->local_size,
+                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host).s,
+                     cake_size_text(r->memory).s, lack.s, would, where);
 }
 
 /* What a topology file asks for and forbids. */
@@ -333,24 +334,24 @@ static cake_err judge_bound(const cake_options *o, const cake_stage *stage, cons
     const char *at = said->memory ? cake_topology_io_at(o, said->memory_at) : "";
     if (said->memory > there)
         return cake_fail("place", "%smemory is %s for worker '%s', but %s are free there; give it less", at,
-                         cake_size_text(bound), said->worker, cake_size_text(there));
+                         cake_size_text(bound).s, said->worker, cake_size_text(there).s);
     if (said->kv_memory > there)
         return cake_fail("place", "%skv_memory is %s for worker '%s', but %s are free there; give it less",
-                         cake_topology_io_at(o, said->kv_memory_at), cake_size_text(asked), said->worker,
-                         cake_size_text(there));
+                         cake_topology_io_at(o, said->kv_memory_at), cake_size_text(asked).s, said->worker,
+                         cake_size_text(there).s);
     if (weights > bound)
         return cake_fail(
             "place",
             "%smemory is %s for worker '%s', but the weights of its layers take %s; give it more, "
             "or fewer layers",
-            at, cake_size_text(bound), said->worker, cake_size_text(weights));
+            at, cake_size_text(bound).s, said->worker, cake_size_text(weights).s);
     if (said->memory && asked > bound - weights)
         return cake_fail("place",
                          "%smemory is %s for worker '%s', "
                          "but a KV cache of %s and weights of %s were asked for; "
                          "give it more, fewer layers or less kv_memory",
-                         at, cake_size_text(bound), said->worker, cake_size_text(asked),
-                         cake_size_text(weights));
+                         at, cake_size_text(bound).s, said->worker, cake_size_text(asked).s,
+                         cake_size_text(weights).s);
     return CAKE_OK;
 }
 
@@ -363,9 +364,9 @@ static cake_err judge_mapping(const cake_stage *stage, const room *r)
     return cake_fail("place",
                      "ulimit -v leaves this rank %s to map, and weights (%s)%s and buffers take %s, "
                      "%s too little; raise the limit, or use more ranks",
-                     cake_size_text(stage->mapping), cake_size_text(r->weights),
-                     asked ? ", the KV cache that was asked for" : "", cake_size_text(needs),
-                     cake_size_text(needs - stage->mapping));
+                     cake_size_text(stage->mapping).s, cake_size_text(r->weights).s,
+                     asked ? ", the KV cache that was asked for" : "", cake_size_text(needs).s,
+                     cake_size_text(needs - stage->mapping).s);
 }
 
 /* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks that
@@ -391,7 +392,7 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
                                "the page tables of %d sequences of up to %d tokens take %s on %s, "
                                "where %s are left for them; use --context %d or less, or fewer --max-seqs",
                                stage->shape.n_lane * stage->shape.lane_seqs, stage->reach,
-                               cake_size_text(r->tables), world->host, cake_size_text(left + r->tables),
+                               cake_size_text(r->tables).s, world->host, cake_size_text(left + r->tables).s,
                                (int)(stage->reach * (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
         return speaks ? too_large(o, world, stage, r, where) : CAKE_ERR_FATAL;
@@ -402,20 +403,22 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
         return cake_fail("place",
                          "%sa KV cache of %s does not hold the recurrent states "
                          "of %d sequences (%s on this rank); use more %s, fewer --max-seqs or more ranks%s",
-                         at, cake_size_text(r->cache > 0 ? r->cache : 0),
-                         stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states), more,
+                         at, cake_size_text(r->cache > 0 ? r->cache : 0).s,
+                         stage->shape.n_lane * stage->shape.lane_seqs, cake_size_text(r->states).s, more,
                          where);
     if (r->states + least > r->cache)
         return cake_fail("place",
                          "%sa KV cache of %s does not hold one page of %d tokens (%s on this rank%s); "
                          "use more %s or more ranks%s",
-                         at, cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
-                         r->states ? ", beside the recurrent states" : "", more, where);
+                         at, cake_size_text(r->cache > 0 ? r->cache : 0).s, CAKE_PAGE,
+                         cake_size_text(least).s, r->states ? ", beside the recurrent states" : "", more,
+                         where);
     if (all_kv > left && (r->kernels->memory || world->local_rank == 0))
         return cake_fail(
             "place",
             "%s of KV cache of %d rank%s do not fit into the %s that are left on %s; use less --kv-memory",
-            cake_size_text(all_kv), r->n_rank, r->n_rank == 1 ? "" : "s", cake_size_text(left), world->host);
+            cake_size_text(all_kv).s, r->n_rank, r->n_rank == 1 ? "" : "s", cake_size_text(left).s,
+            world->host);
     return CAKE_OK;
 }
 
@@ -440,17 +443,14 @@ static int64_t bytes_of_files(const cake_comm *world, const cake_stage *stage)
 /* What is where, of a GPU that has not all; warn: since it is too small. */
 static void tell_split(const cake_comm *world, const cake_stage *stage, int own, bool warn)
 {
-    char all[32], there[32], here[32];
     int rank = stage->replica.rank;
-    snprintf(all, sizeof all, "%s", cake_size_text(stage->gpu.memory));
-    snprintf(there, sizeof there, "%s",
-             cake_size_text(cake_offload_weights(stage, &stage->plan, rank, stage->away)));
-    snprintf(here, sizeof here, "%s",
-             cake_size_text(cake_offload_weights(stage, &stage->plan, rank, stage->kernels)));
+    int64_t on_gpu = cake_offload_weights(stage, &stage->plan, rank, stage->away);
+    int64_t on_cpu = cake_offload_weights(stage, &stage->plan, rank, stage->kernels);
     cake_log(warn ? CAKE_WARN : CAKE_INFO, "place",
              "rank %d: %d of its %d layers are on GPU %d, which has %s (weights of %s); "
              "the others (%s) are on CPUs%s",
-             world->rank, stage->n_away, own, stage->gpu.number, all, there, here,
+             world->rank, stage->n_away, own, stage->gpu.number, cake_size_text(stage->gpu.memory).s,
+             cake_size_text(on_gpu).s, cake_size_text(on_cpu).s,
              warn ? ", which is slow: more of them do not fit; use more GPUs" : "");
 }
 
@@ -528,8 +528,8 @@ cake_err cake_memplan_solve(const cake_options *o, const cake_comm *world, cake_
                  "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all of %s; "
                  "%d threads",
                  stage->shape.n_lane, stage->shape.lane_seqs, stage->shape.max_tok, stage->shape.n_page[0],
-                 cake_size_text(kv[i]), cake_size_text(all[i].weights), cake_size_text(all[i].fixed + kv[i]),
-                 all[i].kernels->name, stage->n_thread);
+                 cake_size_text(kv[i]).s, cake_size_text(all[i].weights).s,
+                 cake_size_text(all[i].fixed + kv[i]).s, all[i].kernels->name, stage->n_thread);
     }
     const room *host = &all[n - 1];
     stage->drop = host->memory - host->host - cake_comm_node_sum(world, kv[n - 1]) < files;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "planner/memory_plan.h"
 #include "planner/offload.h"
 #include "planner/parallelism.h"
@@ -51,8 +52,7 @@ static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_
     int64_t beside = cake_memplan_overhead_bytes(stage, 0, resources->n_thread);
     int least = cake_partition_min_ranks(stage, each - beside, limited ? 1 : resources->local_size) *
                 (stage->planned ? 1 : stage->n_replica);
-    char missing[32], would[96] = "";
-    snprintf(missing, sizeof missing, "%s", cake_size_text(lack));
+    char would[96] = "";
     if (o->topology)
         snprintf(would, sizeof would, "; give some worker fewer layers");
     else if (least && least != n_rank)
@@ -60,11 +60,12 @@ static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_
                  least);
     else if (!least)
         snprintf(would, sizeof would, "; however many there are, one of them needs %s",
-                 cake_size_text(cake_partition_max_layer_bytes(stage) + beside));
-    return cake_fail(
-        "place", "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
-        n_rank, kind_of(stage, n_rank), cake_size_text(limited ? each : resources->memory),
-        stage->gpus ? "each" : stage->rate[0].host, limited ? " for each (ulimit -v)" : "", missing, would);
+                 cake_size_text(cake_partition_max_layer_bytes(stage) + beside).s);
+    return cake_fail("place",
+                     "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
+                     n_rank, kind_of(stage, n_rank), cake_size_text(limited ? each : resources->memory).s,
+                     stage->gpus ? "each" : stage->rate[0].host, limited ? " for each (ulimit -v)" : "",
+                     cake_size_text(lack).s, would);
 }
 
 /* Plans [n_replica] for all, with waves and pages that all have room for. said: what a file has, or NULL. */
@@ -86,7 +87,7 @@ static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, ca
             return cake_fail("place",
                              "a KV cache of %s on each rank is more than is left beside the layers: "
                              "on some host by %s; use less --kv-memory, or more ranks",
-                             cake_size_text(stage->kv_memory), cake_size_text(lack));
+                             cake_size_text(stage->kv_memory).s, cake_size_text(lack).s);
         for (int class = 0; class < stage->shape.n_class; class ++)
             pages[class] =
                 r && pages[class] < stage->shape.n_page[class] ? pages[class] : stage->shape.n_page[class];
