@@ -40,7 +40,7 @@ static bool names_text(const char *source, size_t len)
 
 static cake_err open_source(const char *where, const char *source, size_t len, chat_source *out)
 {
-    cake_err err = cake_jinja_open(where, source, len, CAKE_JINJA_PYTHON, &out->jinja);
+    cake_err err = cake_jinja_open(where, source, len, &out->jinja);
     out->parts = !err && names_text(source, len);
     out->content = !err && memmem(source, len, "content", 7);
     return err;

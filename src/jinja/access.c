@@ -45,21 +45,16 @@ static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value
 }
 
 /* A hint: bits of what cake_loop_attr_find says, of two kinds, and of what cake_method_hint says. */
-enum { LOOP = 63, GROUP = 64, MACRO = 128, METHOD = 8 };
+enum { LOOP = 63, MACRO = 64, METHOD = 8 };
 
 int cake_attr_hint(cake_value name)
 {
-    bool group = cake_value_is_text(name, "grouper") || cake_value_is_text(name, "list");
-    return cake_loop_attr_find(name) | (group ? GROUP : 0) | (cake_macro_knows(name) ? MACRO : 0) |
+    return cake_loop_attr_find(name) | (cake_macro_knows(name) ? MACRO : 0) |
            cake_method_hint(name) << METHOD;
 }
 
 static bool find_attribute(cake_render *run, cake_value v, cake_value name, int hint, cake_value *out)
 {
-    if (v.kind == CAKE_VALUE_LIST && v.shade == CAKE_GROUP && (hint & GROUP)) {
-        *out = v.list->item[cake_value_is_text(name, "list")];
-        return true;
-    }
     if (v.kind == CAKE_VALUE_CALL && v.call->node && (hint & MACRO))
         return cake_macro_attr(run, v, name, out);
     *out = v.kind == CAKE_VALUE_LOOP ? cake_loop_attr(run, v, hint & LOOP)

@@ -136,9 +136,12 @@ static cake_value eval_filter(cake_render *run, const cake_node *node)
 {
     const cake_filter *filter = node->row;
     if (!filter)
-        return cake_render_fail(
-            run, node->kind == CAKE_N_TEST ? "No test named '%.*s'." : "No filter named '%.*s' found.",
-            (int)node->value.text.len, node->value.text.data);
+        return cake_render_fail(run,
+                                node->kind == CAKE_N_TEST ? "No test named '%.*s'."
+                                : cake_jinja_omits(CAKE_OMITTED_FILTER, node->value)
+                                    ? "the filter '%.*s' is one of Jinja's that this program leaves out"
+                                    : "No filter named '%.*s' found.",
+                                (int)node->value.text.len, node->value.text.data);
     cake_value v = eval(run, node->a);
     cake_args args = {0};
     if (node->b)

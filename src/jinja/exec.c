@@ -17,7 +17,7 @@ static void assign(cake_render *run, const cake_node *target, cake_value value)
     }
     if (target->kind == CAKE_N_SPACEREF) {
         const cake_value *space = cake_scope_find(run, target->symbol);
-        if (!space || space->kind != CAKE_VALUE_SPACE || space->shade)
+        if (!space || space->kind != CAKE_VALUE_SPACE)
             cake_render_fail(run, "cannot assign attribute on non-namespace object");
         else
             cake_space_set(run, space->dict, target->value, value);

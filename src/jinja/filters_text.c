@@ -176,56 +176,6 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
     return indented;
 }
 
-static cake_value do_center(cake_render *run, cake_value v, const cake_args *args)
-{
-    static const char *const names[] = {"width", NULL};
-    cake_value out = cake_value_int(80);
-    int64_t width = 0;
-    cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, "center", names, &out) || !cake_arg_int(run, out, &width))
-        return v;
-    cake_value text = cake_value_to_text(run, v);
-    int64_t pad = width - (int64_t)cake_text_count(run, text);
-    pad = pad < 0 ? 0 : pad;
-    int64_t left = pad / 2 + (pad & width & 1);
-    cake_write_spaces(&w, left);
-    cake_value_str(&w, text);
-    cake_write_spaces(&w, pad - left);
-    cake_value centered = cake_write_done(&w);
-    centered.shade = text.shade;
-    return centered;
-}
-
-static cake_value do_truncate(cake_render *run, cake_value v, const cake_args *args)
-{
-    static const char *const names[] = {"length", "killwords", "end", "leeway", NULL};
-    cake_value out[4] = {cake_value_int(255), cake_value_bool(false), cake_value_name("..."),
-                         cake_value_int(5)};
-    int64_t length = 0, leeway = 0;
-    if (!cake_args_bind(run, args, "truncate", names, out) || !cake_arg_int(run, out[0], &length) ||
-        !cake_arg_int(run, out[3], &leeway) || !cake_arg_text(run, out[2], "truncate"))
-        return v;
-    cake_value text = v.kind == CAKE_VALUE_UNDEFINED ? cake_value_to_text(run, v) : v;
-    int64_t end = (int64_t)cake_text_count(run, out[2]);
-    if (length < end || leeway < 0)
-        return cake_render_fail(run, "truncate wants a length of at least %lld", (long long)end);
-    size_t n = text.kind == CAKE_VALUE_DICT                                   ? text.dict->n
-               : text.kind == CAKE_VALUE_LIST && text.shade != CAKE_GENERATOR ? text.list->n
-                                                                              : SIZE_MAX;
-    if ((n < INT64_MAX && (int64_t)n <= length + leeway) || !cake_arg_text(run, text, "truncate"))
-        return v;
-    if ((int64_t)cake_text_count(run, text) <= length + leeway)
-        return text;
-    text.text.len = cake_text_offset(run, text, (size_t)(length - end));
-    if (!cake_value_truth(out[1]))
-        for (size_t at = text.text.len; at-- > 0;)
-            if (text.text.data[at] == ' ') {
-                text.text.len = at;
-                break;
-            }
-    return cake_eval_math(run, '+', text, out[2]);
-}
-
 static cake_value do_escape(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_VALUE_TEXT && v.shade))
@@ -256,24 +206,6 @@ static cake_value do_format(cake_render *run, cake_value v, const cake_args *arg
     return cake_text_format(run, cake_value_to_text(run, v), values);
 }
 
-static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *args)
-{
-    int64_t n = 0;
-    bool inside = false;
-    if (!cake_args_bind(run, args, "wordcount", no_names, NULL))
-        return v;
-    cake_value text = cake_value_to_text(run, v);
-    cake_render_spend(run, text.text.len / 2);
-    for (size_t i = 0, length; i < text.text.len && !run->failed; i += length) {
-        uint32_t code;
-        length = cake_text_character(text, i, &code);
-        bool word = cake_char_is_word(code);
-        n += word && !inside;
-        inside = word;
-    }
-    return cake_value_int(n);
-}
-
 static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default", "base", NULL};
@@ -282,6 +214,8 @@ static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "int", names, out) || !cake_arg_int(run, out[1], &base) ||
         !cake_value_usable(run, v))
         return v;
+    if (base != 10)
+        return cake_render_fail(run, "int reads decimal digits; other bases are left out of this program");
     if (v.kind == CAKE_VALUE_BOOL)
         return cake_value_int(v.truth);
     if (v.kind == CAKE_VALUE_INT || v.kind == CAKE_VALUE_BIG)
@@ -289,7 +223,7 @@ static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
     double real = NAN;
     if (v.kind == CAKE_VALUE_REAL)
         real = v.real;
-    else if (v.kind == CAKE_VALUE_TEXT && cake_text_to_int(run, v, base, &found))
+    else if (v.kind == CAKE_VALUE_TEXT && cake_text_to_int(run, v, &found))
         return found;
     else if (v.kind == CAKE_VALUE_TEXT)
         cake_text_to_real(run, v, &real); /* so that '42.23' gives 42 */
@@ -310,7 +244,6 @@ static cake_value do_float(cake_render *run, cake_value v, const cake_args *args
 
 const cake_filter cake_filters_text[] = {
     {"capitalize", do_capitalize},
-    {"center", do_center},
     {"e", do_escape},
     {"escape", do_escape},
     {"float", do_float},
@@ -325,8 +258,6 @@ const cake_filter cake_filters_text[] = {
     {"title", do_title},
     {"tojson", do_tojson},
     {"trim", do_trim},
-    {"truncate", do_truncate},
     {"upper", do_upper},
-    {"wordcount", do_wordcount},
     {NULL, NULL},
 };

@@ -21,8 +21,7 @@ cake_value cake_value_range(cake_render *run, int64_t from, int64_t to, int64_t 
         if (__builtin_add_overflow(i, step, &i))
             break;
     }
-    cake_list_kind kind = run->jinja->habits->lists ? CAKE_LIST : CAKE_RANGE;
-    return (cake_value){.kind = CAKE_VALUE_LIST, .shade = (int)kind, .list = &range->list};
+    return (cake_value){.kind = CAKE_VALUE_LIST, .shade = CAKE_RANGE, .list = &range->list};
 }
 
 static cake_value do_range(cake_render *run, const cake_call *call, const cake_args *args)
@@ -63,80 +62,6 @@ static cake_value do_dict(cake_render *run, const cake_call *call, const cake_ar
     if (space)
         dict.kind = CAKE_VALUE_SPACE;
     return dict;
-}
-
-cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"iterable", "value", NULL};
-    cake_value v[2] = {cake_value_none(), cake_value_none()}, dict = cake_value_dict(run);
-    if (!cake_args_bind(run, args, call->name, names, v))
-        return dict;
-    const cake_list *keys = cake_value_items(run, v[0]);
-    for (size_t i = 0; i < keys->n && !run->failed; i++)
-        cake_dict_set(run, dict.dict, keys->item[i], v[1]);
-    return dict;
-}
-
-/* --- cycler and joiner: a list holds what they are made of, and an integer in front how far they came --- */
-
-/* What was current, after which the next one is; or, by reset, the first. */
-static cake_value cycle_on(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_dict *cycler = call->self.list->item[1].dict;
-    const cake_list *items = call->self.list->item[2].list;
-    int64_t *at = &call->self.list->item[0].integer;
-    cake_value was = items->item[*at];
-    if (!cake_args_bind(run, args, call->name, none, NULL))
-        return was;
-    *at = call->name[0] == 'r' ? 0 : (*at + 1) % (int64_t)items->n;
-    cycler->value[0] = items->item[*at];
-    return call->name[0] == 'r' ? cake_value_none() : was;
-}
-
-static cake_value do_cycler(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    cake_value cycler = cake_value_dict(run), state = cake_value_list(run, CAKE_LIST),
-               items = cake_value_list(run, 0);
-    if (!args->n || args->named)
-        return cake_render_fail(run, "%s wants at least one item, and none by name", call->name);
-    for (size_t i = 0; i < args->n; i++)
-        cake_list_push(run, items.list, args->value[i]);
-    const cake_value parts[] = {cake_value_int(0), cycler, items};
-    for (size_t i = 0; i < 3; i++)
-        cake_list_push(run, state.list, parts[i]);
-    cake_dict_push(run, cycler.dict, "current", 7, args->value[0]);
-    cake_dict_push(run, cycler.dict, "next", 4, cake_value_call(run, cycle_on, "next", state));
-    cake_dict_push(run, cycler.dict, "reset", 5, cake_value_call(run, cycle_on, "reset", state));
-    cycler.kind = CAKE_VALUE_SPACE;
-    cycler.shade = 1;
-    return cycler;
-}
-
-static cake_value join_on(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_value *state = call->self.list->item;
-    if (!cake_args_bind(run, args, call->name, none, NULL) || state[0].integer++)
-        return state[1];
-    return cake_value_name("");
-}
-
-static cake_value do_joiner(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"sep", NULL};
-    cake_value sep = cake_value_name(", "), state = cake_value_list(run, CAKE_LIST);
-    if (!cake_args_bind(run, args, call->name, names, &sep))
-        return sep;
-    cake_list_push(run, state.list, cake_value_int(0));
-    cake_list_push(run, state.list, sep);
-    return cake_value_call(run, join_on, "joiner", state);
-}
-
-static cake_value do_lipsum(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    (void)args;
-    return cake_render_fail(run, "%s makes random text, which is not supported here", call->name);
 }
 
 static cake_value do_raise(cake_render *run, const cake_call *call, const cake_args *args)
@@ -192,14 +117,11 @@ static cake_value do_strftime(cake_render *run, const cake_call *call, const cak
 static const cake_call globals[] = {
     {.name = "range", .function = do_range},           {.name = "dict", .function = do_dict},
     {.name = "namespace", .function = do_dict},        {.name = "raise_exception", .function = do_raise},
-    {.name = "strftime_now", .function = do_strftime}, {.name = "cycler", .function = do_cycler},
-    {.name = "joiner", .function = do_joiner},         {.name = "lipsum", .function = do_lipsum},
+    {.name = "strftime_now", .function = do_strftime},
 };
 
-cake_value cake_global_find(const cake_habits *habits, cake_value name)
+cake_value cake_global_find(cake_value name)
 {
-    if (habits->null && cake_value_is_text(name, "null"))
-        return cake_value_none();
     for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
         if (cake_value_is_text(name, globals[i].name))
             return (cake_value){.kind = CAKE_VALUE_CALL, .call = &globals[i]};

@@ -31,15 +31,14 @@ cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bo
 cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right);
 cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends);
 cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t most);
-typedef enum cake_jinja_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL, CAKE_FOLD } cake_jinja_case;
+typedef enum cake_jinja_case { CAKE_UPPER, CAKE_LOWER, CAKE_TITLE, CAKE_CAPITAL } cake_jinja_case;
 cake_value cake_text_case(cake_render *run, cake_value text, cake_jinja_case how);
 cake_value cake_text_escape(cake_render *run, cake_value text); /* HTML; the result is safe */
 cake_value cake_text_format(cake_render *run, cake_value format, cake_value args); /* % */
 cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args);
-cake_value cake_text_format_map(cake_render *run, const cake_call *call, const cake_args *args);
 bool cake_text_space(uint32_t code); /* what Python strips */
-/* As int(text, base) and float(text) (number.c); false: it is no such number. */
-bool cake_text_to_int(cake_render *run, cake_value text, int64_t base, cake_value *out);
+/* As int(text) and float(text) (number.c); false: it is no such number. */
+bool cake_text_to_int(cake_render *run, cake_value text, cake_value *out);
 bool cake_text_to_real(cake_render *run, cake_value text, double *out);
 
 /* --- templates (lex.c, parse.c, expr.c) --- */
@@ -131,17 +130,7 @@ struct cake_node {
 typedef enum cake_jinja_special { CAKE_VARARGS, CAKE_KWARGS, CAKE_CALLER, CAKE_SPECIALS } cake_jinja_special;
 extern const char *const cake_special_names[CAKE_SPECIALS];
 
-/* What a dialect does differently from Python. */
-typedef struct cake_habits {
-    bool json;   /* booleans, lists and dicts print as JSON */
-    bool sum;    /* a text and anything else add up to a text */
-    bool strict; /* true does not equal 1 */
-    bool lists;  /* filters give lists, not generators */
-    bool null;   /* null is another name of none */
-} cake_habits;
-
 struct cake_jinja {
-    const cake_habits *habits;
     char *where;
     cake_jinja_arena region;
     cake_node *body;
@@ -183,6 +172,10 @@ cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare);
 
 /* --- tables --- */
 
+/* Names that Jinja or Python has and this program leaves out, since no chat template is known to use them. */
+typedef enum cake_omitted { CAKE_OMITTED_FILTER, CAKE_OMITTED_FUNCTION, CAKE_OMITTED_METHOD } cake_omitted;
+bool cake_jinja_omits(cake_omitted kind, cake_value name);
+
 typedef cake_value (*cake_filter_function)(cake_render *run, cake_value v, const cake_args *args);
 
 typedef struct cake_filter {
@@ -193,16 +186,14 @@ typedef struct cake_filter {
 /* Filters and tests by name; NULL: unknown. A test's function returns a boolean. */
 const cake_filter *cake_filter_find(cake_value name);
 const cake_filter *cake_test_find(cake_value name);
-extern const cake_filter cake_filters_text[], cake_filters_list[],
-    cake_filters_web[]; /* end with a NULL name */
+extern const cake_filter cake_filters_text[], cake_filters_list[]; /* end with a NULL name */
 
 /* A bound method, or undefined with kind CAKE_VALUE_UNDEFINED if there is none. hint: where the tables of
  * methods have the name; 0: nowhere. */
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int hint);
 int cake_method_hint(cake_value name);
-cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args);
 /* A global, or undefined. */
-cake_value cake_global_find(const cake_habits *habits, cake_value name);
+cake_value cake_global_find(cake_value name);
 int cake_loop_attr_find(cake_value name); /* 0: loop has none of that name */
 cake_value cake_loop_attr(cake_render *run, cake_value loop, int attr);
 /* Tests items until more than n have passed, or all are tested; returns how many have passed. */

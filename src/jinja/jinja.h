@@ -15,14 +15,8 @@
 
 typedef struct cake_jinja cake_jinja;
 
-/* Whose values a template works with. Models' templates are written for Python's, and chat.c knows no other;
- * what JavaScript's engines do differently is in one table (render.c), so that their test lists can be
- * run. */
-typedef enum cake_jinja_dialect { CAKE_JINJA_PYTHON, CAKE_JINJA_JAVASCRIPT } cake_jinja_dialect;
-
 /* What a template does not understand is said as WHERE:LINE: message. */
-cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja_dialect dialect,
-                         cake_jinja **out);
+cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja **out);
 void cake_jinja_close(cake_jinja *jinja);
 
 struct cake_render;

@@ -174,13 +174,6 @@ static void write_value(cake_writer *w, cake_value v, const cake_json_style *sty
         }
         cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_value_type(v));
         break;
-    case CAKE_VALUE_UNDEFINED:
-        if (style->undefined) {
-            cake_writes(w, "undefined");
-            break;
-        }
-        cake_render_fail(w->run, "Object of type Undefined is not JSON serializable");
-        break;
     default:
         cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_value_type(v));
     }

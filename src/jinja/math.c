@@ -217,10 +217,6 @@ cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b)
         return too_large(run);
     if (cake_value_is_number(a) && cake_value_is_number(b))
         return math_real(run, op, cake_value_number(a), cake_value_number(b));
-    if (op == '+' && run->jinja->habits->sum && (a.kind == CAKE_VALUE_TEXT || b.kind == CAKE_VALUE_TEXT)) {
-        a = cake_value_to_text(run, a);
-        b = cake_value_to_text(run, b);
-    }
     if (op == '+' && a.kind == CAKE_VALUE_TEXT && b.kind == CAKE_VALUE_TEXT)
         return join_texts(run, a, b);
     if (op == '+' && a.kind == CAKE_VALUE_LIST && is_sequence(a) && is_sequence(b) && a.shade == b.shade &&

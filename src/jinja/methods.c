@@ -188,7 +188,6 @@ static cake_value do_case(cake_render *run, const cake_call *call, const cake_ar
     cake_jinja_case how = call->name[0] == 'u'   ? CAKE_UPPER
                           : call->name[0] == 'l' ? CAKE_LOWER
                           : call->name[0] == 't' ? CAKE_TITLE
-                          : call->name[2] == 's' ? CAKE_FOLD
                                                  : CAKE_CAPITAL;
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return cake_value_none();
@@ -249,15 +248,13 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
         bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
         cased |= what[0] == 'u' ? upper : lower;
         if ((what[0] == 'u' && lower) || (what[0] == 'l' && upper) ||
-            (!strcmp(what, "decimal") && !cake_char_is_digit(code)) ||
             (!strcmp(what, "digit") && !cake_char_is_figure(code)) ||
-            (!strcmp(what, "printable") && !cake_char_is_printable(code)) ||
             (what[0] == 's' && !cake_text_space(code)) ||
             (!strcmp(what, "alpha") && !cake_char_is_letter(code)) ||
             (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_number(code)))
             return cake_value_bool(false);
     }
-    return cake_value_bool(what[0] == 'u' || what[0] == 'l' ? cased : what[0] == 'p' || text.text.len > 0);
+    return cake_value_bool(what[0] == 'u' || what[0] == 'l' ? cased : text.text.len > 0);
 }
 
 static cake_value do_join(cake_render *run, const cake_call *call, const cake_args *args)
@@ -284,32 +281,6 @@ static cake_value do_join(cake_render *run, const cake_call *call, const cake_ar
     return joined;
 }
 
-/* ljust, rjust, center and zfill: as wide as asked for, in characters. */
-static cake_value do_pad(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"width", "fillchar", NULL};
-    cake_value v[2] = {cake_value_none(), cake_value_name(" ")}, text = call->self;
-    int64_t width = 0;
-    char how = call->name[0];
-    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[0], &width) ||
-        !cake_arg_text(run, v[1], call->name))
-        return text;
-    if (cake_text_count(run, v[1]) != 1)
-        return cake_render_fail(run, "The fill character must be exactly one character long");
-    int64_t pad = width - (int64_t)cake_text_count(run, text);
-    pad = pad < 0 ? 0 : pad;
-    int64_t left = how == 'l' ? 0 : how == 'c' ? pad / 2 + (pad & width & 1) : pad;
-    cake_value sign = cake_value_text(text.text.data, 0);
-    if (how == 'z') {
-        v[1] = cake_value_name("0");
-        sign.text.len = text.text.len && strchr("+-", text.text.data[0]) && text.text.data[0];
-        text = cake_value_text(text.text.data + sign.text.len, text.text.len - sign.text.len);
-    }
-    const cake_value parts[] = {sign, cake_eval_math(run, '*', v[1], cake_value_int(left)), text,
-                                cake_eval_math(run, '*', v[1], cake_value_int(pad - left))};
-    return run->failed ? text : cake_text_append(run, parts, 4);
-}
-
 /* What stands before, in and behind the first or last hit. */
 static cake_value do_partition(cake_render *run, const cake_call *call, const cake_args *args)
 {
@@ -332,72 +303,6 @@ static cake_value do_partition(cake_render *run, const cake_call *call, const ca
     cake_list_push(run, three.list, cake_value_text(text.text.data + from, to - from));
     cake_list_push(run, three.list, cake_value_text(text.text.data + to, text.text.len - to));
     return three;
-}
-
-static cake_value do_swapcase(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, call->name, none, NULL))
-        return cake_value_none();
-    const cake_list *characters = cake_value_items(run, call->self);
-    for (size_t i = 0; i < characters->n && !run->failed; i++) {
-        uint32_t code = 0;
-        cake_utf8_next(characters->item[i].text.data, characters->item[i].text.len, &code);
-        cake_value_str(
-            &w, cake_text_case(run, characters->item[i], cake_char_is_upper(code) ? CAKE_LOWER : CAKE_UPPER));
-    }
-    return cake_write_done(&w);
-}
-
-/* A capital after what has no case, small letters after letters; at least one of them. */
-static cake_value do_istitle(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_value text = call->self;
-    bool inside = false, cased = false;
-    cake_args_bind(run, args, call->name, none, NULL);
-    cake_render_spend(run, text.text.len);
-    for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
-        uint32_t code;
-        n = cake_text_character(text, i, &code);
-        bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
-        if (upper ? inside : lower && !inside)
-            return cake_value_bool(false);
-        inside = upper || lower;
-        cased |= inside;
-    }
-    return cake_value_bool(cased);
-}
-
-/* Tabs become blanks up to the next multiple of tabsize, counted from the last line end. */
-static cake_value do_expandtabs(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"tabsize", NULL};
-    cake_value size = cake_value_int(8), text = call->self;
-    int64_t tab = 8, column = 0;
-    cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, call->name, names, &size) || !cake_arg_int(run, size, &tab))
-        return text;
-    cake_render_spend(run, text.text.len);
-    for (size_t i = 0; i < text.text.len && !run->failed; i++) {
-        char c = text.text.data[i];
-        int64_t blanks = c == '\t' && tab > 0 ? tab - column % tab : 0;
-        cake_write_spaces(&w, blanks);
-        if (c != '\t')
-            cake_write(&w, &c, 1);
-        bool begins = (c & 0xC0) != 0x80; /* a character */
-        column = c == '\n' || c == '\r' ? 0 : column + (c == '\t' ? blanks : begins);
-    }
-    return cake_write_done(&w);
-}
-
-static cake_value do_isascii(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_value text = call->self;
-    cake_args_bind(run, args, call->name, none, NULL);
-    return cake_value_bool(cake_text_count(run, text) == text.text.len); /* a byte a character */
 }
 
 /* --- dict --- */
@@ -491,20 +396,8 @@ static const method text_methods[] = {
     {"count", do_count},
     {"join", do_join},
     {"format", cake_text_format_method},
-    {"format_map", cake_text_format_map},
-    {"ljust", do_pad},
-    {"rjust", do_pad},
-    {"center", do_pad},
-    {"zfill", do_pad},
     {"partition", do_partition},
     {"rpartition", do_partition},
-    {"swapcase", do_swapcase},
-    {"istitle", do_istitle},
-    {"isprintable", do_is},
-    {"expandtabs", do_expandtabs},
-    {"casefold", do_case},
-    {"isascii", do_isascii},
-    {"isdecimal", do_is},
     {"isdigit", do_is},
     {"isalpha", do_is},
     {"isalnum", do_is},
@@ -515,10 +408,9 @@ static const method text_methods[] = {
 };
 
 static const method dict_methods[] = {
-    {"get", do_get},    {"keys", do_view},    {"values", do_view},
-    {"items", do_view}, {"copy", do_copy},    {"fromkeys", cake_dict_from_keys},
-    {"clear", NULL},    {"pop", NULL},        {"popitem", NULL},
-    {"update", NULL},   {"setdefault", NULL}, {NULL, NULL},
+    {"get", do_get},   {"keys", do_view},    {"values", do_view}, {"items", do_view},
+    {"copy", do_copy}, {"clear", NULL},      {"pop", NULL},       {"popitem", NULL},
+    {"update", NULL},  {"setdefault", NULL}, {NULL, NULL},
 };
 
 static const method list_methods[] = {
@@ -544,7 +436,7 @@ int cake_method_hint(cake_value name)
            place_of(list_methods, name) << 12;
 }
 
-/* Ranges have the first of the methods of lists; of the functions, dict has one. */
+/* Ranges have the first of the methods of lists. */
 static const method *method_at(cake_value v, int hint)
 {
     int text = hint & 63, dict = hint >> 6 & 63, list = hint >> 12 & 63;
@@ -554,8 +446,7 @@ static const method *method_at(cake_value v, int hint)
         return dict ? &dict_methods[dict - 1] : NULL;
     if (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade))
         return list && (v.shade != CAKE_RANGE || list <= RANGE_METHODS) ? &list_methods[list - 1] : NULL;
-    bool type = v.kind == CAKE_VALUE_CALL && v.call->name && !v.call->node && !strcmp(v.call->name, "dict");
-    return type && dict && dict_methods[dict - 1].run == cake_dict_from_keys ? &dict_methods[dict - 1] : NULL;
+    return NULL;
 }
 
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int hint)

@@ -440,8 +440,11 @@ static void check_known(cake_parser *p, const cake_node *node, bool asked)
         bool filter = node->kind == CAKE_N_FILTER,
              here = asked || node->kind == CAKE_N_IF || node->kind == CAKE_N_CHOICE;
         if ((filter || node->kind == CAKE_N_TEST) && !node->row && !asked)
-            cake_parse_fail(p, node->line, "the %s \"%.*s\" is not known", filter ? "filter" : "test",
-                            (int)node->value.text.len, node->value.text.data);
+            cake_parse_fail(p, node->line,
+                            filter && cake_jinja_omits(CAKE_OMITTED_FILTER, node->value)
+                                ? "the %s \"%.*s\" is one of Jinja's that this program leaves out"
+                                : "the %s \"%.*s\" is not known",
+                            filter ? "filter" : "test", (int)node->value.text.len, node->value.text.data);
         const cake_node *const parts[] = {node->a, node->b, node->c, node->d, node->e};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             check_known(p, parts[i], here);

@@ -172,7 +172,7 @@ static void repr_text(cake_writer *w, cake_value v)
 
 static void repr_list(cake_writer *w, cake_value v)
 {
-    bool tuple = v.shade == CAKE_TUPLE || v.shade == CAKE_GROUP, view = v.shade > CAKE_GENERATOR;
+    bool tuple = v.shade == CAKE_TUPLE, view = v.shade > CAKE_GENERATOR;
     if (view) {
         cake_writes(w, cake_value_type(v));
         cake_writes(w, "(");
@@ -242,23 +242,8 @@ void cake_value_repr(cake_writer *w, cake_value v)
     cake_render_leave(w->run);
 }
 
-/* As JSON, in the dialect that prints so. */
-static bool wrote_json(cake_writer *w, cake_value v)
-{
-    bool prints = v.kind == CAKE_VALUE_BOOL || v.kind == CAKE_VALUE_LIST || v.kind == CAKE_VALUE_DICT;
-    if (!prints || !w->run->jinja->habits->json)
-        return false;
-    cake_write_json(
-        w, v,
-        &(cake_json_style){
-            .indent = -1, .comma = cake_value_name(", "), .colon = cake_value_name(": "), .undefined = true});
-    return true;
-}
-
 void cake_value_str_of(cake_writer *w, cake_value v)
 {
-    if (wrote_json(w, v))
-        return;
     switch (v.kind) {
     case CAKE_VALUE_UNDEFINED:
         break;

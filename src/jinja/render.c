@@ -232,23 +232,16 @@ static void settle_names(cake_jinja *jinja)
         jinja->special[i] = symbol_of(jinja, cake_special_names[i]);
     jinja->globals = cake_alloc(jinja->n_symbols + 1, sizeof *jinja->globals);
     for (size_t i = 0; i < jinja->n_symbols; i++) {
-        jinja->globals[i] = cake_global_find(jinja->habits, jinja->symbols[i]);
+        jinja->globals[i] = cake_global_find(jinja->symbols[i]);
         if (jinja->globals[i].kind == CAKE_VALUE_UNDEFINED)
             jinja->globals[i].shade = CAKE_UNSET;
     }
 }
 
-static const cake_habits habits[] = {
-    [CAKE_JINJA_PYTHON] = {0},
-    [CAKE_JINJA_JAVASCRIPT] = {.json = true, .sum = true, .strict = true, .lists = true, .null = true},
-};
-
-cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja_dialect dialect,
-                         cake_jinja **out)
+cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja **out)
 {
     cake_jinja *jinja = cake_alloc(1, sizeof *jinja);
     cake_lex *tokens = NULL;
-    jinja->habits = &habits[dialect];
     jinja->where = cake_copy(where, strlen(where));
     jinja->idle = cake_alloc(1, sizeof *jinja->idle);
     cake_err err = CAKE_OK;

@@ -151,7 +151,6 @@ typedef struct cake_json_style {
     const char *newline_indent; /* NULL: indent spaces */
     cake_value comma, colon;
     bool ascii, sort;
-    bool undefined; /* write that, where there is no value */
 } cake_json_style;
 void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style);
 

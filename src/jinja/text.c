@@ -290,8 +290,6 @@ cake_value cake_text_case(cake_render *run, cake_value text, cake_jinja_case how
         int m;
         if (how == CAKE_UPPER)
             m = cake_char_upper(code, changed);
-        else if (how == CAKE_FOLD)
-            m = cake_char_fold(code, changed);
         else if (how == CAKE_LOWER || inside)
             m = cake_char_lower(code == 0x3A3 && ends_word(text, i, n) ? 0x3C2 : code, changed);
         else

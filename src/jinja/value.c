@@ -52,8 +52,6 @@ cake_value cake_value_negative(cake_render *run, cake_value integer)
 
 cake_value cake_value_list(cake_render *run, cake_list_kind kind)
 {
-    if (kind == CAKE_GENERATOR && run->jinja->habits->lists)
-        kind = CAKE_LIST;
     return (cake_value){.kind = CAKE_VALUE_LIST,
                         .shade = (int)kind,
                         .list = cake_jinja_arena_take(&run->region, sizeof(cake_list))};
@@ -342,11 +340,6 @@ static bool equal_dicts(cake_render *run, const cake_dict *a, const cake_dict *b
     return true;
 }
 
-static bool is_tuple(cake_value v)
-{
-    return v.shade == CAKE_TUPLE || v.shade == CAKE_GROUP;
-}
-
 static bool equal_lists(cake_render *run, const cake_list *a, const cake_list *b)
 {
     if (a->n != b->n)
@@ -364,8 +357,7 @@ bool cake_value_equal(cake_render *run, cake_value a, cake_value b)
     if (a.kind == CAKE_VALUE_INT && b.kind == CAKE_VALUE_INT)
         return a.integer == b.integer;
     if (cake_value_is_number(a) && cake_value_is_number(b))
-        return compare_numbers(a, b) == 0 &&
-               (!run->jinja->habits->strict || (a.kind == CAKE_VALUE_BOOL) == (b.kind == CAKE_VALUE_BOOL));
+        return compare_numbers(a, b) == 0;
     if (a.kind == CAKE_VALUE_TEXT && b.kind == CAKE_VALUE_TEXT)
         return cake_text_equal(run, a, b);
     if (a.kind != b.kind || !cake_render_enter(run))
@@ -377,7 +369,7 @@ bool cake_value_equal(cake_render *run, cake_value a, cake_value b)
         equal = true;
         break;
     case CAKE_VALUE_LIST:
-        equal = (a.shade == b.shade || (is_tuple(a) && is_tuple(b))) &&
+        equal = a.shade == b.shade &&
                 (a.shade == CAKE_GENERATOR ? a.list == b.list : equal_lists(run, a.list, b.list));
         break;
     case CAKE_VALUE_DICT:
@@ -422,8 +414,8 @@ const char *cake_value_type(cake_value v)
     static const char *const names[] = {"Undefined", "NoneType",  "bool",     "int",
                                         "float",     "str",       "int",      "list",
                                         "dict",      "Namespace", "function", "LoopContext"};
-    static const char *const lists[] = {"list",      "tuple",     "tuple",       "range",
-                                        "generator", "dict_keys", "dict_values", "dict_items"};
+    static const char *const lists[] = {"list",      "tuple",       "range",     "generator",
+                                        "dict_keys", "dict_values", "dict_items"};
     return v.kind == CAKE_VALUE_LIST ? lists[v.shade] : names[v.kind];
 }
 
@@ -474,6 +466,12 @@ bool cake_value_usable(cake_render *run, cake_value v)
     if (u && u->unsafe)
         cake_render_fail(run, "access to attribute '%.*s' of '%s' object is unsafe", len, name.text.data,
                          u->of);
+    else if (u && !u->of && cake_jinja_omits(CAKE_OMITTED_FUNCTION, u->name))
+        cake_render_fail(run, "'%.*s' is one of Jinja's functions that this program leaves out", len,
+                         name.text.data);
+    else if (u && u->of && !strcmp(u->of, "str") && cake_jinja_omits(CAKE_OMITTED_METHOD, u->name))
+        cake_render_fail(run, "'%.*s' is one of Python's methods that this program leaves out", len,
+                         name.text.data);
     else if (!u || !u->of)
         cake_render_fail(run, "'%.*s' is undefined", len, name.text.data);
     else if (u->name.kind != CAKE_VALUE_TEXT)

@@ -85,12 +85,10 @@ typedef enum cake_value_kind {
     CAKE_VALUE_LOOP   /* the variable loop */
 } cake_value_kind;
 
-/* What a list is in Python's eyes. A group is a tuple (grouper, list); a generator is empty once it was
- * walked; the views of a dict have no [index]. */
+/* Python's type of a list. A generator is empty once it was iterated; the views of a dict have no [index]. */
 typedef enum cake_list_kind {
     CAKE_LIST,
     CAKE_TUPLE,
-    CAKE_GROUP,
     CAKE_RANGE,
     CAKE_GENERATOR,
     CAKE_KEYS,
@@ -108,7 +106,7 @@ typedef struct cake_value {
     union {
         struct {
             cake_value_kind kind : 8;
-            /* a list's cake_list_kind; a text's 1: marked safe; a namespace's 1: not to be written to */
+            /* a list's cake_list_kind; a text's 1: marked safe */
             unsigned shade : 8;
             bool kept : 1; /* its memory lives as long as the run */
             union {

@@ -325,16 +325,3 @@ int cake_char_title(uint32_t code, uint32_t out[3])
     out[0] = (uint32_t)utf8proc_totitle((utf8proc_int32_t)code);
     return 1;
 }
-
-int cake_char_fold(uint32_t code, uint32_t out[3])
-{
-    utf8proc_int32_t made[4];
-    int ignored = UTF8PROC_BOUNDCLASS_START;
-    utf8proc_ssize_t n =
-        utf8proc_decompose_char((utf8proc_int32_t)code, made, 4, UTF8PROC_CASEFOLD, &ignored);
-    if (n < 1 || n > 3)
-        made[0] = (utf8proc_int32_t)code, n = 1;
-    for (utf8proc_ssize_t i = 0; i < n; i++)
-        out[i] = (uint32_t)made[i];
-    return (int)n;
-}

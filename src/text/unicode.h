@@ -38,11 +38,9 @@ bool cake_char_is_mark(uint32_t code);
 bool cake_char_is_nonspacing(uint32_t code); /* a mark that takes no room */
 /* Bytes of the grapheme cluster that text (valid UTF-8, not empty) begins with. */
 size_t cake_grapheme_next(const char *text, size_t len);
-/* Upper, lower and title case, and what is the same whatever the case; up to three characters; returns how
- * many. */
+/* Upper, lower and title case: writes up to three characters and returns their number. */
 int cake_char_upper(uint32_t code, uint32_t out[3]);
 int cake_char_lower(uint32_t code, uint32_t out[3]);
 int cake_char_title(uint32_t code, uint32_t out[3]);
-int cake_char_fold(uint32_t code, uint32_t out[3]);
 
 #endif
