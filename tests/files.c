@@ -155,7 +155,7 @@ static void test_pointers(void)
         cake_err err = strncmp(names[i], "chat", 4) ? cake_tokenizer_open(suite_tmp(), &token)
                                                     : cake_chat_open(suite_tmp(), &chat);
         cake_log_capture(NULL);
-        snprintf(expected, sizeof expected, "/%s: is a pointer of git-lfs, not the file: run `git lfs pull`",
+        snprintf(expected, sizeof expected, "/%s: is a git-lfs pointer, not the file: run `git lfs pull`",
                  names[i]);
         CU_ASSERT_EQUAL(err, CAKE_ERR_FATAL);
         CU_ASSERT(said.data && strstr(said.data, expected));
@@ -176,7 +176,7 @@ static void test_pointers(void)
         CU_ASSERT_EQUAL(cake_tokenizer_open(suite_tmp(), &token), CAKE_ERR_FATAL);
         cake_log_capture(NULL);
         CU_ASSERT(said.data &&
-                  strstr(said.data, pointer ? "/vocab.json: is a pointer of git-lfs"
+                  strstr(said.data, pointer ? "/vocab.json: is a git-lfs pointer"
                                             : "; there is vocab.json: save it with transformers'"));
         CU_ASSERT(said.len && strchr(said.data, '\n') == said.data + said.len - 1);
         cake_buf_free(&said);

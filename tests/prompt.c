@@ -251,7 +251,7 @@ static const struct {
     {"p.txt", "Hi\rHo\rHa\n", 9, NULL, 1},
     {"p.jsonl", "\x89HDF\r\n\x1A\n", 8, "is HDF5; --input-format h5 reads it", 0},
     {"p.jsonl", "version https://git-lfs.github.com/spec/v1\noid", 0,
-     "is a pointer of git-lfs, not the file: run", 0},
+     "is a git-lfs pointer, not the file: run", 0},
     {"p.jsonl", zipped, sizeof zipped - 1, NULL, 1},
     {"p.txt", "PAR1 is a gene\n", 0, NULL, 1},
     {"p.txt", "{\"a\": 1}\n", 0, NULL, 1},

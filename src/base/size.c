@@ -25,7 +25,7 @@ bool cake_size_read(const char *text, int64_t *into)
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     errno = 0;
     char *digits_end;
-    long long digits = strtoll(text, &digits_end, 10); /* a double would round what is long */
+    long long digits = strtoll(text, &digits_end, 10); /* a double would round a long number */
     if (!*digits_end && !errno && digits > 0)
         return *into = digits, true;
     if (unit) {

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "512M", "16G" in powers of 1024 as bytes, "80%" as -80. False, and *into unchanged, for anything else. */
+/* Bytes of "512M", "16G" (powers of 1024), or -80 for "80%". False, and *into unchanged, for anything
+ * else. */
 bool cake_size_read(const char *text, int64_t *into);
 
 typedef struct cake_size_str {

@@ -85,15 +85,14 @@ static cake_err out_of_range(pass *p, const char *name, const cake_params_field 
 {
     char expected[96];
     const char *what = range->real ? "a number" : "an integer";
-    if (range->above_least && isinf(range->most))
-        snprintf(expected, sizeof expected, "%s above %.15g", what, range->least);
-    else if (range->above_least)
-        snprintf(expected, sizeof expected, "%s above %.15g and at most %.15g", what, range->least,
-                 range->most);
-    else if (range->most > 0x1p53) /* an integer as wide as its type */
+    if (range->above_min && isinf(range->max))
+        snprintf(expected, sizeof expected, "%s above %.15g", what, range->min);
+    else if (range->above_min)
+        snprintf(expected, sizeof expected, "%s above %.15g and at most %.15g", what, range->min, range->max);
+    else if (range->max > 0x1p53) /* an integer as wide as its type */
         snprintf(expected, sizeof expected, "%s from -9223372036854775807 to 9223372036854775807", what);
     else
-        snprintf(expected, sizeof expected, "%s from %.15g to %.15g", what, range->least, range->most);
+        snprintf(expected, sizeof expected, "%s from %.15g to %.15g", what, range->min, range->max);
     return wrong(p, name, node, expected);
 }
 
@@ -112,13 +111,13 @@ static cake_err read_named(pass *p, const field *f, const char *name, const cake
     void *into = (char *)&p->request->params + range->offset;
     if (range->real) {
         double value = cake_json_real(node, NAN);
-        if (!(value >= range->least && value <= range->most) || (range->above_least && value == range->least))
+        if (!(value >= range->min && value <= range->max) || (range->above_min && value == range->min))
             return out_of_range(p, f->name, range, node);
         memcpy(into, &value, sizeof value);
     } else {
         int64_t value = integer_of(node);
-        bool wide = range->most > 0x1p53; /* as wide as the type, which a double cannot tell */
-        if (value == CAKE_UNSET || (!wide && ((double)value < range->least || (double)value > range->most)))
+        bool wide = range->max > 0x1p53; /* as wide as the type, which a double cannot tell */
+        if (value == CAKE_UNSET || (!wide && ((double)value < range->min || (double)value > range->max)))
             return out_of_range(p, f->name, range, node);
         memcpy(into, &value, sizeof value);
     }
