@@ -71,7 +71,7 @@ stop: [null]|1:8: stop is empty
 stop: []|1:8: stop is an empty list
 seed:|1:6: seed is empty
 seed: 1\nseed: 2|2:1: 'seed' stands twice; the first one is in line 1
-seed: &a 1|1:7: anchors and aliases are not read
+seed: &a 1|1:7: anchors and aliases are not supported
 \tseed: 1|1:1: a tab: YAML is indented by spaces
 config: other|1:1: config: a file of settings names no other
 [seed]|1:1: a file of settings is a map of options by name; this is a list

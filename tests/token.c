@@ -495,7 +495,7 @@ static const struct {
      "pre_tokenizer.prepend_scheme: \"first\" contradicts add_prefix_space, which is false"},
     {"{" MODEL
      ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Isolated\"}}",
-     "pre_tokenizer.pattern: at byte 0 of the pattern: a group has no end"},
+     "pre_tokenizer.pattern: at byte 0 of the pattern: a group is not closed"},
     {"{" MODEL
      ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"*\"},\"behavior\":\"Isolated\"}}",
      "pre_tokenizer.pattern: the pattern cannot be used: quantifier does not follow a repeatable item"},
