@@ -28,7 +28,7 @@ static cake_value marked(cake_render *run, const char *data, size_t len, bool ma
 {
     if (!mark || !cake_render_room(run, len + strlen(MARK)))
         return text_of(data, len);
-    char *text = cake_jinja_arena_raw(&run->region, len + strlen(MARK));
+    char *text = cake_jinja_arena_raw(&run->arena, len + strlen(MARK));
     if (len)
         memcpy(text, data, len);
     memcpy(text + len, MARK, strlen(MARK));
@@ -110,7 +110,7 @@ static cake_value make_joined(cake_render *run, const cake_json *parts, bool mar
     }
     if (!cake_render_room(run, whole + 1))
         return cake_value_none();
-    char *text = cake_jinja_arena_raw(&run->region, whole + 1), *at = text;
+    char *text = cake_jinja_arena_raw(&run->arena, whole + 1), *at = text;
     for (size_t i = 0; i < n; i++) {
         const char *data = cake_json_text(part_text(cake_json_at(parts, i)), &len);
         if (len)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters on lists, dicts and numbers. In: a value and arguments. Out: what Jinja's filter of that name
- * gives.
- * Invariant: no filter changes its input, but for the generators it walks.
+ * Filters on lists, dicts and numbers. In: a value and arguments. Out: the result of Jinja's filter of that
+ * name.
+ * Invariant: no filter changes its input, except that it empties a generator.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 static const char *const no_names[] = {NULL};
 
-/* The number that a text of up to nine digits is, -1: it is something else. */
+/* The number that a text of up to nine digits means; -1: not such a text. */
 static int64_t index_of(cake_value text)
 {
     int64_t index = text.text.len && text.text.len < 10 ? 0 : -1;
@@ -24,8 +24,8 @@ static int64_t index_of(cake_value text)
     return index;
 }
 
-/* v.a.b.0 as the filters' attribute arguments mean it; otherwise (NULL: nothing) stands in for what is not
- * there. */
+/* v.a.b.0, as in the filters' attribute arguments; otherwise: replaces missing attributes (NULL:
+ * undefined). */
 static cake_value attribute_or(cake_render *run, cake_value v, cake_value path, const cake_value *otherwise)
 {
     if (path.kind != CAKE_VALUE_TEXT) {
@@ -80,7 +80,7 @@ static cake_value do_length(cake_render *run, cake_value v, const cake_args *arg
         return v;
     if (v.kind == CAKE_VALUE_TEXT)
         return cake_value_int((int64_t)cake_text_count(run, v));
-    if (v.kind == CAKE_VALUE_LIST && v.shade != CAKE_GENERATOR)
+    if (v.kind == CAKE_VALUE_LIST && v.subtype != CAKE_GENERATOR)
         return cake_value_int((int64_t)v.list->n);
     if (v.kind == CAKE_VALUE_DICT)
         return cake_value_int((int64_t)v.dict->n);
@@ -110,7 +110,7 @@ static cake_value do_last(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "last", no_names, NULL))
         return v;
-    if (v.kind == CAKE_VALUE_LIST && v.shade == CAKE_GENERATOR)
+    if (v.kind == CAKE_VALUE_LIST && v.subtype == CAKE_GENERATOR)
         return cake_render_fail(run, "'generator' object is not reversible");
     const cake_list *list = cake_value_items(run, v);
     return list->n ? list->item[list->n - 1]
@@ -148,11 +148,11 @@ static cake_value do_items(cake_render *run, cake_value v, const cake_args *args
 
 /* --- order --- */
 
-/* What an item is sorted by: an attribute of it, or itself; letters without case unless asked otherwise. */
+/* Sorts by an attribute of the item, or by the item; texts without regard to case, by default. */
 typedef struct sorting {
     cake_value attribute; /* none: the item itself */
     bool sensitive, descending;
-    bool strict; /* keys that are equal need an order, too */
+    bool strict; /* equal keys need an order, too */
 } sorting;
 
 static cake_value sort_key(cake_render *run, cake_value item, const sorting *by)
@@ -167,8 +167,8 @@ static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size
 {
     if (!cake_render_room(run, 2 * n * sizeof *key))
         return;
-    cake_value *keys = cake_jinja_arena_take(&run->region, (n + 1) * sizeof *keys);
-    cake_value *items = cake_jinja_arena_take(&run->region, (n + 1) * sizeof *items);
+    cake_value *keys = cake_jinja_arena_take(&run->arena, (n + 1) * sizeof *keys);
+    cake_value *items = cake_jinja_arena_take(&run->arena, (n + 1) * sizeof *items);
     for (size_t width = 1; width < n && cake_render_spend(run, n); width *= 2) {
         for (size_t from = 0; from < n; from += 2 * width) {
             size_t a = from, mid = from + width < n ? from + width : n, b = mid;
@@ -213,7 +213,7 @@ static cake_value do_sort(cake_render *run, cake_value v, const cake_args *args)
         .attribute = out[2], .sensitive = cake_value_truth(out[1]), .descending = cake_value_truth(out[0])};
     if (out[2].kind != CAKE_VALUE_TEXT)
         return sorted(run, cake_value_items(run, v), &by);
-    /* "a,b": by the last one first, since the sort is stable. */
+    /* "a,b": sorts by the last one first, since the sort is stable. */
     const cake_list *names_of = cake_text_split(run, out[2], cake_value_name(","), -1, false).list;
     cake_value list = cake_value_list(run, CAKE_LIST);
     list.list = cake_value_items(run, v);
@@ -308,7 +308,7 @@ static cake_value do_reverse(cake_render *run, cake_value v, const cake_args *ar
     return cake_write_done(&w);
 }
 
-/* --- map, select and their sisters --- */
+/* --- map, select and related filters --- */
 
 static cake_args shift(const cake_args *args, size_t n)
 {
@@ -321,7 +321,7 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
     const cake_value *attribute = cake_dict_name(args->named, "attribute");
     const cake_value *otherwise = cake_dict_name(args->named, "default");
     const cake_filter *filter = NULL;
-    if (!cake_value_truth(v)) /* of nothing at all Jinja makes nothing, whatever it is */
+    if (!cake_value_truth(v)) /* any empty value gives an empty list, as in Jinja */
         return list;
     if (!attribute && args->n && args->value[0].kind == CAKE_VALUE_TEXT)
         filter = cake_filter_find(args->value[0]);
@@ -329,7 +329,7 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
         return cake_render_fail(run, "the filter '%.*s' is one of Jinja's that this program leaves out",
                                 (int)args->value[0].text.len, args->value[0].text.data);
     if (!attribute && !filter)
-        return cake_render_fail(run, "map wants the name of a filter that is known, or attribute=");
+        return cake_render_fail(run, "map needs the name of a known filter, or attribute=");
     cake_args rest = filter ? shift(args, 1) : *args;
     const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
@@ -340,8 +340,8 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
     return list;
 }
 
-/* Keeps items whose test (the next argument, else truth) comes out as wanted; with `attribute` an attribute
- * of the item is tested. */
+/* Keeps the items whose test (the next argument, else truth) has the wanted result; with `attribute`, tests
+ * an attribute of the item. */
 static cake_value choose(cake_render *run, cake_value v, const cake_args *args, bool attribute, bool wanted)
 {
     cake_value list = cake_value_list(run, CAKE_GENERATOR);
@@ -354,7 +354,7 @@ static cake_value choose(cake_render *run, cake_value v, const cake_args *args, 
     if (args->n > used) {
         test = args->value[used].kind == CAKE_VALUE_TEXT ? cake_test_find(args->value[used]) : NULL;
         if (!test)
-            return cake_render_fail(run, "select and reject want the name of a test that is known");
+            return cake_render_fail(run, "select and reject need the name of a known test");
         used++;
     }
     cake_args rest = shift(args, used);

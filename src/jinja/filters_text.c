@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters that make texts, and numbers of texts. In: a value and arguments. Out: what Jinja's filter of that
- * name gives.
+ * Filters that make texts, and numbers from texts. In: a value and arguments. Out: the result of Jinja's
+ * filter of that name.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static cake_value do_capitalize(cake_render *run, cake_value v, const cake_args 
     return case_with(run, v, args, CAKE_CAPITAL);
 }
 
-/* Unlike str.title a word begins behind white space, hyphens and opening brackets only. */
+/* Unlike in str.title, a word begins only after white space, hyphens and opening brackets. */
 static cake_value do_title(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_value text = cake_value_to_text(run, v);
@@ -75,17 +75,17 @@ static cake_value do_replace(cake_render *run, cake_value v, const cake_args *ar
     static const char *const names[] = {"old", "new", "count", NULL};
     const cake_value absent = {.kind = CAKE_VALUE_UNDEFINED};
     cake_value out[3] = {absent, absent, cake_value_none()};
-    int64_t most = -1;
+    int64_t max = -1;
     if (!cake_args_bind(run, args, "replace", names, out))
         return v;
     if (args->n + (args->named ? args->named->n : 0) < 2)
-        return cake_render_fail(run, "replace wants what to look for and what to put there");
-    if (out[2].kind != CAKE_VALUE_NONE && !cake_arg_int(run, out[2], &most))
+        return cake_render_fail(run, "replace needs the old text and the new one");
+    if (out[2].kind != CAKE_VALUE_NONE && !cake_arg_int(run, out[2], &max))
         return v;
     cake_value text = cake_value_to_text(run, v);
-    text.shade = 0;
+    text.subtype = 0;
     return cake_text_swap(run, text, cake_value_to_text(run, out[0]), cake_value_to_text(run, out[1]),
-                          most < 0 ? -1 : most);
+                          max < 0 ? -1 : max);
 }
 
 static cake_value do_join(cake_render *run, cake_value v, const cake_args *args)
@@ -125,7 +125,7 @@ static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *arg
     if (out[1].kind == CAKE_VALUE_TEXT) {
         if (!cake_render_room(run, out[1].text.len + 1))
             return v;
-        char *text = cake_jinja_arena_take(&run->region, out[1].text.len + 1);
+        char *text = cake_jinja_arena_take(&run->arena, out[1].text.len + 1);
         memcpy(text, out[1].text.data, out[1].text.len);
         style.newline_indent = text;
         style.indent = 0;
@@ -137,7 +137,7 @@ static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *arg
     if (out[2].kind != CAKE_VALUE_NONE) {
         const cake_list *pair = cake_value_items(run, out[2]);
         if (pair->n != 2)
-            return cake_render_fail(run, "tojson wants two separators");
+            return cake_render_fail(run, "tojson needs two separators");
         style.comma = pair->item[0];
         style.colon = pair->item[1];
     }
@@ -160,7 +160,7 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
         return v;
     cake_write_spaces(&pad, width);
     cake_value text = cake_value_to_text(run, v);
-    /* A newline is added so that one at the end is not lost. */
+    /* The added newline keeps one at the end of the text. */
     cake_writer with_end = {.run = run};
     cake_value_str(&with_end, text);
     cake_writes(&with_end, "\n");
@@ -172,13 +172,13 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
         cake_value_str(&w, lines->item[i]);
     }
     cake_value indented = cake_write_done(&w);
-    indented.shade = text.shade;
+    indented.subtype = text.subtype;
     return indented;
 }
 
 static cake_value do_escape(cake_render *run, cake_value v, const cake_args *args)
 {
-    if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_VALUE_TEXT && v.shade))
+    if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_VALUE_TEXT && v.subtype))
         return v;
     return cake_text_escape(run, cake_value_to_text(run, v));
 }
@@ -188,7 +188,7 @@ static cake_value do_safe(cake_render *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "safe", no_names, NULL))
         return v;
     v = cake_value_to_text(run, v);
-    v.shade = 1;
+    v.subtype = 1;
     return v;
 }
 

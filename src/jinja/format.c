@@ -20,7 +20,7 @@ static cake_value converted(cake_render *run, bool repr, cake_value v)
 
 static cake_value escaped(cake_render *run, cake_value v, bool escape)
 {
-    return escape && !v.shade ? cake_text_escape(run, v) : v;
+    return escape && !v.subtype ? cake_text_escape(run, v) : v;
 }
 
 /* --- % --- */
@@ -28,7 +28,7 @@ static cake_value escaped(cake_render *run, cake_value v, bool escape)
 typedef struct percent {
     cake_value format, args;
     size_t at, used, n; /* n values of a tuple, or 1 */
-    bool tuple, named;  /* named: %(name) was there */
+    bool tuple, named;  /* named: there was a %(name) */
 } percent;
 
 static cake_value next_value(cake_render *run, percent *f)
@@ -39,7 +39,7 @@ static cake_value next_value(cake_render *run, percent *f)
     return f->tuple ? f->args.list->item[f->used - 1] : f->args;
 }
 
-/* Reads from behind the % to the letter, which stays. */
+/* Reads from after the % up to the letter. */
 static cake_spec read_percent(percent *f)
 {
     const char *p = f->format.text.data;
@@ -67,7 +67,7 @@ static cake_spec read_percent(percent *f)
     return s;
 }
 
-/* %d takes the whole part of a real. */
+/* %d takes the integer part of a real. */
 static cake_value number_for(cake_render *run, char type, cake_value v)
 {
     bool real = strchr("eEfFgG", type) != NULL, decimal = strchr("diu", type) != NULL;
@@ -109,7 +109,7 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
     cake_writer w = {.run = run};
     const char *p = format.text.data;
     size_t len = format.text.len;
-    bool tuple = args.kind == CAKE_VALUE_LIST && args.shade == CAKE_TUPLE;
+    bool tuple = args.kind == CAKE_VALUE_LIST && args.subtype == CAKE_TUPLE;
     percent f = {.format = format, .args = args, .tuple = tuple, .n = tuple ? args.list->n : 1};
     for (; f.at < len && !run->failed; f.at++) {
         const char *sign = memchr(p + f.at, '%', len - f.at);
@@ -129,13 +129,13 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
         cake_spec s = read_percent(&f);
         if (f.at >= len)
             return cake_render_fail(run, "incomplete format");
-        convert(&w, &s, close ? v : next_value(run, &f), format.shade);
+        convert(&w, &s, close ? v : next_value(run, &f), format.subtype);
     }
     bool spare = args.kind == CAKE_VALUE_DICT || (args.kind == CAKE_VALUE_LIST && !tuple);
     if (!run->failed && f.used < f.n && !f.named && !spare)
         cake_render_fail(run, "not all arguments converted during string formatting");
     cake_value text = cake_write_done(&w);
-    text.shade = format.shade;
+    text.subtype = format.subtype;
     return text;
 }
 
@@ -143,8 +143,8 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
 
 typedef struct braces {
     const cake_args *args;
-    size_t next;            /* of the fields without a name */
-    bool counted, numbered; /* a field had no name; a field had a number */
+    size_t next;            /* for fields without a name */
+    bool counted, numbered; /* some field had no name; some field had a number */
     bool escape;
 } braces;
 
@@ -188,7 +188,7 @@ static void replace_field(cake_writer *w, braces *f, cake_value field)
     if (how)
         v = converted(run, p[end - 1] == 'r', v);
     cake_value spec = cake_value_text(p + end + (colon != NULL), field.text.len - end - (colon != NULL));
-    bool safe = v.kind == CAKE_VALUE_TEXT && v.shade;
+    bool safe = v.kind == CAKE_VALUE_TEXT && v.subtype;
     if (f->escape && safe && spec.text.len)
         cake_render_fail(run, "Unsupported format specification for Markup.");
     cake_writer own = {.run = run};
@@ -199,13 +199,13 @@ static void replace_field(cake_writer *w, braces *f, cake_value field)
         cake_value_str(&own, v);
     }
     cake_value text = cake_write_done(&own);
-    text.shade = safe;
+    text.subtype = safe;
     cake_value_str(w, escaped(run, text, f->escape));
 }
 
 cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    braces f = {.args = args, .escape = call->self.shade};
+    braces f = {.args = args, .escape = call->self.subtype};
     cake_writer w = {.run = run};
     const char *p = call->self.text.data;
     size_t len = call->self.text.len;
@@ -223,6 +223,6 @@ cake_value cake_text_format_method(cake_render *run, const cake_call *call, cons
         i = (size_t)(close - p);
     }
     cake_value text = cake_write_done(&w);
-    text.shade = call->self.shade;
+    text.subtype = call->self.subtype;
     return text;
 }

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the names of globals and of what `loop` has. Out: their values and functions.
+ * In: names of globals and of attributes of `loop`. Out: their values and functions.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "jinja/internal.h"
 
-#define RANGE_MOST 100000 /* as Jinja's sandbox has it */
+#define MAX_RANGE 100000 /* as in Jinja's sandbox */
 
 cake_value cake_value_range(cake_render *run, int64_t from, int64_t to, int64_t step)
 {
-    cake_jinja_range *range = cake_jinja_arena_take(&run->region, sizeof *range);
+    cake_jinja_range *range = cake_jinja_arena_take(&run->arena, sizeof *range);
     *range = (cake_jinja_range){.from = from, .to = to, .step = step};
     for (int64_t i = from; !run->failed && (step > 0 ? i < to : i > to);) {
-        if (range->list.n == RANGE_MOST)
+        if (range->list.n == MAX_RANGE)
             return cake_render_fail(run, "Range too big. The sandbox blocks ranges larger than %d",
-                                    RANGE_MOST);
+                                    MAX_RANGE);
         cake_list_push(run, &range->list, cake_value_int(i));
         if (__builtin_add_overflow(i, step, &i))
             break;
     }
-    return (cake_value){.kind = CAKE_VALUE_LIST, .shade = CAKE_RANGE, .list = &range->list};
+    return (cake_value){.kind = CAKE_VALUE_LIST, .subtype = CAKE_RANGE, .list = &range->list};
 }
 
 static cake_value do_range(cake_render *run, const cake_call *call, const cake_args *args)
@@ -37,7 +37,7 @@ static cake_value do_range(cake_render *run, const cake_call *call, const cake_a
     return cake_value_range(run, bound[0], bound[1], bound[2]);
 }
 
-/* dict(), dict(mapping), dict(pairs), dict(name=value); namespace() is the same, but can be written to. */
+/* dict(), dict(mapping), dict(pairs), dict(name=value); namespace() is the same but writable. */
 static cake_value do_dict(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_value dict = cake_value_dict(run);
@@ -75,7 +75,7 @@ static cake_value do_raise(cake_render *run, const cake_call *call, const cake_a
                             message.text.data);
 }
 
-/* One letter at a time, so that an empty result is not mistaken for a full buffer. */
+/* One conversion at a time, so that an empty result is not mistaken for a full buffer. */
 static cake_value do_strftime(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"format", NULL};
@@ -99,12 +99,12 @@ static cake_value do_strftime(cake_render *run, const cake_call *call, const cak
                 (format.text.data[i + 1] >= '0' && format.text.data[i + 1] <= '9')))
             spec[n++] = format.text.data[++i];
         spec[n] = format.text.data[++i];
-        if (spec[n] == 'f') { /* microseconds: the clock that templates see has none */
+        if (spec[n] == 'f') { /* microseconds: the clock of templates has none */
             cake_writes(&w, "000000");
             continue;
         }
-        cake_render_spend(run, 32); /* the C library looks for the time zone each time */
-        if (strchr("zZ", spec[n]))  /* Python's now() knows no zone */
+        cake_render_spend(run, 32); /* the C library looks up the time zone each time */
+        if (strchr("zZ", spec[n]))  /* Python's now() has no zone */
             continue;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -146,7 +146,7 @@ static cake_value do_changed(cake_render *run, const cake_call *call, const cake
         same = same && cake_value_equal(run, loop->changed->item[i], args->value[i]);
         cake_list_push(run, now, args->value[i]);
     }
-    if (!same) { /* the loop is older than this turn */
+    if (!same) { /* the loop is older than this iteration */
         loop->changed = now;
         run->escapes++;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a value and the name of a method. Out: the method, bound to the value. Methods that would change a list
- * or a dict are hidden, as the immutable sandbox of transformers hides them.
+ * or a dict are hidden, as in the immutable sandbox of transformers.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 typedef struct method {
     const char *name;
-    cake_call_function run; /* NULL: unsafe */
+    cake_call_function run; /* NULL: hidden by the sandbox */
 } method;
 
 /* --- str --- */
@@ -47,10 +47,10 @@ static cake_value split_with(cake_render *run, const cake_call *call, const cake
 {
     static const char *const names[] = {"sep", "maxsplit", NULL};
     cake_value v[2] = {cake_value_none(), cake_value_int(-1)};
-    int64_t most = -1;
-    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[1], &most))
+    int64_t max = -1;
+    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[1], &max))
         return cake_value_none();
-    return cake_text_split(run, call->self, v[0], most < 0 ? -1 : most, right);
+    return cake_text_split(run, call->self, v[0], max < 0 ? -1 : max, right);
 }
 
 static cake_value do_split(cake_render *run, const cake_call *call, const cake_args *args)
@@ -76,17 +76,16 @@ static cake_value do_replace(cake_render *run, const cake_call *call, const cake
 {
     static const char *const names[] = {"old", "new", "count", NULL};
     cake_value v[3] = {cake_value_none(), cake_value_none(), cake_value_int(-1)};
-    int64_t most = -1;
+    int64_t max = -1;
     if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_text(run, v[0], call->name) ||
-        !cake_arg_text(run, v[1], call->name) || !cake_arg_int(run, v[2], &most))
+        !cake_arg_text(run, v[1], call->name) || !cake_arg_int(run, v[2], &max))
         return cake_value_none();
-    if (call->self.shade && !v[1].shade)
+    if (call->self.subtype && !v[1].subtype)
         v[1] = cake_text_escape(run, v[1]);
-    return cake_text_swap(run, call->self, v[0], v[1], most < 0 ? -1 : most);
+    return cake_text_swap(run, call->self, v[0], v[1], max < 0 ? -1 : max);
 }
 
-/* The part of a text that the arguments start and end leave, as slices count them; *from: its first
- * character. */
+/* The part of a text between the arguments start and end, as in a slice; *from: its first character. */
 static cake_value bounded(cake_render *run, cake_value text, const cake_value bound[2], int64_t *from)
 {
     int64_t at[2] = {0, 0};
@@ -103,7 +102,7 @@ static cake_value bounded(cake_render *run, cake_value text, const cake_value bo
         at[i] = at[i] >= 0 ? at[i] : at[i] < -n ? 0 : at[i] + n;
     }
     *from = at[0];
-    if (at[0] > n || at[0] > at[1]) { /* nothing is found there, not even the empty text */
+    if (at[0] > n || at[0] > at[1]) { /* out of range: not even the empty text is found */
         *from = -1;
         return cake_value_name("");
     }
@@ -112,8 +111,8 @@ static cake_value bounded(cake_render *run, cake_value text, const cake_value bo
     return cake_value_text(text.text.data + begin, end - begin);
 }
 
-/* The arguments sub, start and end: sub has to be a text; *part is where it is looked for, from character
- * *from. */
+/* Binds the arguments sub, start and end, of which sub must be a text. *part: the text to search, from
+ * character *from. */
 static bool find_args(cake_render *run, const cake_call *call, const cake_args *args, cake_value *sub,
                       cake_value *part, int64_t *from)
 {
@@ -132,7 +131,7 @@ static bool has_affix(cake_render *run, cake_value text, cake_value affix, bool 
     return n <= len && cake_text_same(run, text.text.data + (at_end ? len - n : 0), affix.text.data, n);
 }
 
-/* Whether the text has one of the affixes at its beginning or end. */
+/* Whether the text begins or ends with one of the affixes. */
 static cake_value affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
 {
     cake_value v, text;
@@ -140,7 +139,7 @@ static cake_value affix(cake_render *run, const cake_call *call, const cake_args
     if (!find_args(run, call, args, &v, &text, &from))
         return cake_value_none();
     cake_list one = {.item = &v, .n = 1};
-    const cake_list *list = v.kind == CAKE_VALUE_LIST && v.shade == CAKE_TUPLE ? v.list : &one;
+    const cake_list *list = v.kind == CAKE_VALUE_LIST && v.subtype == CAKE_TUPLE ? v.list : &one;
     for (size_t i = 0; i < list->n; i++) {
         if (!cake_arg_text(run, list->item[i], call->name))
             return v;
@@ -194,7 +193,7 @@ static cake_value do_case(cake_render *run, const cake_call *call, const cake_ar
     return cake_text_case(run, call->self, how);
 }
 
-/* Where a text stands in another, in characters; -1: nowhere. */
+/* The character index of a text in another; -1: absent. */
 static int64_t find(cake_render *run, const cake_call *call, const cake_args *args, bool last)
 {
     cake_value sub, text;
@@ -231,7 +230,7 @@ static cake_value do_count(cake_render *run, const cake_call *call, const cake_a
     return cake_value_int(n);
 }
 
-/* Whether all characters are of a kind; upper and lower want one letter of that case and none of the
+/* Whether all characters are of a kind; isupper and islower need one letter of that case and none of the
  * other. */
 static cake_value do_is(cake_render *run, const cake_call *call, const cake_args *args)
 {
@@ -269,19 +268,19 @@ static cake_value do_join(cake_render *run, const cake_call *call, const cake_ar
         cake_value item = list->item[i];
         if (i)
             cake_value_str(&w, call->self);
-        if (call->self.shade) /* a safe text escapes what is not, and makes texts of what are none */
-            item = item.kind == CAKE_VALUE_TEXT && item.shade
+        if (call->self.subtype) /* a safe text escapes the others and converts other values */
+            item = item.kind == CAKE_VALUE_TEXT && item.subtype
                        ? item
                        : cake_text_escape(run, cake_value_to_text(run, item));
         if (cake_arg_text(run, item, "join"))
             cake_value_str(&w, item);
     }
     cake_value joined = cake_write_done(&w);
-    joined.shade = call->self.shade;
+    joined.subtype = call->self.subtype;
     return joined;
 }
 
-/* What stands before, in and behind the first or last hit. */
+/* The parts before, at and after the first or last match. */
 static cake_value do_partition(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"sep", NULL};
@@ -317,7 +316,7 @@ static cake_value do_get(cake_render *run, const cake_call *call, const cake_arg
     return found ? *found : v[1];
 }
 
-/* keys, values and items: views that can be walked and counted. */
+/* keys, values and items: views that can be iterated and counted. */
 static cake_value do_view(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};
@@ -344,7 +343,7 @@ static cake_value do_copy(cake_render *run, const cake_call *call, const cake_ar
 {
     static const char *const none[] = {NULL};
     cake_args_bind(run, args, call->name, none, NULL);
-    return call->self; /* nothing can change it, so it is its own copy */
+    return call->self; /* immutable, so it is its own copy */
 }
 
 /* --- list --- */
@@ -419,7 +418,7 @@ static const method list_methods[] = {
     {"reverse", NULL},   {"sort", NULL},           {"clear", NULL},   {NULL, NULL},
 };
 
-#define RANGE_METHODS 2 /* so many of them have ranges, too */
+#define RANGE_METHODS 2 /* ranges have the first methods of the table */
 
 static int place_of(const method *table, cake_value name)
 {
@@ -429,7 +428,7 @@ static int place_of(const method *table, cake_value name)
     return 0;
 }
 
-/* Six bits of each for the places in text_methods, dict_methods and list_methods, of which 0 is none. */
+/* The places (from 1; 0: none) in text_methods, dict_methods and list_methods, six bits each. */
 int cake_method_hint(cake_value name)
 {
     return place_of(text_methods, name) | place_of(dict_methods, name) << 6 |
@@ -444,8 +443,8 @@ static const method *method_at(cake_value v, int hint)
         return text ? &text_methods[text - 1] : NULL;
     if (v.kind == CAKE_VALUE_DICT)
         return dict ? &dict_methods[dict - 1] : NULL;
-    if (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade))
-        return list && (v.shade != CAKE_RANGE || list <= RANGE_METHODS) ? &list_methods[list - 1] : NULL;
+    if (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.subtype))
+        return list && (v.subtype != CAKE_RANGE || list <= RANGE_METHODS) ? &list_methods[list - 1] : NULL;
     return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: texts. Out: the numbers that Python's int(text) and float(text) read in them: white space around
- * them, single underscores between digits, decimal digits of any script (docs.python.org,
- * library/functions.html#int and #float). Integers of any size come out whole.
+ * In: texts. Out: the numbers that Python's int(text) and float(text) read: with white space around them,
+ * single underscores between digits, decimal digits of any script (docs.python.org,
+ * library/functions.html#int and #float). Integers may have any size.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "jinja/internal.h"
 #include "text/unicode.h"
 
-enum { MOST = 4300 }; /* characters of an integer, sys.get_int_max_str_digits(); also of a number here */
+enum { MAX_CHARS = 4300 }; /* characters of a number: Python's default limit for integers */
 
-/* Of a decimal digit: they stand in tens, from 0 on. */
+/* The value of a decimal digit: Unicode has them in tens, from 0 on. */
 static char decimal(uint32_t code)
 {
     uint32_t first = code;
@@ -23,8 +23,8 @@ static char decimal(uint32_t code)
     return (char)('0' + (code - first) % 10);
 }
 
-/* The text in ASCII, without what stands around it; false: it is no number. */
-static bool plain(cake_render *run, cake_value text, char out[MOST + 1])
+/* The text in ASCII, without white space around it; false: not a number. */
+static bool plain(cake_render *run, cake_value text, char out[MAX_CHARS + 1])
 {
     text = cake_text_strip(run, text, cake_value_none(), true, true);
     size_t len = 0;
@@ -32,7 +32,7 @@ static bool plain(cake_render *run, cake_value text, char out[MOST + 1])
         uint32_t code = 0;
         n = (size_t)cake_utf8_next(text.text.data + i, text.text.len - i, &code);
         bool digit = code >= 0x80 && cake_char_is_digit(code);
-        if (!n || !code || len == MOST || (code >= 0x80 && !digit))
+        if (!n || !code || len == MAX_CHARS || (code >= 0x80 && !digit))
             return false;
         out[len++] = digit ? decimal(code) : (char)code;
     }
@@ -40,7 +40,7 @@ static bool plain(cake_render *run, cake_value text, char out[MOST + 1])
     return len > 0 && !run->failed;
 }
 
-/* Takes the single underscores between digits out, in place; false: one stands elsewhere. */
+/* Removes single underscores between digits, in place; false: there are others. */
 static bool join_digits(char *text)
 {
     size_t n = 0;
@@ -56,7 +56,7 @@ static bool join_digits(char *text)
 
 bool cake_text_to_int(cake_render *run, cake_value text, cake_value *out)
 {
-    char number[MOST + 1], *p = number;
+    char number[MAX_CHARS + 1], *p = number;
     if (!plain(run, text, number))
         return false;
     bool minus = *p == '-';
@@ -74,7 +74,7 @@ bool cake_text_to_int(cake_render *run, cake_value text, cake_value *out)
 
 bool cake_text_to_real(cake_render *run, cake_value text, double *out)
 {
-    char number[MOST + 1], *end;
+    char number[MAX_CHARS + 1], *end;
     if (!plain(run, text, number) || strpbrk(number, "xX(") || !join_digits(number))
         return false;
     double real = strtod(number, &end);

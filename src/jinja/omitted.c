@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a name. Out: whether Jinja or Python has it and this program leaves it out.
- * No chat template that we know of uses these names; a template that does is told so by name.
+ * In: a name. Out: whether Jinja or Python has it and this program leaves it out, for a message.
  */
 #include "jinja/internal.h"
 

@@ -14,8 +14,8 @@ int cake_spec_number(const char *p, size_t len, size_t *at)
 {
     int n = -1;
     for (; *at < len && p[*at] >= '0' && p[*at] <= '9'; (*at)++)
-        n = n < CAKE_WIDEST ? 10 * (n < 0 ? 0 : n) + (p[*at] - '0') : n;
-    return n < CAKE_WIDEST ? n : CAKE_WIDEST;
+        n = n < CAKE_MAX_WIDTH ? 10 * (n < 0 ? 0 : n) + (p[*at] - '0') : n;
+    return n < CAKE_MAX_WIDTH ? n : CAKE_MAX_WIDTH;
 }
 
 static char take_one(const char *p, size_t len, size_t *at, const char *set)
@@ -109,7 +109,7 @@ static void write_real(cake_writer *w, const cake_spec *s, double real)
     size_t room = (size_t)precision + 352; /* more than the digits of the largest double */
     if (!cake_render_room(w->run, room) || !cake_render_spend(w->run, room / 8))
         return;
-    char *text = cake_jinja_arena_take(&w->run->region, room);
+    char *text = cake_jinja_arena_take(&w->run->arena, room);
     int n = snprintf(text, room, type == 'e' ? "%.*e" : type == 'f' ? "%.*f" : "%.*g", precision, fabs(real));
     for (int i = 0; i < n && s->type != type; i++)
         text[i] = (char)toupper((unsigned char)text[i]);

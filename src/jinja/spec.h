@@ -8,7 +8,7 @@
 
 #include "jinja/internal.h"
 
-#define CAKE_WIDEST 100000 /* maximum of a width or a precision */
+#define CAKE_MAX_WIDTH 100000 /* maximum of a width or a precision */
 
 typedef struct cake_spec {
     cake_value fill;      /* one character; undefined: a blank */
@@ -18,7 +18,7 @@ typedef struct cake_spec {
     int width, precision; /* -1: not given */
 } cake_spec;
 
-/* Reads digits at p[*at]; -1: there are none. Larger numbers become CAKE_WIDEST. */
+/* Reads digits at p[*at]; -1: there are none. Larger numbers become CAKE_MAX_WIDTH. */
 int cake_spec_number(const char *p, size_t len, size_t *at);
 /* Fails the run if text is not such a specification. */
 cake_spec cake_spec_read(cake_render *run, cake_value text);
