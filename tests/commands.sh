@@ -103,7 +103,7 @@ expect "failed ones of earlier runs are counted" 3 '2 results of earlier runs be
 grep -q '0 requests failed, and 1 of earlier runs: all is done, and the status is 3' "$dir/err"
 ok "... and the status is explained" $?
 : >"$dir/empty.jsonl"
-expect "an empty input" 0 'empty.jsonl: there is no prompt in it' run -i "$dir/empty.jsonl" -q
+expect "an empty input" 0 'empty.jsonl: it has no prompts' run -i "$dir/empty.jsonl" -q
 for i in 1 2; do
     echo "{\"custom_id\": \"c$i\", \"method\": \"POST\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"Once\"}}"
 done >"$dir/completions.jsonl"
@@ -177,7 +177,7 @@ expect "--raw leaves the template out" 0 '"prompt_tokens": ?2' run --raw --max-t
 
 # .txt in and out, with its escapes; a line that fails is empty, and its message goes to standard error
 echo '{"prompt": "Once"}' >"$dir/lines.txt"
-expect "lines of JSON under the name of text" 0 'lines.txt: looks like JSON Lines, and is read as text' run -i "$dir/lines.txt" --max-tokens 1 -q
+expect "lines of JSON under the name of text" 0 'lines.txt: looks like JSON Lines, but is read as text' run -i "$dir/lines.txt" --max-tokens 1 -q
 printf '\n[\n {"prompt": "a"},\n {"prompt": "b"}\n]\n' >"$dir/array.json"
 expect "an array over lines" 1 'array.json: is a JSON array' run -i "$dir/array.json"
 expect "... from a pipe" 1 'standard input: is a JSON array' sh -c "cat '$dir/array.json' | '$cake' -m '$model' -i -"

@@ -38,7 +38,7 @@ bool cake_file_same(const char *a, const char *b)
     return a && b && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Reads f to its end, at max max bytes. */
+/* Reads f to its end, at most max bytes. */
 static cake_err read_all(const char *topic, const char *path, FILE *f, size_t max, cake_buf *out)
 {
     char chunk[1 << 14];

@@ -166,7 +166,7 @@ static cake_err check_layout(cake_h5_column *c)
     return err ? err : widen(c, (size_t)(chunk[0] * chunk[1]) * c->bytes);
 }
 
-/* Deflate expands a byte to at max 1,032 (RFC 1951: 258 values in two bits), so the size of the file bounds
+/* Deflate expands a byte to at most 1,032 (RFC 1951: 258 values in two bits), so the size of the file bounds
  * the values in it. Otherwise a few bytes could claim an endless list, whose missing values would all be read
  * as 0. */
 static cake_err check_written(cake_h5_column *c)

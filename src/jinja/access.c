@@ -199,7 +199,7 @@ bool cake_args_place(cake_render *run, const cake_args *args, const char *what, 
     while (names[n])
         n++;
     if (args->n > n) {
-        cake_render_fail(run, "%s takes at max %zu arguments, %zu are given", what, n, args->n);
+        cake_render_fail(run, "%s takes at most %zu arguments, %zu are given", what, n, args->n);
         return false;
     }
     for (size_t i = 0; i < args->n; i++)
