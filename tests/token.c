@@ -513,7 +513,7 @@ static const struct {
     {"{" MODEL ",\"decoder\":{\"type\":\"WordPiece\"}}", "decoder.type: \"WordPiece\" is not supported"},
     {"{" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
      "\"ByteFallback\"}]}}",
-     "decoder.decoders[1]: ByteFallback behind a stage that joins all tokens"},
+     "decoder.decoders[1]: ByteFallback after a stage that joins all tokens"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":2},\"merges\":[]},"
      "\"added_tokens\":[{\"id\":7,\"content\":\"x\"}]}",
      "added_tokens[0]: \"x\" would get the id 2, which is that of \"b\" in model.vocab"},

@@ -33,10 +33,10 @@ static const struct {
     {"ARROW1\0\0", 0, 8, "an Arrow file", "expected JSON Lines"},
     {"\x93NUMPY", 0, 6, "a NumPy file", "expected JSON Lines"},
     {"SQLite format 3\0", 0, 16, "an SQLite database", "expected JSON Lines"},
-    {"\xFF\xFE\0\0", 0, 4, "UTF-32", "expected UTF-8: iconv -f UTF-32 -t UTF-8 makes it"},
-    {"\0\0\xFE\xFF", 0, 4, "UTF-32", "expected UTF-8: iconv -f UTF-32 -t UTF-8 makes it"},
-    {"\xFF\xFE", 0, 2, "UTF-16", "expected UTF-8: iconv -f UTF-16 -t UTF-8 makes it"},
-    {"\xFE\xFF", 0, 2, "UTF-16", "expected UTF-8: iconv -f UTF-16 -t UTF-8 makes it"},
+    {"\xFF\xFE\0\0", 0, 4, "UTF-32", "expected UTF-8: convert it with iconv -f UTF-32 -t UTF-8"},
+    {"\0\0\xFE\xFF", 0, 4, "UTF-32", "expected UTF-8: convert it with iconv -f UTF-32 -t UTF-8"},
+    {"\xFF\xFE", 0, 2, "UTF-16", "expected UTF-8: convert it with iconv -f UTF-16 -t UTF-8"},
+    {"\xFE\xFF", 0, 2, "UTF-16", "expected UTF-8: convert it with iconv -f UTF-16 -t UTF-8"},
 };
 
 /* Which of the first four bytes are zero in text that begins with two ASCII characters, by encoding. */
@@ -71,8 +71,8 @@ cake_err cake_sniff_text(const char *name, const char *head, size_t n)
         if (n >= magics[i].at + magics[i].len && !memcmp(head + magics[i].at, magics[i].bytes, magics[i].len))
             return cake_fail("prompt", "%s: is %s; %s", name, magics[i].what, magics[i].advice);
     if (ends_in_cr(head, n))
-        return cake_fail("prompt", "%s: its lines end in \\r; expected \\n: convert it with tr '\\r' '\\n'",
-                         name);
+        return cake_fail(
+            "prompt", "%s: its lines end in \\r alone; expected \\n: convert it with tr '\\r' '\\n'", name);
     const char *encoding = encoding_of(head, n);
     return !encoding ? CAKE_OK
                      : cake_fail("prompt", "%s: is %s; expected UTF-8: convert it with iconv -f %s -t UTF-8",
