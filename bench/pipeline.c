@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/size.h"
 #include "bench/modelled.h"
 #include "bench/predict.h"
 #include "bench/shapes.h"
@@ -127,7 +128,7 @@ static cake_err check_memory(const rig *r)
     if (bytes > machine.memory && world->local_rank == 0)
         return cake_fail("bench",
                          "the waves of %d ranks take %s, and %s of memory are free; use a smaller --chunk",
-                         world->local_size, cake_size_text(bytes), cake_size_text(machine.memory));
+                         world->local_size, cake_size_text(bytes).s, cake_size_text(machine.memory).s);
     return CAKE_OK;
 }
 

@@ -36,7 +36,7 @@ static void find_best(const ending *e, float *sum, int64_t row, int64_t column, 
         size = whole_max(size, whole_size(v));
     }
     best->nonfinite |= whole_most(size) >= 0x7F800000;
-    float least = cake_topk_least(best);
+    float least = cake_topk_min(best);
     bool enters = vec_most(most) >= least;
     for (int64_t i = 0; enters && i < n; i++)
         if (sum[i] >= least)

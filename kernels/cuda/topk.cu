@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(THREADS)
         place[THREADS / CAKE_WARP];
     const int64_t row = blockIdx.x;
     cake_topk *to = best + row;
-    const int most = to->most, n_group = groups_of_scores(n_out);
+    const int most = to->k, n_group = groups_of_scores(n_out);
     choose(chosen, leader + row * n_group, n_group, most, place);
     if (most > 1) {
         for (int j = (int)threadIdx.x; j < most * CAKE_WARP; j += THREADS) {

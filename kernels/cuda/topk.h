@@ -65,7 +65,7 @@ __device__ __forceinline__ void lead(float *out, const leading &to, float score,
         score = to.cap * tanhf(score / to.cap);
     if (there && !is_whole(score))
         to.best[row].nonfinite = true;
-    if (there && (to.all || to.best[row].most > 1))
+    if (there && (to.all || to.best[row].k > 1))
         out[id] = score;
     cake_ranked mine = {score, id};
     mine = best_of_warp(there && is_whole(score) ? mine : nothing());

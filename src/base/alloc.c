@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sizes. Out: memory, or the end of the run with a message. Everything calls.
- * Invariant: never NULL; no size of 0 reaches the C library, whose answer to it differs.
+ * In: sizes. Out: memory, or the end of the run with a message.
+ * Invariant: never NULL; the C library is never asked for 0 bytes, for which its answers differ.
  */
 #include "base/alloc.h"
 

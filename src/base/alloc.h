@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small memory (structs, strings, vectors). Running out of it ends the run with a message: what is finished
- * is on disk, and no caller could do better. Weights, caches and buffers of the hot loop come from
- * base/arena.h, which plans before it takes and returns cake_err.
+ * Small memory (structs, strings, vectors). Running out of it ends the run with a message: finished results
+ * are on disk, and no caller could do better. Weights, caches and buffers of the hot loop come from
+ * base/arena.h, which plans before it allocates and returns cake_err.
  */
 #ifndef CAKE_BASE_ALLOC_H
 #define CAKE_BASE_ALLOC_H
@@ -13,7 +13,7 @@ void *cake_alloc(size_t count, size_t size); /* zeroed; count * size is checked;
 void *cake_grow(void *memory, size_t count, size_t size); /* realloc; new bytes are not zeroed; never NULL */
 char *cake_copy(const char *text, size_t len);            /* NUL-terminated copy of len bytes, owned */
 
-/* Gives memory that was freed back to the system, after something large was opened. */
+/* Returns freed memory to the system, after something large was opened. */
 void cake_alloc_trim(void);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a size that was planned. Out: pieces of one mapping. Weights, caches and buffers of the hot loop take
- * from it.
- * Invariant: every piece begins at a multiple of CAKE_ALIGN; to take more than was planned is a broken
- * invariant, no error.
+ * In: a planned size. Out: pieces of one mapping, for weights, caches and buffers of the hot loop.
+ * Invariant: every piece begins at a multiple of CAKE_ALIGN; taking more than was planned is a bug, not an
+ * error.
  */
 #include "base/arena.h"
 
@@ -30,7 +29,7 @@ cake_err cake_arena_open(cake_arena *arena, const char *what, size_t size)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return cake_fail("memory", "%s: %zu bytes are not to be had: %s", what, size, strerror(errno));
-    madvise(base, size, MADV_HUGEPAGE); /* a wish, not a need */
+    madvise(base, size, MADV_HUGEPAGE); /* a hint: failure does not matter */
     *arena = (cake_arena){.base = base, .size = size};
     atomic_fetch_add(&open_bytes, size);
     return CAKE_OK;

@@ -18,15 +18,15 @@ typedef struct cake_arena {
 
 #define CAKE_ALIGN 64
 
-/* bytes rounded up to what cake_arena_take will use of the arena. */
+/* The bytes of the arena that cake_arena_take(bytes) uses. */
 size_t cake_arena_round(size_t bytes);
-/* what says in a message whose memory it is ("weights", "KV cache"). */
+/* what: the owner of the memory for messages ("weights", "KV cache"). */
 cake_err cake_arena_open(cake_arena *arena, const char *what, size_t size);
 void *cake_arena_take(cake_arena *arena, size_t bytes); /* zeroed; asserts that the plan was right */
-/* Keeps all of it in physical memory, whether it was touched or not. What says whose memory it is. */
+/* Locks all of it into physical memory, whether it was touched or not. what: as in open. */
 cake_err cake_arena_lock(cake_arena *arena, const char *what);
-void cake_arena_close(cake_arena *arena); /* zeros are fine */
-/* Of all arenas of this process that are open. */
+void cake_arena_close(cake_arena *arena); /* a zeroed arena is fine */
+/* Sum over all open arenas of this process. */
 size_t cake_arena_bytes(void);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a name, and what the caller writes to the open file. Out: the file, whole, or a message. report.c,
- * trace.c, layout.c and progress.c call.
+ * In: a name, and what the caller writes to the open file. Out: the complete file, or a message.
  * Invariant: a regular file is written as PATH.tmp and renamed only after everything was written without
  * error.
  */
@@ -18,7 +17,7 @@ static cake_err fail(const char *what, const char *path, int error)
     return cake_fail("run", "the %s cannot be written to %s: %s", what, path, strerror(error));
 }
 
-/* Where it is written first. */
+/* The temporary name. */
 static void first_name(const char *path, cake_buf *name)
 {
     struct stat info;
@@ -32,12 +31,12 @@ cake_err cake_atomic_file_check(const char *what, const char *path)
     struct stat info;
     cake_err err = CAKE_OK;
     first_name(path, &name);
-    bool there = !lstat(name.data, &info);
-    FILE *f = there && !S_ISREG(info.st_mode) ? NULL : fopen(name.data, "a");
-    if (f && !there)
+    bool exists = !lstat(name.data, &info);
+    FILE *f = exists && !S_ISREG(info.st_mode) ? NULL : fopen(name.data, "a");
+    if (f && !exists)
         unlink(name.data);
-    if (!f && !(there && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
-        err = fail(what, path, there ? EISDIR : errno);
+    if (!f && !(exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
+        err = fail(what, path, exists ? EISDIR : errno);
     if (f)
         fclose(f);
     cake_buf_free(&name);
@@ -58,13 +57,13 @@ cake_err cake_atomic_file_open(const char *what, const char *path, cake_atomic_f
 
 cake_err cake_atomic_file_close(cake_atomic_file *w)
 {
-    bool beside = strcmp(w->first.data, w->path);
+    bool temporary = strcmp(w->first.data, w->path);
     int error = fflush(w->file) ? errno : ferror(w->file) ? EIO : 0;
     if (fclose(w->file) && !error)
         error = errno;
-    if (!error && beside && rename(w->first.data, w->path))
+    if (!error && temporary && rename(w->first.data, w->path))
         error = errno;
-    if (error && beside)
+    if (error && temporary)
         unlink(w->first.data);
     cake_err err = error ? fail(w->what, w->path, error) : CAKE_OK;
     cake_buf_free(&w->first);
@@ -74,11 +73,11 @@ cake_err cake_atomic_file_close(cake_atomic_file *w)
 void cake_atomic_file_drop(cake_atomic_file *w)
 {
     struct stat info;
-    bool beside = strcmp(w->first.data, w->path);
-    if (!beside && !fstat(fileno(w->file), &info) && S_ISREG(info.st_mode))
-        (void)!ftruncate(fileno(w->file), 0); /* a link leads there */
+    bool temporary = strcmp(w->first.data, w->path);
+    if (!temporary && !fstat(fileno(w->file), &info) && S_ISREG(info.st_mode))
+        (void)!ftruncate(fileno(w->file), 0); /* PATH is a link to a regular file */
     fclose(w->file);
-    if (beside)
+    if (temporary)
         unlink(w->first.data);
     cake_buf_free(&w->first);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: bytes, text, ids. Out: one string, or list, that grows. Everything calls.
+ * In: bytes, text, ids. Out: one string, or list, that grows.
  * Invariant: len < cap once anything was added, and data[len] is NUL.
  */
 #include "base/buf.h"
@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/err.h"
 
-/* Room for `more` bytes and a NUL behind len. */
+/* Reserves `more` bytes and a NUL after len. */
 static void reserve(cake_buf *buf, size_t more)
 {
     if (more < buf->cap - buf->len)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: nothing. Out: seconds since some fixed moment. Never runs backwards, whatever happens to the time of
- * day.
+ * Seconds since some fixed moment. They never run backwards, whatever happens to the time of day.
  */
 #include "base/clock.h"
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: bytes. Out: their CRC-32C. model/load.c, bundle/writer.c and bundles call. Invariant: processors
- * with an instruction for it and those without give the same.
+ * In: bytes. Out: their CRC-32C. Invariant: the instruction and the tables give the same result.
  *
  * A text is a polynomial over GF(2) with its first bit as the highest power; its remainder by P is the
- * sum. Remainders are kept with the highest power in the lowest bit, as the instruction has them. A
- * remainder starts from all ones rather than from 0, which is the same as exclusive-oring ones to the
- * first 32 bits: so the remainder of a whole is the sum of those of its parts, each times x to the number
- * of bits behind it, and of the ones.
+ * checksum. Remainders are kept with the highest power in the lowest bit, as the instruction keeps them. A
+ * remainder starts from all ones rather than from 0, which equals exclusive-oring ones to the first 32 bits:
+ * so the remainder of a whole is the sum of those of its parts, each times x to the number of bits that
+ * follow it, and of the ones.
  */
 #include "base/crc.h"
 
@@ -19,7 +18,7 @@
 
 enum { POWERS = 64, STRIDE = 8 };
 
-static uint32_t table[STRIDE][256]; /* what a byte becomes behind which 0..7 more come */
+static uint32_t table[STRIDE][256]; /* the contribution of a byte that 0 to 7 more bytes follow */
 static uint32_t power[POWERS];      /* x^(2^i) */
 static uint32_t (*run)(uint32_t state, const unsigned char *data, size_t len);
 
@@ -60,7 +59,7 @@ static uint32_t run_tables(uint32_t state, const unsigned char *data, size_t len
 }
 
 #if defined(__x86_64__)
-/* Three at a time, since each waits for three cycles on itself. */
+/* Three lanes at a time: the instruction has a latency of three cycles. */
 enum { LANE = 1024 };
 static uint32_t past_lane; /* x^(8 LANE) */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a text. Out: seconds. Options call.
+ * In: a text. Out: seconds, and the reverse.
  */
 #include "base/duration.h"
 
@@ -10,7 +10,7 @@
 
 enum { DIGITS = 9 };
 
-/* Digits at *text, which is moved behind them. */
+/* Reads digits at *text and moves it past them. */
 static bool take_number(const char **text, int64_t *number)
 {
     size_t len = strspn(*text, "0123456789");
@@ -21,7 +21,7 @@ static bool take_number(const char **text, int64_t *number)
     return true;
 }
 
-/* What follows the first number: parts behind colons, each below 60. days: hours come first. */
+/* The parts after colons, each below 60. days: the first number was days, so hours come next. */
 static bool take_clock(const char *text, int64_t first, bool days, int64_t *seconds)
 {
     int64_t part[3] = {first, 0, 0};
@@ -62,8 +62,8 @@ bool cake_duration_read(const char *text, int64_t *into)
 
 void cake_duration_add(cake_buf *out, double seconds)
 {
-    static const double most = 99.0 * 365 * 86400;
-    int64_t s = seconds < most ? (int64_t)(seconds + 0.5) : (int64_t)most;
+    static const double max = 99.0 * 365 * 86400;
+    int64_t s = seconds < max ? (int64_t)(seconds + 0.5) : (int64_t)max;
     if (s >= 86400)
         cake_buf_addf(out, "%d-%02d", (int)(s / 86400), (int)(s / 3600 % 24));
     else

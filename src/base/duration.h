@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DUR as users write it, and as they read it.
+ * Durations, as users write and read them.
  */
 #ifndef CAKE_BASE_DURATION_H
 #define CAKE_BASE_DURATION_H
@@ -10,10 +10,10 @@
 
 #include "base/buf.h"
 
-/* "90", "90s", "15m", "2h", "1d", and as Slurm has it "12:00" (minutes and seconds), "1:30:00", "1-12",
- * "1-12:00:00", in seconds. False, and *into unchanged, for anything else. */
+/* Seconds of "90", "90s", "15m", "2h", "1d", or in Slurm's form "12:00" (minutes and seconds), "1:30:00",
+ * "1-12", "1-12:00:00". False, and *into unchanged, for anything else. */
 bool cake_duration_read(const char *text, int64_t *into);
-/* Appends seconds, 0 or more, in such words: 0:00:45, 12:30:00, 2-00:00:00. */
+/* Appends seconds (0 or more) as 0:00:45, 12:30:00, 2-00:00:00. */
 void cake_duration_add(cake_buf *out, double seconds);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what went wrong. Out: a code with a message that was said, a filled cake_fault, or the end of all
- * ranks. Everything calls.
- * Invariant: dying asks for no memory, and only the first thread that dies speaks.
+ * In: an error. Out: a code after its message was logged, a filled cake_fault, or the end of all ranks.
+ * Invariant: dying allocates nothing, and only the first thread that dies logs.
  */
 #include "base/err.h"
 
@@ -57,11 +56,11 @@ cake_err cake_fail_usage(const char *fmt, ...)
     return CAKE_ERR_USAGE;
 }
 
-/* Says why without asking for memory, which may be what ran out, and ends the other ranks. */
+/* Logs without allocating, since memory may be what ran out, and ends the other ranks. */
 static void end_all(const char *text)
 {
     static atomic_flag ending = ATOMIC_FLAG_INIT;
-    while (atomic_flag_test_and_set(&ending)) /* another thread is at it */
+    while (atomic_flag_test_and_set(&ending)) /* another thread is dying */
         pause();
     cake_log_now(CAKE_ERROR, NULL, text);
     if (last_words)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: text. Out: the same without any character that ends a line for some reader, or the way back. record
- * writes lines of .txt with it, prompt reads them, options read stop texts, json.c asks what ends a line.
+ * In: text. Out: the text with escapes for every character that some reader takes as the end of a line, or
+ * the reverse.
  */
 #include "base/escape.h"
 
@@ -13,7 +13,7 @@
 
 static const char plain[] = "\n\t\\", letter[] = "nt\\";
 
-/* What str.splitlines, Node's readline or a terminal take for the end of a line, beside the newline. */
+/* Besides the newline, str.splitlines, Node's readline or a terminal end a line at these. */
 static const uint32_t ends[] = {0x0B, 0x0C, 0x0D, 0x1C, 0x1D, 0x1E, 0x85, 0x2028, 0x2029};
 
 static int is_end(uint32_t code)
@@ -27,7 +27,7 @@ static int is_end(uint32_t code)
 int cake_escape_ends_line(const char *text, size_t len, uint32_t *code)
 {
     unsigned char first = len ? (unsigned char)*text : 0;
-    if (first >= ' ' && first != 0xC2 && first != 0xE2) /* mostly */
+    if (first >= ' ' && first != 0xC2 && first != 0xE2) /* the common case */
         return 0;
     int n = cake_utf8_next(text, len, code);
     return n && is_end(*code) ? n : 0;
@@ -51,7 +51,7 @@ void cake_escape_add(const char *text, size_t len, cake_buf *out)
     }
 }
 
-/* The character that "uXXXX" stands for; 0: it is no escape of ours. */
+/* The character of "uXXXX"; 0: not one of our escapes. */
 static uint32_t code_of(const char *text, size_t len)
 {
     char digits[5] = "";

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a path. Out: the file's bytes, or a message. Those who read a model's small files call; main.c calls
- * cake_file_guard.
- * Invariant: only a regular file is opened to be read, and one of more than `most` bytes is an error.
+ * In: a path. Out: the file's bytes, or a message.
+ * Invariant: only regular files are read, and one of more than max bytes is an error.
  */
 #include "base/file.h"
 
@@ -39,16 +38,16 @@ bool cake_file_same(const char *a, const char *b)
     return a && b && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Reads f to its end, at most `most` bytes. */
-static cake_err read_all(const char *topic, const char *path, FILE *f, size_t most, cake_buf *out)
+/* Reads f to its end, at most max bytes. */
+static cake_err read_all(const char *topic, const char *path, FILE *f, size_t max, cake_buf *out)
 {
     char chunk[1 << 14];
     size_t n, before = out->len;
     while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) {
         cake_buf_add(out, chunk, n);
-        if (out->len - before > most)
+        if (out->len - before > max)
             return cake_fail(topic, "%s: has more than %zu bytes, too many for a file of its kind", path,
-                             most);
+                             max);
     }
     if (ferror(f))
         return cake_fail(topic, "%s: cannot be read: %s", path, strerror(errno));
@@ -60,25 +59,26 @@ cake_err cake_file_check_pointer(const char *topic, const char *path, const char
     static const char begin[] = "version https://git-lfs.github.com/spec/";
     if (len < sizeof begin - 1 || memcmp(bytes, begin, sizeof begin - 1))
         return CAKE_OK;
-    return cake_fail(topic, "%s: is a pointer of git-lfs, not the file: run `git lfs pull` there", path);
+    return cake_fail(topic, "%s: is a git-lfs pointer, not the file: run `git lfs pull` in its directory",
+                     path);
 }
 
-cake_err cake_file_peek(const char *path, size_t most, cake_buf *out)
+cake_err cake_file_peek(const char *path, size_t max, cake_buf *out)
 {
     struct stat info;
-    bool usable = !stat(path, &info) && S_ISREG(info.st_mode) && (uintmax_t)info.st_size <= most;
+    bool usable = !stat(path, &info) && S_ISREG(info.st_mode) && (uintmax_t)info.st_size <= max;
     FILE *f = usable ? fopen(path, "rb") : NULL;
     char chunk[1 << 12];
     size_t n, before = out->len;
-    while (f && out->len - before <= most && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
+    while (f && out->len - before <= max && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
         cake_buf_add(out, chunk, n);
-    bool whole = f && !ferror(f) && out->len - before <= most;
+    bool whole = f && !ferror(f) && out->len - before <= max;
     if (f)
         fclose(f);
     return whole ? CAKE_OK : CAKE_END;
 }
 
-cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t most, cake_buf *out)
+cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t max, cake_buf *out)
 {
     struct stat info;
     if (optional && stat(path, &info) && errno == ENOENT)
@@ -90,7 +90,7 @@ cake_err cake_file_read(const char *topic, const char *path, bool optional, size
     if (!f)
         return cake_fail(topic, "%s: cannot be opened: %s", path, strerror(errno));
     size_t before = out->len;
-    err = read_all(topic, path, f, most, out);
+    err = read_all(topic, path, f, max, out);
     fclose(f);
     return err || out->len == before
                ? err
@@ -101,8 +101,8 @@ void cake_file_guard(void)
 {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            /* open takes the lowest free one, which is this one; the wrong way round, so that using it
-             * fails */
+            /* open takes the lowest free descriptor, which is fd; the mode is the wrong one on purpose, so
+             * that its use fails */
             (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
 }
 

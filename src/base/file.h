@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole small files: configurations, tokenizers, templates. A FIFO or an endless device in the place of one
- * would hang the run or eat the memory: only regular files up to a size are read.
+ * Small files, read whole: configurations, tokenizers, templates. Only regular files up to a size are read: a
+ * FIFO or an endless device in their place would hang the run or fill the memory.
  */
 #ifndef CAKE_BASE_FILE_H
 #define CAKE_BASE_FILE_H
@@ -12,22 +12,23 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Appends the file to *out. Failures are said with topic and path. An absent file is CAKE_END if optional. */
-cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t most, cake_buf *out);
-/* The same of a file whose absence or brokenness is nothing to speak of: CAKE_END, and nothing is said. */
-cake_err cake_file_peek(const char *path, size_t most, cake_buf *out);
-/* Whether the first bytes of a file are not those of a pointer that git-lfs leaves in its place; says so. */
+/* Appends the file to *out. Failures are logged with topic and path. An absent file is CAKE_END if
+ * optional. */
+cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t max, cake_buf *out);
+/* Reads a file that may be absent or broken: then CAKE_END, and nothing is logged. */
+cake_err cake_file_peek(const char *path, size_t max, cake_buf *out);
+/* Fails with a message if the file is only a pointer that git-lfs leaves in its place. */
 cake_err cake_file_check_pointer(const char *topic, const char *path, const char *bytes, size_t len);
-/* Whether path is a regular file, before it is opened; says what it is otherwise. */
+/* Fails with a message unless path is a regular file; opens nothing. */
 cake_err cake_file_check(const char *topic, const char *path);
-/* Whether both names lead to the same existing file; NULL leads nowhere. */
+/* Whether both names refer to the same existing file; NULL refers to none. */
 bool cake_file_same(const char *a, const char *b);
-/* Makes sure that descriptors 0, 1 and 2 are taken, so that no file opened later stands where the user closed
- * one of them: reading and writing such a one fails as it should. Called first of all. */
+/* Opens descriptors 0, 1 and 2 if the user closed them, so that no file opened later gets their numbers;
+ * using one of them then fails as it should. Called first of all. */
 void cake_file_guard(void);
 
-/* The number behind `name` in a file of lines such as those of /proc, name NULL: at the file's beginning;
- * -1: there is none. */
+/* The number after `name` in a file of lines such as those of /proc (NULL: at the file's beginning); -1:
+ * none. */
 int64_t cake_file_number(const char *path, const char *name);
 
 #endif

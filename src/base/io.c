@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a descriptor and bytes. Out: all of them read or written, or errno. The readers and writers of record/
- * call.
+ * In: a descriptor and bytes. Out: all of them read or written, or errno.
  * Invariant: true means every byte; a spool file has no name, so that nothing of it is left when the process
  * dies.
  */
@@ -33,7 +32,7 @@ cake_err cake_io_open(const char *path, int *fd, struct stat *info)
         return cake_fail("record", "%s: cannot be read: %s", path, strerror(errno));
     if (fstat(opened, info) || !S_ISREG(info->st_mode)) {
         close(opened);
-        return cake_fail("record", "%s: cannot be read: no regular file", path);
+        return cake_fail("record", "%s: cannot be read: not a regular file", path);
     }
     *fd = opened;
     return CAKE_OK;

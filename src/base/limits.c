@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the limits that the shell, the batch system or a container have set. Out: higher ones. main.c
- * raises them, planner/rank.c asks.
- * Invariant: a stack that the run begins with suffices for the deepest JSON that is read.
+ * In: the limits of the shell, the batch system or a container. Out: higher ones.
+ * Invariant: a stack that the run starts with suffices for the deepest JSON that is read.
  */
 #include "base/limits.h"
 
@@ -10,10 +9,10 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-#define STACK ((rlim_t)8 << 20)   /* bytes that are asked for: the default of Linux */
-#define LEAST ((rlim_t)512 << 10) /* that suffice: twice of what JSON 2,048 deep takes */
+#define STACK     ((rlim_t)8 << 20)   /* bytes asked for: Linux's default */
+#define MIN_STACK ((rlim_t)512 << 10) /* bytes needed: twice the need of JSON 2,048 levels deep */
 
-/* The limit that holds now. */
+/* Returns the limit that holds now. */
 static rlim_t raise_to(int resource, rlim_t wanted)
 {
     struct rlimit limit;
@@ -26,7 +25,7 @@ static rlim_t raise_to(int resource, rlim_t wanted)
     return setrlimit(resource, &limit) ? before : limit.rlim_cur;
 }
 
-/* What threads get was settled by the limit that the process began with. */
+/* The C library took the default for new threads from the limit at the start of the process. */
 static void set_stack_of_threads(size_t bytes)
 {
     pthread_attr_t attr;
@@ -42,11 +41,11 @@ cake_err cake_limits_raise(void)
 {
     raise_to(RLIMIT_NOFILE, RLIM_INFINITY);
     rlim_t stack = raise_to(RLIMIT_STACK, STACK);
-    if (stack < LEAST)
-        return cake_fail(NULL,
-                         "the stack may have %llu KB only, and %llu are needed: raise it (ulimit -s 8192)",
-                         (unsigned long long)stack >> 10, (unsigned long long)LEAST >> 10);
-    set_stack_of_threads(LEAST);
+    if (stack < MIN_STACK)
+        return cake_fail(
+            NULL, "the stack is limited to %llu KB, and %llu are needed: raise the limit (ulimit -s 8192)",
+            (unsigned long long)stack >> 10, (unsigned long long)MIN_STACK >> 10);
+    set_stack_of_threads(MIN_STACK);
     return CAKE_OK;
 }
 
@@ -59,7 +58,7 @@ int64_t cake_limits_files(void)
         open_now++;
     if (list)
         closedir(list);
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT64_MAX) /* RLIM_INFINITY among them */
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT64_MAX) /* includes RLIM_INFINITY */
         return INT64_MAX;
     return (int64_t)limit.rlim_cur - open_now;
 }

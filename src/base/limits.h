@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the system allows a process (setrlimit(2)): soft limits are raised as far as they may be.
+ * The system's limits on a process (setrlimit(2)): soft limits are raised as far as the hard ones allow.
  */
 #ifndef CAKE_BASE_LIMITS_H
 #define CAKE_BASE_LIMITS_H
@@ -9,8 +9,8 @@
 
 #include "base/err.h"
 
-/* Raises the limits of open files and of the stack, that of threads to come, too. Says so if the stack
- * stays too small. Called from the main thread, before there are others. */
+/* Raises the limits of open files and of the stack, for new threads too. Fails with a message if the stack
+ * stays too small. To be called from the main thread before there are others. */
 cake_err cake_limits_raise(void);
 /* How many more files this process may open. */
 int64_t cake_limits_files(void);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: messages of any thread. Out: one write a message to standard error, or to the capture. Everything
- * calls.
+ * In: messages of any thread. Out: one write per message to standard error, or to the capture.
  * Invariant: no control character of a message reaches the terminal.
  */
 #include "base/log.h"
@@ -17,21 +16,21 @@
 
 static const char *const level_name[] = {"error: ", "warning: ", "", "debug: "};
 
-/* All topics: those of a folder, but for `memory`, what the C library lacks, and `usage`, the command
- * line. */
+/* Topics are nouns of folders, besides `memory` (a failed allocation or lock) and `usage` (the command
+ * line). */
 static const char *const topics[] = {"bench",  "kernels", "link",  "memory", "model", "place", "prompt",
                                      "record", "run",     "slice", "stage",  "token", "usage"};
 
-enum { N_TOPIC = sizeof topics / sizeof *topics, UNSAID = -1 };
+enum { N_TOPIC = sizeof topics / sizeof *topics, UNSET = -1 };
 
 static const char wipe[] = "\r\033[K";
 
 static struct {
     _Atomic cake_level level;
-    int of[N_TOPIC]; /* levels of topics, where said is true; UNSAID: as all */
-    bool said;
+    int of[N_TOPIC]; /* levels of topics, valid if has_topics; UNSET: the level of all */
+    bool has_topics;
     atomic_bool hushed;
-    atomic_bool bar; /* one stands on the terminal's line */
+    atomic_bool bar; /* a progress bar stands on the terminal's line */
     int rank;
     char host[64];
     cake_buf *capture;
@@ -47,16 +46,16 @@ static int number_of(const char *topic, size_t len)
 
 static cake_level level_of(const char *topic)
 {
-    int i = state.said && topic ? number_of(topic, strlen(topic)) : N_TOPIC;
+    int i = state.has_topics && topic ? number_of(topic, strlen(topic)) : N_TOPIC;
     if (state.hushed)
         return CAKE_ERROR;
-    return i < N_TOPIC && state.of[i] != UNSAID ? (cake_level)state.of[i] : state.level;
+    return i < N_TOPIC && state.of[i] != UNSET ? (cake_level)state.of[i] : state.level;
 }
 
 bool cake_log_wants(cake_level level, const char *topic)
 {
-    cake_level most = level_of(topic);
-    return level <= most && (state.rank == 0 || level <= CAKE_WARN || most >= CAKE_DEBUG);
+    cake_level max = level_of(topic);
+    return level <= max && (state.rank == 0 || level <= CAKE_WARN || max >= CAKE_DEBUG);
 }
 
 static bool is_control(unsigned char c)
@@ -80,19 +79,19 @@ void cake_log_escape(cake_buf *line)
     cake_buf_free(&safe);
 }
 
-/* What cannot be said, since stderr is closed or full, is not worth the run. */
-static void say(const char *text, size_t len)
+/* Ignores errors: a closed or full stderr is not worth stopping the run. */
+static void write_stderr(const char *text, size_t len)
 {
     ssize_t n = write(STDERR_FILENO, text, len);
     (void)n;
 }
 
-/* One write a message, so that lines of several ranks do not mix. */
+/* One write per message, so that lines of several ranks do not mix. */
 static void put(const char *line, size_t len)
 {
     if (cake_log_bar(false))
-        say(wipe, sizeof wipe - 1);
-    say(line, len);
+        write_stderr(wipe, sizeof wipe - 1);
+    write_stderr(line, len);
 }
 
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
@@ -143,7 +142,7 @@ cake_level cake_log_level(cake_level level)
     return before;
 }
 
-/* The level's name at text [len]; UNSAID: it is none. */
+/* The level of the name at text [len]; UNSET: it names none. */
 static int level_named(const char *text, size_t len)
 {
     static const char *const names[] = {
@@ -151,7 +150,7 @@ static int level_named(const char *text, size_t len)
     for (int i = CAKE_ERROR; i <= CAKE_DEBUG; i++)
         if (strlen(names[i]) == len && !strncmp(names[i], text, len))
             return i;
-    return UNSAID;
+    return UNSET;
 }
 
 static const char *all_topics(void)
@@ -166,26 +165,26 @@ static const char *all_topics(void)
 
 const char *cake_log_levels(const char *text)
 {
-    int of[N_TOPIC], all = UNSAID;
+    int of[N_TOPIC], all = UNSET;
     for (int i = 0; i < N_TOPIC; i++)
-        of[i] = UNSAID;
+        of[i] = UNSET;
     for (const char *at = text, *end; at; at = *end ? end + 1 : NULL) {
         end = at + strcspn(at, ",");
         size_t name = strcspn(at, "=,");
         const char *level = at[name] == '=' ? at + name + 1 : at;
         int found = level_named(level, (size_t)(end - level)),
             topic = level == at ? N_TOPIC : number_of(at, name);
-        if (found == UNSAID)
+        if (found == UNSET)
             return "levels are error, warn, info and debug, as in info,place=debug";
         if (level != at && topic == N_TOPIC)
             return all_topics();
         if (level == at && at != text)
-            return "the level of all stands first and once, as in info,place=debug";
+            return "the level of all topics comes first and once, as in info,place=debug";
         *(level == at ? &all : &of[topic]) = found;
     }
     memcpy(state.of, of, sizeof of);
-    state.said = true;
-    if (all != UNSAID)
+    state.has_topics = true;
+    if (all != UNSET)
         state.level = (cake_level)all;
     return NULL;
 }

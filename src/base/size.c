@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a text. Out: bytes or a percentage. Options and topology files call.
+ * In: a text. Out: bytes or a percentage; and the reverse for messages.
  */
 #include "base/size.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ bool cake_size_read(const char *text, int64_t *into)
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     errno = 0;
     char *digits_end;
-    long long digits = strtoll(text, &digits_end, 10); /* a double would round what is long */
+    long long digits = strtoll(text, &digits_end, 10); /* a double would round a long number */
     if (!*digits_end && !errno && digits > 0)
         return *into = digits, true;
     if (unit) {
@@ -35,4 +36,16 @@ bool cake_size_read(const char *text, int64_t *into)
         return false;
     *into = (int64_t)number;
     return true;
+}
+
+cake_size_str cake_size_text(int64_t bytes)
+{
+    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    cake_size_str text;
+    double value = (double)bytes;
+    int u = 0;
+    for (; value >= 1024 && u < 6; u++)
+        value /= 1024;
+    snprintf(text.s, sizeof text.s, u ? "%.1f %s" : "%.0f %s", value, unit[u]);
+    return text;
 }

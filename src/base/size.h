@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SIZE as users write it, on the command line and in files.
+ * Sizes in bytes, as users write and read them.
  */
 #ifndef CAKE_BASE_SIZE_H
 #define CAKE_BASE_SIZE_H
@@ -8,7 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "512M", "16G" in powers of 1024 as bytes, "80%" as -80. False, and *into unchanged, for anything else. */
+/* Bytes of "512M", "16G" (powers of 1024), or -80 for "80%". False, and *into unchanged, for anything
+ * else. */
 bool cake_size_read(const char *text, int64_t *into);
+
+typedef struct cake_size_str {
+    char s[24];
+} cake_size_str;
+
+/* "1.5 GiB", for messages: cake_size_text(bytes).s lives until the end of the full expression. */
+cake_size_str cake_size_text(int64_t bytes);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: bytes. Out: characters, or where the first wrong byte is. All that checks foreign text calls.
+ * In: bytes. Out: characters, or the place of the first wrong byte.
  * Invariant: accepts exactly what RFC 3629 does.
  */
 #include "base/utf8.h"
 
-/* Length that the first byte announces, 0 if it begins no character. */
+/* The length that a first byte announces; 0: it begins no character. */
 static int announced(unsigned char first)
 {
     if (first < 0x80)
@@ -17,15 +17,15 @@ static int announced(unsigned char first)
     return first >= 0xF0 && first <= 0xF4 ? 4 : 0;
 }
 
-/* The second byte is what rules out overlong forms, surrogates and codes above U+10FFFF. */
+/* The second byte rules out overlong forms, surrogates and codes above U+10FFFF. */
 static int second_fits(unsigned char first, unsigned char second)
 {
-    unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-    unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-    return second >= least && second <= most;
+    unsigned char min = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    unsigned char max = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    return second >= min && second <= max;
 }
 
-/* How many bytes from text on belong together: n of `want` are there and fit so far. */
+/* The number of bytes from text on, up to `want`, that begin a valid character. */
 static int fitting(const unsigned char *text, size_t len, int want)
 {
     int n = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what configure found, as macros. Out: text for --version, info, reports and journals. The one place
- * where these macros become words.
+ * In: macros from configure. Out: text for --version, info, reports and journals. No other file prints these
+ * macros.
  */
 #include "base/version.h"
 

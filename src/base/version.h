@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which program this is and what it was built with.
+ * The program's version and build.
  */
 #ifndef CAKE_BASE_VERSION_H
 #define CAKE_BASE_VERSION_H
@@ -8,7 +8,7 @@
 #include "base/buf.h"
 
 const char *cake_version(void); /* "0.2.0 (3f2a91c)": release and, where known, commit */
-/* Lines for info: compiler, kernels compiled in, optional libraries found or not and what that means. */
+/* Lines for `info`: compiler, kernels, and the optional libraries with the consequence of their absence. */
 void cake_build_describe(cake_buf *out);
 
 #endif

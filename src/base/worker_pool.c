@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: items. Out: the same items, worked on. `tokenize` and `plan` call.
+ * In: items. Out: the same items, after the workers.
  * Invariant: finished <= taken <= read <= finished + n_item, counted from the start; item i lies in items[i %
  * n_item].
  */
@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 
-typedef struct crew {
+typedef struct pool {
     const cake_worker_job *job;
     void **items;
     bool *done; /* [n_item] */
@@ -21,11 +21,11 @@ typedef struct crew {
     int64_t read, taken, finished;
     bool stop;
     pthread_mutex_t lock;
-    pthread_cond_t more, ready; /* something to take; something done */
-} crew;
+    pthread_cond_t more, ready; /* more: an item can be taken; ready: one is done */
+} pool;
 
-/* Works on the next item that nobody has taken; with the lock, which it gives up meanwhile. */
-static void work_one(crew *c)
+/* Works on the next item that nobody has taken. Called with the lock, which it releases meanwhile. */
+static void work_one(pool *c)
 {
     int at = (int)(c->taken++ % c->n_item);
     pthread_mutex_unlock(&c->lock);
@@ -37,7 +37,7 @@ static void work_one(crew *c)
 
 static void *worker(void *arg)
 {
-    crew *c = arg;
+    pool *c = arg;
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
         if (c->taken < c->read)
@@ -49,9 +49,8 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* One step of the caller's thread; with the lock, which it gives up meanwhile. *ended: nothing more to
- * read. */
-static cake_err step(crew *c, bool *ended)
+/* One step of the caller's thread, called with the lock. *ended: nothing more to read. */
+static cake_err step(pool *c, bool *ended)
 {
     cake_err err = CAKE_OK;
     int oldest = (int)(c->finished % c->n_item), next = (int)(c->read % c->n_item);
@@ -78,7 +77,7 @@ static cake_err step(crew *c, bool *ended)
 
 cake_err cake_worker_pool_run(const cake_worker_job *job, int n_thread, void **items, int n_item)
 {
-    crew c = {.job = job,
+    pool c = {.job = job,
               .items = items,
               .n_item = n_item,
               .done = cake_alloc((size_t)n_item, sizeof *c.done),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream of items worked on by several threads, read and finished in order. The caller's thread reads and
- * finishes, and works while it would have to wait.
+ * A stream of items: several threads work on them, the caller's thread reads them and finishes them in order.
+ * It works, too, while it would have to wait.
  */
 #ifndef CAKE_BASE_WORKER_POOL_H
 #define CAKE_BASE_WORKER_POOL_H
@@ -10,16 +10,17 @@
 
 typedef struct cake_worker_job {
     void *arg;
-    /* Fills an item, by the caller's thread. CAKE_OK, CAKE_END (nothing in it) or CAKE_ERR_FATAL. */
+    /* Fills an item, in the caller's thread. CAKE_OK, CAKE_END (no more items) or CAKE_ERR_FATAL. */
     cake_err (*read)(void *arg, void *item);
-    /* Works on an item, in any thread; arg is shared. */
+    /* Works on an item, in any thread; arg is shared by all threads. */
     void (*work)(void *arg, void *item);
-    /* Takes an item's result, by the caller's thread, in the order of reading. */
+    /* Takes an item's result, in the caller's thread, in the order of reading. */
     cake_err (*finish)(void *arg, void *item);
 } cake_worker_job;
 
-/* Until read says CAKE_END (then CAKE_OK) or something fails (then that). items [n_item]: what is under way
- * at most, owned by the caller; twice n_thread keep all busy. Fewer threads than asked for are no failure. */
+/* Runs until read returns CAKE_END (then CAKE_OK) or something fails (then its error). items [n_item]: those
+ * in flight, owned by the caller; 2 * n_thread keep all threads busy. Fewer threads than asked for are no
+ * error. */
 cake_err cake_worker_pool_run(const cake_worker_job *job, int n_thread, void **items, int n_item);
 
 #endif

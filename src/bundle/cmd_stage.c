@@ -19,6 +19,7 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "bundle/locate.h"
 #include "bundle/writer.h"
 #include "formats/json.h"
@@ -458,15 +459,13 @@ static void tell(staging *s)
         sum.kept += all[r].kept;
     }
     cake_bundle_plan_layers(&s->plan, &layers);
-    char read[32], kept[32];
-    snprintf(read, sizeof read, "%s", cake_size_text(sum.read));
-    snprintf(kept, sizeof kept, "%s", cake_size_text(sum.kept));
     if (!world->rank)
         cake_log(CAKE_INFO, "stage",
                  "%s: bundles for %d rank%s (layers %s): "
                  "%lld written, %lld there and intact; %s read from the model, %s kept from before",
                  s->options->directory, s->plan.n_rank, s->plan.n_rank == 1 ? "" : "s", layers.data,
-                 (long long)sum.written, (long long)sum.whole, read, kept);
+                 (long long)sum.written, (long long)sum.whole, cake_size_text(sum.read).s,
+                 cake_size_text(sum.kept).s);
     int old = world->rank ? -1 : cake_bundle_writer_beyond(s->options->directory, s->plan.n_rank);
     if (old >= 0)
         cake_log(CAKE_WARN, "stage",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a model's folder, then messages. Out: the prompt that the model's own template makes of them.
- * Called by run for chat requests. Invariant: a cake_chat does not change once it is open.
+ * Invariant: a cake_chat does not change once it is open.
  */
 #include "chat/chat.h"
 
@@ -14,21 +14,21 @@
 #include "jinja/jinja.h"
 #include "tokenizer/specials.h"
 
-#define SOURCE_MOST ((size_t)4 << 20) /* bytes of a template; real ones have some ten thousand */
+#define MAX_SOURCE ((size_t)4 << 20) /* maximum bytes of a template; real ones have about ten thousand */
 
-/* A template; jinja NULL: there is none. */
+/* A template; jinja NULL: none. */
 typedef struct chat_source {
     cake_jinja *jinja;
-    bool parts;   /* it knows contents that are lists of parts */
+    bool parts;   /* it handles contents that are lists of parts */
     bool content; /* it reads contents */
 } chat_source;
 
 struct cake_chat {
-    chat_source plain, tools; /* tools: for requests with tools, where that is another */
-    cake_specials specials;   /* those that are named are variables */
+    chat_source plain, tools; /* tools: for requests with tools, if that is another one */
+    cake_specials specials;   /* become variables by their names */
 };
 
-/* Whether a template reads the text of content parts: it has to name that key. */
+/* Whether a template reads the text of content parts: then it has that key. */
 static bool names_text(const char *source, size_t len)
 {
     static const char *const ways[] = {"'text'", "\"text\"", ".text"};
@@ -40,13 +40,13 @@ static bool names_text(const char *source, size_t len)
 
 static cake_err open_source(const char *where, const char *source, size_t len, chat_source *out)
 {
-    cake_err err = cake_jinja_open(where, source, len, CAKE_JINJA_PYTHON, &out->jinja);
+    cake_err err = cake_jinja_open(where, source, len, &out->jinja);
     out->parts = !err && names_text(source, len);
     out->content = !err && memmem(source, len, "content", 7);
     return err;
 }
 
-/* A list of {"name", "template"}: of them `default` and `tool_use` are used. */
+/* A list of {"name", "template"}, of which `default` and `tool_use` are used. */
 static cake_err open_named(cake_chat *chat, const char *path, const cake_json *list)
 {
     cake_buf where = {0};
@@ -95,12 +95,12 @@ static cake_err open_member(cake_chat *chat, const char *path, const cake_json *
     return err;
 }
 
-/* A file that holds a template, where there is one. */
+/* Reads a template from a file, which may be absent. */
 static cake_err open_file(const char *dir, const char *name, chat_source *out)
 {
     cake_buf source = {0}, path = {0};
     cake_buf_addf(&path, "%s/%s", dir, name);
-    cake_err err = cake_file_read("token", path.data, true, SOURCE_MOST, &source);
+    cake_err err = cake_file_read("token", path.data, true, MAX_SOURCE, &source);
     if (!err)
         err = open_source(path.data, source.data ? source.data : "", source.len, out);
     cake_buf_free(&source);
@@ -108,7 +108,7 @@ static cake_err open_file(const char *dir, const char *name, chat_source *out)
     return err == CAKE_END ? CAKE_OK : err;
 }
 
-/* chat_template.jinja, and what additional_chat_templates/ has for the names that are used here. */
+/* chat_template.jinja, and the used names in additional_chat_templates/. */
 static cake_err open_files(cake_chat *chat, const char *dir)
 {
     cake_err err = open_file(dir, "additional_chat_templates/tool_use.jinja", &chat->tools);
@@ -119,7 +119,7 @@ static cake_err open_files(cake_chat *chat, const char *dir)
     return err;
 }
 
-/* A JSON file that may be absent, and is an object if it is there. */
+/* Loads a JSON file that may be absent; if not, it must be an object. */
 static cake_err load_object(const char *path, cake_json **out)
 {
     cake_err err = cake_json_load("token", path, true, out);
@@ -177,9 +177,9 @@ bool cake_chat_has(const cake_chat *chat)
     return chat->plain.jinja || chat->tools.jinja;
 }
 
-#define FIXED 4 /* variables that every rendering has */
+#define FIXED 4 /* variables of every rendering */
 
-/* The variables of a rendering, in the order in which later ones win: how many. v has room for them. */
+/* Lists the variables of a rendering; later ones win. Returns their number, for which v has capacity. */
 static size_t list_variables(const cake_chat *chat, const cake_chat_input *input,
                              const cake_messages *messages, cake_jinja_variable *v)
 {
@@ -218,7 +218,7 @@ static const chat_source *choose_source(const cake_chat *chat, const cake_chat_i
     return NULL;
 }
 
-/* Documents are a list of objects, as transformers wants them. */
+/* Documents must be a list of objects, as in transformers. */
 static cake_err check_documents(const cake_json *documents, cake_fault *fault)
 {
     if (cake_json_kind(documents) <= CAKE_JSON_NULL)

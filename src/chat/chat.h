@@ -14,9 +14,9 @@
 
 typedef struct cake_chat cake_chat;
 
-/* Template from dir's chat_template.jinja (and additional_chat_templates/tool_use.jinja), chat_template.json
- * or tokenizer_config.json, and the special tokens that the files or the tokenizer's class name (specials.h).
- * A model without a template is fine: *out opens, cake_chat_has says no. */
+/* Reads the template from dir's chat_template.jinja (and additional_chat_templates/tool_use.jinja),
+ * chat_template.json or tokenizer_config.json, and the special tokens of the files or of the tokenizer's
+ * class (specials.h). A model without a template also opens: then cake_chat_has returns false. */
 cake_err cake_chat_open(const char *dir, cake_chat **out);
 void cake_chat_close(cake_chat *chat);
 bool cake_chat_has(const cake_chat *chat);
@@ -29,9 +29,8 @@ typedef struct cake_chat_input {
     bool continue_final_message;
 } cake_chat_input;
 
-/* Appends the rendered prompt. Several threads may render with one chat at the same time. A template that
- * raises, runs out of its limits (steps, depth, bytes) or meets a value it cannot use is a fault of the
- * request, with the template's own message. */
+/* Appends the rendered prompt. Thread-safe. A template that raises, exceeds a limit (steps, depth, bytes) or
+ * meets a value it cannot use is a fault of the request, with the template's own message. */
 cake_err cake_chat_render(const cake_chat *chat, const cake_chat_input *input, cake_buf *out,
                           cake_fault *fault);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the messages of a request. Out: the messages as a template expects them.
- * Called by chat.c. Invariant: what a template sees differs from the request only as messages.h says, and
- * lives as long as the request and the rendering.
+ * Invariant: the template's messages differ from the request's only as messages.h says, and live as long as
+ * the request and the rendering.
  */
 #include "chat/messages.h"
 
@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "jinja/internal.h"
 
-/* As transformers does it: a mark that no template looks at, with a space that templates may trim. */
+/* As in transformers: a mark that no template inspects, with a space that templates may trim. */
 #define MARK "CONTINUE_FINAL_MESSAGE_TAG "
 
 static cake_value text_of(const char *data, size_t len)
@@ -23,12 +23,12 @@ static cake_value text_of(const char *data, size_t len)
     return v;
 }
 
-/* A text, with the mark behind it. */
+/* A text followed by the mark. */
 static cake_value marked(cake_render *run, const char *data, size_t len, bool mark)
 {
     if (!mark || !cake_render_room(run, len + strlen(MARK)))
         return text_of(data, len);
-    char *text = cake_jinja_arena_raw(&run->region, len + strlen(MARK));
+    char *text = cake_jinja_arena_raw(&run->arena, len + strlen(MARK));
     if (len)
         memcpy(text, data, len);
     memcpy(text + len, MARK, strlen(MARK));
@@ -56,7 +56,7 @@ static cake_value make_arguments(cake_render *run, cake_messages *m, const cake_
 
 typedef cake_value (*maker)(cake_render *run, cake_messages *m, const cake_json *member);
 
-/* An object with its member `key` made by make, all others as they are. */
+/* A copy of an object with member `key` made by make. */
 static cake_value make_object(cake_render *run, cake_messages *m, const cake_json *object, const char *key,
                               maker make)
 {
@@ -100,7 +100,7 @@ static const cake_json *part_text(const cake_json *part)
     return cake_json_kind(text) == CAKE_JSON_STRING ? text : NULL;
 }
 
-/* Text parts as one text: nothing between them, as templates that know parts print them. */
+/* Text parts as one text, joined without a separator, as templates that handle parts print them. */
 static cake_value make_joined(cake_render *run, const cake_json *parts, bool mark)
 {
     size_t n = cake_json_size(parts), whole = 0, len;
@@ -110,7 +110,7 @@ static cake_value make_joined(cake_render *run, const cake_json *parts, bool mar
     }
     if (!cake_render_room(run, whole + 1))
         return cake_value_none();
-    char *text = cake_jinja_arena_raw(&run->region, whole + 1), *at = text;
+    char *text = cake_jinja_arena_raw(&run->arena, whole + 1), *at = text;
     for (size_t i = 0; i < n; i++) {
         const char *data = cake_json_text(part_text(cake_json_at(parts, i)), &len);
         if (len)
@@ -120,7 +120,7 @@ static cake_value make_joined(cake_render *run, const cake_json *parts, bool mar
     return marked(run, text, whole, mark);
 }
 
-/* The last part that has a text: what is continued. The number of parts if none has. */
+/* The last part with a text, which is continued; the number of parts if none has one. */
 static size_t last_text(const cake_json *parts)
 {
     size_t n = cake_json_size(parts);
@@ -148,7 +148,7 @@ static cake_value make_parts(cake_render *run, const cake_json *parts, bool mark
     return list;
 }
 
-/* Of none, too: they are the empty text then. */
+/* also true without parts, which give the empty text */
 static bool all_text(const cake_json *parts)
 {
     for (size_t i = 0; i < cake_json_size(parts); i++)
@@ -171,7 +171,7 @@ static cake_value make_content(cake_render *run, const cake_messages *m, const c
 
 /* --- messages --- */
 
-/* What a message reasons, under the first of its names that is there. */
+/* The reasoning of a message, under the first of its names that is present. */
 static const cake_json *reasoning_of(const cake_json *message)
 {
     static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
@@ -183,7 +183,7 @@ static const cake_json *reasoning_of(const cake_json *message)
     return NULL;
 }
 
-/* The members that mean something here; those of reasoning come last. */
+/* The members with a special meaning; those of reasoning come last. */
 typedef enum member { OTHER, CONTENT, CALLS, THINKING, REASONING, REASONING_CONTENT } member;
 
 static member member_of(const char *name, size_t len)
@@ -212,7 +212,7 @@ static cake_value make_member(cake_render *run, cake_messages *m, member which, 
                             : cake_value_json(run, value);
 }
 
-/* A message that reasons: under all names, in the order in which transformers' dict has them. */
+/* Adds the reasoning under all its names, in the order of the dict in transformers. */
 static void add_reasoning(cake_render *run, cake_messages *m, const cake_json *message, bool mark,
                           cake_dict *dict)
 {
@@ -277,9 +277,9 @@ void cake_messages_close(cake_messages *messages)
     messages->parsed = NULL;
 }
 
-/* --- before and behind the template --- */
+/* --- before and after the template --- */
 
-/* The content that is continued: a text, or NULL. */
+/* The content to continue: a text, or NULL. */
 static const char *final_text(const cake_json *list, size_t *len)
 {
     const cake_json *content = cake_json_get(cake_json_at(list, cake_json_size(list) - 1), "content");
@@ -306,7 +306,7 @@ cake_err cake_messages_usable(const cake_messages *messages, cake_fault *fault)
     return CAKE_OK;
 }
 
-/* White space at the end of a text, in bytes. */
+/* Bytes of white space at the end of a text. */
 static size_t blank_end(const char *text, size_t len)
 {
     size_t end = len;
@@ -322,7 +322,7 @@ static size_t blank_end(const char *text, size_t len)
     return len - end;
 }
 
-/* Whether the text has the whole message in it, but for white space at its ends. */
+/* Whether the text contains the whole message, up to white space at its ends. */
 static bool has_message(const cake_messages *messages, const char *text, size_t len)
 {
     size_t n = 0, step;
@@ -346,7 +346,7 @@ cake_err cake_messages_cut(const cake_messages *messages, cake_buf *text, size_t
             "the chat template drops or changes the end of the last message, so it cannot be continued");
     bool whole = at < text->len && text->data[at] == ' ';
     cake_buf_cut(text, at - bare);
-    if (!whole) /* the template trims what ends a message */
+    if (!whole) /* the template trims the end of a message */
         cake_buf_cut(text, text->len - blank_end(text->data + from, text->len - from));
     return CAKE_OK;
 }

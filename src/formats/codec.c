@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a file's name, or its first bytes. Out: the functions for its packed form. prompt, record and
- * options/clashes.c call.
- * Invariant: a name that is nothing but the ending is not packed.
+ * In: a file's name, or its first bytes. Out: the functions of its compression format.
+ * Invariant: a name that consists of the ending alone means no compression.
  */
 #include "formats/codec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a table of fields and an object with some of them. Out: warnings, or the refusal of one. The readers of
- * a model's files call. Invariant: a field with its neutral value, and one that no table has, is passed over.
+ * In: a table of fields and an object with some of them. Out: warnings, or the refusal of one.
+ * Invariant: fields with their neutral value, and fields that no table has, are ignored.
  */
 #include "formats/effects.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gzip: members one after the other, each with its header and checksum. Invariant: between members the stream
- * is reset, and nothing of the next one was taken.
+ * gzip: a sequence of members, each with its header and checksum.
+ * Invariant: between members the stream is reset, and no byte of the next one has been taken.
  */
 #include <stdlib.h>
 #include <zlib.h>
@@ -14,7 +14,7 @@ enum { WINDOW = 15 + 16, LEVEL = 6, MEMORY = 8, ROOM = 64 << 10 };
 
 typedef struct gzip {
     z_stream stream;
-    bool between; /* members */
+    bool between; /* between two members */
 } gzip;
 
 static void *unpack_open(void)
@@ -31,7 +31,7 @@ static const char *unpack(void *state, cake_codec_flow *flow, bool *whole)
     gzip *g = state;
     const char *wrong = NULL;
     bool moves = true;
-    /* all of a member may be taken while some of what it gives still waits for room */
+    /* all of a member may be taken while part of its output still waits for room */
     while (!wrong && moves && flow->n_out && (flow->n_in || !g->between)) {
         size_t in = flow->n_in < ROOM ? flow->n_in : ROOM, out = flow->n_out < ROOM ? flow->n_out : ROOM;
         g->stream.next_in = (unsigned char *)(size_t)flow->in;

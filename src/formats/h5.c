@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns enter, an HDF5 file leaves. Called by record. Invariant: what is held of a column is less than a
- * chunk that is not written yet, so chunks are deflated once each.
+ * In: columns. Out: an HDF5 file.
+ * Invariant: of each column less than one chunk waits in memory, so that a chunk is deflated only once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -139,11 +139,11 @@ static void write_out(cake_h5_column *c)
     bool good = !c->file->why && c->n;
     errno = 0;
     if (good && (good = H5Dset_extent(c->set, &all) >= 0)) {
-        hid_t there = H5Dget_space(c->set), here = H5Screate_simple(1, &n, NULL);
-        good = H5Sselect_hyperslab(there, H5S_SELECT_SET, &from, NULL, &n, NULL) >= 0 &&
-               H5Dwrite(c->set, in_memory(c->file, c->type), here, there, H5P_DEFAULT, c->waits) >= 0;
+        hid_t in_file = H5Dget_space(c->set), here = H5Screate_simple(1, &n, NULL);
+        good = H5Sselect_hyperslab(in_file, H5S_SELECT_SET, &from, NULL, &n, NULL) >= 0 &&
+               H5Dwrite(c->set, in_memory(c->file, c->type), here, in_file, H5P_DEFAULT, c->waits) >= 0;
         H5Sclose(here);
-        H5Sclose(there);
+        H5Sclose(in_file);
     }
     check(c->file, good || !c->n);
     for (size_t i = 0; c->type == CAKE_H5_TEXT && i < c->n; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An HDF5 file enters, columns leave. Called by prompt and record. Invariant: what is held of a column is a
- * window; a file is never believed: what its values are is checked before they are asked for.
+ * In: an HDF5 file. Out: columns.
+ * Invariant: of each column only a window is held in memory; the file is not trusted: types and sizes are
+ * checked before values are read.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static cake_err fail(cake_h5 *file, const char *object, const char *what)
 {
     cake_buf why = {0};
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &why);
-    if (why.len) /* a newer library may know better */
+    if (why.len) /* a newer library may accept it */
         cake_buf_addf(&why, " (HDF5 %d.%d.%d)", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
     cake_err err = cake_fail(file->topic, "%s: %s%s%s%s%s", file->path, object, object[0] ? ": " : "", what,
                              why.len ? ": " : "", why.len ? why.data : "");
@@ -54,7 +55,7 @@ cake_err cake_h5_open(const char *topic, const char *path, cake_h5 **out)
     return CAKE_OK;
 }
 
-/* By opening it, which all versions of HDF5 do alike: H5Oget_info has other arguments since 1.12. */
+/* By opening the object, which works in all versions of HDF5: H5Oget_info got other arguments in 1.12. */
 static H5I_type_t type_of(cake_h5 *file, const char *path)
 {
     hid_t object = H5Oopen(file->id, path, H5P_DEFAULT);
@@ -65,7 +66,7 @@ static H5I_type_t type_of(cake_h5 *file, const char *path)
     return type;
 }
 
-/* Links to other files and around in this one are not followed: each step of the path is the object
+/* Links to other files and within this one are not followed: each step of the path must be the object
  * itself. */
 cake_h5_kind cake_h5_look(cake_h5 *file, const char *path)
 {
@@ -105,7 +106,7 @@ static cake_err check_space(cake_h5_column *c)
         return fail(c->file, c->name, "is not of one dimension; expected a list of values");
     c->along = c->rank == 2 && c->size[0] == 1;
     if (c->size[c->along] > longest)
-        return fail(c->file, c->name, "has more values than can be");
+        return fail(c->file, c->name, "has an impossible number of values");
     return CAKE_OK;
 }
 
@@ -129,7 +130,8 @@ static cake_err check_filters(cake_h5_column *c, hid_t list)
     return CAKE_OK;
 }
 
-/* A chunk is unpacked once while the values of a column are read in order, so one has room in the cache. */
+/* While the values of a column are read in order each chunk is unpacked once, so room for one in the cache is
+ * enough. */
 static cake_err widen(cake_h5_column *c, size_t chunk)
 {
     enum { USUAL = 1 << 20 };
@@ -164,9 +166,9 @@ static cake_err check_layout(cake_h5_column *c)
     return err ? err : widen(c, (size_t)(chunk[0] * chunk[1]) * c->bytes);
 }
 
-/* Deflate makes a byte of 1,032 at most (RFC 1951: 258 values in two bits), so what a file says to hold is
- * bounded by what it has: a few bytes can say of a list that it is endless, and its values are all read as
- * nothing. */
+/* Deflate expands a byte to at most 1,032 (RFC 1951: 258 values in two bits), so the size of the file bounds
+ * the values in it. Otherwise a few bytes could claim an endless list, whose missing values would all be read
+ * as 0. */
 static cake_err check_written(cake_h5_column *c)
 {
     const hsize_t few = 1 << 20, n = c->size[c->along], stored = H5Dget_storage_size(c->set);
@@ -220,9 +222,9 @@ static cake_err get(cake_h5 *file, const char *path, bool real, cake_h5_column *
     file->column = cake_grow(file->column, file->n + 1, sizeof(cake_h5_column *));
     file->column[file->n++] = c;
     cake_h5_kind kind = cake_h5_look(file, path);
-    if (kind != CAKE_H5_COLUMN && kind != CAKE_H5_BROKEN) /* why that is, is said when it is opened */
+    if (kind != CAKE_H5_COLUMN && kind != CAKE_H5_BROKEN) /* cake_h5_get logs the reason */
         return fail(file, path,
-                    kind == CAKE_H5_ABSENT  ? "is not there"
+                    kind == CAKE_H5_ABSENT  ? "is absent"
                     : kind == CAKE_H5_GROUP ? "is a group; expected a dataset"
                                             : "is a link, or no dataset; expected the values themselves");
     c->set = H5Dopen2(file->id, path, H5P_DEFAULT);
@@ -270,8 +272,8 @@ const char *cake_h5_name(const cake_h5_column *column)
     return column->name;
 }
 
-/* Strings that are too long, in a file that may lie about their length, do not take the memory. What the
- * library was given for others before it came to one of them is lost to it. */
+/* Refuses overlong strings before they take memory, since a file may lie about their length. Strings that the
+ * library read before one of them are lost to it, so this file frees them. */
 static void *take(size_t size, void *column)
 {
     cake_h5_column *c = column;
@@ -297,16 +299,16 @@ static bool try_range(cake_h5_column *c, hsize_t from, hsize_t n, void *into)
     begin[c->along] = from;
     count[c->along] = n;
     c->excess = c->n_taken = 0;
-    hid_t there = H5Dget_space(c->set), here = H5Screate_simple(1, &n, NULL),
+    hid_t in_file = H5Dget_space(c->set), here = H5Screate_simple(1, &n, NULL),
           list = H5Pcreate(H5P_DATASET_XFER);
-    bool good = H5Sselect_hyperslab(there, H5S_SELECT_SET, begin, NULL, count, NULL) >= 0 &&
+    bool good = H5Sselect_hyperslab(in_file, H5S_SELECT_SET, begin, NULL, count, NULL) >= 0 &&
                 H5Pset_vlen_mem_manager(list, take, c, give, c) >= 0 &&
-                H5Dread(c->set, c->memory, here, there, list, into) >= 0;
+                H5Dread(c->set, c->memory, here, in_file, list, into) >= 0;
     for (size_t i = 0; !good && i < c->n_taken; i++)
         free(c->taken[i]);
     H5Pclose(list);
     H5Sclose(here);
-    H5Sclose(there);
+    H5Sclose(in_file);
     return good;
 }
 
@@ -322,23 +324,23 @@ static void drop_texts(cake_h5_column *c)
     c->n = 0;
 }
 
-/* The window holds the value at `row` afterwards. */
+/* Moves the window so that it holds the value at `row`. */
 static cake_err move_window(cake_h5_column *c, hsize_t row, size_t bytes)
 {
-    hsize_t most = c->type != CAKE_H5_TEXT ? WINDOW
-                   : c->fixed              ? WINDOW / 64
-                                           : TEXTS,
+    hsize_t max = c->type != CAKE_H5_TEXT ? WINDOW
+                  : c->fixed              ? WINDOW / 64
+                                          : TEXTS,
             left = c->size[c->along] - row;
-    if (c->fixed && most > largest_chunk / c->fixed)
-        most = 1;
-    hsize_t n = left < most ? left : most;
+    if (c->fixed && max > largest_chunk / c->fixed)
+        max = 1;
+    hsize_t n = left < max ? left : max;
     if (c->n && row >= c->done && row < c->done + c->n)
         return CAKE_OK;
     drop_texts(c);
     if (!c->waits)
-        c->waits = cake_alloc((size_t)most, bytes);
+        c->waits = cake_alloc((size_t)max, bytes);
     bool good = try_range(c, row, n, c->waits);
-    if (!good && c->excess && n > 1) /* one of them is too long: which, shows when it stands alone */
+    if (!good && c->excess && n > 1) /* a string is too long: reading one by one shows which */
         good = try_range(c, row, n = 1, c->waits);
     if (!good && c->excess)
         *(char **)(void *)c->waits = NULL;
@@ -367,7 +369,7 @@ cake_err cake_h5_read(cake_h5_column *c, int64_t from, size_t n, void *into)
     return CAKE_OK;
 }
 
-cake_err cake_h5_read_text(cake_h5_column *c, int64_t row, size_t most, size_t *len, cake_buf *out)
+cake_err cake_h5_read_text(cake_h5_column *c, int64_t row, size_t max, size_t *len, cake_buf *out)
 {
     CAKE_ASSERT(c->type == CAKE_H5_TEXT && row >= 0 && row < cake_h5_length(c));
     cake_err err = move_window(c, (hsize_t)row, c->fixed ? c->fixed : sizeof(char *));
@@ -378,7 +380,7 @@ cake_err cake_h5_read_text(cake_h5_column *c, int64_t row, size_t most, size_t *
     *len = !text ? c->excess : c->fixed ? strnlen(text, c->fixed) : strlen(text);
     while (c->padded && *len && text[*len - 1] == ' ')
         --*len;
-    if (*len <= most)
+    if (*len <= max)
         cake_buf_add(out, text ? text : "", *len);
     return CAKE_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: text from anywhere. Out: nodes to read; JSON to write. Everything that reads or writes JSON calls.
+ * In: text from anywhere. Out: nodes to read; JSON to write.
  * Invariant: jansson never sees an integer beyond 64 bits, which passes through it as a marked string; long
- * strings go past it, for speed (formats/json_strings.h).
+ * strings bypass it, for speed (formats/json_strings.h).
  */
 #include "formats/json.h"
 
@@ -24,13 +24,13 @@
 #define LARGEST_FILE ((size_t)512 << 20)
 #define MAX_SHOWN    80 /* bytes of a foreign value in a message */
 
-/* A cake_json is jansson's own node under another name. */
+/* A cake_json is a json_t of jansson under another name. */
 static const json_t *node_of(const cake_json *node)
 {
     return (const json_t *)node;
 }
 
-/* Words that Python writes where JSON has no number. */
+/* Words that Python writes for what JSON cannot express. */
 static const char *const python_word[] = {"NaN", "Infinity", "-Infinity"};
 
 static bool is_word(char c)
@@ -38,8 +38,9 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '+' || c == '-' || c == '.';
 }
 
-/* An integer beyond 64 bits goes through jansson as a string that begins with U+0000, as no string does after
- * cake_json_strings_take, and is kept as one that begins with a byte that UTF-8 has not. */
+/* An integer beyond 64 bits passes through jansson as a string that begins with U+0000, which no string does
+ * after cake_json_strings_take. Afterwards it is kept as a string that begins with a byte that is invalid in
+ * UTF-8. */
 static const char big_mark[] = "\"\\u0000#";
 #define BIG '\xFF'
 
@@ -48,7 +49,7 @@ static bool is_big(const json_t *node)
     return json_is_string(node) && json_string_value(node)[0] == BIG;
 }
 
-/* Whether it was one. */
+/* Returns whether the string was a marked integer. */
 static bool settle_big(json_t *node)
 {
     const char *text = json_string_value(node);
@@ -63,8 +64,8 @@ static bool settle_big(json_t *node)
     return true;
 }
 
-/* One literal outside of strings, [n] bytes: integers beyond 64 bits get their mark; with `python`, NaN and
- * infinities become strings, so that who reads the field says what was found, and nobody else minds. */
+/* Appends a literal [n] from outside of strings: marks integers beyond 64 bits; with `python`, turns NaN and
+ * infinities into strings, which the reader of the field can report. */
 static void add_literal(cake_buf *out, const char *literal, size_t n, bool python)
 {
     size_t digits = 0, sign = *literal == '-';
@@ -74,7 +75,7 @@ static void add_literal(cake_buf *out, const char *literal, size_t n, bool pytho
     if (digits >= 19 && sign + digits == n) {
         errno = 0;
         strtoll(out->data + out->len - n, NULL, 10);
-        bool good = literal[sign] != '0'; /* else it is an error, which the parser says */
+        bool good = literal[sign] != '0'; /* else the parser reports the error */
         if (errno == ERANGE && good) {
             cake_buf_cut(out, out->len - n);
             cake_buf_addf(out, "%s%.*s\"", big_mark, (int)n, literal);
@@ -87,7 +88,7 @@ static void add_literal(cake_buf *out, const char *literal, size_t n, bool pytho
         }
 }
 
-/* Whether text holds a literal that add_literal would change: mostly not, and then nothing is copied. */
+/* Whether text has a literal that add_literal would change. Usually not, and then nothing is copied. */
 static bool needs_care(const char *text, size_t len, bool python)
 {
     size_t run = 0;
@@ -119,8 +120,8 @@ static void rewrite(const char *text, size_t len, bool python, cake_buf *out)
     }
 }
 
-/* Puts the long strings back where their marks stand, and large integers too. */
-static void put_back(json_t *node, const cake_json_strings *lift)
+/* Puts the long strings and large integers back in the places of their marks. */
+static void put_back(json_t *node, const cake_json_strings *strings)
 {
     size_t len, i;
     const char *key;
@@ -130,23 +131,23 @@ static void put_back(json_t *node, const cake_json_strings *lift)
         if (settle_big(node))
             break;
         const char *text =
-            cake_json_strings_find(lift, json_string_value(node), json_string_length(node), &len);
+            cake_json_strings_find(strings, json_string_value(node), json_string_length(node), &len);
         if (text && json_string_setn_nocheck(node, text, len))
             cake_die("out of memory: a JSON string of %zu bytes", len);
         break;
     }
     case JSON_ARRAY:
-        json_array_foreach(node, i, value) put_back(value, lift);
+        json_array_foreach(node, i, value) put_back(value, strings);
         break;
     case JSON_OBJECT:
-        json_object_foreach(node, key, value) put_back(value, lift);
+        json_object_foreach(node, key, value) put_back(value, strings);
         break;
     default:
         break;
     }
 }
 
-/* jansson says of memory that ran out that the text is wrong. */
+/* jansson reports a failed allocation as invalid text; this ends the run instead. */
 static void *take(size_t bytes)
 {
     return cake_grow(NULL, bytes, 1);
@@ -157,8 +158,8 @@ static void use_take(void)
     json_set_alloc_funcs(take, free);
 }
 
-/* lift: what was taken out; NULL: what comes out is not used. */
-static json_t *load(const char *text, size_t len, bool python, const cake_json_strings *lift,
+/* strings: those that were taken out; NULL: the result is only tested. */
+static json_t *load(const char *text, size_t len, bool python, const cake_json_strings *strings,
                     json_error_t *error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -172,8 +173,8 @@ static json_t *load(const char *text, size_t len, bool python, const cake_json_s
     }
     json_t *root = json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, error);
     cake_buf_free(&care);
-    if (root && lift && (lift->n || careful))
-        put_back(root, lift);
+    if (root && strings && (strings->n || careful))
+        put_back(root, strings);
     return root;
 }
 
@@ -185,15 +186,15 @@ static cake_err parse(const char *text, size_t len, bool python, cake_json **out
                               (unsigned char)text[bad]);
     json_error_t error;
     json_t *root = NULL;
-    cake_json_strings lift = {0};
-    cake_json_strings_take(&lift, text, len);
-    if (lift.n)
-        root = load(lift.text.data, lift.text.len, python, &lift, &error);
-    bool taken = lift.n > 0;
-    cake_json_strings_free(&lift);
+    cake_json_strings strings = {0};
+    cake_json_strings_take(&strings, text, len);
+    if (strings.n)
+        root = load(strings.text.data, strings.text.len, python, &strings, &error);
+    bool taken = strings.n > 0;
+    cake_json_strings_free(&strings);
     if (!root && !taken)
-        root = load(text, len, python, &lift, &error);
-    else if (!root) /* something is wrong, and the whole text tells at which byte */
+        root = load(text, len, python, &strings, &error);
+    else if (!root) /* parse the whole text to find the byte of the error */
         json_decref(load(text, len, python, NULL, &error));
     if (!root)
         return cake_fault_set(fault, NULL, "invalid JSON at byte %d: %s",

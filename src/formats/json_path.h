@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A place inside a JSON file, so that every complaint can name it: "tokenizer.json: model.merges[7]: ...".
- * Places live on the stack of whoever walks the file and point at their parents; the path is only spelled out
- * when something is wrong.
+ * A place inside a JSON file, for messages: "tokenizer.json: model.merges[7]: ...". Places live on the stack
+ * of the reader and point at their parents; the path is written out only when something is wrong.
  */
 #ifndef CAKE_FORMATS_JSON_PATH_H
 #define CAKE_FORMATS_JSON_PATH_H
@@ -17,31 +16,31 @@ typedef struct cake_json_path {
     const struct cake_json_path *parent; /* NULL: the file itself, whose name is key */
     const char *key;                     /* NULL: element `index` of an array */
     size_t index;
-    const cake_json *node; /* NULL: not there */
+    const cake_json *node; /* NULL: absent */
 } cake_json_path;
 
 cake_json_path cake_json_path_root(const char *file, const cake_json *node);
 cake_json_path cake_json_path_key(const cake_json_path *parent, const char *key);
 cake_json_path cake_json_path_at(const cake_json_path *parent, size_t index);
 
-/* Says FILE: PATH: message, and returns CAKE_ERR_FATAL. */
-cake_err cake_json_path_fail(const cake_json_path *spot, const char *fmt, ...)
+/* Logs FILE: PATH: message, and returns CAKE_ERR_FATAL. */
+cake_err cake_json_path_fail(const cake_json_path *path, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Fails unless the node is of this kind; what names the kind in the message ("an array"). */
-cake_err cake_json_path_need(const cake_json_path *spot, cake_json_type kind, const char *what);
+/* Fails unless the node is of this kind. what: the kind for the message ("an array"). */
+cake_err cake_json_path_need(const cake_json_path *path, cake_json_type kind, const char *what);
 
-/* Members of the object at spot; text must be there, the others may be absent or null. */
-cake_err cake_json_path_text(const cake_json_path *spot, const char *key, const char **text, size_t *len);
-cake_err cake_json_path_flag(const cake_json_path *spot, const char *key, bool otherwise, bool *out);
-/* The flags of an added token; otherwise: whether it is special where the object does not say. */
-cake_err cake_json_path_added(const cake_json_path *spot, bool otherwise, bool *special, bool *left,
+/* Members of the object at path; text is required, the others may be absent or null. */
+cake_err cake_json_path_text(const cake_json_path *path, const char *key, const char **text, size_t *len);
+cake_err cake_json_path_flag(const cake_json_path *path, const char *key, bool otherwise, bool *out);
+/* The flags of an added token; otherwise: the default of `special`. */
+cake_err cake_json_path_added(const cake_json_path *path, bool otherwise, bool *special, bool *left,
                               bool *right, bool *word, bool *normalized);
-cake_err cake_json_path_int(const cake_json_path *spot, const char *key, int64_t least, int64_t most,
+cake_err cake_json_path_int(const cake_json_path *path, const char *key, int64_t least, int64_t most,
                             int64_t *out);
 
-/* The row of a table of components that the object's `type` names. Each row of `stride` bytes begins with its
- * name, a const char *. */
-cake_err cake_json_path_choose(const cake_json_path *spot, const void *table, size_t stride, size_t rows,
+/* The row of a table of components that the object's `type` names. Rows have `stride` bytes and begin with
+ * their name, a const char *. */
+cake_err cake_json_path_choose(const cake_json_path *path, const void *table, size_t stride, size_t rows,
                                size_t *row);
 
 /* A table of components whose row 0 is the Sequence, with its members in the array `list`. */
@@ -51,10 +50,10 @@ typedef struct cake_json_path_table {
     const char *list;
 } cake_json_path_table;
 
-typedef cake_err (*cake_json_path_function)(const cake_json_path *spot, size_t row, void *own);
+typedef cake_err (*cake_json_path_function)(const cake_json_path *path, size_t row, void *own);
 
-/* Hands each component at spot to `each`, in order: Sequences dissolve into their members; null is none. */
-cake_err cake_json_path_walk(const cake_json_path *spot, const cake_json_path_table *table,
+/* Calls `each` for every component at path, in order: a Sequence stands for its members, null for none. */
+cake_err cake_json_path_walk(const cake_json_path *path, const cake_json_path_table *table,
                              cake_json_path_function each, void *own);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a JSON text. Out: a shorter one and the strings it lacks. formats/json.c calls.
- * Invariant: a mark is a string that begins with U+0000, and no such string of the text itself is left in it.
+ * In: a JSON text. Out: a shorter one, and the strings taken out of it.
+ * Invariant: a mark is a string that begins with U+0000, and no such string of the text itself remains.
  */
 #include "formats/json_strings.h"
 
@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/utf8.h"
 
-enum { LONG = 24 }; /* bytes from which taking a string out is worth the mark */
+enum { LONG = 24 }; /* bytes from which a string is worth a mark */
 
 static const char mark_start[] = "\\u0000";
 
@@ -36,8 +36,7 @@ static int32_t hex4(const char *at, const char *end)
     return value;
 }
 
-/* The character of an escape \uXXXX at `at`, a surrogate pair's too; NULL: not one, else the place behind
- * it. */
+/* Decodes an escape \uXXXX at `at`, or a surrogate pair. Returns the place after it; NULL: not an escape. */
 static const char *decode_unicode(const char *at, const char *end, cake_buf *out)
 {
     int32_t code = hex4(at + 2, end), low;
@@ -56,7 +55,7 @@ static const char *decode_unicode(const char *at, const char *end, cake_buf *out
     return at;
 }
 
-/* What the escape at `at` stands for; NULL: it is none, else the place behind it. */
+/* Decodes the escape at `at`. Returns the place after it; NULL: not an escape. */
 static const char *decode_escape(const char *at, const char *end, cake_buf *out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -78,8 +77,8 @@ static bool has_controls(const char *at, const char *end)
     return found;
 }
 
-/* Decodes the string whose content begins at `at`; the place behind its closing quote, or NULL if the parser
- * shall say what is wrong with it. */
+/* Decodes the string with content at `at`. Returns the place after its closing quote; NULL: leave it to the
+ * parser to report the error. */
 static const char *decode(const char *at, const char *end, cake_buf *out)
 {
     const char *quote = NULL;
@@ -100,7 +99,7 @@ static const char *decode(const char *at, const char *end, cake_buf *out)
     return NULL;
 }
 
-/* Behind the closing quote of a string whose content begins at `at`; end if there is none. */
+/* The place after the closing quote of the string with content at `at`; end if there is none. */
 static const char *skip(const char *at, const char *end)
 {
     for (; at < end && *at != '"'; at++)
@@ -108,14 +107,14 @@ static const char *skip(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-static bool is_key(const char *behind, const char *end)
+static bool is_key(const char *after, const char *end)
 {
-    while (behind < end && (*behind == ' ' || *behind == '\t' || *behind == '\n' || *behind == '\r'))
-        behind++;
-    return behind < end && *behind == ':';
+    while (after < end && (*after == ' ' || *after == '\t' || *after == '\n' || *after == '\r'))
+        after++;
+    return after < end && *after == ':';
 }
 
-/* Whether the content at `at` is one to be taken out. */
+/* Whether the string with content at `at` is long enough to be taken out. */
 static bool is_long(const char *at, const char *end)
 {
     size_t left = (size_t)(end - at);
@@ -124,51 +123,51 @@ static bool is_long(const char *at, const char *end)
     return left > LONG && !memchr(at, '"', LONG);
 }
 
-static void keep(cake_json_strings *lift)
+static void keep(cake_json_strings *out)
 {
-    if (lift->n == lift->cap) {
-        lift->cap = lift->cap ? 2 * lift->cap : 16;
-        lift->end = cake_grow(lift->end, lift->cap, sizeof *lift->end);
+    if (out->n == out->cap) {
+        out->cap = out->cap ? 2 * out->cap : 16;
+        out->end = cake_grow(out->end, out->cap, sizeof *out->end);
     }
-    lift->end[lift->n++] = lift->strings.len;
+    out->end[out->n++] = out->strings.len;
 }
 
-void cake_json_strings_take(cake_json_strings *lift, const char *text, size_t len)
+void cake_json_strings_take(cake_json_strings *out, const char *text, size_t len)
 {
     const char *end = text + len, *from = text, *at = text;
     while ((at = memchr(at, '"', (size_t)(end - at)))) {
-        const char *content = at + 1, *behind = NULL;
-        size_t before = lift->strings.len;
+        const char *content = at + 1, *after = NULL;
+        size_t before = out->strings.len;
         if (is_long(content, end))
-            behind = decode(content, end, &lift->strings);
-        if (behind && !is_key(behind, end)) {
-            cake_buf_add(&lift->text, from, (size_t)(content - from));
-            cake_buf_addf(&lift->text, "%s%zu\"", mark_start, lift->n);
-            keep(lift);
-            from = behind;
+            after = decode(content, end, &out->strings);
+        if (after && !is_key(after, end)) {
+            cake_buf_add(&out->text, from, (size_t)(content - from));
+            cake_buf_addf(&out->text, "%s%zu\"", mark_start, out->n);
+            keep(out);
+            from = after;
         } else {
-            cake_buf_cut(&lift->strings, before);
+            cake_buf_cut(&out->strings, before);
         }
-        at = behind ? behind : skip(content, end);
+        at = after ? after : skip(content, end);
     }
-    if (lift->n)
-        cake_buf_add(&lift->text, from, (size_t)(end - from));
+    if (out->n)
+        cake_buf_add(&out->text, from, (size_t)(end - from));
 }
 
-const char *cake_json_strings_find(const cake_json_strings *lift, const char *mark, size_t n, size_t *len)
+const char *cake_json_strings_find(const cake_json_strings *out, const char *mark, size_t n, size_t *len)
 {
     if (!n || mark[0])
         return NULL;
-    size_t i = strtoull(mark + 1, NULL, 10), from = i ? lift->end[i - 1] : 0;
-    CAKE_ASSERT(i < lift->n);
-    *len = lift->end[i] - from;
-    return lift->strings.data ? lift->strings.data + from : "";
+    size_t i = strtoull(mark + 1, NULL, 10), from = i ? out->end[i - 1] : 0;
+    CAKE_ASSERT(i < out->n);
+    *len = out->end[i] - from;
+    return out->strings.data ? out->strings.data + from : "";
 }
 
-void cake_json_strings_free(cake_json_strings *lift)
+void cake_json_strings_free(cake_json_strings *out)
 {
-    cake_buf_free(&lift->text);
-    cake_buf_free(&lift->strings);
-    free(lift->end);
-    *lift = (cake_json_strings){0};
+    cake_buf_free(&out->text);
+    cake_buf_free(&out->strings);
+    free(out->end);
+    *out = (cake_json_strings){0};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The door to HDF5 of a build without it: it is not opened.
+ * formats/h5.h in a build without HDF5: every open fails.
  */
 #include <errno.h>
 
@@ -22,7 +22,7 @@ cake_h5 *cake_h5_create(const char *path)
 cake_h5_column *cake_h5_add(cake_h5 *file, const char *path, cake_h5_type type)
 {
     (void)path, (void)type;
-    CAKE_ASSERT(!file); /* nobody has one */
+    CAKE_ASSERT(!file); /* there is no open file */
     return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a YAML file. Out: its events one by one. The only door to libyaml. Topologies and settings
- * are read so.
+ * In: the text of a YAML file. Out: its events one by one. The only door to libyaml, for topologies and
+ * config files.
  */
 #include "formats/yaml.h"
 
@@ -13,7 +13,7 @@
 
 struct cake_yaml {
     yaml_parser_t parser;
-    yaml_event_t event; /* the one that was read last */
+    yaml_event_t event; /* the last one read */
     const char *text;   /* [len] */
     size_t len;
     const cake_yaml_form *form;
@@ -67,7 +67,7 @@ cake_yaml_position cake_yaml_at(const cake_yaml *y)
     return spot(y->event.start_mark);
 }
 
-/* Where a byte is, for what libyaml does not say in lines. */
+/* The position of a byte, for errors that libyaml reports without a line. */
 static cake_yaml_position spot_of_byte(const cake_yaml *y, size_t offset)
 {
     cake_yaml_position at = {1, 1};
@@ -80,7 +80,7 @@ static cake_yaml_position spot_of_byte(const cake_yaml *y, size_t offset)
     return at;
 }
 
-/* The byte at a place in the text; 0: behind its end. */
+/* The byte at a position in the text; 0: after its end. */
 static char byte_at(const cake_yaml *y, yaml_mark_t mark)
 {
     size_t i = 0, line = 0, column = 0;
@@ -98,7 +98,7 @@ static cake_err not_yaml(cake_yaml *y)
         cake_die("out of memory while %s was read", y->form->name);
     const char *problem = p->problem ? p->problem : "cannot be read";
     if (p->error == YAML_READER_ERROR)
-        return cake_yaml_wrong(y->fault, spot_of_byte(y, p->problem_offset), "this is no text: %s", problem);
+        return cake_yaml_wrong(y->fault, spot_of_byte(y, p->problem_offset), "this is not text: %s", problem);
     if (byte_at(y, p->problem_mark) == '\t')
         return cake_yaml_wrong(y->fault, spot(p->problem_mark), "a tab: YAML is indented by spaces only");
     cake_yaml_position since = spot(p->context_mark);
@@ -112,10 +112,10 @@ static cake_err not_yaml(cake_yaml *y)
 static cake_err check_plain(cake_yaml *y, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor)
-        return cake_yaml_refuse(y, "anchors and aliases are not read: write '&%s' out where it is meant",
+        return cake_yaml_refuse(y, "anchors and aliases are not supported: write out '&%s' where it is used",
                                 cake_yaml_show((const char *)anchor, strlen((const char *)anchor)));
     if (tag)
-        return cake_yaml_refuse(y, "tags are not read: leave '%s' away",
+        return cake_yaml_refuse(y, "tags are not supported: remove '%s'",
                                 cake_yaml_show((const char *)tag, strlen((const char *)tag)));
     return CAKE_OK;
 }
@@ -129,7 +129,7 @@ cake_err cake_yaml_next(cake_yaml *y)
     switch (y->event.type) {
     case YAML_ALIAS_EVENT:
         alias = y->event.data.alias.anchor;
-        return cake_yaml_refuse(y, "anchors and aliases are not read: write out what '*%s' stands for",
+        return cake_yaml_refuse(y, "anchors and aliases are not supported: write out what '*%s' stands for",
                                 cake_yaml_show((const char *)alias, strlen((const char *)alias)));
     case YAML_SCALAR_EVENT:
         return check_plain(y, y->event.data.scalar.anchor, y->event.data.scalar.tag);
@@ -162,7 +162,7 @@ cake_yaml_kind cake_yaml_event(const cake_yaml *y)
 
 const char *cake_yaml_found(const cake_yaml *y)
 {
-    enum { KEY_MOST = 1024 }; /* YAML 1.2.2, 7.4.2: characters of a key before its colon */
+    enum { KEY_MAX = 1024 }; /* YAML 1.2.2, 7.4.2: characters of a key before its colon */
     size_t length = y->event.type == YAML_SCALAR_EVENT ? y->event.data.scalar.length : 0;
     switch (y->event.type) {
     case YAML_SEQUENCE_START_EVENT:
@@ -170,9 +170,7 @@ const char *cake_yaml_found(const cake_yaml *y)
     case YAML_MAPPING_START_EVENT:
         return "a map";
     case YAML_SCALAR_EVENT:
-        return length > KEY_MOST ? "a text that is too long for a key"
-               : length          ? "a single value"
-                                 : "nothing";
+        return length > KEY_MAX ? "a text that is too long for a key" : length ? "a single value" : "nothing";
     default:
         return "the end";
     }
@@ -207,14 +205,14 @@ cake_err cake_yaml_need_text(cake_yaml *y, const char *what)
     return CAKE_OK;
 }
 
-/* A file that was cut off, or never written, is no wish for what {} means. */
+/* An empty file was cut off or never written; it does not mean {}. */
 static cake_err refuse_empty(cake_yaml *y)
 {
-    return cake_yaml_wrong(y->fault, (cake_yaml_position){1, 1}, "there is nothing in this file; %s is %s",
+    return cake_yaml_wrong(y->fault, (cake_yaml_position){1, 1}, "this file is empty; %s is %s",
                            y->form->name, y->form->map);
 }
 
-/* The one document of the file. */
+/* Reads the one document of the file. */
 static cake_err read_document(cake_yaml *y, void *self, cake_yaml_position *end)
 {
     bool value = y->event.type == YAML_SCALAR_EVENT;
@@ -235,15 +233,15 @@ static cake_err read_document(cake_yaml *y, void *self, cake_yaml_position *end)
 static cake_err read_file(cake_yaml *y, void *self, cake_yaml_position *end)
 {
     if (y->len > CAKE_YAML_BYTES)
-        return cake_yaml_wrong(y->fault, spot_of_byte(y, CAKE_YAML_BYTES), "%s has %d bytes at most",
+        return cake_yaml_wrong(y->fault, spot_of_byte(y, CAKE_YAML_BYTES), "%s may have at most %d bytes",
                                y->form->name, CAKE_YAML_BYTES);
-    cake_err err = cake_yaml_next(y); /* the stream's beginning */
+    cake_err err = cake_yaml_next(y); /* start of the stream */
     err = err ? err : cake_yaml_next(y);
     if (!err && y->event.type == YAML_STREAM_END_EVENT)
         return refuse_empty(y);
     err = err ? err : cake_yaml_next(y);
     err = err ? err : read_document(y, self, end);
-    err = err ? err : cake_yaml_next(y); /* the document's end */
+    err = err ? err : cake_yaml_next(y); /* end of the document */
     err = err ? err : cake_yaml_next(y);
     if (!err && y->event.type != YAML_STREAM_END_EVENT)
         err = cake_yaml_refuse(y, "a second document; %s has one", y->form->name);

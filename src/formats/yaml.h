@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * YAML files of our users: one map, read event by event. What is not expected ends it: nothing is skipped or
- * kept, so neither depth nor number costs anything, and there are neither aliases, which could stand for
- * themselves many times over, nor tags. Pure: a text in, its keys and values out, or what is wrong and where.
+ * YAML files of our users: one map, read event by event. Anything unexpected is an error: nothing is skipped
+ * or stored, so depth and number cost nothing, and there are no aliases, which could multiply themselves, and
+ * no tags. Pure: a text in; its keys and values out, or what is wrong and where.
  */
 #ifndef CAKE_FORMATS_YAML_H
 #define CAKE_FORMATS_YAML_H
@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 
-enum { CAKE_YAML_BYTES = 1 << 20 }; /* of a file, at most */
+enum { CAKE_YAML_BYTES = 1 << 20 }; /* maximum size of a file */
 
 /* Lines and columns (of characters) count from 1. */
 typedef struct cake_yaml_position {
@@ -30,43 +30,42 @@ typedef enum cake_yaml_kind {
     CAKE_YAML_LIST_END,
     CAKE_YAML_MAP,
     CAKE_YAML_MAP_END,
-    CAKE_YAML_OTHER /* where a document or the file begins or ends */
+    CAKE_YAML_OTHER /* start or end of the document or the file */
 } cake_yaml_kind;
 
-typedef struct cake_yaml cake_yaml; /* a file that is being read, and where in it we are */
+typedef struct cake_yaml cake_yaml; /* a file being read, with the current position */
 
-/* What a file is, for messages, as in "a topology" and "a map of workers by name"; and what is done with each
- * key: read_key finds it as the event, and leaves the last event of what stands behind it. */
+/* What a file is, for messages, as in "a topology" and "a map of workers by name"; and the reader of its
+ * keys: read_key starts with the key as the current event and stops at the last event of its value. */
 typedef struct cake_yaml_form {
     const char *name, *map;
     cake_err (*read_key)(void *self, cake_yaml *yaml);
 } cake_yaml_form;
 
-/* Reads the one document of text [len], a map. *end, if not NULL: where one more key would stand. Errors are
- * CAKE_ERR_FATAL, nobody has said them yet, and *fault tells what is wrong and where. */
+/* Reads the one document of text [len], a map. *end, unless NULL: where one more key would stand. Errors are
+ * CAKE_ERR_FATAL, described in *fault with their position, and not logged yet. */
 cake_err cake_yaml_read(const char *text, size_t len, const cake_yaml_form *form, void *self,
                         cake_yaml_position *end, cake_yaml_fault *fault);
 
-/* Within read_key. The next event, and what it is. */
+/* For read_key: goes to the next event. */
 cake_err cake_yaml_next(cake_yaml *yaml);
 cake_yaml_kind cake_yaml_event(const cake_yaml *yaml);
 cake_yaml_position cake_yaml_at(const cake_yaml *yaml);
-const char *cake_yaml_found(const cake_yaml *yaml); /* in words, as "a list" */
-/* Of a single value; its text [length] may have zeros in it, and ends in one; the next event ends it. */
+const char *cake_yaml_found(const cake_yaml *yaml); /* the current event in words, as "a list" */
+/* Of a single value; the text [length] may contain NULs and ends with one; valid until the next event. */
 const char *cake_yaml_value(const cake_yaml *yaml);
 size_t cake_yaml_length(const cake_yaml *yaml);
 bool cake_yaml_plain(const cake_yaml *yaml); /* without quotes */
-/* Whether it is a text that is neither empty nor null. what: for messages, as in "host" or "a worker's
- * name". */
+/* Fails unless the event is a text that is neither empty nor null. what: for messages, as in "host" or "a
+ * worker's name". */
 cake_err cake_yaml_need_text(cake_yaml *yaml, const char *what);
-/* Fills the fault, at this place; returns CAKE_ERR_FATAL. */
+/* Fills the fault at the current position; returns CAKE_ERR_FATAL. */
 cake_err cake_yaml_refuse(cake_yaml *yaml, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same for another place. */
+/* Fills the fault at another position. */
 cake_err cake_yaml_wrong(cake_yaml_fault *fault, cake_yaml_position at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* A text from a file as a message may show it: printable, and cut if it is long. One of four static
- * buffers. */
+/* A text from a file for a message: printable, and cut off if long. One of four static buffers. */
 const char *cake_yaml_show(const char *text, size_t len);
 
 #endif

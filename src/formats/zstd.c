@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Zstandard: frames one after the other. Windows are of 128 MiB at most, the library's own limit, so that a
- * file does not say how much memory it takes.
+ * Zstandard: a sequence of frames. Windows have at most 128 MiB, the library's own limit, so that a file does
+ * not decide how much memory it takes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +13,16 @@
 
 enum { LEVEL = 3 };
 
-/* What a frame begins with: its own number, or that of a frame to skip, whose low four bits are free (RFC
- * 8878, 3.1). The library may read formats older than that besides; what it makes of those depends on how
- * they come in pieces. */
+/* A frame begins with its magic number, or that of a skippable frame with four free low bits (RFC 8878, 3.1).
+ * The library may also read older formats, with results that depend on how their bytes are split. */
 enum { MAGIC = 4 };
 static const unsigned char FRAME[MAGIC] = {0x28, 0xB5, 0x2F, 0xFD}, SKIPPED[MAGIC] = {0x50, 0x2A, 0x4D, 0x18};
 
 typedef struct unpacker {
     ZSTD_DCtx *context;
-    bool between; /* frames */
+    bool between; /* between two frames */
     size_t n_magic;
-    unsigned char magic[MAGIC]; /* of the frame that is being read */
+    unsigned char magic[MAGIC]; /* of the frame being read */
 } unpacker;
 
 static void *unpack_open(void)
@@ -35,7 +34,7 @@ static void *unpack_open(void)
     return u;
 }
 
-/* Whether the frame's first bytes are known, or may become so. */
+/* Whether the frame's first bytes are a known magic number, or may become one. */
 static bool may_begin(unpacker *u, const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -51,7 +50,7 @@ static const char *unpack(void *state, cake_codec_flow *flow, bool *whole)
     ZSTD_inBuffer in = {flow->in, flow->n_in, 0};
     ZSTD_outBuffer out = {flow->out, flow->n_out, 0};
     const char *wrong = NULL;
-    /* a frame may be taken whole while some of what it gives still waits for room */
+    /* a frame may be taken whole while part of its output still waits for room */
     while ((in.pos < flow->n_in || !u->between) && out.pos < out.size && !wrong) {
         size_t taken = in.pos, given = out.pos, unread = flow->n_in - in.pos;
         size_t magic = MAGIC - u->n_magic < unread ? MAGIC - u->n_magic : unread;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a value and a name, index, slice or arguments. Out: what is there, as Jinja's sandbox finds it: v.name
- * tries Python's attributes, then items; v[name] the other way round.
+ * In: a value and a name, index, slice or arguments. Out: the attribute, item or result that Jinja's sandbox
+ * finds: v.name tries Python's attributes, then items; v[name] items first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static cake_value missing(cake_render *run, cake_value v, cake_value name)
     return cake_value_undefined(run, cake_value_type(v), name);
 }
 
-/* What v has under a key, no methods; false: nothing. */
+/* The item of v under a key, without methods; false: none. */
 static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value *out)
 {
     if (v.kind == CAKE_VALUE_DICT || v.kind == CAKE_VALUE_SPACE) {
@@ -24,7 +24,7 @@ static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value
             *out = *item;
         return item != NULL;
     }
-    bool indexed = v.kind == CAKE_VALUE_TEXT || (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade));
+    bool indexed = v.kind == CAKE_VALUE_TEXT || (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.subtype));
     if (!indexed || (key.kind != CAKE_VALUE_INT && key.kind != CAKE_VALUE_BOOL))
         return false;
     int64_t n = v.kind == CAKE_VALUE_TEXT ? (int64_t)cake_text_count(run, v) : (int64_t)v.list->n;
@@ -39,27 +39,22 @@ static bool find_item(cake_render *run, cake_value v, cake_value key, cake_value
     size_t from = cake_text_offset(run, v, (size_t)at);
     cake_value rest = cake_value_text(v.text.data + from, v.text.len - from);
     *out = cake_value_text(rest.text.data, cake_text_offset(run, rest, 1));
-    out->shade = v.shade;
+    out->subtype = v.subtype;
     out->kept = v.kept;
     return true;
 }
 
-/* A hint: bits of what cake_loop_attr_find says, of two kinds, and of what cake_method_hint says. */
-enum { LOOP = 63, GROUP = 64, MACRO = 128, METHOD = 8 };
+/* Bits of a hint: cake_loop_attr_find, whether it is an attribute of macros, and cake_method_hint. */
+enum { LOOP = 63, MACRO = 64, METHOD = 8 };
 
 int cake_attr_hint(cake_value name)
 {
-    bool group = cake_value_is_text(name, "grouper") || cake_value_is_text(name, "list");
-    return cake_loop_attr_find(name) | (group ? GROUP : 0) | (cake_macro_knows(name) ? MACRO : 0) |
+    return cake_loop_attr_find(name) | (cake_macro_knows(name) ? MACRO : 0) |
            cake_method_hint(name) << METHOD;
 }
 
 static bool find_attribute(cake_render *run, cake_value v, cake_value name, int hint, cake_value *out)
 {
-    if (v.kind == CAKE_VALUE_LIST && v.shade == CAKE_GROUP && (hint & GROUP)) {
-        *out = v.list->item[cake_value_is_text(name, "list")];
-        return true;
-    }
     if (v.kind == CAKE_VALUE_CALL && v.call->node && (hint & MACRO))
         return cake_macro_attr(run, v, name, out);
     *out = v.kind == CAKE_VALUE_LOOP ? cake_loop_attr(run, v, hint & LOOP)
@@ -98,7 +93,7 @@ cake_value cake_value_item(cake_render *run, cake_value v, cake_value key)
     return missing(run, v, key);
 }
 
-/* Python's slice.indices: from, to and step inside a sequence of n. */
+/* Python's slice.indices: start, stop and step for a sequence of n. */
 static bool slice_bounds(cake_render *run, const cake_value bound[3], int64_t n, int64_t out[3])
 {
     int64_t step = 1;
@@ -110,8 +105,8 @@ static bool slice_bounds(cake_render *run, const cake_value bound[3], int64_t n,
     }
     out[2] = step;
     for (int i = 0; i < 2; i++) {
-        int64_t least = step < 0 ? -1 : 0, most = step < 0 ? n - 1 : n;
-        out[i] = (i == 0) == (step > 0) ? least : most;
+        int64_t min = step < 0 ? -1 : 0, max = step < 0 ? n - 1 : n;
+        out[i] = (i == 0) == (step > 0) ? min : max;
         if (step < 0)
             out[i] = i == 0 ? n - 1 : -1;
         if (bound[i].kind == CAKE_VALUE_NONE)
@@ -120,8 +115,8 @@ static bool slice_bounds(cake_render *run, const cake_value bound[3], int64_t n,
         if (!cake_arg_int(run, bound[i], &at))
             return false;
         if (at < 0)
-            at = at < -n ? least : at + n;
-        out[i] = at < least ? least : at > most ? most : at;
+            at = at < -n ? min : at + n;
+        out[i] = at < min ? min : at > max ? max : at;
     }
     return true;
 }
@@ -132,7 +127,7 @@ static cake_value slice_text(cake_render *run, cake_value v, const int64_t at[3]
         size_t from = cake_text_offset(run, v, (size_t)at[0]);
         size_t to = at[1] > at[0] ? cake_text_offset(run, v, (size_t)at[1]) : from;
         cake_value part = cake_value_text(v.text.data + from, to - from);
-        part.shade = v.shade;
+        part.subtype = v.subtype;
         part.kept = v.kept;
         return part;
     }
@@ -146,7 +141,7 @@ static cake_value slice_text(cake_render *run, cake_value v, const int64_t at[3]
     return cake_write_done(&w);
 }
 
-/* from + n steps, or the end of what 64 bits hold. */
+/* from + n * step, clamped to 64 bits. */
 static int64_t along(int64_t from, int64_t step, int64_t n)
 {
     int64_t at;
@@ -160,7 +155,7 @@ cake_value cake_value_slice(cake_render *run, cake_value v, const cake_value bou
     int64_t at[3];
     if (run->failed || !cake_value_usable(run, v))
         return v;
-    bool list = v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade);
+    bool list = v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.subtype);
     if (!list && v.kind != CAKE_VALUE_TEXT)
         return cake_render_fail(run, "'%s' object is not subscriptable by a slice", cake_value_type(v));
     int64_t n = list ? (int64_t)v.list->n : (int64_t)cake_text_count(run, v);
@@ -168,12 +163,12 @@ cake_value cake_value_slice(cake_render *run, cake_value v, const cake_value bou
         return cake_value_none();
     if (!list)
         return slice_text(run, v, at);
-    if (v.shade == CAKE_RANGE) {
+    if (v.subtype == CAKE_RANGE) {
         const cake_jinja_range *of = (const cake_jinja_range *)v.list;
         return cake_value_range(run, along(of->from, of->step, at[0]), along(of->from, of->step, at[1]),
                                 along(0, of->step, at[2]));
     }
-    cake_value part = cake_value_list(run, (cake_list_kind)v.shade);
+    cake_value part = cake_value_list(run, (cake_list_kind)v.subtype);
     for (int64_t i = at[0]; !run->failed && (at[2] > 0 ? i < at[1] : i > at[1]); i += at[2]) {
         cake_list_push(run, part.list, v.list->item[i]);
         if (llabs(at[2]) > n)

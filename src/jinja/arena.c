@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: requests for memory. Out: zeroed bytes that live until the region goes back to a mark before them, or
- * ends.
- * Called by everything that makes values; render.c sets the marks.
- * Invariant: a region is a stack: what was taken last lies in the block on top, and used counts what lies
- * below.
+ * In: allocations. Out: memory that lives until the arena is reset to an earlier mark or freed.
+ * Invariant: an arena is a stack of blocks: the latest allocation lies in the top block, and `used` counts
+ * all live bytes.
  */
 #include <stdlib.h>
 
@@ -12,8 +10,8 @@
 #include "jinja/internal.h"
 
 #define BLOCK ((size_t)32 << 10)
-#define SLACK ((size_t)4 << 10) /* behind a large piece, for small ones */
-#define SPARE 16                /* blocks that wait for the next use */
+#define SLACK ((size_t)4 << 10) /* after a large allocation, for small ones */
+#define SPARE 16                /* free blocks kept for reuse */
 
 typedef struct cake_jinja_arena_block {
     struct cake_jinja_arena_block *below;
@@ -21,49 +19,49 @@ typedef struct cake_jinja_arena_block {
     _Alignas(16) char bytes[];
 } block;
 
-void cake_jinja_arena_more(cake_jinja_arena *region, size_t bytes)
+void cake_jinja_arena_more(cake_jinja_arena *arena, size_t bytes)
 {
     size_t size = bytes > BLOCK - SLACK ? bytes + SLACK : BLOCK;
-    block *fresh = region->spare;
+    block *fresh = arena->spare;
     if (size == BLOCK && fresh) {
-        region->spare = fresh->below;
-        region->n_spare--;
+        arena->spare = fresh->below;
+        arena->n_spare--;
     } else {
         fresh = (block *)cake_grow(NULL, 1, sizeof *fresh + size);
         fresh->end = fresh->bytes + size;
     }
-    fresh->below = region->top;
-    region->top = fresh;
-    region->at = fresh->bytes;
-    region->end = fresh->end;
+    fresh->below = arena->top;
+    arena->top = fresh;
+    arena->at = fresh->bytes;
+    arena->end = fresh->end;
 }
 
-static void drop(cake_jinja_arena *region)
+static void drop(cake_jinja_arena *arena)
 {
-    block *b = region->top;
-    region->top = b->below;
-    if (region->n_spare == SPARE || b->end != b->bytes + BLOCK) {
+    block *b = arena->top;
+    arena->top = b->below;
+    if (arena->n_spare == SPARE || b->end != b->bytes + BLOCK) {
         free(b);
         return;
     }
-    b->below = region->spare;
-    region->spare = b;
-    region->n_spare++;
+    b->below = arena->spare;
+    arena->spare = b;
+    arena->n_spare++;
 }
 
-void cake_jinja_arena_drop(cake_jinja_arena *region, const block *top)
+void cake_jinja_arena_drop(cake_jinja_arena *arena, const block *top)
 {
-    while (region->top != top)
-        drop(region);
-    region->end = top ? region->top->end : NULL;
+    while (arena->top != top)
+        drop(arena);
+    arena->end = top ? arena->top->end : NULL;
 }
 
-void cake_jinja_arena_free(cake_jinja_arena *region)
+void cake_jinja_arena_free(cake_jinja_arena *arena)
 {
-    cake_jinja_arena_drop(region, NULL);
-    for (block *b = region->spare, *below; b; b = below) {
+    cake_jinja_arena_drop(arena, NULL);
+    for (block *b = arena->spare, *below; b; b = below) {
         below = b->below;
         free(b);
     }
-    *region = (cake_jinja_arena){0};
+    *arena = (cake_jinja_arena){0};
 }

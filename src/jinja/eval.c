@@ -15,7 +15,7 @@ static cake_value eval_name(cake_render *run, const cake_node *node)
 
 static const cake_value *refer_member(cake_render *run, const cake_node *node, cake_value *own);
 
-/* The value of an expression, where it lies or in *own. It is looked at before anything else is evaluated. */
+/* The value of an expression, in place or in *own. It must be used before anything else is evaluated. */
 static inline const cake_value *refer(cake_render *run, const cake_node *node, cake_value *own)
 {
     const cake_value *known = NULL;
@@ -29,7 +29,7 @@ static inline const cake_value *refer(cake_render *run, const cake_node *node, c
     return own;
 }
 
-/* a.name and a['name']: mostly of a dict. */
+/* a.name and a['name']: usually of a dict. */
 static const cake_value *refer_member(cake_render *run, const cake_node *node, cake_value *own)
 {
     bool attribute = node->kind == CAKE_N_ATTR;
@@ -46,7 +46,7 @@ static const cake_value *refer_member(cake_render *run, const cake_node *node, c
     return run->failed ? NULL : found;
 }
 
-/* What cake_eval does, without a call for what is at hand. */
+/* cake_eval without a call for the simple cases. */
 static inline cake_value eval(cake_render *run, const cake_node *node)
 {
     cake_value own;
@@ -136,9 +136,12 @@ static cake_value eval_filter(cake_render *run, const cake_node *node)
 {
     const cake_filter *filter = node->row;
     if (!filter)
-        return cake_render_fail(
-            run, node->kind == CAKE_N_TEST ? "No test named '%.*s'." : "No filter named '%.*s' found.",
-            (int)node->value.text.len, node->value.text.data);
+        return cake_render_fail(run,
+                                node->kind == CAKE_N_TEST ? "No test named '%.*s'."
+                                : cake_jinja_omits(CAKE_OMITTED_FILTER, node->value)
+                                    ? "the filter '%.*s' is one of Jinja's that this program leaves out"
+                                    : "No filter named '%.*s' found.",
+                                (int)node->value.text.len, node->value.text.data);
     cake_value v = eval(run, node->a);
     cake_args args = {0};
     if (node->b)
@@ -164,15 +167,15 @@ static cake_value eval_sign(cake_render *run, const cake_node *node)
     return minus ? cake_value_negative(run, v) : v;
 }
 
-#define PARTS 16 /* of a sum, that are put together at once */
+#define PARTS 16 /* operands of a sum that are concatenated at once */
 
 static bool is_plain(const cake_value *v)
 {
-    return v->kind == CAKE_VALUE_TEXT && !v->shade;
+    return v->kind == CAKE_VALUE_TEXT && !v->subtype;
 }
 
-/* The operands of a + b + c, as they are while all are plain texts: then their number. Otherwise part[0] is
- * the sum, and 1 is returned. */
+/* The operands of a + b + c: unevaluated as long as all are plain texts, and their number. Otherwise part[0]
+ * is the sum, and 1 is returned. */
 static size_t eval_sum(cake_render *run, const cake_node *node, cake_value *part)
 {
     const cake_node *right[PARTS];
@@ -208,7 +211,7 @@ static cake_value eval_math(cake_render *run, const cake_node *node)
     return cake_eval_math(run, node->op, left, eval(run, node->b));
 }
 
-/* What is only printed need not be put together first. */
+/* Operands of a sum that is only printed are written one by one. */
 void cake_eval_print(cake_render *run, const cake_node *node)
 {
     cake_value own;
@@ -245,7 +248,7 @@ static bool compare(cake_render *run, int op, cake_value a, cake_value b)
     return op == '<' ? order < 0 : op == 'l' ? order <= 0 : op == '>' ? order > 0 : order >= 0;
 }
 
-/* Mostly one operand, and that a constant text. */
+/* Usually there is one operand, a constant text. */
 static bool compares(cake_render *run, const cake_node *node)
 {
     cake_value own[2], left;
@@ -304,7 +307,7 @@ static cake_value eval_concat(cake_render *run, const cake_node *node)
     return cake_write_done(&w);
 }
 
-/* and, or: one of the operands. */
+/* and, or: returns one of the operands. */
 static cake_value eval_either(cake_render *run, const cake_node *node)
 {
     cake_value v = eval(run, node->a);

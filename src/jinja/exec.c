@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: trees of statements. Out: what they print, and names that are set.
- * Called by the door (render.c) and, for macros and recursive loops, by expressions.
- * Invariant: memory goes back behind each printed expression and each turn of a loop, unless something older
- * refers to it (run->escapes).
+ * In: trees of statements. Out: their output, and names that are set.
+ * Called by render.c and, for macros and recursive loops, by expressions.
+ * Invariant: the arena is reset after each printed expression and each iteration of a loop, unless an older
+ * value refers to it (run->escapes).
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void assign(cake_render *run, const cake_node *target, cake_value value)
     }
     if (target->kind == CAKE_N_SPACEREF) {
         const cake_value *space = cake_scope_find(run, target->symbol);
-        if (!space || space->kind != CAKE_VALUE_SPACE || space->shade)
+        if (!space || space->kind != CAKE_VALUE_SPACE)
             cake_render_fail(run, "cannot assign attribute on non-namespace object");
         else
             cake_space_set(run, space->dict, target->value, value);
@@ -37,7 +37,7 @@ static void assign(cake_render *run, const cake_node *target, cake_value value)
 
 /* --- statements --- */
 
-/* What is printed until capture_end goes into a text of its own: outside of the region, which goes back. */
+/* Output up to capture_end goes into a text outside of the arena, which may be reset. */
 typedef struct capturing {
     cake_writer text, *out;
     cake_buf buf;
@@ -58,7 +58,7 @@ static cake_value capture_end(cake_render *run, capturing *c)
     run->out = c->out;
     run->captured -= c->text.base;
     if (len && cake_render_room(run, len)) {
-        char *data = cake_jinja_arena_raw(&run->region, len);
+        char *data = cake_jinja_arena_raw(&run->arena, len);
         text = cake_value_text(memcpy(data, c->text.data, len), len);
     }
     c->buf.len = 0;
@@ -69,7 +69,7 @@ static cake_value capture_end(cake_render *run, capturing *c)
     return text;
 }
 
-/* Runs a body with what it prints going into a text of its own. */
+/* Runs a body and returns its output as a text. */
 static cake_value capture(cake_render *run, const cake_node *body, cake_scope *scope)
 {
     capturing c;
@@ -89,8 +89,8 @@ static void run_in_scope(cake_render *run, const cake_node *body)
     run->scope = outer;
 }
 
-/* A loop's own test sees the target, not `loop`, and what earlier turns have changed: it runs when an item is
- * wanted, as Jinja's generators do. */
+/* A loop's own test sees the target, not `loop`, and the changes of earlier iterations: it runs when an item
+ * is needed, as Jinja's generators do. */
 size_t cake_loop_more(cake_render *run, cake_loop *loop, size_t n)
 {
     cake_scope *scope = run->scope;
@@ -99,13 +99,13 @@ size_t cake_loop_more(cake_render *run, cake_loop *loop, size_t n)
         run->scope = cake_scope_open(run, loop->scope);
         assign(run, loop->node->a, item);
         if (cake_eval_holds(run, loop->node->e))
-            loop->items->item[loop->items->n++] = item; /* there is room for all */
+            loop->items->item[loop->items->n++] = item; /* has capacity for all */
     }
     run->scope = scope;
     return loop->items->n;
 }
 
-/* One turn, in a scope of its own, which is empty. */
+/* One iteration, in its own empty scope. */
 static void run_turn(cake_render *run, const cake_node *node, cake_loop *loop)
 {
     cake_scope *scope = run->scope;
@@ -123,10 +123,10 @@ static void run_turn(cake_render *run, const cake_node *node, cake_loop *loop)
 static void run_loop(cake_render *run, const cake_node *node, cake_value over, int depth)
 {
     cake_scope *outer = run->scope, *inner = NULL;
-    cake_loop *loop = cake_jinja_arena_take(&run->region, sizeof *loop);
+    cake_loop *loop = cake_jinja_arena_take(&run->arena, sizeof *loop);
     cake_jinja_arena_mark mark = {0};
     size_t escapes = 0;
-    bool whole = false; /* a turn came to its end: else follows where none did, as Jinja has it */
+    bool whole = false; /* an iteration ran to its end: as in Jinja, `else` follows if none did */
     loop->items = cake_value_items(run, over);
     if (node->e) {
         loop->from = loop->items;
@@ -137,14 +137,14 @@ static void run_loop(cake_render *run, const cake_node *node, cake_value over, i
     loop->scope = outer;
     for (; cake_loop_more(run, loop, loop->index) > loop->index && cake_render_spend(run, 1); loop->index++) {
         if (inner && escapes == run->escapes) {
-            cake_jinja_arena_back(&run->region, mark);
+            cake_jinja_arena_back(&run->arena, mark);
             inner->n = 0;
             inner->room = sizeof inner->few / sizeof *inner->few;
             inner->binding = inner->few;
         } else {
             inner = cake_scope_open(run, outer);
             escapes = run->escapes;
-            mark = cake_jinja_arena_now(&run->region);
+            mark = cake_jinja_arena_now(&run->arena);
         }
         run->scope = inner;
         run_turn(run, node, loop);
@@ -188,7 +188,7 @@ static void run_if(cake_render *run, const cake_node *node)
 static void run_set_block(cake_render *run, const cake_node *node)
 {
     cake_value text = capture(run, node->b, cake_scope_open(run, run->scope)), piped = run->piped;
-    if (run->flow != CAKE_GO) /* break and continue leave the block, and what it printed is lost */
+    if (run->flow != CAKE_GO) /* break and continue leave the block, and its output is lost */
         return;
     if (node->c) {
         run->piped = text;
@@ -209,14 +209,14 @@ static void run_filter_block(cake_render *run, const cake_node *node)
 
 static cake_value macro_of(cake_render *run, const cake_node *node)
 {
-    char *name = cake_jinja_arena_take(&run->region, node->value.text.len + 1);
+    char *name = cake_jinja_arena_take(&run->arena, node->value.text.len + 1);
     memcpy(name, node->value.text.data, node->value.text.len);
-    cake_call *call = cake_jinja_arena_take(&run->region, sizeof *call);
+    cake_call *call = cake_jinja_arena_take(&run->arena, sizeof *call);
     *call = (cake_call){.function = cake_render_macro, .name = name, .node = node, .scope = run->scope};
     return (cake_value){.kind = CAKE_VALUE_CALL, .call = call};
 }
 
-/* A call block hands its body to the macro as the function caller. */
+/* A call block passes its body to the macro as the function `caller`. */
 static void run_call_block(cake_render *run, const cake_node *node)
 {
     cake_node call = *node->a;
@@ -232,7 +232,7 @@ static void run_with(cake_render *run, const cake_node *node)
 {
     cake_scope *outer = run->scope, *inner = cake_scope_open(run, outer);
     for (const cake_node *set = node->a; set && !run->failed; set = set->next) {
-        cake_value value = cake_eval(run, set->b); /* sees the names outside */
+        cake_value value = cake_eval(run, set->b); /* evaluated in the outer scope */
         run->scope = inner;
         assign(run, set->a, value);
         run->scope = outer;
@@ -242,7 +242,7 @@ static void run_with(cake_render *run, const cake_node *node)
     run->scope = outer;
 }
 
-/* A block sees the names of the template, not those of loops around it, unless it is scoped. */
+/* A block sees the template's names, not those of loops around it, unless it is scoped. */
 static void run_block(cake_render *run, const cake_node *node)
 {
     cake_scope *outer = run->scope;
@@ -254,11 +254,11 @@ static void run_block(cake_render *run, const cake_node *node)
 
 static void run_print(cake_render *run, const cake_node *node)
 {
-    cake_jinja_arena_mark mark = cake_jinja_arena_now(&run->region);
+    cake_jinja_arena_mark mark = cake_jinja_arena_now(&run->arena);
     size_t escapes = run->escapes;
     cake_eval_print(run, node);
     if (escapes == run->escapes)
-        cake_jinja_arena_back(&run->region, mark);
+        cake_jinja_arena_back(&run->arena, mark);
 }
 
 static void run_statement(cake_render *run, const cake_node *node)
@@ -298,7 +298,7 @@ static void run_statement(cake_render *run, const cake_node *node)
     case CAKE_N_SCOPE:
         run_block(run, node);
         break;
-    default: /* break and continue: nothing else is a statement */
+    default: /* break and continue */
         run->flow = node->kind == CAKE_N_BREAK ? CAKE_BREAK : CAKE_CONTINUE;
     }
 }
@@ -331,8 +331,8 @@ static bool has_parameter(const cake_node *macro, cake_value name)
     return false;
 }
 
-/* What is left of the arguments: for a macro that reads varargs, kwargs or caller; otherwise it is too
- * much. */
+/* Binds the remaining arguments for a macro that reads varargs, kwargs or caller; for others they are too
+ * many. */
 static void bind_rest(cake_render *run, const cake_call *call, const cake_args *args, cake_scope *scope,
                       size_t n)
 {
@@ -356,7 +356,7 @@ static void bind_rest(cake_render *run, const cake_call *call, const cake_args *
     if (macro->op & 1 << CAKE_VARARGS)
         set_special(run, scope, CAKE_VARARGS, rest);
     else if (rest.list->n)
-        cake_render_fail(run, "macro '%s' takes not more than %zu argument(s)", call->name, n);
+        cake_render_fail(run, "macro '%s' takes at most %zu argument(s)", call->name, n);
     if (macro->op & 1 << CAKE_KWARGS)
         set_special(run, scope, CAKE_KWARGS, named);
     else if (named.dict->n)

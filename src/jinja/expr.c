@@ -9,7 +9,7 @@
 
 static cake_node *parse_unary(cake_parser *p, bool with_filter);
 
-/* Appends to a list of nodes: *end is where the next one goes. */
+/* Appends to a list of nodes; *end is the place of the next one. */
 static void append(cake_node ***end, cake_node *node)
 {
     **end = node;
@@ -26,7 +26,7 @@ static bool is_name(const cake_lex *token, const char *text)
     return token->kind == CAKE_LEX_NAME && token->len == strlen(text) && !memcmp(token->at, text, token->len);
 }
 
-/* A list or tuple; of constants it has its value, too. */
+/* A list or tuple. If all items are constant, the node has a list as its value. */
 static cake_node *make_list(cake_parser *p, cake_node_kind kind, cake_node *list)
 {
     cake_node *node = cake_parse_node(p, kind, list, NULL, NULL);
@@ -34,8 +34,8 @@ static cake_node *make_list(cake_parser *p, cake_node_kind kind, cake_node *list
     for (const cake_node *item = list; item; item = item->next, n++)
         if (item->kind != CAKE_N_CONST)
             return node;
-    cake_list *all = cake_jinja_arena_take(&p->jinja->region, sizeof *all);
-    all->item = cake_jinja_arena_take(&p->jinja->region, n * sizeof *all->item);
+    cake_list *all = cake_jinja_arena_take(&p->jinja->arena, sizeof *all);
+    all->item = cake_jinja_arena_take(&p->jinja->arena, n * sizeof *all->item);
     for (const cake_node *item = list; item; item = item->next)
         all->item[all->n++] = item->value;
     all->room = n;
@@ -86,7 +86,7 @@ static cake_node *parse_constant(cake_parser *p, cake_value value)
     return node;
 }
 
-/* Strings side by side are one. */
+/* Adjacent strings are one. */
 static cake_node *parse_strings(cake_parser *p)
 {
     size_t len = 0;
@@ -95,7 +95,7 @@ static cake_node *parse_strings(cake_parser *p)
         len += p->now->value.text.len;
     if (p->now == first + 1)
         return parse_constant(p, first->value);
-    char *text = cake_jinja_arena_take(&p->jinja->region, len + 1);
+    char *text = cake_jinja_arena_take(&p->jinja->arena, len + 1);
     size_t at = 0;
     for (const cake_lex *t = first; t < p->now; at += t->value.text.len, t++)
         if (t->value.text.len)
@@ -155,7 +155,7 @@ cake_node *cake_parse_primary(cake_parser *p)
     return cake_parse_node(p, CAKE_N_CONST, NULL, NULL, NULL);
 }
 
-/* Whether a tuple that may end without a bracket ends here. */
+/* Whether a tuple without brackets ends here. */
 static bool tuple_ends(const cake_parser *p, const char *end)
 {
     return p->now->kind == CAKE_LEX_CLOSE || p->now->kind == CAKE_LEX_END || is_sign(p, ")") ||
@@ -179,7 +179,7 @@ cake_node *cake_parse_tuple(cake_parser *p, bool choice, const char *end)
     return make_list(p, CAKE_N_TUPLE, list);
 }
 
-/* One part of what stands between [ ]: an expression or a slice. */
+/* One part between [ ]: an expression or a slice. */
 static cake_node *parse_subscript(cake_parser *p)
 {
     cake_node *bound[3] = {NULL};
@@ -204,7 +204,7 @@ static cake_node *parse_item(cake_parser *p, cake_node *of)
     }
     cake_parse_expect(p, "]");
     if (!list)
-        cake_parse_fail(p, p->now->line, "nothing stands between [ and ]");
+        cake_parse_fail(p, p->now->line, "nothing is between [ and ]");
     else if (list->next)
         list = cake_parse_node(p, CAKE_N_TUPLE, list, NULL, NULL);
     if (list && list->kind == CAKE_N_CONST && list->value.kind == CAKE_VALUE_TEXT) {
@@ -229,11 +229,11 @@ static cake_node *parse_attribute(cake_parser *p, cake_node *of)
     return node;
 }
 
-/* Arguments between ( and ). */
+/* The arguments between ( and ). */
 static cake_node *parse_arguments(cake_parser *p)
 {
     cake_node *list = NULL, **end = &list;
-    int last = 0; /* of positional (0), named (1), * (2) and ** (3) the last that was there */
+    int last = 0; /* the latest kind of argument: positional (0), named (1), * (2), ** (3) */
     cake_parse_expect(p, "(");
     while (!p->err && !is_sign(p, ")")) {
         if (list)
@@ -253,7 +253,7 @@ static cake_node *parse_arguments(cake_parser *p)
             kind = last == 2 ? 2 : 1;
         }
         if (kind < last || (kind == last && kind > 1 && arg->op))
-            cake_parse_fail(p, arg->line, "arguments stand in the wrong order");
+            cake_parse_fail(p, arg->line, "arguments are in the wrong order");
         last = kind;
         arg->a = cake_parse_expression(p, true);
         cake_parse_deepen(p, arg);
@@ -286,7 +286,7 @@ static cake_node *parse_postfix(cake_parser *p, cake_node *node)
     return node;
 }
 
-/* One or more filters behind node; bare: the first has no | before it. */
+/* One or more filters after node; bare: the first has no | before it. */
 cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare)
 {
     while (!p->err && (bare || cake_parse_skip(p, "|"))) {
@@ -354,7 +354,7 @@ static cake_node *parse_unary(cake_parser *p, bool with_filter)
     return node;
 }
 
-/* The operators of one level, left to right, tightest level last; ~ stands between + and *. */
+/* The operators of one level, left to right; higher levels bind tighter, and ~ is between + and *. */
 static cake_node *parse_math(cake_parser *p, int level)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters on lists, dicts and numbers. In: a value and arguments. Out: what Jinja's filter of that name
- * gives.
- * Invariant: no filter changes its input, but for the generators it walks.
+ * Filters on lists, dicts and numbers. In: a value and arguments. Out: the result of Jinja's filter of that
+ * name.
+ * Invariant: no filter changes its input, except that it empties a generator.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 static const char *const no_names[] = {NULL};
 
-/* The number that a text of up to nine digits is, -1: it is something else. */
+/* The number that a text of up to nine digits means; -1: not such a text. */
 static int64_t index_of(cake_value text)
 {
     int64_t index = text.text.len && text.text.len < 10 ? 0 : -1;
@@ -24,8 +24,8 @@ static int64_t index_of(cake_value text)
     return index;
 }
 
-/* v.a.b.0 as the filters' attribute arguments mean it; otherwise (NULL: nothing) stands in for what is not
- * there. */
+/* v.a.b.0, as in the filters' attribute arguments; otherwise: replaces missing attributes (NULL:
+ * undefined). */
 static cake_value attribute_or(cake_render *run, cake_value v, cake_value path, const cake_value *otherwise)
 {
     if (path.kind != CAKE_VALUE_TEXT) {
@@ -80,7 +80,7 @@ static cake_value do_length(cake_render *run, cake_value v, const cake_args *arg
         return v;
     if (v.kind == CAKE_VALUE_TEXT)
         return cake_value_int((int64_t)cake_text_count(run, v));
-    if (v.kind == CAKE_VALUE_LIST && v.shade != CAKE_GENERATOR)
+    if (v.kind == CAKE_VALUE_LIST && v.subtype != CAKE_GENERATOR)
         return cake_value_int((int64_t)v.list->n);
     if (v.kind == CAKE_VALUE_DICT)
         return cake_value_int((int64_t)v.dict->n);
@@ -110,7 +110,7 @@ static cake_value do_last(cake_render *run, cake_value v, const cake_args *args)
 {
     if (!cake_args_bind(run, args, "last", no_names, NULL))
         return v;
-    if (v.kind == CAKE_VALUE_LIST && v.shade == CAKE_GENERATOR)
+    if (v.kind == CAKE_VALUE_LIST && v.subtype == CAKE_GENERATOR)
         return cake_render_fail(run, "'generator' object is not reversible");
     const cake_list *list = cake_value_items(run, v);
     return list->n ? list->item[list->n - 1]
@@ -148,18 +148,17 @@ static cake_value do_items(cake_render *run, cake_value v, const cake_args *args
 
 /* --- order --- */
 
-/* What an item is sorted by: an attribute of it, or itself; letters without case unless asked otherwise. */
+/* Sorts by an attribute of the item, or by the item; texts without regard to case, by default. */
 typedef struct sorting {
-    cake_value attribute;        /* none: the item itself */
-    const cake_value *otherwise; /* for items that have it not; NULL: undefined */
+    cake_value attribute; /* none: the item itself */
     bool sensitive, descending;
-    bool strict; /* keys that are equal need an order, too */
+    bool strict; /* equal keys need an order, too */
 } sorting;
 
 static cake_value sort_key(cake_render *run, cake_value item, const sorting *by)
 {
     if (by->attribute.kind != CAKE_VALUE_NONE)
-        item = attribute_or(run, item, by->attribute, by->otherwise);
+        item = attribute_of(run, item, by->attribute);
     return !by->sensitive && item.kind == CAKE_VALUE_TEXT ? cake_text_case(run, item, CAKE_LOWER) : item;
 }
 
@@ -168,8 +167,8 @@ static void merge_sort(cake_render *run, cake_value *key, cake_value *item, size
 {
     if (!cake_render_room(run, 2 * n * sizeof *key))
         return;
-    cake_value *keys = cake_jinja_arena_take(&run->region, (n + 1) * sizeof *keys);
-    cake_value *items = cake_jinja_arena_take(&run->region, (n + 1) * sizeof *items);
+    cake_value *keys = cake_jinja_arena_take(&run->arena, (n + 1) * sizeof *keys);
+    cake_value *items = cake_jinja_arena_take(&run->arena, (n + 1) * sizeof *items);
     for (size_t width = 1; width < n && cake_render_spend(run, n); width *= 2) {
         for (size_t from = 0; from < n; from += 2 * width) {
             size_t a = from, mid = from + width < n ? from + width : n, b = mid;
@@ -214,7 +213,7 @@ static cake_value do_sort(cake_render *run, cake_value v, const cake_args *args)
         .attribute = out[2], .sensitive = cake_value_truth(out[1]), .descending = cake_value_truth(out[0])};
     if (out[2].kind != CAKE_VALUE_TEXT)
         return sorted(run, cake_value_items(run, v), &by);
-    /* "a,b": by the last one first, since the sort is stable. */
+    /* "a,b": sorts by the last one first, since the sort is stable. */
     const cake_list *names_of = cake_text_split(run, out[2], cake_value_name(","), -1, false).list;
     cake_value list = cake_value_list(run, CAKE_LIST);
     list.list = cake_value_items(run, v);
@@ -309,7 +308,7 @@ static cake_value do_reverse(cake_render *run, cake_value v, const cake_args *ar
     return cake_write_done(&w);
 }
 
-/* --- map, select and their sisters --- */
+/* --- map, select and related filters --- */
 
 static cake_args shift(const cake_args *args, size_t n)
 {
@@ -322,12 +321,15 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
     const cake_value *attribute = cake_dict_name(args->named, "attribute");
     const cake_value *otherwise = cake_dict_name(args->named, "default");
     const cake_filter *filter = NULL;
-    if (!cake_value_truth(v)) /* of nothing at all Jinja makes nothing, whatever it is */
+    if (!cake_value_truth(v)) /* any empty value gives an empty list, as in Jinja */
         return list;
     if (!attribute && args->n && args->value[0].kind == CAKE_VALUE_TEXT)
         filter = cake_filter_find(args->value[0]);
+    if (!attribute && !filter && args->n && cake_jinja_omits(CAKE_OMITTED_FILTER, args->value[0]))
+        return cake_render_fail(run, "the filter '%.*s' is one of Jinja's that this program leaves out",
+                                (int)args->value[0].text.len, args->value[0].text.data);
     if (!attribute && !filter)
-        return cake_render_fail(run, "map wants the name of a filter that is known, or attribute=");
+        return cake_render_fail(run, "map needs the name of a known filter, or attribute=");
     cake_args rest = filter ? shift(args, 1) : *args;
     const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
@@ -338,8 +340,8 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
     return list;
 }
 
-/* Keeps items whose test (the next argument, else truth) comes out as wanted; with `attribute` an attribute
- * of the item is tested. */
+/* Keeps the items whose test (the next argument, else truth) has the wanted result; with `attribute`, tests
+ * an attribute of the item. */
 static cake_value choose(cake_render *run, cake_value v, const cake_args *args, bool attribute, bool wanted)
 {
     cake_value list = cake_value_list(run, CAKE_GENERATOR);
@@ -352,7 +354,7 @@ static cake_value choose(cake_render *run, cake_value v, const cake_args *args, 
     if (args->n > used) {
         test = args->value[used].kind == CAKE_VALUE_TEXT ? cake_test_find(args->value[used]) : NULL;
         if (!test)
-            return cake_render_fail(run, "select and reject want the name of a test that is known");
+            return cake_render_fail(run, "select and reject need the name of a known test");
         used++;
     }
     cake_args rest = shift(args, used);
@@ -385,81 +387,7 @@ static cake_value do_rejectattr(cake_render *run, cake_value v, const cake_args 
     return choose(run, v, args, true, false);
 }
 
-static cake_value do_groupby(cake_render *run, cake_value v, const cake_args *args)
-{
-    static const char *const names[] = {"attribute", "default", "case_sensitive", NULL};
-    cake_value out[3] = {cake_value_none(), cake_value_none(), cake_value_bool(false)},
-               groups = cake_value_list(run, CAKE_LIST);
-    if (!cake_args_bind(run, args, "groupby", names, out))
-        return v;
-    const cake_value *otherwise = out[1].kind == CAKE_VALUE_NONE ? NULL : &out[1];
-    sorting by = {
-        .attribute = out[0], .otherwise = otherwise, .sensitive = cake_value_truth(out[2]), .strict = true};
-    const cake_list *items = sorted(run, cake_value_items(run, v), &by).list;
-    cake_value last = cake_value_none();
-    cake_list *group = NULL;
-    for (size_t i = 0; i < items->n && !run->failed; i++) {
-        cake_value key = sort_key(run, items->item[i], &by);
-        if (!group || !cake_value_equal(run, key, last)) {
-            cake_value list = cake_value_list(run, CAKE_LIST);
-            group = list.list;
-            cake_value pair = pair_of(run, attribute_or(run, items->item[i], out[0], otherwise), list);
-            pair.shade = CAKE_GROUP;
-            cake_list_push(run, groups.list, pair);
-        }
-        last = key;
-        cake_list_push(run, group, items->item[i]);
-    }
-    return groups;
-}
-
-/* --- pieces --- */
-
-static cake_value do_batch(cake_render *run, cake_value v, const cake_args *args)
-{
-    static const char *const names[] = {"linecount", "fill_with", NULL};
-    cake_value out[2] = {cake_value_none(), cake_value_none()}, list = cake_value_list(run, CAKE_GENERATOR);
-    int64_t n = 0;
-    if (!cake_args_bind(run, args, "batch", names, out) || !cake_arg_int(run, out[0], &n))
-        return v;
-    const cake_list *items = cake_value_items(run, v);
-    cake_value row = cake_value_list(run, CAKE_LIST);
-    for (size_t i = 0; i < items->n && !run->failed; i++) {
-        if ((int64_t)row.list->n == n) {
-            cake_list_push(run, list.list, row);
-            row = cake_value_list(run, CAKE_LIST);
-        }
-        cake_list_push(run, row.list, items->item[i]);
-    }
-    if (items->n)
-        cake_list_push(run, list.list, row);
-    while (items->n && out[1].kind != CAKE_VALUE_NONE && (int64_t)row.list->n < n &&
-           cake_render_spend(run, 1))
-        cake_list_push(run, row.list, out[1]);
-    return list;
-}
-
-static cake_value do_slice(cake_render *run, cake_value v, const cake_args *args)
-{
-    static const char *const names[] = {"slices", "fill_with", NULL};
-    cake_value out[2] = {cake_value_none(), cake_value_none()}, list = cake_value_list(run, CAKE_GENERATOR);
-    int64_t n = 0;
-    if (!cake_args_bind(run, args, "slice", names, out) || !cake_arg_int(run, out[0], &n))
-        return v;
-    if (n < 1)
-        return cake_render_fail(run, "slice wants a positive number of slices");
-    const cake_list *items = cake_value_items(run, v);
-    int64_t each = (int64_t)items->n / n, more = (int64_t)items->n % n, at = 0;
-    for (int64_t i = 0; i < n && cake_render_spend(run, 1); i++) {
-        cake_value row = cake_value_list(run, CAKE_LIST);
-        for (int64_t k = 0; k < each + (i < more) && !run->failed; k++)
-            cake_list_push(run, row.list, items->item[at++]);
-        if (out[1].kind != CAKE_VALUE_NONE && i >= more)
-            cake_list_push(run, row.list, out[1]);
-        cake_list_push(run, list.list, row);
-    }
-    return list;
-}
+/* --- numbers --- */
 
 static cake_value do_sum(cake_render *run, cake_value v, const cake_args *args)
 {
@@ -508,38 +436,17 @@ static cake_value do_round(cake_render *run, cake_value v, const cake_args *args
 }
 
 const cake_filter cake_filters_list[] = {
-    {"abs", do_abs},
-    {"attr", do_attr},
-    {"batch", do_batch},
-    {"count", do_length},
-    {"d", do_default},
-    {"default", do_default},
-    {"dictsort", do_dictsort},
-    {"first", do_first},
-    {"groupby", do_groupby},
-    {"items", do_items},
-    {"last", do_last},
-    {"length", do_length},
-    {"list", do_list},
-    {"map", do_map},
-    {"max", do_max},
-    {"min", do_min},
-    {"reject", do_reject},
-    {"rejectattr", do_rejectattr},
-    {"reverse", do_reverse},
-    {"round", do_round},
-    {"select", do_select},
-    {"selectattr", do_selectattr},
-    {"slice", do_slice},
-    {"sort", do_sort},
-    {"sum", do_sum},
-    {"unique", do_unique},
-    {NULL, NULL},
+    {"abs", do_abs},         {"attr", do_attr},         {"count", do_length},  {"d", do_default},
+    {"default", do_default}, {"dictsort", do_dictsort}, {"first", do_first},   {"items", do_items},
+    {"last", do_last},       {"length", do_length},     {"list", do_list},     {"map", do_map},
+    {"max", do_max},         {"min", do_min},           {"reject", do_reject}, {"rejectattr", do_rejectattr},
+    {"reverse", do_reverse}, {"round", do_round},       {"select", do_select}, {"selectattr", do_selectattr},
+    {"sort", do_sort},       {"sum", do_sum},           {"unique", do_unique}, {NULL, NULL},
 };
 
 const cake_filter *cake_filter_find(cake_value name)
 {
-    const cake_filter *const tables[] = {cake_filters_list, cake_filters_text, cake_filters_web};
+    const cake_filter *const tables[] = {cake_filters_list, cake_filters_text};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const cake_filter *f = tables[t]; f->name; f++)
             if (cake_value_is_text(name, f->name))

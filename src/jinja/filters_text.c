@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters that make texts, and numbers of texts. In: a value and arguments. Out: what Jinja's filter of that
- * name gives.
+ * Filters that make texts, and numbers from texts. In: a value and arguments. Out: the result of Jinja's
+ * filter of that name.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static cake_value do_capitalize(cake_render *run, cake_value v, const cake_args 
     return case_with(run, v, args, CAKE_CAPITAL);
 }
 
-/* Unlike str.title a word begins behind white space, hyphens and opening brackets only. */
+/* Unlike in str.title, a word begins only after white space, hyphens and opening brackets. */
 static cake_value do_title(cake_render *run, cake_value v, const cake_args *args)
 {
     cake_value text = cake_value_to_text(run, v);
@@ -75,17 +75,17 @@ static cake_value do_replace(cake_render *run, cake_value v, const cake_args *ar
     static const char *const names[] = {"old", "new", "count", NULL};
     const cake_value absent = {.kind = CAKE_VALUE_UNDEFINED};
     cake_value out[3] = {absent, absent, cake_value_none()};
-    int64_t most = -1;
+    int64_t max = -1;
     if (!cake_args_bind(run, args, "replace", names, out))
         return v;
     if (args->n + (args->named ? args->named->n : 0) < 2)
-        return cake_render_fail(run, "replace wants what to look for and what to put there");
-    if (out[2].kind != CAKE_VALUE_NONE && !cake_arg_int(run, out[2], &most))
+        return cake_render_fail(run, "replace needs the old text and the new one");
+    if (out[2].kind != CAKE_VALUE_NONE && !cake_arg_int(run, out[2], &max))
         return v;
     cake_value text = cake_value_to_text(run, v);
-    text.shade = 0;
+    text.subtype = 0;
     return cake_text_swap(run, text, cake_value_to_text(run, out[0]), cake_value_to_text(run, out[1]),
-                          most < 0 ? -1 : most);
+                          max < 0 ? -1 : max);
 }
 
 static cake_value do_join(cake_render *run, cake_value v, const cake_args *args)
@@ -125,7 +125,7 @@ static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *arg
     if (out[1].kind == CAKE_VALUE_TEXT) {
         if (!cake_render_room(run, out[1].text.len + 1))
             return v;
-        char *text = cake_jinja_arena_take(&run->region, out[1].text.len + 1);
+        char *text = cake_jinja_arena_take(&run->arena, out[1].text.len + 1);
         memcpy(text, out[1].text.data, out[1].text.len);
         style.newline_indent = text;
         style.indent = 0;
@@ -137,7 +137,7 @@ static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *arg
     if (out[2].kind != CAKE_VALUE_NONE) {
         const cake_list *pair = cake_value_items(run, out[2]);
         if (pair->n != 2)
-            return cake_render_fail(run, "tojson wants two separators");
+            return cake_render_fail(run, "tojson needs two separators");
         style.comma = pair->item[0];
         style.colon = pair->item[1];
     }
@@ -160,7 +160,7 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
         return v;
     cake_write_spaces(&pad, width);
     cake_value text = cake_value_to_text(run, v);
-    /* A newline is added so that one at the end is not lost. */
+    /* The added newline keeps one at the end of the text. */
     cake_writer with_end = {.run = run};
     cake_value_str(&with_end, text);
     cake_writes(&with_end, "\n");
@@ -172,63 +172,13 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
         cake_value_str(&w, lines->item[i]);
     }
     cake_value indented = cake_write_done(&w);
-    indented.shade = text.shade;
+    indented.subtype = text.subtype;
     return indented;
-}
-
-static cake_value do_center(cake_render *run, cake_value v, const cake_args *args)
-{
-    static const char *const names[] = {"width", NULL};
-    cake_value out = cake_value_int(80);
-    int64_t width = 0;
-    cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, "center", names, &out) || !cake_arg_int(run, out, &width))
-        return v;
-    cake_value text = cake_value_to_text(run, v);
-    int64_t pad = width - (int64_t)cake_text_count(run, text);
-    pad = pad < 0 ? 0 : pad;
-    int64_t left = pad / 2 + (pad & width & 1);
-    cake_write_spaces(&w, left);
-    cake_value_str(&w, text);
-    cake_write_spaces(&w, pad - left);
-    cake_value centered = cake_write_done(&w);
-    centered.shade = text.shade;
-    return centered;
-}
-
-static cake_value do_truncate(cake_render *run, cake_value v, const cake_args *args)
-{
-    static const char *const names[] = {"length", "killwords", "end", "leeway", NULL};
-    cake_value out[4] = {cake_value_int(255), cake_value_bool(false), cake_value_name("..."),
-                         cake_value_int(5)};
-    int64_t length = 0, leeway = 0;
-    if (!cake_args_bind(run, args, "truncate", names, out) || !cake_arg_int(run, out[0], &length) ||
-        !cake_arg_int(run, out[3], &leeway) || !cake_arg_text(run, out[2], "truncate"))
-        return v;
-    cake_value text = v.kind == CAKE_VALUE_UNDEFINED ? cake_value_to_text(run, v) : v;
-    int64_t end = (int64_t)cake_text_count(run, out[2]);
-    if (length < end || leeway < 0)
-        return cake_render_fail(run, "truncate wants a length of at least %lld", (long long)end);
-    size_t n = text.kind == CAKE_VALUE_DICT                                   ? text.dict->n
-               : text.kind == CAKE_VALUE_LIST && text.shade != CAKE_GENERATOR ? text.list->n
-                                                                              : SIZE_MAX;
-    if ((n < INT64_MAX && (int64_t)n <= length + leeway) || !cake_arg_text(run, text, "truncate"))
-        return v;
-    if ((int64_t)cake_text_count(run, text) <= length + leeway)
-        return text;
-    text.text.len = cake_text_offset(run, text, (size_t)(length - end));
-    if (!cake_value_truth(out[1]))
-        for (size_t at = text.text.len; at-- > 0;)
-            if (text.text.data[at] == ' ') {
-                text.text.len = at;
-                break;
-            }
-    return cake_eval_math(run, '+', text, out[2]);
 }
 
 static cake_value do_escape(cake_render *run, cake_value v, const cake_args *args)
 {
-    if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_VALUE_TEXT && v.shade))
+    if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_VALUE_TEXT && v.subtype))
         return v;
     return cake_text_escape(run, cake_value_to_text(run, v));
 }
@@ -238,7 +188,7 @@ static cake_value do_safe(cake_render *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "safe", no_names, NULL))
         return v;
     v = cake_value_to_text(run, v);
-    v.shade = 1;
+    v.subtype = 1;
     return v;
 }
 
@@ -256,24 +206,6 @@ static cake_value do_format(cake_render *run, cake_value v, const cake_args *arg
     return cake_text_format(run, cake_value_to_text(run, v), values);
 }
 
-static cake_value do_wordcount(cake_render *run, cake_value v, const cake_args *args)
-{
-    int64_t n = 0;
-    bool inside = false;
-    if (!cake_args_bind(run, args, "wordcount", no_names, NULL))
-        return v;
-    cake_value text = cake_value_to_text(run, v);
-    cake_render_spend(run, text.text.len / 2);
-    for (size_t i = 0, length; i < text.text.len && !run->failed; i += length) {
-        uint32_t code;
-        length = cake_text_character(text, i, &code);
-        bool word = cake_char_is_word(code);
-        n += word && !inside;
-        inside = word;
-    }
-    return cake_value_int(n);
-}
-
 static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
 {
     static const char *const names[] = {"default", "base", NULL};
@@ -282,6 +214,8 @@ static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
     if (!cake_args_bind(run, args, "int", names, out) || !cake_arg_int(run, out[1], &base) ||
         !cake_value_usable(run, v))
         return v;
+    if (base != 10)
+        return cake_render_fail(run, "int reads decimal digits; other bases are left out of this program");
     if (v.kind == CAKE_VALUE_BOOL)
         return cake_value_int(v.truth);
     if (v.kind == CAKE_VALUE_INT || v.kind == CAKE_VALUE_BIG)
@@ -289,7 +223,7 @@ static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
     double real = NAN;
     if (v.kind == CAKE_VALUE_REAL)
         real = v.real;
-    else if (v.kind == CAKE_VALUE_TEXT && cake_text_to_int(run, v, base, &found))
+    else if (v.kind == CAKE_VALUE_TEXT && cake_text_to_int(run, v, &found))
         return found;
     else if (v.kind == CAKE_VALUE_TEXT)
         cake_text_to_real(run, v, &real); /* so that '42.23' gives 42 */
@@ -310,7 +244,6 @@ static cake_value do_float(cake_render *run, cake_value v, const cake_args *args
 
 const cake_filter cake_filters_text[] = {
     {"capitalize", do_capitalize},
-    {"center", do_center},
     {"e", do_escape},
     {"escape", do_escape},
     {"float", do_float},
@@ -325,8 +258,6 @@ const cake_filter cake_filters_text[] = {
     {"title", do_title},
     {"tojson", do_tojson},
     {"trim", do_trim},
-    {"truncate", do_truncate},
     {"upper", do_upper},
-    {"wordcount", do_wordcount},
     {NULL, NULL},
 };

@@ -1,46 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a format and values. Out: Python's `format % values` and `format.format(values)`; what a single value
- * looks like is the matter of spec.c.
+ * In: a format and values. Out: Python's `format % values` and `format.format(values)`; spec.c writes the
+ * single values.
  * Invariant: in a format that is marked safe every value is escaped, and the result is safe.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "jinja/spec.h"
 
-/* ascii(v) */
-static cake_value ascii(cake_render *run, cake_value v)
-{
-    cake_writer all = {.run = run}, w = {.run = run};
-    cake_value_repr(&all, v);
-    for (size_t i = 0, n; i < all.len && !run->failed; i += n) {
-        uint32_t code = 0;
-        char text[16];
-        n = (size_t)cake_utf8_next(all.data + i, all.len - i, &code);
-        n = n ? n : 1;
-        snprintf(text, sizeof text, code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x", code);
-        cake_write(&w, code < 0x80 ? all.data + i : text, code < 0x80 ? 1 : strlen(text));
-    }
-    return cake_write_done(&w);
-}
-
-/* str, repr or ascii of a value: s, r or a. */
-static cake_value converted(cake_render *run, char how, cake_value v)
+static cake_value converted(cake_render *run, bool repr, cake_value v)
 {
     cake_writer w = {.run = run};
-    if (how == 's')
+    if (!repr)
         return cake_value_to_text(run, v);
-    if (how == 'a')
-        return ascii(run, v);
     cake_value_repr(&w, v);
     return cake_write_done(&w);
 }
 
 static cake_value escaped(cake_render *run, cake_value v, bool escape)
 {
-    return escape && !v.shade ? cake_text_escape(run, v) : v;
+    return escape && !v.subtype ? cake_text_escape(run, v) : v;
 }
 
 /* --- % --- */
@@ -48,7 +28,7 @@ static cake_value escaped(cake_render *run, cake_value v, bool escape)
 typedef struct percent {
     cake_value format, args;
     size_t at, used, n; /* n values of a tuple, or 1 */
-    bool many, named;   /* named: %(name) was there */
+    bool tuple, named;  /* named: there was a %(name) */
 } percent;
 
 static cake_value next_value(cake_render *run, percent *f)
@@ -56,55 +36,38 @@ static cake_value next_value(cake_render *run, percent *f)
     if (f->used >= f->n)
         return cake_render_fail(run, "not enough arguments for format string");
     f->used++;
-    return f->many ? f->args.list->item[f->used - 1] : f->args;
+    return f->tuple ? f->args.list->item[f->used - 1] : f->args;
 }
 
-/* A width or precision: digits, or * for the next value. */
-static int read_size(cake_render *run, percent *f, const char *p, size_t len)
-{
-    int64_t size = -1;
-    if (f->at >= len || p[f->at] != '*')
-        return cake_spec_number(p, len, &f->at);
-    f->at++;
-    if (!cake_arg_int(run, next_value(run, f), &size))
-        return -1;
-    return size > CAKE_WIDEST ? CAKE_WIDEST : size < -CAKE_WIDEST ? -CAKE_WIDEST : (int)size;
-}
-
-/* What stands between % and the letter, and the letter. */
-static cake_spec read_percent(cake_render *run, percent *f)
+/* Reads from after the % up to the letter. */
+static cake_spec read_percent(percent *f)
 {
     const char *p = f->format.text.data;
     size_t len = f->format.text.len;
     bool left = false, zero = false;
-    cake_spec s = {.fill = {.kind = CAKE_VALUE_UNDEFINED}, .precision = -1, .percent = true};
-    for (; f->at < len && p[f->at] && strchr("-+ 0#", p[f->at]); f->at++) {
+    cake_spec s = {.fill = {.kind = CAKE_VALUE_UNDEFINED}, .precision = -1};
+    for (; f->at < len && p[f->at] && strchr("-+ 0", p[f->at]); f->at++) {
         char c = p[f->at];
         left |= c == '-';
         zero |= c == '0';
-        s.alternate |= c == '#';
         s.sign = c == '+' || (c == ' ' && !s.sign) ? c : s.sign;
     }
-    s.width = read_size(run, f, p, len);
+    s.width = cake_spec_number(p, len, &f->at);
     if (f->at < len && p[f->at] == '.') {
         f->at++;
-        s.precision = read_size(run, f, p, len);
+        s.precision = cake_spec_number(p, len, &f->at);
         s.precision = s.precision < 0 ? 0 : s.precision;
     }
-    if (f->at < len && p[f->at] && strchr("hlL", p[f->at]))
-        f->at++;
-    if (s.width < -1)
-        left = true, s.width = -s.width;
     if (f->at < len)
         s.type = p[f->at];
-    bool number = s.type && strchr("diuxXoeEfFgG", s.type);
+    bool number = s.type && strchr("diuxXeEfFgG", s.type);
     if (zero && !left && number)
         s.fill = cake_value_name("0");
     s.align = left ? '<' : zero && number ? '=' : '>';
     return s;
 }
 
-/* %d and its kind take a real's whole part; the others want what they print. */
+/* %d takes the integer part of a real. */
 static cake_value number_for(cake_render *run, char type, cake_value v)
 {
     bool real = strchr("eEfFgG", type) != NULL, decimal = strchr("diu", type) != NULL;
@@ -120,24 +83,25 @@ static void convert(cake_writer *w, cake_spec *s, cake_value v, bool escape)
 {
     cake_render *run = w->run;
     char type = s->type;
-    if (type && strchr("diuxXoeEfFgG", type)) {
-        v = number_for(run, type, v);
+    if (type && strchr("diuxXeEfFgG", type)) {
         s->type = strchr("diu", type) ? 'd' : type;
-        cake_spec_write(w, s, v);
-    } else if (type && strchr("sra", type)) {
-        cake_spec as_text = {
-            .fill = s->fill, .align = s->align, .width = s->width, .precision = s->precision};
-        cake_spec_write(w, &as_text, escaped(run, converted(run, type, v), escape));
-    } else if (type == 'c') {
-        bool text = v.kind == CAKE_VALUE_TEXT;
-        if (text && cake_text_count(run, v) != 1)
-            cake_render_fail(run, "%%c requires an int or a single character");
-        cake_spec as_char = {
-            .fill = s->fill, .align = s->align, .width = s->width, .precision = -1, .type = text ? 's' : 'c'};
-        cake_spec_write(w, &as_char, v);
+        cake_spec_write(w, s, number_for(run, type, v));
+    } else if (type == 's' || type == 'r') {
+        s->type = s->sign = 0;
+        cake_spec_write(w, s, escaped(run, converted(run, type == 'r', v), escape));
     } else {
-        cake_render_fail(run, "unsupported format character in a %% format");
+        cake_render_fail(run, "a %% format with a part that is invalid or left out of this program");
     }
+}
+
+/* The value of %(name), from a dict. */
+static cake_value named_value(cake_render *run, percent *f, cake_value name)
+{
+    if (f->args.kind != CAKE_VALUE_DICT)
+        return cake_render_fail(run, "format requires a mapping");
+    const cake_value *found = cake_dict_find(run, f->args.dict, name);
+    f->named = true;
+    return found ? *found : cake_render_fail(run, "the format has a name that is not in the mapping");
 }
 
 cake_value cake_text_format(cake_render *run, cake_value format, cake_value args)
@@ -145,9 +109,9 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
     cake_writer w = {.run = run};
     const char *p = format.text.data;
     size_t len = format.text.len;
-    bool many = args.kind == CAKE_VALUE_LIST && (args.shade == CAKE_TUPLE || args.shade == CAKE_GROUP);
-    percent f = {.format = format, .args = args, .many = many, .n = many ? args.list->n : 1};
-    while (f.at < len && !run->failed) {
+    bool tuple = args.kind == CAKE_VALUE_LIST && args.subtype == CAKE_TUPLE;
+    percent f = {.format = format, .args = args, .tuple = tuple, .n = tuple ? args.list->n : 1};
+    for (; f.at < len && !run->failed; f.at++) {
         const char *sign = memchr(p + f.at, '%', len - f.at);
         size_t plain = sign ? (size_t)(sign - p) : len;
         cake_write(&w, p + f.at, plain - f.at);
@@ -156,31 +120,22 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
         const char *close = f.at < len && p[f.at] == '(' ? memchr(p + f.at, ')', len - f.at) : NULL;
         cake_value v = cake_value_none();
         if (close) {
-            if (args.kind != CAKE_VALUE_DICT)
-                return cake_render_fail(run, "format requires a mapping");
-            cake_value name = cake_value_text(p + f.at + 1, (size_t)(close - p) - f.at - 1);
-            const cake_value *found = cake_dict_find(run, args.dict, name);
-            if (!found)
-                return cake_render_fail(run, "the format names what is not given");
-            v = *found;
+            v = named_value(run, &f, cake_value_text(p + f.at + 1, (size_t)(close - p) - f.at - 1));
             f.at = (size_t)(close - p) + 1;
-            f.named = true;
-        }
-        if (f.at < len && p[f.at] == '%' && !close) {
+        } else if (f.at < len && p[f.at] == '%') {
             cake_writes(&w, "%");
-        } else {
-            cake_spec s = read_percent(run, &f);
-            if (f.at >= len)
-                return cake_render_fail(run, "incomplete format");
-            convert(&w, &s, close ? v : next_value(run, &f), format.shade);
+            continue;
         }
-        f.at++;
+        cake_spec s = read_percent(&f);
+        if (f.at >= len)
+            return cake_render_fail(run, "incomplete format");
+        convert(&w, &s, close ? v : next_value(run, &f), format.subtype);
     }
-    bool spare = args.kind == CAKE_VALUE_DICT || (args.kind == CAKE_VALUE_LIST && !many);
+    bool spare = args.kind == CAKE_VALUE_DICT || (args.kind == CAKE_VALUE_LIST && !tuple);
     if (!run->failed && f.used < f.n && !f.named && !spare)
         cake_render_fail(run, "not all arguments converted during string formatting");
     cake_value text = cake_write_done(&w);
-    text.shade = format.shade;
+    text.subtype = format.subtype;
     return text;
 }
 
@@ -188,72 +143,55 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
 
 typedef struct braces {
     const cake_args *args;
-    size_t next;          /* of the fields without a name */
-    bool counted, listed; /* a field had no name; a field had a number */
+    size_t next;            /* for fields without a name */
+    bool counted, numbered; /* some field had no name; some field had a number */
     bool escape;
 } braces;
 
-/* The number that a text of digits is; -1: it is none. */
-static int index_of(cake_value text)
-{
-    size_t at = 0;
-    int n = cake_spec_number(text.text.data, text.text.len, &at);
-    return at == text.text.len ? n : -1;
-}
-
+/* The argument of a field: {} the next one, {0} by number, {name} by name. */
 static cake_value argument(cake_render *run, braces *f, cake_value name)
 {
-    int index = index_of(name);
-    if (index < 0 && name.text.len) {
+    size_t digits = 0;
+    int number = cake_spec_number(name.text.data, name.text.len, &digits);
+    if (digits < name.text.len) {
         const cake_value *named = f->args->named ? cake_dict_find(run, f->args->named, name) : NULL;
-        return named ? *named : cake_render_fail(run, "the format names an argument that is not given");
+        return named ? *named
+                     : cake_render_fail(run,
+                                        "the format field {%.*s} is no argument; .attributes and [items] "
+                                        "are left out of this program",
+                                        (int)(name.text.len < 40 ? name.text.len : 40), name.text.data);
     }
-    f->counted |= !name.text.len;
-    f->listed |= name.text.len > 0;
-    if (f->counted && f->listed)
+    f->counted |= !digits;
+    f->numbered |= digits > 0;
+    if (f->counted && f->numbered)
         return cake_render_fail(run, "a format cannot mix fields with numbers and without");
-    size_t at = name.text.len ? (size_t)index : f->next++;
+    size_t at = digits ? (size_t)number : f->next++;
     if (at < f->args->n)
         return f->args->value[at];
     return cake_render_fail(run, "there is no argument %zu for the format", at);
 }
 
-/* name.attribute[item]... */
-static cake_value field_value(cake_render *run, braces *f, cake_value field)
-{
-    const char *p = field.text.data;
-    size_t len = field.text.len, at = 0;
-    while (at < len && p[at] != '.' && p[at] != '[')
-        at++;
-    cake_value v = argument(run, f, cake_value_text(p, at));
-    while (at < len && !run->failed) {
-        bool item = p[at] == '[';
-        size_t from = ++at;
-        if (!item && p[at - 1] != '.')
-            return cake_render_fail(run, "only . or [ may follow ] in the field of a format");
-        while (at < len && (item ? p[at] != ']' : p[at] != '.' && p[at] != '['))
-            at++;
-        cake_value name = cake_value_text(p + from, at - from);
-        if (!name.text.len || (item && at == len))
-            return cake_render_fail(run, "an empty attribute or an open [ in the field of a format");
-        int index = index_of(name);
-        v = !item        ? cake_value_attr(run, v, name, cake_attr_hint(name))
-            : index >= 0 ? cake_value_item(run, v, cake_value_int(index))
-                         : cake_value_item(run, v, name);
-        at += item;
-    }
-    return v;
-}
-
-/* One value as {field!how:spec} wants it. */
-static void write_field(cake_writer *w, const braces *f, cake_value v, char how, cake_value spec)
+/* field: the text between { and }, which is name!how:spec. */
+static void replace_field(cake_writer *w, braces *f, cake_value field)
 {
     cake_render *run = w->run;
-    cake_writer own = {.run = run};
+    const char *p = field.text.data, *colon = memchr(p, ':', field.text.len);
+    size_t end = colon ? (size_t)(colon - p) : field.text.len, name = end;
+    bool how = end >= 2 && p[end - 2] == '!';
     if (how)
-        v = converted(run, how, v);
-    if (f->escape && v.kind == CAKE_VALUE_TEXT && v.shade && spec.text.len)
+        name -= 2;
+    if ((how && p[end - 1] != 'r' && p[end - 1] != 's') || memchr(p, '{', field.text.len)) {
+        cake_render_fail(run, "a format field with a part that is invalid or left out of this program");
+        return;
+    }
+    cake_value v = argument(run, f, cake_value_text(p, name));
+    if (how)
+        v = converted(run, p[end - 1] == 'r', v);
+    cake_value spec = cake_value_text(p + end + (colon != NULL), field.text.len - end - (colon != NULL));
+    bool safe = v.kind == CAKE_VALUE_TEXT && v.subtype;
+    if (f->escape && safe && spec.text.len)
         cake_render_fail(run, "Unsupported format specification for Markup.");
+    cake_writer own = {.run = run};
     if (spec.text.len) {
         cake_spec s = cake_spec_read(run, spec);
         cake_spec_write(&own, &s, v);
@@ -261,47 +199,16 @@ static void write_field(cake_writer *w, const braces *f, cake_value v, char how,
         cake_value_str(&own, v);
     }
     cake_value text = cake_write_done(&own);
-    text.shade = v.kind == CAKE_VALUE_TEXT && v.shade;
+    text.subtype = safe;
     cake_value_str(w, escaped(run, text, f->escape));
 }
 
-static cake_value format_part(cake_render *run, braces *f, cake_value text, int depth);
-
-/* What stands between { and its }. */
-static void replace_field(cake_writer *w, braces *f, cake_value inside, int depth)
+cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    const char *p = inside.text.data;
-    size_t len = inside.text.len, end = 0;
-    bool bracket = false;
-    for (; end < len && (bracket || (p[end] != '!' && p[end] != ':')); end++) {
-        if (p[end] == '{')
-            cake_render_fail(w->run, "unexpected '{' in field name");
-        bracket = p[end] == '[' || (bracket && p[end] != ']');
-    }
-    size_t name = end;
-    char how = 0;
-    if (end < len && p[end] == '!') {
-        how = end + 1 < len ? p[end + 1] : 0;
-        if (!how || !strchr("sra", how) || (end + 2 < len && p[end + 2] != ':')) {
-            cake_render_fail(w->run, "the format has a conversion that is not !s, !r or !a");
-            return;
-        }
-        end += 2;
-    }
-    size_t from = end < len ? end + 1 : len;
-    cake_value v = field_value(w->run, f, cake_value_text(p, name));
-    cake_value spec = cake_value_text(p + from, len - from);
-    write_field(w, f, v, how, w->run->failed ? spec : format_part(w->run, f, spec, depth - 1));
-}
-
-/* A format, or the part of one that says how a value looks and may itself have fields. */
-static cake_value format_part(cake_render *run, braces *f, cake_value text, int depth)
-{
+    braces f = {.args = args, .escape = call->self.subtype};
     cake_writer w = {.run = run};
-    const char *p = text.text.data;
-    size_t len = text.text.len;
-    if (depth < 0 || !text.text.len)
-        return depth < 0 ? cake_render_fail(run, "Max string recursion exceeded") : text;
+    const char *p = call->self.text.data;
+    size_t len = call->self.text.len;
     for (size_t i = 0; i < len && !run->failed; i++) {
         bool brace = p[i] == '{' || p[i] == '}', doubled = brace && i + 1 < len && p[i + 1] == p[i];
         if (!brace || doubled) {
@@ -309,41 +216,13 @@ static cake_value format_part(cake_render *run, braces *f, cake_value text, int 
             i += doubled;
             continue;
         }
-        size_t from = ++i, open = 1;
-        for (; p[from - 1] == '{' && i < len; i++) {
-            open += p[i] == '{';
-            if (p[i] == '}' && !--open)
-                break;
-        }
-        if (p[from - 1] == '}' || i >= len)
+        const char *close = p[i] == '{' ? memchr(p + i, '}', len - i) : NULL;
+        if (!close)
             return cake_render_fail(run, "a single brace in a format string");
-        replace_field(&w, f, cake_value_text(p + from, i - from), depth);
+        replace_field(&w, &f, cake_value_text(p + i + 1, (size_t)(close - p) - i - 1));
+        i = (size_t)(close - p);
     }
-    return cake_write_done(&w);
-}
-
-static cake_value format_with(cake_render *run, cake_value self, const cake_args *args)
-{
-    braces f = {.args = args, .escape = self.shade};
-    cake_value text = format_part(run, &f, self, 2);
-    if (run->failed)
-        return text;
-    text.shade = self.shade;
+    cake_value text = cake_write_done(&w);
+    text.subtype = call->self.subtype;
     return text;
-}
-
-cake_value cake_text_format_method(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return format_with(run, call->self, args);
-}
-
-cake_value cake_text_format_map(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"mapping", NULL};
-    cake_value map = cake_value_none();
-    if (!cake_args_bind(run, args, call->name, names, &map))
-        return map;
-    if (map.kind != CAKE_VALUE_DICT)
-        return cake_render_fail(run, "format_map wants a dict, found '%s'", cake_value_type(map));
-    return format_with(run, call->self, &(cake_args){.named = map.dict});
 }

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the names of globals and of what `loop` has. Out: their values and functions.
+ * In: names of globals and of attributes of `loop`. Out: their values and functions.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "jinja/internal.h"
 
-#define RANGE_MOST 100000 /* as Jinja's sandbox has it */
+#define MAX_RANGE 100000 /* as in Jinja's sandbox */
 
 cake_value cake_value_range(cake_render *run, int64_t from, int64_t to, int64_t step)
 {
-    cake_jinja_range *range = cake_jinja_arena_take(&run->region, sizeof *range);
+    cake_jinja_range *range = cake_jinja_arena_take(&run->arena, sizeof *range);
     *range = (cake_jinja_range){.from = from, .to = to, .step = step};
     for (int64_t i = from; !run->failed && (step > 0 ? i < to : i > to);) {
-        if (range->list.n == RANGE_MOST)
+        if (range->list.n == MAX_RANGE)
             return cake_render_fail(run, "Range too big. The sandbox blocks ranges larger than %d",
-                                    RANGE_MOST);
+                                    MAX_RANGE);
         cake_list_push(run, &range->list, cake_value_int(i));
         if (__builtin_add_overflow(i, step, &i))
             break;
     }
-    cake_list_kind kind = run->jinja->habits->lists ? CAKE_LIST : CAKE_RANGE;
-    return (cake_value){.kind = CAKE_VALUE_LIST, .shade = (int)kind, .list = &range->list};
+    return (cake_value){.kind = CAKE_VALUE_LIST, .subtype = CAKE_RANGE, .list = &range->list};
 }
 
 static cake_value do_range(cake_render *run, const cake_call *call, const cake_args *args)
@@ -38,7 +37,7 @@ static cake_value do_range(cake_render *run, const cake_call *call, const cake_a
     return cake_value_range(run, bound[0], bound[1], bound[2]);
 }
 
-/* dict(), dict(mapping), dict(pairs), dict(name=value); namespace() is the same, but can be written to. */
+/* dict(), dict(mapping), dict(pairs), dict(name=value); namespace() is the same but writable. */
 static cake_value do_dict(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_value dict = cake_value_dict(run);
@@ -65,80 +64,6 @@ static cake_value do_dict(cake_render *run, const cake_call *call, const cake_ar
     return dict;
 }
 
-cake_value cake_dict_from_keys(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"iterable", "value", NULL};
-    cake_value v[2] = {cake_value_none(), cake_value_none()}, dict = cake_value_dict(run);
-    if (!cake_args_bind(run, args, call->name, names, v))
-        return dict;
-    const cake_list *keys = cake_value_items(run, v[0]);
-    for (size_t i = 0; i < keys->n && !run->failed; i++)
-        cake_dict_set(run, dict.dict, keys->item[i], v[1]);
-    return dict;
-}
-
-/* --- cycler and joiner: a list holds what they are made of, and an integer in front how far they came --- */
-
-/* What was current, after which the next one is; or, by reset, the first. */
-static cake_value cycle_on(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_dict *cycler = call->self.list->item[1].dict;
-    const cake_list *items = call->self.list->item[2].list;
-    int64_t *at = &call->self.list->item[0].integer;
-    cake_value was = items->item[*at];
-    if (!cake_args_bind(run, args, call->name, none, NULL))
-        return was;
-    *at = call->name[0] == 'r' ? 0 : (*at + 1) % (int64_t)items->n;
-    cycler->value[0] = items->item[*at];
-    return call->name[0] == 'r' ? cake_value_none() : was;
-}
-
-static cake_value do_cycler(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    cake_value cycler = cake_value_dict(run), state = cake_value_list(run, CAKE_LIST),
-               items = cake_value_list(run, 0);
-    if (!args->n || args->named)
-        return cake_render_fail(run, "%s wants at least one item, and none by name", call->name);
-    for (size_t i = 0; i < args->n; i++)
-        cake_list_push(run, items.list, args->value[i]);
-    const cake_value parts[] = {cake_value_int(0), cycler, items};
-    for (size_t i = 0; i < 3; i++)
-        cake_list_push(run, state.list, parts[i]);
-    cake_dict_push(run, cycler.dict, "current", 7, args->value[0]);
-    cake_dict_push(run, cycler.dict, "next", 4, cake_value_call(run, cycle_on, "next", state));
-    cake_dict_push(run, cycler.dict, "reset", 5, cake_value_call(run, cycle_on, "reset", state));
-    cycler.kind = CAKE_VALUE_SPACE;
-    cycler.shade = 1;
-    return cycler;
-}
-
-static cake_value join_on(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_value *state = call->self.list->item;
-    if (!cake_args_bind(run, args, call->name, none, NULL) || state[0].integer++)
-        return state[1];
-    return cake_value_name("");
-}
-
-static cake_value do_joiner(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"sep", NULL};
-    cake_value sep = cake_value_name(", "), state = cake_value_list(run, CAKE_LIST);
-    if (!cake_args_bind(run, args, call->name, names, &sep))
-        return sep;
-    cake_list_push(run, state.list, cake_value_int(0));
-    cake_list_push(run, state.list, sep);
-    return cake_value_call(run, join_on, "joiner", state);
-}
-
-static cake_value do_lipsum(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    (void)args;
-    return cake_render_fail(run, "%s makes random text, which is not supported here", call->name);
-}
-
 static cake_value do_raise(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"message", NULL};
@@ -150,7 +75,7 @@ static cake_value do_raise(cake_render *run, const cake_call *call, const cake_a
                             message.text.data);
 }
 
-/* One letter at a time, so that an empty result is not mistaken for a full buffer. */
+/* One conversion at a time, so that an empty result is not mistaken for a full buffer. */
 static cake_value do_strftime(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"format", NULL};
@@ -174,12 +99,12 @@ static cake_value do_strftime(cake_render *run, const cake_call *call, const cak
                 (format.text.data[i + 1] >= '0' && format.text.data[i + 1] <= '9')))
             spec[n++] = format.text.data[++i];
         spec[n] = format.text.data[++i];
-        if (spec[n] == 'f') { /* microseconds: the clock that templates see has none */
+        if (spec[n] == 'f') { /* microseconds: the clock of templates has none */
             cake_writes(&w, "000000");
             continue;
         }
-        cake_render_spend(run, 32); /* the C library looks for the time zone each time */
-        if (strchr("zZ", spec[n]))  /* Python's now() knows no zone */
+        cake_render_spend(run, 32); /* the C library looks up the time zone each time */
+        if (strchr("zZ", spec[n]))  /* Python's now() has no zone */
             continue;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -192,14 +117,11 @@ static cake_value do_strftime(cake_render *run, const cake_call *call, const cak
 static const cake_call globals[] = {
     {.name = "range", .function = do_range},           {.name = "dict", .function = do_dict},
     {.name = "namespace", .function = do_dict},        {.name = "raise_exception", .function = do_raise},
-    {.name = "strftime_now", .function = do_strftime}, {.name = "cycler", .function = do_cycler},
-    {.name = "joiner", .function = do_joiner},         {.name = "lipsum", .function = do_lipsum},
+    {.name = "strftime_now", .function = do_strftime},
 };
 
-cake_value cake_global_find(const cake_habits *habits, cake_value name)
+cake_value cake_global_find(cake_value name)
 {
-    if (habits->null && cake_value_is_text(name, "null"))
-        return cake_value_none();
     for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
         if (cake_value_is_text(name, globals[i].name))
             return (cake_value){.kind = CAKE_VALUE_CALL, .call = &globals[i]};
@@ -224,7 +146,7 @@ static cake_value do_changed(cake_render *run, const cake_call *call, const cake
         same = same && cake_value_equal(run, loop->changed->item[i], args->value[i]);
         cake_list_push(run, now, args->value[i]);
     }
-    if (!same) { /* the loop is older than this turn */
+    if (!same) { /* the loop is older than this iteration */
         loop->changed = now;
         run->escapes++;
     }

@@ -15,20 +15,14 @@
 
 typedef struct cake_jinja cake_jinja;
 
-/* Whose values a template works with. Models' templates are written for Python's, and chat.c knows no other;
- * what JavaScript's engines do differently is in one table (render.c), so that their test lists can be
- * run. */
-typedef enum cake_jinja_dialect { CAKE_JINJA_PYTHON, CAKE_JINJA_JAVASCRIPT } cake_jinja_dialect;
-
-/* What a template does not understand is said as WHERE:LINE: message. */
-cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja_dialect dialect,
-                         cake_jinja **out);
+/* Errors in a template are logged as WHERE:LINE: message. */
+cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja **out);
 void cake_jinja_close(cake_jinja *jinja);
 
 struct cake_render;
 struct cake_value;
 
-/* A variable: what make makes, a JSON node, a text, or (with none of them) none. */
+/* A variable: the result of make, a JSON node, a text, a boolean, or (with none of them) none. */
 typedef struct cake_jinja_variable {
     const char *name;
     struct cake_value (*make)(struct cake_render *run, const void *from);
@@ -39,7 +33,7 @@ typedef struct cake_jinja_variable {
     int truth; /* 1, 0: a boolean; -1: not a boolean */
 } cake_jinja_variable;
 
-/* Later variables hide earlier ones of the same name. now is what strftime_now reads; 0: the clock. */
+/* Later variables hide earlier ones of the same name. now: the time for strftime_now; 0: the clock. */
 cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *variables, size_t n,
                            time_t now, cake_buf *out, cake_fault *fault);
 

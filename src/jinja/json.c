@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: values. Out: JSON as Python's json.dumps writes it; transformers' tojson is that with
+ * In: values. Out: JSON as Python's json.dumps writes it; tojson in transformers is json.dumps with
  * ensure_ascii=False.
- * Invariant: what has no JSON form fails the run.
+ * Invariant: values without a JSON form fail the run.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "jinja/internal.h"
 
-/* How many bytes at the beginning stand for themselves: eight at a time, until one of them may not. */
+/* The number of leading bytes that need no escape; looks at eight bytes at a time. */
 static size_t plain_bytes(const char *data, size_t len, bool ascii)
 {
     const uint64_t ones = 0x0101010101010101u, tops = 0x80 * ones;
@@ -33,7 +33,7 @@ static size_t plain_bytes(const char *data, size_t len, bool ascii)
     return n;
 }
 
-/* One character that has another form; returns its bytes. */
+/* Writes one character as an escape; returns its bytes. */
 static size_t write_escape(cake_writer *w, const char *data, size_t len)
 {
     uint32_t code = (unsigned char)*data;
@@ -92,7 +92,7 @@ static void json_list(cake_writer *w, const cake_list *list, const cake_json_sty
     cake_writes(w, "]");
 }
 
-/* Keys that are no texts become texts, as json.dumps does it. */
+/* Keys of other types become texts, as in json.dumps. */
 static void json_key(cake_writer *w, cake_value key, const cake_json_style *style)
 {
     if (key.kind == CAKE_VALUE_TEXT) {
@@ -106,12 +106,12 @@ static void json_key(cake_writer *w, cake_value key, const cake_json_style *styl
     }
 }
 
-/* The order of the keys when they are sorted. */
+/* The indices of the keys in sorted order. */
 static size_t *order_of(cake_render *run, const cake_dict *dict)
 {
     if (!cake_render_room(run, dict->n * sizeof(size_t)))
         return NULL;
-    size_t *order = cake_jinja_arena_take(&run->region, (dict->n + 1) * sizeof *order);
+    size_t *order = cake_jinja_arena_take(&run->arena, (dict->n + 1) * sizeof *order);
     for (size_t i = 0; i < dict->n && !run->failed; i++) {
         size_t at = i;
         cake_render_spend(run, i / 4);
@@ -168,18 +168,11 @@ static void write_value(cake_writer *w, cake_value v, const cake_json_style *sty
         json_dict(w, v.dict, style, level);
         break;
     case CAKE_VALUE_LIST:
-        if (v.shade < CAKE_RANGE) {
+        if (v.subtype < CAKE_RANGE) {
             json_list(w, v.list, style, level);
             break;
         }
         cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_value_type(v));
-        break;
-    case CAKE_VALUE_UNDEFINED:
-        if (style->undefined) {
-            cake_writes(w, "undefined");
-            break;
-        }
-        cake_render_fail(w->run, "Object of type Undefined is not JSON serializable");
         break;
     default:
         cake_render_fail(w->run, "Object of type %s is not JSON serializable", cake_value_type(v));

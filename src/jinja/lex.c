@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a template's source. Out: its tokens, with the white space already treated as trim_blocks,
- * lstrip_blocks and the signs - and + ask.
- * Invariant: every token knows its line; the last one is CAKE_LEX_END.
+ * In: a template's source. Out: its tokens, after the treatment of white space by trim_blocks, lstrip_blocks
+ * and the signs - and +.
+ * Invariant: every token has its line; the last one is CAKE_LEX_END.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 #include "jinja/internal.h"
 #include "text/unicode.h"
 
-#define DEEPEST 64 /* brackets in an expression */
+#define MAX_DEPTH 64 /* nesting of brackets in an expression */
 
 typedef struct lexer {
     cake_jinja *jinja;
     char *text; /* [len], newlines normalized */
     size_t len, at;
     int line;
-    bool line_start; /* the token before ended with a newline */
+    bool line_start; /* the previous token ended with a newline */
     cake_lex *out;
     size_t n, room;
 } lexer;
@@ -40,7 +40,7 @@ static cake_lex *push(lexer *x, cake_lex_kind kind, size_t at, size_t len)
     return &x->out[x->n++];
 }
 
-/* Moves on to `to`, counting lines. */
+/* Moves to `to`, counting lines. */
 static void advance(lexer *x, size_t to)
 {
     for (; x->at < to; x->at++)
@@ -78,7 +78,7 @@ static size_t trim_end(const lexer *x, size_t from, size_t to)
     return to;
 }
 
-/* Where the data that begins at x->at ends: at the next tag. */
+/* The end of the data at x->at: the next tag. */
 static size_t find_tag(const lexer *x)
 {
     for (size_t i = x->at; i + 1 < x->len; i++)
@@ -87,7 +87,7 @@ static size_t find_tag(const lexer *x)
     return x->len;
 }
 
-/* The data before a tag, less what the tag's sign and lstrip_blocks take from its end. */
+/* Pushes the data before a tag, without what the tag's sign and lstrip_blocks remove from its end. */
 static void push_data(lexer *x, size_t to, char sign, bool block)
 {
     size_t from = x->at, end = to;
@@ -105,8 +105,8 @@ static void push_data(lexer *x, size_t to, char sign, bool block)
     advance(x, to);
 }
 
-/* Behind a tag that was closed at `at` with this sign: where the data goes on. */
-static size_t behind(const lexer *x, size_t at, char sign, bool block)
+/* Where the data continues after a tag that ended before `at` with this sign. */
+static size_t after_tag(const lexer *x, size_t at, char sign, bool block)
 {
     if (sign == '-')
         return skip_space(x, at);
@@ -156,7 +156,7 @@ static cake_err number(lexer *x)
     errno = 0;
     cake_value v = real ? cake_value_real(strtod(plain, NULL)) : cake_value_int(strtoll(plain, NULL, base));
     if (!real && errno && base == 10 && n + 1 < sizeof plain) {
-        char *kept = cake_jinja_arena_take(&x->jinja->region, n);
+        char *kept = cake_jinja_arena_take(&x->jinja->arena, n);
         v = cake_value_digits(memcpy(kept, plain, n), n);
         errno = 0;
     }
@@ -167,7 +167,7 @@ static cake_err number(lexer *x)
     return CAKE_OK;
 }
 
-/* One escape of a string, behind the backslash; returns the bytes read. Unknown ones stay as they are. */
+/* Reads one escape of a string, after the backslash; returns its bytes. Unknown ones stay as they are. */
 static size_t unescape(const char *p, size_t len, cake_buf *out)
 {
     static const char plain[] = "n\nt\tr\r\\\\'\'\"\"a\ab\bf\fv\v";
@@ -212,7 +212,7 @@ static cake_err string(lexer *x)
         else
             i += 1 + unescape(x->text + i + 1, end - i - 1, &text);
     }
-    char *kept = cake_jinja_arena_take(&x->jinja->region, text.len + 1);
+    char *kept = cake_jinja_arena_take(&x->jinja->arena, text.len + 1);
     if (text.len)
         memcpy(kept, text.data, text.len);
     push(x, CAKE_LEX_TEXT, start, end - start)->value = cake_value_text(kept, text.len);
@@ -248,7 +248,7 @@ static cake_err sign(lexer *x, char *open, size_t *depth)
     if (n == 1 && c == '!')
         return fail_at(x, "a ! that is not part of !=");
     if (strchr("([{", c)) {
-        if (*depth == DEEPEST)
+        if (*depth == MAX_DEPTH)
             return fail_at(x, "brackets nest too deeply");
         open[(*depth)++] = c == '(' ? ')' : c == '[' ? ']' : '}';
     } else if (strchr(")]}", c)) {
@@ -261,10 +261,10 @@ static cake_err sign(lexer *x, char *open, size_t *depth)
     return CAKE_OK;
 }
 
-/* The inside of {{ }} or {% %}, and its end. */
+/* Reads the inside of {{ }} or {% %}, and its end. */
 static cake_err inside(lexer *x, bool block)
 {
-    char open[DEEPEST];
+    char open[MAX_DEPTH];
     size_t depth = 0;
     const char *close = block ? "%}" : "}}";
     cake_err err = CAKE_OK;
@@ -275,7 +275,7 @@ static cake_err inside(lexer *x, bool block)
         char c = x->text[x->at], sign_of = c == '-' || (block && c == '+') ? c : 0;
         if (!depth && looking_at(x, x->at + (sign_of ? 1 : 0), close)) {
             push(x, CAKE_LEX_CLOSE, x->at, 2);
-            advance(x, behind(x, x->at + (sign_of ? 3 : 2), sign_of, block));
+            advance(x, after_tag(x, x->at + (sign_of ? 3 : 2), sign_of, block));
             return CAKE_OK;
         }
         size_t end = name_end(x, x->at);
@@ -293,7 +293,7 @@ static cake_err inside(lexer *x, bool block)
     return err;
 }
 
-/* {# ... #} at x->at, which stands behind the {#. */
+/* Skips {# ... #}, with x->at after the {#. */
 static cake_err comment(lexer *x)
 {
     const char *end = memmem(x->text + x->at, x->len - x->at, "#}", 2);
@@ -301,11 +301,11 @@ static cake_err comment(lexer *x)
         return fail_at(x, "a {# that is not closed");
     size_t at = (size_t)(end - x->text);
     char sign_of = at > x->at ? x->text[at - 1] : 0;
-    advance(x, behind(x, at + 2, sign_of, true));
+    advance(x, after_tag(x, at + 2, sign_of, true));
     return CAKE_OK;
 }
 
-/* Whether {% name %} stands at `at`; *end is where it ends, *open and *close its signs. */
+/* Whether {% name %} is at `at`; *end: its end, *open and *close: its signs. */
 static bool word_tag(const lexer *x, size_t at, const char *name, size_t *end, char *open, char *close)
 {
     *open = *close = 0;
@@ -334,7 +334,7 @@ static cake_err raw(lexer *x, size_t body, char close)
         if (!word_tag(x, at, "endraw", &end, &open, &last))
             continue;
         push_data(x, at, open, true);
-        advance(x, behind(x, end, last, true));
+        advance(x, after_tag(x, end, last, true));
         return CAKE_OK;
     }
     return fail_at(x, "a {% raw %} without {% endraw %}");
@@ -356,10 +356,10 @@ static cake_err tag(lexer *x)
     return kind == '#' ? comment(x) : inside(x, kind == '%');
 }
 
-/* Newlines of all kinds become \n, and one at the very end goes. */
+/* Normalizes newlines to \n and removes one at the very end. */
 static void normalize(lexer *x, const char *source, size_t len)
 {
-    x->text = cake_jinja_arena_take(&x->jinja->region, len + 1);
+    x->text = cake_jinja_arena_take(&x->jinja->arena, len + 1);
     for (size_t i = 0; i < len; i++) {
         if (source[i] == '\r' && i + 1 < len && source[i + 1] == '\n')
             continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: two values and an operator. Out: what Python computes; integers that leave 64 bits fail the run.
+ * In: two values and an operator. Out: Python's result; integers that leave 64 bits fail the run.
  */
 #include <math.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static cake_value math_int(cake_render *run, int op, int64_t a, int64_t b)
     }
     if (!b)
         return by_zero(run);
-    if (b == -1) /* INT64_MIN has no negative */
+    if (b == -1) /* -INT64_MIN overflows */
         return op == '%' ? cake_value_int(0) : math_int(run, '-', 0, a);
     int64_t quotient = a / b, rest = a % b;
     if (rest && (rest < 0) != (b < 0)) { /* rounds down, not towards zero */
@@ -98,14 +98,14 @@ static cake_value repeat(cake_render *run, cake_value v, int64_t times)
             whole = SIZE_MAX;
         if (!cake_render_spend(run, 1 + whole / 64) || !cake_render_room(run, whole))
             return v;
-        char *data = memcpy(cake_jinja_arena_take(&run->region, whole), v.text.data, len);
+        char *data = memcpy(cake_jinja_arena_take(&run->arena, whole), v.text.data, len);
         for (size_t n = len; n < whole; n *= 2)
             memcpy(data + n, data, n < whole - n ? n : whole - n);
         cake_value text = cake_value_text(data, whole);
-        text.shade = v.shade;
+        text.subtype = v.subtype;
         return text;
     }
-    cake_value list = cake_value_list(run, (cake_list_kind)v.shade);
+    cake_value list = cake_value_list(run, (cake_list_kind)v.subtype);
     for (int64_t i = 0; v.list->n && i < times && cake_render_spend(run, 1); i++)
         for (size_t k = 0; k < v.list->n && !run->failed; k++)
             cake_list_push(run, list.list, v.list->item[k]);
@@ -126,11 +126,11 @@ cake_value cake_text_append(cake_render *run, const cake_value *part, size_t n)
     for (size_t i = 0; i < n; i++)
         len += part[i].text.len;
     more = len - part[0].text.len;
-    /* A text that a namespace gathers goes on in place: what is there does not change. */
+    /* A text that grows in a namespace grows in place: its existing bytes do not change. */
     cake_tail *tail = find_tail(run, part[0], more);
     if (!cake_render_spend(run, 1 + (tail ? more : len) / 64) || !cake_render_room(run, len))
         return cake_value_name("");
-    char *data = tail ? tail->end - part[0].text.len : cake_jinja_arena_take(&run->region, len);
+    char *data = tail ? tail->end - part[0].text.len : cake_jinja_arena_take(&run->arena, len);
     char *at = tail ? tail->end : data;
     for (size_t i = tail != NULL; i < n; i++) {
         if (part[i].text.len)
@@ -146,27 +146,27 @@ cake_value cake_text_append(cake_render *run, const cake_value *part, size_t n)
     return sum;
 }
 
-/* Text marked safe makes the sum safe, and the other side is escaped for that. */
+/* If one text is marked safe the sum is safe, and the other one is escaped. */
 static cake_value join_texts(cake_render *run, cake_value a, cake_value b)
 {
-    bool safe = a.shade || b.shade;
-    if (safe && !a.shade)
+    bool safe = a.subtype || b.subtype;
+    if (safe && !a.subtype)
         a = cake_text_escape(run, a);
-    if (safe && !b.shade)
+    if (safe && !b.subtype)
         b = cake_text_escape(run, b);
     const cake_value parts[] = {a, b};
     cake_value sum = cake_text_append(run, parts, 2);
-    sum.shade = safe;
+    sum.subtype = safe;
     return sum;
 }
 
 static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
 {
-    cake_value sum = cake_value_list(run, (cake_list_kind)a.shade);
+    cake_value sum = cake_value_list(run, (cake_list_kind)a.subtype);
     size_t n = a.list->n + b.list->n;
     cake_shared *shared = a.list->shared;
     *sum.list = (cake_list){.item = a.list->item, .n = n, .room = n, .shared = shared};
-    /* A list that grows in a loop goes on in place, where nothing else went on with it before. */
+    /* A list that grows in a loop grows in place, unless another list already continues there. */
     bool copies = !shared || shared->used != a.list->n || shared->room < n;
     if (!cake_render_spend(run, copies ? n : b.list->n))
         return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
@@ -174,10 +174,10 @@ static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
         size_t room = shared ? 2 * n : n;
         if (!cake_render_room(run, room * sizeof *sum.list->item))
             return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
-        shared = cake_jinja_arena_take(&run->region, sizeof *shared);
+        shared = cake_jinja_arena_take(&run->arena, sizeof *shared);
         shared->room = room;
         sum.list->shared = shared;
-        sum.list->item = cake_jinja_arena_take(&run->region, room * sizeof *sum.list->item);
+        sum.list->item = cake_jinja_arena_take(&run->arena, room * sizeof *sum.list->item);
         if (a.list->n)
             memcpy(sum.list->item, a.list->item, a.list->n * sizeof *sum.list->item);
     }
@@ -190,7 +190,7 @@ static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
 static bool is_sequence(cake_value v)
 {
     return v.kind == CAKE_VALUE_TEXT ||
-           (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade) && v.shade != CAKE_RANGE);
+           (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.subtype) && v.subtype != CAKE_RANGE);
 }
 
 static bool is_whole(cake_value v)
@@ -217,14 +217,10 @@ cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b)
         return too_large(run);
     if (cake_value_is_number(a) && cake_value_is_number(b))
         return math_real(run, op, cake_value_number(a), cake_value_number(b));
-    if (op == '+' && run->jinja->habits->sum && (a.kind == CAKE_VALUE_TEXT || b.kind == CAKE_VALUE_TEXT)) {
-        a = cake_value_to_text(run, a);
-        b = cake_value_to_text(run, b);
-    }
     if (op == '+' && a.kind == CAKE_VALUE_TEXT && b.kind == CAKE_VALUE_TEXT)
         return join_texts(run, a, b);
-    if (op == '+' && a.kind == CAKE_VALUE_LIST && is_sequence(a) && is_sequence(b) && a.shade == b.shade &&
-        b.kind == CAKE_VALUE_LIST)
+    if (op == '+' && a.kind == CAKE_VALUE_LIST && is_sequence(a) && is_sequence(b) &&
+        a.subtype == b.subtype && b.kind == CAKE_VALUE_LIST)
         return join_lists(run, a, b);
     if (op == '*' && is_sequence(a) && is_whole(b))
         return repeat(run, a, b.kind == CAKE_VALUE_INT ? b.integer : b.truth);
@@ -252,8 +248,8 @@ bool cake_value_contains(cake_render *run, cake_value item, cake_value in)
     const cake_list *items = cake_value_items(run, in);
     for (size_t i = 0; i < items->n && !run->failed; i++)
         if (cake_value_equal(run, items->item[i], item)) {
-            size_t left = items->n - i - 1; /* a generator goes on behind it */
-            if (in.kind == CAKE_VALUE_LIST && in.shade == CAKE_GENERATOR && left)
+            size_t left = items->n - i - 1; /* a generator continues after the match */
+            if (in.kind == CAKE_VALUE_LIST && in.subtype == CAKE_GENERATOR && left)
                 *in.list = (cake_list){.item = items->item + i + 1, .n = left, .room = left};
             return true;
         }

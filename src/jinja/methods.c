@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a value and the name of a method. Out: the method, bound to the value. Methods that would change a list
- * or a dict are hidden, as the immutable sandbox of transformers hides them.
+ * or a dict are hidden, as in the immutable sandbox of transformers.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 typedef struct method {
     const char *name;
-    cake_call_function run; /* NULL: unsafe */
+    cake_call_function run; /* NULL: hidden by the sandbox */
 } method;
 
 /* --- str --- */
@@ -47,10 +47,10 @@ static cake_value split_with(cake_render *run, const cake_call *call, const cake
 {
     static const char *const names[] = {"sep", "maxsplit", NULL};
     cake_value v[2] = {cake_value_none(), cake_value_int(-1)};
-    int64_t most = -1;
-    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[1], &most))
+    int64_t max = -1;
+    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[1], &max))
         return cake_value_none();
-    return cake_text_split(run, call->self, v[0], most < 0 ? -1 : most, right);
+    return cake_text_split(run, call->self, v[0], max < 0 ? -1 : max, right);
 }
 
 static cake_value do_split(cake_render *run, const cake_call *call, const cake_args *args)
@@ -76,17 +76,16 @@ static cake_value do_replace(cake_render *run, const cake_call *call, const cake
 {
     static const char *const names[] = {"old", "new", "count", NULL};
     cake_value v[3] = {cake_value_none(), cake_value_none(), cake_value_int(-1)};
-    int64_t most = -1;
+    int64_t max = -1;
     if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_text(run, v[0], call->name) ||
-        !cake_arg_text(run, v[1], call->name) || !cake_arg_int(run, v[2], &most))
+        !cake_arg_text(run, v[1], call->name) || !cake_arg_int(run, v[2], &max))
         return cake_value_none();
-    if (call->self.shade && !v[1].shade)
+    if (call->self.subtype && !v[1].subtype)
         v[1] = cake_text_escape(run, v[1]);
-    return cake_text_swap(run, call->self, v[0], v[1], most < 0 ? -1 : most);
+    return cake_text_swap(run, call->self, v[0], v[1], max < 0 ? -1 : max);
 }
 
-/* The part of a text that the arguments start and end leave, as slices count them; *from: its first
- * character. */
+/* The part of a text between the arguments start and end, as in a slice; *from: its first character. */
 static cake_value bounded(cake_render *run, cake_value text, const cake_value bound[2], int64_t *from)
 {
     int64_t at[2] = {0, 0};
@@ -103,7 +102,7 @@ static cake_value bounded(cake_render *run, cake_value text, const cake_value bo
         at[i] = at[i] >= 0 ? at[i] : at[i] < -n ? 0 : at[i] + n;
     }
     *from = at[0];
-    if (at[0] > n || at[0] > at[1]) { /* nothing is found there, not even the empty text */
+    if (at[0] > n || at[0] > at[1]) { /* out of range: not even the empty text is found */
         *from = -1;
         return cake_value_name("");
     }
@@ -112,8 +111,8 @@ static cake_value bounded(cake_render *run, cake_value text, const cake_value bo
     return cake_value_text(text.text.data + begin, end - begin);
 }
 
-/* The arguments sub, start and end: sub has to be a text; *part is where it is looked for, from character
- * *from. */
+/* Binds the arguments sub, start and end, of which sub must be a text. *part: the text to search, from
+ * character *from. */
 static bool find_args(cake_render *run, const cake_call *call, const cake_args *args, cake_value *sub,
                       cake_value *part, int64_t *from)
 {
@@ -132,7 +131,7 @@ static bool has_affix(cake_render *run, cake_value text, cake_value affix, bool 
     return n <= len && cake_text_same(run, text.text.data + (at_end ? len - n : 0), affix.text.data, n);
 }
 
-/* Whether the text has one of the affixes at its beginning or end. */
+/* Whether the text begins or ends with one of the affixes. */
 static cake_value affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
 {
     cake_value v, text;
@@ -140,7 +139,7 @@ static cake_value affix(cake_render *run, const cake_call *call, const cake_args
     if (!find_args(run, call, args, &v, &text, &from))
         return cake_value_none();
     cake_list one = {.item = &v, .n = 1};
-    const cake_list *list = v.kind == CAKE_VALUE_LIST && v.shade == CAKE_TUPLE ? v.list : &one;
+    const cake_list *list = v.kind == CAKE_VALUE_LIST && v.subtype == CAKE_TUPLE ? v.list : &one;
     for (size_t i = 0; i < list->n; i++) {
         if (!cake_arg_text(run, list->item[i], call->name))
             return v;
@@ -188,14 +187,13 @@ static cake_value do_case(cake_render *run, const cake_call *call, const cake_ar
     cake_jinja_case how = call->name[0] == 'u'   ? CAKE_UPPER
                           : call->name[0] == 'l' ? CAKE_LOWER
                           : call->name[0] == 't' ? CAKE_TITLE
-                          : call->name[2] == 's' ? CAKE_FOLD
                                                  : CAKE_CAPITAL;
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return cake_value_none();
     return cake_text_case(run, call->self, how);
 }
 
-/* Where a text stands in another, in characters; -1: nowhere. */
+/* The character index of a text in another; -1: absent. */
 static int64_t find(cake_render *run, const cake_call *call, const cake_args *args, bool last)
 {
     cake_value sub, text;
@@ -232,7 +230,7 @@ static cake_value do_count(cake_render *run, const cake_call *call, const cake_a
     return cake_value_int(n);
 }
 
-/* Whether all characters are of a kind; upper and lower want one letter of that case and none of the
+/* Whether all characters are of a kind; isupper and islower need one letter of that case and none of the
  * other. */
 static cake_value do_is(cake_render *run, const cake_call *call, const cake_args *args)
 {
@@ -249,15 +247,13 @@ static cake_value do_is(cake_render *run, const cake_call *call, const cake_args
         bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
         cased |= what[0] == 'u' ? upper : lower;
         if ((what[0] == 'u' && lower) || (what[0] == 'l' && upper) ||
-            (!strcmp(what, "decimal") && !cake_char_is_digit(code)) ||
             (!strcmp(what, "digit") && !cake_char_is_figure(code)) ||
-            (!strcmp(what, "printable") && !cake_char_is_printable(code)) ||
             (what[0] == 's' && !cake_text_space(code)) ||
             (!strcmp(what, "alpha") && !cake_char_is_letter(code)) ||
             (!strcmp(what, "alnum") && !cake_char_is_letter(code) && !cake_char_is_number(code)))
             return cake_value_bool(false);
     }
-    return cake_value_bool(what[0] == 'u' || what[0] == 'l' ? cased : what[0] == 'p' || text.text.len > 0);
+    return cake_value_bool(what[0] == 'u' || what[0] == 'l' ? cased : text.text.len > 0);
 }
 
 static cake_value do_join(cake_render *run, const cake_call *call, const cake_args *args)
@@ -272,45 +268,19 @@ static cake_value do_join(cake_render *run, const cake_call *call, const cake_ar
         cake_value item = list->item[i];
         if (i)
             cake_value_str(&w, call->self);
-        if (call->self.shade) /* a safe text escapes what is not, and makes texts of what are none */
-            item = item.kind == CAKE_VALUE_TEXT && item.shade
+        if (call->self.subtype) /* a safe text escapes the others and converts other values */
+            item = item.kind == CAKE_VALUE_TEXT && item.subtype
                        ? item
                        : cake_text_escape(run, cake_value_to_text(run, item));
         if (cake_arg_text(run, item, "join"))
             cake_value_str(&w, item);
     }
     cake_value joined = cake_write_done(&w);
-    joined.shade = call->self.shade;
+    joined.subtype = call->self.subtype;
     return joined;
 }
 
-/* ljust, rjust, center and zfill: as wide as asked for, in characters. */
-static cake_value do_pad(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"width", "fillchar", NULL};
-    cake_value v[2] = {cake_value_none(), cake_value_name(" ")}, text = call->self;
-    int64_t width = 0;
-    char how = call->name[0];
-    if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[0], &width) ||
-        !cake_arg_text(run, v[1], call->name))
-        return text;
-    if (cake_text_count(run, v[1]) != 1)
-        return cake_render_fail(run, "The fill character must be exactly one character long");
-    int64_t pad = width - (int64_t)cake_text_count(run, text);
-    pad = pad < 0 ? 0 : pad;
-    int64_t left = how == 'l' ? 0 : how == 'c' ? pad / 2 + (pad & width & 1) : pad;
-    cake_value sign = cake_value_text(text.text.data, 0);
-    if (how == 'z') {
-        v[1] = cake_value_name("0");
-        sign.text.len = text.text.len && strchr("+-", text.text.data[0]) && text.text.data[0];
-        text = cake_value_text(text.text.data + sign.text.len, text.text.len - sign.text.len);
-    }
-    const cake_value parts[] = {sign, cake_eval_math(run, '*', v[1], cake_value_int(left)), text,
-                                cake_eval_math(run, '*', v[1], cake_value_int(pad - left))};
-    return run->failed ? text : cake_text_append(run, parts, 4);
-}
-
-/* What stands before, in and behind the first or last hit. */
+/* The parts before, at and after the first or last match. */
 static cake_value do_partition(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"sep", NULL};
@@ -334,72 +304,6 @@ static cake_value do_partition(cake_render *run, const cake_call *call, const ca
     return three;
 }
 
-static cake_value do_swapcase(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, call->name, none, NULL))
-        return cake_value_none();
-    const cake_list *characters = cake_value_items(run, call->self);
-    for (size_t i = 0; i < characters->n && !run->failed; i++) {
-        uint32_t code = 0;
-        cake_utf8_next(characters->item[i].text.data, characters->item[i].text.len, &code);
-        cake_value_str(
-            &w, cake_text_case(run, characters->item[i], cake_char_is_upper(code) ? CAKE_LOWER : CAKE_UPPER));
-    }
-    return cake_write_done(&w);
-}
-
-/* A capital after what has no case, small letters after letters; at least one of them. */
-static cake_value do_istitle(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_value text = call->self;
-    bool inside = false, cased = false;
-    cake_args_bind(run, args, call->name, none, NULL);
-    cake_render_spend(run, text.text.len);
-    for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
-        uint32_t code;
-        n = cake_text_character(text, i, &code);
-        bool upper = cake_char_is_upper(code), lower = cake_char_is_lower(code);
-        if (upper ? inside : lower && !inside)
-            return cake_value_bool(false);
-        inside = upper || lower;
-        cased |= inside;
-    }
-    return cake_value_bool(cased);
-}
-
-/* Tabs become blanks up to the next multiple of tabsize, counted from the last line end. */
-static cake_value do_expandtabs(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const names[] = {"tabsize", NULL};
-    cake_value size = cake_value_int(8), text = call->self;
-    int64_t tab = 8, column = 0;
-    cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, call->name, names, &size) || !cake_arg_int(run, size, &tab))
-        return text;
-    cake_render_spend(run, text.text.len);
-    for (size_t i = 0; i < text.text.len && !run->failed; i++) {
-        char c = text.text.data[i];
-        int64_t blanks = c == '\t' && tab > 0 ? tab - column % tab : 0;
-        cake_write_spaces(&w, blanks);
-        if (c != '\t')
-            cake_write(&w, &c, 1);
-        bool begins = (c & 0xC0) != 0x80; /* a character */
-        column = c == '\n' || c == '\r' ? 0 : column + (c == '\t' ? blanks : begins);
-    }
-    return cake_write_done(&w);
-}
-
-static cake_value do_isascii(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    static const char *const none[] = {NULL};
-    cake_value text = call->self;
-    cake_args_bind(run, args, call->name, none, NULL);
-    return cake_value_bool(cake_text_count(run, text) == text.text.len); /* a byte a character */
-}
-
 /* --- dict --- */
 
 static cake_value do_get(cake_render *run, const cake_call *call, const cake_args *args)
@@ -412,7 +316,7 @@ static cake_value do_get(cake_render *run, const cake_call *call, const cake_arg
     return found ? *found : v[1];
 }
 
-/* keys, values and items: views that can be walked and counted. */
+/* keys, values and items: views that can be iterated and counted. */
 static cake_value do_view(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const none[] = {NULL};
@@ -439,7 +343,7 @@ static cake_value do_copy(cake_render *run, const cake_call *call, const cake_ar
 {
     static const char *const none[] = {NULL};
     cake_args_bind(run, args, call->name, none, NULL);
-    return call->self; /* nothing can change it, so it is its own copy */
+    return call->self; /* immutable, so it is its own copy */
 }
 
 /* --- list --- */
@@ -491,20 +395,8 @@ static const method text_methods[] = {
     {"count", do_count},
     {"join", do_join},
     {"format", cake_text_format_method},
-    {"format_map", cake_text_format_map},
-    {"ljust", do_pad},
-    {"rjust", do_pad},
-    {"center", do_pad},
-    {"zfill", do_pad},
     {"partition", do_partition},
     {"rpartition", do_partition},
-    {"swapcase", do_swapcase},
-    {"istitle", do_istitle},
-    {"isprintable", do_is},
-    {"expandtabs", do_expandtabs},
-    {"casefold", do_case},
-    {"isascii", do_isascii},
-    {"isdecimal", do_is},
     {"isdigit", do_is},
     {"isalpha", do_is},
     {"isalnum", do_is},
@@ -515,10 +407,9 @@ static const method text_methods[] = {
 };
 
 static const method dict_methods[] = {
-    {"get", do_get},    {"keys", do_view},    {"values", do_view},
-    {"items", do_view}, {"copy", do_copy},    {"fromkeys", cake_dict_from_keys},
-    {"clear", NULL},    {"pop", NULL},        {"popitem", NULL},
-    {"update", NULL},   {"setdefault", NULL}, {NULL, NULL},
+    {"get", do_get},   {"keys", do_view},    {"values", do_view}, {"items", do_view},
+    {"copy", do_copy}, {"clear", NULL},      {"pop", NULL},       {"popitem", NULL},
+    {"update", NULL},  {"setdefault", NULL}, {NULL, NULL},
 };
 
 static const method list_methods[] = {
@@ -527,7 +418,7 @@ static const method list_methods[] = {
     {"reverse", NULL},   {"sort", NULL},           {"clear", NULL},   {NULL, NULL},
 };
 
-#define RANGE_METHODS 2 /* so many of them have ranges, too */
+#define RANGE_METHODS 2 /* ranges have the first methods of the table */
 
 static int place_of(const method *table, cake_value name)
 {
@@ -537,14 +428,14 @@ static int place_of(const method *table, cake_value name)
     return 0;
 }
 
-/* Six bits of each for the places in text_methods, dict_methods and list_methods, of which 0 is none. */
+/* The places (from 1; 0: none) in text_methods, dict_methods and list_methods, six bits each. */
 int cake_method_hint(cake_value name)
 {
     return place_of(text_methods, name) | place_of(dict_methods, name) << 6 |
            place_of(list_methods, name) << 12;
 }
 
-/* Ranges have the first of the methods of lists; of the functions, dict has one. */
+/* Ranges have the first of the methods of lists. */
 static const method *method_at(cake_value v, int hint)
 {
     int text = hint & 63, dict = hint >> 6 & 63, list = hint >> 12 & 63;
@@ -552,10 +443,9 @@ static const method *method_at(cake_value v, int hint)
         return text ? &text_methods[text - 1] : NULL;
     if (v.kind == CAKE_VALUE_DICT)
         return dict ? &dict_methods[dict - 1] : NULL;
-    if (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade))
-        return list && (v.shade != CAKE_RANGE || list <= RANGE_METHODS) ? &list_methods[list - 1] : NULL;
-    bool type = v.kind == CAKE_VALUE_CALL && v.call->name && !v.call->node && !strcmp(v.call->name, "dict");
-    return type && dict && dict_methods[dict - 1].run == cake_dict_from_keys ? &dict_methods[dict - 1] : NULL;
+    if (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.subtype))
+        return list && (v.subtype != CAKE_RANGE || list <= RANGE_METHODS) ? &list_methods[list - 1] : NULL;
+    return NULL;
 }
 
 cake_value cake_method_find(cake_render *run, cake_value v, cake_value name, int hint)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: tokens. Out: the tree of a template's statements.
- * Invariant: no tree is deeper than twice DEEPEST, so that walking it cannot exhaust the stack.
+ * Invariant: no tree is deeper than twice MAX_DEPTH, so that recursion over it cannot exhaust the stack.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "base/alloc.h"
 #include "jinja/internal.h"
 
-#define DEEPEST      200  /* levels of the parser's own recursion; a tree may have twice as many */
-#define SYMBOLS_MOST 4096 /* names are looked up one by one */
+#define MAX_DEPTH   200  /* levels of the parser's own recursion; a tree may have twice as many */
+#define MAX_SYMBOLS 4096 /* lookup of names is linear */
 
 static cake_node *parse_body(cake_parser *p, const char *const *ends);
 
@@ -38,7 +38,7 @@ static int depth_of(const cake_node *list)
 
 cake_node *cake_parse_node(cake_parser *p, cake_node_kind kind, cake_node *a, cake_node *b, cake_node *c)
 {
-    cake_node *node = cake_jinja_arena_take(&p->jinja->region, sizeof *node);
+    cake_node *node = cake_jinja_arena_take(&p->jinja->arena, sizeof *node);
     node->kind = kind;
     node->line = p->now->line;
     node->a = a;
@@ -55,14 +55,14 @@ void cake_parse_deepen(cake_parser *p, cake_node *node)
     for (size_t i = 0; i < sizeof below / sizeof *below; i++)
         depth = depth_of(below[i]) > depth ? depth_of(below[i]) : depth;
     node->depth = depth + 1;
-    if (node->depth > 2 * DEEPEST)
-        cake_parse_fail(p, node->line, "the template nests more than %d levels deep", 2 * DEEPEST);
+    if (node->depth > 2 * MAX_DEPTH)
+        cake_parse_fail(p, node->line, "the template nests more than %d levels deep", 2 * MAX_DEPTH);
 }
 
 bool cake_parse_enter(cake_parser *p)
 {
-    if (p->nesting >= DEEPEST)
-        cake_parse_fail(p, p->now->line, "the template nests more than %d levels deep", DEEPEST);
+    if (p->nesting >= MAX_DEPTH)
+        cake_parse_fail(p, p->now->line, "the template nests more than %d levels deep", MAX_DEPTH);
     else
         p->nesting++;
     return !p->err;
@@ -123,8 +123,8 @@ int cake_parse_symbol(cake_parser *p, cake_value name)
         if (j->symbols[i].text.len == name.text.len &&
             !memcmp(j->symbols[i].text.data, name.text.data, name.text.len))
             return (int)i;
-    if (j->n_symbols == SYMBOLS_MOST) {
-        cake_parse_fail(p, p->now->line, "more than %d different names", SYMBOLS_MOST);
+    if (j->n_symbols == MAX_SYMBOLS) {
+        cake_parse_fail(p, p->now->line, "more than %d different names", MAX_SYMBOLS);
         return 0;
     }
     if (j->n_symbols == j->room_symbols) {
@@ -146,7 +146,8 @@ static void check_target(cake_parser *p, const cake_node *node)
         cake_parse_fail(p, node->line, "nothing can be assigned to this; expected a name");
 }
 
-/* A name, or tuples of them in brackets; of `set` also a member of a namespace, but for those in brackets. */
+/* A name, or tuples of names in brackets. A target of `set` outside of brackets may also be a member of a
+ * namespace. */
 cake_node *cake_parse_target_part(cake_parser *p)
 {
     bool set = p->in_set,
@@ -173,9 +174,9 @@ static cake_node *parse_target(cake_parser *p, const char *end)
     return node;
 }
 
-/* --- statements: each begins behind its word and ends before the tag's end --- */
+/* --- statements: each starts after its keyword and stops at the tag's end --- */
 
-/* The body up to one of the words that end it, which is consumed with its tag's beginning. */
+/* The body up to the closing keyword; consumes the start of its tag. */
 static cake_node *body_until(cake_parser *p, const char *end)
 {
     const char *const ends[] = {end, NULL};
@@ -296,7 +297,7 @@ static cake_node *parse_call_block(cake_parser *p)
         caller->a = parse_parameters(p);
     cake_node *call = cake_parse_expression(p, true);
     if (call->kind != CAKE_N_CALL)
-        cake_parse_fail(p, call->line, "call wants the call of a macro");
+        cake_parse_fail(p, call->line, "call needs the call of a macro");
     parse_macro_body(p, caller, "endcall");
     return cake_parse_node(p, CAKE_N_CALLBLOCK, call, NULL, caller);
 }
@@ -322,17 +323,17 @@ static cake_node *parse_with(cake_parser *p)
     return cake_parse_node(p, CAKE_N_WITH, list, body_until(p, "endwith"), NULL);
 }
 
-/* Only the training of models looks at what is between generation and endgeneration. */
+/* What is between generation and endgeneration matters only for training. */
 static cake_node *parse_generation(cake_parser *p)
 {
     int in_loop = p->in_loop;
-    p->in_loop = 0; /* as in transformers, where the body is a function of its own */
+    p->in_loop = 0; /* as in transformers, where the body is its own function */
     cake_node *body = body_until(p, "endgeneration");
     p->in_loop = in_loop;
     return cake_parse_node(p, CAKE_N_SCOPE, NULL, body, NULL);
 }
 
-/* Blocks are for templates that extend others, which chat templates do not: they stand where they are. */
+/* Blocks serve templates that extend others, which chat templates do not: they are executed in place. */
 static cake_node *parse_block(cake_parser *p)
 {
     cake_value name = cake_parse_name(p);
@@ -401,7 +402,7 @@ static bool at_end(const cake_parser *p, const char *const *ends)
     return false;
 }
 
-/* Statements up to the end of the template or, behind its {%, one of the words in ends. */
+/* Statements up to the end of the template or, after {%, one of the keywords in ends. */
 static cake_node *parse_body(cake_parser *p, const char *const *ends)
 {
     cake_node *list = NULL, **last = &list;
@@ -432,16 +433,19 @@ static cake_node *parse_body(cake_parser *p, const char *const *ends)
     return list;
 }
 
-/* A filter or test that nobody knows ends the parse, but inside of an if, which may ask for it: there it ends
- * the rendering that comes by, as in Jinja. */
+/* An unknown filter or test is an error at open. Inside of an if, which may test for it, it is an error when
+ * it is reached, as in Jinja. */
 static void check_known(cake_parser *p, const cake_node *node, bool asked)
 {
     for (; node && !p->err; node = node->next) {
         bool filter = node->kind == CAKE_N_FILTER,
              here = asked || node->kind == CAKE_N_IF || node->kind == CAKE_N_CHOICE;
         if ((filter || node->kind == CAKE_N_TEST) && !node->row && !asked)
-            cake_parse_fail(p, node->line, "the %s \"%.*s\" is not known", filter ? "filter" : "test",
-                            (int)node->value.text.len, node->value.text.data);
+            cake_parse_fail(p, node->line,
+                            filter && cake_jinja_omits(CAKE_OMITTED_FILTER, node->value)
+                                ? "the %s \"%.*s\" is one of Jinja's that this program leaves out"
+                                : "the %s \"%.*s\" is not known",
+                            filter ? "filter" : "test", (int)node->value.text.len, node->value.text.data);
         const cake_node *const parts[] = {node->a, node->b, node->c, node->d, node->e};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             check_known(p, parts[i], here);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: values. Out: how Python writes them: str, repr and json.dumps.
+ * In: values. Out: Python's str and repr of them.
  * Invariant: no writer grows a rendering past its limit.
  */
 #include <math.h>
@@ -12,12 +12,12 @@
 #include "jinja/internal.h"
 #include "text/unicode.h"
 
-/* Where the next byte goes, and how many more may. */
-static void settle(cake_writer *w)
+/* Recomputes the place and the room for the next byte. */
+static void sync_with_buf(cake_writer *w)
 {
     w->data = w->out->data;
     w->len = w->out->len;
-    w->room = w->out->cap ? w->out->cap - 1 : 0; /* a NUL follows */
+    w->room = w->out->cap ? w->out->cap - 1 : 0; /* reserve one for the NUL */
     if (!w->inner && w->room > w->base + CAKE_OUTPUT)
         w->room = w->base + CAKE_OUTPUT;
 }
@@ -25,7 +25,7 @@ static void settle(cake_writer *w)
 cake_writer cake_write_open(cake_render *run, cake_buf *out, bool inner)
 {
     cake_writer w = {.run = run, .out = out, .inner = inner, .base = inner ? 0 : out->len};
-    settle(&w);
+    sync_with_buf(&w);
     return w;
 }
 
@@ -36,8 +36,8 @@ void cake_write_close(const cake_writer *w)
         w->out->data[w->len] = 0;
 }
 
-/* The part that has no room: into a larger buffer, if that may be. */
-static bool may_print(cake_writer *w, size_t len)
+/* Whether so many bytes more are within the limits; else fails the run. */
+static bool check_limits(cake_writer *w, size_t len)
 {
     cake_render *run = w->run;
     size_t all = w->len - w->base + len;
@@ -55,11 +55,11 @@ static bool may_print(cake_writer *w, size_t len)
 void cake_write_more(cake_writer *w, const char *text, size_t len)
 {
     if (w->out) {
-        if (!may_print(w, len))
+        if (!check_limits(w, len))
             return;
         cake_write_close(w);
         cake_buf_add(w->out, text, len);
-        settle(w);
+        sync_with_buf(w);
         return;
     }
     size_t room = w->room ? 2 * w->room : 64;
@@ -67,7 +67,7 @@ void cake_write_more(cake_writer *w, const char *text, size_t len)
         room *= 2;
     if (!cake_render_room(w->run, room))
         return;
-    char *grown = cake_jinja_arena_raw(&w->run->region, room);
+    char *grown = cake_jinja_arena_raw(&w->run->arena, room);
     if (w->len)
         memcpy(grown, w->data, w->len);
     memcpy(grown + w->len, text, len);
@@ -91,7 +91,7 @@ void cake_write_char(cake_writer *w, uint32_t code)
     cake_write(w, text, (size_t)cake_utf8_put(text, code));
 }
 
-/* The shortest digits that read back as the same number, placed as Python's repr places them. */
+/* The shortest digits that read back as the same number, in the layout of Python's repr. */
 void cake_write_real(cake_writer *w, double real)
 {
     if (!isfinite(real)) {
@@ -106,7 +106,7 @@ void cake_write_real(cake_writer *w, double real)
     char *e = strchr(text, 'e');
     int exponent = atoi(e + 1);
     if (exponent < -4 || exponent >= 16) {
-        cake_writes(w, text); /* C writes the exponent as Python does */
+        cake_writes(w, text); /* C's exponent has the form of Python's */
         return;
     }
     size_t n = 0;
@@ -172,7 +172,7 @@ static void repr_text(cake_writer *w, cake_value v)
 
 static void repr_list(cake_writer *w, cake_value v)
 {
-    bool tuple = v.shade == CAKE_TUPLE || v.shade == CAKE_GROUP, view = v.shade > CAKE_GENERATOR;
+    bool tuple = v.subtype == CAKE_TUPLE, view = v.subtype > CAKE_GENERATOR;
     if (view) {
         cake_writes(w, cake_value_type(v));
         cake_writes(w, "(");
@@ -219,16 +219,16 @@ void cake_value_repr(cake_writer *w, cake_value v)
         cake_writes(w, "Undefined");
         break;
     case CAKE_VALUE_TEXT:
-        if (v.shade)
+        if (v.subtype)
             cake_writes(w, "Markup(");
         repr_text(w, v);
-        if (v.shade)
+        if (v.subtype)
             cake_writes(w, ")");
         break;
     case CAKE_VALUE_LIST:
-        if (v.shade == CAKE_GENERATOR)
+        if (v.subtype == CAKE_GENERATOR)
             cake_value_str(w, v);
-        else if (v.shade == CAKE_RANGE)
+        else if (v.subtype == CAKE_RANGE)
             repr_range(w, (const cake_jinja_range *)v.list);
         else
             repr_list(w, v);
@@ -242,23 +242,8 @@ void cake_value_repr(cake_writer *w, cake_value v)
     cake_render_leave(w->run);
 }
 
-/* As JSON, in the dialect that prints so. */
-static bool wrote_json(cake_writer *w, cake_value v)
-{
-    bool prints = v.kind == CAKE_VALUE_BOOL || v.kind == CAKE_VALUE_LIST || v.kind == CAKE_VALUE_DICT;
-    if (!prints || !w->run->jinja->habits->json)
-        return false;
-    cake_write_json(
-        w, v,
-        &(cake_json_style){
-            .indent = -1, .comma = cake_value_name(", "), .colon = cake_value_name(": "), .undefined = true});
-    return true;
-}
-
 void cake_value_str_of(cake_writer *w, cake_value v)
 {
-    if (wrote_json(w, v))
-        return;
     switch (v.kind) {
     case CAKE_VALUE_UNDEFINED:
         break;
@@ -279,7 +264,7 @@ void cake_value_str_of(cake_writer *w, cake_value v)
         cake_write(w, v.text.data, v.text.len);
         break;
     case CAKE_VALUE_LIST:
-        if (v.shade == CAKE_GENERATOR)
+        if (v.subtype == CAKE_GENERATOR)
             cake_writes(w, "<generator object>");
         else
             cake_value_repr(w, v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a template and its variables. Out: the rendered text, or the request's fault.
- * Invariant: a rendering ends: every step is counted, every level, every byte of memory.
+ * Invariant: a rendering ends: steps, levels and bytes of memory are counted and limited.
  */
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -13,8 +13,8 @@
 #include "base/utf8.h"
 #include "jinja/internal.h"
 
-#define IDLE    8                  /* renderings whose memory waits for the next */
-#define LARGEST ((size_t)64 << 10) /* bytes of a captured text whose memory is worth keeping */
+#define IDLE      8                  /* renderings whose memory is kept for the next ones */
+#define MAX_SPARE ((size_t)64 << 10) /* bytes of a captured text above which its memory is freed */
 
 /* --- limits and failure --- */
 
@@ -28,7 +28,7 @@ cake_value cake_render_fail(cake_render *run, const char *fmt, ...)
         va_end(args);
         cake_fault_set(run->fault, "messages", "chat template, line %d: %s", run->line, text);
         run->failed = true;
-        run->steps = INT64_MIN / 2; /* so that looking at one of both is enough */
+        run->steps = INT64_MIN / 2; /* so that checking one of the two is enough */
     }
     return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
 }
@@ -43,7 +43,7 @@ bool cake_render_broke(cake_render *run)
 bool cake_render_deep(cake_render *run)
 {
     if (!run->failed)
-        cake_render_fail(run, "it nests more than %d levels deep", CAKE_DEEPEST);
+        cake_render_fail(run, "it nests more than %d levels deep", CAKE_MAX_DEPTH);
     return false;
 }
 
@@ -58,7 +58,7 @@ bool cake_render_full(cake_render *run)
 
 cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
 {
-    cake_scope *scope = cake_jinja_arena_raw(&run->region, sizeof *scope);
+    cake_scope *scope = cake_jinja_arena_raw(&run->arena, sizeof *scope);
     scope->parent = parent;
     scope->place = NULL;
     scope->binding = scope->few;
@@ -68,12 +68,12 @@ cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
     return scope;
 }
 
-/* The outermost one, with a place for every symbol and what is global in its place. */
+/* The outermost scope, with a place for every symbol and the globals set. */
 static cake_scope *open_places(cake_render *run)
 {
     size_t bytes = run->jinja->n_symbols * sizeof(cake_value);
     cake_scope *scope = cake_scope_open(run, NULL);
-    scope->place = cake_jinja_arena_raw(&run->region, bytes);
+    scope->place = cake_jinja_arena_raw(&run->arena, bytes);
     if (bytes)
         memcpy(scope->place, run->jinja->globals, bytes);
     return scope;
@@ -90,7 +90,7 @@ void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value
     }
     if (scope->n == scope->room) {
         size_t room = 2 * scope->room;
-        cake_binding *grown = cake_jinja_arena_take(&run->region, room * sizeof *grown);
+        cake_binding *grown = cake_jinja_arena_take(&run->arena, room * sizeof *grown);
         memcpy(grown, scope->binding, scope->n * sizeof *grown);
         scope->binding = grown;
         scope->room = room;
@@ -98,8 +98,8 @@ void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value
     scope->binding[scope->n++] = (cake_binding){symbol, value};
 }
 
-/* A value that lives as long as the run: texts are copied, with room to grow where one did before. What else
- * lies in the region keeps all of it from going back. */
+/* A value that lives as long as the rendering: texts are copied, with room to grow if the previous value
+ * grew, too. Other values in the arena prevent its reset. */
 static cake_value keep(cake_render *run, cake_value v, const cake_value *before)
 {
     if (v.kept || v.kind < CAKE_VALUE_TEXT)
@@ -141,10 +141,10 @@ void cake_space_set(cake_render *run, cake_dict *space, cake_value name, cake_va
     cake_dict_set(run, space, name, value);
 }
 
-/* --- the door --- */
+/* --- open and render --- */
 
-/* A rendering's memory is kept for the next one: taking it anew from the system costs more than a short
- * message's whole text. Each thread that renders takes one out, so nothing is shared. */
+/* A rendering's memory is reused: allocating it anew costs more than rendering a short message. Each thread
+ * takes one out of the slots, so nothing is shared. */
 typedef struct cake_idle {
     _Atomic(cake_render *) slot[IDLE];
 } cake_idle;
@@ -153,7 +153,7 @@ static void free_run(cake_render *run)
 {
     if (!run)
         return;
-    cake_jinja_arena_free(&run->region);
+    cake_jinja_arena_free(&run->arena);
     cake_jinja_arena_free(&run->kept);
     while (run->spare.n)
         cake_buf_free(&run->spare.buf[--run->spare.n]);
@@ -174,10 +174,10 @@ static cake_render *take_run(const cake_jinja *jinja)
 static void give_run(cake_render *run)
 {
     cake_idle *idle = run->jinja->idle;
-    cake_jinja_arena_back(&run->region, (cake_jinja_arena_mark){0});
+    cake_jinja_arena_back(&run->arena, (cake_jinja_arena_mark){0});
     cake_jinja_arena_back(&run->kept, (cake_jinja_arena_mark){0});
     for (int i = run->spare.n; i-- > 0;)
-        if (run->spare.buf[i].cap > LARGEST) {
+        if (run->spare.buf[i].cap > MAX_SPARE) {
             cake_buf_free(&run->spare.buf[i]);
             run->spare.buf[i] = run->spare.buf[--run->spare.n];
         }
@@ -190,7 +190,7 @@ static void give_run(cake_render *run)
     free_run(run);
 }
 
-/* Eight bytes at a time. */
+/* Hashes eight bytes at a time. */
 static size_t hash_of(const char *name, size_t len)
 {
     uint64_t h = len;
@@ -203,7 +203,7 @@ static size_t hash_of(const char *name, size_t len)
     return h;
 }
 
-/* -1: the template does not know it. */
+/* -1: not in the template. */
 static int symbol_of(const cake_jinja *jinja, const char *name)
 {
     size_t len = strlen(name);
@@ -215,8 +215,8 @@ static int symbol_of(const cake_jinja *jinja, const char *name)
     }
 }
 
-/* What the template's names mean to the engine. */
-static void settle_names(cake_jinja *jinja)
+/* Builds the hash table of names, and finds the special names and globals among them. */
+static void resolve_names(cake_jinja *jinja)
 {
     for (jinja->n_hash = 16; jinja->n_hash < 4 * jinja->n_symbols;)
         jinja->n_hash *= 2;
@@ -232,23 +232,16 @@ static void settle_names(cake_jinja *jinja)
         jinja->special[i] = symbol_of(jinja, cake_special_names[i]);
     jinja->globals = cake_alloc(jinja->n_symbols + 1, sizeof *jinja->globals);
     for (size_t i = 0; i < jinja->n_symbols; i++) {
-        jinja->globals[i] = cake_global_find(jinja->habits, jinja->symbols[i]);
+        jinja->globals[i] = cake_global_find(jinja->symbols[i]);
         if (jinja->globals[i].kind == CAKE_VALUE_UNDEFINED)
-            jinja->globals[i].shade = CAKE_UNSET;
+            jinja->globals[i].subtype = CAKE_UNSET;
     }
 }
 
-static const cake_habits habits[] = {
-    [CAKE_JINJA_PYTHON] = {0},
-    [CAKE_JINJA_JAVASCRIPT] = {.json = true, .sum = true, .strict = true, .lists = true, .null = true},
-};
-
-cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja_dialect dialect,
-                         cake_jinja **out)
+cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake_jinja **out)
 {
     cake_jinja *jinja = cake_alloc(1, sizeof *jinja);
     cake_lex *tokens = NULL;
-    jinja->habits = &habits[dialect];
     jinja->where = cake_copy(where, strlen(where));
     jinja->idle = cake_alloc(1, sizeof *jinja->idle);
     cake_err err = CAKE_OK;
@@ -259,7 +252,7 @@ cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake
     if (!err)
         err = cake_parse_all(jinja, tokens);
     if (!err)
-        settle_names(jinja);
+        resolve_names(jinja);
     free(tokens);
     if (err)
         cake_jinja_close(jinja);
@@ -275,7 +268,7 @@ void cake_jinja_close(cake_jinja *jinja)
     for (int i = 0; i < IDLE; i++)
         free_run(atomic_load(&jinja->idle->slot[i]));
     free(jinja->idle);
-    cake_jinja_arena_free(&jinja->region);
+    cake_jinja_arena_free(&jinja->arena);
     free(jinja->symbols);
     free(jinja->hash);
     free(jinja->globals);
@@ -283,7 +276,7 @@ void cake_jinja_close(cake_jinja *jinja)
     free(jinja);
 }
 
-/* Names that the template never mentions are not looked at. */
+/* Variables that the template does not mention are skipped. */
 static void set_variable(cake_render *run, const cake_jinja_variable *variable)
 {
     int symbol = symbol_of(run->jinja, variable->name);
@@ -308,7 +301,7 @@ cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *v
 {
     cake_render *run = take_run(jinja);
     *run = (cake_render){.jinja = jinja,
-                         .region = run->region,
+                         .arena = run->arena,
                          .kept = run->kept,
                          .spare = run->spare,
                          .fault = fault,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A rendering: its account of steps, levels and memory, its names, and what it prints. What every step does
- * stands here, so that it costs no call.
+ * A rendering: its limits on steps, levels and memory, its scopes, and its output. The inline functions are
+ * on the path of every step.
  */
 #ifndef CAKE_JINJA_RENDER_H
 #define CAKE_JINJA_RENDER_H
@@ -11,17 +11,17 @@
 #include "jinja/jinja.h"
 #include "jinja/value.h"
 
-#define CAKE_STEPS   ((int64_t)64 << 20) /* of some ten ns: about a second */
-#define CAKE_MEMORY  ((size_t)256 << 20) /* bytes of values that live at the same time */
-#define CAKE_OUTPUT  ((size_t)64 << 20)
-#define CAKE_DEEPEST 1500 /* levels of evaluation; below 1 KB of stack each, sanitizers off */
+#define CAKE_STEPS     ((int64_t)64 << 20) /* of about ten ns: about a second in all */
+#define CAKE_MEMORY    ((size_t)256 << 20) /* bytes of values alive at the same time */
+#define CAKE_OUTPUT    ((size_t)64 << 20)
+#define CAKE_MAX_DEPTH 1500 /* levels of evaluation; each takes less than 1 KB of stack without sanitizers */
 
 typedef struct cake_binding {
     int symbol;
     cake_value value;
 } cake_binding;
 
-/* Names and their values. The outermost scope has a place for every symbol, the others have lists. */
+/* Names and their values. The outermost scope has a place for every symbol, inner ones have lists. */
 typedef struct cake_scope {
     struct cake_scope *parent;
     cake_value *place;     /* [n_symbols]; NULL: a list */
@@ -32,13 +32,13 @@ typedef struct cake_scope {
 
 typedef enum cake_flow { CAKE_GO, CAKE_BREAK, CAKE_CONTINUE } cake_flow;
 
-/* The end of a text, and what is free behind it. */
+/* The end of a text, and the free bytes after it. */
 typedef struct cake_tail {
     char *end;
     size_t room;
 } cake_tail;
 
-/* Memory for texts that are captured. */
+/* Memory for captured texts. */
 typedef struct cake_spares {
     cake_buf buf[4];
     int n;
@@ -46,10 +46,10 @@ typedef struct cake_spares {
 
 struct cake_render {
     const cake_jinja *jinja;
-    cake_jinja_arena region; /* goes back behind each printed expression and each turn of a loop */
-    cake_jinja_arena kept;   /* what namespaces hold on to */
-    size_t escapes;    /* values of the region that something older refers to: then it does not go back */
-    cake_tail tail[4]; /* where texts in kept may grow; the oldest is replaced */
+    cake_jinja_arena arena; /* reset after each printed expression and each iteration of a loop */
+    cake_jinja_arena kept;  /* values that namespaces hold */
+    size_t escapes;         /* values of the arena that older ones refer to: then it is not reset */
+    cake_tail tail[4];      /* texts in `kept` that may grow in place; the oldest is replaced */
     int next_tail;
     cake_spares spare;
     size_t captured; /* bytes of captured texts now */
@@ -58,7 +58,7 @@ struct cake_render {
     cake_writer *out;
     cake_value piped;
     cake_flow flow;
-    int64_t steps; /* left; a step is some ten ns of work */
+    int64_t steps; /* left; see CAKE_STEPS */
     int depth;
     int line;
     bool failed;
@@ -66,31 +66,31 @@ struct cake_render {
 };
 
 /* Fails the run (once) with the line and a message; returns undefined. */
-#define CAKE_COLD __attribute__((cold, noinline)) /* kept out of the way of what does not fail */
+#define CAKE_COLD __attribute__((cold, noinline)) /* keeps the failure path out of the hot code */
 CAKE_COLD cake_value cake_render_fail(cake_render *run, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-CAKE_COLD bool cake_render_broke(cake_render *run); /* no steps are left: false */
+CAKE_COLD bool cake_render_broke(cake_render *run); /* out of steps: false */
 CAKE_COLD bool cake_render_deep(cake_render *run);  /* too many levels: false */
-CAKE_COLD bool cake_render_full(cake_render *run);  /* its memory may not grow by what was asked for: false */
+CAKE_COLD bool cake_render_full(cake_render *run);  /* out of memory: false */
 
-/* Takes work off the run's account; false and failed if there is none left. A run that failed has none. */
+/* Counts work. False, and the run has failed, once no steps are left; a failed run has none. */
 static inline bool cake_render_spend(cake_render *run, size_t work)
 {
     run->steps -= work < CAKE_STEPS ? (int64_t)work : CAKE_STEPS;
     return run->steps >= 0 || cake_render_broke(run);
 }
 
-/* Fails the run if its memory may not grow by that much. */
+/* Fails the run if it may not allocate that many bytes more. */
 static inline bool cake_render_room(cake_render *run, size_t bytes)
 {
-    size_t used = run->region.used + run->kept.used + run->captured;
+    size_t used = run->arena.used + run->kept.used + run->captured;
     return !run->failed && bytes <= CAKE_MEMORY && used <= CAKE_MEMORY - bytes ? true : cake_render_full(run);
 }
 
-/* One level deeper; false: too deep. Then cake_render_leave. */
+/* Enters one level; false: too deep. Else to be followed by cake_render_leave. */
 static inline bool cake_render_enter(cake_render *run)
 {
-    if (run->failed || run->depth >= CAKE_DEEPEST)
+    if (run->failed || run->depth >= CAKE_MAX_DEPTH)
         return cake_render_deep(run);
     run->depth++;
     return true;
@@ -103,19 +103,19 @@ static inline void cake_render_leave(cake_render *run)
 
 /* --- texts that grow (print.c) --- */
 
-/* In the run's region, or in `out`. Past the limit it fails the run and grows no more. */
+/* Writes into the run's arena, or into `out`. Past the limit it fails the run and writes no more. */
 struct cake_writer {
     cake_render *run;
-    cake_buf *out; /* NULL: the region. Behind the last write: cake_write_close */
-    bool inner;    /* out is not the rendering itself, but a part that is captured */
-    size_t base;   /* of out: where the rendering begins; of a part: how much of it counts as captured */
+    cake_buf *out; /* NULL: the arena. After the last write: cake_write_close */
+    bool inner;    /* out is a captured part, not the rendering itself */
+    size_t base;   /* in out: start of the rendering; for a part: bytes that already count as captured */
     char *data;
     size_t len, room;
 };
 
 cake_writer cake_write_open(cake_render *run, cake_buf *out, bool inner);
 void cake_write_close(const cake_writer *w);
-CAKE_COLD void cake_write_more(cake_writer *w, const char *text, size_t len); /* what there is no room for */
+CAKE_COLD void cake_write_more(cake_writer *w, const char *text, size_t len); /* if the buffer is full */
 void cake_write_char(cake_writer *w, uint32_t code);
 void cake_write_spaces(cake_writer *w, int64_t n); /* none if n is negative */
 
@@ -142,7 +142,7 @@ static inline cake_value cake_write_done(const cake_writer *w)
     return cake_value_text(w->data, w->len);
 }
 
-void cake_value_str_of(cake_writer *w, cake_value v); /* of what is no text */
+void cake_value_str_of(cake_writer *w, cake_value v); /* for anything but a text */
 void cake_value_repr(cake_writer *w, cake_value v);
 cake_value cake_value_to_text(cake_render *run, cake_value v); /* str(v) */
 void cake_write_real(cake_writer *w, double real);
@@ -151,7 +151,6 @@ typedef struct cake_json_style {
     const char *newline_indent; /* NULL: indent spaces */
     cake_value comma, colon;
     bool ascii, sort;
-    bool undefined; /* write that, where there is no value */
 } cake_json_style;
 void cake_write_json(cake_writer *w, cake_value v, const cake_json_style *style);
 
@@ -168,10 +167,11 @@ static inline void cake_value_str(cake_writer *w, cake_value v)
 void cake_render_body(cake_render *run, const cake_node *body);
 cake_value cake_render_macro(cake_render *run, const cake_call *call, const cake_args *args);
 cake_value cake_render_loop_again(cake_render *run, cake_loop *loop, cake_value items);
-/* Changes a member of a namespace, which may be older than the value. */
+/* Sets a member of a namespace, which may be older than the value. */
 void cake_space_set(cake_render *run, cake_dict *space, cake_value name, cake_value value);
 cake_scope *cake_scope_open(cake_render *run, cake_scope *parent);
-void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value value); /* in a list */
+void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol,
+                     cake_value value); /* for scopes with lists */
 
 static inline void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value)
 {
@@ -186,7 +186,7 @@ static inline const cake_value *cake_scope_find(cake_render *run, int symbol)
 {
     const cake_scope *scope = run->scope;
     for (; !scope->place; scope = scope->parent) {
-        run->steps -= 1 + (int64_t)scope->n / 16; /* the next step sees what is left */
+        run->steps -= 1 + (int64_t)scope->n / 16; /* the next step checks the limit */
         for (size_t i = scope->n; i-- > 0;)
             if (scope->binding[i].symbol == symbol)
                 return &scope->binding[i].value;
@@ -194,14 +194,14 @@ static inline const cake_value *cake_scope_find(cake_render *run, int symbol)
     return cake_value_unset(scope->place[symbol]) ? NULL : &scope->place[symbol];
 }
 
-/* Whoever copies lists pays for each item. */
+/* Every item that is copied counts as a step. */
 static inline void cake_list_push(cake_render *run, cake_list *list, cake_value item)
 {
     if ((list->n < list->room || cake_list_grow(run, list)) && cake_render_spend(run, 1))
         list->item[list->n++] = item;
 }
 
-/* For keys that are not there yet. */
+/* For keys that are not in the dict yet. */
 static inline void cake_dict_add(cake_render *run, cake_dict *dict, cake_value key, cake_value value)
 {
     if (dict->n < dict->room || cake_dict_grow(run, dict)) {
@@ -210,7 +210,7 @@ static inline void cake_dict_add(cake_render *run, cake_dict *dict, cake_value k
     }
 }
 
-/* The same with a key whose bytes outlive the run. */
+/* For new keys whose bytes outlive the run. */
 static inline void cake_dict_push(cake_render *run, cake_dict *dict, const char *key, size_t len,
                                   cake_value value)
 {
@@ -219,7 +219,7 @@ static inline void cake_dict_push(cake_render *run, cake_dict *dict, const char 
     cake_dict_add(run, dict, name, value);
 }
 
-/* memcmp == 0, paid for in steps. */
+/* memcmp == 0, counted as steps. */
 static inline bool cake_text_same(cake_render *run, const char *a, const char *b, size_t len)
 {
     return cake_render_spend(run, 1 + len / 64) && cake_io_same(a, b, len);
@@ -230,7 +230,7 @@ static inline bool cake_text_equal(cake_render *run, cake_value a, cake_value b)
     return a.text.len == b.text.len && cake_text_same(run, a.text.data, b.text.data, a.text.len);
 }
 
-/* What a dict has under a name, NULL: nothing. */
+/* The value of a name in a dict, or NULL. */
 static inline cake_value *cake_dict_named(cake_render *run, const cake_dict *dict, cake_value name)
 {
     run->steps -= (int64_t)dict->n / 8;
@@ -246,16 +246,19 @@ static inline cake_value *cake_dict_named(cake_render *run, const cake_dict *dic
 }
 
 cake_value cake_eval(cake_render *run, const cake_node *node);
-bool cake_eval_holds(cake_render *run, const cake_node *node); /* its truth; no more is evaluated for it */
+bool cake_eval_holds(cake_render *run,
+                     const cake_node *node); /* the truth of an expression, evaluating no more than needed */
 void cake_eval_print(cake_render *run, const cake_node *node); /* evaluates and prints */
-cake_value cake_text_append(cake_render *run, const cake_value *part, size_t n); /* plain texts as one */
+cake_value cake_text_append(cake_render *run, const cake_value *part,
+                            size_t n); /* concatenates plain texts */
 cake_value cake_eval_math(cake_render *run, int op, cake_value a, cake_value b);
 bool cake_value_contains(cake_render *run, cake_value item, cake_value in);
-/* hint: what cake_attr_hint says of the name */
+/* hint: cake_attr_hint of the name */
 cake_value cake_value_attr(cake_render *run, cake_value v, cake_value name, int hint);
 int cake_attr_hint(cake_value name); /* 0: neither a method nor an attribute of loop has that name */
 cake_value cake_value_item(cake_render *run, cake_value v, cake_value key);
-cake_value cake_value_member(cake_render *run, cake_value v, cake_value key, int hint); /* v[key], a text */
+cake_value cake_value_member(cake_render *run, cake_value v, cake_value key,
+                             int hint); /* v[key] with a text as key */
 cake_value cake_value_slice(cake_render *run, cake_value v, const cake_value bound[3]);
 cake_value cake_value_invoke(cake_render *run, cake_value callee, const cake_args *args);
 

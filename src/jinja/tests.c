@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests: what stands behind `is`. In: a value and arguments. Out: true or false.
+ * Tests: the names after `is`. In: a value and arguments. Out: true or false.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 static const char *const no_names[] = {NULL};
 static const char *const other_name[] = {"other", NULL};
 
-/* Tests of a value alone share this frame. */
+/* A test without arguments. */
 #define PLAIN(name, condition)                                                                               \
     static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args)                       \
     {                                                                                                        \
@@ -20,7 +20,7 @@ static const char *const other_name[] = {"other", NULL};
 PLAIN(boolean, v.kind == CAKE_VALUE_BOOL)
 PLAIN(callable, v.kind == CAKE_VALUE_CALL || v.kind == CAKE_VALUE_LOOP || v.kind == CAKE_VALUE_UNDEFINED)
 PLAIN(defined, v.kind != CAKE_VALUE_UNDEFINED)
-PLAIN(escaped, v.kind == CAKE_VALUE_TEXT && v.shade)
+PLAIN(escaped, v.kind == CAKE_VALUE_TEXT && v.subtype)
 PLAIN(false, v.kind == CAKE_VALUE_BOOL && !v.truth)
 PLAIN(float, v.kind == CAKE_VALUE_REAL)
 PLAIN(integer, v.kind == CAKE_VALUE_INT || v.kind == CAKE_VALUE_BIG)
@@ -29,14 +29,14 @@ PLAIN(mapping, v.kind == CAKE_VALUE_DICT)
 PLAIN(none, v.kind == CAKE_VALUE_NONE)
 PLAIN(number, cake_value_is_number(v))
 PLAIN(sequence, v.kind == CAKE_VALUE_TEXT || v.kind == CAKE_VALUE_DICT || v.kind == CAKE_VALUE_UNDEFINED ||
-                    (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.shade)))
+                    (v.kind == CAKE_VALUE_LIST && cake_list_indexed(v.subtype)))
 PLAIN(string, v.kind == CAKE_VALUE_TEXT)
 PLAIN(true, v.kind == CAKE_VALUE_BOOL && v.truth)
 PLAIN(undefined, v.kind == CAKE_VALUE_UNDEFINED)
 PLAIN(filter, v.kind == CAKE_VALUE_TEXT && cake_filter_find(v))
 PLAIN(test, v.kind == CAKE_VALUE_TEXT && cake_test_find(v))
 
-/* The rest of a division by `by`, as it is or by 2. */
+/* Whether v modulo `by` equals rest. */
 static bool divides(cake_render *run, cake_value v, cake_value by, int64_t rest)
 {
     return cake_value_equal(run, cake_eval_math(run, '%', v, by), cake_value_int(rest));
@@ -71,14 +71,14 @@ PLAIN(upper, is_case(run, v, "isupper"))
         return cake_value_bool(cake_args_bind(run, args, #name, other_name, &other) && (condition));         \
     }
 
-/* The order of two values, 2 where they have none. */
+/* -1, 0 or 1; 2: not comparable. */
 static int order(cake_render *run, cake_value a, cake_value b)
 {
     int o = cake_value_compare(run, a, b);
     return run->failed || (o == 2 && cake_value_is_number(a)) ? 2 : (o > 0) - (o < 0);
 }
 
-/* The same object: for what Python keeps once, the same value. */
+/* Python's `is`; equal values of types that Python interns count as the same. */
 static bool same(cake_render *run, cake_value a, cake_value b)
 {
     if (a.kind != b.kind)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: texts. Out: texts and lists of texts, as the methods of Python's str make them. Parts of a text share
- * its bytes.
+ * In: texts. Out: texts and lists of texts, as from the methods of Python's str. Parts of a text share its
+ * bytes.
  * Invariant: positions count characters, and every result is valid UTF-8.
  */
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "jinja/internal.h"
 #include "text/unicode.h"
 
-/* How many characters begin in the 8 bytes at p. */
+/* The number of characters that begin in the 8 bytes at p. */
 static size_t begins(const char *p)
 {
     uint64_t x;
@@ -43,7 +43,7 @@ size_t cake_text_offset(cake_render *run, cake_value text, size_t character)
     return at;
 }
 
-/* What the C library's search costs at worst: long needles are prepared anew each time. */
+/* Counts the worst-case cost of the C library's search, which preprocesses long needles each time. */
 const char *cake_text_search(cake_render *run, const char *text, size_t len, cake_value what)
 {
     size_t n = what.text.len;
@@ -76,7 +76,7 @@ bool cake_text_space(uint32_t code)
 static cake_value part(cake_value of, size_t from, size_t to)
 {
     cake_value v = cake_value_text(of.text.data + from, to - from);
-    v.shade = of.shade;
+    v.subtype = of.subtype;
     v.kept = of.kept;
     return v;
 }
@@ -106,7 +106,7 @@ static bool strips(cake_render *run, cake_value text, size_t at, cake_value set)
     return set.text.len && memmem(set.text.data, set.text.len, text.text.data + at, n);
 }
 
-/* Not white space, and a whole character. */
+/* A whole character, and not white space. */
 static bool is_solid(char c)
 {
     return c > ' ' && c < 0x7F;
@@ -116,7 +116,7 @@ cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bo
 {
     size_t from = 0, to = text.text.len;
     uint32_t code;
-    if (set.kind != CAKE_VALUE_TEXT) { /* mostly there is nothing to strip */
+    if (set.kind != CAKE_VALUE_TEXT) { /* usually there is nothing to strip */
         left = left && to && !is_solid(text.text.data[0]);
         right = right && to && !is_solid(text.text.data[to - 1]);
     }
@@ -127,8 +127,8 @@ cake_value cake_text_strip(cake_render *run, cake_value text, cake_value set, bo
     return part(text, from, to);
 }
 
-/* At white space, runs of it count once and none at the ends. */
-static void split_space(cake_render *run, cake_value text, int64_t most, cake_list *out)
+/* Splits at runs of white space, ignoring those at both ends. */
+static void split_space(cake_render *run, cake_value text, int64_t max, cake_list *out)
 {
     size_t at = 0;
     uint32_t code;
@@ -139,7 +139,7 @@ static void split_space(cake_render *run, cake_value text, int64_t most, cake_li
         if (at == text.text.len)
             return;
         size_t from = at;
-        if (most-- == 0) {
+        if (max-- == 0) {
             cake_list_push(run, out, part(text, from, text.text.len));
             return;
         }
@@ -158,7 +158,7 @@ static void reverse(cake_list *list)
     }
 }
 
-static void split_space_right(cake_render *run, cake_value text, int64_t most, cake_list *out)
+static void split_space_right(cake_render *run, cake_value text, int64_t max, cake_list *out)
 {
     size_t to = text.text.len;
     while (!run->failed) {
@@ -166,7 +166,7 @@ static void split_space_right(cake_render *run, cake_value text, int64_t most, c
             to = before(text, to);
         if (!to)
             break;
-        if (most-- == 0) {
+        if (max-- == 0) {
             cake_list_push(run, out, part(text, 0, to));
             break;
         }
@@ -179,11 +179,11 @@ static void split_space_right(cake_render *run, cake_value text, int64_t most, c
     reverse(out);
 }
 
-static void split_at(cake_render *run, cake_value text, cake_value by, int64_t most, cake_list *out)
+static void split_at(cake_render *run, cake_value text, cake_value by, int64_t max, cake_list *out)
 {
     size_t at = 0;
     const char *hit;
-    while (!run->failed && most-- != 0 &&
+    while (!run->failed && max-- != 0 &&
            (hit = cake_text_search(run, text.text.data + at, text.text.len - at, by))) {
         cake_list_push(run, out, part(text, at, (size_t)(hit - text.text.data)));
         at = (size_t)(hit - text.text.data) + by.text.len;
@@ -191,11 +191,11 @@ static void split_at(cake_render *run, cake_value text, cake_value by, int64_t m
     cake_list_push(run, out, part(text, at, text.text.len));
 }
 
-static void split_at_right(cake_render *run, cake_value text, cake_value by, int64_t most, cake_list *out)
+static void split_at_right(cake_render *run, cake_value text, cake_value by, int64_t max, cake_list *out)
 {
     size_t to = text.text.len;
     int64_t hit;
-    while (!run->failed && most-- != 0 && (hit = cake_text_search_back(run, text.text.data, to, by)) >= 0) {
+    while (!run->failed && max-- != 0 && (hit = cake_text_search_back(run, text.text.data, to, by)) >= 0) {
         cake_list_push(run, out, part(text, (size_t)hit + by.text.len, to));
         to = (size_t)hit;
     }
@@ -203,19 +203,19 @@ static void split_at_right(cake_render *run, cake_value text, cake_value by, int
     reverse(out);
 }
 
-cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t most, bool from_right)
+cake_value cake_text_split(cake_render *run, cake_value text, cake_value by, int64_t max, bool from_right)
 {
     cake_value list = cake_value_list(run, CAKE_LIST);
     if (by.kind == CAKE_VALUE_NONE)
         cake_render_spend(run, from_right ? 0 : text.text.len / 8);
     if (by.kind == CAKE_VALUE_NONE)
-        (from_right ? split_space_right : split_space)(run, text, most, list.list);
+        (from_right ? split_space_right : split_space)(run, text, max, list.list);
     else if (!cake_arg_text(run, by, "split"))
         return list;
     else if (!by.text.len)
         cake_render_fail(run, "empty separator");
     else
-        (from_right ? split_at_right : split_at)(run, text, by, most, list.list);
+        (from_right ? split_at_right : split_at)(run, text, by, max, list.list);
     return list;
 }
 
@@ -241,12 +241,12 @@ cake_value cake_text_lines(cake_render *run, cake_value text, bool keep_ends)
     return list;
 }
 
-cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t most)
+cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, cake_value to, int64_t max)
 {
     cake_writer w = {.run = run};
     size_t at = 0;
     uint32_t code;
-    while (!run->failed && most-- != 0) {
+    while (!run->failed && max-- != 0) {
         const char *hit = text.text.data + at;
         if (from.text.len)
             hit = cake_text_search(run, hit, text.text.len - at, from);
@@ -257,7 +257,7 @@ cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, ca
         at = (size_t)(hit - text.text.data) + from.text.len;
         if (from.text.len)
             continue;
-        if (at == text.text.len) /* nothing is found before every character and at the end */
+        if (at == text.text.len) /* the empty text is found before every character and at the end */
             break;
         size_t n = cake_text_character(text, at, &code);
         cake_write(&w, text.text.data + at, n);
@@ -265,11 +265,11 @@ cake_value cake_text_swap(cake_render *run, cake_value text, cake_value from, ca
     }
     cake_write(&w, text.text.data + at, text.text.len - at);
     cake_value swapped = cake_write_done(&w);
-    swapped.shade = text.shade;
+    swapped.subtype = text.subtype;
     return swapped;
 }
 
-/* Whether a capital sigma at `at` ends a word, and becomes another small letter than inside of one. */
+/* Whether a capital sigma at `at` ends a word, where its lower case is another letter. */
 static bool ends_word(cake_value text, size_t at, size_t n)
 {
     uint32_t last = 0, next = 0;
@@ -283,15 +283,13 @@ static bool ends_word(cake_value text, size_t at, size_t n)
 cake_value cake_text_case(cake_render *run, cake_value text, cake_jinja_case how)
 {
     cake_writer w = {.run = run};
-    bool inside = false; /* a word; or, of a capital, the text */
+    bool inside = false; /* inside a word; for CAPITAL: past the first character */
     for (size_t i = 0, n; i < text.text.len && !run->failed; i += n) {
         uint32_t code, changed[3];
         n = cake_text_character(text, i, &code);
         int m;
         if (how == CAKE_UPPER)
             m = cake_char_upper(code, changed);
-        else if (how == CAKE_FOLD)
-            m = cake_char_fold(code, changed);
         else if (how == CAKE_LOWER || inside)
             m = cake_char_lower(code == 0x3A3 && ends_word(text, i, n) ? 0x3C2 : code, changed);
         else
@@ -301,7 +299,7 @@ cake_value cake_text_case(cake_render *run, cake_value text, cake_jinja_case how
         inside = how == CAKE_CAPITAL || cake_char_is_letter(code);
     }
     cake_value changed = cake_write_done(&w);
-    changed.shade = text.shade;
+    changed.subtype = text.subtype;
     return changed;
 }
 
@@ -318,6 +316,6 @@ cake_value cake_text_escape(cake_render *run, cake_value text)
             cake_write(&w, text.text.data + i, 1);
     }
     cake_value escaped = cake_write_done(&w);
-    escaped.shade = 1;
+    escaped.subtype = 1;
     return escaped;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: JSON and constants. Out: values as Python knows them: made, compared, walked.
- * Invariant: lists and dicts never change once a template can see them, but for namespaces.
+ * In: JSON and constants. Out: values with Python's semantics: creation, comparison, iteration.
+ * Invariant: lists and dicts never change once a template can see them, except for namespaces.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ cake_value cake_value_digits(const char *digits, size_t len)
     for (size_t i = minus; i < len && fits; i++)
         fits = !__builtin_mul_overflow(integer, (int64_t)10, &integer) &&
                !__builtin_sub_overflow(integer, (int64_t)(digits[i] - '0'), &integer);
-    fits =
-        fits && (minus || integer != INT64_MIN); /* summed up below zero, where there is room for one more */
+    fits = fits &&
+           (minus || integer != INT64_MIN); /* summed up as a negative number, whose range is larger by one */
     if (fits)
         return cake_value_int(minus ? integer : -integer);
     cake_value v = cake_value_text(digits, len);
@@ -52,22 +52,20 @@ cake_value cake_value_negative(cake_render *run, cake_value integer)
 
 cake_value cake_value_list(cake_render *run, cake_list_kind kind)
 {
-    if (kind == CAKE_GENERATOR && run->jinja->habits->lists)
-        kind = CAKE_LIST;
     return (cake_value){.kind = CAKE_VALUE_LIST,
-                        .shade = (int)kind,
-                        .list = cake_jinja_arena_take(&run->region, sizeof(cake_list))};
+                        .subtype = (int)kind,
+                        .list = cake_jinja_arena_take(&run->arena, sizeof(cake_list))};
 }
 
 cake_value cake_value_dict(cake_render *run)
 {
     return (cake_value){.kind = CAKE_VALUE_DICT,
-                        .dict = cake_jinja_arena_take(&run->region, sizeof(cake_dict))};
+                        .dict = cake_jinja_arena_take(&run->arena, sizeof(cake_dict))};
 }
 
 cake_value cake_value_call(cake_render *run, cake_call_function function, const char *name, cake_value self)
 {
-    cake_call *call = cake_jinja_arena_take(&run->region, sizeof *call);
+    cake_call *call = cake_jinja_arena_take(&run->arena, sizeof *call);
     call->function = function;
     call->name = name;
     call->self = self;
@@ -76,18 +74,18 @@ cake_value cake_value_call(cake_render *run, cake_call_function function, const 
 
 cake_value cake_value_undefined(cake_render *run, const char *of, cake_value name)
 {
-    cake_undefined *u = cake_jinja_arena_take(&run->region, sizeof *u);
+    cake_undefined *u = cake_jinja_arena_take(&run->arena, sizeof *u);
     u->of = of;
     u->name = name;
     return (cake_value){.kind = CAKE_VALUE_UNDEFINED, .undefined = u};
 }
 
-/* n items of `size` bytes, in memory with room for more; NULL: there is none. */
+/* Copies n items of `size` bytes into memory for `room` items; NULL: out of memory. */
 static void *move(cake_render *run, const void *old, size_t n, size_t room, size_t size)
 {
     if (!cake_render_room(run, room * size))
         return NULL;
-    void *grown = cake_jinja_arena_raw(&run->region, room * size);
+    void *grown = cake_jinja_arena_raw(&run->arena, room * size);
     return n ? memcpy(grown, old, n * size) : grown;
 }
 
@@ -114,7 +112,7 @@ cake_value cake_value_sized_list(cake_render *run, size_t n)
 {
     cake_value list = cake_value_list(run, CAKE_LIST);
     if (n && cake_render_room(run, n * sizeof *list.list->item)) {
-        list.list->item = cake_jinja_arena_raw(&run->region, n * sizeof *list.list->item);
+        list.list->item = cake_jinja_arena_raw(&run->arena, n * sizeof *list.list->item);
         list.list->room = n;
     }
     return list;
@@ -124,7 +122,7 @@ cake_value cake_value_sized_dict(cake_render *run, size_t n)
 {
     cake_value dict = cake_value_dict(run);
     if (n && cake_render_room(run, 2 * n * sizeof *dict.dict->key)) {
-        dict.dict->key = cake_jinja_arena_raw(&run->region, 2 * n * sizeof *dict.dict->key);
+        dict.dict->key = cake_jinja_arena_raw(&run->arena, 2 * n * sizeof *dict.dict->key);
         dict.dict->value = dict.dict->key + n;
         dict.dict->room = n;
     }
@@ -206,11 +204,11 @@ const cake_value *cake_dict_name(const cake_dict *dict, const char *name)
 bool cake_value_hashable(cake_render *run, cake_value key)
 {
     if (key.kind == CAKE_VALUE_DICT || key.kind == CAKE_VALUE_SPACE ||
-        (key.kind == CAKE_VALUE_LIST && (key.shade == CAKE_LIST || key.shade > CAKE_GENERATOR))) {
+        (key.kind == CAKE_VALUE_LIST && (key.subtype == CAKE_LIST || key.subtype > CAKE_GENERATOR))) {
         cake_render_fail(run, "unhashable type: '%s'", cake_value_type(key));
         return false;
     }
-    bool tuple = key.kind == CAKE_VALUE_LIST && key.shade < CAKE_RANGE;
+    bool tuple = key.kind == CAKE_VALUE_LIST && key.subtype < CAKE_RANGE;
     if (!tuple || !cake_render_enter(run))
         return !tuple;
     bool good = cake_render_spend(run, key.list->n);
@@ -246,7 +244,7 @@ bool cake_value_holds(cake_value v)
     case CAKE_VALUE_TEXT:
         return v.text.len > 0;
     case CAKE_VALUE_LIST:
-        return v.list->n > 0 || v.shade == CAKE_GENERATOR;
+        return v.list->n > 0 || v.subtype == CAKE_GENERATOR;
     case CAKE_VALUE_DICT:
         return v.dict->n > 0;
     default:
@@ -278,7 +276,7 @@ static int64_t whole(cake_value v)
     return v.kind == CAKE_VALUE_INT ? v.integer : v.truth;
 }
 
-/* One of them is beyond 64 bits: then the other is less far from zero, or has digits too. */
+/* Compares when one of them is beyond 64 bits: then the other one is closer to zero, or is also BIG. */
 static int compare_big(cake_value a, cake_value b)
 {
     if (a.kind != CAKE_VALUE_BIG)
@@ -292,8 +290,7 @@ static int compare_big(cake_value a, cake_value b)
     return sign * ((order > 0) - (order < 0));
 }
 
-/* The same of an integer and a real, whatever their size: as the integers that both are, then by what is
- * behind the point. */
+/* Compares an integer and a real of any size: first the integer parts, then the fraction. */
 static int compare_real(cake_value integer, double real)
 {
     if (!isfinite(real))
@@ -307,7 +304,7 @@ static int compare_real(cake_value integer, double real)
     return order ? order : (whole_part > real) - (whole_part < real);
 }
 
-/* -1, 0, 1, or 2 where one of them is no number. */
+/* -1, 0 or 1; 2: one of them is NaN. */
 static int compare_numbers(cake_value a, cake_value b)
 {
     if (a.kind != CAKE_VALUE_REAL && b.kind != CAKE_VALUE_REAL &&
@@ -342,11 +339,6 @@ static bool equal_dicts(cake_render *run, const cake_dict *a, const cake_dict *b
     return true;
 }
 
-static bool is_tuple(cake_value v)
-{
-    return v.shade == CAKE_TUPLE || v.shade == CAKE_GROUP;
-}
-
 static bool equal_lists(cake_render *run, const cake_list *a, const cake_list *b)
 {
     if (a->n != b->n)
@@ -364,8 +356,7 @@ bool cake_value_equal(cake_render *run, cake_value a, cake_value b)
     if (a.kind == CAKE_VALUE_INT && b.kind == CAKE_VALUE_INT)
         return a.integer == b.integer;
     if (cake_value_is_number(a) && cake_value_is_number(b))
-        return compare_numbers(a, b) == 0 &&
-               (!run->jinja->habits->strict || (a.kind == CAKE_VALUE_BOOL) == (b.kind == CAKE_VALUE_BOOL));
+        return compare_numbers(a, b) == 0;
     if (a.kind == CAKE_VALUE_TEXT && b.kind == CAKE_VALUE_TEXT)
         return cake_text_equal(run, a, b);
     if (a.kind != b.kind || !cake_render_enter(run))
@@ -377,8 +368,8 @@ bool cake_value_equal(cake_render *run, cake_value a, cake_value b)
         equal = true;
         break;
     case CAKE_VALUE_LIST:
-        equal = (a.shade == b.shade || (is_tuple(a) && is_tuple(b))) &&
-                (a.shade == CAKE_GENERATOR ? a.list == b.list : equal_lists(run, a.list, b.list));
+        equal = a.subtype == b.subtype &&
+                (a.subtype == CAKE_GENERATOR ? a.list == b.list : equal_lists(run, a.list, b.list));
         break;
     case CAKE_VALUE_DICT:
         equal = equal_dicts(run, a.dict, b.dict);
@@ -399,8 +390,8 @@ int cake_value_compare(cake_render *run, cake_value a, cake_value b)
         cake_render_spend(run, (a.text.len < b.text.len ? a.text.len : b.text.len) / 64);
         return compare_texts(a, b);
     }
-    if (a.kind == CAKE_VALUE_LIST && b.kind == CAKE_VALUE_LIST && a.shade == b.shade &&
-        a.shade < CAKE_RANGE && cake_render_enter(run)) {
+    if (a.kind == CAKE_VALUE_LIST && b.kind == CAKE_VALUE_LIST && a.subtype == b.subtype &&
+        a.subtype < CAKE_RANGE && cake_render_enter(run)) {
         size_t n = a.list->n < b.list->n ? a.list->n : b.list->n;
         int order = (a.list->n > b.list->n) - (a.list->n < b.list->n);
         for (size_t i = 0; i < n && !run->failed; i++) {
@@ -422,9 +413,9 @@ const char *cake_value_type(cake_value v)
     static const char *const names[] = {"Undefined", "NoneType",  "bool",     "int",
                                         "float",     "str",       "int",      "list",
                                         "dict",      "Namespace", "function", "LoopContext"};
-    static const char *const lists[] = {"list",      "tuple",     "tuple",       "range",
-                                        "generator", "dict_keys", "dict_values", "dict_items"};
-    return v.kind == CAKE_VALUE_LIST ? lists[v.shade] : names[v.kind];
+    static const char *const lists[] = {"list",      "tuple",       "range",     "generator",
+                                        "dict_keys", "dict_values", "dict_items"};
+    return v.kind == CAKE_VALUE_LIST ? lists[v.subtype] : names[v.kind];
 }
 
 bool cake_value_is_iterable(cake_value v)
@@ -446,8 +437,8 @@ static void push_characters(cake_render *run, cake_list *list, cake_value text)
 cake_list *cake_value_items(cake_render *run, cake_value v)
 {
     cake_list *list =
-        v.kind == CAKE_VALUE_LIST && v.shade != CAKE_GENERATOR ? v.list : cake_value_list(run, 0).list;
-    if (v.kind == CAKE_VALUE_LIST && v.shade == CAKE_GENERATOR) {
+        v.kind == CAKE_VALUE_LIST && v.subtype != CAKE_GENERATOR ? v.list : cake_value_list(run, 0).list;
+    if (v.kind == CAKE_VALUE_LIST && v.subtype == CAKE_GENERATOR) {
         *list = *v.list;
         *v.list = (cake_list){0};
     } else if (v.kind == CAKE_VALUE_TEXT) {
@@ -474,6 +465,12 @@ bool cake_value_usable(cake_render *run, cake_value v)
     if (u && u->unsafe)
         cake_render_fail(run, "access to attribute '%.*s' of '%s' object is unsafe", len, name.text.data,
                          u->of);
+    else if (u && !u->of && cake_jinja_omits(CAKE_OMITTED_FUNCTION, u->name))
+        cake_render_fail(run, "'%.*s' is one of Jinja's functions that this program leaves out", len,
+                         name.text.data);
+    else if (u && u->of && !strcmp(u->of, "str") && cake_jinja_omits(CAKE_OMITTED_METHOD, u->name))
+        cake_render_fail(run, "'%.*s' is one of Python's methods that this program leaves out", len,
+                         name.text.data);
     else if (!u || !u->of)
         cake_render_fail(run, "'%.*s' is undefined", len, name.text.data);
     else if (u->name.kind != CAKE_VALUE_TEXT)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a template's values are, and the memory they live in: one region for each rendering, freed as a whole.
- * Small makers and readers stand here, so that they cost no call.
+ * The values of a template, and their memory: one arena for each rendering, freed as a whole. Small inline
+ * functions save calls on the hot path.
  */
 #ifndef CAKE_JINJA_VALUE_H
 #define CAKE_JINJA_VALUE_H
@@ -20,52 +20,52 @@
 typedef struct cake_jinja_arena {
     struct cake_jinja_arena_block *top, *spare; /* spare: empty ones */
     int n_spare;
-    char *at, *end; /* what is free of the block on top */
-    size_t used;    /* bytes handed out; who must stay within a limit looks at it first */
+    char *at, *end; /* the free bytes of the top block */
+    size_t used;    /* bytes handed out; callers with a limit check it first */
 } cake_jinja_arena;
 
-/* A place in a region to which it can go back: then all is free that was taken since. */
+/* A state of an arena to reset it to: everything allocated since is freed. */
 typedef struct cake_jinja_arena_mark {
     struct cake_jinja_arena_block *top;
     char *at;
     size_t used;
 } cake_jinja_arena_mark;
 
-/* A new block with room for so many bytes. */
-__attribute__((cold)) void cake_jinja_arena_more(cake_jinja_arena *region, size_t bytes);
-void cake_jinja_arena_drop(cake_jinja_arena *region,
-                           const struct cake_jinja_arena_block *top); /* the blocks above top */
-void cake_jinja_arena_free(cake_jinja_arena *region);
+/* Adds a block with room for so many bytes. */
+__attribute__((cold)) void cake_jinja_arena_more(cake_jinja_arena *arena, size_t bytes);
+void cake_jinja_arena_drop(cake_jinja_arena *arena,
+                           const struct cake_jinja_arena_block *top); /* frees the blocks above top */
+void cake_jinja_arena_free(cake_jinja_arena *arena);
 
-/* 16-byte aligned, never NULL; the bytes are what they were. */
-static inline void *cake_jinja_arena_raw(cake_jinja_arena *region, size_t bytes)
+/* 16-byte aligned, never NULL, not initialized. */
+static inline void *cake_jinja_arena_raw(cake_jinja_arena *arena, size_t bytes)
 {
     bytes = (bytes + 15 + !bytes) / 16 * 16;
-    if ((size_t)(region->end - region->at) < bytes)
-        cake_jinja_arena_more(region, bytes);
-    void *memory = region->at;
-    region->at += bytes;
-    region->used += bytes;
+    if ((size_t)(arena->end - arena->at) < bytes)
+        cake_jinja_arena_more(arena, bytes);
+    void *memory = arena->at;
+    arena->at += bytes;
+    arena->used += bytes;
     return memory;
 }
 
-/* The same, zeroed. */
-static inline void *cake_jinja_arena_take(cake_jinja_arena *region, size_t bytes)
+/* As cake_jinja_arena_raw, but zeroed. */
+static inline void *cake_jinja_arena_take(cake_jinja_arena *arena, size_t bytes)
 {
-    return memset(cake_jinja_arena_raw(region, bytes), 0, bytes);
+    return memset(cake_jinja_arena_raw(arena, bytes), 0, bytes);
 }
 
-static inline cake_jinja_arena_mark cake_jinja_arena_now(const cake_jinja_arena *region)
+static inline cake_jinja_arena_mark cake_jinja_arena_now(const cake_jinja_arena *arena)
 {
-    return (cake_jinja_arena_mark){region->top, region->at, region->used};
+    return (cake_jinja_arena_mark){arena->top, arena->at, arena->used};
 }
 
-static inline void cake_jinja_arena_back(cake_jinja_arena *region, cake_jinja_arena_mark mark)
+static inline void cake_jinja_arena_back(cake_jinja_arena *arena, cake_jinja_arena_mark mark)
 {
-    if (region->top != mark.top)
-        cake_jinja_arena_drop(region, mark.top);
-    region->at = mark.at;
-    region->used = mark.used;
+    if (arena->top != mark.top)
+        cake_jinja_arena_drop(arena, mark.top);
+    arena->at = mark.at;
+    arena->used = mark.used;
 }
 
 /* --- values (value.c, print.c) --- */
@@ -77,7 +77,7 @@ typedef enum cake_value_kind {
     CAKE_VALUE_INT,
     CAKE_VALUE_REAL,
     CAKE_VALUE_TEXT,
-    CAKE_VALUE_BIG, /* an integer beyond 64 bits: its digits, in the place of a text's */
+    CAKE_VALUE_BIG, /* an integer beyond 64 bits: its digits, stored as a text */
     CAKE_VALUE_LIST,
     CAKE_VALUE_DICT,
     CAKE_VALUE_SPACE, /* a namespace: a dict that templates may write to */
@@ -85,12 +85,10 @@ typedef enum cake_value_kind {
     CAKE_VALUE_LOOP   /* the variable loop */
 } cake_value_kind;
 
-/* What a list is in Python's eyes. A group is a tuple (grouper, list); a generator is empty once it was
- * walked; the views of a dict have no [index]. */
+/* Python's type of a list. A generator is empty once it was iterated; the views of a dict have no [index]. */
 typedef enum cake_list_kind {
     CAKE_LIST,
     CAKE_TUPLE,
-    CAKE_GROUP,
     CAKE_RANGE,
     CAKE_GENERATOR,
     CAKE_KEYS,
@@ -98,9 +96,9 @@ typedef enum cake_list_kind {
     CAKE_ITEMS
 } cake_list_kind;
 
-static inline bool cake_list_indexed(unsigned shade)
+static inline bool cake_list_indexed(unsigned subtype)
 {
-    return shade <= CAKE_RANGE;
+    return subtype <= CAKE_RANGE;
 }
 
 /* Two machine words, so that values travel in registers. */
@@ -108,9 +106,9 @@ typedef struct cake_value {
     union {
         struct {
             cake_value_kind kind : 8;
-            /* a list's cake_list_kind; a text's 1: marked safe; a namespace's 1: not to be written to */
-            unsigned shade : 8;
-            bool kept : 1; /* its memory lives as long as the run */
+            /* a list's cake_list_kind; a text's 1: marked safe */
+            unsigned subtype : 8;
+            bool kept : 1; /* its memory lives as long as the rendering */
             union {
                 bool truth;
                 int64_t integer;
@@ -119,7 +117,7 @@ typedef struct cake_value {
                 struct cake_dict *dict;
                 const struct cake_call *call;
                 struct cake_loop *loop;
-                struct cake_undefined *undefined; /* NULL: nothing is known of it */
+                struct cake_undefined *undefined; /* NULL: nothing is known about it */
             };
         };
         struct {
@@ -130,8 +128,7 @@ typedef struct cake_value {
     };
 } cake_value;
 
-/* Sums of lists share their items where they can: behind the items of the longest of them is room for
- * more. */
+/* Sums of lists share their items if possible: the longest one has room for more items after its own. */
 typedef struct cake_shared {
     size_t used, room;
 } cake_shared;
@@ -139,12 +136,12 @@ typedef struct cake_shared {
 typedef struct cake_list {
     cake_value *item;
     size_t n, room;
-    cake_shared *shared; /* of a sum's items; NULL: they are this list's own */
+    cake_shared *shared; /* for sums; NULL: the items are this list's own */
 } cake_list;
 
-/* What range() makes. */
+/* The result of range(). */
 typedef struct cake_jinja_range {
-    cake_list list; /* the first member: a range is a list, too */
+    cake_list list; /* the first member, so that a range is also a list */
     int64_t from, to, step;
 } cake_jinja_range;
 
@@ -153,11 +150,11 @@ typedef struct cake_dict {
     size_t n, room;
 } cake_dict;
 
-/* Where an undefined value comes from, for the message when it is used. */
+/* The origin of an undefined value, for the message when it is used. */
 typedef struct cake_undefined {
-    const char *of; /* type of the object that lacks it; NULL: a variable */
+    const char *of; /* type of the object without that attribute; NULL: a variable */
     cake_value name;
-    bool unsafe; /* the sandbox hides it */
+    bool unsafe; /* hidden by the sandbox */
 } cake_undefined;
 
 typedef struct cake_render cake_render;
@@ -171,15 +168,15 @@ typedef cake_value (*cake_call_function)(cake_render *run, const struct cake_cal
 typedef struct cake_call {
     cake_call_function function;
     const char *name;
-    cake_value self;          /* of a method */
-    const cake_node *node;    /* of a macro or a caller */
-    struct cake_scope *scope; /* of a macro or a caller */
+    cake_value self;          /* for methods */
+    const cake_node *node;    /* for macros and callers */
+    struct cake_scope *scope; /* for macros and callers */
 } cake_call;
 
 typedef struct cake_loop {
-    cake_list *items; /* walked, or looked at already: those that pass the loop's own test */
-    cake_list *from;  /* what is tested for them; NULL: there is no test, and items are all */
-    size_t tested;    /* items of from */
+    cake_list *items; /* iterated or prefetched; only those that pass the loop's own test */
+    cake_list *from;  /* items before that test; NULL: no test */
+    size_t tested;    /* number of `from` items */
     size_t index;
     int depth;
     const cake_node *node;
@@ -215,7 +212,7 @@ static inline cake_value cake_value_real(double real)
 
 static inline cake_value cake_value_text(const char *data, size_t len)
 {
-    CAKE_ASSERT(len <= UINT32_MAX); /* memory and lines are bounded far below */
+    CAKE_ASSERT(len <= UINT32_MAX); /* far above the limits of memory and lines */
     cake_value v = {.kind = CAKE_VALUE_TEXT};
     v.text.data = data ? data : "";
     v.text.len = (uint32_t)len;
@@ -230,8 +227,8 @@ static inline cake_value cake_value_name(const char *text)
     return v;
 }
 
-/* memcmp == 0. Most texts that are compared are names of a few letters, where a call would be most of the
- * work: their first and their last bytes are compared, which overlap. */
+/* memcmp == 0. Most compared texts are names of a few letters, for which a call would cost more than the
+ * work: compares their first and last bytes, which overlap. */
 static inline bool cake_io_same(const char *a, const char *b, size_t len)
 {
     if (len > 16)
@@ -263,22 +260,22 @@ static inline bool cake_value_is_text(cake_value v, const char *text)
     return v.kind == CAKE_VALUE_TEXT && v.text.len == strlen(text) && !memcmp(v.text.data, text, v.text.len);
 }
 
-bool cake_value_holds(cake_value v); /* the truth of what is no boolean */
+bool cake_value_holds(cake_value v); /* truth of anything but a boolean */
 
 static inline bool cake_value_truth(cake_value v)
 {
     return v.kind == CAKE_VALUE_BOOL ? v.truth : cake_value_holds(v);
 }
 
-/* A place for a value that has none: no template sees it. */
+/* The subtype of a place without a value; templates never see it. */
 #define CAKE_UNSET 255
 
 static inline bool cake_value_unset(cake_value v)
 {
-    return v.kind == CAKE_VALUE_UNDEFINED && v.shade == CAKE_UNSET;
+    return v.kind == CAKE_VALUE_UNDEFINED && v.subtype == CAKE_UNSET;
 }
 
-/* The integer that a sign and decimal digits are; they outlive the value. */
+/* The integer of a sign and decimal digits, which must outlive the value. */
 cake_value cake_value_digits(const char *digits, size_t len);
 cake_value cake_value_whole(cake_render *run,
                             double real); /* rounded towards zero; fails the run if infinite */
@@ -289,12 +286,12 @@ cake_value cake_value_range(cake_render *run, int64_t from, int64_t to, int64_t 
 cake_value cake_value_call(cake_render *run, cake_call_function function, const char *name, cake_value self);
 cake_value cake_value_undefined(cake_render *run, const char *of, cake_value name);
 cake_value cake_value_json(cake_render *run, const cake_json *json);
-/* Empty, with room for n. */
+/* Empty, with capacity for n. */
 cake_value cake_value_sized_list(cake_render *run, size_t n);
 cake_value cake_value_sized_dict(cake_render *run, size_t n);
-bool cake_list_grow(cake_render *run, cake_list *list); /* room for at least one more; false: there is none */
+bool cake_list_grow(cake_render *run, cake_list *list); /* reserves one more item; false: out of memory */
 bool cake_dict_grow(cake_render *run, cake_dict *dict);
-/* NULL: not there. */
+/* NULL: absent. */
 cake_value *cake_dict_find(cake_render *run, const cake_dict *dict, cake_value key);
 const cake_value *cake_dict_name(const cake_dict *dict, const char *name);
 void cake_dict_set(cake_render *run, cake_dict *dict, cake_value key, cake_value value);
@@ -304,12 +301,12 @@ double cake_value_number(cake_value v);
 bool cake_value_equal(cake_render *run, cake_value a, cake_value b);
 /* Negative, 0, positive; fails the run where Python has no order. */
 int cake_value_compare(cake_render *run, cake_value a, cake_value b);
-const char *cake_value_type(cake_value v); /* Python's name of its type */
-/* The items of anything that can be walked; empties a generator. Never NULL; fails the run. */
+const char *cake_value_type(cake_value v); /* Python's name of the type */
+/* The items of anything iterable; empties a generator. Never NULL; fails the run for other values. */
 cake_list *cake_value_items(cake_render *run, cake_value v);
 bool cake_value_is_iterable(cake_value v);
 bool cake_value_hashable(cake_render *run,
-                         cake_value key);               /* a dict can have it as a key; else fails the run */
+                         cake_value key); /* whether it can be a key of a dict; else fails the run */
 bool cake_value_usable(cake_render *run, cake_value v); /* fails the run if undefined */
 
 #endif

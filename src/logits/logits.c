@@ -193,7 +193,7 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
     take_rows(logits, wave, body, row, n);
     for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller */
         for (int i = 0; i < n; i++)
-            cake_topk_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].most);
+            cake_topk_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].k);
     logits->n = n;
     logits->wanted = wanted;
     if (logits->kernels->memory)

@@ -90,7 +90,7 @@ static cake_err set_real(const char *from, const option_row *row, const char *va
     const cake_params_field *field = cake_params_fields;
     while (field->offset + offsetof(cake_options, params) != row->offset)
         field++;
-    bool open = field->above_least;
+    bool open = field->above_min;
     if (end == value || *end || !isfinite(number) || number < row->least || (open && number == row->least) ||
         number > row->most) {
         char most[32] = "";

@@ -16,23 +16,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "place/cgroup.h"
 #include "place/pci_devices.h"
 #include "place/pin.h"
-
-const char *cake_size_text(int64_t bytes)
-{
-    static char text[4][24];
-    static int turn;
-    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    int u = 0;
-    for (; value >= 1024 && u < 6; u++)
-        value /= 1024;
-    turn = (turn + 1) % 4;
-    snprintf(text[turn], sizeof text[turn], u ? "%.1f %s" : "%.0f %s", value, unit[u]);
-    return text[turn];
-}
 
 int64_t cake_machine_mapping(void)
 {
@@ -131,7 +118,7 @@ static void draw_caches(hwloc_topology_t topology, cake_buf *out)
         if (!cache || !cache->attr)
             continue;
         int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, cache->cpuset, HWLOC_OBJ_CORE);
-        cake_buf_addf(out, "%s%s %s", before, names[i], cake_size_text((int64_t)cache->attr->cache.size));
+        cake_buf_addf(out, "%s%s %s", before, names[i], cake_size_text((int64_t)cache->attr->cache.size).s);
         if (cores > 1)
             cake_buf_addf(out, " for %d cores", cores);
         before = ", ";
@@ -163,7 +150,7 @@ static void draw_domain(hwloc_topology_t topology, const struct hwloc_distances_
         cake_buf_addf(out, "package %u, ", package->os_index);
     if (node->subtype)
         cake_buf_addf(out, "%s, ", node->subtype);
-    cake_buf_addf(out, "%s", cake_size_text((int64_t)node->attr->numanode.local_memory));
+    cake_buf_addf(out, "%s", cake_size_text((int64_t)node->attr->numanode.local_memory).s);
     if (threads > 0 && !(node->subtype && !strcmp(node->subtype, "GPUMemory"))) {
         hwloc_bitmap_list_snprintf(cpus, sizeof cpus, node->cpuset);
         cake_buf_addf(out, ", %d core%s", cores, cores == 1 ? "" : "s");
@@ -200,7 +187,7 @@ static void add_limit(cake_buf *out, const char *what, int resource)
     else if (limit.rlim_cur == RLIM_INFINITY)
         cake_buf_addf(out, "%s unlimited", what);
     else
-        cake_buf_addf(out, "%s %s", what, cake_size_text((int64_t)limit.rlim_cur));
+        cake_buf_addf(out, "%s %s", what, cake_size_text((int64_t)limit.rlim_cur).s);
 }
 
 void cake_machine_huge(const char *setting, cake_buf *out)
@@ -244,10 +231,10 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     cake_buf_addc(out, '\n');
     if (m->memory_said)
         cake_buf_addf(out, "memory      %s, as hwloc was told; `plan` goes by it\n",
-                      cake_size_text(m->memory_said));
+                      cake_size_text(m->memory_said).s);
     else
-        cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all),
-                      cake_size_text(m->memory));
+        cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all).s,
+                      cake_size_text(m->memory).s);
     describe_huge(out);
     cake_buf_adds(out, "limits      ");
     add_limit(out, "mapped memory (ulimit -v)", RLIMIT_AS);

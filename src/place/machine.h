@@ -52,7 +52,4 @@ int64_t cake_machine_peak(void);
 /* What this process may write to of its own, in bytes, whether it was touched or not; 0: unknown. */
 int64_t cake_machine_data(void);
 
-/* "1.5 GiB", into one of four static buffers. */
-const char *cake_size_text(int64_t bytes);
-
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "place/machine.h"
+#include "base/size.h"
 #include "place/pin.h"
 
 /* Graphics of NVIDIA and AMD, and what has no screen; not the picture of a server's service processor. */
@@ -291,7 +291,7 @@ void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
             cake_buf_addf(out, "domain %d, ", d->domain);
         cake_buf_addf(out, "%s%s%s", d->bus, *d->name ? ", " : "", d->name);
         if (d->memory)
-            cake_buf_addf(out, ", %s", cake_size_text(d->memory));
+            cake_buf_addf(out, ", %s", cake_size_text(d->memory).s);
         if (d->gpu)
             cake_cpuset_text(&ranks[i], cpus, sizeof cpus);
         if (*cpus)

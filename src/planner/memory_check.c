@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "planner/memory_plan.h"
 #include "planner/offload.h"
 #include "planner/partition.h"
@@ -112,7 +113,7 @@ static cake_err too_large(const cake_options *o, const cake_comm *world, const c
                        : cake_partition_min_ranks(&me->planning, each - beside, r->n_rank) *
                              (me->auto_replicas ? 1 : me->planning.n_replica);
     char would[128] = "use more hosts", lack[32];
-    snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - r->memory));
+    snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - r->memory).s);
     if (r->kernels->memory) {
         char enough[64] = "";
         if (least > world->size)
@@ -121,8 +122,8 @@ static cake_err too_large(const cake_options *o, const cake_comm *world, const c
             "place",
             "the model does not fit: rank %d needs %s (weights %s), and its part of GPU %d of %s is %s, "
             "%s too little%s%s",
-            world->rank, cake_size_text(r->fixed), cake_size_text(r->weights), me->gpu.number, world->host,
-            cake_size_text(r->memory), lack, enough, where);
+            world->rank, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, me->gpu.number,
+            world->host, cake_size_text(r->memory).s, lack, enough, where);
     }
     if (least > world->size) {
         int hosts = (least + world->local_size - 1) / world->local_size;
@@ -132,14 +133,14 @@ static cake_err too_large(const cake_options *o, const cake_comm *world, const c
         snprintf(would, sizeof would, "give it fewer layers, or a host with more memory");
     } else if (!least) {
         snprintf(would, sizeof would, "however many ranks there are, one of them needs %s",
-                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + beside));
+                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + beside).s);
     }
     return cake_fail("place",
                      "%sthe model does not fit: this rank needs %s (weights %s), "
                      "the %d rank%s of %s together %s, and %s of memory are free, %s too little; %s%s",
-                     at, cake_size_text(r->fixed), cake_size_text(r->weights), world->local_size,
-                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host),
-                     cake_size_text(r->memory), lack, would, where);
+                     at, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, world->local_size,
+                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host).s,
+                     cake_size_text(r->memory).s, lack, would, where);
 }
 
 /* What a topology file asks for and forbids. */
@@ -152,24 +153,24 @@ static cake_err judge_bound(const cake_options *o, const cake_rank *me, const ca
     const char *at = said->memory ? cake_topology_io_at(o, said->memory_at) : "";
     if (said->memory > there)
         return cake_fail("place", "%smemory is %s for worker '%s', but %s are free there; give it less", at,
-                         cake_size_text(bound), said->worker, cake_size_text(there));
+                         cake_size_text(bound).s, said->worker, cake_size_text(there).s);
     if (said->kv_memory > there)
         return cake_fail("place", "%skv_memory is %s for worker '%s', but %s are free there; give it less",
-                         cake_topology_io_at(o, said->kv_memory_at), cake_size_text(asked), said->worker,
-                         cake_size_text(there));
+                         cake_topology_io_at(o, said->kv_memory_at), cake_size_text(asked).s, said->worker,
+                         cake_size_text(there).s);
     if (weights > bound)
         return cake_fail(
             "place",
             "%smemory is %s for worker '%s', but the weights of its layers take %s; give it more, "
             "or fewer layers",
-            at, cake_size_text(bound), said->worker, cake_size_text(weights));
+            at, cake_size_text(bound).s, said->worker, cake_size_text(weights).s);
     if (said->memory && asked > bound - weights)
         return cake_fail("place",
                          "%smemory is %s for worker '%s', "
                          "but a KV cache of %s and weights of %s were asked for; "
                          "give it more, fewer layers or less kv_memory",
-                         at, cake_size_text(bound), said->worker, cake_size_text(asked),
-                         cake_size_text(weights));
+                         at, cake_size_text(bound).s, said->worker, cake_size_text(asked).s,
+                         cake_size_text(weights).s);
     return CAKE_OK;
 }
 
@@ -182,9 +183,9 @@ static cake_err judge_mapping(const cake_rank *me, const cake_memory_use *r)
     return cake_fail("place",
                      "ulimit -v leaves this rank %s to map, and weights (%s)%s and buffers take %s, "
                      "%s too little; raise the limit, or use more ranks",
-                     cake_size_text(me->mapping), cake_size_text(r->weights),
-                     asked ? ", the KV cache that was asked for" : "", cake_size_text(needs),
-                     cake_size_text(needs - me->mapping));
+                     cake_size_text(me->mapping).s, cake_size_text(r->weights).s,
+                     asked ? ", the KV cache that was asked for" : "", cake_size_text(needs).s,
+                     cake_size_text(needs - me->mapping).s);
 }
 
 /* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks that
@@ -210,8 +211,8 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
                                "the page tables of %d sequences of up to %d tokens take %s on %s, "
                                "where %s are left for them; use --context %d or less, or fewer --max-seqs",
                                me->planning.shape.n_lane * me->planning.shape.lane_seqs,
-                               me->planning.max_positions, cake_size_text(r->tables), world->host,
-                               cake_size_text(left + r->tables),
+                               me->planning.max_positions, cake_size_text(r->tables).s, world->host,
+                               cake_size_text(left + r->tables).s,
                                (int)(me->planning.max_positions *
                                      (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
@@ -223,20 +224,22 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
         return cake_fail("place",
                          "%sa KV cache of %s does not hold the recurrent states "
                          "of %d sequences (%s on this rank); use more %s, fewer --max-seqs or more ranks%s",
-                         at, cake_size_text(r->cache > 0 ? r->cache : 0),
-                         me->planning.shape.n_lane * me->planning.shape.lane_seqs, cake_size_text(r->states),
-                         more, where);
+                         at, cake_size_text(r->cache > 0 ? r->cache : 0).s,
+                         me->planning.shape.n_lane * me->planning.shape.lane_seqs,
+                         cake_size_text(r->states).s, more, where);
     if (r->states + least > r->cache)
         return cake_fail("place",
                          "%sa KV cache of %s does not hold one page of %d tokens (%s on this rank%s); "
                          "use more %s or more ranks%s",
-                         at, cake_size_text(r->cache > 0 ? r->cache : 0), CAKE_PAGE, cake_size_text(least),
-                         r->states ? ", beside the recurrent states" : "", more, where);
+                         at, cake_size_text(r->cache > 0 ? r->cache : 0).s, CAKE_PAGE,
+                         cake_size_text(least).s, r->states ? ", beside the recurrent states" : "", more,
+                         where);
     if (all_kv > left && (r->kernels->memory || world->local_rank == 0))
         return cake_fail(
             "place",
             "%s of KV cache of %d rank%s do not fit into the %s that are left on %s; use less --kv-memory",
-            cake_size_text(all_kv), r->n_rank, r->n_rank == 1 ? "" : "s", cake_size_text(left), world->host);
+            cake_size_text(all_kv).s, r->n_rank, r->n_rank == 1 ? "" : "s", cake_size_text(left).s,
+            world->host);
     return CAKE_OK;
 }
 
@@ -263,13 +266,14 @@ static void tell_split(const cake_comm *world, const cake_rank *me, int own, boo
 {
     char all[32], there[32], here[32];
     int rank = me->replica.rank;
-    snprintf(all, sizeof all, "%s", cake_size_text(me->gpu.memory));
+    snprintf(all, sizeof all, "%s", cake_size_text(me->gpu.memory).s);
     snprintf(
         there, sizeof there, "%s",
-        cake_size_text(cake_offload_weights(&me->planning, &me->planning.plan, rank, me->input.gpu_kernels)));
+        cake_size_text(cake_offload_weights(&me->planning, &me->planning.plan, rank, me->input.gpu_kernels))
+            .s);
     snprintf(
         here, sizeof here, "%s",
-        cake_size_text(cake_offload_weights(&me->planning, &me->planning.plan, rank, me->input.kernels)));
+        cake_size_text(cake_offload_weights(&me->planning, &me->planning.plan, rank, me->input.kernels)).s);
     cake_log(warn ? CAKE_WARN : CAKE_INFO, "place",
              "rank %d: %d of its %d layers are on GPU %d, which has %s (weights of %s); "
              "the others (%s) are on CPUs%s",
@@ -355,8 +359,8 @@ cake_err cake_memory_check(const cake_options *o, const cake_comm *world, cake_r
                  "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all of %s; "
                  "%d threads",
                  me->planning.shape.n_lane, me->planning.shape.lane_seqs, me->planning.shape.max_tok,
-                 me->planning.shape.n_page[0], cake_size_text(kv[i]), cake_size_text(all[i].weights),
-                 cake_size_text(all[i].fixed + kv[i]), all[i].kernels->name, me->input.n_thread);
+                 me->planning.shape.n_page[0], cake_size_text(kv[i]).s, cake_size_text(all[i].weights).s,
+                 cake_size_text(all[i].fixed + kv[i]).s, all[i].kernels->name, me->input.n_thread);
     }
     const cake_memory_use *host = &all[n - 1];
     me->drop = host->memory - host->host - cake_comm_node_sum(world, kv[n - 1]) < files;

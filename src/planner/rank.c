@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "kernels/device.h"
 #include "place/thread_limit.h"
 #include "planner/bundle_plan.h"
@@ -144,8 +145,8 @@ static cake_err check_lock(const cake_options *o, const cake_comm *world, const 
                         "raise it (ulimit -l unlimited; under Slurm the node's own limit counts: "
                         "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf or srun --propagate=NONE), "
                         "or use less --kv-memory or no --mlock",
-                        cake_size_text(weights + kv), cake_size_text(weights), cake_size_text(kv),
-                        cake_size_text(allowed));
+                        cake_size_text(weights + kv).s, cake_size_text(weights).s, cake_size_text(kv).s,
+                        cake_size_text(allowed).s);
     return cake_comm_agree(world, err);
 }
 

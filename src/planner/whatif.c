@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "planner/memory_plan.h"
 #include "planner/offload.h"
 #include "planner/parallelism.h"
@@ -52,17 +53,17 @@ static cake_err too_large(const cake_options *o, const cake_rank *me, int n_rank
     int least = cake_partition_min_ranks(&me->planning, each - beside, limited ? 1 : resources->local_size) *
                 (me->auto_replicas ? 1 : me->planning.n_replica);
     char missing[32], would[96] = "";
-    snprintf(missing, sizeof missing, "%s", cake_size_text(lack));
+    snprintf(missing, sizeof missing, "%s", cake_size_text(lack).s);
     if (o->topology)
         snprintf(would, sizeof would, "; give some worker fewer layers");
     else if (least && least != n_rank)
         snprintf(would, sizeof would, "; %d such %s would do (--ranks %d)", least, kind_of(me, least), least);
     else if (!least)
         snprintf(would, sizeof would, "; however many there are, one of them needs %s",
-                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + beside));
+                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + beside).s);
     return cake_fail("place",
                      "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
-                     n_rank, kind_of(me, n_rank), cake_size_text(limited ? each : resources->memory),
+                     n_rank, kind_of(me, n_rank), cake_size_text(limited ? each : resources->memory).s,
                      me->cluster.gpus ? "each" : me->cluster.rate[0].host,
                      limited ? " for each (ulimit -v)" : "", missing, would);
 }
@@ -85,7 +86,7 @@ static cake_err cut_all(const cake_options *o, cake_rank *me, int n_rank, cake_p
             return cake_fail("place",
                              "a KV cache of %s on each rank is more than is left beside the layers: "
                              "on some host by %s; use less --kv-memory, or more ranks",
-                             cake_size_text(me->input.kv_memory), cake_size_text(lack));
+                             cake_size_text(me->input.kv_memory).s, cake_size_text(lack).s);
         for (int class = 0; class < me->planning.shape.n_class; class ++)
             pages[class] = r && pages[class] < me->planning.shape.n_page[class]
                                ? pages[class]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An object's fields enter, a filled request or a fault leaves. The table says of every field of the API and
- * of its common extensions what becomes of it; a value is read, changes nothing, or is refused, never lost in
- * silence. null, and the API's default, are as good as absent everywhere.
+ * In: an object's fields. Out: a filled request or a fault. The table has every field of the API and of its
+ * common extensions: a value is read, changes nothing, or is refused, but never ignored silently. null, and
+ * the API's default, always count as absent.
  */
 #include "prompt/fields.h"
 
@@ -14,21 +14,21 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 
-enum { CHAT = 1, TEXT = 2, BOTH = 3 }; /* requests with messages, with a prompt */
+enum { CHAT = 1, TEXT = 2, BOTH = 3 }; /* requests with messages; with a prompt */
 
 typedef struct pass {
     cake_request *request;
     const cake_json *object;
     bool chat;
-    bool said_add;            /* add_generation_prompt was given */
+    bool has_add;             /* add_generation_prompt was given */
     const cake_json *best_of; /* NULL: not given, or its default */
-    const char *said_max;     /* the name that max_tokens came by */
+    const char *max_name;     /* the name under which max_tokens came */
 } pass;
 
 typedef struct field {
     const char *name;
     int kinds;
-    const char *defaults; /* values that pass as if absent, in JSON, separated by '|' */
+    const char *defaults; /* values that count as absent, in JSON, separated by '|' */
     cake_err (*read)(pass *p, const struct field *f, const cake_json *node);
 } field;
 
@@ -39,7 +39,7 @@ const char *cake_field_found(const cake_json *node, char out[CAKE_FOUND])
         size_t len, cut;
         const char *text = cake_json_text(node, &len);
         cake_buf quoted = {0};
-        cut = len > 24 ? cake_utf8_check(text, 24) : len; /* each byte may become six */
+        cut = len > 24 ? cake_utf8_check(text, 24) : len; /* a byte may become six */
         for (cake_json_add_text(&quoted, text, cut); quoted.len > CAKE_FOUND - 8;) {
             cake_buf_cut(&quoted, 0);
             cut = cake_utf8_check(text, cut / 2);
@@ -72,7 +72,7 @@ static cake_err wrong(pass *p, const char *name, const cake_json *node, const ch
                           cake_field_found(node, found), expected);
 }
 
-/* An integer, also one written as 5.0; what is none comes out as CAKE_UNSET. */
+/* An integer, also if written as 5.0; CAKE_UNSET for anything else. */
 static int64_t integer_of(const cake_json *node)
 {
     double real = cake_json_real(node, NAN);
@@ -85,15 +85,14 @@ static cake_err out_of_range(pass *p, const char *name, const cake_params_field 
 {
     char expected[96];
     const char *what = range->real ? "a number" : "an integer";
-    if (range->above_least && isinf(range->most))
-        snprintf(expected, sizeof expected, "%s above %.15g", what, range->least);
-    else if (range->above_least)
-        snprintf(expected, sizeof expected, "%s above %.15g and at most %.15g", what, range->least,
-                 range->most);
-    else if (range->most > 0x1p53) /* an integer as wide as its type */
+    if (range->above_min && isinf(range->max))
+        snprintf(expected, sizeof expected, "%s above %.15g", what, range->min);
+    else if (range->above_min)
+        snprintf(expected, sizeof expected, "%s above %.15g and at most %.15g", what, range->min, range->max);
+    else if (range->max > 0x1p53) /* an integer as wide as its type */
         snprintf(expected, sizeof expected, "%s from -9223372036854775807 to 9223372036854775807", what);
     else
-        snprintf(expected, sizeof expected, "%s from %.15g to %.15g", what, range->least, range->most);
+        snprintf(expected, sizeof expected, "%s from %.15g to %.15g", what, range->min, range->max);
     return wrong(p, name, node, expected);
 }
 
@@ -105,20 +104,20 @@ static const cake_params_field *param(const char *name)
     return at->name ? at : NULL;
 }
 
-/* The params field called `name`, from a node that goes by f->name. */
+/* Reads the params field called `name` from a node with the name f->name. */
 static cake_err read_named(pass *p, const field *f, const char *name, const cake_json *node)
 {
     const cake_params_field *range = param(name);
     void *into = (char *)&p->request->params + range->offset;
     if (range->real) {
         double value = cake_json_real(node, NAN);
-        if (!(value >= range->least && value <= range->most) || (range->above_least && value == range->least))
+        if (!(value >= range->min && value <= range->max) || (range->above_min && value == range->min))
             return out_of_range(p, f->name, range, node);
         memcpy(into, &value, sizeof value);
     } else {
         int64_t value = integer_of(node);
-        bool wide = range->most > 0x1p53; /* as wide as the type, which a double cannot tell */
-        if (value == CAKE_UNSET || (!wide && ((double)value < range->least || (double)value > range->most)))
+        bool wide = range->max > 0x1p53; /* the type's full range, which a double cannot express */
+        if (value == CAKE_UNSET || (!wide && ((double)value < range->min || (double)value > range->max)))
             return out_of_range(p, f->name, range, node);
         memcpy(into, &value, sizeof value);
     }
@@ -139,7 +138,7 @@ static cake_err read_switch(pass *p, const field *f, const cake_json *node)
     if (range)
         *(int64_t *)((char *)&p->request->params + range->offset) = on;
     else if (!strcmp(f->name, "add_generation_prompt"))
-        p->request->add_generation_prompt = on, p->said_add = true;
+        p->request->add_generation_prompt = on, p->has_add = true;
     else
         p->request->continue_final_message = on;
     return CAKE_OK;
@@ -149,7 +148,7 @@ static cake_err read_max(pass *p, const field *f, const cake_json *node)
 {
     int64_t other = p->request->params.max_tokens;
     cake_err err = CAKE_OK;
-    p->said_max = f->name;
+    p->max_name = f->name;
     if (!p->chat && integer_of(node) == 0) /* no answer, only the echo: see check_whole */
         p->request->params.max_tokens = 0;
     else
@@ -211,7 +210,7 @@ static cake_err read_stop_ids(pass *p, const field *f, const cake_json *node)
                                                    : wrong(p, f->name, node, "an array of token ids");
 }
 
-/* The id that a key of logit_bias spells, or -1; "07" would be a second way to spell 7. */
+/* The id in a key of logit_bias, or -1; "07" is refused as a second spelling of 7. */
 static int32_t id_of(const char *key)
 {
     int64_t id = 0;
@@ -245,7 +244,7 @@ static cake_err read_bias(pass *p, const field *f, const cake_json *node)
     return CAKE_OK;
 }
 
-/* A boolean with top_logprobs beside it (chat), or a count (completions); simple lines may take either. */
+/* A boolean together with top_logprobs (chat), or a count (completions); simple lines may have either. */
 static cake_err read_logprobs(pass *p, const field *f, const cake_json *node)
 {
     bool simple = p->request->form == CAKE_FORM_SIMPLE, boolean = cake_json_kind(node) == CAKE_JSON_BOOL;
@@ -268,7 +267,7 @@ static cake_err read_top_logprobs(pass *p, const field *f, const cake_json *node
         return wrong(p, f->name, node, "nothing: in a completion logprobs says how many");
     cake_err err = read_named(p, f, "logprobs", node);
     if (!err && !cake_json_bool(logprobs, false))
-        err = wrong(p, f->name, node, "\"logprobs\": true beside it");
+        err = wrong(p, f->name, node, "\"logprobs\": true as well");
     return err;
 }
 
@@ -308,7 +307,7 @@ static cake_err read_kwargs(pass *p, const field *f, const cake_json *node)
     return cake_json_kind(node) == CAKE_JSON_OBJECT ? CAKE_OK : wrong(p, f->name, node, "an object");
 }
 
-/* A string or an array of ids; the API's array of one prompt is that prompt. */
+/* A string or an array of ids; an array of one prompt counts as that prompt. */
 static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
 {
     cake_json_type kind = cake_json_kind(node), first = cake_json_kind(cake_json_at(node, 0));
@@ -347,7 +346,7 @@ static cake_err refuse(pass *p, const field *f, const cake_json *node)
         cake_field_found(node, found), f->defaults ? " or give " : "", f->defaults ? f->defaults : "");
 }
 
-/* Of more candidates than choices the API gives the best: all candidates are choices here. */
+/* The API returns the best of more candidates than choices; here every candidate must be a choice. */
 static cake_err read_best_of(pass *p, const field *f, const cake_json *node)
 {
     (void)f;
@@ -393,18 +392,19 @@ static const field fields[] = {
     {"echo", TEXT, "false", read_switch},
     {"return_token_ids", BOTH, NULL, read_switch},
     {"tool_choice", BOTH, "\"auto\"", read_tool_choice},
-    /* what these mean to a template or a tokenizer depends on the kind of request */
+    /* their meaning for templates and tokenizers depends on the kind of request */
     {"add_special_tokens", CHAT, "false", refuse},
     {"add_special_tokens", TEXT, "true", refuse},
     {0},
 };
 
-/* About delivery and accounting, which a file has none of: they change nothing. */
+/* Fields about delivery and accounting, which a file has not: they change nothing. */
 static const char *const inert[] = {
     "stream",           "stream_options",       "user",     "safety_identifier",
     "prompt_cache_key", "prompt_cache_options", "metadata", "store"};
 
-/* Known, of the API and of other engines, but not supported: the name and the values that pass. */
+/* Fields of the API and of other engines that are not supported: the name, and the values that count as
+ * absent. */
 static const char *const refused[][2] = {
     {"suffix", "\"\""},
     {"response_format", "{\"type\":\"text\"}"},
@@ -440,7 +440,7 @@ static const char *const refused[][2] = {
     {"use_beam_search", "false"},
 };
 
-/* The row of a name: of its own kind, if it has one there. False: nobody knows the name. */
+/* The row of a name, preferably for this kind of request. False: unknown. */
 static bool find(const char *name, int kind, field *out)
 {
     bool found = false;
@@ -486,11 +486,11 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
     if (p->request->form == CAKE_FORM_SIMPLE)
         return cake_fault_set(fault, f->name, "%s does not go with %s; expected one of the two", f->name,
                               p->chat ? "messages" : "a prompt");
-    return cake_fault_set(fault, f->name, "%s is no field of %s, which url names", f->name,
+    return cake_fault_set(fault, f->name, "%s is not a field of %s, the url of this line", f->name,
                           p->chat ? "/v1/chat/completions" : "/v1/completions");
 }
 
-/* What only the whole object shows. */
+/* Checks that need the whole object. */
 static cake_err check_whole(pass *p)
 {
     cake_request *request = p->request;
@@ -500,17 +500,16 @@ static cake_err check_whole(pass *p)
         return request->form == CAKE_FORM_SIMPLE
                    ? cake_fault_set(&request->fault, "prompt",
                                     "prompt and messages are missing; "
-                                    "expected one, or --prompt-field that says which field is the prompt")
+                                    "expected one, or --prompt-field with the name of the prompt's field")
                    : wrong(p, "prompt", cake_json_get(p->object, "prompt"),
                            "a string or an array of token ids");
     const cake_params *params = &request->params;
     if (params->max_tokens == 0 && params->echo != 1)
-        return cake_fault_set(&request->fault, p->said_max,
-                              "%s is 0; expected an integer from 1, or \"echo\": true beside it",
-                              p->said_max);
+        return cake_fault_set(&request->fault, p->max_name,
+                              "%s is 0; expected an integer from 1, or \"echo\": true as well", p->max_name);
     if (p->best_of && integer_of(p->best_of) != (params->n == CAKE_UNSET ? 1 : params->n))
-        return wrong(p, "best_of", p->best_of, "what n is");
-    if (request->continue_final_message && p->said_add && request->add_generation_prompt)
+        return wrong(p, "best_of", p->best_of, "the value of n");
+    if (request->continue_final_message && p->has_add && request->add_generation_prompt)
         return cake_fault_set(&request->fault, "continue_final_message",
                               "continue_final_message and add_generation_prompt are both true; expected one");
     if (request->continue_final_message)
@@ -535,14 +534,14 @@ const cake_json *cake_field_at(const cake_json *object, const char *name)
     return node;
 }
 
-/* Whether key is where the name's path begins. */
+/* Whether the name's path begins with key. */
 static bool leads(const char *key, const char *name)
 {
     size_t len = strlen(key);
     return !strncmp(key, name, len) && (!name[len] || name[len] == '.');
 }
 
-/* The prompt from where the caller says that it is. */
+/* Reads the prompt from the field that the caller names. */
 static cake_err read_renamed(pass *p, const char *name)
 {
     const cake_json *node = cake_field_at(p->object, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fields of a request: docs/formats.md as a table.
+ * The fields of a request: the table of docs/formats.md.
  */
 #ifndef CAKE_PROMPT_FIELDS_H
 #define CAKE_PROMPT_FIELDS_H
@@ -10,21 +10,20 @@
 #include "prompt/prompt.h"
 
 /* Reads every field of object (the body of a batch line, or a whole simple line) into the request. chat: it
- * has messages, or goes to /v1/chat/completions. A field that nobody knows is a fault in a batch body; in a
- * simple line, which comes with its names, unknown(arg, name) hears of it. CAKE_ERR_REQUEST and
- * request->fault if anything is wrong. */
+ * has messages, or goes to /v1/chat/completions. An unknown field is a fault in a batch body; in a simple
+ * line (then names is set) it is passed to unknown(arg, name). CAKE_ERR_REQUEST and request->fault if
+ * anything is wrong. */
 cake_err cake_fields_read(cake_request *request, const cake_json *object, bool chat, const cake_names *names,
                           void (*unknown)(void *arg, const char *name), void *arg);
 
-/* The field called name or, where there is none, what the path leads to: a.b.0 is the first of b of a.
- * NULL. */
+/* The field called name, or else the value at that path: a.b.0 is the first item of b in a. NULL: neither. */
 const cake_json *cake_field_at(const cake_json *object, const char *name);
 
-/* What stands there, short enough for a message: 3.5, "abc", an array. */
+/* The value in words short enough for a message: 3.5, "abc", an array. */
 #define CAKE_FOUND 80
 const char *cake_field_found(const cake_json *node, char out[CAKE_FOUND]);
 
-/* messages and tools, as the API has them; the fault names the place (messages[2].content[0].type). */
+/* Checks messages and tools as the API has them; the fault names the place (messages[2].content[0].type). */
 cake_err cake_messages_check(const cake_json *messages, cake_fault *fault);
 cake_err cake_tools_check(const cake_json *tools, cake_fault *fault);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns enter, lines leave; called by prompt.c alone. Invariant: a row is written as JSON whatever bytes it
- * has, so that what is wrong with it (UTF-8, ids) is found and told where that of lines is.
+ * In: columns. Out: lines of JSON.
+ * Invariant: a row is written as JSON whatever its bytes, so that errors in it (UTF-8, ids) are found and
+ * reported by the parser of lines.
  */
 #include "prompt/hdf5.h"
 
@@ -13,7 +14,7 @@
 #include "formats/h5.h"
 #include "prompt/lines.h"
 
-/* One prompt a row: strings (values), or a range of values between two offsets. */
+/* One prompt for each row: strings (values), or a range of values between two offsets. */
 typedef struct rows {
     cake_h5_column *values, *offsets; /* offsets NULL: strings */
     int64_t n;
@@ -22,8 +23,8 @@ typedef struct rows {
 struct cake_hdf5 {
     cake_h5 *file;
     char *path;
-    rows prompt, beside; /* beside: ids of rows whose prompt is empty; values NULL: none */
-    cake_h5_column *id;  /* NULL: none */
+    rows prompt, fallback; /* fallback: ids for rows whose prompt is empty; values NULL: none */
+    cake_h5_column *id;    /* NULL: none */
     int64_t row;
     cake_buf line, text;
 };
@@ -89,13 +90,13 @@ static cake_err open_prompts(cake_hdf5 *t, const char *name)
     cake_err err = open_rows(t, name, &t->prompt);
     if (err || strcmp(name, "prompt") != 0 || !is_there(t, "prompt_tokens"))
         return err;
-    err = open_rows(t, "prompt_tokens", &t->beside);
-    if (!err && cake_h5_type_of(t->beside.values) != CAKE_H5_LONG)
+    err = open_rows(t, "prompt_tokens", &t->fallback);
+    if (!err && cake_h5_type_of(t->fallback.values) != CAKE_H5_LONG)
         err = cake_fail("prompt", "%s: prompt_tokens: expected a group whose data are token ids (integers)",
                         t->path);
-    if (!err && t->beside.n != t->prompt.n)
+    if (!err && t->fallback.n != t->prompt.n)
         err = cake_fail("prompt", "%s: prompt has %lld rows and prompt_tokens %lld; expected as many",
-                        t->path, (long long)t->prompt.n, (long long)t->beside.n);
+                        t->path, (long long)t->prompt.n, (long long)t->fallback.n);
     return err;
 }
 
@@ -131,7 +132,7 @@ cake_err cake_hdf5_open(const char *path, const cake_names *names, cake_hdf5 **o
     return CAKE_OK;
 }
 
-/* A value of a column of integers, all its digits. */
+/* Writes a value of a column of integers exactly. */
 static void add_number(const cake_h5_column *column, int64_t number, const char *before, cake_buf *out)
 {
     if (cake_h5_signed(column))
@@ -154,7 +155,7 @@ static cake_err fail_range(cake_hdf5 *t, const rows *r, const int64_t at[2], int
     return err;
 }
 
-/* Where row's values lie. */
+/* The range of a row's values. */
 static cake_err find(cake_hdf5 *t, const rows *r, int64_t *from, int64_t *len)
 {
     int64_t at[2], all = cake_h5_length(r->values);
@@ -168,7 +169,7 @@ static cake_err find(cake_hdf5 *t, const rows *r, int64_t *from, int64_t *len)
     return CAKE_OK;
 }
 
-/* Bytes that are no UTF-8 stay, and are found by who parses the line. */
+/* Invalid UTF-8 is kept for the parser of the line to report. */
 static void add_quoted(const char *text, size_t len, cake_buf *out)
 {
     cake_buf_addc(out, '"');
@@ -184,7 +185,7 @@ static void add_quoted(const char *text, size_t len, cake_buf *out)
     cake_buf_addc(out, '"');
 }
 
-/* The text of the row; *len above CAKE_LINE_MAX: it is too long, and was not read. */
+/* The text of the row; with *len above CAKE_LINE_MAX it is too long and was not read. */
 static cake_err read_text(cake_hdf5 *t, const rows *r, size_t *len)
 {
     int64_t from, n;
@@ -202,7 +203,7 @@ static cake_err read_text(cake_hdf5 *t, const rows *r, size_t *len)
     return err;
 }
 
-/* The ids of the row as a JSON array; *len as above, in bytes that it would have. */
+/* The ids of the row as a JSON array; *len: as in read_text. */
 static cake_err read_ids(cake_hdf5 *t, const rows *r, size_t *len)
 {
     int64_t from, n, piece[PIECE / 8];
@@ -256,8 +257,8 @@ static cake_err add_prompt(cake_hdf5 *t, size_t *len)
     if (r->offsets && cake_h5_type_of(r->values) == CAKE_H5_LONG)
         return read_ids(t, r, len);
     cake_err err = read_text(t, r, len);
-    if (!err && !*len && t->beside.values)
-        return read_ids(t, &t->beside, len);
+    if (!err && !*len && t->fallback.values)
+        return read_ids(t, &t->fallback, len);
     if (!err && *len <= CAKE_LINE_MAX)
         add_quoted(t->text.data ? t->text.data : "", t->text.len, &t->line);
     return err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of an HDF5 file become lines, as JSONL has them: {"id": ..., "prompt": text or ids}.
+ * The rows of an HDF5 file as lines of JSON: {"id": ..., "prompt": text or ids}.
  */
 #ifndef CAKE_PROMPT_HDF5_H
 #define CAKE_PROMPT_HDF5_H
@@ -9,12 +9,11 @@
 
 typedef struct cake_hdf5 cake_hdf5;
 
-/* names: of the datasets or groups of prompts and ids; what they may be is in docs/formats.md. Says what is
- * wrong. */
+/* names: the datasets or groups of prompts and ids (docs/formats.md). Logs what is wrong. */
 cake_err cake_hdf5_open(const char *path, const cake_names *names, cake_hdf5 **out);
 /* As cake_lines_next. */
 cake_err cake_hdf5_next(cake_hdf5 *table, const char **line, size_t *len);
-double cake_hdf5_progress(const cake_hdf5 *table); /* share of the rows that were read */
+double cake_hdf5_progress(const cake_hdf5 *table); /* fraction of the rows read so far */
 void cake_hdf5_close(cake_hdf5 *table);            /* NULL is fine */
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ids enter, "new" or "known" leaves, or how often. Invariant: open addressing, at most three quarters full;
- * the parts grow one by one, so that growing never needs a second copy of the whole set. Each is a mapping of
- * its own: what a part was before it grew would stay a hole in the heap, and all of these together are as
- * large as the set.
+ * In: ids. Out: whether they are new, or how often they occurred.
+ * Invariant: open addressing, at most three quarters full. The parts grow one by one, so that growing never
+ * needs a second copy of the whole set. Each part is a mapping of its own: on the heap its old copies would
+ * stay as holes, together as large as the set.
  */
 #include "prompt/id_set.h"
 
@@ -19,7 +19,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 32);
 }
 
-/* Eight bytes a step; each step is a bijection of the state, so ids of up to eight bytes never collide. */
+/* Eight bytes at a time; each step is a bijection of the state, so ids of up to eight bytes never collide. */
 static uint64_t hash(const char *id, size_t len)
 {
     uint64_t state = 0x9E3779B97F4A7C15u * (len + 1);
@@ -31,7 +31,7 @@ static uint64_t hash(const char *id, size_t len)
     return state ? state : 1;
 }
 
-/* The place of value in slot, or the free one where it belongs. */
+/* The slot of value, or the free slot where it belongs. */
 static size_t find(const uint64_t *slot, size_t cap, uint64_t value)
 {
     size_t at = (size_t)(value / CAKE_SEEN_PARTS) & (cap - 1);
@@ -40,7 +40,7 @@ static size_t find(const uint64_t *slot, size_t cap, uint64_t value)
     return at;
 }
 
-enum { FIRST = 512 }; /* slots: a page */
+enum { FIRST = 512 }; /* slots in a page */
 
 static uint64_t *map(size_t cap)
 {
@@ -89,7 +89,7 @@ bool cake_id_set_add(cake_id_set *seen, const char *id, size_t len)
     return add(seen, hash(id, len));
 }
 
-/* What stands for the id the time after `times`. */
+/* The hash that represents the occurrence of an id after `times` others. */
 static uint64_t value_of(uint64_t id, int64_t times)
 {
     uint64_t value = times ? mix(id + 0x9E3779B97F4A7C15u * (uint64_t)times) : id;
@@ -99,20 +99,20 @@ static uint64_t value_of(uint64_t id, int64_t times)
 int64_t cake_id_set_count(cake_id_set *seen, const char *id, size_t len)
 {
     uint64_t value = hash(id, len);
-    int64_t least = 0, most = 1; /* it was there `least` times, and, in the end, not `most` times */
+    int64_t low = 0, high = 1; /* it occurred at least `low` times, and not `high` times in the end */
     if (add(seen, value))
         return 0;
-    for (least = 1; has(seen, value_of(value, most)); most *= 2)
-        least = most + 1;
-    while (least < most) {
-        int64_t middle = least + (most - least) / 2;
+    for (low = 1; has(seen, value_of(value, high)); high *= 2)
+        low = high + 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
         if (has(seen, value_of(value, middle)))
-            least = middle + 1;
+            low = middle + 1;
         else
-            most = middle;
+            high = middle;
     }
-    add(seen, value_of(value, least));
-    return least;
+    add(seen, value_of(value, low));
+    return low;
 }
 
 void cake_id_set_free(cake_id_set *seen)

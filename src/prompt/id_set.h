@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which ids occurred already: a set of 64-bit hashes, at most 22 bytes an id (and 64 KiB). Two different ids
- * of a file of ten million are taken for the same with probability 3e-6; the second one then gets an error
- * record.
+ * The set of ids that occurred: 64-bit hashes, at most 22 bytes an id (and 64 KiB). Two different ids of a
+ * file of ten million count as the same with probability 3e-6; the second one then gets an error record.
  */
 #ifndef CAKE_PROMPT_ID_SET_H
 #define CAKE_PROMPT_ID_SET_H
@@ -20,9 +19,9 @@ typedef struct cake_id_set {
     } part[CAKE_SEEN_PARTS];
 } cake_id_set;
 
-bool cake_id_set_add(cake_id_set *seen, const char *id, size_t len); /* false: it was there */
-/* How often it was there already, counting from now on. Each time takes the memory of an id. Not for a set to
- * which ids are added. */
+bool cake_id_set_add(cake_id_set *seen, const char *id, size_t len); /* false: it was in the set already */
+/* Returns how often the id was counted before. Each count takes the memory of an id. Not for sets filled with
+ * cake_id_set_add. */
 int64_t cake_id_set_count(cake_id_set *seen, const char *id, size_t len);
 void cake_id_set_free(cake_id_set *seen);
 

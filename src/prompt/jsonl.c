@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line of JSON enters, a request leaves, good or with its fault. The id is read first, so that whatever
- * else is wrong with the line, its error record can be matched. Invariant: root is kept only while something
- * of the request is borrowed from it.
+ * In: a line of JSON. Out: a request, good or with its fault. The id is read first, so that the error record
+ * of a line can be matched whatever else is wrong.
+ * Invariant: root is kept only while something of the request is borrowed from it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static cake_err read_simple(const cake_names *names, const cake_json *line, cake
     const cake_json *id = cake_field_at(line, id_name);
     cake_json_type kind = cake_json_kind(id);
     request->form = CAKE_FORM_SIMPLE;
-    bool large = cake_json_digits(id, &(size_t){0}); /* all its digits are kept */
+    bool large = cake_json_digits(id, &(size_t){0}); /* beyond 64 bits: keep all digits */
     if (kind == CAKE_JSON_STRING || kind == CAKE_JSON_INT || large)
         request->id = json_text(id);
     else if (kind > CAKE_JSON_NULL)
@@ -80,7 +80,7 @@ static cake_err read_simple(const cake_names *names, const cake_json *line, cake
     return cake_fields_read(request, line, chat, names, keep_unknown, request);
 }
 
-/* A batch line has the batch's keys; the fields of a simple line outweigh them. */
+/* A batch line has the keys of a batch, unless it has fields of a simple line. */
 static bool is_batch(const cake_names *names, const cake_json *line)
 {
     if (names->prompt && cake_field_at(line, names->prompt))
@@ -91,8 +91,8 @@ static bool is_batch(const cake_names *names, const cake_json *line)
            cake_json_get(line, "method");
 }
 
-/* What the parsed line will weigh, in units of some tens of bytes: a line of 64 MiB made of "{}," would
- * become gigabytes. An overestimate for text that holds these characters, which real lines are far from. */
+/* An estimate of the parsed line's memory, in units of some tens of bytes: a line of 64 MiB of "{}," would
+ * become gigabytes. It overestimates text with these characters, but real lines are far below the limit. */
 static size_t weigh(const char *line, size_t len)
 {
     size_t weight = 0;
@@ -105,7 +105,7 @@ void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cak
 {
     enum { HEAVIEST = 4 << 20 };
     cake_json *root = NULL;
-    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3)) /* of a file that was put behind another one */
+    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3)) /* of a file that was appended to another one */
         line += 3, len -= 3;
     if (len > HEAVIEST && weigh(line, len) > HEAVIEST)
         request->err =
@@ -115,8 +115,8 @@ void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cak
         request->err = cake_json_parse(line, len, &root, &request->fault);
     if (request->err)
         return;
-    request->told = cake_json_kind(root) == CAKE_JSON_OBJECT;
-    if (request->told)
+    request->form_known = cake_json_kind(root) == CAKE_JSON_OBJECT;
+    if (request->form_known)
         request->err = is_batch(names, root) ? read_batch(root, request) : read_simple(names, root, request);
     else
         request->err = cake_fault_set(

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks enter, lines leave; called by prompt.c alone. Invariant: a byte is searched for a newline once, and
- * the buffer never holds more than CAKE_LINE_MAX and a block.
+ * In: blocks of bytes. Out: lines.
+ * Invariant: a byte is searched for a newline once, and the buffer never holds more than CAKE_LINE_MAX and a
+ * block.
  */
 #include "prompt/lines.h"
 
@@ -19,8 +20,8 @@
 
 #define BLOCK ((size_t)1 << 20)
 
-/* Room for a block behind `to`. What was given out already makes room first; memory that one long line needed
- * is given back after it. */
+/* Makes room for a block after `to`: drops what was returned already, and frees the memory that one long line
+ * needed. */
 static void make_room(cake_lines *lines)
 {
     size_t waiting = lines->to - lines->from;
@@ -42,7 +43,7 @@ static void make_room(cake_lines *lines)
     lines->cap = cap;
 }
 
-/* The next bytes of the file; *n is 0 at its end. */
+/* Reads the next bytes of the file; *n is 0 at its end. */
 static cake_err read_block(cake_lines *lines, char *into, size_t *n)
 {
     ssize_t got;
@@ -57,8 +58,8 @@ static cake_err read_block(cake_lines *lines, char *into, size_t *n)
     return CAKE_OK;
 }
 
-/* Unpacks what there is, or else what one more reading gives, up to a block: what waits for a pipe does so in
- * there once. */
+/* Decompresses the bytes at hand, or else those of one more read, up to a block, so that a pipe is waited for
+ * only once. */
 static cake_err unpack(cake_lines *lines)
 {
     cake_codec_flow flow = {.out = lines->data + lines->to, .n_out = BLOCK};
@@ -84,7 +85,7 @@ static cake_err unpack(cake_lines *lines)
     return err;
 }
 
-/* Unpacked if it is packed. */
+/* Reads, and decompresses if need be. */
 static cake_err fill_plain(cake_lines *lines)
 {
     make_room(lines);
@@ -107,7 +108,7 @@ static void use_pack(cake_lines *lines, const cake_codec *pack)
     lines->whole = true;
 }
 
-/* The first block, which is packed though the name does not say so, is unpacked after all. */
+/* Starts to decompress when the first block shows a compressed file that its name does not. */
 static cake_err look_again(cake_lines *lines, const cake_codec *pack)
 {
     use_pack(lines, pack);
@@ -160,7 +161,8 @@ void cake_lines_from_bytes(const char *bytes, size_t len, cake_lines *lines)
     lines->size = lines->read = (int64_t)len;
 }
 
-/* The end of the next line in the buffer: of its newline, or of the input. NULL: not there yet. */
+/* The end of the next line in the buffer: after its newline, or at the end of input. NULL: not in the buffer
+ * yet. */
 static const char *find_end(cake_lines *lines)
 {
     size_t length = lines->to - lines->scanned;
@@ -172,7 +174,7 @@ static const char *find_end(cake_lines *lines)
     return end;
 }
 
-/* Reads on to the end of a line, which may be the input's. */
+/* Reads on to the end of a line, which may be the end of input. */
 static cake_err reach_end(cake_lines *lines, const char **end, bool (*more)(const cake_lines *lines))
 {
     while (!(*end = find_end(lines))) {
@@ -195,7 +197,7 @@ static bool always(const cake_lines *lines)
     return true;
 }
 
-/* Whether a read would not wait. Files never wait, and neither does what cannot be asked. */
+/* Whether a read would not block. Files never do; sources that cannot be polled count as files. */
 static bool at_hand(const cake_lines *lines)
 {
     struct pollfd asked = {.fd = lines->fd, .events = POLLIN};
@@ -226,7 +228,7 @@ cake_err cake_lines_next(cake_lines *lines, const char **line, size_t *len)
     if (err)
         return lines->failed = err;
     if (!lines->started && end - lines->data >= 3 && !memcmp(lines->data, "\xEF\xBB\xBF", 3))
-        lines->from = 3; /* a byte order mark is no part of the first line */
+        lines->from = 3; /* the first line does not include a byte order mark */
     lines->started = true;
     const char *begin = lines->data + lines->from;
     uint64_t length = (uint64_t)(end - begin) + lines->dropped;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * messages and tools of a request enter, a fault leaves or nothing: what passes here a chat template may take
- * for granted. Keys that the API does not name are the template's business and pass.
+ * In: messages and tools of a request. Out: a fault or nothing. Chat templates may rely on what passes here.
+ * Keys that the API does not have are left to the template.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "prompt/fields.h"
 
-/* One place in messages, spelled for the fault: messages[i]tail. */
+/* Fails for a place in messages, written as messages[i]tail. */
 static cake_err wrong(cake_fault *fault, size_t i, const char *tail, const cake_json *node,
                       const char *expected)
 {
@@ -95,7 +95,7 @@ static cake_err check_message(const cake_json *message, size_t i, cake_fault *fa
     case CAKE_JSON_ABSENT:
     case CAKE_JSON_NULL:
         if (!strcmp(role, "assistant"))
-            return CAKE_OK; /* it called tools, or said nothing: the template has no content then */
+            return CAKE_OK; /* with tool calls or without an answer the template gets no content */
         break;
     default:
         break;

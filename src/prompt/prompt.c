@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file, standard input, memory or -p enters; requests leave one by one, numbered from 0 without the blank
- * lines. Called by run and tokenize on rank 0. Invariant: what is held is one line, one request, the faults
- * of up to HELD first lines that do not tell their form, the hashes of the ids, and those of the names warned
- * of.
+ * In: a file, standard input, memory or -p. Out: requests one by one, numbered from 0 without the blank
+ * lines. Called by run and tokenize on rank 0.
+ * Invariant: memory holds one line, one request, the faults of up to HELD first lines that do not show their
+ * form, the hashes of the ids, and those of the names in warnings.
  */
 #include "prompt/prompt.h"
 
@@ -28,31 +28,30 @@ struct cake_prompt {
     cake_names names;
     cake_lines lines;
     bool txt;
-    char *path;       /* owned; of an HDF5 file, else NULL */
-    cake_hdf5 *table; /* of an HDF5 file: NULL until its first row is wanted */
-    char **texts;     /* [n_text] owned; instead of lines */
+    char *path;       /* owned; for an HDF5 file, else NULL */
+    cake_hdf5 *table; /* for an HDF5 file; NULL until its first row is needed */
+    char **texts;     /* [n_text] owned; used instead of lines */
     int n_text, next_text;
     int64_t order, line; /* of the next request; of the next line */
 
-    int64_t after; /* the line behind the latest request */
-    uint32_t sum;  /* of all lines so far that are not blank */
-    cake_input_checkpoint
-        *marks; /* [n_mark] owned: what the sum has to be there; those up to next_mark were passed */
+    int64_t after;                /* the line after the latest request */
+    uint32_t sum;                 /* of all lines so far that are not blank */
+    cake_input_checkpoint *marks; /* [n_mark] owned: expected sums; next_mark is the next to come */
     size_t n_mark, next_mark;
-    bool changed;            /* it was not */
+    bool changed;            /* some sum differed */
     bool said_empty, looked; /* at the first line */
 
     cake_id_set seen;   /* every custom_id */
-    cake_id_set ids;    /* every other id, as often as it came */
-    cake_id_set warned; /* every name that was warned of */
+    cake_id_set ids;    /* every other id with its number of occurrences */
+    cake_id_set warned; /* every name in a warning */
     int n_warned;
 
-    /* Lines before the first one that tells its form wait for it, since their error records take its form. */
+    /* Lines before the first one that shows its form wait for it, since their error records take its form. */
     bool form_known;
     cake_form form;
-    cake_request *held; /* [n_held], given out up to next_held */
+    cake_request *held; /* [n_held], returned up to next_held */
     int n_held, next_held;
-    cake_err failed; /* reading has failed, and that was said */
+    cake_err failed; /* reading failed, and the error was logged */
 };
 
 void cake_request_free(cake_request *request)
@@ -72,16 +71,15 @@ static cake_err refuse_ending(const char *path, const char *ending)
     const char *reader = cake_sniff_ending(ending);
     if (reader)
         return cake_fail_usage(
-            "%s: %s files are not read; expected .jsonl, .txt or .h5: python3 -c \"import "
+            "%s: %s files are not supported; expected .jsonl, .txt or .h5: python3 -c \"import "
             "pandas; pandas.%s.to_json('FILE.jsonl', orient='records', lines=True)\" makes "
             "JSON Lines of one",
             path, ending, reader);
     return cake_fail_usage(
-        "%s: the ending \"%s\" tells no format; expected .jsonl, .txt or .h5, or --input-format", path,
-        ending);
+        "%s: the ending \"%s\" is unknown; expected .jsonl, .txt or .h5, or --input-format", path, ending);
 }
 
-/* The format that the path's ending tells. */
+/* The format of the path's ending. */
 static cake_err guess(const char *path, cake_prompt_format *format)
 {
     static const struct {
@@ -118,8 +116,7 @@ cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prom
     if (table && !strcmp(path, "-"))
         err = cake_fail_usage("standard input: HDF5 cannot be read as a stream; give the file by its name");
     else if (table && cake_codec_of(path))
-        err = cake_fail_usage(
-            "%s: HDF5 is packed in itself and cannot be read out of another file: unpack it first", path);
+        err = cake_fail_usage("%s: HDF5 cannot be read from a compressed file: decompress it first", path);
     else if (table)
         err = cake_h5_known(path);
     if (!err && !table)
@@ -127,7 +124,7 @@ cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prom
     if (err)
         return err;
     cake_prompt *prompt = cake_alloc(1, sizeof *prompt);
-    if (table) { /* no lines are in it */
+    if (table) { /* not made of lines */
         cake_lines_from_bytes("", 0, &lines);
         prompt->path = cake_copy(path, strlen(path));
     }
@@ -165,7 +162,7 @@ static const char *name_of(const cake_prompt *prompt)
     return prompt->path ? prompt->path : prompt->lines.name;
 }
 
-/* Whether the first line that is not blank begins JSON Lines. whole: there is no other. */
+/* Checks that the first non-blank line begins JSON Lines. whole: it is the only line. */
 static cake_err look_at_line(const cake_prompt *prompt, const char *line, size_t len, bool whole)
 {
     if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3))
@@ -173,7 +170,8 @@ static cake_err look_at_line(const cake_prompt *prompt, const char *line, size_t
     return cake_sniff_line(name_of(prompt), line, len, whole);
 }
 
-/* Whether a file that does not have to be waited for begins as text and, of JSON Lines, with one. */
+/* Checks that the input begins as text and, for JSON Lines, with a line of it; skips this if it would have to
+ * wait. */
 static cake_err look_at_first(cake_prompt *prompt)
 {
     const char *line;
@@ -188,10 +186,10 @@ static cake_err look_at_first(cake_prompt *prompt)
         cake_sniff_prompt(name_of(prompt), line, len);
         return CAKE_OK;
     }
-    size_t behind = (size_t)(line - lines->data) + len;
+    size_t end = (size_t)(line - lines->data) + len;
     bool all = lines->pack ? lines->ended : lines->read == lines->size;
     prompt->looked = !is_blank(line, len);
-    return look_at_line(prompt, line, len, all && is_blank(lines->data + behind, lines->to - behind));
+    return look_at_line(prompt, line, len, all && is_blank(lines->data + end, lines->to - end));
 }
 
 cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names)
@@ -249,18 +247,18 @@ static cake_err say_changed(cake_prompt *prompt)
     if (prompt->failed)
         return cake_fail("prompt",
                          "%s: ends after %lld requests, but %lld were read when the run began; "
-                         "lines may be added at its end, not taken away: "
-                         "give it as it was, or begin anew with --resume never --force",
+                         "lines may be added at its end, but not removed: "
+                         "restore it, or start over with --resume never --force",
                          name, (long long)prompt->order, (long long)mark->requests);
     return cake_fail(
         "prompt",
         "%s: lines %lld to %lld are not what they were when the run began; "
         "lines may be added at its end, and with --retry-errors those that failed may be corrected: "
-        "give it as it was, or begin anew with --resume never --force",
+        "restore it, or start over with --resume never --force",
         name, (long long)from + 1, (long long)mark->line);
 }
 
-/* A line's own sum; a step of splitmix64, so that sums of such sums tell as much as each. */
+/* A line's own sum; a step of splitmix64, so that sums of such sums are as strong as one. */
 static uint64_t sum_of(const cake_line *line, const int64_t head[2])
 {
     uint32_t crc = cake_crc_on(0, head, 2 * sizeof *head);
@@ -270,10 +268,10 @@ static uint64_t sum_of(const cake_line *line, const int64_t head[2])
     return x ^ (x >> 31);
 }
 
-/* Adds a line to the sum, and holds that against the next mark. */
+/* Adds a line to the sum, and compares it with the next mark. */
 static cake_err sum_up(cake_prompt *prompt, cake_line *line)
 {
-    int64_t head[2] = {line->index, (int64_t)line->len}; /* all there is of a line that is too long */
+    int64_t head[2] = {line->index, (int64_t)line->len}; /* all that is known of an overlong line */
     line->sum = sum_of(line, head);
     prompt->after = line->index + 1;
     prompt->sum = cake_crc_on(prompt->sum, head, sizeof head);
@@ -325,11 +323,10 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
         prompt->failed = say_changed(prompt);
     if (!line->given && prompt->failed == CAKE_END && !prompt->order && !prompt->said_empty) {
         prompt->said_empty = true;
-        cake_log(CAKE_WARN, "prompt", "%s: there is no prompt in it: it is empty, or was cut off",
-                 name_of(prompt));
+        cake_log(CAKE_WARN, "prompt", "%s: it has no prompts: it is empty, or was cut off", name_of(prompt));
     }
     bool first = !prompt->looked && !prompt->txt && !prompt->path && prompt->lines.fd >= 0;
-    if (!line->given && !prompt->failed && first && line->text) /* of a stream, or behind blank lines */
+    if (!line->given && !prompt->failed && first && line->text) /* of a stream, or after blank lines */
         prompt->failed = look_at_line(prompt, line->text, line->len, false);
     prompt->looked = true;
     if (!line->given && prompt->failed)
@@ -341,33 +338,33 @@ cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line)
 
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request)
 {
-    static const cake_names own = {0}; /* rows were given these */
+    static const cake_names own = {0}; /* rows have the default names */
     *request = (cake_request){.index = line->index,
                               .order = line->order,
                               .sum = line->sum,
                               .add_generation_prompt = true,
-                              .told = true};
+                              .form_known = true};
     request->params = cake_params_unset();
     if (line->given) {
         cake_txt_take(line->text, line->len, request);
     } else if (!line->text) {
-        request->told = prompt->txt;
+        request->form_known = prompt->txt;
         request->err =
             cake_fault_set(&request->fault, NULL, "the line has %zu bytes; expected at most %zu (64 MiB)",
                            line->len, CAKE_LINE_MAX);
     } else if (prompt->txt) {
         cake_txt_parse(line->text, line->len, request);
     } else {
-        request->told = false;
+        request->form_known = false;
         cake_jsonl_parse(prompt->table ? &own : &prompt->names, line->text, line->len, request);
     }
-    size_t said = strlen(request->fault.message), room = sizeof request->fault.message - said;
+    size_t used = strlen(request->fault.message), room = sizeof request->fault.message - used;
     static const char hint[] = " (the input ends here without a newline: was it cut short?)";
-    if (request->err && !request->told && line->unended && room > sizeof hint)
-        memcpy(request->fault.message + said, hint, sizeof hint);
+    if (request->err && !request->form_known && line->unended && room > sizeof hint)
+        memcpy(request->fault.message + used, hint, sizeof hint);
 }
 
-/* Says of each unknown name once that it is ignored; of a file with very many, of the first ones. */
+/* Warns once for each unknown name that it is ignored; in a file with very many, of the first ones. */
 static void warn(cake_prompt *prompt, const cake_request *request)
 {
     const cake_buf *names = &request->unknown;
@@ -377,7 +374,7 @@ static void warn(cake_prompt *prompt, const cake_request *request)
         if (!cake_id_set_add(&prompt->warned, name, strlen(name)))
             continue;
         prompt->n_warned++;
-        cake_log(CAKE_WARN, "prompt", "%s: %s: field \"%.64s\" is unknown and ignored (said once)",
+        cake_log(CAKE_WARN, "prompt", "%s: %s: field \"%.64s\" is unknown and ignored (warned once)",
                  name_of(prompt), cake_form_place(request->form, request->index, request->id, place), name);
     }
 }
@@ -397,7 +394,7 @@ void cake_prompt_settle(cake_prompt *prompt, cake_request *request)
     warn(prompt, request);
 }
 
-/* One request after the other, settled. */
+/* Reads, parses and settles one request. */
 static cake_err read_one(cake_prompt *prompt, cake_request *request)
 {
     cake_line line;
@@ -409,23 +406,23 @@ static cake_err read_one(cake_prompt *prompt, cake_request *request)
     return CAKE_OK;
 }
 
-/* Reads on until a line tells its form, at most HELD lines; all of them wait in held. */
+/* Reads until a line shows its form, at most HELD lines; all of them wait in held. */
 static void hold(cake_prompt *prompt, const cake_request *first)
 {
-    bool told = false;
+    bool form_known = false;
     int room = 8;
     prompt->held = cake_alloc((size_t)room, sizeof *prompt->held);
     prompt->held[prompt->n_held++] = *first;
-    while (!told && prompt->n_held < HELD) {
+    while (!form_known && prompt->n_held < HELD) {
         if (prompt->n_held == room)
             prompt->held = cake_grow(prompt->held, (size_t)(room *= 2), sizeof *prompt->held);
         if (read_one(prompt, &prompt->held[prompt->n_held]))
             break;
-        told = prompt->held[prompt->n_held++].told;
+        form_known = prompt->held[prompt->n_held++].form_known;
     }
     prompt->form_known = true;
-    prompt->form = told ? prompt->held[prompt->n_held - 1].form : CAKE_FORM_SIMPLE;
-    for (int i = 0; i < prompt->n_held - told; i++)
+    prompt->form = form_known ? prompt->held[prompt->n_held - 1].form : CAKE_FORM_SIMPLE;
+    for (int i = 0; i < prompt->n_held - form_known; i++)
         prompt->held[i].form = prompt->form;
 }
 
@@ -447,12 +444,12 @@ cake_err cake_prompt_next(cake_prompt *prompt, cake_request *request)
         cake_err err = read_one(prompt, &next);
         if (err)
             return err;
-        if (next.told && !prompt->form_known) {
+        if (next.form_known && !prompt->form_known) {
             prompt->form_known = true;
             prompt->form = next.form;
         }
-        if (next.told || prompt->form_known) {
-            if (!next.told)
+        if (next.form_known || prompt->form_known) {
+            if (!next.form_known)
                 next.form = prompt->form;
             *request = next;
             return CAKE_OK;

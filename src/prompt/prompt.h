@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file becomes requests, one at a time, in order, in memory that does not grow with the file.
+ * A file as requests, one at a time, in order, in memory that does not grow with the file.
  */
 #ifndef CAKE_PROMPT_PROMPT_H
 #define CAKE_PROMPT_PROMPT_H
@@ -15,34 +15,34 @@
 #include "types/params.h"
 
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and
- * ids is the prompt. Everything is owned by the request; cake_request_free. */
+ * ids is the prompt. The request owns everything; cake_request_free. */
 typedef struct cake_request {
-    int64_t index; /* number of its line in the input, from 0; blank lines have numbers too */
-    int64_t order; /* among the requests of the input, from 0, without holes */
-    uint64_t sum;  /* of its line and index: sums of many lines differ if one of the lines does */
+    int64_t index; /* number of its line in the input, from 0, counting blank lines */
+    int64_t order; /* number among the requests of the input, from 0 */
+    uint64_t sum;  /* of its line and index: a change of one line changes the sum of many */
     cake_form form;
     char *id;      /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
-    int64_t again; /* how many lines before it had that id; of a simple line, once it is settled */
-    char *model;   /* what the request called the model; NULL */
+    int64_t again; /* number of earlier lines with that id; for simple lines, once settled */
+    char *model;   /* the model that the request names; NULL */
 
     cake_json *root;           /* the parsed line, or NULL */
-    bool chat;                 /* it comes, or came, as messages */
+    bool chat;                 /* the prompt is, or was, messages */
     const cake_json *messages; /* borrowed from root */
     const cake_json *tools, *kwargs;
     bool add_generation_prompt, continue_final_message;
     char *text; /* [text_len] prompt as text */
     size_t text_len;
-    bool use_template; /* text is to be put through the chat template as a user message (.txt, -p) */
+    bool use_template; /* text goes through the chat template as a user message (.txt, -p) */
     cake_ids ids;      /* prompt as ids (ids.len > 0) */
 
-    cake_params params; /* what the request itself says */
-    bool told;          /* the line has said its form */
-    cake_buf unknown;   /* names of fields that nobody knows, each with its NUL */
+    cake_params params; /* set by the request itself */
+    bool form_known;    /* the line shows its form */
+    cake_buf unknown;   /* names of unknown fields, each with its NUL */
     cake_err err;
     cake_fault fault;
 } cake_request;
 
-void cake_request_free(cake_request *request); /* leaves zeros */
+void cake_request_free(cake_request *request); /* zeroes the request */
 
 typedef struct cake_prompt cake_prompt;
 
@@ -53,53 +53,54 @@ typedef enum cake_prompt_format {
     CAKE_PROMPT_HDF5
 } cake_prompt_format;
 
-/* path "-" is standard input (JSONL unless said otherwise). Says why it cannot be opened. */
+/* path "-" is standard input (JSONL by default). Logs why it cannot be opened. */
 cake_err cake_prompt_open(const char *path, cake_prompt_format format, cake_prompt **out);
-/* How the fields are called in other people's simple lines; borrowed, NULL: as here. A name that is no key is
- * a path: turns.0 is the first of turns. Of HDF5: objects of the file. */
+/* Names of the fields in simple lines of other origin; borrowed, NULL: ours. A name that is not a key is a
+ * path: turns.0 is the first item of turns. For HDF5: objects of the file. */
 typedef struct cake_names {
     const char *prompt, *id;
 } cake_names;
-/* Before the first line is read. Says what is wrong with an HDF5 file, and with one that does not begin as
- * prompts do. */
+/* To be called before the first line is read. Logs what is wrong with an HDF5 file, or with a file that does
+ * not begin as prompts do. */
 cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names);
-/* From memory (fuzzing, -p): one prompt a string, use_template set. */
+/* From memory (fuzzing, -p): each string is a prompt, with use_template set. */
 cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out);
 cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_format format, cake_prompt **out);
 /* CAKE_OK and *request (also one with a fault), CAKE_END, or CAKE_ERR_FATAL if reading failed. */
 cake_err cake_prompt_next(cake_prompt *prompt, cake_request *request);
 
-/* The same in three steps, for parsing in several threads: lines are read in order, parsed anywhere, and
- * settled in order. Only records of lines that tell no form come out differently: in that of simple ones. */
+/* The steps of cake_prompt_next, for parsing in several threads: lines are read in order, parsed anywhere,
+ * and settled in order. One difference: error records of lines that show no form get the simple one. */
 typedef struct cake_line {
-    const char *text; /* [len] without its end; NULL: longer than is let through */
+    const char *text; /* [len] without its end; NULL: overlong */
     size_t len;
     int64_t index, order; /* as in cake_request */
     uint64_t sum;         /* of the line and its index, as in cake_request */
     bool given;           /* from the command line: no escapes */
-    bool unended;         /* the input ends behind it, without a newline */
+    bool unended;         /* the input ends after it, without a newline */
 } cake_line;
 
-/* The next line that is not blank, valid until the next call. CAKE_OK, CAKE_END or CAKE_ERR_FATAL. */
+/* The next non-blank line, valid until the next call. CAKE_OK, CAKE_END or CAKE_ERR_FATAL. */
 cake_err cake_prompt_read(cake_prompt *prompt, cake_line *line);
-/* Called from any thread. */
+/* Thread-safe. */
 void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_request *request);
-/* What depends on the lines before: a custom_id must be new, another id may come again; unknown fields are
- * warned about once. */
+/* Does what depends on the lines before: a custom_id must be new, another id may repeat; warns once of
+ * unknown fields. */
 void cake_prompt_settle(cake_prompt *prompt, cake_request *request);
 
-/* Whether cake_prompt_next has something to give, be it the end, without waiting for more of a pipe. (One
- * whose first lines do not tell their form is waited for.) */
+/* Whether cake_prompt_next would return, be it the end, without waiting for a pipe. (First lines that do not
+ * show their form are waited for.) */
 bool cake_prompt_ready(cake_prompt *prompt);
 
-/* What was read so far. */
+/* The position read so far. */
 cake_input_checkpoint cake_prompt_checkpoint(const cake_prompt *prompt);
-/* The input has to be what it was at marks [n], in ascending order; more may follow. Reading fails at the
- * first one where it is not, and says which lines are not the same. Before the first line is read; copied. */
+/* Requires the input to be unchanged up to each of marks [n], in ascending order; more may follow. Reading
+ * fails at the first mark that differs, with a message that names the lines. To be called before the first
+ * line is read; copied. */
 void cake_prompt_expect(cake_prompt *prompt, const cake_input_checkpoint *marks, size_t n);
-bool cake_prompt_changed(const cake_prompt *prompt); /* whether that is why reading failed */
+bool cake_prompt_changed(const cake_prompt *prompt); /* whether reading failed for that reason */
 
-/* Share of the file that was read so far, 0 to 1; negative if its size is unknown. */
+/* Fraction of the file read so far, 0 to 1; negative if its size is unknown. */
 double cake_prompt_progress(const cake_prompt *prompt);
 void cake_prompt_close(cake_prompt *prompt);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: first bytes, a first line, an ending. Out: what kind of data that is. lines.c and prompt.c call.
+ * In: first bytes, a first line, an ending. Out: the kind of data.
  */
 #include "prompt/sniff.h"
 
@@ -12,7 +12,7 @@
 
 static const char unpack_it[] = "unpack it first";
 
-/* Packed forms that are read do not come here. */
+/* Compressed formats that are supported are not in this table. */
 static const struct {
     const char *bytes;
     size_t at, len;
@@ -33,13 +33,13 @@ static const struct {
     {"ARROW1\0\0", 0, 8, "an Arrow file", "expected JSON Lines"},
     {"\x93NUMPY", 0, 6, "a NumPy file", "expected JSON Lines"},
     {"SQLite format 3\0", 0, 16, "an SQLite database", "expected JSON Lines"},
-    {"\xFF\xFE\0\0", 0, 4, "UTF-32", "expected UTF-8: iconv -f UTF-32 -t UTF-8 makes it"},
-    {"\0\0\xFE\xFF", 0, 4, "UTF-32", "expected UTF-8: iconv -f UTF-32 -t UTF-8 makes it"},
-    {"\xFF\xFE", 0, 2, "UTF-16", "expected UTF-8: iconv -f UTF-16 -t UTF-8 makes it"},
-    {"\xFE\xFF", 0, 2, "UTF-16", "expected UTF-8: iconv -f UTF-16 -t UTF-8 makes it"},
+    {"\xFF\xFE\0\0", 0, 4, "UTF-32", "expected UTF-8: convert it with iconv -f UTF-32 -t UTF-8"},
+    {"\0\0\xFE\xFF", 0, 4, "UTF-32", "expected UTF-8: convert it with iconv -f UTF-32 -t UTF-8"},
+    {"\xFF\xFE", 0, 2, "UTF-16", "expected UTF-8: convert it with iconv -f UTF-16 -t UTF-8"},
+    {"\xFE\xFF", 0, 2, "UTF-16", "expected UTF-8: convert it with iconv -f UTF-16 -t UTF-8"},
 };
 
-/* Which of four bytes are zero in the encodings of text that begins with two characters of ASCII. */
+/* Which of the first four bytes are zero in text that begins with two ASCII characters, by encoding. */
 static const struct {
     const char *zeros, *name;
 } wide[] = {{"0101", "UTF-16LE"}, {"1010", "UTF-16BE"}, {"0111", "UTF-32LE"}, {"1110", "UTF-32BE"}};
@@ -56,7 +56,7 @@ static const char *encoding_of(const char *head, size_t n)
     return NULL;
 }
 
-/* Lines as old Macs have them. One \r alone may be a part of a text. */
+/* Lines as on old Macs. A single \r may be part of a text. */
 static bool ends_in_cr(const char *head, size_t n)
 {
     const char *first = memchr(head, '\r', n);
@@ -71,15 +71,15 @@ cake_err cake_sniff_text(const char *name, const char *head, size_t n)
         if (n >= magics[i].at + magics[i].len && !memcmp(head + magics[i].at, magics[i].bytes, magics[i].len))
             return cake_fail("prompt", "%s: is %s; %s", name, magics[i].what, magics[i].advice);
     if (ends_in_cr(head, n))
-        return cake_fail("prompt",
-                         "%s: its lines end in \\r alone; expected \\n: tr '\\r' '\\n' makes them so", name);
+        return cake_fail(
+            "prompt", "%s: its lines end in \\r alone; expected \\n: convert it with tr '\\r' '\\n'", name);
     const char *encoding = encoding_of(head, n);
     return !encoding ? CAKE_OK
-                     : cake_fail("prompt", "%s: is %s; expected UTF-8: iconv -f %s -t UTF-8 makes it", name,
-                                 encoding, encoding);
+                     : cake_fail("prompt", "%s: is %s; expected UTF-8: convert it with iconv -f %s -t UTF-8",
+                                 name, encoding, encoding);
 }
 
-/* Lines may hold anything, and do not end in NUL. */
+/* strchr, but not for the NUL at the end of the set. */
 static bool is_among(const char *set, char c)
 {
     return c && strchr(set, c);
@@ -101,15 +101,14 @@ cake_err cake_sniff_line(const char *name, const char *line, size_t len, bool wh
     if (*line == '[' && (objects || is_among("[{,:", last) || (whole && last == ']')))
         return cake_fail("prompt",
                          "%s: is a JSON array; expected JSON Lines, an object on each line: "
-                         "jq -c '.[]' makes them of an array",
+                         "convert it with jq -c '.[]'",
                          name);
-    if (!whole && is_among("[{,:", last)) /* else it was cut short */
-        return cake_fail(
-            "prompt",
-            "%s: its first line ends in \"%c\": an object goes over several lines, or commas stand "
-            "between them; expected JSON Lines, an object on each line: jq -c . makes them of "
-            "objects",
-            name, last);
+    if (!whole && is_among("[{,:", last)) /* else the line was cut off */
+        return cake_fail("prompt",
+                         "%s: its first line ends in \"%c\": an object spans several lines, or commas stand "
+                         "between them; expected JSON Lines, an object on each line: jq -c . makes them of "
+                         "objects",
+                         name, last);
     return CAKE_OK;
 }
 
@@ -121,7 +120,7 @@ void cake_sniff_prompt(const char *name, const char *line, size_t len)
         known |= memmem(line, len, keys[i], strlen(keys[i])) != NULL;
     if (known)
         cake_log(CAKE_WARN, "prompt",
-                 "%s: looks like JSON Lines, and is read as text: each line is a prompt as it stands; "
+                 "%s: looks like JSON Lines, but is read as text: each line is a prompt; "
                  "--input-format jsonl reads its fields",
                  name);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the first bytes of an input say of it, whatever its name says: data that would make an error record of
- * every line is told once, before anything is done.
+ * The kind of an input by its first bytes, whatever its name: data that would give an error record for every
+ * line is reported once, before anything else is done.
  */
 #ifndef CAKE_PROMPT_SNIFF_H
 #define CAKE_PROMPT_SNIFF_H
@@ -11,15 +11,15 @@
 
 #include "base/err.h"
 
-/* Whether head [n] is that of text, or may be. If not, it is said what it is and what to do. name: of the
- * input, for messages. */
+/* Fails unless head [n] is, or may be, the start of text; the message says what it is and what to do. name:
+ * of the input. */
 cake_err cake_sniff_text(const char *name, const char *head, size_t n);
-/* The same of the first line [len] of JSON Lines that is not blank, without its end. whole: there is no
- * other. */
+/* Fails unless the first non-blank line [len], without its end, is one of JSON Lines. whole: it is the only
+ * one. */
 cake_err cake_sniff_line(const char *name, const char *line, size_t len, bool whole);
-/* Warns if the first line of text is a request as JSON Lines have them: it is a prompt as it stands. */
+/* Warns if the first line of text looks like a request of JSON Lines: it will be taken as a prompt. */
 void cake_sniff_prompt(const char *name, const char *line, size_t len);
-/* What makes JSON Lines of a file whose name has that ending, as ".csv"; NULL: unknown. */
+/* How to convert a file with that ending, such as ".csv", to JSON Lines; NULL: unknown. */
 const char *cake_sniff_ending(const char *ending);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plain text enters, a request that goes through the chat template leaves. Invariant: its text is valid
- * UTF-8.
+ * In: plain text. Out: a request that goes through the chat template.
+ * Invariant: its text is valid UTF-8.
  */
 #include <string.h>
 

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/size.h"
 #include "base/version.h"
 #include "kernels/device.h"
 #include "kernels/kernels.h"
@@ -36,14 +37,14 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     const cake_deltanet *d = &c->delta;
     if (d->n_value)
         cake_buf_addf(out, "states      %s a sequence: delta nets of %d key and %d value heads of %d by %d\n",
-                      cake_size_text((int64_t)cake_slice_state_bytes(c, &whole)), d->n_key, d->n_value,
+                      cake_size_text((int64_t)cake_slice_state_bytes(c, &whole)).s, d->n_key, d->n_value,
                       d->key_dim, d->value_dim);
     cake_buf_addf(out, "vocabulary  %d, head %s\n", c->n_vocab,
                   c->tied ? "tied to the embedding" : "of its own");
     cake_buf_addf(out, "context     %d, rotary %s, base %g\n", c->context, cake_rope_name(c->rope[0].kind),
                   c->rope[0].theta);
     cake_buf_addf(out, "weights     %s in memory, ranks at most %d\n",
-                  cake_size_text((int64_t)cake_model_bytes(model, &all, kernels)), c->n_layer);
+                  cake_size_text((int64_t)cake_model_bytes(model, &all, kernels)).s, c->n_layer);
     cake_model_close(model);
     return CAKE_OK;
 }

@@ -6,6 +6,7 @@
  * are not known.
  */
 #include "run/plan_output.h"
+#include "base/size.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -83,8 +84,8 @@ static void add_row(const cake_plan_output *s, int rank, cake_buf *out)
     cake_plan_layers(plan, rank - plan->first, &layers);
     cake_report_threads(r, &threads);
     cake_buf_addf(out, " %-14s %7s  %-10s %10s %10s %10s", r->cpus, threads.data, layers.data,
-                  cake_size_text(r->weights_bytes), cake_size_text(r->kv_bytes),
-                  cake_size_text(r->buffers_bytes));
+                  cake_size_text(r->weights_bytes).s, cake_size_text(r->kv_bytes).s,
+                  cake_size_text(r->buffers_bytes).s);
     if (s->rank->cluster.gpus)
         cake_buf_adds(out, "          -      -\n");
     else
@@ -185,12 +186,12 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
                       "states    %d, one a sequence, "
                       "and %d for beginnings of prompts, each of %s in all layers together\n",
                       shape->n_lane * shape->lane_seqs, shape->n_saved,
-                      cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)));
+                      cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)).s);
     if (me->cluster.gpus) {
         cake_buf_addf(out,
                       "GPUs      of %s a rank, for weights, KV and buffers; "
                       "no rates of GPUs are known, so it is not said how long it would take\n",
-                      cake_size_text(least_gpu(s)));
+                      cake_size_text(least_gpu(s)).s);
         return;
     }
     for (int i = 0; i < s->world->size; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ids enter, changed scores leave. The root of a replica calls, a penalties for each sequence that needs one.
- * Invariant: table finds every token of the list, and each is there once.
+ * In: ids. Out: changed scores. The engine keeps one for each sequence that needs it.
+ * Invariant: the table finds every token of the list, and each is listed once.
  */
 #include "sample/penalties.h"
 
@@ -16,18 +16,18 @@ typedef struct past_token {
     int32_t id;
     int32_t count; /* times generated */
     float bias;
-    float score;      /* what apply found */
-    bool prompt, end; /* occurs in the prompt; ends an answer */
-    bool later;       /* is not the first token of an answer */
+    float score;      /* the score before apply */
+    bool prompt, end; /* it occurs in the prompt; it ends an answer */
+    bool later;       /* it may not be the first token of an answer */
 } past_token;
 
 struct cake_penalties {
-    int64_t left; /* tokens still to come before the answer may end */
-    bool begun;   /* there is a first token */
+    int64_t left; /* tokens to come before the answer may end */
+    bool begun;   /* a first token was generated */
     float repetition, presence, frequency;
-    past_token *token; /* [n] in the order in which they came up */
+    past_token *token; /* [n] in the order of their first occurrence */
     uint32_t n, cap;
-    uint32_t *table; /* [size] 1 + place in token, by open addressing; 0: free */
+    uint32_t *table; /* [size] 1 + index in token, by open addressing; 0: free */
     uint32_t size;   /* a power of two, at least twice n */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who draws (seed, choice, position) becomes a number; ids and indices become seeds. Invariant: these
- * functions are part of what a result means; a change of any constant changes every sampled answer.
+ * In: (seed, choice, position). Out: a random number; and seeds from ids and indices.
+ * Invariant: these functions define the results; a change of any constant changes every sampled answer.
  */
 #include "sample/rng.h"
 
@@ -55,8 +55,7 @@ uint64_t cake_key_of_id(uint64_t job_seed, const char *id, size_t len)
 
 uint64_t cake_key_of_index(uint64_t job_seed, int64_t index)
 {
-    /* a byte that begins no JSON text keeps index 7 apart from the id 7; bytes in a fixed order on any
-     * machine */
+    /* a byte that begins no JSON text distinguishes index 7 from the id 7; the byte order is fixed */
     unsigned char bytes[9] = {0};
     for (int i = 0; i < 8; i++)
         bytes[1 + i] = (unsigned char)((uint64_t)index >> 8 * i);

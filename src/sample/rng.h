@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", 2011): a counter
- * and a key go in, four random words come out; there is no state, so draws depend on nothing but who draws.
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", 2011): four
+ * random words from a counter and a key, without state, so that a draw depends on its key only.
  */
 #ifndef CAKE_SAMPLE_RNG_H
 #define CAKE_SAMPLE_RNG_H

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scores [n_vocab] enter, one token leaves. Defined as: weights exp((score - max) / temperature);
- * tokens ranked by score, the higher first, equal ones by the lower id; top_k keeps the first k; top_p keeps
- * the shortest prefix whose sum reaches top_p of the sum of what top_k kept; min_p keeps of that what weighs
- * min_p of the first or more; the draw walks what is kept in that order, or by id if neither top_k nor top_p
- * is on. A score of -infinity is a token that cannot be drawn. Invariant: shortcuts below never change that
- * result, and nothing in it depends on the machine (types/softmax.h).
+ * In: scores [n_vocab]. Out: one token. Definition: weights exp((score - max) / temperature); tokens ranked
+ * by score, the higher first, equal ones by the lower id; top_k keeps the first k; top_p keeps the shortest
+ * prefix whose sum reaches top_p of the sum of what top_k kept; min_p keeps of that the weights of at least
+ * min_p of the first; the draw goes through the kept tokens in that order, or by id if neither top_k nor
+ * top_p is on. A token with a score of -infinity is never drawn.
+ * Invariant: shortcuts never change that result, and it does not depend on the machine (types/softmax.h).
  *
- * A vocabulary is never sorted: what is looked for in the ranking is at a place where running sums pass
- * something. Sums over tokens whose keys begin alike say between which keys that is, and only few tokens have
- * those.
+ * The vocabulary is never sorted: every position of interest in the ranking is where a running sum passes a
+ * target. Sums over tokens whose keys have the same leading digit narrow it down to few tokens.
  */
 #include "sample/sample.h"
 
@@ -21,28 +20,27 @@
 #include "types/softmax.h"
 
 enum {
-    GROUP = 64, /* scores that are looked at together */
-    HEAP_K =
-        256,   /* up to this top_k a heap is faster than looking for the place; no less than CAKE_MAX_TOPK */
-    FEW = 64,  /* tokens that are sorted at once */
-    BITS = 11, /* of a digit; three make a key */
+    GROUP = 64,   /* scores that are examined together */
+    HEAP_K = 256, /* up to this top_k a heap is faster than a search in the ranking; at least CAKE_MAX_TOPK */
+    FEW = 64,     /* tokens that are sorted directly */
+    BITS = 11,    /* of a digit; a key has three */
     DIGITS = 1 << BITS
 };
 
-/* A token in the ranking: the higher the score, the lower the key. */
+/* A token in the ranking: a higher score has a lower key. */
 typedef struct ranked {
     uint32_t key;
     int32_t id;
 } ranked;
 
-/* Room for one request: see cake_sample_scratch. */
+/* Memory for one call: see cake_sample_scratch. */
 typedef struct workspace {
     ranked *list, *rest, *sorted; /* [n_vocab] */
 } workspace;
 
 static ranked rank_of(float score, int32_t id)
 {
-    float value = score + 0.0f; /* -0 and 0 are one score */
+    float value = score + 0.0f; /* -0 and 0 are the same score */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return (ranked){.key = bits >> 31 ? bits : ~(bits | 0x80000000u), .id = id};
@@ -61,9 +59,8 @@ static bool before(ranked a, ranked b)
     return a.key < b.key || (a.key == b.key && a.id < b.id);
 }
 
-/* The part at which the running sum of parts, on from *sum, passes target, or reaches it; *sum becomes the
- * sum before that part. Rounding may leave the target at the very end: then it is the last part that weighs
- * anything. */
+/* The part at which the running sum of parts, starting from *sum, passes (or reaches) target; *sum becomes
+ * the sum before that part. If rounding leaves the target at the very end, the last part with a weight. */
 static int32_t find(const double *part, int32_t n, double target, bool reach, double *sum)
 {
     double running = *sum;
@@ -82,7 +79,7 @@ static int32_t find(const double *part, int32_t n, double target, bool reach, do
 
 /* ---- the first k */
 
-/* Restores the heap below place at: its top is the token ranked last. */
+/* Restores the heap below index at: its top is the token ranked last. */
 static void sift(ranked *heap, int32_t n, int32_t at)
 {
     ranked token = heap[at];
@@ -96,8 +93,8 @@ static void sift(ranked *heap, int32_t n, int32_t at)
     heap[at] = token;
 }
 
-/* The k tokens ranked first, in their order: a heap whose top is the worst of those kept so far. Nearly all
- * groups cost a look at their best. */
+/* The k tokens ranked first, in order: a heap whose top is the worst one kept so far. Nearly all groups cost
+ * only a comparison with their maximum. */
 static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
 {
     for (int32_t i = 0; i < k; i++)
@@ -110,7 +107,7 @@ static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
         if (!(cake_softmax_max(score + from, n) > worst))
             continue;
         for (int32_t i = from; i < from + n; i++) {
-            if (score[i] > worst) { /* an equal one has the higher id */
+            if (score[i] > worst) { /* an equal score has a higher id here */
                 list[0] = rank_of(score[i], i);
                 sift(list, k, 0);
                 worst = score_of(list[0]);
@@ -125,8 +122,7 @@ static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
     }
 }
 
-/* A score below which tokens weigh less than that: of the next lower power of two, which takes no
- * logarithm. */
+/* A score whose weight is below `weight`: that of the next lower power of two, which needs no logarithm. */
 static float score_for(const cake_softmax *law, double weight)
 {
     int exponent;
@@ -139,25 +135,25 @@ static float score_for(const cake_softmax *law, double weight)
     return (float)score > score ? nextafterf((float)score, -FLT_MAX) : (float)score;
 }
 
-/* Tokens of this score or more, which is finite, by id into room->list; how many. */
-static int32_t list_above(const float *score, int n_vocab, float least, const workspace *room)
+/* Lists tokens with a score of at least min, which is finite, by id in ws->list; returns their number. */
+static int32_t list_above(const float *score, int n_vocab, float min, const workspace *ws)
 {
-    int32_t *id = (void *)room->rest, n = 0;
+    int32_t *id = (void *)ws->rest, n = 0;
     for (int32_t from = 0; from < n_vocab; from += GROUP) {
         int32_t to = n_vocab - from < GROUP ? n_vocab : from + GROUP;
-        if (!(cake_softmax_max(score + from, to - from) >= least))
+        if (!(cake_softmax_max(score + from, to - from) >= min))
             continue;
-        for (int32_t i = from; i < to; i++) { /* no branch that could not be foreseen */
+        for (int32_t i = from; i < to; i++) { /* without an unpredictable branch */
             id[n] = i;
-            n += score[i] >= least;
+            n += score[i] >= min;
         }
     }
     for (int32_t i = 0; i < n; i++)
-        room->list[i] = rank_of(score[id[i]], id[i]);
+        ws->list[i] = rank_of(score[id[i]], id[i]);
     return n;
 }
 
-/* ---- places in the ranking */
+/* ---- positions in the ranking */
 
 /* weight [n] of the tokens of a list, n <= GROUP. */
 static void weigh(const cake_softmax *law, const ranked *list, int32_t n, double *weight)
@@ -192,8 +188,8 @@ static double total(const cake_softmax *law, const ranked *list, int32_t n)
     return sum;
 }
 
-/* Sorts by key, digit by digit from the lowest; equal keys stay in the order in which they come. Three
- * digits: the result is in to, and from is free. Of few, counting digits would take longer than all else. */
+/* Sorts by key, from the lowest digit up; stable. After the three digits the result is in `to`, and `from` is
+ * free. For few tokens counting digits would dominate the time. */
 static void sort(ranked *from, ranked *to, int32_t n)
 {
     if (n <= FEW) {
@@ -221,12 +217,12 @@ static void sort(ranked *from, ranked *to, int32_t n)
     }
 }
 
-/* The token of list [n], by id or by rank, at which the running sum of weights in the order of ranks passes
- * target (find says how), and the sum before it. List stays as it is. */
-static ranked search(const cake_softmax *law, const workspace *room, int32_t n, double target, bool reach,
+/* The token of list [n] at which the running sum of weights in ranking order passes target (see find), and
+ * the sum before it. The list keeps its order. */
+static ranked search(const cake_softmax *law, const workspace *ws, int32_t n, double target, bool reach,
                      double *sum)
 {
-    const ranked *list = room->list;
+    const ranked *list = ws->list;
     *sum = 0;
     for (int shift = 32 - BITS; shift > 0 && n > FEW; shift -= BITS) {
         double part[DIGITS] = {0};
@@ -235,21 +231,21 @@ static ranked search(const cake_softmax *law, const workspace *room, int32_t n, 
         int32_t kept = 0;
         for (int32_t i = 0; i < n; i++) {
             ranked token = list[i];
-            room->rest[kept] = token;
+            ws->rest[kept] = token;
             kept += (token.key >> shift & (DIGITS - 1)) == digit;
         }
-        list = room->rest;
+        list = ws->rest;
         n = kept;
     }
-    memmove(room->rest, list, (size_t)n * sizeof *list);
-    sort(room->rest, room->sorted, n);
-    double *weight = (void *)room->rest; /* free by now */
+    memmove(ws->rest, list, (size_t)n * sizeof *list);
+    sort(ws->rest, ws->sorted, n);
+    double *weight = (void *)ws->rest; /* no longer in use */
     for (int32_t i = 0; i < n; i += GROUP)
-        weigh(law, room->sorted + i, n - i < GROUP ? n - i : GROUP, weight + i);
-    return room->sorted[find(weight, n, target, reach, sum)];
+        weigh(law, ws->sorted + i, n - i < GROUP ? n - i : GROUP, weight + i);
+    return ws->sorted[find(weight, n, target, reach, sum)];
 }
 
-/* What of the list is ranked before a token, and the token itself; how many. */
+/* Keeps the tokens of the list up to and including `last` in the ranking; returns their number. */
 static int32_t keep_until(ranked *list, int32_t n, ranked last)
 {
     int32_t kept = 0;
@@ -263,22 +259,22 @@ static int32_t keep_until(ranked *list, int32_t n, ranked last)
 
 /* ---- the draw */
 
-/* The first top_k tokens into the list; how many. */
-static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top, const workspace *room)
+/* Lists the first top_k tokens; returns their number. */
+static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top, const workspace *ws)
 {
     if (k <= HEAP_K) {
-        list_first(score, n_vocab, k, room->list);
+        list_first(score, n_vocab, k, ws->list);
         return k;
     }
     const cake_softmax one_each = cake_softmax_of(top, INFINITY);
     double sum;
-    int32_t n = list_above(score, n_vocab, -FLT_MAX, room);
-    return keep_until(room->list, n, search(&one_each, room, n, k, true, &sum));
+    int32_t n = list_above(score, n_vocab, -FLT_MAX, ws);
+    return keep_until(ws->list, n, search(&one_each, ws, n, k, true, &sum));
 }
 
-/* A power of two: tokens that weigh less do so, all together, by about `most` only. A guess by some of the
- * groups. */
-static double guess_least(const cake_softmax *law, const float *score, int n_vocab, double most)
+/* A power of two such that all tokens of less weight together weigh about `budget` or less: a guess from a
+ * sample of the groups. */
+static double guess_threshold(const cake_softmax *law, const float *score, int n_vocab, double budget)
 {
     enum { EVERY = 16, OCTAVES = 128 };
     double octave[OCTAVES] = {0}, weight[GROUP], below = 0;
@@ -289,53 +285,52 @@ static double guess_least(const cake_softmax *law, const float *score, int n_voc
             octave[weight[i] > 0 ? 1 - exponent : OCTAVES - 1] += EVERY * weight[i];
         }
     }
-    int least = OCTAVES - 1;
-    while (least > 0 && below + octave[least] <= most)
-        below += octave[least--];
-    return ldexp(1, -least);
+    int last = OCTAVES - 1;
+    while (last > 0 && below + octave[last] <= budget)
+        below += octave[last--];
+    return ldexp(1, -last);
 }
 
-/* Lists the tokens among which top_p will cut, `target` being what they weigh that it keeps. Those that weigh
- * less than half of what it cuts off, all together, are not among them; a guess says of more that they are
- * not, and the weight of the others, whether it was right. Where rounding may be coarser than all that, all
- * are listed. */
+/* Lists the tokens among which top_p cuts; target: the weight that it keeps. Tokens that together weigh less
+ * than half of what it cuts off are left out: a guess says which, and the weight of the others verifies the
+ * guess. If rounding could be coarser than that, all are listed. */
 static int32_t list_top_p(const cake_softmax *law, const float *score, int n_vocab, double sum, double target,
-                          const workspace *room)
+                          const workspace *ws)
 {
     double cut = sum - target, sure = cut > 1e-5 * sum ? 0.5 * cut / n_vocab : 0;
     if (sure > 0) {
-        double least = guess_least(law, score, n_vocab, 0.8 * cut);
-        int32_t n = list_above(score, n_vocab, score_for(law, least), room);
-        if (total(law, room->list, n) >= target)
+        double threshold = guess_threshold(law, score, n_vocab, 0.8 * cut);
+        int32_t n = list_above(score, n_vocab, score_for(law, threshold), ws);
+        if (total(law, ws->list, n) >= target)
             return n;
     }
-    return list_above(score, n_vocab, score_for(law, sure), room);
+    return list_above(score, n_vocab, score_for(law, sure), ws);
 }
 
-/* Of a list that weighs `sum`: what top_p and min_p keep of it, and of that one token. */
-static int32_t draw(cake_softmax law, const cake_params *params, double u, const workspace *room, int32_t n,
+/* Draws from a list of weight `sum` after top_p and min_p. */
+static int32_t draw(cake_softmax law, const cake_params *params, double u, const workspace *ws, int32_t n,
                     double sum)
 {
     double before_last;
     if (params->top_p < 1)
-        n = keep_until(room->list, n, search(&law, room, n, params->top_p * sum, true, &before_last));
+        n = keep_until(ws->list, n, search(&law, ws, n, params->top_p * sum, true, &before_last));
     cake_softmax_cut(&law, params->min_p);
-    sum = total(&law, room->list, n);
-    return search(&law, room, n, u * sum, false, &before_last).id;
+    sum = total(&law, ws->list, n);
+    return search(&law, ws, n, u * sum, false, &before_last).id;
 }
 
-/* By rank, of all or of those that top_k leaves. */
+/* By rank, of all tokens or of those that top_k keeps. */
 static int32_t sample_ranked(const float *score, int n_vocab, cake_softmax law, const cake_params *params,
-                             double u, const workspace *room)
+                             double u, const workspace *ws)
 {
     int32_t n;
     if (params->top_k > 0 && params->top_k < n_vocab) {
-        n = list_top_k(score, n_vocab, (int32_t)params->top_k, law.top, room);
-        return draw(law, params, u, room, n, total(&law, room->list, n));
+        n = list_top_k(score, n_vocab, (int32_t)params->top_k, law.top, ws);
+        return draw(law, params, u, ws, n, total(&law, ws->list, n));
     }
     double sum = cake_softmax_sum(&law, score, n_vocab, NULL);
-    n = list_top_p(&law, score, n_vocab, sum, params->top_p * sum, room);
-    return draw(law, params, u, room, n, sum);
+    n = list_top_p(&law, score, n_vocab, sum, params->top_p * sum, ws);
+    return draw(law, params, u, ws, n, sum);
 }
 
 /* By id: the block in which the sum passes, then the token in the block. */
@@ -364,10 +359,10 @@ int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, 
     cake_softmax law = cake_softmax_of(score[best], params->temperature);
     double u = cake_key_uniform(key);
     if (params->top_p < 1 || (params->top_k > 0 && params->top_k < n_vocab)) {
-        workspace room = {.list = scratch};
-        room.rest = room.list + n_vocab;
-        room.sorted = room.rest + n_vocab;
-        return sample_ranked(score, n_vocab, law, params, u, &room);
+        workspace ws = {.list = scratch};
+        ws.rest = ws.list + n_vocab;
+        ws.sorted = ws.rest + n_vocab;
+        return sample_ranked(score, n_vocab, law, params, u, &ws);
     }
     cake_softmax_cut(&law, params->min_p);
     return sample_all(score, n_vocab, &law, u, scratch);
@@ -386,9 +381,9 @@ int32_t cake_sample_best(const cake_topk *best, const cake_params *params, const
     if (params->temperature == 0)
         return best->held[0].id;
     ranked list[3][CAKE_MAX_TOPK];
-    workspace room = {list[0], list[1], list[2]};
+    workspace ws = {list[0], list[1], list[2]};
     for (int i = 0; i < best->n; i++)
-        room.list[i] = rank_of(best->held[i].score, best->held[i].id);
+        ws.list[i] = rank_of(best->held[i].score, best->held[i].id);
     cake_softmax law = cake_softmax_of(best->held[0].score, params->temperature);
-    return draw(law, params, cake_key_uniform(key), &room, best->n, total(&law, room.list, best->n));
+    return draw(law, params, cake_key_uniform(key), &ws, best->n, total(&law, ws.list, best->n));
 }

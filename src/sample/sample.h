@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scores become a token. Pure: the same scores, parameters and key give the same token on every machine.
+ * From scores to a token. Pure: the same scores, parameters and key give the same token on every machine.
  */
 #ifndef CAKE_SAMPLE_SAMPLE_H
 #define CAKE_SAMPLE_SAMPLE_H
@@ -11,14 +11,15 @@
 #include "types/params.h"
 #include "types/topk.h"
 
-/* Who draws. seed is the request's own, or the job's mixed with the hash of the request's id or index. */
+/* Identifies a draw. seed: the request's own, or the job's mixed with the hash of the request's id or
+ * index. */
 typedef struct cake_key {
     uint64_t seed;
     uint32_t choice;
     uint32_t pos; /* position of the token in the sequence */
 } cake_key;
 
-/* 64-bit FNV-1a of an id, mixed with the job's seed: the seed of a request that has none. */
+/* 64-bit FNV-1a of an id, mixed with the job's seed: the seed of a request without one. */
 uint64_t cake_key_of_id(uint64_t job_seed, const char *id, size_t len);
 uint64_t cake_key_of_index(uint64_t job_seed, int64_t index);
 
@@ -27,17 +28,17 @@ double cake_key_uniform(const cake_key *key);
 
 /* Bytes of scratch that cake_sample needs. */
 size_t cake_sample_scratch(int n_vocab);
-/* score [n_vocab]: logits, changed by cake_penalties_apply; finite, or -infinity for what cannot be drawn.
+/* score [n_vocab]: logits after cake_penalties_apply; finite, or -infinity for tokens that cannot be drawn.
  * temperature, then top_k, then top_p, then min_p (Nguyen et al. 2024), then the draw; ties go to the lowest
- * id; temperature 0 is arg-max, and so is a vocabulary in which nothing can be drawn. params: every field set
- * but max_tokens, seed, logprobs. */
+ * id; arg-max for temperature 0, and if no token can be drawn. params: every field set but max_tokens, seed,
+ * logprobs. */
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
                     void *scratch);
 
-/* How many of the best scores a token is drawn from, where nothing has changed them: up to CAKE_MAX_TOPK; 0:
- * more than that, and cake_sample has to see all. */
+/* How many of the best scores suffice to draw a token, if the scores are unchanged: up to CAKE_MAX_TOPK; 0:
+ * more than that, use cake_sample. */
 int cake_sample_needs(const cake_params *params, int n_vocab);
-/* What cake_sample draws, from as many finite scores as it needs. */
+/* The token that cake_sample would draw, from as many finite scores as it needs. */
 int32_t cake_sample_best(const cake_topk *best, const cake_params *params, const cake_key *key);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Unicode's general categories under their own short names, in the order and with the numbers that utf8proc
- * gives them. For the files whose tables are full of them, and no others.
+ * Unicode's general categories under their short names, with the numbers of utf8proc. Only for files whose
+ * tables are full of them.
  */
 #ifndef CAKE_TEXT_CATEGORIES_H
 #define CAKE_TEXT_CATEGORIES_H

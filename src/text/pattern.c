@@ -14,14 +14,14 @@
 #include "base/utf8.h"
 #include "text/regex.h"
 
-/* Steps of one match. Long runs of spaces need about one a character; a pattern that backtracks without end
- * is stopped within a second. */
+/* Maximum steps of one match. Long runs of spaces need about one a character; a pattern that backtracks
+ * without end is stopped within a second. */
 #define MATCH_LIMIT 20000000
 
 struct cake_pattern {
     pcre2_code *code;
     pcre2_match_context *limits;
-    bool fast; /* compiled to machine code */
+    bool fast; /* compiled to machine code (JIT) */
 };
 
 cake_err cake_pattern_open(const cake_json_path *spot, const char *text, size_t len, bool literal,
@@ -32,7 +32,7 @@ cake_err cake_pattern_open(const cake_json_path *spot, const char *text, size_t 
     if (literal)
         cake_buf_add(&source, text, len);
     else if (strlen(text) != len)
-        err = cake_json_path_fail(spot, "the pattern holds a NUL at byte %zu; write \\x00", strlen(text));
+        err = cake_json_path_fail(spot, "the pattern contains a NUL at byte %zu; write \\x00", strlen(text));
     else
         err = cake_regex_translate(spot, text, len, &source);
     if (!err)
@@ -73,7 +73,7 @@ void cake_pattern_close(cake_pattern *pattern)
     free(pattern);
 }
 
-/* The first match at or behind `from`; CAKE_END: none. */
+/* The first match at or after `from`; CAKE_END: none. */
 static cake_err find(const cake_pattern *pattern, const char *text, size_t len, size_t from, void **match,
                      size_t *start, size_t *end, cake_fault *fault)
 {
@@ -92,13 +92,13 @@ static cake_err find(const cake_pattern *pattern, const char *text, size_t len, 
     if (rc < 0) {
         PCRE2_UCHAR why[160];
         pcre2_get_error_message(rc, why, sizeof why);
-        return cake_fault_set(
-            fault, NULL, "the tokenizer's pattern gives up at byte %zu of the text: %s; shorten the text",
-            from, (const char *)why);
+        return cake_fault_set(fault, NULL,
+                              "the tokenizer's pattern stopped at byte %zu of the text: %s; shorten the text",
+                              from, (const char *)why);
     }
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(*match);
     *start = ends[0];
-    *end = ends[1] < ends[0] ? ends[0] : ends[1]; /* \K can turn them round */
+    *end = ends[1] < ends[0] ? ends[0] : ends[1]; /* \K can make the end precede the start */
     return CAKE_OK;
 }
 
@@ -124,13 +124,14 @@ cake_err cake_pattern_scripts(const cake_json_path *spot, const char *const *nam
     cake_buf source = {0}, text = {0};
     int code = 0;
     PCRE2_SIZE at = 0;
-    cake_buf_adds(&source, "[\\p{Cn}\\p{Co}]++"); /* most code points, and quickly passed */
+    cake_buf_adds(&source, "[\\p{Cn}\\p{Co}]++"); /* the bulk of the code points, skipped quickly */
     for (size_t i = 0; i < n; i++)
         cake_buf_addf(&source, "|(\\p{sc:%s}++)", names[i]);
     pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)source.data, source.len, PCRE2_UTF, &code, &at, NULL);
     cake_buf_free(&source);
     if (!compiled)
-        return cake_json_path_fail(spot, "this build's PCRE2 does not know scripts: 10.40 does");
+        return cake_json_path_fail(spot,
+                                   "this build's PCRE2 does not support scripts: expected 10.40 or later");
     pcre2_match_data *match = pcre2_match_data_create((uint32_t)n + 1, NULL);
     if (!match)
         cake_die("out of memory: a match");

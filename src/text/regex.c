@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: patterns in Oniguruma's Ruby syntax. Out: the same in PCRE2's. Called when a pattern is opened.
+ * In: patterns in Oniguruma's Ruby syntax. Out: the same patterns in PCRE2's syntax.
  *
- * What differs, besides sets of characters (regex_class.c): the option m is PCRE2's s, x is resolved here,
- * options in the middle of a group reach across its bars; a{n,m}+ repeats a repetition, a{n}? makes one
- * optional, a{,n} is one; \b follows what \w matches; \h, \v, \O, \N, \R and letters without a meaning mean
- * something else. Refused: the absent operator, text segment boundaries, options that Ruby has not.
+ * Differences, besides sets of characters (regex_class.c): the option m is PCRE2's s; x is resolved here;
+ * options in the middle of a group extend across its bars; a{n,m}+ repeats a repetition, a{n}? makes one
+ * optional, a{,n} is one; \b follows \w; \h, \v, \O, \N, \R and letters without a meaning mean something
+ * else. Refused: the absent operator, text segment boundaries, options that Ruby lacks.
  * Invariant: `item` is where the item begins that a repetition would repeat.
  */
 #include "text/regex.h"
@@ -18,7 +18,7 @@
 
 static cake_err read_alternatives(cake_regex *r);
 
-/* Wraps what was appended from `item` on into a group of its own. */
+/* Wraps everything from `item` on into a group. */
 static void wrap(cake_buf *out, size_t item)
 {
     cake_buf_adds(out, "(?:)");
@@ -40,7 +40,7 @@ static size_t interval(const cake_regex *r, bool *exact)
     return at < r->len && r->text[at] == '}' && (first || second) ? at + 1 - r->at : 0;
 }
 
-/* The repetitions behind an item. */
+/* Reads the repetitions after an item. */
 static cake_err read_repetitions(cake_regex *r, size_t item)
 {
     for (int n = 0; r->at < r->len; n++) {
@@ -52,7 +52,7 @@ static cake_err read_repetitions(cake_regex *r, size_t item)
         if (n)
             wrap(r->out, item);
         if (n > CAKE_REGEX_DEPTH)
-            return cake_regex_refuse(r, "one item is repeated too often");
+            return cake_regex_refuse(r, "an item has too many repetitions");
         if (r->text[r->at + len - 1] == '}' && r->text[r->at + 1] == ',')
             cake_buf_addf(r->out, "{0%.*s", (int)len - 1, r->text + r->at + 1);
         else
@@ -69,7 +69,7 @@ static cake_err read_escape(cake_regex *r)
 {
     static const struct {
         char letter;
-        const char *said; /* NULL: as it is */
+        const char *said; /* NULL: unchanged */
     } escapes[] = {
         {'A', NULL},
         {'z', NULL},
@@ -83,7 +83,8 @@ static cake_err read_escape(cake_regex *r)
     };
     bool found = false;
     char letter = r->at + 1 < r->len ? r->text[r->at + 1] : 0;
-    cake_err err = letter ? cake_regex_set(r, &found, r->out) : cake_regex_refuse(r, "a backslash ends it");
+    cake_err err =
+        letter ? cake_regex_set(r, &found, r->out) : cake_regex_refuse(r, "it ends with a backslash");
     if (err || found)
         return err;
     for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
@@ -123,7 +124,7 @@ static cake_err read_escape(cake_regex *r)
     return err;
 }
 
-/* (?imx-imx) or (?imx-imx: with r->at behind the question mark: PCRE2's letters; x is kept in mind. */
+/* (?imx-imx) or (?imx-imx: with r->at after the question mark, as PCRE2's letters; x only sets a flag. */
 static cake_err read_options(cake_regex *r, bool *until_end)
 {
     bool on = true, extended = r->extended;
@@ -140,7 +141,7 @@ static cake_err read_options(cake_regex *r, bool *until_end)
             cake_buf_addc(r->out, c == 'm' ? 's' : c);
     }
     if (r->at >= r->len)
-        return cake_regex_refuse(r, "a group has no end");
+        return cake_regex_refuse(r, "a group is not closed");
     if (r->out->data[r->out->len - 1] == '-')
         cake_buf_cut(r->out, r->out->len - 1);
     *until_end = r->text[r->at++] == ')';
@@ -173,7 +174,7 @@ static cake_err read_group(cake_regex *r)
     } else {
         n = n ? n : 1;
         cake_buf_add(r->out, r->text + r->at, n);
-        if (n == 1 && r->at + 1 < r->len && r->text[r->at + 1] == '*') /* no verb for PCRE2 */
+        if (n == 1 && r->at + 1 < r->len && r->text[r->at + 1] == '*') /* a verb for PCRE2 */
             err = cake_regex_refuse(r, "(* is not supported");
         r->at += n;
     }
@@ -181,7 +182,7 @@ static cake_err read_group(cake_regex *r)
         err = read_alternatives(r);
     if (!err && !until_end && r->at >= r->len) {
         r->at = begin;
-        err = cake_regex_refuse(r, "a group has no end");
+        err = cake_regex_refuse(r, "a group is not closed");
     }
     cake_buf_addc(r->out, ')');
     r->at += !until_end;
@@ -200,7 +201,7 @@ static bool skip_blank(cake_regex *r)
     return true;
 }
 
-/* Everything up to the end of the group, or of the pattern. */
+/* Reads up to the end of the group, or of the pattern. */
 static cake_err read_alternatives(cake_regex *r)
 {
     cake_err err = ++r->depth > CAKE_REGEX_DEPTH
@@ -241,5 +242,5 @@ cake_err cake_regex_translate(const cake_json_path *spot, const char *text, size
     cake_regex r = {.spot = spot, .text = text, .len = len, .out = out};
     cake_buf_adds(out, "");
     cake_err err = read_alternatives(&r);
-    return !err && r.at < len ? cake_regex_refuse(&r, "a group ends that did not begin") : err;
+    return !err && r.at < len ? cake_regex_refuse(&r, "a closing parenthesis without an opening one") : err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Patterns in Oniguruma's Ruby syntax, said in PCRE2's.
+ * Translates patterns from Oniguruma's Ruby syntax to PCRE2's.
  */
 #ifndef CAKE_TEXT_REGEX_H
 #define CAKE_TEXT_REGEX_H
@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "formats/json_path.h"
 
-/* Appends the pattern as PCRE2 understands it (UTF, UCP and multiline on) to *out. Fails, naming the place,
- * where it holds something that cannot be said. text: UTF-8, [len]. */
+/* Appends the pattern in PCRE2's syntax (with UTF, UCP and multiline on) to *out. Fails, naming the place,
+ * where that is impossible. text: UTF-8, [len]. */
 cake_err cake_regex_translate(const cake_json_path *spot, const char *text, size_t len, cake_buf *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what matches one character in Oniguruma's Ruby syntax: characters, properties, classes inside classes,
- * cut with one another. Out: one item of a pattern that PCRE2 understands. Called by regex.c.
- * What a property holds is what Oniguruma says, younger characters (unicode_age.h) included.
+ * In: items that match one character in Oniguruma's Ruby syntax: characters, properties, nested classes and
+ * their intersections. Out: one item of a PCRE2 pattern. Called by regex.c. Properties have Oniguruma's
+ * members, including characters younger than PCRE2's Unicode (unicode_age.h).
  */
 #include <ctype.h>
 #include <string.h>
@@ -26,8 +26,8 @@
 #define SPACE   "\\x{9}-\\x{D}\\x{85}\\p{Z}"
 #define CIRCLED "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}"
 #define WORD    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}" CIRCLED
-#define SUPER   "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}" /* \w has these alone, but not in a class */
-/* What PCRE2 10.42 misses of Unicode 16 and categories do not tell. */
+#define SUPER   "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}" /* \w alone has these, not in a class */
+/* Members in Unicode 16 that PCRE2 10.42 lacks and categories do not give. */
 #define ALPHA                                                                                                \
     "\\p{Alphabetic}\\x{363}-\\x{36F}\\x{897}\\x{C04}\\x{CF3}\\x{F82}-\\x{F83}\\x{1DD3}-\\x{1DE6}\\x{10D69}" \
     "\\x{10EFC}\\x{11080}-\\x{11081}\\x{11241}\\x{113B8}-\\x{113C0}\\x{113C2}\\x{113C5}\\x{113C7}-\\x{"      \
@@ -44,8 +44,8 @@
 
 typedef struct set {
     const char *name, *members;
-    uint32_t young; /* categories whose young characters belong to it */
-    bool negative;  /* members are what it has not */
+    uint32_t young; /* categories whose young characters are members */
+    bool negative;  /* the complement of members */
 } set;
 
 static const set sets[] = {
@@ -87,7 +87,7 @@ static const set sets[] = {
 static const set points_and_symbols = {"punct", "\\p{P}\\p{S}", POINTS | SYMBOLS, false};
 static const set words = {"word", WORD, IN_WORDS, false};
 
-/* Two letters each, in the order of unicode_age.h, with the long name. */
+/* The short and the long name, in the order of unicode_age.h. */
 static const char *const categories[][2] = {
     {"cn", "unassigned"},
     {"lu", "uppercaseletter"},
@@ -126,7 +126,7 @@ static const char *const long_names[][2] = {{"letter", "l"},     {"mark", "m"}, 
                                             {"separator", "z"},  {"other", "c"},  {"casedletter", "lc"},
                                             {"unassigned", "cn"}};
 
-/* Properties that are no scripts; PCRE2 knows them by the same names. */
+/* Properties other than scripts; PCRE2 has them under the same names. */
 static const char *const properties[] = {
     "cased",
     "caseignorable",
@@ -156,10 +156,10 @@ static const char *const properties[] = {
     "xidstart",
 };
 
-/* A class is gathered as members, which PCRE2 takes in one class, and alternatives to it. */
+/* A class is collected as members, which PCRE2 takes in one class, and alternatives to them. */
 typedef struct class
 {
-    cake_buf members, others; /* others: "|..." each */
+    cake_buf members, others; /* others: each begins with "|" */
 } class;
 
 static void add_set(class *c, const set *s, bool negated)
@@ -175,7 +175,7 @@ static void add_set(class *c, const set *s, bool negated)
     }
 }
 
-/* The set that a property's name means; its members are written to `made` where they are not in the table. */
+/* The set that a property's name means; `made` gets its members if the table lacks them. */
 static set find_set(const char *name, cake_buf *made)
 {
     for (size_t i = 0; i < sizeof long_names / sizeof *long_names; i++)
@@ -211,13 +211,13 @@ bool cake_regex_looking(const cake_regex *r, const char *what)
     return r->len - r->at >= n && !memcmp(r->text + r->at, what, n);
 }
 
-/* {Name} behind \p or \P; leaves r->at behind it. */
+/* Reads {Name} after \p or \P. */
 static cake_err read_property(cake_regex *r, bool negated, class *c)
 {
     const char *end =
         r->at < r->len && r->text[r->at] == '{' ? memchr(r->text + r->at, '}', r->len - r->at) : NULL;
     if (!end)
-        return cake_regex_refuse(r, "\\p without {Name}");
+        return cake_regex_refuse(r, "\\p needs a {Name}");
     cake_buf name = {0}, made = {0};
     for (const char *p = r->text + r->at + 1; p < end; p++) {
         if (*p == '^' && !name.len)
@@ -230,7 +230,7 @@ static cake_err read_property(cake_regex *r, bool negated, class *c)
         if (!isalnum((unsigned char)name.data[i]) && !err)
             err = cake_regex_refuse(r, "this property is not supported");
     if (!err && !name.len)
-        err = cake_regex_refuse(r, "a property has no name");
+        err = cake_regex_refuse(r, "a property without a name");
     if (!err) {
         set s = find_set(name.data, &made);
         add_set(c, &s, negated);
@@ -241,7 +241,7 @@ static cake_err read_property(cake_regex *r, bool negated, class *c)
     return err;
 }
 
-/* An escape that names a set, if there is one at r->at, behind the backslash; *found says so. */
+/* Reads an escape that names a set, with r->at after the backslash; *found: there was one. */
 static cake_err read_set(cake_regex *r, bool in_class, class *c, bool *found)
 {
     static const char letters[] = "dswh";
@@ -264,7 +264,7 @@ static cake_err read_set(cake_regex *r, bool in_class, class *c, bool *found)
     return CAKE_OK;
 }
 
-/* The members between two &&, as an item that matches one character. */
+/* Writes the members between two && as an item that matches one character. */
 static void end_operand(class *c, cake_buf *out)
 {
     if (!c->members.len && !c->others.len)
@@ -322,7 +322,7 @@ static uint32_t number(const cake_regex *r, size_t at, size_t n, uint32_t base)
     return value;
 }
 
-/* One character, as it is or escaped, with r->at at it; leaves r->at behind. */
+/* Reads one character, plain or escaped, at r->at. */
 cake_err cake_regex_character(cake_regex *r, uint32_t *code)
 {
     static const char from[] = "tnrfaev", to[] = "\t\n\r\f\a\x1B\v";
@@ -351,7 +351,7 @@ cake_err cake_regex_character(cake_regex *r, uint32_t *code)
         *code = number(r, r->at, n, 8);
         r->at += n;
     } else if (c == 'c' || cake_regex_looking(r, "C-") || cake_regex_looking(r, "M-")) {
-        return cake_regex_refuse(r, "a control or meta character by name is not supported");
+        return cake_regex_refuse(r, "named control and meta characters are not supported");
     } else {
         const char *hit = c ? strchr(from, c) : NULL;
         n = (size_t)cake_utf8_next(r->text + r->at, r->len - r->at, code);
@@ -359,7 +359,7 @@ cake_err cake_regex_character(cake_regex *r, uint32_t *code)
         r->at += n ? n : 1;
     }
     return *code > 0x10FFFF || (*code >= 0xD800 && *code <= 0xDFFF)
-               ? cake_regex_refuse(r, "no character has this code")
+               ? cake_regex_refuse(r, "there is no character with this code")
                : CAKE_OK;
 }
 
@@ -422,17 +422,17 @@ static cake_err read_member(cake_regex *r, class *c)
         memcmp(r->text + r->at + 1, r->len - r->at > 2 ? "&&" : "&", r->len - r->at > 2 ? 2 : 1) != 0) {
         r->at++;
         if (r->text[r->at] == '\\' && r->at + 1 < r->len && strchr("dDsSwWhHpP", r->text[r->at + 1]))
-            return cake_regex_refuse(r, "a range ends in a class");
+            return cake_regex_refuse(r, "the end of a range is a class");
         err = cake_regex_character(r, &last);
         if (!err && last < first)
-            err = cake_regex_refuse(r, "a range ends before it begins");
+            err = cake_regex_refuse(r, "a range whose end is below its start");
     }
     if (!err)
         cake_buf_addf(&c->members, last > first ? "\\x{%X}-\\x{%X}" : "\\x{%X}", first, last);
     return err;
 }
 
-/* The class at r->at as an item that matches one character. */
+/* Writes the class at r->at as an item that matches one character. */
 cake_err cake_regex_class(cake_regex *r, cake_buf *out)
 {
     class c = {0};
@@ -457,7 +457,7 @@ cake_err cake_regex_class(cake_regex *r, cake_buf *out)
     }
     if (!err && r->at >= r->len) {
         r->at = begin;
-        err = cake_regex_refuse(r, "a class has no end");
+        err = cake_regex_refuse(r, "a class is not closed");
     }
     if (!err && negated && !cut && !c.others.len && c.members.len) {
         cake_buf_addf(out, "[^%s]", c.members.data);

@@ -13,11 +13,10 @@
 #include "base/utf8.h"
 #include "text/unicode_age.h"
 
-#define PART ((size_t)1 << 16) /* bytes of a text that are normalized at a time, and some more */
+#define PART ((size_t)1 << 16) /* bytes of a text that are normalized together, at least */
 
-/* Where a long text may be cut: before a character that no form puts together with what stands before it. Of
- * those only the common ones are told, by their first bytes: ASCII, Latin, Greek and Cyrillic letters,
- * Han. */
+/* Where a long text may be cut: before a character that no form combines with the previous one. Only common
+ * ones are recognized, by their first bytes: ASCII, Latin, Greek and Cyrillic letters, Han. */
 static size_t part_end(const char *text, size_t len, size_t from)
 {
     size_t at = len - from > PART ? from + PART : len;
@@ -53,8 +52,8 @@ static bool is_young(uint32_t code, int than)
     return code >= 0x560 && cake_age_find(code, &category) > than;
 }
 
-/* The original's forms know Unicode 9: a younger character is one that nothing joins and nothing moves
- * across. */
+/* The tokenizers library normalizes with Unicode 9: a younger character combines with nothing and nothing
+ * moves across it. */
 static void normalize_part(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
 {
     size_t from = 0;
@@ -72,8 +71,8 @@ static void normalize_part(cake_unicode_form form, const char *text, size_t len,
         normalize_stretch(form, text + from, len - from, out);
 }
 
-/* Whether a form leaves the character alone, and never joins it to what stands before it. Only common
- * ones. */
+/* Whether a form keeps the character and never combines it with the previous one. Recognizes common
+ * characters only. */
 static bool is_stable(cake_unicode_form form, uint32_t code)
 {
     if (code < 0x80 || (code >= 0x4E00 && code <= 0x9FA5))
@@ -81,8 +80,8 @@ static bool is_stable(cake_unicode_form form, uint32_t code)
     return form == CAKE_NFC && (code < 0x300 || (code >= 0x2010 && code <= 0x2027));
 }
 
-/* Where the characters from `at` on stop being stable, or being not; *last: where the last one of them
- * begins. */
+/* The end of a stretch of stable characters, or of unstable ones, from `at` on; *last: the start of its last
+ * character. */
 static size_t stretch_end(cake_unicode_form form, const char *text, size_t len, size_t at, bool stable,
                           size_t *last)
 {
@@ -96,8 +95,8 @@ static size_t stretch_end(cake_unicode_form form, const char *text, size_t len, 
     return at;
 }
 
-/* Stable characters are copied but for the one before another, which may join it. What is left goes in parts,
- * since the library takes eight bytes for each of the text. */
+/* Copies stable characters, except the one before an unstable character, which may combine with it. The rest
+ * is normalized in parts, since utf8proc needs eight bytes for each byte of the text. */
 void cake_unicode_normalize(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
 {
     for (size_t at = 0; at < len;) {
@@ -118,7 +117,7 @@ static utf8proc_category_t category(uint32_t code)
     return utf8proc_category((utf8proc_int32_t)code);
 }
 
-/* The category in a version of Unicode from 8 on. */
+/* The category in a version of Unicode, 8 or later. */
 static utf8proc_category_t category_in(uint32_t code, int version)
 {
     int young = UTF8PROC_CATEGORY_CN;
@@ -137,7 +136,7 @@ bool cake_char_is_space(uint32_t code)
     return code == 0x85 || (category(code) >= UTF8PROC_CATEGORY_ZS && category(code) <= UTF8PROC_CATEGORY_ZP);
 }
 
-/* Alphabetic, marks, decimal digits, connectors and joiners, as Unicode's UTS 18 defines \w. */
+/* As Unicode's UTS 18 defines \w: alphabetic, marks, decimal digits, connectors and joiners. */
 bool cake_char_is_word(uint32_t code)
 {
     utf8proc_category_t c = category_in(code, CAKE_AGE_PATTERN);
@@ -174,7 +173,7 @@ bool cake_char_is_number(uint32_t code)
     return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
 }
 
-/* Categories have changed since version 8: U+166D is a symbol now, U+111C9 a mark. */
+/* Since version 8 some categories have changed: U+166D became a symbol, U+111C9 a mark. */
 bool cake_char_is_punctuation(uint32_t code)
 {
     if (code < 0x80)
@@ -197,7 +196,7 @@ bool cake_char_is_mark(uint32_t code)
 bool cake_char_is_nonspacing(uint32_t code)
 {
     static const uint32_t since[] = {0x1885, 0x1886, 0xA9BD,
-                                     0x111C9}; /* nonspacing by now, but not in version 8 */
+                                     0x111C9}; /* nonspacing now, but not in version 8 */
     for (size_t i = 0; i < sizeof since / sizeof *since; i++)
         if (code == since[i])
             return false;
@@ -257,7 +256,7 @@ bool cake_char_is_figure(uint32_t code)
     return cake_char_is_digit(code);
 }
 
-/* The cases that make several characters of one and occur in texts. */
+/* Cases of one character that have several and occur in texts. */
 static int expand(uint32_t code, uint32_t out[3], bool title)
 {
     static const struct {
@@ -324,17 +323,4 @@ int cake_char_title(uint32_t code, uint32_t out[3])
         return n;
     out[0] = (uint32_t)utf8proc_totitle((utf8proc_int32_t)code);
     return 1;
-}
-
-int cake_char_fold(uint32_t code, uint32_t out[3])
-{
-    utf8proc_int32_t made[4];
-    int ignored = UTF8PROC_BOUNDCLASS_START;
-    utf8proc_ssize_t n =
-        utf8proc_decompose_char((utf8proc_int32_t)code, made, 4, UTF8PROC_CASEFOLD, &ignored);
-    if (n < 1 || n > 3)
-        made[0] = (utf8proc_int32_t)code, n = 1;
-    for (utf8proc_ssize_t i = 0; i < n; i++)
-        out[i] = (uint32_t)made[i];
-    return (int)n;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Characters that are younger than Unicode 8, with the version that brought them and their general category
- * (the facts of DerivedAge.txt and UnicodeData.txt, version 17). In: a character. Out: its age and category.
+ * In: a character. Out: the version of Unicode, after 8, that introduced it, and its general category
+ * (DerivedAge.txt and UnicodeData.txt, version 17).
  *
- * The original is made of parts that know different versions of Unicode: to the oldest everything in this
- * table is unassigned. Libraries on this machine know yet others, so all that is young is looked up here.
+ * Parts of the tokenizers library know different versions of Unicode: for the oldest, all characters of this
+ * table are unassigned. The libraries on this machine know other versions again, so young characters are
+ * looked up here.
  * Invariant: rows are in order and do not overlap.
  */
 #include "text/unicode_age.h"

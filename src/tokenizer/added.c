@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a tokenizer's `added_tokens`, then text. Out: where they stand in it.
+ * In: a tokenizer's `added_tokens`, then text. Out: the added tokens in it.
  *
- * Like the original: at the leftmost place where any token begins the longest one wins, and the search goes
- * on behind it; a token that wants to be a single word and is not is passed over.
+ * As in the tokenizers library: at the leftmost place where any token begins the longest one wins, and the
+ * search continues after it; a token marked single_word that is not a single word is skipped.
  * Invariant: a match never ends before it starts.
  */
 #include <stdlib.h>
@@ -29,15 +29,15 @@ static int32_t trie_longest(const cake_trie *trie, const char *text, size_t len,
     return found;
 }
 
-/* As one call of the original's add_tokens: begin_added, then put_added for each. */
+/* One call of the library's add_tokens: begin_added, then put_added for each token. */
 static void begin_added(cake_added *added, const cake_vocab *vocab)
 {
     int32_t n = (int32_t)vocab->n_used;
     added->next = added->n && (added->top >= n || !n) ? added->top + 1 : n;
 }
 
-/* The id that the original gives a token, whatever the file says: that of an earlier one of the same text,
- * else of the model's own vocabulary, else the next that is free. */
+/* The id that the library gives a token, whatever the file has: that of an earlier token with the same text,
+ * else that in the model's vocabulary, else the next free one. */
 static int32_t id_of(const cake_added *added, const cake_vocab *vocab, const cake_added_token *token,
                      int32_t at)
 {
@@ -47,8 +47,8 @@ static int32_t id_of(const cake_added *added, const cake_vocab *vocab, const cak
     return known >= 0 ? known : added->next;
 }
 
-/* A token that is there already changes what it is, not its id. text is borrowed; spot is where it is
- * said. */
+/* A token that exists already changes its flags, not its id. text is borrowed; path: its place in the
+ * file. */
 static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                           const cake_added_token *token)
 {
@@ -62,13 +62,13 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
         return cake_json_path_fail(spot,
                                    "\"%.80s\" would get the id %d, which is that of \"%.*s\" in model.vocab",
                                    token->text, id, (int)(len < 80 ? len : 80), other);
-    if (id >= CAKE_VOCAB_MOST - 1)
-        return cake_json_path_fail(spot, "ids are used up; there are at most %d tokens", CAKE_VOCAB_MOST);
-    if (token->said >= 0 && id != token->said)
+    if (id >= CAKE_MAX_VOCAB - 1)
+        return cake_json_path_fail(spot, "ids are used up; there are at most %d tokens", CAKE_MAX_VOCAB);
+    if (token->file_id >= 0 && id != token->file_id)
         cake_log(CAKE_WARN, "token",
                  "added token \"%.80s\": "
                  "the id %d of the file is not the next free one; it gets %d, as in the tokenizers library",
-                 token->text, token->said, id);
+                 token->text, token->file_id, id);
     if (at < 0) {
         at = (int32_t)added->n;
         if (added->n == added->room) {
@@ -84,7 +84,7 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
     cake_added_token *mine = &added->token[at];
     mine->skipped = mine->skipped || token->special;
     mine->id = id;
-    mine->said = token->said >= 0 ? token->said : id;
+    mine->file_id = token->file_id >= 0 ? token->file_id : id;
     mine->special = token->special;
     mine->left = token->left;
     mine->right = token->right;
@@ -100,14 +100,14 @@ static cake_err read_token(const cake_json_path *spot, cake_added_token *token)
     int64_t id = 0;
     cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
     if (!err)
-        err = cake_json_path_int(spot, "id", 0, CAKE_VOCAB_MOST - 1, &id);
+        err = cake_json_path_int(spot, "id", 0, CAKE_MAX_VOCAB - 1, &id);
     if (!err)
         err = cake_json_path_text(spot, "content", &text, &token->len);
     if (!err)
         err = cake_json_path_added(spot, false, &token->special, &token->left, &token->right, &token->word,
                                    &token->normalized);
     token->text = (char *)text;
-    token->said = (int32_t)id;
+    token->file_id = (int32_t)id;
     return err;
 }
 
@@ -127,14 +127,14 @@ cake_err cake_added_read(const cake_json_path *spot, const cake_vocab *vocab, ca
     return err;
 }
 
-/* --- what the files beside it say --- */
+/* --- tokens of the other files --- */
 
 static cake_err put_special(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                             const cake_special *s)
 {
     cake_added_token token = {.text = s->text,
                               .len = s->len,
-                              .said = -1,
+                              .file_id = -1,
                               .special = s->special,
                               .left = s->left,
                               .right = s->right,
@@ -143,7 +143,7 @@ static cake_err put_special(cake_added *added, const cake_vocab *vocab, const ca
     return put_added(added, vocab, spot, &token);
 }
 
-/* Those that are listed with an id; a token that has a name is special. */
+/* Adds tokens that are listed with an id; one with a name is special. */
 static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                            const cake_special_list *list, const cake_special_list *named)
 {
@@ -161,7 +161,7 @@ static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cak
     return err;
 }
 
-/* Those that only have names, unless they are added tokens already: the first n are older than names. */
+/* Adds tokens that only have names, unless they are added tokens already: the first n precede the names. */
 static cake_err put_missing(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                             const cake_special_list *list, size_t n)
 {
@@ -175,7 +175,7 @@ static cake_err put_missing(cake_added *added, const cake_vocab *vocab, const ca
     return err;
 }
 
-/* All special tokens once more, in white space as it is. */
+/* Adds all special tokens again, which resets their flags for white space. */
 static cake_err put_again(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
                           const cake_special_list *list)
 {
@@ -188,24 +188,23 @@ static cake_err put_again(cake_added *added, const cake_vocab *vocab, const cake
     return err;
 }
 
-static int by_said(const void *a, const void *b)
+static int by_id(const void *a, const void *b)
 {
     const cake_special *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* What counts as listed: added_tokens_decoder or, without one, added_tokens.json and the tokens of
- * tokenizer.json, which win where both have an id. Its texts are borrowed from both; owned is the list
- * alone. */
+/* The listed tokens: added_tokens_decoder or, without one, added_tokens.json and the tokens of
+ * tokenizer.json, which win where both have an id. Texts are borrowed from both; only the list is owned. */
 static cake_special_list list_all(const cake_added *added, const cake_specials *specials)
 {
-    const cake_special_list *said = &specials->listed;
-    cake_special_list out = {cake_alloc(said->n + added->n + 1, sizeof *out.at), 0, 0};
+    const cake_special_list *listed = &specials->listed;
+    cake_special_list out = {cake_alloc(listed->n + added->n + 1, sizeof *out.at), 0, 0};
     for (size_t i = 0; !specials->all && i < added->n; i++) {
         const cake_added_token *t = &added->token[i];
         out.at[out.n++] = (cake_special){.text = t->text,
                                          .len = t->len,
-                                         .id = t->said,
+                                         .id = t->file_id,
                                          .special = t->special,
                                          .left = t->left,
                                          .right = t->right,
@@ -214,12 +213,12 @@ static cake_special_list list_all(const cake_added *added, const cake_specials *
     }
     size_t n = out.n;
     if (n)
-        qsort(out.at, n, sizeof *out.at, by_said);
-    for (size_t i = 0; i < said->n; i++)
-        if (!n || !bsearch(&said->at[i], out.at, n, sizeof *out.at, by_said))
-            out.at[out.n++] = said->at[i];
+        qsort(out.at, n, sizeof *out.at, by_id);
+    for (size_t i = 0; i < listed->n; i++)
+        if (!n || !bsearch(&listed->at[i], out.at, n, sizeof *out.at, by_id))
+            out.at[out.n++] = listed->at[i];
     if (out.n)
-        qsort(out.at, out.n, sizeof *out.at, by_said);
+        qsort(out.at, out.n, sizeof *out.at, by_id);
     return out;
 }
 
@@ -229,7 +228,7 @@ cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const c
     cake_json_path spot = cake_json_path_root(where, NULL);
     cake_added before = {0};
     cake_special_list listed = list_all(added, specials);
-    if (specials->class->builds) { /* its tokenizer begins without any */
+    if (specials->class->builds) { /* its constructor starts without any */
         before = *added;
         *added = (cake_added){0};
     }
@@ -302,7 +301,7 @@ static bool is_single_word(const char *text, size_t len, size_t start, size_t en
     return end == len || !cake_utf8_next(text + end, len - end, &code) || !cake_char_is_word(code);
 }
 
-/* Takes the white space that the token wants, but none that is taken already. */
+/* Includes the white space that the token takes, unless an earlier match has it. */
 static cake_added_match widen(const cake_added_token *token, const char *text, size_t len, size_t from,
                               size_t start, size_t end)
 {

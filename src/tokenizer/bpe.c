@@ -2,10 +2,10 @@
  *
  * Byte pair encoding. In: one piece of text. Out: its tokens.
  *
- * A piece begins as its characters; then, as long as there is one, the pair of neighbours with the lowest
- * rank (the leftmost among equals) becomes one symbol. A heap hands out the pairs, so a piece of n characters
- * costs n log n; entries whose pair has changed since are dropped when they come up. Long pieces are parted
- * first where that changes nothing, and what stays long is merged in rounds.
+ * A piece starts as its characters. While any pair of neighbours has a rank, the pair with the lowest one
+ * (the leftmost among equals) becomes one symbol. A heap orders the pairs, so a piece of n characters costs n
+ * log n; entries whose pair has changed are dropped when they come up. Long pieces are first split where no
+ * merge can cross, and parts that stay long are merged in rounds.
  * Invariant: a merge's three tokens are in the vocabulary.
  */
 #include <stdlib.h>
@@ -15,14 +15,14 @@
 #include "base/utf8.h"
 #include "tokenizer/internal.h"
 
-#define PART       ((size_t)1 << 10) /* bytes of a piece from which on a place to part it is looked for */
-#define LONG_CHAIN (1 << 17)         /* symbols from which on memory counts more than time */
-#define FAST       0x800 /* characters below are looked up in a table: all that byte-level spelling uses */
+#define PART       ((size_t)1 << 10) /* bytes of a piece from which a place to split it is looked for */
+#define LONG_CHAIN (1 << 17)         /* symbols from which memory matters more than time */
+#define FAST       0x800 /* characters below are in a table: all that the byte-level alphabet uses */
 
 typedef struct merge {
     uint64_t pair; /* left id << 32 | right id; NO_PAIR: a free slot */
     uint32_t rank;
-    int32_t id; /* of the two together */
+    int32_t id; /* of the merged token */
 } merge;
 
 #define NO_PAIR UINT64_MAX
@@ -32,15 +32,15 @@ enum { NONE = -1, ABSENT = -2 };
 typedef struct bpe {
     merge *merges; /* [n_slot], open addressing */
     size_t n_slot;
-    char *prefix, *suffix; /* of characters inside a word and at its end; "" mostly */
-    int32_t unknown;       /* NONE: characters outside of the vocabulary vanish; ABSENT: a fault */
+    char *prefix, *suffix; /* of characters inside a word and at its end; usually "" */
+    int32_t unknown;       /* NONE: characters outside of the vocabulary are dropped; ABSENT: a fault */
     int32_t byte[256];     /* byte tokens, -1: none */
     int32_t mark;          /* of U+2581, -1: none */
     int32_t fast[FAST];    /* tokens of single characters, -1: none */
     bool affixes, fuse_unknown, byte_fallback, whole_words;
-    bool ordered;      /* what a merge makes only takes part in merges of higher ranks */
-    uint32_t n_merges; /* ranks are below */
-    uint8_t *inside;   /* [NEIGHBOURS / 8] bits by neighbours' hash: some token holds the two side by side */
+    bool ordered;      /* the result of a merge only takes part in merges of higher ranks */
+    uint32_t n_merges; /* all ranks are below */
+    uint8_t *inside;   /* [NEIGHBOURS / 8] bits by the hash of two neighbours: some token contains them */
 } bpe;
 
 #define NEIGHBOURS ((uint32_t)1 << 20)
@@ -105,7 +105,7 @@ static cake_err find_pair(const cake_json_path *spot, const cake_vocab *vocab, c
     return err;
 }
 
-/* The union of a pair, less the second's prefix, has to be a token. */
+/* Both tokens joined, without the second's prefix, must be a token. */
 static cake_err add_merge(const cake_json_path *spot, const cake_vocab *vocab, bpe *b, uint32_t rank,
                           cake_pair ids, cake_buf *both)
 {
@@ -143,7 +143,7 @@ static cake_err open_merges(const cake_json_path *model, const cake_tokenizer_mo
     cake_buf both = {0};
     for (size_t i = 0; !err && i < n; i++) {
         cake_json_path spot =
-            cake_json_path_at(&list, i); /* without a node where the list was read already */
+            cake_json_path_at(&list, i); /* the list was read already, so there is no node */
         cake_pair pair = {0, 0};
         if (words->lists)
             pair = words->lists->pair[i];
@@ -156,7 +156,7 @@ static cake_err open_merges(const cake_json_path *model, const cake_tokenizer_mo
     return err;
 }
 
-/* A string member that may be absent or null: then "". */
+/* A string member that may be absent or null, which count as "". */
 static cake_err open_affix(const cake_json_path *model, const char *key, char **out)
 {
     const char *text = "";
@@ -170,7 +170,7 @@ static cake_err open_affix(const cake_json_path *model, const char *key, char **
     return CAKE_OK;
 }
 
-/* An unknown token that is no token matters only once there is an unknown character. */
+/* An unknown token outside of the vocabulary is an error only when an unknown character occurs. */
 static cake_err open_unknown(const cake_json_path *model, const cake_vocab *vocab, bpe *b)
 {
     b->unknown = NONE;
@@ -224,10 +224,10 @@ static void open_inside(const cake_vocab *vocab, bpe *b)
     }
 }
 
-/* Whether every merge has a higher rank than those that make its halves. */
+/* Whether every merge has a higher rank than the merges that make its halves. */
 static bool is_ordered(const cake_vocab *vocab, const bpe *b)
 {
-    uint32_t *made = cake_alloc((size_t)vocab->count, sizeof *made); /* highest rank that makes it, and 1 */
+    uint32_t *made = cake_alloc((size_t)vocab->count, sizeof *made); /* 1 + the highest rank that makes it */
     bool ordered = true;
     for (size_t i = 0; i < b->n_slot; i++) {
         const merge *m = &b->merges[i];
@@ -303,8 +303,8 @@ bool cake_bpe_drop(const cake_tokenizer_model *words, bool spelled)
 
 /* --- encoding --- */
 
-/* One piece's symbols while they grow, by the character with which they begin. A symbol of k > 1 characters
- * has -k behind its id and in its last place, so that both neighbours find it. */
+/* The symbols of a piece, by the index of their first character. A symbol of k > 1 characters has -k after
+ * its id and in its last place, so that both neighbours find its ends. */
 typedef struct chain {
     int32_t *id; /* [n], negative: inside of a symbol */
     int32_t n;
@@ -315,7 +315,7 @@ static void add_symbol(chain *c, int32_t id)
     c->id[c->n++] = id;
 }
 
-static int32_t behind(const chain *c, int32_t at)
+static int32_t next_symbol(const chain *c, int32_t at)
 {
     return at + 1 < c->n && c->id[at + 1] < 0 ? at - c->id[at + 1] : at + 1;
 }
@@ -325,16 +325,16 @@ static int32_t ahead(const chain *c, int32_t at)
     return at && c->id[at - 1] < 0 ? at + c->id[at - 1] : at - 1;
 }
 
-/* The merge of the symbol at `at` with the one behind it; NULL: none. */
+/* The merge of the symbol at `at` with the next one; NULL: none. */
 static const merge *merge_at(const bpe *b, const chain *c, int32_t at)
 {
-    int32_t right = behind(c, at);
+    int32_t right = next_symbol(c, at);
     return right < c->n ? find_merge(b, c->id[at], c->id[right]) : NULL;
 }
 
 static void join(chain *c, int32_t at, int32_t id)
 {
-    int32_t right = behind(c, at), end = behind(c, right), k = end - at;
+    int32_t right = next_symbol(c, at), end = next_symbol(c, right), k = end - at;
     c->id[right] = c->id[at + 1] = c->id[end - 1] = -k;
     c->id[at] = id;
 }
@@ -367,7 +367,7 @@ static bool add_bytes(const bpe *b, chain *c, const char *text, size_t len)
 }
 
 /* The piece's characters. An unknown one waits until a known one follows, so that a run of them can be fused;
- * byte tokens do not count as known: they overtake it, as in the original. */
+ * byte tokens do not count as known and go before it, as in the library. */
 static cake_err spell(const cake_tokenizer_model *words, const char *piece, size_t len, chain *c,
                       cake_buf *spelled, cake_fault *fault)
 {
@@ -439,10 +439,11 @@ static void offer(const bpe *b, const chain *c, int32_t at, uint32_t below, cake
         heap_push(scratch, (uint64_t)m->rank << 32 | (uint32_t)at);
 }
 
-/* All merges of ranks below `below`. An entry is rank and position; a stale one has another rank by now. */
+/* Performs all merges of ranks below `below`. A heap entry is a rank and a position; a stale one has another
+ * rank by now. */
 static void merge_below(const bpe *b, chain *c, uint32_t below, cake_encode_ws *scratch)
 {
-    for (int32_t i = 0; i < c->n; i = behind(c, i))
+    for (int32_t i = 0; i < c->n; i = next_symbol(c, i))
         offer(b, c, i, below, scratch);
     while (scratch->n_heap) {
         uint64_t top = heap_pop(scratch);
@@ -457,24 +458,24 @@ static void merge_below(const bpe *b, chain *c, uint32_t below, cake_encode_ws *
     }
 }
 
-/* All merges of one rank, the lowest that there is, where none of them makes a lower one. */
+/* Performs all merges of the lowest rank, provided that none of them enables a lower one. */
 static void merge_rank(const bpe *b, chain *c, uint32_t rank)
 {
-    for (int32_t i = 0; i < c->n; i = behind(c, i)) {
+    for (int32_t i = 0; i < c->n; i = next_symbol(c, i)) {
         const merge *m = merge_at(b, c, i);
         if (m && m->rank == rank)
             join(c, i, m->id);
     }
 }
 
-/* A long chain is merged in rounds, each of as many ranks as leave the heap small beside the chain. */
+/* Merges a long chain in rounds, each of as many ranks as keep the heap small relative to the chain. */
 static void merge_long(const bpe *b, chain *c, cake_encode_ws *scratch)
 {
     uint32_t *count = cake_alloc(b->n_merges, sizeof *count);
-    uint32_t most = (uint32_t)c->n / 8;
+    uint32_t max = (uint32_t)c->n / 8;
     for (;;) {
         memset(count, 0, b->n_merges * sizeof *count);
-        for (int32_t i = 0; i < c->n; i = behind(c, i)) {
+        for (int32_t i = 0; i < c->n; i = next_symbol(c, i)) {
             const merge *m = merge_at(b, c, i);
             if (m)
                 count[m->rank]++;
@@ -484,7 +485,7 @@ static void merge_long(const bpe *b, chain *c, cake_encode_ws *scratch)
             first++;
         if (first == b->n_merges)
             break;
-        for (below = first; below < b->n_merges && count[below] <= most - sum; below++)
+        for (below = first; below < b->n_merges && count[below] <= max - sum; below++)
             sum += count[below];
         if (below == first && b->ordered)
             merge_rank(b, c, first);
@@ -503,7 +504,7 @@ static cake_err run_part(const cake_tokenizer_model *words, const char *text, si
     if (err)
         return err;
     if (room > scratch->n_symbols) {
-        free(scratch->symbols); /* before the new ones are there: they are large */
+        free(scratch->symbols); /* first, since both are large */
         scratch->n_symbols = room < 1024 ? 1024 : room;
         scratch->symbols = cake_grow(NULL, scratch->n_symbols, sizeof *scratch->symbols);
     }
@@ -515,18 +516,18 @@ static cake_err run_part(const cake_tokenizer_model *words, const char *text, si
         merge_below(b, &c, UINT32_MAX, scratch);
     else
         merge_long(b, &c, scratch);
-    for (int32_t i = 0; i < c.n; i = behind(&c, i))
+    for (int32_t i = 0; i < c.n; i = next_symbol(&c, i))
         cake_ids_add(ids, c.id[i]);
     return CAKE_OK;
 }
 
-/* The end of the part of a piece that begins at `from`: a place that no merge can reach across, since both
- * characters there are tokens and no token holds the two side by side. */
+/* The end of the part of a piece that begins at `from`: a place that no merge can cross, since both
+ * characters are tokens and no token contains them as neighbours. */
 static size_t part_end(const cake_tokenizer_model *words, const char *piece, size_t len, size_t from)
 {
     const bpe *b = words->own;
     uint32_t code, last = 0;
-    bool known = false; /* the character before is a token */
+    bool known = false; /* the previous character is a token */
     for (size_t at = from, n; at < len; at += n) {
         n = (size_t)cake_utf8_next(piece + at, len - at, &code);
         n = n ? n : 1;
@@ -539,7 +540,7 @@ static size_t part_end(const cake_tokenizer_model *words, const char *piece, siz
     return len;
 }
 
-/* Words end before a space or what stands for one, where no merge reaches across. */
+/* Words end before a space or its substitute, which no merge crosses. */
 size_t cake_bpe_cut(const cake_tokenizer_model *words, const char *piece, size_t len, size_t from)
 {
     static const uint32_t mark = 0x2581;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The byte-level alphabet of GPT-2: the 188 bytes that print in Latin-1 stand for themselves, the other 68
- * are written as U+0100 and up, in their order. The byte tokens of SentencePiece, "<0x0A>". And
- * base64, in which files carry bytes.
+ * GPT-2's byte-level alphabet: the 188 printable bytes of Latin-1 stand for themselves, the other 68 are
+ * U+0100 and up, in order. Also SentencePiece's byte tokens, "<0x0A>", and base64, in which files store
+ * bytes.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool prints(unsigned b)
     return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
 }
 
-/* How many bytes below b do not print. */
+/* The number of bytes below b that are not printable. */
 static unsigned hidden_below(unsigned b)
 {
     if (b <= '!')
@@ -29,7 +29,7 @@ static uint32_t spelling(unsigned b)
     return prints(b) ? b : 0x100 + hidden_below(b);
 }
 
-/* The byte that a character spells, -1 if it is not of the alphabet. */
+/* The byte that a character stands for; -1: not in the alphabet. */
 static int byte_of(uint32_t code)
 {
     if (code < 0x100)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: pieces and their ids. Out: the ids, when the piece comes again. Called by tokenizer_model.c for
- * every piece.
+ * In: pieces and their ids. Out: the ids when a piece comes again.
  * Invariant: an entry never changes once its slot points at it, and lives as long as the cache.
  */
 #include "tokenizer/cache.h"
@@ -13,25 +12,25 @@
 #include "base/alloc.h"
 #include "tokenizer/vocab.h"
 
-#define LEAST           ((size_t)1 << 10) /* slots */
+#define MIN_SLOTS       ((size_t)1 << 10) /* minimum number of slots */
 #define MOST            ((size_t)1 << 16)
-#define PROBES          4 /* slots that a piece may lie in */
+#define PROBES          4 /* slots in which a piece may lie */
 #define SLOTS_PER_TOKEN 16
 
 typedef struct entry {
     uint64_t hash;
     uint16_t len, n;
-    int32_t id[]; /* [n], and behind them the piece, [len] */
+    int32_t id[]; /* [n], followed by the piece, [len] */
 } entry;
 
 struct cake_cache {
-    size_t mask; /* slots less one: a power of two less one */
+    size_t mask; /* slots - 1, a power of two minus one */
     _Atomic(entry *) slot[];
 };
 
 cake_cache *cake_cache_open(size_t tokens)
 {
-    size_t slots = LEAST;
+    size_t slots = MIN_SLOTS;
     while (slots < MOST && slots / SLOTS_PER_TOKEN < tokens)
         slots *= 2;
     cake_cache *cache = cake_alloc(1, sizeof *cache + slots * sizeof *cache->slot);

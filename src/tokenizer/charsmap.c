@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Precompiled: SentencePiece's normal forms, as its models carry them. In: the map in base64, then text. Out:
- * the text with what the map has for its grapheme clusters.
+ * Precompiled: the normal forms in SentencePiece's models. In: the map in base64, then text. Out: the text
+ * with its grapheme clusters replaced.
  *
- * The map is a little-endian uint32, the bytes of a trie; the trie, a double array of uint32 as Darts-clone
- * writes it; and the replacements, each ended by a NUL, which the trie's values are offsets into. A cluster
- * of less than six bytes is looked up as a whole: the shortest entry that it begins with replaces all of it.
- * What is not found is looked up a character at a time.
+ * The map is a little-endian uint32, the size of a trie; the trie, a double array of uint32 as written by
+ * Darts-clone; and the replacements, each ended by a NUL, to which the trie's values are offsets. For a
+ * cluster of less than six bytes the shortest entry that it begins with replaces all of it. Other clusters,
+ * and those without an entry, are looked up character by character.
  * Invariant: every index is checked against the array; replacements are valid UTF-8.
  */
 #include <stdlib.h>
@@ -17,23 +17,23 @@
 #include "text/unicode.h"
 #include "tokenizer/internal.h"
 
-#define WHOLE 6 /* bytes from which on a cluster is taken apart */
+#define WHOLE 6 /* bytes from which a cluster is looked up by characters */
 
 struct cake_charsmap {
     uint32_t *unit; /* [n_unit] the double array */
     size_t n_unit;
-    char *text; /* [len] the replacements; a NUL stands behind them */
+    char *text; /* [len] the replacements, followed by a NUL */
     size_t len;
-    bool ascii[0x80]; /* whether anything is found for the character */
+    bool ascii[0x80]; /* whether the character has an entry */
 };
 
-/* A node of the double array: its label or value, and how far away its children are. */
+/* The distance from a node of the double array to its children. */
 static uint32_t offset_of(uint32_t unit)
 {
     return unit >> 10 << ((unit & 1u << 9) >> 6);
 }
 
-/* The shortest entry that text begins with: its replacement, or NULL. */
+/* The replacement of the shortest entry that text begins with, or NULL. */
 static const char *look_up(const cake_charsmap *map, const char *text, size_t len)
 {
     size_t node = map->n_unit ? offset_of(map->unit[0]) : 0;
@@ -112,7 +112,7 @@ static bool is_plain(const cake_charsmap *map, const char *text, size_t len, siz
 
 void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, cake_buf *out)
 {
-    for (size_t at = 0, n; at < len && out->len <= CAKE_GROWN_MOST; at += n) {
+    for (size_t at = 0, n; at < len && out->len <= CAKE_MAX_GROWN; at += n) {
         for (n = 0; at + n < len && is_plain(map, text, len, at + n);)
             n++;
         if (n) {

@@ -2,10 +2,10 @@
  *
  * In: a tokenizer's `decoder`, then tokens one at a time. Out: text as soon as it is certain.
  *
- * The original runs each stage over the list of all tokens. Here every stage takes one token, keeps what
- * later tokens may still change, and hands the rest to the next stage; so the pieces add up to the same text.
- * Each piece goes with the number of the token that it is of, which tells where a token's text begins.
- * Invariant: what leaves the last stage is valid UTF-8; the numbers that it goes with never descend.
+ * The library runs each stage over the list of all tokens. Here every stage takes one token, holds what later
+ * tokens may still change, and passes the rest to the next stage; so the pieces add up to the same text. Each
+ * piece carries the number of its token, which gives the byte where a token's text begins.
+ * Invariant: the last stage emits valid UTF-8, with ascending token numbers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,47 +16,47 @@
 #include "tokenizer/internal.h"
 
 typedef struct mark {
-    size_t at; /* held bytes from here on are of the token */
+    size_t at; /* held bytes from here on belong to the token */
     int64_t owner;
 } mark;
 
-/* What a stage remembers between two tokens. */
+/* The state of a stage between two tokens. */
 typedef struct state {
     cake_buf held;
-    mark *mark; /* [n_mark] ascending; the first is at 0, if anything is held */
+    mark *mark; /* [n_mark] ascending; the first is at 0 if anything is held */
     size_t n_mark, cap_mark;
     cake_buf out;  /* scratch */
-    int64_t taken; /* Strip: characters taken from the beginning; -1: the beginning is over */
-    bool any;      /* a token came by */
+    int64_t taken; /* Strip: characters removed from the beginning; -1: past the beginning */
+    bool any;      /* a token was seen */
 } state;
 
 struct cake_decoder {
     const cake_tokenizer *token;
-    cake_buf *text; /* of the call under way */
+    cake_buf *text; /* of the current call */
     int64_t count;  /* tokens pushed */
-    int64_t owner;  /* number of the token that the text under way is of */
+    int64_t owner;  /* number of the token that the current text belongs to */
     int64_t begun;  /* tokens whose begin is certain */
-    int64_t base;   /* number of the token that begin[0] is of */
-    size_t *begin;  /* NULL: nobody asks */
-    size_t made;    /* bytes that stages handed on since the last end */
-    cake_err err;   /* the text outgrew what it may have, or a pattern gave up: fault says so */
+    int64_t base;   /* number of the token of begin[0] */
+    size_t *begin;  /* NULL: not asked for */
+    size_t made;    /* bytes that stages passed on since the last end */
+    cake_err err;   /* the text exceeded its limit, or a pattern failed: see fault */
     cake_fault fault;
     state state[]; /* [stages.n + 1] */
 };
 
 typedef struct cake_stage_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *spot, cake_decode_stage *out); /* NULL: nothing to read */
+    cake_err (*open)(const cake_json_path *spot, cake_decode_stage *out); /* NULL: no members to read */
     void (*push)(cake_decoder *d, size_t i, const char *text, size_t len);
-    void (*end)(cake_decoder *d, size_t i);    /* NULL: what is held vanishes */
-    void (*settle)(cake_decoder *d, size_t i); /* NULL: nothing whole is held */
+    void (*end)(cake_decoder *d, size_t i);    /* NULL: held bytes are dropped */
+    void (*settle)(cake_decoder *d, size_t i); /* NULL: nothing complete is ever held */
     void (*bytes)(const cake_decode_stage *s, cake_buf *text,
-                  cake_buf *spare); /* NULL: nothing of one token's */
-    bool fuses;                     /* makes one string of all tokens */
-    bool wants_apart;               /* has no meaning for one long string */
+                  cake_buf *spare); /* NULL: does not change a single token */
+    bool fuses;                     /* joins all tokens into one string */
+    bool wants_apart;               /* is undefined on one long string */
 } stage_kind;
 
-/* Tokens below `count` that had no begin have it here. */
+/* Sets the begin of tokens below `count` that have none to the current position. */
 static void begin_until(cake_decoder *d, int64_t count)
 {
     for (; d->begun < count; d->begun++)
@@ -64,7 +64,7 @@ static void begin_until(cake_decoder *d, int64_t count)
             d->begin[d->begun - d->base] = d->text->len;
 }
 
-/* Whether len bytes are too many; then nothing more is decoded. */
+/* Whether len bytes exceed the limit; then decoding stops. */
 static bool outgrown(cake_decoder *d, size_t len)
 {
     if (!d->err)
@@ -85,7 +85,7 @@ static void next(cake_decoder *d, size_t i, const char *text, size_t len)
     }
 }
 
-/* Marks what is held from `at` on as the text under way's. */
+/* Marks what is held from `at` on as belonging to the current owner. */
 static void mark_held(const cake_decoder *d, state *s, size_t at)
 {
     if (at == s->held.len)
@@ -105,7 +105,7 @@ static void hold(cake_decoder *d, state *s, const char *text, size_t len)
     mark_held(d, s, s->held.len - len);
 }
 
-/* Forgets the first n bytes held. */
+/* Drops the first n bytes held. */
 static void drop(state *s, size_t n)
 {
     size_t k = 0, left = s->held.len - n;
@@ -127,8 +127,8 @@ static void flush(cake_decoder *d, size_t i)
     cake_buf_cut(&s->out, 0);
 }
 
-/* Gathers text that stands for held bytes from `at` on; it goes on as one piece for each token, or as one
- * piece if the next stage takes pieces for tokens. *m: the mark at or before `at`. */
+/* Gathers text for held bytes from `at` on, to be passed as one piece for each token, or as one piece if the
+ * next stage treats pieces as tokens. *m: the mark at or before `at`. */
 static void gather(cake_decoder *d, size_t i, size_t at, size_t *m, const char *text, size_t len)
 {
     const cake_decode_stages *stages = &d->token->stages;
@@ -146,7 +146,7 @@ static void gather(cake_decoder *d, size_t i, size_t at, size_t *m, const char *
     cake_buf_add(&s->out, text, len);
 }
 
-/* What was gathered goes on for the first n bytes held; then the text under way is the owner's again. */
+/* Passes on the gathered text of the first n bytes held, then restores the owner. */
 static void pass_gathered(cake_decoder *d, size_t i, size_t n, int64_t owner)
 {
     drop(&d->state[i], n);
@@ -154,9 +154,10 @@ static void pass_gathered(cake_decoder *d, size_t i, size_t n, int64_t owner)
     d->owner = owner;
 }
 
-/* --- ByteLevel: tokens spell bytes --- */
+/* --- ByteLevel: tokens are written in the byte-level alphabet --- */
 
-/* Hands on what of the held bytes is settled; an invalid part becomes one U+FFFD, as Unicode recommends. */
+/* Passes on the complete part of the held bytes; each invalid part becomes one U+FFFD, as Unicode
+ * recommends. */
 static void pass_utf8(cake_decoder *d, size_t i, bool all)
 {
     state *s = &d->state[i];
@@ -211,7 +212,7 @@ static void own_bytes(const cake_decode_stage *s, cake_buf *text, cake_buf *spar
 
 /* --- ByteFallback: <0x0A> stands for a byte --- */
 
-/* The first len bytes held, as they are or one U+FFFD for each. */
+/* Passes on the first len bytes held, unchanged or as one U+FFFD for each. */
 static void pass_fallback(cake_decoder *d, size_t i, size_t len, bool valid)
 {
     state *s = &d->state[i];
@@ -224,8 +225,8 @@ static void pass_fallback(cake_decoder *d, size_t i, size_t len, bool valid)
     pass_gathered(d, i, len, owner);
 }
 
-/* A run of byte tokens is a text if all of it is valid, else one U+FFFD for each. It stays open until another
- * token ends it. */
+/* A run of byte tokens is text if all of it is valid, else one U+FFFD for each byte. It stays open until
+ * another token ends it. */
 static void end_fallback(cake_decoder *d, size_t i)
 {
     state *s = &d->state[i];
@@ -291,8 +292,7 @@ static void pass_held(cake_decoder *d, size_t i, size_t at, size_t end, size_t *
     }
 }
 
-/* In one long string the end may be the beginning of a `from`: that much is held; all of it, if a pattern is
- * to be found. */
+/* In one long string the end may be the start of a `from`: that much is held; for a pattern all of it. */
 static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len)
 {
     const cake_decode_stage *stage = &d->token->stages.step[i];
@@ -304,7 +304,7 @@ static void push_replace(cake_decoder *d, size_t i, const char *text, size_t len
     }
     hold(d, s, text, len);
     const char *from = stage->replace.from, *hit;
-    size_t at = 0, n = stage->replace.from_len, m = 0; /* everything before `at` is settled */
+    size_t at = 0, n = stage->replace.from_len, m = 0; /* everything before `at` is done */
     int64_t owner = d->owner;
     if (!from || !s->held.len)
         return;
@@ -334,7 +334,7 @@ static void end_replace(cake_decoder *d, size_t i)
     next(d, i, rest->data ? rest->data : "", rest->len);
 }
 
-/* What cannot be replaced stays as it is: the answer's text tells what is wrong. */
+/* If the replacement fails the token stays as it is; decoding the answer reports the error. */
 static void own_replace(const cake_decode_stage *s, cake_buf *text, cake_buf *spare)
 {
     cake_fault fault;
@@ -344,7 +344,7 @@ static void own_replace(const cake_decode_stage *s, cake_buf *text, cake_buf *sp
     cake_buf_add(text, spare->data, spare->len);
 }
 
-/* --- Fuse, and the spaces between tokens where there is no decoder --- */
+/* --- Fuse, and the spaces between tokens if there is no decoder --- */
 
 static void push_fuse(cake_decoder *d, size_t i, const char *text, size_t len)
 {
@@ -359,11 +359,11 @@ static void push_join(cake_decoder *d, size_t i, const char *text, size_t len)
     next(d, i, text, len);
 }
 
-/* --- Metaspace: its character stands for a space, but not in the first token --- */
+/* --- Metaspace: its character becomes a space, but not in the first token --- */
 
 static cake_err open_meta(const cake_json_path *spot, cake_decode_stage *out)
 {
-    cake_pre_tokenizers list = {0}; /* it has the members of its namesake among the pre-tokenizers */
+    cake_pre_tokenizers list = {0}; /* it has the members of the pre-tokenizer of that name */
     cake_err err = cake_pre_tokenizers_open(spot, &list);
     if (!err) {
         char text[4];
@@ -389,7 +389,7 @@ static void push_meta(cake_decoder *d, size_t i, const char *text, size_t len)
     next(d, i, s->out.data ? s->out.data : "", s->out.len);
 }
 
-/* --- BPEDecoder: a suffix ends each word but the last --- */
+/* --- BPEDecoder: a suffix ends each word except the last --- */
 
 static cake_err open_suffix(const cake_json_path *spot, cake_decode_stage *out)
 {
@@ -402,7 +402,7 @@ static cake_err open_suffix(const cake_json_path *spot, cake_decode_stage *out)
     return err;
 }
 
-/* The token held, with its suffixes as spaces, or without them if it is the last. */
+/* Passes on the held token with its suffixes as spaces, or removed if it is the last. */
 static void pass_suffix(cake_decoder *d, size_t i, bool last)
 {
     const cake_replace *r = &d->token->stages.step[i].replace;
@@ -460,11 +460,11 @@ static cake_err open_strip(const cake_json_path *spot, cake_decode_stage *out)
     return err;
 }
 
-/* How many bytes of `content` repeated, at most `most` times, stand at text's beginning or end. */
-static size_t run_at(const cake_decode_stage *stage, const char *text, size_t len, int64_t most, bool at_end)
+/* The bytes of up to max repetitions of `content` at text's beginning or end. */
+static size_t run_at(const cake_decode_stage *stage, const char *text, size_t len, int64_t max, bool at_end)
 {
     size_t run = 0, n = stage->replace.from_len;
-    while (most-- > 0 && len - run >= n &&
+    while (max-- > 0 && len - run >= n &&
            !memcmp(at_end ? text + len - run - n : text + run, stage->replace.from, n))
         run += n;
     return run;
@@ -514,11 +514,11 @@ static cake_decode_stage *add_stage(cake_decode_stages *out, const stage_kind *k
 static cake_err open_stage(const cake_json_path *spot, size_t row, void *out)
 {
     cake_decode_stages *list = out;
-    if (list->n >= CAKE_STEPS_MOST)
-        return cake_json_path_fail(spot, "more than %d decoders cannot be run", CAKE_STEPS_MOST);
+    if (list->n >= CAKE_MAX_STEPS)
+        return cake_json_path_fail(spot, "more than %d decoders cannot be run", CAKE_MAX_STEPS);
     cake_decode_stage *stage = add_stage(list, &kinds[row]);
     if (stage->fused && kinds[row].wants_apart)
-        return cake_json_path_fail(spot, "%s behind a stage that joins all tokens is not supported",
+        return cake_json_path_fail(spot, "%s after a stage that joins all tokens is not supported",
                                    kinds[row].type);
     return kinds[row].open ? kinds[row].open(spot, stage) : CAKE_OK;
 }
@@ -528,7 +528,7 @@ cake_err cake_stages_open(const cake_json_path *spot, cake_decode_stages *out)
     static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                                "decoders"};
     cake_err err = cake_json_path_walk(spot, &table, open_stage, out);
-    if (!err && !out->n) /* an empty Sequence joins tokens with nothing between them */
+    if (!err && !out->n) /* an empty Sequence joins tokens without a separator */
         add_stage(out, cake_json_kind(spot->node) <= CAKE_JSON_NULL ? &join : &kinds[4]);
     return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of effects.h. tokenizer.c checks a tokenizer_config.json against it. Invariant: a field that
- * changes the ids or the text that transformers makes is not NONE.
+ * The table of effects.h; tokenizer.c checks tokenizer_config.json against it.
+ * Invariant: a field that changes ids or text in transformers is not NONE.
  */
 #include "tokenizer/effects.h"
 
@@ -10,8 +10,8 @@
 #define READ(field) CAKE_EFFECT_OF(field, READ)
 #define NONE(field) CAKE_EFFECT_OF(field, NONE)
 
-/* Names of files and classes, and how batches of inputs are cut and filled up, change no text's ids; where
- * there is a tokenizer.json, it says what letters become small. */
+/* Names of files and classes, truncation and padding do not change a text's ids; with a tokenizer.json, that
+ * file decides about lower case. */
 const cake_effect cake_tokenizer_effects[] = {
     {"clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", CAKE_EFFECT_WARN, 0, NULL, 0,
      false},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: text. Out: where the match of a well-known pattern ends. Called by pre_tokenizer.c.
+ * In: text. Out: the end of the match of a well-known pattern.
  *
  * All of these have the same alternatives in the same order: an English ending; letters, with one character
- * before them; digits; other characters with a space before and line ends behind; white space up to its last
- * line end; white space but for its last character, if something follows; white space.
+ * before them; digits; other characters with a space before and line ends after; white space up to its last
+ * line end; white space except its last character, if something follows; white space.
  * Invariant: a match has at least one character.
  */
 #include "tokenizer/fast_patterns.h"
@@ -26,7 +26,7 @@
 const char cake_known_gpt2[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-/* The character at `at`: its kind and length; at the end CAKE_CLASS_SPACE and 0. */
+/* The class and length of the character at `at`; CAKE_CLASS_SPACE and 0 at the end. */
 static cake_class class_at(const char *text, size_t len, size_t at, size_t *n)
 {
     uint32_t code = at < len ? (unsigned char)text[at] : ' ';
@@ -36,11 +36,11 @@ static cake_class class_at(const char *text, size_t len, size_t at, size_t *n)
     return cake_char_class(code);
 }
 
-/* The end of the run of characters of these classes (a bit each) from `at`, of at most `most`. */
-static size_t run(const char *text, size_t len, size_t at, unsigned classes, size_t most)
+/* The end of the run of at most max characters of these classes (a bit each) from `at`. */
+static size_t run(const char *text, size_t len, size_t at, unsigned classes, size_t max)
 {
     size_t n;
-    for (size_t i = 0; i < most && at < len && (classes >> class_at(text, len, at, &n) & 1); i++)
+    for (size_t i = 0; i < max && at < len && (classes >> class_at(text, len, at, &n) & 1); i++)
         at += n;
     return at;
 }
@@ -62,7 +62,7 @@ static size_t ending(const char *text, size_t len, bool any_case)
     return any_case && len > 2 && !memcmp(text + 1, "\xC5\xBF", 2) ? 3 : 0; /* the long s */
 }
 
-/* A run of white space, cut as the last three alternatives ask. */
+/* A run of white space, cut as in the last three alternatives. */
 static size_t blanks(const char *text, size_t len, bool lines)
 {
     size_t at = 0, last = 0, line = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the bytes of tokenizer.model or a .tiktoken file, and what the files beside it say. Out: the
- * tokenizer.json that they stand for. Called by tokenizer.c where a directory has no tokenizer.json.
+ * In: the bytes of tokenizer.model or a .tiktoken file, and the special tokens of other files. Out: an
+ * equivalent tokenizer.json.
  */
 #include "tokenizer/import.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokenizers in other files than tokenizer.json: SentencePiece's tokenizer.model and tiktoken's ranks. Both
- * are said again as a tokenizer.json, as transformers 5 would build it before it adds special tokens.
+ * Converts other tokenizer files: SentencePiece's tokenizer.model and tiktoken's ranks become the
+ * tokenizer.json that transformers 5 would build, before it adds special tokens.
  */
 #ifndef CAKE_TOKENIZER_IMPORT_H
 #define CAKE_TOKENIZER_IMPORT_H
@@ -12,13 +12,12 @@
 #include "base/err.h"
 #include "tokenizer/specials.h"
 
-/* Appends the tokenizer.json that the bytes of a file stand for to *json. where names the file in messages.
- * What the file itself has of special tokens goes to specials, where the files beside it leave room for
- * it. */
+/* Appends the tokenizer.json for the bytes of a file to *json. where: the file's name for messages. Special
+ * tokens of the file itself are added to specials, unless other files define them. */
 cake_err cake_import_convert(const char *bytes, size_t len, const char *where, cake_specials *specials,
                              cake_buf *json);
 
-/* The two formats; each is told by its beginning. */
+/* The two formats; the first bytes distinguish them. */
 cake_err cake_sentencepiece_convert(const char *bytes, size_t len, const char *where, cake_specials *specials,
                                     cake_buf *json);
 cake_err cake_tiktoken_convert(const char *bytes, size_t len, const char *where,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a tokenizer's `normalizer`, then text. Out: the text as the model wants to see it.
- * A step either looks at the whole text or at one character at a time; BertNormalizer is several steps.
+ * In: a tokenizer's `normalizer`, then text. Out: the normalized text.
+ * A step works on the whole text or on one character at a time; BertNormalizer is several steps.
  * Invariant: valid UTF-8 stays valid UTF-8.
  */
 #include <stdlib.h>
@@ -14,14 +14,13 @@
 
 typedef struct cake_normalizer_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *spot,
-                     cake_normalizers *out); /* NULL: a step with nothing to read */
-    /* scratch->normal, which is not empty, into scratch->spare; sets scratch->moved where the beginning
-     * goes */
+    cake_err (*open)(const cake_json_path *spot, cake_normalizers *out); /* NULL: no members to read */
+    /* from scratch->normal, which is not empty, to scratch->spare; sets scratch->moved if the beginning is
+     * removed */
     cake_err (*run)(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault);
-    int (*map)(uint32_t code, uint32_t out[3]); /* or what takes a character's place: how many */
+    int (*map)(uint32_t code, uint32_t out[3]); /* or the replacement of a character; returns its length */
     cake_unicode_form form;
-    size_t shrink; /* a text becomes at most so many times shorter; 0: without limit */
+    size_t shrink; /* maximum factor by which it shortens a text; 0: unbounded */
 } normalizer_kind;
 
 static cake_normalizer *add_step(cake_normalizers *out, const normalizer_kind *kind)
@@ -48,7 +47,7 @@ static cake_err run_prepend(const cake_normalizer *step, cake_encode_ws *scratch
     return CAKE_OK;
 }
 
-/* What replaces a match stands where its last character stood. */
+/* The replacement of a match has the position of its last character. */
 static cake_err run_replace(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault)
 {
     const cake_buf *text = &scratch->normal;
@@ -100,7 +99,7 @@ static int map_mark(uint32_t code, uint32_t out[3])
     return !cake_char_is_mark(code);
 }
 
-/* The clean-up that neural translation's models were trained with: some controls go, some become blanks. */
+/* The clean-up of neural machine translation: some controls are removed, some become blanks. */
 static int map_nmt(uint32_t code, uint32_t out[3])
 {
     static const uint32_t gone[][2] = {{1, 8},       {0xB, 0xB},   {0xE, 0x1F},
@@ -227,7 +226,7 @@ static cake_err open_bert(const cake_json_path *spot, cake_normalizers *out)
     return err;
 }
 
-/* Kelvin's sign, three bytes, becomes K; and, where forms are made compatible, four bytes a digit. */
+/* The Kelvin sign, three bytes, becomes K; with compatibility forms four bytes may become a digit. */
 static const normalizer_kind kinds[] = {
     {"Sequence", NULL, NULL, NULL, 0, 0},
     {"NFC", NULL, run_form, NULL, CAKE_NFC, 3},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a score as it stands in a tokenizer.json. Out: the number that the `tokenizers` library reads
- * there. Called by vocab_reader.c. Invariant: at most 64 bits of digits are believed, at most as many as
- * there are are passed over.
+ * In: a score in the text of a tokenizer.json. Out: the number that the `tokenizers` library reads.
+ * Invariant: at most 64 bits of digits are used, and the exponent of the skipped ones is bounded by their
+ * number.
  */
 #include "tokenizer/parse_score.h"
 
@@ -26,7 +26,7 @@ static int digit(const reading *r)
     return r->at < r->end && *r->at >= '0' && *r->at <= '9' ? *r->at - '0' : -1;
 }
 
-/* Takes a digit into r->digits; false: it has no room. */
+/* Appends a digit to r->digits; false: it does not fit. */
 static bool keep(reading *r, int next)
 {
     uint64_t more;
@@ -37,8 +37,8 @@ static bool keep(reading *r, int next)
     return true;
 }
 
-/* From the first digit on that has no room all of the run are dropped; each counts `dropped`, the others
- * `kept`. */
+/* From the first digit that does not fit, all of the run are dropped. A dropped digit changes the exponent by
+ * `dropped`, another by `kept`. */
 static bool read_run(reading *r, int kept, int dropped)
 {
     const char *begin = r->at;
@@ -63,7 +63,7 @@ static bool read_exponent(reading *r)
     return true;
 }
 
-/* Correctly rounded; 10^22 is the last one that is exact. */
+/* Correctly rounded; 10^22 is the largest exact one. */
 static double power_of_ten(int64_t n)
 {
     double power = 1;

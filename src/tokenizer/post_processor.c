@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a tokenizer's `post_processor`. Out: the ids that stand before and behind those of a single text. That
- * is all that post-processors do to ids: offsets and types of pairs are not needed here.
+ * In: a tokenizer's `post_processor`. Out: the ids before and after those of a single text. Offsets and types
+ * of pairs, which post-processors also set, are not needed here.
  */
 #include <string.h>
 
@@ -15,20 +15,20 @@ typedef struct post_kind {
 static cake_err open_offsets(const cake_json_path *spot, cake_post_processor *out)
 {
     (void)spot;
-    (void)out; /* ByteLevel only moves offsets */
+    (void)out; /* ByteLevel only changes offsets */
     return CAKE_OK;
 }
 
-/* A name may stand for thousands of ids, and stand there thousands of times. */
+/* A name may stand for thousands of ids, and occur thousands of times. */
 static cake_err check_count(const cake_json_path *spot, const cake_ids *ids)
 {
-    enum { MOST = 1 << 20 };
-    return ids->len <= MOST
+    enum { MAX_IDS = 1 << 20 };
+    return ids->len <= MAX_IDS
                ? CAKE_OK
-               : cake_json_path_fail(spot, "more than %d ids stand before or behind the text", MOST);
+               : cake_json_path_fail(spot, "more than %d ids before or after the text", MAX_IDS);
 }
 
-/* Appends the ids that special_tokens has for a name. */
+/* Appends the ids of a name in special_tokens. */
 static cake_err add_special(const cake_json_path *spot, const cake_json_path *specials, const char *name,
                             cake_ids *ids)
 {
@@ -40,9 +40,9 @@ static cake_err add_special(const cake_json_path *spot, const cake_json_path *sp
     for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
         cake_json_path member = cake_json_path_at(&list, i);
         int64_t id = cake_json_int(member.node, -1);
-        if (id < 0 || id >= CAKE_VOCAB_MOST)
+        if (id < 0 || id >= CAKE_MAX_VOCAB)
             return cake_json_path_fail(&member, "found %s, expected an id from 0 to %d",
-                                       cake_json_kind_name(member.node), CAKE_VOCAB_MOST - 1);
+                                       cake_json_kind_name(member.node), CAKE_MAX_VOCAB - 1);
         cake_ids_add(ids, (int32_t)id);
         err = check_count(spot, ids);
     }
@@ -83,8 +83,8 @@ static cake_err open_template(const cake_json_path *spot, cake_post_processor *o
         err = read_piece(&piece, &specials, &text_seen, &own);
     }
     if (!err && !text_seen)
-        err = cake_json_path_fail(&single, "there is no Sequence: where does the text go?");
-    /* What an earlier processor put around the text comes inside. */
+        err = cake_json_path_fail(&single, "found no Sequence, which is the place of the text");
+    /* the ids of an earlier processor go inside */
     for (size_t i = 0; i < out->before.len; i++)
         cake_ids_add(&own.before, out->before.id[i]);
     for (size_t i = 0; i < own.after.len; i++)
@@ -101,14 +101,14 @@ static cake_err read_pair(const cake_json_path *spot, const char *key, int32_t *
     cake_json_path pair = cake_json_path_key(spot, key), second = cake_json_path_at(&pair, 1);
     cake_err err = cake_json_path_need(&pair, CAKE_JSON_ARRAY, "[\"token\", id]");
     int64_t id = cake_json_int(second.node, -1);
-    if (!err && (id < 0 || id >= CAKE_VOCAB_MOST))
+    if (!err && (id < 0 || id >= CAKE_MAX_VOCAB))
         err = cake_json_path_fail(&second, "found %s, expected an id from 0 to %d",
-                                  cake_json_kind_name(second.node), CAKE_VOCAB_MOST - 1);
+                                  cake_json_kind_name(second.node), CAKE_MAX_VOCAB - 1);
     *out = (int32_t)id;
     return err;
 }
 
-/* BERT and RoBERTa: a token before the text, one behind. */
+/* BERT and RoBERTa: one token before the text, one after. */
 static cake_err open_around(const cake_json_path *spot, cake_post_processor *out)
 {
     int32_t before, after;

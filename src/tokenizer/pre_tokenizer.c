@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a tokenizer's `pre_tokenizer`, then text. Out: the pieces that the model sees one at a time.
- * Each step cuts its text where something matches: a pattern, a character, or what its kind looks for.
+ * In: a tokenizer's `pre_tokenizer`, then text. Out: the pieces for the model, one at a time.
+ * Each step cuts its text at matches of a pattern, a character, or a function of its kind.
  * Invariant: pieces keep the text's order, and none is empty.
  */
 #include <stdlib.h>
@@ -16,8 +16,7 @@
 typedef struct cake_splitter_kind {
     const char *type;
     cake_err (*open)(const cake_json_path *spot, cake_pre_tokenizers *out);
-    /* The end of the match at the beginning of text (not empty), or 0: none begins here. NULL: the pattern
-     * tells. */
+    /* The end of the match at the beginning of text (not empty), 0: none. NULL: use the pattern. */
     size_t (*match)(const cake_pre_tokenizer *step, const char *text, size_t len);
 } splitter_kind;
 
@@ -30,7 +29,7 @@ static cake_pre_tokenizer *add_step(cake_pre_tokenizers *out, const splitter_kin
     return &out->step[out->n++];
 }
 
-/* --- what matches --- */
+/* --- matches --- */
 
 static size_t match_one(const char *text, size_t len, bool (*is)(uint32_t))
 {
@@ -64,7 +63,7 @@ static size_t match_character(const cake_pre_tokenizer *step, const char *text, 
     return code == step->character ? n : 0;
 }
 
-/* A run of word characters, or one of characters that are neither those nor white space. */
+/* A run of word characters, or a run of characters that are neither word characters nor white space. */
 static size_t match_word(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     (void)step;
@@ -188,7 +187,7 @@ static cake_err open_scheme(const cake_json_path *spot, cake_pre_tokenizer *out)
     bool prefix = true;
     cake_json_path scheme = cake_json_path_key(spot, "prepend_scheme");
     cake_err err = cake_json_path_flag(spot, "add_prefix_space", true, &prefix);
-    out->scheme = prefix ? CAKE_META_ALWAYS : CAKE_META_NEVER; /* as files of old say it */
+    out->scheme = prefix ? CAKE_META_ALWAYS : CAKE_META_NEVER; /* as in older files */
     if (err || !scheme.node)
         return err;
     const char *text = NULL;
@@ -243,7 +242,7 @@ static cake_err open_punctuation(const cake_json_path *spot, cake_pre_tokenizers
     return cake_json_get(spot->node, "behavior") ? open_behaviour(spot, out) : CAKE_OK;
 }
 
-/* Of these only what matches is kept. */
+/* Kinds that keep only matches. */
 static cake_err open_words(const cake_json_path *spot, cake_pre_tokenizers *list)
 {
     (void)spot;
@@ -302,8 +301,8 @@ static const splitter_kind kinds[] = {
 static cake_err open_step(const cake_json_path *spot, size_t row, void *out)
 {
     cake_pre_tokenizers *list = out;
-    if (list->n >= CAKE_STEPS_MOST)
-        return cake_json_path_fail(spot, "more than %d pre-tokenizers cannot be run", CAKE_STEPS_MOST);
+    if (list->n >= CAKE_MAX_STEPS)
+        return cake_json_path_fail(spot, "more than %d pre-tokenizers cannot be run", CAKE_MAX_STEPS);
     return kinds[row].open(spot, list);
 }
 
@@ -342,7 +341,7 @@ void cake_pre_tokenizers_close(cake_pre_tokenizers *splitters)
     *splitters = (cake_pre_tokenizers){0};
 }
 
-/* One run over a text; where the pieces go. */
+/* One run over a text, with the receiver of the pieces. */
 typedef struct splitting {
     const cake_pre_tokenizers *splitters;
     cake_encode_ws *scratch;
@@ -353,26 +352,26 @@ typedef struct splitting {
 
 static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, size_t head);
 
-/* The parts of one text, matches and what lies between them, put together as the step's behaviour asks: parts
- * that belong together touch, so a piece is a hop_slices of the text. */
+/* Joins the parts of a text, matches and the parts between them, as the step's behaviour requires. Parts that
+ * belong together are adjacent, so a piece is a range of the text. */
 typedef struct cutter {
     const splitting *run;
     size_t index; /* of the step */
     const cake_pre_tokenizer *step;
     const char *text;
     size_t from, to; /* of the piece that may still grow */
-    bool was_match;  /* the part before */
-    size_t head;     /* bytes of the text that stand for the first character of all */
+    bool was_match;  /* the previous part */
+    size_t head;     /* bytes of the text that belong to its first character */
 } cutter;
 
-/* A step wrote so many bytes. */
+/* Counts the bytes that a step wrote. */
 static cake_err note_made(const splitting *s, const cake_pre_tokenizer *step, size_t len)
 {
     s->scratch->made += len;
     return cake_text_grown(s->scratch->made, step->meta ? "Metaspace" : "ByteLevel", s->fault);
 }
 
-/* Hands the piece to the next step. */
+/* Passes the piece to the next step. */
 static cake_err end_piece(cutter *c)
 {
     const char *piece = c->text + c->from;
@@ -399,7 +398,7 @@ static cake_err end_piece(cutter *c)
 static cake_err cut_part(cutter *c, size_t start, size_t end, bool match)
 {
     match = match != c->step->invert;
-    bool joins = false; /* to the part before */
+    bool joins = false; /* with the previous part */
     cake_err err = CAKE_OK;
     switch ((behaviour)c->step->behaviour) {
     case REMOVED:
@@ -409,7 +408,7 @@ static cake_err cut_part(cutter *c, size_t start, size_t end, bool match)
     case WITH_PREVIOUS:
         joins = match && !c->was_match;
         break;
-    case WITH_NEXT: /* seen from the right: a match goes to what follows, unless that is a match too */
+    case WITH_NEXT: /* from the right: a match joins the next part, unless that is a match too */
         joins = c->was_match && !match;
         break;
     case CONTIGUOUS:
@@ -427,7 +426,7 @@ static cake_err cut_part(cutter *c, size_t start, size_t end, bool match)
     return err;
 }
 
-/* Cuts text where the pattern matches. */
+/* Cuts text at matches of the pattern. */
 static cake_err cut_pattern(cutter *c, size_t len)
 {
     cake_search search = {0, SIZE_MAX};
@@ -448,7 +447,7 @@ static cake_err cut_pattern(cutter *c, size_t len)
     return done != len ? cut_part(c, done, len, false) : CAKE_OK;
 }
 
-/* Cuts text where the kind finds a match. */
+/* Cuts text at matches of the kind. */
 static cake_err cut_kind(cutter *c, size_t len)
 {
     size_t done = 0;
@@ -468,9 +467,8 @@ static cake_err cut_kind(cutter *c, size_t len)
     return err || done == len ? err : cut_part(c, done, len, false);
 }
 
-/* The text that a step cuts: ByteLevel may put a space before it, Metaspace writes its character for each.
- * What is put before the first character of all belongs to it: the library gives both its place in the
- * original. */
+/* The text that a step cuts: ByteLevel may put a space before it, Metaspace replaces spaces. A prefix of the
+ * whole text belongs to its first character, as the library's offsets have it. */
 static cake_err prepare(const splitting *s, size_t index, const char **text, size_t *len, size_t *head)
 {
     const cake_pre_tokenizer *step = &s->splitters->step[index];
@@ -499,7 +497,7 @@ static cake_err prepare(const splitting *s, size_t index, const char **text, siz
     return note_made(s, step, made->len);
 }
 
-/* The steps from this one on; behind the last, the piece is done. */
+/* Runs the steps from this one on; after the last the piece is complete. */
 static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, size_t head)
 {
     if (step == s->splitters->n)

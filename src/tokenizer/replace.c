@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the String or Regex and the content of a Replace, then text. Out: the text with the content for each
- * match.
- * Called by normalizers and decoders.
+ * In: the String or Regex and the content of a Replace, then text. Out: the text with every match replaced.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +40,10 @@ void cake_replace_close(cake_replace *replace)
 
 cake_err cake_text_grown(size_t len, const char *what, cake_fault *fault)
 {
-    if (len <= CAKE_GROWN_MOST)
+    if (len <= CAKE_MAX_GROWN)
         return CAKE_OK;
     return cake_fault_set(fault, NULL, "the tokenizer's %s makes more than %zu bytes of the text", what,
-                          CAKE_GROWN_MOST);
+                          CAKE_MAX_GROWN);
 }
 
 void cake_text_replace(const char *text, size_t len, const char *from, size_t from_len, const char *to,
@@ -60,7 +58,7 @@ void cake_text_replace(const char *text, size_t len, const char *from, size_t fr
     }
 }
 
-/* The next place of a String. */
+/* The next occurrence of a String. */
 static cake_err find_text(const cake_replace *replace, const char *text, size_t len, cake_search *search,
                           size_t *start, size_t *end)
 {

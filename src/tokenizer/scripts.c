@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * UnicodeScripts: a text is cut where its script changes. In: nothing. Out: a number for the script of each
- * character.
+ * UnicodeScripts: cuts a text where its script changes. Out: a number for the script of each character.
  *
- * The original knows the scripts of Unicode 9, counts the Japanese syllabaries as Han, and lets spaces and
- * what it does not know belong to whatever stands before them.
+ * The library has the scripts of Unicode 9, counts the Japanese syllabaries as Han, and gives spaces and
+ * unknown characters the script of the previous character.
  */
 #include <stdlib.h>
 
@@ -154,7 +153,7 @@ static const char *const names[] = {
     "Yi",
 };
 
-#define HAN      42 /* numbers are places in the list, from 1 */
+#define HAN      42 /* numbers are indices in the list, from 1 */
 #define HIRAGANA 47
 #define KATAKANA 55
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SentencePiece's tokenizer.model. In: its protocol buffer (sentencepiece_model.proto). Out: a
- * tokenizer.json.
+ * In: SentencePiece's tokenizer.model, a protocol buffer (sentencepiece_model.proto). Out: a tokenizer.json.
  *
- * What the model leaves open follows transformers 5 and the class that it takes (tokenizer_class.c):
- * Llama's prepend a space and take every model as BPE, Gemma's prepend none, TokenizersBackend goes by
- * the model's own fields. None of them looks at add_dummy_prefix, remove_extra_whitespaces or
+ * What the model leaves open follows transformers 5 and the class that it chooses (tokenizer_class.c):
+ * Llama's classes prepend a space and read every model as BPE, Gemma's prepend none, TokenizersBackend
+ * follows the model's own fields. All ignore add_dummy_prefix, remove_extra_whitespaces and
  * treat_whitespace_as_suffix.
- * Invariant: no length is believed before it is checked against what is left.
+ * Invariant: every length is checked against the bytes that remain.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -34,7 +33,7 @@ typedef struct spm {
     piece *piece; /* [n] */
     size_t n, room;
     int64_t model_type, byte_fallback;
-    int64_t id[3];        /* of unk, bos, eos; negative: there is none */
+    int64_t id[3];        /* of unk, bos, eos; negative: none */
     cake_buf own[3];      /* their texts */
     const char *charsmap; /* [charsmap_len] */
     size_t charsmap_len;
@@ -43,9 +42,9 @@ typedef struct spm {
 /* --- the protocol buffer --- */
 
 typedef struct field {
-    uint64_t number, value; /* value: of a VARINT or FIXED32 */
+    uint64_t number, value; /* value: for VARINT and FIXED32 */
     int wire;
-    const char *data; /* of BYTES */
+    const char *data; /* for BYTES */
     size_t len;
 } field;
 
@@ -61,7 +60,7 @@ static bool read_varint(const char **at, const char *end, uint64_t *value)
     return false;
 }
 
-/* The field at *at; false: the buffer is cut short or no such thing. */
+/* Reads the field at *at; false: the buffer is cut off or malformed. */
 static bool read_field(const char **at, const char *end, field *f)
 {
     uint64_t key, size = 0;
@@ -108,7 +107,7 @@ static cake_err read_piece(spm *m, const field *outer)
     }
     if (cake_utf8_check(p.text, p.len) < p.len || memchr(p.text, 0, p.len))
         return cake_fail("token", "%s: piece %zu is not UTF-8, or holds a NUL", m->where, m->n);
-    if (m->n == CAKE_VOCAB_MOST)
+    if (m->n == CAKE_MAX_VOCAB)
         return broken(m, "it has too many pieces");
     if (m->n == m->room) {
         m->room = m->room ? 2 * m->room : 1024;
@@ -118,7 +117,7 @@ static cake_err read_piece(spm *m, const field *outer)
     return CAKE_OK;
 }
 
-/* The trainer's and the normalizer's specifications. */
+/* Reads the trainer's and the normalizer's specifications. */
 static cake_err read_spec(spm *m, const field *outer)
 {
     const char *at = outer->data, *end = at + outer->len;
@@ -169,8 +168,8 @@ static cake_err read_model(spm *m, const char *bytes, size_t len)
 
 /* --- the tokenizer.json --- */
 
-/* Every way to put a piece together of two others, the shorter beginning first: the order of merges is that
- * of the pieces they make. */
+/* Every pair of pieces that joins to a piece, the shorter first part first: merges have the order of their
+ * results. */
 static void add_merges(const spm *m, const cake_vocab *ids, cake_buf *out)
 {
     const char *comma = "";
@@ -190,7 +189,7 @@ static void add_merges(const spm *m, const cake_vocab *ids, cake_buf *out)
     }
 }
 
-/* unknown [len]: the token for what has none; NULL: there is none. */
+/* unknown [len]: the token for unknown characters; NULL: none. */
 static void add_bpe(const spm *m, const char *merges, bool bytes, const char *unknown, size_t len,
                     cake_buf *out)
 {
@@ -277,7 +276,7 @@ static void add_stages(const spm *m, const cake_specials *specials, cake_buf *ou
     cake_buf_adds(out, "]}}");
 }
 
-/* Pieces whose ids are listed for other tokens become those, unless they are pieces of their own. */
+/* Pieces whose ids are listed for other tokens take their texts, unless these are pieces, too. */
 static void rename_pieces(spm *m, cake_vocab *ids, const cake_special_list *listed)
 {
     for (size_t i = 0; i < listed->n; i++) {
@@ -308,14 +307,14 @@ static void add_model(spm *m, cake_vocab *ids, const cake_specials *specials, ca
         add_bpe(m, merges.data, m->byte_fallback, own->data, own->len, json);
     } else if (kind == CAKE_SPM_LLAMA) {
         add_bpe(m, merges.data, true, NULL, 0, json);
-    } else { /* None, as Python spells it, is what these two make of a token that there is none of */
+    } else { /* transformers writes an absent token as Python's None here */
         bool none = !unk || !unk->text;
         add_bpe(m, merges.data, true, none ? "None" : unk->text, none ? 4 : unk->len, json);
     }
     cake_buf_free(&merges);
 }
 
-/* Control pieces are special, those of the user are not; then what the model calls its own. */
+/* Control pieces are special, user-defined ones are not; then the model's own special tokens. */
 static void add_specials(const spm *m, cake_specials *specials)
 {
     static const int index[] = {CAKE_UNK, CAKE_BOS, CAKE_EOS};
@@ -351,7 +350,7 @@ cake_err cake_sentencepiece_convert(const char *bytes, size_t len, const char *w
                         where, specials->reader);
     for (size_t i = 0; !err && i < m.n; i++)
         if (cake_vocab_add(&ids, m.piece[i].text, m.piece[i].len, (int32_t)i) != (int32_t)i)
-            err = cake_fail("token", "%s: piece %zu, \"%.*s\", is there twice", where, i,
+            err = cake_fail("token", "%s: piece %zu, \"%.*s\", is a duplicate", where, i,
                             (int)(m.piece[i].len < 80 ? m.piece[i].len : 80), m.piece[i].text);
     if (!err) {
         add_specials(&m, specials);

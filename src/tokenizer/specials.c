@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the files beside a tokenizer. Out: the tokens that transformers 5 adds because of them, in its order.
- * Called by tokenizer.c, which adds them (added.c), and by chat.c, whose variables they are.
+ * In: the files next to a tokenizer. Out: the tokens that transformers 5 adds for them, in its order.
  *
- * The constructor of the directory's class has defaults; tokenizer_config.json says otherwise;
- * special_tokens_map.json rules over both and added_tokens.json lists tokens, but only where
+ * The constructor of the directory's class has defaults, which tokenizer_config.json overrides.
+ * special_tokens_map.json overrides both and added_tokens.json lists tokens, but only if
  * tokenizer_config.json has no added_tokens_decoder.
  * Invariant: named has at least the CAKE_NAMED tokens that every class can have.
  */
@@ -65,14 +64,14 @@ void cake_specials_name(cake_specials *specials, int index, const char *text, si
     token->left = token->right = token->word = token->normalized = false;
 }
 
-/* The flags of an added token that is an object. special: what it is where the object does not say. */
+/* The flags of an added token given as an object. special: the default. */
 static cake_err read_flags(const cake_json_path *spot, bool special, cake_special *token)
 {
     return cake_json_path_added(spot, special, &token->special, &token->left, &token->right, &token->word,
                                 &token->normalized);
 }
 
-/* A text, or an object with the text as its content; appended to list. */
+/* Appends a token, given as a text or an object with the text as its content, to list. */
 static cake_err read_token(const cake_json_path *spot, const char *name, bool special,
                            cake_special_list *list)
 {
@@ -92,7 +91,7 @@ static cake_err read_token(const cake_json_path *spot, const char *name, bool sp
     return plain ? CAKE_OK : read_flags(spot, special, token);
 }
 
-/* One of those that every class can have; null: none. */
+/* Reads one of the tokens that every class can have; null: none. */
 static cake_err read_usual(const cake_json_path *spot, int index, cake_specials *out)
 {
     cake_special_list one = {0};
@@ -116,7 +115,7 @@ static cake_err read_usual(const cake_json_path *spot, int index, cake_specials 
     return CAKE_OK;
 }
 
-/* Whether a key is that of a model's own special token. */
+/* Whether a key names a special token of the model's own. */
 static bool is_own(const char *key, size_t len)
 {
     for (int i = 0; i < CAKE_NAMED; i++)
@@ -125,7 +124,7 @@ static bool is_own(const char *key, size_t len)
     return len > 6 && !strcmp(key + len - 6, "_token");
 }
 
-/* A token of the model's own; of two with one name the last counts. */
+/* Reads a token of the model's own; of two with one name the last one counts. */
 static cake_err read_own(const cake_json_path *spot, cake_specials *out)
 {
     cake_special_list one = {0};
@@ -152,7 +151,7 @@ static cake_err read_own(const cake_json_path *spot, cake_specials *out)
 
 enum { TEXTS = 1, OBJECTS = 2 };
 
-/* Members that are tokens by their names: those that are texts, objects or both. */
+/* Reads members that are tokens by their names: texts, objects or both. */
 static cake_err read_owns(const cake_json_path *spot, int kinds, cake_specials *out)
 {
     cake_err err = CAKE_OK;
@@ -167,7 +166,7 @@ static cake_err read_owns(const cake_json_path *spot, int kinds, cake_specials *
     return err;
 }
 
-/* All members are tokens of the model's own. */
+/* Reads an object whose members are all tokens of the model's own. */
 static cake_err read_object(const cake_json_path *spot, cake_specials *out)
 {
     cake_err err = CAKE_OK;
@@ -178,7 +177,7 @@ static cake_err read_object(const cake_json_path *spot, cake_specials *out)
     return err;
 }
 
-/* A list of tokens, for the end of the extra ones. */
+/* Appends a list of tokens to the extra ones. */
 static cake_err read_list(const cake_json_path *spot, cake_special_list *list)
 {
     if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
@@ -192,7 +191,7 @@ static cake_err read_list(const cake_json_path *spot, cake_special_list *list)
     return err;
 }
 
-/* A list under its name of old, which other places may replace. */
+/* Reads a list under its old name, which other places may override. */
 static cake_err read_old(const cake_json_path *spot, cake_specials *out)
 {
     cake_specials_drop(out);
@@ -202,8 +201,8 @@ static cake_err read_old(const cake_json_path *spot, cake_specials *out)
     return err;
 }
 
-/* extra_special_tokens, if it is a list; additional_special_tokens, its name of old, where that is absent,
- * empty or an object. */
+/* extra_special_tokens, if it is a list; additional_special_tokens, its old name, if that is absent, empty or
+ * an object. */
 static cake_err read_extra(const cake_json_path *root, cake_specials *out)
 {
     cake_json_path extra = cake_json_path_key(root, "extra_special_tokens");
@@ -239,7 +238,7 @@ static cake_err read_config(const cake_json_path *root, cake_specials *out)
     return err;
 }
 
-/* What of tokenizer_config.json rules over special_tokens_map.json: tokens of its own that are texts. */
+/* Reads what overrides special_tokens_map.json: the config's own tokens that are texts. */
 static cake_err read_explicit(const cake_json_path *root, cake_specials *out)
 {
     cake_json_path extra = cake_json_path_key(root, "extra_special_tokens");
@@ -252,7 +251,7 @@ static cake_err read_explicit(const cake_json_path *root, cake_specials *out)
     return err;
 }
 
-/* special_tokens_map.json: it rules over what was read before. */
+/* Reads special_tokens_map.json, which overrides what was read before. */
 static cake_err read_map(const cake_json_path *root, cake_specials *out)
 {
     cake_json_path extra = cake_json_path_key(root, "extra_special_tokens");
@@ -285,9 +284,9 @@ static cake_err read_decoder(const cake_json_path *spot, cake_specials *out)
         cake_json_path member = {.parent = spot, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
         char *end = NULL;
         long long id = strtoll(member.key, &end, 10);
-        if (end == member.key || *end || id < 0 || id >= CAKE_VOCAB_MOST)
+        if (end == member.key || *end || id < 0 || id >= CAKE_MAX_VOCAB)
             return cake_json_path_fail(&member, "\"%.40s\" is no id from 0 to %d", member.key,
-                                       CAKE_VOCAB_MOST - 1);
+                                       CAKE_MAX_VOCAB - 1);
         err = cake_json_path_need(&member, CAKE_JSON_OBJECT, "an object");
         if (!err)
             err = read_token(&member, NULL, false, &out->listed);
@@ -299,13 +298,13 @@ static cake_err read_decoder(const cake_json_path *spot, cake_specials *out)
 
 static void add_texts(const cake_special_list *list, size_t n, cake_vocab *texts)
 {
-    for (size_t i = 0; i < n && texts->count < CAKE_VOCAB_MOST; i++)
+    for (size_t i = 0; i < n && texts->count < CAKE_MAX_VOCAB; i++)
         if (list->at[i].text && !list->at[i].late)
             cake_vocab_put(texts, list->at[i].text, list->at[i].len, texts->count);
 }
 
-/* added_tokens.json: {"text": 7, ...}; those that are special tokens by name are special, but where the
- * name's token is an object, which transformers does not look into so early. */
+/* added_tokens.json: {"text": 7, ...}. Those that are special tokens by name are special, unless the name's
+ * token is an object, which transformers does not inspect so early. */
 static cake_err read_added(const cake_json_path *root, cake_specials *out)
 {
     cake_err err = CAKE_OK;
@@ -316,9 +315,9 @@ static cake_err read_added(const cake_json_path *root, cake_specials *out)
         size_t len = 0;
         cake_json_path member = {.parent = root, .key = cake_json_key(it, &len), .node = cake_json_value(it)};
         int64_t id = cake_json_int(member.node, -1);
-        if (id < 0 || id >= CAKE_VOCAB_MOST)
+        if (id < 0 || id >= CAKE_MAX_VOCAB)
             err = cake_json_path_fail(&member, "found %s, expected an id from 0 to %d",
-                                      cake_json_kind_name(member.node), CAKE_VOCAB_MOST - 1);
+                                      cake_json_kind_name(member.node), CAKE_MAX_VOCAB - 1);
         cake_special *token = append(&out->listed, NULL, member.key, len);
         token->id = id;
         token->special = cake_vocab_find(&texts, member.key, len) >= 0;
@@ -336,7 +335,7 @@ static void set_path(cake_buf *path, const char *dir, const char *name)
     cake_buf_addf(path, "%s/%s", dir, name);
 }
 
-/* An object in dir/name, which may be absent: NULL. */
+/* Loads an object from dir/name, which may be absent: then NULL. */
 static cake_err load(const char *dir, const char *name, cake_buf *path, cake_json **out)
 {
     set_path(path, dir, name);
@@ -367,7 +366,7 @@ static void set_class(const cake_tokenizer_class *c, cake_specials *out)
     out->bos = c->spm == CAKE_SPM_CODE_LLAMA;
 }
 
-/* The object in dir/name, where there is one, to be read by `read`. */
+/* Reads dir/name, if it exists, with `read`. */
 static cake_err read_file(const char *dir, const char *name, cake_buf *path, cake_specials *out,
                           cake_err (*read)(const cake_json_path *root, cake_specials *out))
 {
@@ -384,7 +383,7 @@ cake_err cake_specials_open(const char *dir, const char *tokenizer, size_t len, 
 {
     cake_buf path = {0};
     *out = CAKE_SPECIALS_NONE;
-    set_path(&path, dir, "config.json"); /* whoever computes with it checks it */
+    set_path(&path, dir, "config.json"); /* users of this file check it */
     cake_json *model = cake_json_peek(path.data);
     cake_err err = load(dir, "tokenizer_config.json", &path, &out->config);
     if (!err) {

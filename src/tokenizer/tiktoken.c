@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tiktoken's files: on each line a token in base64 and its rank. In: such a file. Out: a tokenizer.json.
+ * In: a tiktoken file, a token in base64 and its rank on each line. Out: a tokenizer.json.
  *
- * As transformers has it, each way to put a token together of two others is a merge, tokens are taken whole
- * where a piece is one, and pieces are those of the pattern of cl100k. What tiktoken knows better for the
- * files of its own models, told by their number of ranks, is in the table `known`. Special tokens are those
- * that are listed in tokenizer_config.json, else those of the table; their ids stay, as tokens that no text
- * holds take the ids between.
+ * As in transformers, every pair of tokens that joins to a token is a merge, a piece that is a token is taken
+ * whole, and pieces are those of cl100k's pattern. For the files of tiktoken's own models, recognized by
+ * their number of ranks, the table `known` has better data. Special tokens are those listed in
+ * tokenizer_config.json, else those of the table; unused tokens fill the gaps between ids.
  * Invariant: ids are ranks.
  */
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #include "tokenizer/import.h"
 #include "tokenizer/internal.h"
 
-#define MOST_BETWEEN 100000 /* ids that may lie between ranks and special tokens */
+#define MAX_GAP 100000 /* maximum gap between ranks and special tokens */
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define WORDS(digits)                                                                                        \
@@ -66,7 +65,7 @@ static const struct {
       {NULL, 0}}},
 };
 
-/* One line: token, space, rank. */
+/* Reads one line: token, space, rank. */
 static cake_err read_line(const char *where, size_t number, const char *line, size_t len, cake_buf *token,
                           int32_t *rank)
 {
@@ -81,9 +80,9 @@ static cake_err read_line(const char *where, size_t number, const char *line, si
                          "%s: line %zu is not a token in base64, a space and its rank; "
                          "is this a tiktoken file or a SentencePiece model?",
                          where, number);
-    if (value >= CAKE_VOCAB_MOST)
+    if (value >= CAKE_MAX_VOCAB)
         return cake_fail("token", "%s: line %zu: rank %lld is out of range; ranks are 0 to %d", where, number,
-                         (long long)value, CAKE_VOCAB_MOST - 1);
+                         (long long)value, CAKE_MAX_VOCAB - 1);
     *rank = (int32_t)value;
     return CAKE_OK;
 }
@@ -101,7 +100,7 @@ static cake_err read_ranks(const char *where, const char *bytes, size_t len, cak
         if (n) {
             err = read_line(where, number, at, n, &token, &rank);
             if (!err && cake_vocab_add(ranks, token.data, token.len, rank) != rank)
-                err = cake_fail("token", "%s: line %zu: the token or its rank %d was there already", where,
+                err = cake_fail("token", "%s: line %zu: the token or its rank %d is a duplicate", where,
                                 number, rank);
         }
         at = next ? next + 1 : end;
@@ -119,7 +118,7 @@ static void add_spelled(const char *bytes, size_t len, cake_buf *spare, cake_buf
     cake_json_add_text(json, spare->data, spare->len);
 }
 
-/* Where a token can be parted, by the ranks of the halves. */
+/* Where a token can be split, with the ranks of the halves. */
 typedef struct parting {
     int32_t left, right;
     size_t at;
@@ -191,8 +190,7 @@ static void add_token(int32_t id, const char *text, size_t len, cake_buf *json)
     cake_buf_adds(json, ", \"special\": true}");
 }
 
-/* Ids that are listed are meant as they are, so what stands between them is taken by tokens that no text
- * holds. */
+/* Listed ids are kept, so tokens that no text contains fill the gaps between them. */
 static cake_err add_listed(const cake_vocab *ranks, const cake_special_list *listed, const char *where,
                            cake_buf *json)
 {
@@ -201,7 +199,7 @@ static cake_err add_listed(const cake_vocab *ranks, const cake_special_list *lis
         const cake_special *s = &listed->at[i];
         if (s->id < next)
             continue;
-        if (s->id - next > MOST_BETWEEN)
+        if (s->id - next > MAX_GAP)
             return cake_fail("token",
                              "%s: tokenizer_config.json has the id %lld for \"%.80s\", but ids end at %lld",
                              where, (long long)s->id, s->text, (long long)next - 1);
@@ -215,7 +213,7 @@ static cake_err add_listed(const cake_vocab *ranks, const cake_special_list *lis
     return CAKE_OK;
 }
 
-/* The special tokens: those that are listed, else those that are known for the number of ranks. */
+/* Adds the special tokens: those listed, else those known for the number of ranks. */
 static cake_err add_tokens(const cake_vocab *ranks, const special *own, const char *where,
                            const cake_special_list *listed, cake_buf *json)
 {

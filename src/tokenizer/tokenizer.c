@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: tokenizer.json, then text or ids. Out: ids or text. Called by run for every prompt and every
- * generated token. Invariant: nothing of a cake_tokenizer changes once it is open, so threads may share
- * it.
+ * In: tokenizer.json, then text or ids. Out: ids or text.
+ * Invariant: a cake_tokenizer does not change once it is open, so threads may share it.
  */
 #include "tokenizer/tokenizer.h"
 
@@ -19,11 +18,12 @@
 #include "tokenizer/import.h"
 #include "tokenizer/internal.h"
 
-#define TEXT_MOST    ((size_t)1 << 30) /* positions inside a piece are 32 bits wide */
+#define MAX_TEXT     ((size_t)1 << 30) /* positions inside a piece have 32 bits */
 #define LARGEST_FILE ((size_t)512 << 20)
-#define SPARE_MOST   ((size_t)1 << 20) /* bytes that are kept for the next normalization */
+#define MAX_SPARE    ((size_t)1 << 20) /* bytes kept for the next normalization */
 
-/* Everything by id, so that decoding is one look: an added token hides a model's token of the same id. */
+/* Makes the table of tokens by id, so that decoding is one look-up: an added token hides a model's token of
+ * the same id. */
 static void list_known(cake_tokenizer *token)
 {
     const cake_vocab *vocab = &token->words.vocab;
@@ -36,14 +36,14 @@ static void list_known(cake_tokenizer *token)
         token->known[id].text = cake_vocab_text(vocab, id, &token->known[id].len);
     for (size_t i = 0; i < token->added.n; i++) {
         const cake_added_token *t = &token->added.token[i];
-        /* The original asks whether the token is special by the text that it decodes to. */
+        /* The library decides whether the token is special by its decoded text. */
         const cake_added_token *same = cake_added_find(&token->added, t->shown, t->shown_len);
         token->known[t->id] =
             (cake_known){t->shown, t->shown_len, .added = true, .special = same && same->skipped};
     }
 }
 
-/* Ids that the post-processor adds have to be ids of this model. */
+/* Ids that the post-processor adds must be ids of this model. */
 static cake_err check_post(const cake_tokenizer *token, const cake_json_path *spot)
 {
     const cake_ids *lists[] = {&token->post.before, &token->post.after};
@@ -54,7 +54,7 @@ static cake_err check_post(const cake_tokenizer *token, const cake_json_path *sp
     return CAKE_OK;
 }
 
-/* The bytes of text that a model's token stands for, once it is normalized. */
+/* The bytes of normalized text that a model's token stands for. */
 static size_t token_bytes(const char *text, size_t len, bool spelled, cake_buf *bytes)
 {
     cake_buf_cut(bytes, 0);
@@ -67,7 +67,7 @@ static size_t find_longest(const cake_tokenizer *token)
 {
     bool spelled =
         cake_pre_tokenizers_spell(&token->splitters) || cake_normalizers_spell(&token->normalizers);
-    size_t shrink = cake_normalizers_shrink(&token->normalizers), longest = 4; /* an unknown character */
+    size_t shrink = cake_normalizers_shrink(&token->normalizers), longest = 4; /* of an unknown character */
     bool endless = !shrink || cake_pre_tokenizers_drop(&token->splitters) ||
                    cake_tokenizer_model_drop(&token->words, spelled);
     cake_buf bytes = {0};
@@ -80,7 +80,7 @@ static size_t find_longest(const cake_tokenizer *token)
     cake_buf_free(&bytes);
     for (size_t i = 0; i < token->added.n; i++) {
         const cake_added_token *t = &token->added.token[i];
-        endless = endless || t->left || t->right; /* they take any amount of white space */
+        endless = endless || t->left || t->right; /* they include any amount of white space */
         longest = t->len > longest ? t->len : longest;
     }
     return endless || __builtin_mul_overflow(longest, shrink, &longest) ? SIZE_MAX : longest;
@@ -93,7 +93,7 @@ static int32_t find_named(const cake_tokenizer *token, const cake_specials *spec
     return s && s->text ? cake_tokenizer_find(token, s->text, s->len) : -1;
 }
 
-/* The same, for the post-processor. */
+/* Adds the named token to the post-processor. */
 static void add_named(const cake_tokenizer *token, const cake_specials *specials, int index, cake_ids *ids)
 {
     int32_t id = find_named(token, specials, index);
@@ -101,8 +101,8 @@ static void add_named(const cake_tokenizer *token, const cake_specials *specials
         cake_ids_add(ids, id);
 }
 
-/* Says what of tokenizer_config.json is not done. transformers cleans spaces up, but of BPE only where it is
- * asked for twice. */
+/* Warns of fields in tokenizer_config.json that are not followed. transformers cleans up spaces, but for BPE
+ * only if two fields ask for it. */
 static void check_config(const cake_tokenizer *token, const cake_specials *specials)
 {
     cake_buf file = {0};
@@ -116,7 +116,7 @@ static void check_config(const cake_tokenizer *token, const cake_specials *speci
     cake_buf_free(&file);
 }
 
-/* specials: what the files beside it say. */
+/* specials: from the files next to it. */
 static cake_err open_parts(const cake_json_path *root, cake_vocab_reader *lists,
                            const cake_specials *specials, cake_tokenizer *token)
 {
@@ -170,8 +170,8 @@ static cake_err open_json(const cake_json *json, cake_vocab_reader *lists, const
     return err;
 }
 
-/* own: the file is in the library's own format, whose scores are read as it reads them; those that were
- * written here are meant to the bit. */
+/* own: the library's own format, with scores as the library reads them; scores written by our converters are
+ * exact. */
 static cake_err parse(const char *json, size_t len, bool own, const cake_specials *specials,
                       const char *where, cake_tokenizer **out)
 {
@@ -200,7 +200,7 @@ cake_err cake_tokenizer_parse(const char *json, size_t len, const char *where, c
     return parse(json, len, true, &CAKE_SPECIALS_NONE, where, out);
 }
 
-/* Another format's bytes, said as JSON. */
+/* Opens another format, converted to JSON. */
 static cake_err import(const char *bytes, size_t len, const char *where, cake_specials *specials,
                        cake_tokenizer **out)
 {
@@ -220,7 +220,7 @@ cake_err cake_tokenizer_import(const char *bytes, size_t len, const char *where,
     return err;
 }
 
-/* The name of the one file in dir that ends in .tiktoken; CAKE_END: there is none. */
+/* The name of the only file in dir that ends in .tiktoken; CAKE_END: none. */
 static cake_err find_tiktoken(const char *dir, cake_buf *name)
 {
     static const char ending[] = ".tiktoken";
@@ -240,7 +240,7 @@ static cake_err find_tiktoken(const char *dir, cake_buf *name)
     return err || name->len ? err : CAKE_END;
 }
 
-/* tokenizer.model or what ends in .tiktoken; CAKE_END: neither is there. */
+/* Opens tokenizer.model or a .tiktoken file; CAKE_END: neither exists. */
 static cake_err open_other(const char *dir, cake_tokenizer **out)
 {
     cake_buf path = {0}, name = {0}, bytes = {0};
@@ -263,7 +263,7 @@ static cake_err open_other(const char *dir, cake_tokenizer **out)
     return err;
 }
 
-/* tokenizer.json, with what the files beside it say; what is put around a text is its own matter. */
+/* Opens tokenizer.json with the files next to it; its post-processor decides what is put around a text. */
 static cake_err open_own(const char *dir, const char *path, const cake_buf *text, cake_tokenizer **out)
 {
     const char *json = text->data ? text->data : "";
@@ -276,7 +276,7 @@ static cake_err open_own(const char *dir, const char *path, const cake_buf *text
     return err;
 }
 
-/* No file that is read is here: says so, with what is here of a tokenizer. */
+/* Fails since dir has no supported file; the message lists what it has of a tokenizer. */
 static cake_err fail_missing(const char *dir, const char *path)
 {
     static const char *const others[] = {"vocab.json", "merges.txt", "vocab.txt", "tekken.json",
@@ -288,7 +288,7 @@ static cake_err fail_missing(const char *dir, const char *path)
         cake_buf_addf(&other, "%s/%s", dir, others[i]);
         cake_buf_cut(&bytes, 0);
         if (!cake_file_peek(other.data, LARGEST_FILE, &bytes)) {
-            cake_buf_adds(&found, found.len ? ", " : "; there is ");
+            cake_buf_adds(&found, found.len ? ", " : "; found ");
             cake_buf_adds(&found, others[i]);
             err = bytes.len ? cake_file_check_pointer("token", other.data, bytes.data, bytes.len) : CAKE_OK;
         }
@@ -299,7 +299,7 @@ static cake_err fail_missing(const char *dir, const char *path)
     if (!err)
         err = cake_fail("token",
                         "%s: cannot be opened: "
-                        "No such file or directory; nor is there a tokenizer.model or a .tiktoken file%s",
+                        "No such file or directory, and no tokenizer.model or .tiktoken file either%s",
                         path, found.len ? found.data : "");
     cake_buf_free(&found);
     cake_buf_free(&bytes);
@@ -390,7 +390,7 @@ static cake_err encode_piece(void *own, const char *piece, size_t len)
                                     e->ids, e->fault);
 }
 
-/* Text behind the normalizers; first: the beginning of all. */
+/* Encodes normalized text; first: it is the beginning of the input. */
 static cake_err encode_plain(encoding *e, const char *text, size_t len, bool first)
 {
     if (!len)
@@ -401,7 +401,7 @@ static cake_err encode_plain(encoding *e, const char *text, size_t len, bool fir
 
 typedef cake_err (*encode_rest)(encoding *e, const char *text, size_t len, bool first);
 
-/* Added tokens of one trie become ids; what lies between them goes to `rest`. */
+/* Encodes added tokens of one trie; the text between them goes to `rest`. */
 static cake_err encode_added(encoding *e, const cake_trie *trie, const char *text, size_t len, bool first,
                              encode_rest rest)
 {
@@ -429,7 +429,7 @@ static cake_err encode_normalized(encoding *e, const char *text, size_t len, boo
     cake_buf_cut(normal, 0);
     cake_buf_add(normal, text, len);
     cake_err err = cake_normalizers_run(&e->token->normalizers, &e->scratch, e->fault);
-    if (e->scratch.spare.cap > SPARE_MOST)
+    if (e->scratch.spare.cap > MAX_SPARE)
         cake_buf_free(&e->scratch.spare);
     return err || !normal->len
                ? err
@@ -455,9 +455,8 @@ void cake_encode_ws_free(cake_encode_ws *scratch)
 cake_err cake_tokenizer_encode(const cake_tokenizer *token, const char *text, size_t len, bool post,
                                cake_ids *ids, cake_fault *fault)
 {
-    if (len > TEXT_MOST)
-        return cake_fault_set(fault, NULL, "the text has %zu bytes; at most %zu can be tokenized", len,
-                              TEXT_MOST);
+    if (len > MAX_TEXT)
+        return cake_fault_set(fault, NULL, "the text has %zu bytes; expected at most %zu", len, MAX_TEXT);
     size_t valid = cake_utf8_check(text, len);
     if (valid < len)
         return cake_fault_set(fault, NULL, "the text is not UTF-8: byte %zu is 0x%02X", valid,

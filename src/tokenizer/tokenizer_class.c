@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: tokenizer_config.json and config.json. Out: the class of transformers 5 that AutoTokenizer takes for
+ * In: tokenizer_config.json and config.json. Out: the class that AutoTokenizer of transformers 5 uses for
  * them.
- * Called by specials.c. The classes of the families that can be run have a row; of those that are not known
- * here the names matter where a SentencePiece model would be read otherwise than its own fields say.
+ *
+ * Classes of the supported families have a row; other names matter only if they read a SentencePiece model
+ * differently from its own fields.
  */
 #include "tokenizer/tokenizer_class.h"
 
@@ -66,7 +67,7 @@ static const cake_tokenizer_class classes[] = {
      .spm = CAKE_SPM_NONE},
 };
 
-/* Classes and model types that read SentencePiece models, or what passes for one, in ways of their own. */
+/* Classes and model types with their own ways of reading SentencePiece models or their conversions. */
 static const char others[] =
     " AlbertTokenizer BarthezTokenizer BertGenerationTokenizer BigBirdTokenizer CamembertTokenizer "
     "CohereTokenizer CpmTokenizer DebertaV2Tokenizer FNetTokenizer GPTNeoXTokenizer GPTSw3Tokenizer "
@@ -82,11 +83,11 @@ static const char other_types[] = " albert barthez bert bert-generation "
                                   "speecht5 switch_transformers t5 udop xglm xlm-roberta xlnet ";
 static const cake_tokenizer_class other = {.name = "another", .types = other_types, .spm = CAKE_SPM_NONE};
 
-/* What the hub has for these is known to be wrong: the model type rules over the name of the class. */
+/* The hub's configurations of these are known to be wrong: the model type overrides the class. */
 static const char forced[] =
     " qwen2 qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen4_exp hyperclovax_vision_v2 siglip2 ";
 
-/* Whether one of the words in list is the text [len]. */
+/* Whether text [len] is one of the words in list. */
 static bool has_word(const char *list, const char *text, size_t len)
 {
     for (const char *at = list; len && (at = strstr(at, " ")) && *++at;)
@@ -95,7 +96,7 @@ static bool has_word(const char *list, const char *text, size_t len)
     return false;
 }
 
-/* The length of a class's name without the "Fast" behind it. */
+/* The length of a class's name without a final "Fast". */
 static size_t plain_length(const char *name)
 {
     size_t len = strlen(name);
@@ -115,7 +116,7 @@ static const cake_tokenizer_class *by_name(const char *name)
     return has_word(others, name, plain_length(name)) ? &other : &cake_tokenizer_class_plain;
 }
 
-/* NULL: transformers has none for this model type. */
+/* NULL: transformers has no class for this model type. */
 static const cake_tokenizer_class *by_type(const char *type)
 {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a tokenizer's `model`. Out: its vocabulary and the algorithm that makes tokens of a piece of text.
+ * In: a tokenizer's `model`. Out: its vocabulary and the algorithm that splits a piece of text into tokens.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 typedef struct cake_tokenizer_model_kind {
     const char *type;
     cake_err (*vocab)(const cake_json_path *vocab, cake_tokenizer_model *words);
-    cake_err (*open)(const cake_json_path *model, cake_tokenizer_model *words); /* vocab is there already */
+    cake_err (*open)(const cake_json_path *model, cake_tokenizer_model *words); /* vocab is set already */
     void (*close)(cake_tokenizer_model *words);
     cake_err (*run)(const cake_tokenizer_model *words, const char *piece, size_t len, cake_encode_ws *scratch,
                     cake_ids *ids, cake_fault *fault);
     bool (*drop)(const cake_tokenizer_model *words, bool spelled);
     size_t (*cut)(const cake_tokenizer_model *words, const char *piece, size_t len,
-                  size_t from); /* NULL: pieces are whole */
+                  size_t from); /* NULL: pieces are not split */
 } words_kind;
 
 /* {"token": id, ...} */
@@ -35,9 +35,9 @@ static cake_err open_vocab(const cake_json_path *spot, cake_tokenizer_model *wor
         err = cake_json_path_need(&member, CAKE_JSON_INT, "an id");
         if (err)
             return err;
-        if (id < 0 || id >= CAKE_VOCAB_MOST)
+        if (id < 0 || id >= CAKE_MAX_VOCAB)
             return cake_json_path_fail(&member, "id %lld is out of range; ids are 0 to %d", (long long)id,
-                                       CAKE_VOCAB_MOST - 1);
+                                       CAKE_MAX_VOCAB - 1);
         if (cake_vocab_add(vocab, text, len, (int32_t)id) < 0) {
             size_t other_len;
             const char *other = cake_vocab_text(vocab, (int32_t)id, &other_len);
@@ -60,7 +60,7 @@ cake_err cake_tokenizer_model_open(const cake_json_path *spot, cake_vocab_reader
     size_t row = 0;
     cake_json_path vocab = cake_json_path_key(spot, "vocab");
     cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
-    /* Files of old have no type; only BPE has merges, only Unigram scores. */
+    /* Older files have no type; only BPE has merges, only Unigram has scores. */
     if (!err && !cake_json_get(spot->node, "type") && cake_json_kind(vocab.node) == CAKE_JSON_ARRAY)
         row = 1;
     else if (!err && (cake_json_get(spot->node, "type") || !cake_json_get(spot->node, "merges")))
@@ -119,7 +119,7 @@ cake_err cake_tokenizer_model_unknown(const char *text, size_t len, cake_fault *
                           "the tokenizer has no token for U+%04X, and none for unknown characters", code);
 }
 
-/* A part that can be encoded for itself, from memory if it came before. */
+/* Encodes a part on its own, from the cache if it came before. */
 static cake_err run_part(const cake_tokenizer_model *words, const char *piece, size_t len, bool raw,
                          cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault)
 {

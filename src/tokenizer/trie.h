@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Byte strings with a number each, walked a byte at a time: all of them that a text begins with are found in
- * one pass. Zeros are an empty trie. Built once, then only read.
+ * A trie of byte strings with numbers: one pass over a text finds all strings that it begins with. A zeroed
+ * trie is empty. Built once, then only read.
  */
 #ifndef CAKE_TOKENIZER_TRIE_H
 #define CAKE_TOKENIZER_TRIE_H
@@ -12,19 +12,18 @@
 
 typedef struct cake_trie_edge {
     uint64_t key;   /* (node << 8 | byte) + 1; 0: a free slot */
-    uint32_t child; /* its node */
-    int32_t value;  /* of the string that ends there, -1: none does */
+    uint32_t child; /* the child's node */
+    int32_t value;  /* number of the string that ends there; -1: none */
 } cake_trie_edge;
 
 typedef struct cake_trie {
     cake_trie_edge *edge; /* [n_slot], open addressing; n_slot is a power of two, or 0 */
     size_t n_slot;
-    bool first[256]; /* bytes that strings begin with */
+    bool first[256]; /* first bytes of the strings */
     uint32_t n;      /* edges; node 0 is the root, node i the end of the i-th edge */
 } cake_trie;
 
-/* Of equal strings the last one's value counts, or the first one's with `keep`. value >= 0; "" is not
- * taken. */
+/* Of equal strings the last one's value counts, or the first one's with `keep`. value >= 0; "" is ignored. */
 void cake_trie_add(cake_trie *trie, const char *text, size_t len, int32_t value, bool keep);
 void cake_trie_free(cake_trie *trie);
 
@@ -36,7 +35,8 @@ static inline size_t cake_trie_slot(const cake_trie *trie, uint64_t key)
     return at;
 }
 
-/* From *node along byte: false where no string goes on. *value is -1 or that of the string that ends here. */
+/* Moves from *node along byte; false: no string continues. *value: that of the string that ends here,
+ * or -1. */
 static inline bool cake_trie_step(const cake_trie *trie, uint32_t *node, unsigned char byte, int32_t *value)
 {
     const cake_trie_edge *edge = &trie->edge[cake_trie_slot(trie, ((uint64_t)*node << 8 | byte) + 1)];

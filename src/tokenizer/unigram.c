@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The unigram model of SentencePiece. In: one piece of text. Out: its tokens.
+ * SentencePiece's unigram model. In: one piece of text. Out: its tokens.
  *
- * Each token has a score, its log probability; of all ways to write a piece as tokens the one with the
- * highest sum is taken. It is found from left to right: for each place the best way there and the last token
- * of it. A character that is no token itself may always be written as the unknown one, ten below the lowest
- * score; neighbouring unknown ones become one, or their bytes where the model has tokens for those. If there
- * is no unknown token, only a best way that needs it is a fault (the original fails where one comes into
- * sight). Sums are made in float64 and in the order of the text, ties go to the earlier beginning, as in the
- * original.
- * Invariant: every place that is reached has a way to it from place 0.
+ * Each token has a score, its log probability; of all segmentations of a piece the one with the highest sum
+ * wins. It is found from left to right: each position stores the best path to it and that path's last token.
+ * A character that is not a token may always be the unknown one, with the lowest score minus ten; adjacent
+ * unknown ones become one, or their bytes if the model has byte tokens. Without an unknown token, only a best
+ * path that needs it is a fault (the library fails as soon as one is possible). Sums are float64 in text
+ * order, and ties go to the earlier start, as in the library.
+ * Invariant: every reached position has a path from position 0.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,21 +18,21 @@
 #include "base/utf8.h"
 #include "tokenizer/internal.h"
 
-#define PENALTY 10.0 /* of an unknown character, below the lowest score */
+#define PENALTY 10.0 /* subtracted from the lowest score for an unknown character */
 
 typedef struct unigram {
     double *score; /* [count], by id */
-    double least;
+    double min_score;
     int32_t unknown;   /* -1: none */
     int32_t byte[256]; /* byte tokens, -1: none */
     bool byte_fallback;
     cake_trie trie;
 } unigram;
 
-/* The best way to a place. */
+/* The best path to a position. */
 typedef struct cake_unigram_path {
     double score;
-    int32_t from; /* where its last token begins; -1: no way here yet */
+    int32_t from; /* start of its last token; -1: no path yet */
     int32_t id;   /* of that token */
 } place;
 
@@ -43,10 +42,9 @@ cake_err cake_unigram_vocab(const cake_json_path *spot, cake_tokenizer_model *wo
     cake_err err = cake_json_path_need(spot, CAKE_JSON_ARRAY, "an array");
     size_t n = err ? 0 : cake_json_size(spot->node);
     size_t scores = words->lists ? words->lists->n_scores : 0;
-    u->least = INFINITY;
-    if (n > CAKE_VOCAB_MOST)
-        return cake_json_path_fail(spot, "%zu tokens are too many; at most %d can be read", n,
-                                   CAKE_VOCAB_MOST);
+    u->min_score = INFINITY;
+    if (n > CAKE_MAX_VOCAB)
+        return cake_json_path_fail(spot, "%zu tokens are too many; expected at most %d", n, CAKE_MAX_VOCAB);
     u->score = cake_alloc(n, sizeof *u->score);
     for (size_t i = 0; !err && i < n; i++) {
         cake_json_path row = cake_json_path_at(spot, i), text = cake_json_path_at(&row, 0),
@@ -59,7 +57,7 @@ cake_err cake_unigram_vocab(const cake_json_path *spot, cake_tokenizer_model *wo
             break;
         const char *token = cake_json_text(text.node, &len);
         u->score[i] = i < scores ? words->lists->score[i] : cake_json_real(score.node, 0);
-        u->least = u->score[i] < u->least ? u->score[i] : u->least;
+        u->min_score = u->score[i] < u->min_score ? u->score[i] : u->min_score;
         cake_vocab_put(&words->vocab, token, len, (int32_t)i);
         cake_trie_add(&u->trie, token, len, (int32_t)i, false);
     }
@@ -117,11 +115,11 @@ static void walk(const unigram *u, const char *piece, size_t len, place *best)
             single = single || at - from == n;
         }
         if (!single)
-            offer(&best[from + n], best[from].score + (u->least - PENALTY), from, u->unknown);
+            offer(&best[from + n], best[from].score + (u->min_score - PENALTY), from, u->unknown);
     }
 }
 
-/* A run of unknown characters: a token if it happens to be one, else its bytes, else the unknown token. */
+/* A run of unknown characters: a token if it is one, else its bytes, else the unknown token. */
 static void add_unknown(const cake_tokenizer_model *words, const char *text, size_t len, cake_ids *ids)
 {
     const unigram *u = words->own;
@@ -140,7 +138,7 @@ cake_err cake_unigram_run(const cake_tokenizer_model *words, const char *piece, 
 {
     const unigram *u = words->own;
     if (len + 1 > scratch->n_path) {
-        free(scratch->path); /* before the new ones are there: they are large */
+        free(scratch->path); /* first, since both are large */
         scratch->n_path = len < 1024 ? 1024 : len + 1;
         scratch->path = cake_grow(NULL, scratch->n_path, sizeof *scratch->path);
     }
@@ -149,7 +147,7 @@ cake_err cake_unigram_run(const cake_tokenizer_model *words, const char *piece, 
         best[i].from = -1;
     best[0].score = 0;
     walk(u, piece, len, best);
-    size_t next = len; /* turns the way round: from[] of a beginning becomes its end */
+    size_t next = len; /* reverses the path: from[] of a start becomes its end */
     int32_t id = -1;
     for (size_t end = len; end > 0;) {
         place now = best[end];

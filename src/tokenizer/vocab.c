@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: texts with their ids, in any order. Out: look-ups both ways in constant time.
- * Invariant: less than half of the slots are taken, so a probe ends.
+ * Invariant: less than half of the slots are in use, so a probe ends.
  */
 #include "tokenizer/vocab.h"
 
@@ -10,13 +10,13 @@
 
 #include "base/alloc.h"
 
-/* A slot's upper half, and where its search begins. */
+/* The upper half of a slot, which also gives the start of its search. */
 static uint64_t tag_of(uint64_t h)
 {
     return h & 0xFFFFFFFF00000000u;
 }
 
-/* The slot that holds text, or the free one where it belongs. */
+/* The slot of text, or the free slot where it belongs. */
 static size_t probe(const cake_vocab *vocab, const char *text, size_t len, uint64_t h)
 {
     size_t mask = vocab->n_slot - 1;
@@ -71,7 +71,7 @@ static void grow_entries(cake_vocab *vocab, int32_t id)
         vocab->count = id + 1;
 }
 
-/* Another token needs room; the slot where it belongs. */
+/* Makes room for another token; returns its slot. */
 static size_t place(cake_vocab *vocab, const char *text, size_t len, uint64_t h)
 {
     if (2 * (vocab->n_used + 1) >= vocab->n_slot)
@@ -79,7 +79,7 @@ static size_t place(cake_vocab *vocab, const char *text, size_t len, uint64_t h)
     return probe(vocab, text, len, h);
 }
 
-/* The text goes to the id, and the id to the slot. */
+/* Stores the text for the id, and the id in the slot. */
 static void put(cake_vocab *vocab, const char *text, size_t len, int32_t id, uint64_t h, size_t slot)
 {
     grow_entries(vocab, id);

@@ -11,19 +11,20 @@
 
 #include "base/buf.h"
 
-#define CAKE_VOCAB_MOST (1 << 24) /* ids stay below: no model has more, and a larger one is a broken file */
+#define CAKE_MAX_VOCAB                                                                                       \
+    (1 << 24) /* exclusive limit of ids: no model has more, and a larger one means a broken file */
 
 typedef struct cake_vocab_entry {
-    size_t at; /* into text */
+    size_t at; /* offset in `text` */
     size_t len;
     int used;
 } cake_vocab_entry;
 
 typedef struct cake_vocab {
-    cake_buf text;           /* all tokens, one behind the other */
+    cake_buf text;           /* all tokens, concatenated */
     cake_vocab_entry *entry; /* [count], by id */
     int32_t count;           /* highest id + 1 */
-    size_t n_room;           /* entries that fit */
+    size_t n_room;           /* capacity */
     uint64_t *slot;          /* [n_slot] hash << 32 | id, CAKE_VOCAB_FREE; open addressing */
     size_t n_slot;           /* a power of two, more than twice n_used */
     size_t n_used;
@@ -31,7 +32,7 @@ typedef struct cake_vocab {
 
 #define CAKE_VOCAB_FREE UINT64_MAX
 
-/* Of the spelling of a token or piece, eight bytes a step. */
+/* Hash of a token or piece, eight bytes at a time. */
 static inline uint64_t cake_vocab_hash(const char *text, size_t len)
 {
     uint64_t h = len * 0x9E3779B97F4A7C15u;
@@ -47,15 +48,15 @@ static inline uint64_t cake_vocab_hash(const char *text, size_t len)
     return h;
 }
 
-/* Makes room for about n tokens. */
+/* Reserves space for about n tokens. */
 void cake_vocab_expect(cake_vocab *vocab, size_t n);
-/* Adds a token; 0 <= id < CAKE_VOCAB_MOST. Returns the id that already has this text, or id itself, or -1 if
+/* Adds a token; 0 <= id < CAKE_MAX_VOCAB. Returns the id that already has this text, or id itself, or -1 if
  * another text has the id. */
 int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t id);
-/* Adds the token with the next id, vocab->count; of equal texts the last one is found. */
+/* Adds a token with the next id, vocab->count; of equal texts the last one is found. */
 void cake_vocab_put(cake_vocab *vocab, const char *text, size_t len, int32_t id);
 int32_t cake_vocab_find(const cake_vocab *vocab, const char *text, size_t len); /* -1: none */
-/* NULL for an id that no token has. Not NUL-terminated. */
+/* NULL if no token has the id. Not NUL-terminated. */
 const char *cake_vocab_text(const cake_vocab *vocab, int32_t id, size_t *len);
 void cake_vocab_free(cake_vocab *vocab);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a tokenizer.json. Out: its vocabulary and merges, or its scores. Called by tokenizer.c.
- * Invariant: whatever is not exactly as expected ends the reading, silently.
+ * In: the text of a tokenizer.json. Out: its vocabulary and merges, or its scores.
+ * Invariant: anything unexpected ends the reading, silently.
  */
 #include "tokenizer/vocab_reader.h"
 
@@ -14,7 +14,7 @@
 
 typedef struct cursor {
     const char *at, *end;
-    cake_buf *spare; /* a string with escapes is decoded here */
+    cake_buf *spare; /* for decoding a string with escapes */
 } cursor;
 
 typedef struct span {
@@ -50,7 +50,7 @@ static bool read_hex(cursor *c, uint32_t *code)
     return true;
 }
 
-/* An escape behind its backslash. */
+/* Reads an escape after its backslash. */
 static bool read_escape(cursor *c)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -75,7 +75,7 @@ static bool read_escape(cursor *c)
     return true;
 }
 
-/* A string; *out points into the text, or at the spare, where it lies until the next one. */
+/* Reads a string; *out points into the text, or into spare, where it is valid until the next string. */
 static bool read_string(cursor *c, span *out)
 {
     if (!take(c, '"'))
@@ -100,7 +100,7 @@ static bool read_string(cursor *c, span *out)
     return take(c, '"');
 }
 
-/* Passes over a value without looking at it closely. */
+/* Skips a value without validating it. */
 static bool skip_value(cursor *c)
 {
     int depth = 0;
@@ -122,7 +122,7 @@ static bool skip_value(cursor *c)
     return true;
 }
 
-/* The value of a key of the object at the cursor, which must be there once: where it begins and ends. */
+/* Finds the value of a key that the object at the cursor must have exactly once. */
 static bool find_member(cursor c, const char *key, span *value)
 {
     int found = 0;
@@ -159,7 +159,7 @@ static bool read_vocab(span text, cake_buf *spare, cake_vocab *vocab)
             return false;
         for (look(&c); c.at < c.end && *c.at >= '0' && *c.at <= '9' && digits < 9; digits++)
             id = 10 * id + (*c.at++ - '0');
-        if (!digits || (digits > 1 && c.at[-digits] == '0') || id >= CAKE_VOCAB_MOST ||
+        if (!digits || (digits > 1 && c.at[-digits] == '0') || id >= CAKE_MAX_VOCAB ||
             cake_vocab_add(vocab, token.text, token.len, id) != id)
             return false;
     } while (take(&c, ','));
@@ -206,15 +206,15 @@ static bool read_merges(span text, cake_buf *spare, cake_vocab_reader *out)
     return take(&c, ']') && c.at == c.end;
 }
 
-/* Appends the text with the two spans, whichever comes first, empty. */
+/* Appends the text with the two spans, in either order, emptied. */
 static void add_rest(const char *json, size_t len, span vocab, span merges, cake_buf *rest)
 {
     bool swapped = merges.text < vocab.text;
     span first = swapped ? merges : vocab, second = swapped ? vocab : merges;
-    const char *behind = first.text + first.len, *end = second.text + second.len;
+    const char *after = first.text + first.len, *end = second.text + second.len;
     cake_buf_add(rest, json, (size_t)(first.text - json));
     cake_buf_adds(rest, swapped ? "[]" : "{}");
-    cake_buf_add(rest, behind, (size_t)(second.text - behind));
+    cake_buf_add(rest, after, (size_t)(second.text - after));
     cake_buf_adds(rest, swapped ? "{}" : "[]");
     cake_buf_add(rest, end, len - (size_t)(end - json));
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a tree of a tokenizer.json would be too large or too rough for: a Unigram model's scores digit by
- * digit, and the two lists that make a tokenizer.json large, a BPE model's vocab and merges, read without
- * building a tree of them. Only files that are as regular as all known ones are read so; others take the long
- * way, which can also tell what is wrong with them.
+ * Reads parts of a tokenizer.json without a JSON tree: a Unigram model's scores, digit by digit; and a BPE
+ * model's vocab and merges, which make the file large. Only files in the usual form are read like this;
+ * others take the way through the parser, which also reports errors.
  */
 #ifndef CAKE_TOKENIZER_VOCAB_READER_H
 #define CAKE_TOKENIZER_VOCAB_READER_H
@@ -21,17 +20,17 @@ typedef struct cake_pair {
 
 typedef struct cake_vocab_reader {
     cake_vocab vocab;
-    cake_pair *pair; /* [n], owned: merges in their order */
+    cake_pair *pair; /* [n], owned: merges in order */
     size_t n;
     double *score; /* [n_scores], owned: a Unigram model's, in the order of its vocab */
     size_t n_scores;
 } cake_vocab_reader;
 
 /* Reads model.vocab and model.merges of json (UTF-8), and appends the rest, with both empty, to *rest. false,
- * and nothing is kept, if they are not there or in any way odd. */
+ * and nothing is kept, if they are absent or unusual. */
 bool cake_vocab_reader_read(const char *json, size_t len, cake_vocab_reader *out, cake_buf *rest);
-/* Reads the scores in model.vocab of json, by cake_parse_score. false, and nothing is kept, if they are not
- * there or in any way odd. */
+/* Reads the scores in model.vocab of json with cake_parse_score. false, and nothing is kept, if they are
+ * absent or unusual. */
 bool cake_vocab_reader_scores(const char *json, size_t len, cake_vocab_reader *out);
 void cake_vocab_reader_free(cake_vocab_reader *lists);
 

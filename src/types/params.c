@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: parameters that are set or unset. Out: the same, unset ones filled. prompt parses by the table;
- * request/prepare.c merges.
- * Invariant: the table has every field that is one number; lists are treated one by one.
+ * In: parameters that are set or unset. Out: the same, unset ones filled.
+ * Invariant: the table has every field that is one number; lists are handled one by one.
  */
 #include "types/params.h"
 
@@ -14,13 +13,13 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 
-#define INTEGER(field, least, most, base)                                                                    \
+#define INTEGER(field, min, max, base)                                                                       \
     {                                                                                                        \
-#field, offsetof(cake_params, field), false, least, most, false, base                                \
+#field, offsetof(cake_params, field), false, min, max, false, base                                   \
     }
-#define REAL(field, least, most, above, base)                                                                \
+#define REAL(field, min, max, above, base)                                                                   \
     {                                                                                                        \
-#field, offsetof(cake_params, field), true, least, most, above, base                                 \
+#field, offsetof(cake_params, field), true, min, max, above, base                                    \
     }
 
 const cake_params_field cake_params_fields[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How one request wants to be answered. Four places fill it, later ones giving way to earlier ones: the
- * request, the command line, generation_config.json, the defaults of the interface. A field nobody set yet is
- * "unset" (NaN for reals, CAKE_UNSET for integers), so that merging is one loop over cake_params_fields.
+ * The parameters of one request. Four sources fill them, earlier ones first: the request, the command line,
+ * generation_config.json, the defaults of the interface. A field that no source has set is "unset" (NaN for
+ * reals, CAKE_UNSET for integers), so that merging is one loop over cake_params_fields.
  */
 #ifndef CAKE_TYPES_PARAMS_H
 #define CAKE_TYPES_PARAMS_H
@@ -13,14 +13,14 @@
 
 #include "base/buf.h"
 
-/* The shape of a request's line, and so of its answer's. */
+/* The form of a request's line, and so of its answer. */
 typedef enum cake_form {
     CAKE_FORM_SIMPLE,          /* an object with prompt or messages; also lines of .txt files and -p */
     CAKE_FORM_BATCH_CHAT,      /* OpenAI batch, /v1/chat/completions */
     CAKE_FORM_BATCH_COMPLETION /* OpenAI batch, /v1/completions */
 } cake_form;
 
-/* What people are told of a request: its line as an editor counts it, and its id, a JSON text or NULL:
+/* Buffer size for a request's name in messages: its line, counted from 1, and its id, a JSON text or NULL:
  * line 44 (custom_id "a"). index counts from 0. */
 enum { CAKE_PLACE = 128 };
 const char *cake_form_place(cake_form form, int64_t index, const char *id, char out[CAKE_PLACE]);
@@ -28,24 +28,24 @@ const char *cake_form_place(cake_form form, int64_t index, const char *id, char 
 #define CAKE_UNSET      INT64_MIN
 #define CAKE_MAX_STOP   16
 #define CAKE_MAX_CHOICE 128
-#define CAKE_MAX_TOP    20 /* logprobs of so many alternatives */
+#define CAKE_MAX_TOP    20 /* maximum of logprobs */
 
-/* What is added to one token's score. */
+/* An addition to one token's score. */
 typedef struct cake_logit_bias {
     int32_t id;
     float bias;    /* -100 to 100, or -infinity: the token is never drawn */
-    int32_t first; /* 1: the token is not an answer's first one, whatever bias is */
+    int32_t first; /* 1: the token may not come first in an answer, whatever bias is */
 } cake_logit_bias;
 
 typedef struct cake_params {
-    int64_t max_tokens;        /* >= 1, with echo >= 0; unset: what the context holds */
+    int64_t max_tokens;        /* >= 1, with echo >= 0; unset: up to the context's length */
     int64_t min_tokens;        /* 0: off */
     int64_t n;                 /* choices, 1 to CAKE_MAX_CHOICE */
     int64_t top_k;             /* 0 and -1: off */
-    int64_t seed;              /* unset: keyed by the job's seed and the request */
+    int64_t seed;              /* unset: derived from the job's seed and the request */
     int64_t ignore_eos;        /* 0 or 1 */
     int64_t echo;              /* 0 or 1: the prompt is part of the text */
-    int64_t logprobs;          /* how many alternatives, 0 to 20; unset: no logprobs at all */
+    int64_t logprobs;          /* number of alternatives, 0 to 20; unset: no logprobs at all */
     int64_t return_token_ids;  /* 0 or 1 */
     double temperature;        /* 0 to 2; 0: greedy */
     double top_p;              /* in (0, 1] */
@@ -55,18 +55,18 @@ typedef struct cake_params {
     double frequency_penalty;  /* -2 to 2; 0: off */
     int n_stop;                /* -1: unset */
     char *stop[CAKE_MAX_STOP]; /* owned, NUL-terminated, not empty */
-    cake_ids stop_ids;         /* owned; a request's own, none is a default */
-    cake_logit_bias *bias;     /* [n_bias] owned; a request's own, then the model's, which win over these */
+    cake_ids stop_ids;         /* owned; only a request has them, there is no default */
+    cake_logit_bias *bias;     /* [n_bias] owned; the request's, then the model's, which win */
     size_t n_bias;
 } cake_params;
 
 typedef struct cake_params_field {
-    const char *name; /* as in a request */
-    size_t offset;    /* of the int64_t or double */
+    const char *name; /* as a request has it */
+    size_t offset;    /* offset of the int64_t or double */
     bool real;
-    double least, most; /* inclusive; most of a real may be infinite */
-    bool above_least;   /* least itself is not allowed */
-    double base;        /* what it is if nobody says; NaN: stays unset */
+    double min, max; /* inclusive; the bound of a real may be infinite */
+    bool above_min;  /* min itself is excluded */
+    double base;     /* the default; NaN: stays unset */
 } cake_params_field;
 
 extern const cake_params_field cake_params_fields[]; /* ends with a NULL name; lists are not among them */
@@ -74,8 +74,8 @@ extern const cake_params_field cake_params_fields[]; /* ends with a NULL name; l
 cake_params cake_params_unset(void);
 /* The defaults of the interface: max_tokens, seed and logprobs are unset, all else is set. */
 cake_params cake_params_base(void);
-/* Every field of *params that is unset takes over's value; stop strings are copied, biases added behind. */
+/* Every unset field of *params takes over's value; stop strings are copied, biases appended. */
 void cake_params_merge(cake_params *params, const cake_params *over);
-void cake_params_free(cake_params *params); /* the lists; leaves them unset */
+void cake_params_free(cake_params *params); /* frees the lists and unsets them */
 
 #endif

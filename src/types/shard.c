@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: "I/N", an index. Out: whether the shard has it. options/options.c, request/prepare.c and record call.
- * Invariant: of the shards 0/N to N-1/N exactly one has any index.
+ * In: "I/N", an index. Out: whether the shard has it.
+ * Invariant: exactly one of the shards 0/N to N-1/N has any index.
  */
 #include "types/shard.h"
 
@@ -19,7 +19,7 @@ bool cake_shard_read(const char *text, cake_shard *into)
     if (!first || !second || first > DIGITS || second > DIGITS || text[first + 1 + second])
         return false;
     cake_shard found = {strtoll(text, NULL, 10), strtoll(text + first + 1, NULL, 10)};
-    if (found.of > CAKE_SHARD_MOST || found.which >= found.of)
+    if (found.of > CAKE_SHARD_MAX || found.which >= found.of)
         return false;
     *into = found;
     return true;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part of a job: the requests whose index modulo `of` is `which`. Runs take them, merging puts them
- * together.
+ * A part of a job: the requests whose index modulo `of` is `which`. `merge` puts the results together.
  */
 #ifndef CAKE_TYPES_SHARD_H
 #define CAKE_TYPES_SHARD_H
@@ -9,13 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CAKE_SHARD_MOST (1 << 20)
+#define CAKE_SHARD_MAX (1 << 20)
 
 typedef struct cake_shard {
     int64_t which, of; /* of 0: all requests */
 } cake_shard;
 
-/* "I/N", 0 <= I < N <= CAKE_SHARD_MOST. False, and *into unchanged, for anything else. */
+/* "I/N", 0 <= I < N <= CAKE_SHARD_MAX. False, and *into unchanged, for anything else. */
 bool cake_shard_read(const char *text, cake_shard *into);
 bool cake_shard_has(const cake_shard *shard, int64_t index);
 /* "I/N" into text, which is returned; NULL: all requests. */

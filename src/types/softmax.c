@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: scores. Out: the best of them, weights, sums. Sampling and logits call.
- * Invariant: loops have no branches and run a fixed number of times, so that compilers make vectors of them,
- * with any instruction set; sums have LANES chains, whatever the vectors' width.
+ * In: scores. Out: the best of them, weights, sums.
+ * Invariant: loops have no branches and run a fixed number of times, so that compilers vectorize them for any
+ * instruction set; sums use LANES chains, whatever the vectors' width.
  */
 #include "types/softmax.h"
 
@@ -11,21 +11,22 @@
 #include <string.h>
 
 enum {
-    LANES = 16,  /* chains of a sum */
-    FEWER = 8,   /* chains of a search */
+    LANES = 16,  /* partial sums */
+    FEWER = 8,   /* partial maxima */
     GROUP = 64,  /* scores that are weighed together */
-    STRETCH = 16 /* groups that are searched together for the best */
+    STRETCH = 16 /* groups that are searched together */
 };
 
-#define SMALL    (-120.0f) /* exponents below are none: nothing so light can be drawn */
-#define LIGHTEST 0x1p-119f
+#define SMALL      (-120.0f) /* smaller exponents give a weight of 0: such a token is never drawn */
+#define MIN_WEIGHT 0x1p-119f
 
 /* 2^x for SMALL <= x <= 0. */
 static inline float power(float x)
 {
-    float shifted = x + 0x1.8p23f; /* rounds to an integer, in the low bits */
+    float shifted = x + 0x1.8p23f; /* rounds to an integer in the low bits */
     float f = x - (shifted - 0x1.8p23f);
-    /* 2^f for |f| <= 1/2: the polynomial that is 1 for f = 0 with the least relative error, 2e-8, in pairs */
+    /* 2^f for |f| <= 1/2: the polynomial with value 1 at f = 0 and the smallest relative error, 2e-8, in
+     * pairs */
     float f2 = f * f;
     float low = (0x1.62e43p-1f * f + 1) + (0x1.c6aee8p-5f * f + 0x1.ebfbdcp-3f) * f2;
     float high = (0x1.5f3e54p-10f * f + 0x1.3b2d4cp-7f) + 0x1.41fbbap-13f * f2;
@@ -41,24 +42,26 @@ static inline float power(float x)
 cake_softmax cake_softmax_of(float top, double temperature)
 {
     double scale = 0x1.71547652b82fep+0 / temperature; /* log2(e) */
-    return (cake_softmax){
-        .top = top, .scale = scale < FLT_MAX ? (float)scale : FLT_MAX, .lowest = SMALL, .least = LIGHTEST};
+    return (cake_softmax){.top = top,
+                          .scale = scale < FLT_MAX ? (float)scale : FLT_MAX,
+                          .lowest = SMALL,
+                          .min_weight = MIN_WEIGHT};
 }
 
-void cake_softmax_cut(cake_softmax *law, double least)
+void cake_softmax_cut(cake_softmax *law, double min)
 {
-    law->least = least > LIGHTEST ? (float)least : LIGHTEST;
+    law->min_weight = min > MIN_WEIGHT ? (float)min : MIN_WEIGHT;
 }
 
-/* No constants of the law are known here: gcc would make branches of them, and no vectors. */
+/* Not inlined constants: with them gcc makes branches and no vectors. */
 static inline float weigh(const cake_softmax law, float score)
 {
     float x = (score - law.top) * law.scale;
     float weight = power(x > law.lowest ? x : law.lowest);
-    return weight >= law.least ? weight : 0;
+    return weight >= law.min_weight ? weight : 0;
 }
 
-/* A group, if n scores fewer than that are left: padded [GROUP] with what weighs nothing. */
+/* The group at score; if fewer than n are left, a copy padded to [GROUP] with weights of 0. */
 static inline const float *group_of(const float *score, int n, float *padded)
 {
     if (n >= GROUP)
@@ -83,8 +86,7 @@ void cake_softmax_weigh(const cake_softmax *law, const float *score, int n, doub
     }
 }
 
-/* Adds a group to the chains, its few weights of each chain in float: that loses nothing which weights
- * have. */
+/* Adds a group to the chains. A chain's few weights are added in float first, without loss. */
 static inline void add_group(const cake_softmax law, const float *restrict score, double *restrict chain)
 {
     float lane[LANES];

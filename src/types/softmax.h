@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scores of a vocabulary and what they weigh: what sampling and log probabilities have in common. Made of
- * basic operations in one order, so that every machine and every width of vectors gives the same bits; libm
- * does not.
+ * Scores of a vocabulary and their weights, for sampling and log probabilities. Basic operations in one fixed
+ * order give the same bits on every machine and with every vector width; libm does not.
  */
 #ifndef CAKE_TYPES_SOFTMAX_H
 #define CAKE_TYPES_SOFTMAX_H
 
 #include <stdint.h>
 
-#define CAKE_SOFTMAX_BLOCK 4096 /* scores whose weights are summed up for themselves */
+#define CAKE_SOFTMAX_BLOCK 4096 /* scores with a partial sum of their own */
 
-/* A score's weight: 2^((score - top) * scale), in float: 2^-x within a share of 2e-7 (1 + x) of it. 0 if that
- * is less than `least` or than 2^-119, or the score is -infinity. The weight of top is 1. */
+/* A score's weight is 2^((score - top) * scale), in float, with a relative error below 2e-7 (1 + x) for 2^-x.
+ * It is 0 below min_weight or 2^-119, and for a score of -infinity. The weight of top is 1. */
 typedef struct cake_softmax {
     float top, scale;
-    float lowest, least;
+    float lowest, min_weight;
 } cake_softmax;
 
-/* exp((score - top) / temperature); temperature > 0, and with INFINITY all weigh 1. */
+/* The law exp((score - top) / temperature); temperature > 0, INFINITY gives all the weight 1. */
 cake_softmax cake_softmax_of(float top, double temperature);
-/* What weighs less than `least` weighs nothing. */
-void cake_softmax_cut(cake_softmax *law, double least);
+/* Weights below min become 0. */
+void cake_softmax_cut(cake_softmax *law, double min);
 /* weight [n] of score [n]. */
 void cake_softmax_weigh(const cake_softmax *law, const float *score, int n, double *weight);
 
-/* For the next ones no score is NaN, and n > 0. */
+/* The next functions require n > 0 and no NaN. */
 
 float cake_softmax_max(const float *score, int n);
-/* The highest score's id, the lowest one of equals. */
+/* The id of the highest score, the lowest id among equals. */
 int32_t cake_softmax_argmax(const float *score, int n);
-/* The sum of the weights of score [n]; those of each block of CAKE_SOFTMAX_BLOCK into part as well, unless it
- * is NULL.
- */
+/* The sum of the weights of score [n]; part, unless NULL, gets the sums of the blocks of
+ * CAKE_SOFTMAX_BLOCK. */
 double cake_softmax_sum(const cake_softmax *law, const float *score, int n, double *part);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The best of a row's scores, as many as anybody wants to know: the product with the head finds them,
- * sampling draws from them. Invariant: what is held does not depend on the order in which scores come.
+ * The best k scores of a row: the product with the head finds them, sampling draws from them.
+ * Invariant: the result does not depend on the order in which scores come.
  */
 #ifndef CAKE_TYPES_TOPK_H
 #define CAKE_TYPES_TOPK_H
@@ -18,16 +18,16 @@ typedef struct cake_ranked {
 } cake_ranked;
 
 typedef struct cake_topk {
-    int32_t most;                    /* are held, 1 to CAKE_MAX_TOPK */
-    int32_t n;                       /* so far */
-    bool nonfinite;                  /* there is a score that is NaN or infinite */
-    cake_ranked held[CAKE_MAX_TOPK]; /* [n] the highest score first, of equal ones the lowest id */
+    int32_t k;                       /* how many to hold, 1 to CAKE_MAX_TOPK */
+    int32_t n;                       /* held so far */
+    bool nonfinite;                  /* some score is NaN or infinite */
+    cake_ranked held[CAKE_MAX_TOPK]; /* [n] highest score first, lowest id first among equals */
 } cake_topk;
 
-/* Nothing is known yet. */
-static inline void cake_topk_clear(cake_topk *best, int most)
+/* Starts with no scores. */
+static inline void cake_topk_clear(cake_topk *best, int k)
 {
-    best->most = most;
+    best->k = k;
     best->n = 0;
     best->nonfinite = false;
 }
@@ -37,18 +37,18 @@ static inline bool cake_ranked_before(cake_ranked a, cake_ranked b)
     return a.score > b.score || (a.score == b.score && a.id < b.id);
 }
 
-/* What is lower is not held. */
-static inline float cake_topk_least(const cake_topk *best)
+/* The score that a new one must reach. */
+static inline float cake_topk_min(const cake_topk *best)
 {
-    return best->n < best->most ? -INFINITY : best->held[best->n - 1].score;
+    return best->n < best->k ? -INFINITY : best->held[best->n - 1].score;
 }
 
 static inline void cake_topk_add(cake_topk *best, cake_ranked token)
 {
-    if (!(token.score >= cake_topk_least(best))) /* NaN, too */
+    if (!(token.score >= cake_topk_min(best))) /* also for NaN */
         return;
     int at = best->n;
-    if (at < best->most)
+    if (at < best->k)
         best->n++;
     else if (!cake_ranked_before(token, best->held[--at]))
         return;
@@ -57,7 +57,7 @@ static inline void cake_topk_add(cake_topk *best, cake_ranked token)
     best->held[at] = token;
 }
 
-/* What holds for some scores becomes what holds for others, too. */
+/* Merges the scores of another part of the row. */
 static inline void cake_topk_join(cake_topk *best, const cake_topk *other)
 {
     best->nonfinite |= other->nonfinite;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave's header. Out: where its parts are, and how large they may be. Everything that fills, sends or
- * reads waves calls.
+ * In: a wave's header. Out: the places and sizes of its parts.
  * Invariant: sizes and places follow from n_tok, n_change and dim alone, so that both ends of a link agree
  * on them.
  */
@@ -49,7 +48,7 @@ int cake_pages_held(int window, int length, int step)
     int64_t all = ((int64_t)length + CAKE_PAGE - 1) / CAKE_PAGE;
     if (!window)
         return (int)all;
-    /* the window before the first row and the rows, lying across page bounds as badly as they can */
+    /* the window before the first row plus the rows, at the worst alignment to pages */
     int64_t seen = ((int64_t)window - 1 + step + CAKE_PAGE - 2) / CAKE_PAGE + 1;
     return (int)(seen < all ? seen : all);
 }

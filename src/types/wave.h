@@ -4,9 +4,8 @@
  * that it crosses a link as one message:
  *
  *   cake_wave   header
- *   cake_row    rows[n_tok]       which sequence and position each row is
- *   cake_change changes[n_change] of page tables and recurrent states, to be followed in order before the
- *     rows
+ *   cake_row    rows[n_tok]       sequence and position of each row
+ *   cake_change changes[n_change] of page tables and recurrent states, applied in order before the rows
  *   float       body[n_tok, dim]  the residual stream, 64-byte aligned
  *
  * The root (embed) fills it, slices change the body in place, the root (logits) reads it. n_tok and n_change
@@ -20,13 +19,13 @@
 
 #include "types/row.h"
 
-#define CAKE_MAX_CLASS 4 /* KV classes of a model: layers that see equally far share page numbers */
+#define CAKE_MAX_CLASS 4 /* KV classes of a model: layers with the same attention window share page numbers */
 
 typedef enum cake_change_kind {
-    CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are kept in page */
-    CAKE_CHANGE_COPY,  /* the same, and page takes the content of page `from` over */
-    CAKE_CHANGE_SHARE, /* positions [0, index * CAKE_PAGE) of the slot are where those of slot `from` are */
-    CAKE_CHANGE_STATE  /* the slot's recurrent states become those of slot `from` */
+    CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are stored in page */
+    CAKE_CHANGE_COPY,  /* as MAP, and page gets a copy of page `from` */
+    CAKE_CHANGE_SHARE, /* positions [0, index * CAKE_PAGE) of the slot use the pages of slot `from` */
+    CAKE_CHANGE_STATE  /* the slot's recurrent states become a copy of those of slot `from` */
 } cake_change_kind;
 
 /* A recurrent state needs no clearing: a row at position 0 starts from zeros. */
@@ -44,8 +43,7 @@ typedef struct cake_wave {
     int32_t unused; /* keeps the rows 8-byte aligned */
 } cake_wave;
 
-/* Where a GPU has the body, in memory that only it reads: as the wave comes, and wanted there as it goes.
- * NULL: in the wave. */
+/* The body in GPU memory: where the wave arrives, and where it leaves from. NULL: in the wave itself. */
 typedef struct cake_wave_buffers {
     const float *from;
     float *to;
@@ -53,16 +51,15 @@ typedef struct cake_wave_buffers {
 
 typedef enum cake_wave_kind { CAKE_WAVE_ROWS, CAKE_WAVE_STOP } cake_wave_kind;
 
-size_t cake_wave_bytes(int n_tok, int n_change, int dim); /* of the whole block */
-size_t cake_wave_head_bytes(int n_tok, int n_change);     /* of what is before the body */
+size_t cake_wave_bytes(int n_tok, int n_change, int dim); /* of the whole wave */
+size_t cake_wave_head_bytes(int n_tok, int n_change);     /* of everything before the body */
 cake_row *cake_wave_rows(cake_wave *wave);
 cake_change *cake_wave_changes(cake_wave *wave);
-float *cake_wave_body(cake_wave *wave); /* [n_tok, dim] */
-bool cake_wave_generates(
-    cake_wave *wave); /* all of its rows are generated ones, none a prompt's or replayed */
+float *cake_wave_body(cake_wave *wave);    /* [n_tok, dim] */
+bool cake_wave_generates(cake_wave *wave); /* all rows are generated ones */
 
-/* Pages of a class that one sequence holds at most while it grows to `length` positions, `step` rows at a
- * time. window: positions a row sees, its own among them; 0: all. */
+/* Maximum number of pages of a class that one sequence holds while it grows to `length` positions, `step`
+ * rows at a time. window: positions that a row sees, itself included; 0: all. */
 int cake_pages_held(int window, int length, int step);
 
 #endif

@@ -280,7 +280,7 @@ static void test_names(void)
     CU_ASSERT_EQUAL(cake_prompt_open("p.csv.gz", CAKE_PROMPT_AUTO, &prompt), CAKE_ERR_USAGE);
     CU_ASSERT_EQUAL(cake_record_open(&options, &recorder), CAKE_ERR_USAGE);
     cake_log_capture(NULL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "p.csv.gz: .csv files are not read"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "p.csv.gz: .csv files are not supported"));
     CU_ASSERT_STRING_EQUAL(cake_record_form("a/x.txt.zst"), "txt");
     CU_ASSERT_STRING_EQUAL(cake_record_form("a.txt/x.gz"), "jsonl");
     cake_buf_free(&said);

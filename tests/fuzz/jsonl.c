@@ -19,8 +19,8 @@ static void check_params(const cake_params *params)
         double real = f->real ? *(const double *)at : (double)*(const int64_t *)at;
         if (f->real ? isnan(real) : *(const int64_t *)at == CAKE_UNSET)
             continue;
-        bool inside = real >= f->least && (real <= f->most || f->most > 0x1p53) &&
-                      !(f->above_least && real == f->least);
+        bool inside =
+            real >= f->min && (real <= f->max || f->max > 0x1p53) && !(f->above_min && real == f->min);
         CAKE_ASSERT(inside || (real == 0 && params->echo == 1 && !strcmp(f->name, "max_tokens")));
     }
     CAKE_ASSERT(params->n_stop >= -1 && params->n_stop <= CAKE_MAX_STOP);

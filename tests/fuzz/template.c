@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         variables[n++] =
             (cake_jinja_variable){.name = cake_json_key(it, NULL), .json = cake_json_value(it), .truth = -1};
     cake_jinja *jinja = NULL;
-    if (cake_jinja_open("FILE", (const char *)data, size, CAKE_JINJA_PYTHON, &jinja)) {
+    if (cake_jinja_open("FILE", (const char *)data, size, &jinja)) {
         CAKE_ASSERT(said.len > 0 && !jinja);
     } else {
         cake_buf out = {0};

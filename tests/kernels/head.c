@@ -32,7 +32,7 @@ static bool holds(const cake_topk *best, const float *score, int n)
         int before = 0;
         for (int j = 0; j < n; j++)
             before += score[j] > score[i] || (score[j] == score[i] && j < i);
-        if (before >= best->most)
+        if (before >= best->k)
             continue;
         found++;
         if (before >= best->n || best->held[before].id != i ||
@@ -68,7 +68,7 @@ static void run_scores(int team, call *c, float cap, const bool *wanted, cake_to
     c->input = aligned_alloc(64, c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_tok));
     CU_ASSERT_FATAL(s.best && c->input);
     for (int i = 0; i < team * c->n_tok; i++)
-        cake_topk_clear(&s.best[i], best[i % c->n_tok].most);
+        cake_topk_clear(&s.best[i], best[i % c->n_tok].k);
     cake_exec_run(team, pack_and_score, &s);
     for (int i = team * c->n_tok; i-- > 0;)
         cake_topk_join(&best[i % c->n_tok], &s.best[i]);

@@ -445,7 +445,7 @@ static void test_pointers(void)
         const char *dir = write_model(&f);
         char expected[128];
         write_bytes(dir, names[i], POINTER, sizeof POINTER - 1);
-        snprintf(expected, sizeof expected, "/%s: is a pointer of git-lfs, not the file: run `git lfs pull`",
+        snprintf(expected, sizeof expected, "/%s: is a git-lfs pointer, not the file: run `git lfs pull`",
                  names[i]);
         refuse(dir, expected);
     }

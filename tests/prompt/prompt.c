@@ -173,8 +173,9 @@ static void test_open(void)
     } cases[] = {
         {"/nonexistent/p.jsonl", "/nonexistent/p.jsonl: cannot be opened: No such file", CAKE_ERR_FATAL},
         {"/tmp", "/tmp: is a directory", CAKE_ERR_FATAL},
-        {"p.csv", "p.csv: .csv files are not read; expected .jsonl, .txt or .h5: python3", CAKE_ERR_USAGE},
-        {"p.md", "p.md: the ending \".md\" tells no format", CAKE_ERR_USAGE},
+        {"p.csv", "p.csv: .csv files are not supported; expected .jsonl, .txt or .h5: python3",
+         CAKE_ERR_USAGE},
+        {"p.md", "p.md: the ending \".md\" is unknown", CAKE_ERR_USAGE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf said = {0};
@@ -228,15 +229,16 @@ static const struct {
     {"p.jsonl", "[{\"prompt\": \"a\"},\n{\"prompt\": \"b\"}]", 0, "is a JSON array; ", 0},
     {"p.jsonl", "\xEF\xBB\xBF[{\"prompt\": \"a\"}, {\"prompt\": \"b\"}] \n\n", 0, "is a JSON array; ", 0},
     {"p.jsonl", "[ {\"prompt\": \"a\"}\n,{\"prompt\": \"b\"}]", 0, "is a JSON array; ", 0},
-    {"p.jsonl", "{\n  \"prompt\": \"a\"\n}\n", 0, "its first line ends in \"{\": an object goes over", 0},
+    {"p.jsonl", "{\n  \"prompt\": \"a\"\n}\n", 0, "its first line ends in \"{\": an object spans several", 0},
     {"p.jsonl", "{\"prompt\": \"a\",\r\n \"id\": 1}", 0, "its first line ends in \",\"", 0},
-    {"p.jsonl", "{\"prompt\": \"a\"},\n{\"prompt\": \"b\"}", 0, "or commas stand between them", 0},
+    {"p.jsonl", "{\"prompt\": \"a\"},\n{\"prompt\": \"b\"}", 0, "or commas stand between", 0},
     {"p.jsonl", "[\"a\"]\n{\"prompt\": \"b\"}\n", 0, NULL, 2}, /* one bad line hurts no other */
     {"p.jsonl", "{\"prompt\": \"a,", 0, NULL, 1},
     {"p.txt", "[\nb\n", 0, NULL, 2},
-    {"p.txt", "a\0b\0c\0", 6, "p.txt: is UTF-16LE; expected UTF-8: iconv -f UTF-16LE", 0},
+    {"p.txt", "a\0b\0c\0", 6, "p.txt: is UTF-16LE; expected UTF-8: convert it with iconv -f UTF-16LE", 0},
     {"p.txt", "\0a\0b", 4, "is UTF-16BE", 0},
-    {"p.jsonl", "\xFF\xFE{\0}\0", 6, "is UTF-16; expected UTF-8: iconv -f UTF-16 -t UTF-8", 0},
+    {"p.jsonl", "\xFF\xFE{\0}\0", 6, "is UTF-16; expected UTF-8: convert it with iconv -f UTF-16 -t UTF-8",
+     0},
     {"p.jsonl", "\xFF\xFE\0\0{\0\0\0", 8, "is UTF-32", 0},
     {"p.jsonl", "BZh91AY&SY..", 0, "packed by bzip2; unpack it first", 0},
     {"p.jsonl",
@@ -247,11 +249,11 @@ static const struct {
     {"p.jsonl", "PAR1\x15\4", 6, "is Parquet; python3", 0},
     {"p.jsonl", "\x04\x22\x4D\x18\x40", 5, "packed by lz4", 0},
     {"p.jsonl", tar, 512, "is a tar file; unpack it first", 0},
-    {"p.txt", "Hi\rHo\rHa", 8, "its lines end in \\r alone; expected \\n: tr", 0},
+    {"p.txt", "Hi\rHo\rHa", 8, "its lines end in \\r alone; expected \\n: convert it with tr", 0},
     {"p.txt", "Hi\rHo\rHa\n", 9, NULL, 1},
     {"p.jsonl", "\x89HDF\r\n\x1A\n", 8, "is HDF5; --input-format h5 reads it", 0},
     {"p.jsonl", "version https://git-lfs.github.com/spec/v1\noid", 0,
-     "is a pointer of git-lfs, not the file: run", 0},
+     "is a git-lfs pointer, not the file: run", 0},
     {"p.jsonl", zipped, sizeof zipped - 1, NULL, 1},
     {"p.txt", "PAR1 is a gene\n", 0, NULL, 1},
     {"p.txt", "{\"a\": 1}\n", 0, NULL, 1},
@@ -281,7 +283,7 @@ static void test_heads(void)
         CU_ASSERT_EQUAL(err, heads[i].message ? CAKE_ERR_FATAL : CAKE_OK);
         CU_ASSERT(heads[i].message ? said.data && strstr(said.data, heads[i].message)
                   : n              ? !said.len
-                                   : strstr(said.data, "there is no prompt in it") != NULL);
+                                   : strstr(said.data, "it has no prompts") != NULL);
         CU_ASSERT_EQUAL(n, heads[i].n);
         cake_buf_free(&said);
         unlink(path);

@@ -546,7 +546,7 @@ static void test_hostile(void)
         {floats, "made.h5: tokens/data: holds floating-point numbers; expected integers or strings"},
         {matrix, "made.h5: prompt: is not of one dimension"},
         {short_offsets, "made.h5: prompt/offsets: expected integers, one more than rows"},
-        {no_offsets, "made.h5: prompt/offsets: is not there"},
+        {no_offsets, "made.h5: prompt/offsets: is absent"},
         {links, "made.h5: prompt: is a link, or no dataset"},
         {soft, "made.h5: prompt: is a link, or no dataset"},
         {elsewhere, "made.h5: prompt: lies in other files (external storage)"},

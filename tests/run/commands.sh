@@ -71,7 +71,7 @@ stop: [null]|1:8: stop is empty
 stop: []|1:8: stop is an empty list
 seed:|1:6: seed is empty
 seed: 1\nseed: 2|2:1: 'seed' stands twice; the first one is in line 1
-seed: &a 1|1:7: anchors and aliases are not read
+seed: &a 1|1:7: anchors and aliases are not supported
 \tseed: 1|1:1: a tab: YAML is indented by spaces
 config: other|1:1: config: a file of settings names no other
 [seed]|1:1: a file of settings is a map of options by name; this is a list
@@ -103,7 +103,7 @@ expect "failed ones of earlier runs are counted" 3 '2 results of earlier runs be
 grep -q '0 requests failed, and 1 of earlier runs: all is done, and the status is 3' "$dir/err"
 ok "... and the status is explained" $?
 : >"$dir/empty.jsonl"
-expect "an empty input" 0 'empty.jsonl: there is no prompt in it' run -i "$dir/empty.jsonl" -q
+expect "an empty input" 0 'empty.jsonl: it has no prompts' run -i "$dir/empty.jsonl" -q
 for i in 1 2; do
     echo "{\"custom_id\": \"c$i\", \"method\": \"POST\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"Once\"}}"
 done >"$dir/completions.jsonl"
@@ -149,7 +149,7 @@ test "$(grep -vc '^cake-mpi: debug: place: ' "$dir/err")" -eq 0
 ok "... alone" $?
 expect "a level that is none" 2 'log: "loud": levels are error, warn, info and debug' run -p x --log loud
 expect "a topic that is none" 2 'log: "info,folder=debug": topics are bench, ' run -p x --log info,folder=debug
-expect "two levels" 2 'log: "place=info,warn": the level of all stands first' run -p x --log place=info,warn
+expect "two levels" 2 'log: "place=info,warn": the level of all topics comes first' run -p x --log place=info,warn
 expect "a level and -q" 2 'both -q and --log' run -p x --log info -q
 for topic in $(grep -rhoE 'cake_(log|fail|log_now|file_read|json_load)\((CAKE_[A-Z]+, )?"[a-z]+"' "$root/src" "$root/kernels" "$root/bench" | grep -oE '"[a-z]+"' | sort -u | tr -d '"'); do
     expect "topic $topic" 0 . "$cake" info --log "info,$topic=error"
@@ -177,7 +177,7 @@ expect "--raw leaves the template out" 0 '"prompt_tokens": ?2' run --raw --max-t
 
 # .txt in and out, with its escapes; a line that fails is empty, and its message goes to standard error
 echo '{"prompt": "Once"}' >"$dir/lines.txt"
-expect "lines of JSON under the name of text" 0 'lines.txt: looks like JSON Lines, and is read as text' run -i "$dir/lines.txt" --max-tokens 1 -q
+expect "lines of JSON under the name of text" 0 'lines.txt: looks like JSON Lines, but is read as text' run -i "$dir/lines.txt" --max-tokens 1 -q
 printf '\n[\n {"prompt": "a"},\n {"prompt": "b"}\n]\n' >"$dir/array.json"
 expect "an array over lines" 1 'array.json: is a JSON array' run -i "$dir/array.json"
 expect "... from a pipe" 1 'standard input: is a JSON array' sh -c "cat '$dir/array.json' | '$cake' -m '$model' -i -"

@@ -44,7 +44,7 @@ for isa in $("$cake" info | sed -n 's/([^)]*)//g; s/^isa  *//p'); do
     expect "a stack of 512 KB, --isa $isa" 0 '"text"' sh -c "ulimit -s 512 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' --isa $isa --threads 2 -q"
 done
 expect "a small stack that may be larger" 0 '"text"' sh -c "ulimit -Ss 128 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' --threads 2 -q"
-expect "a stack that is too small" 1 'the stack may have 128 KB only, and 512 are needed: raise it' sh -c "ulimit -s 128 && exec '$cake' info"
+expect "a stack that is too small" 1 'the stack is limited to 128 KB, and 512 are needed: raise the limit' sh -c "ulimit -s 128 && exec '$cake' info"
 expect "few descriptors" 1 'only [0-9]* more files can be opened, and 33 may be needed: raise' \
     sh -c "ulimit -n 20 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' -o '$dir/few.jsonl'"
 expect "a name too long for those beside it" 1 'the name has 250 bytes, and names of up to .* give a shorter name' \

@@ -179,7 +179,7 @@ static void test_lists(void)
         cake_buf_adds(&json, "{\"model\":{\"type\":\"BPE\",\"merges\":[]," VOCAB "}");
         add_steps(&json, "post_processor", "processors", step.data, processors);
         cake_buf_addc(&json, '}');
-        check_refused(&json, "more than 1048576 ids stand before or behind the text");
+        check_refused(&json, "more than 1048576 ids before or after the text");
         cake_buf_free(&step);
         cake_buf_free(&json);
     }

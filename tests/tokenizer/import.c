@@ -80,7 +80,7 @@ static void test_broken_files(void)
         {SPM("\x0A\x03\x0A\x01"
              "a\x0A\x03\x0A\x01"
              "a"),
-         "FILE: piece 1, \"a\", is there twice"},
+         "FILE: piece 1, \"a\", is a duplicate"},
         {SPM("\x0A\x03\x0A\x01"
              "a\x12\x02\x18\x04"),
          "model_type 4 is not supported"},
@@ -89,7 +89,7 @@ static void test_broken_files(void)
          "FILE: model.unk_id: 5 is out of range"},
         {SPM(""), "FILE: the file holds no token"},
         {SPM("YQ== 0\nYg==\n"), "FILE: line 2 is not a token in base64, a space and its rank"},
-        {SPM("YQ== 0\nYQ== 1\n"), "FILE: line 2: the token or its rank 1 was there already"},
+        {SPM("YQ== 0\nYQ== 1\n"), "FILE: line 2: the token or its rank 1 is a duplicate"},
         {SPM("YQ== 99999999\n"), "FILE: line 1: rank 99999999 is out of range"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -155,7 +155,7 @@ static void test_pointers(void)
         cake_err err = strncmp(names[i], "chat", 4) ? cake_tokenizer_open(suite_tmp(), &token)
                                                     : cake_chat_open(suite_tmp(), &chat);
         cake_log_capture(NULL);
-        snprintf(expected, sizeof expected, "/%s: is a pointer of git-lfs, not the file: run `git lfs pull`",
+        snprintf(expected, sizeof expected, "/%s: is a git-lfs pointer, not the file: run `git lfs pull`",
                  names[i]);
         CU_ASSERT_EQUAL(err, CAKE_ERR_FATAL);
         CU_ASSERT(said.data && strstr(said.data, expected));
@@ -175,9 +175,8 @@ static void test_pointers(void)
         cake_log_capture(&said);
         CU_ASSERT_EQUAL(cake_tokenizer_open(suite_tmp(), &token), CAKE_ERR_FATAL);
         cake_log_capture(NULL);
-        CU_ASSERT(said.data &&
-                  strstr(said.data, pointer ? "/vocab.json: is a pointer of git-lfs"
-                                            : "; there is vocab.json: save it with transformers'"));
+        CU_ASSERT(said.data && strstr(said.data, pointer ? "/vocab.json: is a git-lfs pointer"
+                                                         : "; found vocab.json: save it with transformers'"));
         CU_ASSERT(said.len && strchr(said.data, '\n') == said.data + said.len - 1);
         cake_buf_free(&said);
     }

@@ -495,7 +495,7 @@ static const struct {
      "pre_tokenizer.prepend_scheme: \"first\" contradicts add_prefix_space, which is false"},
     {"{" MODEL
      ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Isolated\"}}",
-     "pre_tokenizer.pattern: at byte 0 of the pattern: a group has no end"},
+     "pre_tokenizer.pattern: at byte 0 of the pattern: a group is not closed"},
     {"{" MODEL
      ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"*\"},\"behavior\":\"Isolated\"}}",
      "pre_tokenizer.pattern: the pattern cannot be used: quantifier does not follow a repeatable item"},
@@ -513,7 +513,7 @@ static const struct {
     {"{" MODEL ",\"decoder\":{\"type\":\"WordPiece\"}}", "decoder.type: \"WordPiece\" is not supported"},
     {"{" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
      "\"ByteFallback\"}]}}",
-     "decoder.decoders[1]: ByteFallback behind a stage that joins all tokens"},
+     "decoder.decoders[1]: ByteFallback after a stage that joins all tokens"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":2},\"merges\":[]},"
      "\"added_tokens\":[{\"id\":7,\"content\":\"x\"}]}",
      "added_tokens[0]: \"x\" would get the id 2, which is that of \"b\" in model.vocab"},
