@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# A page of the manual from a page of docs/: awk -f man.awk -v name=NAME -v also=NAME cake-mpi.1 PAGE.md. In: the .TH line of
-# cake-mpi.1 (date and version), then Markdown as docs/ has it: headings, paragraphs, lists, tables, code. Out: roff.
+# awk -f man.awk -v name=NAME -v section=1|5 -v also="NAME(SECTION) ..." cake-mpi.1.md PAGE.md makes a page of the manual.
+# In: the first line of cake-mpi.1.md (date and version), then Markdown as docs/ has it: headings, paragraphs, lists,
+# tables, code, and pandoc's lists of definitions (": text" below a term). Out: roff.
 
 function escaped(s, code) {
     gsub(/\\/, "\\(rs", s)
@@ -12,9 +13,9 @@ function escaped(s, code) {
     }
     return s
 }
-# `code`, **bold** and [text](link) become fonts; of links those that lead out of docs/ are kept.
-function prose(s,   out, bold, end, link) {
-    while (match(s, /`|\*\*|\[[^]]*\]\([^)]*\)/)) {
+# `code`, **bold**, *italic* and [text](link) become fonts; links that lead out of docs/ are kept.
+function prose(s,   out, bold, italic, end, link) {
+    while (match(s, /`|\*\*?|\[[^]]*\]\([^)]*\)/)) {
         out = out escaped(substr(s, 1, RSTART - 1))
         link = substr(s, RSTART, RLENGTH)
         s = substr(s, RSTART + RLENGTH)
@@ -22,10 +23,14 @@ function prose(s,   out, bold, end, link) {
             end = index(s, "`")
             link = substr(s, 1, end - 1)
             s = substr(s, end + 1)
-            out = out "\\fB" (link ~ / / ? "" : "\\%") escaped(link, 1) (bold ? "" : "\\fR")
+            if (link !~ / /) sub(/[[(]*$/, "\\%&", out) # a word: not to be hyphenated
+            out = out "\\fB" escaped(link, 1) (bold ? "" : "\\fR")
         } else if (link == "**") {
             bold = !bold
             out = out (bold ? "\\fB" : "\\fR")
+        } else if (link == "*") {
+            italic = !italic
+            out = out (italic ? "\\fI" : "\\fR")
         } else {
             end = index(link, "](")
             out = out prose(substr(link, 2, end - 2))
@@ -37,9 +42,33 @@ function prose(s,   out, bold, end, link) {
     return (out ~ /^[.']/ ? "\\&" : "") out
 }
 function paragraph() {
-    if (before !~ /^#/) print ".PP"
+    if (before !~ /^#/) print (before == "break" ? ".br" : ".PP")
 }
-# Of a table the first cell is the tag, the others stand below it.
+# A line of text is held back until the next one tells whether it is a term.
+function flush() {
+    if (held == "") return
+    paragraph()
+    before = sub(/\\$/, "", held) ? "break" : ""
+    print prose(held)
+    held = ""
+}
+function end_list() {
+    if (nested) print ".RE"
+    nested = 0
+}
+# One paragraph of a definition, or an item of a list in it.
+function definition(s) {
+    if (s ~ /^- /) {
+        if (!nested) print ".RS"
+        nested = 1
+        print ".IP \\(bu 2\n" prose(substr(s, 3))
+        return
+    }
+    end_list()
+    print (held != "" ? ".TP\n" prose(held) : ".IP") "\n" prose(s)
+    held = ""
+}
+# The first cell of a table's row is the tag, the others stand below it.
 function row(s,   n, cell, i) {
     n = split(s, cell, /[ \t]*\|[ \t]*/)
     print ".TP\n" prose(cell[2])
@@ -57,13 +86,15 @@ function to(next_part) { # "code" or ""
 }
 
 FILENAME == ARGV[1] {
-    if (/^\.TH /) {
-        split($0, word, "\"")
-        printf ".\\\" SPDX-License-Identifier: Apache-2.0\n.\\\" Made by docs/man.awk.\n"
-        printf ".TH %s 5 \"%s\" \"%s\" \"File Formats\"\n", toupper(name), word[2], word[4]
-    }
+    if (FNR > 1) next
+    split($0, word, " ")
+    printf ".\\\" SPDX-License-Identifier: Apache-2.0\n.\\\" Made by docs/man.awk.\n"
+    printf ".TH %s %s \"%s\" \"%s %s\" \"%s\"\n", toupper(name), section, word[2], word[3], word[4], (section == 1 ? "User Commands" : "File Formats")
     next
 }
+/^<!--/ { next }
+!fenced && /^: / { definition(substr($0, 3)); next }
+{ flush(); end_list() }
 /^```/ { to(part == "code" ? "" : "code"); fenced = !fenced; next }
 fenced { print escaped($0, 1); next }
 /^    / {
@@ -76,7 +107,7 @@ fenced { print escaped($0, 1); next }
 /^#/ { before = "#" }
 /^# / {
     sub(/^# [^:]*: /, "")
-    printf ".SH NAME\n%s \\- %s\n.SH DESCRIPTION\n", escaped(name, 1), prose($0)
+    printf ".SH NAME\n%s \\- %s\n%s", escaped(name, 1), prose($0), (section == 5 ? ".SH DESCRIPTION\n" : "")
     next
 }
 /^## / { print ".SH " toupper(substr($0, 4)); next }
@@ -90,12 +121,11 @@ fenced { print escaped($0, 1); next }
 }
 { table = 0 }
 /^[ \t]*$/ { next }
-{
-    paragraph()
-    print prose($0)
-    before = ""
-}
+{ held = $0 }
 END {
+    flush()
     to("")
-    print ".SH SEE ALSO\n.BR cake\\-mpi (1),\n.BR " escaped(also, 1) " (5)"
+    print ".SH SEE ALSO"
+    n = split(also, word, /[ (]/)
+    for (i = 1; i < n; i += 2) print ".BR " escaped(word[i], 1) " (" word[i + 1] (i + 1 < n ? "," : "")
 }

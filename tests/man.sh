@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The program, its man page and its completion name the same commands and options, with the same arguments; the pages made
-# of docs/formats.md and docs/topology.md say every word of these; mandoc and groff find nothing wrong in any page.
+# The man page and the completion are what docs/generate.sh makes; both have every command and option of --help; the pages
+# made of docs/formats.md and docs/topology.md have every word of these; mandoc and groff find nothing wrong in any page.
 # Environment: top_srcdir, top_builddir. $CAKE_MPI: another program that answers --help.
 set -u
 root=${top_srcdir:-.}
@@ -12,7 +12,7 @@ status=0
 
 # "-m, --model DIR", one a line, from --help on standard input.
 specs() {
-    sed -n -E 's/^ +((-[a-z], )?--[a-z][a-z-]*(\[=[A-Z]+\]| [^ ]+)?).*/\1/p'
+    sed -n -E 's/^ {2,6}((-[a-z], )?--[a-z][a-z-]*(\[=[A-Z]+\]| [^ ]+)?).*/\1/p'
 }
 same() { # WHAT FILE FILE
     if ! diff "$2" "$3" >"$tmp/diff"; then
@@ -22,48 +22,38 @@ same() { # WHAT FILE FILE
     fi
 }
 
+mkdir "$tmp/docs"
+"$root/docs/generate.sh" "$tmp/docs" || { echo "docs/generate.sh: status $?"; status=1; }
+for file in cake-mpi.1 cake-mpi.bash; do
+    cmp -s "$root/docs/$file" "$tmp/docs/$file" || { echo "docs/$file is stale: run docs/generate.sh"; status=1; }
+done
 "$program" --help >"$tmp/main.help" || { echo "$program --help: status $?"; exit 1; }
 grep -q "^\.TH .* \"$("$program" --version | sed -n '1s/^\(cake-mpi [0-9.]*\).*/\1/p')\"" "$root/docs/cake-mpi.1" ||
-    { echo "the man page and --version name different versions"; status=1; }
+    { echo "docs/cake-mpi.1.md and --version name different versions"; status=1; }
 commands=$(sed -n '/^Usage:/,/^Input/s/^\([a-z][a-z]*\)  .*/\1/p' "$tmp/main.help")
 [ -n "$commands" ] || { echo "no commands in --help"; exit 1; }
-for command in $commands; do
-    "$program" "$command" --help >"$tmp/$command.help" || { echo "$command --help: status $?"; status=1; }
-    specs <"$tmp/$command.help" | sort >"$tmp/$command.specs"
-    [ -s "$tmp/$command.specs" ] || { echo "no options in $command --help"; status=1; }
-done
-
-# The man page: what stands at the head of an entry; \- is a dash and \fB, \fI, \fR are fonts.
-sed -e 's/\\-/-/g' -e 's/\\f[BIR]//g' "$root/docs/cake-mpi.1" >"$tmp/man"
-for command in $commands; do cat "$tmp/$command.specs"; done | sort -u >"$tmp/help"
-grep -E '^(-[a-z], )?--[a-z]' "$tmp/man" | sort >"$tmp/page"
-same "options: help and man page differ" "$tmp/help" "$tmp/page"
-echo "$commands" | sort >"$tmp/help-commands"
-sed -n '/^\.SH COMMANDS/,/^\.SH OPTIONS/s/^\.B \([a-z]*\)$/\1/p' "$tmp/man" | grep -vx '' | sort >"$tmp/page-commands"
-same "commands: help and man page differ" "$tmp/help-commands" "$tmp/page-commands"
-
-# The completion, asked as bash asks it.
 # shellcheck disable=SC1091
 . "$root/docs/cake-mpi.bash" || exit 1
-complete_words() {
+complete_words() { # as bash asks for them
     COMP_WORDS=(cake-mpi "$@") COMP_CWORD=$#
     _cake_mpi
     printf '%s\n' "${COMPREPLY[@]}" | sort
 }
 for command in $commands; do
+    "$program" "$command" --help | specs | sort >"$tmp/$command.specs"
+    [ -s "$tmp/$command.specs" ] || { echo "no options in $command --help"; status=1; }
     sed -E 's/^(-[a-z], )?(--[a-z-]*).*/\2/' "$tmp/$command.specs" | sort >"$tmp/$command-help"
     complete_words "$command" -- >"$tmp/$command-completion"
     same "options of $command: help and completion differ" "$tmp/$command-help" "$tmp/$command-completion"
+    sort -u "$tmp/$command.specs" >>"$tmp/all.specs"
 done
-complete_words "" | grep -v '^-' >"$tmp/completion-commands"
-same "commands: help and completion differ" "$tmp/help-commands" "$tmp/completion-commands"
-# Words that an argument may be.
-grep -hoE -- '--[a-z-]+ [a-z0-9|]+\|[a-z0-9|]+' "$tmp/help" | while read -r option words; do
-    echo "$words" | tr '|' '\n' | sort >"$tmp/words-help"
-    complete_words "$option" "" >"$tmp/words-completion"
-    cmp -s "$tmp/words-help" "$tmp/words-completion" || echo "$option"
-done >"$tmp/words"
-[ ! -s "$tmp/words" ] || { echo "arguments differ from the completion: $(tr '\n' ' ' <"$tmp/words")"; status=1; }
+sort -u "$tmp/all.specs" >"$tmp/help"
+sed -e 's/\\-/-/g' -e 's/\\f[BIR]//g' -e 's/\\%//g' "$root/docs/cake-mpi.1" >"$tmp/man"
+grep -E '^(-[a-z], )?--[a-z]' "$tmp/man" | sort >"$tmp/page"
+same "options: help and man page differ" "$tmp/help" "$tmp/page"
+echo "$commands" | sort >"$tmp/help-commands"
+sed -n '/^\.SH COMMANDS/,/^\.SH OPTIONS/s/^\.SS //p' "$tmp/man" | sort >"$tmp/page-commands"
+same "commands: help and man page differ" "$tmp/help-commands" "$tmp/page-commands"
 # Pages of files: the words of the Markdown without its marks, those of the page without its requests.
 for page in formats topology; do
     file=${top_builddir:-.}/docs/cake-mpi-$page.5

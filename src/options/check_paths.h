@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is written must not destroy what is read.
+ * No output file may destroy an input file, a file of the model or the results of a run.
  */
 #ifndef CAKE_OPTIONS_CHECK_PATHS_H
 #define CAKE_OPTIONS_CHECK_PATHS_H
@@ -9,11 +9,10 @@
 #include "link/comm.h"
 #include "options/options.h"
 
-/* Says so if two of the files that the options name are one, or one that is written is a file of the model or
- * what a run has left: results are written over by run and merge alone, where --force says so.
- * Nothing is opened or changed. */
+/* CAKE_ERR_USAGE, with a message, if two files that the options name are the same, or if an output file is a
+ * file of the model or belongs to the results of a run; only run and merge with --force overwrite results. */
 cake_err cake_paths_check(const cake_options *options);
-/* What was printed on standard output has to arrive: err, or what is wrong with it. All ranks call. */
+/* Flushes standard output. Returns err, or CAKE_ERR_FATAL after a message if that fails. All ranks call. */
 cake_err cake_paths_flush(const cake_comm *world, cake_err err);
 
 #endif

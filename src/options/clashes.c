@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, each of them checked. Out: whether they go together, and all is there that the command needs.
- * options.c calls. Nothing is read.
+ * In: options, each with a valid value. Out: whether they contradict each other or the command lacks one.
  */
 #include <string.h>
 #include <strings.h>
@@ -16,49 +15,49 @@ static bool ends_in(const char *path, const char *ending)
     return len >= n && !strcasecmp(path + len - n, ending);
 }
 
-/* Whether all is there that the command works on. */
-static cake_err check_given(const cake_options *o, int command)
+static cake_err check_required(const cake_options *o, int command)
 {
     if (command & (MERGE | STATUS))
-        return o->operands.n ? CAKE_OK
-                             : cake_fail_usage("no results: name those of %s; see cake-mpi %s --help",
-                                               command & MERGE ? "all shards" : "a run", o->command);
+        return o->operands.n
+                   ? CAKE_OK
+                   : cake_fail_usage("no results: name the result files of %s; see cake-mpi %s --help",
+                                     command & MERGE ? "all shards" : "a run", o->command);
     if (!o->model)
         return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
     if (command & STAGE && !o->directory)
-        return cake_fail_usage("no directory: say with -d where the bundles go; see cake-mpi stage --help");
+        return cake_fail_usage(
+            "no directory: give the one for the bundles with -d; see cake-mpi stage --help");
     if (command & (RUN | TOKENIZE) && !o->input && !o->prompts.n)
         return cake_fail_usage("no prompts: give a file with -i or a text with -p; see cake-mpi %s --help",
                                o->command);
     if (o->input && o->prompts.n)
-        return cake_fail_usage("both -i and -p: prompts come from one place");
+        return cake_fail_usage("both -i and -p: give the prompts by one of them");
     return CAKE_OK;
 }
 
-/* Whether results can be written in that form. */
 static cake_err check_output(const cake_options *o, int command)
 {
     bool packed = cake_codec_of(o->output) != NULL;
     const char *form = cake_record_form(o->output);
     if (o->output && ends_in(o->output, ".parquet"))
         return cake_fail_usage(
-            "-o %s: Parquet is not written: give a .jsonl or .h5 file; cake-mpi-formats(5) "
-            "has the line that makes Parquet of it",
+            "-o %s: Parquet cannot be written: give a .jsonl or .h5 file; cake-mpi-formats(5) "
+            "has a command that converts it to Parquet",
             o->output);
     if (command & RUN && o->shard.of && cake_options_text(o->output))
         return cake_fail_usage(
-            "--shard: lines of text do not say which request they answer: give -o a .jsonl "
-            "file; merge -o FILE.txt makes text of all");
+            "--shard: a .txt file does not tell which request a line answers: give -o a .jsonl "
+            "file; merge -o FILE.txt then writes text");
     if (command & RUN && o->shard.of && (packed || strcmp(form, "jsonl") != 0))
-        return cake_fail_usage("--shard: shards are merged as JSONL: give -o a .jsonl file; merge -o FILE.h5 "
-                               "makes HDF5 of all");
+        return cake_fail_usage("--shard: only JSONL can be merged: give -o a .jsonl file; merge -o FILE.h5 "
+                               "then writes HDF5");
     if (command & TOKENIZE && (packed || !strcmp(form, "h5")))
-        return cake_fail_usage("-o %s: tokenize writes JSON lines as they are; choose another ending",
+        return cake_fail_usage("-o %s: tokenize writes uncompressed JSON lines only; choose another ending",
                                o->output);
     return CAKE_OK;
 }
 
-/* ---- what the table of clashes asks */
+/* ---- predicates of the table of clashes */
 
 static bool is_txt(const cake_options *o)
 {
@@ -136,33 +135,33 @@ static bool has_format(const cake_options *o)
     return o->input_format != NULL;
 }
 
-/* What cannot both be wanted, or what of one is lost by the other: said before anything is read. plan finds
- * the same as run. */
+/* Pairs that contradict each other, or of which one would have no effect. */
 static const struct {
     int commands;
     bool (*one)(const cake_options *o), (*other)(const cake_options *o);
     const char *message;
 } clashes[] = {
-    {RUN | PLAN, is_txt, has_choices, "--n: a line of text has room for one answer: give -o a .jsonl file"},
-    {RUN | PLAN, is_txt, has_scores, "--logprobs: a .txt file has no place for them: give -o a .jsonl file"},
-    {RUN | PLAN, is_txt, is_timed, "--timing: a .txt file has no place for times: give -o a .jsonl file"},
-    {RUN, cake_options_stream, has_scores, "--logprobs: the stream of one -p has no place for them; give -o"},
-    {RUN, cake_options_stream, is_timed, "--timing: the stream of one -p has no place for times; give -o"},
+    {RUN | PLAN, is_txt, has_choices, "--n: a line of a .txt file holds one answer: give -o a .jsonl file"},
+    {RUN | PLAN, is_txt, has_scores, "--logprobs: a .txt file cannot hold them: give -o a .jsonl file"},
+    {RUN | PLAN, is_txt, is_timed, "--timing: a .txt file cannot hold times: give -o a .jsonl file"},
+    {RUN, cake_options_stream, has_scores,
+     "--logprobs: a streamed answer (one -p) cannot hold them; give -o"},
+    {RUN, cake_options_stream, is_timed, "--timing: a streamed answer (one -p) cannot hold times; give -o"},
     {RUN | PLAN, has_no_file, is_must,
-     "--resume must: there is nothing to go on from where results do not go into a file: give -o"},
+     "--resume must: without a result file there is nothing to resume: give -o"},
     {RUN | PLAN, has_no_file, is_retry,
-     "--retry-errors: there is nothing to go on from where results do not go into a file: give -o"},
+     "--retry-errors: without a result file there is nothing to retry: give -o"},
     {RUN | PLAN, is_never, is_retry,
-     "both --resume never and --retry-errors: only what an earlier run left can be tried again"},
+     "both --resume never and --retry-errors: only an earlier run's requests can be retried"},
     {RUN | PLAN | TOKENIZE, has_prompts, has_format, "both -p and --input-format: there is no input file"},
     {RUN | PLAN | TOKENIZE, has_prompts, has_field,
      "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none"},
     {RUN | PLAN | TOKENIZE, reads_txt, has_field,
-     "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: lines of text have none"},
+     "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: .txt files have none"},
     {RUN | PLAN | TOKENIZE, is_raw, has_system,
-     "both --raw and --system: without the chat template there is no place for a system message"},
+     "both --raw and --system: only the chat template takes a system message"},
     {RUN | PLAN | TOKENIZE, reads_no_txt, has_system,
-     "--system: it goes with prompts of .txt files and -p; elsewhere give each line its own messages"},
+     "--system: it applies to .txt files and -p only; in other files give each line its own messages"},
 };
 
 static cake_err check_pairs(const cake_options *o, int command)
@@ -177,19 +176,19 @@ static cake_err check_devices(const cake_options *o)
 {
     bool cpu = !strcmp(o->device, "cpu"), cuda = !strcmp(o->device, "cuda");
     if (o->rates && (cuda || (o->gpu_memory && !cpu)))
-        return cake_fail_usage("both %s and --rates: these are rates of CPUs; leave one of them away",
+        return cake_fail_usage("both %s and --rates: these are speeds of CPUs; leave one of them out",
                                cuda ? "--device cuda" : "--gpu-memory");
     if (cpu && o->gpu_layers > 0)
         return cake_fail_usage(
-            "--gpu-layers %lld with --device cpu: no layer is on a GPU then; leave one of them away",
+            "--gpu-layers %lld with --device cpu: no layer can be on a GPU; leave one of them out",
             (long long)o->gpu_layers);
     if (o->gpu_layers >= 0 && o->ranks)
-        return cake_fail_usage("both --gpu-layers and --ranks: of ranks that are not here it is planned that "
-                               "their GPUs hold all of "
-                               "their layers; start as many in place of --ranks: mpirun -np %lld",
-                               (long long)o->ranks);
+        return cake_fail_usage(
+            "both --gpu-layers and --ranks: a plan for ranks that are not here keeps all of "
+            "their layers on GPUs; start that many ranks instead of --ranks: mpirun -np %lld",
+            (long long)o->ranks);
     if (o->gpu_memory < 0)
-        return cake_fail_usage("--gpu-memory: a share of what? Give a size like 80G");
+        return cake_fail_usage("--gpu-memory: a percentage of unknown memory; give a size like 80G");
     return CAKE_OK;
 }
 
@@ -197,7 +196,7 @@ static cake_err check_threads(const cake_options *o)
 {
     if (o->threads && o->threads_decode > o->threads)
         return cake_fail_usage(
-            "--threads-decode %lld: there are %lld threads (--threads), of which these are",
+            "--threads-decode %lld: more than the %lld of --threads, of which they are a part",
             (long long)o->threads_decode, (long long)o->threads);
     return CAKE_OK;
 }
@@ -208,7 +207,7 @@ cake_err cake_option_clashes(const cake_options *o, int command)
         return CAKE_OK;
     cake_err err = check_output(o, command);
     if (!err)
-        err = check_given(o, command);
+        err = check_required(o, command);
     if (!err)
         err = check_pairs(o, command);
     if (err || command & (MERGE | STATUS | STAGE))

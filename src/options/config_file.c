@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a file of settings. Out: names and values in it, each with its place. options.c calls.
+ * In: the text of a configuration file. Out: its names and values, each with its line and column.
  */
 #include "options/config_file.h"
 
@@ -16,7 +16,7 @@ static cake_setting *add(cake_config_file *s, const char *name, cake_yaml_positi
     return &s->setting[s->n++];
 }
 
-/* The word, not that nothing was written, which is a slip. */
+/* Only a written null counts; an absent value is an error. */
 static bool is_null(const cake_yaml *y)
 {
     static const char *const words[] = {"~", "null", "Null", "NULL"};
@@ -28,7 +28,7 @@ static bool is_null(const cake_yaml *y)
     return i < n;
 }
 
-/* A value as it is written; in quotes it may be empty. */
+/* Only a quoted value may be empty. */
 static cake_err read_value(cake_yaml *y, cake_setting *setting)
 {
     bool quoted = cake_yaml_event(y) == CAKE_YAML_VALUE && !cake_yaml_plain(y) && !cake_yaml_length(y);
@@ -46,7 +46,7 @@ static cake_err read_list(cake_yaml *y, cake_config_file *s, const char *name, c
 {
     cake_err err = cake_yaml_next(y);
     if (!err && cake_yaml_event(y) == CAKE_YAML_LIST_END)
-        return cake_yaml_refuse(y, "%s is an empty list; leave it away", name);
+        return cake_yaml_refuse(y, "%s is an empty list; leave it out", name);
     while (!err && cake_yaml_event(y) != CAKE_YAML_LIST_END) {
         cake_setting *setting = add(s, name, at);
         setting->listed = true;
@@ -66,10 +66,10 @@ static cake_err read_key(void *self, cake_yaml *y)
     const char *name = cake_yaml_value(y);
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->setting[i].name, name))
-            return cake_yaml_refuse(y, "'%s' stands twice; the first one is in line %d, column %d",
+            return cake_yaml_refuse(y, "'%s' occurs twice; the first one is in line %d, column %d",
                                     cake_yaml_show(name, strlen(name)), s->setting[i].at.line,
                                     s->setting[i].at.column);
-    char *kept = cake_copy(name, strlen(name)); /* the next event ends it */
+    char *kept = cake_copy(name, strlen(name)); /* name is valid only until the next event */
     err = cake_yaml_next(y);
     if (!err && cake_yaml_event(y) == CAKE_YAML_LIST)
         err = read_list(y, s, kept, at);
@@ -81,7 +81,7 @@ static cake_err read_key(void *self, cake_yaml *y)
 
 cake_err cake_config_file_parse(const char *text, size_t len, cake_config_file *out, cake_yaml_fault *fault)
 {
-    static const cake_yaml_form form = {"a file of settings", "a map of options by name", read_key};
+    static const cake_yaml_form form = {"a configuration file", "a map of options by name", read_key};
     *out = (cake_config_file){0};
     return cake_yaml_read(text, len, &form, out, NULL, fault);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of --config: a YAML map of options by their names, as "max-tokens: 100". What options there are
- * and what they may be is options.c's matter.
+ * The file of --config: a YAML map of options by name, as "max-tokens: 100". parse.c checks the options.
  */
 #ifndef CAKE_OPTIONS_CONFIG_FILE_H
 #define CAKE_OPTIONS_CONFIG_FILE_H
@@ -9,8 +8,8 @@
 #include "formats/yaml.h"
 
 typedef struct cake_setting {
-    char *name, *value; /* owned; an entry of a list has a setting of its own; value NULL: it is null */
-    bool listed;
+    char *name, *value; /* owned; value NULL: null */
+    bool listed;        /* one entry of a list */
     cake_yaml_position at, value_at;
 } cake_setting;
 
@@ -19,8 +18,8 @@ typedef struct cake_config_file {
     int n;
 } cake_config_file;
 
-/* *out (owned, cake_config_file_free) is set in any case; errors as those of cake_yaml_read. A name stands
- * once. */
+/* *out (owned, cake_config_file_free) is set even on error. Errors as those of cake_yaml_read, also for a
+ * name that occurs twice. */
 cake_err cake_config_file_parse(const char *text, size_t len, cake_config_file *out, cake_yaml_fault *fault);
 void cake_config_file_free(cake_config_file *settings);
 

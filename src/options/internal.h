@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between options.c, which knows what options are, and parse.c, which finds them.
+ * Shared by options.c (the table and its values), parse.c (where values come from) and the checks.
  */
 #ifndef CAKE_OPTIONS_INTERNAL_H
 #define CAKE_OPTIONS_INTERNAL_H
@@ -19,7 +19,7 @@ typedef struct option_row {
     kind kind;
     const char *argument;
     size_t offset;
-    double least, most;
+    double min, max; /* inclusive */
     const char *help;
 } option_row;
 
@@ -32,21 +32,21 @@ enum {
 
 extern const option_row cake_option_rows[]; /* [N_ROW] */
 
-/* Whether word is one of "a|b|c". */
+/* Whether word is one of the choices "a|b|c". */
 bool cake_option_among(const char *choices, const char *word);
-/* Whether hosts may differ in it: a rank's own variable then counts, where it has one. */
+/* Options in which ranks may differ: there a rank's own CAKE_ variable wins over rank 0's. */
 bool cake_option_is_own(const option_row *row);
-/* plan takes what run takes, too, so that a job's line becomes its plan by one word. */
+/* plan also takes all options of run, so that a job's command line becomes its plan by changing one word. */
 bool cake_option_takes(int command, const option_row *row);
-/* from: what is called so in messages; value: NULL for a flag on the command line. Text is borrowed. */
+/* from: name of the source for messages; value (borrowed): NULL for a flag on the command line. */
 cake_err cake_option_set(cake_options *o, const option_row *row, const char *from, char *value);
 
-/* Whether the options go together, and all is there that the command works on; CAKE_ERR_USAGE is said. */
+/* CAKE_ERR_USAGE, with a message, if options contradict each other or the command lacks one that it needs. */
 cake_err cake_option_clashes(const cake_options *o, int command);
 
-/* Options of the environment, of --config's file and of argv, into options that have their defaults; or
- * "help" or "version" in options->command. CAKE_ERR_USAGE, or CAKE_ERR_FATAL for a file that cannot be read,
- * is said. */
+/* Applies the environment, the file of --config and argv to options, which hold the defaults; --help and
+ * --version set options->command to "help" or "version". After a message: CAKE_ERR_USAGE, or CAKE_ERR_FATAL
+ * for a file that cannot be read. */
 cake_err cake_sources_read(int argc, char **argv, int command, cake_options *options);
 
 #endif

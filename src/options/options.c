@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what parse.c finds. Out: cake_options, checked. main calls.
+ * In: the options that parse.c finds, as text. Out: cake_options, checked.
  */
 #include "options/internal.h"
 
@@ -19,9 +19,9 @@
 #include "base/size.h"
 
 const option_row cake_option_rows[] = {
-#define OPTION(group, commands, name, letter, kind, argument, field, least, most, help)                      \
-    {group,           commands,       name, letter, kind, argument, offsetof(cake_options, field),           \
-     (double)(least), (double)(most), help},
+#define OPTION(group, commands, name, letter, kind, argument, field, min, max, help)                         \
+    {group,         commands,      name, letter, kind, argument, offsetof(cake_options, field),              \
+     (double)(min), (double)(max), help},
 #include "options/options.def"
 #undef OPTION
 };
@@ -29,22 +29,11 @@ const option_row cake_option_rows[] = {
 static const struct {
     const char *name;
     int bit;
-    const char *usage, *what;
+    const char *usage, *help;
 } commands[] = {
-    {"run", RUN, "[run] -m MODEL (-i PROMPTS | -p TEXT) [-o RESULTS] [options]",
-     "answer prompts (the default command)"},
-    {"tokenize", TOKENIZE, "tokenize -m MODEL (-i PROMPTS | -p TEXT) [-o FILE] [options]",
-     "show what the model would see: rendered prompt and token ids"},
-    {"plan", PLAN, "plan -m MODEL [-i PROMPTS | -p TEXT] [options]",
-     "who would own what, and what the prompts hold; checks all inputs, computes nothing"},
-    {"info", INFO, "info [-m MODEL]", "what this build, machine and model can do"},
-    {"stage", STAGE, "stage -m MODEL -d DIR [--ranks N] [options]",
-     "each rank's part of the model as a bundle of its own, for instance on its host's scratch disk"},
-    {"bench", BENCH, "bench [NAME...] [-o FILE] [options]",
-     "what the machine can do and how near the program comes; without a name: the list of names"},
-    {"merge", MERGE, "merge [-o RESULTS] SHARD... [options]",
-     "results of all shards of a job (run --shard) become those of one run"},
-    {"status", STATUS, "status RESULTS... [options]", "how far runs are: under way, stopped or finished"},
+#define COMMAND(...) {__VA_ARGS__},
+#include "options/commands.def"
+#undef COMMAND
 };
 
 enum { N_COMMAND = sizeof commands / sizeof *commands };
@@ -76,9 +65,9 @@ static cake_err set_integer(const char *from, const option_row *row, const char 
     char *end;
     errno = 0;
     long long number = strtoll(value, &end, 10);
-    if (end == value || *end || errno || (double)number < row->least || (double)number > row->most)
-        return cake_fail_usage("%s: \"%s\" is not an integer from %.0f to %lld", from, value, row->least,
-                               row->most >= 0x1p63 ? (long long)INT64_MAX : (long long)row->most);
+    if (end == value || *end || errno || (double)number < row->min || (double)number > row->max)
+        return cake_fail_usage("%s: \"%s\" is not an integer from %.0f to %lld", from, value, row->min,
+                               row->max >= 0x1p63 ? (long long)INT64_MAX : (long long)row->max);
     *into = number;
     return CAKE_OK;
 }
@@ -91,13 +80,13 @@ static cake_err set_real(const char *from, const option_row *row, const char *va
     while (field->offset + offsetof(cake_options, params) != row->offset)
         field++;
     bool open = field->above_min;
-    if (end == value || *end || !isfinite(number) || number < row->least || (open && number == row->least) ||
-        number > row->most) {
-        char most[32] = "";
-        if (isfinite(row->most))
-            snprintf(most, sizeof most, ", up to %g", row->most);
+    if (end == value || *end || !isfinite(number) || number < row->min || (open && number == row->min) ||
+        number > row->max) {
+        char limit[32] = "";
+        if (isfinite(row->max))
+            snprintf(limit, sizeof limit, ", up to %g", row->max);
         return cake_fail_usage("%s: \"%s\" is not a number %s %g%s", from, value, open ? "above" : "from",
-                               row->least, most);
+                               row->min, limit);
     }
     *into = number;
     return CAKE_OK;
@@ -121,7 +110,7 @@ static cake_err add_stop(const char *from, const char *value, cake_params *param
     return CAKE_OK;
 }
 
-/* As YAML's core schema has them, in files of settings and in the environment. */
+/* The words of YAML's core schema, in configuration files and in the environment. */
 #define TRUE  "1|true|True|TRUE"
 #define FALSE "0|false|False|FALSE"
 
@@ -182,26 +171,25 @@ bool cake_option_takes(int command, const option_row *row)
     return row->commands & (command == PLAN ? PLAN | RUN : command);
 }
 
-/* An answer that streams has standard output and mostly the terminal to itself, unless more is asked for. */
-static bool is_alone(const cake_options *o)
+/* A streamed answer usually shares the terminal with messages: only warnings, unless more is asked for. */
+static bool is_streaming(const cake_options *o)
 {
     return !strcmp(o->command, "run") && cake_options_stream(o) && !o->verbose && !o->log;
 }
 
-/* Which messages are wanted; from here on. */
-static cake_err listen(cake_options *o)
+static cake_err set_log_levels(cake_options *o)
 {
-    bool alone = is_alone(o);
+    bool streaming = is_streaming(o);
     if (o->quiet + o->verbose + !!o->log > 1)
-        return cake_fail_usage("both %s and %s: one of them says which messages are wanted",
+        return cake_fail_usage("both %s and %s: give one of them to choose the messages",
                                o->quiet ? "-q" : "-v", o->log ? "--log" : "-v");
-    if (alone && !strcmp(o->progress, "auto"))
+    if (streaming && !strcmp(o->progress, "auto"))
         o->progress = "none";
-    const char *wrong = cake_log_levels(o->log              ? o->log
-                                        : o->verbose        ? "debug"
-                                        : o->quiet || alone ? "warn"
-                                                            : "info");
-    return wrong ? cake_fail_usage("--log: \"%s\": %s", o->log, wrong) : CAKE_OK;
+    const char *error = cake_log_levels(o->log                  ? o->log
+                                        : o->verbose            ? "debug"
+                                        : o->quiet || streaming ? "warn"
+                                                                : "info");
+    return error ? cake_fail_usage("--log: \"%s\": %s", o->log, error) : CAKE_OK;
 }
 
 cake_err cake_options_parse(int argc, char **argv, cake_options *options)
@@ -236,11 +224,11 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
     if (help)
         options->help_of = skip ? command : NULL;
     if (!err && !help)
-        err = listen(options);
+        err = set_log_levels(options);
     return err || help ? err : cake_option_clashes(options, command_bit(options->command));
 }
 
-static int64_t mark_of_list(char *const *text, int n)
+static int64_t checksum_of_list(char *const *text, int n)
 {
     uint32_t sum = 0;
     for (int i = 0; i < n; i++)
@@ -248,8 +236,7 @@ static int64_t mark_of_list(char *const *text, int n)
     return sum;
 }
 
-/* A number for the value, which others have mostly not. */
-static int64_t mark_of(const cake_options *o, const option_row *row)
+static int64_t checksum_of_value(const cake_options *o, const option_row *row)
 {
     const void *value = (const char *)o + row->offset;
     size_t len = row->kind == FLAG    ? sizeof(bool)
@@ -259,9 +246,9 @@ static int64_t mark_of(const cake_options *o, const option_row *row)
     if (cake_option_is_own(row))
         return 0;
     if (row->kind == STOP)
-        return mark_of_list(o->params.stop, o->params.n_stop);
+        return checksum_of_list(o->params.stop, o->params.n_stop);
     if (row->kind == TEXTS)
-        return mark_of_list(((const cake_texts *)value)->text, ((const cake_texts *)value)->n);
+        return checksum_of_list(((const cake_texts *)value)->text, ((const cake_texts *)value)->n);
     if (row->kind == TEXT) {
         value = *(const char *const *)value;
         len = value ? strlen(value) + 1 : 0;
@@ -271,12 +258,12 @@ static int64_t mark_of(const cake_options *o, const option_row *row)
 
 cake_err cake_options_agree(const cake_options *o, const cake_comm *world)
 {
-    int64_t marks[N_ROW + 1];
+    int64_t checksums[N_ROW + 1];
     cake_mismatch odd;
-    marks[0] = cake_crc_on(0, o->command, strlen(o->command)); /* others have other options */
+    checksums[0] = cake_crc_on(0, o->command, strlen(o->command)); /* commands differ in their options */
     for (int i = 0; i < N_ROW; i++)
-        marks[1 + i] = mark_of(o, &cake_option_rows[i]);
-    if (cake_comm_same(world, marks, N_ROW + 1, &odd))
+        checksums[1 + i] = checksum_of_value(o, &cake_option_rows[i]);
+    if (cake_comm_same(world, checksums, N_ROW + 1, &odd))
         return CAKE_OK;
     if (world->rank)
         return CAKE_ERR_FATAL;
@@ -289,12 +276,12 @@ cake_err cake_options_agree(const cake_options *o, const cake_comm *world)
 
 int cake_options_threads(const cake_options *o, int suggested)
 {
-    enum { MOST = 4096 };
+    enum { MAX_THREADS = 4096 };
     const char *omp = getenv("OMP_NUM_THREADS");
     if (o->threads)
         return (int)o->threads;
-    int64_t n = omp ? strtoll(omp, NULL, 10) : 0; /* the first of a list, for nested regions */
-    return n > 0 && n <= MOST ? (int)n : suggested;
+    int64_t n = omp ? strtoll(omp, NULL, 10) : 0; /* of a list for nested regions: the first */
+    return n > 0 && n <= MAX_THREADS ? (int)n : suggested;
 }
 
 bool cake_options_text(const char *path)
@@ -326,22 +313,42 @@ void cake_options_free(cake_options *options)
 {
     cake_params_free(&options->params);
     free(options->prompts.text);
-    cake_config_file_free(&options->said);
+    cake_config_file_free(&options->config_file);
     free(options->staged.dir);
     free(options->staged.name);
 }
 
+/* Breaks text between words; its lines begin at column `indent`, where the cursor is. */
+static void print_wrapped(const char *text, int indent)
+{
+    enum { WIDTH = 100 };
+    for (int column = indent; *text;) {
+        int len = (int)strcspn(text, " ");
+        bool first = column == indent;
+        if (!first && column + 1 + len > WIDTH) {
+            printf("\n%*s", indent, "");
+            column = indent;
+            first = true;
+        }
+        column += printf("%s%.*s", first ? "" : " ", len, text);
+        text += len + (text[len] == ' ');
+    }
+    printf("\n");
+}
+
 static void print_option(const option_row *row)
 {
+    enum { INDENT = 31 };
     char left[80];
     int n = row->letter ? snprintf(left, sizeof left, "  -%c, --%s", row->letter, row->name)
                         : snprintf(left, sizeof left, "      --%s", row->name);
     if (row->argument)
         n += snprintf(left + n, sizeof left - (size_t)n, row->kind == SEED ? "[=%s]" : " %s", row->argument);
-    if (n > 30)
-        printf("%s\n%31s%s\n", left, "", row->help);
+    if (n >= INDENT)
+        printf("%s\n%*s", left, INDENT, "");
     else
-        printf("%-31s%s\n", left, row->help);
+        printf("%-*s", INDENT, left);
+    print_wrapped(row->help, INDENT);
 }
 
 void cake_options_help(const char *command)
@@ -350,27 +357,28 @@ void cake_options_help(const char *command)
     printf("Usage:\n");
     for (int i = 0; i < N_COMMAND; i++)
         if (!command || commands[i].bit == bit)
-            printf("  %scake-mpi %s\n", commands[i].bit & (RUN | PLAN | STAGE | BENCH) ? "mpirun -np N " : "",
-                   commands[i].usage);
+            printf("  %s\n", commands[i].usage);
     printf("\n");
     for (int i = 0; i < N_COMMAND; i++)
-        if (!command || commands[i].bit == bit)
-            printf("%-10s %s\n", commands[i].name, commands[i].what);
+        if (!command || commands[i].bit == bit) {
+            printf("%-10s ", commands[i].name);
+            print_wrapped(commands[i].help, 11);
+        }
     const char *group = "";
     for (int i = 0; i < N_ROW; i++) {
         if (!(cake_option_rows[i].commands & bit))
             continue;
         if (strcmp(group, cake_option_rows[i].group))
-            printf("\n%s%s:\n", group = cake_option_rows[i].group, command ? "" : bit == RUN ? " (run)" : "");
+            printf("\n%s%s:\n", group = cake_option_rows[i].group, command ? "" : " (run)");
         print_option(&cake_option_rows[i]);
     }
     if (bit == PLAN)
-        printf("\nAll other options of run are taken, too: a job's line becomes its plan by exchanging the "
-               "word.\n");
-    printf("\n  -h, --help                   this text; each command has its own\n"
-           "      --version                the version\n\n"
-           "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) gives an option's default; a file of\n"
+        printf("\nAll other options of run are accepted, too: change the word run to plan in a job's command "
+               "line.\n");
+    printf("\n  -h, --help                   print this text; each command has its own\n"
+           "      --version                print the version\n\n"
+           "CAKE_<OPTION> in the environment (CAKE_MAX_TOKENS=9) sets an option's default. The file of\n"
            "--config wins over it, and the command line over both.\n"
            "Exit status: 0 all done, 1 fatal, 2 wrong usage, 3 finished but some requests failed,\n"
-           "75 stopped early: the same command again goes on.\n");
+           "75 stopped early: the same command continues the run.\n");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line, a file of settings and CAKE_* variables become checked values. options.def is the one
- * place where an option is written down; --help, the man page's test and the parser read it.
+ * The command line, a configuration file and CAKE_* variables become checked values. The parser, --help, the
+ * man page and the completion are all made from options.def.
  */
 #ifndef CAKE_OPTIONS_OPTIONS_H
 #define CAKE_OPTIONS_OPTIONS_H
@@ -17,75 +17,74 @@
 #include "types/shard.h"
 
 typedef struct cake_texts {
-    char **text; /* borrowed from argv, settings and the environment */
+    char **text; /* borrowed from argv, the configuration file and the environment */
     int n;
 } cake_texts;
 
-/* Where the model is in bundles; zeros: it is whole. */
+/* A model in bundles; zeros: a whole model. */
 typedef struct cake_staged {
-    const char *given; /* -m, while options->model is the directory of this rank's bundle */
-    char *dir, *name;  /* owned: that directory; what the model was called */
+    const char *given; /* the value of -m; options->model is then the directory of this rank's bundle */
+    char *dir, *name;  /* owned: that directory; the name of the whole model */
 } cake_staged;
 
 typedef struct cake_options {
-    const char *command; /* "run", "tokenize" and so on, of a table in options.c; "help", "version" */
-    const char *help_of; /* the command that help is wanted for; NULL: all */
+    const char *command; /* a name in commands.def, "help" or "version" */
+    const char *help_of; /* help: for this command; NULL: for all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
-    cake_texts operands;   /* of bench: names; of merge and status: results */
-    cake_texts words;      /* the command line */
-    const char *settings;  /* the file of --config; NULL: none */
-    cake_config_file said; /* what it has, owned */
-    cake_names names;      /* of fields in other people's lines */
-    const char
-        *config; /* the text of a made-up model's config.json, with dummy weights; model is its name then */
-    const char *shape, *batch; /* of bench */
+    cake_texts operands;          /* bench: names; merge, status: result files */
+    cake_texts words;             /* the command line */
+    const char *config_path;      /* --config; NULL: none */
+    cake_config_file config_file; /* its content, owned */
+    cake_names names;             /* of fields in simple JSONL lines */
+    /* With --shape: the text of config.json; model is then only a name. */
+    const char *config;
+    const char *shape, *batch; /* bench */
     int64_t stages, flops, bandwidth;
     bool raw, force, retry_errors, deterministic_ids, timing, smoke;
     const char *resume;
-    cake_shard shard;     /* which requests of the input are this run's */
-    const char *isa_from; /* the file that isa was found in; NULL: it was asked for */
+    cake_shard shard;
+    const char *isa_from; /* the file that gave isa; NULL: the user did */
     cake_params params;   /* stop strings are owned */
     int64_t seed;
     int64_t context, max_seqs, chunk, threads; /* 0: planned */
-    int64_t max_runtime, stop_before;          /* seconds; -1: not said */
-    int64_t watchdog;                          /* seconds; 0: never, -1: not said */
-    int64_t replicas;                          /* 0: not said */
-    int64_t ranks;                             /* of plan and stage; 0: those that are there */
+    int64_t max_runtime, stop_before;          /* seconds; -1: not given */
+    int64_t watchdog;                          /* seconds; 0: never, -1: not given */
+    int64_t replicas;                          /* 0: not given */
+    int64_t ranks;                             /* plan, stage; 0: those of this job */
     int64_t threads_decode;                    /* 0: all */
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
     const char *dtype, *kv_dtype, *isa, *load, *bind, *device, *link;
-    int64_t gpu_memory; /* bytes; 0: what GPUs have */
+    int64_t gpu_memory; /* bytes; 0: what the GPUs have */
     int64_t gpu_layers; /* -1: all that fit */
     bool mlock;
-    int64_t dummy; /* seed of dummy weights, -1: real ones */
+    int64_t dummy; /* seed of dummy weights; -1: real weights */
     const char *topology, *write_topology;
-    const char *directory; /* of stage: where bundles go */
+    const char *directory; /* stage: where to write bundles */
     cake_staged staged;
-    const struct cake_bundle *index; /* the model's tensors, where there are no files (cake_model_options) */
+    const struct cake_bundle *index; /* the model's tensors if it has no files (cake_model_options) */
     const char *rates;
     bool json;
     const char *progress, *progress_file, *report, *trace;
-    const char *log; /* levels of messages; NULL: not said */
+    const char *log; /* NULL: not given */
     bool quiet, verbose;
 } cake_options;
 
-/* Rank 0's CAKE_* variables become those of all ranks, since a launcher need not pass them on; of what
- * differs from host to host a rank keeps its own. All ranks call, once, before anything is parsed. */
+/* Gives rank 0's CAKE_* variables to all ranks, since a launcher need not pass them on; options in which
+ * hosts may differ keep a rank's own value. All ranks call, once, before parsing. */
 void cake_options_share(const cake_comm *world);
-/* Options not given have their defaults. Help and version are commands too. CAKE_ERR_USAGE is said. */
+/* Options not given have their defaults. --help and --version set `command`. Errors come with a message. */
 cake_err cake_options_parse(int argc, char **argv, cake_options *options);
-/* CAKE_ERR_FATAL if two ranks were given different options, but for those that hosts may differ in: what all
- * ranks do together depends on them. Rank 0 says so. All ranks call. */
+/* CAKE_ERR_FATAL, with a message of rank 0, if two ranks were given different options (except those in which
+ * hosts may differ): collective calls depend on them. All ranks call. */
 cake_err cake_options_agree(const cake_options *options, const cake_comm *world);
 void cake_options_free(cake_options *options);
-/* --threads, else OMP_NUM_THREADS, else what the machine suggests. */
+/* --threads, else OMP_NUM_THREADS, else `suggested`. */
 int cake_options_threads(const cake_options *options, int suggested);
-/* Whether the answer streams: one answer to one -p, and nowhere else to go. */
+/* One answer to one -p without -o is streamed. */
 bool cake_options_stream(const cake_options *options);
-bool cake_options_text(const char *path); /* whether a name ends in .txt; NULL does not */
-/* What the model is called in records: the last part of its path, of a bundle that of the model it was made
- * from. */
+bool cake_options_text(const char *path); /* whether the name ends in .txt; false for NULL */
+/* The model's name in records: the last part of its path; for a bundle that of the original model. */
 enum { CAKE_MODEL_NAME = 256 };
 const char *cake_options_model_name(const cake_options *options, char name[CAKE_MODEL_NAME]);
 /* --help of a command ("run", ...) on standard output. */

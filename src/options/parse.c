@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: CAKE_* variables, a file of settings, argv. Out: what they say, in the options; the last of them wins.
- * options.c calls.
+ * In: CAKE_* variables, a configuration file, argv. Out: their values in the options; the last source wins.
  */
 #include <ctype.h>
 #include <getopt.h>
@@ -18,29 +17,28 @@
 
 extern char **environ;
 
-/* Where options come from; a later one wins over those before it. */
-typedef enum source { DEFAULT, ENVIRONMENT, FILE_OF_SETTINGS, COMMAND_LINE } source;
+/* A later source wins over those before it. */
+typedef enum source { DEFAULT, ENVIRONMENT, CONFIG_FILE, COMMAND_LINE } source;
 
 typedef struct parsing {
     cake_options *options;
     int command;
-    source last[N_ROW]; /* that said something of the option */
+    source source[N_ROW]; /* of each option's value */
 } parsing;
 
-/* What was said of an option by what counts less is forgotten, prompts for an input and the other way round,
- * too. */
-static void forget(parsing *p, const option_row *row, source now)
+/* A stronger source replaces what a weaker one set; `--input` also clears `--prompt`, and the reverse. */
+static void clear_weaker(parsing *p, const option_row *row, source now)
 {
     cake_options *o = p->options;
-    if (p->last[row - cake_option_rows] == now)
+    if (p->source[row - cake_option_rows] == now)
         return;
-    p->last[row - cake_option_rows] = now;
+    p->source[row - cake_option_rows] = now;
     if (row->kind == STOP)
         cake_params_free(&o->params);
     if (row->kind == TEXTS)
         o->prompts.n = 0;
     for (int i = 0; i < N_ROW; i++) {
-        if (p->last[i] == now)
+        if (p->source[i] == now)
             continue;
         if (row->kind == TEXTS && !strcmp(cake_option_rows[i].name, "input"))
             o->input = NULL;
@@ -49,18 +47,18 @@ static void forget(parsing *p, const option_row *row, source now)
     }
 }
 
-static cake_err take(parsing *p, const option_row *row, source now, const char *from, char *value)
+static cake_err apply(parsing *p, const option_row *row, source now, const char *from, char *value)
 {
-    forget(p, row, now);
+    clear_weaker(p, row, now);
     return cake_option_set(p->options, row, from, value);
 }
 
-enum { VARIABLE = 64 };
+enum { MAX_NAME = 64 };
 
-/* CAKE_MAX_TOKENS of --max-tokens, and so on. */
-static char *variable_of(const option_row *row, char name[VARIABLE])
+/* CAKE_MAX_TOKENS for --max-tokens. */
+static char *variable_of(const option_row *row, char name[MAX_NAME])
 {
-    size_t at = (size_t)snprintf(name, VARIABLE, "CAKE_%s", row->name);
+    size_t at = (size_t)snprintf(name, MAX_NAME, "CAKE_%s", row->name);
     while (at-- > 5)
         name[at] = name[at] == '-' ? '_' : (char)toupper((unsigned char)name[at]);
     return name;
@@ -69,7 +67,7 @@ static char *variable_of(const option_row *row, char name[VARIABLE])
 void cake_options_share(const cake_comm *world)
 {
     cake_buf all = {0};
-    char name[VARIABLE];
+    char name[MAX_NAME];
     const char *value;
     for (int i = 0; !world->rank && i < N_ROW; i++)
         if ((value = getenv(variable_of(&cake_option_rows[i], name)))) {
@@ -84,16 +82,16 @@ void cake_options_share(const cake_comm *world)
         if (!cake_option_is_own(&cake_option_rows[i]))
             unsetenv(variable_of(&cake_option_rows[i], name));
     for (const char *at = text; world->rank && at < text + len; at += strlen(at) + 1) {
-        const char *of = at;
+        const char *variable = at;
         at += strlen(at) + 1;
-        setenv(of, at, 0);
+        setenv(variable, at, 0);
     }
     if (world->rank)
         free(text);
     cake_buf_free(&all);
 }
 
-/* The option of that name that this command takes; else that of another command; NULL: there is none. */
+/* The option of that name that this command takes, else that of another command, else NULL. */
 static const option_row *row_of_name(int command, const char *name)
 {
     const option_row *other = NULL;
@@ -106,93 +104,92 @@ static const option_row *row_of_name(int command, const char *name)
     return other;
 }
 
-/* How many characters have to be put in, left out or changed to make one name of the other. Case and what
- * stands between words do not count. */
-static size_t distance(const char *a, size_t n_a, const char *b)
+/* Edit distance (Levenshtein) of two names, ignoring case. */
+static size_t edit_distance(const char *a, size_t n_a, const char *b)
 {
-    size_t row[VARIABLE], n_b = strlen(b);
+    size_t row[MAX_NAME], n_b = strlen(b);
     for (size_t j = 0; j <= n_b; j++)
         row[j] = j;
     for (size_t i = 0; i < n_a; i++) {
         size_t before = row[0]++;
         for (size_t j = 0; j < n_b; j++) {
             size_t changed = before + (toupper((unsigned char)a[i]) != toupper((unsigned char)b[j]));
-            size_t least = row[j] < row[j + 1] ? row[j] + 1 : row[j + 1] + 1;
+            size_t min = row[j] < row[j + 1] ? row[j] + 1 : row[j + 1] + 1;
             before = row[j + 1];
-            row[j + 1] = changed < least ? changed : least;
+            row[j + 1] = changed < min ? changed : min;
         }
     }
     return row[n_b];
 }
 
-/* The words of a name, [len], as one. */
-static size_t join(const char *name, size_t len, char out[VARIABLE])
+/* The name, [len], without separators. */
+static size_t strip_separators(const char *name, size_t len, char out[MAX_NAME])
 {
     size_t n = 0;
-    for (size_t i = 0; i < len && n < VARIABLE - 1; i++)
+    for (size_t i = 0; i < len && n < MAX_NAME - 1; i++)
         if (name[i] != '-' && name[i] != '_')
             out[n++] = name[i];
     out[n] = 0;
     return n;
 }
 
-/* The option whose name is nearly that, by two characters at most; NULL: there is none. */
-static const char *nearest(const char *name, size_t len)
+/* The option whose name differs least, by two characters at most; NULL: there is none. */
+static const char *closest_option(const char *name, size_t len)
 {
-    char asked[VARIABLE], own[VARIABLE];
-    size_t n = join(name, len, asked), best = n > 4 ? 3 : 2;
+    char asked[MAX_NAME], own[MAX_NAME];
+    size_t n = strip_separators(name, len, asked), best = n > 4 ? 3 : 2;
     const char *found = NULL;
     for (int i = 0; i < N_ROW; i++) {
-        join(cake_option_rows[i].name, strlen(cake_option_rows[i].name), own);
-        size_t far = distance(asked, n, own);
-        if (far < best) {
-            best = far;
+        strip_separators(cake_option_rows[i].name, strlen(cake_option_rows[i].name), own);
+        size_t distance = edit_distance(asked, n, own);
+        if (distance < best) {
+            best = distance;
             found = cake_option_rows[i].name;
         }
     }
     return found;
 }
 
-/* Read by scripts and tests of ours, not by the program. */
-static const char scripts_own[] =
+/* Variables that our scripts and tests read, not the program. */
+static const char script_variables[] =
     "CAKE_ALL|CAKE_ALL_GPU|CAKE_ASSETS|CAKE_BUILD|CAKE_FUZZ_SECONDS|CAKE_GPU_SECONDS|CAKE_LLAMA|"
     "CAKE_LONG_DIR|CAKE_MPI|CAKE_NETNS|CAKE_ON_GPU|CAKE_PACKAGING|CAKE_POWERCAP|CAKE_PYTHON|CAKE_ROUNDS|"
     "CAKE_ROUNDS_SEED|CAKE_SLURM|CAKE_SOURCE";
 
-/* Whether a variable, its name of len bytes, is one of an option, or of our scripts. */
-static bool is_known(const char *variable, size_t len)
+/* variable: its name of len bytes, not terminated. */
+static bool is_known_variable(const char *variable, size_t len)
 {
-    char own[VARIABLE], name[VARIABLE];
+    char own[MAX_NAME], name[MAX_NAME];
     snprintf(name, sizeof name, "%.*s", (int)len, variable);
     bool known =
-        len >= sizeof name || cake_option_among(scripts_own, name) || !strncmp(name, "CAKE_TEST_", 10);
+        len >= sizeof name || cake_option_among(script_variables, name) || !strncmp(name, "CAKE_TEST_", 10);
     for (int i = 0; i < N_ROW && !known; i++)
         known = !strcmp(variable_of(&cake_option_rows[i], own), name);
     return known;
 }
 
-/* A slip in a name would be passed over otherwise, and the option's default taken. */
-static void warn_of_slips(void)
+/* Without a warning a misspelt variable would be ignored, and the option's default used. */
+static void warn_of_unknown_variables(void)
 {
     for (char **at = environ; at && *at; at++) {
         size_t len = strcspn(*at, "=");
-        if (strncmp(*at, "CAKE_", 5) || is_known(*at, len))
+        if (strncmp(*at, "CAKE_", 5) || is_known_variable(*at, len))
             continue;
-        const char *near = nearest(*at + 5, len - 5);
-        char variable[VARIABLE];
-        cake_log(CAKE_WARN, "usage", "%.*s in the environment is no option's variable, and is ignored%s%s",
-                 (int)len, *at, near ? "; meant is perhaps " : "",
-                 near ? variable_of(row_of_name(0, near), variable) : "");
+        const char *closest = closest_option(*at + 5, len - 5);
+        char variable[MAX_NAME];
+        cake_log(CAKE_WARN, "usage", "%.*s in the environment belongs to no option and is ignored%s%s%s",
+                 (int)len, *at, closest ? "; did you mean " : "",
+                 closest ? variable_of(row_of_name(0, closest), variable) : "", closest ? "?" : "");
     }
 }
 
 static cake_err read_environment(parsing *p)
 {
-    warn_of_slips();
+    warn_of_unknown_variables();
     for (int i = 0; i < N_ROW; i++) {
-        char name[VARIABLE], *value = getenv(variable_of(&cake_option_rows[i], name));
+        char name[MAX_NAME], *value = getenv(variable_of(&cake_option_rows[i], name));
         if (value && *value && cake_option_takes(p->command, &cake_option_rows[i])) {
-            cake_err err = take(p, &cake_option_rows[i], ENVIRONMENT, name, value);
+            cake_err err = apply(p, &cake_option_rows[i], ENVIRONMENT, name, value);
             if (err)
                 return err;
         }
@@ -200,15 +197,16 @@ static cake_err read_environment(parsing *p)
     return CAKE_OK;
 }
 
-enum { HELP = 1000, VERSION, LONG }; /* LONG + a row; no character is that large */
+/* What getopt_long returns, above all characters: LONG + the index of a row. */
+enum { HELP = 1000, VERSION, LONG };
 
-/* --max_tokens as --max-tokens: other tools spell it so. NULL: there is nothing to spell otherwise. */
-static const char *alias_of(int i)
+/* --max_tokens for --max-tokens, as other tools spell it. NULL: the name has no dash. */
+static const char *underscore_name(int i)
 {
-    static char alias[N_ROW][VARIABLE];
+    static char alias[N_ROW][MAX_NAME];
     if (!strchr(cake_option_rows[i].name, '-'))
         return NULL;
-    snprintf(alias[i], VARIABLE, "%s", cake_option_rows[i].name);
+    snprintf(alias[i], MAX_NAME, "%s", cake_option_rows[i].name);
     for (char *c = alias[i]; *c; c++)
         *c = *c == '-' ? '_' : *c;
     return alias[i];
@@ -216,7 +214,7 @@ static const char *alias_of(int i)
 
 static void getopt_tables(int command, struct option *longs, char *shorts)
 {
-    *shorts++ = ':'; /* a missing argument is told apart from an unknown option */
+    *shorts++ = ':'; /* getopt_long then returns ':' for a missing argument, '?' for an unknown option */
     for (int i = 0; i < N_ROW; i++) {
         if (!cake_option_takes(command, &cake_option_rows[i]))
             continue;
@@ -224,7 +222,7 @@ static void getopt_tables(int command, struct option *longs, char *shorts)
                   : cake_option_rows[i].kind == SEED ? optional_argument
                                                      : required_argument;
         *longs++ = (struct option){cake_option_rows[i].name, has, NULL, LONG + i};
-        const char *alias = alias_of(i);
+        const char *alias = underscore_name(i);
         if (alias)
             *longs++ = (struct option){alias, has, NULL, LONG + i};
         if (cake_option_rows[i].letter) {
@@ -248,7 +246,7 @@ static const option_row *row_of_letter(int letter)
     return NULL;
 }
 
-static cake_err complain(int found, int argc, char **argv, const char *command)
+static cake_err report_bad_option(int found, int argc, char **argv, const char *command)
 {
     const char *word = optind <= argc && optind > 0 ? argv[optind - 1] : "";
     char letter[3] = {'-', (char)optopt, 0};
@@ -257,22 +255,23 @@ static cake_err complain(int found, int argc, char **argv, const char *command)
     if (found == ':')
         return cake_fail_usage("%s needs an argument; see cake-mpi %s --help", name, command);
     size_t len = is_long ? strcspn(name + 2, "=") : 0;
-    const char *near = len ? nearest(name + 2, len) : NULL;
-    if (near && strlen(near) == len && !strncmp(near, name + 2, len)) /* another command has it */
-        near = NULL;
+    const char *closest = len ? closest_option(name + 2, len) : NULL;
+    if (closest && strlen(closest) == len && !strncmp(closest, name + 2, len)) /* another command has it */
+        closest = NULL;
     return cake_fail_usage(
         "%s is not an option of cake-mpi %s, or is ambiguous; %s%s%ssee cake-mpi %s --help", name, command,
-        near ? "meant is perhaps --" : "", near ? near : "", near ? "; " : "", command);
+        closest ? "did you mean --" : "", closest ? closest : "", closest ? "? " : "", command);
 }
 
 /* An option of the command line. */
-typedef struct word {
+typedef struct given_option {
     const option_row *row;
     char *value;
-} word;
+} given_option;
 
-/* The words [*n] are owned by the caller, in any case. */
-static cake_err read_words(int argc, char **argv, int command, cake_options *o, word **words, int *n)
+/* *given [*n] is owned by the caller, also after an error. */
+static cake_err scan_command_line(int argc, char **argv, int command, cake_options *o, given_option **given,
+                                  int *n)
 {
     struct option longs[2 * N_ROW + 3];
     char shorts[3 * N_ROW + 8];
@@ -281,14 +280,14 @@ static cake_err read_words(int argc, char **argv, int command, cake_options *o, 
     opterr = 0;
     for (int found; (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
         if (found == '?' || found == ':')
-            return complain(found, argc, argv, o->command);
+            return report_bad_option(found, argc, argv, o->command);
         if (found == HELP || found == 'h' || found == VERSION) {
             o->command = found == VERSION ? "version" : "help";
             return CAKE_OK;
         }
-        *words = cake_grow(*words, (size_t)*n + 1, sizeof **words);
-        (*words)[(*n)++] =
-            (word){found >= LONG ? &cake_option_rows[found - LONG] : row_of_letter(found), optarg};
+        *given = cake_grow(*given, (size_t)*n + 1, sizeof **given);
+        (*given)[(*n)++] =
+            (given_option){found >= LONG ? &cake_option_rows[found - LONG] : row_of_letter(found), optarg};
     }
     o->operands = (cake_texts){argv + optind, argc - optind};
     if (optind < argc && !(command & (BENCH | MERGE | STATUS)))
@@ -297,100 +296,100 @@ static cake_err read_words(int argc, char **argv, int command, cake_options *o, 
     return CAKE_OK;
 }
 
-/* What is said twice, and not the same: the first one would fall away in silence. */
-static cake_err check_once(const word *words, int n)
+/* An option given twice with two values: getopt would silently use the last one. */
+static cake_err check_repeats(const given_option *given, int n)
 {
     for (int i = 0; i < n; i++) {
-        const option_row *row = words[i].row;
-        bool many = row->kind == TEXTS || row->kind == STOP || row->kind == FLAG;
-        for (int j = 0; j < i && !many; j++) {
-            const char *first = words[j].value ? words[j].value : "",
-                       *now = words[i].value ? words[i].value : "";
-            if (!strcmp(words[j].row->name, row->name) && strcmp(first, now))
-                return cake_fail_usage("--%s is given twice, as \"%s\" and as \"%s\": it has one value",
-                                       row->name, first, now);
+        const option_row *row = given[i].row;
+        bool may_repeat = row->kind == TEXTS || row->kind == STOP || row->kind == FLAG;
+        for (int j = 0; j < i && !may_repeat; j++) {
+            const char *first = given[j].value ? given[j].value : "",
+                       *second = given[i].value ? given[i].value : "";
+            if (!strcmp(given[j].row->name, row->name) && strcmp(first, second))
+                return cake_fail_usage("--%s is given twice, as \"%s\" and as \"%s\"; give it once",
+                                       row->name, first, second);
         }
     }
     return CAKE_OK;
 }
 
-static cake_err take_words(parsing *p, const word *words, int n)
+static cake_err apply_command_line(parsing *p, const given_option *given, int n)
 {
-    cake_err err = check_once(words, n);
+    cake_err err = check_repeats(given, n);
     for (int i = 0; i < n && !err; i++) {
         char from[64];
-        snprintf(from, sizeof from, "--%s", words[i].row->name);
-        err = take(p, words[i].row, COMMAND_LINE, from, words[i].value);
+        snprintf(from, sizeof from, "--%s", given[i].row->name);
+        err = apply(p, given[i].row, COMMAND_LINE, from, given[i].value);
     }
     return err;
 }
 
-static cake_err no_option(const char *path, const cake_setting *s)
+static cake_err report_unknown_setting(const char *path, const cake_setting *s)
 {
-    const char *near = nearest(s->name, strlen(s->name));
-    return cake_fail_usage("%s:%d:%d: '%s' is no option; %s%s%s", path, s->at.line, s->at.column,
+    const char *closest = closest_option(s->name, strlen(s->name));
+    return cake_fail_usage("%s:%d:%d: '%s' is not an option; %s%s%s", path, s->at.line, s->at.column,
                            cake_yaml_show(s->name, strlen(s->name)),
-                           near ? "meant is perhaps '" : "see cake-mpi run --help for those there are",
-                           near ? near : "", near ? "'" : "");
+                           closest ? "did you mean '" : "cake-mpi run --help lists them",
+                           closest ? closest : "", closest ? "'?" : "");
 }
 
-/* Options of other commands are left to these: one file may serve plan and run. */
-static cake_err take_setting(parsing *p, const char *path, const cake_setting *s)
+/* Options of other commands are ignored, so that one file serves plan and run. */
+static cake_err apply_setting(parsing *p, const char *path, const cake_setting *s)
 {
     const option_row *row = row_of_name(p->command, s->name);
     char *value = s->value;
     if (!row)
-        return no_option(path, s);
+        return report_unknown_setting(path, s);
     if (!strcmp(s->name, "config"))
-        return cake_fail_usage("%s:%d:%d: config: a file of settings names no other", path, s->at.line,
-                               s->at.column);
+        return cake_fail_usage("%s:%d:%d: config: a configuration file cannot name another one", path,
+                               s->at.line, s->at.column);
     if (s->listed && row->kind != TEXTS && row->kind != STOP)
-        return cake_fail_usage("%s:%d:%d: %s is a list; it has one value", path, s->value_at.line,
+        return cake_fail_usage("%s:%d:%d: %s is a list, but takes one value", path, s->value_at.line,
                                s->value_at.column, s->name);
-    if (!cake_option_takes(p->command, row) || !value) /* null: as if it were not there */
+    if (!cake_option_takes(p->command, row) || !value) /* null: not given */
         return CAKE_OK;
     cake_buf from = {0};
     cake_buf_addf(&from, "%s:%d:%d: %s", path, s->value_at.line, s->value_at.column, s->name);
-    cake_err err = take(p, row, FILE_OF_SETTINGS, from.data,
-                        row->kind == SEED && cake_option_among("true|True|TRUE", value) ? NULL : value);
+    cake_err err = apply(p, row, CONFIG_FILE, from.data,
+                         row->kind == SEED && cake_option_among("true|True|TRUE", value) ? NULL : value);
     cake_buf_free(&from);
     return err;
 }
 
-static cake_err read_settings(parsing *p, const char *path)
+static cake_err apply_config_file(parsing *p, const char *path)
 {
     cake_options *o = p->options;
     cake_buf text = {0};
     cake_yaml_fault fault;
     cake_err err = cake_file_read("usage", path, false, CAKE_YAML_BYTES, &text);
-    if (!err && cake_config_file_parse(text.data ? text.data : "", text.len, &o->said, &fault))
+    if (!err && cake_config_file_parse(text.data ? text.data : "", text.len, &o->config_file, &fault))
         err = cake_fail_usage("%s:%d:%d: %s", path, fault.at.line, fault.at.column, fault.message);
-    for (int i = 0; i < o->said.n && !err; i++)
-        err = take_setting(p, path, &o->said.setting[i]);
+    for (int i = 0; i < o->config_file.n && !err; i++)
+        err = apply_setting(p, path, &o->config_file.setting[i]);
     cake_buf_free(&text);
     return err;
 }
 
-/* What counts less first. */
-static cake_err read_all(parsing *p, const word *words, int n)
+/* The weakest source first. */
+static cake_err apply_sources(parsing *p, const given_option *given, int n)
 {
     cake_options *o = p->options;
     cake_err err = read_environment(p);
     for (int i = 0; i < n; i++)
-        if (!strcmp(words[i].row->name, "config"))
-            o->settings = words[i].value;
-    if (!err && o->settings)
-        err = read_settings(p, o->settings);
-    return err ? err : take_words(p, words, n);
+        if (!strcmp(given[i].row->name, "config"))
+            o->config_path = given[i].value;
+    if (!err && o->config_path)
+        err = apply_config_file(p, o->config_path);
+    return err ? err : apply_command_line(p, given, n);
 }
 
 cake_err cake_sources_read(int argc, char **argv, int command, cake_options *o)
 {
-    word *words = NULL;
+    given_option *given = NULL;
     int n = 0;
-    cake_err err = read_words(argc, argv, command, o, &words, &n);
+    cake_err err = scan_command_line(argc, argv, command, o, &given, &n);
     if (!err && strcmp(o->command, "help") && strcmp(o->command, "version"))
-        err = read_all(&(parsing){.options = o, .command = command}, words, n);
-    free(words);
+        err = apply_sources(&(parsing){.options = o, .command = command}, given, n);
+    free(given);
     return err;
 }

@@ -263,7 +263,7 @@ static cake_err report(job *j)
         all.stages[0].root.read_s += j->dispatcher ? cake_dispatcher_read_s(j->dispatcher) : 0;
         cake_report r = {.model = j->options->staged.given ? j->options->staged.given : j->options->model,
                          .argc = j->argc,
-                         .settings = &j->options->said,
+                         .settings = &j->options->config_file,
                          .argv = j->argv,
                          .plans = all.plans,
                          .n_replica = all.n_replica,

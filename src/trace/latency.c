@@ -8,14 +8,14 @@
 
 void cake_latency_add(cake_latency *t, double seconds)
 {
-    enum { KEPT = 1 << 16 };
+    enum { MAX_KEPT = 1 << 16 };
     int64_t at = t->n;
     t->seen++;
-    if (t->n == KEPT) { /* reservoir (Vitter 1985) with a fixed generator: a report is not a result */
+    if (t->n == MAX_KEPT) { /* reservoir sampling (Vitter 1985); a fixed generator suffices for a report */
         uint64_t z = t->seen * 0x9E3779B97F4A7C15u;
         z = (z ^ z >> 29) * 0xBF58476D1CE4E5B9u;
         at = (int64_t)((z ^ z >> 32) % t->seen);
-        if (at >= KEPT)
+        if (at >= MAX_KEPT)
             return;
     } else if (t->n++ == t->cap) {
         t->cap = t->cap ? 2 * t->cap : 256;
@@ -32,7 +32,7 @@ static int ascending(const void *a, const void *b)
 
 double cake_latency_percentile(cake_latency *t, int percent)
 {
-    if (!t->n) /* no memory, which qsort may not be given */
+    if (!t->n) /* value may be NULL, which qsort forbids */
         return NAN;
     qsort(t->value, (size_t)t->n, sizeof *t->value, ascending);
     return (double)t->value[t->n * percent / 100];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: spans of this rank's master thread. Out, on rank 0: one JSON file for all ranks. cmd_run.c calls.
- * Invariant: what is written is whole JSON, whatever was lost; how much was lost stands in it.
+ * In: spans of this rank's master thread. Out, on rank 0: one JSON file for all ranks.
+ * Invariant: the file is complete JSON even if spans were dropped, and says how many were.
  */
 #include "trace/trace.h"
 
@@ -18,23 +18,23 @@
 #include "base/version.h"
 #include "formats/json.h"
 
-enum { MOST = 1 << 20, BLOCK = 256 };
+enum { MAX_SPANS = 1 << 20, BLOCK = 256 };
 
 struct cake_trace {
-    cake_span *span; /* [MOST] ring */
+    cake_span *span; /* [MAX_SPANS] ring */
     int64_t n;       /* spans ever added */
-    double *ahead;   /* [2, size] rank 0: seconds that each rank's clock is ahead, at two times */
-    double when[2];  /* rank 0: these two times, at the beginning and at the end */
+    double *ahead;   /* [2, size] rank 0: seconds that each rank's clock is ahead, at times when[] */
+    double when[2];  /* rank 0: at the beginning and at the end */
     int n_align;
 };
 
-/* What rank 0 learns of another one before its spans. */
+/* Sent to rank 0 before the spans. */
 typedef struct origin {
     char host[64];
     int64_t n;
 } origin;
 
-/* Spans on their way to rank 0. */
+/* A message of spans to rank 0. */
 typedef struct block {
     int64_t n;
     cake_span span[BLOCK];
@@ -43,7 +43,7 @@ typedef struct block {
 cake_trace *cake_trace_open(void)
 {
     cake_trace *t = cake_alloc(1, sizeof *t);
-    t->span = cake_alloc(MOST, sizeof *t->span);
+    t->span = cake_alloc(MAX_SPANS, sizeof *t->span);
     return t;
 }
 
@@ -61,7 +61,7 @@ void cake_trace_add(cake_trace *t, cake_span span, double end)
     if (!t)
         return;
     span.seconds = (float)(end - span.begin);
-    t->span[t->n++ % MOST] = span;
+    t->span[t->n++ % MAX_SPANS] = span;
 }
 
 void cake_trace_align(cake_trace *t, const cake_comm *world)
@@ -77,8 +77,8 @@ void cake_trace_align(cake_trace *t, const cake_comm *world)
     t->when[turn] = cake_clock_now();
 }
 
-/* A rank's time on rank 0's clock, in microseconds from `start`: clocks drift apart evenly between two
- * looks. */
+/* Converts a rank's time to microseconds from `start` on rank 0's clock. The offset is interpolated between
+ * the two measurements. */
 static double aligned(const cake_trace *t, int size, int rank, double time, double start)
 {
     double from = t->ahead[rank], to = t->ahead[size + rank], between = t->when[1] - t->when[0];
@@ -107,13 +107,13 @@ static const cake_plan *plan_of(const writer *w, int rank)
     return &w->plans[rank / (w->size / w->n_replica)];
 }
 
-/* Whether an edge leads from one rank to another. */
+/* Whether the edge connects two ranks. */
 static bool is_far(const cake_plan *plan, int edge)
 {
     return cake_plan_from(plan, edge) != cake_plan_to(plan, edge);
 }
 
-/* One end of the arrow that a wave's way from one rank to the next is: 's' or 'f'. */
+/* One end ('s': start, 'f': finish) of the arrow for a wave that travels to another rank. */
 static void write_flow(writer *w, char end, int rank, double time, int edge, int number)
 {
     const cake_plan *plan = plan_of(w, rank);
@@ -156,13 +156,13 @@ static void write_span(writer *w, int rank, const cake_span *s)
         write_flow(w, 'f', rank, time, plan->n_hop, s->number);
 }
 
-/* Names of the ranks, which Perfetto shows beside their spans, and what was dropped. */
+/* Names of the ranks for Perfetto, and how many spans were dropped. */
 static void write_head(writer *w, const origin *origins)
 {
     int64_t dropped = 0;
     cake_buf text = {0};
     for (int rank = 0; rank < w->size; rank++)
-        dropped += origins[rank].n > MOST ? origins[rank].n - MOST : 0;
+        dropped += origins[rank].n > MAX_SPANS ? origins[rank].n - MAX_SPANS : 0;
     cake_buf_adds(&text, "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"version\": ");
     cake_json_add_text(&text, cake_version(), strlen(cake_version()));
     cake_buf_addf(&text, ", \"dropped\": %lld}, \"traceEvents\": [", (long long)dropped);
@@ -190,23 +190,23 @@ static void write_head(writer *w, const origin *origins)
     fwrite(text.data, 1, text.len, w->out);
     cake_buf_free(&text);
     if (dropped)
-        cake_log(CAKE_WARN, "run", "the trace has each rank's last %d spans: %lld earlier ones were dropped",
-                 MOST, (long long)dropped);
+        cake_log(CAKE_WARN, "run", "the trace keeps each rank's last %d spans: %lld older ones were dropped",
+                 MAX_SPANS, (long long)dropped);
 }
 
-/* This rank's spans from the first-th kept one on. */
+/* This rank's kept spans from index first on. */
 static void fill(const cake_trace *t, int64_t first, block *b)
 {
-    int64_t kept = t->n < MOST ? t->n : MOST;
+    int64_t kept = t->n < MAX_SPANS ? t->n : MAX_SPANS;
     b->n = kept - first < 0 ? 0 : kept - first < BLOCK ? kept - first : BLOCK;
     for (int64_t i = 0; i < b->n; i++)
-        b->span[i] = t->span[(t->n - kept + first + i) % MOST];
+        b->span[i] = t->span[(t->n - kept + first + i) % MAX_SPANS];
 }
 
-/* All ranks' spans, block by block, so that rank 0 never holds them all. w: NULL on other ranks. */
+/* Gathers the spans block by block, so that rank 0 never holds all of them. w: NULL on other ranks. */
 static void gather(const cake_trace *t, const cake_comm *world, writer *w)
 {
-    int64_t kept = t->n < MOST ? t->n : MOST, most = -cake_comm_allreduce_min(world, -kept);
+    int64_t kept = t->n < MAX_SPANS ? t->n : MAX_SPANS, most = -cake_comm_allreduce_min(world, -kept);
     block *mine = cake_alloc(1, sizeof *mine), *all = w ? cake_alloc((size_t)world->size, sizeof *all) : NULL;
     for (int64_t first = 0; first < most; first += BLOCK) {
         fill(t, first, mine);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: signals, options, the environment. Out: whether to stop. cmd_run.c calls. The loop of a run asks often,
- * and then stops in order. Before the loop rank 0 may wait for minutes, in a read of weights or for the
- * other end of a pipe; behind it results are written. There a thread, the guard, ends the process:
- * nothing is lost, since the journal is right at any moment.
- * Invariant: a handler does nothing but count and wake the guard.
+ * In: signals, options, the environment. Out: whether to stop. The loop of a run polls, then stops
+ * gracefully. Before the loop rank 0 may block for minutes, in a read of weights or on a pipe; after it
+ * results are written. In these phases a thread, the guard, ends the process: nothing is lost, since the
+ * journal is consistent at any moment.
+ * Invariant: a signal handler only counts and wakes the guard.
  */
 #include "watch/shutdown.h"
 
@@ -22,62 +22,62 @@
 #include "link/heartbeat.h"
 #include "record/lock.h"
 
-/* Seconds before the job's end at which the run stops, unless --stop-before says otherwise; that the loop
- * gets to stop in order after a second signal. */
-enum { MARGIN = 60, GRACE = 3 };
+enum {
+    MARGIN = 60, /* seconds before the job's end at which the run stops, without --stop-before */
+    GRACE = 3    /* seconds that the loop has to stop gracefully after a second signal */
+};
 
 static const struct {
     int number;
     const char *name;
-    bool repeats; /* the system sends it again by itself, which is no wish to end at once */
-} taken[] = {{SIGTERM, "SIGTERM", false},
-             {SIGUSR1, "SIGUSR1", false},
-             {SIGUSR2, "SIGUSR2", false},
-             {SIGHUP, "SIGHUP", true},
-             {SIGXCPU, "SIGXCPU", true}};
+    bool repeats; /* the system itself may send it twice, so a second one does not mean: end at once */
+} handled[] = {{SIGTERM, "SIGTERM", false},
+               {SIGUSR1, "SIGUSR1", false},
+               {SIGUSR2, "SIGUSR2", false},
+               {SIGHUP, "SIGHUP", true},
+               {SIGXCPU, "SIGXCPU", true}};
 
-enum { N_TAKEN = sizeof taken / sizeof *taken };
+enum { N_SIGNAL = sizeof handled / sizeof *handled };
 
-/* What a signal finds. */
 typedef enum phase {
-    EARLY, /* MPI is not up: a launcher that loses a rank now may wait for ever */
-    START, /* nothing was computed */
-    LOOP,  /* cake_shutdown_requested is asked often */
-    WRITE  /* all is done but for RESULTS */
+    EARLY, /* before MPI_Init: a launcher that loses a rank now may wait for ever */
+    START, /* nothing was computed yet */
+    LOOP,  /* the loop polls cake_shutdown_requested */
+    WRITE  /* only RESULTS remain to be written */
 } phase;
 
 static struct {
-    struct sigaction before[N_TAKEN];
-    volatile sig_atomic_t came, latest; /* signals that came; the latest one */
+    struct sigaction before[N_SIGNAL];
+    volatile sig_atomic_t n_signal, latest; /* how many came (2: more than one); the latest one */
     volatile sig_atomic_t phase;
-    double until;       /* when the run has to stop, as cake_clock_now counts; INFINITY: no end is known */
-    const char *reason; /* what ends then, for the message */
-    bool due;
+    double deadline;    /* of the run, on cake_clock_now; INFINITY: none */
+    const char *reason; /* of the deadline, for the message */
+    bool requested;     /* cake_shutdown_requested was true */
 
-    sem_t wake;           /* of the guard */
-    pthread_mutex_t lock; /* held where the guard ends the process, and where the phase changes */
+    sem_t wake;           /* wakes the guard */
+    pthread_mutex_t lock; /* held while the guard ends the process and while the phase changes */
     pthread_t guard;
     bool guarded, closing;
-    void (*ended)(void); /* called before the guard ends the process */
-} state = {.until = INFINITY, .lock = PTHREAD_MUTEX_INITIALIZER};
+    void (*on_exit)(void); /* called before the guard ends the process */
+} state = {.deadline = INFINITY, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_repeated(int number)
 {
-    for (int i = 0; i < N_TAKEN; i++)
-        if (taken[i].number == number)
-            return taken[i].repeats && state.came;
+    for (int i = 0; i < N_SIGNAL; i++)
+        if (handled[i].number == number)
+            return handled[i].repeats && state.n_signal;
     return false;
 }
 
-static void note(int number)
+static void count_signal(int number)
 {
     int kept = errno;
     if (is_repeated(number))
         return;
     state.latest = number;
-    if (state.came < 2)
-        state.came = state.came + 1;
-    if (state.came > 1 && state.phase == EARLY) {
+    if (state.n_signal < 2)
+        state.n_signal = state.n_signal + 1;
+    if (state.n_signal > 1 && state.phase == EARLY) {
         signal(number, SIG_DFL);
         raise(number);
     }
@@ -85,102 +85,100 @@ static void note(int number)
     errno = kept;
 }
 
-static void limit(double seconds, const char *reason)
+static void limit_time(double seconds, const char *reason)
 {
-    double until = cake_clock_now() + seconds;
-    if (until >= state.until)
+    double deadline = cake_clock_now() + seconds;
+    if (deadline >= state.deadline)
         return;
-    state.until = until;
+    state.deadline = deadline;
     state.reason = reason;
 }
 
-/* Finds when the run has to stop. A limit that leaves no time is an error: it would stop this run and each
- * one that goes on from it. */
-static cake_err find_end(const cake_options *o)
+/* A limit that leaves no time is an error: it would stop this run and every one that resumes it. */
+static cake_err find_deadline(const cake_options *o)
 {
     int64_t end = cake_slurm_end(), margin = o->stop_before < 0 ? MARGIN : o->stop_before;
     if (!o->max_runtime)
-        return cake_fail_usage("--max-runtime 0 leaves no time for anything");
+        return cake_fail_usage("--max-runtime 0 leaves no time to run");
     if (o->max_runtime > 0)
-        limit((double)o->max_runtime, "--max-runtime is over");
+        limit_time((double)o->max_runtime, "--max-runtime is over");
     if (end) {
         double left = (double)(end - (int64_t)time(NULL));
         if (left <= 0)
             return cake_fail("run",
-                             "the job's end, as SLURM_JOB_END_TIME or squeue has it, was %.0f s ago: "
-                             "unset the variable if it is another job's",
+                             "the job ended %.0f s ago, according to SLURM_JOB_END_TIME or squeue: "
+                             "unset the variable if it belongs to another job",
                              -left);
         if (left <= (double)margin)
             return cake_fail("run",
-                             "the job ends in %.0f s and the run is to stop %lld s before: "
-                             "no time is left for anything; "
-                             "give the job more time, or a shorter --stop-before",
+                             "the job ends in %.0f s and the run has to stop %lld s before: "
+                             "no time is left to run; give the job more time, or a shorter --stop-before",
                              left, (long long)margin);
-        limit(left - (double)margin, "the job's end is near");
+        limit_time(left - (double)margin, "the job's end is near");
         cake_log(CAKE_DEBUG, "run", "the job ends in %.0f s; the run stops %lld s before", left,
                  (long long)margin);
     } else if (o->stop_before >= 0) {
         cake_log(
             CAKE_WARN, "run",
-            "--stop-before: the end of the job is not known (no SLURM_JOB_END_TIME, no answer from squeue); "
-            "--max-runtime sets a limit without it");
+            "--stop-before: the end of the job is unknown (no SLURM_JOB_END_TIME, no answer from squeue); "
+            "--max-runtime limits the run without it");
     }
     return CAKE_OK;
 }
 
 void cake_shutdown_install(void)
 {
-    struct sigaction ours = {.sa_handler = note, .sa_flags = SA_RESTART};
+    struct sigaction ours = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
     sigemptyset(&ours.sa_mask);
     sem_init(&state.wake, 0, 0);
-    for (int i = 0; i < N_TAKEN; i++) {
-        sigaction(taken[i].number, NULL, &state.before[i]);
-        if (!taken[i].repeats || state.before[i].sa_handler != SIG_IGN) /* nohup has SIGHUP ignored */
-            sigaction(taken[i].number, &ours, NULL);
+    for (int i = 0; i < N_SIGNAL; i++) {
+        sigaction(handled[i].number, NULL, &state.before[i]);
+        if (!handled[i].repeats || state.before[i].sa_handler != SIG_IGN) /* nohup ignores SIGHUP */
+            sigaction(handled[i].number, &ours, NULL);
     }
 }
 
 static void restore(void)
 {
-    for (int i = 0; i < N_TAKEN; i++)
-        sigaction(taken[i].number, &state.before[i], NULL);
+    for (int i = 0; i < N_SIGNAL; i++)
+        sigaction(handled[i].number, &state.before[i], NULL);
 }
 
 void cake_shutdown_restore(void)
 {
     restore();
-    if (state.came)
+    if (state.n_signal)
         raise(state.latest);
 }
 
-static const char *why(void)
+static const char *stop_reason(void)
 {
-    for (int i = 0; state.came && i < N_TAKEN; i++)
-        if (taken[i].number == state.latest)
-            return taken[i].name;
+    for (int i = 0; state.n_signal && i < N_SIGNAL; i++)
+        if (handled[i].number == state.latest)
+            return handled[i].name;
     return state.reason;
 }
 
 /* ---- the guard */
 
-/* This process ends, and the others with it. */
+/* Ends this process, and with it all ranks. */
 static void end_now(const char *what)
 {
     char text[128];
-    snprintf(text, sizeof text, "%s: %s; the same command again goes on from there (status %d)", why(), what,
+    snprintf(text, sizeof text, "%s: %s; the same command continues the run (status %d)", stop_reason(), what,
              CAKE_STOPPED);
     cake_log_now(CAKE_INFO, "run", text);
-    if (state.ended && state.phase == START)
-        state.ended();
+    if (state.on_exit && state.phase == START)
+        state.on_exit();
     cake_lock_abandon();
     cake_heartbeat_send_failed(CAKE_STOPPED);
     cake_comm_exit_now(CAKE_STOPPED);
 }
 
-/* Until a signal comes, or time is up before the loop has begun. */
+/* Returns at a signal, at a change of phase, or at the deadline if the loop has not begun. */
 static void wait_for_wake(void)
 {
-    double left = state.until - cake_clock_now();
+    double left = state.deadline - cake_clock_now();
     struct timespec at;
     if (state.phase != START || !isfinite(left)) {
         while (sem_wait(&state.wake) && errno == EINTR)
@@ -201,59 +199,59 @@ static void *guard(void *unused)
             wait_for_wake();
         pthread_mutex_lock(&state.lock);
         bool closing = state.closing;
-        if (!closing && state.phase == START && (state.came || cake_clock_now() >= state.until))
-            end_now("stops before anything was computed");
-        if (!closing && state.phase == WRITE && state.came > 1)
-            end_now("ends while results are written");
+        if (!closing && state.phase == START && (state.n_signal || cake_clock_now() >= state.deadline))
+            end_now("stopped before anything was computed");
+        if (!closing && state.phase == WRITE && state.n_signal > 1)
+            end_now("ended while results were being written");
         pthread_mutex_unlock(&state.lock);
         if (closing)
             return unused;
-        if (state.came > 1) { /* the loop will see it, if it is not held up */
+        if (state.n_signal > 1) { /* the loop will see it, unless it is blocked */
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
             waited++;
         }
     }
-    end_now("ends at once");
+    end_now("ended at once");
     return unused;
 }
 
-static void enter(phase next)
+static void enter_phase(phase next)
 {
     pthread_mutex_lock(&state.lock);
     state.phase = next;
     pthread_mutex_unlock(&state.lock);
-    sem_post(&state.wake); /* what came before may mean something else now */
+    sem_post(&state.wake); /* an earlier signal may have another effect in this phase */
 }
 
 cake_err cake_shutdown_open(const cake_options *options, const cake_comm *world)
 {
-    cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : find_end(options));
+    cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : find_deadline(options));
     if (err || world->rank)
         return err;
     state.phase = START;
     state.guarded = !pthread_create(&state.guard, NULL, guard, NULL);
-    sem_post(&state.wake); /* signals may have come already */
+    sem_post(&state.wake); /* signals may have come before the thread */
     return CAKE_OK;
 }
 
-void cake_shutdown_on_exit(void (*ended)(void))
+void cake_shutdown_on_exit(void (*on_exit)(void))
 {
     pthread_mutex_lock(&state.lock);
-    state.ended = ended;
+    state.on_exit = on_exit;
     pthread_mutex_unlock(&state.lock);
 }
 
 void cake_shutdown_loop(void)
 {
-    enter(LOOP);
+    enter_phase(LOOP);
 }
 
 void cake_shutdown_write(void)
 {
-    enter(WRITE);
+    enter_phase(WRITE);
 }
 
-/* If a signal came the process is about to end: another one must not cut that short. */
+/* After a signal the process is about to end, and another signal must not interrupt that. */
 void cake_shutdown_close(void)
 {
     if (state.guarded) {
@@ -264,26 +262,25 @@ void cake_shutdown_close(void)
         pthread_join(state.guard, NULL);
         state.guarded = false;
     }
-    if (!state.came)
+    if (!state.n_signal)
         restore();
 }
 
 double cake_shutdown_seconds_left(void)
 {
-    return state.until - cake_clock_now();
+    return state.deadline - cake_clock_now();
 }
 
 bool cake_shutdown_requested(void)
 {
-    if (!state.due && (state.came || cake_clock_now() >= state.until)) {
-        state.due = true;
-        cake_log(CAKE_INFO, "run", "%s: stops when what is under way through the layers has come back",
-                 why());
+    if (!state.requested && (state.n_signal || cake_clock_now() >= state.deadline)) {
+        state.requested = true;
+        cake_log(CAKE_INFO, "run", "%s: stops when the waves in flight are finished", stop_reason());
     }
-    return state.due;
+    return state.requested;
 }
 
 bool cake_shutdown_forced(void)
 {
-    return state.came > 1;
+    return state.n_signal > 1;
 }

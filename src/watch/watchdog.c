@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: signs of life. Out: one message, and the end of the run. cmd_run.c opens and asks; the thread of
- * link/heartbeat.c calls.
- * Invariant: the thread touches no file of the run's. It says what is wrong and leaves the rest to the thread
- * that has the files, unless that does not come: then nothing is lost that was not lost already, since the
- * journal is right at any moment.
+ * In: heartbeats of all ranks. Out: one message, and the end of the run. Runs in the thread of heartbeat.c.
+ * Invariant: this thread touches no file of the run. It prints what is wrong and lets the main thread close
+ * the files. If the main thread does not react, it ends the process: nothing more is lost, since the journal
+ * is consistent at any moment.
  */
 #include "watch/watchdog.h"
 
@@ -20,34 +19,35 @@
 #include "place/hostnames.h"
 #include "record/lock.h"
 
-static const double fresh = 2;     /* seconds: what was heard then is how it is */
-static const double slow = 30;     /* seconds for which nothing moves before it is said, then twice as many */
-static const double grace = 2;     /* seconds for rank 0 to close its files */
-static const double acquaint = 20; /* seconds in which every rank should have been heard */
+/* In seconds. */
+static const double fresh = 2;          /* a status of this age is current */
+static const double slow = 30;          /* without progress before a message, then twice as long */
+static const double grace = 2;          /* for rank 0 to close its files */
+static const double first_contact = 20; /* in which every rank should have been heard */
 
-enum { HOST = 64, LISTED = 16 };
+enum { HOST = 64, MAX_LISTED = 16 };
 
 struct cake_watchdog {
     cake_heartbeat *heartbeat;
-    cake_rank_status *where;
+    cake_rank_status *status;
     int rank, size;
     double patience, opened;
-    bool keeps;              /* there is a journal to go on from */
-    bool speaks;             /* it is this rank that says so when rank 0 is no more */
-    bool acquainted;         /* who is never heard was said */
-    char (*host)[HOST];      /* [size] */
-    _Atomic double *letters; /* [size] rank 0's: when news came from it by MPI */
-    double said, wait;       /* when it was last said that somebody is slow; when it will be again */
-    double found;            /* when the run was found to be lost */
-    _Atomic int lost;        /* the status; 0: it is not */
-    int64_t steps;           /* where->steps at the last look; of other ranks than 0 */
-    double moved;            /* when where->steps was last seen to change */
+    bool has_journal;
+    bool is_speaker;          /* this rank prints the message if rank 0 dies */
+    bool reported_unheard;    /* ranks that cannot reach rank 0 were named */
+    char (*host)[HOST];       /* [size] */
+    _Atomic double *messages; /* [size] rank 0: time of the latest dispatch message from each rank */
+    double warned, wait;      /* time of the latest warning of a slow rank; seconds to the next one */
+    double found;             /* time at which the run was found to be lost */
+    _Atomic int lost;         /* the status; 0: not lost */
+    int64_t steps;            /* other ranks than 0: status->steps at the last look */
+    double moved;             /* time at which status->steps last changed */
 };
 
-static void tell(void *self, cake_rank_beat *b)
+static void fill_beat(void *self, cake_rank_beat *b)
 {
     const cake_watchdog *w = self;
-    cake_rank_status *at = w->where;
+    cake_rank_status *at = w->status;
     double now = cake_clock_now();
     *b = (cake_rank_beat){.phase = at->phase,
                           .root = at->root,
@@ -67,9 +67,9 @@ static void tell(void *self, cake_rank_beat *b)
         memcpy(b->layers, at->layers, sizeof b->layers);
 }
 
-/* ---- what follows */
+/* ---- the verdict */
 
-/* Whose wave has not arrived, among ranks that have one edge each way. */
+/* The edge on which a wave got lost, among ranks that have one edge each way. */
 static void find_gap(const cake_peer *peers, int n, int root, cake_watchdog_verdict *v)
 {
     v->rank = root;
@@ -85,8 +85,8 @@ static void find_gap(const cake_peer *peers, int n, int root, cake_watchdog_verd
     }
 }
 
-/* A replica's waves are under way and nothing has happened at any of its ranks: somebody works on one thing
- * for long, or all of them wait for a message that does not come. */
+/* The replica's waves are in flight and none of its ranks makes progress: one works on one thing for long, or
+ * all wait for a message that does not come. */
 static cake_watchdog_verdict judge_replica(const cake_peer *peers, int n, int root, double patience,
                                            double now)
 {
@@ -98,7 +98,7 @@ static cake_watchdog_verdict judge_replica(const cake_peer *peers, int n, int ro
     for (int r = 0; r < n; r++) {
         const cake_peer *e = &peers[r];
         if (e->state == CAKE_PEER_NONE)
-            return v; /* it may be the one that works, for whichever replica */
+            return v; /* this rank may be at work, for any replica */
         if (e->beat.root != root)
             continue;
         if (e->state != CAKE_PEER_HEARD || e->beat.phase != CAKE_PHASE_RUN || now - e->heard > fresh)
@@ -120,14 +120,14 @@ static cake_watchdog_verdict judge_replica(const cake_peer *peers, int n, int ro
     return v;
 }
 
-/* For so long no wave of the replica is known to have come back: by its root's beats, or by letters. */
-static double without_waves(const cake_peer *peers, const _Atomic double *letters, int root, double now)
+/* Seconds since a wave of the replica was known to be finished: from its root's heartbeats or messages. */
+static double since_last_wave(const cake_peer *peers, const _Atomic double *messages, int root, double now)
 {
-    double beat = peers[root].came, letter = letters ? letters[root] : 0;
-    return now - (beat > letter ? beat : letter);
+    double beat = peers[root].came, message = messages ? messages[root] : 0;
+    return now - (beat > message ? beat : message);
 }
 
-cake_watchdog_verdict cake_watchdog_judge(const cake_peer *peers, const _Atomic double *letters, int n,
+cake_watchdog_verdict cake_watchdog_judge(const cake_peer *peers, const _Atomic double *messages, int n,
                                           double patience, double now)
 {
     for (int r = 1; r < n; r++)
@@ -138,9 +138,9 @@ cake_watchdog_verdict cake_watchdog_judge(const cake_peer *peers, const _Atomic 
             return (cake_watchdog_verdict){
                 .kind = CAKE_VERDICT_GONE, .rank = r, .seconds = now - peers[r].heard};
     for (int r = 1; r < n; r++) {
-        /* waves of its replica that come back have been in its hands: it is its connection that is broken */
+        /* while waves of its replica finish, the rank is alive and only its connection is broken */
         int root = peers[r].beat.root >= 0 && peers[r].beat.root < n ? peers[r].beat.root : 0;
-        double silent = now - peers[r].heard, without = without_waves(peers, letters, root, now);
+        double silent = now - peers[r].heard, without = since_last_wave(peers, messages, root, now);
         if (peers[r].state == CAKE_PEER_HEARD && silent > patience && without > patience)
             return (cake_watchdog_verdict){.kind = CAKE_VERDICT_SILENT, .rank = r, .seconds = silent};
     }
@@ -154,10 +154,10 @@ cake_watchdog_verdict cake_watchdog_judge(const cake_peer *peers, const _Atomic 
     return (cake_watchdog_verdict){0};
 }
 
-/* ---- what is said */
+/* ---- messages */
 
 typedef struct text {
-    char at[640]; /* no memory is asked for */
+    char at[640]; /* fixed: no allocation in this thread */
     size_t len;
 } text;
 
@@ -177,8 +177,8 @@ static void put_rank(text *t, const cake_watchdog *w, int rank, const cake_rank_
         put(t, " (layers %s)", b->layers);
 }
 
-/* What it did when it was last heard. */
-static void put_doing(text *t, const cake_rank_beat *b)
+/* What the rank did when it was last heard. */
+static void put_activity(text *t, const cake_rank_beat *b)
 {
     static const char *const words[] = {"starting", "loading weights", NULL, "writing results", "at its end"};
     if (b->phase < 0 || b->phase > CAKE_PHASE_END || words[b->phase]) {
@@ -188,13 +188,13 @@ static void put_doing(text *t, const cake_rank_beat *b)
     if (b->layer >= 0)
         put(t, "in layer %d with a wave of %d rows for %.1f s", b->layer, b->rows, b->since_s);
     else if (b->turned_s > 1)
-        put(t, "busy beside its layers for %.1f s", b->turned_s);
+        put(t, "busy outside its layers for %.1f s", b->turned_s);
     else
         put(t, "waiting for a wave");
 }
 
-/* Of all replicas. */
-static void put_under_way(text *t, const cake_watchdog *w, const cake_peer *peers)
+/* Sums over all replicas. */
+static void put_in_flight(text *t, const cake_watchdog *w, const cake_peer *peers)
 {
     int waves = 0, sequences = 0;
     bool running = peers[0].beat.phase == CAKE_PHASE_RUN;
@@ -203,36 +203,36 @@ static void put_under_way(text *t, const cake_watchdog *w, const cake_peer *peer
         sequences += peers[r].beat.active;
     }
     if (running)
-        put(t, "; under way: %d wave%s, %d sequence%s", waves, waves == 1 ? "" : "s", sequences,
+        put(t, "; in flight: %d wave%s, %d sequence%s", waves, waves == 1 ? "" : "s", sequences,
             sequences == 1 ? "" : "s");
-    if (running && w->keeps)
-        put(t, "; what is finished is kept: the same command again goes on from it");
+    if (running && w->has_journal)
+        put(t, "; finished results are kept: the same command continues the run");
 }
 
-/* Where all ranks are, in lines of some. */
-static void say_all(const cake_watchdog *w, const cake_peer *peers)
+/* A line for each rank, up to MAX_LISTED. */
+static void log_all_ranks(const cake_watchdog *w, const cake_peer *peers)
 {
     text t = {.len = 0};
-    for (int r = 0; r < w->size && r < LISTED; r++) {
+    for (int r = 0; r < w->size && r < MAX_LISTED; r++) {
         t.len = 0;
         put(&t, "... ");
         put_rank(&t, w, r, &peers[r].beat);
         put(&t, ": ");
-        put_doing(&t, &peers[r].beat);
+        put_activity(&t, &peers[r].beat);
         cake_log_now(CAKE_WARN, "link", t.at);
     }
     t.len = 0;
-    put(&t, "... and %d others", w->size - LISTED);
-    if (w->size > LISTED)
+    put(&t, "... and %d others", w->size - MAX_LISTED);
+    if (w->size > MAX_LISTED)
         cake_log_now(CAKE_WARN, "link", t.at);
 }
 
-static void say_lost(const cake_watchdog *w, const cake_peer *peers, const cake_watchdog_verdict *v)
+static void log_lost(const cake_watchdog *w, const cake_peer *peers, const cake_watchdog_verdict *v)
 {
     text t = {.len = 0};
     const cake_rank_beat *b = &peers[w->rank ? 0 : v->rank].beat;
     if (v->kind == CAKE_VERDICT_STUCK) {
-        put(&t, "for %.0f s no message has come through ", v->seconds);
+        put(&t, "for %.0f s no message arrived ", v->seconds);
         if (v->other < 0)
             put(&t, "between the ranks of the pipeline of ");
         else
@@ -242,36 +242,36 @@ static void say_lost(const cake_watchdog *w, const cake_peer *peers, const cake_
             put(&t, " to ");
             put_rank(&t, w, v->other, &peers[v->other].beat);
         }
-        put(&t, ": see whether the network between them is up");
+        put(&t, ": check the network between them");
     } else {
         put_rank(&t, w, v->rank, b);
         if (v->kind == CAKE_VERDICT_GONE)
-            put(&t, " is gone: its process was killed or crashed, ");
+            put(&t, " is gone: its process was killed or crashed while ");
         else
             put(&t,
-                " was not heard of for %.0f s: "
+                " was silent for %.0f s: "
                 "it hangs, or its host or network is down (--watchdog); it was ",
                 v->seconds);
-        put_doing(&t, b);
+        put_activity(&t, b);
     }
-    put_under_way(&t, w, peers);
+    put_in_flight(&t, w, peers);
     cake_log_now(CAKE_ERROR, "link", t.at);
     if (!w->rank && v->kind != CAKE_VERDICT_GONE)
-        say_all(w, peers);
+        log_all_ranks(w, peers);
 }
 
-static void say_slow(const cake_watchdog *w, const cake_peer *peers, const cake_watchdog_verdict *v)
+static void log_slow(const cake_watchdog *w, const cake_peer *peers, const cake_watchdog_verdict *v)
 {
     text t = {.len = 0};
     put_rank(&t, w, v->rank, &peers[v->rank].beat);
-    put(&t, " holds all up: for %.0f s it is ", v->seconds);
-    put_doing(&t, &peers[v->rank].beat);
+    put(&t, " holds up all others: for %.0f s it has been ", v->seconds);
+    put_activity(&t, &peers[v->rank].beat);
     cake_log_now(CAKE_WARN, "link", t.at);
-    say_all(w, peers);
+    log_all_ranks(w, peers);
 }
 
-/* Ranks that no connection leads to are nothing to worry about while they live. */
-static void say_unheard(cake_watchdog *w, const cake_peer *peers)
+/* Ranks without a connection are a problem only if they die. */
+static void log_unheard(cake_watchdog *w, const cake_peer *peers)
 {
     int n = 0, first = 0;
     for (int r = 1; r < w->size; r++)
@@ -280,16 +280,16 @@ static void say_unheard(cake_watchdog *w, const cake_peer *peers)
     text t = {.len = 0};
     put(&t,
         "%d rank%s (rank %d on %s) cannot reach rank 0 over TCP: "
-        "should one die, the launcher has to end the others (srun: --kill-on-bad-exit)",
+        "if one dies, the launcher has to end the others (srun: --kill-on-bad-exit)",
         n, n == 1 ? "" : "s, the first of them", first, w->host[first]);
     if (n)
         cake_log_now(CAKE_INFO, "link", t.at);
-    w->acquainted = true;
+    w->reported_unheard = true;
 }
 
-/* ---- what is done */
+/* ---- actions */
 
-/* The run is over: rank 0's main thread closes the files, if it comes to it in time. */
+/* Rank 0's main thread closes the files, if it reacts in time. */
 static void end_soon(cake_watchdog *w, int status, double now)
 {
     w->found = now;
@@ -303,39 +303,39 @@ static void end_now(const cake_watchdog *w)
     cake_comm_exit_now(w->lost);
 }
 
-static void look_at_all(cake_watchdog *w, const cake_peer *peers, double now)
+static void check_all(cake_watchdog *w, const cake_peer *peers, double now)
 {
-    int phase = w->where->phase;
+    int phase = w->status->phase;
     if (w->lost) {
         double wait = phase < CAKE_PHASE_RUN ? 0 : phase == CAKE_PHASE_WRITE ? 1e9 : grace;
         if (now - w->found >= wait)
             end_now(w);
         return;
     }
-    if (!w->acquainted && now - w->opened > acquaint)
-        say_unheard(w, peers);
-    cake_watchdog_verdict v = cake_watchdog_judge(peers, w->letters, w->size, w->patience, now);
+    if (!w->reported_unheard && now - w->opened > first_contact)
+        log_unheard(w, peers);
+    cake_watchdog_verdict v = cake_watchdog_judge(peers, w->messages, w->size, w->patience, now);
     if (v.kind == CAKE_VERDICT_SLOW) {
-        if (now - w->said < w->wait)
+        if (now - w->warned < w->wait)
             return;
-        w->wait = w->said > 0 && now - w->said < 4 * w->wait ? 2 * w->wait : slow;
-        w->said = now;
-        say_slow(w, peers, &v);
+        w->wait = w->warned > 0 && now - w->warned < 4 * w->wait ? 2 * w->wait : slow;
+        w->warned = now;
+        log_slow(w, peers, &v);
     } else if (v.kind != CAKE_VERDICT_FINE) {
         if (v.kind != CAKE_VERDICT_FAILED)
-            say_lost(w, peers, &v);
+            log_lost(w, peers, &v);
         end_soon(w, v.status, now);
     }
 }
 
-/* Other ranks know rank 0 only. Waves that come are a sign of it, too. */
-static void look_at_root(cake_watchdog *w, const cake_peer *peer, double now)
+/* Other ranks know only rank 0. Waves that arrive are a sign of life, too. */
+static void check_root(cake_watchdog *w, const cake_peer *peer, double now)
 {
     cake_watchdog_verdict v = {.seconds = now - peer->heard};
     if (peer->state == CAKE_PEER_FAILED)
         cake_comm_exit_now(peer->status);
-    if (w->where->steps != w->steps) {
-        w->steps = w->where->steps;
+    if (w->status->steps != w->steps) {
+        w->steps = w->status->steps;
         w->moved = now;
     }
     if (peer->state == CAKE_PEER_GONE)
@@ -344,24 +344,24 @@ static void look_at_root(cake_watchdog *w, const cake_peer *peer, double now)
         v.kind = CAKE_VERDICT_SILENT;
     if (!v.kind)
         return;
-    if (w->speaks)
-        say_lost(w, peer, &v);
+    if (w->is_speaker)
+        log_lost(w, peer, &v);
     cake_comm_exit_now(CAKE_ERR_FATAL);
 }
 
-static void look(void *self, const cake_peer *peers, double now)
+static void check(void *self, const cake_peer *peers, double now)
 {
     cake_watchdog *w = self;
     if (w->rank)
-        look_at_root(w, peers, now);
+        check_root(w, peers, now);
     else
-        look_at_all(w, peers, now);
+        check_all(w, peers, now);
 }
 
 void cake_watchdog_heard(cake_watchdog *watch, int root)
 {
     if (watch)
-        watch->letters[root] = cake_clock_now();
+        watch->messages[root] = cake_clock_now();
 }
 
 cake_err cake_watchdog_lost(const cake_watchdog *watch)
@@ -369,7 +369,7 @@ cake_err cake_watchdog_lost(const cake_watchdog *watch)
     return watch ? (cake_err)watch->lost : CAKE_OK;
 }
 
-/* Whoever is likely to outlive rank 0: a rank of another host, if there is one. */
+/* A rank that is likely to outlive rank 0: on another host, if there is one. */
 static int speaker_of(const cake_watchdog *w)
 {
     for (int r = 1; r < w->size; r++)
@@ -378,31 +378,31 @@ static int speaker_of(const cake_watchdog *w)
     return 1;
 }
 
-cake_watchdog *cake_watchdog_open(const cake_options *o, const cake_comm *world, cake_rank_status *where)
+cake_watchdog *cake_watchdog_open(const cake_options *o, const cake_comm *world, cake_rank_status *status)
 {
     char names[512] = "";
-    *where = (cake_rank_status){
+    *status = (cake_rank_status){
         .layer = -1, .upstream = -1, .since = cake_clock_now(), .turned = cake_clock_now()};
-    int64_t seconds = o->watchdog; /* rank 0's: a launcher need not give the others its environment */
+    int64_t seconds = o->watchdog; /* rank 0's: a launcher may not pass its environment to the others */
     cake_comm_bcast(world, &seconds, sizeof seconds);
     if (world->size == 1 || !seconds)
         return NULL;
     cake_watchdog *w = cake_alloc(1, sizeof *w);
-    *w = (cake_watchdog){.where = where,
+    *w = (cake_watchdog){.status = status,
                          .rank = world->rank,
                          .size = world->size,
                          .patience = seconds < 0 ? CAKE_WATCHDOG_SECONDS : (double)seconds,
                          .opened = cake_clock_now(),
-                         .keeps = o->output && strcmp(o->output, "-") != 0,
+                         .has_journal = o->output && strcmp(o->output, "-") != 0,
                          .wait = slow};
-    w->letters = cake_alloc((size_t)world->size, sizeof *w->letters);
+    w->messages = cake_alloc((size_t)world->size, sizeof *w->messages);
     w->host = cake_alloc((size_t)world->size, sizeof *w->host);
     cake_comm_gather(world, world->host, w->host, sizeof *w->host);
     cake_comm_bcast(world, w->host, (size_t)world->size * sizeof *w->host);
-    w->speaks = world->rank == speaker_of(w);
+    w->is_speaker = world->rank == speaker_of(w);
     if (!world->rank)
         cake_hostnames_read("", names, sizeof names);
-    cake_heartbeat_owner owner = {.self = w, .tell = tell, .look = look};
+    cake_heartbeat_owner owner = {.self = w, .tell = fill_beat, .look = check};
     w->heartbeat = cake_heartbeat_open(world, names, &owner);
     return w;
 }
@@ -413,6 +413,6 @@ void cake_watchdog_close(cake_watchdog *w)
         return;
     cake_heartbeat_close(w->heartbeat);
     free(w->host);
-    free(w->letters);
+    free(w->messages);
     free(w);
 }

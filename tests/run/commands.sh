@@ -61,20 +61,20 @@ while IFS='|' read -r text wanted; do
     printf '%b\n' "$text" >"$dir/bad.yaml"
     expect "settings: $text" 2 "^cake-mpi: error: usage: $dir/bad.yaml:$wanted" run -p x --config "$dir/bad.yaml"
 done <<'END'
-max_tokens: 3|1:1: 'max_tokens' is no option; meant is perhaps 'max-tokens'
-seed: 1\nfrob: 1|2:1: 'frob' is no option; see
+max_tokens: 3|1:1: 'max_tokens' is not an option; did you mean 'max-tokens'\\?
+seed: 1\nfrob: 1|2:1: 'frob' is not an option; cake-mpi run --help lists
 seed: 1\nmax-tokens: x|2:13: max-tokens: "x" is not an integer
-model: [a]|1:9: model is a list
+model: [a]|1:9: model is a list, but takes one value
 raw: maybe|1:6: raw: "maybe" is not true or false, 1 or 0
-max-token: 3|1:1: 'max-token' is no option; meant is perhaps 'max-tokens'
+max-token: 3|1:1: 'max-token' is not an option; did you mean 'max-tokens'
 stop: [null]|1:8: stop is empty
 stop: []|1:8: stop is an empty list
 seed:|1:6: seed is empty
-seed: 1\nseed: 2|2:1: 'seed' stands twice; the first one is in line 1
+seed: 1\nseed: 2|2:1: 'seed' occurs twice; the first one is in line 1
 seed: &a 1|1:7: anchors and aliases are not supported
 \tseed: 1|1:1: a tab: YAML is indented by spaces
-config: other|1:1: config: a file of settings names no other
-[seed]|1:1: a file of settings is a map of options by name; this is a list
+config: other|1:1: config: a configuration file cannot name another one
+[seed]|1:1: a configuration file is a map of options by name; this is a list
 END
 # Words as other tools spell them; what falls away in silence elsewhere.
 for word in true True TRUE; do
@@ -84,11 +84,11 @@ for word in true True TRUE; do
     ok "... true" $?
 done
 expect "underscores in options" 0 '^37$' run -p 'What is 37 + 45?' --max_tokens 2
-expect "a slip in an option" 2 'meant is perhaps --max-tokens' run -p x --maxtoken 2
+expect "a slip in an option" 2 'did you mean --max-tokens\?' run -p x --maxtoken 2
 newline=$("$cake" tokenize -m "$model" --raw -p "$(printf 'a\nb')" -q | grep -oE '"token_ids": \[[0-9]+, [0-9]+' | grep -oE '[0-9]+$')
 echo "{\"prompt\": \"a\", \"max_tokens\": 3, \"logit_bias\": {\"$newline\": 100}}" >"$dir/newlines.jsonl"
 expect "escapes in stop texts" 0 '"text": ?"", ?"finish_reason": ?"stop"' run -i "$dir/newlines.jsonl" --stop '\n'
-expect "a slip in a variable" 0 'CAKE_MAXTOKENS in the environment is no option.s variable, and is ignored; meant is perhaps CAKE_MAX_TOKENS' \
+expect "a slip in a variable" 0 'CAKE_MAXTOKENS in the environment belongs to no option and is ignored; did you mean CAKE_MAX_TOKENS\?' \
     env CAKE_MAXTOKENS=1 "$cake" -m "$model" -p x --max-tokens 1 -q
 test "$(wc -l <"$dir/err")" -eq 1
 ok "... said once, and nothing of our scripts' own" $?
@@ -125,23 +125,23 @@ done <<'END'
 -i a -i b|--input is given twice, as "a" and as "b"
 -p x -o a --output=b|--output is given twice
 -p x --max-tokens 1 --max_tokens 2|--max-tokens is given twice
--i a -o b.txt --n 2|--n: a line of text has room for one answer
--i a -o b.txt.gz --logprobs 2|--logprobs: a .txt file has no place
--i a -o b.txt --timing|--timing: a .txt file has no place
--p x --timing|--timing: the stream of one -p
--p x --logprobs 1|--logprobs: the stream of one -p
--i a --resume must|--resume must: there is nothing to go on from
--i a -o - --retry-errors|--retry-errors: there is nothing to go on from
+-i a -o b.txt --n 2|--n: a line of a .txt file holds one answer
+-i a -o b.txt.gz --logprobs 2|--logprobs: a .txt file cannot hold
+-i a -o b.txt --timing|--timing: a .txt file cannot hold
+-p x --timing|--timing: a streamed answer
+-p x --logprobs 1|--logprobs: a streamed answer
+-i a --resume must|--resume must: without a result file there is nothing to resume
+-i a -o - --retry-errors|--retry-errors: without a result file there is nothing to retry
 -i a -o b --retry-errors --resume never|both --resume never and --retry-errors
 -p x --input-format txt|both -p and --input-format
 -p x --id-field k|--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none
--i a.txt --prompt-field k|--prompt-field and --id-field .*: lines of text have none
--i a.jsonl --input-format txt --id-field k|--prompt-field and --id-field .*: lines of text have none
+-i a.txt --prompt-field k|--prompt-field and --id-field .*: .txt files have none
+-i a.jsonl --input-format txt --id-field k|--prompt-field and --id-field .*: .txt files have none
 -p x --raw --system s|both --raw and --system
--i a.jsonl --system s|--system: it goes with prompts of .txt files and -p
--i a -o b.txt --shard 0/2|--shard: lines of text do not say
+-i a.jsonl --system s|--system: it applies to .txt files and -p only
+-i a -o b.txt --shard 0/2|--shard: a .txt file does not tell
 END
-expect "... plan finds it, too" 2 '--n: a line of text' "$cake" plan -m "$model" -i a -o b.txt --n 2
+expect "... plan finds it, too" 2 '--n: a line of a .txt file' "$cake" plan -m "$model" -i a -o b.txt --n 2
 expect "twice the same is once" 0 '^37$' run -p 'What is 37 + 45?' --max-tokens 2 --max-tokens 2
 expect "settings that are nowhere" 1 'nowhere: cannot be opened' run -p x --config "$dir/nowhere"
 expect "messages of one topic" 0 '^cake-mpi: debug: place: ' run -p x --max-tokens 1 --device cpu --log warn,place=debug

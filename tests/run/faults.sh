@@ -11,7 +11,7 @@ expect "no command line" 2 'no model: give its directory with -m' "$cake"
 expect "an unknown option" 2 '\-\-frob is not an option' run --frob
 expect "an option without its argument" 2 '\-\-output needs an argument' run --output
 expect "a value out of range" 2 '\-\-temperature: "3" is not a number from 0, up to 2' run --temperature 3
-expect "more threads for decoding than there are" 2 '\-\-threads-decode 3: there are 2 threads' run --threads 2 --threads-decode 3
+expect "more threads for decoding than there are" 2 '\-\-threads-decode 3: more than the 2 of --threads' run --threads 2 --threads-decode 3
 expect "a penalty of nothing" 2 '\-\-repetition-penalty: "0" is not a number above 0$' run --repetition-penalty 0
 expect "a number that is none" 2 '\-\-repetition-penalty: "inf" is not' run --repetition-penalty inf
 expect "too many answers" 2 '\-\-n: "129" is not an integer from 1 to 128' run --n 129
@@ -79,13 +79,13 @@ while IFS='|' read -r status words wanted; do
     # shellcheck disable=SC2086
     expect "over what is kept: $words" "$status" "$wanted" "$cake" ${words//@/$dir/}
 done <<END
-2|tokenize -m $model -p x -o @kept.jsonl|-o .*kept.jsonl: results of a run .its .job or .partial lies beside them. would be overwritten
-2|tokenize -m $model -p x -o @leads|-o .*leads: results of a run
-2|tokenize -m $model -p x -o @kept.jsonl.job|-o .*kept.jsonl.job: what a run keeps beside its results would be overwritten
-2|run -m $model -p x -o @r.jsonl --report @kept.jsonl --force|--report .*kept.jsonl: results of a run
-2|run -m $model -p x -o @r.jsonl --trace @alone.job --force|--trace .*alone.job: what a run keeps
-2|run -m $model -p x -o @r.jsonl --progress-file @kept.jsonl --force|--progress-file .*: results of a run
-2|plan -m $model --write-topology @kept.jsonl|--write-topology .*: results of a run
+2|tokenize -m $model -p x -o @kept.jsonl|-o .*kept.jsonl would overwrite results of a run .they have a .job or .partial file.; choose
+2|tokenize -m $model -p x -o @leads|-o .*leads would overwrite results of a run
+2|tokenize -m $model -p x -o @kept.jsonl.job|-o .*kept.jsonl.job would overwrite the .job or .partial file of a run
+2|run -m $model -p x -o @r.jsonl --report @kept.jsonl --force|--report .*kept.jsonl would overwrite results of a run
+2|run -m $model -p x -o @r.jsonl --trace @alone.job --force|--trace .*alone.job would overwrite the .job
+2|run -m $model -p x -o @r.jsonl --progress-file @kept.jsonl --force|--progress-file .* would overwrite results of a run
+2|plan -m $model --write-topology @kept.jsonl|--write-topology .* would overwrite results of a run
 2|merge @kept.jsonl -o @kept.jsonl --force|-o is one of the shards
 1|run -m $model -p x -o @leads --force|leads: is a symbolic link; give -o the name that it leads to
 1|run -m $model -p x -o @dangles|dangles: is a symbolic link

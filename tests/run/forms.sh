@@ -72,10 +72,10 @@ expect "a damaged one is not merged" 1 'hurt.h5: was changed since it was writte
     --id-field choices/request | grep -o '"prompt": .*, "token_ids"' | sed -e 's/"prompt"/"text"/' -e 's/, "token_ids"//' >"$dir/texts"
 test "$(wc -l <"$dir/texts")" -eq 5 && (while read -r line; do grep -qF -- "$line" "$dir/lines.jsonl" || exit 1; done <"$dir/texts")
 ok "merge makes HDF5 of JSONL" $?
-expect "Parquet" 2 'x.parquet: Parquet is not written: give a .jsonl or .h5 file' "$cake" run -m "$model" -p x -o "$dir/x.parquet"
-expect "tokenize packs nothing" 2 'tokenize writes JSON lines as they are' \
+expect "Parquet" 2 'x.parquet: Parquet cannot be written: give a .jsonl or .h5 file' "$cake" run -m "$model" -p x -o "$dir/x.parquet"
+expect "tokenize packs nothing" 2 'tokenize writes uncompressed JSON lines only' \
     "$cake" tokenize -m "$model" -p x -o "$dir/x.jsonl.gz"
-expect "a shard is JSONL" 2 'merge -o FILE.h5 makes HDF5 of all' \
+expect "a shard is JSONL" 2 'merge -o FILE.h5 then writes HDF5' \
     "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/s.h5" --shard 0/2
 mkfifo "$dir/pipe.h5"
 expect "results are not streamed" 2 'HDF5 cannot be written as a stream' \

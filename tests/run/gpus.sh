@@ -85,6 +85,6 @@ CUDA_VISIBLE_DEVICES='' expect "a run" 1 'no GPU on [^ ]+: (no NVIDIA driver|thi
 expect "layers on GPUs of ranks that are not here" 2 'both --gpu-layers and --ranks: .* mpirun -np 2' plan gpu8 1 --ranks 2 --gpu-layers 2
 expect "rates of CPUs" 2 'both --device cuda and --rates' plan gpu8 1 --rates x
 expect "... where GPUs are planned with" 2 'both --gpu-memory and --rates' on gpu8 1 plan -m "$model" --gpu-memory 80G --rates x
-expect "a share of GPUs" 2 'gpu-memory: a share of what' plan gpu8 1 --gpu-memory 80%
+expect "a share of GPUs" 2 'gpu-memory: a percentage of unknown memory' plan gpu8 1 --gpu-memory 80%
 expect "info draws them" 0 '^  GPU 7     package 1, domain 1, 0000:8b:00.0, cuda7, 79.6 GiB, of a rank on cpus 98-111,210-223' on gpu8 1 info
 finish

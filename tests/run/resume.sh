@@ -46,8 +46,8 @@ await_group() { # until something is finished, or the run is over before
 
 # Signals and limits: the run ends early with 75, and goes on to the same bytes.
 drained() { # NAME STATUS [NP]
-    test "$2" -eq 75 && grep -q 'the same command again goes on from there' "$dir/err" && test -s "$dir/out.jsonl.partial" &&
-        test ! -e "$dir/out.jsonl.lock" && { [ "${3:-1}" = 1 ] || grep -Eq 'from there \(status 75\)|status 75: stopped early, start it again \(' "$dir/err"; }
+    test "$2" -eq 75 && grep -Eq 'the same command (again goes on from there|continues the run)' "$dir/err" && test -s "$dir/out.jsonl.partial" &&
+        test ! -e "$dir/out.jsonl.lock" && { [ "${3:-1}" = 1 ] || grep -Eq 'continues the run \(status 75\)|status 75: stopped early, start it again \(' "$dir/err"; }
     ok "$1: status 75" $?
 }
 continues() {
@@ -119,7 +119,7 @@ waits() { # NAME SIGNAL NP OPTION...
     IN=$dir/nobody start "${@:3}"
     [ -z "$signal" ] || { sleep 0.5 && kill -"$signal" "$(cat "$dir/pid.0")"; }
     wait $launcher
-    test $? -eq 75 && grep -q 'stops before anything was computed; the same command again' "$dir/err" && test ! -e "$dir/out.jsonl.lock"
+    test $? -eq 75 && grep -q 'stopped before anything was computed; the same command' "$dir/err" && test ! -e "$dir/out.jsonl.lock"
     ok "$name while a pipe is opened: status 75" $?
 }
 waits SIGTERM TERM 1
@@ -164,8 +164,8 @@ rm -f "$dir"/out.jsonl*
 printf '{"_cake": {"journal": 1, ' >"$dir/out.jsonl.partial"
 expect "a first line that is cut off" 3 'out.jsonl.partial: ends within its first line: nothing was finished' run -o "$dir/out.jsonl"
 rm -f "$dir"/out.jsonl*
-expect "a job that is over" 1 'the job.s end, as SLURM_JOB_END_TIME or squeue has it, was [0-9]+ s ago' env SLURM_JOB_END_TIME=1700000000 "$cake" run -m "$model" -p x
-expect "a job that has no time left" 1 'the job ends in [0-9]+ s and the run is to stop 60 s before: no time is left' \
+expect "a job that is over" 1 'the job ended [0-9]+ s ago, according to SLURM_JOB_END_TIME or squeue' env SLURM_JOB_END_TIME=1700000000 "$cake" run -m "$model" -p x
+expect "a job that has no time left" 1 'the job ends in [0-9]+ s and the run has to stop 60 s before: no time is left' \
     env SLURM_JOB_END_TIME=$(($(date +%s) + 50)) "$cake" run -m "$model" -p x
 expect "no time at all" 2 'max-runtime 0 leaves no time' run -o "$dir/out.jsonl" --max-runtime 0
 expect "an end that is no time" 0 'SLURM_JOB_END_TIME: "soon" is no time' env SLURM_JOB_END_TIME=soon "$cake" run -m "$model" -p x --max-tokens 1
@@ -184,7 +184,7 @@ test $? -eq 75 && grep -q 'out.jsonl.partial has 3 results' "$dir/err"
 ok "a pipe that pauses holds nothing up" $?
 kill $sleeper
 rm -f "$dir"/out.jsonl*
-expect "no end is known" 3 'stop-before: the end of the job is not known' run -o "$dir/out.jsonl" --stop-before 9
+expect "no end is known" 3 'stop-before: the end of the job is unknown' run -o "$dir/out.jsonl" --stop-before 9
 rm -f "$dir"/out.jsonl*
 expect "a time that is none" 2 'max-runtime: "soon" is not a duration like 90, 15m, 2h or 1-12:00:00' run --max-runtime soon
 
@@ -326,7 +326,7 @@ expect "... a file of somebody else" 1 'odd.jsonl.job: is not what a run leaves 
 test "$(cat "$dir/odd.jsonl.job")" = mine && test ! -e "$dir/odd.jsonl.lock"
 ok "... is left alone" $?
 expect "nothing to go on from" 1 'there is nothing to go on from, as --resume must wants' run -o "$dir/none.jsonl" --resume must
-expect "... on standard output" 2 '\-\-resume must: there is nothing to go on from' run --resume must
+expect "... on standard output" 2 '\-\-resume must: without a result file there is nothing to resume' run --resume must
 test ! -e "$dir/none.jsonl.partial" && test ! -e "$dir/none.jsonl.lock"
 ok "... leaves nothing" $?
 finish

@@ -97,9 +97,9 @@ run -o "$dir/part-0.jsonl" --shard 0/3
 expect "lines were added since" 1 'is of an input of 81 requests, .* of 82' merge "$dir"/part-?.jsonl
 
 expect "-o is a shard" 2 'is one of the shards' "$cake" merge -o "$dir/part-1.jsonl" "$dir"/part-?.jsonl
-expect "no shards" 2 'no results: name those of all shards' "$cake" merge -o "$dir/x.jsonl"
+expect "no shards" 2 'no results: name the result files of all shards' "$cake" merge -o "$dir/x.jsonl"
 expect "a shard beyond the last" 2 'shard: "3/3" is not a shard like 0/8' run --shard 3/3
-expect "shards as text" 2 'shard: lines of text do not say' run --shard 0/3 -o "$dir/x.txt"
+expect "shards as text" 2 'shard: a .txt file does not tell' run --shard 0/3 -o "$dir/x.txt"
 # Lines that failed may be corrected in what was merged, as in any results.
 printf '{"id": 1, "prompt": [5], "max_tokens": 1}\n{"id": 2, "prompt": [6], "max_tokens": "x"}\n{"id": 3, "prompt": [7], "max_tokens": 1}\n' >"$dir/two.jsonl"
 for i in 0 1; do "$cake" run -m "$model" -i "$dir/two.jsonl" -o "$dir/two-$i.jsonl" --shard $i/2 --deterministic-ids -q 2>/dev/null; done

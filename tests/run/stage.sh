@@ -272,7 +272,7 @@ expect "a host without its bundle" 1 'scratch/m: rank 0 on [^ ]* has a bundle, r
 
 # What cannot be.
 stage() { "$cake" stage -m "$model" "$@"; }
-expect "no directory" 2 'say with -d where the bundles go' stage
+expect "no directory" 2 'no directory: give the one for the bundles with -d' stage
 expect "no model" 2 'no model' "$cake" stage -d "$dir/x"
 expect "no such model" 1 'nowhere: cannot be opened' "$cake" stage -m "$dir/nowhere" -d "$dir/x"
 expect "more ranks than layers" 2 '9 ranks for a model of 8 layers' stage -d "$dir/x" --ranks 9
