@@ -221,7 +221,7 @@ typedef struct cake_kernels {
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
     /* The matrix is packed completely and will be used by linear: a table that has to choose an algorithm for
      * it does so now. NULL: there is nothing to choose. Called by one thread. */
-    void (*settle)(const cake_weight *w);
+    void (*select_algorithm)(const cake_weight *w);
 
     /* Packs rows of floats for products with matrices of dtype (rounds, quantises, pads them), once for all
      * such matrices: x [n_tok, n_in] goes to `to`, which has input_bytes of memory aligned to CAKE_ALIGN.
@@ -237,7 +237,7 @@ typedef struct cake_kernels {
 
     /* From now on linear multiplies these rows, until this is called again; NULL, 0: rows of no kind. NULL in
      * tables that treat all kinds of rows alike. Called by one thread. */
-    void (*about)(const cake_row *rows, int n_tok);
+    void (*set_rows)(const cake_row *rows, int n_tok);
     /* out [n_tok, w->n_out] = x [n_tok, w->n_in] W^T + bias [w->n_out] + residual [n_tok, w->n_out].
      * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
     void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
@@ -293,12 +293,12 @@ typedef struct cake_kernels {
                        const cake_deltanet *delta, const cake_row *rows, int n_tok);
     /* Marks rows of x [n_tok, dim] that are not finite as broken here, unless they were marked before. ends:
      * the model's last layer is done; then a row that nobody reads is not looked at. */
-    void (*mark)(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
-                 bool ends);
+    void (*mark_nonfinite)(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+                           int32_t here, bool ends);
     /* Row i of to [.., dim] = row from[i] of x, or with back the other way round: row from[i] of to = row i
      * of x. i < n */
-    void (*move)(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
-                 bool back);
+    void (*move_rows)(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
+                      bool back);
     /* x [n_row, dim] in place: x / sqrt(mean(x^2) + eps) * weight [dim] * silu(gate [n_row, dim]). */
     void (*rmsnorm_gated)(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
                           int dim, float eps);
@@ -308,22 +308,22 @@ typedef struct cake_kernels {
 
     /* linear by both matrices of a gated MLP, then input_pack, for a matrix of `dtype`, of what the gate lets
      * pass of up's output. `to` has memory for floats [n_tok, gate->n_out], and is not where x is. */
-    bool (*gated)(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
-                  const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
-                  cake_dtype dtype, int n_tok);
+    bool (*mlp_gate_up)(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
+                        const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
+                        cake_dtype dtype, int n_tok);
     /* linear of the same x, without a residual, by n <= CAKE_PRODUCTS matrices. */
-    bool (*linears)(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok);
+    bool (*linear_multi)(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok);
     /* mark, unless here is 0, as within the model (ends: false); rmsnorm, without a residual; and input_pack
      * for a matrix of dtype. The norm's output itself is not stored. */
-    bool (*normed)(const cake_exec *exec, void *to, const float *x, const float *weight, cake_dtype dtype,
-                   int n_tok, int dim, float eps, cake_row *rows, int32_t here);
+    bool (*rmsnorm_pack)(const cake_exec *exec, void *to, const float *x, const float *weight,
+                         cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here);
     /* rope, as turn says, of the n_head heads of q, which may be none, and of the keys k; then kv_store. k
      * itself may stay as it was. */
-    bool (*turned)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
-                   const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok);
+    bool (*rope_kv_store)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
+                          const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok);
     /* attend, then input_pack of its output for a matrix of dtype. The output itself is not stored. */
-    bool (*attended)(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
-                     const cake_row *rows, int n_tok, int n_head, float scale, float cap);
+    bool (*attend_pack)(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
+                        const cake_row *rows, int n_tok, int n_head, float scale, float cap);
 } cake_kernels;
 
 extern const cake_kernels cake_kernels_ref;

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-void cake_rows_mark(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
-                    bool ends)
+void cake_rows_mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+                              int32_t here, bool ends)
 {
     int64_t first, last;
     cake_exec_range(exec, n_tok, 1, &first, &last);

@@ -8,8 +8,8 @@
 
 #include "kernels/kernels.h"
 
-void cake_rows_mark(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
-                    bool ends);
+void cake_rows_mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+                              int32_t here, bool ends);
 void cake_rows_move(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
                     bool back);
 

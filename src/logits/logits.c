@@ -126,8 +126,8 @@ static void forward(const cake_exec *exec, void *arg)
     const float *norm = cake_model_final_norm(l->model);
     const cake_kernels *op = l->kernels;
     const places *p = &l->there;
-    if (!op->normed ||
-        !op->normed(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
+    if (!op->rmsnorm_pack ||
+        !op->rmsnorm_pack(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
         op->rmsnorm(exec, p->x, p->x, norm, NULL, l->n, c->dim, c->norm_eps);
         op->input_pack(exec, l->input, p->x, NULL, head->dtype, c->dim, l->n);
     }
@@ -147,8 +147,8 @@ static void pick(const cake_exec *exec, void *arg)
 {
     const picking *p = arg;
     const places *there = &p->l->there;
-    p->l->kernels->move(exec, there->x, p->body, there->row, p->n, cake_model_config(p->l->model)->dim,
-                        false);
+    p->l->kernels->move_rows(exec, there->x, p->body, there->row, p->n, cake_model_config(p->l->model)->dim,
+                             false);
 }
 
 /* What a head is to multiply comes to its place. */

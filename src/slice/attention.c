@@ -37,7 +37,7 @@ static bool turn_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
-    if (!op->turned || (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL))
+    if (!op->rope_kv_store || (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL))
         return false;
     cake_rope_args turn = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
     if (kind->rope != CAKE_NO_ROPE) {
@@ -45,7 +45,7 @@ static bool turn_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
         turn.sin = pass->sin[kind->rope];
         turn.n_rot = c->rope[kind->rope].n_rot;
     }
-    return op->turned(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->there, pass->n_tok);
+    return op->rope_kv_store(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->there, pass->n_tok);
 }
 
 /* Computes q, if it is wanted, k and v from the packed input; stores k and v of all rows, and turns q. */
@@ -78,9 +78,9 @@ static bool attend_and_pack(const cake_exec *exec, const cake_forward_ctx *pass,
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
-    return op->attended && !w->q_gate.data &&
-           op->attended(exec, pass->input[w->o.dtype], w->o.dtype, pass->q, kv, pass->there, pass->n_tok,
-                        c->n_head, c->score_scale, c->score_cap);
+    return op->attend_pack && !w->q_gate.data &&
+           op->attend_pack(exec, pass->input[w->o.dtype], w->o.dtype, pass->q, kv, pass->there, pass->n_tok,
+                           c->n_head, c->score_scale, c->score_cap);
 }
 
 void cake_attention_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,

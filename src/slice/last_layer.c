@@ -42,7 +42,7 @@ bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
     if (2 * n > pass->n_tok)
         return false;
     if (last->memory && n) {
-        last->memory->put_rows(last->rows_there, last->rows, n);
+        last->memory->upload_rows(last->rows_there, last->rows, n);
         cake_memory_upload(last->memory, last->from_there, last->from, (size_t)n * sizeof *last->from);
     }
     return true;
@@ -58,14 +58,14 @@ void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last,
     cake_exec_barrier(exec);
     if (last->pass.n_tok) {
         const cake_forward_ctx *read = &last->pass;
-        if (op->about && exec->rank == 0)
-            op->about(read->there, read->n_tok);
-        op->move(exec, read->x, pass->x, last->from_there, read->n_tok, dim, false);
+        if (op->set_rows && exec->rank == 0)
+            op->set_rows(read->there, read->n_tok);
+        op->move_rows(exec, read->x, pass->x, last->from_there, read->n_tok, dim, false);
         cake_rope_table_fill(exec, rotation, read);
         cake_rope_table_settle(rotation, read);
         /* K and V of these rows are computed again: a little work, which spares a variant of the layer. */
         cake_layer_forward(exec, read, kind, w, view, 0);
-        op->move(exec, pass->x, read->x, last->from_there, read->n_tok, dim, true);
+        op->move_rows(exec, pass->x, read->x, last->from_there, read->n_tok, dim, true);
         cake_exec_barrier(exec);
     }
 }

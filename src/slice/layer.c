@@ -28,7 +28,7 @@ void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass,
                             int n)
 {
     const cake_kernels *op = pass->kernels;
-    if (op->linears && op->linears(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
+    if (op->linear_multi && op->linear_multi(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
         return;
     for (int i = 0; i < n; i++)
         cake_layer_matmul(exec, pass, product[i].out, product[i].w, product[i].bias);
@@ -39,11 +39,11 @@ void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass,
 static bool take_normed(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
-    bool all = norm && op->normed;
+    bool all = norm && op->rmsnorm_pack;
     for (int dtype = 0; dtype < CAKE_N_KEPT && all; dtype++)
         if (pass->input[dtype])
-            all = op->normed(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
-                             pass->config->dim, pass->config->norm_eps, pass->there, here);
+            all = op->rmsnorm_pack(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
+                                   pass->config->dim, pass->config->norm_eps, pass->there, here);
     if (all)
         cake_exec_barrier(exec);
     return all;
@@ -57,7 +57,7 @@ static void enter(const cake_exec *exec, const cake_forward_ctx *pass, const flo
     if (take_normed(exec, pass, norm, here))
         return;
     if (here)
-        op->mark(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here, false);
+        op->mark_nonfinite(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here, false);
     if (norm)
         op->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_tok, pass->config->dim,
                     pass->config->norm_eps);

@@ -273,7 +273,7 @@ const cake_roofline *cake_slice_roof(const cake_slice *slice)
 static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
 {
     if (s->pass.kernels->memory)
-        s->pass.kernels->memory->flag(n);
+        s->pass.kernels->memory->record_event(n);
     else if (exec->rank == 0)
         s->between(s->arg, true);
 }
@@ -290,8 +290,8 @@ static void forward(const cake_exec *exec, void *arg)
         cake_kv_touch(exec, &s->kv[class]);
     if (!pass->kernels->memory)
         cake_rope_table_fill(exec, &s->rotation, pass);
-    if (pass->kernels->about && exec->rank == 0)
-        pass->kernels->about(pass->there, pass->n_tok);
+    if (pass->kernels->set_rows && exec->rank == 0)
+        pass->kernels->set_rows(pass->there, pass->n_tok);
     cake_exec_barrier(exec);
     behind_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {
@@ -306,8 +306,8 @@ static void forward(const cake_exec *exec, void *arg)
         behind_layer(exec, s, i + 1);
     }
     if (here)
-        pass->kernels->mark(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here,
-                            s->shape.first + s->shape.count == n_layer);
+        pass->kernels->mark_nonfinite(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here,
+                                      s->shape.first + s->shape.count == n_layer);
 }
 
 static void turn(const cake_exec *exec, void *arg)
@@ -338,7 +338,7 @@ static void ask_for(cake_slice *s)
         key.segments = segment > key.segments ? segment : key.segments;
     }
     if (generated)
-        s->pass.kernels->memory->repeat(&key, sizeof key, ask, s);
+        s->pass.kernels->memory->replay(&key, sizeof key, ask, s);
     else
         ask(s);
 }
@@ -351,7 +351,7 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers w
     const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
                  body = (size_t)wave->n_tok * (size_t)wave->dim * sizeof(float);
     cake_exec_run(s->shape.n_thread, turn, s);
-    memory->put_rows(s->marked, s->rows, wave->n_tok);
+    memory->upload_rows(s->marked, s->rows, wave->n_tok);
     if (way.from)
         cake_memory_copy(memory, s->body, way.from, body);
     else
@@ -359,7 +359,7 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers w
     cake_rope_table_settle(&s->rotation, &s->pass);
     ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
-        while (!memory->passed(i)) {
+        while (!memory->event_done(i)) {
             s->between(s->arg, false);
             cake_exec_yield();
         }
