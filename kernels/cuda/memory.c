@@ -3,9 +3,9 @@
  * Implements kernels/memory.h for the GPU. Invariant: one stream orders all work except the loading of
  * weights, which comes before it. The first error is kept and reported once.
  *
- * Bytes between host and GPU pass through pinned memory, which the GPU reads and writes by DMA. upload returns
- * when the bytes are in the pinned buffer; the GPU takes them later, in order. download copies one half of the
- * buffer while the GPU fills the other.
+ * Bytes between host and GPU pass through pinned memory, which the GPU reads and writes by DMA. upload
+ * returns when the bytes are in the pinned buffer; the GPU takes them later, in order. download copies one
+ * half of the buffer while the GPU fills the other.
  */
 #include "kernels/cuda/memory.h"
 

@@ -27,7 +27,7 @@ typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA } cake_mixer;
 
 typedef struct cake_layer_kind {
     uint8_t mixer; /* cake_mixer */
-    uint8_t class; /* KV class, of attention */
+    uint8_t group; /* KV cache group, of attention */
     uint8_t rope;  /* which of the config's, or CAKE_NO_ROPE */
 } cake_layer_kind;
 
@@ -66,8 +66,8 @@ typedef struct cake_config {
     float logit_cap;   /* of the head's scores; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
-    int n_class;                /* KV classes; 0 if no layer keeps K and V */
-    int window[CAKE_MAX_CLASS]; /* positions a row sees in layers of the class; 0: all */
+    int n_group;                    /* KV cache groups; 0 if no layer keeps K and V */
+    int window[CAKE_MAX_KV_GROUPS]; /* positions a row sees in layers of the group; 0: all */
     cake_layer_kind layer[CAKE_MAX_LAYER];
     cake_deltanet delta; /* the sizes of recurrent layers; all 0 if there are none */
     cake_dtype dtype;    /* of the file, where config.json says it; for dummy weights */

@@ -38,7 +38,7 @@ cake_err cake_field_bool(const cake_fields *fields, const char *name, bool other
 
 /* rope.c: config->rope, and context where scaling extends it; context and head_dim are there already. */
 cake_err cake_config_read_rope(const cake_fields *fields, cake_config *config);
-/* layer_kinds.c: config->layer and the KV classes; n_layer and context are there already. */
+/* layer_kinds.c: config->layer and the KV cache groups; n_layer and context are there already. */
 cake_err cake_config_read_layers(const cake_fields *fields, cake_config *config);
 /* generation_config.c: eos and defaults; top is the whole config.json, generation may hold a NULL object. */
 cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *fields,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: what config.json says of single layers: layer_types, the fields around sliding windows, which layers
- * turn their heads. Out: the kind of each layer and the KV classes. config.c calls. Invariant: layers that
- * see equally far are of one class.
+ * turn their heads. Out: the kind of each layer and the KV cache groups. config.c calls. Invariant: layers
+ * that see equally far are of one group.
  */
 #include <string.h>
 
@@ -181,15 +181,15 @@ static cake_err read_delta(const cake_fields *fields, cake_config *c)
     return CAKE_OK;
 }
 
-/* The class of layers with that window. */
-static int class_of(cake_config *c, int window)
+/* The group of layers with that window. */
+static int group_of(cake_config *c, int window)
 {
-    int class = 0;
-    while (class < c->n_class && c->window[class] != window)
-        class ++;
-    if (class == c->n_class)
-        c->window[c->n_class++] = window;
-    return class;
+    int group = 0;
+    while (group < c->n_group && c->window[group] != window)
+        group++;
+    if (group == c->n_group)
+        c->window[c->n_group++] = window;
+    return group;
 }
 
 cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
@@ -205,7 +205,7 @@ cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
         bool sliding = types[i] == SLIDING;
         c->layer[i].mixer = types[i] == LINEAR ? CAKE_MIX_DELTA : CAKE_MIX_ATTENTION;
         /* a window that holds the longest sequence is none */
-        c->layer[i].class = (uint8_t)class_of(c, sliding && window < c->context ? window : 0);
+        c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;
         if (!turns[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
             c->layer[i].rope = CAKE_NO_ROPE;

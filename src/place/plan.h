@@ -71,9 +71,9 @@ typedef struct cake_batch_size {
 
 void cake_batch_size_decide(cake_batch_size *load);
 
-/* Pages for each of n KV classes in `memory` bytes of a rank: as many of each, but of none more than `most`
- * [n], what all sequences at their longest can use. page_bytes [n]: of one page on this rank; 0: it has no
- * layers of that class. Returns how many that is for a class without bounds; 0: not even one. */
+/* Pages for each of n KV cache groups in `memory` bytes of a rank: as many of each, but of none more than
+ * `most` [n], what all sequences at their longest can use. page_bytes [n]: of one page on this rank; 0: it
+ * has no layers of that group. Returns how many that is for a group without bounds; 0: not even one. */
 int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory);
 
 /* Layers of a rank, as the plan counts it, as "0-3,8-11"; "-" if it has none. Appended. */

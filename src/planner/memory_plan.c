@@ -47,8 +47,8 @@ typedef struct room {
     int64_t host;   /* the same of all ranks that share it */
     int64_t tables; /* page tables of all these, which are part of it */
     int64_t cache;  /* what pages and recurrent states may have together */
-    int64_t page[CAKE_MAX_CLASS]; /* one page of each KV class */
-    int64_t states;               /* recurrent states of all slots */
+    int64_t page[CAKE_MAX_KV_GROUPS]; /* one page of each KV cache group */
+    int64_t states;                   /* recurrent states of all slots */
 } room;
 
 /* Page tables are as long as a sequence can become. A model may promise a context of billions of tokens: no
@@ -60,9 +60,9 @@ static int reach_of(const cake_stage *stage, int rank, int64_t memory)
     memory = stage->kv_memory > 0 ? stage->kv_memory : memory;
     for (int i = 0; i < stage->plan.n_hop; i++) {
         cake_slice_shape shape = cake_memplan_slice(stage, &stage->plan.hop[i]);
-        for (int class = 0; class < config->n_class && stage->plan.hop[i].rank == rank; class ++)
-            if (!config->window[class])
-                bytes += (int64_t)cake_slice_page_bytes(config, &shape, class);
+        for (int group = 0; group < config->n_group && stage->plan.hop[i].rank == rank; group++)
+            if (!config->window[group])
+                bytes += (int64_t)cake_slice_page_bytes(config, &shape, group);
     }
     if (bytes && memory / bytes < pages)
         pages = memory / bytes > 1 ? memory / bytes : 1;
@@ -113,8 +113,8 @@ static room measure_rank(const cake_stage *stage, const cake_plan *plan, int ran
         r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states;
         r.fixed += (int64_t)cake_slice_scratch_bytes(stage->model, kernels, &shape);
         r.states += states;
-        for (int class = 0; class < config->n_class; class ++)
-            r.page[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
+        for (int group = 0; group < config->n_group; group++)
+            r.page[group] += (int64_t)cake_slice_page_bytes(config, &shape, group);
     }
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, stage->shape.n_lane, stage->wave_bytes);
@@ -176,8 +176,8 @@ static room measure(const cake_comm *world, const cake_stage *stage, const cake_
 static int64_t bytes_of_pages(const cake_stage *stage, const room *r)
 {
     int64_t bytes = r->states;
-    for (int class = 0; class < stage->shape.n_class; class ++)
-        bytes += r->page[class];
+    for (int group = 0; group < stage->shape.n_group; group++)
+        bytes += r->page[group];
     return bytes;
 }
 
@@ -235,7 +235,7 @@ void cake_memplan_batch_limits(const cake_options *o, cake_stage *stage, int mos
                                          .lane_seqs = load.lane_seqs,
                                          .chunk = load.chunk,
                                          .max_tok = load.max_tok,
-                                         .n_class = config->n_class,
+                                         .n_group = config->n_group,
                                          .share = true};
     memcpy(stage->shape.window, config->window, sizeof stage->shape.window);
     if (load.n_stage > 1) /* one stage alone has nobody to wait for */
@@ -250,36 +250,36 @@ void cake_memplan_batch_limits(const cake_options *o, cake_stage *stage, int mos
 void cake_memplan_max_pages(const cake_stage *stage, int *most)
 {
     const cake_schedule_shape *shape = &stage->shape;
-    for (int class = 0; class < shape->n_class; class ++) {
-        int64_t all = (int64_t)cake_pages_held(shape->window[class], stage->context, shape->max_tok) *
+    for (int group = 0; group < shape->n_group; group++) {
+        int64_t all = (int64_t)cake_pages_held(shape->window[group], stage->context, shape->max_tok) *
                       shape->n_lane * shape->lane_seqs;
-        most[class] = all < INT32_MAX ? (int)all : INT32_MAX;
+        most[group] = all < INT32_MAX ? (int)all : INT32_MAX;
     }
 }
 
-/* Pages of each class that all ranks have memory for: all [n], of this one. */
+/* Pages of each group that all ranks have memory for: all [n], of this one. */
 static void count_pages(const cake_comm *world, cake_stage *stage, const room *all, int n)
 {
     cake_schedule_shape *shape = &stage->shape;
-    int most[CAKE_MAX_CLASS];
+    int most[CAKE_MAX_KV_GROUPS];
     int64_t pages = INT32_MAX;
     cake_memplan_max_pages(stage, most);
     for (int i = 0; i < n; i++) {
         int64_t memory = all[i].cache - all[i].states;
-        int64_t fit = cake_plan_pages(shape->n_class, all[i].page, most, memory > 0 ? memory : 0);
+        int64_t fit = cake_plan_pages(shape->n_group, all[i].page, most, memory > 0 ? memory : 0);
         pages = fit < pages ? fit : pages;
     }
     pages = cake_comm_allreduce_min(world, pages);
-    for (int class = 0; class < shape->n_class; class ++)
-        shape->n_page[class] = pages < most[class] ? (int)pages : most[class];
+    for (int group = 0; group < shape->n_group; group++)
+        shape->n_page[group] = pages < most[group] ? (int)pages : most[group];
 }
 
 /* What pages and states have of a memory. */
 static int64_t cache_bytes(const cake_stage *stage, const room *r)
 {
     int64_t bytes = r->states;
-    for (int class = 0; class < stage->shape.n_class; class ++)
-        bytes += stage->shape.n_page[class] * r->page[class];
+    for (int group = 0; group < stage->shape.n_group; group++)
+        bytes += stage->shape.n_page[group] * r->page[group];
     return bytes;
 }
 
@@ -382,8 +382,8 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
     cake_err err = judge_bound(o, stage, r);
     if (err)
         return err;
-    for (int class = 0; class < stage->shape.n_class; class ++)
-        least += r->page[class];
+    for (int group = 0; group < stage->shape.n_group; group++)
+        least += r->page[group];
     if (left < 0 && left + r->tables > 0 && r->tables > r->memory / 4)
         return !speaks
                    ? CAKE_ERR_FATAL

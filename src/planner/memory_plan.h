@@ -13,9 +13,9 @@ cake_slice_shape cake_memplan_slice(const cake_stage *stage, const cake_hop *hop
 /* Positions of a sequence for which there may be pages, in the memory that the plan's ranks have. */
 int cake_memplan_max_positions(const cake_stage *stage);
 /* What lanes of the plan's stages hold, `most` sequences each at most if that is not 0, and of which KV
- * classes there are pages. Pages are not counted yet. */
+ * groups there are pages. Pages are not counted yet. */
 void cake_memplan_batch_limits(const cake_options *options, cake_stage *stage, int most);
-/* Pages of each class [n_class] beyond which there is nothing to keep in them. */
+/* Pages of each group [n_group] beyond which there is nothing to keep in them. */
 void cake_memplan_max_pages(const cake_stage *stage, int *most);
 /* What a rank of the plan, with so many threads, has in memory (its GPU's, if it has one) beside weights,
  * pages and states. */

@@ -57,7 +57,7 @@ typedef struct trial {
 static trial plan_trial(const cake_options *o, const cake_stage *stage, int n, int size)
 {
     trial t = {.n = n, .size = size, .stage = *stage, .fits = true};
-    int pages[CAKE_MAX_CLASS];
+    int pages[CAKE_MAX_KV_GROUPS];
     t.plans = cake_alloc((size_t)n, sizeof *t.plans);
     t.stage.n_replica = n;
     for (int r = 0; r < n && t.fits; r++) {
@@ -70,9 +70,9 @@ static trial plan_trial(const cake_options *o, const cake_stage *stage, int n, i
         cake_partition_size_kv(o, &t.stage);
         t.load = fmax(t.load, loading(&t.stage));
         t.plans[r] = t.stage.plan;
-        for (int class = 0; class < t.stage.shape.n_class; class ++) {
-            int own = t.stage.shape.n_page[class];
-            pages[class] = r && pages[class] < own ? pages[class] : own;
+        for (int group = 0; group < t.stage.shape.n_group; group++) {
+            int own = t.stage.shape.n_page[group];
+            pages[group] = r && pages[group] < own ? pages[group] : own;
         }
     }
     t.stage.plan = (cake_plan){0};

@@ -87,7 +87,7 @@ static cake_partition_input cut_of(const cake_stage *stage, int n_rank, const do
 
 /* What a layer keeps of sequences. */
 typedef struct keep {
-    int64_t page[CAKE_MAX_CLASS], state;
+    int64_t page[CAKE_MAX_KV_GROUPS], state;
 } keep;
 
 static keep keep_of(const cake_stage *stage, int first, int count)
@@ -96,12 +96,12 @@ static keep keep_of(const cake_stage *stage, int first, int count)
     cake_hop hop = {0, first, count};
     cake_slice_shape shape = cake_memplan_slice(stage, &hop);
     keep k = {.state = (int64_t)cake_slice_state_bytes(config, &shape)};
-    for (int class = 0; class < config->n_class; class ++)
-        k.page[class] = (int64_t)cake_slice_page_bytes(config, &shape, class);
+    for (int group = 0; group < config->n_group; group++)
+        k.page[group] = (int64_t)cake_slice_page_bytes(config, &shape, group);
     return k;
 }
 
-/* Pages that a cache should have, of a class without bounds: what sequences use on average if all are under
+/* Pages that a cache should have, of a group without bounds: what sequences use on average if all are under
  * way; or what the memory that was asked for holds on ranks that have the same. */
 static int64_t wanted_pages(const cake_stage *stage, int n_rank, const int *most)
 {
@@ -111,10 +111,10 @@ static int64_t wanted_pages(const cake_stage *stage, int n_rank, const int *most
     if (stage->kv_memory <= 0)
         return USUAL * slots;
     keep all = keep_of(stage, 0, cake_model_config(stage->model)->n_layer);
-    for (int class = 0; class < shape->n_class; class ++)
-        all.page[class] /= n_rank;
+    for (int group = 0; group < shape->n_group; group++)
+        all.page[group] /= n_rank;
     int64_t left = stage->kv_memory - all.state / n_rank * (slots + shape->n_saved);
-    return cake_plan_pages(shape->n_class, all.page, most, left > 0 ? left : 0);
+    return cake_plan_pages(shape->n_group, all.page, most, left > 0 ? left : 0);
 }
 
 /* What layers take [n_layer]: weights, states and pages, of these only one of `part`. Of memory that is left
@@ -130,8 +130,8 @@ static void weigh(const cake_stage *stage, int64_t pages, const int *most, int64
     for (int i = 0; i < n_layer; i++) {
         keep k = keep_of(stage, i, 1);
         double kept = (double)k.state * (double)slots;
-        for (int class = 0; class < shape->n_class; class ++)
-            kept += (double)k.page[class] * (double)(pages < most[class] ? pages : most[class]);
+        for (int group = 0; group < shape->n_group; group++)
+            kept += (double)k.page[group] * (double)(pages < most[group] ? pages : most[group]);
         bytes[i] = stage->layers.bytes[i] + (int64_t)fmin(ceil(kept * times), 0x1p61 / (double)n_layer);
     }
 }
@@ -180,7 +180,7 @@ int64_t cake_partition_solve(const cake_options *o, cake_stage *stage, int first
 {
     cake_partition_input cut = cut_of(stage, n, stage->speed + first);
     cake_plan plan;
-    int most[CAKE_MAX_CLASS];
+    int most[CAKE_MAX_KV_GROUPS];
     cake_plan_make(&cut, &plan);
     take_plan(stage, plan, first);
     stage->reach = cake_memplan_max_positions(stage);
@@ -278,8 +278,8 @@ static int64_t short_of(const cake_stage *stage, const cake_host_memory *pool, i
             continue;
         keep k = keep_of(stage, hop->first, hop->count);
         kept += k.state * slots;
-        for (int class = 0; class < shape->n_class; class ++)
-            kept += k.page[class] * shape->n_page[class];
+        for (int group = 0; group < shape->n_group; group++)
+            kept += k.page[group] * shape->n_page[group];
         for (int j = hop->first; j < hop->first + hop->count; j++)
             left -= stage->layers.bytes[j];
     }
@@ -300,12 +300,12 @@ int64_t cake_partition_kv_deficit(const cake_stage *stage)
     return most;
 }
 
-/* Pages for a class without bounds; *seqs becomes less where states would have more than half of the
+/* Pages for a group without bounds; *seqs becomes less where states would have more than half of the
  * memory. */
 static int pages_of(const cake_stage *stage, int64_t cache, const cake_hop *hop, int *seqs)
 {
     const cake_schedule_shape *shape = &stage->shape;
-    int most[CAKE_MAX_CLASS];
+    int most[CAKE_MAX_KV_GROUPS];
     keep k = keep_of(stage, hop->first, hop->count);
     int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, states = k.state * slots;
     int64_t half = cache > 0 ? cache / 2 : 0;
@@ -315,13 +315,13 @@ static int pages_of(const cake_stage *stage, int64_t cache, const cake_hop *hop,
         states = half;
     }
     cake_memplan_max_pages(stage, most);
-    return cake_plan_pages(shape->n_class, k.page, most, cache > states ? cache - states : 0);
+    return cake_plan_pages(shape->n_group, k.page, most, cache > states ? cache - states : 0);
 }
 
 void cake_partition_size_kv(const cake_options *o, cake_stage *stage)
 {
     cake_schedule_shape *shape = &stage->shape;
-    int n_rank = stage->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, most[CAKE_MAX_CLASS];
+    int n_rank = stage->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, most[CAKE_MAX_KV_GROUPS];
     cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
     int n_pool = find_pools(stage, pool);
     for (int p = 0, first = 0; p < n_pool; first += pool[p++].n_rank) {
@@ -338,8 +338,8 @@ void cake_partition_size_kv(const cake_options *o, cake_stage *stage)
     if (seqs < shape->lane_seqs && !o->max_seqs)
         cake_memplan_batch_limits(o, stage, seqs);
     cake_memplan_max_pages(stage, most);
-    for (int class = 0; class < shape->n_class; class ++)
-        shape->n_page[class] = pages < 1 ? 1 : pages < most[class] ? pages : most[class];
+    for (int group = 0; group < shape->n_group; group++)
+        shape->n_page[group] = pages < 1 ? 1 : pages < most[group] ? pages : most[group];
 }
 
 /* Layers that do not fit into GPUs may be with the hosts, too, from now on. */

@@ -71,7 +71,7 @@ static cake_err too_large(const cake_options *o, const cake_stage *stage, int n_
 static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, cake_plan *said,
                         cake_plan *plans)
 {
-    int size = n_rank / stage->n_replica, pages[CAKE_MAX_CLASS], reach = INT_MAX;
+    int size = n_rank / stage->n_replica, pages[CAKE_MAX_KV_GROUPS], reach = INT_MAX;
     for (int r = 0; r < stage->n_replica; r++) {
         if (r && cake_partition_same(stage, (r - 1) * size, r * size, size)) {
             plans[r] = cake_plan_copy(&plans[r - 1], r * size);
@@ -87,9 +87,9 @@ static cake_err cut_all(const cake_options *o, cake_stage *stage, int n_rank, ca
                              "a KV cache of %s on each rank is more than is left beside the layers: "
                              "on some host by %s; use less --kv-memory, or more ranks",
                              cake_size_text(stage->kv_memory), cake_size_text(lack));
-        for (int class = 0; class < stage->shape.n_class; class ++)
-            pages[class] =
-                r && pages[class] < stage->shape.n_page[class] ? pages[class] : stage->shape.n_page[class];
+        for (int group = 0; group < stage->shape.n_group; group++)
+            pages[group] =
+                r && pages[group] < stage->shape.n_page[group] ? pages[group] : stage->shape.n_page[group];
         reach = stage->reach < reach ? stage->reach : reach;
         plans[r] = stage->plan;
         stage->plan = (cake_plan){0};

@@ -51,13 +51,13 @@ static void complain(census *c, const cake_request *r, const char *message)
         cake_log(CAKE_WARN, "prompt", "%s: %s", cake_form_place(r->form, r->index, r->id, place), message);
 }
 
-/* Whether prompt and answer at its longest are more than the pages of some KV class hold. */
+/* Whether prompt and answer at its longest are more than the pages of some KV cache group hold. */
 static bool outgrows(const cake_stage *stage, const cake_request *r, int64_t n_tok)
 {
     int64_t most = r->params.max_tokens == CAKE_UNSET ? stage->context : n_tok + r->params.max_tokens;
     int length = (int)(most < stage->context ? most : stage->context);
-    for (int class = 0; class < stage->shape.n_class; class ++)
-        if (cake_pages_held(stage->shape.window[class], length, CAKE_PAGE) > stage->shape.n_page[class])
+    for (int group = 0; group < stage->shape.n_group; group++)
+        if (cake_pages_held(stage->shape.window[group], length, CAKE_PAGE) > stage->shape.n_page[group])
             return true;
     return false;
 }
@@ -223,9 +223,9 @@ static cake_counted sum_up(const cake_options *o, census *c)
 static cake_err count_input(const cake_options *o, census *c)
 {
     const cake_config *config = cake_model_config(c->stage->model);
-    for (int class = 0; class < c->stage->shape.n_class; class ++)
-        if (c->stage->shape.n_page[class] > c->past.most)
-            c->past.most = c->stage->shape.n_page[class];
+    for (int group = 0; group < c->stage->shape.n_group; group++)
+        if (c->stage->shape.n_page[group] > c->past.most)
+            c->past.most = c->stage->shape.n_page[group];
     c->past.prefixes = cake_prefix_tree_open();
     c->workload.prefixes = cake_prefix_tree_open();
     cake_scanner scanner = {.self = c, .compose = compose, .take = take};

@@ -80,8 +80,8 @@ cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
     if (!in_range(s, c))
         return cake_fail(
             "slice",
-            "a change in a wave's header is out of range: kind %d class %d slot %d index %d page %d from %d",
-            c->kind, c->class, c->slot, c->index, c->page, c->from);
+            "a change in a wave's header is out of range: kind %d group %d slot %d index %d page %d from %d",
+            c->kind, c->group, c->slot, c->index, c->page, c->from);
     const size_t line = (size_t)c->slot * (size_t)s->stride, page = cake_kv_page_bytes(s);
     if (c->kind == CAKE_CHANGE_SHARE) {
         memmove(kv->table + line, kv->table + (size_t)c->from * (size_t)s->stride,

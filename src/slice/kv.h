@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The KV cache of one slice and one KV class: its own bytes behind page numbers that mean the same on every
- * stage. The root decides which page holds what; here the decisions that travel in wave headers are only
- * followed.
+ * The KV cache of one slice and one KV cache group: its own bytes behind page numbers that mean the same on
+ * every stage. The root decides which page holds what; here the decisions that travel in wave headers are
+ * only followed.
  */
 #ifndef CAKE_SLICE_KV_H
 #define CAKE_SLICE_KV_H
@@ -16,7 +16,7 @@
 typedef struct cake_kv_shape {
     cake_dtype dtype;
     int n_kv, head_dim;
-    int n_layer; /* of this slice and class; 0: there are tables and no bytes */
+    int n_layer; /* of this slice and group; 0: there are tables and no bytes */
     int window;  /* positions that a row sees; 0: all */
     int n_slot;  /* sequences at a time */
     int n_page;  /* pages that exist; CAKE_PAGE positions each */

@@ -19,7 +19,7 @@
 struct cake_slice {
     cake_slice_shape shape;
     const cake_model *model;
-    cake_kv_cache kv[CAKE_MAX_CLASS];
+    cake_kv_cache kv[CAKE_MAX_KV_GROUPS];
     cake_states states;
     cake_arena scratch;
     cake_forward_ctx pass;
@@ -82,28 +82,28 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
     return cake_arena_round((size_t)max_tok * (size_t)width[buffer] * sizeof(float));
 }
 
-static bool is_of(const cake_config *config, int layer, int class)
+static bool is_of(const cake_config *config, int layer, int group)
 {
-    return config->layer[layer].mixer == CAKE_MIX_ATTENTION && config->layer[layer].class == class;
+    return config->layer[layer].mixer == CAKE_MIX_ATTENTION && config->layer[layer].group == group;
 }
 
-static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape, int class)
+static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape, int group)
 {
     cake_kv_shape kv = {.dtype = shape->kv_dtype,
                         .n_kv = config->n_kv,
                         .head_dim = config->head_dim,
-                        .window = config->window[class],
+                        .window = config->window[group],
                         .n_slot = shape->n_slot,
-                        .n_page = shape->n_page[class],
+                        .n_page = shape->n_page[group],
                         .stride = (int)(((int64_t)shape->context + CAKE_PAGE - 1) / CAKE_PAGE)};
     for (int i = 0; i < shape->count; i++)
-        kv.n_layer += is_of(config, shape->first + i, class);
+        kv.n_layer += is_of(config, shape->first + i, group);
     return kv;
 }
 
-size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int class)
+size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int group)
 {
-    cake_kv_shape kv = kv_shape(config, shape, class);
+    cake_kv_shape kv = kv_shape(config, shape, group);
     return cake_kv_page_bytes(&kv);
 }
 
@@ -125,8 +125,8 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
 {
     cake_state_shape states = state_shape(config, shape);
     size_t bytes = cake_states_bytes(&states);
-    for (int class = 0; class < config->n_class; class ++) {
-        cake_kv_shape kv = kv_shape(config, shape, class);
+    for (int group = 0; group < config->n_group; group++) {
+        cake_kv_shape kv = kv_shape(config, shape, group);
         bytes += cake_kv_bytes(&kv);
     }
     return bytes;
@@ -158,14 +158,14 @@ static cake_err open_kv(cake_slice *s)
 {
     const cake_config *config = s->pass.config;
     s->view = cake_alloc((size_t)s->shape.count, sizeof *s->view);
-    for (int class = 0; class < config->n_class; class ++) {
-        cake_kv_shape kv = kv_shape(config, &s->shape, class);
-        cake_err err = cake_kv_open(&kv, s->pass.kernels->memory, &s->kv[class]);
+    for (int group = 0; group < config->n_group; group++) {
+        cake_kv_shape kv = kv_shape(config, &s->shape, group);
+        cake_err err = cake_kv_open(&kv, s->pass.kernels->memory, &s->kv[group]);
         if (err)
             return err;
         for (int i = 0, n = 0; i < s->shape.count; i++)
-            if (is_of(config, s->shape.first + i, class))
-                s->view[i].kv = cake_kv_layer(&s->kv[class], n++);
+            if (is_of(config, s->shape.first + i, group))
+                s->view[i].kv = cake_kv_layer(&s->kv[group], n++);
     }
     return CAKE_OK;
 }
@@ -244,8 +244,8 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
 cake_err cake_slice_lock(cake_slice *slice)
 {
     cake_err err = cake_states_lock(&slice->states);
-    for (int class = 0; class < CAKE_MAX_CLASS && !err; class ++)
-        err = cake_kv_lock(&slice->kv[class]);
+    for (int group = 0; group < CAKE_MAX_KV_GROUPS && !err; group++)
+        err = cake_kv_lock(&slice->kv[group]);
     return err;
 }
 
@@ -253,8 +253,8 @@ void cake_slice_close(cake_slice *slice)
 {
     if (!slice)
         return;
-    for (int class = 0; class < CAKE_MAX_CLASS; class ++)
-        cake_kv_close(&slice->kv[class]);
+    for (int group = 0; group < CAKE_MAX_KV_GROUPS; group++)
+        cake_kv_close(&slice->kv[group]);
     cake_states_close(&slice->states);
     cake_memory_close(slice->pass.kernels->memory, &slice->scratch);
     cake_rope_table_close(&slice->rotation);
@@ -286,8 +286,8 @@ static void forward(const cake_exec *exec, void *arg)
     const cake_forward_ctx *pass = &s->pass;
     const int n_layer = pass->config->n_layer;
     int32_t here = s->shape.first == 0 ? CAKE_ROW_NONFINITE(-1) : 0;
-    for (int class = 0; class < pass->config->n_class; class ++)
-        cake_kv_touch(exec, &s->kv[class]);
+    for (int group = 0; group < pass->config->n_group; group++)
+        cake_kv_touch(exec, &s->kv[group]);
     if (!pass->kernels->memory)
         cake_rope_table_fill(exec, &s->rotation, pass);
     if (pass->kernels->set_rows && exec->rank == 0)
@@ -392,14 +392,14 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
     const cake_change *change = cake_wave_changes(wave);
     cake_err err = CAKE_OK;
     for (int i = 0; i < wave->n_change && !err; i++) {
-        int kind = change[i].kind, class = change[i].class;
+        int kind = change[i].kind, group = change[i].group;
         if (kind == CAKE_CHANGE_STATE) {
             err = cake_states_copy(&s->states, &change[i]);
             *copied += 2 * (double)cake_states_slot_bytes(&s->states.shape);
-        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || class < 0 || class >= s->pass.config->n_class) {
-            err = cake_fail("slice", "change %d of a wave is none: kind %d, class %d", i, kind, class);
+        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || group < 0 || group >= s->pass.config->n_group) {
+            err = cake_fail("slice", "change %d of a wave is none: kind %d, group %d", i, kind, group);
         } else {
-            err = cake_kv_apply(&s->kv[class], &change[i]);
+            err = cake_kv_apply(&s->kv[group], &change[i]);
         }
     }
     return err;
@@ -453,11 +453,11 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
         bool few = slice->shape.n_decode && cake_wave_generates(wave);
         cake_exec_run(few ? slice->shape.n_decode : slice->shape.n_thread, forward, slice);
     }
-    cake_kv tables[CAKE_MAX_CLASS];
-    for (int class = 0; class < slice->pass.config->n_class; class ++) {
-        const cake_kv_cache *kv = &slice->kv[class];
-        cake_kv_touched(&slice->kv[class]);
-        tables[class] = (cake_kv){.table = kv->table, .stride = kv->shape.stride, .window = kv->shape.window};
+    cake_kv tables[CAKE_MAX_KV_GROUPS];
+    for (int group = 0; group < slice->pass.config->n_group; group++) {
+        const cake_kv_cache *kv = &slice->kv[group];
+        cake_kv_touched(&slice->kv[group]);
+        tables[group] = (cake_kv){.table = kv->table, .stride = kv->shape.stride, .window = kv->shape.window};
     }
     cake_flops_bytes work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_tok);
     work.bytes += copied;

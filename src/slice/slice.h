@@ -15,20 +15,20 @@
 typedef struct cake_slice cake_slice;
 
 typedef struct cake_slice_shape {
-    int first, count;           /* layers */
-    int max_tok;                /* rows of the largest wave */
-    int n_slot;                 /* sequences at a time */
-    int n_saved;                /* recurrent states that are kept beside theirs, in slots behind them */
-    int n_page[CAKE_MAX_CLASS]; /* of each KV class, as on every stage */
-    int context;                /* positions of the longest sequence */
+    int first, count;               /* layers */
+    int max_tok;                    /* rows of the largest wave */
+    int n_slot;                     /* sequences at a time */
+    int n_saved;                    /* recurrent states that are kept beside theirs, in slots behind them */
+    int n_page[CAKE_MAX_KV_GROUPS]; /* of each KV cache group, as on every stage */
+    int context;                    /* positions of the longest sequence */
     cake_dtype kv_dtype;
     int n_thread;
     int n_decode; /* of these, for waves that generate; 0: all */
 } cake_slice_shape;
 
-/* Bytes of one page of a KV class in all layers of the slice; of one sequence's recurrent states; of the
- * cache: all pages, tables and states. Pure. */
-size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int class);
+/* Bytes of one page of a KV cache group in all layers of the slice; of one sequence's recurrent states; of
+ * the cache: all pages, tables and states. Pure. */
+size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int group);
 size_t cake_slice_state_bytes(const cake_config *config, const cake_slice_shape *shape);
 size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *shape);
 /* Bytes of the scratch memory. */
