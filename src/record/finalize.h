@@ -13,10 +13,10 @@
 /* Appends to out what stands for a line [len] without its newline; false: it is no result. */
 typedef bool cake_convert(const char *line, size_t len, cake_buf *out);
 
-typedef struct cake_finalized {
+typedef struct cake_file_digest {
     int64_t bytes;
     uint32_t sum; /* CRC-32C of all */
-} cake_finalized;
+} cake_file_digest;
 
 /* What becomes of the lines. */
 typedef struct cake_finalize_form {
@@ -27,11 +27,11 @@ typedef struct cake_finalize_form {
 } cake_finalize_form;
 
 struct cake_journal_head;
-/* Writes the lines of fd that places tell in that form to a new file tmp of fd's rights, in place of one that
+/* Writes the lines of fd that lines tell in that form to a new file tmp of fd's rights, in place of one that
  * is there, and brings it onto the disk. 0 and *out, or errno: nothing is left; EBADMSG: a line is no
  * result. */
-int cake_finalize_write(int fd, const cake_line_index *places, const struct cake_journal_head *head,
-                        const cake_finalize_form *form, const char *tmp, cake_finalized *out);
+int cake_finalize_write(int fd, const cake_line_index *lines, const struct cake_journal_head *head,
+                        const cake_finalize_form *form, const char *tmp, cake_file_digest *out);
 /* The directory's entry of path is on disk too, where the file system lets itself be asked. */
 void cake_finalize_fsync_dir(const char *path);
 

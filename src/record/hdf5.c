@@ -390,14 +390,14 @@ static bool note_all(cake_h5 *file, const cake_journal_head *head, const char *c
     return timing;
 }
 
-static bool put_all(sheet *s, int fd, const cake_line_index *places)
+static bool put_all(sheet *s, int fd, const cake_line_index *lines)
 {
     bool done = true;
     cake_buf line = {0};
-    for (int64_t i = 0; done && i < places->end; i++) {
-        cake_line_at place = cake_line_index_get(places, i);
-        cake_buf_room(&line, (size_t)place.len);
-        done = cake_io_read_at(fd, line.data, line.len, place.offset);
+    for (int64_t i = 0; done && i < lines->end; i++) {
+        cake_line_span span = cake_line_index_get(lines, i);
+        cake_buf_room(&line, (size_t)span.len);
+        done = cake_io_read_at(fd, line.data, line.len, span.offset);
         if (done && !put_line(s, line.data, line.len - 1)) {
             done = false;
             errno = EBADMSG;
@@ -407,14 +407,14 @@ static bool put_all(sheet *s, int fd, const cake_line_index *places)
     return done;
 }
 
-int cake_hdf5_write(int fd, const cake_line_index *places, const cake_journal_head *head, const char *command,
+int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_head *head, const char *command,
                     const char *path)
 {
     sheet s = {.file = cake_h5_create(path)};
     if (!s.file)
         return errno;
     open_columns(&s, note_all(s.file, head, command));
-    int why = put_all(&s, fd, places) ? 0 : errno;
+    int why = put_all(&s, fd, lines) ? 0 : errno;
     int closed = cake_h5_finish(s.file);
     cake_buf_free(&s.skeleton);
     cake_buf_free(&s.piece);

@@ -13,8 +13,8 @@
 /* line, without newline, gets prompt and token ids as a last key. */
 void cake_hdf5_add_rest(const cake_record *record, cake_buf *line);
 
-/* Writes the lines of fd that places tell to the file at path, which must be there. 0, or errno. */
-int cake_hdf5_write(int fd, const cake_line_index *places, const cake_journal_head *head, const char *command,
+/* Writes the lines of fd that lines tell to the file at path, which must be there. 0, or errno. */
+int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_head *head, const char *command,
                     const char *path);
 
 /* Bytes that no line of JSON has, which stand in `lines` for what the line's rows hold: as JSON its first,

@@ -32,7 +32,7 @@ typedef struct cake_inflights {
     size_t n, cap;
 } cake_inflights;
 
-void cake_inflight_free(cake_inflight *running); /* zeros are fine */
+void cake_inflight_free(cake_inflight *inflight); /* zeros are fine */
 /* The part as a JSON object, appended. */
 void cake_inflight_add(const cake_inflight *part, cake_buf *out);
 struct cake_json;

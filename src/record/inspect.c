@@ -18,7 +18,7 @@
 #include "record/job.h"
 #include "types/shard.h"
 
-static void take_head(const cake_journal_head *head, cake_inspection *f)
+static void take_head(const cake_journal_head *head, cake_result_status *f)
 {
     cake_json *root = NULL;
     cake_fault fault;
@@ -34,17 +34,17 @@ static void take_head(const cake_journal_head *head, cake_inspection *f)
 }
 
 /* Requests a second between the first and the last group of the latest run; the rest as that one has it. */
-static void take_rate(const cake_journal *j, cake_inspection *f)
+static void take_rate(const cake_journal *j, cake_result_status *f)
 {
     double seconds = j->last.seconds - j->first.seconds;
     f->share = j->last.run ? j->last.share : -1;
     if (!j->last.run || seconds <= 0)
         return;
-    f->rate = (double)(j->places.n - j->first_n) / seconds;
+    f->rate = (double)(j->lines.n - j->first_n) / seconds;
     f->left = j->last.left;
 }
 
-static cake_err look_at_partial(const char *path, cake_inspection *f)
+static cake_err look_at_partial(const char *path, cake_result_status *f)
 {
     struct stat info;
     cake_journal j = {0};
@@ -60,10 +60,10 @@ static cake_err look_at_partial(const char *path, cake_inspection *f)
         return err == CAKE_END ? CAKE_OK : err;
     take_head(&j.head, f);
     take_rate(&j, f);
-    f->done = j.places.n;
+    f->done = j.lines.n;
     f->failed = j.failed;
-    for (size_t i = 0; i < j.running.n; i++)
-        f->begun += (int64_t)j.running.entry[i].ids.len;
+    for (size_t i = 0; i < j.inflights.n; i++)
+        f->begun += (int64_t)j.inflights.entry[i].ids.len;
     f->torn = j.torn;
     f->lost = j.lost;
     f->wrote = info.st_mtime;
@@ -71,7 +71,7 @@ static cake_err look_at_partial(const char *path, cake_inspection *f)
     return CAKE_OK;
 }
 
-static cake_err look_at_results(const char *path, const char *job_path, cake_inspection *f)
+static cake_err look_at_results(const char *path, const char *job_path, cake_result_status *f)
 {
     struct stat info;
     cake_job job = {0};
@@ -100,13 +100,13 @@ char *cake_inspect_results(const char *path)
     return cake_copy(path, len > end && !strcmp(path + len - end, ending) ? len - end : len);
 }
 
-cake_err cake_inspect(const char *path, cake_inspection *out)
+cake_err cake_inspect(const char *path, cake_result_status *out)
 {
     char *results = cake_inspect_results(path), *lock = cake_io_name(results, ".lock");
-    char *writer = cake_io_name(results, ".partial"), *job = cake_io_name(results, ".job");
-    cake_inspection f = {.share = -1, .rate = -1, .left = -1};
+    char *partial = cake_io_name(results, ".partial"), *job = cake_io_name(results, ".job");
+    cake_result_status f = {.share = -1, .rate = -1, .left = -1};
     f.held = cake_lock_look(lock, &f.holder) && !f.holder.over;
-    cake_err err = look_at_partial(writer, &f);
+    cake_err err = look_at_partial(partial, &f);
     f.state = f.held ? CAKE_RUNNING : CAKE_PAUSED;
     if (err == CAKE_END) { /* or it became RESULTS meanwhile */
         f.state = CAKE_FINISHED;
@@ -125,13 +125,13 @@ cake_err cake_inspect(const char *path, cake_inspection *out)
         *out = f;
     free(results);
     free(lock);
-    free(writer);
+    free(partial);
     free(job);
     return err;
 }
 
-void cake_inspect_free(cake_inspection *f)
+void cake_inspect_free(cake_result_status *f)
 {
     free(f->shard);
-    *f = (cake_inspection){0};
+    *f = (cake_result_status){0};
 }

@@ -16,7 +16,7 @@ typedef enum cake_state {
     CAKE_FINISHED
 } cake_state;
 
-typedef struct cake_inspection {
+typedef struct cake_result_status {
     cake_state state;
     char *shard;          /* owned; "0/8", or NULL */
     int64_t done, failed; /* results, error records among them */
@@ -30,11 +30,11 @@ typedef struct cake_inspection {
     double left;          /* seconds that it would take to the end; negative: not known */
     bool held;            /* by the holder */
     cake_holder holder;
-} cake_inspection;
+} cake_result_status;
 
 char *cake_inspect_results(const char *path); /* RESULTS, of its own name or of that of its .partial; owned */
 /* path: of RESULTS, or of its .partial. Says what is wrong: nothing of it is there, it cannot be read. */
-cake_err cake_inspect(const char *path, cake_inspection *out);
-void cake_inspect_free(cake_inspection *found); /* zeros are fine */
+cake_err cake_inspect(const char *path, cake_result_status *out);
+void cake_inspect_free(cake_result_status *status); /* zeros are fine */
 
 #endif

@@ -61,7 +61,7 @@ static bool parse(const cake_json *root, cake_job *job)
     int64_t sum = cake_json_int(cake_json_get(root, "crc"), -1);
     job->requests = cake_json_int(cake_json_get(root, "requests"), -1);
     job->failed = cake_json_int(cake_json_get(root, "failed"), -1);
-    job->results = (cake_finalized){cake_json_int(cake_json_get(root, "bytes"), -1), (uint32_t)sum};
+    job->results = (cake_file_digest){cake_json_int(cake_json_get(root, "bytes"), -1), (uint32_t)sum};
     job->answered.unknown = !cake_journal_hex(cake_json_get(root, "answered"), 16, &job->answered.sum);
     return cake_json_int(cake_json_get(root, "cake_job"), -1) == 1 && job->requests >= 0 &&
            job->requests <= CAKE_JOURNAL_MOST && job->failed >= 0 && job->failed <= job->requests &&

@@ -15,7 +15,7 @@ typedef struct cake_job {
     cake_answered answered;
     cake_input_checkpoint *marks; /* [n_mark] of the input; owned */
     size_t n_mark;
-    cake_finalized results; /* what RESULTS was written as */
+    cake_file_digest results; /* what RESULTS was written as */
 } cake_job;
 
 /* Writes path through a temporary file. 0, or errno. */

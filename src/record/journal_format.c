@@ -63,20 +63,20 @@ bool cake_journal_hex(const cake_json *node, size_t digits, uint64_t *out)
 
 bool cake_journal_head_parse(const cake_json *object, cake_journal_head *head)
 {
-    cake_journal_head found = {0};
+    cake_journal_head parsed = {0};
     const cake_json *identity = cake_json_get(object, "identity");
     const char *model = cake_json_text(cake_json_get(object, "model"), NULL);
     const cake_json *created = cake_json_get(object, "created"); /* below 0 on a clock that was never set */
-    found.created = cake_json_int(created, 0);
-    found.replaces = cake_json_bool(cake_json_get(object, "replaces"), false);
+    parsed.created = cake_json_int(created, 0);
+    parsed.replaces = cake_json_bool(cake_json_get(object, "replaces"), false);
     if (cake_json_kind(identity) != CAKE_JSON_OBJECT || !model || cake_json_kind(created) != CAKE_JSON_INT ||
-        !cake_journal_hex(cake_json_get(object, "job"), 16, &found.job))
+        !cake_journal_hex(cake_json_get(object, "job"), 16, &parsed.job))
         return false;
     cake_buf text = {0};
     cake_json_add_node(&text, identity);
-    found.identity = text.data;
-    found.model = cake_copy(model, strlen(model));
-    *head = found;
+    parsed.identity = text.data;
+    parsed.model = cake_copy(model, strlen(model));
+    *head = parsed;
     return true;
 }
 
@@ -377,7 +377,7 @@ static void take_reached(const cake_json *at, cake_journal *j)
         return;
     if (now.run != j->last.run) {
         j->first = now;
-        j->first_n = j->places.n;
+        j->first_n = j->lines.n;
     }
     j->last = now;
 }
@@ -397,20 +397,20 @@ static bool is_sound(const cake_json *orders, const cake_json *failed, const cak
 }
 
 /* A later result stands for an earlier one: the request was done again. */
-static void put_place(cake_journal *j, int64_t order, cake_line_at place)
+static void put_place(cake_journal *j, int64_t order, cake_line_span span)
 {
-    cake_line_at before = cake_line_index_get(&j->places, order);
+    cake_line_span before = cake_line_index_get(&j->lines, order);
     if (before.len) {
         j->answered.unknown |= !before.failed;
         j->failed -= before.failed;
-        cake_line_index_drop(&j->places, order);
+        cake_line_index_drop(&j->lines, order);
     }
-    j->failed += place.failed;
-    cake_line_index_set(&j->places, order, place);
-    cake_inflights_drop(&j->running, order);
+    j->failed += span.failed;
+    cake_line_index_set(&j->lines, order, span);
+    cake_inflights_drop(&j->inflights, order);
 }
 
-/* How many lines are in [from, to), and, if j is not NULL, their places. */
+/* How many lines are in [from, to), and, if j is not NULL, their lines. */
 static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, const cake_json *failed,
                  cake_journal *j, size_t *n)
 {
@@ -430,7 +430,7 @@ static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, con
             int64_t order = cake_json_int(cake_json_at(orders, *n), -1);
             bool is_failed = cake_json_int(cake_json_at(failed, f), -1) == order;
             f += is_failed;
-            put_place(j, order, (cake_line_at){.offset = begin, .len = at - begin, .failed = is_failed});
+            put_place(j, order, (cake_line_span){.offset = begin, .len = at - begin, .failed = is_failed});
         }
         begin = at;
         ++*n;
@@ -495,8 +495,8 @@ static void take_running(const scan *s, cake_journal *j, int64_t at)
             cake_inflight part;
             if (!cake_inflight_parse(cake_json_at(parts, i), &part))
                 continue;
-            if (part.order < read.requests && !cake_line_index_get(&j->places, part.order).len)
-                cake_inflights_put(&j->running, &part);
+            if (part.order < read.requests && !cake_line_index_get(&j->lines, part.order).len)
+                cake_inflights_put(&j->inflights, &part);
             else
                 cake_inflight_free(&part);
         }
@@ -522,14 +522,14 @@ static cake_err read_head(scan *s, const char *path, cake_journal *j)
 {
     int64_t from;
     size_t begins = strlen(BEGINS);
-    int found = next_line(s, &from);
-    if (found < 0)
+    int got = next_line(s, &from);
+    if (got < 0)
         return unreadable(path);
     const cake_buf *line = &s->line;
-    if (!found && line->len < OWN &&
+    if (!got && line->len < OWN &&
         !memcmp(line->data ? line->data : "", BEGINS, line->len < begins ? line->len : begins))
         return CAKE_END;
-    if (!found || line->len < begins || memcmp(line->data, BEGINS, begins))
+    if (!got || line->len < begins || memcmp(line->data, BEGINS, begins))
         return no_journal(path, "does not begin as results of a stopped run do");
     cake_json *root = parse_own(line, 0);
     const cake_json *own = cake_json_get(root, "_cake");
@@ -565,22 +565,22 @@ cake_err cake_journal_read(int fd, const char *path, cake_journal *out)
 {
     scan s;
     int64_t from;
-    int found = 0;
+    int got = 0;
     cake_journal j = {0};
     cake_err err = open_scan(fd, path, &s);
     if (!err)
         err = read_head(&s, path, &j);
-    while (!err && (found = next_line(&s, &from)) > 0) {
+    while (!err && (got = next_line(&s, &from)) > 0) {
         int64_t behind = s.at;
         if (is_running(&s.line))
             take_running(&s, &j, from);
         if (covered(&s.line) >= 0 && take_group(&s, &j, from) < 0)
-            found = -1;
+            got = -1;
         s.at = behind;
-        if (found < 0)
+        if (got < 0)
             break;
     }
-    if (!err && found < 0)
+    if (!err && got < 0)
         err = unreadable(path);
     j.torn = s.size - j.end;
     close_scan(&s);
@@ -611,8 +611,8 @@ bool cake_journal_peek(int fd, cake_journal_head *head)
 void cake_journal_free(cake_journal *j)
 {
     cake_journal_head_free(&j->head);
-    cake_line_index_free(&j->places);
-    cake_inflights_free(&j->running);
+    cake_line_index_free(&j->lines);
+    cake_inflights_free(&j->inflights);
     free(j->marks);
     *j = (cake_journal){0};
 }

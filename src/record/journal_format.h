@@ -81,8 +81,8 @@ void cake_journal_close_running(const cake_input_checkpoint *read,
 /* What a journal holds. */
 typedef struct cake_journal {
     cake_journal_head head;
-    cake_line_index places;       /* of whole groups */
-    cake_inflights running;       /* begun, and not finished */
+    cake_line_index lines;        /* of whole groups */
+    cake_inflights inflights;     /* begun, and not finished */
     cake_input_checkpoint *marks; /* [n_mark] in ascending order */
     size_t n_mark;
     cake_answered answered;

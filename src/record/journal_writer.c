@@ -40,7 +40,7 @@ int64_t cake_journal_writer_resumed(const cake_journal_writer *p)
 
 int64_t cake_journal_writer_count(const cake_journal_writer *p)
 {
-    return p->fd < 0 ? p->resumed : p->journal.places.n;
+    return p->fd < 0 ? p->resumed : p->journal.lines.n;
 }
 
 int64_t cake_journal_writer_failed(const cake_journal_writer *p)
@@ -50,13 +50,13 @@ int64_t cake_journal_writer_failed(const cake_journal_writer *p)
 
 bool cake_journal_writer_has(const cake_journal_writer *p, int64_t order)
 {
-    return cake_line_index_get(&p->journal.places, order).len > 0;
+    return cake_line_index_get(&p->journal.lines, order).len > 0;
 }
 
 bool cake_journal_writer_answered(const cake_journal_writer *p, int64_t order)
 {
-    cake_line_at place = cake_line_index_get(&p->journal.places, order);
-    return place.len > 0 && !place.failed;
+    cake_line_span span = cake_line_index_get(&p->journal.lines, order);
+    return span.len > 0 && !span.failed;
 }
 
 const cake_answered *cake_journal_writer_sum(const cake_journal_writer *p)
@@ -66,7 +66,7 @@ const cake_answered *cake_journal_writer_sum(const cake_journal_writer *p)
 
 void cake_journal_writer_corrected(cake_journal_writer *p, const cake_input_checkpoint *read)
 {
-    cake_inflights_free(&p->journal.running); /* of what other lines they are is not known */
+    cake_inflights_free(&p->journal.inflights); /* of what other lines they are is not known */
     free(p->journal.marks);
     p->journal.marks = cake_alloc(1, sizeof *read);
     p->journal.marks[0] = *read;
@@ -112,7 +112,7 @@ static cake_err broken(cake_journal_writer *p, int why)
         return fail_copy(p, why);
     return cake_fail(
         "record", "%s: cannot be written at byte %lld: %s; the %lld requests finished so far are in it",
-        p->path, (long long)p->size, strerror(why), (long long)(p->journal.places.n - (int64_t)p->n_entry));
+        p->path, (long long)p->size, strerror(why), (long long)(p->journal.lines.n - (int64_t)p->n_entry));
 }
 
 /* Somebody else has changed the file, or it is no longer under its name: what is computed from here on
@@ -164,7 +164,7 @@ static cake_err check_content(cake_journal_writer *p)
     cake_buf_free(&unsaid);
     if (!readable)
         err = taken_away(p, "its first line was changed");
-    if (!err && (seen.places.n != p->journal.places.n || seen.lost != p->journal.lost || seen.torn))
+    if (!err && (seen.lines.n != p->journal.lines.n || seen.lost != p->journal.lost || seen.torn))
         err = taken_away(p, "results in it were changed");
     cake_journal_free(&seen);
     return err;
@@ -206,7 +206,7 @@ cake_err cake_journal_writer_flush(cake_journal_writer *p)
 
 const cake_inflight *cake_journal_writer_inflight(const cake_journal_writer *p, int64_t order, int *n)
 {
-    return cake_inflights_get(&p->journal.running, order, n);
+    return cake_inflights_get(&p->journal.inflights, order, n);
 }
 
 void cake_journal_writer_add_inflight(cake_journal_writer *p, const cake_inflight *part)
@@ -249,10 +249,10 @@ cake_err cake_journal_writer_append(cake_journal_writer *p, cake_entry entry, co
         p->entries = cake_alloc(GROUP, sizeof *p->entries);
     if (!p->n_entry)
         p->since = cake_clock_now();
-    cake_line_index_set(&p->journal.places, entry.order,
-                        (cake_line_at){.offset = p->size + (int64_t)p->group.len,
-                                       .len = (int64_t)len,
-                                       .failed = entry.failed});
+    cake_line_index_set(&p->journal.lines, entry.order,
+                        (cake_line_span){.offset = p->size + (int64_t)p->group.len,
+                                         .len = (int64_t)len,
+                                         .failed = entry.failed});
     p->journal.failed += entry.failed;
     cake_answered_add(&p->journal.answered, &entry);
     p->entries[p->n_entry++] = entry;
@@ -276,11 +276,11 @@ void cake_journal_writer_rollback(cake_journal_writer *p)
 }
 
 /* The marks of earlier runs and that of this one. */
-static void write_job(cake_journal_writer *p, const cake_finalized *results, int *why)
+static void write_job(cake_journal_writer *p, const cake_file_digest *results, int *why)
 {
     size_t n = p->journal.n_mark;
     cake_job job = {.head = p->journal.head,
-                    .requests = p->journal.places.end,
+                    .requests = p->journal.lines.end,
                     .failed = p->journal.failed,
                     .answered = p->journal.answered,
                     .marks = cake_alloc(n + 1, sizeof *job.marks),
@@ -301,17 +301,17 @@ cake_err cake_journal_writer_finish(cake_journal_writer *p, const cake_finalize_
         err = check_content(p);
     if (err)
         return err;
-    int64_t missing = cake_line_index_missing(&p->journal.places);
+    int64_t missing = cake_line_index_missing(&p->journal.lines);
     if (missing >= 0)
         return cake_fail("record", "%s: request %lld has no result; the %lld others are in it", p->path,
-                         (long long)missing, (long long)p->journal.places.n);
+                         (long long)missing, (long long)p->journal.lines.n);
     bool new = !p->journal.head.replaces;
     if (new && !access(p->results, F_OK))
         return cake_journal_writer_refuse_other(p);
     cake_buf tmp = {0};
-    cake_finalized written;
+    cake_file_digest written;
     cake_buf_addf(&tmp, "%s.tmp", p->path);
-    int why = cake_finalize_write(p->fd, &p->journal.places, &p->journal.head, form, tmp.data, &written);
+    int why = cake_finalize_write(p->fd, &p->journal.lines, &p->journal.head, form, tmp.data, &written);
     bool there = !why;
     if (!why)
         write_job(p, &written, &why);
@@ -333,7 +333,7 @@ cake_err cake_journal_writer_finish(cake_journal_writer *p, const cake_finalize_
         return fail_copy(p, why);
     if (why)
         return cake_fail("record", "%s: cannot be written: %s; all %lld results are in %s", p->results,
-                         strerror(why), (long long)p->journal.places.n, p->path);
+                         strerror(why), (long long)p->journal.lines.n, p->path);
     cake_finalize_fsync_dir(p->results);
     unlink(p->path);
     p->gone = true;
@@ -359,7 +359,7 @@ void cake_journal_writer_close(cake_journal_writer *p)
     cake_buf_free(&p->group);
     cake_buf_free(&p->parts);
     free(p->entries);
-    cake_buf_free(&p->found);
+    cake_buf_free(&p->resume_message);
     free(p->results);
     free(p->path);
     free(p->job_path);

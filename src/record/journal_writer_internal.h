@@ -16,7 +16,7 @@ struct cake_journal_writer {
     bool retry, lossy, copies, never; /* never: --resume never, under which nothing is gone on from */
     cake_lock *lock;
     int fd;                     /* -1: RESULTS is finished, and nothing is written */
-    cake_journal journal;       /* head, places, marks of earlier runs, failures */
+    cake_journal journal;       /* head, lines, marks of earlier runs, failures */
     int64_t first, begun, size; /* bytes: of the first line; when this run opened it; now, of whole groups */
     int64_t resumed;
     cake_input_checkpoint read;
@@ -33,8 +33,8 @@ struct cake_journal_writer {
     cake_answered imported; /* of RESULTS, as long as it is to be added */
     bool broken;            /* a write failed, and that was said */
     bool undone, gone;
-    cake_buf found; /* what it goes on from, in words */
-    bool damaged;   /* some of that was damaged: it is said as a warning */
+    cake_buf resume_message; /* what it goes on from, in words */
+    bool damaged;            /* some of that was damaged: it is said as a warning */
     cake_fsync_thread *sync;
 };
 

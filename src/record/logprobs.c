@@ -132,13 +132,13 @@ static void add_top(const cake_record_options *options, const cake_scored *row, 
 }
 
 /* The tokens that completions tell of: of the prompt, if it is part of the text, then of the answer. */
-typedef struct told {
+typedef struct token_rows {
     const cake_record *record;
     const cake_choice *choice;
     int n_echoed, n;
-} told;
+} token_rows;
 
-static const cake_scored *row_of(const told *t, int i)
+static const cake_scored *row_of(const token_rows *t, int i)
 {
     bool echoed = i < t->n_echoed;
     const cake_scored *rows = echoed ? t->record->prompt_logprobs : t->choice->logprobs;
@@ -155,7 +155,7 @@ static int64_t characters(const char *text, size_t from, size_t to)
 
 /* In characters of the whole text. A token that is not there (the end token, what a stop string cut off) is
  * at the place where it would be. */
-static void add_offsets(const told *t, cake_buf *out)
+static void add_offsets(const token_rows *t, cake_buf *out)
 {
     const cake_record *r = t->record;
     size_t at = 0;
@@ -180,7 +180,7 @@ static void add_offsets(const told *t, cake_buf *out)
 void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record,
                              const cake_choice *choice, cake_buf *out)
 {
-    told t = {.record = record, .choice = choice, .n_echoed = record->echo ? record->n_prompt : 0};
+    token_rows t = {.record = record, .choice = choice, .n_echoed = record->echo ? record->n_prompt : 0};
     t.n = t.n_echoed + choice->n_id;
     cake_buf bytes = {0};
     cake_buf_adds(out, "{\"tokens\": [");

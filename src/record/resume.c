@@ -34,7 +34,7 @@ cake_err cake_journal_writer_refuse_other(const cake_journal_writer *p)
     return cake_fail("record",
                      "%s: somebody else has made this file since the run began; %lld results are in %s: "
                      "move that file away, or give --force, and start the same command again%s",
-                     p->results, (long long)p->journal.places.n, p->path,
+                     p->results, (long long)p->journal.lines.n, p->path,
                      p->never ? ", without --resume never, which would drop them" : "");
 }
 
@@ -89,10 +89,10 @@ static cake_err begin(cake_journal_writer *p, const cake_journal_head *head)
 
 static void drop_failed(cake_journal_writer *p)
 {
-    cake_line_index *places = &p->journal.places;
-    for (int64_t i = 0; p->journal.failed && i < places->end; i++)
-        if (cake_line_index_get(places, i).failed) {
-            cake_line_index_drop(places, i);
+    cake_line_index *lines = &p->journal.lines;
+    for (int64_t i = 0; p->journal.failed && i < lines->end; i++)
+        if (cake_line_index_get(lines, i).failed) {
+            cake_line_index_drop(lines, i);
             p->journal.failed--;
         }
 }
@@ -103,17 +103,17 @@ static void describe(cake_journal_writer *p, int64_t again)
     const cake_journal *j = &p->journal;
     cake_buf line = {0};
     cake_buf_addf(&line, "%s: goes on with %" PRId64 " finished requests (%" PRId64 " failed)", p->path,
-                  j->places.n, j->failed);
-    if (j->running.n)
-        cake_buf_addf(&line, " and %zu that were begun", cake_inflights_requests(&j->running));
+                  j->lines.n, j->failed);
+    if (j->inflights.n)
+        cake_buf_addf(&line, " and %zu that were begun", cake_inflights_requests(&j->inflights));
     if (again)
         cake_buf_addf(&line, "; %" PRId64 " that failed are done again", again);
     if (j->torn)
         cake_buf_addf(&line, "; %" PRId64 " bytes of a group that was not finished are cut off", j->torn);
     if (j->lost)
         cake_buf_addf(&line, "; %" PRId64 " bytes are damaged, their requests are done again", j->lost);
-    cake_buf_free(&p->found);
-    p->found = line;
+    cake_buf_free(&p->resume_message);
+    p->resume_message = line;
     p->damaged = j->lost > 0;
 }
 
@@ -122,15 +122,15 @@ static void describe_nothing(cake_journal_writer *p)
 {
     struct stat info;
     if (!fstat(p->fd, &info) && info.st_size)
-        cake_buf_addf(&p->found, "%s: ends within its first line: nothing was finished, the run begins anew",
-                      p->path);
+        cake_buf_addf(&p->resume_message,
+                      "%s: ends within its first line: nothing was finished, the run begins anew", p->path);
 }
 
 void cake_journal_writer_log_resume(cake_journal_writer *p)
 {
-    if (p->found.len)
-        cake_log(p->damaged ? CAKE_WARN : CAKE_INFO, "record", "%s", p->found.data);
-    cake_buf_free(&p->found);
+    if (p->resume_message.len)
+        cake_log(p->damaged ? CAKE_WARN : CAKE_INFO, "record", "%s", p->resume_message.data);
+    cake_buf_free(&p->resume_message);
 }
 
 /* The journal that was read is of this job. */
@@ -143,7 +143,7 @@ static cake_err go_on(cake_journal_writer *p)
         drop_failed(p);
     describe(p, failed - p->journal.failed);
     p->size = p->begun = p->journal.end;
-    p->resumed = p->journal.places.n;
+    p->resumed = p->journal.lines.n;
     p->opened = true;
     return CAKE_OK;
 }
@@ -175,13 +175,13 @@ static cake_err check_beside(cake_journal_writer *p, const cake_journal_writer_o
 static cake_err refuse_partial(const cake_journal_writer *p, const char *why)
 {
     char begun[64] = "";
-    if (p->journal.running.n)
+    if (p->journal.inflights.n)
         snprintf(begun, sizeof begun, " and %zu that were begun,",
-                 cake_inflights_requests(&p->journal.running));
+                 cake_inflights_requests(&p->journal.inflights));
     return cake_fail("record",
                      "%s: holds %lld finished requests%s of a run that was stopped%s; "
                      "keep it under another name, or drop it with --force",
-                     p->path, (long long)p->journal.places.n, begun, why);
+                     p->path, (long long)p->journal.lines.n, begun, why);
 }
 
 /* A .partial is there. CAKE_END: there is nothing in it that counts. */
@@ -207,8 +207,8 @@ static cake_err take_up(cake_journal_writer *p, const cake_journal_writer_option
     else if (differs.len)
         cake_buf_addf(&why, ", of another job: %s", differs.data);
     if (why.len)
-        err = o->force || (!p->journal.places.n && !p->journal.running.n) ? CAKE_END
-                                                                          : refuse_partial(p, why.data);
+        err = o->force || (!p->journal.lines.n && !p->journal.inflights.n) ? CAKE_END
+                                                                           : refuse_partial(p, why.data);
     else if (!(err = check_beside(p, o)))
         err = go_on(p);
     cake_buf_free(&why);
@@ -255,7 +255,7 @@ static cake_err look_at_finished(cake_journal_writer *p, const cake_journal_writ
     return err;
 }
 
-/* RESULTS.job will be written: nothing else is to be in its place. */
+/* RESULTS.job will be written: nothing else is to be in its span. */
 static cake_err check_job(const cake_journal_writer *p, bool force)
 {
     static const char begins[] = "{\"cake_job\"";
@@ -370,11 +370,11 @@ static cake_err read_results(cake_journal_writer *p, FILE *from,
     int64_t order = 0;
     cake_err err = CAKE_OK;
     for (ssize_t len; !err && (len = getline(&line, &room, from)) > 0; order++) {
-        cake_line_info told;
-        if (!cake_line_info_read(line, (size_t)len, &told))
+        cake_line_info info;
+        if (!cake_line_info_read(line, (size_t)len, &info))
             err = cake_fail("record", "%s: line %lld is no result", p->results, (long long)order + 1);
         else
-            err = take(p, (cake_entry){.order = order, .failed = told.failed}, line, (size_t)len);
+            err = take(p, (cake_entry){.order = order, .failed = info.failed}, line, (size_t)len);
     }
     free(line);
     return !err && (ferror(from) || order != p->resumed)
@@ -385,14 +385,14 @@ static cake_err read_results(cake_journal_writer *p, FILE *from,
 static cake_err take_place(cake_journal_writer *p, cake_entry entry, const char *line, size_t len)
 {
     (void)line;
-    cake_line_index_set(&p->journal.places, entry.order,
-                        (cake_line_at){.offset = 0, .len = (int64_t)len, .failed = entry.failed});
+    cake_line_index_set(&p->journal.lines, entry.order,
+                        (cake_line_span){.offset = 0, .len = (int64_t)len, .failed = entry.failed});
     return CAKE_OK;
 }
 
 cake_err cake_journal_writer_recall(cake_journal_writer *p)
 {
-    if (p->fd >= 0 || p->lossy || p->journal.places.n)
+    if (p->fd >= 0 || p->lossy || p->journal.lines.n)
         return CAKE_OK;
     FILE *from = fopen(p->results, "r");
     if (!from)
@@ -429,7 +429,7 @@ cake_err cake_journal_writer_reopen(cake_journal_writer *p)
     if (!from)
         return cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
     head.replaces = true;
-    cake_line_index_free(&p->journal.places); /* of RESULTS: recalled */
+    cake_line_index_free(&p->journal.lines); /* of RESULTS: recalled */
     p->imported = old.answered;
     p->journal = (cake_journal){0};
     cake_err err = open_file(p, O_CREAT | O_EXCL);

@@ -140,11 +140,11 @@ static cake_err look_at_partial(part *p, const char *path)
 
 static cake_err look(part *p)
 {
-    char *writer = cake_io_name(p->results, ".partial"), *job = cake_io_name(p->results, ".job");
+    char *partial = cake_io_name(p->results, ".partial"), *job = cake_io_name(p->results, ".job");
     struct stat info;
     cake_err err;
-    if (!lstat(writer, &info))
-        err = look_at_partial(p, writer);
+    if (!lstat(partial, &info))
+        err = look_at_partial(p, partial);
     else if (stat(p->results, &info))
         err = cake_fail("record", "%s: %s", p->results,
                         errno == ENOENT ? "is not there, nor is its .partial" : strerror(errno));
@@ -155,7 +155,7 @@ static cake_err look(part *p)
                         p->results, job);
     else
         err = know(p, &p->job.head);
-    free(writer);
+    free(partial);
     free(job);
     return err;
 }
@@ -196,21 +196,21 @@ static void add_range(ranges *r, int64_t from, int64_t to)
 }
 
 /* The index in a line of a journal; -1: it cannot be read, or says none. */
-static int64_t index_at(int fd, cake_line_at place, cake_buf *line)
+static int64_t index_at(int fd, cake_line_span span, cake_buf *line)
 {
-    cake_line_info told = {.index = -1};
-    cake_buf_room(line, (size_t)place.len);
-    if (!cake_io_read_at(fd, line->data, line->len, place.offset) ||
-        !cake_line_info_read(line->data, line->len, &told))
+    cake_line_info info = {.index = -1};
+    cake_buf_room(line, (size_t)span.len);
+    if (!cake_io_read_at(fd, line->data, line->len, span.offset) ||
+        !cake_line_info_read(line->data, line->len, &info))
         return -1;
-    return told.index;
+    return info.index;
 }
 
 /* Says what a shard that is not finished lacks, of an input that ends at `end`; line 0: it is not known
  * where. */
 static void say_stopped(const part *p, const cake_input_checkpoint *end)
 {
-    const cake_line_index *places = &p->journal.places;
+    const cake_line_index *lines = &p->journal.lines;
     char *path = cake_io_name(p->results, ".partial");
     ranges r = {.step = p->shard.of, .last = -1};
     int64_t until = end->line           ? end->line
@@ -219,9 +219,9 @@ static void say_stopped(const part *p, const cake_input_checkpoint *end)
     int64_t next = p->shard.which;
     cake_buf line = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    for (int64_t i = 0; fd >= 0 && i < places->end; i++) {
-        cake_line_at place = cake_line_index_get(places, i);
-        int64_t index = place.len ? index_at(fd, place, &line) : -1;
+    for (int64_t i = 0; fd >= 0 && i < lines->end; i++) {
+        cake_line_span span = cake_line_index_get(lines, i);
+        int64_t index = span.len ? index_at(fd, span, &line) : -1;
         if (index < next || index > LINES_MOST)
             continue;
         add_range(&r, next, index);
@@ -232,7 +232,7 @@ static void say_stopped(const part *p, const cake_input_checkpoint *end)
     cake_fail("record",
               "%s: shard %" PRId64 "/%" PRId64 " is not finished: it has %" PRId64 " results%s%s%s; "
               "the same run again goes on, if none is under way",
-              path, p->shard.which, p->shard.of, places->n,
+              path, p->shard.which, p->shard.of, lines->n,
               r.n ? end->line ? ", and none of index " : ", and of what it had read none of index " : "",
               r.n ? r.text.data : "", end->line > end->requests ? " (some of these lines are blank)" : "");
     if (fd >= 0)
@@ -341,12 +341,12 @@ static cake_err arrange(cake_shards *s)
     if (say_missing(of, who))
         err = CAKE_ERR_FATAL;
     /* one that is not known is wrong anyway */
-    part *sorted = err || s->n != of ? NULL : cake_alloc((size_t)of, sizeof *sorted);
-    for (int64_t i = 0; sorted && i < of; i++)
-        sorted[i] = s->parts[who[i]];
-    if (sorted) {
+    part *ordered = err || s->n != of ? NULL : cake_alloc((size_t)of, sizeof *ordered);
+    for (int64_t i = 0; ordered && i < of; i++)
+        ordered[i] = s->parts[who[i]];
+    if (ordered) {
         free(s->parts);
-        s->parts = sorted;
+        s->parts = ordered;
     }
     free(who);
     return err;
@@ -366,16 +366,16 @@ static cake_err changed(const part *p)
 /* A line of the file becomes a row. */
 static cake_err take_line(part *p, const char *line, size_t len, int64_t end, int64_t i)
 {
-    cake_line_info told;
+    cake_line_info info;
     int64_t before = i ? p->rows[i - 1].index : -1;
-    if (!cake_line_info_read(line, len, &told) || told.index < 0)
+    if (!cake_line_info_read(line, len, &info) || info.index < 0)
         return cake_fail("record", "%s: line %" PRId64 " (from 0) is no result with an index", p->results, i);
-    if (!cake_shard_has(&p->shard, told.index) || told.index <= before || told.index >= end)
+    if (!cake_shard_has(&p->shard, info.index) || info.index <= before || info.index >= end)
         return cake_fail("record",
                          "%s: line %" PRId64 " (from 0) has index %" PRId64 " behind %" PRId64
                          ": it is there twice, out of order, or not of shard %" PRId64 "/%" PRId64,
-                         p->results, i, told.index, before, p->shard.which, p->shard.of);
-    p->rows[i] = (row){.index = told.index, .len = (int64_t)len, .failed = told.failed};
+                         p->results, i, info.index, before, p->shard.which, p->shard.of);
+    p->rows[i] = (row){.index = info.index, .len = (int64_t)len, .failed = info.failed};
     return CAKE_OK;
 }
 

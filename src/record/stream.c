@@ -28,7 +28,7 @@ struct cake_stream {
     char where[512];
     int64_t spool_size, waiting; /* bytes of it, and of what is in places */
     int64_t renewed_at;          /* not before it has so many bytes */
-    cake_line_index places;
+    cake_line_index lines;
     cake_buf block;
 };
 
@@ -77,15 +77,15 @@ static bool copy_waiting(const cake_stream *stream, int fd)
 {
     int64_t size = 0;
     bool done = true;
-    cake_line_at place;
+    cake_line_span span;
     char *line = NULL;
     for (int64_t at = stream->next; done && size < stream->waiting; at++) {
-        if (!(place = cake_line_index_get(&stream->places, at)).len)
+        if (!(span = cake_line_index_get(&stream->lines, at)).len)
             continue;
-        line = cake_grow(line, (size_t)place.len, 1);
-        done = cake_io_read_at(stream->spool, line, (size_t)place.len, place.offset) &&
-               cake_io_write_at(fd, line, (size_t)place.len, size);
-        size += place.len;
+        line = cake_grow(line, (size_t)span.len, 1);
+        done = cake_io_read_at(stream->spool, line, (size_t)span.len, span.offset) &&
+               cake_io_write_at(fd, line, (size_t)span.len, size);
+        size += span.len;
     }
     free(line);
     return done;
@@ -105,12 +105,12 @@ static void renew(cake_stream *stream)
     }
     int64_t size = 0;
     for (int64_t at = stream->next; size < stream->waiting; at++) {
-        cake_line_at place = cake_line_index_get(&stream->places, at);
-        if (!place.len)
+        cake_line_span span = cake_line_index_get(&stream->lines, at);
+        if (!span.len)
             continue;
-        cake_line_index_drop(&stream->places, at);
-        cake_line_index_set(&stream->places, at, (cake_line_at){.offset = size, .len = place.len});
-        size += place.len;
+        cake_line_index_drop(&stream->lines, at);
+        cake_line_index_set(&stream->lines, at, (cake_line_span){.offset = size, .len = span.len});
+        size += span.len;
     }
     close(stream->spool);
     stream->spool = fd;
@@ -125,8 +125,8 @@ static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, 
         return spool_failed(stream, errno);
     if (!cake_io_write_at(stream->spool, line, len, stream->spool_size))
         return spool_failed(stream, errno);
-    cake_line_index_set(&stream->places, order,
-                        (cake_line_at){.offset = stream->spool_size, .len = (int64_t)len});
+    cake_line_index_set(&stream->lines, order,
+                        (cake_line_span){.offset = stream->spool_size, .len = (int64_t)len});
     stream->spool_size += (int64_t)len;
     stream->waiting += (int64_t)len;
     if (stream->spool_size > stream->renewed_at && stream->spool_size / 4 > stream->waiting)
@@ -138,23 +138,23 @@ static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, 
 static cake_err catch_up(cake_stream *stream, int64_t from)
 {
     cake_err err = CAKE_OK;
-    cake_line_at place;
+    cake_line_span span;
     char *line = NULL;
-    for (; !err && (place = cake_line_index_get(&stream->places, from)).len; from++) {
-        line = cake_grow(line, (size_t)place.len, 1);
-        if (!cake_io_read_at(stream->spool, line, (size_t)place.len, place.offset)) {
+    for (; !err && (span = cake_line_index_get(&stream->lines, from)).len; from++) {
+        line = cake_grow(line, (size_t)span.len, 1);
+        if (!cake_io_read_at(stream->spool, line, (size_t)span.len, span.offset)) {
             stream->broken = true;
             err = spool_failed(stream, errno);
             break;
         }
-        cake_buf_add(&stream->block, line, (size_t)place.len);
-        cake_line_index_drop(&stream->places, from);
-        stream->waiting -= place.len;
+        cake_buf_add(&stream->block, line, (size_t)span.len);
+        cake_line_index_drop(&stream->lines, from);
+        stream->waiting -= span.len;
         if (stream->block.len >= BLOCK)
             err = flush(stream, from + 1);
     }
     free(line);
-    if (!err && stream->spool_size && !stream->places.n) { /* nothing waits: its room is given back */
+    if (!err && stream->spool_size && !stream->lines.n) { /* nothing waits: its room is given back */
         stream->spool_size = 0;
         if (ftruncate(stream->spool, 0))
             err = spool_failed(stream, errno);
@@ -176,9 +176,9 @@ cake_err cake_stream_add(cake_stream *stream, int64_t order, const char *line, s
 cake_err cake_stream_stop(cake_stream *stream, int64_t *n)
 {
     cake_err err = stream->broken ? CAKE_ERR_FATAL : CAKE_OK;
-    *n = stream->next + stream->places.n;
-    for (int64_t at = stream->next; !err && stream->places.n; at++)
-        if (cake_line_index_get(&stream->places, at).len)
+    *n = stream->next + stream->lines.n;
+    for (int64_t at = stream->next; !err && stream->lines.n; at++)
+        if (cake_line_index_get(&stream->lines, at).len)
             err = catch_up(stream, at);
     return err;
 }
@@ -187,9 +187,9 @@ cake_err cake_stream_finish(cake_stream *stream)
 {
     if (stream->broken)
         return CAKE_ERR_FATAL;
-    if (stream->places.n)
+    if (stream->lines.n)
         return cake_fail("record", "%s: request %lld has no result; %lld results behind it are lost",
-                         stream->name, (long long)stream->next, (long long)stream->places.n);
+                         stream->name, (long long)stream->next, (long long)stream->lines.n);
     return CAKE_OK;
 }
 
@@ -201,7 +201,7 @@ void cake_stream_close(cake_stream *stream)
         close(stream->fd);
     if (stream->spool >= 0)
         close(stream->spool);
-    cake_line_index_free(&stream->places);
+    cake_line_index_free(&stream->lines);
     cake_buf_free(&stream->block);
     free(stream);
 }
