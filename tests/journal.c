@@ -249,7 +249,7 @@ static void test_flipped(void)
         text.data[at] = (char)(text.data[at] ^ 1 << at % 8);
         cake_err err = read_text(text.data, text.len, &j, &said);
         if (!hit) {
-            wrong += err != CAKE_ERR_FATAL || !strstr(said.data, "nothing can go on from it");
+            wrong += err != CAKE_ERR_FATAL || !strstr(said.data, "it cannot be resumed");
         } else {
             wrong += err != CAKE_OK;
             if (!err)
@@ -278,7 +278,7 @@ static void test_others(void)
 {
     static const struct {
         const char *text, *said;
-    } files[] = {{"{}\n{}\n", "does not begin as results of a stopped run do"},
+    } files[] = {{"{}\n{}\n", "does not begin like the results of a stopped run"},
                  {"text", "does not begin"},
                  {"{\"_cake\": {\"journal\": 1}}\n", "is damaged"},
                  {"\n", "does not begin"}};
@@ -403,13 +403,13 @@ static void test_take_up(void)
         fputs("{\"id\": null, \"index\": 9, \"te\n", f);
     fclose(f);
     CU_ASSERT_EQUAL(do_some(o, 0, 300, 500, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 300 finished requests (30 failed); "));
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, " bytes of a group that was not finished are cut off"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "resumes with 300 finished requests (30 failed); "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, " bytes of an incomplete group are cut off"));
     CU_ASSERT_EQUAL(lines_with("job.jsonl.partial", "\"te$"), 0);
     CU_ASSERT(!is_there("job.jsonl") && is_there("job.jsonl.partial") && !is_there("job.jsonl.lock"));
     CU_ASSERT_EQUAL(do_some(o, 0, 500, 500, &said), CAKE_OK);
     CU_ASSERT_PTR_NOT_NULL(
-        strstr(said.data, "job.jsonl.partial: goes on with 300 finished requests (30 failed)"));
+        strstr(said.data, "job.jsonl.partial: resumes with 300 finished requests (30 failed)"));
     CU_ASSERT(is_there("job.jsonl") && is_there("job.jsonl.job") && !is_there("job.jsonl.partial"));
     CU_ASSERT(lines_with("job.jsonl", "^{\"id\"") == 500 && lines_with("job.jsonl", "\"error\"") == 50);
     CU_ASSERT_EQUAL(do_some(o, 0, 500, 500, &said), CAKE_END);
@@ -417,18 +417,18 @@ static void test_take_up(void)
     CU_ASSERT_EQUAL(do_some(o, 0, 510, 520, &said), CAKE_OK); /* the input has grown; stopped */
     CU_ASSERT(is_there("job.jsonl") && is_there("job.jsonl.partial"));
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 510 finished requests (51 failed)"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "resumes with 510 finished requests (51 failed)"));
     CU_ASSERT(lines_with("job.jsonl", "^{\"id\"") == 520 && lines_with("job.jsonl", "\"error\"") == 52);
     o.retry = true;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_OK);
     CU_ASSERT_PTR_NOT_NULL(
-        strstr(said.data, "goes on with 468 finished requests (0 failed); 52 that failed are done again"));
+        strstr(said.data, "resumes with 468 finished requests (0 failed); 52 failed requests are repeated"));
     CU_ASSERT(lines_with("job.jsonl", "^{\"id\"") == 520 && lines_with("job.jsonl", "\"error\"") == 0);
     o.retry = false;
 
     o.identity = "{\"isa\": \"avx2\"}";
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "job.jsonl: exists already, of another job: isa was"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "job.jsonl: already exists and is of another job: isa was"));
     o.identity = NULL;
     o.resume = CAKE_RESUME_NEVER;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
@@ -444,11 +444,11 @@ static void test_take_up(void)
     CU_ASSERT_EQUAL(said.len, 0);
     o.force = false;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 100 finished requests"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "resumes with 100 finished requests"));
     unlink(path);
     o.resume = CAKE_RESUME_MUST;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "there is nothing to go on from, as --resume must wants"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "there is nothing to resume, but --resume must is given"));
     cake_buf_free(&said);
 }
 
@@ -474,7 +474,7 @@ static void test_undo(void)
     CU_ASSERT_EQUAL(lines_with("undo.jsonl.partial", "wrong"), 0);
     o.path = path_of("undo.jsonl");
     CU_ASSERT_EQUAL(do_some(o, 0, 40, 100, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 40 finished requests"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "resumes with 40 finished requests"));
     CU_ASSERT_PTR_NULL(strstr(said.data, "cut off"));
     cake_buf_free(&said);
 }
@@ -518,7 +518,7 @@ static void test_lock(void)
     int status;
     waitpid(child, &status, 0);
     CU_ASSERT(!status && is_there("lock"));
-    CU_ASSERT_EQUAL(take_said("which is over: taken over"), CAKE_OK);
+    CU_ASSERT_EQUAL(take_said("which is not running any more: taken over"), CAKE_OK);
     snprintf(text, sizeof text, "{\"host\": \"%s\", \"boot\": \"of old\", \"pid\": %d, \"began\": 1}", host,
              (int)getpid());
     put_lock(text); /* the host was started since, and the number is another process's */
@@ -582,7 +582,7 @@ static void test_lock(void)
     setenv("PATH", before, 1);
     free(before);
     put_lock("[");
-    CU_ASSERT_EQUAL(take_said("does not say whose lock it is"), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(take_said("does not name the owner of the lock"), CAKE_ERR_FATAL);
     unlink(path_of("lock"));
 }
 

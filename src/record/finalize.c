@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a journal's descriptor and where its lines lie. Out: a new file with them in the input's order, its
- * length and its sum. journal_writer.c calls when a job is finished.
- * Invariant: lines are moved a block, or a line, at a time; the sum is of the bytes as they stand in the
- * file.
+ * In: a journal's descriptor and its line index. Out: a new file with the lines in input order, its size and
+ * checksum. Invariant: memory is one block or the longest line; the checksum covers the bytes of the file
+ * itself.
  */
 #include "record/finalize.h"
 
@@ -22,11 +21,11 @@
 
 #define BLOCK ((size_t)1 << 20)
 
-/* What is written through: bytes gather in block until there are enough of them. */
+/* Buffered output, compressed if `pack` is set. */
 typedef struct sink {
     int from, fd;
     cake_buf block;
-    const cake_codec *pack; /* NULL: bytes go as they are */
+    const cake_codec *pack; /* NULL: not compressed */
     void *packer;
     cake_buf packed;
     cake_file_digest all;
@@ -62,7 +61,7 @@ static bool copy_range(int64_t offset, int64_t len, char *piece, sink *out)
     return true;
 }
 
-/* Lines that stand one behind the other are copied as one range. */
+/* Copies contiguous lines as one range. */
 static bool copy_all(const cake_line_index *lines, sink *out)
 {
     char *piece = cake_alloc(BLOCK, 1);
@@ -112,7 +111,7 @@ void cake_finalize_fsync_dir(const char *path)
     free(name);
 }
 
-/* What somebody else has written to the file. */
+/* Checksums a file that another library wrote. */
 static bool sum_up(sink *out)
 {
     char *piece = cake_alloc(BLOCK, 1);
@@ -137,7 +136,7 @@ int cake_finalize_write(int fd, const cake_line_index *lines, const cake_journal
                         const cake_finalize_form *form, const char *tmp, cake_file_digest *result)
 {
     struct stat info;
-    unlink(tmp); /* of a run that was killed */
+    unlink(tmp); /* left by a killed run */
     sink out = {.from = fd, .fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), .pack = form->pack};
     if (out.fd < 0)
         return errno;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: tokens and scores. Out: JSON, and the other way round. journal_format.c reads, journal_writer.c writes.
- * Scores are written as the bits of their floats: what a later run says of a token is what this one would
- * have said.
+ * In: tokens and scores. Out: JSON, and back. Scores are stored as the bits of their floats, so that a later
+ * run writes the same numbers.
  */
 #include "record/inflight.h"
 
@@ -88,7 +87,7 @@ bool cake_inflight_parse(const cake_json *object, cake_inflight *part)
     return right;
 }
 
-/* Where it is, or would be. */
+/* Index of the entry, or where to insert it. */
 static size_t find(const cake_inflights *all, int64_t order, int choice)
 {
     size_t low = 0, high = all->n;

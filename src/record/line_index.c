@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Indices and places enter, places leave. Invariant: n counts the places whose len is not 0.
+ * Chunked array of spans. Invariant: n counts the spans whose len is not 0.
  */
 #include "record/line_index.h"
 
@@ -10,7 +10,7 @@
 #include "base/err.h"
 
 #define CHUNK    4096
-#define MAX_REQS ((int64_t)1 << 40) /* an index beyond is a broken one, not a larger file */
+#define MAX_REQS ((int64_t)1 << 40) /* a larger index is corrupt */
 
 void cake_line_index_set(cake_line_index *lines, int64_t index, cake_line_span span)
 {
@@ -25,7 +25,7 @@ void cake_line_index_set(cake_line_index *lines, int64_t index, cake_line_span s
     if (!lines->chunk[c])
         lines->chunk[c] = cake_alloc(CHUNK, sizeof **lines->chunk);
     cake_line_span *into = &lines->chunk[c][index % CHUNK];
-    CAKE_ASSERT(into->len == 0); /* one record a request */
+    CAKE_ASSERT(into->len == 0); /* one record per request */
     *into = span;
     lines->n++;
     if (index >= lines->end)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines enter in any order and leave in that of the input. Invariant: everything before `next` is written,
- * and everything in places waits in the spool. The spool is written anew when most of it has left: while
- * there is always something that waits it would become as large as all results.
+ * In: lines in any order. Out: the same in input order. Invariant: everything before `next` is written, and
+ * everything in `lines` waits in the spool file. The spool is rewritten when most of it has been output;
+ * otherwise it would grow to the size of all results as long as anything waits.
  */
 #include "record/stream.h"
 
@@ -17,7 +17,7 @@
 #include "record/line_index.h"
 
 #define BLOCK ((size_t)1 << 20)
-#define SMALL ((int64_t)16 << 20) /* bytes of a spool that are not worth to be written anew */
+#define SMALL ((int64_t)16 << 20) /* smaller spools are not rewritten */
 
 struct cake_stream {
     const char *name; /* borrowed */
@@ -26,8 +26,8 @@ struct cake_stream {
     int64_t next;
     int spool; /* -1: not needed so far */
     char where[512];
-    int64_t spool_size, waiting; /* bytes of it, and of what is in places */
-    int64_t renewed_at;          /* not before it has so many bytes */
+    int64_t spool_size, waiting; /* bytes in the file; of these, still waiting */
+    int64_t renewed_at;          /* min size for the next rewrite */
     cake_line_index lines;
     cake_buf block;
 };
@@ -50,17 +50,16 @@ cake_err cake_stream_open(const char *path, cake_stream **out)
 static cake_err broken(cake_stream *stream, int why)
 {
     stream->broken = true;
-    return cake_fail("record", "%s: cannot be written: %s; the first %lld results are out", stream->name,
+    return cake_fail("record", "%s: cannot be written: %s; the first %lld results were written", stream->name,
                      strerror(why), (long long)stream->next);
 }
 
 static cake_err spool_failed(const cake_stream *stream, int why)
 {
-    return cake_fail(
-        "record",
-        "results that wait for that of request %lld cannot be laid aside in a temporary file %s: "
-        "%s; TMPDIR=DIR puts it elsewhere, with -o FILE none is needed",
-        (long long)stream->next, stream->where, strerror(why));
+    return cake_fail("record",
+                     "results that wait for request %lld cannot be written to the temporary file %s: %s; set "
+                     "TMPDIR=DIR to move it, or use -o FILE, which needs none",
+                     (long long)stream->next, stream->where, strerror(why));
 }
 
 static cake_err flush(cake_stream *stream, int64_t upto)
@@ -72,7 +71,7 @@ static cake_err flush(cake_stream *stream, int64_t upto)
     return CAKE_OK;
 }
 
-/* Copies what waits, in its order, into fd. */
+/* Copies the waiting lines in order into fd. */
 static bool copy_waiting(const cake_stream *stream, int fd)
 {
     int64_t size = 0;
@@ -91,8 +90,8 @@ static bool copy_waiting(const cake_stream *stream, int fd)
     return done;
 }
 
-/* A new spool with what waits only. Where there is no room for both the old one is kept, for as long as it
- * takes to become twice as large. */
+/* Rewrites the spool with the waiting lines only. Without space for both copies, the old one is kept until it
+ * has doubled. */
 static void renew(cake_stream *stream)
 {
     char where[sizeof stream->where];
@@ -134,7 +133,7 @@ static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, 
     return CAKE_OK;
 }
 
-/* Writes the lines from `from` on that have waited for the one before them. */
+/* Writes the lines from `from` on, up to the first that is missing. */
 static cake_err catch_up(cake_stream *stream, int64_t from)
 {
     cake_err err = CAKE_OK;
@@ -154,7 +153,7 @@ static cake_err catch_up(cake_stream *stream, int64_t from)
             err = flush(stream, from + 1);
     }
     free(line);
-    if (!err && stream->spool_size && !stream->lines.n) { /* nothing waits: its room is given back */
+    if (!err && stream->spool_size && !stream->lines.n) { /* nothing waits: free the disk space */
         stream->spool_size = 0;
         if (ftruncate(stream->spool, 0))
             err = spool_failed(stream, errno);
@@ -188,7 +187,7 @@ cake_err cake_stream_finish(cake_stream *stream)
     if (stream->broken)
         return CAKE_ERR_FATAL;
     if (stream->lines.n)
-        return cake_fail("record", "%s: request %lld has no result; %lld results behind it are lost",
+        return cake_fail("record", "%s: request %lld has no result; %lld later results are lost",
                          stream->name, (long long)stream->next, (long long)stream->lines.n);
     return CAKE_OK;
 }

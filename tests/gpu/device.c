@@ -326,7 +326,7 @@ static void test_open(void)
     }
     runtime.fails = "device";
     says(open_first, CAKE_ERR_FATAL,
-         "cannot be opened: CUDA-capable device(s) is/are in_flight or unavailable; it is in_flight, or in "
+         "cannot be opened: CUDA-capable device(s) is/are busy or unavailable; it is busy, or in "
          "exclusive "
          "mode");
     runtime.fails = "properties";

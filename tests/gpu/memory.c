@@ -235,7 +235,7 @@ cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
 {
     (void)i;
     if (getenv("CAKE_TEST_GPU_BUSY"))
-        return cake_fail("kernels", "GPU %d cannot be opened: it is in_flight", number);
+        return cake_fail("kernels", "GPU %d cannot be opened: it is busy", number);
     is_open = true;
     *kernels = &cake_kernels_cuda;
     cake_buf why = {0};

@@ -115,7 +115,7 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaErrorInsufficientDriver:
         return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorDevicesUnavailable:
-        return "CUDA-capable device(s) is/are in_flight or unavailable";
+        return "CUDA-capable device(s) is/are busy or unavailable";
     case cudaErrorMemoryAllocation:
         return "out of memory";
     case cudaErrorIllegalAddress:
