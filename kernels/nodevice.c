@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a build without CUDA knows of GPUs: nothing.
+ * Stubs for a build without CUDA: there are no GPUs.
  */
 #include "kernels/cuda/device.h"
 

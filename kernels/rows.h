@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all tables for the CPU do alike: rows that are not finite, and rows that change places (kernels.h,
- * mark and move).
+ * Operations that all CPU tables share (kernels.h: mark_nonfinite, move_rows).
  */
 #ifndef CAKE_KERNELS_ROWS_H
 #define CAKE_KERNELS_ROWS_H
