@@ -54,16 +54,16 @@ void cake_exec_range(const cake_exec *exec, int64_t n, int64_t grain, int64_t *f
 /* A work-stealing queue of n < 2^26 units. Members take their own range in order, then from the end of what
  * others have left. All members queue the same work in the same order. No barrier is needed between two
  * queues, but at least one in a thousand. */
-typedef struct cake_deal {
+typedef struct cake_work_queue {
     const cake_exec *exec;
     int64_t n;           /* all units */
     int64_t first, last; /* what is left of this member's range while nobody steals from it */
     unsigned number;
-} cake_deal;
+} cake_work_queue;
 
-cake_deal cake_exec_queue(const cake_exec *exec, int64_t n);
+cake_work_queue cake_exec_queue(const cake_exec *exec, int64_t n);
 /* Takes the next units [*first, *last): at most `most`. False: all are taken. */
-bool cake_exec_next(cake_deal *deal, int64_t most, int64_t *first, int64_t *last);
+bool cake_exec_next(cake_work_queue *queue, int64_t most, int64_t *first, int64_t *last);
 
 /* One layer's KV cache. Position p of slot s is in page table[s * stride + p / CAKE_PAGE], line p %
  * CAKE_PAGE. In a page of K the positions are innermost, so that one element of q meets the keys of many

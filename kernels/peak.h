@@ -33,10 +33,10 @@ typedef struct cake_peak cake_peak;
  * bytes to read (a copy takes twice as many); a team of n_thread threads touches them. CAKE_END: the
  * instruction set has nothing of this kind; CAKE_ERR_FATAL (reported): out of memory. */
 cake_err cake_peak_open(const char *isa, cake_peak_kind kind, int64_t size, int threads, cake_peak **out);
-void cake_peak_close(cake_peak *floor); /* NULL is fine */
+void cake_peak_close(cake_peak *peak); /* NULL is fine */
 /* The work to be timed, called by all members of a team; and the operations or bytes of one such call. */
-void cake_peak_work(const cake_exec *exec, void *floor);
-double cake_peak_amount(const cake_peak *floor, int threads);
+void cake_peak_work(const cake_exec *exec, void *peak);
+double cake_peak_amount(const cake_peak *peak, int threads);
 
 /* Operations or bytes per second of a team whose members each work for `seconds`; touching the memory takes
  * additional time. 0: not available, or out of memory. bytes: size of the streamed memory; what fits a cache

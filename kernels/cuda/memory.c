@@ -27,7 +27,7 @@
 
 /* A copy on the host of rows that are in the GPU's memory. */
 typedef struct mirror {
-    const void *there;
+    const void *device;
     cake_row *rows;
     int n, cap; /* the most rows that were put there; how many there is room for */
 } mirror;
@@ -197,8 +197,8 @@ static void close_arena(cake_arena *arena)
     for (int i = 0; i < GRAPHS; i++)
         forget(&gpu.graphs[i]);
     for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
-        if ((const char *)m->there >= arena->base && (const char *)m->there < arena->base + arena->size)
-            m->there = NULL, m->n = 0;
+        if ((const char *)m->device >= arena->base && (const char *)m->device < arena->base + arena->size)
+            m->device = NULL, m->n = 0;
     cudaFree(arena->base);
     *arena = (cake_arena){0};
 }
@@ -298,11 +298,11 @@ static void copy(void *to, const void *from, size_t bytes)
 }
 
 /* The copy of the rows at this address of the GPU, or NULL. */
-static mirror *mirror_of(const void *there)
+static mirror *mirror_of(const void *device)
 {
     for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
-        if (m->there && (const char *)there >= (const char *)m->there &&
-            (const char *)there < (const char *)m->there + (size_t)m->n * sizeof *m->rows)
+        if (m->device && (const char *)device >= (const char *)m->device &&
+            (const char *)device < (const char *)m->device + (size_t)m->n * sizeof *m->rows)
             return m;
     return NULL;
 }
@@ -311,13 +311,13 @@ static void upload_rows(cake_row *to, const cake_row *rows, int n)
 {
     mirror *m = mirror_of(to);
     for (int i = 0; i < MIRRORS && !m; i++)
-        m = gpu.mirrors[i].there ? NULL : &gpu.mirrors[i];
-    CAKE_ASSERT(n > 0 && m && (!m->there || m->there == to));
+        m = gpu.mirrors[i].device ? NULL : &gpu.mirrors[i];
+    CAKE_ASSERT(n > 0 && m && (!m->device || m->device == to));
     if (n > m->cap) {
         m->rows = cake_grow(m->rows, (size_t)n, sizeof *m->rows);
         m->cap = n;
     }
-    m->there = to;
+    m->device = to;
     m->n = n > m->n ? n : m->n;
     memcpy(m->rows, rows, (size_t)n * sizeof *rows);
     upload(to, rows, (size_t)n * sizeof *rows);
@@ -327,7 +327,7 @@ const cake_row *cake_cuda_rows(const cake_row *rows)
 {
     const mirror *m = mirror_of(rows);
     CAKE_ASSERT(m); /* upload_rows was called for them */
-    return m->rows + (rows - (const cake_row *)m->there);
+    return m->rows + (rows - (const cake_row *)m->device);
 }
 
 void cake_cuda_upload_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes,

@@ -16,7 +16,7 @@ void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n
                      cake_wave *wave);
 /* The same where a GPU has the embedding and is to have the body [n_tok, dim], too; there [n_tok]: for the
  * ids, in the same memory. It may still be under way. */
-void cake_embed_fill_there(const cake_model *model, const cake_kernels *kernels, const int32_t *ids,
-                           int n_tok, int32_t *there, float *body);
+void cake_embed_fill_device(const cake_model *model, const cake_kernels *kernels, const int32_t *ids,
+                            int n_tok, int32_t *device_ids, float *body);
 
 #endif

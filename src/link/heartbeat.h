@@ -20,7 +20,7 @@ typedef struct cake_rank_beat {
     int32_t root;                    /* rank 0 of its replica, as the world counts */
     int32_t upstream, edges;         /* the rank that its waves come from; how many such edges it has */
     int32_t layer, rows;             /* of the wave that it works on; layer -1: none */
-    int32_t away, active;            /* of a root: waves and sequences under way */
+    int32_t in_flight, active;       /* of a root: waves and sequences under way */
     int64_t steps;                   /* grows with all that gets done */
     int64_t back;                    /* of a root: waves that came back */
     int64_t got, sent;               /* waves from and to other ranks */

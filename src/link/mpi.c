@@ -168,35 +168,35 @@ cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int d
 }
 
 /* A transport by an MPI that reads GPUs' memory: one request for each place. */
-typedef struct wire_mpi {
+typedef struct transport_mpi {
     cake_gpu_transport transport;
     MPI_Comm comm;
     int peer, tag;
     MPI_Request *request; /* [depth] */
-} wire_mpi;
+} transport_mpi;
 
 static void wire_send(cake_gpu_transport *transport, int place, const float *body, size_t n)
 {
-    wire_mpi *w = (wire_mpi *)transport;
+    transport_mpi *w = (transport_mpi *)transport;
     MPI_Isend(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
 static void wire_receive(cake_gpu_transport *transport, int place, float *body, size_t n)
 {
-    wire_mpi *w = (wire_mpi *)transport;
+    transport_mpi *w = (transport_mpi *)transport;
     MPI_Irecv(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
 static bool wire_done(cake_gpu_transport *transport, int place)
 {
     int done;
-    MPI_Test(&((wire_mpi *)transport)->request[place], &done, MPI_STATUS_IGNORE);
+    MPI_Test(&((transport_mpi *)transport)->request[place], &done, MPI_STATUS_IGNORE);
     return done;
 }
 
 static void wire_close(cake_gpu_transport *transport)
 {
-    free(((wire_mpi *)transport)->request);
+    free(((transport_mpi *)transport)->request);
     free(transport);
 }
 
@@ -204,12 +204,12 @@ cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer
 {
     static const cake_gpu_transport_ops kind = {
         .send = wire_send, .receive = wire_receive, .done = wire_done, .close = wire_close};
-    wire_mpi *w = cake_alloc(1, sizeof *w);
-    *w = (wire_mpi){.transport = {.kind = &kind},
-                    .comm = MPI_Comm_f2c(world->comm),
-                    .peer = peer,
-                    .tag = CAKE_TAG_EDGE + 2 * edge + 1,
-                    .request = cake_alloc((size_t)depth, sizeof *w->request)};
+    transport_mpi *w = cake_alloc(1, sizeof *w);
+    *w = (transport_mpi){.transport = {.kind = &kind},
+                         .comm = MPI_Comm_f2c(world->comm),
+                         .peer = peer,
+                         .tag = CAKE_TAG_EDGE + 2 * edge + 1,
+                         .request = cake_alloc((size_t)depth, sizeof *w->request)};
     for (int i = 0; i < depth; i++)
         w->request[i] = MPI_REQUEST_NULL;
     return &w->transport;
@@ -218,7 +218,7 @@ cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer
 /* A transport for fragments of letters: a ring of buffers each way. Sends are synchronous, which means
  * that one is complete when its receiver has taken it: so at most CAKE_FRAGMENTS fragments are anywhere
  * in between. */
-typedef struct pipe_mpi {
+typedef struct channel_mpi {
     cake_transport transport;
     MPI_Comm comm;
     int peer;
@@ -226,17 +226,18 @@ typedef struct pipe_mpi {
     int in_head;         /* of the ring of receives: the oldest one */
     MPI_Request out[CAKE_FRAGMENTS], in[CAKE_FRAGMENTS];
     cake_arena arena;
-    char *out_piece[CAKE_FRAGMENTS], *in_piece[CAKE_FRAGMENTS]; /* [CAKE_FRAGMENT_BYTES] each */
-} pipe_mpi;
+    char *out_fragment[CAKE_FRAGMENTS], *in_fragment[CAKE_FRAGMENTS]; /* [CAKE_FRAGMENT_BYTES] each */
+} channel_mpi;
 
-static void post_piece(pipe_mpi *p, int at)
+static void post_piece(channel_mpi *p, int at)
 {
-    MPI_Irecv(p->in_piece[at], CAKE_FRAGMENT_BYTES, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->in[at]);
+    MPI_Irecv(p->in_fragment[at], CAKE_FRAGMENT_BYTES, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm,
+              &p->in[at]);
 }
 
 static bool pipe_leaving(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     for (int done; p->n_out; p->n_out--, p->out_head = (p->out_head + 1) % CAKE_FRAGMENTS) {
         MPI_Test(&p->out[p->out_head], &done, MPI_STATUS_IGNORE);
         if (!done)
@@ -247,21 +248,21 @@ static bool pipe_leaving(cake_transport *transport)
 
 static char *pipe_room(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     pipe_leaving(transport);
-    return p->n_out < CAKE_FRAGMENTS ? p->out_piece[(p->out_head + p->n_out) % CAKE_FRAGMENTS] : NULL;
+    return p->n_out < CAKE_FRAGMENTS ? p->out_fragment[(p->out_head + p->n_out) % CAKE_FRAGMENTS] : NULL;
 }
 
 static void pipe_send(cake_transport *transport, size_t bytes)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     int at = (p->out_head + p->n_out++) % CAKE_FRAGMENTS;
-    MPI_Issend(p->out_piece[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->out[at]);
+    MPI_Issend(p->out_fragment[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->out[at]);
 }
 
 static const char *pipe_arrived(cake_transport *transport, size_t *bytes)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     MPI_Status status;
     int done, n;
     MPI_Test(&p->in[p->in_head], &done, &status);
@@ -269,19 +270,19 @@ static const char *pipe_arrived(cake_transport *transport, size_t *bytes)
         return NULL;
     MPI_Get_count(&status, MPI_BYTE, &n);
     *bytes = (size_t)n;
-    return p->in_piece[p->in_head];
+    return p->in_fragment[p->in_head];
 }
 
 static void pipe_release(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     post_piece(p, p->in_head);
     p->in_head = (p->in_head + 1) % CAKE_FRAGMENTS;
 }
 
 static void pipe_close(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     for (int i = 0; i < CAKE_FRAGMENTS; i++) {
         MPI_Cancel(&p->in[i]);
         MPI_Wait(&p->in[i], MPI_STATUS_IGNORE);
@@ -307,12 +308,12 @@ cake_err cake_transport_open_mpi(const cake_comm *world, int peer, cake_transpor
     cake_err err = cake_arena_open(&arena, "letters", cake_transport_bytes());
     if (err)
         return err;
-    pipe_mpi *p = cake_alloc(1, sizeof *p);
-    *p = (pipe_mpi){
+    channel_mpi *p = cake_alloc(1, sizeof *p);
+    *p = (channel_mpi){
         .transport = {.kind = &kind}, .comm = MPI_Comm_f2c(world->comm), .peer = peer, .arena = arena};
     for (int i = 0; i < CAKE_FRAGMENTS; i++) {
-        p->out_piece[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
-        p->in_piece[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
+        p->out_fragment[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
+        p->in_fragment[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
         post_piece(p, i);
     }
     *out = &p->transport;

@@ -9,8 +9,8 @@
 
 /* Turns q or k, x [n_tok, n_head * head_dim]: norm, whose weights are for each head or for all heads
  * together, then rotary embedding. x has to be complete; this member's rows are turned when it returns. */
-static void turn(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head,
-                 const float *norm)
+static void norm_and_rope(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head,
+                          const float *norm)
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
@@ -32,7 +32,7 @@ static void turn(const cake_exec *exec, const cake_forward_ctx *pass, int rope, 
 
 /* Turns the heads of q, if there are any, and of k, and stores k and v, in one operation. False: the table
  * has none for this, and nothing was done. */
-static bool turn_and_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
+static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                            const cake_layer_weights *w, const cake_kv *kv, int n_head)
 {
     const cake_kernels *op = pass->kernels;
@@ -45,7 +45,8 @@ static bool turn_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
         turn.sin = pass->sin[kind->rope];
         turn.n_rot = c->rope[kind->rope].n_rot;
     }
-    return op->rope_kv_store(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->there, pass->n_tok);
+    return op->rope_kv_store(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->device_rows,
+                             pass->n_tok);
 }
 
 /* Computes q, if it is wanted, k and v from the packed input; stores k and v of all rows, and turns q. */
@@ -63,12 +64,12 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
     product[n++] = (cake_product){pass->v, &w->v, w->v_bias};
     cake_layer_matmul_many(exec, pass, product, n);
     cake_exec_barrier(exec);
-    if (turn_and_store(exec, pass, kind, w, kv, wants_q ? c->n_head : 0))
+    if (rope_and_store(exec, pass, kind, w, kv, wants_q ? c->n_head : 0))
         return;
-    turn(exec, pass, kind->rope, pass->k, c->n_kv, w->k_norm);
-    pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->there, pass->n_tok);
+    norm_and_rope(exec, pass, kind->rope, pass->k, c->n_kv, w->k_norm);
+    pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->device_rows, pass->n_tok);
     if (wants_q)
-        turn(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
+        norm_and_rope(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
 }
 
 /* Attention, and the packing of its output for the next product, in one operation. False: the table has none
@@ -79,8 +80,8 @@ static bool attend_and_pack(const cake_exec *exec, const cake_forward_ctx *pass,
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
     return op->attend_pack && !w->q_gate.data &&
-           op->attend_pack(exec, pass->input[w->o.dtype], w->o.dtype, pass->q, kv, pass->there, pass->n_tok,
-                           c->n_head, c->score_scale, c->score_cap);
+           op->attend_pack(exec, pass->input[w->o.dtype], w->o.dtype, pass->q, kv, pass->device_rows,
+                           pass->n_tok, c->n_head, c->score_scale, c->score_cap);
 }
 
 void cake_attention_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
@@ -102,7 +103,7 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
         cake_layer_add(exec, pass, pass->input[w->o.dtype], &w->o, w->o_bias, w->attn_post_norm);
         return;
     }
-    op->attend(exec, pass->mix, pass->q, kv, pass->there, pass->n_tok, c->n_head, c->score_scale,
+    op->attend(exec, pass->mix, pass->q, kv, pass->device_rows, pass->n_tok, c->n_head, c->score_scale,
                c->score_cap);
     cake_exec_barrier(exec);
     cake_gate gate = {pass->z, CAKE_ACT_SIGMOID};

@@ -18,9 +18,9 @@ void cake_deltanet_forward(const cake_exec *exec, const cake_forward_ctx *pass, 
                                     {pass->beta, &w->delta_b, NULL}};
     cake_layer_matmul_many(exec, pass, product, sizeof product / sizeof *product);
     cake_exec_barrier(exec);
-    op->delta_conv(exec, pass->qkv, delta, pass->there, n_tok);
+    op->delta_conv(exec, pass->qkv, delta, pass->device_rows, n_tok);
     cake_exec_barrier(exec);
-    op->delta_rule(exec, pass->mix, pass->qkv, pass->decay, pass->beta, delta, pass->there, n_tok);
+    op->delta_rule(exec, pass->mix, pass->qkv, pass->decay, pass->beta, delta, pass->device_rows, n_tok);
     cake_exec_barrier(exec);
     op->rmsnorm_gated(exec, pass->mix, pass->z, w->delta_norm, n_tok * delta->n_value, delta->value_dim,
                       pass->config->norm_eps);

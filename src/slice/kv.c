@@ -38,8 +38,8 @@ cake_err cake_kv_open(const cake_kv_shape *shape, const cake_memory *memory, cak
     cake_err err = cake_memory_open(memory, &kv->arena, "KV cache", cake_kv_bytes(shape));
     if (err)
         return err;
-    kv->there = cake_arena_take(&kv->arena, table_bytes(shape));
-    kv->table = memory ? cake_alloc(1, table_bytes(shape)) : kv->there;
+    kv->device_table = cake_arena_take(&kv->arena, table_bytes(shape));
+    kv->table = memory ? cake_alloc(1, table_bytes(shape)) : kv->device_table;
     kv->pages = cake_arena_take(&kv->arena, (size_t)shape->n_page * cake_kv_page_bytes(shape));
     return CAKE_OK;
 }
@@ -68,10 +68,10 @@ static bool in_range(const cake_kv_shape *s, const cake_change *c)
 }
 
 /* Brings n changed entries to the kernels' table. */
-static void settle(cake_kv_cache *kv, size_t first, size_t n)
+static void upload_table(cake_kv_cache *kv, size_t first, size_t n)
 {
-    if (kv->there != kv->table)
-        cake_memory_upload(kv->memory, kv->there + first, kv->table + first, n * sizeof *kv->table);
+    if (kv->device_table != kv->table)
+        cake_memory_upload(kv->memory, kv->device_table + first, kv->table + first, n * sizeof *kv->table);
 }
 
 cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
@@ -86,13 +86,13 @@ cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
     if (c->kind == CAKE_CHANGE_SHARE) {
         memmove(kv->table + line, kv->table + (size_t)c->from * (size_t)s->stride,
                 (size_t)c->index * sizeof *kv->table);
-        settle(kv, line, (size_t)c->index);
+        upload_table(kv, line, (size_t)c->index);
     } else {
         if (c->kind == CAKE_CHANGE_COPY)
             cake_memory_copy(kv->memory, kv->pages + (size_t)c->page * page,
                              kv->pages + (size_t)c->from * page, page);
         kv->table[line + (size_t)c->index] = c->page;
-        settle(kv, line + (size_t)c->index, 1);
+        upload_table(kv, line + (size_t)c->index, 1);
     }
     if (c->kind != CAKE_CHANGE_SHARE && c->page >= kv->used)
         kv->used = c->page + 1;
@@ -128,6 +128,6 @@ cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)
                      .n_kv = s->n_kv,
                      .head_dim = s->head_dim,
                      .window = s->window,
-                     .table = kv->there,
+                     .table = kv->device_table,
                      .stride = s->stride};
 }

@@ -27,9 +27,9 @@ typedef struct cake_kv_cache {
     cake_kv_shape shape;
     const cake_memory *memory; /* where the arena is */
     cake_arena arena;
-    int32_t *table; /* [n_slot, stride] pages of each sequence, for the host to read */
-    int32_t *there; /* the same for the kernels; where memory is the host's it is table itself */
-    char *pages;    /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (cake_kv says in which order): what a
+    int32_t *table;        /* [n_slot, stride] pages of each sequence, for the host to read */
+    int32_t *device_table; /* the same for the kernels; where memory is the host's it is table itself */
+    char *pages; /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (cake_kv says in which order): what a
                      * sequence uses lies together */
     int used, touched; /* pages below were given out; have memory */
 } cake_kv_cache;

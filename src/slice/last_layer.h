@@ -17,8 +17,8 @@ typedef struct cake_last_layer {
     cake_row *rows;            /* [max_tok] owned: theirs */
     int32_t *from;             /* [max_tok] owned: their places in the wave */
     const cake_memory *memory; /* that the pass is in; NULL: the host's */
-    cake_row *rows_there;      /* rows in that memory, borrowed; on the host: rows itself */
-    int32_t *from_there;       /* the same of from */
+    cake_row *device_rows;     /* rows in that memory, borrowed; on the host: rows itself */
+    int32_t *device_from;      /* the same of from */
 } cake_last_layer;
 
 /* rows, from: [max_tok] each, in `memory`; NULL if that is the host's. */

@@ -36,14 +36,15 @@ void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass,
 
 /* The norm, and the packing of its output for products, in one operation for each dtype. False: the table has
  * none for this. */
-static bool take_normed(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
+static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm,
+                          int32_t here)
 {
     const cake_kernels *op = pass->kernels;
     bool all = norm && op->rmsnorm_pack;
     for (int dtype = 0; dtype < CAKE_N_KEPT && all; dtype++)
         if (pass->input[dtype])
             all = op->rmsnorm_pack(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
-                                   pass->config->dim, pass->config->norm_eps, pass->there, here);
+                                   pass->config->dim, pass->config->norm_eps, pass->device_rows, here);
     if (all)
         cake_exec_barrier(exec);
     return all;
@@ -51,13 +52,13 @@ static bool take_normed(const cake_exec *exec, const cake_forward_ctx *pass, con
 
 /* How a part of the layer begins: packs the residual stream, through the part's norm if it has one before it.
  * here: as in cake_layer_forward. */
-static void enter(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
+static void begin_block(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
-    if (take_normed(exec, pass, norm, here))
+    if (norm_and_pack(exec, pass, norm, here))
         return;
     if (here)
-        op->mark_nonfinite(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here, false);
+        op->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_tok, pass->config->dim, here, false);
     if (norm)
         op->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_tok, pass->config->dim,
                     pass->config->norm_eps);
@@ -90,18 +91,18 @@ void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const v
 void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
-    enter(exec, pass, w->attn_norm, here);
+    begin_block(exec, pass, w->attn_norm, here);
     if (kind->mixer == CAKE_MIX_DELTA)
         cake_deltanet_forward(exec, pass, w, &view->delta);
     else
         cake_attention_forward(exec, pass, kind, w, &view->kv);
-    enter(exec, pass, w->mlp_norm, 0);
+    begin_block(exec, pass, w->mlp_norm, 0);
     cake_mlp_forward(exec, pass, w);
 }
 
 void cake_layer_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
-    enter(exec, pass, w->attn_norm, here);
+    begin_block(exec, pass, w->attn_norm, here);
     cake_attention_store(exec, pass, kind, w, &view->kv);
 }

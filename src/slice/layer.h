@@ -14,7 +14,8 @@ typedef struct cake_forward_ctx {
     const cake_config *config;
     const cake_kernels *kernels;
     const cake_row *rows; /* [n_tok] for the host to read */
-    cake_row *there; /* [n_tok] the same for kernels, to read and mark; what follows is in their memory */
+    cake_row
+        *device_rows; /* [n_tok] the same for kernels, to read and mark; what follows is in their memory */
     int n_tok;
     float *x;       /* [n_tok, dim] the residual stream, changed in place */
     float *norm;    /* [n_tok, dim] */

@@ -75,7 +75,7 @@ void cake_rope_table_fill(const cake_exec *exec, const cake_rope_table *rotation
         fill_set(exec, rotation, pass, set);
 }
 
-void cake_rope_table_settle(const cake_rope_table *rotation, const cake_forward_ctx *pass)
+void cake_rope_table_upload(const cake_rope_table *rotation, const cake_forward_ctx *pass)
 {
     for (int set = 0; rotation->memory && set < pass->config->n_rope; set++) {
         size_t bytes = set_size(pass->config, set, pass->n_tok) * sizeof(float);

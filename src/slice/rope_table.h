@@ -26,6 +26,6 @@ void cake_rope_table_close(cake_rope_table *rotation); /* zeros are fine */
 void cake_rope_table_fill(const cake_exec *exec, const cake_rope_table *rotation,
                           const cake_forward_ctx *pass);
 /* Called by one member afterwards, behind a barrier: brings them to where the pass has them. */
-void cake_rope_table_settle(const cake_rope_table *rotation, const cake_forward_ctx *pass);
+void cake_rope_table_upload(const cake_rope_table *rotation, const cake_forward_ctx *pass);
 
 #endif

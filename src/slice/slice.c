@@ -25,7 +25,7 @@ struct cake_slice {
     cake_forward_ctx pass;
     cake_rope_table rotation;
     cake_last_layer last;  /* the model's last layer, if it is here */
-    bool spares;           /* the last layer leaves out rows of this wave that nobody reads */
+    bool skips_rows;       /* the last layer leaves out rows of this wave that nobody reads */
     cake_cost cost;        /* what a wave costs in these layers */
     cake_roofline roof;    /* work of all waves so far */
     cake_layer_view *view; /* [count] */
@@ -40,14 +40,14 @@ struct cake_slice {
 enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1 };
 
 /* What is in the wave itself on the host, and has buffers of its own elsewhere. */
-enum { BODY, ROWS, READ, FROM, N_AWAY };
+enum { BODY, ROWS, READ, FROM, N_DEVICE };
 
-static size_t away_bytes(const cake_config *c, int max_tok, int place)
+static size_t device_bytes(const cake_config *c, int max_tok, int place)
 {
-    const size_t width[N_AWAY] = {[BODY] = (size_t)c->dim * sizeof(float),
-                                  [ROWS] = sizeof(cake_row),
-                                  [READ] = sizeof(cake_row),
-                                  [FROM] = sizeof(int32_t)};
+    const size_t width[N_DEVICE] = {[BODY] = (size_t)c->dim * sizeof(float),
+                                    [ROWS] = sizeof(cake_row),
+                                    [READ] = sizeof(cake_row),
+                                    [FROM] = sizeof(int32_t)};
     return cake_arena_round((size_t)max_tok * width[place]);
 }
 
@@ -149,8 +149,8 @@ size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *ker
         bytes += buffer_bytes(cake_model_config(model), shape->max_tok, i);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         bytes += input_bytes(model, kernels, shape->max_tok, dtype);
-    for (int i = 0; kernels->memory && i < N_AWAY; i++)
-        bytes += away_bytes(cake_model_config(model), shape->max_tok, i);
+    for (int i = 0; kernels->memory && i < N_DEVICE; i++)
+        bytes += device_bytes(cake_model_config(model), shape->max_tok, i);
     return bytes;
 }
 
@@ -202,12 +202,12 @@ static void take_buffers(cake_slice *s)
         size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;
     }
-    void *away[N_AWAY] = {0};
-    for (int i = 0; p->kernels->memory && i < N_AWAY; i++)
-        away[i] = cake_arena_take(&s->scratch, away_bytes(p->config, s->shape.max_tok, i));
-    s->body = away[BODY];
-    s->marked = away[ROWS];
-    cake_last_layer_open(s->shape.max_tok, p->kernels->memory, away[READ], away[FROM], &s->last);
+    void *device[N_DEVICE] = {0};
+    for (int i = 0; p->kernels->memory && i < N_DEVICE; i++)
+        device[i] = cake_arena_take(&s->scratch, device_bytes(p->config, s->shape.max_tok, i));
+    s->body = device[BODY];
+    s->marked = device[ROWS];
+    cake_last_layer_open(s->shape.max_tok, p->kernels->memory, device[READ], device[FROM], &s->last);
     p->z = p->up;
     p->qkv = p->q;
     p->decay = p->k;
@@ -270,7 +270,7 @@ const cake_roofline *cake_slice_roof(const cake_slice *slice)
 
 /* Called before the first layer (n: 0) and after the nth. If the memory is not the host's, kernels are only
  * asked for at this time, and a flag is set behind them. */
-static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
+static void after_layer(const cake_exec *exec, const cake_slice *s, int n)
 {
     if (s->pass.kernels->memory)
         s->pass.kernels->memory->record_event(n);
@@ -291,22 +291,22 @@ static void forward(const cake_exec *exec, void *arg)
     if (!pass->kernels->memory)
         cake_rope_table_fill(exec, &s->rotation, pass);
     if (pass->kernels->set_rows && exec->rank == 0)
-        pass->kernels->set_rows(pass->there, pass->n_tok);
+        pass->kernels->set_rows(pass->device_rows, pass->n_tok);
     cake_exec_barrier(exec);
-    behind_layer(exec, s, 0);
+    after_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
         const cake_layer_kind *kind = &pass->config->layer[layer];
         const cake_layer_weights *weights = cake_model_layer(s->model, layer);
-        if (s->spares && layer == n_layer - 1)
+        if (s->skips_rows && layer == n_layer - 1)
             cake_last_layer_forward(exec, &s->last, pass, &s->rotation, kind, weights, &s->view[i], here);
         else
             cake_layer_forward(exec, pass, kind, weights, &s->view[i], here);
         here = CAKE_ROW_NONFINITE(layer);
-        behind_layer(exec, s, i + 1);
+        after_layer(exec, s, i + 1);
     }
     if (here)
-        pass->kernels->mark_nonfinite(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here,
+        pass->kernels->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_tok, pass->config->dim, here,
                                       s->shape.first + s->shape.count == n_layer);
 }
 
@@ -318,10 +318,10 @@ static void turn(const cake_exec *exec, void *arg)
 
 /* All that the launches of a wave depend on, where all its rows are generated ones: if it is the same again,
  * they are not asked for one by one. */
-typedef struct likeness {
+typedef struct replay_key {
     const cake_slice *slice;
     int n_tok, segments;
-} likeness;
+} replay_key;
 
 static void ask(void *arg)
 {
@@ -330,8 +330,8 @@ static void ask(void *arg)
 
 static void ask_for(cake_slice *s)
 {
-    likeness key = {s, s->pass.n_tok, 0};
-    bool generated = !s->spares;
+    replay_key key = {s, s->pass.n_tok, 0};
+    bool generated = !s->skips_rows;
     for (int i = 0; i < s->pass.n_tok; i++) {
         generated = generated && s->rows[i].kind == CAKE_ROW_GENERATED;
         int segment = s->rows[i].pos / CAKE_SEGMENT;
@@ -345,7 +345,7 @@ static void ask_for(cake_slice *s)
 
 /* A wave on a GPU: brings what the host has, asks for the layers as a team of one, and waits for one after
  * the other. */
-static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers way)
+static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buffers way)
 {
     const cake_memory *memory = s->pass.kernels->memory;
     const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
@@ -356,7 +356,7 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers w
         cake_memory_copy(memory, s->body, way.from, body);
     else
         cake_memory_upload(memory, s->body, cake_wave_body(wave), body);
-    cake_rope_table_settle(&s->rotation, &s->pass);
+    cake_rope_table_upload(&s->rotation, &s->pass);
     ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
         while (!memory->event_done(i)) {
@@ -407,7 +407,7 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
 
 /* Whether rows that nobody reads may be left out of the last layer: not if it is recurrent, since its state
  * needs every row completely. */
-static bool may_spare(const cake_slice *s)
+static bool may_skip_rows(const cake_slice *s)
 {
     const cake_config *c = s->pass.config;
     return s->shape.first + s->shape.count == c->n_layer &&
@@ -417,15 +417,15 @@ static bool may_spare(const cake_slice *s)
 /* Sets the pass up for this wave. */
 static void take_wave(cake_slice *s, cake_wave *wave)
 {
-    const bool away = s->pass.kernels->memory;
+    const bool on_device = s->pass.kernels->memory;
     s->rows = cake_wave_rows(wave);
-    if (!away)
+    if (!on_device)
         s->marked = s->rows;
     s->pass.rows = s->rows;
-    s->pass.there = s->marked;
+    s->pass.device_rows = s->marked;
     s->pass.n_tok = wave->n_tok;
-    s->pass.x = away ? s->body : cake_wave_body(wave);
-    s->spares = may_spare(s) && cake_last_layer_choose(&s->last, &s->pass);
+    s->pass.x = on_device ? s->body : cake_wave_body(wave);
+    s->skips_rows = may_skip_rows(s) && cake_last_layer_choose(&s->last, &s->pass);
 }
 
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffers way,
@@ -446,7 +446,7 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
     slice->between = between;
     slice->arg = arg;
     if (slice->pass.kernels->memory) {
-        err = forward_away(slice, wave, way);
+        err = forward_on_device(slice, wave, way);
         if (err)
             return err;
     } else {
