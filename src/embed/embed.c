@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: ids, the model's embedding. Out: the body of a wave, in the host's or the GPU's memory. engine/engine.c
- * calls.
- * Invariant: both ways run the same operation of the table, on a team of n_thread or of one.
+ * In: ids and the model's embedding. Out: the body of a wave, in host or device memory. Invariant: both ways
+ * run the same operation of the table, on a team of n_thread or of one.
  */
 #include "embed/embed.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What goes between ranks over MPI point-to-point: waves and fragments of letters. Receives are posted ahead,
- * one a msg; messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only
- * the oldest request needs a test.
- * MPI's default error handler ends the job: a broken link cannot be lived with.
+ * MPI point-to-point: waves, and fragments of channel messages. Receives are posted ahead, one per buffer.
+ * Messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only the oldest
+ * request is tested. MPI's default error handler ends the job, since a run cannot continue without an edge.
  */
 #include <limits.h>
 #include <mpi.h>
@@ -20,9 +19,9 @@ typedef struct end {
     cake_link link;
     MPI_Comm comm;
     int peer, tag, depth;
-    int head, n;          /* the ring's oldest entry and how many there are */
+    int head, n;          /* oldest entry of the ring; number of entries */
     cake_wave_msg **ring; /* [depth] in the order of posting */
-    MPI_Request *request; /* [depth] of the msgs in ring */
+    MPI_Request *request; /* [depth] of the messages in ring */
     cake_wave_msg *msgs;  /* [depth], receiving end only */
     cake_arena arena;     /* their waves */
     size_t max_bytes;
@@ -36,7 +35,7 @@ static int push(end *e, cake_wave_msg *msg)
     return at;
 }
 
-/* The oldest msg if its request is complete, else NULL. */
+/* The oldest message if its request is complete, else NULL. */
 static cake_wave_msg *pop(end *e, MPI_Status *status)
 {
     int done = 0;
@@ -103,7 +102,7 @@ static cake_wave_msg *mpi_arrived(cake_link *link)
     return msg;
 }
 
-/* A sending end completes its sends; a receiving end cancels the receives that it has posted. */
+/* A sending end completes its sends; a receiving end cancels its posted receives. */
 static void mpi_close(cake_link *link)
 {
     end *e = (end *)link;
@@ -149,7 +148,7 @@ cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int d
     cake_arena arena;
     if (max_bytes > INT_MAX)
         return cake_fail("link",
-                         "a wave of %zu bytes is more than one MPI message holds; use a smaller --chunk",
+                         "a wave of %zu bytes exceeds the size of an MPI message; use a smaller --chunk",
                          max_bytes);
     cake_err err = cake_arena_open(&arena, "link buffers", each * (size_t)depth);
     if (err)
@@ -160,14 +159,14 @@ cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int d
     e->msgs = cake_alloc((size_t)depth, sizeof *e->msgs);
     for (int i = 0; i < depth; i++) {
         e->msgs[i] = (cake_wave_msg){.wave = cake_arena_take(&e->arena, each), .owner = &e->link};
-        memset(e->msgs[i].wave, 0, each); /* so that the pages have memory before the first wave comes */
+        memset(e->msgs[i].wave, 0, each); /* touch the pages before the first wave comes */
         mpi_post(&e->link, &e->msgs[i]);
     }
     *out = &e->link;
     return CAKE_OK;
 }
 
-/* A transport by an MPI that reads GPUs' memory: one request for each place. */
+/* GPU transport over a CUDA-aware MPI: one request per buffer. */
 typedef struct transport_mpi {
     cake_gpu_transport transport;
     MPI_Comm comm;
@@ -215,15 +214,14 @@ cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer
     return &w->transport;
 }
 
-/* A transport for fragments of letters: a ring of buffers each way. Sends are synchronous, which means
- * that one is complete when its receiver has taken it: so at most CAKE_FRAGMENTS fragments are anywhere
- * in between. */
+/* Transport of channel fragments: a ring of buffers per direction. Sends are synchronous: a send is complete
+ * when its receiver has taken the message, so at most CAKE_FRAGMENTS fragments are in flight. */
 typedef struct channel_mpi {
     cake_transport transport;
     MPI_Comm comm;
     int peer;
-    int out_head, n_out; /* of the ring of sends: the oldest one, and how many there are */
-    int in_head;         /* of the ring of receives: the oldest one */
+    int out_head, n_out; /* ring of sends: oldest entry, number of entries */
+    int in_head;         /* ring of receives: oldest entry */
     MPI_Request out[CAKE_FRAGMENTS], in[CAKE_FRAGMENTS];
     cake_arena arena;
     char *out_fragment[CAKE_FRAGMENTS], *in_fragment[CAKE_FRAGMENTS]; /* [CAKE_FRAGMENT_BYTES] each */

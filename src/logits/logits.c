@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave back from the last slice. Out: scores of the rows that end a sequence. Rank 0 calls.
+ * In: a wave from the last slice. Out: scores of the rows that need them. Runs on the root.
  */
 #include "logits/logits.h"
 
@@ -12,20 +12,20 @@
 #include "base/arena.h"
 #include "types/softmax.h"
 
-/* What goes in and what comes out. */
+/* Input and output buffers. */
 typedef struct buffers {
     float *x;        /* [max_row, dim] */
     float *score;    /* [max_row, n_vocab] */
     cake_topk *best; /* [n_thread, max_row] */
-    int32_t *row;    /* [max_row] of the wave */
+    int32_t *row;    /* [max_row] row indices in the wave */
 } buffers;
 
 struct cake_logits {
     const cake_model *model;
     const cake_kernels *kernels;
     int max_row, n_thread, n;
-    cake_arena arena, device_arena; /* in the host's memory; in the kernels', if that is another one */
-    buffers host, device;           /* for the host and for the kernels: the same, if it is not */
+    cake_arena arena, device_arena; /* in host memory; in device memory, if the kernels use that */
+    buffers host, device;           /* the same buffers, unless the kernels use device memory */
     void *input;                    /* x, packed for the head */
     const bool *wanted;
 };
@@ -40,7 +40,7 @@ static size_t score_bytes(const cake_config *c, int max_row)
     return cake_arena_round((size_t)max_row * (size_t)c->n_vocab * sizeof(float));
 }
 
-/* Whatever dtype the head is of: that is known when it is loaded. */
+/* Max over all dtypes, since the head's is known only when it is loaded. */
 static size_t input_bytes(const cake_config *c, const cake_kernels *kernels, int max_row)
 {
     size_t most = 0;
@@ -136,7 +136,7 @@ static void forward(const cake_exec *exec, void *arg)
                c->logit_cap, l->n);
 }
 
-/* A team of one: rows of a body that is in the kernels' memory. */
+/* Gathers rows of a body in device memory, as a team of one. */
 typedef struct picking {
     const cake_logits *l;
     const float *body;
@@ -151,7 +151,7 @@ static void pick(const cake_exec *exec, void *arg)
                              false);
 }
 
-/* What a head is to multiply comes to its place. */
+/* Copies the rows to be scored into x. */
 static void take_rows(cake_logits *l, cake_wave *wave, const float *body, const int32_t *row, int n)
 {
     const cake_memory *memory = l->kernels->memory;
@@ -167,7 +167,7 @@ static void take_rows(cake_logits *l, cake_wave *wave, const float *body, const 
         cake_memory_upload(memory, l->device.x, l->host.x, (size_t)n * dim * sizeof(float));
 }
 
-/* The same where the host does not compute: a team of one, and only scores that are wanted come back. */
+/* On a device, as a team of one; only wanted scores are downloaded. */
 static void forward_on_device(cake_logits *l)
 {
     const cake_memory *memory = l->kernels->memory;
@@ -176,7 +176,7 @@ static void forward_on_device(cake_logits *l)
     cake_memory_upload(memory, l->device.best, l->host.best, n * sizeof *l->host.best);
     cake_exec_run(1, forward, l);
     cake_memory_download(memory, l->host.best, l->device.best, n * sizeof *l->host.best);
-    for (size_t i = 0, end; i < n; i = end + 1) { /* neighbours together */
+    for (size_t i = 0, end; i < n; i = end + 1) { /* contiguous rows in one copy */
         for (end = i; end < n && l->wanted[end];)
             end++;
         if (end > i)
@@ -191,7 +191,7 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
     CAKE_ASSERT(n <= logits->max_row && n_thread <= logits->n_thread);
     const buffers *p = &logits->host;
     take_rows(logits, wave, body, row, n);
-    for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller */
+    for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller than n_thread */
         for (int i = 0; i < n; i++)
             cake_topk_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].most);
     logits->n = n;

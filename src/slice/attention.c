@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Grouped-query attention (Ainslie et al. 2023) over paged K and V: [n_tok, dim] taken, x [n_tok, dim] plus
- * the attention's output out. Rows see the positions of their own sequence up to themselves, or as many of
- * them as the layer's window holds; all rows of the wave are stored before any is read, so rows of one prompt
- * see each other.
+ * Grouped-query attention (Ainslie et al. 2023) over paged K and V: [n_tok, dim] in, x [n_tok, dim] +=
+ * output. Rows see the positions of their own sequence up to themselves, limited by the layer's window. All
+ * rows of a wave are stored before any is read, so rows of one prompt see each other.
  */
 #include "slice/layer.h"
 
-/* Turns q or k, x [n_tok, n_head * head_dim]: norm, whose weights are for each head or for all heads
- * together, then rotary embedding. x has to be complete; this member's rows are turned when it returns. */
+/* Norm (per head, or over all heads together), then rotary embedding, of q or k: x [n_tok, n_head *
+ * head_dim], which must be complete. This member's rows are done when it returns. */
 static void norm_and_rope(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head,
                           const float *norm)
 {
@@ -30,8 +29,7 @@ static void norm_and_rope(const cake_exec *exec, const cake_forward_ctx *pass, i
         op->rope(exec, x, norm, c->norm_eps, cos, sin, n_tok, n_head, c->head_dim, n_rot);
 }
 
-/* Turns the heads of q, if there are any, and of k, and stores k and v, in one operation. False: the table
- * has none for this, and nothing was done. */
+/* rope_kv_store for q (may have no heads) and k. False: not supported here, and nothing was done. */
 static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                            const cake_layer_weights *w, const cake_kv *kv, int n_head)
 {
@@ -49,7 +47,7 @@ static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
                              pass->n_tok);
 }
 
-/* Computes q, if it is wanted, k and v from the packed input; stores k and v of all rows, and turns q. */
+/* Computes q (if wanted), k and v from the packed input; stores k and v of all rows, and rotates q. */
 static void project(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                     const cake_layer_weights *w, const cake_kv *kv, bool wants_q)
 {
@@ -72,8 +70,7 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
         norm_and_rope(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
 }
 
-/* Attention, and the packing of its output for the next product, in one operation. False: the table has none
- * for this. */
+/* attend_pack. False: not supported here. */
 static bool attend_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                             const cake_kv *kv)
 {

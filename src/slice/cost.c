@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model's shapes, a wave's rows. Out: operations and bytes. slice.c counts by it; run plans and fills
- * waves by it. Pure.
- * Invariant: numbers follow from sizes and positions alone; nothing is measured.
+ * In: a model's shapes, a wave's rows. Out: operations and bytes. Pure. Invariant: the numbers follow from
+ * sizes and positions alone; nothing is measured.
  */
 #include "slice/cost.h"
 
@@ -10,7 +9,7 @@
 
 #include "model/tensor_spec.h"
 
-/* Operations of a row in a layer's matrices; kv: only in those for K and V. */
+/* Operations per row in a layer's matrices; kv: only in those of K and V. */
 static double flops_of(const cake_config *c, int layer, bool kv)
 {
     double flops = 0;
@@ -60,7 +59,7 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     return cost;
 }
 
-/* The first position that a row sees. */
+/* The first position visible to a row. */
 static int first_seen(int window, int pos)
 {
     return window && pos >= window ? pos + 1 - window : 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta net (Yang, Kautz and Hatamizadeh 2024), as Qwen3.5 has it: [n_tok, dim] taken, x [n_tok,
- * dim] plus its output out; the states of the rows' slots go on by these rows. What is here called q, k and v
- * comes out of one product and one causal convolution.
+ * The gated delta net (Yang, Kautz and Hatamizadeh 2024) of Qwen3.5: [n_tok, dim] in, x [n_tok, dim] +=
+ * output; updates the states of the rows' slots. q, k and v come from one product and one causal convolution.
  */
 #include "slice/layer.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: page changes from wave headers. Out: views for the kernels. slice.c calls.
- * Invariant: whatever a table of the host says, that of the kernels says too when their next operation
- * begins; pages below `used` have been given out, those below `touched` have memory.
+ * In: page changes from wave headers. Out: views for the kernels. Invariant: the device's page table equals
+ * the host's when the next operation begins; pages below `used` have been allocated, those below `touched`
+ * have physical memory.
  */
 #include "slice/kv.h"
 
@@ -67,7 +67,7 @@ static bool in_range(const cake_kv_shape *s, const cake_change *c)
            (c->kind == CAKE_CHANGE_MAP || (c->from >= 0 && c->from < s->n_page));
 }
 
-/* Brings n changed entries to the kernels' table. */
+/* Uploads n changed entries of the page table. */
 static void upload_table(cake_kv_cache *kv, size_t first, size_t n)
 {
     if (kv->device_table != kv->table)
@@ -108,7 +108,7 @@ void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv)
     cake_exec_range(exec, (kv->used - kv->touched) * page, huge, &first, &last);
     volatile char *at = kv->pages + kv->touched * page;
     for (int64_t i = first; i < last; i += small)
-        at[i] = at[i]; /* a page that was copied keeps its bytes */
+        at[i] = at[i]; /* keeps the bytes of a page that was copied */
 }
 
 void cake_kv_touched(cake_kv_cache *kv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave before the model's last layer. Out: behind it, as far as somebody reads it. The slice calls.
+ * In: a wave before the model's last layer. Out: the wave after it, for the rows whose output is read.
  */
 #include "slice/last_layer.h"
 
@@ -37,7 +37,8 @@ bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
     last->pass.rows = last->rows;
     last->pass.device_rows = last->device_rows;
     last->pass.n_tok = n;
-    /* The norms of so few rows use half of their buffer at most; the rows themselves go to the other half. */
+    /* The norms of these few rows use at most half of the buffer; the rows themselves go to the other
+     * half. */
     last->pass.x = pass->norm + (int64_t)(pass->n_tok - n) * pass->config->dim;
     if (2 * n > pass->n_tok)
         return false;
@@ -63,7 +64,7 @@ void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last,
         op->move_rows(exec, read->x, pass->x, last->device_from, read->n_tok, dim, false);
         cake_rope_table_fill(exec, rotation, read);
         cake_rope_table_upload(rotation, read);
-        /* K and V of these rows are computed again: a little work, which spares a variant of the layer. */
+        /* K and V of these rows are computed again, which costs little and avoids a variant of the layer. */
         cake_layer_forward(exec, read, kind, w, view, 0);
         op->move_rows(exec, pass->x, read->x, last->device_from, read->n_tok, dim, true);
         cake_exec_barrier(exec);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the residual stream before a layer. Out: the same after it. slice.c and last_layer.c call; attention.c,
- * deltanet.c and mlp.c use the parts that begin and end theirs.
- * Invariant: the stream and packed inputs are complete for all members, by a barrier, before any of them
- * reads them.
+ * In: the residual stream before a layer. Out: the same after it. Invariant: a barrier completes the stream
+ * and packed inputs for all members before any of them reads them.
  */
 #include "slice/layer.h"
 
-/* Packs x [n_tok, n_in], which the next products multiply. This member's rows of it have to be complete; all
- * rows are packed when it returns. */
+/* Packs x [n_tok, n_in] for the next products. This member's rows must be complete; all rows are packed when
+ * it returns. */
 static void take_rows(const cake_exec *exec, const cake_forward_ctx *pass, const float *x, int n_in)
 {
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
@@ -34,8 +32,7 @@ void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass,
         cake_layer_matmul(exec, pass, product[i].out, product[i].w, product[i].bias);
 }
 
-/* The norm, and the packing of its output for products, in one operation for each dtype. False: the table has
- * none for this. */
+/* rmsnorm_pack for each dtype. False: not supported here. */
 static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm,
                           int32_t here)
 {
@@ -50,8 +47,8 @@ static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, c
     return all;
 }
 
-/* How a part of the layer begins: packs the residual stream, through the part's norm if it has one before it.
- * here: as in cake_layer_forward. */
+/* Begins a block of the layer: packs the residual stream, after the block's norm if it has one. here: as in
+ * cake_layer_forward. */
 static void begin_block(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;

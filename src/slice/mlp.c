@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated MLP (Shazeer 2020): [n_tok, dim] taken, x [n_tok, dim] plus down(act(gate) * up) out; down takes
- * up through its gate.
+ * The gated MLP (Shazeer 2020): [n_tok, dim] in, x [n_tok, dim] += down(act(gate) * up). down takes its input
+ * through the gate.
  */
 #include "slice/layer.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave's rows. Out: the cosines and sines of their angles. slice.c and last_layer.c call.
- * Invariant: an angle depends on its row alone; that a member keeps frequencies saves time and changes no
- * bit.
+ * In: a wave's rows. Out: cosines and sines of their angles. Invariant: an angle depends on its row alone;
+ * cached frequencies save time and change no bit.
  */
 #include "slice/rope_table.h"
 

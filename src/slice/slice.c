@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave whose body is the residual stream before layer `first`. Out: the same wave after the last layer
- * of the slice. The pipeline calls. Invariant: a row's body depends on the rows of its own sequence only.
+ * In: a wave whose body is the residual stream before layer `first`. Out: the same wave after the slice's
+ * last layer. Invariant: a row's body depends only on the rows of its own sequence.
  */
 #include "slice/slice.h"
 
@@ -24,22 +24,22 @@ struct cake_slice {
     cake_arena scratch;
     cake_forward_ctx pass;
     cake_rope_table rotation;
-    cake_last_layer last;  /* the model's last layer, if it is here */
-    bool skips_rows;       /* the last layer leaves out rows of this wave that nobody reads */
+    cake_last_layer last;  /* the model's last layer, if it is in this slice */
+    bool skips_rows;       /* the last layer skips rows of this wave that nobody reads */
     cake_cost cost;        /* what a wave costs in these layers */
     cake_roofline roof;    /* work of all waves so far */
     cake_layer_view *view; /* [count] */
-    cake_row *rows;        /* of the wave, for the host to read */
-    cake_row *marked;      /* the rows that kernels read and mark; on the host: rows itself */
-    float *body;           /* [max_tok, dim] where that is not the host's: the residual stream of a wave */
+    cake_row *rows;        /* the wave's rows on the host */
+    cake_row *marked;      /* the rows that kernels read and mark; on the host rows itself */
+    float *body;           /* [max_tok, dim] on a device: the residual stream of a wave */
     void (*between)(void *arg, bool layer);
     void *arg;
 };
 
-/* The buffers of a pass, in the order open takes them. */
+/* Buffers of a pass, in the order of allocation. */
 enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1 };
 
-/* What is in the wave itself on the host, and has buffers of its own elsewhere. */
+/* Parts of a wave that need their own buffers on a device. */
 enum { BODY, ROWS, READ, FROM, N_DEVICE };
 
 static size_t device_bytes(const cake_config *c, int max_tok, int place)
@@ -56,7 +56,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Elements of a row of what a mixer's last product takes. */
+/* Elements per row of the input of a mixer's last product. */
 static int64_t mix_of(const cake_config *c)
 {
     return larger((int64_t)c->n_head * c->head_dim, (int64_t)c->delta.n_value * c->delta.value_dim);
@@ -67,7 +67,7 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
     const cake_deltanet *d = &c->delta;
     int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c);
     int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value);
-    /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v for its own. */
+    /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
         [Q] = larger(heads, cake_delta_channels(d)),
@@ -132,7 +132,7 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
     return bytes;
 }
 
-/* Bytes of packed inputs, which all products share; 0 for a dtype that no layer has. */
+/* Bytes of packed inputs, shared by all products; 0 for a dtype that no layer has. */
 static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok, int dtype)
 {
     const cake_config *c = cake_model_config(model);
@@ -268,8 +268,8 @@ const cake_roofline *cake_slice_roof(const cake_slice *slice)
     return &slice->roof;
 }
 
-/* Called before the first layer (n: 0) and after the nth. If the memory is not the host's, kernels are only
- * asked for at this time, and a flag is set behind them. */
+/* Called before the first layer (n: 0) and after the nth. On a device the kernels are only enqueued by then,
+ * so an event is recorded after them. */
 static void after_layer(const cake_exec *exec, const cake_slice *s, int n)
 {
     if (s->pass.kernels->memory)
@@ -278,8 +278,8 @@ static void after_layer(const cake_exec *exec, const cake_slice *s, int n)
         s->between(s->arg, true);
 }
 
-/* Rows that are not finite are marked with the layer where they broke: it fails their requests. Each layer
- * checks what comes in, and the slice checks what goes out at its end. */
+/* Rows that are not finite are marked with the layer where they broke, which fails their requests. Each layer
+ * checks its input, and the slice its final output. */
 static void forward(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
@@ -316,8 +316,8 @@ static void turn(const cake_exec *exec, void *arg)
     cake_rope_table_fill(exec, &s->rotation, &s->pass);
 }
 
-/* All that the launches of a wave depend on, where all its rows are generated ones: if it is the same again,
- * they are not asked for one by one. */
+/* Everything that the kernel launches of a wave of generated rows depend on. If it is equal, the launches are
+ * replayed. */
 typedef struct replay_key {
     const cake_slice *slice;
     int n_tok, segments;
@@ -343,8 +343,8 @@ static void ask_for(cake_slice *s)
         ask(s);
 }
 
-/* A wave on a GPU: brings what the host has, asks for the layers as a team of one, and waits for one after
- * the other. */
+/* A wave on a GPU: uploads its data, enqueues the layers as a team of one, and waits for one layer after the
+ * other. */
 static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buffers way)
 {
     const cake_memory *memory = s->pass.kernels->memory;
@@ -369,11 +369,11 @@ static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buff
         cake_memory_copy(memory, way.to, s->body, body);
     else
         cake_memory_download(memory, cake_wave_body(wave), s->body, body);
-    cake_memory_download(memory, s->rows, s->marked, rows); /* this waits for all operations */
+    cake_memory_download(memory, s->rows, s->marked, rows); /* waits for all operations */
     return memory->check();
 }
 
-/* A wave comes from another process: what it says about itself is checked before memory is touched. */
+/* A wave comes from another process: its metadata is checked before any memory access. */
 static cake_err check_rows(const cake_slice *s, cake_wave *wave)
 {
     const cake_row *rows = cake_wave_rows(wave);
@@ -385,8 +385,7 @@ static cake_err check_rows(const cake_slice *s, cake_wave *wave)
     return CAKE_OK;
 }
 
-/* Follows the changes of a wave's header, in order. *copied: bytes of states that were read and written for
- * it. */
+/* Applies the changes of a wave's header in order. *copied: bytes of states read and written. */
 static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
 {
     const cake_change *change = cake_wave_changes(wave);
@@ -397,7 +396,7 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
             err = cake_states_copy(&s->states, &change[i]);
             *copied += 2 * (double)cake_states_slot_bytes(&s->states.shape);
         } else if (kind < 0 || kind > CAKE_CHANGE_STATE || group < 0 || group >= s->pass.config->n_group) {
-            err = cake_fail("slice", "change %d of a wave is none: kind %d, group %d", i, kind, group);
+            err = cake_fail("slice", "change %d of a wave is invalid: kind %d, group %d", i, kind, group);
         } else {
             err = cake_kv_apply(&s->kv[group], &change[i]);
         }
@@ -405,8 +404,8 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
     return err;
 }
 
-/* Whether rows that nobody reads may be left out of the last layer: not if it is recurrent, since its state
- * needs every row completely. */
+/* Whether the last layer may skip rows that nobody reads: not if it is recurrent, since its state needs every
+ * row. */
 static bool may_skip_rows(const cake_slice *s)
 {
     const cake_config *c = s->pass.config;
@@ -414,7 +413,6 @@ static bool may_skip_rows(const cake_slice *s)
            c->layer[c->n_layer - 1].mixer == CAKE_MIX_ATTENTION;
 }
 
-/* Sets the pass up for this wave. */
 static void take_wave(cake_slice *s, cake_wave *wave)
 {
     const bool on_device = s->pass.kernels->memory;
