@@ -35,19 +35,19 @@ void cost_close(cost_model *model)
     *model = (cost_model){0};
 }
 
-static int seen_from(const cake_config *config, int class, int pos)
+static int seen_from(const cake_config *config, int group, int pos)
 {
-    int window = config->window[class];
+    int window = config->window[group];
     return window && pos + 1 > window ? window : pos + 1;
 }
 
 void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *wave)
 {
-    for (int class = 0; class < config->n_class; class ++) {
+    for (int group = 0; group < config->n_group; group++) {
         for (int pos = first; pos < last; pos++)
-            wave->prompt_seen[class] += seen_from(config, class, pos);
-        int least = first + 1 - seen_from(config, class, first); /* the first position that is read */
-        wave->prompt_read[class] += last - least;
+            wave->prompt_seen[group] += seen_from(config, group, pos);
+        int least = first + 1 - seen_from(config, group, first); /* the first position that is read */
+        wave->prompt_read[group] += last - least;
     }
     wave->n_prompt += last - first;
     wave->n_run++;
@@ -55,8 +55,8 @@ void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *
 
 void cost_add_generated(const cake_config *config, int pos, cost_wave *wave)
 {
-    for (int class = 0; class < config->n_class; class ++)
-        wave->generated_seen[class] += seen_from(config, class, pos);
+    for (int group = 0; group < config->n_group; group++)
+        wave->generated_seen[group] += seen_from(config, group, pos);
     wave->n_generated++;
 }
 
@@ -82,12 +82,12 @@ static double slower(const cost_model *model, double flops, double bytes)
     return a > b ? a : b;
 }
 
-static double attention(const cost_model *model, int class, const cost_wave *wave)
+static double attention(const cost_model *model, int group, const cost_wave *wave)
 {
     const cake_config *c = model->config;
     double flops = 4.0 * c->n_head * c->head_dim, line = 2.0 * c->n_kv * c->head_dim * model->cache;
-    return slower(model, flops * wave->prompt_seen[class], line * wave->prompt_read[class]) +
-           slower(model, flops * wave->generated_seen[class], line * wave->generated_seen[class]);
+    return slower(model, flops * wave->prompt_seen[group], line * wave->prompt_read[group]) +
+           slower(model, flops * wave->generated_seen[group], line * wave->generated_seen[group]);
 }
 
 /* Three multiply-adds an element of the state and row; it is read and written in float32, of a prompt
@@ -105,7 +105,7 @@ double cost_layer(const cost_model *model, int layer, const cost_wave *wave)
     double elements = model->elements[layer], n = wave->n_prompt + wave->n_generated;
     double products = slower(model, 2 * elements * n, elements * model->weight);
     return products +
-           (kind->mixer == CAKE_MIX_DELTA ? recurrence(model, wave) : attention(model, kind->class, wave));
+           (kind->mixer == CAKE_MIX_DELTA ? recurrence(model, wave) : attention(model, kind->group, wave));
 }
 
 double cost_layers(const cost_model *model, int first, int count, const cost_wave *wave)

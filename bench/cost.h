@@ -32,13 +32,14 @@ int cost_load_prompt(const cost_load *load, int i);
 int cost_load_longest(const cost_load *load);    /* of a prompt and its answer */
 double cost_load_prompts(const cost_load *load); /* tokens of all */
 
-/* What the rows of a wave ask of attention and of recurrent layers; positions by KV class. */
+/* What the rows of a wave ask of attention and of recurrent layers; positions by KV cache group. */
 typedef struct cost_wave {
-    int n_prompt, n_generated;             /* rows */
-    int n_run;                             /* sequences that the prompt rows are of */
-    double prompt_seen[CAKE_MAX_CLASS];    /* positions that prompt rows see, summed over the rows */
-    double prompt_read[CAKE_MAX_CLASS];    /* the same positions, each counted once for each sequence */
-    double generated_seen[CAKE_MAX_CLASS]; /* positions that generated rows see and read, each for itself */
+    int n_prompt, n_generated;              /* rows */
+    int n_run;                              /* sequences that the prompt rows are of */
+    double prompt_seen[CAKE_MAX_KV_GROUPS]; /* positions that prompt rows see, summed over the rows */
+    double prompt_read[CAKE_MAX_KV_GROUPS]; /* the same positions, each counted once for each sequence */
+    double
+        generated_seen[CAKE_MAX_KV_GROUPS]; /* positions that generated rows see and read, each for itself */
 } cost_wave;
 
 void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, cake_dtype cache,

@@ -57,14 +57,14 @@ static void shape_waves(rig *r)
                                      .lane_seqs = load.lane_seqs,
                                      .chunk = load.chunk,
                                      .max_tok = load.max_tok,
-                                     .n_class = c->n_class};
+                                     .n_group = c->n_group};
     if (load.n_stage > 1)
         cake_schedule_weigh(&r->shape, &all, cake_cost_scores(c));
-    for (int class = 0; class < c->n_class; class ++) {
-        r->shape.window[class] = c->window[class];
-        r->shape.n_page[class] =
+    for (int group = 0; group < c->n_group; group++) {
+        r->shape.window[group] = c->window[group];
+        r->shape.n_page[group] =
             load.n_lane * load.lane_seqs *
-            (cake_pages_held(c->window[class], cost_load_longest(&r->load), load.max_tok) + 1);
+            (cake_pages_held(c->window[group], cost_load_longest(&r->load), load.max_tok) + 1);
     }
     for (int i = 0; i < c->n_layer; i++)
         r->shape.states = r->shape.states || c->layer[i].mixer == CAKE_MIX_DELTA;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows of a matrix in float32. Out: the same in int8, and back. model converts by it while loading.
- * Invariant: what comes out depends on the row only, and every float has an answer.
+ * In: rows of a matrix in float32. Out: the same in int8, and back. Used while weights are loaded. Invariant:
+ * the result depends on the row only, and every float has a result.
  */
 #include "kernels/int8.h"
 
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define ROUND 0x1.8p23F /* added to a small float it leaves the whole number nearest to it, ties to even */
+#define ROUND 0x1.8p23F /* added to a small float, it leaves the nearest integer, ties to even */
 
 size_t cake_row_bytes(cake_dtype dtype, int n)
 {
@@ -19,8 +19,8 @@ size_t cake_row_bytes(cake_dtype dtype, int n)
     return bytes + bytes % 2;
 }
 
-/* The bits of the largest absolute value: they are in the order of the values, and a NaN is above all.
- * Compared as signed numbers, which older vector instructions can do. */
+/* Bits of the largest absolute value: they sort like the values, with NaN above all. Compared as signed
+ * integers, which older vector instructions support. */
 static inline uint32_t largest(const float *in, int n)
 {
     int32_t most = 0;
@@ -33,7 +33,7 @@ static inline uint32_t largest(const float *in, int n)
     return (uint32_t)most;
 }
 
-/* Whole groups have a copy of their own, in which n is a constant: a loop that becomes vectors. */
+/* Full groups have their own instance, in which n is a constant, so that the loop vectorises. */
 static inline __attribute__((always_inline)) uint16_t convert_group(int8_t *to, const float *in, int n)
 {
     uint32_t bits = largest(in, n);
@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) uint16_t convert_group(int8_t *to, 
         return 0;
     uint16_t scale = cake_bf16_from_f32(most / 127);
     float factor = 1 / cake_bf16_to_f32(scale);
-    for (int i = 0; i < n; i++) { /* +-127.5 is possible, since the scale is rounded */
+    for (int i = 0; i < n; i++) { /* +-127.5 can occur, since the scale is rounded */
         int value = (int)(in[i] * factor + ROUND - ROUND);
         to[i] = (int8_t)(value > 127 ? 127 : value < -127 ? -127 : value);
     }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: operations and bytes of pieces of work. Out: how long a processor's peaks would take for them. slice.c
- * and engine.c add, report.c asks.
- * Invariant: work is kept in bins by its operations per byte, so that it is still known what binds it after
- * it was added up.
+ * In: operations and bytes of pieces of work. Out: the min time for them at given peak rates. Invariant: work
+ * is kept in bins by operations per byte, so that sums still tell whether arithmetic or memory binds.
  */
 #include "kernels/roofline.h"
 
 #include <math.h>
 
 #define BINS_PER_OCTAVE 4
-#define LOWEST          (-4) /* log2 of operations a byte */
+#define LOWEST          (-4) /* log2 of operations per byte */
 
 void cake_roofline_add(cake_roofline *roof, cake_flops_bytes work)
 {

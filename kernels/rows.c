@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows of the residual stream. Out: marks on those that are not finite, and rows at other places.
+ * mark_nonfinite and move_rows of all CPU tables.
  */
 #include "kernels/rows.h"
 
@@ -8,14 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-void cake_rows_mark(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
-                    bool ends)
+void cake_rows_mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+                              int32_t here, bool ends)
 {
     int64_t first, last;
     cake_exec_range(exec, n_tok, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         const float *row = x + i * dim;
-        int bad = 0; /* no early exit: a loop that vectorises is faster than one that stops */
+        int bad = 0; /* no early exit: the loop vectorises, which is faster */
         for (int j = 0; j < dim; j++)
             bad |= !(fabsf(row[j]) <= FLT_MAX);
         if (bad && !rows[i].nonfinite && !(ends && rows[i].no_output))

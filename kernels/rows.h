@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all tables for the CPU do alike: rows that are not finite, and rows that change places (kernels.h,
- * mark and move).
+ * Operations that all CPU tables share (kernels.h: mark_nonfinite, move_rows).
  */
 #ifndef CAKE_KERNELS_ROWS_H
 #define CAKE_KERNELS_ROWS_H
 
 #include "kernels/kernels.h"
 
-void cake_rows_mark(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
-                    bool ends);
+void cake_rows_mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+                              int32_t here, bool ends);
 void cake_rows_move(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
                     bool back);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: 16-bit floats and float32. Out: each other's values, exact upwards, rounded to nearest even downwards.
- * This is the oracle for the vector conversions of the kernels. Invariant: a NaN stays a NaN (made quiet, as
- * the hardware does), a value too large becomes infinity.
+ * Conversions between 16-bit floats and float32: exact upwards, rounded to nearest even downwards. The oracle
+ * for the vector conversions of the kernels. Invariant: a NaN stays a NaN (made quiet, as the hardware does),
+ * and a value too large becomes infinity.
  */
 #include "kernels/tensor.h"
 
@@ -72,9 +72,9 @@ uint16_t cake_f16_from_f32(float value)
     uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
     if (size > 0x7F800000)
         return (uint16_t)(sign | 0x7E00 | (size >> 13 & 0x3FF));
-    if (size >= 0x477FF000) /* 65520, the first value that is nearer to 65536 */
+    if (size >= 0x477FF000) /* 65520, the smallest value that rounds to 65536 */
         return (uint16_t)(sign | 0x7C00);
-    if (size < 0x38800000) /* below 2^-14 the spacing is 2^-24, which is that of floats from 0.5 on */
+    if (size < 0x38800000) /* below 2^-14 the spacing is 2^-24, as for floats from 0.5 on */
         return (uint16_t)(sign | (bits_of(float_of(size) + 0.5f) - 0x3F000000));
     return (uint16_t)(sign | (size - (112u << 23) + 0xFFF + (size >> 13 & 1)) >> 13);
 }

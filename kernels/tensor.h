@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element types, and the weight matrix, which is opaque to all but the table that packed it.
+ * Element types, and the weight matrix, which is opaque except to the table that packed it.
  */
 #ifndef CAKE_KERNELS_TENSOR_H
 #define CAKE_KERNELS_TENSOR_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Functions of a few lines that kernels for GPUs call, too. */
+/* Marks small functions that GPU kernels call, too. */
 #ifdef __CUDACC__
 #define CAKE_ANYWHERE __host__ __device__
 #else
@@ -19,16 +19,16 @@ typedef enum cake_dtype {
     CAKE_F32,
     CAKE_BF16,
     CAKE_F16,
-    CAKE_N_DTYPE,           /* of single elements, as files and caches have them */
-    CAKE_I8 = CAKE_N_DTYPE, /* of matrices in memory only: rows as int8.h has them */
-    CAKE_N_KEPT             /* what a matrix may be kept in */
+    CAKE_N_DTYPE,           /* number of element types in files and caches */
+    CAKE_I8 = CAKE_N_DTYPE, /* of matrices in memory only; rows as in int8.h */
+    CAKE_N_KEPT             /* number of types that a matrix may be kept in */
 } cake_dtype;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-size_t cake_dtype_bytes(cake_dtype dtype);     /* of an element; not of CAKE_I8 */
+size_t cake_dtype_bytes(cake_dtype dtype);     /* bytes of an element; not for CAKE_I8 */
 const char *cake_dtype_name(cake_dtype dtype); /* "f32", "bf16", "f16", "int8" */
 
 float cake_bf16_to_f32(uint16_t bits);
@@ -36,7 +36,7 @@ uint16_t cake_bf16_from_f32(float value); /* round to nearest even; NaN stays Na
 float cake_f16_to_f32(uint16_t bits);
 uint16_t cake_f16_from_f32(float value);
 
-/* n elements of dtype to float32 and back, as above. */
+/* Converts n elements from dtype to float32, and back. */
 void cake_to_f32(float *out, const void *in, cake_dtype dtype, int64_t n);
 void cake_from_f32(void *out, const float *in, cake_dtype dtype, int64_t n);
 
@@ -46,7 +46,7 @@ void cake_from_f32(void *out, const float *in, cake_dtype dtype, int64_t n);
 
 /* y = x W^T with W [n_out, n_in], as transformers stores the weight of a Linear. */
 typedef struct cake_weight {
-    void *data; /* packed; borrowed from the arena that the model opened for it */
+    void *data; /* packed; borrowed from the model's arena */
     int n_out, n_in;
     cake_dtype dtype;
 } cake_weight;

@@ -4,7 +4,7 @@
  * The pool is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads
  * than cores wait. For the same reason a session keeps the pool inside one region where threads are more
  * than cpus.
- * Invariant: a unit of a deal is taken once.
+ * Invariant: a unit of a queue is taken once.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,7 +19,7 @@
 #define SPINS  2000 /* some microseconds: longer than a barrier between equal shares takes */
 #define N_SEAT 256  /* in larger teams members keep to their shares */
 
-/* A member's share of a deal: one word, [deal, begin, end) of what nobody has taken, so that a unit goes to
+/* A member's share of a queue: one word, [queue, begin, end) of what nobody has taken, so that a unit goes to
  * one taker whoever asks at the same time. */
 typedef struct seat {
     _Alignas(64) _Atomic uint64_t left;
@@ -262,9 +262,9 @@ void cake_exec_range(const cake_exec *exec, int64_t n, int64_t grain, int64_t *f
     *last = *last * grain < n ? *last * grain : n;
 }
 
-static uint64_t word_of(unsigned deal, int64_t begin, int64_t end)
+static uint64_t word_of(unsigned queue, int64_t begin, int64_t end)
 {
-    return (uint64_t)deal << 2 * UNIT_BITS | (uint64_t)begin << UNIT_BITS | (uint64_t)end;
+    return (uint64_t)queue << 2 * UNIT_BITS | (uint64_t)begin << UNIT_BITS | (uint64_t)end;
 }
 
 static unsigned deal_of(uint64_t word)
@@ -284,19 +284,19 @@ static bool alone(const cake_exec *exec)
 }
 
 /* A member who came first may have opened this one's share, taken all of it, and gone on to later deals. */
-cake_deal cake_exec_queue(const cake_exec *exec, int64_t n)
+cake_work_queue cake_exec_queue(const cake_exec *exec, int64_t n)
 {
     CAKE_ASSERT(n >= 0 && n <= (int64_t)UNITS);
-    cake_deal deal = {.exec = exec, .n = n};
-    share(n, exec->rank, exec->size, &deal.first, &deal.last);
+    cake_work_queue queue = {.exec = exec, .n = n};
+    share(n, exec->rank, exec->size, &queue.first, &queue.last);
     if (alone(exec))
-        return deal;
+        return queue;
     seat *mine = &exec->team->seats[exec->rank];
-    deal.number = ++mine->deals & DEALS;
+    queue.number = ++mine->deals & DEALS;
     uint64_t word = atomic_load_explicit(&mine->left, memory_order_relaxed);
-    if (deal_of(word) == ((deal.number - 1) & DEALS))
-        change(mine, &word, word_of(deal.number, deal.first, deal.last));
-    return deal;
+    if (deal_of(word) == ((queue.number - 1) & DEALS))
+        change(mine, &word, word_of(queue.number, queue.first, queue.last));
+    return queue;
 }
 
 /* How many of the units left to take at once: not so many that a member who comes now finds nothing. */
@@ -307,39 +307,39 @@ static int64_t portion(int64_t left, int64_t most)
 }
 
 /* Takes units from the beginning of one's own share, or from the end of another's. A member that has finished
- * the previous deal and has not begun this one has all of its share left; one that is further behind is left
+ * the previous queue and has not begun this one has all of its share left; one that is further behind is left
  * alone. */
-static bool take_of(const cake_deal *deal, int rank, int64_t most, int64_t *first, int64_t *last)
+static bool take_of(const cake_work_queue *queue, int rank, int64_t most, int64_t *first, int64_t *last)
 {
-    seat *from = &deal->exec->team->seats[rank];
+    seat *from = &queue->exec->team->seats[rank];
     uint64_t word = atomic_load_explicit(&from->left, memory_order_relaxed), rest;
     do {
         int64_t begin = (int64_t)(word >> UNIT_BITS & UNITS), end = (int64_t)(word & UNITS);
-        if (begin == end && deal_of(word) == ((deal->number - 1) & DEALS))
-            share(deal->n, rank, deal->exec->size, &begin, &end);
-        else if (deal_of(word) != deal->number)
+        if (begin == end && deal_of(word) == ((queue->number - 1) & DEALS))
+            share(queue->n, rank, queue->exec->size, &begin, &end);
+        else if (deal_of(word) != queue->number)
             return false;
         if (begin == end)
             return false;
         int64_t n = portion(end - begin, most);
-        bool own = rank == deal->exec->rank;
+        bool own = rank == queue->exec->rank;
         *first = own ? begin : end - n;
         *last = *first + n;
-        rest = own ? word_of(deal->number, *last, end) : word_of(deal->number, begin, *first);
+        rest = own ? word_of(queue->number, *last, end) : word_of(queue->number, begin, *first);
     } while (!change(from, &word, rest));
     return true;
 }
 
-bool cake_exec_next(cake_deal *deal, int64_t most, int64_t *first, int64_t *last)
+bool cake_exec_next(cake_work_queue *queue, int64_t most, int64_t *first, int64_t *last)
 {
-    const cake_exec *exec = deal->exec;
+    const cake_exec *exec = queue->exec;
     if (alone(exec)) {
-        *first = deal->first;
-        *last = deal->first = deal->last - deal->first < most ? deal->last : deal->first + most;
+        *first = queue->first;
+        *last = queue->first = queue->last - queue->first < most ? queue->last : queue->first + most;
         return *first < *last;
     }
     for (int i = 0; i < exec->size; i++)
-        if (take_of(deal, (exec->rank + i) % exec->size, most, first, last))
+        if (take_of(queue, (exec->rank + i) % exec->size, most, first, last))
             return true;
     return false;
 }

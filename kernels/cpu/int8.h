@@ -297,11 +297,11 @@ static void i8_linear(const cake_exec *exec, const ending *end, const void *x, c
             some = (int64_t)(I8_SOME / i8_bytes(w->n_in)) + 1;
     for (int64_t i = 0; i < parts; i++) {
         int64_t row = n_tok * i / parts, rows = n_tok * (i + 1) / parts - row;
-        cake_deal deal = cake_exec_queue(exec, panels);
+        cake_work_queue queue = cake_exec_queue(exec, panels);
         i8_some now, next;
-        bool more = cake_exec_next(&deal, some, &now.first, &now.last);
+        bool more = cake_exec_next(&queue, some, &now.first, &now.last);
         for (; more; now = next) {
-            more = cake_exec_next(&deal, some, &next.first, &next.last);
+            more = cake_exec_next(&queue, some, &next.first, &next.last);
             i8_multiply_some(&p, now, more ? next : now, row, rows);
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: an instruction set, a number of threads. Out: operations and bytes a second that nothing can exceed.
- * Invariant: no operation of a kernel table is used, so that a mistake of theirs does not move the floor.
+ * Invariant: no operation of a kernel table is used, so that a mistake of theirs does not move the peak.
  */
 #include "kernels/peak.h"
 
@@ -237,9 +237,9 @@ void cake_peak_close(cake_peak *f)
     free(f);
 }
 
-void cake_peak_work(const cake_exec *exec, void *floor)
+void cake_peak_work(const cake_exec *exec, void *peak)
 {
-    cake_peak *f = floor;
+    cake_peak *f = peak;
     float result;
     if (is_stream(f->kind)) {
         size_t bytes;
@@ -266,7 +266,7 @@ double cake_peak_amount(const cake_peak *f, int threads)
 
 /* What each member of a team does in a time of its own, and how much of it its thread had a cpu. */
 typedef struct steady {
-    const cake_peak *floor;
+    const cake_peak *peak;
     double seconds;
     double *rate, *share; /* [threads] */
 } steady;
@@ -282,7 +282,7 @@ static void keep_on(const cake_exec *exec, void *arg)
 {
     enum { PIECE = 1 << 20 };
     const steady *s = arg;
-    const cake_peak *f = s->floor;
+    const cake_peak *f = s->peak;
     bool stream = is_stream(f->kind);
     size_t bytes = 0, at = 0;
     char *to = stream ? share_of(exec, f, &bytes) : NULL;

@@ -14,7 +14,8 @@
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = linear,  \
         .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
         .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
-        .rmsnorm_gated = rmsnorm_gated, .mark = cake_rows_mark, .move = cake_rows_move,                      \
+        .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \
+        .move_rows = cake_rows_move,                                                                         \
     }
 
 #endif

@@ -166,7 +166,7 @@ static bool make_trial(trial *t, const plan *p)
         x[i] = p->dtype == CAKE_BF16 ? (uint16_t)(0x3F80 | (state >> 16 & 0x807F))
                                      : (uint16_t)(0x3C00 | (state >> 16 & 0x83FF));
     }
-    cake_cuda_memory.put(t->x, x, n * sizeof *x);
+    cake_cuda_memory.upload(t->x, x, n * sizeof *x);
     free(x);
     return true;
 }
@@ -179,8 +179,8 @@ static bool keeps_bits(const plan *p, const cublasLtMatmulAlgo_t *algo, const ca
         !multiply(p, algo, (float *)(void *)t->alone, t->x + before * t->row, w, false, CAKE_PRODUCT_ROWS))
         return false;
     char *got = cake_alloc(2, bytes);
-    cake_cuda_memory.get(got, t->among + before * t->sums, bytes);
-    cake_cuda_memory.get(got + bytes, t->alone, bytes);
+    cake_cuda_memory.download(got, t->among + before * t->sums, bytes);
+    cake_cuda_memory.download(got + bytes, t->alone, bytes);
     bool same = !memcmp(got, got + bytes, bytes);
     free(got);
     return same;
@@ -225,7 +225,7 @@ static bool choose(plan *p, const cake_weight *w, cublasLtMatmulPreference_t pre
     return false;
 }
 
-static bool settle(plan *p, const cake_weight *w)
+static bool select_algorithm(plan *p, const cake_weight *w)
 {
     const cake_lt *lt = product.lt;
     const cudaDataType_t type = p->dtype == CAKE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
@@ -260,7 +260,7 @@ static plan *plan_of(const cake_weight *w)
     product.plans = cake_grow(product.plans, (size_t)product.n + 1, sizeof *product.plans);
     plan *p = &product.plans[product.n++];
     *p = (plan){.dtype = w->dtype, .n_out = w->n_out, .n_in = w->n_in};
-    p->usable = settle(p, w);
+    p->usable = select_algorithm(p, w);
     if (!p->usable)
         cake_log(CAKE_WARN, "kernels",
                  "cuBLASLt has no product of prompts with matrices of %d x %d that sums a row of k at once, "
@@ -269,7 +269,7 @@ static plan *plan_of(const cake_weight *w)
     return p->usable ? p : NULL;
 }
 
-void cake_cublaslt_settle(const cake_weight *w)
+void cake_cublaslt_select_algorithm(const cake_weight *w)
 {
     plan_of(w);
 }

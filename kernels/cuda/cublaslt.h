@@ -17,9 +17,8 @@ int cake_cublaslt_open(cake_buf *why);
 void cake_cublaslt_close(void); /* not open is fine */
 /* Appends which cuBLASLt would be used, or why there is none; no newline. Needs no GPU. */
 void cake_cublaslt_describe(cake_buf *out);
-/* As cake_kernels.settle: the algorithm for a shape of matrices is tried with the first matrix of the shape.
- * */
-void cake_cublaslt_settle(const cake_weight *w);
+/* cake_kernels.select_algorithm. The first matrix of each shape is used for the trial. */
+void cake_cublaslt_select_algorithm(const cake_weight *w);
 /* As cake_cuda_linear, for any number of rows of prompts. A row's bits depend on the row and the matrix only.
  * False: the library cannot multiply by this matrix, whatever the rows, and nothing was done. */
 bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const float *bias,

@@ -24,7 +24,7 @@ static void pack_int8(const cake_weight *w, const char *src, int first, int n_ro
     for (int i = first; i < first + n_row; i++, src += cake_row_bytes(CAKE_I8, w->n_in)) {
         memcpy(row, src + (size_t)n * sizeof(uint16_t), (size_t)w->n_in);
         cake_to_f32((float *)(void *)(row + width), src, CAKE_BF16, n);
-        cake_cuda_put_matrix((char *)w->data + (size_t)i * step, step, row, step, step, 1);
+        cake_cuda_upload_matrix((char *)w->data + (size_t)i * step, step, row, step, step, 1);
     }
     free(row);
 }
@@ -35,7 +35,7 @@ static void weight_pack(const cake_weight *w, const void *src, int first, int n_
     if (w->dtype == CAKE_I8)
         pack_int8(w, src, first, n_row);
     else
-        cake_cuda_put_matrix((char *)w->data + (size_t)first * step, step, src, from, from, n_row);
+        cake_cuda_upload_matrix((char *)w->data + (size_t)first * step, step, src, from, from, n_row);
 }
 
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
@@ -54,7 +54,7 @@ static struct {
     bool prompts; /* some stretch is of prompts' rows */
 } stretches;
 
-static void about(const cake_row *rows, int n_tok)
+static void set_rows(const cake_row *rows, int n_tok)
 {
     const cake_row *row = n_tok ? cake_cuda_rows(rows) : NULL;
     stretches.n = 0;
@@ -101,9 +101,9 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
 }
 
 /* For prompts' rows cuBLASLt computes both sums, and the gate is applied and packed afterwards. */
-static bool gated(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
-                  const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
-                  cake_dtype dtype, int n_tok)
+static bool mlp_gate_up(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
+                        const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
+                        cake_dtype dtype, int n_tok)
 {
     bool alike = gate->dtype == up->dtype && gate->dtype == dtype &&
                  (dtype == CAKE_BF16 || dtype == CAKE_F16) &&
@@ -111,20 +111,20 @@ static bool gated(const cake_exec *exec, void *to, const void *x, const cake_wei
     if (!alike || stretches.prompts)
         return false;
     if (exec->rank == 0)
-        cake_cuda_gated(to, x, gate, gate_bias, up, up_bias, (int)act, n_tok, cake_cuda_workspace());
+        cake_cuda_mlp_gate_up(to, x, gate, gate_bias, up, up_bias, (int)act, n_tok, cake_cuda_workspace());
     return true;
 }
 
 /* One launch for several products saves time only where rows are few: where they are many, reading and
  * multiplying takes longer than launching. */
-static bool linears(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok)
+static bool linear_multi(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok)
 {
     const cake_dtype dtype = product->w->dtype;
     bool fits = !stretches.prompts && n_tok <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
     for (int i = 1; i < n; i++)
         fits &= product[i].w->dtype == dtype && cake_cuda_parts(product[i].w) == cake_cuda_parts(product->w);
     if (fits && exec->rank == 0)
-        cake_cuda_linears(product, n, x, n_tok);
+        cake_cuda_linear_multi(product, n, x, n_tok);
     return fits;
 }
 
@@ -168,19 +168,19 @@ static void rope(const cake_exec *exec, float *x, const float *norm, float eps, 
         cake_cuda_rope(x, norm, eps, cos, sin, n_tok, n_head, head_dim, n_rot);
 }
 
-static bool normed(const cake_exec *exec, void *to, const float *x, const float *weight, cake_dtype dtype,
-                   int n_tok, int dim, float eps, cake_row *rows, int32_t here)
+static bool rmsnorm_pack(const cake_exec *exec, void *to, const float *x, const float *weight,
+                         cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here)
 {
     if (exec->rank == 0 && dtype != CAKE_I8)
-        cake_cuda_normed(to, x, weight, dtype, n_tok, dim, eps, here ? rows : NULL, here);
+        cake_cuda_rmsnorm_pack(to, x, weight, dtype, n_tok, dim, eps, here ? rows : NULL, here);
     return dtype != CAKE_I8;
 }
 
-static bool turned(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
-                   const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok)
+static bool rope_kv_store(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
+                          const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok)
 {
     if (exec->rank == 0)
-        cake_cuda_turned(kv, q, n_head, k, v, turn, rows, n_tok);
+        cake_cuda_rope_kv_store(kv, q, n_head, k, v, turn, rows, n_tok);
     return true;
 }
 
@@ -262,8 +262,8 @@ static bool has_prompt(const cake_row *row, int n)
     return found;
 }
 
-static bool attended(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
-                     const cake_row *rows, int n_tok, int n_head, float scale, float cap)
+static bool attend_pack(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
+                        const cake_row *rows, int n_tok, int n_head, float scale, float cap)
 {
     const bool tiles = kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim),
                whole = n_head * kv->head_dim % CAKE_CUDA_K == 0; /* packed rows need no padding */
@@ -380,18 +380,18 @@ static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, co
         cake_cuda_rmsnorm_gated(x, gate, weight, n_row, dim, eps);
 }
 
-static void mark(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
-                 bool ends)
+static void mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+                           int32_t here, bool ends)
 {
     if (exec->rank == 0)
-        cake_cuda_mark(rows, x, n_tok, dim, here, ends);
+        cake_cuda_mark_nonfinite(rows, x, n_tok, dim, here, ends);
 }
 
-static void move(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
-                 bool back)
+static void move_rows(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
+                      bool back)
 {
     if (exec->rank == 0)
-        cake_cuda_move(to, x, from, n, dim, back);
+        cake_cuda_move_rows(to, x, from, n, dim, back);
 }
 
 static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
@@ -405,11 +405,11 @@ const cake_kernels cake_kernels_cuda = {
     .memory = &cake_cuda_memory,
     .weight_bytes = cake_cuda_weight_bytes,
     .weight_pack = weight_pack,
-    .settle = cake_cublaslt_settle,
+    .select_algorithm = cake_cublaslt_select_algorithm,
     .input_bytes = cake_cuda_input_bytes,
     .input_pack = input_pack,
     .convert = convert,
-    .about = about,
+    .set_rows = set_rows,
     .linear = linear,
     .scores = scores,
     .gather = gather,
@@ -420,11 +420,11 @@ const cake_kernels cake_kernels_cuda = {
     .delta_conv = delta_conv,
     .delta_rule = delta_rule,
     .rmsnorm_gated = rmsnorm_gated,
-    .mark = mark,
-    .move = move,
-    .gated = gated,
-    .linears = linears,
-    .normed = normed,
-    .turned = turned,
-    .attended = attended,
+    .mark_nonfinite = mark_nonfinite,
+    .move_rows = move_rows,
+    .mlp_gate_up = mlp_gate_up,
+    .linear_multi = linear_multi,
+    .rmsnorm_pack = rmsnorm_pack,
+    .rope_kv_store = rope_kv_store,
+    .attend_pack = attend_pack,
 };

@@ -351,7 +351,7 @@ static void launch_several(const several &all, int blocks, const void *x, int wi
         CAKE_LAUNCH((multiply_several<T, 2, CUT>), grid, block, 0, all, rows, width, n_tok);
 }
 
-void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_tok)
+void cake_cuda_linear_multi(const cake_product *product, int n, const void *x, int n_tok)
 {
     const cake_weight *w = product->w;
     const int width = cake_cuda_width(w->dtype, w->n_in);
@@ -405,8 +405,8 @@ static void pass(void *to, const void *x, const cake_weight *gate, const float *
     multiply_16<T>(end, gate, up, x, n_tok, parts);
 }
 
-void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
-                     const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts)
+void cake_cuda_mlp_gate_up(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
+                           const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts)
 {
     if (gate->dtype == CAKE_F16)
         pass<cake_f16>(to, x, gate, gate_bias, up, up_bias, act, n_tok, parts);

@@ -81,25 +81,25 @@ static inline int cake_cuda_parts(const cake_weight *w)
     ((size_t)CAKE_CUDA_PARTS * CAKE_CUDA_PARTS_ROWS * 2 * CAKE_CUDA_WIDE * sizeof(float))
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
                       const float *residual, int n_tok, void *parts);
-/* As cake_kernels.gated, for matrices of 16 bits that are alike, into rows of the same dtype. */
-void cake_cuda_gated(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
-                     const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts);
-/* As cake_kernels.linears, for CAKE_CUDA_FEW generated rows at most, and matrices of one 16-bit dtype that
- * are cut into as many parts. */
+/* As cake_kernels.mlp_gate_up, for matrices of 16 bits that are alike, into rows of the same dtype. */
+void cake_cuda_mlp_gate_up(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
+                           const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts);
+/* As cake_kernels.linear_multi, for at most CAKE_CUDA_FEW generated rows and matrices of one 16-bit dtype
+ * that are cut into the same number of parts. */
 #define CAKE_CUDA_FEW 16
-void cake_cuda_linears(const cake_product *product, int n, const void *x, int n_tok);
+void cake_cuda_linear_multi(const cake_product *product, int n, const void *x, int n_tok);
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
 void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
                        int dim, float eps);
-/* As cake_kernels.normed, but not to int8. rows: NULL where none is to be marked. */
-void cake_cuda_normed(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row, int dim,
-                      float eps, cake_row *rows, int32_t here);
+/* As cake_kernels.rmsnorm_pack, but not to int8. rows: NULL where none is to be marked. */
+void cake_cuda_rmsnorm_pack(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row,
+                            int dim, float eps, cake_row *rows, int32_t here);
 void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, int n_row, int dim, float eps);
 void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
                     int n_head, int head_dim, int n_rot);
 void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok);
-void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                      const cake_rope_args *turn, const cake_row *rows, int n_tok);
+void cake_cuda_rope_kv_store(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
+                             const cake_rope_args *turn, const cake_row *rows, int n_tok);
 /* Positions of a segment, which attention of a generated row sums up before it merges, for a row that sees so
  * many positions: few if it sees few, since a short sequence alone has to fill a GPU; more if it sees many,
  * since segments are merged one after the other. It depends on the row only. */
@@ -159,8 +159,8 @@ void cake_cuda_finish(float *out, const float *sum, const float *bias, const flo
 void cake_cuda_read_all(uint32_t *sum, const void *from, size_t bytes);
 double cake_cuda_multiply_all(float *sum, int steps);
 
-void cake_cuda_mark(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends);
-void cake_cuda_move(float *to, const float *x, const int32_t *from, int n, int dim, bool back);
+void cake_cuda_mark_nonfinite(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends);
+void cake_cuda_move_rows(float *to, const float *x, const int32_t *from, int n, int dim, bool back);
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: bytes and rows of the host, questions how far the GPU is. Out: the same in the GPU's memory, and
- * answers; kernels/memory.h says what each function does. Invariant: one stream orders all work but the
- * loading of weights, which comes before it; the first error stays, and is said once.
+ * Implements kernels/memory.h for the GPU. Invariant: one stream orders all work except the loading of
+ * weights, which comes before it. The first error is kept and reported once.
  *
- * Bytes between host and GPU pass through pinned memory, which the GPU reads and writes by itself: so put
- * returns when its bytes have been copied there, and the GPU takes them later, in order; and while get copies
- * what has come, the GPU brings more.
+ * Bytes between host and GPU pass through pinned memory, which the GPU reads and writes by DMA. upload
+ * returns when the bytes are in the pinned buffer; the GPU takes them later, in order. download copies one
+ * half of the buffer while the GPU fills the other.
  */
 #include "kernels/cuda/memory.h"
 
@@ -28,7 +27,7 @@
 
 /* A copy on the host of rows that are in the GPU's memory. */
 typedef struct mirror {
-    const void *there;
+    const void *device;
     cake_row *rows;
     int n, cap; /* the most rows that were put there; how many there is room for */
 } mirror;
@@ -64,9 +63,9 @@ static struct {
     int half;                       /* which half is being filled */
     size_t filled;                  /* bytes of it that are filled */
     cudaEvent_t taken[2], given[2]; /* the GPU has read the half; has written the piece */
-    cudaEvent_t *flag;              /* [n_flag] */
-    int n_flag;
-    bool one_flag; /* what was asked for last is a graph, which has only one flag, at its end */
+    cudaEvent_t *event;             /* [n_event] */
+    int n_event;
+    bool single_event; /* what was asked for last is a graph, which has one event, at its end */
     loan loans[LOANS];
     mirror mirrors[MIRRORS];
     graph graphs[GRAPHS];
@@ -198,8 +197,8 @@ static void close_arena(cake_arena *arena)
     for (int i = 0; i < GRAPHS; i++)
         forget(&gpu.graphs[i]);
     for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
-        if ((const char *)m->there >= arena->base && (const char *)m->there < arena->base + arena->size)
-            m->there = NULL, m->n = 0;
+        if ((const char *)m->device >= arena->base && (const char *)m->device < arena->base + arena->size)
+            m->device = NULL, m->n = 0;
     cudaFree(arena->base);
     *arena = (cake_arena){0};
 }
@@ -221,7 +220,7 @@ static char *place_for(size_t bytes)
 }
 
 /* Called by any thread, while weights are loaded. */
-static void put(void *to, const void *from, size_t bytes)
+static void upload(void *to, const void *from, size_t bytes)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
@@ -244,7 +243,7 @@ static void bring(const char *from, size_t bytes, int i)
     works(cudaEventRecord(gpu.given[i % 2], gpu.stream), "copying from it");
 }
 
-static void lend(void *host, size_t bytes)
+static void pin(void *host, size_t bytes)
 {
     loan *l = gpu.loans;
     while (l < gpu.loans + LOANS && l->host)
@@ -257,7 +256,7 @@ static void lend(void *host, size_t bytes)
         cudaGetLastError(); /* then it comes by way of pinned memory */
 }
 
-static void take_back(void *host)
+static void unpin(void *host)
 {
     for (loan *l = gpu.loans; l < gpu.loans + LOANS; l++)
         if (host && l->host == host) {
@@ -274,7 +273,7 @@ static bool is_lent(const char *host, size_t bytes)
     return found;
 }
 
-static void get(void *to, const void *from, size_t bytes)
+static void download(void *to, const void *from, size_t bytes)
 {
     int i = 0;
     if (is_lent(to, bytes)) {
@@ -299,39 +298,40 @@ static void copy(void *to, const void *from, size_t bytes)
 }
 
 /* The copy of the rows at this address of the GPU, or NULL. */
-static mirror *mirror_of(const void *there)
+static mirror *mirror_of(const void *device)
 {
     for (mirror *m = gpu.mirrors; m < gpu.mirrors + MIRRORS; m++)
-        if (m->there && (const char *)there >= (const char *)m->there &&
-            (const char *)there < (const char *)m->there + (size_t)m->n * sizeof *m->rows)
+        if (m->device && (const char *)device >= (const char *)m->device &&
+            (const char *)device < (const char *)m->device + (size_t)m->n * sizeof *m->rows)
             return m;
     return NULL;
 }
 
-static void put_rows(cake_row *to, const cake_row *rows, int n)
+static void upload_rows(cake_row *to, const cake_row *rows, int n)
 {
     mirror *m = mirror_of(to);
     for (int i = 0; i < MIRRORS && !m; i++)
-        m = gpu.mirrors[i].there ? NULL : &gpu.mirrors[i];
-    CAKE_ASSERT(n > 0 && m && (!m->there || m->there == to));
+        m = gpu.mirrors[i].device ? NULL : &gpu.mirrors[i];
+    CAKE_ASSERT(n > 0 && m && (!m->device || m->device == to));
     if (n > m->cap) {
         m->rows = cake_grow(m->rows, (size_t)n, sizeof *m->rows);
         m->cap = n;
     }
-    m->there = to;
+    m->device = to;
     m->n = n > m->n ? n : m->n;
     memcpy(m->rows, rows, (size_t)n * sizeof *rows);
-    put(to, rows, (size_t)n * sizeof *rows);
+    upload(to, rows, (size_t)n * sizeof *rows);
 }
 
 const cake_row *cake_cuda_rows(const cake_row *rows)
 {
     const mirror *m = mirror_of(rows);
-    CAKE_ASSERT(m); /* put_rows was called for them */
-    return m->rows + (rows - (const cake_row *)m->there);
+    CAKE_ASSERT(m); /* upload_rows was called for them */
+    return m->rows + (rows - (const cake_row *)m->device);
 }
 
-void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n)
+void cake_cuda_upload_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes,
+                             int n)
 {
     cudaSetDevice(gpu.device);
     /* the last bytes from memory that is not pinned may still be on their way when it returns */
@@ -389,7 +389,7 @@ static bool record(graph *g, void (*work)(void *arg), void *arg)
 
 /* The first time operations are launched one by one, since most sizes of waves come once; the second time
  * they are recorded. */
-static void repeat(const void *key, size_t size, void (*work)(void *arg), void *arg)
+static void replay(const void *key, size_t size, void (*work)(void *arg), void *arg)
 {
     graph *g = graph_of(key, size);
     bool again = g->wanted > 0;
@@ -400,30 +400,30 @@ static void repeat(const void *key, size_t size, void (*work)(void *arg), void *
         works(cudaGraphLaunch(g->exec, gpu.stream), "starting a graph");
     else
         work(arg);
-    gpu.one_flag = g->exec;
+    gpu.single_event = g->exec;
     if (g->exec)
-        works(cudaEventRecord(gpu.flag[0], gpu.stream), "computing");
+        works(cudaEventRecord(gpu.event[0], gpu.stream), "computing");
 }
 
 /* ---- how far it is */
 
-static void flag(int i)
+static void record_event(int i)
 {
-    gpu.one_flag = false;
+    gpu.single_event = false;
     if (gpu.recording)
-        return; /* a graph has a single flag, at its end */
-    while (gpu.n_flag <= i) {
-        gpu.flag = cake_grow(gpu.flag, (size_t)gpu.n_flag + 1, sizeof *gpu.flag);
-        works(cudaEventCreateWithFlags(&gpu.flag[gpu.n_flag++], cudaEventDisableTiming), "computing");
+        return; /* a graph has a single event, at its end */
+    while (gpu.n_event <= i) {
+        gpu.event = cake_grow(gpu.event, (size_t)gpu.n_event + 1, sizeof *gpu.event);
+        works(cudaEventCreateWithFlags(&gpu.event[gpu.n_event++], cudaEventDisableTiming), "computing");
     }
-    works(cudaEventRecord(gpu.flag[i], gpu.stream), "computing");
+    works(cudaEventRecord(gpu.event[i], gpu.stream), "computing");
 }
 
-static bool passed(int i)
+static bool event_done(int i)
 {
     if (gpu.error != cudaSuccess)
         return true;
-    cudaError_t err = cudaEventQuery(gpu.flag[gpu.one_flag ? 0 : i]);
+    cudaError_t err = cudaEventQuery(gpu.event[gpu.single_event ? 0 : i]);
     if (err == cudaErrorNotReady) {
         cudaGetLastError(); /* it is no error */
         return false;
@@ -448,15 +448,15 @@ static cake_err check(void)
 const cake_memory cake_cuda_memory = {.name = "GPU memory",
                                       .open = open_arena,
                                       .close = close_arena,
-                                      .put = put,
-                                      .get = get,
+                                      .upload = upload,
+                                      .download = download,
                                       .copy = copy,
-                                      .lend = lend,
-                                      .take_back = take_back,
-                                      .put_rows = put_rows,
-                                      .repeat = repeat,
-                                      .flag = flag,
-                                      .passed = passed,
+                                      .pin = pin,
+                                      .unpin = unpin,
+                                      .upload_rows = upload_rows,
+                                      .replay = replay,
+                                      .record_event = record_event,
+                                      .event_done = event_done,
                                       .check = check};
 
 cake_err cake_cuda_open(int device, const char *text, bool overlaps)
@@ -510,8 +510,8 @@ void cake_cuda_close(void)
 {
     for (int i = 0; i < GRAPHS; i++)
         forget(&gpu.graphs[i]);
-    for (int i = 0; i < gpu.n_flag; i++)
-        cudaEventDestroy(gpu.flag[i]);
+    for (int i = 0; i < gpu.n_event; i++)
+        cudaEventDestroy(gpu.event[i]);
     for (int i = 0; i < 4; i++) {
         cudaEvent_t event = i < 2 ? gpu.taken[i] : gpu.given[i - 2];
         if (event)
@@ -519,7 +519,7 @@ void cake_cuda_close(void)
     }
     for (int i = 0; i < MIRRORS; i++)
         free(gpu.mirrors[i].rows);
-    free(gpu.flag);
+    free(gpu.event);
     cudaFreeHost(gpu.pinned);
     cudaFree(gpu.workspace);
     cudaFree(gpu.arrived);

@@ -25,8 +25,9 @@ int64_t cake_cuda_free(void);
 
 /* Copies n rows of `bytes` bytes of a matrix from the host's memory to the GPU's, with so many bytes from one
  * row to the next on each side; they are there when it returns. Called by any thread. */
-void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n);
-/* The host's copy of rows in the GPU's memory, as put_rows has put them. */
+void cake_cuda_upload_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes,
+                             int n);
+/* The host's copy of rows in the GPU's memory, as upload_rows stored it. */
 const cake_row *cake_cuda_rows(const cake_row *rows);
 /* Makes a kernel known: those that are known when cake_cuda_open is called are loaded then. Returns true. */
 bool cake_cuda_has(const void *kernel);

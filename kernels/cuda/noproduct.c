@@ -19,7 +19,7 @@ void cake_cublaslt_describe(cake_buf *out)
     cake_buf_adds(out, "no cuBLASLt: this program was built without it");
 }
 
-void cake_cublaslt_settle(const cake_weight *w)
+void cake_cublaslt_select_algorithm(const cake_weight *w)
 {
     (void)w;
 }

@@ -85,8 +85,8 @@ static void fill(void *to, size_t bytes)
         some[i] = (uint16_t)(0x3F80 | (state >> 16 & 0x807F));
     }
     for (size_t done = 0; done < bytes; done += sizeof some)
-        cake_cuda_memory.put((char *)to + done, some,
-                             bytes - done < sizeof some ? bytes - done : sizeof some);
+        cake_cuda_memory.upload((char *)to + done, some,
+                                bytes - done < sizeof some ? bytes - done : sizeof some);
 }
 
 /* The rate of the library's product of a BF16 matrix of side x side with half as many rows; 0: there is no

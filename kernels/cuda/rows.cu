@@ -177,8 +177,8 @@ void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, i
     launch_norm(x, x, weight, NULL, gate, n_row, dim, dim, eps);
 }
 
-void cake_cuda_normed(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row, int dim,
-                      float eps, cake_row *rows, int32_t here)
+void cake_cuda_rmsnorm_pack(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row,
+                            int dim, float eps, cake_row *rows, int32_t here)
 {
     const int width = cake_cuda_width(dtype, dim);
     const marking mark = {rows, here};
@@ -274,8 +274,8 @@ static void launch_turn(const cake_kv *kv, float *q, int n_head, const float *k,
                 *turn, rows, n);
 }
 
-void cake_cuda_turned(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                      const cake_rope_args *turn, const cake_row *rows, int n_tok)
+void cake_cuda_rope_kv_store(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
+                             const cake_rope_args *turn, const cake_row *rows, int n_tok)
 {
     if (kv->dtype == CAKE_F32)
         launch_turn<float>(kv, q, n_head, k, v, turn, rows, n_tok);
@@ -402,7 +402,7 @@ __global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here,
         mark_if_broken(row, here, x + (int64_t)blockIdx.x * dim, dim, THREADS);
 }
 
-void cake_cuda_mark(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends)
+void cake_cuda_mark_nonfinite(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends)
 {
     CAKE_LAUNCH(mark_rows, dim3((unsigned)n_tok), dim3(THREADS), 0, rows, x, dim, here, ends);
 }
@@ -417,7 +417,7 @@ __global__ void move_rows(float *to, const float *x, const int32_t *from, int di
         to[(back ? there : here) + i] = x[(back ? here : there) + i];
 }
 
-void cake_cuda_move(float *to, const float *x, const int32_t *from, int n, int dim, bool back)
+void cake_cuda_move_rows(float *to, const float *x, const int32_t *from, int n, int dim, bool back)
 {
     CAKE_LAUNCH(move_rows, dim3((unsigned)n, groups(dim, THREADS)), dim3(THREADS), 0, to, x, from, dim, back);
 }

@@ -357,7 +357,8 @@ static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, cons
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, \
         .scores = head, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,            \
         .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
-        .rmsnorm_gated = rmsnorm_gated, .mark = cake_rows_mark, .move = cake_rows_move,                      \
+        .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \
+        .move_rows = cake_rows_move,                                                                         \
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, scores, &cake_kernels_ref);

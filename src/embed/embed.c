@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: ids, the model's embedding. Out: the body of a wave, in the host's or the GPU's memory. engine/engine.c
- * calls.
- * Invariant: both ways run the same operation of the table, on a team of n_thread or of one.
+ * In: ids and the model's embedding. Out: the body of a wave, in host or device memory. Invariant: both ways
+ * run the same operation of the table, on a team of n_thread or of one.
  */
 #include "embed/embed.h"
 
@@ -29,10 +28,10 @@ void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n
     cake_exec_run(n_thread, gather, &w);
 }
 
-void cake_embed_fill_there(const cake_model *model, const cake_kernels *kernels, const int32_t *ids,
-                           int n_tok, int32_t *there, float *body)
+void cake_embed_fill_device(const cake_model *model, const cake_kernels *kernels, const int32_t *ids,
+                            int n_tok, int32_t *device_ids, float *body)
 {
-    work w = {kernels, cake_model_embedding(model), there, body, n_tok, cake_model_embed_scale(model)};
-    cake_memory_upload(kernels->memory, there, ids, (size_t)n_tok * sizeof *ids);
+    work w = {kernels, cake_model_embedding(model), device_ids, body, n_tok, cake_model_embed_scale(model)};
+    cake_memory_upload(kernels->memory, device_ids, ids, (size_t)n_tok * sizeof *ids);
     cake_exec_run(1, gather, &w);
 }

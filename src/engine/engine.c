@@ -208,7 +208,7 @@ static void depart(cake_engine *r, int lane, const cake_batch *batch, cake_link 
     double start = cake_clock_now();
     l->msg.body = l->body;
     if (l->body)
-        cake_embed_fill_there(r->model, r->embed, r->ids, wave->n_tok, r->there, l->body);
+        cake_embed_fill_device(r->model, r->embed, r->ids, wave->n_tok, r->there, l->body);
     else
         cake_embed_fill(r->model, r->embed, team_of(r, wave), r->ids, wave);
     r->stats.embed_s += cake_engine_trace(r, CAKE_SPAN_EMBED, start, batch->n_tok);

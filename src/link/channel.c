@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: messages. Out: the same on the other rank. dispatch/dispatcher.c and dispatch/client.c call. Each
- * way is one stream of bytes, cut into fragments without regard to messages: a message is its length and
- * what it says.
- * Invariant: in[in_from..) begins with a message's length.
+ * In: messages. Out: the same on the other rank. Each direction is one byte stream, cut into fragments
+ * regardless of message boundaries; a message is its length and its content. Invariant: in[in_from..) begins
+ * with a message's length.
  */
 #include "link/channel.h"
 
@@ -16,7 +15,7 @@
 struct cake_channel {
     cake_transport *transport;
     cake_buf out, in;
-    size_t out_from, in_from; /* bytes of out before this have left; bytes of in before this were read */
+    size_t out_from, in_from; /* offset of the first unsent byte of out; of the first unread byte of in */
 };
 
 cake_channel *cake_channel_open(cake_transport *transport)
@@ -36,7 +35,7 @@ void cake_channel_close(cake_channel *channel)
     free(channel);
 }
 
-/* Moves what is left to the beginning, if it is less than what is gone. */
+/* Moves the rest to the beginning once it is smaller than what was consumed. */
 static void compact(cake_buf *buf, size_t *from)
 {
     size_t left = buf->len - *from;
@@ -57,7 +56,7 @@ void cake_channel_send(cake_channel *channel, const void *message, size_t len)
     cake_channel_progress(channel);
 }
 
-/* The length of the oldest message that has arrived completely; 0: there is none. */
+/* Length of the oldest completely received message; 0: none. */
 static size_t whole(const cake_channel *channel)
 {
     uint64_t head;

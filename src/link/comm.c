@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the launcher's environment, values of every rank. Out: rank numbers, agreed values, the end of all
- * ranks. main.c and all of run call, from the main thread.
- * Invariant: ranks of one host have successive numbers, and rank 0 is the launcher's; without a launcher the
- * world is one rank and nothing communicates.
+ * MPI collectives and process control. Main thread only, except cake_comm_exit_now. Invariant: ranks of one
+ * host have consecutive numbers, and rank 0 is the launcher's. Without a launcher the world is one rank and
+ * nothing communicates.
  */
 #include "link/comm.h"
 
@@ -21,8 +20,8 @@
 
 static MPI_Comm everyone = MPI_COMM_NULL, local = MPI_COMM_NULL;
 
-/* Whether a launcher started this process: the variables that those of Open MPI, MPICH and its kin, Intel
- * MPI, Slurm's PMIx and PMI2, and Cray PALS set. */
+/* Whether a launcher started this process: checks the variables set by Open MPI, MPICH and derivatives, Intel
+ * MPI, Slurm's PMIx and PMI2, and Cray PALS. */
 static bool launched(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI_FD",
@@ -41,17 +40,16 @@ static bool open_now(void)
     return up && !down;
 }
 
-/* Settings of the MPI, where the user has none. Open MPI copies a large message between processes of one host
- * in pieces, three of which are under way at a time (96 KiB): a rank that computes calls MPI between layers
- * only, so that a wave of megabytes took dozens of layers. */
+/* MPI settings, unless the user has set them. Open MPI copies a large message between processes of one host
+ * in fragments, three in flight at a time (96 KiB). A rank that computes calls MPI between layers only, so a
+ * wave of megabytes would take dozens of layers. */
 static void set_defaults(void)
 {
     setenv("OMPI_MCA_pml_ob1_send_pipeline_depth", "64", 0);
 }
 
-/* Numbers ranks host by host: with launchers that deal them out (--map-by node, srun's cyclic) each wave
- * would change hosts at every stage. The first rank stays the first. Returns whether any rank has another
- * number now. */
+/* Numbers ranks host by host: if the launcher deals them round-robin (--map-by node, srun's cyclic), each
+ * wave would change hosts at every stage. Rank 0 stays. Returns whether any rank's number changed. */
 static bool number_by_host(void)
 {
     int rank, number;
@@ -98,7 +96,7 @@ void cake_comm_close(void)
     MPI_Finalize();
 }
 
-/* Meaningless where MPI is not open. */
+/* Unused if MPI is not open. */
 static MPI_Comm comm_of(const cake_comm *world)
 {
     return open_now() ? MPI_Comm_f2c(world->comm) : MPI_COMM_NULL;
@@ -138,7 +136,7 @@ void cake_comm_free(cake_comm *part)
     *part = (cake_comm){0};
 }
 
-/* A reduction over all ranks; without a launcher the value itself. */
+/* Reduces over all ranks; without a launcher, returns the value itself. */
 static int64_t reduce(MPI_Comm comm, int64_t value, MPI_Op op)
 {
     if (open_now())
@@ -148,8 +146,7 @@ static int64_t reduce(MPI_Comm comm, int64_t value, MPI_Op op)
 
 cake_err cake_comm_agree(const cake_comm *world, cake_err err)
 {
-    /* The largest code counts, so usage before fatal: of two complaints the one about the command line can be
-     * acted on. */
+    /* The largest code wins, so usage errors come before fatal ones: the user can fix the command line. */
     return (cake_err)reduce(comm_of(world), err, MPI_MAX);
 }
 
@@ -199,7 +196,7 @@ bool cake_comm_same(const cake_comm *world, int64_t *values, int n, cake_mismatc
 {
     if (world->size == 1)
         return true;
-    /* the least of each value, and of its negative: one reduction gives both ends */
+    /* The min of each value and of its negative: one reduction gives both min and max. */
     int64_t *ends = cake_alloc(2 * (size_t)n, sizeof *ends);
     for (int i = 0; i < n; i++) {
         bool known = values[i] != CAKE_UNKNOWN;
@@ -306,7 +303,7 @@ void cake_comm_describe(cake_buf *out)
     int len, major, minor;
     MPI_Get_library_version(text, &len);
     MPI_Get_version(&major, &minor);
-    text[strcspn(text, "\n,")] = 0; /* MPICH's version goes on for pages */
+    text[strcspn(text, "\n,")] = 0; /* MPICH's version has pages of details */
     for (char *c = text; *c; c++)
         *c = *c == '\t' ? ' ' : *c;
     cake_buf_addf(out, "%s (MPI %d.%d)", text, major, minor);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All ranks together: start, agreement, end. With link/mpi.c and link/cuda_aware.c the only code that
- * speaks MPI. A process that no MPI launcher started is a world of one and never communicates.
+ * Start, collectives and end of all ranks. Only this, link/mpi.c and link/cuda_aware.c use MPI. A process
+ * that no MPI launcher started is a world of one rank that never communicates.
  */
 #ifndef CAKE_LINK_COMM_H
 #define CAKE_LINK_COMM_H
@@ -14,76 +14,75 @@
 #include "base/err.h"
 
 typedef struct cake_comm {
-    int rank, size;             /* host by host, in the launcher's order within one */
+    int rank, size;             /* numbered host by host, within a host in the launcher's order */
     int local_rank, local_size; /* among the ranks of this host */
-    bool reordered;             /* some rank has another number than the launcher gave it */
+    bool reordered;             /* some ranks' numbers differ from the launcher's */
     char host[64];
-    int comm; /* MPI's handle of its communicator */
+    int comm; /* handle of the MPI communicator */
 } cake_comm;
 
 /* Call once, from the main thread, before threads exist. */
 cake_err cake_comm_open(int *argc, char ***argv, cake_comm *world);
-/* Waits for all ranks. */
+/* Barrier over all ranks. */
 void cake_comm_close(void);
 
-/* Divides the world into n_part equal parts, ranks in their order, and gives this rank its own: numbered from
- * 0, with the world's answers about this host. n_part has to divide the world's size. All ranks call. */
+/* Divides the world into n_part equal groups of consecutive ranks. *part is this rank's group, numbered from
+ * 0, with the world's local_rank and local_size. n_part must divide the size. Collective. */
 void cake_comm_divide(const cake_comm *world, int n_part, cake_comm *part);
-/* Gives this rank the part of all ranks that give the same colour, in their order. All ranks call. */
+/* *part becomes the group of all ranks with the same colour, in their order. Collective. */
 void cake_comm_split(const cake_comm *world, int colour, cake_comm *part);
 void cake_comm_free(cake_comm *part); /* zeros are fine */
 
-/* What follows is done by all ranks of the world, or part of it, that is given.
- *
- * The worst answer of any rank; every rank gets it. Ends each phase of the start. */
+/* The following are collective over the given world or part of it.
+ * 
+ * Returns the worst error of any rank on every rank. Each phase of the start ends with it. */
 cake_err cake_comm_agree(const cake_comm *world, cake_err err);
 int64_t cake_comm_allreduce_min(const cake_comm *world, int64_t value);
-int64_t cake_comm_node_sum(const cake_comm *world, int64_t value); /* over all ranks of this host */
+int64_t cake_comm_node_sum(const cake_comm *world, int64_t value); /* sum over the ranks of this host */
 
-/* Two ranks that have different values. */
+/* Two ranks with different values. */
 typedef struct cake_mismatch {
-    int at; /* which of the values is the first that differs */
+    int at; /* index of the first differing value */
     int rank[2];
-    char host[2][64]; /* of these ranks */
+    char host[2][64]; /* of the two ranks */
 } cake_mismatch;
-#define CAKE_UNKNOWN (-1) /* a value that this rank has none of: it differs from nothing */
+#define CAKE_UNKNOWN (-1) /* matches any value */
 
-/* Whether all ranks have the same values [n], each not negative, or CAKE_UNKNOWN. If so, what a rank did not
- * know is filled in where another one does; if not, all learn of the same two ranks. */
+/* Whether all ranks have the same values [n], each non-negative or CAKE_UNKNOWN. If so, unknown values are
+ * filled in from other ranks; if not, all ranks get the same two mismatching ranks. */
 bool cake_comm_same(const cake_comm *world, int64_t *values, int n, cake_mismatch *mismatch);
-/* all [local_size, each] receives the bytes of every rank of this host, in their order. */
+/* all [local_size, each]: the data of every rank of this host, in rank order. */
 void cake_comm_node_allgather(const cake_comm *world, const void *mine, void *all, size_t each);
-/* all [size, each] on rank 0 (may be NULL elsewhere) receives every rank's `each` bytes. */
+/* all [size, each] on rank 0 (may be NULL elsewhere): the data of every rank. */
 void cake_comm_gather(const cake_comm *world, const void *mine, void *all, size_t each);
-/* data [bytes] becomes rank 0's on every rank; less than 2 GiB. */
+/* Broadcasts rank 0's data; less than 2 GiB. */
 void cake_comm_bcast(const cake_comm *world, void *data, size_t bytes);
-/* The same from another rank. */
+/* Broadcasts another rank's data. */
 void cake_comm_bcast_from(const cake_comm *world, int rank, void *data, size_t bytes);
 
-/* Exchanges bytes with a peer, which calls with this rank as its peer: theirs [bytes] receives the peer's
+/* Exchanges bytes with a peer that calls it with this rank as its peer: theirs [bytes] receives the peer's
  * `mine`. */
 void cake_comm_sendrecv(const cake_comm *world, int peer, const void *mine, void *theirs, size_t bytes);
 
-/* Seconds that a message of so many bytes takes from rank `one` to rank `other`, one way: the mean of `times`
- * times there and back. These two measure, on others it does nothing. buffer [bytes] is overwritten. */
+/* One-way seconds for a message of this size from rank `one` to rank `other`: mean of `times` round trips,
+ * halved. Only these two ranks measure. buffer [bytes] is overwritten. */
 double cake_comm_pingpong(const cake_comm *world, int one, int other, void *buffer, size_t bytes, int times);
 
-/* Seconds that a small message takes from rank `one` to rank `other` and back: the least of some. Both of
- * them call it and `one` learns it, others may call it; 0 if they are the same. *ahead: on `one` how far the
- * other's clock (cake_clock_now) is ahead of its own, by Cristian's method (1989): half the round trip is the
- * doubt. */
+/* Min round-trip seconds of a small message between `one` and `other`, known on `one`; 0 if they are the same
+ * rank. Other ranks may call, too. *ahead: on `one`, the offset of the other's cake_clock_now, by Cristian's
+ * method (1989); its uncertainty is half the round trip. */
 double cake_comm_clock_offset(const cake_comm *world, int one, int other, double *ahead);
 
-/* Ends all ranks with exit status 1, rank 0 after it has closed its files where it can be told
- * (link/heartbeat.h). The message has been said. */
+/* Ends all ranks with exit status 1; if rank 0 can be told (link/heartbeat.h), it closes its files first. The
+ * error was reported before. */
 void cake_comm_abort(void) __attribute__((noreturn));
-/* The same with another status. */
+/* Same with another status. */
 void cake_comm_abort_with(cake_err err) __attribute__((noreturn));
 
-/* Ends this process only, at once, from any thread: others end by themselves. */
+/* Ends this process only, at once, from any thread; the others must end by themselves. */
 void cake_comm_exit_now(int status) __attribute__((noreturn));
 
-/* "Open MPI v4.1.4 ..., MPI 3.1", for info and the report; does not need an open world. */
+/* Appends e.g. "Open MPI v4.1.4 ..., MPI 3.1". Needs no open world. */
 void cake_comm_describe(cake_buf *out);
 
 #endif

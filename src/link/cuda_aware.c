@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether this MPI reads GPUs' memory ("CUDA-aware"), which each MPI says in its own way, if at all.
+ * Detects whether this MPI accepts pointers to GPU memory ("CUDA-aware"). Each MPI reports it in its own way,
+ * if at all.
  */
 #include <mpi.h>
 #if defined(OPEN_MPI) && OPEN_MPI

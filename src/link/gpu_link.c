@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An edge between two GPUs: what a wave says of itself goes by MPI, as of any edge, and its body beside
- * it by a transport, from the GPU's memory to the other one's. Each end has places for as many bodies as
- * may be under way.
+ * An edge between two GPUs. A wave's metadata goes by MPI, as on any edge; its body goes by a transport from
+ * GPU memory to GPU memory. Each end has as many body buffers as waves may be in flight.
  *
- * Invariant: a body is complete before the transport has it and before the wave has arrived: who computes
- * need not know of wires.
+ * Invariant: a body is complete before the transport gets it, and before its wave counts as arrived; so the
+ * code that computes is unaware of transports.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -15,13 +14,13 @@
 
 typedef struct direct {
     cake_link link;
-    cake_link *head;               /* the MPI link that brings all but the bodies, owned */
+    cake_link *head;               /* MPI link for metadata, owned */
     cake_gpu_transport *transport; /* borrowed */
     const cake_memory *memory;
-    cake_arena arena;       /* of the bodies */
-    size_t each;            /* bytes of a place */
-    int depth, next, n;     /* places for bodies; the next one to use; how many before it are under way */
-    cake_wave_msg **coming; /* [depth] receiving end: the msg whose body each place gets */
+    cake_arena arena;   /* body buffers */
+    size_t each;        /* bytes of a buffer */
+    int depth, next, n; /* number of body buffers; the next one to use; how many before it are in flight */
+    cake_wave_msg **coming; /* [depth] on the receiving end: the message that each buffer's body belongs to */
 } direct;
 
 static float *place_at(const direct *d, int i)
@@ -41,7 +40,7 @@ static size_t floats_of(const direct *d, const cake_wave *wave)
     return n;
 }
 
-/* Frees the places of bodies that have been sent; returns whether one is still leaving. */
+/* Frees the buffers of bodies that were sent; returns whether one is still in flight. */
 static bool still_leaving(direct *d)
 {
     while (d->n && d->transport->kind->done(d->transport, oldest(d)))
@@ -78,7 +77,7 @@ static bool leaving(cake_link *link)
     return head || (body && !d->transport->kind->alone);
 }
 
-/* Asks for the bodies of waves that have arrived, as far as there are places. The stop wave has no body. */
+/* Posts receives for the bodies of arrived waves, as far as buffers are free. The stop wave has no body. */
 static bool listen(cake_link *link)
 {
     direct *d = (direct *)link;
@@ -129,7 +128,7 @@ size_t cake_gpu_link_bytes(int depth, size_t body_bytes)
     return (size_t)depth * cake_arena_round(body_bytes);
 }
 
-/* head: the MPI link of this end, which the new link owns from now on. */
+/* head: the MPI link of this end; the new link takes ownership. */
 static cake_err open_direct(const cake_link_ops *kind, cake_link *head, const cake_edge_transport *beside,
                             int depth, cake_link **out)
 {

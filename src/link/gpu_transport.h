@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What carries bodies of waves from the memory of one rank's GPU to that of another's: NCCL (nccl.c), or an
- * MPI that reads GPUs' memory (mpi.c). Bodies of an edge arrive in the order they were sent.
+ * Transport of wave bodies between the memories of two GPUs: NCCL (nccl.c) or a CUDA-aware MPI (mpi.c).
+ * Bodies of an edge arrive in the order they were sent.
  */
 #ifndef CAKE_LINK_GPU_TRANSPORT_H
 #define CAKE_LINK_GPU_TRANSPORT_H
@@ -16,27 +16,26 @@
 
 typedef struct cake_gpu_transport cake_gpu_transport;
 
-/* Each end has `depth` places. What is sent from a place, or received at it, must stay as it is until that is
- * done. */
+/* Each end has `depth` buffers. A buffer must not change while a transfer uses it. */
 typedef struct cake_gpu_transport_ops {
-    bool alone; /* transfers go on even if nobody asks how far they are */
+    bool alone; /* transfers progress without calls */
     void (*send)(cake_gpu_transport *transport, int place, const float *body, size_t n);
     void (*receive)(cake_gpu_transport *transport, int place, float *body, size_t n);
     bool (*done)(cake_gpu_transport *transport,
-                 int place);                      /* whether what was last asked for at this place is done */
-    void (*close)(cake_gpu_transport *transport); /* nothing may be under way */
+                 int place);                      /* whether the latest transfer of this buffer is done */
+    void (*close)(cake_gpu_transport *transport); /* nothing may be in flight */
 } cake_gpu_transport_ops;
 
-/* What every kind begins with. */
+/* Base of every transport. */
 struct cake_gpu_transport {
     const cake_gpu_transport_ops *kind;
 };
 
-/* Whether this MPI can send from a GPU's memory. */
+/* Whether this MPI can send from GPU memory. */
 bool cake_gpu_transport_mpi_can(void);
 cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer, int edge, int depth);
 
-/* NCCL's number of the library that is here (22809: 2.28.9); 0: the reason is appended to why. */
+/* Version number of the installed NCCL library (22809: 2.28.9); 0: the reason is appended to why. */
 int cake_gpu_transport_nccl_version(cake_buf *why);
 
 static inline const char *cake_gpu_transport_nccl_text(int version, char text[16])
@@ -45,9 +44,9 @@ static inline const char *cake_gpu_transport_nccl_text(int version, char text[16
     return text;
 }
 
-/* Called by both ranks together, each of which has a GPU of its own open, with this memory; `leads` is
- * true on one of them. A message goes there and back before the transport counts as open. NULL: it could
- * not be opened, and the reason is appended to why if this end knows it; the other end may have opened. */
+/* Called by both ranks together, each with its own GPU open and this memory; `leads` is true on one of them.
+ * The transport counts as open after one message went both ways. NULL: failed; the reason is appended to why
+ * if this end knows it. The other end may have opened. */
 cake_gpu_transport *cake_gpu_transport_open_nccl(const cake_comm *world, int peer, bool leads, int depth,
                                                  const cake_memory *memory, cake_buf *why);
 

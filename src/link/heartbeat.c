@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: beats of this rank. Out: what is known of the others. watch/watchdog.c calls.
- * Rank 0 listens, the others dial. Whoever cannot show the job's token, which MPI has shared, is hung up on.
- * Invariant: the thread asks for no memory, takes no signals, and a descriptor stays open until the thread is
- * over, so that a last word of another thread reaches nobody else.
+ * In: status of this rank. Out: status of the others. Rank 0 listens, the others connect. A connection that
+ * does not present the job's token (shared over MPI) is closed. Invariant: the thread allocates no memory and
+ * blocks signals. Descriptors stay open until the thread has ended, so that a last message from another
+ * thread cannot reach a reused descriptor.
  */
 #include "link/heartbeat.h"
 
@@ -31,7 +31,8 @@
 enum { STRANGERS = 32, NAMES = 512, DIAL_MS = 1000, DIALS = 10, STACK = 256 << 10, CROWD = 16, SPARE = 256 };
 
 static const double beat_s = 0.5;
-static const double pause_s = 2; /* if the thread did not run for so long, its process had been stopped */
+static const double pause_s =
+    2; /* a longer gap between rounds of the thread means that the process was stopped */
 
 typedef enum kind { BEAT = 1, LEAVE, LAST } kind;
 
@@ -41,36 +42,35 @@ typedef struct message {
     cake_rank_beat beat;
 } message;
 
-/* One connection. */
-typedef struct line {
+typedef struct connection {
     int fd;           /* -1: none */
-    atomic_bool dead; /* set by the heartbeat's thread, read by others */
+    atomic_bool dead; /* set by the heartbeat thread, read by others */
     size_t got;       /* bytes of `in` */
     message in;
-    size_t left; /* bytes of `out` that the socket had no room for: they go before anything else */
+    size_t left; /* unsent bytes of `out`; they go first */
     message out[2];
-} line;
+} connection;
 
-/* Where rank 0 is to be found. */
-typedef struct door {
+/* Address of rank 0. */
+typedef struct root_address {
     uint64_t token[2];
-    uint16_t port; /* 0: it does not listen */
+    uint16_t port; /* 0: not listening */
     char host[64], names[NAMES];
-} door;
+} root_address;
 
 struct cake_heartbeat {
     cake_heartbeat_owner owner;
-    int rank, size, n_stranger, n_line; /* lines to all ranks, or to rank 0 */
+    int rank, size, n_pending, n_connection; /* connections to all ranks, or to rank 0 */
     int listener, wake[2];
-    door door;
+    root_address root_address;
     bool near; /* rank 0 is on this host */
-    line *lines;
-    line *strangers;       /* [n_stranger] who has not said yet which rank it is */
-    cake_peer *peers;      /* [n_line] */
-    struct pollfd *polled; /* [n_line + n_stranger + 2] */
+    connection *lines;
+    connection *pending;   /* [n_pending] connections whose rank is not known yet */
+    cake_peer *peers;      /* [n_connection] */
+    struct pollfd *polled; /* [n_connection + n_pending + 2] */
     atomic_bool stop;
-    atomic_bool ending;    /* by this rank, which has said why: that others end now is no news */
-    pthread_mutex_t mutex; /* guards writing to lines: a last word may come from another thread */
+    atomic_bool ending;    /* this rank ends and has reported why: the end of others is no news */
+    pthread_mutex_t mutex; /* protects sends: a last message may come from another thread */
     pthread_t thread;
 };
 
@@ -78,14 +78,16 @@ static _Atomic(cake_heartbeat *) current;
 
 static message message_of(const cake_heartbeat *p, kind what)
 {
-    message m = {.token = {p->door.token[0], p->door.token[1]}, .kind = (int32_t)what, .rank = p->rank};
+    message m = {.token = {p->root_address.token[0], p->root_address.token[1]},
+                 .kind = (int32_t)what,
+                 .rank = p->rank};
     if (what == BEAT)
         p->owner.tell(p->owner.self, &m.beat);
     return m;
 }
 
-/* Sends what is left of earlier messages; true if nothing remains. With the mutex held. */
-static bool catch_up(line *l)
+/* Sends the rest of earlier messages; true if nothing remains. Call it with the mutex held. */
+static bool send_backlog(connection *l)
 {
     if (l->fd < 0 || l->dead)
         l->left = 0;
@@ -93,7 +95,7 @@ static bool catch_up(line *l)
         ssize_t n = send(l->fd, l->out, l->left, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) /* nobody hears it any more */
+        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) /* the peer has closed */
             l->left = 0;
         if (n <= 0)
             break;
@@ -103,29 +105,28 @@ static bool catch_up(line *l)
     return !l->left;
 }
 
-/* Sends a message. A beat is dropped while an earlier message has not left completely, since the next beat
- * says more; last words are kept. With the mutex held. */
-static void say(line *l, const message *m)
+/* Sends a message. A beat is dropped while an earlier message is incomplete, since the next one replaces it;
+ * last messages are kept. Call it with the mutex held. */
+static void send_message(connection *l, const message *m)
 {
-    bool clear = catch_up(l);
+    bool clear = send_backlog(l);
     if (l->fd < 0 || l->dead || (!clear && (m->kind == BEAT || l->left > sizeof *m)))
         return;
     memcpy((char *)l->out + l->left, m, sizeof *m);
     l->left += sizeof *m;
-    catch_up(l);
+    send_backlog(l);
 }
 
 static void say_all(cake_heartbeat *p, const message *m)
 {
     pthread_mutex_lock(&p->mutex);
-    for (int i = 0; i < p->n_line; i++)
-        say(&p->lines[i], m);
+    for (int i = 0; i < p->n_connection; i++)
+        send_message(&p->lines[i], m);
     pthread_mutex_unlock(&p->mutex);
 }
 
-/* Before this end closes: waits until all that was said has left, or nobody has taken any of it for some
- * time. */
-static void wait_until_said(cake_heartbeat *p)
+/* Before closing: waits until everything is sent, or no peer has accepted data for some time. */
+static void drain_sends(cake_heartbeat *p)
 {
     enum { PATIENCE = 20 }; /* hundredths of a second */
     bool said = false;
@@ -134,15 +135,15 @@ static void wait_until_said(cake_heartbeat *p)
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         said = true;
         pthread_mutex_lock(&p->mutex);
-        for (int k = 0; k < p->n_line; k++)
-            said &= catch_up(&p->lines[k]);
+        for (int k = 0; k < p->n_connection; k++)
+            said &= send_backlog(&p->lines[k]);
         pthread_mutex_unlock(&p->mutex);
     }
 }
 
-/* ---- what is heard */
+/* ---- receiving */
 
-static void hear(cake_peer *peer, const message *m, double now)
+static void handle_message(cake_peer *peer, const message *m, double now)
 {
     peer->heard = now;
     if (m->kind == LEAVE)
@@ -163,14 +164,14 @@ static void hear(cake_peer *peer, const message *m, double now)
     peer->beat.layers[CAKE_STATUS_LAYERS - 1] = 0;
 }
 
-/* One whole message more, or false. *over: the other end is no more. */
-static bool receive(line *l, bool *over)
+/* Receives one complete message, or returns false. *over: the peer closed the connection. */
+static bool receive(connection *l, bool *over)
 {
     while (l->got < sizeof l->in) {
         ssize_t n = recv(l->fd, (char *)&l->in + l->got, sizeof l->in - l->got, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0) { /* other errors are the network's: the other end is silent, not gone */
+        if (n <= 0) { /* other errors come from the network: the peer is silent, not gone */
             l->dead = !n || (errno != EAGAIN && errno != EWOULDBLOCK);
             *over = !n || errno == ECONNRESET || errno == EPIPE;
             return false;
@@ -183,29 +184,29 @@ static bool receive(line *l, bool *over)
 
 static bool is_ours(const cake_heartbeat *p, const message *m)
 {
-    return m->token[0] == p->door.token[0] && m->token[1] == p->door.token[1];
+    return m->token[0] == p->root_address.token[0] && m->token[1] == p->root_address.token[1];
 }
 
 static void read_line(cake_heartbeat *p, int i, double now)
 {
-    line *l = &p->lines[i];
+    connection *l = &p->lines[i];
     cake_peer *peer = &p->peers[i];
     bool over = false;
     while (!l->dead && receive(l, &over))
         if (is_ours(p, &l->in))
-            hear(peer, &l->in, now);
-    if (over && peer->state == CAKE_PEER_HEARD) /* if it was never heard, somebody else answered */
+            handle_message(peer, &l->in, now);
+    if (over && peer->state == CAKE_PEER_HEARD) /* if it never sent a message, another program answered */
         peer->state = CAKE_PEER_GONE;
 }
 
-static void hang_up(line *l)
+static void hang_up(connection *l)
 {
     close(l->fd);
-    *l = (line){.fd = -1};
+    *l = (connection){.fd = -1};
 }
 
-/* The first message of a connection says whose it is. */
-static void read_stranger(cake_heartbeat *p, line *l, double now)
+/* The first message of a connection identifies its rank. */
+static void read_pending(cake_heartbeat *p, connection *l, double now)
 {
     bool over = false;
     if (!receive(l, &over)) {
@@ -218,13 +219,13 @@ static void read_stranger(cake_heartbeat *p, line *l, double now)
         hang_up(l);
         return;
     }
-    hear(&p->peers[rank], &l->in, now);
-    message m = message_of(p, BEAT); /* it knows whom it has reached */
+    handle_message(&p->peers[rank], &l->in, now);
+    message m = message_of(p, BEAT); /* confirms to the peer which rank it has reached */
     pthread_mutex_lock(&p->mutex);
     p->lines[rank] = *l;
-    say(&p->lines[rank], &m);
+    send_message(&p->lines[rank], &m);
     pthread_mutex_unlock(&p->mutex);
-    *l = (line){.fd = -1};
+    *l = (connection){.fd = -1};
     read_line(p, rank, now);
 }
 
@@ -232,23 +233,23 @@ static void answer(cake_heartbeat *p)
 {
     int fd, one = 1, at = 0;
     while ((fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        while (at < p->n_stranger && p->strangers[at].fd >= 0)
+        while (at < p->n_pending && p->pending[at].fd >= 0)
             at++;
-        if (at == p->n_stranger) { /* ranks say who they are at once */
+        if (at == p->n_pending) { /* ranks identify themselves at once */
             at = 0;
-            hang_up(&p->strangers[at]);
+            hang_up(&p->pending[at]);
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        p->strangers[at] = (line){.fd = fd};
+        p->pending[at] = (connection){.fd = fd};
     }
 }
 
-/* ---- dialing */
+/* ---- connecting */
 
 static bool dial_one(cake_heartbeat *p, const char *address)
 {
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(p->door.port)};
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p->door.port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(p->root_address.port)};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p->root_address.port)};
     bool is_four = inet_pton(AF_INET, address, &four.sin_addr) == 1;
     if (!is_four &&
         (inet_pton(AF_INET6, address, &six.sin6_addr) != 1 || IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr)))
@@ -268,7 +269,7 @@ static bool dial_one(cake_heartbeat *p, const char *address)
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     pthread_mutex_lock(&p->mutex);
-    p->lines[0] = (line){.fd = fd};
+    p->lines[0] = (connection){.fd = fd};
     pthread_mutex_unlock(&p->mutex);
     return true;
 }
@@ -276,7 +277,7 @@ static bool dial_one(cake_heartbeat *p, const char *address)
 static bool dial(cake_heartbeat *p)
 {
     char names[NAMES], *rest = names;
-    memcpy(names, p->door.names, sizeof names);
+    memcpy(names, p->root_address.names, sizeof names);
     if (p->near && dial_one(p, "127.0.0.1"))
         return true;
     for (char *name; !p->stop && (name = strtok_r(rest, " ", &rest)) != NULL;)
@@ -292,9 +293,9 @@ static int fill_polled(cake_heartbeat *p)
     int n = 0;
     p->polled[n++] = (struct pollfd){.fd = p->wake[0], .events = POLLIN};
     p->polled[n++] = (struct pollfd){.fd = p->listener, .events = POLLIN};
-    for (int i = 0; i < p->n_stranger; i++)
-        p->polled[n++] = (struct pollfd){.fd = p->strangers[i].fd, .events = POLLIN};
-    for (int i = 0; i < p->n_line; i++)
+    for (int i = 0; i < p->n_pending; i++)
+        p->polled[n++] = (struct pollfd){.fd = p->pending[i].fd, .events = POLLIN};
+    for (int i = 0; i < p->n_connection; i++)
         p->polled[n++] = (struct pollfd){.fd = p->lines[i].dead ? -1 : p->lines[i].fd, .events = POLLIN};
     return n;
 }
@@ -302,12 +303,12 @@ static int fill_polled(cake_heartbeat *p)
 static void read_all(cake_heartbeat *p, double now)
 {
     const struct pollfd *of = p->polled + 2;
-    for (int i = 0; i < p->n_line; i++)
-        if (of[p->n_stranger + i].revents)
+    for (int i = 0; i < p->n_connection; i++)
+        if (of[p->n_pending + i].revents)
             read_line(p, i, now);
-    for (int i = 0; i < p->n_stranger; i++)
+    for (int i = 0; i < p->n_pending; i++)
         if (of[i].revents)
-            read_stranger(p, &p->strangers[i], now);
+            read_pending(p, &p->pending[i], now);
     if (p->polled[1].revents)
         answer(p);
 }
@@ -317,14 +318,13 @@ static void beat(cake_heartbeat *p, double now)
     message m = message_of(p, BEAT);
     say_all(p, &m);
     if (p->rank == 0)
-        hear(&p->peers[0], &m, now);
+        handle_message(&p->peers[0], &m, now);
 }
 
-/* After this process had been stopped, or its host asleep: nobody could be heard meanwhile, so that time does
- * not count. */
-static void forgive(cake_heartbeat *p, double gap)
+/* After this process or its host was suspended: nobody could be heard, so that time does not count. */
+static void excuse_pause(cake_heartbeat *p, double gap)
 {
-    for (int i = 0; i < p->n_line; i++) {
+    for (int i = 0; i < p->n_connection; i++) {
         p->peers[i].heard += gap;
         p->peers[i].moved += gap;
         p->peers[i].came += gap;
@@ -334,7 +334,7 @@ static void forgive(cake_heartbeat *p, double gap)
 static void *work(void *arg)
 {
     cake_heartbeat *p = arg;
-    for (int i = 1; p->rank && !dial(p); i++) /* where all knock at once some may not be heard */
+    for (int i = 1; p->rank && !dial(p); i++) /* when all connect at once, some attempts may be lost */
         if (p->stop || i == DIALS || poll(&(struct pollfd){.fd = p->wake[0], .events = POLLIN}, 1, DIAL_MS))
             return NULL;
     double last = cake_clock_now(), next = last;
@@ -343,7 +343,7 @@ static void *work(void *arg)
         poll(p->polled, (nfds_t)fill_polled(p), left > 0 ? 1 + (int)(1e3 * left) : 0);
         double now = cake_clock_now();
         if (now - last > pause_s)
-            forgive(p, now - last);
+            excuse_pause(p, now - last);
         last = now;
         read_all(p, now);
         if (now >= next) {
@@ -352,18 +352,18 @@ static void *work(void *arg)
         }
         if (!atomic_load(&p->ending))
             p->owner.look(p->owner.self, p->peers, now);
-        if (p->size > CROWD) /* then many messages are read in one round */
+        if (p->size > CROWD) /* read many messages per round */
             nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
     message m = message_of(p, LEAVE);
     say_all(p, &m);
-    wait_until_said(p);
+    drain_sends(p);
     return NULL;
 }
 
 /* ---- opening */
 
-/* Any address of this host; the port is the system's choice. */
+/* Listens on any address of this host, at a port that the system chooses. */
 static int open_listener(uint16_t *port)
 {
     int off = 0;
@@ -397,7 +397,7 @@ static int open_listener(uint16_t *port)
     return fd;
 }
 
-/* Descriptors for a connection to each rank, beside the program's own files. */
+/* Raises the limit of open files to one connection per rank in addition to the program's own files. */
 static void raise_limit(int size)
 {
     struct rlimit limit;
@@ -411,15 +411,16 @@ static void raise_limit(int size)
 static void open_door(cake_heartbeat *p, const cake_comm *world, const char *names)
 {
     int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    bool drawn = fd >= 0 && read(fd, p->door.token, sizeof p->door.token) == (ssize_t)sizeof p->door.token;
+    bool drawn = fd >= 0 && read(fd, p->root_address.token, sizeof p->root_address.token) ==
+                                (ssize_t)sizeof p->root_address.token;
     if (fd >= 0)
         close(fd);
-    snprintf(p->door.host, sizeof p->door.host, "%s", world->host);
-    snprintf(p->door.names, sizeof p->door.names, "%s", names);
+    snprintf(p->root_address.host, sizeof p->root_address.host, "%s", world->host);
+    snprintf(p->root_address.names, sizeof p->root_address.names, "%s", names);
     raise_limit(world->size);
-    p->listener = drawn ? open_listener(&p->door.port) : -1;
+    p->listener = drawn ? open_listener(&p->root_address.port) : -1;
     if (p->listener < 0)
-        p->door.port = 0;
+        p->root_address.port = 0;
 }
 
 static bool start(cake_heartbeat *p)
@@ -438,12 +439,12 @@ static bool start(cake_heartbeat *p)
 
 static void free_pulse(cake_heartbeat *p)
 {
-    for (int i = 0; i < p->n_line; i++)
+    for (int i = 0; i < p->n_connection; i++)
         if (p->lines[i].fd >= 0)
             close(p->lines[i].fd);
-    for (int i = 0; i < p->n_stranger; i++)
-        if (p->strangers[i].fd >= 0)
-            close(p->strangers[i].fd);
+    for (int i = 0; i < p->n_pending; i++)
+        if (p->pending[i].fd >= 0)
+            close(p->pending[i].fd);
     if (p->listener >= 0)
         close(p->listener);
     if (p->wake[0] >= 0) {
@@ -451,7 +452,7 @@ static void free_pulse(cake_heartbeat *p)
         close(p->wake[1]);
     }
     free(p->lines);
-    free(p->strangers);
+    free(p->pending);
     free(p->peers);
     free(p->polled);
     free(p);
@@ -464,27 +465,26 @@ cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
     *p = (cake_heartbeat){.owner = *owner,
                           .rank = world->rank,
                           .size = world->size,
-                          .n_line = world->rank ? 1 : world->size,
-                          .n_stranger = world->rank ? 0 : world->size + STRANGERS,
+                          .n_connection = world->rank ? 1 : world->size,
+                          .n_pending = world->rank ? 0 : world->size + STRANGERS,
                           .listener = -1,
                           .wake = {-1, -1},
                           .mutex = PTHREAD_MUTEX_INITIALIZER};
-    p->lines = cake_alloc((size_t)p->n_line, sizeof *p->lines);
-    p->peers = cake_alloc((size_t)p->n_line, sizeof *p->peers);
-    p->strangers = cake_alloc((size_t)p->n_stranger, sizeof *p->strangers);
-    p->polled = cake_alloc((size_t)p->n_line + (size_t)p->n_stranger + 2, sizeof *p->polled);
-    for (int i = 0; i < p->n_line; i++)
+    p->lines = cake_alloc((size_t)p->n_connection, sizeof *p->lines);
+    p->peers = cake_alloc((size_t)p->n_connection, sizeof *p->peers);
+    p->pending = cake_alloc((size_t)p->n_pending, sizeof *p->pending);
+    p->polled = cake_alloc((size_t)p->n_connection + (size_t)p->n_pending + 2, sizeof *p->polled);
+    for (int i = 0; i < p->n_connection; i++)
         p->lines[i].fd = -1;
-    for (int i = 0; i < p->n_stranger; i++)
-        p->strangers[i].fd = -1;
+    for (int i = 0; i < p->n_pending; i++)
+        p->pending[i].fd = -1;
     if (!world->rank)
         open_door(p, world, names);
-    cake_comm_bcast(world, &p->door, sizeof p->door);
-    p->near = !strcmp(world->host, p->door.host);
-    if (!p->door.port || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) || !start(p)) {
-        cake_log(
-            CAKE_INFO, "link",
-            "ranks cannot hear each other beside MPI: should one die, its launcher has to end the others");
+    cake_comm_bcast(world, &p->root_address, sizeof p->root_address);
+    p->near = !strcmp(world->host, p->root_address.host);
+    if (!p->root_address.port || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) || !start(p)) {
+        cake_log(CAKE_INFO, "link",
+                 "no heartbeat between ranks: if one dies, only the launcher can end the others");
         free_pulse(p);
         return NULL;
     }
@@ -499,7 +499,7 @@ void cake_heartbeat_close(cake_heartbeat *p)
     current = NULL;
     p->stop = true;
     if (write(p->wake[1], "", 1) < 0)
-        p->stop = true; /* the thread looks at this twice a second anyway */
+        p->stop = true; /* the thread checks this twice a second */
     pthread_join(p->thread, NULL);
     free_pulse(p);
 }
@@ -516,15 +516,15 @@ void cake_heartbeat_send_failed(int status)
 {
     enum { PATIENCE = 200 }; /* hundredths of a second */
     cake_heartbeat *p = current;
-    cake_log_heard(); /* who hears the last word ends, and some launchers then end this process, too */
+    cake_log_heard(); /* peers that receive the last message end, and some launchers then kill this process */
     if (!p)
         return;
     atomic_store(&p->ending, true);
     message m = message_of(p, LAST);
     m.status = status;
     say_all(p, &m);
-    wait_until_said(p);
-    /* rank 0 closes its files first; then its last word ends this process */
+    drain_sends(p);
+    /* Rank 0 closes its files first; its last message then ends this process. */
     for (int i = 0; p->rank && i < PATIENCE && hears_rank_0(p); i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a msg, or a link's end. Out: what the link's kind makes of it. pipeline.c and bench/links.c call.
- * Invariant: a msg goes back to its home without a body, so that no wave inherits where the last one's
- * was.
+ * Dispatches to the kind of link. Invariant: a message returns to its pool without a body, so no wave
+ * inherits the location of an earlier body.
  */
 #include "link/link.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What goes between ranks over MPI point-to-point: waves and fragments of letters. Receives are posted ahead,
- * one a msg; messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only
- * the oldest request needs a test.
- * MPI's default error handler ends the job: a broken link cannot be lived with.
+ * MPI point-to-point: waves, and fragments of channel messages. Receives are posted ahead, one per buffer.
+ * Messages of an edge arrive in the order they were sent (MPI's non-overtaking rule), so only the oldest
+ * request is tested. MPI's default error handler ends the job, since a run cannot continue without an edge.
  */
 #include <limits.h>
 #include <mpi.h>
@@ -20,9 +19,9 @@ typedef struct end {
     cake_link link;
     MPI_Comm comm;
     int peer, tag, depth;
-    int head, n;          /* the ring's oldest entry and how many there are */
+    int head, n;          /* oldest entry of the ring; number of entries */
     cake_wave_msg **ring; /* [depth] in the order of posting */
-    MPI_Request *request; /* [depth] of the msgs in ring */
+    MPI_Request *request; /* [depth] of the messages in ring */
     cake_wave_msg *msgs;  /* [depth], receiving end only */
     cake_arena arena;     /* their waves */
     size_t max_bytes;
@@ -36,7 +35,7 @@ static int push(end *e, cake_wave_msg *msg)
     return at;
 }
 
-/* The oldest msg if its request is complete, else NULL. */
+/* The oldest message if its request is complete, else NULL. */
 static cake_wave_msg *pop(end *e, MPI_Status *status)
 {
     int done = 0;
@@ -103,7 +102,7 @@ static cake_wave_msg *mpi_arrived(cake_link *link)
     return msg;
 }
 
-/* A sending end completes its sends; a receiving end cancels the receives that it has posted. */
+/* A sending end completes its sends; a receiving end cancels its posted receives. */
 static void mpi_close(cake_link *link)
 {
     end *e = (end *)link;
@@ -149,7 +148,7 @@ cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int d
     cake_arena arena;
     if (max_bytes > INT_MAX)
         return cake_fail("link",
-                         "a wave of %zu bytes is more than one MPI message holds; use a smaller --chunk",
+                         "a wave of %zu bytes exceeds the size of an MPI message; use a smaller --chunk",
                          max_bytes);
     cake_err err = cake_arena_open(&arena, "link buffers", each * (size_t)depth);
     if (err)
@@ -160,43 +159,43 @@ cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int d
     e->msgs = cake_alloc((size_t)depth, sizeof *e->msgs);
     for (int i = 0; i < depth; i++) {
         e->msgs[i] = (cake_wave_msg){.wave = cake_arena_take(&e->arena, each), .owner = &e->link};
-        memset(e->msgs[i].wave, 0, each); /* so that the pages have memory before the first wave comes */
+        memset(e->msgs[i].wave, 0, each); /* touch the pages before the first wave comes */
         mpi_post(&e->link, &e->msgs[i]);
     }
     *out = &e->link;
     return CAKE_OK;
 }
 
-/* A transport by an MPI that reads GPUs' memory: one request for each place. */
-typedef struct wire_mpi {
+/* GPU transport over a CUDA-aware MPI: one request per buffer. */
+typedef struct transport_mpi {
     cake_gpu_transport transport;
     MPI_Comm comm;
     int peer, tag;
     MPI_Request *request; /* [depth] */
-} wire_mpi;
+} transport_mpi;
 
 static void wire_send(cake_gpu_transport *transport, int place, const float *body, size_t n)
 {
-    wire_mpi *w = (wire_mpi *)transport;
+    transport_mpi *w = (transport_mpi *)transport;
     MPI_Isend(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
 static void wire_receive(cake_gpu_transport *transport, int place, float *body, size_t n)
 {
-    wire_mpi *w = (wire_mpi *)transport;
+    transport_mpi *w = (transport_mpi *)transport;
     MPI_Irecv(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
 static bool wire_done(cake_gpu_transport *transport, int place)
 {
     int done;
-    MPI_Test(&((wire_mpi *)transport)->request[place], &done, MPI_STATUS_IGNORE);
+    MPI_Test(&((transport_mpi *)transport)->request[place], &done, MPI_STATUS_IGNORE);
     return done;
 }
 
 static void wire_close(cake_gpu_transport *transport)
 {
-    free(((wire_mpi *)transport)->request);
+    free(((transport_mpi *)transport)->request);
     free(transport);
 }
 
@@ -204,39 +203,39 @@ cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer
 {
     static const cake_gpu_transport_ops kind = {
         .send = wire_send, .receive = wire_receive, .done = wire_done, .close = wire_close};
-    wire_mpi *w = cake_alloc(1, sizeof *w);
-    *w = (wire_mpi){.transport = {.kind = &kind},
-                    .comm = MPI_Comm_f2c(world->comm),
-                    .peer = peer,
-                    .tag = CAKE_TAG_EDGE + 2 * edge + 1,
-                    .request = cake_alloc((size_t)depth, sizeof *w->request)};
+    transport_mpi *w = cake_alloc(1, sizeof *w);
+    *w = (transport_mpi){.transport = {.kind = &kind},
+                         .comm = MPI_Comm_f2c(world->comm),
+                         .peer = peer,
+                         .tag = CAKE_TAG_EDGE + 2 * edge + 1,
+                         .request = cake_alloc((size_t)depth, sizeof *w->request)};
     for (int i = 0; i < depth; i++)
         w->request[i] = MPI_REQUEST_NULL;
     return &w->transport;
 }
 
-/* A transport for fragments of letters: a ring of buffers each way. Sends are synchronous, which means
- * that one is complete when its receiver has taken it: so at most CAKE_FRAGMENTS fragments are anywhere
- * in between. */
-typedef struct pipe_mpi {
+/* Transport of channel fragments: a ring of buffers per direction. Sends are synchronous: a send is complete
+ * when its receiver has taken the message, so at most CAKE_FRAGMENTS fragments are in flight. */
+typedef struct channel_mpi {
     cake_transport transport;
     MPI_Comm comm;
     int peer;
-    int out_head, n_out; /* of the ring of sends: the oldest one, and how many there are */
-    int in_head;         /* of the ring of receives: the oldest one */
+    int out_head, n_out; /* ring of sends: oldest entry, number of entries */
+    int in_head;         /* ring of receives: oldest entry */
     MPI_Request out[CAKE_FRAGMENTS], in[CAKE_FRAGMENTS];
     cake_arena arena;
-    char *out_piece[CAKE_FRAGMENTS], *in_piece[CAKE_FRAGMENTS]; /* [CAKE_FRAGMENT_BYTES] each */
-} pipe_mpi;
+    char *out_fragment[CAKE_FRAGMENTS], *in_fragment[CAKE_FRAGMENTS]; /* [CAKE_FRAGMENT_BYTES] each */
+} channel_mpi;
 
-static void post_piece(pipe_mpi *p, int at)
+static void post_piece(channel_mpi *p, int at)
 {
-    MPI_Irecv(p->in_piece[at], CAKE_FRAGMENT_BYTES, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->in[at]);
+    MPI_Irecv(p->in_fragment[at], CAKE_FRAGMENT_BYTES, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm,
+              &p->in[at]);
 }
 
 static bool pipe_leaving(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     for (int done; p->n_out; p->n_out--, p->out_head = (p->out_head + 1) % CAKE_FRAGMENTS) {
         MPI_Test(&p->out[p->out_head], &done, MPI_STATUS_IGNORE);
         if (!done)
@@ -247,21 +246,21 @@ static bool pipe_leaving(cake_transport *transport)
 
 static char *pipe_room(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     pipe_leaving(transport);
-    return p->n_out < CAKE_FRAGMENTS ? p->out_piece[(p->out_head + p->n_out) % CAKE_FRAGMENTS] : NULL;
+    return p->n_out < CAKE_FRAGMENTS ? p->out_fragment[(p->out_head + p->n_out) % CAKE_FRAGMENTS] : NULL;
 }
 
 static void pipe_send(cake_transport *transport, size_t bytes)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     int at = (p->out_head + p->n_out++) % CAKE_FRAGMENTS;
-    MPI_Issend(p->out_piece[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->out[at]);
+    MPI_Issend(p->out_fragment[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->out[at]);
 }
 
 static const char *pipe_arrived(cake_transport *transport, size_t *bytes)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     MPI_Status status;
     int done, n;
     MPI_Test(&p->in[p->in_head], &done, &status);
@@ -269,19 +268,19 @@ static const char *pipe_arrived(cake_transport *transport, size_t *bytes)
         return NULL;
     MPI_Get_count(&status, MPI_BYTE, &n);
     *bytes = (size_t)n;
-    return p->in_piece[p->in_head];
+    return p->in_fragment[p->in_head];
 }
 
 static void pipe_release(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     post_piece(p, p->in_head);
     p->in_head = (p->in_head + 1) % CAKE_FRAGMENTS;
 }
 
 static void pipe_close(cake_transport *transport)
 {
-    pipe_mpi *p = (pipe_mpi *)transport;
+    channel_mpi *p = (channel_mpi *)transport;
     for (int i = 0; i < CAKE_FRAGMENTS; i++) {
         MPI_Cancel(&p->in[i]);
         MPI_Wait(&p->in[i], MPI_STATUS_IGNORE);
@@ -307,12 +306,12 @@ cake_err cake_transport_open_mpi(const cake_comm *world, int peer, cake_transpor
     cake_err err = cake_arena_open(&arena, "letters", cake_transport_bytes());
     if (err)
         return err;
-    pipe_mpi *p = cake_alloc(1, sizeof *p);
-    *p = (pipe_mpi){
+    channel_mpi *p = cake_alloc(1, sizeof *p);
+    *p = (channel_mpi){
         .transport = {.kind = &kind}, .comm = MPI_Comm_f2c(world->comm), .peer = peer, .arena = arena};
     for (int i = 0; i < CAKE_FRAGMENTS; i++) {
-        p->out_piece[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
-        p->in_piece[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
+        p->out_fragment[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
+        p->in_fragment[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
         post_piece(p, i);
     }
     *out = &p->transport;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: places in GPUs' memory. Out: the same on the other rank, by NCCL's point-to-point. A communicator of
- * two ranks for each edge, a stream of its own for each communicator: an edge that waits holds nobody up.
+ * GPU transport over NCCL point-to-point. Each edge has its own communicator of two ranks and its own stream,
+ * so a waiting edge blocks no other.
  *
- * The library is opened when it is asked for, so that the program also starts where it is not. Communicators
- * are of the kind that does not block: a set-up that comes to nothing can be given up, and waves go another
- * way.
+ * The library is loaded at run time, so that the program also starts without it. Communicators are
+ * non-blocking: a failed set-up can be abandoned, and waves take another transport.
  */
 #include "config.h"
 
@@ -69,15 +68,14 @@ typedef struct transport {
     cake_gpu_transport transport;
     ncclComm_t comm;
     cake_gpu_stream *queue;
-    const cake_memory *memory; /* the GPU's memory, in which bodies are */
-    cake_arena test;           /* a piece of memory, only while the connection is tried */
-    int other;                 /* the other rank's number in the communicator */
+    const cake_memory *memory; /* GPU memory of the bodies */
+    cake_arena test;           /* allocated only for the test message */
+    int other;                 /* rank of the peer in the communicator */
     int depth;
 } transport;
 
-/* Waits until what was asked for is under way: a communicator that does not block first says "in progress".
- * */
-static bool settle(transport *w, ncclResult_t said, cake_buf *why)
+/* Waits until the operation has started: a non-blocking communicator first returns "in progress". */
+static bool wait_started(transport *w, ncclResult_t said, cake_buf *why)
 {
     double end = cake_clock_now() + PATIENCE;
     while (said == ncclInProgress && cake_clock_now() < end) {
@@ -87,7 +85,7 @@ static bool settle(transport *w, ncclResult_t said, cake_buf *why)
             sched_yield();
     }
     if (said == ncclInProgress)
-        cake_buf_addf(why, "the other rank is not there after %d seconds", PATIENCE);
+        cake_buf_addf(why, "the other rank did not connect within %d seconds", PATIENCE);
     else if (said != ncclSuccess)
         cake_buf_adds(why, nccl.GetErrorString(said));
     return said == ncclSuccess;
@@ -96,7 +94,7 @@ static bool settle(transport *w, ncclResult_t said, cake_buf *why)
 static bool start_send(transport *w, int place, const float *body, size_t n, cake_buf *why)
 {
     ncclResult_t said = nccl.Send(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
-    bool good = settle(w, said, why);
+    bool good = wait_started(w, said, why);
     cake_gpu_stream_mark(w->queue, place);
     return good;
 }
@@ -104,19 +102,18 @@ static bool start_send(transport *w, int place, const float *body, size_t n, cak
 static bool start_receive(transport *w, int place, float *body, size_t n, cake_buf *why)
 {
     ncclResult_t said = nccl.Recv(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
-    bool good = settle(w, said, why);
+    bool good = wait_started(w, said, why);
     cake_gpu_stream_mark(w->queue, place);
     return good;
 }
 
-/* A run does not go on without its edges. */
+/* A run cannot continue without its edges. */
 static void give_up(const char *doing, cake_buf *why)
 {
-    cake_fail(
-        "link",
-        "NCCL failed at %s a wave: %s; NCCL_DEBUG=INFO tells more; "
-        "what is in the journal stays, and the same command goes on from there, with --link mpi without NCCL",
-        doing, why->data);
+    cake_fail("link",
+              "NCCL failed at %s a wave: %s; NCCL_DEBUG=INFO tells more; the journal is kept, and the same "
+              "command resumes from there (--link mpi to do without NCCL)",
+              doing, why->data);
     cake_comm_abort();
 }
 
@@ -134,7 +131,7 @@ static void nccl_receive(cake_gpu_transport *self, int place, float *body, size_
         give_up("receiving", &why);
 }
 
-/* 1: the place is done; 0: not yet; -1: it failed. */
+/* 1: done; 0: not yet; -1: failed. */
 static int passed(transport *w, int place, cake_buf *why)
 {
     ncclResult_t said = ncclSuccess;
@@ -157,8 +154,8 @@ static bool nccl_done(cake_gpu_transport *self, int place)
     return there;
 }
 
-/* broken: an operation may still wait for the other rank. Then the communicator is aborted before the test's
- * memory is given back, since that waits for all work on the GPU. */
+/* broken: an operation may still wait for the peer. The communicator is then aborted before the test memory
+ * is freed, since freeing waits for all work on the GPU. */
 static void close_wire(transport *w, bool broken)
 {
     if (w->comm && broken)
@@ -182,12 +179,12 @@ static bool wait_for(transport *w, int place, cake_buf *why)
     while ((there = passed(w, place, why)) == 0 && cake_clock_now() < end)
         sched_yield();
     if (!there)
-        cake_buf_addf(why, "nothing comes from the other rank in %d seconds: can they reach each other?",
+        cake_buf_addf(why, "nothing arrived from the other rank in %d seconds: can they reach each other?",
                       PATIENCE);
     return there > 0;
 }
 
-/* Sends a body there and back; the first message makes the connections. body [PROBE]: in the GPU's memory. */
+/* Sends a body back and forth; the first message makes the connections. body [PROBE] is in GPU memory. */
 static bool probe(transport *w, float *body, bool leads, cake_buf *why)
 {
     const cake_memory *memory = w->memory;
@@ -196,7 +193,7 @@ static bool probe(transport *w, float *body, bool leads, cake_buf *why)
         sent[i] = (float)(i + 1);
     if (leads)
         cake_memory_upload(memory, body, sent, sizeof sent);
-    cake_memory_download(memory, back, body, sizeof back); /* this waits until it is there */
+    cake_memory_download(memory, back, body, sizeof back); /* waits until it has arrived */
     for (int turn = 0; turn < 2; turn++) {
         bool sends = leads == (turn == 0);
         bool good = sends ? start_send(w, 0, body, PROBE, why) : start_receive(w, 0, body, PROBE, why);
@@ -206,7 +203,7 @@ static bool probe(transport *w, float *body, bool leads, cake_buf *why)
     cake_memory_download(memory, back, body, sizeof back);
     for (int i = 0; i < PROBE; i++)
         if (back[i] != sent[i]) {
-            cake_buf_addf(why, "a test message of %d numbers came with %g in place of %g", PROBE,
+            cake_buf_addf(why, "a test message of %d numbers arrived with %g instead of %g", PROBE,
                           (double)back[i], (double)sent[i]);
             return false;
         }
@@ -221,7 +218,7 @@ static bool connect(transport *w, const cake_comm *world, int peer, bool leads, 
     } mine = {.good = 1}, theirs;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    /* who waits keeps no more multiprocessors from who computes, nor memory (NCCL 2.17) */
+    /* Limits the multiprocessors and memory that a waiting transfer takes from the kernels (NCCL 2.17). */
     config.minCTAs = 1;
     config.maxCTAs = 4;
     ncclResult_t said = leads ? nccl.GetUniqueId(&mine.id) : ncclSuccess;
@@ -235,7 +232,7 @@ static bool connect(transport *w, const cake_comm *world, int peer, bool leads, 
     if (!mine.good || !theirs.good)
         return false;
     said = nccl.CommInitRankConfig(&w->comm, 2, leads ? mine.id : theirs.id, leads ? 0 : 1, &config);
-    return settle(w, said, why) &&
+    return wait_started(w, said, why) &&
            !cake_memory_open(w->memory, &w->test, "a test message", PROBE * sizeof(float)) &&
            probe(w, (float *)w->test.base, leads, why);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Of a build without NCCL, or without CUDA: there is no such transport.
+ * Stubs for a build without NCCL or CUDA.
  */
 #include "link/gpu_transport.h"
 

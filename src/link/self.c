@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The link inside a rank: a queue of msgs. They keep the home they had.
+ * The link inside a rank: a queue of messages, which keep their owner.
  */
 #include <stdlib.h>
 

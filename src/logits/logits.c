@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave back from the last slice. Out: scores of the rows that end a sequence. Rank 0 calls.
+ * In: a wave from the last slice. Out: scores of the rows that need them. Runs on the root.
  */
 #include "logits/logits.h"
 
@@ -12,21 +12,21 @@
 #include "base/arena.h"
 #include "types/softmax.h"
 
-/* What goes in and what comes out. */
-typedef struct places {
+/* Input and output buffers. */
+typedef struct buffers {
     float *x;        /* [max_row, dim] */
     float *score;    /* [max_row, n_vocab] */
     cake_topk *best; /* [n_thread, max_row] */
-    int32_t *row;    /* [max_row] of the wave */
-} places;
+    int32_t *row;    /* [max_row] row indices in the wave */
+} buffers;
 
 struct cake_logits {
     const cake_model *model;
     const cake_kernels *kernels;
     int max_row, n_thread, n;
-    cake_arena arena, away; /* in the host's memory; in the kernels', if that is another one */
-    places here, there;     /* for the host and for the kernels: the same, if it is not */
-    void *input;            /* x, packed for the head */
+    cake_arena arena, device_arena; /* in host memory; in device memory, if the kernels use that */
+    buffers host, device;           /* the same buffers, unless the kernels use device memory */
+    void *input;                    /* x, packed for the head */
     const bool *wanted;
 };
 
@@ -40,7 +40,7 @@ static size_t score_bytes(const cake_config *c, int max_row)
     return cake_arena_round((size_t)max_row * (size_t)c->n_vocab * sizeof(float));
 }
 
-/* Whatever dtype the head is of: that is known when it is loaded. */
+/* Max over all dtypes, since the head's is known only when it is loaded. */
 static size_t input_bytes(const cake_config *c, const cake_kernels *kernels, int max_row)
 {
     size_t most = 0;
@@ -76,12 +76,12 @@ size_t cake_logits_beside(const cake_config *config, int max_row, int n_thread)
     return places_bytes(config, max_row, n_thread);
 }
 
-static places take_places(cake_arena *arena, const cake_config *c, int max_row, int n_thread)
+static buffers take_buffers(cake_arena *arena, const cake_config *c, int max_row, int n_thread)
 {
-    return (places){.x = cake_arena_take(arena, x_bytes(c, max_row)),
-                    .score = cake_arena_take(arena, score_bytes(c, max_row)),
-                    .best = cake_arena_take(arena, best_bytes(max_row, n_thread)),
-                    .row = cake_arena_take(arena, row_bytes(max_row))};
+    return (buffers){.x = cake_arena_take(arena, x_bytes(c, max_row)),
+                     .score = cake_arena_take(arena, score_bytes(c, max_row)),
+                     .best = cake_arena_take(arena, best_bytes(max_row, n_thread)),
+                     .row = cake_arena_take(arena, row_bytes(max_row))};
 }
 
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
@@ -91,7 +91,7 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
     const cake_memory *memory = kernels->memory;
     cake_logits *l = cake_alloc(1, sizeof *l);
     *l = (cake_logits){.model = model, .kernels = kernels, .max_row = max_row, .n_thread = n_thread};
-    cake_arena *theirs = memory ? &l->away : &l->arena;
+    cake_arena *theirs = memory ? &l->device_arena : &l->arena;
     cake_err err =
         cake_memory_open(memory, theirs, "scores", cake_logits_bytes(c, kernels, max_row, n_thread));
     if (!err && memory)
@@ -100,8 +100,8 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
         cake_logits_close(l);
         return err;
     }
-    l->there = take_places(theirs, c, max_row, n_thread);
-    l->here = memory ? take_places(&l->arena, c, max_row, n_thread) : l->there;
+    l->device = take_buffers(theirs, c, max_row, n_thread);
+    l->host = memory ? take_buffers(&l->arena, c, max_row, n_thread) : l->device;
     l->input = cake_arena_take(theirs, input_bytes(c, kernels, max_row));
     cake_memory_pin(memory, l->arena.base, l->arena.size);
     *out = l;
@@ -114,7 +114,7 @@ void cake_logits_close(cake_logits *logits)
         return;
     cake_memory_unpin(logits->kernels->memory, logits->arena.base);
     cake_arena_close(&logits->arena);
-    cake_memory_close(logits->kernels->memory, &logits->away);
+    cake_memory_close(logits->kernels->memory, &logits->device_arena);
     free(logits);
 }
 
@@ -125,9 +125,9 @@ static void forward(const cake_exec *exec, void *arg)
     const cake_weight *head = cake_model_head(l->model);
     const float *norm = cake_model_final_norm(l->model);
     const cake_kernels *op = l->kernels;
-    const places *p = &l->there;
-    if (!op->normed ||
-        !op->normed(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
+    const buffers *p = &l->device;
+    if (!op->rmsnorm_pack ||
+        !op->rmsnorm_pack(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
         op->rmsnorm(exec, p->x, p->x, norm, NULL, l->n, c->dim, c->norm_eps);
         op->input_pack(exec, l->input, p->x, NULL, head->dtype, c->dim, l->n);
     }
@@ -136,7 +136,7 @@ static void forward(const cake_exec *exec, void *arg)
                c->logit_cap, l->n);
 }
 
-/* A team of one: rows of a body that is in the kernels' memory. */
+/* Gathers rows of a body in device memory, as a team of one. */
 typedef struct picking {
     const cake_logits *l;
     const float *body;
@@ -146,41 +146,41 @@ typedef struct picking {
 static void pick(const cake_exec *exec, void *arg)
 {
     const picking *p = arg;
-    const places *there = &p->l->there;
-    p->l->kernels->move(exec, there->x, p->body, there->row, p->n, cake_model_config(p->l->model)->dim,
-                        false);
+    const buffers *device = &p->l->device;
+    p->l->kernels->move_rows(exec, device->x, p->body, device->row, p->n, cake_model_config(p->l->model)->dim,
+                             false);
 }
 
-/* What a head is to multiply comes to its place. */
+/* Copies the rows to be scored into x. */
 static void take_rows(cake_logits *l, cake_wave *wave, const float *body, const int32_t *row, int n)
 {
     const cake_memory *memory = l->kernels->memory;
     const size_t dim = (size_t)wave->dim;
     if (body) {
-        cake_memory_upload(memory, l->there.row, row, (size_t)n * sizeof *row);
+        cake_memory_upload(memory, l->device.row, row, (size_t)n * sizeof *row);
         cake_exec_run(1, pick, &(picking){l, body, n});
         return;
     }
     for (int i = 0; i < n; i++)
-        memcpy(l->here.x + (size_t)i * dim, cake_wave_body(wave) + (size_t)row[i] * dim, dim * sizeof(float));
+        memcpy(l->host.x + (size_t)i * dim, cake_wave_body(wave) + (size_t)row[i] * dim, dim * sizeof(float));
     if (memory)
-        cake_memory_upload(memory, l->there.x, l->here.x, (size_t)n * dim * sizeof(float));
+        cake_memory_upload(memory, l->device.x, l->host.x, (size_t)n * dim * sizeof(float));
 }
 
-/* The same where the host does not compute: a team of one, and only scores that are wanted come back. */
-static void forward_away(cake_logits *l)
+/* On a device, as a team of one; only wanted scores are downloaded. */
+static void forward_on_device(cake_logits *l)
 {
     const cake_memory *memory = l->kernels->memory;
     const cake_config *c = cake_model_config(l->model);
     const size_t vocab = (size_t)c->n_vocab, n = (size_t)l->n;
-    cake_memory_upload(memory, l->there.best, l->here.best, n * sizeof *l->here.best);
+    cake_memory_upload(memory, l->device.best, l->host.best, n * sizeof *l->host.best);
     cake_exec_run(1, forward, l);
-    cake_memory_download(memory, l->here.best, l->there.best, n * sizeof *l->here.best);
-    for (size_t i = 0, end; i < n; i = end + 1) { /* neighbours together */
+    cake_memory_download(memory, l->host.best, l->device.best, n * sizeof *l->host.best);
+    for (size_t i = 0, end; i < n; i = end + 1) { /* contiguous rows in one copy */
         for (end = i; end < n && l->wanted[end];)
             end++;
         if (end > i)
-            cake_memory_download(memory, l->here.score + i * vocab, l->there.score + i * vocab,
+            cake_memory_download(memory, l->host.score + i * vocab, l->device.score + i * vocab,
                                  (end - i) * vocab * sizeof(float));
     }
 }
@@ -189,15 +189,15 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
                            const int32_t *row, int n, const bool *wanted, cake_topk *best)
 {
     CAKE_ASSERT(n <= logits->max_row && n_thread <= logits->n_thread);
-    const places *p = &logits->here;
+    const buffers *p = &logits->host;
     take_rows(logits, wave, body, row, n);
-    for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller */
+    for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller than n_thread */
         for (int i = 0; i < n; i++)
             cake_topk_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].k);
     logits->n = n;
     logits->wanted = wanted;
     if (logits->kernels->memory)
-        forward_away(logits);
+        forward_on_device(logits);
     if (logits->kernels->memory && logits->kernels->memory->check())
         return NULL;
     if (!logits->kernels->memory)

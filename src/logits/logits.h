@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A wave becomes scores: final norm and LM head over the rows that need them, and no others.
+ * Scores of a wave: final norm and LM head over the rows that need them.
  */
 #ifndef CAKE_LOGITS_LOGITS_H
 #define CAKE_LOGITS_LOGITS_H
@@ -16,26 +16,26 @@
 
 typedef struct cake_logits cake_logits;
 
-/* What open takes of the kernels' memory, and of the host's beside it, if that is another one. */
+/* Bytes that open allocates: kernel memory, and additional host memory if the kernels use a device. */
 size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread);
 size_t cake_logits_beside(const cake_config *config, int max_row, int n_thread);
-/* The model must have the head loaded and outlive it. max_row: rows that one call may score. */
+/* The model must have the head loaded and outlive it. max_row: max rows per call. */
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
                           cake_logits **out);
 void cake_logits_close(cake_logits *logits);
 
-/* By n_thread threads, as many as open was told or fewer: scores [n, n_vocab] of the wave's rows row[i], of
- * those that are wanted [n]: the caller's to change, until the next call. body: where the kernels' memory has
- * the wave's; NULL: in the wave. best [n]: of each row, clear when it comes. Scores of broken rows must not
- * be sampled from. NULL: the kernels' device has failed, which was said. */
+/* Scores [n, n_vocab] of the wave's rows row[i], for those that are wanted [n], by at most n_thread threads
+ * (at most open's number). The caller may change them until the next call. body: the wave's body in kernel
+ * memory; NULL: in the wave. best [n]: top of each row, cleared by the caller. Scores of broken rows must not
+ * be sampled. NULL: the device failed (reported). */
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
                            const int32_t *row, int n, const bool *wanted, cake_topk *best);
 
-/* What the scores of n rows cost at least: two operations a weight and row, the head read once. */
+/* Min cost of scoring n rows: two operations per weight and row, the head read once. */
 cake_flops_bytes cake_logits_work(const cake_logits *logits, int n);
 
-/* log(sum(exp(score))) of finite scores, within 1e-6 (types/softmax.h says in which order they are
- * summed). The logprob of a token is its score less this. */
+/* log(sum(exp(score))) of finite scores, within 1e-6 (order of the sum: types/softmax.h). A token's logprob
+ * is its score minus this. */
 double cake_logits_total(const float *score, int n_vocab);
 /* The n best ids by descending score, ties by id. */
 void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a family's name as config.json has it. Out: the row that says what its layers are. config.c and
- * tensor_spec.c ask. Invariant: nothing else in the program knows a family by its name.
+ * In: a family's name as in config.json. Out: the row that describes its layers. Invariant: nothing else in
+ * the program knows a family by its name.
  */
 #include "model/arch.h"
 

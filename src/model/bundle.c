@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a bundle.json, written by this program and possibly damaged since. Out: what it says. model.c,
- * tensor_index.c and bundle/locate.c call. Invariant: after open layers are shared out once each,
- * indices lie inside their lists, tensors are of types that can be computed with.
+ * In: a bundle.json, written by this program and possibly damaged since. Out: its content. Invariant: after
+ * open each layer has exactly one rank, indices are in range, and tensor types are supported.
  */
 #include "model/bundle.h"
 
@@ -44,7 +43,7 @@ static bool read_sum(const cake_json *node, uint32_t *out)
     return true;
 }
 
-/* A file's name stays inside the bundle. */
+/* The name may not lead out of the bundle. */
 static bool plain_name(const char *name)
 {
     return *name && *name != '/' && strcmp(name, "..") && strncmp(name, "../", 3) && !strstr(name, "/..");
@@ -93,7 +92,7 @@ static cake_err read_tensors(const cake_json *model, cake_bundle *b)
         t->begin = cake_json_int(cake_json_get(node, "begin"), -1);
         if (!t->readable || source < 0 || source >= b->n_source || t->begin < 0 ||
             bytes > b->source[source].bytes || t->begin > b->source[source].bytes - bytes)
-            return damaged(b->path, "a tensor is of a kind or in a place that cannot be");
+            return damaged(b->path, "a tensor has an impossible type or offset");
         t->end = t->begin + bytes;
         t->name = cake_copy(name, strlen(name));
         b->from[b->n_tensor++] = (int)source;
@@ -101,7 +100,7 @@ static cake_err read_tensors(const cake_json *model, cake_bundle *b)
     return CAKE_OK;
 }
 
-/* Layers from 0 on, each once, all of them. */
+/* Layers must be listed from 0 on, each once. */
 static bool read_plan(const cake_json *root, cake_bundle *b)
 {
     const cake_json *plan = cake_json_get(root, "plan");
@@ -126,7 +125,7 @@ static bool read_plan(const cake_json *root, cake_bundle *b)
     return at == b->n_layer;
 }
 
-/* A head has none. */
+/* A head has no sums. */
 static bool read_sums(const cake_json *root, cake_bundle *b)
 {
     const cake_json *sums = cake_json_get(root, "sums");
@@ -168,14 +167,14 @@ static cake_err read_root(const cake_json *root, cake_bundle *b)
     b->tied = cake_json_bool(cake_json_get(model, "tied"), false);
     if (!read_files(model, b))
         return damaged(b->path,
-                       "model.files or model.weights hold something else than names, sizes and checksums");
+                       "model.files or model.weights hold entries other than names, sizes and checksums");
     cake_err err = read_tensors(model, b);
     if (err)
         return err;
     if (!read_plan(root, b))
-        return damaged(b->path, "ranks, rank and plan do not share out the layers");
+        return damaged(b->path, "ranks, rank and plan do not cover the layers");
     if (!read_sums(root, b))
-        return damaged(b->path, "sums hold something else than checksums of the model's tensors");
+        return damaged(b->path, "sums hold entries other than checksums of the model's tensors");
     b->identity = identify(root);
     return CAKE_OK;
 }
@@ -197,17 +196,17 @@ cake_err cake_bundle_parse(const char *text, size_t len, const char *path, cake_
     return err;
 }
 
-/* The text ends in the checksum of all that is before it. */
+/* The last key is the checksum of all text before it. */
 static cake_err check_sum(const cake_buf *text, const char *path)
 {
     const size_t tail = sizeof SUM_BEGIN - 1 + SUM_DIGITS + sizeof SUM_END - 1;
     char expected[64];
     if (text->len < tail)
-        return damaged(path, "is not whole");
+        return damaged(path, "is incomplete");
     cake_buf end = {0};
     cake_buf_addf(&end, SUM_BEGIN "%08x" SUM_END, (unsigned)cake_crc(text->data, text->len - tail));
     bool right = !memcmp(end.data, text->data + text->len - tail, tail);
-    snprintf(expected, sizeof expected, "its checksum is %.8s, but it says otherwise",
+    snprintf(expected, sizeof expected, "its checksum is %.8s, but it states otherwise",
              end.data + sizeof SUM_BEGIN - 1);
     cake_buf_free(&end);
     return right ? CAKE_OK : damaged(path, expected);
@@ -295,7 +294,7 @@ void cake_bundle_add(const cake_bundle *b, const char *head, cake_buf *out)
 {
     size_t begin = out->len;
     const char *before = "\n";
-    cake_buf_add(out, head, strlen(head) - 1); /* but for its last brace */
+    cake_buf_add(out, head, strlen(head) - 1); /* without the closing brace */
     cake_buf_adds(out, ",\n\"sums\": {");
     for (int i = 0; i < b->n_tensor; i++) {
         if (!b->held[i])

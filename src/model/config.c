@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: config.json, written by anyone. Out: cake_config, every number inside its bounds and consistent with
- * the others. model.c and `plan` call. Invariant: a field that would change the answer is computed as it says
- * or refused by name.
+ * In: config.json from any source. Out: cake_config; every number is in range and consistent with the others.
+ * Invariant: a field that would change the answer is applied or refused by name.
  */
 #include "model/config.h"
 
@@ -59,7 +58,7 @@ static cake_err read_heads(const cake_fields *fields, cake_config *c)
         return CAKE_ERR_FATAL;
     if (c->head_dim % 2)
         return cake_fail(
-            "model", "%s: a head has %d elements, but rotary embedding turns pairs: head_dim has to be even",
+            "model", "%s: a head has %d elements, but rotary embedding rotates pairs: head_dim must be even",
             fields->file, c->head_dim);
     return CAKE_OK;
 }
@@ -72,7 +71,7 @@ static cake_err read_bias(const cake_fields *fields, const char *name, cake_bias
     return CAKE_OK;
 }
 
-/* As PyTorch spells it, with or without its name before it. "auto" is what the tensors have. */
+/* PyTorch's spelling, with or without prefix. "auto" means the dtype of the tensors. */
 static cake_err read_dtype(const cake_fields *fields, cake_dtype *out)
 {
     static const struct {
@@ -100,7 +99,7 @@ static cake_err read_act(const cake_fields *fields, const cake_arch *arch, cake_
         const char *name;
         cake_act act;
     } names[] = {{"silu", CAKE_ACT_SILU},
-                 {"swish", CAKE_ACT_SILU}, /* two names of one function, and three */
+                 {"swish", CAKE_ACT_SILU}, /* aliases */
                  {"gelu_pytorch_tanh", CAKE_ACT_GELU},
                  {"gelu_new", CAKE_ACT_GELU},
                  {"gelu_fast", CAKE_ACT_GELU}};
@@ -116,7 +115,7 @@ static cake_err read_act(const cake_fields *fields, const cake_arch *arch, cake_
     return node ? cake_field_fail(fields, key, "only silu and gelu_pytorch_tanh are supported") : CAKE_OK;
 }
 
-/* *out 0: there is no cap. */
+/* *out 0: no cap. */
 static cake_err read_cap(const cake_fields *fields, const char *name, bool known, float *out)
 {
     double cap = 0;
@@ -128,7 +127,7 @@ static cake_err read_cap(const cake_fields *fields, const char *name, bool known
     return CAKE_OK;
 }
 
-/* What becomes of a score before softmax, and of the logits. */
+/* Scale and cap of attention scores, and cap of the logits. */
 static cake_err read_scores(const cake_fields *fields, cake_config *c)
 {
     double over = c->head_dim;
@@ -136,15 +135,14 @@ static cake_err read_scores(const cake_fields *fields, cake_config *c)
         return CAKE_ERR_FATAL;
     c->score_scale = (float)(1 / sqrt(over));
     if (!c->arch->score_cap && cake_json_real(cake_field(fields, "attn_logit_softcapping"), 0) != 0)
-        cake_log(CAKE_WARN, "model",
-                 "%s: %sattn_logit_softcapping is not applied, nor does transformers for %s", fields->file,
-                 fields->prefix, c->arch->name);
+        cake_log(CAKE_WARN, "model", "%s: %sattn_logit_softcapping is not applied, as in transformers for %s",
+                 fields->file, fields->prefix, c->arch->name);
     return read_cap(fields, "attn_logit_softcapping", c->arch->score_cap, &c->score_cap)
                ? CAKE_ERR_FATAL
                : read_cap(fields, "final_logit_softcapping", c->arch->logit_cap, &c->logit_cap);
 }
 
-/* Whether a class is the family's: the model that generates, or its decoder alone, as AutoModel saves it. */
+/* Whether a class is the family's: the generating model, or its decoder alone as AutoModel saves it. */
 static bool is_class(const cake_arch *arch, const char *name)
 {
     size_t stem = (size_t)(strstr(arch->architecture, "For") - arch->architecture);
@@ -169,7 +167,7 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     if (!arch) {
         cake_buf known = {0};
         cake_arch_list(&known);
-        cake_err err = cake_field_fail(fields, "model_type", "the known ones are %s", known.data);
+        cake_err err = cake_field_fail(fields, "model_type", "the supported ones are %s", known.data);
         cake_buf_free(&known);
         return err;
     }
@@ -177,7 +175,7 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     return CAKE_OK;
 }
 
-/* Where a model of several parts has its text part: *fields becomes that, *arch its row. */
+/* In models of several parts: *fields becomes the text part, *arch its row. */
 static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
 {
     const cake_json *inner = cake_field(fields, "text_config");
@@ -205,7 +203,7 @@ static cake_err check_effects(const cake_fields *top, const cake_fields *fields,
                : cake_effects_check(cake_config_effects, arch, text, "model", fields->file, fields->prefix);
 }
 
-/* top is the whole file, fields its text part (mostly the same). */
+/* top is the whole file, fields its text part (usually the same). */
 static cake_err read_text(const cake_fields *top, const cake_fields *fields, const cake_fields *generation,
                           cake_config *c)
 {
@@ -226,7 +224,7 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
     return CAKE_OK;
 }
 
-/* The row's defaults are JSON of our own. */
+/* The defaults are JSON literals of this program. */
 static cake_json *parse_defaults(const cake_arch *arch)
 {
     cake_json *defaults = NULL;

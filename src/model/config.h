@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config.json and generation_config.json become checked numbers. Both generations of the file are read:
- * rope_theta, rope_scaling, torch_dtype, and rope_parameters, dtype as transformers 5 writes them.
+ * Reads and checks config.json and generation_config.json. Both generations of field names are supported:
+ * rope_theta, rope_scaling, torch_dtype; and rope_parameters, dtype, as transformers 5 writes them.
  */
 #ifndef CAKE_MODEL_CONFIG_H
 #define CAKE_MODEL_CONFIG_H
@@ -18,17 +18,17 @@
 #define CAKE_MAX_EOS     256
 #define CAKE_MAX_LAYER   1024
 #define CAKE_MAX_ROPE    2   /* sets of rotary parameters */
-#define CAKE_MAX_STRETCH 512 /* pairs of a head whose frequencies have factors of their own */
+#define CAKE_MAX_STRETCH 512 /* max pairs of a head with their own frequency factors */
 
-/* What stands between a layer's first norm and its MLP. */
+/* The block between a layer's first norm and its MLP. */
 typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA } cake_mixer;
 
 #define CAKE_NO_ROPE UINT8_MAX
 
 typedef struct cake_layer_kind {
     uint8_t mixer; /* cake_mixer */
-    uint8_t class; /* KV class, of attention */
-    uint8_t rope;  /* which of the config's, or CAKE_NO_ROPE */
+    uint8_t group; /* KV cache group, of attention */
+    uint8_t rope;  /* index in rope, or CAKE_NO_ROPE */
 } cake_layer_kind;
 
 typedef enum cake_rope_kind {
@@ -42,56 +42,56 @@ typedef enum cake_rope_kind {
 
 typedef struct cake_rope {
     cake_rope_kind kind;
-    int n_rot; /* elements of a head that turn, from the first on; even */
-    int width; /* what exponents are fractions of: n_rot, or one less */
+    int n_rot; /* rotated elements of a head, from the first on; even */
+    int width; /* denominator of exponents: n_rot, or one less */
     double theta;
     double factor;              /* linear, llama3, yarn, dynamic */
-    double attention;           /* what cos and sin are multiplied by */
-    double low_freq, high_freq; /* llama3: turns within the original context */
-    double low_pair, high_pair; /* yarn: between these pairs frequencies go from plain to stretched */
-    int original_context;       /* llama3, yarn, longrope; dynamic: where the base begins to grow */
-    float hop_slices[2][CAKE_MAX_STRETCH]; /* longrope [n_rot / 2]: up to the original context, and beyond */
+    double attention;           /* factor of cos and sin */
+    double low_freq, high_freq; /* llama3: rotations within the original context */
+    double low_pair, high_pair; /* yarn: between these pairs frequencies change from plain to stretched */
+    int original_context;       /* llama3, yarn, longrope; dynamic: where the base starts to grow */
+    float hop_slices[2]
+                    [CAKE_MAX_STRETCH]; /* longrope [n_rot / 2]: within the original context, and beyond it */
 } cake_rope;
 
 typedef struct cake_config {
     const cake_arch *arch;
     int dim, n_layer, n_head, n_kv, head_dim, n_ff, n_vocab;
-    int context; /* max_position_embeddings, or what dynamic and yarn rotary embedding make of it */
+    int context; /* max_position_embeddings, or as extended by dynamic or yarn */
     float norm_eps;
     bool tied; /* the head is the embedding */
     bool qkv_bias, o_bias, mlp_bias;
     cake_act act;
-    float score_scale; /* what q k^T is multiplied by */
-    float score_cap;   /* what scaled scores are then capped by; 0: not capped */
-    float logit_cap;   /* of the head's scores; 0: none */
+    float score_scale; /* factor of q k^T */
+    float score_cap;   /* cap of scaled scores; 0: none */
+    float logit_cap;   /* cap of logits; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
-    int n_class;                /* KV classes; 0 if no layer keeps K and V */
-    int window[CAKE_MAX_CLASS]; /* positions a row sees in layers of the class; 0: all */
+    int n_group;                    /* KV cache groups; 0 if no layer keeps K and V */
+    int window[CAKE_MAX_KV_GROUPS]; /* positions visible to a row in layers of the group; 0: all */
     cake_layer_kind layer[CAKE_MAX_LAYER];
-    cake_deltanet delta; /* the sizes of recurrent layers; all 0 if there are none */
-    cake_dtype dtype;    /* of the file, where config.json says it; for dummy weights */
+    cake_deltanet delta; /* sizes of recurrent layers; all 0: none */
+    cake_dtype dtype;    /* of the file, if config.json names it; for dummy weights */
 
     int32_t eos[CAKE_MAX_EOS]; /* generation_config.json, else config.json */
     int n_eos;
-    cake_params defaults; /* generation_config.json's sampling, do_sample: false as temperature 0 */
+    cake_params defaults; /* sampling defaults of generation_config.json; do_sample: false is temperature 0 */
 } cake_config;
 
-/* Reads dir/config.json and, if present, dir/generation_config.json. Failures are said with file and
- * field. */
+/* Reads dir/config.json and, if present, dir/generation_config.json. Errors name file and field. */
 cake_err cake_config_load(const char *dir, cake_config *config);
-/* The same from the text of a config.json that is in no file; name stands for the directory in messages. */
+/* The same from the text of a config.json; name stands for the directory in messages. */
 cake_err cake_config_parse(const char *text, const char *name, cake_config *config);
 /* The same from parsed documents (fuzzing); generation may be NULL. path names the directory in messages. */
 struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
                           cake_config *config);
 
-/* Rotary frequencies of a row whose span is that (cake_row): freq [n_rot / 2], radians per position. Formulas
+/* Rotary frequencies of a row with this rope_len (cake_row): freq [n_rot / 2], radians per position. Formulas
  * as in transformers' modeling_rope_utils.py. */
 void cake_rope_frequencies(const cake_rope *rope, int span, double *freq);
-/* Rows for which this gives the same number have the same frequencies; never negative. */
+/* Equal numbers mean equal frequencies; never negative. */
 int cake_rope_epoch(const cake_rope *rope, int span);
-const char *cake_rope_name(cake_rope_kind kind); /* as config.json has it */
+const char *cake_rope_name(cake_rope_kind kind); /* as in config.json */
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a JSON object and the name of a field. Out: its value inside the bounds, or one message with file,
- * field, what was found and what is expected. Invariant: nothing is believed before its type and range are
- * checked.
+ * In: a JSON object and a field's name. Out: its value in range, or a message with file, field, what was
+ * found and what is expected. Invariant: type and range of every value are checked.
  */
 #include "model/config_read.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of effects.h. config.c and generation_config.c check what they read against them. Invariant:
- * a field that changes what transformers answers is not NONE.
+ * The tables of effects.h. Invariant: a field that changes transformers' answers is not NONE.
  */
 #include "model/effects.h"
 
@@ -12,8 +11,7 @@
 #define READ(field) CAKE_EFFECT_OF(field, READ)
 #define NONE(field) CAKE_EFFECT_OF(field, NONE)
 
-/* What finds tokens faster, keeps caches elsewhere or returns more than tokens changes no answer, nor does
- * what counts with beams only. */
+/* Fields about speed, caches, extra output or beams do not change answers. */
 const cake_effect cake_generation_effects[] = {
     READ(begin_suppress_tokens),
     READ(do_sample),
@@ -94,7 +92,7 @@ const cake_effect cake_generation_effects[] = {
 
 #define CAUSAL "only causal attention is supported"
 
-/* Close relatives of the families say with these where they differ. */
+/* Fields by which close relatives of the families differ. */
 const cake_effect cake_relative_effects[] = {
     {"attention_chunk_size", CAKE_EFFECT_REFUSE, NAN, NULL, 0, false},
     {"attention_multiplier", CAKE_EFFECT_REFUSE, NAN, NULL, 0, false},
@@ -119,7 +117,7 @@ const cake_effect cake_relative_effects[] = {
     {0},
 };
 
-/* What training, images or the form of the output ask for changes no answer. */
+/* Fields about training, images or output format do not change answers. */
 const cake_effect cake_config_effects[] = {
     {"attn_logit_softcapping", CAKE_EFFECT_REFUSE, 0, NULL, offsetof(cake_arch, logit_cap), false},
     {"final_logit_softcapping", CAKE_EFFECT_REFUSE, 0, NULL, offsetof(cake_arch, logit_cap), false},

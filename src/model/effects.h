@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each field of config.json and generation_config.json changes here. tests/model/effects.c holds the
- * tables against all fields that transformers has for the families in cake_archs.
+ * The effect of each field of config.json and generation_config.json in this program. tests/model/effects.c
+ * compares the tables to all fields that transformers has for the families in cake_archs.
  */
 #ifndef CAKE_MODEL_EFFECTS_H
 #define CAKE_MODEL_EFFECTS_H
@@ -10,6 +10,7 @@
 
 extern const cake_effect cake_generation_effects[]; /* end with a NULL name */
 extern const cake_effect cake_relative_effects[];   /* of config.json and its text_config */
-extern const cake_effect cake_config_effects[]; /* of the text part; the owner is the family's cake_arch */
+extern const cake_effect
+    cake_config_effects[]; /* of the text part; the owner is the family's cake_arch row */
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: an open model. Out: a checksum of some kilobytes of each tensor. planner/consistency.c calls: ranks
- * that read other weights, and a job that goes on with other weights, are found by it.
- * Invariant: the same tensor has the same fingerprint whatever file it lies in, so a bundle has that of
- * the model it was made from.
+ * In: an open model. Out: a checksum of some kilobytes of each tensor. It detects ranks or resumed jobs with
+ * other weights. Invariant: a tensor has the same fingerprint in any file, so a bundle has that of its model.
  */
 #include "model/fingerprint.h"
 
@@ -14,12 +12,11 @@
 
 enum {
     BLOCK = 1024,
-    BLOCKS = 4, /* the first bytes, the last ones, two blocks between them */
-    AHEAD =
-        128, /* tensors that the system is asked for before they are read: file servers answer many at once */
+    BLOCKS = 4,  /* first and last bytes, and two blocks in between */
+    AHEAD = 128, /* tensors to prefetch: file servers answer many requests at once */
 };
 
-/* Where block i begins; smaller tensors are read whole. */
+/* Offset of block i; smaller tensors are read completely. */
 static int64_t block_at(int64_t bytes, int i)
 {
     return bytes <= BLOCK * BLOCKS ? (int64_t)BLOCK * i : (bytes - BLOCK) / (BLOCKS - 1) * i;

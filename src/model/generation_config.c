@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: generation_config.json, where there is one, and the end token of config.json. Out: when an answer ends,
- * and how requests are sampled that do not say. config.c calls.
+ * In: generation_config.json, if any, and config.json's end token. Out: end tokens and default sampling
+ * parameters.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static cake_err add_eos(const cake_fields *fields, const cake_json *node, cake_c
     if (id < 0 || id > INT32_MAX)
         return cake_field_fail(fields, "eos_token_id", "token ids from 0 to %d are expected",
                                config->n_vocab - 1);
-    if (id >= config->n_vocab) { /* can never be chosen, so it ends nothing: some published files have it */
+    if (id >= config->n_vocab) { /* such a token can never be sampled; some published files have it */
         cake_log(CAKE_WARN, "model", "%s: eos_token_id %lld is not in the vocabulary of %d, ignored",
                  fields->file, (long long)id, config->n_vocab);
         return CAKE_OK;
@@ -43,7 +43,7 @@ static cake_err read_eos(const cake_fields *fields, cake_config *config)
     return CAKE_OK;
 }
 
-/* Tokens that are never drawn, or never as the first one. */
+/* Tokens that are never sampled, or never first. */
 static cake_err read_suppressed(const cake_fields *fields, const char *name, bool first, cake_config *config)
 {
     cake_params *defaults = &config->defaults;
@@ -58,13 +58,13 @@ static cake_err read_suppressed(const cake_fields *fields, const char *name, boo
         int64_t id = cake_json_int(cake_json_at(list, i), -1);
         if (id < 0 || id > INT32_MAX)
             return cake_field_fail(fields, name, "token ids from 0 to %d are expected", config->n_vocab - 1);
-        if (id < config->n_vocab) /* else it cannot be drawn anyway */
+        if (id < config->n_vocab) /* others cannot be sampled anyway */
             defaults->bias[defaults->n_bias++] = (cake_logit_bias){(int32_t)id, -INFINITY, first};
     }
     return CAKE_OK;
 }
 
-/* Together they leave a token, also for the first place. */
+/* Some token must remain, also at the first position. */
 static cake_err check_suppressed(const cake_fields *fields, const cake_config *config)
 {
     const cake_params *defaults = &config->defaults;
@@ -80,7 +80,8 @@ static cake_err check_suppressed(const cake_fields *fields, const cake_config *c
                             fields->file);
 }
 
-/* Prompt and answer together; max_new_tokens wins over it, and of the model's context it says nothing new. */
+/* max_length covers prompt and answer. max_new_tokens overrides it; a value equal to the model's context has
+ * no effect. */
 static void warn_length(const cake_fields *fields, const cake_config *config)
 {
     double most = cake_json_real(cake_field(fields, "max_length"), INFINITY);

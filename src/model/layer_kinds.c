@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what config.json says of single layers: layer_types, the fields around sliding windows, which layers
- * turn their heads. Out: the kind of each layer and the KV classes. config.c calls. Invariant: layers that
- * see equally far are of one class.
+ * In: config.json's fields about single layers: layer_types, sliding windows, rotary embedding. Out: the kind
+ * of each layer and the KV cache groups. Invariant: layers with equal windows are in one group.
  */
 #include <string.h>
 
 #include "model/config_read.h"
 
-#define MAX_DELTA_HEADS (1 << 14) /* so that all heads together fit an int */
+#define MAX_DELTA_HEADS (1 << 14) /* all heads together must fit an int */
 
 typedef enum layer_type { FULL, SLIDING, LINEAR, N_TYPE } layer_type;
 
@@ -33,11 +32,11 @@ static cake_err read_window(const cake_fields *fields, const cake_config *c, int
         return CAKE_ERR_FATAL;
     if (!use && *window)
         return cake_field_fail(fields, "use_sliding_window",
-                               "family %s knows sliding_window only: set that to null", c->arch->name);
+                               "family %s supports sliding_window only: set that to null", c->arch->name);
     return CAKE_OK;
 }
 
-/* turns [n_layer]: whether the layer has rotary embedding, as far as a list says so. */
+/* turns [n_layer]: whether a list gives the layer rotary embedding. */
 static cake_err read_turns(const cake_fields *fields, const cake_config *c, bool *turns)
 {
     const cake_json *list = NULL;
@@ -64,8 +63,8 @@ static cake_err read_turns(const cake_fields *fields, const cake_config *c, bool
     return CAKE_OK;
 }
 
-/* Every period-th layer is full: a number, or letters G (full) and L (sliding) that repeat, with a last layer
- * that is full whatever they say. */
+/* Every period-th layer is full: given as a number, or as letters G (full) and L (sliding) that repeat; the
+ * last layer is always full. */
 static cake_err read_period(const cake_fields *fields, const cake_config *c, layer_type *types)
 {
     const char *letters = NULL;
@@ -88,7 +87,7 @@ static cake_err read_period(const cake_fields *fields, const cake_config *c, lay
     return CAKE_OK;
 }
 
-/* What the family's rule makes of the layers where layer_types is absent. */
+/* Applies the family's rule where layer_types is absent. */
 static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int window, const bool *turns,
                            layer_type *types)
 {
@@ -128,7 +127,7 @@ static cake_err read_type(const cake_fields *fields, const cake_config *c, const
                      type_names[other], c->arch->name);
 }
 
-/* layer_types rules, where the family has it; where not, it must not say anything else. */
+/* Applies layer_types if the family supports it; otherwise it must agree with the rule. */
 static cake_err read_types(const cake_fields *fields, const cake_config *c, int window, layer_type *types)
 {
     const cake_json *list = cake_field(fields, "layer_types");
@@ -138,7 +137,7 @@ static cake_err read_types(const cake_fields *fields, const cake_config *c, int 
         return CAKE_OK;
     if (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) != (size_t)c->n_layer)
         return cake_field_fail(fields, "layer_types",
-                               "an array of %d names, one a layer, or null is expected", c->n_layer);
+                               "an array of %d names, one per layer, or null is expected", c->n_layer);
     for (int i = 0; i < c->n_layer; i++) {
         layer_type type = FULL;
         if (read_type(fields, c, list, i, &type))
@@ -181,15 +180,15 @@ static cake_err read_delta(const cake_fields *fields, cake_config *c)
     return CAKE_OK;
 }
 
-/* The class of layers with that window. */
-static int class_of(cake_config *c, int window)
+/* The group of layers with this window. */
+static int group_of(cake_config *c, int window)
 {
-    int class = 0;
-    while (class < c->n_class && c->window[class] != window)
-        class ++;
-    if (class == c->n_class)
-        c->window[c->n_class++] = window;
-    return class;
+    int group = 0;
+    while (group < c->n_group && c->window[group] != window)
+        group++;
+    if (group == c->n_group)
+        c->window[c->n_group++] = window;
+    return group;
 }
 
 cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
@@ -204,8 +203,8 @@ cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
     for (int i = 0; i < c->n_layer; i++) {
         bool sliding = types[i] == SLIDING;
         c->layer[i].mixer = types[i] == LINEAR ? CAKE_MIX_DELTA : CAKE_MIX_ATTENTION;
-        /* a window that holds the longest sequence is none */
-        c->layer[i].class = (uint8_t)class_of(c, sliding && window < c->context ? window : 0);
+        /* A window as long as the longest sequence counts as none. */
+        c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;
         if (!turns[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
             c->layer[i].rope = CAKE_NO_ROPE;

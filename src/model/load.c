@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the pieces of a share. Out: their tensors in the arena, matrices packed. model.h declares it, run
- * calls.
+ * In: the tensors of a weight set. Out: the same in the arena, matrices packed.
  *
- * The members of a team share the rows of every matrix as they will share them in its products, and each goes
- * through all matrices by itself: it asks the system for the rows that come next, reads some, converts and
- * packs them while they are in its cache, and goes on. So reading and packing overlap, nobody waits for
- * another, and memory is first touched by the thread that will read it.
- *
- * Invariant: a row is written by one member only, and no two members write into one panel.
+ * Members of a team divide the rows of every matrix as in its products later. Each walks through all matrices
+ * on its own: it prefetches its next rows, reads some, converts and packs them while they are in its cache,
+ * and goes on. So reading and packing overlap, nobody waits, and memory is first touched by the thread that
+ * will read it.
  */
 #include <math.h>
 #include <pthread.h>
@@ -25,26 +22,26 @@
 #include "model/random_weights.h"
 #include "model/tensor_walk.h"
 
-#define PACKERS    64          /* that pack: more wait for memory */
-#define GRAIN      64          /* rows of whole panels */
-#define STEP_ROWS  32          /* of one panel: fewer would write parts of lines */
-#define STEP_BYTES (512 << 10) /* of a step, as the file has them: they stay in the second cache */
-#define MOST_BYTES (2 << 20)   /* of a step whose rows are long */
-#define AHEAD      (64 << 20)  /* bytes that are asked for before they are read, by all members together */
-#define LEAST_HALF 65520       /* the smallest number that is too large for f16 */
+#define PACKERS    64          /* max packing threads: more would wait for memory */
+#define GRAIN      64          /* rows in whole panels */
+#define STEP_ROWS  32          /* rows of one panel: fewer would write partial cache lines */
+#define STEP_BYTES (512 << 10) /* file bytes of a step: they stay in the L2 cache */
+#define MOST_BYTES (2 << 20)   /* of a step with long rows */
+#define AHEAD      (64 << 20)  /* bytes to prefetch, for all members together */
+#define LEAST_HALF 65520       /* the smallest number that overflows f16 */
 
-/* A tensor and its place. */
+/* A tensor and its destination. */
 typedef struct item {
     cake_tensor_item piece;
     char *name;
     void *data;
-    int64_t begin, end; /* bytes of the file, from the first of its rows to the last */
-    atomic_int left;    /* members that have not gone past it */
+    int64_t begin, end; /* byte range of its rows in the file */
+    atomic_int left;    /* members that have not finished it */
 } item;
 
-/* What was read of a tensor whose checksum is known. */
+/* Bytes read of a tensor with a known checksum. */
 typedef struct seen {
-    atomic_uint_fast32_t parts; /* cake_crc_part of all that was */
+    atomic_uint_fast32_t parts; /* combined cake_crc_part of all of them */
     atomic_int_fast64_t bytes;
 } seen;
 
@@ -53,40 +50,40 @@ typedef struct loading {
     cake_arena *arena;
     const cake_kernels *kernels;
     const cake_loading *how;
-    item *items; /* [n] in the files' order */
+    item *items; /* [n] in file order */
     int n;
     seen *seen; /* [tensors of the store] */
     atomic_bool failed;
-    pthread_mutex_t lock; /* of what follows */
-    int behind;           /* items that all members have gone past */
+    pthread_mutex_t lock; /* protects the following */
+    int behind;           /* items that all members have finished */
     int64_t read;
-    double read_s, pack_s; /* of all members together */
+    double read_s, pack_s; /* sum over all members */
 } loading;
 
-/* Rows [first, first + n) of an item, which stand together. */
+/* Contiguous rows [first, first + n) of an item. */
 typedef struct step {
     int item, first, n;
 } step;
 
-/* Where a member is: the rows [next, to) of an item are left. */
+/* Position of a member: rows [next, to) of an item are left. */
 typedef struct walker {
     int item, next, to;
-    int64_t bytes; /* of the files, so far */
+    int64_t bytes; /* read from files so far */
 } walker;
 
 typedef struct member {
     loading *l;
     const cake_exec *exec;
     walker now, ahead;
-    char *bounce, *kept; /* rows as the file has them, rows as weight_pack takes them */
+    char *bounce, *kept; /* rows as in the file; rows as weight_pack takes them */
     size_t bounce_size, kept_size;
     int64_t read;
     double read_s, pack_s;
 } member;
 
-/* ---- what there is to do */
+/* ---- the work */
 
-/* Which row of the tensor is row i of the piece. */
+/* Row of the tensor that is row i of the item. */
 static int64_t row_in_file(const cake_tensor_item *p, int i)
 {
     return (int64_t)i / p->run * 2 * p->run + p->before + i % p->run;
@@ -130,9 +127,9 @@ static int in_file_order(const void *a, const void *b)
     return order ? order : (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* ---- one member's way */
+/* ---- one member */
 
-/* Rows that a step may have: whole panels, unless rows are very long. */
+/* Rows of a step: whole panels, unless rows are very long. */
 static int step_rows(const cake_tensor_item *p)
 {
     size_t row = cake_row_bytes(p->dtype, p->n_in), rows = STEP_BYTES / row / STEP_ROWS * STEP_ROWS;
@@ -163,13 +160,13 @@ static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *
     return true;
 }
 
-/* Where the rows of a step lie in their tensor. */
+/* Offset of a step's rows in their tensor. */
 static int64_t step_offset(const cake_tensor_item *p, const step *s)
 {
     return row_in_file(p, s->first) * (int64_t)cake_row_bytes(p->dtype, p->n_in);
 }
 
-/* Asks the system for what this member reads next, so that disks and servers work while it packs. */
+/* Prefetches what this member reads next, so that disks and servers work while it packs. */
 static void ask_ahead(member *m)
 {
     const int64_t most = AHEAD / m->exec->size > 4 * STEP_BYTES ? AHEAD / m->exec->size : 4 * STEP_BYTES;
@@ -190,7 +187,7 @@ static void *room(char **memory, size_t *size, size_t need)
     return *memory;
 }
 
-/* The rows of a step as the file has them, or NULL and why. */
+/* Reads the rows of a step. NULL: failed, with the reason in why. */
 static const void *fetch(member *m, const cake_tensor_item *p, const step *s, cake_buf *why)
 {
     size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
@@ -205,7 +202,7 @@ static const void *fetch(member *m, const cake_tensor_item *p, const step *s, ca
                                                                                                       : into;
 }
 
-/* Whether one of n halves is an infinity: where a number may have been too large. */
+/* Whether one of n halves is infinite, so that a number may have overflowed. */
 static bool any_infinite(const uint16_t *half, int64_t n)
 {
     enum { GROUP = 64 };
@@ -219,7 +216,7 @@ static bool any_infinite(const uint16_t *half, int64_t n)
     return bad;
 }
 
-/* Complains of the first of n elements that is too large for f16, if there is one. */
+/* Reports the first of n elements that overflows f16, if any. */
 static bool fits_half(const member *m, const cake_tensor_item *p, const void *from, int64_t n, cake_buf *why)
 {
     const size_t size = cake_dtype_bytes(p->dtype);
@@ -235,7 +232,7 @@ static bool fits_half(const member *m, const cake_tensor_item *p, const void *fr
     return true;
 }
 
-/* Rows [n] as the file has them become rows as weight_pack takes them. */
+/* Converts rows [n] from the file's dtype to that of weight_pack. */
 static bool convert(member *m, const cake_tensor_item *p, void *to, const void *from, int n, cake_buf *why)
 {
     const cake_kernels *op = m->l->kernels;
@@ -250,7 +247,7 @@ static bool convert(member *m, const cake_tensor_item *p, void *to, const void *
     return true;
 }
 
-/* Norms that are held as what is to be added to 1 are read as what they are. */
+/* Norm weights stored as weight - 1 are restored. */
 static void fill_vector(const cake_model *model, const cake_tensor_item *p, float *to, const void *from,
                         int64_t n)
 {
@@ -260,7 +257,7 @@ static void fill_vector(const cake_model *model, const cake_tensor_item *p, floa
             to[i] += 1;
 }
 
-/* Takes the rows to their place. */
+/* Stores the rows in their destination. */
 static bool take(member *m, const step *s, const void *rows, cake_buf *why)
 {
     const item *it = &m->l->items[s->item];
@@ -284,8 +281,7 @@ static bool take(member *m, const step *s, const void *rows, cake_buf *why)
     return true;
 }
 
-/* Where the rows lie in a mapped file; NULL: they have to be read, which also makes them stand on a boundary
- * of their type. */
+/* The rows in a mapped file; NULL: they must be read, which also aligns them. */
 static const void *view(const cake_tensor_item *p, const step *s)
 {
     const void *rows =
@@ -293,7 +289,7 @@ static const void *view(const cake_tensor_item *p, const step *s)
     return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
 }
 
-/* The rows' part of their tensor's checksum: they lie in the caches still. */
+/* The rows' part of their tensor's checksum, computed while they are in cache. */
 static uint32_t sum_up(const cake_tensor_item *p, const step *s, const void *rows)
 {
     size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
@@ -323,7 +319,7 @@ static bool do_step(member *m, const step *s, cake_buf *why)
     if (done) {
         m->read += s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
     } else {
-        cake_buf_cut(why, 0); /* of a faulted file it may be wrong */
+        cake_buf_cut(why, 0); /* a faulted mapping may contain wrong values */
         rows = fetch(m, p, s, why);
         fetched = cake_clock_now();
         done = rows && take(m, s, rows, why);
@@ -338,7 +334,7 @@ static bool do_step(member *m, const step *s, cake_buf *why)
 
 /* ---- together */
 
-/* The first trouble is said, the others end for it. */
+/* Reports the first error; the other members then stop. */
 static void give_up(loading *l, const cake_buf *why)
 {
     pthread_mutex_lock(&l->lock);
@@ -347,8 +343,8 @@ static void give_up(loading *l, const cake_buf *why)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* A member has gone past the items [from, to). What all have gone past is left behind, but for rows of the
- * next item that stand among those of this one. */
+/* A member has finished the items [from, to). Pages of items that all have finished are released, except
+ * those shared with the next item. */
 static void go_past(loading *l, int from, int to)
 {
     bool last = false;
@@ -396,7 +392,7 @@ static void load_share(const cake_exec *exec, void *arg)
     free(m.kept);
 }
 
-/* As many members as there are: OpenMP may grant fewer than were asked for. */
+/* Uses the actual team size: OpenMP may grant fewer threads than requested. */
 static void load_all(const cake_exec *exec, void *arg)
 {
     loading *l = arg;
@@ -407,7 +403,7 @@ static void load_all(const cake_exec *exec, void *arg)
     load_share(exec, arg);
 }
 
-/* Every byte that was loaded from a bundle is what was staged. */
+/* Every byte loaded from a bundle must be what was staged. */
 static cake_err check_sums(const loading *l)
 {
     const cake_indexed_tensor *bad = NULL;
@@ -418,7 +414,7 @@ static cake_err check_sums(const loading *l)
         int64_t bytes = s->tensor->end - s->tensor->begin;
         if (!s->summed || !atomic_load(&l->seen[i].bytes))
             continue;
-        CAKE_ASSERT(atomic_load(&l->seen[i].bytes) == bytes); /* pieces are all of their tensor */
+        CAKE_ASSERT(atomic_load(&l->seen[i].bytes) == bytes); /* the items cover their whole tensor */
         uint32_t sum = cake_crc_whole((uint32_t)atomic_load(&l->seen[i].parts), bytes);
         if (sum == s->sum)
             continue;
@@ -432,19 +428,19 @@ static cake_err check_sums(const loading *l)
     if (n > 1)
         snprintf(more, sizeof more, ", and %d more tensors are wrong", n - 1);
     return cake_fail("model",
-                     "%s: tensor %s has the checksum %08x, but %08x was staged%s: "
-                     "the file is damaged; start cake-mpi stage again, which replaces what is damaged",
+                     "%s: tensor %s has the checksum %08x, but %08x was staged%s: the file is damaged; start "
+                     "cake-mpi stage again, which replaces what is damaged",
                      cake_safetensors_path(bad->file), bad->tensor->name, (unsigned)found, (unsigned)bad->sum,
                      more);
 }
 
 static void settle(const loading *l)
 {
-    for (int i = 0; i < l->n && l->kernels->settle; i++) {
+    for (int i = 0; i < l->n && l->kernels->select_algorithm; i++) {
         const cake_tensor_item *p = &l->items[i].piece;
         cake_weight weight = {.data = l->items[i].data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
         if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part))
-            l->kernels->settle(&weight);
+            l->kernels->select_algorithm(&weight);
     }
 }
 
@@ -454,8 +450,7 @@ static void tell(const loading *l, double seconds)
              "%.1f MB of tensors became %.1f MB of weights in %.3f s; "
              "%d threads spent %.3f s on reading and %.3f s on packing%s%s",
              1e-6 * (double)l->read, 1e-6 * (double)l->arena->size, seconds, l->how->threads, l->read_s,
-             l->pack_s, l->how->mapped ? ", mapped" : "",
-             l->how->drop ? ", the page cache is given back" : "");
+             l->pack_s, l->how->mapped ? ", mapped" : "", l->how->drop ? ", the page cache is released" : "");
 }
 
 cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const cake_kernels *kernels,

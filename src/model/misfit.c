@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a folder without config.json or weights. Out: one message that names what it has instead. config.c
- * and tensor_index.c call where they would only miss a file. Invariant: nothing here is believed but
- * names of files, and of an adapter's config the name of its model.
+ * In: a directory without config.json or weights. Out: one message that names what it has instead. Invariant:
+ * only file names are used, and of an adapter's config the name of its base model.
  */
 #include "model/misfit.h"
 
@@ -18,7 +17,7 @@
 #define ADAPTER "adapter_config.json"
 #define SAVE    "load it with transformers and save it with save_pretrained"
 
-/* What a name that begins and ends so tells; the first row that a file fits is said. */
+/* What a name with this prefix and suffix indicates; the first row that matches any file is reported. */
 static const struct {
     const char *begins, *ends, *what, *to_do;
 } others[] = {
@@ -26,13 +25,13 @@ static const struct {
      "take model*.safetensors and config.json, the same in the format of transformers"},
     {"", ".safetensors", "weights without an index",
      "model.safetensors, or model.safetensors.index.json with its files, is expected: download the rest"},
-    {"", ".gguf", "a model in llama.cpp's format", "take the model in safetensors that it was made of"},
-    {"", ".onnx", "a model in ONNX's format", "take the model in safetensors that it was made of"},
-    {"model_index", ".json", "a pipeline of several models", "give the folder of its language model"},
+    {"", ".gguf", "a model in llama.cpp's format", "use the safetensors model that it was made from"},
+    {"", ".onnx", "a model in ONNX's format", "use the safetensors model that it was made from"},
+    {"model_index", ".json", "a pipeline of several models", "give the directory of its language model"},
     {"", ".bin", "weights in PyTorch's format", SAVE},
     {"", ".pth", "weights in PyTorch's format", SAVE},
     {"", ".pt", "weights in PyTorch's format", SAVE},
-    {"", ".ckpt", "a checkpoint of a training", SAVE},
+    {"", ".ckpt", "a training checkpoint", SAVE},
     {"", ".h5", "weights in TensorFlow's format", SAVE},
     {"", ".msgpack", "weights in Flax's format", SAVE},
     {"", ".npz", "weights in MLX's or NumPy's format", SAVE},
@@ -40,7 +39,7 @@ static const struct {
 
 enum { N_OTHER = sizeof others / sizeof *others, UNINDEXED = 1 };
 
-/* What training leaves beside weights, and says nothing of them. */
+/* Files that training leaves next to weights, which tell nothing about them. */
 static const char *const asides[] = {"training_args", "optimizer", "scheduler", "rng_state", "adapter_model"};
 
 static bool fits(int i, const char *name)
@@ -53,14 +52,14 @@ static bool fits(int i, const char *name)
            !strcmp(name + len - ends, others[i].ends);
 }
 
-/* The row of the most telling file, and its name; N_OTHER: none tells anything. */
+/* The row of the most telling file, and its name; N_OTHER: none. */
 static int look(const char *dir, cake_buf *name)
 {
     int found = N_OTHER;
     DIR *list = opendir(dir);
     for (struct dirent *entry; list && (entry = readdir(list));)
         for (int i = 0; i <= found && i < N_OTHER; i++)
-            /* of several files the first by name, as directories have no order */
+            /* alphabetically first, since directories are unordered */
             if (fits(i, entry->d_name) && (i < found || strcmp(entry->d_name, name->data) < 0)) {
                 found = i;
                 cake_buf_cut(name, 0);
@@ -82,7 +81,7 @@ static bool is_here(const char *dir, const char *name)
     return here;
 }
 
-/* The model that an adapter is for, as text for a message. */
+/* Appends the name of an adapter's base model, for a message. */
 static void add_base(const char *dir, cake_buf *out)
 {
     cake_buf path = {0};
@@ -92,7 +91,7 @@ static void add_base(const char *dir, cake_buf *out)
     if (base && *base)
         cake_buf_addf(out, "%.200s", base);
     else
-        cake_buf_adds(out, "a model that it does not name");
+        cake_buf_adds(out, "an unnamed model");
     cake_json_free(root);
     cake_buf_free(&path);
 }
@@ -103,7 +102,7 @@ cake_err cake_misfit_fail(const char *dir, const char *missing)
     cake_err err;
     int found = look(dir, &name);
     if (found == UNINDEXED && !strcmp(missing, "config.json"))
-        found = N_OTHER; /* all is well with the weights */
+        found = N_OTHER; /* the weights are fine */
     if (is_here(dir, ADAPTER)) {
         cake_buf_cut(&name, 0);
         add_base(dir, &name);
@@ -116,8 +115,8 @@ cake_err cake_misfit_fail(const char *dir, const char *missing)
                         others[found].to_do);
     } else if (is_here(dir, "snapshots")) {
         err = cake_fail("model",
-                        "%s: has no %s: it is a folder of the Hugging Face cache, "
-                        "whose models are one level below its folder snapshots",
+                        "%s: has no %s: it is a directory of the Hugging Face cache, whose models are one "
+                        "level below its directory snapshots",
                         dir, missing);
     } else {
         err = cake_fail("model", "%s/%s: cannot be opened: %s", dir, missing, strerror(ENOENT));
@@ -133,8 +132,8 @@ void cake_misfit_warn(const char *dir)
         return;
     add_base(dir, &base);
     cake_log(CAKE_WARN, "model",
-             "%s: an adapter of %s is here, too (" ADAPTER "), and is not applied; "
-             "merge it into its model if answers shall have it",
+             "%s: also holds an adapter of %s (" ADAPTER
+             "), which is not applied; merge it into its model if answers should use it",
              dir, base.data);
     cake_buf_free(&base);
 }

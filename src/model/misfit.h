@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Folders that are no model as this program reads it: adapters, weights in other formats, a level too high.
- * What is there is named, with what to do about it.
+ * Directories that are not a model in a supported form: adapters, other formats, one level too high. Messages
+ * name what is there and what to do.
  */
 #ifndef CAKE_MODEL_MISFIT_H
 #define CAKE_MODEL_MISFIT_H
 
 #include "base/err.h"
 
-/* dir lacks the file `missing`: says so, and what is there in its place; always fails. */
+/* Reports that dir lacks the file `missing`, and what it has instead. Always fails. */
 cake_err cake_misfit_fail(const char *dir, const char *missing);
-/* Says what a folder that is a model has beside it and is not applied. */
+/* Warns about files in a valid model directory that are not applied. */
 void cake_misfit_warn(const char *dir);
 
 #endif

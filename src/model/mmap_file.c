@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a file. Out: its bytes. safetensors.c calls. Invariant: the handler of SIGBUS is ours exactly while the
- * list of mappings is not empty, and it touches nothing but pages of these.
+ * In: a file. Out: its bytes. Invariant: the SIGBUS handler is installed exactly while mappings exist, and it
+ * changes only pages of these mappings.
  */
 #include "model/mmap_file.h"
 
@@ -23,12 +23,11 @@ struct cake_mmap_file {
 
 static struct {
     cake_mmap_file *first;
-    struct sigaction before; /* what SIGBUS did */
-    uintptr_t page;          /* bytes of a page */
+    struct sigaction before; /* previous action of SIGBUS */
+    uintptr_t page;          /* page size */
 } state;
 
-/* Zeros in place of the page that is not there; what is none of ours gets the handler that was there
- * before. */
+/* Maps zeros over a missing page of a mapping; other faults go to the previous handler. */
 static void mend(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -37,7 +36,7 @@ static void mend(int number, siginfo_t *info, void *context)
         if (at < m->base || at >= m->base + m->size)
             continue;
         char *page = at - (uintptr_t)at % state.page;
-        /* the system call itself: MPI libraries put locks around the function of this name */
+        /* A direct system call, since MPI libraries wrap mmap with locks. */
         if (syscall(SYS_mmap, page, state.page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L) ==
             -1)
             break;
@@ -45,7 +44,7 @@ static void mend(int number, siginfo_t *info, void *context)
         return;
     }
     sigaction(number, &state.before, NULL);
-    raise(number); /* waits until this handler has returned */
+    raise(number); /* takes effect when this handler returns */
 }
 
 cake_mmap_file *cake_mmap_file_open(int fd, int64_t size)

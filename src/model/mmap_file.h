@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file as memory that is only read. A file that ends before its mapping does, or that cannot be read,
- * raises SIGBUS where it is looked at: as long as a mapping is open such a page becomes zeros instead,
- * and the mapping remembers that it was faulted. Whoever used what it gave then reads the same bytes in
- * another way, and learns there what is wrong.
+ * A read-only mapping of a file. If the file is shorter than its mapping, or unreadable, an access raises
+ * SIGBUS. While a mapping is open, such a page is replaced by zeros and the mapping remembers that it
+ * faulted. The user then reads the same bytes by read(), which reports the error.
  */
 #ifndef CAKE_MODEL_MMAP_FILE_H
 #define CAKE_MODEL_MMAP_FILE_H
@@ -13,15 +12,15 @@
 
 typedef struct cake_mmap_file cake_mmap_file;
 
-/* Maps bytes [0, size) of the file; NULL and errno if that is not possible. Mappings are opened and closed
- * while no thread looks into one. */
+/* Maps bytes [0, size); NULL and errno on failure. Open and close mappings only while no thread accesses
+ * one. */
 cake_mmap_file *cake_mmap_file_open(int fd, int64_t size);
 void cake_mmap_file_close(cake_mmap_file *mapping); /* NULL is fine */
 
 const char *cake_mmap_file_at(const cake_mmap_file *mapping, int64_t offset);
-/* Whether some page that was looked at was not there. Once true it stays true. */
+/* Whether any access has faulted. Never reset. */
 bool cake_mmap_file_faulted(const cake_mmap_file *mapping);
-/* Bytes [begin, end) were used and need not count as this process's memory any longer. */
+/* Bytes [begin, end) are no longer needed; they may leave this process's memory. */
 void cake_mmap_file_leave(cake_mmap_file *mapping, int64_t begin, int64_t end);
 
 #endif

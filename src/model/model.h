@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model directory becomes weights that kernels can read. Opening reads config and tensor headers and checks
- * every shape, so that all trouble comes before the first large read; loading reads this rank's tensors only,
- * in all threads, and packs them on the way.
+ * Loads a model directory into packed weights. Opening reads config and tensor headers and checks every
+ * shape, so that errors appear before the first large read. Loading reads only this rank's tensors, with all
+ * threads, and packs them.
  */
 #ifndef CAKE_MODEL_MODEL_H
 #define CAKE_MODEL_MODEL_H
@@ -17,15 +17,15 @@
 typedef struct cake_model cake_model;
 
 typedef struct cake_model_options {
-    const char *config; /* text of a config.json, for dummy weights or an index: there is no directory */
-    const struct cake_bundle *index; /* tensors as a bundle lists them: to plan with, not to load */
-    bool dummy;                      /* seeded weights in place of files */
+    const char *config; /* text of a config.json, for dummy weights or an index, which have no directory */
+    const struct cake_bundle *index; /* tensor list of a bundle: for planning, not for loading */
+    bool dummy;                      /* seeded random weights instead of files */
     uint64_t dummy_seed;
-    bool convert; /* matrices are kept in dtype, whatever the file has */
+    bool convert; /* keep matrices in dtype, whatever the file has */
     cake_dtype dtype;
 } cake_model_options;
 
-/* What a rank holds: layers [first, first + count) in each of n ranges, embedding, head. */
+/* The weights of a rank: layers [first, first + count) in each of n ranges, embedding, head. */
 typedef struct cake_range {
     int first, count;
 } cake_range;
@@ -37,17 +37,17 @@ typedef struct cake_weight_set {
     bool head;  /* the final norm and the LM head */
 } cake_weight_set;
 
-/* A weight with data NULL, and a NULL vector, is one that the layer does not have. */
+/* data NULL, or a NULL vector, means that the layer does not have this weight. */
 typedef struct cake_layer_weights {
-    const float *attn_norm, *mlp_norm;           /* [dim] before attention and MLP: of what goes in */
-    const float *attn_post_norm, *mlp_post_norm; /* [dim] after them: of what comes out, before it is added */
+    const float *attn_norm, *mlp_norm;           /* [dim] before attention and MLP */
+    const float *attn_post_norm, *mlp_post_norm; /* [dim] after them, before the residual is added */
     cake_weight q, k, v, o; /* [n_head * head_dim, dim] [n_kv * head_dim, dim] x2 [dim, n_head * head_dim] */
     const float *q_bias, *k_bias, *v_bias, *o_bias;
     const float *q_norm, *k_norm; /* [head_dim], or [n_head * head_dim] and [n_kv * head_dim] */
     cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff] */
     const float *gate_bias, *up_bias, *down_bias;
 
-    cake_weight q_gate; /* [n_head * head_dim, dim] what attention's output is gated by */
+    cake_weight q_gate; /* [n_head * head_dim, dim] gate of attention's output */
     const float *q_gate_bias;
     cake_weight delta_qkv, delta_z;           /* [channels, dim], [n_value * value_dim, dim] */
     cake_weight delta_a, delta_b;             /* [n_value, dim] x2 */
@@ -57,45 +57,45 @@ typedef struct cake_layer_weights {
     const float *delta_norm;                  /* [value_dim] */
 } cake_layer_weights;
 
-/* Owned by the caller: cake_model_close. Says what is wrong with file, tensor, byte offset. */
+/* Owned by the caller: cake_model_close. Errors name file, tensor and byte offset. */
 cake_err cake_model_open(const char *dir, const cake_model_options *options, cake_model **out);
 void cake_model_close(cake_model *model);
 
 const cake_config *cake_model_config(const cake_model *model);
-/* The bundle that the directory is; NULL: it has the whole model. */
+/* The bundle of the directory; NULL: it holds the whole model. */
 const struct cake_bundle *cake_model_bundle(const cake_model *model);
-/* Most common dtype of the matrices as they are kept: decides the cache's precision. */
+/* Most common dtype of the matrices as kept: it determines the KV cache's precision. */
 cake_dtype cake_model_dtype(const cake_model *model);
-/* Whether any layer has a matrix that is kept in dtype. */
+/* Whether any layer has a matrix kept in dtype. */
 bool cake_model_keeps(const cake_model *model, cake_dtype dtype);
 int64_t cake_model_parameters(const cake_model *model);
-/* Checksum of the names, types and shapes of its tensors in the files, of whatever bundle or directory; 0 for
- * made-up weights. */
+/* Checksum of the tensors' names, types and shapes in the files, equal for bundles and the whole model; 0 for
+ * dummy weights. */
 uint32_t cake_model_identity(const cake_model *model);
-/* Bytes of memory that the share takes when packed by these kernels: what load will take, to the byte. */
+/* Exact bytes that load will need for the weight set with these kernels. */
 size_t cake_model_bytes(const cake_model *model, const cake_weight_set *share, const cake_kernels *kernels);
-/* Bytes that load will read from the files for it. */
+/* Bytes that load will read from files for it. */
 int64_t cake_model_bytes_in_files(const cake_model *model, const cake_weight_set *share);
 
 typedef struct cake_loading {
-    int threads; /* of the team that reads and packs */
-    bool mapped; /* packed from pages of the files, without a copy in between */
-    bool drop;   /* the files do not stay in the page cache */
+    int threads; /* size of the team that reads and packs */
+    bool mapped; /* pack directly from mapped files */
+    bool drop;   /* drop the files from the page cache */
 } cake_loading;
 
-/* Reads what the share names, into the memory of the kernels; twice at most, with kernels of two memories. */
+/* Loads the weight set into the kernels' memory. May be called twice, with kernels of different memories. */
 cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const cake_kernels *kernels,
                          const cake_loading *how);
-cake_err cake_model_lock(cake_model *model);            /* what was loaded, in memory */
+cake_err cake_model_lock(cake_model *model);            /* locks loaded weights in physical memory */
 int64_t cake_model_bytes_read(const cake_model *model); /* from files, by load */
 
-/* Borrowed; only what the share named is there. */
+/* Borrowed; only what was loaded is set. */
 const cake_layer_weights *cake_model_layer(const cake_model *model, int layer);
 const cake_weight *cake_model_embedding(const cake_model *model); /* [n_vocab, dim] */
 const cake_weight *cake_model_head(const cake_model *model);      /* [n_vocab, dim]; the embedding if tied */
 const float *cake_model_final_norm(const cake_model *model);      /* [dim] */
-/* What embeddings are multiplied by: 1, or sqrt(dim) rounded as transformers does, to the embedding's dtype
- * (of int8: to that which the file has). */
+/* Factor of embeddings: 1, or sqrt(dim) rounded like transformers to the embedding's dtype (for int8, to that
+ * of the file). */
 float cake_model_embed_scale(const cake_model *model);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: seed, name of a tensor, range of elements. Out: the elements. model.c calls where it would read a file.
- * Invariant: no state; the n-th element is a hash of n.
+ * In: seed, tensor name, range of elements. Out: the elements. Invariant: stateless; element n is a hash of
+ * n.
  */
 #include "model/random_weights.h"
 
@@ -25,7 +25,7 @@ static uint64_t key_of(uint64_t seed, const char *name)
     return mix(mix(seed + 0x9E3779B97F4A7C15) ^ hash);
 }
 
-/* The values that elements can have, spread evenly over a uniform distribution of deviation 0.02. */
+/* Quantiles of a uniform distribution with standard deviation 0.02. */
 static void make_levels(bool norm, cake_dtype dtype, uint32_t *level)
 {
     const float width = 2 * 0.02F * 1.7320508F;
@@ -38,7 +38,7 @@ static void make_levels(bool norm, cake_dtype dtype, uint32_t *level)
     }
 }
 
-/* Four elements a hash, twelve bits each: a few seconds for a model of billions are part of every
+/* Four elements per hash, twelve bits each, since filling a model of billions of weights is part of every
  * benchmark. */
 void cake_random_weights_fill(uint64_t seed, const char *name, bool norm, cake_dtype dtype, int64_t first,
                               int64_t n, void *into)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the rotary fields of config.json, in either generation. Out: the config's sets of rotary parameters and
- * the frequencies they stand for. config.c reads, slice asks for frequencies. Invariant: a kind of scaling
- * that is not computed here is refused by name, never taken for another one.
+ * In: the rotary fields of config.json, in either generation. Out: the sets of rotary parameters and their
+ * frequencies. Invariant: an unsupported kind of scaling is refused by name, never taken for another one.
  */
 #include <string.h>
 
 #include "model/config_read.h"
 
-#define DEFAULT_THETA 10000.0 /* transformers' own, for files older than the field */
+#define DEFAULT_THETA 10000.0 /* transformers' default for older files */
 #define N_KIND        6
 
 static const char *const kind_names[N_KIND] = {
@@ -29,11 +28,11 @@ static cake_err read_kind(const cake_fields *fields, cake_rope_kind *out)
         return CAKE_OK;
     }
     const char *text = cake_json_text(node, NULL);
-    if (text && !strcmp(text, "su")) /* longrope's first name */
+    if (text && !strcmp(text, "su")) /* longrope's former name */
         text = kind_names[CAKE_ROPE_LONGROPE];
     for (size_t kind = 0; text && kind < N_KIND; kind++)
         if (!strcmp(text, kind_names[kind])) {
-            /* phi3 once called it so, too: only longrope has lists */
+            /* phi3 once used this name; only longrope has lists. */
             bool lists = kind == CAKE_ROPE_YARN && cake_field(fields, "short_factor");
             *out = lists ? CAKE_ROPE_LONGROPE : (cake_rope_kind)kind;
             return CAKE_OK;
@@ -42,7 +41,7 @@ static cake_err read_kind(const cake_fields *fields, cake_rope_kind *out)
                            "only default, linear, llama3, yarn, dynamic and longrope are supported");
 }
 
-/* What would turn heads in another way. */
+/* Refuses fields that would change the rotation. */
 static cake_err refuse_others(const cake_fields *fields, const cake_arch *arch)
 {
     static const char *const others[] = {"llama_4_scaling_beta", "mrope_section"};
@@ -53,7 +52,7 @@ static cake_err refuse_others(const cake_fields *fields, const cake_arch *arch)
     return CAKE_OK;
 }
 
-/* How many elements of a head turn. */
+/* Reads how many elements of a head are rotated. */
 static cake_err read_part(const cake_fields *top, const cake_fields *fields, const cake_config *c,
                           cake_rope *rope)
 {
@@ -64,12 +63,12 @@ static cake_err read_part(const cake_fields *top, const cake_fields *fields, con
     rope->width = (int)(c->head_dim * part);
     if (rope->width < 1)
         return cake_field_fail(top, "partial_rotary_factor",
-                               "something of the %d elements of a head has to turn", c->head_dim);
+                               "at least two of the %d elements of a head must be rotated", c->head_dim);
     rope->n_rot = rope->width + rope->width % 2;
     return CAKE_OK;
 }
 
-/* A value outside the object has precedence, and the context is the last resort, as in transformers. */
+/* As in transformers: a value outside the object has precedence, and the context is the last resort. */
 static cake_err read_original(const cake_fields *top, const cake_fields *fields, const cake_config *c,
                               cake_rope *rope)
 {
@@ -89,7 +88,7 @@ static cake_err read_llama3(const cake_fields *fields, cake_rope *rope)
     return CAKE_OK;
 }
 
-/* A factor that is null is what the context has grown by. */
+/* A factor of null is the growth of the context. */
 static cake_err read_growth(const cake_fields *fields, const cake_config *c, cake_rope *rope)
 {
     return cake_field_real(fields, "factor", (double)c->context / rope->original_context, 1e-6, 1e6,
@@ -101,20 +100,20 @@ static double yarn_magnitude(double factor, double scale)
     return factor <= 1 ? 1 : 0.1 * scale * log(factor) + 1;
 }
 
-/* The pair (not a whole number) that turns so often within the original context. */
+/* The (fractional) pair with this number of rotations within the original context. */
 static double yarn_pair(const cake_rope *rope, double turns)
 {
     return rope->width * log(rope->original_context / (turns * 2 * M_PI)) / (2 * log(rope->theta));
 }
 
-/* Peng et al. 2023. A value of 0 is one that is not given. */
+/* Peng et al. 2023. 0 means that a value is not given. */
 static cake_err read_yarn(const cake_fields *fields, const cake_config *c, cake_rope *rope)
 {
     double fast, slow, mscale, all_dim;
     bool truncate;
     if (!cake_json_get(fields->object, "factor"))
         return cake_field_fail(fields, "factor",
-                               "a number, or null for what the context has grown by, is expected");
+                               "a number, or null for the growth of the context, is expected");
     if (read_growth(fields, c, rope) || cake_field_real(fields, "beta_fast", 32, 0, 1e6, &fast) ||
         cake_field_real(fields, "beta_slow", 1, 0, 1e6, &slow) ||
         cake_field_real(fields, "mscale", 0, 0, 1e6, &mscale) ||
@@ -123,7 +122,7 @@ static cake_err read_yarn(const cake_fields *fields, const cake_config *c, cake_
         return CAKE_ERR_FATAL;
     if (rope->theta <= 1)
         return cake_field_fail(fields, "rope_theta", "yarn needs more than 1");
-    if (c->arch->rope_by_type) /* transformers looks for it beside the sets, where none is */
+    if (c->arch->rope_by_type) /* transformers reads it outside the sets, where none is */
         truncate = true;
     double usual = mscale && all_dim
                        ? yarn_magnitude(rope->factor, mscale) / yarn_magnitude(rope->factor, all_dim)
@@ -146,7 +145,7 @@ static cake_err read_stretch(const cake_fields *fields, const char *name, const 
     size_t n = (size_t)rope->n_rot / 2;
     if (n > CAKE_MAX_STRETCH)
         return cake_field_fail(fields, name,
-                               "heads of more than %d turning elements are not supported with it",
+                               "heads with more than %d rotated elements are not supported with it",
                                2 * CAKE_MAX_STRETCH);
     if (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) != n)
         return cake_field_fail(fields, name, "an array of %zu numbers is expected", n);
@@ -177,7 +176,7 @@ static cake_err read_dynamic(const cake_fields *fields, const cake_config *c, ca
 {
     rope->original_context = c->context;
     if (rope->width == 2)
-        return cake_field_fail(fields, "rope_type", "more than 2 turning elements of a head are expected");
+        return cake_field_fail(fields, "rope_type", "more than 2 rotated elements of a head are expected");
     return CAKE_OK;
 }
 
@@ -204,7 +203,7 @@ static cake_err read_scaling(const cake_fields *top, const cake_fields *fields, 
     }
 }
 
-/* One set: `fields` is the inner object, top the file (or its text part), whose field `base` is the theta of
+/* One set. `fields` is the inner object, top the file (or its text part), whose field `base` is the theta of
  * an object without one. */
 static cake_err read_set(const cake_fields *top, const cake_fields *fields, const char *base,
                          const cake_config *c, cake_rope *out)
@@ -237,7 +236,7 @@ static cake_err enter(const cake_fields *from, const char *name, const char *pre
     return CAKE_OK;
 }
 
-/* Sets of their own for full layers, to which an old file's rope_scaling belongs, and for sliding ones. */
+/* Separate sets for full layers, to which an old file's rope_scaling applies, and for sliding ones. */
 static cake_err read_by_type(const cake_fields *top, cake_config *c)
 {
     cake_fields all, full, sliding, scaling;
@@ -250,7 +249,8 @@ static cake_err read_by_type(const cake_fields *top, cake_config *c)
         return cake_field_fail(top, "rope_parameters",
                                "an object each for full_attention and sliding_attention is expected");
     if (!empty(scaling.object) && full.object)
-        return cake_field_fail(top, "rope_scaling", "rope_parameters.full_attention is there, too: which?");
+        return cake_field_fail(top, "rope_scaling",
+                               "rope_parameters.full_attention exists, too: keep one of the two");
     c->n_rope = 2;
     return read_set(top, empty(scaling.object) ? &full : &scaling, "rope_theta", c, &c->rope[0])
                ? CAKE_ERR_FATAL
@@ -268,12 +268,12 @@ static cake_err read_one(const cake_fields *top, cake_config *c)
     for (void *it = cake_json_first(fields.object); it; it = cake_json_next(fields.object, it))
         if (cake_json_kind(cake_json_value(it)) == CAKE_JSON_OBJECT)
             return cake_field_fail(&fields, cake_json_key(it, NULL),
-                                   "rotary parameters of their own for some layers are not supported");
+                                   "separate rotary parameters for some layers are not supported");
     c->n_rope = 1;
     return read_set(top, &fields, "rope_theta", c, &c->rope[0]);
 }
 
-/* Where scaling is there to go beyond max_position_embeddings. */
+/* The context where scaling extends it beyond max_position_embeddings. */
 static int extended(const cake_config *c)
 {
     const cake_rope *rope = &c->rope[0];
@@ -291,10 +291,10 @@ cake_err cake_config_read_rope(const cake_fields *top, cake_config *config)
     return err;
 }
 
-/* Long wavelengths are stretched by factor, short ones stay, those between are blended. */
+/* Long wavelengths are divided by factor, short ones are kept, those in between are blended. */
 static double llama3_frequency(const cake_rope *rope, double freq)
 {
-    double turns = rope->original_context * freq / (2 * M_PI); /* within the original context */
+    double turns = rope->original_context * freq / (2 * M_PI); /* rotations within the original context */
     if (turns < rope->low_freq)
         return freq / rope->factor;
     if (turns > rope->high_freq)

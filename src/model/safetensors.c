@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a .safetensors file, written by anyone. Out: its tensors, each with a dtype, a shape and a range of
- * bytes that agree with each other and with the file. tensor_index.c calls. Invariant: after open every
- * range lies inside the file, ranges cover the data without overlap or hole, and shape x dtype is the
- * length of the range.
+ * In: a .safetensors file from any source. Out: its tensors, each with dtype, shape and byte range consistent
+ * with each other and the file. Invariant: after open every range is inside the file, ranges cover the data
+ * without overlap or gap, and shape x dtype is the length of the range.
  */
 #include "model/safetensors.h"
 
@@ -19,14 +18,14 @@
 #include "formats/json.h"
 #include "model/mmap_file.h"
 
-#define MAX_HEADER (100 << 20) /* as the reference implementation has it */
-#define PREFIX     8           /* bytes of the header's length */
+#define MAX_HEADER (100 << 20) /* limit of the reference implementation */
+#define PREFIX     8           /* bytes of the header's length field */
 
 struct cake_safetensors {
     char *path;
     int fd;                  /* -1: parsed from memory */
-    int64_t data, size;      /* byte offset of the data; bytes of the whole */
-    struct timespec time;    /* when it was last written to, as it was opened */
+    int64_t data, size;      /* offset of the data; size of the file */
+    struct timespec time;    /* modification time at open */
     cake_mmap_file *mapping; /* NULL: not mapped */
     cake_tensor *tensor;     /* [n], by begin */
     int n;
@@ -35,14 +34,14 @@ struct cake_safetensors {
 static const struct {
     const char *name;
     int bits;
-    int dtype; /* cake_dtype, or -1: known to the format but not to our kernels */
+    int dtype; /* cake_dtype, or -1: valid, but not supported by kernels */
 } dtypes[] = {{"F32", 32, CAKE_F32}, {"BF16", 16, CAKE_BF16}, {"F16", 16, CAKE_F16}, {"BOOL", 8, -1},
               {"U8", 8, -1},         {"I8", 8, -1},           {"I16", 16, -1},       {"U16", 16, -1},
               {"I32", 32, -1},       {"U32", 32, -1},         {"I64", 64, -1},       {"U64", 64, -1},
               {"F64", 64, -1},       {"C64", 64, -1},         {"F8_E4M3", 8, -1},    {"F8_E5M2", 8, -1},
               {"F8_E8M0", 8, -1},    {"F6_E2M3", 6, -1},      {"F6_E3M2", 6, -1},    {"F4", 4, -1}};
 
-/* "FILE: tensor "NAME": ..." with the foreign name quoted, control characters escaped, and not too long. */
+/* "FILE: tensor "NAME": ..." with the name quoted, escaped and shortened. */
 static cake_err fail_tensor(const char *path, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 static cake_err fail_tensor(const char *path, const char *name, const char *fmt, ...)
@@ -59,7 +58,7 @@ static cake_err fail_tensor(const char *path, const char *name, const char *fmt,
     return err;
 }
 
-/* Bytes of the shape, or -1 if it is not a shape or does not fit int64. */
+/* Bytes of the shape; -1: not a shape, or overflow. */
 static int64_t read_shape(const cake_json *shape, int bits, cake_tensor *t)
 {
     t->rank = (int)cake_json_size(shape);
@@ -134,7 +133,7 @@ static int by_begin(const void *a, const void *b)
     return s->end < t->end ? -1 : s->end > t->end;
 }
 
-/* No overlap, no hole, nothing behind the last tensor: else some length in the file is not what it says. */
+/* No overlap, no gap, nothing after the last tensor: otherwise some length in the file is wrong. */
 static cake_err check_cover(const cake_safetensors *f, int64_t file_size)
 {
     int64_t at = f->data;
@@ -160,8 +159,8 @@ static cake_err check_cover(const cake_safetensors *f, int64_t file_size)
     return CAKE_OK;
 }
 
-/* How many names the outermost object of a valid JSON text has, repeated ones counted each time: the parser
- * keeps only the last of them. */
+/* Number of names in the outermost object of a valid JSON text, counting repeated ones, of which the parser
+ * keeps only the last. */
 static size_t count_names(const char *text, size_t len)
 {
     size_t n = 0;
@@ -225,7 +224,7 @@ cake_err cake_safetensors_parse(const char *header, size_t len, int64_t file_siz
     return err;
 }
 
-/* Exactly len bytes from offset on; or why not. */
+/* Reads exactly len bytes; on failure the reason is appended. */
 static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into, size_t len, cake_buf *why)
 {
     for (size_t got = 0; got < len;) {
@@ -237,7 +236,7 @@ static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into,
             cake_buf_addf(why, "%s: byte %lld cannot be read: %s", path, (long long)at, strerror(errno));
         if (n == 0) {
             struct stat st = {.st_size = (off_t)at};
-            fstat(fd, &st); /* it may end before this */
+            fstat(fd, &st); /* the file may end before this */
             cake_buf_addf(why,
                           "%s: ends at byte %lld, but data are expected up to %lld: "
                           "truncated? download or stage it again",
@@ -250,7 +249,7 @@ static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into,
     return CAKE_OK;
 }
 
-/* The same, and it is said. */
+/* Reads and reports errors. */
 static cake_err read_or_say(int fd, const char *path, int64_t offset, void *into, size_t len)
 {
     cake_buf why = {0};
@@ -280,11 +279,11 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
         said = said << 8 | prefix[i];
     if (said > (uint64_t)(file_size - PREFIX))
         return cake_fail("model",
-                         "%s: the header is said to have %llu bytes, but the file has only %lld: "
-                         "not a safetensors file, or truncated",
+                         "%s: states a header of %llu bytes, but the file has only %lld: not a safetensors "
+                         "file, or truncated",
                          path, (unsigned long long)said, (long long)file_size);
     if (said > MAX_HEADER)
-        return cake_fail("model", "%s: the header is said to have %llu bytes, at most %d are allowed", path,
+        return cake_fail("model", "%s: states a header of %llu bytes, but at most %d are allowed", path,
                          (unsigned long long)said, MAX_HEADER);
     char *read = cake_alloc((size_t)said + 1, 1);
     if (read_or_say(fd, path, PREFIX, read, (size_t)said)) {
@@ -396,12 +395,12 @@ cake_err cake_safetensors_unchanged(const cake_safetensors *file)
         st.st_mtim.tv_nsec == file->time.tv_nsec)
         return CAKE_OK;
     return cake_fail("model",
-                     "%s: was written to while it was being read, so some weights may be old and some new; "
-                     "start again when it is complete",
+                     "%s: was changed while it was read, so some weights may be old and some new; start "
+                     "again when it is complete",
                      file->path);
 }
 
-/* Beyond its end the last page of a file that became shorter reads as zeros, without a signal. */
+/* If the file shrinks, the rest of its last page reads as zeros without a signal. */
 bool cake_safetensors_faulted(const cake_safetensors *file)
 {
     struct stat st;
@@ -410,7 +409,7 @@ bool cake_safetensors_faulted(const cake_safetensors *file)
 
 void cake_safetensors_leave(const cake_safetensors *file, int64_t begin, int64_t end, bool drop)
 {
-    int64_t first = begin - begin % sysconf(_SC_PAGESIZE); /* the page that the tensor before ended in */
+    int64_t first = begin - begin % sysconf(_SC_PAGESIZE); /* the page in which the previous tensor ended */
     if (file->mapping)
         cake_mmap_file_leave(file->mapping, first, end);
     if (drop)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model's directory. Out: the content of each file there that is not weights, given to `take`.
- * identity.c sums them up, cmd_stage.c copies them.
- * Invariant: a file that is absent is passed over; one that cannot be read is an error.
+ * In: a model's directory. Out: the content of each file other than weights, given to `take`. Invariant:
+ * absent files are skipped; unreadable ones are errors.
  */
 #include "model/side_files.h"
 
@@ -14,10 +13,10 @@
 
 #define LARGEST ((size_t)512 << 20)
 
-/* All of a model's own. */
+/* All file names that belong to a model. */
 static const struct {
     const char *name;
-    bool is_ending; /* of any name */
+    bool is_ending; /* a suffix of any name */
     bool is_read;
 } files[] = {
     {"config.json", false, true},
@@ -76,7 +75,7 @@ static cake_err read_one(const char *dir, const char *topic, const char *name,
     return err == CAKE_END ? CAKE_OK : err;
 }
 
-/* Those with the ending of row i. */
+/* Reads the files with the suffix of row i. */
 static cake_err read_ending(const char *dir, const char *topic, size_t i,
                             cake_err (*take)(void *self, const char *name, cake_buf *text), void *self)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a whole model. Out: its description as text, its tensors' bytes. bundle/cmd_stage.c calls. Invariant:
- * tensors are described in the order in which they lie in the files, so that these are read from front to
- * back.
+ * In: a whole model. Out: its description as text, and its tensors' bytes. Invariant: tensors are listed in
+ * file order, so that files are read sequentially.
  */
 #include "model/source.h"
 
@@ -43,7 +42,7 @@ static int in_file_order(const void *a, const void *b)
     return order ? order : (x->tensor->begin > y->tensor->begin) - (x->tensor->begin < y->tensor->begin);
 }
 
-/* Every tensor once: some are cut into several pieces. */
+/* Lists every tensor once, although some are cut into several items. */
 static void list_all(const cake_model *model, listing *l)
 {
     cake_range all = {0, model->config.n_layer};
@@ -120,7 +119,7 @@ cake_err cake_source_describe(const cake_model *model, const char *name, const c
     return err;
 }
 
-/* ---- shares */
+/* ---- weight sets */
 
 typedef struct marking {
     const cake_bundle *index;
@@ -186,10 +185,9 @@ static cake_err open_file(cake_source *s, int i, const char *path)
         return cake_fail("model", "%s: cannot be examined: %s", path, strerror(errno));
     if (st.st_size == from->bytes)
         return CAKE_OK;
-    return cake_fail(
-        "model",
-        "%s: has %lld bytes here, but %lld where rank 0 is: -m has to lead to the same model on every host",
-        path, (long long)st.st_size, (long long)from->bytes);
+    return cake_fail("model",
+                     "%s: has %lld bytes here, but %lld on rank 0: -m must name the same model on every host",
+                     path, (long long)st.st_size, (long long)from->bytes);
 }
 
 cake_err cake_source_read(cake_source *s, int tensor, int64_t offset, void *into, size_t len)
@@ -208,7 +206,7 @@ cake_err cake_source_read(cake_source *s, int tensor, int64_t offset, void *into
                             (long long)at + (long long)got, strerror(errno));
         else if (n == 0)
             err = cake_fail("model",
-                            "%s: ends at byte %lld, but had %lld when this began: is it being replaced?",
+                            "%s: ends at byte %lld, but had %lld bytes at the start: is it being replaced?",
                             path.data, (long long)at + (long long)got, (long long)s->bundle->source[i].bytes);
         else
             got += (size_t)n;
@@ -217,7 +215,7 @@ cake_err cake_source_read(cake_source *s, int tensor, int64_t offset, void *into
     return err;
 }
 
-/* A tensor that is being sampled. */
+/* A tensor being sampled. */
 typedef struct sampling {
     cake_source *source;
     int tensor;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model directory. Out: where each tensor lies. model.c calls. Invariant: a name stands for one tensor
- * in one file, and no file outside the directory is opened.
+ * In: a model directory. Out: the location of each tensor. Invariant: a name stands for one tensor in one
+ * file, and no file outside the directory is opened.
  */
 #include "model/tensor_index.h"
 
@@ -46,7 +46,7 @@ static const char *name_of(const cake_safetensors *file)
     return slash ? slash + 1 : path;
 }
 
-/* Of tensors with one name that stays which is in the file that the index says. */
+/* Of tensors with the same name, keeps the one in the file that the index names. */
 static void drop_others(cake_tensor_index *store, const cake_json *map)
 {
     int n = 0;
@@ -60,7 +60,7 @@ static void drop_others(cake_tensor_index *store, const cake_json *map)
     store->n_entry = n;
 }
 
-/* One sorted list of all files' tensors. map: which file has which, NULL: there is one file. */
+/* Merges all files' tensors into one sorted list. map: file of each tensor; NULL: there is one file. */
 static cake_err collect(cake_tensor_index *store, const cake_json *map)
 {
     size_t n = 0;
@@ -94,7 +94,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Opens each file that the map names once. */
+/* Opens each file of the map once. */
 static cake_err open_shards(cake_tensor_index *store, const char *dir, const char *index,
                             const cake_json *map)
 {
@@ -122,7 +122,7 @@ static cake_err open_shards(cake_tensor_index *store, const char *dir, const cha
     return err;
 }
 
-/* What no file has may be a tensor that nobody needs; model.c misses the others. */
+/* A tensor in no file may be unneeded; model.c reports those that are needed. */
 static cake_err check_map(const cake_tensor_index *store, const char *index, const cake_json *map)
 {
     for (void *it = cake_json_first(map); it; it = cake_json_next(map, it)) {
@@ -176,7 +176,7 @@ cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
     return err;
 }
 
-/* Whether the file has what the bundle says, no more and no less. */
+/* Whether the file has exactly the tensors that the bundle lists. */
 static cake_err check_held(const cake_safetensors *file, const cake_bundle *bundle)
 {
     int n = 0, at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a config. Out: which tensors such a model has, what they are called and what shape they must have.
- * model.c walks the table for checking, counting and loading alike. Invariant: a tensor stands here once.
+ * In: a config. Out: the tensors of such a model with names and shapes. Checking, counting and loading walk
+ * the same table. Invariant: each tensor is listed once.
  */
 #include "model/tensor_spec.h"
 
@@ -163,9 +163,8 @@ int cake_width_of(cake_width width, const cake_config *config)
     }
 }
 
-/* How files begin the names of the text part: as a model of its own, as part of another, as part of another
- * in files that are older than transformers 4.52, and the first two as AutoModel saves them: without the
- * head. */
+/* Prefixes of tensor names: text model alone, part of a larger model, the same before transformers 4.52; then
+ * the first two as AutoModel saves them, without head. */
 static const cake_name_prefix namings[] = {{"model.", ""},
                                            {"model.language_model.", ""},
                                            {"language_model.model.", "language_model."},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tensors of a model by name, shape and place in memory: one const row each, shared by all families. A
- * family that lacks a tensor says so in its cake_arch row.
+ * The tensors of a model by name, shape and location in memory: one const row each for all families. Which of
+ * them a family lacks follows from its cake_arch row.
  */
 #ifndef CAKE_MODEL_TENSOR_SPEC_H
 #define CAKE_MODEL_TENSOR_SPEC_H
@@ -10,12 +10,12 @@
 #include "model/model.h"
 
 typedef enum cake_tensor_spec_owner {
-    CAKE_SPEC_EMBED, /* held by who embeds, and when tied by who has the head */
+    CAKE_SPEC_EMBED, /* held with the embedding, and if tied with the head */
     CAKE_SPEC_LAYER,
     CAKE_SPEC_HEAD
 } cake_tensor_spec_owner;
 
-/* Sizes that the config names. */
+/* Sizes that the config determines. */
 typedef enum cake_width {
     CAKE_WIDTH_NONE, /* 0 */
     CAKE_WIDTH_ONE,
@@ -29,7 +29,7 @@ typedef enum cake_width {
     CAKE_WIDTH_FF_TWICE,
     CAKE_WIDTH_Q_TWICE,
     CAKE_WIDTH_CHANNELS,    /* of a delta net's convolution */
-    CAKE_WIDTH_CONV,        /* positions that it sees */
+    CAKE_WIDTH_CONV,        /* width of the convolution */
     CAKE_WIDTH_VALUE_HEADS, /* n_value */
     CAKE_WIDTH_VALUE_HEAD,  /* value_dim */
     CAKE_WIDTH_VALUES,      /* n_value * value_dim */
@@ -38,10 +38,10 @@ typedef enum cake_width {
 
 typedef enum cake_condition {
     CAKE_WHEN_ALWAYS,
-    CAKE_WHEN_ATTENTION, /* in layers of attention, as are all up to QK_NORM */
-    CAKE_WHEN_APART,     /* k and v have tensors of their own */
-    CAKE_WHEN_Q_APART,   /* q, k and v have */
-    CAKE_WHEN_GATED,     /* q is in one tensor with what gates the output */
+    CAKE_WHEN_ATTENTION, /* in attention layers, as all up to QK_NORM */
+    CAKE_WHEN_APART,     /* k and v are separate tensors */
+    CAKE_WHEN_Q_APART,   /* q, k and v are separate tensors */
+    CAKE_WHEN_GATED,     /* q's tensor includes the output gate */
     CAKE_WHEN_FUSED,
     CAKE_WHEN_QKV_BIAS,
     CAKE_WHEN_Q_BIAS,
@@ -60,26 +60,27 @@ typedef enum cake_condition {
     CAKE_WHEN_UNTIED /* the head alone */
 } cake_condition;
 
-/* What is not in a layer. */
+/* Weights outside the layers. */
 typedef struct cake_ends {
     cake_weight embedding, head;
     const float *final_norm;
 } cake_ends;
 
 typedef struct cake_tensor_spec {
-    const char *name; /* in the file, behind the naming's body and, of a layer's part, behind "layers.N." */
+    const char *name; /* in the file, after the prefix's body and, in layers, after "layers.N." */
     cake_tensor_spec_owner owner;
     cake_condition when;
-    cake_width out, in;     /* in is ONE: a vector, which becomes float32; else a matrix */
-    cake_width all, before; /* rows of the tensor that it is cut from, and those above it; NONE: it is all */
-    cake_width run; /* so many rows are of this part, as many of the other, in turn; NONE: all in one */
-    bool flat;      /* [out, 1, in] in the file, and float32 like a vector */
-    bool norm;      /* a norm's weights: factors around 1 */
-    bool whole;     /* norm: factors even where the model's other norms have 1 still to be added */
-    size_t offset;  /* in cake_layer_weights or cake_ends, of a cake_weight or a const float * */
+    cake_width out, in;     /* in is ONE: a vector, converted to float32; else a matrix */
+    cake_width all, before; /* rows of the tensor it is cut from, and rows before it; NONE: all */
+    cake_width
+        run;       /* rows alternate with as many of another item, in runs of this length; NONE: contiguous */
+    bool flat;     /* [out, 1, in] in the file, and float32 like a vector */
+    bool norm;     /* weights of a norm: factors around 1 */
+    bool whole;    /* norm: stored as factors even where the model's other norms store weight - 1 */
+    size_t offset; /* offset in cake_layer_weights or cake_ends of a cake_weight or const float * */
 } cake_tensor_spec;
 
-/* What the names of all tensors begin with, and that of the head. */
+/* Prefix of all tensor names, and name of the head. */
 typedef struct cake_name_prefix {
     const char *body, *head;
 } cake_name_prefix;
@@ -90,7 +91,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
 bool cake_tensor_spec_matrix(const cake_tensor_spec *part);
 int cake_width_of(cake_width width, const cake_config *config);
 const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
-/* The part's name in the files; replaces what out holds. */
+/* Writes the tensor's name in the files to out, replacing its content. */
 void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *naming, int layer,
                            cake_buf *out);
 

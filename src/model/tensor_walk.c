@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model and a share of it. Out: fn called for each of its tensors. model.c, source.c and load.c call.
- * Invariant: the same share gives the same pieces in the same order, so that what was counted is what is
- * loaded.
+ * In: a model and a weight set. Out: calls fn for each of its tensors. Invariant: the same weight set gives
+ * the same items in the same order, so what was counted is what is loaded.
  */
 #include "model/tensor_walk.h"
 
@@ -44,7 +43,7 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
                           .dtype = c->dtype};
     if (model->store) {
         p.from = cake_tensor_index_find(model->store, name.data);
-        if (!p.from && c->tied && part->owner == CAKE_SPEC_EMBED) /* one matrix, under its other name */
+        if (!p.from && c->tied && part->owner == CAKE_SPEC_EMBED) /* one matrix under two names */
             p.from = cake_tensor_walk_find_head(model);
         if (p.from)
             p.dtype = p.from->tensor->dtype;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The walk over the tensors that a share holds: model.c checks and counts by it, load.c reads by it. In: a
- * model and a share. Out: one piece a tensor, always in the same order.
+ * Iterates over the tensors of a weight set, always in the same order: model.c checks and counts with it,
+ * load.c reads with it.
  */
 #ifndef CAKE_MODEL_TENSOR_WALK_H
 #define CAKE_MODEL_TENSOR_WALK_H
@@ -12,23 +12,23 @@
 #include "model/tensor_index.h"
 #include "model/tensor_spec.h"
 
-#define CAKE_MAX_LOAD 2 /* the host's memory, and another one */
+#define CAKE_MAX_LOAD 2 /* host and device memory */
 
 struct cake_model {
     cake_config config;
     cake_model_options options;
     char *dir;
     cake_tensor_index *store; /* NULL: dummy weights */
-    cake_bundle *bundle;      /* NULL: the directory has the whole model */
+    cake_bundle *bundle;      /* NULL: the directory holds the whole model */
     const cake_name_prefix *naming;
     cake_dtype dtype, embed_dtype;
     bool keeps[CAKE_N_KEPT];
     int64_t parameters, bytes_read;
     uint32_t identity;
-    int *used; /* [n_used] which of the store's tensors the model has, in the order of names */
+    int *used; /* [n_used] indices in the store of the model's tensors, in alphabetical order */
     int n_used;
 
-    struct cake_taken { /* what each load took, and of which memory */
+    struct cake_taken { /* memory allocated by each load */
         const cake_memory *memory;
         cake_arena arena;
     } held[CAKE_MAX_LOAD];
@@ -37,28 +37,28 @@ struct cake_model {
     cake_ends ends;
 };
 
-/* One tensor that a share holds. */
+/* One tensor of a weight set. */
 typedef struct cake_tensor_item {
     const cake_tensor_spec *part;
     int layer;
-    const char *name; /* borrowed, for as long as the visit lasts */
+    const char *name; /* borrowed during the visit */
     int n_out, n_in;
-    int all, before;                 /* rows of the tensor, and which is the first of these */
-    int run;                         /* rows that stand together; others of equal number follow */
+    int all, before;                 /* rows of the tensor; first row of this item */
+    int run;                         /* contiguous rows, alternating with as many of another item */
     const cake_indexed_tensor *from; /* NULL: dummy, or not in the files */
-    cake_dtype dtype;                /* there */
+    cake_dtype dtype;                /* in the file */
     cake_dtype kept;                 /* of a matrix: in memory */
 } cake_tensor_item;
 
 typedef cake_err (*cake_tensor_walk_fn)(const cake_model *model, const cake_tensor_item *p, void *arg);
 
-/* Calls fn for every tensor of the share until one fails. */
+/* Calls fn for every tensor of the weight set until one fails. */
 cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *share, cake_tensor_walk_fn fn,
                                 void *arg);
-/* Bytes that it takes of the arena. */
+/* Bytes that it needs in the arena. */
 size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *kernels);
 
-/* The tensor by its name behind `prefix`, and that of the head; NULL: there is none. */
+/* The tensor by its name after `prefix`, and the head; NULL: absent. */
 const cake_indexed_tensor *cake_tensor_walk_find(const cake_model *model, const char *prefix,
                                                  const char *name);
 const cake_indexed_tensor *cake_tensor_walk_find_head(const cake_model *model);

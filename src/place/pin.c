@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: hwloc's topology of any machine, the claims of a host's ranks. Out: the pins of one of them, traps.
- * planner/affinity.c calls, and tests/place/pin.c with machines that are files. No look at the machine it
- * runs on.
- * Invariant: pinned cpus are a subset of what the claim and the topology allow; threads of one rank share
- * no core.
+ * In: hwloc's topology of any machine, the bind requests of a host's ranks. Out: the pins of one of them, and
+ * warnings. Never looks at the machine it runs on. Invariant: pinned CPUs are a subset of what request and
+ * topology allow; threads of one rank share no core.
  *
- * Sets are hwloc's here; "base" is what a rank may take: its mask, or what stands in for it.
+ * Sets are hwloc's here. "base" is what a rank may use: its mask, or what replaces it.
  */
 #include "place/pin.h"
 
@@ -33,14 +31,14 @@ struct hwloc_bitmap_s *cake_cpuset_set(const cake_cpuset *cpus)
     return set;
 }
 
-/* Where hwloc knows no cores, each cpu is one. */
+/* If hwloc knows no cores, each CPU counts as one. */
 static hwloc_obj_type_t core_type(hwloc_topology_t topology)
 {
     return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
 }
 
-/* Cores of which the set has a cpu, in hwloc's order, which keeps neighbours together. list: room for all;
- * may be NULL. */
+/* Cores with a CPU in the set, in hwloc's order, which keeps neighbours together. list: capacity for all; may
+ * be NULL. */
 static int cores_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
 {
     int n = 0;
@@ -53,8 +51,8 @@ static int cores_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_o
     return n;
 }
 
-/* NUMA domains with cpus in the set, in order. Memory that shares its cpus with one before (of a GPU,
- * high-bandwidth memory) is none: hwloc lists the nearest and oldest first. list: room for all. */
+/* NUMA domains with CPUs in the set, in order. Further memory of the same CPUs (of a GPU, high-bandwidth
+ * memory) is skipped: hwloc lists the nearest and oldest first. list: capacity for all. */
 static int domains_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
 {
     int n = 0;
@@ -81,8 +79,8 @@ int cake_pin_domains(struct hwloc_topology *topology)
     return n;
 }
 
-/* Open MPI's own choice: one core each for up to two ranks, else a NUMA domain or package each. Any other
- * mask was made by somebody, in a file of parameters for instance. */
+/* Open MPI's default binding: one core each for up to two ranks, else a NUMA domain or package each. Any
+ * other mask was requested, for instance in a parameter file. */
 static bool looks_default(hwloc_topology_t topology, hwloc_const_bitmap_t mask, int world)
 {
     static const hwloc_obj_type_t types[] = {HWLOC_OBJ_NUMANODE, HWLOC_OBJ_PACKAGE};
@@ -99,13 +97,13 @@ static bool looks_default(hwloc_topology_t topology, hwloc_const_bitmap_t mask, 
     return found;
 }
 
-/* Whether a mask that nobody asked for is left. */
+/* Whether this mode replaces an unrequested mask. */
 static bool leaves(cake_bind bind)
 {
     return bind != CAKE_BIND_NONE && bind != CAKE_BIND_NUMACTL;
 }
 
-/* Within the domain that the rank began in, if it may run there. */
+/* Restricts the base to the domain in which the rank started, if it may run there. */
 static void isolate(hwloc_topology_t topology, int began, hwloc_bitmap_t base)
 {
     hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
@@ -117,7 +115,7 @@ static void isolate(hwloc_topology_t topology, int began, hwloc_bitmap_t base)
     free(domain);
 }
 
-/* What a rank may take; owned. */
+/* The CPUs that a rank may use; owned. */
 static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_bind_request *claim, int world,
                               cake_bind bind)
 {
@@ -166,8 +164,8 @@ bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains,
     return known;
 }
 
-/* What each rank may take [n], owned: those that are placed their places, others not the cores of these if
- * that leaves them some. */
+/* What each rank may use [n], owned: placed ranks get their place; others avoid those cores if they have any
+ * left. */
 static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_bind_request *claims, int n, int world,
                                 cake_bind bind)
 {
@@ -187,11 +185,11 @@ static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_bind_reque
     return bases;
 }
 
-/* Cores of a base that several ranks have, domain by domain. */
+/* Cores of a base shared by several ranks, domain by domain. */
 typedef struct ground {
     hwloc_obj_t *core; /* [n] owned */
     int n, n_domain;
-    int *first; /* [n_domain + 1] owned: where each domain begins in core */
+    int *first; /* [n_domain + 1] owned: index in core where each domain begins */
 } ground;
 
 static ground survey(hwloc_topology_t topology, hwloc_const_bitmap_t base)
@@ -204,12 +202,12 @@ static ground survey(hwloc_topology_t topology, hwloc_const_bitmap_t base)
     g.first = cake_alloc((size_t)g.n_domain + 1, sizeof *g.first);
     for (int d = 0; d < g.n_domain; d++) {
         g.first[d] = g.n;
-        for (int i = 0; i < n && g.n < n; i++) /* not more, should a core be in two domains */
+        for (int i = 0; i < n && g.n < n; i++) /* limit, in case a core is in two domains */
             if (hwloc_bitmap_intersects(all[i]->cpuset, domain[d]->cpuset))
                 g.core[g.n++] = all[i];
     }
     g.first[g.n_domain] = g.n;
-    if (g.n != n) { /* cores outside of all domains: no domains then */
+    if (g.n != n) { /* cores outside of all domains: use no domains */
         memcpy(g.core, all, (size_t)n * sizeof *all);
         g.n = n;
         g.n_domain = 0;
@@ -219,7 +217,7 @@ static ground survey(hwloc_topology_t topology, hwloc_const_bitmap_t base)
     return g;
 }
 
-/* The cores of rank i of k where ranks fit domains: so many domains each, or so many ranks in a domain. */
+/* The cores of rank i of k where ranks fit domains: several domains per rank, or several ranks per domain. */
 static void fit(const ground *g, int k, int i, int *first, int *last)
 {
     int each = k / g->n_domain, wide = g->n_domain / k;
@@ -233,8 +231,8 @@ static void fit(const ground *g, int k, int i, int *first, int *last)
     }
 }
 
-/* The cores of rank i of k: whole domains or even parts of one, unless some would get less than half of what
- * others get; else even parts of all. */
+/* The cores of rank i of k: whole domains or even parts of one, unless some ranks would get less than half of
+ * what others get; then even parts of all cores. */
 static void part(const ground *g, int k, int i, int *first, int *last)
 {
     if (g->n_domain && (k % g->n_domain == 0 || g->n_domain % k == 0)) {
@@ -253,7 +251,7 @@ static void part(const ground *g, int k, int i, int *first, int *last)
     *last = (int)((int64_t)g->n * (i + 1) / k);
 }
 
-/* cpus of cores [first, last) within the base. */
+/* CPUs of cores [first, last) within the base. */
 static void gather(hwloc_obj_t *core, int first, int last, hwloc_const_bitmap_t base, hwloc_bitmap_t into)
 {
     hwloc_bitmap_zero(into);
@@ -262,7 +260,7 @@ static void gather(hwloc_obj_t *core, int first, int last, hwloc_const_bitmap_t 
     hwloc_bitmap_and(into, into, base);
 }
 
-/* Cores that ranks with overlapping masks have together are shared evenly. */
+/* Divides cores of overlapping masks evenly. */
 static int fair_share(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
 {
     hwloc_bitmap_t all = hwloc_bitmap_alloc();
@@ -276,7 +274,7 @@ static int fair_share(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, i
     return fair > 0 ? (int)fair : 1;
 }
 
-/* An even part of each domain for rank i of k, in *mine (owned); false: somebody would have nothing. */
+/* An even part of each domain for rank i of k, in *mine (owned). False: some rank would get nothing. */
 static bool part_domains(const ground *g, int k, int i, ground *mine)
 {
     int64_t least = g->n;
@@ -300,9 +298,8 @@ static bool part_domains(const ground *g, int k, int i, ground *mine)
     return least > 0;
 }
 
-/* Ranks with the same base deal it out among themselves, if nobody else has part of it and there are cores
- * for all. Returns whether the rank has cores of its own: *mine (owned), of every domain some if they are to
- * be distributed. */
+/* Divides a base among the ranks that have exactly it, if no other rank overlaps and there are enough cores.
+ * Returns whether the rank has its own cores: *mine (owned), some of every domain if distribute is set. */
 static bool deal(const ground *g, hwloc_bitmap_t *bases, int n, int rank, bool distribute, ground *mine)
 {
     int same = 0, before = 0;
@@ -346,7 +343,7 @@ static bool crowded_domain(hwloc_topology_t topology, hwloc_bitmap_t *bases, int
     return most > 1 && least == 0;
 }
 
-/* More ranks than cores, where this one may be. */
+/* Whether there are more ranks than cores where this one may run. */
 static bool stacked(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
 {
     int within = 0;
@@ -365,7 +362,7 @@ static int domain_of(hwloc_topology_t topology, hwloc_const_bitmap_t set)
     return os;
 }
 
-/* Threads get cores of their own; with fewer threads than cores each has some to choose from. */
+/* Gives each thread its own cores; with fewer threads than cores each may use several. */
 static void pin_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin *pin)
 {
     int64_t cores = g->n;
@@ -378,7 +375,7 @@ static void pin_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin *pi
     hwloc_bitmap_free(set);
 }
 
-/* Thread by thread the next domain in turn that has a core left; when none has, the next that has any. */
+/* The next domain in turn with a free core; if none has one, the next with any core. */
 static int next_home(const ground *g, const int *held, int turn)
 {
     for (int tries = 0; tries < 2 * g->n_domain; tries++) {
@@ -389,7 +386,7 @@ static int next_home(const ground *g, const int *held, int turn)
     return 0;
 }
 
-/* Threads in turn on all domains, with cores of their own there as long as these are enough. */
+/* Places threads in turn on all domains, on separate cores while these suffice. */
 static void spread_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin *pin)
 {
     int *held = cake_alloc((size_t)g->n_domain, sizeof *held),
@@ -423,7 +420,7 @@ static bool room_for_all(hwloc_topology_t topology, const cake_bind_request *cla
     return asked <= cores_in(topology, hwloc_topology_get_allowed_cpuset(topology), NULL);
 }
 
-/* The part of a base that is this rank's own, in *mine, if its threads find room there. */
+/* This rank's own part of a base, in *mine, if its threads fit there. */
 static bool take_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank, bool distribute,
                       cake_pin *pin, hwloc_bitmap_t mine)
 {
@@ -488,15 +485,15 @@ void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_
     char list[256];
     cake_cpuset_text(&pin->cpus, list, sizeof list);
     if (pin->trap == CAKE_PIN_WARN_DOMAIN) {
-        cake_buf_adds(out, "two ranks run in one NUMA domain while another one is empty; start it with ");
+        cake_buf_adds(out, "two ranks run in one NUMA domain while another is empty; start it with ");
         cake_launcher_line(launcher, world, 0, out);
     } else if (pin->trap == CAKE_PIN_WARN_STACKED) {
-        cake_buf_addf(out, "ranks take turns on cpus %s while others are empty; start it with ", list);
+        cake_buf_addf(out, "ranks share cpus %s while others are idle; start it with ", list);
         cake_launcher_line(launcher, world, pin->n_thread, out);
     } else if (pin->trap != CAKE_PIN_WARN_NONE) {
-        cake_buf_addf(out, "%d threads a rank for %d core%s of cpus %s", pin->n_thread, pin->n_core,
+        cake_buf_addf(out, "%d threads per rank for %d core%s of cpus %s", pin->n_thread, pin->n_core,
                       pin->n_core == 1 ? "" : "s", list);
-        cake_buf_addf(out, "%s; give it --threads %d",
+        cake_buf_addf(out, "%s; use --threads %d",
                       pin->trap == CAKE_PIN_WARN_SMT ? ": hardware threads of one core share its arithmetic"
                                                      : " take turns",
                       pin->n_core);

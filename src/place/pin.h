@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which cpus a rank and each of its threads get: a pure function of the machine, of what all ranks of the
- * host were given, and of what was asked for.
+ * CPUs of a rank and its threads: a pure function of the machine, of the masks of all ranks of the host, and
+ * of the options.
  */
 #ifndef CAKE_PLACE_PIN_H
 #define CAKE_PLACE_PIN_H
@@ -14,8 +14,8 @@
 struct hwloc_topology;
 struct hwloc_bitmap_s;
 
-/* The last three mean what llama.cpp's --numa means by them: threads in turn on all NUMA domains, on the one
- * that the process began in, and the mask as numactl left it. */
+/* The last three are llama.cpp's --numa modes: threads in turn on all NUMA domains, on the domain in which
+ * the process started, and the mask as numactl left it. */
 typedef enum cake_bind {
     CAKE_BIND_AUTO,
     CAKE_BIND_NONE,
@@ -26,36 +26,35 @@ typedef enum cake_bind {
     CAKE_N_BIND
 } cake_bind;
 
-/* What one rank has and wants; all ranks of a host lay theirs together. */
+/* Current and requested binding of one rank. All ranks of a host put theirs together. */
 typedef struct cake_bind_request {
-    cake_cpuset mask;  /* it may run on now */
-    cake_cpuset pool;  /* what its launcher has, in the cgroup: for use instead of a mask nobody asked for */
-    bool unasked;      /* the launcher bound it without being told to */
-    int threads;       /* asked for; 0: as many as there are cores */
-    int began;         /* the cpu that it began on */
-    bool placed;       /* a topology file says where it runs */
-    cake_cpuset place; /* placed: these cpus, a part of what it may take (cake_pin_allowed) */
+    cake_cpuset mask;  /* CPUs it may run on now */
+    cake_cpuset pool;  /* its launcher's CPUs within the cgroup: replaces an unrequested mask */
+    bool unasked;      /* the launcher bound it without being asked to */
+    int threads;       /* requested; 0: one per core */
+    int began;         /* the CPU on which it started */
+    bool placed;       /* a topology file sets its CPUs */
+    cake_cpuset place; /* if placed: these CPUs, a subset of cake_pin_allowed */
 } cake_bind_request;
 
 typedef enum cake_pin_warning {
     CAKE_PIN_WARN_NONE,
-    CAKE_PIN_WARN_SMT,     /* more threads than cores, since hardware threads were counted */
-    CAKE_PIN_WARN_NARROW,  /* more threads than cpus */
+    CAKE_PIN_WARN_SMT,     /* more threads than cores: hardware threads were counted */
+    CAKE_PIN_WARN_NARROW,  /* more threads than CPUs */
     CAKE_PIN_WARN_DOMAIN,  /* two ranks in one NUMA domain while another is empty */
-    CAKE_PIN_WARN_STACKED, /* ranks share a core while another is empty */
+    CAKE_PIN_WARN_STACKED, /* ranks share a core while another is idle */
 } cake_pin_warning;
 
 typedef struct cake_pin {
     cake_cpuset cpus; /* of this rank */
-    int n_core;       /* cores of its own, or its fair share of cores that ranks have together; at least 1 */
-    int n_thread;     /* as asked, else n_core */
-    /* the NUMA domain (the system's number) that memory is bound to; -1: several, or there is only one, or
-     * others bind it */
+    int n_core;       /* its own cores, or its fair part of shared cores; at least 1 */
+    int n_thread;     /* as requested, else n_core */
+    /* NUMA domain (system number) to bind memory to; -1: several, only one, or bound by others */
     int domain;
-    bool replaced; /* its mask was a default, and is left */
-    bool room;     /* this host has a core for each thread that its ranks ask for */
+    bool replaced; /* its mask was a default and has been replaced */
+    bool room;     /* this host has a core for each requested thread of its ranks */
     cake_pin_warning trap;
-    cake_cpuset *thread; /* [n_thread] owned: where each may run; NULL: anywhere in cpus */
+    cake_cpuset *thread; /* [n_thread] owned: CPUs of each thread; NULL: anywhere in cpus */
 } cake_pin;
 
 /* Makes the pins of rank `rank` of n, the ranks of this host in order, with their claims [n]. world: ranks in
@@ -67,20 +66,20 @@ void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *cla
                    int world, cake_bind bind, cake_pin *pin);
 void cake_pin_free(cake_pin *pin); /* zeros are fine */
 
-/* What a rank may take: its mask, or what stands in for it. As cake_pin_make sees it, but for `placed`. */
+/* CPUs that a rank may use: its mask, or what replaces it; as in cake_pin_make, but without `placed`. */
 void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *claim, int world,
                       cake_bind bind, cake_cpuset *allowed);
-/* The cpus of some NUMA domains (by the system's numbers). False: there is one among them that the machine
- * has not, and *cpus are the numbers of those it has. */
+/* The CPUs of NUMA domains (system numbers). False: the machine lacks one of them, and *cpus holds the
+ * numbers of those it has. */
 bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains, cake_cpuset *cpus);
 
-/* What is wrong and which command line would be right; nothing without a trap. world: ranks in all. */
+/* Appends the problem and a better command line; nothing without a warning. world: ranks in all. */
 void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_buf *out);
 
-/* NUMA domains of the machine: memory that has cpus of its own. */
+/* Number of NUMA domains that have CPUs. */
 int cake_pin_domains(struct hwloc_topology *topology);
 
-/* To and from hwloc's sets; cpus beyond CAKE_MAX_CPUS are left out. */
+/* Conversions from and to hwloc's sets, without CPUs beyond CAKE_MAX_CPUS. */
 void cake_cpuset_of(const struct hwloc_bitmap_s *set, cake_cpuset *cpus);
 struct hwloc_bitmap_s *cake_cpuset_set(const cake_cpuset *cpus); /* owned */
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: costs, sizes and speeds (cake_partition_input). Out: the cut into slices whose slowest stage is
- * fastest; sizes of waves; numbers of pages. planner/partition.c, planner/memory_plan.c, bundle/cmd_stage.c
- * and bench call.
- * Invariant: the tables hold the best time of what follows, so the plan is read off them from the front.
+ * In: costs, sizes and speeds (cake_partition_input). Out: the partition whose slowest stage is fastest; wave
+ * sizes; page counts. Invariant: the tables hold the best time of the remaining ranks, so the plan is read
+ * from the front.
  */
 #include "place/plan.h"
 
@@ -14,15 +13,14 @@
 #include "base/alloc.h"
 #include "types/row.h"
 
-/* What is to be cut, and the best that can be made of its ends, as the time of the slowest rank: `pools`
- * [n_pool + 1, n_layer + 1] of pools p.. if they get layers i.., `ranks` [n_rank + 1, n_layer + 1] of a
- * pool's ranks r.. and all pools behind it, if the pool's layers end by its limit. INFINITY: that cannot
- * be. */
+/* The input, and tables of the best max stage time: `pools` [n_pool + 1, n_layer + 1] for pools p.. with
+ * layers i..; `ranks` [n_rank + 1, n_layer + 1] for a pool's ranks r.. and all later pools, if the pool's
+ * layers end by its limit. INFINITY: impossible. */
 typedef struct solver {
     const cake_partition_input *cut;
     const cake_host_memory *pool; /* [n_pool] */
     int n_pool;
-    int64_t extra; /* bytes that every pool has more */
+    int64_t extra; /* additional bytes of every pool */
     double *pools, *ranks;
     int64_t steps;
 } solver;
@@ -37,8 +35,7 @@ static double *row_at(const solver *s, double *table, int row)
     return &table[(size_t)row * ((size_t)s->cut->n_layer + 1)];
 }
 
-/* A rank can begin at no layer before this one, and end behind none after that one: all others need one each,
- * but rank 0. */
+/* Bounds of a rank's layers: every other rank needs at least one, except rank 0. */
 static int earliest(int rank)
 {
     return rank > 0 ? rank - 1 : 0;
@@ -49,8 +46,7 @@ static int latest(const cake_partition_input *c, int rank)
     return c->n_layer - (c->n_rank - 1 - rank);
 }
 
-/* Where the layers of a pool have to end that begin at `first`; before that: it has no memory for
- * anything. */
+/* Where the layers of a pool that begin at `first` must end; a smaller value means no memory at all. */
 static int limit_of(const solver *s, int pool, int first)
 {
     int64_t left;
@@ -64,15 +60,15 @@ static int limit_of(const solver *s, int pool, int first)
     return end;
 }
 
-/* The best end for layers from `first` on at a rank: more of them take the rank longer, until that alone is
- * longer than what is best so far. next [n_layer + 1]: of the ranks behind it. */
+/* The best end for a rank's layers from `first` on. More layers take longer, so the search stops when the
+ * rank alone exceeds the best time so far. next [n_layer + 1]: table of the next rank. */
 static double best_from(solver *s, int rank, int first, int last, const double *next)
 {
     const cake_partition_input *c = s->cut;
     double run = rank ? 0 : c->root, best = INFINITY;
     for (int end = first; end <= last; end++) {
         double own = run / speed_of(c, rank);
-        bool enough = end > first || run > 0; /* rank 0 has something to do without a layer */
+        bool enough = end > first || run > 0; /* rank 0 has work without a layer */
         s->steps++;
         if (own >= best)
             return best;
@@ -90,9 +86,8 @@ static int last_of(const solver *s, int rank, int limit)
     return last < limit ? last : limit;
 }
 
-/* Of a pool whose ranks begin with `from` and whose layers are among [first, limit), its last rank first:
- * dynamic programming over where a rank's layers begin. Returns the best for all of them, if they begin with
- * `first`. */
+/* Dynamic programming over the first layers of a pool's ranks, last rank first, for ranks from `from` on and
+ * layers in [first, limit). Returns the best time if they begin with `first`. */
 static double solve_ranks(solver *s, int pool, int from, int first, int limit)
 {
     int behind = from + s->pool[pool].n_rank;
@@ -109,8 +104,8 @@ static double solve_ranks(solver *s, int pool, int from, int first, int limit)
     return row_at(s, s->ranks, from)[first];
 }
 
-/* All pools, the last one first. What limits a pool's layers depends on where they begin, and grows with
- * that; what its ranks make of it depends only on the limit, which mostly is one and the same: all layers. */
+/* All pools, the last one first. A pool's limit depends on its first layer and grows with it; its table
+ * depends only on the limit, which usually is the same (all layers). */
 static void solve(solver *s)
 {
     int n_layer = s->cut->n_layer, from = s->cut->n_rank;
@@ -135,8 +130,8 @@ static void solve(solver *s)
     }
 }
 
-/* Where a rank's layers end: of the ends with which nobody takes longer than `most` the one that comes
- * nearest to its share of what is left. */
+/* End of a rank's layers: of the ends with which no stage exceeds `most`, the one closest to the rank's
+ * proportional share. */
 static int end_of(const solver *s, int rank, int first, int last, double most)
 {
     const cake_partition_input *c = s->cut;
@@ -158,7 +153,7 @@ static int end_of(const solver *s, int rank, int first, int last, double most)
     return good;
 }
 
-/* The ends that were found to be the best. */
+/* Reads the plan off the tables. */
 static void follow(solver *s, cake_plan *plan)
 {
     const cake_partition_input *c = s->cut;
@@ -177,7 +172,7 @@ static void follow(solver *s, cake_plan *plan)
     plan->steps = s->steps;
 }
 
-/* plan: NULL if it is only asked whether there is one. */
+/* plan: NULL only asks whether one exists. */
 static bool make(const cake_partition_input *cut, int64_t extra, cake_plan *plan)
 {
     cake_host_memory plenty = {cut->n_rank, INT64_MAX};
@@ -206,7 +201,7 @@ bool cake_plan_make(const cake_partition_input *cut, cake_plan *plan)
 
 int64_t cake_plan_deficit(const cake_partition_input *cut, cake_plan *plan)
 {
-    int64_t few = -1, enough = 0; /* so many are not enough, and so many are */
+    int64_t few = -1, enough = 0; /* insufficient; sufficient */
     for (int i = 0; i < cut->n_layer && cut->n_pool; i++)
         enough += cut->bytes[i];
     for (int i = 0; i < cut->n_pool; i++)
@@ -269,19 +264,19 @@ static int clamp(int64_t value, int64_t least, int64_t most)
     return (int)(value < least ? least : value > most ? most : value);
 }
 
-/* What is planned where nothing is asked for. GPUs read weights so fast, and multiply so much faster still,
- * that only hundreds of rows make it worth while. */
+/* Defaults. GPUs read weights fast and multiply much faster still, so that only hundreds of rows use them
+ * well. */
 typedef struct usual {
     int seqs;             /* of a lane */
-    int most, few, least; /* rows of a wave: with one stage, with some, with more than 8 */
-    int64_t score_bytes;  /* for the scores of all of a lane's sequences: a large vocabulary means fewer */
+    int most, few, least; /* max rows of a wave: with one stage, with several, with more than 8 */
+    int64_t score_bytes;  /* for the scores of all sequences of a lane: a large vocabulary allows fewer */
 } usual;
 
 static const usual on_cpus = {64, 512, 128, CAKE_PAGE, 64 << 20}, on_gpus = {512, 2048, 512, 256, 512 << 20};
 
-/* Rows of a wave. The last stage of many has nothing to do until the first wave was through all others, and
- * the first one nothing when the last wave has left: the more stages, the smaller the waves. From 64 rows on
- * a CPU's products lose little by it. */
+/* Rows of a wave. In a long pipeline the last stage idles until the first wave arrives, and the first one
+ * after the last wave has left: the more stages, the smaller the waves. From 64 rows on a CPU loses little
+ * efficiency. */
 static int chunk_for(const usual *u, int n_stage)
 {
     if (n_stage > 8)
@@ -298,13 +293,13 @@ void cake_batch_size_decide(cake_batch_size *load)
     int most = load->most_seqs && load->most_seqs < u->seqs ? load->most_seqs : u->seqs;
     load->n_lane = load->n_stage;
     if (load->max_seqs && load->max_seqs < load->n_lane)
-        load->n_lane = load->max_seqs; /* fewer sequences than stages: the user wants it so */
+        load->n_lane = load->max_seqs; /* fewer sequences than stages, as requested */
     load->lane_seqs = load->max_seqs ? clamp(asked, 1, MAX_SEQS) : clamp(rows, 1, most);
-    /* Waves of cheap rows have more of them, where they were not asked for: all are to cost the same. */
+    /* Waves of cheap rows get more rows, unless set by the user, so that all waves cost about the same. */
     double more = load->chunk || load->dearest < 1 ? 1 : load->dearest < 2 ? load->dearest : 2;
     if (!load->chunk)
         load->chunk = chunk_for(u, load->n_stage);
-    /* Every sequence of the lane may add a row, and a prompt must still be able to take a whole step. */
+    /* Every sequence of the lane may add a row, and a prompt must still fit a whole step. */
     int least = load->lane_seqs + CAKE_PAGE, wide = (int)ceil(load->chunk * more);
     load->max_tok = wide > least ? wide : least;
 }
@@ -321,7 +316,7 @@ static int64_t bytes_of(int n, const int64_t *page_bytes, const int *most, int64
 
 int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory)
 {
-    int64_t fit = 0, more = 0; /* fit pages do; of more than `more` nobody has any use, or they do not fit */
+    int64_t fit = 0, more = 0; /* fit pages fit; more than `more` are useless or do not fit */
     for (int i = 0; i < n; i++)
         more = most[i] > more ? most[i] : more;
     while (fit < more) {

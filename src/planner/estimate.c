@@ -32,8 +32,9 @@ typedef struct hop_cost {
 /* What a wave's rows ask for. */
 typedef struct wave_rows {
     int n_tok, n_run;
-    double prompt_seen[CAKE_MAX_CLASS], generated_seen[CAKE_MAX_CLASS];
-    double read[CAKE_MAX_CLASS]; /* of generated_seen: the same, but what several rows share counted once */
+    double prompt_seen[CAKE_MAX_KV_GROUPS], generated_seen[CAKE_MAX_KV_GROUPS];
+    double
+        read[CAKE_MAX_KV_GROUPS]; /* of generated_seen: the same, but what several rows share counted once */
 } wave_rows;
 
 typedef struct costs {
@@ -89,11 +90,11 @@ static void see(void *self, const cake_batch *batch, const int *request)
         w->n_run += !i || row->slot != batch->rows[i - 1].slot;
         const cake_sim_request *r = &c->request[request[row->slot]];
         int32_t node = r->shared ? r->chain[r->shared / CAKE_PAGE - 1] : -1;
-        for (int class = 0; class < shape->n_class; class ++) {
-            int window = shape->window[class], sees = window && row->pos >= window ? window : row->pos + 1;
-            seen[class] += sees;
+        for (int group = 0; group < shape->n_group; group++) {
+            int window = shape->window[group], sees = window && row->pos >= window ? window : row->pos + 1;
+            seen[group] += sees;
             if (row->kind != CAKE_ROW_PROMPT)
-                w->read[class] += !window && node >= 0 && node == common ? sees - r->shared : sees;
+                w->read[group] += !window && node >= 0 && node == common ? sees - r->shared : sees;
         }
         common = row->kind == CAKE_ROW_PROMPT ? common : node;
     }
@@ -111,11 +112,11 @@ static double visit(void *self, int i)
     const hop_cost *h = &c->hop[i];
     const wave_rows *w = &c->rows;
     double seconds = both(w->n_tok * h->cost.row_flops / h->flops, h->cost.wave_bytes / (WEIGHTS * h->bytes));
-    for (int class = 0; class < h->cost.n_class; class ++) {
-        double flops = h->cost.kv[class].position_flops, bytes = h->cost.kv[class].position_bytes;
-        seconds += w->prompt_seen[class] * flops / h->attention +
-                   (w->generated_seen[class] - w->read[class]) * flops / h->choices +
-                   w->read[class] * fmax(flops / h->attention, bytes / (CACHES * h->bytes));
+    for (int group = 0; group < h->cost.n_group; group++) {
+        double flops = h->cost.kv[group].position_flops, bytes = h->cost.kv[group].position_bytes;
+        seconds += w->prompt_seen[group] * flops / h->attention +
+                   (w->generated_seen[group] - w->read[group]) * flops / h->choices +
+                   w->read[group] * fmax(flops / h->attention, bytes / (CACHES * h->bytes));
     }
     return seconds + w->n_run * h->cost.sequence_bytes / h->bytes + h->count * LAYER;
 }

@@ -50,8 +50,8 @@ static cake_memory_use measure(const cake_comm *world, const cake_rank *me, cons
 static int64_t bytes_of_pages(const cake_planning *p, const cake_memory_use *r)
 {
     int64_t bytes = r->states;
-    for (int class = 0; class < p->shape.n_class; class ++)
-        bytes += r->page[class];
+    for (int group = 0; group < p->shape.n_group; group++)
+        bytes += r->page[group];
     return bytes;
 }
 
@@ -77,29 +77,29 @@ static int measure_all(const cake_comm *world, const cake_rank *me, cake_memory_
     return n;
 }
 
-/* Pages of each class that all ranks have memory for: all [n], of this one. */
+/* Pages of each group that all ranks have memory for: all [n], of this one. */
 static void count_pages(const cake_comm *world, cake_rank *me, const cake_memory_use *all, int n)
 {
     cake_schedule_shape *shape = &me->planning.shape;
-    int most[CAKE_MAX_CLASS];
+    int most[CAKE_MAX_KV_GROUPS];
     int64_t pages = INT32_MAX;
     cake_memplan_max_pages(&me->planning, most);
     for (int i = 0; i < n; i++) {
         int64_t memory = all[i].cache - all[i].states;
-        int64_t fit = cake_plan_pages(shape->n_class, all[i].page, most, memory > 0 ? memory : 0);
+        int64_t fit = cake_plan_pages(shape->n_group, all[i].page, most, memory > 0 ? memory : 0);
         pages = fit < pages ? fit : pages;
     }
     pages = cake_comm_allreduce_min(world, pages);
-    for (int class = 0; class < shape->n_class; class ++)
-        shape->n_page[class] = pages < most[class] ? (int)pages : most[class];
+    for (int group = 0; group < shape->n_group; group++)
+        shape->n_page[group] = pages < most[group] ? (int)pages : most[group];
 }
 
 /* What pages and states have of a memory. */
 static int64_t cache_bytes(const cake_planning *p, const cake_memory_use *r)
 {
     int64_t bytes = r->states;
-    for (int class = 0; class < p->shape.n_class; class ++)
-        bytes += p->shape.n_page[class] * r->page[class];
+    for (int group = 0; group < p->shape.n_group; group++)
+        bytes += p->shape.n_page[group] * r->page[group];
     return bytes;
 }
 
@@ -202,8 +202,8 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
     cake_err err = judge_bound(o, me, r);
     if (err)
         return err;
-    for (int class = 0; class < me->planning.shape.n_class; class ++)
-        least += r->page[class];
+    for (int group = 0; group < me->planning.shape.n_group; group++)
+        least += r->page[group];
     if (left < 0 && left + r->tables > 0 && r->tables > r->memory / 4)
         return !speaks
                    ? CAKE_ERR_FATAL

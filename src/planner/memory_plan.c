@@ -40,9 +40,9 @@ int cake_memplan_rank_max_positions(const cake_planning *p, int rank, int64_t me
     memory = p->input->kv_memory > 0 ? p->input->kv_memory : memory;
     for (int i = 0; i < p->plan.n_hop; i++) {
         cake_slice_shape shape = cake_memplan_slice(p, &p->plan.hop[i]);
-        for (int class = 0; class < config->n_class && p->plan.hop[i].rank == rank; class ++)
-            if (!config->window[class])
-                bytes += (int64_t)cake_slice_page_bytes(config, &shape, class);
+        for (int group = 0; group < config->n_group && p->plan.hop[i].rank == rank; group++)
+            if (!config->window[group])
+                bytes += (int64_t)cake_slice_page_bytes(config, &shape, group);
     }
     if (bytes && memory / bytes < pages)
         pages = memory / bytes > 1 ? memory / bytes : 1;
@@ -93,8 +93,8 @@ cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *pl
         r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states;
         r.fixed += (int64_t)cake_slice_scratch_bytes(p->input->model, kernels, &shape);
         r.states += states;
-        for (int class = 0; class < config->n_class; class ++)
-            r.page[class] += (int64_t)cake_slice_page_bytes(config, &shape, class);
+        for (int group = 0; group < config->n_group; group++)
+            r.page[group] += (int64_t)cake_slice_page_bytes(config, &shape, group);
     }
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, p->shape.n_lane, p->wave_bytes);
@@ -161,7 +161,7 @@ void cake_memplan_batch_limits(cake_planning *p, int most)
                                      .lane_seqs = load.lane_seqs,
                                      .chunk = load.chunk,
                                      .max_tok = load.max_tok,
-                                     .n_class = config->n_class,
+                                     .n_group = config->n_group,
                                      .share = true};
     memcpy(p->shape.window, config->window, sizeof p->shape.window);
     if (load.n_stage > 1) /* one stage alone has nobody to wait for */
@@ -176,9 +176,9 @@ void cake_memplan_batch_limits(cake_planning *p, int most)
 void cake_memplan_max_pages(const cake_planning *p, int *most)
 {
     const cake_schedule_shape *shape = &p->shape;
-    for (int class = 0; class < shape->n_class; class ++) {
-        int64_t all = (int64_t)cake_pages_held(shape->window[class], p->input->context, shape->max_tok) *
+    for (int group = 0; group < shape->n_group; group++) {
+        int64_t all = (int64_t)cake_pages_held(shape->window[group], p->input->context, shape->max_tok) *
                       shape->n_lane * shape->lane_seqs;
-        most[class] = all < INT32_MAX ? (int)all : INT32_MAX;
+        most[group] = all < INT32_MAX ? (int)all : INT32_MAX;
     }
 }

@@ -18,8 +18,8 @@ typedef struct cake_memory_use {
     int64_t host;   /* fixed bytes of all ranks that share the memory */
     int64_t tables; /* page tables of all these ranks, a part of host */
     int64_t cache;  /* what pages and recurrent states may have together */
-    int64_t page[CAKE_MAX_CLASS]; /* one page of each KV class */
-    int64_t states;               /* recurrent states of all slots */
+    int64_t page[CAKE_MAX_KV_GROUPS]; /* one page of each KV cache group */
+    int64_t states;                   /* recurrent states of all slots */
 } cake_memory_use;
 
 /* A rank of the plan in the memory of these kernels, weights apart: fills fixed, tables, page and states. */
@@ -33,10 +33,10 @@ cake_slice_shape cake_memplan_slice(const cake_planning *planning, const cake_ho
 /* Positions of a sequence that some rank's `memory` has pages for, and that all ranks of the plan have. */
 int cake_memplan_rank_max_positions(const cake_planning *planning, int rank, int64_t memory);
 int cake_memplan_max_positions(const cake_planning *planning);
-/* Sets lanes, waves and KV classes; max_seqs: sequences of a lane at most, 0: no limit. Pages are not counted
+/* Sets lanes, waves and KV cache groups; max_seqs: sequences of a lane at most, 0: no limit. Pages are not counted
  * yet. */
 void cake_memplan_batch_limits(cake_planning *planning, int max_seqs);
-/* Pages of each class [n_class] that all sequences at their longest can use. */
+/* Pages of each group [n_group] that all sequences at their longest can use. */
 void cake_memplan_max_pages(const cake_planning *planning, int *max);
 /* Bytes of a rank with so many threads in its first memory, without weights, pages and states. */
 int64_t cake_memplan_overhead_bytes(const cake_planning *planning, int rank, int n_thread);

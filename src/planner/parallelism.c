@@ -51,7 +51,7 @@ typedef struct trial {
 static trial plan_trial(const cake_planning *p, int n, int size)
 {
     trial t = {.n = n, .size = size, .p = *p, .fits = true};
-    int pages[CAKE_MAX_CLASS];
+    int pages[CAKE_MAX_KV_GROUPS];
     t.plans = cake_alloc((size_t)n, sizeof *t.plans);
     t.p.n_replica = n;
     for (int r = 0; r < n && t.fits; r++) {
@@ -64,9 +64,9 @@ static trial plan_trial(const cake_planning *p, int n, int size)
         cake_partition_size_kv(&t.p);
         t.load = fmax(t.load, loading(&t.p));
         t.plans[r] = t.p.plan;
-        for (int class = 0; class < t.p.shape.n_class; class ++) {
-            int own = t.p.shape.n_page[class];
-            pages[class] = r && pages[class] < own ? pages[class] : own;
+        for (int group = 0; group < t.p.shape.n_group; group++) {
+            int own = t.p.shape.n_page[group];
+            pages[group] = r && pages[group] < own ? pages[group] : own;
         }
     }
     t.p.plan = (cake_plan){0};

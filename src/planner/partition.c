@@ -25,7 +25,7 @@ static cake_partition_input cut_of(const cake_planning *p, int n_rank, const dou
 
 /* What a layer keeps of sequences. */
 typedef struct keep {
-    int64_t page[CAKE_MAX_CLASS], state;
+    int64_t page[CAKE_MAX_KV_GROUPS], state;
 } keep;
 
 static keep keep_of(const cake_planning *p, int first, int count)
@@ -34,12 +34,12 @@ static keep keep_of(const cake_planning *p, int first, int count)
     cake_hop hop = {0, first, count};
     cake_slice_shape shape = cake_memplan_slice(p, &hop);
     keep k = {.state = (int64_t)cake_slice_state_bytes(config, &shape)};
-    for (int class = 0; class < config->n_class; class ++)
-        k.page[class] = (int64_t)cake_slice_page_bytes(config, &shape, class);
+    for (int group = 0; group < config->n_group; group++)
+        k.page[group] = (int64_t)cake_slice_page_bytes(config, &shape, group);
     return k;
 }
 
-/* Pages that a cache should have, of a class without bounds: what sequences use on average if all are under
+/* Pages that a cache should have, of a group without bounds: what sequences use on average if all are under
  * way; or what the memory that was asked for holds on ranks that have the same. */
 static int64_t wanted_pages(const cake_planning *p, int n_rank, const int *most)
 {
@@ -49,10 +49,10 @@ static int64_t wanted_pages(const cake_planning *p, int n_rank, const int *most)
     if (p->input->kv_memory <= 0)
         return USUAL * slots;
     keep all = keep_of(p, 0, cake_model_config(p->input->model)->n_layer);
-    for (int class = 0; class < shape->n_class; class ++)
-        all.page[class] /= n_rank;
+    for (int group = 0; group < shape->n_group; group++)
+        all.page[group] /= n_rank;
     int64_t left = p->input->kv_memory - all.state / n_rank * (slots + shape->n_saved);
-    return cake_plan_pages(shape->n_class, all.page, most, left > 0 ? left : 0);
+    return cake_plan_pages(shape->n_group, all.page, most, left > 0 ? left : 0);
 }
 
 /* What layers take [n_layer]: weights, states and pages, of these only one of `part`. Of memory that is left
@@ -68,8 +68,8 @@ static void weigh(const cake_planning *p, int64_t pages, const int *most, int64_
     for (int i = 0; i < n_layer; i++) {
         keep k = keep_of(p, i, 1);
         double kept = (double)k.state * (double)slots;
-        for (int class = 0; class < shape->n_class; class ++)
-            kept += (double)k.page[class] * (double)(pages < most[class] ? pages : most[class]);
+        for (int group = 0; group < shape->n_group; group++)
+            kept += (double)k.page[group] * (double)(pages < most[group] ? pages : most[group]);
         bytes[i] = p->input->layers.bytes[i] + (int64_t)fmin(ceil(kept * times), 0x1p61 / (double)n_layer);
     }
 }
@@ -118,7 +118,7 @@ int64_t cake_partition_solve(cake_planning *p, int first, int n)
 {
     cake_partition_input cut = cut_of(p, n, p->cluster->speed + first);
     cake_plan plan;
-    int most[CAKE_MAX_CLASS];
+    int most[CAKE_MAX_KV_GROUPS];
     cake_plan_make(&cut, &plan);
     take_plan(p, plan, first);
     p->max_positions = cake_memplan_max_positions(p);
@@ -214,8 +214,8 @@ static int64_t short_of(const cake_planning *p, const cake_host_memory *pool, in
             continue;
         keep k = keep_of(p, hop->first, hop->count);
         kept += k.state * slots;
-        for (int class = 0; class < shape->n_class; class ++)
-            kept += k.page[class] * shape->n_page[class];
+        for (int group = 0; group < shape->n_group; group++)
+            kept += k.page[group] * shape->n_page[group];
         for (int j = hop->first; j < hop->first + hop->count; j++)
             left -= p->input->layers.bytes[j];
     }
@@ -236,12 +236,12 @@ int64_t cake_partition_kv_deficit(const cake_planning *p)
     return most;
 }
 
-/* Pages for a class without bounds; *seqs becomes less where states would have more than half of the
+/* Pages for a group without bounds; *seqs becomes less where states would have more than half of the
  * memory. */
 static int pages_of(const cake_planning *p, int64_t cache, const cake_hop *hop, int *seqs)
 {
     const cake_schedule_shape *shape = &p->shape;
-    int most[CAKE_MAX_CLASS];
+    int most[CAKE_MAX_KV_GROUPS];
     keep k = keep_of(p, hop->first, hop->count);
     int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, states = k.state * slots;
     int64_t half = cache > 0 ? cache / 2 : 0;
@@ -251,13 +251,13 @@ static int pages_of(const cake_planning *p, int64_t cache, const cake_hop *hop, 
         states = half;
     }
     cake_memplan_max_pages(p, most);
-    return cake_plan_pages(shape->n_class, k.page, most, cache > states ? cache - states : 0);
+    return cake_plan_pages(shape->n_group, k.page, most, cache > states ? cache - states : 0);
 }
 
 void cake_partition_size_kv(cake_planning *p)
 {
     cake_schedule_shape *shape = &p->shape;
-    int n_rank = p->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, most[CAKE_MAX_CLASS];
+    int n_rank = p->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, most[CAKE_MAX_KV_GROUPS];
     cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
     int n_pool = find_pools(p, pool);
     for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
@@ -274,8 +274,8 @@ void cake_partition_size_kv(cake_planning *p)
     if (seqs < shape->lane_seqs && !p->input->max_seqs)
         cake_memplan_batch_limits(p, seqs);
     cake_memplan_max_pages(p, most);
-    for (int class = 0; class < shape->n_class; class ++)
-        shape->n_page[class] = pages < 1 ? 1 : pages < most[class] ? pages : most[class];
+    for (int group = 0; group < shape->n_group; group++)
+        shape->n_page[group] = pages < 1 ? 1 : pages < most[group] ? pages : most[group];
 }
 
 static bool shares_fit(const cake_planning *p, int n_rank, int64_t bytes, int n_local)

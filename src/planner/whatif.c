@@ -71,7 +71,7 @@ static cake_err too_large(const cake_options *o, const cake_rank *me, int n_rank
 /* Plans [n_replica] for all, with waves and pages that all have room for. said: what a file has, or NULL. */
 static cake_err cut_all(const cake_options *o, cake_rank *me, int n_rank, cake_plan *said, cake_plan *plans)
 {
-    int size = n_rank / me->planning.n_replica, pages[CAKE_MAX_CLASS], reach = INT_MAX;
+    int size = n_rank / me->planning.n_replica, pages[CAKE_MAX_KV_GROUPS], reach = INT_MAX;
     for (int r = 0; r < me->planning.n_replica; r++) {
         if (r && cake_partition_same(&me->planning, (r - 1) * size, r * size, size)) {
             plans[r] = cake_plan_copy(&plans[r - 1], r * size);
@@ -87,10 +87,10 @@ static cake_err cut_all(const cake_options *o, cake_rank *me, int n_rank, cake_p
                              "a KV cache of %s on each rank is more than is left beside the layers: "
                              "on some host by %s; use less --kv-memory, or more ranks",
                              cake_size_text(me->input.kv_memory).s, cake_size_text(lack).s);
-        for (int class = 0; class < me->planning.shape.n_class; class ++)
-            pages[class] = r && pages[class] < me->planning.shape.n_page[class]
-                               ? pages[class]
-                               : me->planning.shape.n_page[class];
+        for (int group = 0; group < me->planning.shape.n_group; group++)
+            pages[group] = r && pages[group] < me->planning.shape.n_page[group]
+                               ? pages[group]
+                               : me->planning.shape.n_page[group];
         reach = me->planning.max_positions < reach ? me->planning.max_positions : reach;
         plans[r] = me->planning.plan;
         me->planning.plan = (cake_plan){0};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a journal's descriptor and where its lines lie. Out: a new file with them in the input's order, its
- * length and its sum. journal_writer.c calls when a job is finished.
- * Invariant: lines are moved a block, or a line, at a time; the sum is of the bytes as they stand in the
- * file.
+ * In: a journal's descriptor and its line index. Out: a new file with the lines in input order, its size and
+ * checksum. Invariant: memory is one block or the longest line; the checksum covers the bytes of the file
+ * itself.
  */
 #include "record/finalize.h"
 
@@ -22,14 +21,14 @@
 
 #define BLOCK ((size_t)1 << 20)
 
-/* What is written through: bytes gather in block until there are enough of them. */
+/* Buffered output, compressed if `pack` is set. */
 typedef struct sink {
     int from, fd;
     cake_buf block;
-    const cake_codec *pack; /* NULL: bytes go as they are */
+    const cake_codec *pack; /* NULL: not compressed */
     void *packer;
     cake_buf packed;
-    cake_finalized all;
+    cake_file_digest all;
 } sink;
 
 static bool flush(sink *out, bool last)
@@ -62,30 +61,30 @@ static bool copy_range(int64_t offset, int64_t len, char *piece, sink *out)
     return true;
 }
 
-/* Lines that stand one behind the other are copied as one range. */
-static bool copy_all(const cake_line_index *places, sink *out)
+/* Copies contiguous lines as one range. */
+static bool copy_all(const cake_line_index *lines, sink *out)
 {
     char *piece = cake_alloc(BLOCK, 1);
     bool done = true;
-    for (int64_t i = 0; i < places->end && done;) {
-        cake_line_at place = cake_line_index_get(places, i), next;
-        int64_t len = place.len;
-        while (++i < places->end && (next = cake_line_index_get(places, i)).offset == place.offset + len)
+    for (int64_t i = 0; i < lines->end && done;) {
+        cake_line_span span = cake_line_index_get(lines, i), next;
+        int64_t len = span.len;
+        while (++i < lines->end && (next = cake_line_index_get(lines, i)).offset == span.offset + len)
             len += next.len;
-        done = copy_range(place.offset, len, piece, out);
+        done = copy_range(span.offset, len, piece, out);
     }
     free(piece);
     return done && flush(out, true);
 }
 
-static bool convert_all(const cake_line_index *places, cake_convert *convert, sink *out)
+static bool convert_all(const cake_line_index *lines, cake_convert *convert, sink *out)
 {
     bool done = true;
     cake_buf line = {0};
-    for (int64_t i = 0; done && i < places->end; i++) {
-        cake_line_at place = cake_line_index_get(places, i);
-        cake_buf_room(&line, (size_t)place.len);
-        done = cake_io_read_at(out->from, line.data, line.len, place.offset);
+    for (int64_t i = 0; done && i < lines->end; i++) {
+        cake_line_span span = cake_line_index_get(lines, i);
+        cake_buf_room(&line, (size_t)span.len);
+        done = cake_io_read_at(out->from, line.data, line.len, span.offset);
         if (done && !convert(line.data, line.len - 1, &out->block)) {
             done = false;
             errno = EBADMSG;
@@ -112,7 +111,7 @@ void cake_finalize_fsync_dir(const char *path)
     free(name);
 }
 
-/* What somebody else has written to the file. */
+/* Checksums a file that another library wrote. */
 static bool sum_up(sink *out)
 {
     char *piece = cake_alloc(BLOCK, 1);
@@ -125,28 +124,28 @@ static bool sum_up(sink *out)
     return n == 0;
 }
 
-static bool write_columns(const cake_line_index *places, const cake_journal_head *head, const char *command,
+static bool write_columns(const cake_line_index *lines, const cake_journal_head *head, const char *command,
                           const char *path, sink *out)
 {
-    int why = cake_hdf5_write(out->from, places, head, command, path);
+    int why = cake_hdf5_write(out->from, lines, head, command, path);
     errno = why;
     return !why && sum_up(out);
 }
 
-int cake_finalize_write(int fd, const cake_line_index *places, const cake_journal_head *head,
-                        const cake_finalize_form *form, const char *tmp, cake_finalized *result)
+int cake_finalize_write(int fd, const cake_line_index *lines, const cake_journal_head *head,
+                        const cake_finalize_form *form, const char *tmp, cake_file_digest *result)
 {
     struct stat info;
-    unlink(tmp); /* of a run that was killed */
+    unlink(tmp); /* left by a killed run */
     sink out = {.from = fd, .fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), .pack = form->pack};
     if (out.fd < 0)
         return errno;
     out.packer = out.pack ? out.pack->pack_open() : NULL;
     bool done = !fstat(fd, &info) && !fchmod(out.fd, info.st_mode & 0777);
     if (done && form->hdf5)
-        done = write_columns(places, head, form->command, tmp, &out);
+        done = write_columns(lines, head, form->command, tmp, &out);
     else if (done)
-        done = form->convert ? convert_all(places, form->convert, &out) : copy_all(places, &out);
+        done = form->convert ? convert_all(lines, form->convert, &out) : copy_all(lines, &out);
     done = done && (!fsync(out.fd) || errno == EINVAL);
     int why = done ? 0 : errno;
     if (close(out.fd) && !why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The form of OpenAI's batch output: a line holds a response, whose body is the API's own object or its
- * error. Ids derive from job and index, so that the same job writes the same file.
+ * The format of OpenAI's batch output: each line holds a response whose body is the API's object or its
+ * error. Ids derive from job and index, so the same job writes the same file.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The simple form: {"id", "index", "text", "finish_reason", "usage"}, with several answers {"id", "index",
- * "choices", "usage"}, or {"id", "index", "error"}; and what the forms share. Invariant: the line is one
- * valid JSON object in UTF-8 without a newline.
+ * The simple format: {"id", "index", "text", "finish_reason", "usage"}; with several answers {"id", "index",
+ * "choices", "usage"}; or {"id", "index", "error"}. Also the helpers that both formats share. Invariant: a
+ * line is one valid JSON object in UTF-8 without a newline.
  */
 #include <string.h>
 
@@ -75,7 +75,7 @@ void cake_line_text(const cake_record *record, const cake_choice *choice, cake_b
         return;
     }
     cake_json_add_text(out, record->echo, record->echo_len);
-    size_t seam = out->len - 1; /* two strings, each in its quotes, become one */
+    size_t seam = out->len - 1; /* joins two quoted strings into one */
     cake_json_add_text(out, choice->text, choice->text_len);
     memmove(out->data + seam, out->data + seam + 2, out->len - seam - 2);
     cake_buf_cut(out, out->len - 2);
@@ -121,7 +121,7 @@ static void add_ids(const char *name, const int32_t *ids, int n, cake_buf *out)
     cake_line_ids(out, ids, n);
 }
 
-/* The one answer of most requests has its fields at the top. */
+/* A single answer has its fields at the top level. */
 static void add_answer(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     const cake_choice *only = record->choices;

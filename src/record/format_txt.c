@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line of RESULTS.partial enters, a line of a .txt file leaves: the answer, with the escapes of
- * base/escape.h.
+ * In: a line of RESULTS.partial. Out: a line of a .txt file: the answer, escaped as in base/escape.h.
  */
 #include "base/escape.h"
 #include "formats/json.h"

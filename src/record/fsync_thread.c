@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "Something was written" enters, fdatasync happens. Invariant: the thread touches nothing but its own struct
- * and the descriptor, and takes no signals.
+ * Invariant: the thread touches only its own struct and the descriptor, and blocks all signals.
  */
 #include "record/fsync_thread.h"
 
@@ -40,7 +39,7 @@ static void *work(void *arg)
         pthread_mutex_unlock(&sync->mutex);
         int error = fdatasync(sync->fd) ? errno : 0;
         pthread_mutex_lock(&sync->mutex);
-        if (error != EINVAL && error != EROFS) /* some file systems cannot; that is no loss of data */
+        if (error != EINVAL && error != EROFS) /* the file system does not support it; no data is lost */
             sync->error = error;
     }
     pthread_mutex_unlock(&sync->mutex);
@@ -52,7 +51,7 @@ cake_fsync_thread *cake_fsync_thread_open(int fd)
     cake_fsync_thread *sync = cake_alloc(1, sizeof *sync);
     sync->fd = fd;
     pthread_mutex_init(&sync->mutex, NULL);
-    pthread_condattr_t steady; /* a clock that is set back stops nothing */
+    pthread_condattr_t steady; /* immune to changes of the wall clock */
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_cond_init(&sync->wake, &steady);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines of RESULTS.partial enter, the columns of RESULTS.h5 leave. Invariant: one row a request in requests,
- * prompt, prompt_tokens and lines; one row an answer in choices, text, tokens and logprobs, of a failed
- * request an empty one.
+ * In: lines of RESULTS.partial. Out: the columns of RESULTS.h5. Invariant: requests, prompt, prompt_tokens
+ * and lines have one row per request; choices, text, tokens and logprobs have one row per answer, which is
+ * empty for a failed request.
  */
 #include "record/hdf5.h"
 
@@ -18,9 +18,10 @@
 #include "formats/json.h"
 #include "record/format.h"
 
-static const char rest_key[] = ", \"_hdf5\": {"; /* quotes in strings are escaped: it is found in no text */
+static const char rest_key[] =
+    ", \"_hdf5\": {"; /* quotes in JSON strings are escaped, so no text contains this */
 
-/* ---- what travels through the journal */
+/* ---- the extra key in the journal */
 
 void cake_hdf5_add_rest(const cake_record *r, cake_buf *line)
 {
@@ -41,7 +42,7 @@ void cake_hdf5_add_rest(const cake_record *r, cake_buf *line)
     cake_buf_adds(line, "}}");
 }
 
-/* Takes it off again: *len becomes that of the line. NULL: there is none. */
+/* Removes the extra key: *len becomes the length of the original line. NULL: there is none. */
 static cake_json *take_rest(char *line, size_t *len)
 {
     cake_json *rest = NULL;
@@ -49,9 +50,9 @@ static cake_json *take_rest(char *line, size_t *len)
     char *at = memmem(line, *len, rest_key, sizeof rest_key - 1);
     if (!at)
         return NULL;
-    char *object = at + sizeof rest_key - 2; /* its brace */
+    char *object = at + sizeof rest_key - 2; /* its opening brace */
     if (cake_json_parse(object, *len - 1 - (size_t)(object - line), &rest, &fault))
-        return NULL; /* not what add_rest wrote: it is the line's own */
+        return NULL; /* not written by add_rest: part of the line itself */
     *at = '}';
     *len = (size_t)(at - line) + 1;
     return rest;
@@ -67,7 +68,7 @@ typedef struct ragged {
 typedef struct sheet {
     cake_h5 *file;
     cake_h5_column *id, *index, *status, *error, *finish, *n_prompt, *n_completion, *first, *count;
-    cake_h5_column *ttft, *total; /* ms; NULL: results have no times */
+    cake_h5_column *ttft, *total; /* milliseconds; NULL: results have no times */
     cake_h5_column *of, *which, *finished;
     ragged prompt, prompt_tokens, lines, text, tokens, logprobs;
     int64_t requests, choices;
@@ -150,7 +151,7 @@ static void put_int(cake_h5_column *column, int64_t value)
 
 /* ---- lines */
 
-/* Where the parts of a line are, in either form. */
+/* Positions of the parts of a line, in either format. */
 typedef struct parts {
     const cake_json *root, *body, *error, *rest;
     int n;
@@ -178,7 +179,7 @@ static parts look(const cake_json *root, const cake_json *rest)
     return p;
 }
 
-/* In the place of value, if it is behind *from, comes the mark. */
+/* Replaces value, if it lies after *from, by the placeholder. */
 static bool cut_out(cake_buf *line, size_t *from, const cake_buf *value, char mark, cake_buf *anew)
 {
     const char *at =
@@ -204,7 +205,7 @@ static void read_ids(const cake_json *array, cake_ids *ids)
         cake_ids_add(ids, (int32_t)cake_json_int(cake_json_at(array, i), 0));
 }
 
-/* Ids that the line holds are cut out of it; else those that came beside it. */
+/* Ids in the line are cut out of it; otherwise those of the extra key are used. */
 static void put_ids(sheet *s, const cake_json *own, const cake_json *beside, ragged *into, char mark,
                     size_t *from)
 {
@@ -213,7 +214,7 @@ static void put_ids(sheet *s, const cake_json *own, const cake_json *beside, rag
     cake_buf_cut(&s->piece, 0);
     cake_line_ids(&s->piece, s->ids.id, (int)s->ids.len);
     if (*from != SIZE_MAX && (!own || !cut_out(&s->skeleton, from, &s->piece, mark, &s->anew)))
-        *from = SIZE_MAX; /* the marks of a line stand for its first rows */
+        *from = SIZE_MAX; /* placeholders refer to a line's first rows only */
 }
 
 static void put_text(sheet *s, const cake_json *choice, size_t *from)
@@ -230,7 +231,7 @@ static void put_text(sheet *s, const cake_json *choice, size_t *from)
         *from = SIZE_MAX;
 }
 
-/* Of the answer's own tokens, the last ones: with echo those of the prompt come before. */
+/* Only the answer's own tokens, which are the last ones: with echo the prompt's come first. */
 static size_t read_scores(sheet *s, const cake_json *logprobs, size_t n)
 {
     const cake_json *content = cake_json_get(logprobs, "content");
@@ -281,7 +282,7 @@ static void put_ms(cake_h5_column *column, const cake_json *value)
         cake_h5_put(column, &ms, 1);
 }
 
-/* A string of HDF5 ends at U+0000, which stands there as JSON spells it. Borrowed. */
+/* HDF5 strings end at U+0000, so it is written as its JSON escape. Borrowed. */
 static const char *without_zeros(const char *text, size_t len, cake_buf *room)
 {
     if (strlen(text) == len)
@@ -390,14 +391,14 @@ static bool note_all(cake_h5 *file, const cake_journal_head *head, const char *c
     return timing;
 }
 
-static bool put_all(sheet *s, int fd, const cake_line_index *places)
+static bool put_all(sheet *s, int fd, const cake_line_index *lines)
 {
     bool done = true;
     cake_buf line = {0};
-    for (int64_t i = 0; done && i < places->end; i++) {
-        cake_line_at place = cake_line_index_get(places, i);
-        cake_buf_room(&line, (size_t)place.len);
-        done = cake_io_read_at(fd, line.data, line.len, place.offset);
+    for (int64_t i = 0; done && i < lines->end; i++) {
+        cake_line_span span = cake_line_index_get(lines, i);
+        cake_buf_room(&line, (size_t)span.len);
+        done = cake_io_read_at(fd, line.data, line.len, span.offset);
         if (done && !put_line(s, line.data, line.len - 1)) {
             done = false;
             errno = EBADMSG;
@@ -407,14 +408,14 @@ static bool put_all(sheet *s, int fd, const cake_line_index *places)
     return done;
 }
 
-int cake_hdf5_write(int fd, const cake_line_index *places, const cake_journal_head *head, const char *command,
+int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_head *head, const char *command,
                     const char *path)
 {
     sheet s = {.file = cake_h5_create(path)};
     if (!s.file)
         return errno;
     open_columns(&s, note_all(s.file, head, command));
-    int why = put_all(&s, fd, places) ? 0 : errno;
+    int why = put_all(&s, fd, lines) ? 0 : errno;
     int closed = cake_h5_finish(s.file);
     cake_buf_free(&s.skeleton);
     cake_buf_free(&s.piece);

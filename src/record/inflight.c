@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: tokens and scores. Out: JSON, and the other way round. journal_format.c reads, journal_writer.c writes.
- * Scores are written as the bits of their floats: what a later run says of a token is what this one would
- * have said.
+ * In: tokens and scores. Out: JSON, and back. Scores are stored as the bits of their floats, so that a later
+ * run writes the same numbers.
  */
 #include "record/inflight.h"
 
@@ -14,11 +13,11 @@
 #include "formats/json.h"
 #include "types/params.h"
 
-void cake_inflight_free(cake_inflight *running)
+void cake_inflight_free(cake_inflight *inflight)
 {
-    cake_ids_free(&running->ids);
-    free(running->scored);
-    *running = (cake_inflight){0};
+    cake_ids_free(&inflight->ids);
+    free(inflight->scored);
+    *inflight = (cake_inflight){0};
 }
 
 void cake_inflight_add(const cake_inflight *part, cake_buf *out)
@@ -65,29 +64,30 @@ static bool read_scores(const cake_json *array, size_t n, cake_scored *scored)
 
 bool cake_inflight_parse(const cake_json *object, cake_inflight *part)
 {
-    cake_inflight found = {.order = cake_json_int(cake_json_get(object, "order"), -1),
-                           .at = cake_json_int(cake_json_get(object, "at"), -1)};
+    cake_inflight parsed = {.order = cake_json_int(cake_json_get(object, "order"), -1),
+                            .at = cake_json_int(cake_json_get(object, "at"), -1)};
     int64_t width = cake_json_int(cake_json_get(object, "width"), -1);
     const cake_json *which = cake_json_get(object, "choice");
     int64_t choice = which ? cake_json_int(which, -1) : 0;
     const cake_json *scores = cake_json_get(object, "scores");
-    bool right = found.order >= 0 && found.at >= 0 && choice >= 0 && choice < CAKE_MAX_CHOICE && width >= 0 &&
-                 width <= 1 + CAKE_MAX_TOP && read_ids(cake_json_get(object, "ids"), &found.ids) &&
-                 cake_json_size(scores) == found.ids.len * (size_t)width * 2;
-    found.choice = right ? (int)choice : 0;
+    bool right = parsed.order >= 0 && parsed.at >= 0 && choice >= 0 && choice < CAKE_MAX_CHOICE &&
+                 width >= 0 && width <= 1 + CAKE_MAX_TOP &&
+                 read_ids(cake_json_get(object, "ids"), &parsed.ids) &&
+                 cake_json_size(scores) == parsed.ids.len * (size_t)width * 2;
+    parsed.choice = right ? (int)choice : 0;
     if (right && width) {
-        found.width = (int)width;
-        found.scored = cake_alloc(found.ids.len * (size_t)width, sizeof *found.scored);
-        right = read_scores(scores, found.ids.len * (size_t)width, found.scored);
+        parsed.width = (int)width;
+        parsed.scored = cake_alloc(parsed.ids.len * (size_t)width, sizeof *parsed.scored);
+        right = read_scores(scores, parsed.ids.len * (size_t)width, parsed.scored);
     }
     if (right)
-        *part = found;
+        *part = parsed;
     else
-        cake_inflight_free(&found);
+        cake_inflight_free(&parsed);
     return right;
 }
 
-/* Where it is, or would be. */
+/* Index of the entry, or where to insert it. */
 static size_t find(const cake_inflights *all, int64_t order, int choice)
 {
     size_t low = 0, high = all->n;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the name of a result file. Out: what there is of it, and how far it is. run/cmd_status.c calls.
- * Invariant: only reads; .partial is looked at before RESULTS, so that a file which is renamed meanwhile is
- * still found.
+ * In: the name of a result file. Out: its status and progress. Invariant: only reads. Looks at .partial
+ * before RESULTS, so a file that is renamed in between is still found.
  */
 #include "record/inspect.h"
 
@@ -18,7 +17,7 @@
 #include "record/job.h"
 #include "types/shard.h"
 
-static void take_head(const cake_journal_head *head, cake_inspection *f)
+static void take_head(const cake_journal_head *head, cake_result_status *f)
 {
     cake_json *root = NULL;
     cake_fault fault;
@@ -28,23 +27,24 @@ static void take_head(const cake_journal_head *head, cake_inspection *f)
     size_t len;
     const char *shard = cake_json_text(cake_json_get(root, "shard"), &len);
     cake_shard is;
-    if (shard && cake_shard_read(shard, &is)) /* it goes to a terminal */
+    if (shard && cake_shard_read(shard, &is)) /* the text goes to a terminal */
         f->shard = cake_copy(shard, len);
     cake_json_free(root);
 }
 
-/* Requests a second between the first and the last group of the latest run; the rest as that one has it. */
-static void take_rate(const cake_journal *j, cake_inspection *f)
+/* The rate is measured between the first and last group of the latest run; share and left are the last
+ * group's. */
+static void take_rate(const cake_journal *j, cake_result_status *f)
 {
     double seconds = j->last.seconds - j->first.seconds;
     f->share = j->last.run ? j->last.share : -1;
     if (!j->last.run || seconds <= 0)
         return;
-    f->rate = (double)(j->places.n - j->first_n) / seconds;
+    f->rate = (double)(j->lines.n - j->first_n) / seconds;
     f->left = j->last.left;
 }
 
-static cake_err look_at_partial(const char *path, cake_inspection *f)
+static cake_err look_at_partial(const char *path, cake_result_status *f)
 {
     struct stat info;
     cake_journal j = {0};
@@ -54,16 +54,16 @@ static cake_err look_at_partial(const char *path, cake_inspection *f)
         return err;
     err = cake_journal_read(fd, path, &j);
     close(fd);
-    if (err == CAKE_END) /* not even its first line, which is about to be written */
+    if (err == CAKE_END) /* not even the first line, which is about to be written */
         f->wrote = info.st_mtime;
     if (err)
         return err == CAKE_END ? CAKE_OK : err;
     take_head(&j.head, f);
     take_rate(&j, f);
-    f->done = j.places.n;
+    f->done = j.lines.n;
     f->failed = j.failed;
-    for (size_t i = 0; i < j.running.n; i++)
-        f->begun += (int64_t)j.running.entry[i].ids.len;
+    for (size_t i = 0; i < j.inflights.n; i++)
+        f->begun += (int64_t)j.inflights.entry[i].ids.len;
     f->torn = j.torn;
     f->lost = j.lost;
     f->wrote = info.st_mtime;
@@ -71,15 +71,14 @@ static cake_err look_at_partial(const char *path, cake_inspection *f)
     return CAKE_OK;
 }
 
-static cake_err look_at_results(const char *path, const char *job_path, cake_inspection *f)
+static cake_err look_at_results(const char *path, const char *job_path, cake_result_status *f)
 {
     struct stat info;
     cake_job job = {0};
     if (stat(path, &info))
         return CAKE_END;
     if (!cake_job_read(job_path, &job))
-        return cake_fail("record", "%s: there is no %s that could be read and says what job it is of", path,
-                         job_path);
+        return cake_fail("record", "%s: found no readable %s that identifies its job", path, job_path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     take_head(&job.head, f);
     f->done = job.requests;
@@ -100,15 +99,15 @@ char *cake_inspect_results(const char *path)
     return cake_copy(path, len > end && !strcmp(path + len - end, ending) ? len - end : len);
 }
 
-cake_err cake_inspect(const char *path, cake_inspection *out)
+cake_err cake_inspect(const char *path, cake_result_status *out)
 {
     char *results = cake_inspect_results(path), *lock = cake_io_name(results, ".lock");
-    char *writer = cake_io_name(results, ".partial"), *job = cake_io_name(results, ".job");
-    cake_inspection f = {.share = -1, .rate = -1, .left = -1};
+    char *partial = cake_io_name(results, ".partial"), *job = cake_io_name(results, ".job");
+    cake_result_status f = {.share = -1, .rate = -1, .left = -1};
     f.held = cake_lock_look(lock, &f.holder) && !f.holder.over;
-    cake_err err = look_at_partial(writer, &f);
+    cake_err err = look_at_partial(partial, &f);
     f.state = f.held ? CAKE_RUNNING : CAKE_PAUSED;
-    if (err == CAKE_END) { /* or it became RESULTS meanwhile */
+    if (err == CAKE_END) { /* or it was just renamed to RESULTS */
         f.state = CAKE_FINISHED;
         err = look_at_results(results, job, &f);
     }
@@ -116,8 +115,8 @@ cake_err cake_inspect(const char *path, cake_inspection *out)
         f.state = CAKE_STARTING;
         err = CAKE_OK;
     } else if (err == CAKE_END) {
-        err =
-            cake_fail("record", "%s: is not there, nor is its .partial or .lock: no run has begun", results);
+        err = cake_fail("record", "%s: does not exist, nor does its .partial or .lock: no run has begun",
+                        results);
     }
     if (err)
         cake_inspect_free(&f);
@@ -125,13 +124,13 @@ cake_err cake_inspect(const char *path, cake_inspection *out)
         *out = f;
     free(results);
     free(lock);
-    free(writer);
+    free(partial);
     free(job);
     return err;
 }
 
-void cake_inspect_free(cake_inspection *f)
+void cake_inspect_free(cake_result_status *f)
 {
     free(f->shard);
-    *f = (cake_inspection){0};
+    *f = (cake_result_status){0};
 }

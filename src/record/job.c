@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the head, counts and marks of a finished job, or the .job file of an earlier one. Out: that file, or a
- * cake_job. journal_writer.c writes; resume.c, inspect.c and shards.c read.
- * Invariant: every field of a foreign file is checked before it is believed; one that does not hold counts
- * as no file.
+ * In: the head, counts and marks of a finished job, or a .job file. Out: that file, or a cake_job. Invariant:
+ * every field that is read is checked; a file with an invalid field counts as absent.
  */
 #include "record/job.h"
 
@@ -61,14 +59,14 @@ static bool parse(const cake_json *root, cake_job *job)
     int64_t sum = cake_json_int(cake_json_get(root, "crc"), -1);
     job->requests = cake_json_int(cake_json_get(root, "requests"), -1);
     job->failed = cake_json_int(cake_json_get(root, "failed"), -1);
-    job->results = (cake_finalized){cake_json_int(cake_json_get(root, "bytes"), -1), (uint32_t)sum};
+    job->results = (cake_file_digest){cake_json_int(cake_json_get(root, "bytes"), -1), (uint32_t)sum};
     job->answered.unknown = !cake_journal_hex(cake_json_get(root, "answered"), 16, &job->answered.sum);
     return cake_json_int(cake_json_get(root, "cake_job"), -1) == 1 && job->requests >= 0 &&
            job->requests <= CAKE_JOURNAL_MOST && job->failed >= 0 && job->failed <= job->requests &&
            job->results.bytes >= 0 && sum >= 0 && sum <= UINT32_MAX &&
            cake_journal_parse_checkpoints(cake_json_get(root, "read"), &job->marks, &job->n_mark) &&
            job->requests <=
-               (job->n_mark ? job->marks[job->n_mark - 1].requests : 0) && /* a shard's are fewer */
+               (job->n_mark ? job->marks[job->n_mark - 1].requests : 0) && /* fewer for a shard */
            cake_journal_head_parse(root, &job->head);
 }
 

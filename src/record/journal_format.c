@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of a file become places of results, and the other way round. Invariant: a group counts only if the
- * checksum in its last line is that of all its bytes; that line says how many they are, so a damaged group
- * hides no other one.
+ * In: bytes of a journal. Out: the index of its result lines, and back. Invariant: a group counts only if the
+ * checksum in its last line matches all its bytes. That line also holds the group's size, so a damaged group
+ * hides no other group.
  */
 #include "record/journal_format.h"
 
@@ -19,7 +19,7 @@
 #include "formats/json.h"
 
 #define BLOCK   ((size_t)1 << 20)
-#define OWN     ((size_t)1 << 20) /* bytes of a line of our own at most */
+#define OWN     ((size_t)1 << 20) /* max bytes of a line of metadata */
 #define BEGINS  "{\"_cake\": {"
 #define RUNNING BEGINS "\"running\": ["
 #define TAIL    21 /* , "crc": "01234567"}} */
@@ -63,20 +63,20 @@ bool cake_journal_hex(const cake_json *node, size_t digits, uint64_t *out)
 
 bool cake_journal_head_parse(const cake_json *object, cake_journal_head *head)
 {
-    cake_journal_head found = {0};
+    cake_journal_head parsed = {0};
     const cake_json *identity = cake_json_get(object, "identity");
     const char *model = cake_json_text(cake_json_get(object, "model"), NULL);
-    const cake_json *created = cake_json_get(object, "created"); /* below 0 on a clock that was never set */
-    found.created = cake_json_int(created, 0);
-    found.replaces = cake_json_bool(cake_json_get(object, "replaces"), false);
+    const cake_json *created = cake_json_get(object, "created"); /* negative if the clock was never set */
+    parsed.created = cake_json_int(created, 0);
+    parsed.replaces = cake_json_bool(cake_json_get(object, "replaces"), false);
     if (cake_json_kind(identity) != CAKE_JSON_OBJECT || !model || cake_json_kind(created) != CAKE_JSON_INT ||
-        !cake_journal_hex(cake_json_get(object, "job"), 16, &found.job))
+        !cake_journal_hex(cake_json_get(object, "job"), 16, &parsed.job))
         return false;
     cake_buf text = {0};
     cake_json_add_node(&text, identity);
-    found.identity = text.data;
-    found.model = cake_copy(model, strlen(model));
-    *head = found;
+    parsed.identity = text.data;
+    parsed.model = cake_copy(model, strlen(model));
+    *head = parsed;
     return true;
 }
 
@@ -170,7 +170,7 @@ static bool read_mark(const cake_json *node, cake_input_checkpoint *mark)
 
 static void push_mark(cake_input_checkpoint **marks, size_t *n, const cake_input_checkpoint *mark)
 {
-    if (!(*n & (*n - 1))) /* room for twice as many at every power of two */
+    if (!(*n & (*n - 1))) /* capacity doubles at each power of two */
         *marks = cake_grow(*marks, *n ? 2 * *n : 1, sizeof **marks);
     (*marks)[(*n)++] = *mark;
 }
@@ -203,8 +203,8 @@ void cake_answered_add(cake_answered *answered, const cake_entry *entry)
     answered->sum += entry->failed ? 0 : entry->sum;
 }
 
-/* Of a group, from its line: one of an earlier version, or in which an answer stands for another one, is not
- * known. */
+/* Adds the checksum of a group. It is unknown in groups of earlier versions and where an answer replaced
+ * another. */
 static void take_answered(const cake_json *own, const cake_json *orders, const cake_json *failed,
                           cake_journal *j)
 {
@@ -216,7 +216,7 @@ static void take_answered(const cake_json *own, const cake_json *orders, const c
 
 /* ---- writing */
 
-/* Ends a line of our own with the checksum of out from `from` on. */
+/* Ends a line of metadata with the checksum of out[from..]. */
 static void add_sum(cake_buf *out, size_t from)
 {
     cake_buf_addf(out, ", \"crc\": \"%08" PRIx32 "\"}}\n", cake_crc(out->data + from, out->len - from));
@@ -283,17 +283,17 @@ void cake_journal_close_running(const cake_input_checkpoint *read, cake_buf *out
 
 /* ---- reading */
 
-/* Lines of a file, of each no more than OWN bytes. */
+/* Reads a file line by line; of a long line only OWN bytes. */
 typedef struct scan {
     int fd;
-    int64_t size, at; /* of the file; where the next line begins */
-    cake_buf line;    /* its text without newline, or the first OWN bytes of it */
-    char *block;      /* [BLOCK] bytes [block_at, +block_len) of the file */
+    int64_t size, at; /* of the file; offset of the next line */
+    cake_buf line;    /* the text without newline, truncated to OWN bytes */
+    char *block;      /* [BLOCK] bytes [block_at, block_at + block_len) of the file */
     int64_t block_at;
     size_t block_len;
 } scan;
 
-/* False: the file cannot be read. */
+/* False: read error. */
 static bool fill(scan *s, int64_t at)
 {
     if (at >= s->block_at && at < s->block_at + (int64_t)s->block_len)
@@ -303,7 +303,7 @@ static bool fill(scan *s, int64_t at)
     return cake_io_read_at(s->fd, s->block, s->block_len, at);
 }
 
-/* 1: a line, 0: no whole one is left, -1: the file cannot be read. *from: where it begins. */
+/* 1: a line was read; 0: no complete line is left; -1: read error. *from: its offset. */
 static int next_line(scan *s, int64_t *from)
 {
     *from = s->at;
@@ -325,7 +325,7 @@ static int next_line(scan *s, int64_t *from)
     return 0;
 }
 
-/* Bytes [from, to) of the file go on with a checksum. */
+/* Continues a checksum over bytes [from, to) of the file. */
 static bool sum_range(scan *s, int64_t from, int64_t to, uint32_t *sum)
 {
     while (from < to) {
@@ -339,7 +339,7 @@ static bool sum_range(scan *s, int64_t from, int64_t to, uint32_t *sum)
     return true;
 }
 
-/* The object within a line of our own whose checksum, that goes on from `before`, is right; NULL. */
+/* Parses a line of metadata whose checksum, continued from `before`, is right; else NULL. */
 static cake_json *parse_own(const cake_buf *line, uint32_t before)
 {
     cake_json *root = NULL;
@@ -356,7 +356,7 @@ static cake_json *parse_own(const cake_buf *line, uint32_t before)
     return NULL;
 }
 
-/* How many bytes before it a group's line says are its group's; -1: it is no such line. */
+/* Number of bytes before it that a group's last line covers; -1: not such a line. */
 static int64_t covered(const cake_buf *line)
 {
     static const char group[] = BEGINS "\"group\": ";
@@ -368,7 +368,7 @@ static int64_t covered(const cake_buf *line)
     return *end == ',' && bytes >= 0 ? bytes : -1;
 }
 
-/* After the places of a group: what it says of the time. */
+/* Takes the progress from a group's last line. Call it after its result lines were added. */
 static void take_reached(const cake_json *at, cake_journal *j)
 {
     cake_reached now = {cake_json_int(cake_json_at(at, 0), 0), cake_json_real(cake_json_at(at, 1), -1),
@@ -377,13 +377,12 @@ static void take_reached(const cake_json *at, cake_journal *j)
         return;
     if (now.run != j->last.run) {
         j->first = now;
-        j->first_n = j->places.n;
+        j->first_n = j->lines.n;
     }
     j->last = now;
 }
 
-/* Whether the numbers are those of a group: orders of requests that had been read, each once with its
- * failure. */
+/* Checks a group's numbers: orders are below the requests read so far, and each failure is one of them. */
 static bool is_sound(const cake_json *orders, const cake_json *failed, const cake_input_checkpoint *read)
 {
     size_t n_failed = cake_json_size(failed), f = 0;
@@ -396,21 +395,21 @@ static bool is_sound(const cake_json *orders, const cake_json *failed, const cak
     return f == n_failed;
 }
 
-/* A later result stands for an earlier one: the request was done again. */
-static void put_place(cake_journal *j, int64_t order, cake_line_at place)
+/* A later result replaces an earlier one: the request was redone. */
+static void put_place(cake_journal *j, int64_t order, cake_line_span span)
 {
-    cake_line_at before = cake_line_index_get(&j->places, order);
+    cake_line_span before = cake_line_index_get(&j->lines, order);
     if (before.len) {
         j->answered.unknown |= !before.failed;
         j->failed -= before.failed;
-        cake_line_index_drop(&j->places, order);
+        cake_line_index_drop(&j->lines, order);
     }
-    j->failed += place.failed;
-    cake_line_index_set(&j->places, order, place);
-    cake_inflights_drop(&j->running, order);
+    j->failed += span.failed;
+    cake_line_index_set(&j->lines, order, span);
+    cake_inflights_drop(&j->inflights, order);
 }
 
-/* How many lines are in [from, to), and, if j is not NULL, their places. */
+/* Counts the lines in [from, to) and, if j is not NULL, adds them to its index. */
 static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, const cake_json *failed,
                  cake_journal *j, size_t *n)
 {
@@ -430,7 +429,7 @@ static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, con
             int64_t order = cake_json_int(cake_json_at(orders, *n), -1);
             bool is_failed = cake_json_int(cake_json_at(failed, f), -1) == order;
             f += is_failed;
-            put_place(j, order, (cake_line_at){.offset = begin, .len = at - begin, .failed = is_failed});
+            put_place(j, order, (cake_line_span){.offset = begin, .len = at - begin, .failed = is_failed});
         }
         begin = at;
         ++*n;
@@ -438,8 +437,8 @@ static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, con
     return true;
 }
 
-/* What begins at `from` counts, up to `behind`. */
-static void go_behind(cake_journal *j, int64_t from, int64_t behind, const cake_input_checkpoint *read)
+/* Accepts the bytes [from, behind) of a group or checkpoint; bytes skipped before them were damaged. */
+static void accept_bytes(cake_journal *j, int64_t from, int64_t behind, const cake_input_checkpoint *read)
 {
     j->lost += from - j->end;
     j->end = behind;
@@ -447,7 +446,7 @@ static void go_behind(cake_journal *j, int64_t from, int64_t behind, const cake_
         push_mark(&j->marks, &j->n_mark, read);
 }
 
-/* A group's line was read, which begins at `at`. -1: the file cannot be read. */
+/* Reads the group whose last line begins at `at`. -1: read error. */
 static int take_group(scan *s, cake_journal *j, int64_t at)
 {
     int64_t bytes = covered(&s->line), from = at - bytes, behind = s->at;
@@ -470,7 +469,7 @@ static int take_group(scan *s, cake_journal *j, int64_t at)
     }
     if (took > 0) {
         take_answered(own, orders, failed, j);
-        go_behind(j, from, behind, &read);
+        accept_bytes(j, from, behind, &read);
         take_reached(cake_json_get(own, "at"), j);
     }
     cake_json_free(root);
@@ -483,8 +482,8 @@ static bool is_running(const cake_buf *line)
     return line->len > len && !memcmp(line->data, RUNNING, len);
 }
 
-/* A line of answers that were begun was read, which begins at `at`. It stands between groups: what is before
- * it and belongs to none was damaged. */
+/* Reads the line of unfinished answers at `at`. It stands between groups, so unclaimed bytes before it are
+ * damaged. */
 static void take_running(const scan *s, cake_journal *j, int64_t at)
 {
     cake_json *root = parse_own(&s->line, 0);
@@ -495,12 +494,12 @@ static void take_running(const scan *s, cake_journal *j, int64_t at)
             cake_inflight part;
             if (!cake_inflight_parse(cake_json_at(parts, i), &part))
                 continue;
-            if (part.order < read.requests && !cake_line_index_get(&j->places, part.order).len)
-                cake_inflights_put(&j->running, &part);
+            if (part.order < read.requests && !cake_line_index_get(&j->lines, part.order).len)
+                cake_inflights_put(&j->inflights, &part);
             else
                 cake_inflight_free(&part);
         }
-        go_behind(j, at, s->at, &read);
+        accept_bytes(j, at, s->at, &read);
     }
     cake_json_free(root);
 }
@@ -513,30 +512,30 @@ static cake_err unreadable(const char *path)
 static cake_err no_journal(const char *path, const char *why)
 {
     return cake_fail("record",
-                     "%s: %s: nothing can go on from it; keep it under another name, or drop it with --force",
+                     "%s: %s: it cannot be resumed; keep it under another name, or drop it with --force",
                      path, why);
 }
 
-/* The first line. */
+/* Parses the first line. */
 static cake_err read_head(scan *s, const char *path, cake_journal *j)
 {
     int64_t from;
     size_t begins = strlen(BEGINS);
-    int found = next_line(s, &from);
-    if (found < 0)
+    int got = next_line(s, &from);
+    if (got < 0)
         return unreadable(path);
     const cake_buf *line = &s->line;
-    if (!found && line->len < OWN &&
+    if (!got && line->len < OWN &&
         !memcmp(line->data ? line->data : "", BEGINS, line->len < begins ? line->len : begins))
         return CAKE_END;
-    if (!found || line->len < begins || memcmp(line->data, BEGINS, begins))
-        return no_journal(path, "does not begin as results of a stopped run do");
+    if (!got || line->len < begins || memcmp(line->data, BEGINS, begins))
+        return no_journal(path, "does not begin like the results of a stopped run");
     cake_json *root = parse_own(line, 0);
     const cake_json *own = cake_json_get(root, "_cake");
     int64_t version = cake_json_int(cake_json_get(own, "journal"), -1);
     cake_err err = CAKE_OK;
     if (!root)
-        err = no_journal(path, "its first line, which says what job it is of, is damaged");
+        err = no_journal(path, "its first line, which identifies its job, is damaged");
     else if (version != 1 || !cake_journal_head_parse(own, &j->head))
         err = no_journal(path, "was written by another version");
     cake_json_free(root);
@@ -565,22 +564,22 @@ cake_err cake_journal_read(int fd, const char *path, cake_journal *out)
 {
     scan s;
     int64_t from;
-    int found = 0;
+    int got = 0;
     cake_journal j = {0};
     cake_err err = open_scan(fd, path, &s);
     if (!err)
         err = read_head(&s, path, &j);
-    while (!err && (found = next_line(&s, &from)) > 0) {
+    while (!err && (got = next_line(&s, &from)) > 0) {
         int64_t behind = s.at;
         if (is_running(&s.line))
             take_running(&s, &j, from);
         if (covered(&s.line) >= 0 && take_group(&s, &j, from) < 0)
-            found = -1;
+            got = -1;
         s.at = behind;
-        if (found < 0)
+        if (got < 0)
             break;
     }
-    if (!err && found < 0)
+    if (!err && got < 0)
         err = unreadable(path);
     j.torn = s.size - j.end;
     close_scan(&s);
@@ -611,8 +610,8 @@ bool cake_journal_peek(int fd, cake_journal_head *head)
 void cake_journal_free(cake_journal *j)
 {
     cake_journal_head_free(&j->head);
-    cake_line_index_free(&j->places);
-    cake_inflights_free(&j->running);
+    cake_line_index_free(&j->lines);
+    cake_inflights_free(&j->inflights);
     free(j->marks);
     *j = (cake_journal){0};
 }

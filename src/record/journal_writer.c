@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finished lines enter in any order, a whole file in the order of the input leaves. Invariant: at any moment
- * RESULTS.partial is its first line and whole groups up to `size` and perhaps the beginning of one more, and
- * RESULTS is either absent (or what it was) or complete. resume.c opens.
+ * In: finished lines in any order. Out: a file in input order. Invariant: at any moment RESULTS.partial is
+ * its first line, complete groups up to `size`, and perhaps the beginning of one more; RESULTS is absent,
+ * unchanged, or complete.
  */
 #include "record/journal_writer.h"
 
@@ -19,9 +19,9 @@
 #include "base/log.h"
 #include "record/journal_writer_internal.h"
 
-/* A group ends after so many bytes, so many results, or so many seconds. */
+/* A group ends after this many bytes, results or seconds. */
 enum { ENOUGH = 256 << 10, GROUP = 128 };
-static const double moment = 0.25, glance = 5; /* so often the file itself is looked at */
+static const double moment = 0.25, glance = 5; /* seconds between checks of the file itself */
 
 bool cake_journal_writer_finished(const cake_journal_writer *p)
 {
@@ -40,7 +40,7 @@ int64_t cake_journal_writer_resumed(const cake_journal_writer *p)
 
 int64_t cake_journal_writer_count(const cake_journal_writer *p)
 {
-    return p->fd < 0 ? p->resumed : p->journal.places.n;
+    return p->fd < 0 ? p->resumed : p->journal.lines.n;
 }
 
 int64_t cake_journal_writer_failed(const cake_journal_writer *p)
@@ -50,13 +50,13 @@ int64_t cake_journal_writer_failed(const cake_journal_writer *p)
 
 bool cake_journal_writer_has(const cake_journal_writer *p, int64_t order)
 {
-    return cake_line_index_get(&p->journal.places, order).len > 0;
+    return cake_line_index_get(&p->journal.lines, order).len > 0;
 }
 
 bool cake_journal_writer_answered(const cake_journal_writer *p, int64_t order)
 {
-    cake_line_at place = cake_line_index_get(&p->journal.places, order);
-    return place.len > 0 && !place.failed;
+    cake_line_span span = cake_line_index_get(&p->journal.lines, order);
+    return span.len > 0 && !span.failed;
 }
 
 const cake_answered *cake_journal_writer_sum(const cake_journal_writer *p)
@@ -66,7 +66,7 @@ const cake_answered *cake_journal_writer_sum(const cake_journal_writer *p)
 
 void cake_journal_writer_corrected(cake_journal_writer *p, const cake_input_checkpoint *read)
 {
-    cake_inflights_free(&p->journal.running); /* of what other lines they are is not known */
+    cake_inflights_free(&p->journal.inflights); /* they belong to lines of another input */
     free(p->journal.marks);
     p->journal.marks = cake_alloc(1, sizeof *read);
     p->journal.marks[0] = *read;
@@ -98,7 +98,7 @@ double cake_journal_writer_cpu(const cake_journal_writer *p)
 
 static cake_err fail_copy(const cake_journal_writer *p, int why)
 {
-    return cake_fail("record", "%s: cannot be written: %s; what it is made of is as it was", p->results,
+    return cake_fail("record", "%s: cannot be written: %s; its sources are unchanged", p->results,
                      strerror(why));
 }
 
@@ -106,28 +106,26 @@ static cake_err broken(cake_journal_writer *p, int why)
 {
     p->broken = true;
     if (p->imports)
-        return cake_fail("record", "%s: cannot be written: %s; %s is as it was", p->path, strerror(why),
+        return cake_fail("record", "%s: cannot be written: %s; %s is unchanged", p->path, strerror(why),
                          p->results);
     if (p->copies)
         return fail_copy(p, why);
     return cake_fail(
-        "record", "%s: cannot be written at byte %lld: %s; the %lld requests finished so far are in it",
-        p->path, (long long)p->size, strerror(why), (long long)(p->journal.places.n - (int64_t)p->n_entry));
+        "record", "%s: cannot be written at byte %lld: %s; it holds the %lld requests finished so far",
+        p->path, (long long)p->size, strerror(why), (long long)(p->journal.lines.n - (int64_t)p->n_entry));
 }
 
-/* Somebody else has changed the file, or it is no longer under its name: what is computed from here on
- * would be lost at the end. */
+/* Another process changed, renamed or removed the file: further results would be lost at the end. */
 static cake_err taken_away(cake_journal_writer *p, const char *what)
 {
     p->broken = true;
-    return cake_fail(
-        "record",
-        "%s: %s while the run writes it; the run ends, since its results could not be kept: give them "
-        "a place that nothing else touches, and start again",
-        p->path, what);
+    return cake_fail("record",
+                     "%s: %s during the run; the run ends because its results would be lost: write to a path "
+                     "that nothing else touches, and start again",
+                     p->path, what);
 }
 
-/* Looks at the file, not too often: the file server is asked. */
+/* Checks the file at intervals only, since each check asks the file server. */
 static cake_err check_file(cake_journal_writer *p, bool now)
 {
     struct stat ours, there;
@@ -140,17 +138,17 @@ static cake_err check_file(cake_journal_writer *p, bool now)
     if (stat(p->path, &there))
         return taken_away(p, errno == ENOENT || errno == ENOTDIR ? "it was removed" : "it cannot be found");
     if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
-        return taken_away(p, "another file was put in its place");
+        return taken_away(p, "another file took its name");
     if (ours.st_size == p->size)
         return CAKE_OK;
     char what[128];
-    snprintf(what, sizeof what, "it was changed to %lld bytes from %lld", (long long)ours.st_size,
+    snprintf(what, sizeof what, "its size changed to %lld bytes from %lld", (long long)ours.st_size,
              (long long)p->size);
     return taken_away(p, what);
 }
 
-/* Every result is in the file as it was written: RESULTS is made of it. Nobody can say so where it is not
- * known how far the input was read. */
+/* Checks that all results are still as they were written, before RESULTS is made from them. Not possible
+ * where it is unknown how far the input was read. */
 static cake_err check_content(cake_journal_writer *p)
 {
     cake_journal seen = {0};
@@ -164,19 +162,19 @@ static cake_err check_content(cake_journal_writer *p)
     cake_buf_free(&unsaid);
     if (!readable)
         err = taken_away(p, "its first line was changed");
-    if (!err && (seen.places.n != p->journal.places.n || seen.lost != p->journal.lost || seen.torn))
+    if (!err && (seen.lines.n != p->journal.lines.n || seen.lost != p->journal.lost || seen.torn))
         err = taken_away(p, "results in it were changed");
     cake_journal_free(&seen);
     return err;
 }
 
-/* Behind the last whole group. What fails leaves no part of it. */
+/* Appends after the last complete group. A failed write leaves no part of the text. */
 static cake_err extend(cake_journal_writer *p, const cake_buf *text)
 {
     if (!cake_io_write_at(p->fd, text->data, text->len, p->size)) {
         int why = errno;
         if (ftruncate(p->fd, (off_t)p->size))
-            why = errno; /* what is left of the group stays; readers take whole ones only */
+            why = errno; /* a partial group stays; readers ignore it */
         return broken(p, why);
     }
     p->size += (int64_t)text->len;
@@ -206,12 +204,12 @@ cake_err cake_journal_writer_flush(cake_journal_writer *p)
 
 const cake_inflight *cake_journal_writer_inflight(const cake_journal_writer *p, int64_t order, int *n)
 {
-    return cake_inflights_get(&p->journal.running, order, n);
+    return cake_inflights_get(&p->journal.inflights, order, n);
 }
 
 void cake_journal_writer_add_inflight(cake_journal_writer *p, const cake_inflight *part)
 {
-    /* a line is read as a whole, and not if it has more than a megabyte: 40 bytes for the longest score */
+    /* Lines longer than OWN (1 MiB) are not read back. Assumes at most 24 bytes per score. */
     size_t most = (size_t)(ENOUGH / (12 + 24 * part->width)), left = part->ids.len;
     cake_inflight piece = *part;
     for (; left && !p->broken && !p->undone; left -= piece.ids.len) {
@@ -249,10 +247,10 @@ cake_err cake_journal_writer_append(cake_journal_writer *p, cake_entry entry, co
         p->entries = cake_alloc(GROUP, sizeof *p->entries);
     if (!p->n_entry)
         p->since = cake_clock_now();
-    cake_line_index_set(&p->journal.places, entry.order,
-                        (cake_line_at){.offset = p->size + (int64_t)p->group.len,
-                                       .len = (int64_t)len,
-                                       .failed = entry.failed});
+    cake_line_index_set(&p->journal.lines, entry.order,
+                        (cake_line_span){.offset = p->size + (int64_t)p->group.len,
+                                         .len = (int64_t)len,
+                                         .failed = entry.failed});
     p->journal.failed += entry.failed;
     cake_answered_add(&p->journal.answered, &entry);
     p->entries[p->n_entry++] = entry;
@@ -272,15 +270,15 @@ void cake_journal_writer_rollback(cake_journal_writer *p)
     p->n_entry = 0;
     p->undone = true;
     if (p->fd >= 0 && (!ftruncate(p->fd, (off_t)p->begun) || p->begun <= p->first))
-        p->size = p->begun; /* a file that holds nothing then goes at the close */
+        p->size = p->begun; /* an empty file is removed at close */
 }
 
-/* The marks of earlier runs and that of this one. */
-static void write_job(cake_journal_writer *p, const cake_finalized *results, int *why)
+/* Writes the marks of earlier runs and of this one. */
+static void write_job(cake_journal_writer *p, const cake_file_digest *results, int *why)
 {
     size_t n = p->journal.n_mark;
     cake_job job = {.head = p->journal.head,
-                    .requests = p->journal.places.end,
+                    .requests = p->journal.lines.end,
                     .failed = p->journal.failed,
                     .answered = p->journal.answered,
                     .marks = cake_alloc(n + 1, sizeof *job.marks),
@@ -301,17 +299,17 @@ cake_err cake_journal_writer_finish(cake_journal_writer *p, const cake_finalize_
         err = check_content(p);
     if (err)
         return err;
-    int64_t missing = cake_line_index_missing(&p->journal.places);
+    int64_t missing = cake_line_index_missing(&p->journal.lines);
     if (missing >= 0)
-        return cake_fail("record", "%s: request %lld has no result; the %lld others are in it", p->path,
-                         (long long)missing, (long long)p->journal.places.n);
+        return cake_fail("record", "%s: request %lld has no result; the file holds the %lld others", p->path,
+                         (long long)missing, (long long)p->journal.lines.n);
     bool new = !p->journal.head.replaces;
     if (new && !access(p->results, F_OK))
         return cake_journal_writer_refuse_other(p);
     cake_buf tmp = {0};
-    cake_finalized written;
+    cake_file_digest written;
     cake_buf_addf(&tmp, "%s.tmp", p->path);
-    int why = cake_finalize_write(p->fd, &p->journal.places, &p->journal.head, form, tmp.data, &written);
+    int why = cake_finalize_write(p->fd, &p->journal.lines, &p->journal.head, form, tmp.data, &written);
     bool there = !why;
     if (!why)
         write_job(p, &written, &why);
@@ -320,20 +318,19 @@ cake_err cake_journal_writer_finish(cake_journal_writer *p, const cake_finalize_
         why = errno;
     if (why && there)
         unlink(tmp.data);
-    if (why && told && p->copies) /* it is of no file that is there */
+    if (why && told && p->copies) /* the job file would describe no existing file */
         unlink(p->job_path);
     cake_buf_free(&tmp);
     if (why == EBADMSG)
-        return cake_fail(
-            "record",
-            "%s: a result in it is no JSON, though its checksum is right: somebody has changed it; "
-            "drop it with --force, and all is computed anew",
-            p->path);
+        return cake_fail("record",
+                         "%s: a result in it is not JSON although its checksum is right: the file was "
+                         "changed by hand; drop it with --force to compute everything again",
+                         p->path);
     if (why && p->copies)
         return fail_copy(p, why);
     if (why)
         return cake_fail("record", "%s: cannot be written: %s; all %lld results are in %s", p->results,
-                         strerror(why), (long long)p->journal.places.n, p->path);
+                         strerror(why), (long long)p->journal.lines.n, p->path);
     cake_finalize_fsync_dir(p->results);
     unlink(p->path);
     p->gone = true;
@@ -359,7 +356,7 @@ void cake_journal_writer_close(cake_journal_writer *p)
     cake_buf_free(&p->group);
     cake_buf_free(&p->parts);
     free(p->entries);
-    cake_buf_free(&p->found);
+    cake_buf_free(&p->resume_message);
     free(p->results);
     free(p->path);
     free(p->job_path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Indices and places enter, places leave. Invariant: n counts the places whose len is not 0.
+ * Chunked array of spans. Invariant: n counts the spans whose len is not 0.
  */
 #include "record/line_index.h"
 
@@ -10,55 +10,55 @@
 #include "base/err.h"
 
 #define CHUNK    4096
-#define MAX_REQS ((int64_t)1 << 40) /* an index beyond is a broken one, not a larger file */
+#define MAX_REQS ((int64_t)1 << 40) /* a larger index is corrupt */
 
-void cake_line_index_set(cake_line_index *places, int64_t index, cake_line_at place)
+void cake_line_index_set(cake_line_index *lines, int64_t index, cake_line_span span)
 {
-    CAKE_ASSERT(index >= 0 && index < MAX_REQS && place.len > 0);
+    CAKE_ASSERT(index >= 0 && index < MAX_REQS && span.len > 0);
     size_t c = (size_t)(index / CHUNK);
-    if (c >= places->n_chunk) {
-        size_t more = 2 * places->n_chunk > c ? 2 * places->n_chunk : c + 1;
-        places->chunk = cake_grow(places->chunk, more, sizeof *places->chunk);
-        while (places->n_chunk < more)
-            places->chunk[places->n_chunk++] = NULL;
+    if (c >= lines->n_chunk) {
+        size_t more = 2 * lines->n_chunk > c ? 2 * lines->n_chunk : c + 1;
+        lines->chunk = cake_grow(lines->chunk, more, sizeof *lines->chunk);
+        while (lines->n_chunk < more)
+            lines->chunk[lines->n_chunk++] = NULL;
     }
-    if (!places->chunk[c])
-        places->chunk[c] = cake_alloc(CHUNK, sizeof **places->chunk);
-    cake_line_at *into = &places->chunk[c][index % CHUNK];
-    CAKE_ASSERT(into->len == 0); /* one record a request */
-    *into = place;
-    places->n++;
-    if (index >= places->end)
-        places->end = index + 1;
+    if (!lines->chunk[c])
+        lines->chunk[c] = cake_alloc(CHUNK, sizeof **lines->chunk);
+    cake_line_span *into = &lines->chunk[c][index % CHUNK];
+    CAKE_ASSERT(into->len == 0); /* one record per request */
+    *into = span;
+    lines->n++;
+    if (index >= lines->end)
+        lines->end = index + 1;
 }
 
-cake_line_at cake_line_index_get(const cake_line_index *places, int64_t index)
+cake_line_span cake_line_index_get(const cake_line_index *lines, int64_t index)
 {
     size_t c = (size_t)(index / CHUNK);
-    if (c >= places->n_chunk || !places->chunk[c])
-        return (cake_line_at){0};
-    return places->chunk[c][index % CHUNK];
+    if (c >= lines->n_chunk || !lines->chunk[c])
+        return (cake_line_span){0};
+    return lines->chunk[c][index % CHUNK];
 }
 
-void cake_line_index_drop(cake_line_index *places, int64_t index)
+void cake_line_index_drop(cake_line_index *lines, int64_t index)
 {
-    CAKE_ASSERT(cake_line_index_get(places, index).len > 0);
-    places->chunk[index / CHUNK][index % CHUNK] = (cake_line_at){0};
-    places->n--;
+    CAKE_ASSERT(cake_line_index_get(lines, index).len > 0);
+    lines->chunk[index / CHUNK][index % CHUNK] = (cake_line_span){0};
+    lines->n--;
 }
 
-int64_t cake_line_index_missing(const cake_line_index *places)
+int64_t cake_line_index_missing(const cake_line_index *lines)
 {
-    for (int64_t i = 0; places->n < places->end && i < places->end; i++)
-        if (!cake_line_index_get(places, i).len)
+    for (int64_t i = 0; lines->n < lines->end && i < lines->end; i++)
+        if (!cake_line_index_get(lines, i).len)
             return i;
     return -1;
 }
 
-void cake_line_index_free(cake_line_index *places)
+void cake_line_index_free(cake_line_index *lines)
 {
-    for (size_t c = 0; c < places->n_chunk; c++)
-        free(places->chunk[c]);
-    free(places->chunk);
-    *places = (cake_line_index){0};
+    for (size_t c = 0; c < lines->n_chunk; c++)
+        free(lines->chunk[c]);
+    free(lines->chunk);
+    *lines = (cake_line_index){0};
 }

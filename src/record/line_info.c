@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line of RESULTS enters, what it says of its request leaves: of either form, the answer or the error.
+ * In: a line of RESULTS in either format. Out: its index, failure and number of choices.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { DIGITS = 15 };
 
-/* The number behind the last dash of an id of ours. */
+/* The number after the last dash of an id that we made. */
 static int64_t index_of_id(const cake_json *id)
 {
     const char *text = cake_json_text(id, NULL), *dash = text ? strrchr(text, '-') : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A path enters, a file there that names this process leaves. Invariant: a lock is removed by who made it, or
- * by who has moved it to a name of his own and found it to be the one that he had judged.
+ * In: a path. Out: a file there that names this process. Invariant: a lock is removed only by its owner, or
+ * by a process that renamed it to a private name and verified that it is the dead lock it had read.
  */
 #include "record/lock.h"
 
@@ -29,13 +29,12 @@ struct cake_lock {
     char *path; /* owned */
 };
 
-static _Atomic(cake_lock *) held; /* the latest */
-/* A lock is made, or given up, at a time; once one was given up, the process ends and makes none. */
+static _Atomic(cake_lock *) held; /* the latest lock */
+/* Serialises taking and abandoning. Once abandoned, the process is ending and takes no lock. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static bool abandoned;
 
-/* When a process of this host began, in ticks since it was started; 0: there is none, or it is dead and
- * nobody has taken note. */
+/* Start time of a process on this host, in clock ticks since boot; 0: no such process, or a zombie. */
 static long long began(long pid)
 {
     char path[64];
@@ -44,7 +43,8 @@ static long long began(long pid)
     FILE *f = fopen(path, "r");
     char line[1024] = "";
     if (f && fgets(line, sizeof line, f)) {
-        const char *at = strrchr(line, ')'); /* the name before it may hold anything; 20 fields further */
+        const char *at =
+            strrchr(line, ')'); /* the name before ')' may contain anything; starttime is 20 fields further */
         if (at && strlen(at) > 2 && strchr("ZX", at[2]))
             at = NULL;
         for (int i = 0; at && i < 20; i++)
@@ -56,7 +56,7 @@ static long long began(long pid)
     return ticks;
 }
 
-/* What tells one start of a host from another; "" where the system has no word for it. */
+/* Identifies this boot of the host; "" if the system cannot tell. */
 static void boot_of(char boot[64])
 {
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -86,7 +86,7 @@ static void describe(cake_buf *out)
     cake_buf_addf(out, ", \"restarts\": %lld}\n", (long long)cake_slurm_restarts());
 }
 
-/* 0, or errno. EEXIST: somebody has it. */
+/* Returns 0 or errno. EEXIST: the lock is held. */
 static int make(const char *path, const cake_buf *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -106,7 +106,7 @@ static const char *text_of(const cake_json *root, const char *key)
     return text ? text : "";
 }
 
-/* Whether the run that has written this is over for certain. */
+/* Whether the owner is certainly not running any more. */
 static bool is_dead(const cake_json *root)
 {
     char host[HOST], boot[64];
@@ -153,14 +153,13 @@ static cake_err complain(const char *path, const cake_json *root)
 {
     const char *job = text_of(root, "job");
     return cake_fail("record",
-                     "%s: another run is writing there: "
-                     "process %lld on %s%s%s; wait for it, or, if it is certain to be dead, remove this file",
+                     "%s: another run is writing there: process %lld on %s%s%s; wait for it, or remove this "
+                     "file if that process is certainly dead",
                      path, (long long)cake_json_int(cake_json_get(root, "pid"), 0), text_of(root, "host"),
                      *job ? ", Slurm job " : "", job);
 }
 
-/* Moves the lock that was judged out of the way. Another one that came into its place in between goes
- * back. */
+/* Renames the dead lock away. If another lock took its name in the meantime, that one is put back. */
 static void remove_judged(const char *path, const cake_buf *judged)
 {
     cake_buf name = {0}, text = {0};
@@ -178,7 +177,7 @@ static void remove_judged(const char *path, const cake_buf *judged)
     cake_buf_free(&name);
 }
 
-/* Somebody's lock is there: CAKE_OK if it is gone now. */
+/* Examines an existing lock. CAKE_OK: it is gone now. */
 static cake_err judge(const char *path)
 {
     cake_buf text = {0};
@@ -192,12 +191,14 @@ static cake_err judge(const char *path)
     if (!err && (!text.len || cake_json_parse(text.data, text.len, &root, &fault) ||
                  cake_json_kind(root) != CAKE_JSON_OBJECT))
         err = cake_fail(
-            "record", "%s: does not say whose lock it is; if no other run is writing there, remove this file",
+            "record",
+            "%s: does not name the owner of the lock; if no other run is writing there, remove this file",
             path);
     if (!err && !is_dead(root))
         err = complain(path, root);
     if (!err) {
-        cake_log(CAKE_INFO, "record", "%s: was left by process %lld on %s, which is over: taken over", path,
+        cake_log(CAKE_INFO, "record",
+                 "%s: was left by process %lld on %s, which is not running any more: taken over", path,
                  (long long)cake_json_int(cake_json_get(root, "pid"), 0), text_of(root, "host"));
         remove_judged(path, &text);
     }
@@ -206,7 +207,7 @@ static cake_err judge(const char *path)
     return err;
 }
 
-/* Makes the lock's file, unless another thread is about to end the process. 0, or errno. */
+/* Creates the lock file, unless another thread is ending the process. Returns 0 or errno. */
 static int hold(cake_lock *lock, const cake_buf *text)
 {
     pthread_mutex_lock(&turn);
@@ -232,8 +233,8 @@ cake_err cake_lock_take(const char *path, cake_lock **out)
         err = judge(path);
     cake_buf_free(&text);
     if (!err && why)
-        err = cake_fail("record", "%s: cannot be created: %s; name a place that can be written to with -o",
-                        path, strerror(why));
+        err = cake_fail("record", "%s: cannot be created: %s; choose a writable path with -o", path,
+                        strerror(why));
     if (err) {
         free(lock->path);
         free(lock);
@@ -247,7 +248,7 @@ void cake_lock_release(cake_lock *lock)
 {
     if (!lock)
         return;
-    cake_lock *mine = lock; /* unless another thread is giving it up, with the process */
+    cake_lock *mine = lock; /* unless another thread is abandoning it */
     if (!atomic_compare_exchange_strong(&held, &mine, NULL) && !mine)
         return;
     unlink(lock->path);
@@ -259,7 +260,7 @@ void cake_lock_abandon(void)
 {
     struct timespec soon;
     clock_gettime(CLOCK_REALTIME, &soon);
-    soon.tv_sec += 1; /* who makes one may wait for a file server */
+    soon.tv_sec += 1; /* the holder of the mutex may be waiting for a file server */
     bool mine = !pthread_mutex_timedlock(&turn, &soon);
     abandoned = true;
     const cake_lock *lock = atomic_exchange(&held, NULL);

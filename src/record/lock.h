@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run at a time writes a result file: a lock file that says who. It is made by O_EXCL, which holds on NFS
- * and Lustre, too, where locks on descriptors may not. One that a dead run has left is taken over: a process
- * of this host that is no more, a Slurm job that has ended or was requeued since.
+ * A lock file that names its owner ensures that only one run writes a result file. It is created with O_EXCL,
+ * which also works on NFS and Lustre, where locks on descriptors may not. A lock left by a dead run is taken
+ * over: its process on this host is gone, or its Slurm job has ended or was requeued.
  */
 #ifndef CAKE_RECORD_LOCK_H
 #define CAKE_RECORD_LOCK_H
@@ -14,22 +14,22 @@
 
 typedef struct cake_lock cake_lock;
 
-/* Whose a lock is. */
+/* The owner of a lock. */
 typedef struct cake_holder {
-    char host[256], job[24]; /* job: of Slurm, or "" */
+    char host[256], job[24]; /* job: Slurm job id or "" */
     int64_t pid;
-    bool over; /* it is certain that it runs no more */
-    bool here; /* it is on this host, so that it is certain that it runs, if it is not over */
+    bool over; /* certainly not running any more */
+    bool here; /* on this host; together with !over it is certainly running */
 } cake_holder;
 
-/* Who has it, without touching it; false: nobody, or it cannot be read. May ask Slurm. */
+/* Reads the owner without changing the lock. False: no lock, or unreadable. May call Slurm. */
 bool cake_lock_look(const char *path, cake_holder *out);
-/* path: of the lock file. Says who has it, or why it cannot be made. */
+/* path: of the lock file. Fails with a message that names the owner or the cause. */
 cake_err cake_lock_take(const char *path, cake_lock **out);
 void cake_lock_release(cake_lock *lock); /* NULL is fine */
 
-/* The lock that this process holds, if any, goes: it ends, and nobody can release it in order. Whoever
- * takes one afterwards waits for the end. Any thread. */
+/* Removes the lock of this process, if any, when the process ends without a regular release. Later calls of
+ * cake_lock_take wait for the end of the process. Any thread may call. */
 void cake_lock_abandon(void);
 
 #endif

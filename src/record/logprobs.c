@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scored tokens become the API's logprobs objects. A token that is no whole character is spelled with U+FFFD
- * in chat, which has its bytes beside it, and as bytes:\xNN in completions, whose dictionaries need keys that
- * differ. Both include the token that ended the answer.
+ * In: scored tokens. Out: the API's logprobs objects, including the token that ended the answer. A token that
+ * is not valid UTF-8 is spelled with U+FFFD in chat, which also lists its bytes, and as bytes:\xNN in
+ * completions, where keys must differ.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@
 #include "formats/json.h"
 #include "record/format.h"
 
-/* The shortest decimal that reads back as the same float; -inf, which JSON has not, as the API's -9999. */
+/* Appends the shortest decimal that reads back as the same float; -inf, which JSON lacks, becomes -9999 as in
+ * the API. */
 static void add_logprob(float value, cake_buf *out)
 {
     char text[32];
@@ -42,7 +43,7 @@ static void spell(const cake_record_options *options, int32_t id, cake_buf *byte
     cake_buf_cut(bytes, 0);
     options->token_bytes(options->token, id, bytes);
     if (!bytes->data)
-        cake_buf_adds(bytes, ""); /* an empty token has a string too */
+        cake_buf_adds(bytes, ""); /* data must not be NULL for an empty token */
 }
 
 static void add_chat_token(const cake_record_options *options, const cake_scored *scored, cake_buf *bytes,
@@ -85,8 +86,8 @@ void cake_line_logprobs_chat(const cake_record_options *options, const cake_reco
     cake_buf_free(&bytes);
 }
 
-/* A token's bytes as a string of JSON, which can be a key: U+0000 in one is more than parsers take, ours
- * among them. */
+/* Appends a token's bytes as a JSON string that can be a key. Tokens with U+0000 are written as bytes, since
+ * most parsers reject it. */
 static void add_spelled(const cake_buf *bytes, cake_buf *out)
 {
     if (cake_utf8_check(bytes->data, bytes->len) == bytes->len && !memchr(bytes->data, 0, bytes->len)) {
@@ -99,8 +100,8 @@ static void add_spelled(const cake_buf *bytes, cake_buf *out)
     cake_buf_addc(out, '"');
 }
 
-/* The n_top best and, if it is none of them, the chosen token. Two tokens may be spelled alike; the likelier
- * one then stands for both, since a key occurs once. */
+/* Appends the n_top most likely tokens and, if it is not among them, the chosen one. Of two tokens with the
+ * same spelling only the likelier is kept, since a key occurs once. */
 static void add_top(const cake_record_options *options, const cake_scored *row, int n_top, cake_buf *out)
 {
     cake_buf bytes = {0}, keys = {0};
@@ -131,14 +132,14 @@ static void add_top(const cake_record_options *options, const cake_scored *row, 
     cake_buf_free(&keys);
 }
 
-/* The tokens that completions tell of: of the prompt, if it is part of the text, then of the answer. */
-typedef struct told {
+/* The tokens of a completion's logprobs: the echoed prompt's, then the answer's. */
+typedef struct token_rows {
     const cake_record *record;
     const cake_choice *choice;
     int n_echoed, n;
-} told;
+} token_rows;
 
-static const cake_scored *row_of(const told *t, int i)
+static const cake_scored *row_of(const token_rows *t, int i)
 {
     bool echoed = i < t->n_echoed;
     const cake_scored *rows = echoed ? t->record->prompt_logprobs : t->choice->logprobs;
@@ -153,9 +154,9 @@ static int64_t characters(const char *text, size_t from, size_t to)
     return n;
 }
 
-/* In characters of the whole text. A token that is not there (the end token, what a stop string cut off) is
- * at the place where it would be. */
-static void add_offsets(const told *t, cake_buf *out)
+/* Offsets count characters of the whole text. A token without text (end token, or cut off by a stop string)
+ * gets the offset where it would be. */
+static void add_offsets(const token_rows *t, cake_buf *out)
 {
     const cake_record *r = t->record;
     size_t at = 0;
@@ -180,7 +181,7 @@ static void add_offsets(const told *t, cake_buf *out)
 void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record,
                              const cake_choice *choice, cake_buf *out)
 {
-    told t = {.record = record, .choice = choice, .n_echoed = record->echo ? record->n_prompt : 0};
+    token_rows t = {.record = record, .choice = choice, .n_echoed = record->echo ? record->n_prompt : 0};
     t.n = t.n_echoed + choice->n_id;
     cake_buf bytes = {0};
     cake_buf_adds(out, "{\"tokens\": [");
@@ -192,7 +193,7 @@ void cake_line_logprobs_text(const cake_record_options *options, const cake_reco
     cake_buf_adds(out, "], \"token_logprobs\": [");
     for (int i = 0; i < t.n; i++) {
         cake_buf_adds(out, i ? ", " : "");
-        if (i == 0 && t.n_echoed) /* nothing comes before it that could make it likely */
+        if (i == 0 && t.n_echoed) /* the first token has no probability */
             cake_buf_adds(out, "null");
         else
             add_logprob(row_of(&t, i)->logprob, out);

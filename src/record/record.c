@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finished requests enter, a file or standard output has them in the order of the input. Called by run on
- * rank 0.
- * Invariant: a record that was added successfully is in RESULTS.partial (or on its way through the stream).
+ * In: finished requests. Out: a file or standard output in input order. Runs on rank 0. Invariant: a record
+ * that was added successfully is in RESULTS.partial or on its way through the stream.
  */
 #include "record/record.h"
 
@@ -24,14 +23,14 @@
 
 struct cake_recorder {
     cake_record_options options;
-    char *path, *model, *command; /* owned copies of what options points to */
+    char *path, *model, *command; /* owned copies of the strings in options */
     bool txt, hdf5;
     const cake_codec *pack;
-    cake_journal_writer *writer; /* one of the two */
+    cake_journal_writer *writer; /* exactly one of the two is set */
     cake_stream *stream;
     int64_t failed;
     cake_buf line, plain;
-    cake_record_cost cost; /* but for the thread's part */
+    cake_record_cost cost; /* without the thread's part */
 };
 
 static const struct {
@@ -42,7 +41,7 @@ static const struct {
                {".hdf5", "h5", CAKE_RECORD_HDF5},
                {"", "jsonl", CAKE_RECORD_JSONL}};
 
-/* Which of the endings path has: the last one, if no other. */
+/* Index in endings[] of path's extension; the last entry if there is none. */
 static size_t ending_of(const char *path)
 {
     const cake_codec *pack = cake_codec_of(path);
@@ -85,17 +84,16 @@ static cake_err open_partial(cake_recorder *r)
     return CAKE_OK;
 }
 
-/* What only a file can: a stream has nothing that is left. */
+/* Refuses what a stream cannot do. */
 static cake_err open_stream(cake_recorder *r, const char *path)
 {
     if (r->options.resume == CAKE_RESUME_MUST || r->options.retry)
-        return cake_fail_usage(
-            "%s: there is nothing to go on from where results do not go into a file: give -o",
-            r->options.retry ? "--retry-errors" : "--resume must");
+        return cake_fail_usage("%s: output that is not a file cannot be resumed: give -o FILE",
+                               r->options.retry ? "--retry-errors" : "--resume must");
     if (r->hdf5)
-        return cake_fail_usage("%s: HDF5 cannot be written as a stream; expected the name of a file", path);
+        return cake_fail_usage("%s: HDF5 cannot be streamed; expected the name of a file", path);
     if (r->pack)
-        return cake_fail_usage("%s: results that are packed are not streamed; expected the name of a file",
+        return cake_fail_usage("%s: compressed results cannot be streamed; expected the name of a file",
                                path);
     return cake_stream_open(path, &r->stream);
 }
@@ -105,11 +103,11 @@ bool cake_record_streams(const char *path)
     struct stat info;
     if (!path || !strcmp(path, "-"))
         return true;
-    /* /dev/stdout may lead to a regular file, and the link is not ours to replace */
+    /* /dev/stdout may lead to a regular file, but the link must not be replaced */
     return !stat(path, &info) && (!S_ISREG(info.st_mode) || !strncmp(path, "/dev/", 5));
 }
 
-/* Regular files get a .partial beside them; a device or a pipe can only be streamed to. */
+/* Regular files get a .partial; devices and pipes are streamed to. */
 static cake_err open_path(cake_recorder *recorder, const char *path)
 {
     struct stat info;
@@ -120,8 +118,8 @@ static cake_err open_path(cake_recorder *recorder, const char *path)
     if (cake_record_streams(path))
         return open_stream(recorder, path && strcmp(path, "-") ? path : NULL);
     if (!lstat(path, &info) &&
-        S_ISLNK(info.st_mode)) /* results would take its place, and leave what it leads to */
-        return cake_fail("record", "%s: is a symbolic link; give -o the name that it leads to", path);
+        S_ISLNK(info.st_mode)) /* the final rename would replace the link, not its target */
+        return cake_fail("record", "%s: is a symbolic link; give -o the name of its target", path);
     return open_partial(recorder);
 }
 
@@ -130,11 +128,11 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
     cake_record_format format = options->format ? options->format : endings[ending_of(options->path)].format;
     cake_err err = format == CAKE_RECORD_HDF5 ? cake_h5_known(options->path) : CAKE_OK;
     if (!err && format == CAKE_RECORD_HDF5 && cake_codec_of(options->path))
-        err = cake_fail_usage("%s: HDF5 is packed in itself; expected .h5 alone", options->path);
+        err = cake_fail_usage("%s: HDF5 has its own compression; expected .h5 alone", options->path);
     if (err)
         return err;
-    /* a closed pipe and a file at its limit are errors that writing reports, not signals that end all
-     * unsaid */
+    /* A closed pipe or a file size limit must be a write error, not a signal that ends the process
+     * silently. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     cake_recorder *recorder = cake_alloc(1, sizeof *recorder);
@@ -165,7 +163,6 @@ void cake_record_line(const cake_recorder *recorder, const cake_record *record, 
         cake_line_openai(&recorder->options, record, out);
 }
 
-/* Seconds since `begin` are the journal's. */
 static void spend(cake_recorder *recorder, double begin)
 {
     recorder->cost.write += cake_clock_now() - begin;
@@ -187,7 +184,7 @@ cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const c
     if (recorder->txt) {
         cake_buf_cut(plain, 0);
         if (!cake_line_txt(line, len - 1, plain))
-            return cake_fail("record", "a result is no JSON: it cannot become text");
+            return cake_fail("record", "a result is not JSON: it cannot be converted to text");
         cake_buf_addc(plain, '\n');
         line = plain->data;
         len = plain->len;
@@ -205,7 +202,7 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
     if (recorder->hdf5)
         cake_hdf5_add_rest(record, line);
     char place[CAKE_PLACE];
-    if (record->fault && recorder->txt) /* a .txt file has no place for it */
+    if (record->fault && recorder->txt) /* .txt files have no error records */
         cake_log(CAKE_WARN, "record", "%s: %s",
                  cake_form_place(record->form, record->index, record->id, place), record->fault->message);
     cake_buf_addc(line, '\n');
@@ -301,12 +298,11 @@ cake_err cake_record_stop(cake_recorder *recorder)
     if (err)
         return err;
     if (recorder->stream)
-        cake_log(CAKE_INFO, "record",
-                 "%lld results are out; nothing can go on from there: give -o FILE for that", (long long)n);
+        cake_log(CAKE_INFO, "record", "wrote %lld results; a stream cannot be resumed: use -o FILE for that",
+                 (long long)n);
     else
-        cake_log(CAKE_INFO, "record",
-                 "%s.partial has %lld results; the same command again goes on from there", recorder->path,
-                 (long long)cake_journal_writer_count(recorder->writer));
+        cake_log(CAKE_INFO, "record", "%s.partial has %lld results; the same command resumes from there",
+                 recorder->path, (long long)cake_journal_writer_count(recorder->writer));
     return CAKE_OK;
 }
 

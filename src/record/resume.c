@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the names of RESULTS, .partial and .job, and what job it is now. Out: a partial file to append to, or
- * that all is done. Invariant: nothing is changed before the lock is held, nor anything of another job
- * without --force.
+ * In: the names of RESULTS, .partial and .job, and the current job. Out: a partial file to append to, or the
+ * finding that all is done. Invariant: nothing changes before the lock is held, and nothing of another job
+ * changes without --force.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "record/format.h"
 #include "record/journal_writer_internal.h"
 
-/* RESULTS is in the way: why it is not gone on from. */
+/* An existing RESULTS cannot be resumed. */
 static cake_err refuse(const char *results, const char *why)
 {
     return cake_fail("record", "%s: %s; --force overwrites it, or name another file with -o", results, why);
@@ -30,11 +30,11 @@ static cake_err refuse(const char *results, const char *why)
 cake_err cake_journal_writer_refuse_other(const cake_journal_writer *p)
 {
     if (p->copies)
-        return refuse(p->results, "somebody else has made this file meanwhile");
+        return refuse(p->results, "another process created this file in the meantime");
     return cake_fail("record",
-                     "%s: somebody else has made this file since the run began; %lld results are in %s: "
+                     "%s: another process created this file since the run began; %lld results are in %s: "
                      "move that file away, or give --force, and start the same command again%s",
-                     p->results, (long long)p->journal.places.n, p->path,
+                     p->results, (long long)p->journal.lines.n, p->path,
                      p->never ? ", without --resume never, which would drop them" : "");
 }
 
@@ -44,7 +44,7 @@ static bool exists(const char *path)
     return !lstat(path, &info);
 }
 
-/* The lock ends with the descriptor. File systems without locks are no reason to stop. */
+/* The lock ends with the descriptor. File systems without locks count as not taken. */
 static bool is_taken(int fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -55,8 +55,8 @@ static cake_err open_file(cake_journal_writer *p, int flags)
 {
     int fd = open(p->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0666);
     if (fd < 0)
-        return cake_fail("record", "%s: cannot be opened: %s; name a place that can be written to with -o",
-                         p->path, errno == ELOOP ? "a symbolic link is in its place" : strerror(errno));
+        return cake_fail("record", "%s: cannot be opened: %s; choose a writable path with -o", p->path,
+                         errno == ELOOP ? "it is a symbolic link" : strerror(errno));
     struct stat info;
     cake_err err = CAKE_OK;
     if (fstat(fd, &info) || !S_ISREG(info.st_mode))
@@ -72,7 +72,7 @@ static cake_err open_file(cake_journal_writer *p, int flags)
     return err;
 }
 
-/* An empty file gets its first line, which is on the disk before any result is computed. */
+/* Writes the first line of an empty file and syncs it before any result is computed. */
 static cake_err begin(cake_journal_writer *p, const cake_journal_head *head)
 {
     cake_buf line = {0};
@@ -89,66 +89,69 @@ static cake_err begin(cake_journal_writer *p, const cake_journal_head *head)
 
 static void drop_failed(cake_journal_writer *p)
 {
-    cake_line_index *places = &p->journal.places;
-    for (int64_t i = 0; p->journal.failed && i < places->end; i++)
-        if (cake_line_index_get(places, i).failed) {
-            cake_line_index_drop(places, i);
+    cake_line_index *lines = &p->journal.lines;
+    for (int64_t i = 0; p->journal.failed && i < lines->end; i++)
+        if (cake_line_index_get(lines, i).failed) {
+            cake_line_index_drop(lines, i);
             p->journal.failed--;
         }
 }
 
-/* What is gone on from, in one line. */
+/* Describes in one line what is resumed. */
 static void describe(cake_journal_writer *p, int64_t again)
 {
     const cake_journal *j = &p->journal;
     cake_buf line = {0};
-    cake_buf_addf(&line, "%s: goes on with %" PRId64 " finished requests (%" PRId64 " failed)", p->path,
-                  j->places.n, j->failed);
-    if (j->running.n)
-        cake_buf_addf(&line, " and %zu that were begun", cake_inflights_requests(&j->running));
+    cake_buf_addf(&line, "%s: resumes with %" PRId64 " finished requests (%" PRId64 " failed)", p->path,
+                  j->lines.n, j->failed);
+    if (j->inflights.n)
+        cake_buf_addf(&line, " and %zu unfinished ones", cake_inflights_requests(&j->inflights));
     if (again)
-        cake_buf_addf(&line, "; %" PRId64 " that failed are done again", again);
+        cake_buf_addf(&line, "; %" PRId64 " failed requests are repeated", again);
     if (j->torn)
-        cake_buf_addf(&line, "; %" PRId64 " bytes of a group that was not finished are cut off", j->torn);
+        cake_buf_addf(&line, "; %" PRId64 " bytes of an incomplete group are cut off", j->torn);
     if (j->lost)
-        cake_buf_addf(&line, "; %" PRId64 " bytes are damaged, their requests are done again", j->lost);
-    cake_buf_free(&p->found);
-    p->found = line;
+        cake_buf_addf(&line, "; %" PRId64 " bytes are damaged, their requests are repeated", j->lost);
+    cake_buf_free(&p->resume_message);
+    p->resume_message = line;
     p->damaged = j->lost > 0;
 }
 
-/* A run was killed while it wrote the first line. */
+/* The earlier run was killed while it wrote the first line. */
 static void describe_nothing(cake_journal_writer *p)
 {
     struct stat info;
     if (!fstat(p->fd, &info) && info.st_size)
-        cake_buf_addf(&p->found, "%s: ends within its first line: nothing was finished, the run begins anew",
-                      p->path);
+        cake_buf_addf(
+            &p->resume_message,
+            "%s: ends within its first line: nothing was finished, the run starts from the beginning",
+            p->path);
 }
 
 void cake_journal_writer_log_resume(cake_journal_writer *p)
 {
-    if (p->found.len)
-        cake_log(p->damaged ? CAKE_WARN : CAKE_INFO, "record", "%s", p->found.data);
-    cake_buf_free(&p->found);
+    if (p->resume_message.len)
+        cake_log(p->damaged ? CAKE_WARN : CAKE_INFO, "record", "%s", p->resume_message.data);
+    cake_buf_free(&p->resume_message);
 }
 
-/* The journal that was read is of this job. */
+/* Resumes the journal that was read, which is this job's. */
 static cake_err go_on(cake_journal_writer *p)
 {
     int64_t failed = p->journal.failed;
     if (p->journal.torn && ftruncate(p->fd, (off_t)p->journal.end))
-        return cake_fail("record", "%s: cannot be cut to its last whole group: %s", p->path, strerror(errno));
+        return cake_fail("record", "%s: cannot be truncated to its last complete group: %s", p->path,
+                         strerror(errno));
     if (p->retry)
         drop_failed(p);
     describe(p, failed - p->journal.failed);
     p->size = p->begun = p->journal.end;
-    p->resumed = p->journal.places.n;
+    p->resumed = p->journal.lines.n;
     p->opened = true;
     return CAKE_OK;
 }
 
-/* What the job says of RESULTS is so. */
+/* Whether RESULTS matches its job file. */
 static bool is_whole(const cake_journal_writer *p, const cake_job *job)
 {
     int fd = open(p->results, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -158,7 +161,7 @@ static bool is_whole(const cake_journal_writer *p, const cake_job *job)
     return whole;
 }
 
-/* RESULTS beside a .partial: this job's own of an earlier time, or somebody else's. */
+/* RESULTS exists next to a .partial: it is either this job's own earlier one, or foreign. */
 static cake_err check_beside(cake_journal_writer *p, const cake_journal_writer_options *o)
 {
     cake_job job = {0};
@@ -175,23 +178,23 @@ static cake_err check_beside(cake_journal_writer *p, const cake_journal_writer_o
 static cake_err refuse_partial(const cake_journal_writer *p, const char *why)
 {
     char begun[64] = "";
-    if (p->journal.running.n)
-        snprintf(begun, sizeof begun, " and %zu that were begun,",
-                 cake_inflights_requests(&p->journal.running));
+    if (p->journal.inflights.n)
+        snprintf(begun, sizeof begun, " and %zu unfinished ones,",
+                 cake_inflights_requests(&p->journal.inflights));
     return cake_fail("record",
-                     "%s: holds %lld finished requests%s of a run that was stopped%s; "
-                     "keep it under another name, or drop it with --force",
-                     p->path, (long long)p->journal.places.n, begun, why);
+                     "%s: holds %lld finished requests%s of a stopped run%s; keep it under another name, or "
+                     "drop it with --force",
+                     p->path, (long long)p->journal.lines.n, begun, why);
 }
 
-/* A .partial is there. CAKE_END: there is nothing in it that counts. */
+/* Opens an existing .partial. CAKE_END: it holds nothing worth keeping. */
 static cake_err take_up(cake_journal_writer *p, const cake_journal_writer_options *o)
 {
     cake_buf unsaid = {0}, why = {0}, differs = {0}, *before = NULL;
     cake_err err = open_file(p, 0);
     if (err)
         return err;
-    if (o->force) /* whatever it is */
+    if (o->force) /* whatever is wrong with it */
         before = cake_log_capture(&unsaid);
     err = cake_journal_read(p->fd, p->path, &p->journal);
     if (o->force)
@@ -203,12 +206,12 @@ static cake_err take_up(cake_journal_writer *p, const cake_journal_writer_option
         return o->force ? CAKE_END : err;
     cake_journal_differs(p->journal.head.identity, o->head.identity, &differs);
     if (o->resume == CAKE_RESUME_NEVER)
-        cake_buf_adds(&why, ", which --resume never does not go on from");
+        cake_buf_adds(&why, ", which --resume never does not use");
     else if (differs.len)
         cake_buf_addf(&why, ", of another job: %s", differs.data);
     if (why.len)
-        err = o->force || (!p->journal.places.n && !p->journal.running.n) ? CAKE_END
-                                                                          : refuse_partial(p, why.data);
+        err = o->force || (!p->journal.lines.n && !p->journal.inflights.n) ? CAKE_END
+                                                                           : refuse_partial(p, why.data);
     else if (!(err = check_beside(p, o)))
         err = go_on(p);
     cake_buf_free(&why);
@@ -224,7 +227,7 @@ static void drop(cake_journal_writer *p)
     p->fd = -1;
 }
 
-/* RESULTS is there, and no .partial: whether it is what this job would make. */
+/* RESULTS exists without a .partial: checks that it is what this job would write. */
 static cake_err look_at_finished(cake_journal_writer *p, const cake_journal_writer_options *o)
 {
     cake_job job = {0};
@@ -236,11 +239,11 @@ static cake_err look_at_finished(cake_journal_writer *p, const cake_journal_writ
     cake_err err = CAKE_OK;
     if (differs.len) {
         cake_buf why = {0};
-        cake_buf_addf(&why, "exists already, of another job: %s", differs.data);
+        cake_buf_addf(&why, "already exists and is of another job: %s", differs.data);
         err = refuse(p->results, why.data);
         cake_buf_free(&why);
     } else if (!whole) {
-        err = refuse(p->results, "exists already, and was changed since it was written");
+        err = refuse(p->results, "already exists and was changed since it was written");
     } else {
         p->journal = (cake_journal){.head = job.head,
                                     .marks = job.marks,
@@ -255,7 +258,7 @@ static cake_err look_at_finished(cake_journal_writer *p, const cake_journal_writ
     return err;
 }
 
-/* RESULTS.job will be written: nothing else is to be in its place. */
+/* RESULTS.job will be written, so no other file may have its name. */
 static cake_err check_job(const cake_journal_writer *p, bool force)
 {
     static const char begins[] = "{\"cake_job\"";
@@ -269,13 +272,13 @@ static cake_err check_job(const cake_journal_writer *p, bool force)
         close(fd);
     if (known || (force && S_ISREG(info.st_mode)))
         return CAKE_OK;
-    return cake_fail("record",
-                     "%s: is not what a run leaves there, and would be overwritten; "
-                     "move it away, or name another file with -o",
-                     p->job_path);
+    return cake_fail(
+        "record",
+        "%s: was not written by a run and would be overwritten; move it away, or name another file with -o",
+        p->job_path);
 }
 
-/* No .partial is there that counts. */
+/* Starts a new job. */
 static cake_err start(cake_journal_writer *p, const cake_journal_writer_options *o)
 {
     cake_journal_head head = o->head;
@@ -283,12 +286,12 @@ static cake_err start(cake_journal_writer *p, const cake_journal_writer_options 
     if (exists(p->results) && !o->force)
         return look_at_finished(p, o);
     if (o->resume == CAKE_RESUME_MUST)
-        return cake_fail("record", "%s: there is nothing to go on from, as --resume must wants", p->path);
+        return cake_fail("record", "%s: there is nothing to resume, but --resume must is given", p->path);
     cake_err err = open_file(p, O_CREAT | O_EXCL);
     return err ? err : begin(p, &head);
 }
 
-/* Whether files can be made in its folder. */
+/* Whether files can be created in its directory. */
 static bool can_write(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -298,7 +301,7 @@ static bool can_write(const char *path)
     return can;
 }
 
-/* Names beside RESULTS are longer than its own: one that is too long must not be found out at the end. */
+/* Related files have longer names than RESULTS; a name that is too long must fail now, not at the end. */
 static cake_err check_name(const char *results)
 {
     char host[256] = "", folder[4096];
@@ -311,11 +314,10 @@ static cake_err check_name(const char *results)
     longest = longest > moved ? longest : moved;
     if (most <= 0 || strlen(base) + longest <= (size_t)most)
         return CAKE_OK;
-    return cake_fail(
-        "record",
-        "%s: the name has %zu bytes, and names of up to %zu bytes more stand beside it, but the file "
-        "system allows %ld: give a shorter name with -o",
-        results, strlen(base), longest, most);
+    return cake_fail("record",
+                     "%s: the name has %zu bytes, and related files need up to %zu bytes more, but the file "
+                     "system allows %ld: give a shorter name with -o",
+                     results, strlen(base), longest, most);
 }
 
 cake_err cake_journal_writer_open(const cake_journal_writer_options *o, cake_journal_writer **out)
@@ -360,7 +362,7 @@ cake_err cake_journal_writer_open(const cake_journal_writer_options *o, cake_jou
 
 /* ---- RESULTS becomes a journal again */
 
-/* Every line of RESULTS, by getline, to take. */
+/* Calls take with every line of RESULTS. */
 static cake_err read_results(cake_journal_writer *p, FILE *from,
                              cake_err (*take)(cake_journal_writer *p, cake_entry entry, const char *line,
                                               size_t len))
@@ -370,11 +372,11 @@ static cake_err read_results(cake_journal_writer *p, FILE *from,
     int64_t order = 0;
     cake_err err = CAKE_OK;
     for (ssize_t len; !err && (len = getline(&line, &room, from)) > 0; order++) {
-        cake_line_info told;
-        if (!cake_line_info_read(line, (size_t)len, &told))
-            err = cake_fail("record", "%s: line %lld is no result", p->results, (long long)order + 1);
+        cake_line_info info;
+        if (!cake_line_info_read(line, (size_t)len, &info))
+            err = cake_fail("record", "%s: line %lld is not a result", p->results, (long long)order + 1);
         else
-            err = take(p, (cake_entry){.order = order, .failed = told.failed}, line, (size_t)len);
+            err = take(p, (cake_entry){.order = order, .failed = info.failed}, line, (size_t)len);
     }
     free(line);
     return !err && (ferror(from) || order != p->resumed)
@@ -385,14 +387,14 @@ static cake_err read_results(cake_journal_writer *p, FILE *from,
 static cake_err take_place(cake_journal_writer *p, cake_entry entry, const char *line, size_t len)
 {
     (void)line;
-    cake_line_index_set(&p->journal.places, entry.order,
-                        (cake_line_at){.offset = 0, .len = (int64_t)len, .failed = entry.failed});
+    cake_line_index_set(&p->journal.lines, entry.order,
+                        (cake_line_span){.offset = 0, .len = (int64_t)len, .failed = entry.failed});
     return CAKE_OK;
 }
 
 cake_err cake_journal_writer_recall(cake_journal_writer *p)
 {
-    if (p->fd >= 0 || p->lossy || p->journal.places.n)
+    if (p->fd >= 0 || p->lossy || p->journal.lines.n)
         return CAKE_OK;
     FILE *from = fopen(p->results, "r");
     if (!from)
@@ -402,7 +404,7 @@ cake_err cake_journal_writer_recall(cake_journal_writer *p)
     return err;
 }
 
-/* What single lines were is not known any more: the first answer stands for the sum of all. */
+/* Checksums of single lines are unknown: the first answer carries that of all. */
 static cake_err take_line(cake_journal_writer *p, cake_entry entry, const char *line, size_t len)
 {
     entry.known = !p->imported.unknown;
@@ -412,7 +414,7 @@ static cake_err take_line(cake_journal_writer *p, cake_entry entry, const char *
     return cake_journal_writer_append(p, entry, line, len);
 }
 
-/* RESULTS into p's groups. */
+/* Copies RESULTS into groups of the journal. */
 static cake_err import(cake_journal_writer *p, FILE *from)
 {
     cake_err err = read_results(p, from, take_line);
@@ -424,12 +426,12 @@ cake_err cake_journal_writer_reopen(cake_journal_writer *p)
     cake_journal old = p->journal;
     cake_journal_head head = old.head;
     if (p->lossy)
-        return refuse(p->results, "is finished, and only JSONL that is not packed can be added to");
+        return refuse(p->results, "is finished, and only uncompressed JSONL can be added to");
     FILE *from = fopen(p->results, "r");
     if (!from)
         return cake_fail("record", "%s: cannot be read: %s", p->results, strerror(errno));
     head.replaces = true;
-    cake_line_index_free(&p->journal.places); /* of RESULTS: recalled */
+    cake_line_index_free(&p->journal.lines); /* filled by recall, from RESULTS */
     p->imported = old.answered;
     p->journal = (cake_journal){0};
     cake_err err = open_file(p, O_CREAT | O_EXCL);
@@ -442,7 +444,7 @@ cake_err cake_journal_writer_reopen(cake_journal_writer *p)
         err = import(p, from);
     p->imports = false;
     fclose(from);
-    if (err) { /* nothing but what RESULTS holds */
+    if (err) { /* drop the copy: it holds only what RESULTS holds */
         cake_journal_head_free(&old.head);
         free(old.marks);
         p->n_entry = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of result files enter, lines in the order of the input leave. Invariant: a line is given out only
- * when it is known that there is one for each request, and the end is reached only if the files still were
- * what their RESULTS.job says.
+ * In: names of result files. Out: lines in input order. Invariant: lines are returned only once it is known
+ * that each request has exactly one, and the end is reached only if the files still match their RESULTS.job.
  */
 #include "record/shards.h"
 
@@ -25,50 +24,50 @@
 #include "record/job.h"
 #include "record/unpack.h"
 
-#define BLOCKS      ((size_t)64 << 20) /* bytes of all blocks together, and of one at least and at most */
+#define BLOCKS      ((size_t)64 << 20) /* bytes of all blocks together; min and max of one */
 #define BLOCK_LEAST ((size_t)4 << 10)
 #define BLOCK_MOST  ((size_t)1 << 20)
 #define LINES_MOST  ((int64_t)1 << 40)
 
-enum { RANGES = 8 }; /* of indices, that a message lists */
+enum { RANGES = 8 }; /* max index ranges in a message */
 
-/* Of each request: 16 bytes. */
+/* 16 bytes per request. */
 typedef struct row {
     int64_t index;
     int64_t len : 63;
     uint64_t failed : 1;
 } row;
 
-/* One of the files. */
+/* One input file. */
 typedef struct part {
     char *results;    /* owned */
-    cake_shard shard; /* which it is: 0/1 for a whole job */
-    bool known;       /* there is a file that says what it is */
-    bool stopped;     /* it is a .partial, with this journal */
-    cake_job job;     /* head, and, if it is finished, the rest */
+    cake_shard shard; /* 0/1 for a whole job */
+    bool known;       /* a file identifies its job */
+    bool stopped;     /* it is a .partial with this journal */
+    cake_job job;     /* head; and, if finished, the rest */
     cake_journal journal;
-    char *whole; /* owned: its identity without its shard */
-    int fd;      /* the file of expanded lines, borrowed; -1: its lines are in its own, opened each time */
-    int64_t base, bytes; /* where they begin there; of all of them */
+    char *whole; /* owned: the identity without its shard */
+    int fd; /* expanded lines, borrowed; -1: the file itself holds the lines; it is opened for each read */
+    int64_t base, bytes; /* offset of the first line in fd; size of all lines */
     uint32_t lines_sum;
     row *rows;        /* [job.requests] */
-    int64_t next, at; /* row; where its line begins */
-    uint32_t sum;     /* of the lines that were given out */
-    char *block;      /* [block_cap] bytes [block_at, +block_len) of the file */
+    int64_t next, at; /* next row; offset of its line */
+    uint32_t sum;     /* checksum of the lines returned so far */
+    char *block;      /* [block_cap] bytes [block_at, block_at + block_len) of the file */
     size_t block_len, block_cap;
     int64_t block_at;
 } part;
 
 struct cake_shards {
-    part *parts; /* [n] then, once they are right, [which] */
+    part *parts; /* [n]; sorted by shard once checked */
     int n;
-    const char *beside;      /* what is made of them, or NULL; borrowed */
-    cake_unpack_to expanded; /* fd -1: all are lines as they are */
-    int64_t turn;            /* of what shard the next line is expected */
+    const char *beside;      /* output file, or NULL; borrowed */
+    cake_unpack_to expanded; /* fd -1: no file needs expansion */
+    int64_t turn;            /* shard of the next line */
     int64_t count, failed, order;
     cake_journal_head head; /* owned */
     cake_input_checkpoint mark;
-    cake_answered answered; /* of all; what of it no line was given yet */
+    cake_answered answered; /* total that remains for the lines not returned yet */
     size_t block;
 };
 
@@ -94,15 +93,15 @@ void cake_shards_identity(const char *identity, const char *key, const char *val
     cake_json_free(root);
 }
 
-/* ---- what is there */
+/* ---- identify each file */
 
 static cake_err no_shard(const char *results)
 {
-    return cake_fail(
-        "record", "%s: its job does not say which shard it is; it was written by another version", results);
+    return cake_fail("record", "%s: its job does not name its shard; it was written by another version",
+                     results);
 }
 
-/* Its shard, and its identity without it. */
+/* Reads the shard, and the identity without it. */
 static cake_err know(part *p, const cake_journal_head *head)
 {
     cake_json *root = NULL;
@@ -140,32 +139,32 @@ static cake_err look_at_partial(part *p, const char *path)
 
 static cake_err look(part *p)
 {
-    char *writer = cake_io_name(p->results, ".partial"), *job = cake_io_name(p->results, ".job");
+    char *partial = cake_io_name(p->results, ".partial"), *job = cake_io_name(p->results, ".job");
     struct stat info;
     cake_err err;
-    if (!lstat(writer, &info))
-        err = look_at_partial(p, writer);
+    if (!lstat(partial, &info))
+        err = look_at_partial(p, partial);
     else if (stat(p->results, &info))
         err = cake_fail("record", "%s: %s", p->results,
-                        errno == ENOENT ? "is not there, nor is its .partial" : strerror(errno));
+                        errno == ENOENT ? "does not exist, nor does its .partial" : strerror(errno));
     else if (!cake_job_read(job, &p->job))
         err = cake_fail("record",
-                        "%s: there is no %s that could be read and says what job it is of; "
-                        "what is merged are results of run, with that file beside them",
+                        "%s: found no readable %s that identifies its job; merge takes results of run "
+                        "together with that file",
                         p->results, job);
     else
         err = know(p, &p->job.head);
-    free(writer);
+    free(partial);
     free(job);
     return err;
 }
 
-/* ---- whether they belong together */
+/* ---- check that they belong together */
 
-/* Indices that are missing, as ranges in steps of a shard. */
+/* Missing indices, as ranges with the step of a shard. */
 typedef struct ranges {
     cake_buf text;
-    int64_t step, first, last, n; /* the range that grows, if last is not -1; of indices */
+    int64_t step, first, last, n; /* the open range, if last is not -1; n: number of indices */
     int n_range;
 } ranges;
 
@@ -183,7 +182,7 @@ static void end_range(ranges *r)
     r->last = -1;
 }
 
-/* All of [from, to) in steps. */
+/* Adds the indices in [from, to) with this step. */
 static void add_range(ranges *r, int64_t from, int64_t to)
 {
     if (from >= to)
@@ -195,22 +194,21 @@ static void add_range(ranges *r, int64_t from, int64_t to)
     r->n += n;
 }
 
-/* The index in a line of a journal; -1: it cannot be read, or says none. */
-static int64_t index_at(int fd, cake_line_at place, cake_buf *line)
+/* The index in a line of a journal; -1: unreadable, or none. */
+static int64_t index_at(int fd, cake_line_span span, cake_buf *line)
 {
-    cake_line_info told = {.index = -1};
-    cake_buf_room(line, (size_t)place.len);
-    if (!cake_io_read_at(fd, line->data, line->len, place.offset) ||
-        !cake_line_info_read(line->data, line->len, &told))
+    cake_line_info info = {.index = -1};
+    cake_buf_room(line, (size_t)span.len);
+    if (!cake_io_read_at(fd, line->data, line->len, span.offset) ||
+        !cake_line_info_read(line->data, line->len, &info))
         return -1;
-    return told.index;
+    return info.index;
 }
 
-/* Says what a shard that is not finished lacks, of an input that ends at `end`; line 0: it is not known
- * where. */
+/* Reports what an unfinished shard lacks, given the end of the input (line 0: unknown). */
 static void say_stopped(const part *p, const cake_input_checkpoint *end)
 {
-    const cake_line_index *places = &p->journal.places;
+    const cake_line_index *lines = &p->journal.lines;
     char *path = cake_io_name(p->results, ".partial");
     ranges r = {.step = p->shard.of, .last = -1};
     int64_t until = end->line           ? end->line
@@ -219,9 +217,9 @@ static void say_stopped(const part *p, const cake_input_checkpoint *end)
     int64_t next = p->shard.which;
     cake_buf line = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    for (int64_t i = 0; fd >= 0 && i < places->end; i++) {
-        cake_line_at place = cake_line_index_get(places, i);
-        int64_t index = place.len ? index_at(fd, place, &line) : -1;
+    for (int64_t i = 0; fd >= 0 && i < lines->end; i++) {
+        cake_line_span span = cake_line_index_get(lines, i);
+        int64_t index = span.len ? index_at(fd, span, &line) : -1;
         if (index < next || index > LINES_MOST)
             continue;
         add_range(&r, next, index);
@@ -230,10 +228,10 @@ static void say_stopped(const part *p, const cake_input_checkpoint *end)
     add_range(&r, next, until);
     end_range(&r);
     cake_fail("record",
-              "%s: shard %" PRId64 "/%" PRId64 " is not finished: it has %" PRId64 " results%s%s%s; "
-              "the same run again goes on, if none is under way",
-              path, p->shard.which, p->shard.of, places->n,
-              r.n ? end->line ? ", and none of index " : ", and of what it had read none of index " : "",
+              "%s: shard %" PRId64 "/%" PRId64 " is not finished: it has %" PRId64
+              " results%s%s%s; run the same command again to resume it, unless it is still running",
+              path, p->shard.which, p->shard.of, lines->n,
+              r.n ? end->line ? ", and none of index " : ", and of the input it has read none of index " : "",
               r.n ? r.text.data : "", end->line > end->requests ? " (some of these lines are blank)" : "");
     if (fd >= 0)
         close(fd);
@@ -242,7 +240,7 @@ static void say_stopped(const part *p, const cake_input_checkpoint *end)
     free(path);
 }
 
-/* The end of the input, as the finished ones have found it: they must have found the same. */
+/* All finished shards must agree on the end of the input. */
 static cake_err find_end(const cake_shards *s, cake_input_checkpoint *end)
 {
     const part *first = NULL;
@@ -259,10 +257,10 @@ static cake_err find_end(const cake_shards *s, cake_input_checkpoint *end)
             *end = mark;
         } else if (mark.requests != end->requests || mark.line != end->line || mark.sum != end->sum) {
             err = cake_fail("record",
-                            "%s: is of an input of %" PRId64 " requests, %s of %s%" PRId64
-                            "; where lines were added to the input, the same run again does them",
+                            "%s: belongs to an input of %" PRId64 " requests, %s to %s%" PRId64
+                            "; if lines were added to the input, run the same command again to do them",
                             p->results, mark.requests, first->results,
-                            mark.requests == end->requests ? "other " : "", end->requests);
+                            mark.requests == end->requests ? "another of " : "one of ", end->requests);
         }
     }
     if (!err && end->line > LINES_MOST)
@@ -271,7 +269,7 @@ static cake_err find_end(const cake_shards *s, cake_input_checkpoint *end)
     return err;
 }
 
-/* Each with the first that is known: of one job, of as many shards. */
+/* All files must be of the same job and number of shards as the first one. */
 static cake_err compare(const cake_shards *s)
 {
     const part *first = NULL;
@@ -284,7 +282,7 @@ static cake_err compare(const cake_shards *s)
         if (!first)
             first = p;
         if (p->shard.of != first->shard.of)
-            err = cake_fail("record", "%s: is shard %" PRId64 " of %" PRId64 ", %s one of %" PRId64,
+            err = cake_fail("record", "%s: is shard %" PRId64 " of %" PRId64 ", but %s is one of %" PRId64,
                             p->results, p->shard.which, p->shard.of, first->results, first->shard.of);
         cake_journal_differs(first->whole, p->whole, &differs);
         if (differs.len)
@@ -295,7 +293,7 @@ static cake_err compare(const cake_shards *s)
     return err;
 }
 
-/* Says which shards of a job are missing. */
+/* Reports the shards that are not given. */
 static cake_err say_missing(int64_t of, const int32_t *who)
 {
     ranges r = {.step = 1, .last = -1};
@@ -309,21 +307,22 @@ static cake_err say_missing(int64_t of, const int32_t *who)
     cake_err err = CAKE_OK;
     if (r.n)
         err = cake_fail("record",
-                        "%" PRId64 " of the %" PRId64 " shards are not given: %s; "
-                        "nothing is there of the requests whose index modulo %" PRId64 " is that",
+                        "%" PRId64 " of the %" PRId64
+                        " shards are not given: %s; the requests whose index modulo %" PRId64
+                        " is one of these have no results",
                         r.n, of, r.text.data, of);
     cake_buf_free(&r.text);
     return err;
 }
 
-/* Every shard once; those that are twice are said. Puts them in their order. */
+/* Sorts the files by shard; each shard must be given exactly once. */
 static cake_err arrange(cake_shards *s)
 {
     int64_t of = 0;
     for (int i = 0; i < s->n; i++)
         of = s->parts[i].known ? s->parts[i].shard.of : of;
     if (!of)
-        return CAKE_ERR_FATAL; /* that none is known was said */
+        return CAKE_ERR_FATAL; /* already reported */
     int32_t *who = cake_alloc((size_t)of, sizeof *who);
     cake_err err = CAKE_OK;
     for (int64_t i = 0; i < of; i++)
@@ -333,49 +332,48 @@ static cake_err arrange(cake_shards *s)
         if (p->known && who[p->shard.which] >= 0)
             err = cake_fail("record",
                             "%s and %s: both are shard %" PRId64 "/%" PRId64
-                            ": its requests would be there twice",
+                            ": its requests would appear twice",
                             s->parts[who[p->shard.which]].results, p->results, p->shard.which, of);
         if (p->known)
             who[p->shard.which] = i;
     }
     if (say_missing(of, who))
         err = CAKE_ERR_FATAL;
-    /* one that is not known is wrong anyway */
-    part *sorted = err || s->n != of ? NULL : cake_alloc((size_t)of, sizeof *sorted);
-    for (int64_t i = 0; sorted && i < of; i++)
-        sorted[i] = s->parts[who[i]];
-    if (sorted) {
+    /* Files that cannot be identified have failed already. */
+    part *ordered = err || s->n != of ? NULL : cake_alloc((size_t)of, sizeof *ordered);
+    for (int64_t i = 0; ordered && i < of; i++)
+        ordered[i] = s->parts[who[i]];
+    if (ordered) {
         free(s->parts);
-        s->parts = sorted;
+        s->parts = ordered;
     }
     free(who);
     return err;
 }
 
-/* ---- reading them */
+/* ---- read the lines */
 
 static cake_err changed(const part *p)
 {
-    return cake_fail(
-        "record",
-        "%s: was changed since it was written: "
-        "its size or checksum is not what %s.job says; write it anew with --force, or bring it back",
-        p->results, p->results);
+    return cake_fail("record",
+                     "%s: was changed since it was written: its size or checksum does not match %s.job; "
+                     "write it again with --force, or restore it",
+                     p->results, p->results);
 }
 
-/* A line of the file becomes a row. */
 static cake_err take_line(part *p, const char *line, size_t len, int64_t end, int64_t i)
 {
-    cake_line_info told;
+    cake_line_info info;
     int64_t before = i ? p->rows[i - 1].index : -1;
-    if (!cake_line_info_read(line, len, &told) || told.index < 0)
-        return cake_fail("record", "%s: line %" PRId64 " (from 0) is no result with an index", p->results, i);
-    if (!cake_shard_has(&p->shard, told.index) || told.index <= before || told.index >= end)
+    if (!cake_line_info_read(line, len, &info) || info.index < 0)
+        return cake_fail("record", "%s: line %" PRId64 " (from 0) is not a result with an index", p->results,
+                         i);
+    if (!cake_shard_has(&p->shard, info.index) || info.index <= before || info.index >= end)
         return cake_fail("record",
-                         "%s: line %" PRId64 " (from 0) has index %" PRId64 " behind %" PRId64
-                         ": it is there twice, out of order, or not of shard %" PRId64 "/%" PRId64,
-                         p->results, i, told.index, before, p->shard.which, p->shard.of);
-    p->rows[i] = (row){.index = told.index, .len = (int64_t)len, .failed = told.failed};
+                         "%s: line %" PRId64 " (from 0) has index %" PRId64 " after %" PRId64
+                         ": it is a duplicate, out of order, or not of shard %" PRId64 "/%" PRId64,
+                         p->results, i, info.index, before, p->shard.which, p->shard.of);
+    p->rows[i] = (row){.index = info.index, .len = (int64_t)len, .failed = info.failed};
     return CAKE_OK;
 }
 
@@ -400,7 +398,7 @@ static cake_err read_lines(part *p, FILE *f, int64_t end)
     return err;
 }
 
-/* Lines of a file that holds them in another way go into one temporary file, one part behind the other. */
+/* Expands compressed or HDF5 files, one after the other, into one temporary file. */
 static cake_err expand(cake_shards *s, part *p)
 {
     int fd = open(p->results, O_RDONLY | O_CLOEXEC);
@@ -416,14 +414,14 @@ static cake_err expand(cake_shards *s, part *p)
     p->base = s->expanded.at;
     err = cake_unpack(p->results, p->job.requests, &s->expanded, &p->bytes);
     s->expanded.at += p->bytes;
-    /* what did not get in whole is no part of the next one; no error of its own, since nothing is merged any
-     * more */
+    /* A failed expansion leaves no part behind; errors of the truncation do not matter, since the merge fails
+     * anyway. */
     if (err)
         (void)!ftruncate(p->fd, (off_t)s->expanded.at);
     return err;
 }
 
-/* Its lines, from their beginning. */
+/* Opens the lines of a file at their beginning. */
 static cake_err open_part(cake_shards *s, part *p, FILE **out)
 {
     struct stat info;
@@ -432,8 +430,8 @@ static cake_err open_part(cake_shards *s, part *p, FILE **out)
     p->bytes = p->job.results.bytes;
     if (!err && p->job.requests > s->mark.line / p->shard.of + 1)
         err = cake_fail("record",
-                        "%s.job: says that it has %" PRId64 " results, of an input of %" PRId64
-                        " lines and %" PRId64 " shards",
+                        "%s.job: claims %" PRId64 " results, of an input of %" PRId64 " lines and %" PRId64
+                        " shards",
                         p->results, p->job.requests, s->mark.line, p->shard.of);
     if (!err && cake_unpack_is_needed(p->results))
         err = expand(s, p);
@@ -464,7 +462,7 @@ static cake_err read_part(cake_shards *s, part *p, int64_t end)
     return err;
 }
 
-/* All are there: what they hold. */
+/* Reads all files. */
 static cake_err read_all(cake_shards *s)
 {
     cake_err err = CAKE_OK;
@@ -472,7 +470,7 @@ static cake_err read_all(cake_shards *s)
     for (int i = 0; i < s->n; i++) {
         part *p = &s->parts[i];
         if (read_part(s, p, s->mark.line))
-            err = CAKE_ERR_FATAL; /* all are looked at */
+            err = CAKE_ERR_FATAL; /* go on, to report all errors */
         s->count += p->job.requests;
         s->failed += p->job.failed;
         s->answered.sum += p->job.answered.sum;
@@ -480,8 +478,9 @@ static cake_err read_all(cake_shards *s)
         eldest = p->job.head.created < eldest->job.head.created ? p : eldest;
     }
     if (!err && s->count != s->mark.requests)
-        err = cake_fail("record", "the shards have %" PRId64 " results, the input has %" PRId64 " requests",
-                        s->count, s->mark.requests);
+        err =
+            cake_fail("record", "the shards have %" PRId64 " results, but the input has %" PRId64 " requests",
+                      s->count, s->mark.requests);
     if (err)
         return err;
     s->head = (cake_journal_head){cake_copy(eldest->whole, strlen(eldest->whole)),
@@ -501,9 +500,9 @@ cake_err cake_shards_open(char *const *paths, int n, const char *beside, cake_sh
     for (int i = 0; i < n; i++) {
         s->parts[i].results = cake_inspect_results(paths[i]);
         if (look(&s->parts[i]))
-            err = CAKE_ERR_FATAL; /* all that is wrong is said, not the first thing only */
+            err = CAKE_ERR_FATAL; /* go on, to report all errors */
     }
-    bool alike = !compare(s); /* else which is which means nothing */
+    bool alike = !compare(s); /* shard numbers of different jobs are not comparable */
     if (!alike || find_end(s, &s->mark))
         err = CAKE_ERR_FATAL;
     for (int i = 0; i < n; i++)
@@ -543,8 +542,8 @@ int64_t cake_shards_failed(const cake_shards *s)
     return s->failed;
 }
 
-/* Bytes [at, at + len) of the file are in the block. It is opened each time: there may be more shards than a
- * process may have files open. */
+/* Loads bytes [at, at + len) into the block. The file is opened for each read, since there may be more shards
+ * than a process may open files. */
 static cake_err fill(part *p, size_t len, size_t block)
 {
     if (p->at >= p->block_at && p->at + (int64_t)len <= p->block_at + (int64_t)p->block_len)
@@ -564,8 +563,8 @@ static cake_err fill(part *p, size_t len, size_t block)
     return done ? CAKE_OK : cake_fail("record", "%s: cannot be read: %s", p->results, strerror(why));
 }
 
-/* The shard with the next line: mostly the next one; where lines of the input are blank, the one with the
- * least index. */
+/* The shard of the next line: usually the next in turn; where the input has blank lines, the one with the
+ * smallest index. */
 static part *next_part(cake_shards *s)
 {
     part *best = NULL;
@@ -594,7 +593,7 @@ cake_err cake_shards_next(cake_shards *s, cake_entry *entry, const char **line, 
     *line = p->block + (p->at - p->block_at);
     *len = (size_t)r->len;
     *entry = (cake_entry){.order = s->order++, .failed = r->failed, .known = !s->answered.unknown};
-    if (!r->failed) { /* the sum of all is what counts */
+    if (!r->failed) { /* only the total matters */
         entry->sum = s->answered.sum;
         s->answered.sum = 0;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines enter in any order and leave in that of the input. Invariant: everything before `next` is written,
- * and everything in places waits in the spool. The spool is written anew when most of it has left: while
- * there is always something that waits it would become as large as all results.
+ * In: lines in any order. Out: the same in input order. Invariant: everything before `next` is written, and
+ * everything in `lines` waits in the spool file. The spool is rewritten when most of it has been output;
+ * otherwise it would grow to the size of all results as long as anything waits.
  */
 #include "record/stream.h"
 
@@ -17,7 +17,7 @@
 #include "record/line_index.h"
 
 #define BLOCK ((size_t)1 << 20)
-#define SMALL ((int64_t)16 << 20) /* bytes of a spool that are not worth to be written anew */
+#define SMALL ((int64_t)16 << 20) /* smaller spools are not rewritten */
 
 struct cake_stream {
     const char *name; /* borrowed */
@@ -26,9 +26,9 @@ struct cake_stream {
     int64_t next;
     int spool; /* -1: not needed so far */
     char where[512];
-    int64_t spool_size, waiting; /* bytes of it, and of what is in places */
-    int64_t renewed_at;          /* not before it has so many bytes */
-    cake_line_index places;
+    int64_t spool_size, waiting; /* bytes in the file; of these, still waiting */
+    int64_t renewed_at;          /* min size for the next rewrite */
+    cake_line_index lines;
     cake_buf block;
 };
 
@@ -50,17 +50,16 @@ cake_err cake_stream_open(const char *path, cake_stream **out)
 static cake_err broken(cake_stream *stream, int why)
 {
     stream->broken = true;
-    return cake_fail("record", "%s: cannot be written: %s; the first %lld results are out", stream->name,
+    return cake_fail("record", "%s: cannot be written: %s; the first %lld results were written", stream->name,
                      strerror(why), (long long)stream->next);
 }
 
 static cake_err spool_failed(const cake_stream *stream, int why)
 {
-    return cake_fail(
-        "record",
-        "results that wait for that of request %lld cannot be laid aside in a temporary file %s: "
-        "%s; TMPDIR=DIR puts it elsewhere, with -o FILE none is needed",
-        (long long)stream->next, stream->where, strerror(why));
+    return cake_fail("record",
+                     "results that wait for request %lld cannot be written to the temporary file %s: %s; set "
+                     "TMPDIR=DIR to move it, or use -o FILE, which needs none",
+                     (long long)stream->next, stream->where, strerror(why));
 }
 
 static cake_err flush(cake_stream *stream, int64_t upto)
@@ -72,27 +71,27 @@ static cake_err flush(cake_stream *stream, int64_t upto)
     return CAKE_OK;
 }
 
-/* Copies what waits, in its order, into fd. */
+/* Copies the waiting lines in order into fd. */
 static bool copy_waiting(const cake_stream *stream, int fd)
 {
     int64_t size = 0;
     bool done = true;
-    cake_line_at place;
+    cake_line_span span;
     char *line = NULL;
     for (int64_t at = stream->next; done && size < stream->waiting; at++) {
-        if (!(place = cake_line_index_get(&stream->places, at)).len)
+        if (!(span = cake_line_index_get(&stream->lines, at)).len)
             continue;
-        line = cake_grow(line, (size_t)place.len, 1);
-        done = cake_io_read_at(stream->spool, line, (size_t)place.len, place.offset) &&
-               cake_io_write_at(fd, line, (size_t)place.len, size);
-        size += place.len;
+        line = cake_grow(line, (size_t)span.len, 1);
+        done = cake_io_read_at(stream->spool, line, (size_t)span.len, span.offset) &&
+               cake_io_write_at(fd, line, (size_t)span.len, size);
+        size += span.len;
     }
     free(line);
     return done;
 }
 
-/* A new spool with what waits only. Where there is no room for both the old one is kept, for as long as it
- * takes to become twice as large. */
+/* Rewrites the spool with the waiting lines only. Without space for both copies, the old one is kept until it
+ * has doubled. */
 static void renew(cake_stream *stream)
 {
     char where[sizeof stream->where];
@@ -105,12 +104,12 @@ static void renew(cake_stream *stream)
     }
     int64_t size = 0;
     for (int64_t at = stream->next; size < stream->waiting; at++) {
-        cake_line_at place = cake_line_index_get(&stream->places, at);
-        if (!place.len)
+        cake_line_span span = cake_line_index_get(&stream->lines, at);
+        if (!span.len)
             continue;
-        cake_line_index_drop(&stream->places, at);
-        cake_line_index_set(&stream->places, at, (cake_line_at){.offset = size, .len = place.len});
-        size += place.len;
+        cake_line_index_drop(&stream->lines, at);
+        cake_line_index_set(&stream->lines, at, (cake_line_span){.offset = size, .len = span.len});
+        size += span.len;
     }
     close(stream->spool);
     stream->spool = fd;
@@ -125,8 +124,8 @@ static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, 
         return spool_failed(stream, errno);
     if (!cake_io_write_at(stream->spool, line, len, stream->spool_size))
         return spool_failed(stream, errno);
-    cake_line_index_set(&stream->places, order,
-                        (cake_line_at){.offset = stream->spool_size, .len = (int64_t)len});
+    cake_line_index_set(&stream->lines, order,
+                        (cake_line_span){.offset = stream->spool_size, .len = (int64_t)len});
     stream->spool_size += (int64_t)len;
     stream->waiting += (int64_t)len;
     if (stream->spool_size > stream->renewed_at && stream->spool_size / 4 > stream->waiting)
@@ -134,27 +133,27 @@ static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, 
     return CAKE_OK;
 }
 
-/* Writes the lines from `from` on that have waited for the one before them. */
+/* Writes the lines from `from` on, up to the first that is missing. */
 static cake_err catch_up(cake_stream *stream, int64_t from)
 {
     cake_err err = CAKE_OK;
-    cake_line_at place;
+    cake_line_span span;
     char *line = NULL;
-    for (; !err && (place = cake_line_index_get(&stream->places, from)).len; from++) {
-        line = cake_grow(line, (size_t)place.len, 1);
-        if (!cake_io_read_at(stream->spool, line, (size_t)place.len, place.offset)) {
+    for (; !err && (span = cake_line_index_get(&stream->lines, from)).len; from++) {
+        line = cake_grow(line, (size_t)span.len, 1);
+        if (!cake_io_read_at(stream->spool, line, (size_t)span.len, span.offset)) {
             stream->broken = true;
             err = spool_failed(stream, errno);
             break;
         }
-        cake_buf_add(&stream->block, line, (size_t)place.len);
-        cake_line_index_drop(&stream->places, from);
-        stream->waiting -= place.len;
+        cake_buf_add(&stream->block, line, (size_t)span.len);
+        cake_line_index_drop(&stream->lines, from);
+        stream->waiting -= span.len;
         if (stream->block.len >= BLOCK)
             err = flush(stream, from + 1);
     }
     free(line);
-    if (!err && stream->spool_size && !stream->places.n) { /* nothing waits: its room is given back */
+    if (!err && stream->spool_size && !stream->lines.n) { /* nothing waits: free the disk space */
         stream->spool_size = 0;
         if (ftruncate(stream->spool, 0))
             err = spool_failed(stream, errno);
@@ -176,9 +175,9 @@ cake_err cake_stream_add(cake_stream *stream, int64_t order, const char *line, s
 cake_err cake_stream_stop(cake_stream *stream, int64_t *n)
 {
     cake_err err = stream->broken ? CAKE_ERR_FATAL : CAKE_OK;
-    *n = stream->next + stream->places.n;
-    for (int64_t at = stream->next; !err && stream->places.n; at++)
-        if (cake_line_index_get(&stream->places, at).len)
+    *n = stream->next + stream->lines.n;
+    for (int64_t at = stream->next; !err && stream->lines.n; at++)
+        if (cake_line_index_get(&stream->lines, at).len)
             err = catch_up(stream, at);
     return err;
 }
@@ -187,9 +186,9 @@ cake_err cake_stream_finish(cake_stream *stream)
 {
     if (stream->broken)
         return CAKE_ERR_FATAL;
-    if (stream->places.n)
-        return cake_fail("record", "%s: request %lld has no result; %lld results behind it are lost",
-                         stream->name, (long long)stream->next, (long long)stream->places.n);
+    if (stream->lines.n)
+        return cake_fail("record", "%s: request %lld has no result; %lld later results are lost",
+                         stream->name, (long long)stream->next, (long long)stream->lines.n);
     return CAKE_OK;
 }
 
@@ -201,7 +200,7 @@ void cake_stream_close(cake_stream *stream)
         close(stream->fd);
     if (stream->spool >= 0)
         close(stream->spool);
-    cake_line_index_free(&stream->places);
+    cake_line_index_free(&stream->lines);
     cake_buf_free(&stream->block);
     free(stream);
 }

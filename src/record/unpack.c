@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RESULTS.jsonl.gz, .zst or .h5 enters, lines leave; called by shards.c. Invariant: nothing that the file
- * says is believed before it is checked, since RESULTS.job vouches for it no better than whoever wrote both;
- * nor does it fill a disk or a memory: it becomes no more lines than it should have, and no more bytes than a
- * run's results pack into so few.
+ * In: RESULTS.jsonl.gz, .zst or .h5. Out: its lines. Invariant: everything in the file is checked, since
+ * RESULTS.job may be forged with it. Damaged or hostile files fill neither disk nor memory: output is limited
+ * to the expected number of lines and to RATIO_MOST times the file's size.
  */
 #include "record/unpack.h"
 
@@ -25,19 +24,18 @@
 #include "record/hdf5.h"
 
 #define BLOCK     ((size_t)1 << 20)
-#define LINE_MOST ((size_t)1 << 30) /* bytes of a line; a request has 64 MiB at most */
+#define LINE_MOST ((size_t)1 << 30) /* max bytes of a line; a request has at most 64 MiB */
 
-/* What deflate packs into a byte at most, nearly; small files may be anything. */
+/* Approximately deflate's max ratio; small files are not limited by it. */
 #define RATIO_MOST 1024
 #define SMALL      ((int64_t)64 << 20)
 
-/* Where lines go. */
 typedef struct sink {
     const char *results; /* borrowed */
     const cake_unpack_to *to;
-    int64_t at, most;     /* bytes written, and how many they may become */
-    int64_t lines, whole; /* expected; ended so far */
-    size_t line;          /* bytes of the one that has not ended */
+    int64_t at, most;     /* bytes written; max */
+    int64_t lines, whole; /* expected; completed */
+    size_t line;          /* bytes of the incomplete line */
     cake_buf block;
 } sink;
 
@@ -45,28 +43,29 @@ static cake_err flush(sink *out)
 {
     if (out->at + (int64_t)out->block.len > out->most)
         return cake_fail("record",
-                         "%s: becomes more than %" PRId64
-                         " MiB of lines, which is more than %d times its size: "
-                         "it is taken for damaged; if it is right, make it anew as .jsonl",
+                         "%s: expands to more than %" PRId64
+                         " MiB of lines, which is more than %d times its size: it is considered damaged; if "
+                         "it is right, write it again as .jsonl",
                          out->results, out->most >> 20, RATIO_MOST);
     if (!cake_io_write_at(out->to->fd, out->block.data, out->block.len, out->to->at + out->at))
-        return cake_fail("record", "a temporary file %s cannot be written: %s", out->to->where,
+        return cake_fail("record", "the temporary file %s cannot be written: %s", out->to->where,
                          strerror(errno));
     out->at += (int64_t)out->block.len;
     cake_buf_cut(&out->block, 0);
     return CAKE_OK;
 }
 
-/* Lines, or parts of them. */
+/* Appends lines or parts of lines. */
 static cake_err put(sink *out, const char *bytes, size_t n)
 {
     for (const char *at = bytes, *end = bytes + n; at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         out->line += (size_t)((newline ? newline + 1 : end) - at);
         if (out->whole == out->lines)
-            return cake_fail(
-                "record", "%s: has more than the %" PRId64 " lines that %s.job says: one of them was changed",
-                out->results, out->lines, out->results);
+            return cake_fail("record",
+                             "%s: has more than the %" PRId64
+                             " lines that %s.job states: one of the two files was changed",
+                             out->results, out->lines, out->results);
         if (out->line > LINE_MOST)
             return cake_fail("record", "%s: line %" PRId64 " (from 0) has more than %zu MiB", out->results,
                              out->whole, LINE_MOST >> 20);
@@ -84,9 +83,9 @@ cake_err cake_unpack_open(const char *beside, cake_unpack_to *to)
 {
     *to = (cake_unpack_to){0};
     to->fd = cake_io_spool(beside, to->where, sizeof to->where);
-    return to->fd < 0
-               ? cake_fail("record", "a temporary file %s cannot be made: %s", to->where, strerror(errno))
-               : CAKE_OK;
+    return to->fd < 0 ? cake_fail("record", "the temporary file %s cannot be created: %s", to->where,
+                                  strerror(errno))
+                      : CAKE_OK;
 }
 
 bool cake_unpack_is_needed(const char *results)
@@ -94,9 +93,9 @@ bool cake_unpack_is_needed(const char *results)
     return cake_codec_of(results) || !strcmp(cake_record_form(results), "h5");
 }
 
-/* ---- packed */
+/* ---- compressed */
 
-/* Unpacks n bytes that come behind `before` ones. */
+/* Expands n bytes that follow `before` earlier ones. */
 static cake_err unpack(const char *results, const cake_codec *pack, void *state, cake_codec_flow flow,
                        int64_t before, bool *whole, sink *out)
 {
@@ -108,7 +107,7 @@ static cake_err unpack(const char *results, const cake_codec *pack, void *state,
         flow.n_out = BLOCK;
         const char *wrong = pack->unpack(state, &flow, whole);
         if (wrong)
-            return cake_fail("record", "%s: is damaged at byte %" PRId64 ", or no %s: %s", results,
+            return cake_fail("record", "%s: is damaged at byte %" PRId64 ", or is not %s: %s", results,
                              before + (int64_t)(n - flow.n_in), pack->name, wrong);
         err = put(out, room, BLOCK - flow.n_out);
     } while (!err && !flow.n_out);
@@ -133,7 +132,7 @@ static cake_err expand_packed(const char *results, const cake_codec *pack, sink 
         err = cake_fail("record", "%s: cannot be read: %s", results, strerror(errno));
     if (!err && !whole)
         err = cake_fail("record",
-                        "%s: ends at byte %" PRId64 " in the middle of its %s data: was it cut short?",
+                        "%s: ends at byte %" PRId64 " in the middle of its %s data: was it truncated?",
                         results, read, pack->name);
     pack->unpack_close(state);
     free(packed);
@@ -158,12 +157,12 @@ typedef struct sheet {
     cake_buf line, skeleton, piece;
 } sheet;
 
-/* A column as `run` writes it. */
+/* Opens a column as `run` writes it. */
 static cake_err open_column(sheet *s, const char *name, cake_h5_type type, cake_h5_column **out)
 {
     cake_err err = (type == CAKE_H5_REAL ? cake_h5_get_real : cake_h5_get)(s->file, name, out);
     if (!err && cake_h5_type_of(*out) != type)
-        err = cake_fail("record", "%s: %s: is not what a run writes there (%s)", s->path, name,
+        err = cake_fail("record", "%s: %s: is not the type that a run writes (%s)", s->path, name,
                         type == CAKE_H5_BYTE ? "bytes" : "integers");
     return err;
 }
@@ -177,7 +176,7 @@ static cake_err open_ragged(sheet *s, const char *name, cake_h5_type type, ragge
     if (!err)
         err = open_column(s, offsets, CAKE_H5_LONG, &out->offsets);
     if (!err && cake_h5_length(out->offsets) < 1)
-        err = cake_fail("record", "%s: %s: expected one integer more than rows", s->path, offsets);
+        err = cake_fail("record", "%s: %s: expected one more integer than rows", s->path, offsets);
     out->n = err ? 0 : cake_h5_length(out->offsets) - 1;
     return err;
 }
@@ -204,19 +203,19 @@ static cake_err open_sheet(sheet *s)
                  s->prompt.n != s->lines.n))
         err = cake_fail("record",
                         "%s: requests/first_choice, requests/choices, prompt_tokens and lines have %" PRId64
-                        ", %" PRId64 ", %" PRId64 " and %" PRId64 " rows; expected as many",
+                        ", %" PRId64 ", %" PRId64 " and %" PRId64 " rows; expected equal numbers",
                         s->path, cake_h5_length(s->first), cake_h5_length(s->count), s->prompt.n, s->lines.n);
     return err;
 }
 
-/* Where a row's values lie in the data: n of them from `from` on. Offsets that are out of range are an error,
- * and so is a line that would get too long; `bytes` is the least that each value adds to it. */
+/* Finds a row's values in the data: n of them from `from` on. Fails for offsets out of range and for a line
+ * that would get too long; each value adds at least `bytes` to it. */
 static cake_err find(const sheet *s, const ragged *r, int64_t row, size_t bytes, int64_t *from, size_t *n)
 {
     int64_t at[2], all = cake_h5_length(r->data);
     size_t left = s->line.len < LINE_MOST ? LINE_MOST - s->line.len : 0;
     if (row < 0 || row >= r->n)
-        return cake_fail("record", "%s: %s: has %" PRId64 " rows; row %" PRId64 " is asked for", s->path,
+        return cake_fail("record", "%s: %s: has %" PRId64 " rows; row %" PRId64 " is referenced", s->path,
                          cake_h5_name(r->offsets), r->n, row);
     cake_err err = cake_h5_read(r->offsets, row, 2, at);
     if (err)
@@ -224,7 +223,7 @@ static cake_err find(const sheet *s, const ragged *r, int64_t row, size_t bytes,
     if (at[0] < 0 || at[1] < at[0] || at[1] > all)
         return cake_fail("record",
                          "%s: %s: row %" PRId64 " goes from %" PRId64 " to %" PRId64
-                         "; expected offsets that ascend, up to %" PRId64 ", the length of its data",
+                         "; expected ascending offsets up to %" PRId64 ", the length of its data",
                          s->path, cake_h5_name(r->offsets), row, at[0], at[1], all);
     if ((uint64_t)(at[1] - at[0]) > left / bytes)
         return cake_fail("record", "%s: %s: row %" PRId64 " makes a line of more than %zu MiB", s->path,
@@ -234,7 +233,7 @@ static cake_err find(const sheet *s, const ragged *r, int64_t row, size_t bytes,
     return CAKE_OK;
 }
 
-/* The bytes of a row, in out. */
+/* Reads the bytes of a row into out. */
 static cake_err read_bytes(sheet *s, const ragged *r, int64_t row, cake_buf *out)
 {
     int64_t from;
@@ -250,7 +249,7 @@ static cake_err read_bytes(sheet *s, const ragged *r, int64_t row, cake_buf *out
     return err;
 }
 
-/* As cake_line_ids has them. */
+/* Same format as cake_line_ids. */
 static cake_err add_ids(sheet *s, const ragged *r, int64_t row)
 {
     int64_t from, id;
@@ -289,7 +288,7 @@ static cake_err add_text(sheet *s, int64_t row)
     return err;
 }
 
-/* The line of a request: marks become what they stand for. */
+/* Restores the line of a request: replaces each placeholder by its data. */
 static cake_err fill(sheet *s, int64_t request)
 {
     int64_t first, count, n_text = 0, n_ids = 0, n_scores = 0;
@@ -314,7 +313,7 @@ static cake_err fill(sheet *s, int64_t request)
         int64_t *next = mark == CAKE_HDF5_TEXT ? &n_text : mark == CAKE_HDF5_IDS ? &n_ids : &n_scores;
         int64_t row = mark == CAKE_HDF5_PROMPT || i == s->skeleton.len ? 0 : (*next)++;
         if (row >= count && row > 0)
-            err = cake_fail("record", "%s: lines: row %" PRId64 " wants answer %" PRId64 " of %" PRId64,
+            err = cake_fail("record", "%s: lines: row %" PRId64 " refers to answer %" PRId64 " of %" PRId64,
                             s->path, request, row, count);
         else if (mark == CAKE_HDF5_TEXT)
             err = add_text(s, first + row);
@@ -337,7 +336,7 @@ static cake_err expand_columns(const char *results, sink *out)
         return err;
     err = open_sheet(&s);
     if (!err && s.lines.n != out->lines)
-        err = cake_fail("record", "%s: has %" PRId64 " rows of lines, and %s.job says %" PRId64, results,
+        err = cake_fail("record", "%s: has %" PRId64 " rows of lines, but %s.job states %" PRId64, results,
                         s.lines.n, results, out->lines);
     for (int64_t i = 0; !err && i < s.lines.n; i++) {
         err = fill(&s, i);

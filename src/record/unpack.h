@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A finished RESULTS that is packed or HDF5 becomes lines again: those that RESULTS.jsonl would have, to the
- * byte. What a RESULTS.h5 has beside its lines (prompts, token ids that nobody asked for) is not in them.
+ * Expands a finished compressed or HDF5 RESULTS into the lines that RESULTS.jsonl would have, byte for byte.
+ * Extra data of a RESULTS.h5 (prompts, unrequested token ids) is left out.
  */
 #ifndef CAKE_RECORD_UNPACK_H
 #define CAKE_RECORD_UNPACK_H
@@ -11,20 +11,19 @@
 
 #include "base/err.h"
 
-/* By the ending of its name: whether its lines are not what lies in the file. */
+/* Whether the file, by its extension, does not hold its lines as they are. */
 bool cake_unpack_is_needed(const char *results);
-/* Where lines go. */
+/* Destination of the lines. */
 typedef struct cake_unpack_to {
-    int fd;           /* a file without a name; whoever opens it closes it */
-    int64_t at;       /* the byte from which on they are written */
-    char where[4096]; /* as messages have it */
+    int fd;           /* unlinked file; closed by the caller */
+    int64_t at;       /* offset of the first byte to write */
+    char where[4096]; /* name for messages */
 } cake_unpack_to;
 
-/* A file on the disk that has room for what is made of its lines: in the directory of `beside`. NULL: for
- * temporary files. */
+/* Creates the unlinked file in the directory of `beside`, or in that for temporary files if NULL. */
 cake_err cake_unpack_open(const char *beside, cake_unpack_to *to);
-/* Writes the lines, so many; *len becomes their bytes. Memory: the longest line, and a few blocks.
- * CAKE_ERR_FATAL, said: the file is no RESULTS, is damaged, has other lines, or they cannot be written. */
+/* Writes exactly `lines` lines and sets *len to their bytes. Memory: the longest line and a few blocks.
+ * CAKE_ERR_FATAL (reported): not a RESULTS file, damaged, other lines, or not writable. */
 cake_err cake_unpack(const char *results, int64_t lines, const cake_unpack_to *to, int64_t *len);
 
 #endif

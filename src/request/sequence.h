@@ -68,7 +68,7 @@ bool cake_sequence_push(cake_sequence *sequence, int32_t id, const cake_scored *
                         int n_eos);
 /* Adds what an earlier run generated of a lead's answers, running [n]; false: it is not of this request, or
  * leaves nothing to generate though the prompt is to be scored, and nothing was added. */
-bool cake_sequence_restore(cake_sequence *lead, const cake_inflight *running, int n, int n_vocab,
+bool cake_sequence_restore(cake_sequence *lead, const cake_inflight *inflight, int n, int n_vocab,
                            const int32_t *eos, int n_eos);
 /* Whether it generates, which the lead of several choices does not, and can do so in a later run. */
 bool cake_sequence_restores(const cake_sequence *sequence);

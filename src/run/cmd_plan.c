@@ -51,14 +51,14 @@ static void complain(census *c, const cake_request *r, const char *message)
         cake_log(CAKE_WARN, "prompt", "%s: %s", cake_form_place(r->form, r->index, r->id, place), message);
 }
 
-/* Whether prompt and answer at its longest are more than the pages of some KV class hold. */
+/* Whether prompt and answer at its longest are more than the pages of some KV cache group hold. */
 static bool outgrows(const cake_rank *me, const cake_request *r, int64_t n_tok)
 {
     int64_t most = r->params.max_tokens == CAKE_UNSET ? me->input.context : n_tok + r->params.max_tokens;
     int length = (int)(most < me->input.context ? most : me->input.context);
-    for (int class = 0; class < me->planning.shape.n_class; class ++)
-        if (cake_pages_held(me->planning.shape.window[class], length, CAKE_PAGE) >
-            me->planning.shape.n_page[class])
+    for (int group = 0; group < me->planning.shape.n_group; group++)
+        if (cake_pages_held(me->planning.shape.window[group], length, CAKE_PAGE) >
+            me->planning.shape.n_page[group])
             return true;
     return false;
 }
@@ -225,9 +225,9 @@ static cake_counted sum_up(const cake_options *o, census *c)
 static cake_err count_input(const cake_options *o, census *c)
 {
     const cake_config *config = cake_model_config(c->rank->input.model);
-    for (int class = 0; class < c->rank->planning.shape.n_class; class ++)
-        if (c->rank->planning.shape.n_page[class] > c->past.most)
-            c->past.most = c->rank->planning.shape.n_page[class];
+    for (int group = 0; group < c->rank->planning.shape.n_group; group++)
+        if (c->rank->planning.shape.n_page[group] > c->past.most)
+            c->past.most = c->rank->planning.shape.n_page[group];
     c->past.prefixes = cake_prefix_tree_open();
     c->workload.prefixes = cake_prefix_tree_open();
     cake_scanner scanner = {.self = c, .compose = compose, .take = take};

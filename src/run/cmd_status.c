@@ -14,7 +14,7 @@
 
 static const char *const state_name[] = {"starting", "running", "stopped", "finished"};
 
-static double about(const cake_inspection *f)
+static double about(const cake_result_status *f)
 {
     return f->share > 0 && f->share < 1 ? (double)f->done / f->share : -1;
 }
@@ -27,7 +27,7 @@ static void add_ago(cake_buf *line, int64_t when)
     cake_buf_adds(line, " ago");
 }
 
-static void add_holder(cake_buf *line, const cake_inspection *f)
+static void add_holder(cake_buf *line, const cake_result_status *f)
 {
     const cake_holder *h = &f->holder;
     cake_buf_addf(line, "; process %lld on %s", (long long)h->pid, h->host);
@@ -37,7 +37,7 @@ static void add_holder(cake_buf *line, const cake_inspection *f)
         cake_buf_adds(line, " (by its lock; that host is not asked)");
 }
 
-static void compose(const char *path, const cake_inspection *f, cake_buf *line)
+static void compose(const char *path, const cake_result_status *f, cake_buf *line)
 {
     cake_buf_adds(line, path);
     cake_log_escape(line);
@@ -71,7 +71,7 @@ static void compose(const char *path, const cake_inspection *f, cake_buf *line)
     cake_buf_addc(line, '\n');
 }
 
-static void compose_json(const char *path, const cake_inspection *f, cake_buf *line)
+static void compose_json(const char *path, const cake_result_status *f, cake_buf *line)
 {
     cake_json_put_text(line, "{\"results\": ", path);
     cake_json_put_text(line, ", \"state\": ", state_name[f->state]);
@@ -95,7 +95,7 @@ static void compose_json(const char *path, const cake_inspection *f, cake_buf *l
 }
 
 /* Of several: how many of each state, and their sums. */
-static void compose_sum(const int64_t *n, const cake_inspection *all, cake_buf *line)
+static void compose_sum(const int64_t *n, const cake_result_status *all, cake_buf *line)
 {
     const char *between = "all: ";
     for (int i = 0; i <= CAKE_FINISHED; i++)
@@ -117,11 +117,11 @@ static void compose_sum(const int64_t *n, const cake_inspection *all, cake_buf *
 cake_err cake_cmd_status(const cake_options *o)
 {
     int64_t n[CAKE_FINISHED + 1] = {0};
-    cake_inspection all = {0};
+    cake_result_status all = {0};
     cake_err err = CAKE_OK;
     for (int i = 0; i < o->operands.n; i++) {
         cake_buf line = {0};
-        cake_inspection f;
+        cake_result_status f;
         if (cake_inspect(o->operands.text[i], &f)) {
             err = CAKE_ERR_FATAL; /* and what of the others? */
             continue;

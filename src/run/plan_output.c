@@ -173,10 +173,10 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
                   shape->n_lane, shape->max_tok, shape->lane_seqs, isa_of(me), s->world->size,
                   s->world->size == 1 ? "" : "s");
     add_replicas(s, out);
-    for (int class = 0; class < shape->n_class; class ++) {
-        cake_buf_addf(out, "KV        %d pages of %d tokens", shape->n_page[class], CAKE_PAGE);
-        if (shape->window[class])
-            cake_buf_addf(out, " for layers that see %d tokens", shape->window[class]);
+    for (int group = 0; group < shape->n_group; group++) {
+        cake_buf_addf(out, "KV        %d pages of %d tokens", shape->n_page[group], CAKE_PAGE);
+        if (shape->window[group])
+            cake_buf_addf(out, " for layers that see %d tokens", shape->window[group]);
         cake_buf_addc(out, '\n');
     }
     const cake_config *config = cake_model_config(me->input.model);
@@ -367,9 +367,9 @@ void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
     cake_buf_addf(out, ", \"context\": %d,\n", s->rank->input.context);
     cake_buf_addf(out, "  \"waves\": {\"lanes\": %d, \"tokens\": %d, \"sequences\": %d},\n  \"kv\": [",
                   shape->n_lane, shape->max_tok, shape->lane_seqs);
-    for (int class = 0; class < shape->n_class; class ++)
-        cake_buf_addf(out, "%s{\"window\": %d, \"pages\": %d, \"page_tokens\": %d}", class ? ", " : "",
-                      shape->window[class], shape->n_page[class], CAKE_PAGE);
+    for (int group = 0; group < shape->n_group; group++)
+        cake_buf_addf(out, "%s{\"window\": %d, \"pages\": %d, \"page_tokens\": %d}", group ? ", " : "",
+                      shape->window[group], shape->n_page[group], CAKE_PAGE);
     cake_buf_adds(out, "]");
     if (s->counted)
         add_input(s, out);

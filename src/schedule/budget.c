@@ -17,18 +17,18 @@ void cake_schedule_weigh(cake_schedule_shape *shape, const cake_cost *all, doubl
     double row = all->row_flops;
     cost->generated = cake_cost_row(all, -1, false) / row - 1;
     cost->score = score / row;
-    for (int class = 0; class < all->n_class; class ++) {
-        cost->prompt_seen[class] = cake_cost_seen(all, class, true) / row;
-        cost->generated_seen[class] = cake_cost_seen(all, class, false) / row;
+    for (int group = 0; group < all->n_group; group++) {
+        cost->prompt_seen[group] = cake_cost_seen(all, group, true) / row;
+        cost->generated_seen[group] = cake_cost_seen(all, group, false) / row;
     }
 }
 
 static double cost_at(const cake_schedule *s, double pos, const double *seen)
 {
     double cost = 0;
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        int window = s->shape.window[class];
-        cost += seen[class] * (window && pos + 1 > window ? window : pos + 1);
+    for (int group = 0; group < s->shape.n_group; group++) {
+        int window = s->shape.window[group];
+        cost += seen[group] * (window && pos + 1 > window ? window : pos + 1);
     }
     return cost;
 }

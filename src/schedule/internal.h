@@ -24,11 +24,11 @@ typedef struct cake_seq {
     int most;             /* the most tokens that it can have in all */
     int scored;           /* prompt rows whose scores were asked for so far, if all are wanted */
     int covered;          /* prompt rows that were ever sent or shared */
-    int announced;        /* pages of each class that the stages have been announced of */
+    int announced;        /* pages of each group that the stages have been announced of */
     int kept;             /* pages of its prompt that others may share already */
     int n_chain;          /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
-    cake_page_list held[CAKE_MAX_CLASS];
+    cake_page_list held[CAKE_MAX_KV_GROUPS];
 } cake_seq;
 
 typedef struct cake_lane {
@@ -53,7 +53,7 @@ typedef struct cake_kv_forecast {
 struct cake_schedule {
     cake_schedule_shape shape;
     cake_prefix_tree *prefixes; /* borrowed; NULL: nothing is shared */
-    cake_page_pool pages[CAKE_MAX_CLASS];
+    cake_page_pool pages[CAKE_MAX_KV_GROUPS];
     cake_seq *seqs;   /* [n_slot] */
     cake_lane *lanes; /* [n_lane] */
     int n_slot, n_active, n_waiting, n_wait_page;
@@ -72,8 +72,8 @@ struct cake_schedule {
 };
 
 void cake_schedule_push(cake_schedule *schedule, cake_change change);
-/* How many pages of a class it needs for all tokens that it knows and one more. */
-int cake_schedule_need(const cake_schedule *schedule, const cake_seq *seq, int class);
+/* How many pages of a group it needs for all tokens that it knows and one more. */
+int cake_schedule_need(const cake_schedule *schedule, const cake_seq *seq, int group);
 /* Starts a waiting sequence, if its pages are there and no older one waits for pages. */
 void cake_schedule_activate(cake_schedule *schedule, cake_seq *seq);
 /* Evicts the youngest sequence. False if seq has to wait: it was the youngest and was evicted itself, or the

@@ -58,23 +58,23 @@ static int count_behind(const cake_schedule *s, const cake_seq *q)
     return (int)(rows / s->shape.chunk / s->shape.n_lane);
 }
 
-/* What each of them will have of a class: n of s->futures. *common: pages that are taken whoever ends. */
-static int look(cake_schedule *s, const cake_seq *q, int class, int *common)
+/* What each of them will have of a group: n of s->futures. *common: pages that are taken whoever ends. */
+static int look(cake_schedule *s, const cake_seq *q, int group, int *common)
 {
-    const cake_page_pool *p = &s->pages[class];
+    const cake_page_pool *p = &s->pages[group];
     int n = 0, held = p->n_page - p->n_free - p->n_idle;
     for (int i = 0; i < s->n_slot; i++) {
         const cake_seq *at = &s->seqs[i];
         if (!counts(s, at, q))
             continue;
-        const cake_page_list *has = &at->held[class];
+        const cake_page_list *has = &at->held[group];
         int shared = p->window ? 0 : in_common(s, at), own = has->hi - has->lo - shared;
         held -= own > 0 ? own : 0;
         s->futures[n++] = (cake_kv_forecast){.n_token = at->n_token,
                                              .end = expected(s, at),
                                              .last = expected(s, at) - at->n_token + s->behind + SLACK,
                                              .has = at->active ? has->hi - has->lo + has->reserved
-                                                               : cake_schedule_need(s, at, class),
+                                                               : cake_schedule_need(s, at, group),
                                              .shared = shared};
     }
     *common = !p->window && held > 0 ? held : 0;
@@ -89,19 +89,19 @@ static int own_after(const cake_kv_forecast *f, int window, int waves)
     return waves <= f->last && pages > 0 ? pages : 0;
 }
 
-static bool class_fits(cake_schedule *s, const cake_seq *q, int class)
+static bool group_fits(cake_schedule *s, const cake_seq *q, int group)
 {
-    int common, n = look(s, q, class, &common), window = s->shape.window[class];
+    int common, n = look(s, q, group, &common), window = s->shape.window[group];
     int64_t all = common; /* as if none were given back before all end */
     for (int i = 0; i < n; i++)
         all += own_after(&s->futures[i], window, s->futures[i].last);
-    if (all <= s->shape.n_page[class])
+    if (all <= s->shape.n_page[group])
         return true;
     for (int i = 0; i < n; i += n / POINTS + 1) {
         int64_t taken = common;
         for (int j = 0; j < n; j++)
             taken += own_after(&s->futures[j], window, s->futures[i].last);
-        if (taken > s->shape.n_page[class])
+        if (taken > s->shape.n_page[group])
             return false;
     }
     return true;
@@ -113,8 +113,8 @@ bool cake_kv_admission_fits(cake_schedule *s, const cake_seq *q)
 {
     bool fits = true;
     s->behind = count_behind(s, q);
-    for (int class = 0; class < s->shape.n_class && fits; class ++)
-        fits = s->shape.n_page[class] < 2 * s->n_slot || class_fits(s, q, class);
+    for (int group = 0; group < s->shape.n_group && fits; group++)
+        fits = s->shape.n_page[group] < 2 * s->n_slot || group_fits(s, q, group);
     return fits;
 }
 

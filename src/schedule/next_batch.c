@@ -13,9 +13,9 @@
 /* How far, up to end, the pages reach that the sequence holds or can have. */
 static int reach(const cake_schedule *s, const cake_seq *q, int end)
 {
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        const cake_page_list *held = &q->held[class];
-        int64_t pages = (int64_t)held->hi + held->reserved + cake_page_pool_available(&s->pages[class]);
+    for (int group = 0; group < s->shape.n_group; group++) {
+        const cake_page_list *held = &q->held[group];
+        int64_t pages = (int64_t)held->hi + held->reserved + cake_page_pool_available(&s->pages[group]);
         if (pages * CAKE_PAGE < end)
             end = (int)(pages * CAKE_PAGE);
     }
@@ -26,8 +26,8 @@ static int reach(const cake_schedule *s, const cake_seq *q, int end)
 static int untold(const cake_schedule *s, const cake_seq *q)
 {
     int n = 0;
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        const cake_page_list *held = &q->held[class];
+    for (int group = 0; group < s->shape.n_group; group++) {
+        const cake_page_list *held = &q->held[group];
         n += held->hi - (held->lo > q->announced ? held->lo : q->announced);
     }
     return n;
@@ -37,13 +37,13 @@ static int untold(const cake_schedule *s, const cake_seq *q)
 static void take_pages(cake_schedule *s, cake_seq *q, int end)
 {
     int pages = cake_pages_held(0, end, 1);
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        cake_page_list *held = &q->held[class];
+    for (int group = 0; group < s->shape.n_group; group++) {
+        cake_page_list *held = &q->held[group];
         while (held->hi < pages)
-            cake_page_pool_alloc(&s->pages[class], held);
+            cake_page_pool_alloc(&s->pages[group], held);
         for (int i = held->lo > q->announced ? held->lo : q->announced; i < pages; i++)
             cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_MAP,
-                                                .class = class,
+                                                .group = group,
                                                 .slot = (int32_t)(q - s->seqs),
                                                 .index = i,
                                                 .page = held->page[i]});
@@ -66,10 +66,10 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
     int from = q->n_computed;
     if (q->evict || (q->in_flight && reach(s, q, end) <= q->n_computed))
         return; /* nothing can be done for it before its rows are back */
-    if (s->n_adopted + untold(s, q) > s->shape.n_class * s->shape.max_tok)
+    if (s->n_adopted + untold(s, q) > s->shape.n_group * s->shape.max_tok)
         return; /* the next wave will tell */
-    for (int class = 0; class < s->shape.n_class; class ++)
-        cake_page_pool_slide(&s->pages[class], &q->held[class], q->n_computed);
+    for (int group = 0; group < s->shape.n_group; group++)
+        cake_page_pool_slide(&s->pages[group], &q->held[group], q->n_computed);
     while (reach(s, q, end) <= q->n_computed)
         if (!cake_schedule_make_room(s, q))
             return;
@@ -102,8 +102,8 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
 /* Even alone, and in the smallest steps, it would need more pages than there are. */
 static bool too_long(const cake_schedule *s, const cake_seq *q)
 {
-    for (int class = 0; class < s->shape.n_class; class ++)
-        if (cake_pages_held(s->shape.window[class], q->n_token, CAKE_PAGE) > s->shape.n_page[class])
+    for (int group = 0; group < s->shape.n_group; group++)
+        if (cake_pages_held(s->shape.window[group], q->n_token, CAKE_PAGE) > s->shape.n_page[group])
             return true;
     return false;
 }

@@ -2,7 +2,7 @@
  *
  * In: who takes and gives back. Out: page numbers. The schedule calls.
  * Invariant: a page is on the stack of free ones, or in the ring of idle ones, or its holders are counted; a
- * page that keeps a node is the only one of its class that does.
+ * page that keeps a node is the only one of its group that does.
  */
 #include "schedule/page_pool.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pages of one KV class, by number: free, held by one or more sequences, or idle: nobody holds them, but
- * they keep what a node of a prompt's beginning needs, until the space is wanted, the least recently used
- * first. Pure: whose bytes they are is the stages' business.
+ * The pages of one KV cache group, by number: free, held by one or more sequences, or idle: nobody holds
+ * them, but they keep what a node of a prompt's beginning needs, until the space is wanted, the least
+ * recently used first. Pure: whose bytes they are is the stages' business.
  *
  * A sequence may have pages reserved, so that what it has begun it can finish. Pages that fall behind a
  * window become reserved ones again, unless others hold them still.
+ *
  */
 #ifndef CAKE_SCHEDULE_PAGE_POOL_H
 #define CAKE_SCHEDULE_PAGE_POOL_H

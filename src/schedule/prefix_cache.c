@@ -53,21 +53,21 @@ static int first_wanted(const cake_page_pool *p, const cake_page_list *held, int
 int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
 {
     int begin = q->n_computed / CAKE_PAGE, most = limit_of(q), reach = begin;
-    int since[CAKE_MAX_CLASS];                  /* all pages from here on are kept */
+    int since[CAKE_MAX_KV_GROUPS];              /* all pages from here on are kept */
     if (most > q->announced + s->shape.max_tok) /* what one wave can tell */
         most = q->announced + s->shape.max_tok;
-    for (int class = 0; class < s->shape.n_class; class ++)
-        since[class] = begin;
+    for (int group = 0; group < s->shape.n_group; group++)
+        since[group] = begin;
     for (int i = begin; i < most; i++) {
         bool there = !s->shape.states || saved_at(s, q->chain[i]);
-        for (int class = 0; class < s->shape.n_class; class ++) {
-            const cake_page_pool *p = &s->pages[class];
+        for (int group = 0; group < s->shape.n_group; group++) {
+            const cake_page_pool *p = &s->pages[group];
             if (cake_page_pool_cached(p, q->chain[i]) < 0) {
                 if (!p->window)
                     return reach;
-                since[class] = i + 1;
+                since[group] = i + 1;
             }
-            there = there && since[class] <= first_wanted(p, &q->held[class], i + 1);
+            there = there && since[group] <= first_wanted(p, &q->held[group], i + 1);
         }
         reach = there ? i + 1 : reach;
     }
@@ -77,12 +77,12 @@ int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
 /* Whether the idle pages among those it would take over are its to take. */
 static bool affordable(const cake_schedule *s, const cake_seq *q, int reach)
 {
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        const cake_page_pool *p = &s->pages[class];
+    for (int group = 0; group < s->shape.n_group; group++) {
+        const cake_page_pool *p = &s->pages[group];
         int idle = 0;
-        for (int i = first_wanted(p, &q->held[class], reach); i < reach; i++)
+        for (int i = first_wanted(p, &q->held[group], reach); i < reach; i++)
             idle += !p->holders[cake_page_pool_cached(p, q->chain[i])];
-        if (idle > q->held[class].reserved + cake_page_pool_available(p))
+        if (idle > q->held[group].reserved + cake_page_pool_available(p))
             return false;
     }
     return true;
@@ -109,16 +109,16 @@ void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
     int reach = cake_prefix_cache_match(s, q);
     if (reach <= q->n_computed / CAKE_PAGE || !affordable(s, q, reach))
         return;
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        cake_page_pool *p = &s->pages[class];
-        cake_page_list *held = &q->held[class];
+    for (int group = 0; group < s->shape.n_group; group++) {
+        cake_page_pool *p = &s->pages[group];
+        cake_page_list *held = &q->held[group];
         int first = first_wanted(p, held, reach);
         cake_page_pool_slide(p, held, reach * CAKE_PAGE);
         cake_page_pool_skip(held, first);
         for (int i = first; i < reach; i++)
             cake_page_pool_attach(p, held, cake_page_pool_cached(p, q->chain[i]));
         if (!p->window) /* what it needs further is less now */
-            cake_page_pool_unreserve(p, held, cake_schedule_need(s, q, class) - held->hi);
+            cake_page_pool_unreserve(p, held, cake_schedule_need(s, q, group) - held->hi);
     }
     if (s->shape.states)
         take_state(s, q, reach);
@@ -218,8 +218,8 @@ void cake_prefix_cache_publish(cake_schedule *s, cake_seq *q)
 {
     int before = q->kept;
     for (; q->kept < q->n_chain && (q->kept + 1) * CAKE_PAGE <= q->n_computed; q->kept++)
-        for (int class = 0; class < s->shape.n_class; class ++)
-            cake_page_pool_cache(&s->pages[class], &q->held[class], q->kept, q->chain[q->kept]);
+        for (int group = 0; group < s->shape.n_group; group++)
+            cake_page_pool_cache(&s->pages[group], &q->held[group], q->kept, q->chain[q->kept]);
     if (!s->shape.n_saved || q->kept == before || q->n_computed != q->kept * CAKE_PAGE)
         return;
     int32_t last = q->chain[q->kept - 1];

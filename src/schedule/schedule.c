@@ -17,17 +17,17 @@
 #include "base/err.h"
 #include "schedule/internal.h"
 
-/* Changes of a fork: in each class it shares pages and copies one, and it copies the states. */
+/* Changes of a fork: in each group it shares pages and copies one, and it copies the states. */
 static int fork_changes(const cake_schedule_shape *shape)
 {
-    return 2 * shape->n_class + 1;
+    return 2 * shape->n_group + 1;
 }
 
 int cake_schedule_changes(const cake_schedule_shape *shape)
 {
     int n_slot = shape->n_lane * shape->lane_seqs;
     /* at most as many adopted pages as own ones, what forks need, and saved states */
-    return 2 * shape->n_class * shape->max_tok + n_slot * (fork_changes(shape) + 1);
+    return 2 * shape->n_group * shape->max_tok + n_slot * (fork_changes(shape) + 1);
 }
 
 cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_tree *prefixes)
@@ -45,8 +45,8 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_
     s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
     for (int i = 0; i < shape->n_saved; i++)
         s->saved[i].node = -1;
-    for (int class = 0; class < shape->n_class; class ++)
-        cake_page_pool_open(&s->pages[class], shape->window[class], shape->n_page[class], prefixes);
+    for (int group = 0; group < shape->n_group; group++)
+        cake_page_pool_open(&s->pages[group], shape->window[group], shape->n_page[group], prefixes);
     size_t max_tok = (size_t)shape->max_tok, seqs = (size_t)shape->lane_seqs;
     for (int i = 0; i < shape->n_lane; i++) {
         cake_lane *l = &s->lanes[i];
@@ -66,8 +66,8 @@ void cake_schedule_close(cake_schedule *s)
     if (!s)
         return;
     for (int i = 0; i < s->n_slot; i++)
-        for (int class = 0; class < s->shape.n_class; class ++)
-            free(s->seqs[i].held[class].page);
+        for (int group = 0; group < s->shape.n_group; group++)
+            free(s->seqs[i].held[group].page);
     for (int i = 0; i < s->shape.n_lane; i++) {
         free(s->lanes[i].slots);
         free(s->lanes[i].batch.rows);
@@ -76,8 +76,8 @@ void cake_schedule_close(cake_schedule *s)
         free(s->lanes[i].batch.slot);
         free(s->lanes[i].batch.overflow);
     }
-    for (int class = 0; class < s->shape.n_class; class ++)
-        cake_page_pool_close(&s->pages[class]);
+    for (int group = 0; group < s->shape.n_group; group++)
+        cake_page_pool_close(&s->pages[group]);
     free(s->pending);
     free(s->saved);
     free(s->futures);
@@ -139,8 +139,8 @@ static void forget_pending(cake_schedule *s, int slot)
 static void deactivate(cake_schedule *s, cake_seq *q)
 {
     forget_pending(s, (int)(q - s->seqs));
-    for (int class = 0; class < s->shape.n_class; class ++)
-        cake_page_pool_free(&s->pages[class], &q->held[class]);
+    for (int group = 0; group < s->shape.n_group; group++)
+        cake_page_pool_free(&s->pages[group], &q->held[group]);
     q->n_computed = q->announced = q->kept = 0;
     cake_schedule_wait_page(s, q, false);
     q->active = q->evict = false;
@@ -163,18 +163,18 @@ static bool is_next(const cake_schedule *s, const cake_seq *q)
     return true;
 }
 
-int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int class)
+int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int group)
 {
-    int n = cake_pages_held(s->shape.window[class], q->n_token, s->shape.max_tok) + 1;
-    return n < s->shape.n_page[class] ? n : s->shape.n_page[class];
+    int n = cake_pages_held(s->shape.window[group], q->n_token, s->shape.max_tok) + 1;
+    return n < s->shape.n_page[group] ? n : s->shape.n_page[group];
 }
 
 /* Whether there are pages for a sequence that begins with the first `reach` pages of its chain. */
 static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
 {
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        const cake_page_pool *p = &s->pages[class];
-        int need = cake_schedule_need(s, q, class);
+    for (int group = 0; group < s->shape.n_group; group++) {
+        const cake_page_pool *p = &s->pages[group];
+        int need = cake_schedule_need(s, q, group);
         for (int i = 0; i < reach && !p->window; i++)
             need -= p->holders[cake_page_pool_cached(p, q->chain[i])] > 0;
         if (cake_page_pool_available(p) < need)
@@ -204,17 +204,17 @@ void cake_schedule_activate(cake_schedule *s, cake_seq *q)
         evict(s, s->stem);
     if (!fits(s, q, cake_prefix_cache_match(s, q)) || (has_company(s) && !cake_kv_admission_fits(s, q)))
         return;
-    int spare[CAKE_MAX_CLASS];
-    for (int class = 0; class < s->shape.n_class; class ++)
-        spare[class] = cake_page_pool_available(&s->pages[class]);
+    int spare[CAKE_MAX_KV_GROUPS];
+    for (int group = 0; group < s->shape.n_group; group++)
+        spare[group] = cake_page_pool_available(&s->pages[group]);
     q->active = true;
     cake_prefix_cache_attach(s, q);
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        cake_page_pool *p = &s->pages[class];
+    for (int group = 0; group < s->shape.n_group; group++) {
+        cake_page_pool *p = &s->pages[group];
         /* a page that it shares may become the others' alone when it falls behind the window */
-        int has = p->window ? spare[class] - cake_page_pool_available(p) : q->held[class].hi;
-        int further = cake_schedule_need(s, q, class) - has;
-        cake_page_pool_reserve(p, &q->held[class], further > 0 ? further : 0);
+        int has = p->window ? spare[group] - cake_page_pool_available(p) : q->held[group].hi;
+        int further = cake_schedule_need(s, q, group) - has;
+        cake_page_pool_reserve(p, &q->held[group], further > 0 ? further : 0);
     }
     s->n_waiting--;
 }
@@ -293,22 +293,22 @@ int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t 
     return cake_schedule_resume(s, n_prompt, n_prompt, most, chain, flags);
 }
 
-static void share(cake_schedule *s, int slot, int stem, int class)
+static void share(cake_schedule *s, int slot, int stem, int group)
 {
     cake_seq *q = &s->seqs[slot], *of = &s->seqs[stem];
     int full = q->n_prompt / CAKE_PAGE;
-    cake_page_pool_share(&s->pages[class], &q->held[class], &of->held[class], full);
+    cake_page_pool_share(&s->pages[group], &q->held[group], &of->held[group], full);
     if (full)
         cake_schedule_push(
             s, (cake_change){
-                   .kind = CAKE_CHANGE_SHARE, .class = class, .slot = slot, .index = full, .from = stem});
+                   .kind = CAKE_CHANGE_SHARE, .group = group, .slot = slot, .index = full, .from = stem});
     if (q->n_prompt % CAKE_PAGE)
         cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_COPY,
-                                            .class = class,
+                                            .group = group,
                                             .slot = slot,
                                             .index = full,
-                                            .page = cake_page_pool_alloc(&s->pages[class], &q->held[class]),
-                                            .from = of->held[class].page[full]});
+                                            .page = cake_page_pool_alloc(&s->pages[group], &q->held[group]),
+                                            .from = of->held[group].page[full]});
 }
 
 int cake_schedule_fork(cake_schedule *s, int stem)
@@ -317,8 +317,8 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     CAKE_ASSERT(of == s->stem);
     int l = lane_for_one(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
     bool room = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_wait_page;
-    for (int class = 0; class < s->shape.n_class; class ++)
-        room = room && cake_page_pool_available(&s->pages[class]) >= own;
+    for (int group = 0; group < s->shape.n_group; group++)
+        room = room && cake_page_pool_available(&s->pages[group]) >= own;
     if (!room)
         return is_idle(of) && s->n_active == 1 ? CAKE_FORK_NEVER : CAKE_FORK_LATER;
     int slot = enter(s, l, of->n_prompt, of->n_prompt, of->most, of->chain,
@@ -328,9 +328,9 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     q->n_computed = q->covered = q->n_prompt;
     q->announced = cake_pages_held(0, q->n_prompt, 1);
     q->kept = q->n_chain;
-    for (int class = 0; class < s->shape.n_class; class ++) {
-        cake_page_pool_reserve(&s->pages[class], &q->held[class], own);
-        share(s, slot, stem, class);
+    for (int group = 0; group < s->shape.n_group; group++) {
+        cake_page_pool_reserve(&s->pages[group], &q->held[group], own);
+        share(s, slot, stem, group);
     }
     if (s->shape.states)
         cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE, .slot = slot, .from = stem});

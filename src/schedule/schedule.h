@@ -24,10 +24,10 @@
 
 typedef struct cake_schedule cake_schedule;
 
-/* What rows cost beside their products, in rows: each position of a class that is seen, by prompts and by
+/* What rows cost beside their products, in rows: each position of a group that is seen, by prompts and by
  * rows behind them; what the latter read for themselves; scores. Zeros: every row costs the same. */
 typedef struct cake_row_cost {
-    double prompt_seen[CAKE_MAX_CLASS], generated_seen[CAKE_MAX_CLASS];
+    double prompt_seen[CAKE_MAX_KV_GROUPS], generated_seen[CAKE_MAX_KV_GROUPS];
     double generated, score;
 } cake_row_cost;
 
@@ -36,10 +36,10 @@ typedef struct cake_schedule_shape {
     int lane_seqs; /* sequences that a lane holds; there are n_lane * lane_seqs slots */
     int chunk;     /* rows that a wave should have, or as many as cost the same */
     int max_tok;   /* rows that a wave may have: at least lane_seqs + CAKE_PAGE */
-    int n_class;   /* KV classes */
-    int window[CAKE_MAX_CLASS];
-    int n_page[CAKE_MAX_CLASS]; /* the pages of each class that exist */
-    bool states;                /* the model has recurrent layers: forks copy their states */
+    int n_group;   /* KV cache groups */
+    int window[CAKE_MAX_KV_GROUPS];
+    int n_page[CAKE_MAX_KV_GROUPS]; /* the pages of each group that exist */
+    bool states;                    /* the model has recurrent layers: forks copy their states */
     int n_saved; /* states that can be kept for other sequences, in slots behind those of the sequences */
     bool share;  /* prompts that begin alike share pages */
     cake_row_cost cost;

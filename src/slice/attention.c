@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Grouped-query attention (Ainslie et al. 2023) over paged K and V: [n_tok, dim] taken, x [n_tok, dim] plus
- * the attention's output out. Rows see the positions of their own sequence up to themselves, or as many of
- * them as the layer's window holds; all rows of the wave are stored before any is read, so rows of one prompt
- * see each other.
+ * Grouped-query attention (Ainslie et al. 2023) over paged K and V: [n_tok, dim] in, x [n_tok, dim] +=
+ * output. Rows see the positions of their own sequence up to themselves, limited by the layer's window. All
+ * rows of a wave are stored before any is read, so rows of one prompt see each other.
  */
 #include "slice/layer.h"
 
-/* Turns q or k, x [n_tok, n_head * head_dim]: norm, whose weights are for each head or for all heads
- * together, then rotary embedding. x has to be complete; this member's rows are turned when it returns. */
-static void turn(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head,
-                 const float *norm)
+/* Norm (per head, or over all heads together), then rotary embedding, of q or k: x [n_tok, n_head *
+ * head_dim], which must be complete. This member's rows are done when it returns. */
+static void norm_and_rope(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head,
+                          const float *norm)
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
@@ -30,14 +29,13 @@ static void turn(const cake_exec *exec, const cake_forward_ctx *pass, int rope, 
         op->rope(exec, x, norm, c->norm_eps, cos, sin, n_tok, n_head, c->head_dim, n_rot);
 }
 
-/* Turns the heads of q, if there are any, and of k, and stores k and v, in one operation. False: the table
- * has none for this, and nothing was done. */
-static bool turn_and_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
+/* rope_kv_store for q (may have no heads) and k. False: not supported here, and nothing was done. */
+static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                            const cake_layer_weights *w, const cake_kv *kv, int n_head)
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
-    if (!op->turned || (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL))
+    if (!op->rope_kv_store || (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL))
         return false;
     cake_rope_args turn = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
     if (kind->rope != CAKE_NO_ROPE) {
@@ -45,10 +43,11 @@ static bool turn_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
         turn.sin = pass->sin[kind->rope];
         turn.n_rot = c->rope[kind->rope].n_rot;
     }
-    return op->turned(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->there, pass->n_tok);
+    return op->rope_kv_store(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->device_rows,
+                             pass->n_tok);
 }
 
-/* Computes q, if it is wanted, k and v from the packed input; stores k and v of all rows, and turns q. */
+/* Computes q (if wanted), k and v from the packed input; stores k and v of all rows, and rotates q. */
 static void project(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                     const cake_layer_weights *w, const cake_kv *kv, bool wants_q)
 {
@@ -63,24 +62,23 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
     product[n++] = (cake_product){pass->v, &w->v, w->v_bias};
     cake_layer_matmul_many(exec, pass, product, n);
     cake_exec_barrier(exec);
-    if (turn_and_store(exec, pass, kind, w, kv, wants_q ? c->n_head : 0))
+    if (rope_and_store(exec, pass, kind, w, kv, wants_q ? c->n_head : 0))
         return;
-    turn(exec, pass, kind->rope, pass->k, c->n_kv, w->k_norm);
-    pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->there, pass->n_tok);
+    norm_and_rope(exec, pass, kind->rope, pass->k, c->n_kv, w->k_norm);
+    pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->device_rows, pass->n_tok);
     if (wants_q)
-        turn(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
+        norm_and_rope(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
 }
 
-/* Attention, and the packing of its output for the next product, in one operation. False: the table has none
- * for this. */
+/* attend_pack. False: not supported here. */
 static bool attend_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                             const cake_kv *kv)
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
-    return op->attended && !w->q_gate.data &&
-           op->attended(exec, pass->input[w->o.dtype], w->o.dtype, pass->q, kv, pass->there, pass->n_tok,
-                        c->n_head, c->score_scale, c->score_cap);
+    return op->attend_pack && !w->q_gate.data &&
+           op->attend_pack(exec, pass->input[w->o.dtype], w->o.dtype, pass->q, kv, pass->device_rows,
+                           pass->n_tok, c->n_head, c->score_scale, c->score_cap);
 }
 
 void cake_attention_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
@@ -102,7 +100,7 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
         cake_layer_add(exec, pass, pass->input[w->o.dtype], &w->o, w->o_bias, w->attn_post_norm);
         return;
     }
-    op->attend(exec, pass->mix, pass->q, kv, pass->there, pass->n_tok, c->n_head, c->score_scale,
+    op->attend(exec, pass->mix, pass->q, kv, pass->device_rows, pass->n_tok, c->n_head, c->score_scale,
                c->score_cap);
     cake_exec_barrier(exec);
     cake_gate gate = {pass->z, CAKE_ACT_SIGMOID};

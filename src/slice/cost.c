@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model's shapes, a wave's rows. Out: operations and bytes. slice.c counts by it; run plans and fills
- * waves by it. Pure.
- * Invariant: numbers follow from sizes and positions alone; nothing is measured.
+ * In: a model's shapes, a wave's rows. Out: operations and bytes. Pure. Invariant: the numbers follow from
+ * sizes and positions alone; nothing is measured.
  */
 #include "slice/cost.h"
 
@@ -10,7 +9,7 @@
 
 #include "model/tensor_spec.h"
 
-/* Operations of a row in a layer's matrices; kv: only in those for K and V. */
+/* Operations per row in a layer's matrices; kv: only in those of K and V. */
 static double flops_of(const cake_config *c, int layer, bool kv)
 {
     double flops = 0;
@@ -31,8 +30,8 @@ static void add_layer(cake_cost *cost, const cake_config *c, const cake_layer_ki
             6.0 * (double)cake_delta_rule_size(d) + 2.0 * d->width * (double)cake_delta_channels(d);
         cost->sequence_bytes += 2.0 * (double)cake_delta_state_size(d) * sizeof(float);
     } else {
-        cost->kv[kind->class].position_flops += 4.0 * c->n_head * c->head_dim;
-        cost->kv[kind->class].position_bytes +=
+        cost->kv[kind->group].position_flops += 4.0 * c->n_head * c->head_dim;
+        cost->kv[kind->group].position_bytes +=
             2.0 * c->n_kv * c->head_dim * (double)cake_dtype_bytes(kv_dtype);
     }
 }
@@ -41,9 +40,9 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
                               cake_dtype kv_dtype)
 {
     const cake_config *c = cake_model_config(model);
-    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_class = c->n_class};
-    for (int class = 0; class < c->n_class; class ++)
-        cost.kv[class].window = c->window[class];
+    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_group = c->n_group};
+    for (int group = 0; group < c->n_group; group++)
+        cost.kv[group].window = c->window[group];
     cake_range range = {first, count};
     cost.wave_bytes =
         (double)cake_model_bytes(model, &(cake_weight_set){.range = &range, .n_range = 1}, kernels);
@@ -53,22 +52,22 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     }
     const cake_layer_kind *last = &c->layer[c->n_layer - 1];
     if (first + count == c->n_layer && last->mixer == CAKE_MIX_ATTENTION) {
-        cost.no_output.class = last->class;
+        cost.no_output.group = last->group;
         cost.no_output.row_flops = flops_of(c, c->n_layer - 1, false) - flops_of(c, c->n_layer - 1, true);
         cost.no_output.position_flops = 4.0 * c->n_head * c->head_dim;
     }
     return cost;
 }
 
-/* The first position that a row sees. */
+/* The first position visible to a row. */
 static int first_seen(int window, int pos)
 {
     return window && pos >= window ? pos + 1 - window : 0;
 }
 
-static double seen_by(const cake_cost *cost, int class, const cake_row *row)
+static double seen_by(const cake_cost *cost, int group, const cake_row *row)
 {
-    return row->pos + 1 - first_seen(cost->kv[class].window, row->pos);
+    return row->pos + 1 - first_seen(cost->kv[group].window, row->pos);
 }
 
 cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok)
@@ -79,23 +78,23 @@ cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, con
         while (next < n_tok && rows[next].slot == rows[first].slot)
             next++;
         work.bytes += cost->sequence_bytes;
-        for (int class = 0; class < cost->n_class; class ++) {
-            int window = cost->kv[class].window;
+        for (int group = 0; group < cost->n_group; group++) {
+            int window = cost->kv[group].window;
             double seen = 0,
                    moved = rows[next - 1].pos + 1 - first_seen(window, rows[first].pos) + (next - first);
             int from;
             if (kv && first > 0)
-                moved -= cake_kv_shared(&kv[class], &rows[first - 1], &rows[next - 1], &from);
+                moved -= cake_kv_shared(&kv[group], &rows[first - 1], &rows[next - 1], &from);
             for (int i = first; i < next; i++)
-                seen += seen_by(cost, class, &rows[i]);
-            work.flops += seen * cost->kv[class].position_flops;
-            work.bytes += moved * cost->kv[class].position_bytes;
+                seen += seen_by(cost, group, &rows[i]);
+            work.flops += seen * cost->kv[group].position_flops;
+            work.bytes += moved * cost->kv[group].position_bytes;
         }
     }
     for (int i = 0; i < n_tok; i++)
         if (rows[i].no_output)
             work.flops -= cost->no_output.row_flops +
-                          cost->no_output.position_flops * seen_by(cost, cost->no_output.class, &rows[i]);
+                          cost->no_output.position_flops * seen_by(cost, cost->no_output.group, &rows[i]);
     return work;
 }
 
@@ -104,16 +103,16 @@ static double longer(double balance, double flops, double bytes)
     return flops > bytes * balance ? flops : bytes * balance;
 }
 
-double cake_cost_seen(const cake_cost *cost, int class, bool prompt)
+double cake_cost_seen(const cake_cost *cost, int group, bool prompt)
 {
-    return longer(cost->balance, cost->kv[class].position_flops, prompt ? 0 : cost->kv[class].position_bytes);
+    return longer(cost->balance, cost->kv[group].position_flops, prompt ? 0 : cost->kv[group].position_bytes);
 }
 
 double cake_cost_row(const cake_cost *cost, int pos, bool prompt)
 {
     double flops = cost->row_flops + longer(cost->balance, 0, prompt ? 0 : cost->sequence_bytes);
-    for (int class = 0; class < cost->n_class; class ++)
-        flops += (pos + 1 - first_seen(cost->kv[class].window, pos)) * cake_cost_seen(cost, class, prompt);
+    for (int group = 0; group < cost->n_group; group++)
+        flops += (pos + 1 - first_seen(cost->kv[group].window, pos)) * cake_cost_seen(cost, group, prompt);
     return flops;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta net (Yang, Kautz and Hatamizadeh 2024), as Qwen3.5 has it: [n_tok, dim] taken, x [n_tok,
- * dim] plus its output out; the states of the rows' slots go on by these rows. What is here called q, k and v
- * comes out of one product and one causal convolution.
+ * The gated delta net (Yang, Kautz and Hatamizadeh 2024) of Qwen3.5: [n_tok, dim] in, x [n_tok, dim] +=
+ * output; updates the states of the rows' slots. q, k and v come from one product and one causal convolution.
  */
 #include "slice/layer.h"
 
@@ -18,9 +17,9 @@ void cake_deltanet_forward(const cake_exec *exec, const cake_forward_ctx *pass, 
                                     {pass->beta, &w->delta_b, NULL}};
     cake_layer_matmul_many(exec, pass, product, sizeof product / sizeof *product);
     cake_exec_barrier(exec);
-    op->delta_conv(exec, pass->qkv, delta, pass->there, n_tok);
+    op->delta_conv(exec, pass->qkv, delta, pass->device_rows, n_tok);
     cake_exec_barrier(exec);
-    op->delta_rule(exec, pass->mix, pass->qkv, pass->decay, pass->beta, delta, pass->there, n_tok);
+    op->delta_rule(exec, pass->mix, pass->qkv, pass->decay, pass->beta, delta, pass->device_rows, n_tok);
     cake_exec_barrier(exec);
     op->rmsnorm_gated(exec, pass->mix, pass->z, w->delta_norm, n_tok * delta->n_value, delta->value_dim,
                       pass->config->norm_eps);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: page changes from wave headers. Out: views for the kernels. slice.c calls.
- * Invariant: whatever a table of the host says, that of the kernels says too when their next operation
- * begins; pages below `used` have been given out, those below `touched` have memory.
+ * In: page changes from wave headers. Out: views for the kernels. Invariant: the device's page table equals
+ * the host's when the next operation begins; pages below `used` have been allocated, those below `touched`
+ * have physical memory.
  */
 #include "slice/kv.h"
 
@@ -38,8 +38,8 @@ cake_err cake_kv_open(const cake_kv_shape *shape, const cake_memory *memory, cak
     cake_err err = cake_memory_open(memory, &kv->arena, "KV cache", cake_kv_bytes(shape));
     if (err)
         return err;
-    kv->there = cake_arena_take(&kv->arena, table_bytes(shape));
-    kv->table = memory ? cake_alloc(1, table_bytes(shape)) : kv->there;
+    kv->device_table = cake_arena_take(&kv->arena, table_bytes(shape));
+    kv->table = memory ? cake_alloc(1, table_bytes(shape)) : kv->device_table;
     kv->pages = cake_arena_take(&kv->arena, (size_t)shape->n_page * cake_kv_page_bytes(shape));
     return CAKE_OK;
 }
@@ -67,11 +67,11 @@ static bool in_range(const cake_kv_shape *s, const cake_change *c)
            (c->kind == CAKE_CHANGE_MAP || (c->from >= 0 && c->from < s->n_page));
 }
 
-/* Brings n changed entries to the kernels' table. */
-static void settle(cake_kv_cache *kv, size_t first, size_t n)
+/* Uploads n changed entries of the page table. */
+static void upload_table(cake_kv_cache *kv, size_t first, size_t n)
 {
-    if (kv->there != kv->table)
-        cake_memory_upload(kv->memory, kv->there + first, kv->table + first, n * sizeof *kv->table);
+    if (kv->device_table != kv->table)
+        cake_memory_upload(kv->memory, kv->device_table + first, kv->table + first, n * sizeof *kv->table);
 }
 
 cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
@@ -80,19 +80,19 @@ cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *c)
     if (!in_range(s, c))
         return cake_fail(
             "slice",
-            "a change in a wave's header is out of range: kind %d class %d slot %d index %d page %d from %d",
-            c->kind, c->class, c->slot, c->index, c->page, c->from);
+            "a change in a wave's header is out of range: kind %d group %d slot %d index %d page %d from %d",
+            c->kind, c->group, c->slot, c->index, c->page, c->from);
     const size_t line = (size_t)c->slot * (size_t)s->stride, page = cake_kv_page_bytes(s);
     if (c->kind == CAKE_CHANGE_SHARE) {
         memmove(kv->table + line, kv->table + (size_t)c->from * (size_t)s->stride,
                 (size_t)c->index * sizeof *kv->table);
-        settle(kv, line, (size_t)c->index);
+        upload_table(kv, line, (size_t)c->index);
     } else {
         if (c->kind == CAKE_CHANGE_COPY)
             cake_memory_copy(kv->memory, kv->pages + (size_t)c->page * page,
                              kv->pages + (size_t)c->from * page, page);
         kv->table[line + (size_t)c->index] = c->page;
-        settle(kv, line + (size_t)c->index, 1);
+        upload_table(kv, line + (size_t)c->index, 1);
     }
     if (c->kind != CAKE_CHANGE_SHARE && c->page >= kv->used)
         kv->used = c->page + 1;
@@ -108,7 +108,7 @@ void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv)
     cake_exec_range(exec, (kv->used - kv->touched) * page, huge, &first, &last);
     volatile char *at = kv->pages + kv->touched * page;
     for (int64_t i = first; i < last; i += small)
-        at[i] = at[i]; /* a page that was copied keeps its bytes */
+        at[i] = at[i]; /* keeps the bytes of a page that was copied */
 }
 
 void cake_kv_touched(cake_kv_cache *kv)
@@ -128,6 +128,6 @@ cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)
                      .n_kv = s->n_kv,
                      .head_dim = s->head_dim,
                      .window = s->window,
-                     .table = kv->there,
+                     .table = kv->device_table,
                      .stride = s->stride};
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The KV cache of one slice and one KV class: its own bytes behind page numbers that mean the same on every
- * stage. The root decides which page holds what; here the decisions that travel in wave headers are only
- * followed.
+ * The KV cache of one slice and one KV cache group. Page numbers mean the same on every stage; each stage has
+ * its own bytes. The root decides which page holds what; this follows the changes in wave headers.
  */
 #ifndef CAKE_SLICE_KV_H
 #define CAKE_SLICE_KV_H
@@ -16,34 +15,34 @@
 typedef struct cake_kv_shape {
     cake_dtype dtype;
     int n_kv, head_dim;
-    int n_layer; /* of this slice and class; 0: there are tables and no bytes */
-    int window;  /* positions that a row sees; 0: all */
-    int n_slot;  /* sequences at a time */
-    int n_page;  /* pages that exist; CAKE_PAGE positions each */
-    int stride;  /* pages that the longest sequence needs */
+    int n_layer; /* of this slice and group; 0: tables only, no bytes */
+    int window;  /* positions visible to a row; 0: all */
+    int n_slot;  /* concurrent sequences */
+    int n_page;  /* number of pages of CAKE_PAGE positions */
+    int stride;  /* pages of the longest sequence */
 } cake_kv_shape;
 
 typedef struct cake_kv_cache {
     cake_kv_shape shape;
-    const cake_memory *memory; /* where the arena is */
+    const cake_memory *memory; /* memory of the arena */
     cake_arena arena;
-    int32_t *table; /* [n_slot, stride] pages of each sequence, for the host to read */
-    int32_t *there; /* the same for the kernels; where memory is the host's it is table itself */
-    char *pages;    /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (cake_kv says in which order): what a
-                     * sequence uses lies together */
-    int used, touched; /* pages below were given out; have memory */
+    int32_t *table;        /* [n_slot, stride] page table on the host */
+    int32_t *device_table; /* the same for kernels; equal to table if memory is the host's */
+    char *pages; /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (order within: cake_kv): what a sequence
+                  * uses is contiguous */
+    int used, touched; /* number of pages that were allocated; that have physical memory */
 } cake_kv_cache;
 
 size_t cake_kv_page_bytes(const cake_kv_shape *shape); /* of one page in all layers of the slice */
-size_t cake_kv_bytes(const cake_kv_shape *shape);      /* of everything: what open takes */
+size_t cake_kv_bytes(const cake_kv_shape *shape);      /* of everything that open allocates */
 cake_err cake_kv_open(const cake_kv_shape *shape, const cake_memory *memory, cake_kv_cache *kv);
-cake_err cake_kv_lock(cake_kv_cache *kv); /* keeps all of it in physical memory, used or not */
+cake_err cake_kv_lock(cake_kv_cache *kv); /* locks all of it in physical memory */
 void cake_kv_close(cake_kv_cache *kv);    /* zeros are fine */
-/* Follows a page change of a wave's header; CAKE_ERR_FATAL, said, if it is out of range. */
+/* Applies a page change of a wave's header; CAKE_ERR_FATAL (reported) if it is out of range. */
 cake_err cake_kv_apply(cake_kv_cache *kv, const cake_change *change);
-/* The system gives a page memory, and clears it, when it is first touched. The members of a team do so here
- * for pages that were never used, each for a share, before one member alone would have to for all. Afterwards
- * one of them calls cake_kv_touched. */
+/* Touches pages that were never used, divided among the members of a team: the system allocates and clears a
+ * page at its first access, which one member alone would otherwise do for all. Afterwards one member calls
+ * cake_kv_touched. */
 void cake_kv_touch(const cake_exec *exec, const cake_kv_cache *kv);
 void cake_kv_touched(cake_kv_cache *kv);
 /* The kernels' view of layer 0 <= layer < n_layer. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave before the model's last layer. Out: behind it, as far as somebody reads it. The slice calls.
+ * In: a wave before the model's last layer. Out: the wave after it, for the rows whose output is read.
  */
 #include "slice/last_layer.h"
 
@@ -14,8 +14,8 @@ void cake_last_layer_open(int max_tok, const cake_memory *memory, cake_row *rows
     *last = (cake_last_layer){.rows = cake_alloc((size_t)max_tok, sizeof *last->rows),
                               .from = cake_alloc((size_t)max_tok, sizeof *last->from),
                               .memory = memory};
-    last->rows_there = memory ? rows : last->rows;
-    last->from_there = memory ? from : last->from;
+    last->device_rows = memory ? rows : last->rows;
+    last->device_from = memory ? from : last->from;
 }
 
 void cake_last_layer_close(cake_last_layer *last)
@@ -35,15 +35,16 @@ bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
         }
     last->pass = *pass;
     last->pass.rows = last->rows;
-    last->pass.there = last->rows_there;
+    last->pass.device_rows = last->device_rows;
     last->pass.n_tok = n;
-    /* The norms of so few rows use half of their buffer at most; the rows themselves go to the other half. */
+    /* The norms of these few rows use at most half of the buffer; the rows themselves go to the other
+     * half. */
     last->pass.x = pass->norm + (int64_t)(pass->n_tok - n) * pass->config->dim;
     if (2 * n > pass->n_tok)
         return false;
     if (last->memory && n) {
-        last->memory->put_rows(last->rows_there, last->rows, n);
-        cake_memory_upload(last->memory, last->from_there, last->from, (size_t)n * sizeof *last->from);
+        last->memory->upload_rows(last->device_rows, last->rows, n);
+        cake_memory_upload(last->memory, last->device_from, last->from, (size_t)n * sizeof *last->from);
     }
     return true;
 }
@@ -58,14 +59,14 @@ void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last,
     cake_exec_barrier(exec);
     if (last->pass.n_tok) {
         const cake_forward_ctx *read = &last->pass;
-        if (op->about && exec->rank == 0)
-            op->about(read->there, read->n_tok);
-        op->move(exec, read->x, pass->x, last->from_there, read->n_tok, dim, false);
+        if (op->set_rows && exec->rank == 0)
+            op->set_rows(read->device_rows, read->n_tok);
+        op->move_rows(exec, read->x, pass->x, last->device_from, read->n_tok, dim, false);
         cake_rope_table_fill(exec, rotation, read);
-        cake_rope_table_settle(rotation, read);
-        /* K and V of these rows are computed again: a little work, which spares a variant of the layer. */
+        cake_rope_table_upload(rotation, read);
+        /* K and V of these rows are computed again, which costs little and avoids a variant of the layer. */
         cake_layer_forward(exec, read, kind, w, view, 0);
-        op->move(exec, pass->x, read->x, last->from_there, read->n_tok, dim, true);
+        op->move_rows(exec, pass->x, read->x, last->device_from, read->n_tok, dim, true);
         cake_exec_barrier(exec);
     }
 }

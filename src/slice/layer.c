@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the residual stream before a layer. Out: the same after it. slice.c and last_layer.c call; attention.c,
- * deltanet.c and mlp.c use the parts that begin and end theirs.
- * Invariant: the stream and packed inputs are complete for all members, by a barrier, before any of them
- * reads them.
+ * In: the residual stream before a layer. Out: the same after it. Invariant: a barrier completes the stream
+ * and packed inputs for all members before any of them reads them.
  */
 #include "slice/layer.h"
 
-/* Packs x [n_tok, n_in], which the next products multiply. This member's rows of it have to be complete; all
- * rows are packed when it returns. */
+/* Packs x [n_tok, n_in] for the next products. This member's rows must be complete; all rows are packed when
+ * it returns. */
 static void take_rows(const cake_exec *exec, const cake_forward_ctx *pass, const float *x, int n_in)
 {
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
@@ -28,36 +26,36 @@ void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass,
                             int n)
 {
     const cake_kernels *op = pass->kernels;
-    if (op->linears && op->linears(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
+    if (op->linear_multi && op->linear_multi(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
         return;
     for (int i = 0; i < n; i++)
         cake_layer_matmul(exec, pass, product[i].out, product[i].w, product[i].bias);
 }
 
-/* The norm, and the packing of its output for products, in one operation for each dtype. False: the table has
- * none for this. */
-static bool take_normed(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
+/* rmsnorm_pack for each dtype. False: not supported here. */
+static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm,
+                          int32_t here)
 {
     const cake_kernels *op = pass->kernels;
-    bool all = norm && op->normed;
+    bool all = norm && op->rmsnorm_pack;
     for (int dtype = 0; dtype < CAKE_N_KEPT && all; dtype++)
         if (pass->input[dtype])
-            all = op->normed(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
-                             pass->config->dim, pass->config->norm_eps, pass->there, here);
+            all = op->rmsnorm_pack(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
+                                   pass->config->dim, pass->config->norm_eps, pass->device_rows, here);
     if (all)
         cake_exec_barrier(exec);
     return all;
 }
 
-/* How a part of the layer begins: packs the residual stream, through the part's norm if it has one before it.
- * here: as in cake_layer_forward. */
-static void enter(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
+/* Begins a block of the layer: packs the residual stream, after the block's norm if it has one. here: as in
+ * cake_layer_forward. */
+static void begin_block(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
-    if (take_normed(exec, pass, norm, here))
+    if (norm_and_pack(exec, pass, norm, here))
         return;
     if (here)
-        op->mark(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here, false);
+        op->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_tok, pass->config->dim, here, false);
     if (norm)
         op->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_tok, pass->config->dim,
                     pass->config->norm_eps);
@@ -90,18 +88,18 @@ void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const v
 void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
-    enter(exec, pass, w->attn_norm, here);
+    begin_block(exec, pass, w->attn_norm, here);
     if (kind->mixer == CAKE_MIX_DELTA)
         cake_deltanet_forward(exec, pass, w, &view->delta);
     else
         cake_attention_forward(exec, pass, kind, w, &view->kv);
-    enter(exec, pass, w->mlp_norm, 0);
+    begin_block(exec, pass, w->mlp_norm, 0);
     cake_mlp_forward(exec, pass, w);
 }
 
 void cake_layer_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
-    enter(exec, pass, w->attn_norm, here);
+    begin_block(exec, pass, w->attn_norm, here);
     cake_attention_store(exec, pass, kind, w, &view->kv);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: state changes and rows from waves. Out: views for the kernels. slice.c calls.
- * Invariant: `next` of a slot is the position after the last one that its state has seen.
+ * In: state changes and rows from waves. Out: views for the kernels. Invariant: `next` of a slot is the
+ * position after the last one in its state.
  */
 #include "slice/recurrent_state.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 
-/* Floats of one layer and slot, padded so that the next one begins on a cache line. */
+/* Floats of one layer and slot, padded to a cache line. */
 static int64_t layer_size(const cake_state_shape *shape)
 {
     return (int64_t)(cake_arena_round((size_t)cake_delta_state_size(&shape->layer) * sizeof(float)) /
@@ -58,8 +58,8 @@ cake_err cake_states_copy(cake_states *states, const cake_change *c)
     const cake_state_shape *s = &states->shape;
     size_t bytes = cake_states_slot_bytes(s);
     if (c->slot < 0 || c->slot >= s->n_slot || c->from < 0 || c->from >= s->n_slot)
-        return cake_fail("slice", "a state in a wave's header is out of range: slot %d from slot %d", c->slot,
-                         c->from);
+        return cake_fail("slice", "a wave's header has a state copy out of range: slot %d from slot %d",
+                         c->slot, c->from);
     if (!s->n_layer)
         return CAKE_OK;
     cake_memory_copy(states->memory, (char *)states->data + (size_t)c->slot * bytes,

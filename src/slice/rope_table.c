@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave's rows. Out: the cosines and sines of their angles. slice.c and last_layer.c call.
- * Invariant: an angle depends on its row alone; that a member keeps frequencies saves time and changes no
- * bit.
+ * In: a wave's rows. Out: cosines and sines of their angles. Invariant: an angle depends on its row alone;
+ * cached frequencies save time and change no bit.
  */
 #include "slice/rope_table.h"
 
@@ -75,7 +74,7 @@ void cake_rope_table_fill(const cake_exec *exec, const cake_rope_table *rotation
         fill_set(exec, rotation, pass, set);
 }
 
-void cake_rope_table_settle(const cake_rope_table *rotation, const cake_forward_ctx *pass)
+void cake_rope_table_upload(const cake_rope_table *rotation, const cake_forward_ctx *pass)
 {
     for (int set = 0; rotation->memory && set < pass->config->n_rope; set++) {
         size_t bytes = set_size(pass->config, set, pass->n_tok) * sizeof(float);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a wave whose body is the residual stream before layer `first`. Out: the same wave after the last layer
- * of the slice. The pipeline calls. Invariant: a row's body depends on the rows of its own sequence only.
+ * In: a wave whose body is the residual stream before layer `first`. Out: the same wave after the slice's
+ * last layer. Invariant: a row's body depends only on the rows of its own sequence.
  */
 #include "slice/slice.h"
 
@@ -19,35 +19,35 @@
 struct cake_slice {
     cake_slice_shape shape;
     const cake_model *model;
-    cake_kv_cache kv[CAKE_MAX_CLASS];
+    cake_kv_cache kv[CAKE_MAX_KV_GROUPS];
     cake_states states;
     cake_arena scratch;
     cake_forward_ctx pass;
     cake_rope_table rotation;
-    cake_last_layer last;  /* the model's last layer, if it is here */
-    bool spares;           /* the last layer leaves out rows of this wave that nobody reads */
+    cake_last_layer last;  /* the model's last layer, if it is in this slice */
+    bool skips_rows;       /* the last layer skips rows of this wave that nobody reads */
     cake_cost cost;        /* what a wave costs in these layers */
     cake_roofline roof;    /* work of all waves so far */
     cake_layer_view *view; /* [count] */
-    cake_row *rows;        /* of the wave, for the host to read */
-    cake_row *marked;      /* the rows that kernels read and mark; on the host: rows itself */
-    float *body;           /* [max_tok, dim] where that is not the host's: the residual stream of a wave */
+    cake_row *rows;        /* the wave's rows on the host */
+    cake_row *marked;      /* the rows that kernels read and mark; on the host rows itself */
+    float *body;           /* [max_tok, dim] on a device: the residual stream of a wave */
     void (*between)(void *arg, bool layer);
     void *arg;
 };
 
-/* The buffers of a pass, in the order open takes them. */
+/* Buffers of a pass, in the order of allocation. */
 enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1 };
 
-/* What is in the wave itself on the host, and has buffers of its own elsewhere. */
-enum { BODY, ROWS, READ, FROM, N_AWAY };
+/* Parts of a wave that need their own buffers on a device. */
+enum { BODY, ROWS, READ, FROM, N_DEVICE };
 
-static size_t away_bytes(const cake_config *c, int max_tok, int place)
+static size_t device_bytes(const cake_config *c, int max_tok, int place)
 {
-    const size_t width[N_AWAY] = {[BODY] = (size_t)c->dim * sizeof(float),
-                                  [ROWS] = sizeof(cake_row),
-                                  [READ] = sizeof(cake_row),
-                                  [FROM] = sizeof(int32_t)};
+    const size_t width[N_DEVICE] = {[BODY] = (size_t)c->dim * sizeof(float),
+                                    [ROWS] = sizeof(cake_row),
+                                    [READ] = sizeof(cake_row),
+                                    [FROM] = sizeof(int32_t)};
     return cake_arena_round((size_t)max_tok * width[place]);
 }
 
@@ -56,7 +56,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Elements of a row of what a mixer's last product takes. */
+/* Elements per row of the input of a mixer's last product. */
 static int64_t mix_of(const cake_config *c)
 {
     return larger((int64_t)c->n_head * c->head_dim, (int64_t)c->delta.n_value * c->delta.value_dim);
@@ -67,7 +67,7 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
     const cake_deltanet *d = &c->delta;
     int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c);
     int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value);
-    /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v for its own. */
+    /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
         [Q] = larger(heads, cake_delta_channels(d)),
@@ -82,28 +82,28 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
     return cake_arena_round((size_t)max_tok * (size_t)width[buffer] * sizeof(float));
 }
 
-static bool is_of(const cake_config *config, int layer, int class)
+static bool is_of(const cake_config *config, int layer, int group)
 {
-    return config->layer[layer].mixer == CAKE_MIX_ATTENTION && config->layer[layer].class == class;
+    return config->layer[layer].mixer == CAKE_MIX_ATTENTION && config->layer[layer].group == group;
 }
 
-static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape, int class)
+static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape, int group)
 {
     cake_kv_shape kv = {.dtype = shape->kv_dtype,
                         .n_kv = config->n_kv,
                         .head_dim = config->head_dim,
-                        .window = config->window[class],
+                        .window = config->window[group],
                         .n_slot = shape->n_slot,
-                        .n_page = shape->n_page[class],
+                        .n_page = shape->n_page[group],
                         .stride = (int)(((int64_t)shape->context + CAKE_PAGE - 1) / CAKE_PAGE)};
     for (int i = 0; i < shape->count; i++)
-        kv.n_layer += is_of(config, shape->first + i, class);
+        kv.n_layer += is_of(config, shape->first + i, group);
     return kv;
 }
 
-size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int class)
+size_t cake_slice_page_bytes(const cake_config *config, const cake_slice_shape *shape, int group)
 {
-    cake_kv_shape kv = kv_shape(config, shape, class);
+    cake_kv_shape kv = kv_shape(config, shape, group);
     return cake_kv_page_bytes(&kv);
 }
 
@@ -125,14 +125,14 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
 {
     cake_state_shape states = state_shape(config, shape);
     size_t bytes = cake_states_bytes(&states);
-    for (int class = 0; class < config->n_class; class ++) {
-        cake_kv_shape kv = kv_shape(config, shape, class);
+    for (int group = 0; group < config->n_group; group++) {
+        cake_kv_shape kv = kv_shape(config, shape, group);
         bytes += cake_kv_bytes(&kv);
     }
     return bytes;
 }
 
-/* Bytes of packed inputs, which all products share; 0 for a dtype that no layer has. */
+/* Bytes of packed inputs, shared by all products; 0 for a dtype that no layer has. */
 static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok, int dtype)
 {
     const cake_config *c = cake_model_config(model);
@@ -149,8 +149,8 @@ size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *ker
         bytes += buffer_bytes(cake_model_config(model), shape->max_tok, i);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         bytes += input_bytes(model, kernels, shape->max_tok, dtype);
-    for (int i = 0; kernels->memory && i < N_AWAY; i++)
-        bytes += away_bytes(cake_model_config(model), shape->max_tok, i);
+    for (int i = 0; kernels->memory && i < N_DEVICE; i++)
+        bytes += device_bytes(cake_model_config(model), shape->max_tok, i);
     return bytes;
 }
 
@@ -158,14 +158,14 @@ static cake_err open_kv(cake_slice *s)
 {
     const cake_config *config = s->pass.config;
     s->view = cake_alloc((size_t)s->shape.count, sizeof *s->view);
-    for (int class = 0; class < config->n_class; class ++) {
-        cake_kv_shape kv = kv_shape(config, &s->shape, class);
-        cake_err err = cake_kv_open(&kv, s->pass.kernels->memory, &s->kv[class]);
+    for (int group = 0; group < config->n_group; group++) {
+        cake_kv_shape kv = kv_shape(config, &s->shape, group);
+        cake_err err = cake_kv_open(&kv, s->pass.kernels->memory, &s->kv[group]);
         if (err)
             return err;
         for (int i = 0, n = 0; i < s->shape.count; i++)
-            if (is_of(config, s->shape.first + i, class))
-                s->view[i].kv = cake_kv_layer(&s->kv[class], n++);
+            if (is_of(config, s->shape.first + i, group))
+                s->view[i].kv = cake_kv_layer(&s->kv[group], n++);
     }
     return CAKE_OK;
 }
@@ -202,12 +202,12 @@ static void take_buffers(cake_slice *s)
         size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;
     }
-    void *away[N_AWAY] = {0};
-    for (int i = 0; p->kernels->memory && i < N_AWAY; i++)
-        away[i] = cake_arena_take(&s->scratch, away_bytes(p->config, s->shape.max_tok, i));
-    s->body = away[BODY];
-    s->marked = away[ROWS];
-    cake_last_layer_open(s->shape.max_tok, p->kernels->memory, away[READ], away[FROM], &s->last);
+    void *device[N_DEVICE] = {0};
+    for (int i = 0; p->kernels->memory && i < N_DEVICE; i++)
+        device[i] = cake_arena_take(&s->scratch, device_bytes(p->config, s->shape.max_tok, i));
+    s->body = device[BODY];
+    s->marked = device[ROWS];
+    cake_last_layer_open(s->shape.max_tok, p->kernels->memory, device[READ], device[FROM], &s->last);
     p->z = p->up;
     p->qkv = p->q;
     p->decay = p->k;
@@ -244,8 +244,8 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
 cake_err cake_slice_lock(cake_slice *slice)
 {
     cake_err err = cake_states_lock(&slice->states);
-    for (int class = 0; class < CAKE_MAX_CLASS && !err; class ++)
-        err = cake_kv_lock(&slice->kv[class]);
+    for (int group = 0; group < CAKE_MAX_KV_GROUPS && !err; group++)
+        err = cake_kv_lock(&slice->kv[group]);
     return err;
 }
 
@@ -253,8 +253,8 @@ void cake_slice_close(cake_slice *slice)
 {
     if (!slice)
         return;
-    for (int class = 0; class < CAKE_MAX_CLASS; class ++)
-        cake_kv_close(&slice->kv[class]);
+    for (int group = 0; group < CAKE_MAX_KV_GROUPS; group++)
+        cake_kv_close(&slice->kv[group]);
     cake_states_close(&slice->states);
     cake_memory_close(slice->pass.kernels->memory, &slice->scratch);
     cake_rope_table_close(&slice->rotation);
@@ -268,46 +268,46 @@ const cake_roofline *cake_slice_roof(const cake_slice *slice)
     return &slice->roof;
 }
 
-/* Called before the first layer (n: 0) and after the nth. If the memory is not the host's, kernels are only
- * asked for at this time, and a flag is set behind them. */
-static void behind_layer(const cake_exec *exec, const cake_slice *s, int n)
+/* Called before the first layer (n: 0) and after the nth. On a device the kernels are only enqueued by then,
+ * so an event is recorded after them. */
+static void after_layer(const cake_exec *exec, const cake_slice *s, int n)
 {
     if (s->pass.kernels->memory)
-        s->pass.kernels->memory->flag(n);
+        s->pass.kernels->memory->record_event(n);
     else if (exec->rank == 0)
         s->between(s->arg, true);
 }
 
-/* Rows that are not finite are marked with the layer where they broke: it fails their requests. Each layer
- * checks what comes in, and the slice checks what goes out at its end. */
+/* Rows that are not finite are marked with the layer where they broke, which fails their requests. Each layer
+ * checks its input, and the slice its final output. */
 static void forward(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
     const cake_forward_ctx *pass = &s->pass;
     const int n_layer = pass->config->n_layer;
     int32_t here = s->shape.first == 0 ? CAKE_ROW_NONFINITE(-1) : 0;
-    for (int class = 0; class < pass->config->n_class; class ++)
-        cake_kv_touch(exec, &s->kv[class]);
+    for (int group = 0; group < pass->config->n_group; group++)
+        cake_kv_touch(exec, &s->kv[group]);
     if (!pass->kernels->memory)
         cake_rope_table_fill(exec, &s->rotation, pass);
-    if (pass->kernels->about && exec->rank == 0)
-        pass->kernels->about(pass->there, pass->n_tok);
+    if (pass->kernels->set_rows && exec->rank == 0)
+        pass->kernels->set_rows(pass->device_rows, pass->n_tok);
     cake_exec_barrier(exec);
-    behind_layer(exec, s, 0);
+    after_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
         const cake_layer_kind *kind = &pass->config->layer[layer];
         const cake_layer_weights *weights = cake_model_layer(s->model, layer);
-        if (s->spares && layer == n_layer - 1)
+        if (s->skips_rows && layer == n_layer - 1)
             cake_last_layer_forward(exec, &s->last, pass, &s->rotation, kind, weights, &s->view[i], here);
         else
             cake_layer_forward(exec, pass, kind, weights, &s->view[i], here);
         here = CAKE_ROW_NONFINITE(layer);
-        behind_layer(exec, s, i + 1);
+        after_layer(exec, s, i + 1);
     }
     if (here)
-        pass->kernels->mark(exec, pass->there, pass->x, pass->n_tok, pass->config->dim, here,
-                            s->shape.first + s->shape.count == n_layer);
+        pass->kernels->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_tok, pass->config->dim, here,
+                                      s->shape.first + s->shape.count == n_layer);
 }
 
 static void turn(const cake_exec *exec, void *arg)
@@ -316,12 +316,12 @@ static void turn(const cake_exec *exec, void *arg)
     cake_rope_table_fill(exec, &s->rotation, &s->pass);
 }
 
-/* All that the launches of a wave depend on, where all its rows are generated ones: if it is the same again,
- * they are not asked for one by one. */
-typedef struct likeness {
+/* Everything that the kernel launches of a wave of generated rows depend on. If it is equal, the launches are
+ * replayed. */
+typedef struct replay_key {
     const cake_slice *slice;
     int n_tok, segments;
-} likeness;
+} replay_key;
 
 static void ask(void *arg)
 {
@@ -330,36 +330,36 @@ static void ask(void *arg)
 
 static void ask_for(cake_slice *s)
 {
-    likeness key = {s, s->pass.n_tok, 0};
-    bool generated = !s->spares;
+    replay_key key = {s, s->pass.n_tok, 0};
+    bool generated = !s->skips_rows;
     for (int i = 0; i < s->pass.n_tok; i++) {
         generated = generated && s->rows[i].kind == CAKE_ROW_GENERATED;
         int segment = s->rows[i].pos / CAKE_SEGMENT;
         key.segments = segment > key.segments ? segment : key.segments;
     }
     if (generated)
-        s->pass.kernels->memory->repeat(&key, sizeof key, ask, s);
+        s->pass.kernels->memory->replay(&key, sizeof key, ask, s);
     else
         ask(s);
 }
 
-/* A wave on a GPU: brings what the host has, asks for the layers as a team of one, and waits for one after
- * the other. */
-static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers way)
+/* A wave on a GPU: uploads its data, enqueues the layers as a team of one, and waits for one layer after the
+ * other. */
+static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buffers way)
 {
     const cake_memory *memory = s->pass.kernels->memory;
     const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
                  body = (size_t)wave->n_tok * (size_t)wave->dim * sizeof(float);
     cake_exec_run(s->shape.n_thread, turn, s);
-    memory->put_rows(s->marked, s->rows, wave->n_tok);
+    memory->upload_rows(s->marked, s->rows, wave->n_tok);
     if (way.from)
         cake_memory_copy(memory, s->body, way.from, body);
     else
         cake_memory_upload(memory, s->body, cake_wave_body(wave), body);
-    cake_rope_table_settle(&s->rotation, &s->pass);
+    cake_rope_table_upload(&s->rotation, &s->pass);
     ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
-        while (!memory->passed(i)) {
+        while (!memory->event_done(i)) {
             s->between(s->arg, false);
             cake_exec_yield();
         }
@@ -369,11 +369,11 @@ static cake_err forward_away(cake_slice *s, cake_wave *wave, cake_wave_buffers w
         cake_memory_copy(memory, way.to, s->body, body);
     else
         cake_memory_download(memory, cake_wave_body(wave), s->body, body);
-    cake_memory_download(memory, s->rows, s->marked, rows); /* this waits for all operations */
+    cake_memory_download(memory, s->rows, s->marked, rows); /* waits for all operations */
     return memory->check();
 }
 
-/* A wave comes from another process: what it says about itself is checked before memory is touched. */
+/* A wave comes from another process: its metadata is checked before any memory access. */
 static cake_err check_rows(const cake_slice *s, cake_wave *wave)
 {
     const cake_row *rows = cake_wave_rows(wave);
@@ -385,47 +385,45 @@ static cake_err check_rows(const cake_slice *s, cake_wave *wave)
     return CAKE_OK;
 }
 
-/* Follows the changes of a wave's header, in order. *copied: bytes of states that were read and written for
- * it. */
+/* Applies the changes of a wave's header in order. *copied: bytes of states read and written. */
 static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
 {
     const cake_change *change = cake_wave_changes(wave);
     cake_err err = CAKE_OK;
     for (int i = 0; i < wave->n_change && !err; i++) {
-        int kind = change[i].kind, class = change[i].class;
+        int kind = change[i].kind, group = change[i].group;
         if (kind == CAKE_CHANGE_STATE) {
             err = cake_states_copy(&s->states, &change[i]);
             *copied += 2 * (double)cake_states_slot_bytes(&s->states.shape);
-        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || class < 0 || class >= s->pass.config->n_class) {
-            err = cake_fail("slice", "change %d of a wave is none: kind %d, class %d", i, kind, class);
+        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || group < 0 || group >= s->pass.config->n_group) {
+            err = cake_fail("slice", "change %d of a wave is invalid: kind %d, group %d", i, kind, group);
         } else {
-            err = cake_kv_apply(&s->kv[class], &change[i]);
+            err = cake_kv_apply(&s->kv[group], &change[i]);
         }
     }
     return err;
 }
 
-/* Whether rows that nobody reads may be left out of the last layer: not if it is recurrent, since its state
- * needs every row completely. */
-static bool may_spare(const cake_slice *s)
+/* Whether the last layer may skip rows that nobody reads: not if it is recurrent, since its state needs every
+ * row. */
+static bool may_skip_rows(const cake_slice *s)
 {
     const cake_config *c = s->pass.config;
     return s->shape.first + s->shape.count == c->n_layer &&
            c->layer[c->n_layer - 1].mixer == CAKE_MIX_ATTENTION;
 }
 
-/* Sets the pass up for this wave. */
 static void take_wave(cake_slice *s, cake_wave *wave)
 {
-    const bool away = s->pass.kernels->memory;
+    const bool on_device = s->pass.kernels->memory;
     s->rows = cake_wave_rows(wave);
-    if (!away)
+    if (!on_device)
         s->marked = s->rows;
     s->pass.rows = s->rows;
-    s->pass.there = s->marked;
+    s->pass.device_rows = s->marked;
     s->pass.n_tok = wave->n_tok;
-    s->pass.x = away ? s->body : cake_wave_body(wave);
-    s->spares = may_spare(s) && cake_last_layer_choose(&s->last, &s->pass);
+    s->pass.x = on_device ? s->body : cake_wave_body(wave);
+    s->skips_rows = may_skip_rows(s) && cake_last_layer_choose(&s->last, &s->pass);
 }
 
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffers way,
@@ -446,18 +444,18 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
     slice->between = between;
     slice->arg = arg;
     if (slice->pass.kernels->memory) {
-        err = forward_away(slice, wave, way);
+        err = forward_on_device(slice, wave, way);
         if (err)
             return err;
     } else {
         bool few = slice->shape.n_decode && cake_wave_generates(wave);
         cake_exec_run(few ? slice->shape.n_decode : slice->shape.n_thread, forward, slice);
     }
-    cake_kv tables[CAKE_MAX_CLASS];
-    for (int class = 0; class < slice->pass.config->n_class; class ++) {
-        const cake_kv_cache *kv = &slice->kv[class];
-        cake_kv_touched(&slice->kv[class]);
-        tables[class] = (cake_kv){.table = kv->table, .stride = kv->shape.stride, .window = kv->shape.window};
+    cake_kv tables[CAKE_MAX_KV_GROUPS];
+    for (int group = 0; group < slice->pass.config->n_group; group++) {
+        const cake_kv_cache *kv = &slice->kv[group];
+        cake_kv_touched(&slice->kv[group]);
+        tables[group] = (cake_kv){.table = kv->table, .stride = kv->shape.stride, .window = kv->shape.window};
     }
     cake_flops_bytes work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_tok);
     work.bytes += copied;

@@ -19,7 +19,8 @@
 
 #include "types/row.h"
 
-#define CAKE_MAX_CLASS 4 /* KV classes of a model: layers with the same attention window share page numbers */
+#define CAKE_MAX_KV_GROUPS                                                                                   \
+    4 /* KV cache groups of a model: layers with the same attention window share page numbers */
 
 typedef enum cake_change_kind {
     CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are stored in page */
@@ -31,7 +32,7 @@ typedef enum cake_change_kind {
 /* A recurrent state needs no clearing: a row at position 0 starts from zeros. */
 typedef struct cake_change {
     int32_t kind;  /* cake_change_kind */
-    int32_t class; /* KV class */
+    int32_t group; /* KV cache group */
     int32_t slot, index, page, from;
 } cake_change;
 
@@ -58,7 +59,7 @@ cake_change *cake_wave_changes(cake_wave *wave);
 float *cake_wave_body(cake_wave *wave);    /* [n_tok, dim] */
 bool cake_wave_generates(cake_wave *wave); /* all rows are generated ones */
 
-/* Maximum number of pages of a class that one sequence holds while it grows to `length` positions, `step`
+/* Maximum number of pages of a group that one sequence holds while it grows to `length` positions, `step`
  * rows at a time. window: positions that a row sees, itself included; 0: all. */
 int cake_pages_held(int window, int length, int step);
 

@@ -55,7 +55,7 @@ static void fill_beat(void *self, cake_rank_beat *b)
                           .edges = at->edges,
                           .layer = at->layer,
                           .rows = at->rows,
-                          .away = at->away,
+                          .in_flight = at->away,
                           .active = at->active,
                           .steps = at->steps,
                           .back = at->back,
@@ -93,7 +93,7 @@ static cake_watchdog_verdict judge_replica(const cake_peer *peers, int n, int ro
     cake_watchdog_verdict v = {0};
     double latest = 0, longest = 0;
     int busy = -1;
-    if (!peers[root].beat.away)
+    if (!peers[root].beat.in_flight)
         return v;
     for (int r = 0; r < n; r++) {
         const cake_peer *e = &peers[r];
@@ -199,7 +199,7 @@ static void put_in_flight(text *t, const cake_watchdog *w, const cake_peer *peer
     int waves = 0, sequences = 0;
     bool running = peers[0].beat.phase == CAKE_PHASE_RUN;
     for (int r = 0; r < (w->rank ? 1 : w->size); r++) {
-        waves += peers[r].beat.away;
+        waves += peers[r].beat.in_flight;
         sequences += peers[r].beat.active;
     }
     if (running)

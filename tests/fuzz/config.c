@@ -24,7 +24,7 @@ static void check(const cake_config *c)
         CAKE_ASSERT(c->defaults.bias[i].id >= 0 && c->defaults.bias[i].id < c->n_vocab);
     for (int i = 0; i < c->n_eos; i++)
         CAKE_ASSERT(c->eos[i] >= 0 && c->eos[i] < c->n_vocab);
-    CAKE_ASSERT(c->n_class >= 0 && c->n_class <= CAKE_MAX_CLASS && c->n_rope > 0 &&
+    CAKE_ASSERT(c->n_group >= 0 && c->n_group <= CAKE_MAX_KV_GROUPS && c->n_rope > 0 &&
                 c->n_rope <= CAKE_MAX_ROPE);
     const cake_deltanet *d = &c->delta;
     for (int i = 0; i < c->n_layer; i++)
@@ -34,7 +34,7 @@ static void check(const cake_config *c)
                         d->width > 0 && d->width <= CAKE_DELTA_WIDTH && d->n_value > 0 &&
                         cake_delta_channels(d) <= 1 << 24);
     for (int i = 0; i < c->n_layer; i++)
-        CAKE_ASSERT(c->layer[i].class < c->n_class &&
+        CAKE_ASSERT(c->layer[i].group < c->n_group &&
                     (c->layer[i].rope < c->n_rope || c->layer[i].rope == CAKE_NO_ROPE));
     CAKE_ASSERT(c->score_scale > 0 && c->score_cap >= 0 && c->logit_cap >= 0);
     double *freq = cake_alloc((size_t)c->head_dim / 2, sizeof *freq);

@@ -20,8 +20,8 @@ static void check(const cake_journal *j, const uint8_t *data, size_t size)
     int64_t n = 0, failed = 0;
     CAKE_ASSERT(j->end > 0 && j->torn >= 0 && j->lost >= 0 && j->end + j->torn == (int64_t)size);
     CAKE_ASSERT(j->head.identity && j->head.model && j->head.created >= 0);
-    for (int64_t i = 0; i < j->places.end && i < LOOKED && n < j->places.n; i++) {
-        cake_line_at place = cake_line_index_get(&j->places, i);
+    for (int64_t i = 0; i < j->lines.end && i < LOOKED && n < j->lines.n; i++) {
+        cake_line_span place = cake_line_index_get(&j->lines, i);
         if (!place.len)
             continue;
         CAKE_ASSERT(place.offset > 0 && place.offset + place.len <= j->end);
@@ -29,10 +29,10 @@ static void check(const cake_journal *j, const uint8_t *data, size_t size)
         n++;
         failed += place.failed;
     }
-    CAKE_ASSERT(j->places.end > LOOKED || (n == j->places.n && failed == j->failed));
-    for (size_t i = 0; i < j->running.n; i++) {
-        const cake_inflight *r = &j->running.entry[i];
-        CAKE_ASSERT(r->ids.len > 0 && r->width >= 0 && !cake_line_index_get(&j->places, r->order).len);
+    CAKE_ASSERT(j->lines.end > LOOKED || (n == j->lines.n && failed == j->failed));
+    for (size_t i = 0; i < j->inflights.n; i++) {
+        const cake_inflight *r = &j->inflights.entry[i];
+        CAKE_ASSERT(r->ids.len > 0 && r->width >= 0 && !cake_line_index_get(&j->lines, r->order).len);
         CAKE_ASSERT(r->order > (i ? r[-1].order : -1) && r->order < j->marks[j->n_mark - 1].requests);
     }
     for (size_t i = 1; i < j->n_mark; i++)

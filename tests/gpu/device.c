@@ -80,20 +80,20 @@ static void test_bytes(void)
     open_device();
     cake_arena arena = take(LARGE);
     unsigned char *wanted = noise(LARGE, 1), *got = cake_alloc(LARGE, 1);
-    gpu->get(got, arena.base, LARGE);
+    gpu->download(got, arena.base, LARGE);
     CU_ASSERT(all_zero(got, LARGE));
-    gpu->put(arena.base, wanted, LARGE);
-    gpu->get(got, arena.base, LARGE);
+    gpu->upload(arena.base, wanted, LARGE);
+    gpu->download(got, arena.base, LARGE);
     CU_ASSERT(!memcmp(got, wanted, LARGE));
     for (int i = 0; i < PIECES; i++) {
         unsigned char piece[SMALL];
         memset(piece, i, sizeof piece);
         memset(wanted + (size_t)i * SMALL, i, sizeof piece);
-        gpu->put((unsigned char *)arena.base + (size_t)i * SMALL, piece, sizeof piece);
+        gpu->upload((unsigned char *)arena.base + (size_t)i * SMALL, piece, sizeof piece);
         memset(piece, ~i, sizeof piece);
     }
     gpu->copy((unsigned char *)arena.base + LARGE / 2, arena.base, LARGE / 2);
-    gpu->get(got, arena.base, LARGE);
+    gpu->download(got, arena.base, LARGE);
     CU_ASSERT(!memcmp(got, wanted, LARGE / 2) && !memcmp(got + LARGE / 2, wanted, LARGE / 2));
     CU_ASSERT_EQUAL(gpu->check(), CAKE_OK);
     gpu->close(&arena);
@@ -109,19 +109,19 @@ static void test_loans(void)
     open_device();
     cake_arena arena = take(LARGE);
     unsigned char *wanted = noise(LARGE, 3), *got = aligned_alloc(4096, LARGE);
-    gpu->put(arena.base, wanted, LARGE);
+    gpu->upload(arena.base, wanted, LARGE);
     for (int refused = 0; refused < 2; refused++) {
         runtime.fails = refused ? "register" : NULL;
-        gpu->lend(got + 4096, LENT);
+        gpu->pin(got + 4096, LENT);
         runtime.fails = NULL;
         static const size_t first[] = {0, 4096, 4096 + LENT / 2, 4096 + LENT / 4 * 3, 4096 + LENT, LARGE / 2};
         for (int i = 0; i < (int)(sizeof first / sizeof *first); i++) {
             memset(got, 0, LARGE);
-            gpu->get(got + first[i], (char *)arena.base + first[i], LENT / 2);
+            gpu->download(got + first[i], (char *)arena.base + first[i], LENT / 2);
             CU_ASSERT(!memcmp(got + first[i], wanted + first[i], LENT / 2));
         }
-        gpu->take_back(got);
-        gpu->take_back(got + 4096);
+        gpu->unpin(got);
+        gpu->unpin(got + 4096);
     }
     CU_ASSERT_EQUAL(gpu->check(), CAKE_OK);
     gpu->close(&arena);
@@ -140,9 +140,9 @@ static void test_rows(void)
     for (int turn = 1; turn <= N; turn += 3) {
         for (int i = 0; i < turn; i++)
             rows[i].pos = 100 * turn + i;
-        gpu->put_rows((cake_row *)(void *)(turn % 2 ? a.base : b.base), rows, turn);
+        gpu->upload_rows((cake_row *)(void *)(turn % 2 ? a.base : b.base), rows, turn);
         const cake_row *there = (const cake_row *)(const void *)(turn % 2 ? a.base : b.base);
-        gpu->get(got, there, (size_t)turn * sizeof *got);
+        gpu->download(got, there, (size_t)turn * sizeof *got);
         CU_ASSERT(!memcmp(got, rows, (size_t)turn * sizeof *got));
         CU_ASSERT_EQUAL(cake_cuda_rows(there + turn - 1)->pos, 100 * turn + turn - 1);
     }
@@ -154,7 +154,7 @@ static void test_rows(void)
     cake_row *side = (cake_row *)(void *)c.base;
     for (int i = 0; i < 2; i++) {
         rows[0].pos = i;
-        gpu->put_rows(side + i, rows, 1);
+        gpu->upload_rows(side + i, rows, 1);
     }
     CU_ASSERT(cake_cuda_rows(side)->pos == 0 && cake_cuda_rows(side + 1)->pos == 1);
     gpu->close(&c);
@@ -173,26 +173,26 @@ static void work(void *arg)
     (void)arg;
     if (++asked == refuses)
         cake_cuda_launched(1);
-    gpu->flag(0);
+    gpu->record_event(0);
     gpu->copy(to, from, 1);
-    gpu->flag(1);
+    gpu->record_event(1);
 }
 
 /* The byte goes there, and what was asked for is done only when somebody waits for it. */
 static void once_more(int key, unsigned char byte)
 {
     unsigned char got = 0;
-    gpu->put(from, &byte, 1);
-    gpu->repeat(&key, sizeof key, work, NULL);
-    CU_ASSERT(!gpu->passed(1));
-    while (!gpu->passed(1))
+    gpu->upload(from, &byte, 1);
+    gpu->replay(&key, sizeof key, work, NULL);
+    CU_ASSERT(!gpu->event_done(1));
+    while (!gpu->event_done(1))
         ;
-    CU_ASSERT(gpu->passed(0));
-    gpu->get(&got, to, 1);
+    CU_ASSERT(gpu->event_done(0));
+    gpu->download(&got, to, 1);
     CU_ASSERT_EQUAL(got, byte);
 }
 
-static void test_repeat(void)
+static void test_replay(void)
 {
     enum { KEYS = 200 };
     open_device();
@@ -284,8 +284,8 @@ static void test_failure(void)
     open_device();
     /* cudaErrorInvalidValue; the runtime forgets it, as whoever asks how far the GPU is makes it do */
     cake_cuda_launched(1);
-    gpu->flag(0);
-    while (!gpu->passed(0))
+    gpu->record_event(0);
+    while (!gpu->event_done(0))
         ;
     says(check, CAKE_ERR_FATAL, "failed at starting a kernel: another error");
     cake_device_close();
@@ -296,12 +296,12 @@ static void test_failure(void)
          "uses it");
     CU_ASSERT_EQUAL(gpu->check(), CAKE_OK);
     setenv("CAKE_TEST_GPU_FAILS", "0", 1);
-    table->move(&(cake_exec){.size = 1}, (float *)(void *)arena.base, (float *)(void *)arena.base,
-                (const int32_t *)(const void *)(arena.base + 1024), 1, 4, false);
-    gpu->flag(0);
-    while (!gpu->passed(0))
+    table->move_rows(&(cake_exec){.size = 1}, (float *)(void *)arena.base, (float *)(void *)arena.base,
+                     (const int32_t *)(const void *)(arena.base + 1024), 1, 4, false);
+    gpu->record_event(0);
+    while (!gpu->event_done(0))
         ;
-    gpu->get(&byte, arena.base, 1);
+    gpu->download(&byte, arena.base, 1);
     says(check, CAKE_ERR_FATAL,
          "GPU 0 (Executor, 0000:01:00.0) failed at computing: an illegal memory access was encountered "
          "(cudaErrorIllegalAddress); `dmesg | grep Xid` and");
@@ -407,7 +407,7 @@ int main(void)
         {"bytes that come and go", test_bytes},
         {"memory that is lent", test_loans},
         {"rows", test_rows},
-        {"what comes again is one graph", test_repeat},
+        {"what comes again is one graph", test_replay},
         {"a runtime without graphs", test_no_graphs},
         {"a GPU that fails", test_failure},
         {"a GPU that cannot be opened", test_open},

@@ -26,8 +26,8 @@ static void run_pair(const cake_exec *exec, void *arg)
     p->op->linear(exec, p->sums[0], p->input, p->gate, p->bias[0], NULL, p->n_tok);
     p->op->linear(exec, p->sums[1], p->input, p->up, p->bias[1], NULL, p->n_tok);
     p->op->input_pack(exec, p->wanted, p->sums[1], &gate, dtype, n_out, p->n_tok);
-    p->done =
-        p->op->gated(exec, p->to, p->input, p->gate, p->bias[0], p->up, p->bias[1], p->act, dtype, p->n_tok);
+    p->done = p->op->mlp_gate_up(exec, p->to, p->input, p->gate, p->bias[0], p->up, p->bias[1], p->act, dtype,
+                                 p->n_tok);
 }
 
 static void check_pair(const cake_kernels *op, cake_dtype dtype, int n_out, int n_in, int n_tok, int seed)
@@ -51,13 +51,13 @@ static void check_pair(const cake_kernels *op, cake_dtype dtype, int n_out, int 
     cake_row *rows = calloc((size_t)n_tok, sizeof *rows);
     for (int i = 0; i < n_tok; i++)
         rows[i].kind = i % 2 ? CAKE_ROW_GENERATED : CAKE_ROW_REPLAYED;
-    op->about(rows, n_tok);
+    op->set_rows(rows, n_tok);
     cake_exec_run(1, run_pair, &p);
     rows[n_tok / 2].kind = CAKE_ROW_PROMPT;
-    op->about(rows, n_tok);
-    CU_ASSERT(
-        !op->gated(&(cake_exec){.size = 1}, p.to, p.input, &gate.w, NULL, &up.w, NULL, p.act, dtype, n_tok));
-    op->about(NULL, 0);
+    op->set_rows(rows, n_tok);
+    CU_ASSERT(!op->mlp_gate_up(&(cake_exec){.size = 1}, p.to, p.input, &gate.w, NULL, &up.w, NULL, p.act,
+                               dtype, n_tok));
+    op->set_rows(NULL, 0);
     free(rows);
     CU_ASSERT_EQUAL(p.done, (dtype == CAKE_BF16 || dtype == CAKE_F16) && bytes <= n * sizeof(float));
     CU_ASSERT(!p.done || !memcmp(p.to, p.wanted, bytes));
@@ -78,7 +78,7 @@ static void check_pairs(const cake_kernels *op)
                                    {140, 40, 7},
                                    {130, 64, 140},
                                    {70, 40, 33}};
-    for (int i = 0; i < COUNT(sizes) && op->gated; i++)
+    for (int i = 0; i < COUNT(sizes) && op->mlp_gate_up; i++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
             check_pair(op, (cake_dtype)dtype, sizes[i][0], sizes[i][1], sizes[i][2], 3 * i + dtype);
 }
@@ -103,11 +103,11 @@ typedef struct norm {
 static void run_norm(const cake_exec *exec, void *arg)
 {
     norm *n = arg;
-    n->op->mark(exec, n->marked[0], n->x, n->n_tok, n->dim, CAKE_ROW_NONFINITE(3), false);
+    n->op->mark_nonfinite(exec, n->marked[0], n->x, n->n_tok, n->dim, CAKE_ROW_NONFINITE(3), false);
     n->op->rmsnorm(exec, n->between, n->x, n->weight, NULL, n->n_tok, n->dim, 1e-6F);
     n->op->input_pack(exec, n->apart, n->between, NULL, n->dtype, n->dim, n->n_tok);
-    n->done = n->op->normed(exec, n->at_once, n->x, n->weight, n->dtype, n->n_tok, n->dim, 1e-6F,
-                            n->marked[1], CAKE_ROW_NONFINITE(3));
+    n->done = n->op->rmsnorm_pack(exec, n->at_once, n->x, n->weight, n->dtype, n->n_tok, n->dim, 1e-6F,
+                                  n->marked[1], CAKE_ROW_NONFINITE(3));
 }
 
 /* Rows that are not finite in some place, one of them known to be, and one whose sum of squares is not. */
@@ -123,7 +123,7 @@ static void break_rows(norm *n)
 static void check_norms(const cake_kernels *op)
 {
     static const int sizes[][2] = {/* dim, n_tok */ {1, 1}, {40, NORMED}, {1023, 3}, {1030, 5}};
-    for (int i = 0; i < COUNT(sizes) && op->normed; i++)
+    for (int i = 0; i < COUNT(sizes) && op->rmsnorm_pack; i++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
             norm n = {.op = op, .dim = sizes[i][0], .n_tok = sizes[i][1], .dtype = (cake_dtype)dtype};
             const size_t bytes = op->input_bytes(n.dtype, n.dim, n.n_tok), all = (size_t)(n.dim * n.n_tok);
@@ -163,7 +163,7 @@ static void run_products(const cake_exec *exec, void *arg)
     products *p = arg;
     for (int i = 0; i < p->n; i++)
         p->op->linear(exec, p->apart[i].out, p->input, p->apart[i].w, p->apart[i].bias, NULL, p->n_tok);
-    p->done = p->op->linears(exec, p->at_once, p->n, p->input, p->n_tok);
+    p->done = p->op->linear_multi(exec, p->at_once, p->n, p->input, p->n_tok);
 }
 
 /* What the last one of several matrices has of its own. */
@@ -195,18 +195,18 @@ static void check_several(const cake_kernels *op, cake_dtype dtype, bool wide, i
     cake_row *rows = calloc((size_t)n_tok, sizeof *rows);
     for (int i = 0; i < n_tok; i++)
         rows[i].kind = CAKE_ROW_GENERATED;
-    op->about(rows, n_tok);
+    op->set_rows(rows, n_tok);
     cake_exec_run(1, run_products, &p);
     rows[n_tok - 1].kind = CAKE_ROW_PROMPT;
-    op->about(rows, n_tok);
-    CU_ASSERT(!op->linears(&(cake_exec){.size = 1}, p.at_once, p.n, input, n_tok));
-    op->about(NULL, 0);
+    op->set_rows(rows, n_tok);
+    CU_ASSERT(!op->linear_multi(&(cake_exec){.size = 1}, p.at_once, p.n, input, n_tok));
+    op->set_rows(NULL, 0);
     free(rows);
     bool fits = (dtype == CAKE_BF16 || dtype == CAKE_F16) && n_tok <= CAKE_CUDA_FEW;
     CU_ASSERT_EQUAL(p.done, fits);
     for (int i = 0; i < p.n && fits; i++)
         CU_ASSERT(same_bits(p.at_once[i].out, p.apart[i].out, (size_t)(n_out[i] * n_tok)));
-    CU_ASSERT(!other || !op->linears(&(cake_exec){.size = 1}, p.at_once, n, input, n_tok));
+    CU_ASSERT(!other || !op->linear_multi(&(cake_exec){.size = 1}, p.at_once, n, input, n_tok));
     for (int i = 0; i < n; i++) {
         free(p.at_once[i].out);
         free(p.apart[i].out);
@@ -219,7 +219,7 @@ static void check_several(const cake_kernels *op, cake_dtype dtype, bool wide, i
 
 static void check_products(const cake_kernels *op)
 {
-    for (int dtype = 0; dtype < CAKE_N_KEPT && op->linears; dtype++)
+    for (int dtype = 0; dtype < CAKE_N_KEPT && op->linear_multi; dtype++)
         for (int n = 1; n <= CAKE_PRODUCTS; n++) {
             check_several(op, (cake_dtype)dtype, n % 2, n, 3 * n, NOTHING);
             check_several(op, (cake_dtype)dtype, n % 2 == 0, n, 7 + n, n > 1 ? WIDTH : NOTHING);
@@ -252,7 +252,7 @@ static void run_turn(const cake_exec *exec, void *arg)
     t->op->kv_store(exec, &t->kv[0], t->k[0], t->v, t->rows, TOKENS);
     if (t->n_head)
         t->op->rope(exec, t->q[0], by->q_norm, by->eps, by->cos, by->sin, TOKENS, t->n_head, dim, by->n_rot);
-    CU_ASSERT(t->op->turned(exec, &t->kv[1], t->q[1], t->n_head, t->k[1], t->v, by, t->rows, TOKENS));
+    CU_ASSERT(t->op->rope_kv_store(exec, &t->kv[1], t->q[1], t->n_head, t->k[1], t->v, by, t->rows, TOKENS));
 }
 
 static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, int n_rot, int seed)
@@ -308,7 +308,7 @@ static void check_turns(const cake_kernels *op)
     static const int sizes[][2] = {
         /* head_dim, n_rot */ {2, 2}, {40, 0}, {64, 64}, {96, 72}, {33, 8}, {1026, 64}};
     static const cake_dtype kept[] = {CAKE_F32, CAKE_BF16, CAKE_F16};
-    for (int i = 0; i < COUNT(sizes) * 4 && op->turned; i++)
+    for (int i = 0; i < COUNT(sizes) * 4 && op->rope_kv_store; i++)
         for (int d = 0; d < COUNT(kept); d++)
             check_turn(op, kept[d], sizes[i / 4][0], sizes[i / 4][1], i % 4 + 3 * d);
 }
@@ -321,10 +321,10 @@ static void test_turns(void)
 int main(void)
 {
     static const suite_test tests[] = {
-        {"gated: the bits of two products, and of packing behind a gate", test_pairs},
-        {"normed: the bits of a norm, and of packing behind it", test_norms},
-        {"linears: the bits of one product after the other", test_products},
-        {"turned: the bits of turning heads and of storing keys and values", test_turns},
+        {"mlp_gate_up: the bits of two products, and of packing after a gate", test_pairs},
+        {"rmsnorm_pack: the bits of a norm, then of packing", test_norms},
+        {"linear_multi: the bits of one product after the other", test_products},
+        {"rope_kv_store: the bits of rotating heads, then of storing keys and values", test_turns},
     };
     return SUITE_MAIN("joined", tests);
 }

@@ -40,7 +40,7 @@ static void copy(void *to, const void *from, size_t bytes)
     memmove(to, from, bytes);
 }
 
-static void put_rows(cake_row *to, const cake_row *rows, int n)
+static void upload_rows(cake_row *to, const cake_row *rows, int n)
 {
     memcpy(to, rows, (size_t)n * sizeof *rows);
 }
@@ -58,7 +58,7 @@ static void close_arena(cake_arena *arena)
 }
 
 /* What was asked for is kept, and done again by its key. */
-static void repeat(const void *key, size_t size, void (*work)(void *arg), void *arg)
+static void replay(const void *key, size_t size, void (*work)(void *arg), void *arg)
 {
     int i = 0;
     while (i < n_known && memcmp(known[i].key, key, size) != 0)
@@ -74,12 +74,12 @@ static void repeat(const void *key, size_t size, void (*work)(void *arg), void *
     executor_record(-1);
 }
 
-static void flag(int i)
+static void record_event(int i)
 {
     reached = i;
 }
 
-static bool passed(int i)
+static bool event_done(int i)
 {
     return i <= reached;
 }
@@ -99,16 +99,17 @@ static cake_err check(void)
 const cake_memory cake_cuda_memory = {.name = "the executor's memory",
                                       .open = cake_arena_open,
                                       .close = close_arena,
-                                      .put = copy,
-                                      .get = copy,
+                                      .upload = copy,
+                                      .download = copy,
                                       .copy = copy,
-                                      .put_rows = put_rows,
-                                      .repeat = repeat,
-                                      .flag = flag,
-                                      .passed = passed,
+                                      .upload_rows = upload_rows,
+                                      .replay = replay,
+                                      .record_event = record_event,
+                                      .event_done = event_done,
                                       .check = check};
 
-void cake_cuda_put_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes, int n)
+void cake_cuda_upload_matrix(void *to, size_t to_step, const void *from, size_t from_step, size_t bytes,
+                             int n)
 {
     for (int i = 0; i < n; i++)
         memcpy((char *)to + (size_t)i * to_step, (const char *)from + (size_t)i * from_step, bytes);

@@ -87,7 +87,7 @@ static float *multiply(rig *r, int first, int n, bool bias, bool residual, bool 
     void *packed = memory(cake_kernels_cuda.input_bytes(r->w.dtype, r->w.n_in, n));
     if (in_place)
         memcpy(out, rest, (size_t)n * row * sizeof *out);
-    cake_kernels_cuda.about(r->rows + first, n);
+    cake_kernels_cuda.set_rows(r->rows + first, n);
     cake_kernels_cuda.input_pack(&alone, packed, r->x + (int64_t)first * r->w.n_in, NULL, r->w.dtype,
                                  r->w.n_in, n);
     cake_kernels_cuda.linear(&alone, out, packed, &r->w, bias ? r->bias : NULL,
@@ -95,7 +95,7 @@ static float *multiply(rig *r, int first, int n, bool bias, bool residual, bool 
                              : in_place ? out
                                         : rest,
                              n);
-    cake_kernels_cuda.about(NULL, 0);
+    cake_kernels_cuda.set_rows(NULL, 0);
     free(packed);
     return out;
 }
@@ -201,7 +201,7 @@ static void test_failure(void)
 {
     rig r = open_rig(CAKE_BF16, 16, 32);
     set_kinds(&r, 1000, true);
-    cake_kernels_cuda.settle(&r.w);
+    cake_kernels_cuda.select_algorithm(&r.w);
     setenv("CAKE_TEST_LT", "fails", 1);
     free(multiply(&r, 0, 5, false, false, false));
     unsetenv("CAKE_TEST_LT");

@@ -132,7 +132,7 @@ if "$cake" info | grep -q '^NCCL  .* at build time'; then
         test "$(kinds)" = "mpi mpi " && grep -q "not by NCCL" "$dir/err" && test "$(grep -c 'not by NCCL' "$dir/err")" -le 2
         ok "... by MPI, said of each edge at most once" $?
     }
-    fall garbage 'a test message of 64 numbers came with 35 in place of 33'
+    fall garbage 'a test message of 64 numbers arrived with 35 instead of 33'
     fall other 'NCCL is [0-9.]* on [^ ]* and 2.19.3 on [^ ]*: both have to be the same'
     CAKE_TEST_GPUS=4 CAKE_TEST_NCCL=garbage short 3 --report "$dir/r.json" >/dev/null 2>"$dir/err"
     test "$(kinds)" = "mpi mpi mpi " && test "$(grep -c 'not by NCCL' "$dir/err")" -eq 1

@@ -472,7 +472,7 @@ static void test_odd(void)
     for_tables(check_odd);
 }
 
-/* Attention and packing at once (cake_kernels.attended), against one after the other. */
+/* Attention and packing at once (cake_kernels.attend_pack), against one after the other. */
 typedef struct attending {
     call all;
     void *apart, *at_once;
@@ -480,14 +480,14 @@ typedef struct attending {
     bool done;
 } attending;
 
-static void run_attended(const cake_exec *exec, void *arg)
+static void run_attend_pack(const cake_exec *exec, void *arg)
 {
     attending *a = arg;
     const call *c = &a->all;
     run_attend(exec, &a->all);
     c->op->input_pack(exec, a->apart, c->out, NULL, a->dtype, c->n_head * c->kv->head_dim, c->n_tok);
-    a->done = c->op->attended(exec, a->at_once, a->dtype, c->q, c->kv, c->rows, c->n_tok, c->n_head, c->scale,
-                              c->cap);
+    a->done = c->op->attend_pack(exec, a->at_once, a->dtype, c->q, c->kv, c->rows, c->n_tok, c->n_head,
+                                 c->scale, c->cap);
 }
 
 static void check_one_packed(const cake_kernels *op, cake_dtype kept, cake_dtype dtype, int n_kv,
@@ -512,7 +512,7 @@ static void check_one_packed(const cake_kernels *op, cake_dtype kept, cake_dtype
                    .dtype = dtype};
     a.all.q = q;
     a.all.scale = 1 / sqrtf((float)head_dim);
-    cake_exec_run(1, run_attended, &a);
+    cake_exec_run(1, run_attend_pack, &a);
     CU_ASSERT_EQUAL(a.done, !prompt && kept == CAKE_BF16 && cake_cuda_tiles(head_dim) &&
                                 (dtype == CAKE_BF16 || dtype == CAKE_F16) && n % CAKE_CUDA_K == 0);
     CU_ASSERT(!a.done || !memcmp(a.apart, a.at_once, N_ROW * cake_cuda_step(dtype, n)));
@@ -524,7 +524,7 @@ static void check_one_packed(const cake_kernels *op, cake_dtype kept, cake_dtype
 
 static void check_packed(const cake_kernels *op)
 {
-    if (!op->attended)
+    if (!op->attend_pack)
         return;
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         check_one_packed(op, CAKE_BF16, (cake_dtype)dtype, 1, 64, 0, false);
@@ -551,7 +551,7 @@ static void check_again(const cake_kernels *op)
 {
     enum { HEADS = 512, DIM = 256, ROWS = 7, FAR = 4500 };
     static int key; /* what was recorded with one is not asked for again */
-    if (!op->attended)
+    if (!op->attend_pack)
         return;
     key++;
     cache c = cache_open(CAKE_BF16, 1, FAR, 1, DIM, 0);
@@ -566,7 +566,7 @@ static void check_again(const cake_kernels *op)
             own[i] = (cake_row){.pos = i == (turn == 1 ? 0 : ROWS - 1) ? FAR - 1 : 40 + i,
                                 .kind = CAKE_ROW_GENERATED};
         if (turn)
-            op->memory->repeat(&key, sizeof key, run_alone, &a);
+            op->memory->replay(&key, sizeof key, run_alone, &a);
         else
             run_alone(&a);
         a.out = out;
@@ -596,7 +596,7 @@ int main(void)
         {"cake_kv_shared: position by position", test_common},
         {"attend: NaN and infinities stay in their head", test_odd},
         {"attend: what was recorded, when rows have changed places", test_again},
-        {"attended: the bits of attention, and of packing behind it", test_packed},
+        {"attend_pack: the bits of attention, then of packing", test_packed},
     };
     return SUITE_MAIN("attend", tests);
 }

@@ -170,7 +170,7 @@ static void test_share(void)
 #define N_MOST  9
 #define N_UNITS 97
 
-/* Members take units of deal after deal, some of them with pauses, so that others come to deals first. */
+/* Members take units of queue after queue, some of them with pauses, so that others come to deals first. */
 typedef struct dealt {
     atomic_int taken[N_UNITS];
     atomic_int wrong;
@@ -186,8 +186,8 @@ static void take_all(const cake_exec *exec, void *arg)
             cake_exec_barrier(exec);
         if (exec->rank < d->n_late)
             sched_yield();
-        cake_deal deal = cake_exec_queue(exec, units);
-        while (cake_exec_next(&deal, 1 + n % N_MOST, &first, &last)) {
+        cake_work_queue queue = cake_exec_queue(exec, units);
+        while (cake_exec_next(&queue, 1 + n % N_MOST, &first, &last)) {
             if (first < 0 || last > units || last - first < 1 || last - first > 1 + n % N_MOST)
                 atomic_fetch_add(&d->wrong, 1);
             for (int64_t i = first; i < last && i < N_UNITS; i++)
@@ -213,15 +213,15 @@ static void test_deal(void)
         }
 }
 
-static int take_n(cake_deal *deal, int n, int64_t *units)
+static int take_n(cake_work_queue *queue, int n, int64_t *units)
 {
     int taken = 0;
-    for (int64_t last; taken < n && cake_exec_next(deal, 1, &units[taken], &last); taken++)
+    for (int64_t last; taken < n && cake_exec_next(queue, 1, &units[taken], &last); taken++)
         CU_ASSERT_EQUAL(last, units[taken] + 1);
     return taken;
 }
 
-/* The second member comes when the first one has taken all but one unit of a deal and what it may of the
+/* The second member comes when the first one has taken all but one unit of a queue and what it may of the
  * next. */
 typedef struct late {
     int64_t first[N_UNITS], next[N_UNITS], rest[N_UNITS], after[N_UNITS];
@@ -231,19 +231,19 @@ typedef struct late {
 static void take_for_two(const cake_exec *exec, void *arg)
 {
     late *l = arg;
-    cake_deal deal;
+    cake_work_queue queue;
     if (exec->rank == 0) {
-        deal = cake_exec_queue(exec, N_UNITS);
-        l->n_first = take_n(&deal, N_UNITS - 1, l->first);
-        deal = cake_exec_queue(exec, N_UNITS);
-        l->n_next = take_n(&deal, N_UNITS, l->next);
+        queue = cake_exec_queue(exec, N_UNITS);
+        l->n_first = take_n(&queue, N_UNITS - 1, l->first);
+        queue = cake_exec_queue(exec, N_UNITS);
+        l->n_next = take_n(&queue, N_UNITS, l->next);
     }
     cake_exec_barrier(exec);
     if (exec->rank == 1) {
-        deal = cake_exec_queue(exec, N_UNITS);
-        l->n_rest = take_n(&deal, N_UNITS, l->rest);
-        deal = cake_exec_queue(exec, N_UNITS);
-        l->n_after = take_n(&deal, N_UNITS, l->after);
+        queue = cake_exec_queue(exec, N_UNITS);
+        l->n_rest = take_n(&queue, N_UNITS, l->rest);
+        queue = cake_exec_queue(exec, N_UNITS);
+        l->n_after = take_n(&queue, N_UNITS, l->after);
     }
     cake_exec_barrier(exec);
 }
@@ -256,7 +256,7 @@ static void test_late(void)
     CU_ASSERT_EQUAL(l.n_first, N_UNITS - 1);
     for (int i = 0; i < l.n_first; i++) /* its own upwards, the other's from their end */
         CU_ASSERT_EQUAL(l.first[i], i < own ? i : N_UNITS - 1 - (i - own));
-    CU_ASSERT_EQUAL(l.n_next, own); /* the other one may still be at the first deal */
+    CU_ASSERT_EQUAL(l.n_next, own); /* the other one may still be at the first queue */
     for (int i = 0; i < l.n_next; i++)
         CU_ASSERT_EQUAL(l.next[i], i);
     CU_ASSERT_EQUAL(l.n_rest, 1);
@@ -274,8 +274,8 @@ int main(void)
         {"more threads than cpus", test_crowd},
         {"teams of a session", test_session},
         {"share: everything once", test_share},
-        {"deal: everything once, deal after deal", test_deal},
-        {"deal: others' shares from their end, those of members far behind not at all", test_late},
+        {"queue: everything once, queue after queue", test_deal},
+        {"queue: others' shares from their end, those of members far behind not at all", test_late},
     };
     return SUITE_MAIN("exec", tests);
 }

@@ -514,16 +514,16 @@ typedef struct rows_call {
     bool ends, back;
 } rows_call;
 
-static void run_mark(const cake_exec *exec, void *arg)
+static void run_mark_nonfinite(const cake_exec *exec, void *arg)
 {
     rows_call *c = arg;
-    c->op->mark(exec, c->rows, c->x, c->n, c->dim, CAKE_ROW_NONFINITE(3), c->ends);
+    c->op->mark_nonfinite(exec, c->rows, c->x, c->n, c->dim, CAKE_ROW_NONFINITE(3), c->ends);
 }
 
-static void run_move(const cake_exec *exec, void *arg)
+static void run_move_rows(const cake_exec *exec, void *arg)
 {
     rows_call *c = arg;
-    c->op->move(exec, c->to, c->x, c->from, c->n, c->dim, c->back);
+    c->op->move_rows(exec, c->to, c->x, c->from, c->n, c->dim, c->back);
 }
 
 /* The first layer that broke a row stays; behind the last one rows that nobody reads may be anything. */
@@ -539,17 +539,17 @@ static void check_rows(const cake_kernels *op)
             y[DIM + 17] = y[2 * DIM] = INFINITY;
             y[4 * DIM - 1] = NAN;
             rows_call c = {.op = op, .rows = row, .x = y, .n = N, .dim = DIM, .ends = ends};
-            cake_exec_run(team, run_mark, &c);
+            cake_exec_run(team, run_mark_nonfinite, &c);
             CU_ASSERT(!row[0].nonfinite && row[1].nonfinite == (ends ? 0 : CAKE_ROW_NONFINITE(3)) &&
                       row[2].nonfinite == 1);
             CU_ASSERT(row[3].nonfinite == CAKE_ROW_NONFINITE(3) && !row[4].nonfinite);
             c = (rows_call){.op = op, .x = x, .to = to, .from = from, .n = N, .dim = DIM};
-            cake_exec_run(team, run_move, &c);
+            cake_exec_run(team, run_move_rows, &c);
             for (int i = 0; i < N; i++)
                 CU_ASSERT(same_bits(to + i * DIM, x + from[i] * DIM, DIM));
             memset(y, 0, N * DIM * sizeof *y);
             c = (rows_call){.op = op, .x = y, .to = to, .from = from, .n = N, .dim = DIM, .back = true};
-            cake_exec_run(team, run_move, &c);
+            cake_exec_run(team, run_move_rows, &c);
             for (int i = 0; i < N; i++)
                 CU_ASSERT(same_bits(to + from[i] * DIM, y, DIM));
             free(y);

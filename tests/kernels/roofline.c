@@ -52,11 +52,11 @@ static void test_ridge(void)
     }
 }
 
-/* Two classes, one with a window, and states; positions counted one by one. */
+/* Two groups, one with a window, and states; positions counted one by one. */
 static void test_wave(void)
 {
     const int window = 5;
-    cake_cost cost = {.row_flops = 1000, .wave_bytes = 1e6, .sequence_bytes = 300, .n_class = 2};
+    cake_cost cost = {.row_flops = 1000, .wave_bytes = 1e6, .sequence_bytes = 300, .n_group = 2};
     cost.kv[0].position_flops = 10;
     cost.kv[0].position_bytes = 2;
     cost.kv[1].window = window;
@@ -88,14 +88,14 @@ static void test_wave(void)
     CU_ASSERT_DOUBLE_EQUAL(effort.bytes, bytes, 1e-6);
 }
 
-/* The last layer, of the class with a window, has nothing but K and V of rows that nobody reads. */
+/* The last layer, of the group with a window, has nothing but K and V of rows that nobody reads. */
 static void test_unread(void)
 {
-    cake_cost cost = {.row_flops = 1000, .n_class = 2};
+    cake_cost cost = {.row_flops = 1000, .n_group = 2};
     cost.kv[0].position_flops = 10;
     cost.kv[1].window = 5;
     cost.kv[1].position_flops = 200;
-    cost.no_output.class = 1;
+    cost.no_output.group = 1;
     cost.no_output.row_flops = 300;
     cost.no_output.position_flops = 100;
     cake_row rows[] = {{.pos = 7, .no_output = 1}, {.pos = 8, .no_output = 1}, {.pos = 9}};
@@ -108,7 +108,7 @@ static void test_unread(void)
 static void test_shared(void)
 {
     const int window = 70;
-    cake_cost cost = {.n_class = 2};
+    cake_cost cost = {.n_group = 2};
     cost.kv[0].position_bytes = 2;
     cost.kv[1].window = window;
     cost.kv[1].position_bytes = 7;
@@ -132,7 +132,7 @@ static void test_shared(void)
 /* What a row costs, by the same numbers. */
 static void test_row(void)
 {
-    cake_cost cost = {.balance = 17, .row_flops = 1000, .sequence_bytes = 300, .n_class = 2};
+    cake_cost cost = {.balance = 17, .row_flops = 1000, .sequence_bytes = 300, .n_group = 2};
     cost.kv[0].position_flops = 10;
     cost.kv[0].position_bytes = 0.5;
     cost.kv[1].window = 5;
@@ -174,8 +174,8 @@ static void test_layers(void)
             }
         }
         double flops = 0;
-        for (int class = 0; class < cost.n_class; class ++)
-            flops += cost.kv[class].position_flops;
+        for (int group = 0; group < cost.n_group; group++)
+            flops += cost.kv[group].position_flops;
         CU_ASSERT_DOUBLE_EQUAL(cost.row_flops, 2 * weights + states, 1);
         CU_ASSERT_DOUBLE_EQUAL(flops, positions, 1);
         CU_ASSERT(cost.wave_bytes >= 2 * weights &&

@@ -73,7 +73,7 @@ static const family families[] = {
 static void describe(const cake_config *c, int window, char *out)
 {
     for (int i = 0; i < c->n_layer; i++) {
-        int sees = c->window[c->layer[i].class];
+        int sees = c->window[c->layer[i].group];
         bool turns = c->layer[i].rope != CAKE_NO_ROPE;
         bool delta = c->layer[i].mixer == CAKE_MIX_DELTA;
         out[i] = delta ? 'D' : sees == 0 ? (turns ? 'F' : 'f') : sees != window ? '?' : turns ? 'S' : 's';
@@ -117,7 +117,7 @@ static void test_refused(void)
         {{"mistral", "\"num_hidden_layers\": 1, \"layer_types\": [\"full_attention\"]", "", 0},
          "layer_types[0] is full_attention, but layers of family mistral are sliding_attention here"},
         {{"mistral", "\"num_hidden_layers\": 1, \"use_sliding_window\": false", "", 0},
-         "family mistral knows sliding_window only"},
+         "family mistral supports sliding_window only"},
         {{"mistral", "\"num_hidden_layers\": 1, \"sliding_window\": 0", "", 0}, "sliding_window is 0"},
         {{"qwen2", "\"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]", "", 0},
          "layer_types[0] is sliding_attention, but sliding_window is null or switched off"},
@@ -134,12 +134,13 @@ static void test_refused(void)
           "\"rope_parameters\":"
           "{\"full_attention\": {}}",
           "", 0},
-         "rope_parameters.full_attention is there, too"},
+         "rope_parameters.full_attention exists, too"},
         {{"olmo2", "\"num_hidden_layers\": 2, \"partial_rotary_factor\": 0.5", "", 0},
          "partial_rotary_factor is 0.5"},
         {{"olmo2", "\"num_hidden_layers\": 2, \"final_logit_softcapping\": 5.0", "", 0},
          "final_logit_softcapping is 5.0"},
-        {{"phi3", "\"num_hidden_layers\": 2, \"partial_rotary_factor\": 0.1", "", 0}, "something of the 6"},
+        {{"phi3", "\"num_hidden_layers\": 2, \"partial_rotary_factor\": 0.1", "", 0},
+         "at least two of the 6"},
         {{"gemma2", "\"num_hidden_layers\": 2, \"hidden_activation\": \"gelu\"", "", 0},
          "hidden_activation is \"gelu\", but only silu and gelu_pytorch_tanh"},
         {{"gemma2", "\"num_hidden_layers\": 2, \"use_bidirectional_attention\": true", "", 0}, "only causal"},
@@ -237,7 +238,7 @@ static void test_parts(void)
     CU_ASSERT_STRING_EQUAL(c.arch->name, "gemma3_text");
     CU_ASSERT(c.dim == 2560 && c.n_head == 8 && c.n_kv == 4 && c.head_dim == 256 && c.n_vocab == 262208);
     CU_ASSERT(c.context == 131072 && c.norm_eps == 1e-6F && c.tied && c.dtype == CAKE_BF16);
-    CU_ASSERT(c.n_eos == 2 && c.eos[1] == 106 && c.n_class == 2 && c.rope[0].kind == CAKE_ROPE_LINEAR);
+    CU_ASSERT(c.n_eos == 2 && c.eos[1] == 106 && c.n_group == 2 && c.rope[0].kind == CAKE_ROPE_LINEAR);
     cake_buf_free(&said);
 }
 
@@ -259,7 +260,7 @@ static void test_qwen3_5(void)
     CU_ASSERT_EQUAL_FATAL(read_text(hub, NULL, &c, &said), CAKE_OK);
     CU_ASSERT_STRING_EQUAL(c.arch->name, "qwen3_5_text");
     CU_ASSERT(c.tied && c.dtype == CAKE_BF16 && c.context == 262144 && c.n_eos == 1 && c.eos[0] == 248044);
-    CU_ASSERT(c.head_dim == 256 && c.rope[0].n_rot == 64 && c.rope[0].theta == 1e7 && c.n_class == 1);
+    CU_ASSERT(c.head_dim == 256 && c.rope[0].n_rot == 64 && c.rope[0].theta == 1e7 && c.n_group == 1);
     CU_ASSERT(c.delta.n_key == 16 && c.delta.n_value == 48 && c.delta.key_dim == 128 &&
               c.delta.value_dim == 128 && c.delta.width == 4);
     CU_ASSERT(c.layer[0].mixer == CAKE_MIX_DELTA && c.layer[23].mixer == CAKE_MIX_ATTENTION);

@@ -397,12 +397,12 @@ static void test_misfits(void)
     } cases[] = {
         {"adapter_config.json", "{\"base_model_name_or_path\": \"some/base\"}",
          "only an adapter (adapter_config.json, LoRA or another of PEFT) of some/base: merge it"},
-        {"adapter_config.json", "", "of a model that it does not name: merge it"},
+        {"adapter_config.json", "", "of an unnamed model: merge it"},
         {"consolidated.safetensors", "x", "but consolidated.safetensors, weights in Mistral's own"},
-        {"model-q4.gguf", "x", "but model-q4.gguf, a model in llama.cpp's format: take the model in"},
+        {"model-q4.gguf", "x", "but model-q4.gguf, a model in llama.cpp's format: use the safetensors"},
         {"pytorch_model-00001-of-00002.bin", "x", "weights in PyTorch's format: load it with transformers"},
         {"consolidated.00.pth", "x", "consolidated.00.pth, weights in PyTorch's format"},
-        {"last.ckpt", "x", "last.ckpt, a checkpoint of a training"},
+        {"last.ckpt", "x", "last.ckpt, a training checkpoint"},
         {"model.onnx", "x", "model.onnx, a model in ONNX's format"},
         {"training_args.bin", "x", ": cannot be opened: No such file"},
     };
@@ -422,7 +422,7 @@ static void test_misfits(void)
     cake_model *m;
     write_bytes(dir, "adapter_config.json", "{\"base_model_name_or_path\": \"a/b\"}", 34);
     m = load(dir, false, &everything);
-    CU_ASSERT(was_said("an adapter of a/b is here, too (adapter_config.json), and is not applied"));
+    CU_ASSERT(was_said("also holds an adapter of a/b (adapter_config.json), which is not applied"));
     cake_model_close(m);
     unlink(path_in(dir, "model.safetensors.index.json"));
     unlink(path_in(dir, "adapter_config.json"));
@@ -460,9 +460,9 @@ static void test_broken_files(void)
     } cases[] = {
         {"", 0, "has 0 bytes, too short"},
         {"\x02\0\0\0\0\0\0", 7, "has 7 bytes, too short"},
-        {"\x03\0\0\0\0\0\0\0{}", 10, "the header is said to have 3 bytes, but the file has only 10"},
-        {"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}", 10, "said to have 18446744073709551615 bytes"},
-        {"\xF8\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}", 10, "said to have 18446744073709551608 bytes"},
+        {"\x03\0\0\0\0\0\0\0{}", 10, "states a header of 3 bytes, but the file has only 10"},
+        {"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}", 10, "states a header of 18446744073709551615 bytes"},
+        {"\xF8\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}", 10, "states a header of 18446744073709551608 bytes"},
         {"<!DOCTYPE html>", 15, "not a safetensors file"},
     };
     form f = {.shards = 1};
@@ -557,7 +557,7 @@ static void test_written(void)
     CU_ASSERT_EQUAL(cake_model_load(model, &everything, &cake_kernels_ref, &(cake_loading){.threads = 1}),
                     CAKE_ERR_FATAL);
     cake_log_capture(NULL);
-    CU_ASSERT(was_said("model.safetensors: was written to while it was being read"));
+    CU_ASSERT(was_said("model.safetensors: was changed while it was read"));
     cake_model_close(model);
 }
 

@@ -391,14 +391,14 @@ static void test_advice(void)
     advises(narrow, CAKE_LAUNCH_HYDRA, "`mpirun -bind-to core:4 -np 6 cake-mpi ...`");
     advises(narrow, CAKE_LAUNCH_NONE, "`cake-mpi --bind hwloc --threads 4 ...`");
     full.room = false;
-    advises(full, CAKE_LAUNCH_OPENMPI, "4 threads a rank for 2 cores of cpus");
+    advises(full, CAKE_LAUNCH_OPENMPI, "4 threads per rank for 2 cores of cpus");
     advises(domain, CAKE_LAUNCH_OPENMPI, "`mpirun --map-by numa --bind-to numa -np 6 cake-mpi ...`");
     advises(domain, CAKE_LAUNCH_SLURM, "--cpu-bind=ldoms -n 6");
     advises(domain, CAKE_LAUNCH_HYDRA, "-map-by numa -np 6");
     advises(smt, CAKE_LAUNCH_OPENMPI, "hardware threads");
     cake_pin stacked = {.n_core = 1, .n_thread = 1, .trap = CAKE_PIN_WARN_STACKED};
     advises(stacked, CAKE_LAUNCH_OPENMPI,
-            "others are empty; start it with `mpirun --map-by slot:PE=1 --bind-to core -np 6 cake-mpi ...`");
+            "others are idle; start it with `mpirun --map-by slot:PE=1 --bind-to core -np 6 cake-mpi ...`");
     static const char *const lines[] = {
         [CAKE_LAUNCH_NONE] = "`mpirun --map-by ppr:4:node -np 8 cake-mpi ...`",
         [CAKE_LAUNCH_OPENMPI] =

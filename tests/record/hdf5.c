@@ -254,7 +254,7 @@ static void test_refused_names(void)
     CU_ASSERT_EQUAL(cake_record_open(&options, &recorder), CAKE_ERR_USAGE);
     CU_ASSERT_EQUAL(cake_prompt_open("-", CAKE_PROMPT_HDF5, &prompt), CAKE_ERR_USAGE);
     cake_log_capture(NULL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "/dev/null: HDF5 cannot be written as a stream"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "/dev/null: HDF5 cannot be streamed"));
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "standard input: HDF5 cannot be read as a stream"));
     cake_buf_free(&said);
 }

@@ -69,16 +69,16 @@ static cake_err read_text(const char *text, size_t len, cake_journal *out, cake_
 static bool is_right(const cake_journal *j, const char *text)
 {
     int64_t n = 0;
-    for (int64_t i = 0; i < j->places.end; i++) {
-        cake_line_at place = cake_line_index_get(&j->places, i);
+    for (int64_t i = 0; i < j->lines.end; i++) {
+        cake_line_span span = cake_line_index_get(&j->lines, i);
         char want[64];
         int len = snprintf(want, sizeof want, "{\"index\": %lld, \"text\": \"answer\"}\n", (long long)i);
-        n += place.len > 0;
-        if (place.len && (place.len != len || memcmp(text + place.offset, want, (size_t)len) ||
-                          place.failed != (i % 3 == 1)))
+        n += span.len > 0;
+        if (span.len &&
+            (span.len != len || memcmp(text + span.offset, want, (size_t)len) || span.failed != (i % 3 == 1)))
             return false;
     }
-    return n == j->places.n;
+    return n == j->lines.n;
 }
 
 static void test_whole(void)
@@ -88,7 +88,7 @@ static void test_whole(void)
     cake_journal j;
     compose(&text, some, GROUPS, EACH, ends);
     CU_ASSERT_EQUAL_FATAL(read_text(text.data, text.len, &j, &said), CAKE_OK);
-    CU_ASSERT(j.places.n == 9 && j.failed == 3 && !j.torn && !j.lost && j.end == (int64_t)text.len);
+    CU_ASSERT(j.lines.n == 9 && j.failed == 3 && !j.torn && !j.lost && j.end == (int64_t)text.len);
     CU_ASSERT(is_right(&j, text.data));
     CU_ASSERT(j.head.created == 1700000000 && j.head.job == 0xABC && !j.head.replaces);
     CU_ASSERT_STRING_EQUAL(j.head.model, "demo");
@@ -99,8 +99,7 @@ static void test_whole(void)
     cake_buf_cut(&text, 0);
     compose(&text, again, 2, 3, ends);
     CU_ASSERT_EQUAL_FATAL(read_text(text.data, text.len, &j, &said), CAKE_OK);
-    CU_ASSERT(j.places.n == 4 && j.failed == 2 &&
-              cake_line_index_get(&j.places, 0).offset > (int64_t)ends[1]);
+    CU_ASSERT(j.lines.n == 4 && j.failed == 2 && cake_line_index_get(&j.lines, 0).offset > (int64_t)ends[1]);
     CU_ASSERT(is_right(&j, text.data));
     cake_journal_free(&j);
     cake_buf_free(&text);
@@ -127,7 +126,7 @@ static void test_torn(void)
         wrong += err != CAKE_OK || said.len;
         if (!err) {
             wrong += j.end != (int64_t)ends[whole] || j.torn != (int64_t)(len - ends[whole]) || j.lost ||
-                     j.places.n != whole * EACH || !is_right(&j, text.data);
+                     j.lines.n != whole * EACH || !is_right(&j, text.data);
             cake_journal_free(&j);
         }
     }
@@ -164,7 +163,7 @@ static void compose_begun(cake_buf *out, int64_t order, int answer, int64_t at, 
 static size_t begun(const cake_journal *j, int64_t order, int answer)
 {
     int n;
-    const cake_inflight *r = cake_inflights_get(&j->running, order, &n);
+    const cake_inflight *r = cake_inflights_get(&j->inflights, order, &n);
     while (n && r->choice != answer)
         r = --n ? r + 1 : NULL;
     for (size_t i = 0; r && i < r->ids.len; i++)
@@ -207,8 +206,8 @@ static void test_begun(void)
         }
         wrong += begun(&j, 5, 7) != wanted[whole] || begun(&j, 5, 0) || begun(&j, 9, 0) ||
                  begun(&j, 5, 2) != others[whole] ||
-                 cake_inflights_requests(&j.running) != (wanted[whole] > 0) ||
-                 j.end != (int64_t)lines[whole] || j.lost || j.places.n != (whole == 5 ? 6 : 3) ||
+                 cake_inflights_requests(&j.inflights) != (wanted[whole] > 0) ||
+                 j.end != (int64_t)lines[whole] || j.lost || j.lines.n != (whole == 5 ? 6 : 3) ||
                  (whole && j.marks[j.n_mark - 1].requests != 30);
         cake_journal_free(&j);
     }
@@ -222,7 +221,7 @@ static void test_begun(void)
             wrong += begun(&j, 5, 7) != (hit == 0   ? 0u
                                          : hit == 1 ? 3u
                                                     : 7u) ||
-                     begun(&j, 5, 2) != other || j.places.n != 3;
+                     begun(&j, 5, 2) != other || j.lines.n != 3;
             cake_journal_free(&j);
         } else {
             wrong++;
@@ -250,11 +249,11 @@ static void test_flipped(void)
         text.data[at] = (char)(text.data[at] ^ 1 << at % 8);
         cake_err err = read_text(text.data, text.len, &j, &said);
         if (!hit) {
-            wrong += err != CAKE_ERR_FATAL || !strstr(said.data, "nothing can go on from it");
+            wrong += err != CAKE_ERR_FATAL || !strstr(said.data, "it cannot be resumed");
         } else {
             wrong += err != CAKE_OK;
             if (!err)
-                wrong += j.places.n != (GROUPS - 1) * EACH || !is_right(&j, text.data) ||
+                wrong += j.lines.n != (GROUPS - 1) * EACH || !is_right(&j, text.data) ||
                          (hit < GROUPS ? j.lost != (int64_t)(ends[hit] - ends[hit - 1]) || j.torn
                                        : j.torn != (int64_t)(text.len - ends[hit - 1]));
         }
@@ -279,7 +278,7 @@ static void test_others(void)
 {
     static const struct {
         const char *text, *said;
-    } files[] = {{"{}\n{}\n", "does not begin as results of a stopped run do"},
+    } files[] = {{"{}\n{}\n", "does not begin like the results of a stopped run"},
                  {"text", "does not begin"},
                  {"{\"_cake\": {\"journal\": 1}}\n", "is damaged"},
                  {"\n", "does not begin"}};
@@ -318,7 +317,7 @@ static void test_others(void)
         size_t first = text.len;
         sum_line(&text, groups[i]);
         CU_ASSERT_EQUAL_FATAL(read_text(text.data, text.len, &j, &said), CAKE_OK);
-        CU_ASSERT(j.places.n == 0 && j.end == (int64_t)first && j.torn == (int64_t)(text.len - first));
+        CU_ASSERT(j.lines.n == 0 && j.end == (int64_t)first && j.torn == (int64_t)(text.len - first));
         cake_journal_free(&j);
     }
     cake_buf_free(&text);
@@ -404,13 +403,13 @@ static void test_take_up(void)
         fputs("{\"id\": null, \"index\": 9, \"te\n", f);
     fclose(f);
     CU_ASSERT_EQUAL(do_some(o, 0, 300, 500, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 300 finished requests (30 failed); "));
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, " bytes of a group that was not finished are cut off"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "resumes with 300 finished requests (30 failed); "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, " bytes of an incomplete group are cut off"));
     CU_ASSERT_EQUAL(lines_with("job.jsonl.partial", "\"te$"), 0);
     CU_ASSERT(!is_there("job.jsonl") && is_there("job.jsonl.partial") && !is_there("job.jsonl.lock"));
     CU_ASSERT_EQUAL(do_some(o, 0, 500, 500, &said), CAKE_OK);
     CU_ASSERT_PTR_NOT_NULL(
-        strstr(said.data, "job.jsonl.partial: goes on with 300 finished requests (30 failed)"));
+        strstr(said.data, "job.jsonl.partial: resumes with 300 finished requests (30 failed)"));
     CU_ASSERT(is_there("job.jsonl") && is_there("job.jsonl.job") && !is_there("job.jsonl.partial"));
     CU_ASSERT(lines_with("job.jsonl", "^{\"id\"") == 500 && lines_with("job.jsonl", "\"error\"") == 50);
     CU_ASSERT_EQUAL(do_some(o, 0, 500, 500, &said), CAKE_END);
@@ -418,18 +417,18 @@ static void test_take_up(void)
     CU_ASSERT_EQUAL(do_some(o, 0, 510, 520, &said), CAKE_OK); /* the input has grown; stopped */
     CU_ASSERT(is_there("job.jsonl") && is_there("job.jsonl.partial"));
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 510 finished requests (51 failed)"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "resumes with 510 finished requests (51 failed)"));
     CU_ASSERT(lines_with("job.jsonl", "^{\"id\"") == 520 && lines_with("job.jsonl", "\"error\"") == 52);
     o.retry = true;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_OK);
     CU_ASSERT_PTR_NOT_NULL(
-        strstr(said.data, "goes on with 468 finished requests (0 failed); 52 that failed are done again"));
+        strstr(said.data, "resumes with 468 finished requests (0 failed); 52 failed requests are repeated"));
     CU_ASSERT(lines_with("job.jsonl", "^{\"id\"") == 520 && lines_with("job.jsonl", "\"error\"") == 0);
     o.retry = false;
 
     o.identity = "{\"isa\": \"avx2\"}";
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "job.jsonl: exists already, of another job: isa was"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "job.jsonl: already exists and is of another job: isa was"));
     o.identity = NULL;
     o.resume = CAKE_RESUME_NEVER;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
@@ -445,11 +444,11 @@ static void test_take_up(void)
     CU_ASSERT_EQUAL(said.len, 0);
     o.force = false;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 100 finished requests"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "resumes with 100 finished requests"));
     unlink(path);
     o.resume = CAKE_RESUME_MUST;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "there is nothing to go on from, as --resume must wants"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "there is nothing to resume, but --resume must is given"));
     cake_buf_free(&said);
 }
 
@@ -475,7 +474,7 @@ static void test_undo(void)
     CU_ASSERT_EQUAL(lines_with("undo.jsonl.partial", "wrong"), 0);
     o.path = path_of("undo.jsonl");
     CU_ASSERT_EQUAL(do_some(o, 0, 40, 100, &said), CAKE_OK);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "goes on with 40 finished requests"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "resumes with 40 finished requests"));
     CU_ASSERT_PTR_NULL(strstr(said.data, "cut off"));
     cake_buf_free(&said);
 }
@@ -519,7 +518,7 @@ static void test_lock(void)
     int status;
     waitpid(child, &status, 0);
     CU_ASSERT(!status && is_there("lock"));
-    CU_ASSERT_EQUAL(take_said("which is over: taken over"), CAKE_OK);
+    CU_ASSERT_EQUAL(take_said("which is not running any more: taken over"), CAKE_OK);
     snprintf(text, sizeof text, "{\"host\": \"%s\", \"boot\": \"of old\", \"pid\": %d, \"began\": 1}", host,
              (int)getpid());
     put_lock(text); /* the host was started since, and the number is another process's */
@@ -583,7 +582,7 @@ static void test_lock(void)
     setenv("PATH", before, 1);
     free(before);
     put_lock("[");
-    CU_ASSERT_EQUAL(take_said("does not say whose lock it is"), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(take_said("does not name the owner of the lock"), CAKE_ERR_FATAL);
     unlink(path_of("lock"));
 }
 

@@ -263,7 +263,7 @@ static void test_forged(void)
         cake_log_capture(&said);
         CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
         cake_log_capture(NULL);
-        CU_ASSERT_PTR_NOT_NULL(strstr(said.data ? said.data : "", "a result in it is no JSON"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(said.data ? said.data : "", "a result in it is not JSON"));
         cake_buf_free(&said);
         CU_ASSERT(access(path_of(names[i]), F_OK));
         cake_record_close(recorder);

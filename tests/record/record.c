@@ -129,8 +129,9 @@ static void test_existing(void)
     options.force = false;
     unlink(path);
     put(partial, "{}\n{}\n{}\n{\"torn");
-    CU_ASSERT_EQUAL(open_said(&options, "old.jsonl.partial: does not begin as results of a stopped run do"),
-                    CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(
+        open_said(&options, "old.jsonl.partial: does not begin like the results of a stopped run"),
+        CAKE_ERR_FATAL);
     char *text = slurp(partial);
     CU_ASSERT_STRING_EQUAL(text, "{}\n{}\n{}\n{\"torn");
     free(text);
@@ -169,8 +170,9 @@ static void test_places(void)
         CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
         chmod(suite_tmp(), 0755);
     }
-    CU_ASSERT_EQUAL(open_said(&options, "x.jsonl.lock: cannot be created: Permission denied; name a place"),
-                    CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(
+        open_said(&options, "x.jsonl.lock: cannot be created: Permission denied; choose a writable path"),
+        CAKE_ERR_FATAL);
     if (getuid() == 0)
         CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
 }
@@ -187,7 +189,7 @@ static void test_missing(void)
     cake_log_capture(&said);
     CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "request 1 has no result; the 2 others are in it"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "request 1 has no result; the file holds the 2 others"));
     cake_buf_free(&said);
     cake_record_close(recorder);
     CU_ASSERT(is_there(path_of("gap.jsonl.partial")));
@@ -286,7 +288,7 @@ static int fill_disk(const char *path)
             err = cake_record_flush(recorder);
     }
     if (err != CAKE_ERR_FATAL || !strstr(said.data, "disk.jsonl.partial: cannot be written at byte ") ||
-        !strstr(said.data, "File too large") || !strstr(said.data, "requests finished so far are in it"))
+        !strstr(said.data, "File too large") || !strstr(said.data, "requests finished so far"))
         return 2;
     size_t once = said.len;
     cake_record r = answer_of(1001, "more");
@@ -373,11 +375,10 @@ static void test_killed(void)
     CU_ASSERT_EQUAL(whole_lines(path_of("killed.jsonl.partial")), 321);
     cake_record_options options = options_of(path_of("killed.jsonl"));
     CU_ASSERT_EQUAL(
-        open_said(&options, "killed.jsonl.partial: goes on with 321 finished requests (0 failed)"), CAKE_OK);
+        open_said(&options, "killed.jsonl.partial: resumes with 321 finished requests (0 failed)"), CAKE_OK);
     options.resume = CAKE_RESUME_NEVER;
-    CU_ASSERT_EQUAL(
-        open_said(&options, "holds 321 finished requests of a run that was stopped, which --resume never"),
-        CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(open_said(&options, "holds 321 finished requests of a stopped run, which --resume never"),
+                    CAKE_ERR_FATAL);
     options = options_of(path_of("killed.jsonl"));
     options.identity = "{\"isa\": \"ref\"}";
     CU_ASSERT_EQUAL(open_said(&options, "of another job: isa was not said and is \"ref\"; keep it"),
@@ -438,7 +439,7 @@ static void test_made_meanwhile(void)
     cake_buf said = finish_refused(&options);
     CU_ASSERT(
         strstr(said.data,
-               "mine.jsonl: somebody else has made this file since the run began; 5 results are in ") &&
+               "mine.jsonl: another process created this file since the run began; 5 results are in ") &&
         strstr(
             said.data,
             "/mine.jsonl.partial: move that file away, or give --force, and start the same command again\n"));
@@ -484,7 +485,7 @@ static void test_killed_before_the_last_step(void)
         free(journal);
         if (mine) {
             put(path, "mine\n");
-            CU_ASSERT_EQUAL(open_said(&options, "somebody else has made this file since the run began; 4 "),
+            CU_ASSERT_EQUAL(open_said(&options, "another process created this file since the run began; 4 "),
                             CAKE_ERR_FATAL);
             char *text = slurp(path);
             CU_ASSERT_STRING_EQUAL(text, "mine\n");
@@ -518,7 +519,7 @@ static int fill_disk_at_reopen(const char *path)
     cake_record_close(recorder);
     if (err != CAKE_ERR_FATAL ||
         !strstr(said.data, "more.jsonl.partial: cannot be written: File too large; ") ||
-        !strstr(said.data, "/more.jsonl is as it was"))
+        !strstr(said.data, "/more.jsonl is unchanged"))
         return 2;
     cake_buf_free(&said);
     return is_there(path_of("more.jsonl.partial")) ? 3 : 0;

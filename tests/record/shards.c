@@ -145,17 +145,19 @@ static void test_wrong(void)
     } cases[] = {
         {{1, 3, "avx2", 0, LINES, 0, -100, 1},
          "part-1.jsonl: is of another job than .*isa was \"ref\" and is \"avx2\""},
-        {{1, 4, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 1 of 4, .* one of 3"},
-        {{7, 9, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 7 of 9, .* one of 3"},
-        {{2, 3, "ref", 0, LINES, 0, -100, 1}, "both are shard 2/3: its requests would be there twice"},
-        {{2, 3, "ref", 0, LINES, 0, -100, 1}, "1 of the 3 shards are not given: 1; nothing is there of"},
-        {{1, 3, "ref", 0, LINES + 6, 0, -100, 1}, "part-1.jsonl: is of an input of 66 requests, .* of 60;"},
+        {{1, 4, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 1 of 4, but .* one of 3"},
+        {{7, 9, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 7 of 9, but .* one of 3"},
+        {{2, 3, "ref", 0, LINES, 0, -100, 1}, "both are shard 2/3: its requests would appear twice"},
+        {{2, 3, "ref", 0, LINES, 0, -100, 1},
+         "1 of the 3 shards are not given: 1; the requests whose index modulo 3 is one"},
+        {{1, 3, "ref", 0, LINES + 6, 0, -100, 1},
+         "part-1.jsonl: belongs to an input of 66 requests, .* of 60;"},
         {{1, 3, "ref", 0, LINES, 5, -100, 1},
-         "part-1.jsonl.partial: shard 1/3 is not finished: it has 5 results, and none of index 16 to 58; the "
-         "same run"},
+         "part-1.jsonl.partial: shard 1/3 is not finished: it has 5 results, and none of index 16 to 58; run "
+         "the same command"},
         {{1, 3, "ref", 4, LINES, 5, -100, 1}, "none of index 4, 16, 22 to 58"},
-        {{1, 3, "ref", 0, LINES, 0, 13, 1}, "line 5 \\(from 0\\) has index 13 behind 16"},
-        {{1, 3, "ref", 30, LINES, 0, -100, 1}, "is of an input of 58 requests, .* of 60"},
+        {{1, 3, "ref", 0, LINES, 0, 13, 1}, "line 5 \\(from 0\\) has index 13 after 16"},
+        {{1, 3, "ref", 30, LINES, 0, -100, 1}, "belongs to an input of 58 requests, .* of 60"},
     };
     cake_buf said = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -193,12 +195,12 @@ static void test_damage(void)
     unlink(name);
     CU_ASSERT_EQUAL(open_parts(2, &s, &said), CAKE_ERR_FATAL);
     CU_ASSERT(matches(
-        &said, "part-1.jsonl: is not there, nor is its .partial.*1 of the 2 shards are not given: 1;"));
+        &said, "part-1.jsonl: does not exist, nor does its .partial.*1 of the 2 shards are not given: 1;"));
     make(1, &m);
     strcat(name, ".job");
     unlink(name);
     CU_ASSERT_EQUAL(open_parts(2, &s, &said), CAKE_ERR_FATAL);
-    CU_ASSERT(matches(&said, "part-1.jsonl: there is no .*part-1.jsonl.job that could be read"));
+    CU_ASSERT(matches(&said, "part-1.jsonl: found no readable .*part-1.jsonl.job"));
     static const char *const hostile[][4] = {/* bytes, requests, and the input's: requests, lines */
                                              {"10", "60", "60", "60"},
                                              {"0", "4294967296", "4294967296", "4294967296"},

@@ -154,16 +154,16 @@ static void test_hostile(void)
     } cases[] = {
         {"{\x01 \x02 [\x03] \x04}", 0, 1, 3, false, false, NULL, "{\"abc\" [1, -2] [-0.5] [7]}\n"},
         {"\x04\x04", 0, 0, 3, false, false, NULL, "[7][7]\n"},
-        {"\x01\x01", 0, 1, 3, false, false, "made.h5: lines: row 0 wants answer 1 of 1", NULL},
-        {"\x01", 1, 1, 3, false, false, "made.h5: text/offsets: has 1 rows; row 1 is asked for", NULL},
+        {"\x01\x01", 0, 1, 3, false, false, "made.h5: lines: row 0 refers to answer 1 of 1", NULL},
+        {"\x01", 1, 1, 3, false, false, "made.h5: text/offsets: has 1 rows; row 1 is referenced", NULL},
         {"\x01", -1, 1, 3, false, false, "made.h5: requests/first_choice: row 0 is -1; there are 1 answers",
          NULL},
         {"\x01", INT64_MAX, INT64_MAX, 3, false, false, "requests/first_choice: row 0 is 9223372036854775807",
          NULL},
-        {"\x01", 0, 1, 4, false, false, "made.h5: text/offsets: row 0 goes from 0 to 4; expected offsets",
+        {"\x01", 0, 1, 4, false, false, "made.h5: text/offsets: row 0 goes from 0 to 4; expected ascending",
          NULL},
         {"\x03", 0, 1, 3, true, false, "made.h5: logprobs/data: holds no floating-point numbers", NULL},
-        {"\x04", 0, 1, 3, false, true, "have 1, 1, 0 and 1 rows; expected as many", NULL},
+        {"\x04", 0, 1, 3, false, true, "have 1, 1, 0 and 1 rows; expected equal numbers", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf out = {0}, said = {0};
@@ -232,9 +232,9 @@ static void test_too_much(void)
     CU_ASSERT_EQUAL(cake_unpack_open(path_of("absent/merged.jsonl"), &to), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     static const char *const wanted[] = {
-        "bomb.jsonl.zst: becomes more than 64 MiB of lines, which is more than 1024 times its size",
-        "back.jsonl.gz: has more than the 4 lines that ", "back.h5: has 5 rows of lines, and ",
-        "absent/merged.jsonl cannot be made: No such file"};
+        "bomb.jsonl.zst: expands to more than 64 MiB of lines, which is more than 1024 times its size",
+        "back.jsonl.gz: has more than the 4 lines that ", "back.h5: has 5 rows of lines, but ",
+        "absent/merged.jsonl cannot be created: No such file"};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         CU_ASSERT_PTR_NOT_NULL(strstr(said.data, wanted[i]));
         if (!strstr(said.data, wanted[i]))

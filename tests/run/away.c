@@ -65,23 +65,23 @@ static void copy(void *to, const void *from, size_t bytes)
     leave();
 }
 
-static void put_rows(cake_row *to, const cake_row *rows, int n)
+static void upload_rows(cake_row *to, const cake_row *rows, int n)
 {
     copy(to, rows, (size_t)n * sizeof *rows);
 }
 
-static void repeat(const void *key, size_t size, void (*work)(void *arg), void *arg)
+static void replay(const void *key, size_t size, void (*work)(void *arg), void *arg)
 {
     (void)key, (void)size;
     work(arg);
 }
 
-static void flag(int i)
+static void record_event(int i)
 {
     reached = i;
 }
 
-static bool passed(int i)
+static bool event_done(int i)
 {
     return i <= reached;
 }
@@ -95,13 +95,13 @@ static const cake_memory memory = {
     .name = "a test's memory",
     .open = open_away,
     .close = close_away,
-    .put = copy,
-    .get = copy,
+    .upload = copy,
+    .download = copy,
     .copy = copy,
-    .put_rows = put_rows,
-    .repeat = repeat,
-    .flag = flag,
-    .passed = passed,
+    .upload_rows = upload_rows,
+    .replay = replay,
+    .record_event = record_event,
+    .event_done = event_done,
     .check = check,
 };
 
@@ -172,11 +172,11 @@ OPERATION(rmsnorm_gated,
           (const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row, int dim,
            float eps),
           (exec, x, gate, weight, n_row, dim, eps))
-OPERATION(mark,
+OPERATION(mark_nonfinite,
           (const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
            bool ends),
           (exec, rows, x, n_tok, dim, here, ends))
-OPERATION(move,
+OPERATION(move_rows,
           (const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim, bool back),
           (exec, to, x, from, n, dim, back))
 
@@ -199,6 +199,6 @@ const cake_kernels away_kernels = {
     .delta_conv = delta_conv,
     .delta_rule = delta_rule,
     .rmsnorm_gated = rmsnorm_gated,
-    .mark = mark,
-    .move = move,
+    .mark_nonfinite = mark_nonfinite,
+    .move_rows = move_rows,
 };

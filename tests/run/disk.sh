@@ -90,7 +90,7 @@ for error in $(few 0 "5 28 122 0"); do
             cmp -s "$out" "$dir/whole.jsonl" || bad="$bad; $why: other bytes"
             continue
         fi
-        grep -Eq 'error: record: .*(Input/output error|No space left|quota exceeded)' "$dir/err" && ! grep -q 'are in it' "$dir/err" ||
+        grep -Eq 'error: record: .*(Input/output error|No space left|quota exceeded)' "$dir/err" && ! grep -q 'it holds the' "$dir/err" ||
             bad="$bad; $why: $(cat "$dir/err")"
         [ -z "$(ls "$dir/at")" ] || [ "$call" = unlink ] || bad="$bad; $why: leaves $(ls "$dir/at" | tr '\n' ' ')"
     done

@@ -47,7 +47,7 @@ expect "a small stack that may be larger" 0 '"text"' sh -c "ulimit -Ss 128 && ex
 expect "a stack that is too small" 1 'the stack is limited to 128 KB, and 512 are needed: raise the limit' sh -c "ulimit -s 128 && exec '$cake' info"
 expect "few descriptors" 1 'only [0-9]* more files can be opened, and 33 may be needed: raise' \
     sh -c "ulimit -n 20 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' -o '$dir/few.jsonl'"
-expect "a name too long for those beside it" 1 'the name has 250 bytes, and names of up to .* give a shorter name' \
+expect "a name too long for those beside it" 1 'the name has 250 bytes, and related files need up to .* give a shorter name' \
     run -o "$dir/$(printf 'a%.0s' $(seq 244)).jsonl"
 expect "a context beyond the model's" 2 "this model's context is 1024" run --context 2000
 cp "$dir/in.jsonl" "$dir/same.jsonl"
@@ -87,7 +87,7 @@ done <<END
 2|run -m $model -p x -o @r.jsonl --progress-file @kept.jsonl --force|--progress-file .* would overwrite results of a run
 2|plan -m $model --write-topology @kept.jsonl|--write-topology .* would overwrite results of a run
 2|merge @kept.jsonl -o @kept.jsonl --force|-o is one of the shards
-1|run -m $model -p x -o @leads --force|leads: is a symbolic link; give -o the name that it leads to
+1|run -m $model -p x -o @leads --force|leads: is a symbolic link; give -o the name of its target
 1|run -m $model -p x -o @dangles|dangles: is a symbolic link
 1|run -m $model -p x -o @|is a directory
 1|tokenize -m $model -p x -o @|cannot be written to .*: Is a directory

@@ -78,6 +78,6 @@ expect "tokenize packs nothing" 2 'tokenize writes uncompressed JSON lines only'
 expect "a shard is JSONL" 2 'merge -o FILE.h5 then writes HDF5' \
     "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/s.h5" --shard 0/2
 mkfifo "$dir/pipe.h5"
-expect "results are not streamed" 2 'HDF5 cannot be written as a stream' \
+expect "results are not streamed" 2 'HDF5 cannot be streamed' \
     "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/pipe.h5"
 finish

@@ -64,7 +64,7 @@ expect "a machine's file that is not there" 0 'HWLOC_XMLFILE is .*/nowhere.xml, 
 placed "OMP_NUM_THREADS" "$all" 1 env OMP_NUM_THREADS=1 "${run[@]}"
 many=$(($(each "$all" | wc -l) + 1))
 placed "more threads than cpus" "$all" "$many" "${run[@]}" --threads "$many"
-says "... are told" "take turns; give it --threads $cores"
+says "... are told" "take turns; use --threads $cores"
 # More ranks than cpus, with a thread each: of that only one message.
 n=$((cores + 1))
 taskset -c "$last" "$root/tests/mpirun.sh" $n "${run[@]}" >"$dir/out" 2>"$dir/err"
@@ -76,7 +76,7 @@ taskset -c "$last" "$root/tests/mpirun.sh" 2 "$cake" run -m "$model" -i "$dir/tu
 # null, should a machine do it in half a second
 grep -Eq '"advice": (null|"ranks of .* have 2 threads on 1 cpu and take turns: start fewer ranks, or give --threads")' "$dir/report"
 ok "... the advice is that" $?
-expect "more threads than cores of each" 0 'take turns; give it --threads 1' taskset -c "$last" "$root/tests/mpirun.sh" 2 "${run[@]}" --threads 2
+expect "more threads than cores of each" 0 'take turns; use --threads 1' taskset -c "$last" "$root/tests/mpirun.sh" 2 "${run[@]}" --threads 2
 test "$(grep -c 'take turns' "$dir/err")" -eq 1
 ok "... said once, too" $?
 expect "another way to bind" 2 'is not one of auto\|none\|hwloc' "${run[@]}" --bind numa

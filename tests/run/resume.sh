@@ -46,8 +46,8 @@ await_group() { # until something is finished, or the run is over before
 
 # Signals and limits: the run ends early with 75, and goes on to the same bytes.
 drained() { # NAME STATUS [NP]
-    test "$2" -eq 75 && grep -Eq 'the same command (again goes on from there|continues the run)' "$dir/err" && test -s "$dir/out.jsonl.partial" &&
-        test ! -e "$dir/out.jsonl.lock" && { [ "${3:-1}" = 1 ] || grep -Eq 'continues the run \(status 75\)|status 75: stopped early, start it again \(' "$dir/err"; }
+    test "$2" -eq 75 && grep -Eq 'the same command (.*from there|continues)' "$dir/err" && test -s "$dir/out.jsonl.partial" &&
+        test ! -e "$dir/out.jsonl.lock" && { [ "${3:-1}" = 1 ] || grep -Eq '(continues the run|from there) \(status 75\)|status 75: stopped early, start it again \(' "$dir/err"; }
     ok "$1: status 75" $?
 }
 continues() {
@@ -168,12 +168,12 @@ expect "a job that is over" 1 'the job ended [0-9]+ s ago, according to SLURM_JO
 expect "a job that has no time left" 1 'the job ends in [0-9]+ s and the run has to stop 60 s before: no time is left' \
     env SLURM_JOB_END_TIME=$(($(date +%s) + 50)) "$cake" run -m "$model" -p x
 expect "no time at all" 2 'max-runtime 0 leaves no time' run -o "$dir/out.jsonl" --max-runtime 0
-expect "an end that is no time" 0 'SLURM_JOB_END_TIME: "soon" is no time' env SLURM_JOB_END_TIME=soon "$cake" run -m "$model" -p x --max-tokens 1
+expect "an end that is no time" 0 'SLURM_JOB_END_TIME: "soon" is not a time' env SLURM_JOB_END_TIME=soon "$cake" run -m "$model" -p x --max-tokens 1
 # Results that go straight out: those that wait for others are not lost.
 for _ in $(seq 8); do cat "$dir/in.jsonl"; done >"$dir/long.jsonl"
 "$cake" run -m "$model" -i "$dir/long.jsonl" -o - --max-seqs 4 --max-runtime 1s >"$dir/out" 2>"$dir/err"
-test $? -eq 75 && grep -q ' results are out; nothing can go on from there: give -o FILE' "$dir/err" &&
-    test "$(sed -n 's/.*: \([0-9]*\) results are out.*/\1/p' "$dir/err")" -eq "$(wc -l <"$dir/out")"
+test $? -eq 75 && grep -q ' results; a stream cannot be resumed: use -o FILE' "$dir/err" &&
+    test "$(sed -n 's/.*wrote \([0-9]*\) results; a stream.*/\1/p' "$dir/err")" -eq "$(wc -l <"$dir/out")"
 ok "a stream is stopped" $?
 # A pipe that pauses: what came is computed and kept, and time goes on.
 mkfifo "$dir/pipe"
@@ -201,7 +201,7 @@ requests 12 >"$dir/in.jsonl"
 run -o "$dir/whole.jsonl" --force -q
 wanted=$(sum "$dir/whole.jsonl")
 stop out
-expect "gone on from" 3 'goes on with [1-9][0-9]* finished requests' run -o "$dir/out.jsonl" --report "$dir/report.json"
+expect "gone on from" 3 'resumes with [1-9][0-9]* finished requests' run -o "$dir/out.jsonl" --report "$dir/report.json"
 test "$(sum "$dir/out.jsonl")" = "$wanted"
 ok "... to the same bytes" $?
 grep -Eq '"requests": \{"done": [0-9]+, "failed": [0-9]+, "resumed": [1-9]' "$dir/report.json"
@@ -219,7 +219,7 @@ expect "never over a finished one" 1 'exists already; --force' run -o "$dir/out.
 cp "$dir/in.jsonl" "$dir/old.jsonl"
 printf '{"id": "new%d", "prompt": "Once", "max_tokens": 9}\n' 1 2 3 >>"$dir/in.jsonl"
 run -o "$dir/grown.jsonl" -q
-expect "lines were added to a finished job" 3 'goes on with 306 finished requests' run -o "$dir/out.jsonl"
+expect "lines were added to a finished job" 3 'resumes with 306 finished requests' run -o "$dir/out.jsonl"
 cmp "$dir/grown.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
 cp "$dir/in.jsonl" "$dir/new.jsonl"
@@ -227,7 +227,7 @@ stop out
 cp "$dir/out.jsonl.partial" "$dir/kept"
 sed -i '20s/number/NUMBER/' "$dir/in.jsonl"
 expect "a line was changed" 1 'in.jsonl: lines [0-9]+ to [0-9]+ are not what they were' run -o "$dir/out.jsonl"
-! grep -q 'goes on with' "$dir/err"
+! grep -q 'resumes with' "$dir/err"
 ok "... it is not said that it goes on" $?
 expect "... on standard input" 1 'standard input: lines [0-9]+ to [0-9]+ are not what' sh -c \
     "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
@@ -236,7 +236,7 @@ ok "... and what was done stays as it is" $?
 head -5 "$dir/old.jsonl" >"$dir/in.jsonl"
 expect "lines are missing" 1 'in.jsonl: ends after 5 requests, but [0-9]+ were read' run -o "$dir/out.jsonl"
 cp "$dir/new.jsonl" "$dir/in.jsonl"
-expect "... they are back" 3 'goes on with' run -o "$dir/out.jsonl"
+expect "... they are back" 3 'resumes with' run -o "$dir/out.jsonl"
 cmp "$dir/grown.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
 
@@ -254,7 +254,7 @@ run -o "$dir/out.jsonl" --max-runtime 1s --report "$dir/report.json" -q
 test $? -eq 75 && grep -q '_cake": {"running"' "$dir/out.jsonl.partial"
 ok "long answers are stopped" $?
 first=$(generated)
-expect "... and gone on from, with 2 replicas" 0 'goes on with 0 finished requests \(0 failed\) and 16 that were begun' \
+expect "... and gone on from, with 2 replicas" 0 'resumes with 0 finished requests \(0 failed\) and 16 unfinished ones' \
     mpi 2 run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -o "$dir/out.jsonl" --replicas 2 --report "$dir/report.json"
 cmp "$dir/whole.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
@@ -267,7 +267,7 @@ rm -f "$dir"/out.jsonl*
 for i in 1 2 3 4; do printf '{"id": %d, "prompt": "Once", "max_tokens": %d, "ignore_eos": true}\n' $i $((i * 100)); done >"$dir/in.jsonl"
 run -o "$dir/whole.jsonl" --force -q
 expect "a cache that is too small" 3 '\([1-3] failed\)' run -o "$dir/out.jsonl" --kv-memory 420K
-expect "... errors again" 0 'that failed are done again' run -o "$dir/out.jsonl" --retry-errors
+expect "... errors again" 0 'failed requests are repeated' run -o "$dir/out.jsonl" --retry-errors
 cmp "$dir/whole.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
 
@@ -312,7 +312,7 @@ ok "... to the same bytes" $?
 for i in $(seq 300); do printf '{"id": "a long name of request %d", "prompt": [%d, 6], "max_tokens": 1}\n' "$i" $((i % 30)); done >"$dir/in.jsonl"
 demo=$model model=$root/tests/golden/llama-plain
 stop out --isa ref
-expect "the instruction set of the journal" 0 'goes on with' run -o "$dir/out.jsonl"
+expect "the instruction set of the journal" 0 'resumes with' run -o "$dir/out.jsonl"
 grep -Eq '"isa": ?"ref"' "$dir/out.jsonl.job"
 ok "... is kept" $?
 run -o "$dir/best.jsonl" -q && run -o "$dir/out.jsonl" --force -q
@@ -320,12 +320,12 @@ cmp <(grep -Eo '"isa": ?"[a-z0-9]*"' "$dir/best.jsonl.job") <(grep -Eo '"isa": ?
 ok "... but not by --force, which makes results anew" $?
 model=$demo
 mkdir "$dir/odd.jsonl.job"
-expect "a folder for RESULTS.job" 1 'odd.jsonl.job: is not what a run leaves there' run -o "$dir/odd.jsonl"
+expect "a folder for RESULTS.job" 1 'odd.jsonl.job: was not written by a run' run -o "$dir/odd.jsonl"
 rmdir "$dir/odd.jsonl.job" && echo mine >"$dir/odd.jsonl.job"
-expect "... a file of somebody else" 1 'odd.jsonl.job: is not what a run leaves there' run -o "$dir/odd.jsonl"
+expect "... a file of somebody else" 1 'odd.jsonl.job: was not written by a run' run -o "$dir/odd.jsonl"
 test "$(cat "$dir/odd.jsonl.job")" = mine && test ! -e "$dir/odd.jsonl.lock"
 ok "... is left alone" $?
-expect "nothing to go on from" 1 'there is nothing to go on from, as --resume must wants' run -o "$dir/none.jsonl" --resume must
+expect "nothing to go on from" 1 'there is nothing to resume, but --resume must is given' run -o "$dir/none.jsonl" --resume must
 expect "... on standard output" 2 '\-\-resume must: without a result file there is nothing to resume' run --resume must
 test ! -e "$dir/none.jsonl.partial" && test ! -e "$dir/none.jsonl.lock"
 ok "... leaves nothing" $?

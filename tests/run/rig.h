@@ -92,7 +92,7 @@ static inline void open_rig(rig *r, const char *name, const cake_kernels *kernel
     CU_ASSERT_EQUAL_FATAL(cake_slice_open(r->model, kernels, &shape, &r->slice), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, 1, 1, &r->logits), CAKE_OK);
     r->wave =
-        aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_TOK, 2 * CAKE_MAX_CLASS, c->dim)));
+        aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_TOK, 2 * CAKE_MAX_KV_GROUPS, c->dim)));
 }
 
 static inline void close_rig(rig *r)
@@ -116,7 +116,7 @@ static inline const float *step(rig *r, const int32_t *ids, int n, int pos, int 
     const cake_config *c = cake_model_config(r->model);
     *r->wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
                            .n_tok = n,
-                           .n_change = page <= last ? c->n_class * (last - page + 1) : 0,
+                           .n_change = page <= last ? c->n_group * (last - page + 1) : 0,
                            .dim = c->dim};
     for (int i = 0; i < n; i++)
         cake_wave_rows(r->wave)[i] = (cake_row){.slot = 0,
@@ -127,9 +127,9 @@ static inline const float *step(rig *r, const int32_t *ids, int n, int pos, int 
     for (int i = 0; i < r->wave->n_change; i++) /* pages in reverse, so that a table that is not used shows */
         cake_wave_changes(r->wave)[i] =
             (cake_change){.kind = CAKE_CHANGE_MAP,
-                          .class = i % c->n_class,
-                          .index = page + i / c->n_class,
-                          .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_class};
+                          .group = i % c->n_group,
+                          .index = page + i / c->n_group,
+                          .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_group};
     cake_embed_fill(r->model, r->kernels->memory ? &cake_kernels_ref : r->kernels, 1, ids, r->wave);
     CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, (cake_wave_buffers){0}, no_messages, NULL),
                           CAKE_OK);

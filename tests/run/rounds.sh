@@ -179,10 +179,10 @@ one() {
     # shellcheck disable=SC2126
     i=$(grep -E 'CAKE_ASSERT|assertion|Segmentation|Sanitizer|terminated unexpectedly|corrupt' "$dir/err" | head -1)
     [ -z "$i" ] || wrong="$wrong; $i"
-    i=$(grep -c 'goes on with' "$dir/err")
+    i=$(grep -c 'resumes with' "$dir/err")
     went_on=$((went_on + i)) rounds_on=$((rounds_on + (i > 0)))
-    had_begun=$((had_begun + $(grep -c 'goes on with.* that were begun' "$dir/err")))
-    torn=$((torn + $(grep -c 'that was not finished are cut off' "$dir/err")))
+    had_begun=$((had_begun + $(grep -c 'resumes with.* unfinished ones' "$dir/err")))
+    torn=$((torn + $(grep -c 'of an incomplete group are cut off' "$dir/err")))
     [ -n "$excused" ] || return 0
     hangs+=($((seed + $1 - 1)))
     grep '^+++ hangs' "$dir/err" | sed 's/^+++ /  mpirun /'

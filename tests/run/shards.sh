@@ -45,11 +45,11 @@ test "$before" = "$(stat -c %y "$dir/part-2.jsonl.partial")"
 ok "... which changes nothing" $?
 { sed '2s/"id"/"ID"/' "$dir/part-2.jsonl.partial"; echo '{"torn'; } >"$dir/hurt.jsonl.partial"
 expect "damage" 0 'hurt.jsonl: stopped: .*; [0-9]+ bytes (of a group that was not finished|are damaged)' "$cake" status "$dir/hurt.jsonl"
-expect "no results" 1 'none.jsonl: is not there, nor is its .partial or .lock: no run has begun' "$cake" status "$dir/none.jsonl"
+expect "no results" 1 'none.jsonl: does not exist, nor does its .partial or .lock: no run has begun' "$cake" status "$dir/none.jsonl"
 merge() { "$cake" merge -o "$dir/merged.jsonl" "$@"; }
-expect "a stopped shard" 1 'part-2.jsonl.partial: shard 2/3 is not finished: it has [0-9]+ results, and none of index .*; the same run again' \
+expect "a stopped shard" 1 'part-2.jsonl.partial: shard 2/3 is not finished: it has [0-9]+ results, and none of index .*; run the same command again' \
     merge "$dir"/part-?.jsonl "$dir/part-2.jsonl.partial"
-expect "a missing shard" 1 '1 of the 3 shards are not given: 2; nothing is there of the requests whose index modulo 3' merge "$dir"/part-[01].jsonl
+expect "a missing shard" 1 '1 of the 3 shards are not given: 2; the requests whose index modulo 3 is one of these' merge "$dir"/part-[01].jsonl
 test -z "$(find "$dir" -name 'merged*')"
 ok "... nothing is written" $?
 run -o "$dir/part-2.jsonl" --shard 2/3 --progress-file "$dir/progress.json" --max-runtime 1h
@@ -94,7 +94,7 @@ cmp "$dir/whole.jsonl" "$dir/small.jsonl"
 ok "... the bytes of one run" $?
 echo '{"prompt": "One more", "max_tokens": 2}' >>"$dir/in.jsonl"
 run -o "$dir/part-0.jsonl" --shard 0/3
-expect "lines were added since" 1 'is of an input of 81 requests, .* of 82' merge "$dir"/part-?.jsonl
+expect "lines were added since" 1 'belongs to an input of 81 requests, .* of 82' merge "$dir"/part-?.jsonl
 
 expect "-o is a shard" 2 'is one of the shards' "$cake" merge -o "$dir/part-1.jsonl" "$dir"/part-?.jsonl
 expect "no shards" 2 'no results: name the result files of all shards' "$cake" merge -o "$dir/x.jsonl"

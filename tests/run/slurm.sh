@@ -132,7 +132,7 @@ until_true 60 is "$job" CANCELLED && test -s two.jsonl.partial && test ! -e two.
 ok "cancelled on two nodes" $?
 job=$(SCRATCH=$dir/scratch submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl two.jsonl --deterministic-ids)
 same "... and submitted again, it goes on to the same bytes" "$job" 120 two.jsonl
-grep -q 'goes on with [1-9]' "cake-$job.log"
+grep -q 'resumes with [1-9]' "cake-$job.log"
 ok "... from what was there" $?
 
 until_true 60 is "${array}_1" FAILED && is "${array}_2" CANCELLED && until_true 60 is "$merge" CANCELLED
@@ -171,7 +171,7 @@ expect "merged again by hand" 0 'all 300 requests are there already' bash "$root
 expect "status of all" 0 '^all: 4 finished' "$cake" status "$gone" "$gone".*-of-3.jsonl
 
 limited() { # NAME JOB LOG TEXT : it was stopped for what TEXT says, queued again, and went on
-    grep -q "$4" "$3" && grep -q 'requests are done: job .* is queued again' "$3" && grep -q 'goes on with [1-9]' "$3" &&
+    grep -q "$4" "$3" && grep -q 'requests are done: job .* is queued again' "$3" && grep -q 'resumes with [1-9]' "$3" &&
         [ "$(field "$2" Restarts)" -ge 1 ]
     local right=$?
     ok "$1, $(field "$2" Restarts) times" $right
@@ -185,15 +185,15 @@ same "a time limit of an array, which is merged" "$late_merge" 300 all.jsonl
 for i in 0 1; do limited "... task $i is told by Slurm and queued again" "${late_array}_$i" "cake-$late_array-$i.log" SIGUSR1; done
 until_true 300 test -e chain.jsonl && until_true 60 is "${late_chain[4]}" CANCELLED && cmp chain.jsonl whole.jsonl
 ok "a time limit of a chain: a later job goes on to the same bytes, the last is dropped" $?
-[ "$(field "${late_chain[0]}" ExitCode)" = 75:0 ] && grep -q SIGUSR1 "cake-${late_chain[0]}.log" && grep -q 'goes on with [1-9]' "cake-${late_chain[1]}.log"
+[ "$(field "${late_chain[0]}" ExitCode)" = 75:0 ] && grep -q SIGUSR1 "cake-${late_chain[0]}.log" && grep -q 'resumes with [1-9]' "cake-${late_chain[1]}.log"
 ok "... the first was told by Slurm" $?
 
 until_true 60 grep -q "requests are done: job $pair is queued again" "cake-$pair.log"
 ok "one of two nodes is lost: the job is queued again" $?
-until_true 120 grep -q 'was left by process .* on '"$lost_node"', which is over: taken over' "cake-$lost.log"
+until_true 120 grep -q 'was left by process .* on '"$lost_node"', which is not running any more: taken over' "cake-$lost.log"
 ok "a node is lost: the job's lock is taken over elsewhere" $?
 same "... and it goes on to the same bytes" "$lost" 180 lost.jsonl
 same "... as does the one of two nodes" "$pair" 180 pair.jsonl
-grep -q 'goes on with [1-9]' "cake-$pair.log"
+grep -q 'resumes with [1-9]' "cake-$pair.log"
 ok "... from what was there" $?
 finish

@@ -25,11 +25,11 @@ static struct {
     int left[MAX_SEQS];              /* of [group]: sequences that are not finished */
     int entered;                     /* groups whose chains are known */
     int owner[MAX_SLOTS];            /* slot -> sequence, or -1 - group if it is a stem */
-    int table[CAKE_MAX_CLASS][MAX_SLOTS][STRIDE];
-    uint64_t written[CAKE_MAX_CLASS][MAX_PAGES][CAKE_PAGE]; /* what_of the row last written there */
-    uint64_t state[MAX_SLOTS + MAX_SAVED];                  /* what_of the row that it is behind */
-    int scored[MAX_SEQS];                                   /* prompt rows whose scores came */
-    int alone;                                              /* first of a group that cannot fork */
+    int table[CAKE_MAX_KV_GROUPS][MAX_SLOTS][STRIDE];
+    uint64_t written[CAKE_MAX_KV_GROUPS][MAX_PAGES][CAKE_PAGE]; /* what_of the row last written there */
+    uint64_t state[MAX_SLOTS + MAX_SAVED];                      /* what_of the row that it is behind */
+    int scored[MAX_SEQS];                                       /* prompt rows whose scores came */
+    int alone;                                                  /* first of a group that cannot fork */
     int finished, overflowed, forks, wrong;
     int64_t prompt_rows; /* that were computed */
     cake_schedule_stats stats;
@@ -60,24 +60,24 @@ static uint64_t what_of(int owner, int pos)
 
 static void follow_change(const cake_change *c)
 {
-    int *line = job.table[c->class][c->slot];
+    int *line = job.table[c->group][c->slot];
     if (c->kind == CAKE_CHANGE_STATE)
         job.state[c->slot] = job.state[c->from];
     if (c->kind == CAKE_CHANGE_SHARE)
-        memcpy(line, job.table[c->class][c->from], (size_t)c->index * sizeof *line);
+        memcpy(line, job.table[c->group][c->from], (size_t)c->index * sizeof *line);
     if (c->kind == CAKE_CHANGE_COPY)
-        memcpy(job.written[c->class][c->page], job.written[c->class][c->from],
-               sizeof job.written[c->class][c->page]);
+        memcpy(job.written[c->group][c->page], job.written[c->group][c->from],
+               sizeof job.written[c->group][c->page]);
     if (c->kind == CAKE_CHANGE_MAP || c->kind == CAKE_CHANGE_COPY)
         line[c->index] = c->page;
 }
 
 /* A page may be read by sequences of the same wave: then it is not written. */
-static void follow_rows(const cake_batch *b, int class, int window)
+static void follow_rows(const cake_batch *b, int kv_group, int window)
 {
     for (int i = 0; i < b->n_tok; i++) {
         cake_row r = b->rows[i];
-        job.written[class][job.table[class][r.slot][r.pos / CAKE_PAGE]][r.pos % CAKE_PAGE] = 0;
+        job.written[kv_group][job.table[kv_group][r.slot][r.pos / CAKE_PAGE]][r.pos % CAKE_PAGE] = 0;
     }
     for (int i = 0; i < b->n_tok; i++) {
         cake_row r = b->rows[i];
@@ -85,11 +85,12 @@ static void follow_rows(const cake_batch *b, int class, int window)
         while (i && b->rows[i - 1].slot == r.slot && begin > b->rows[i - 1].pos)
             begin = b->rows[--i].pos;
         for (int p = window && begin >= window ? begin - window + 1 : 0; p < begin; p++)
-            job.wrong += job.written[class][job.table[class][r.slot][p / CAKE_PAGE]][p % CAKE_PAGE] !=
+            job.wrong += job.written[kv_group][job.table[kv_group][r.slot][p / CAKE_PAGE]][p % CAKE_PAGE] !=
                          what_of(job.owner[r.slot], p);
         for (; i < b->n_tok && b->rows[i].slot == r.slot; i++) {
             int pos = b->rows[i].pos;
-            uint64_t *at = &job.written[class][job.table[class][r.slot][pos / CAKE_PAGE]][pos % CAKE_PAGE];
+            uint64_t *at =
+                &job.written[kv_group][job.table[kv_group][r.slot][pos / CAKE_PAGE]][pos % CAKE_PAGE];
             job.wrong += *at != 0; /* another sequence wrote it */
             *at = what_of(job.owner[r.slot], pos);
         }
@@ -111,8 +112,8 @@ static void follow(const cake_batch *b, const cake_schedule_shape *shape)
 {
     for (int i = 0; i < b->n_change; i++)
         follow_change(&b->changes[i]);
-    for (int class = 0; class < shape->n_class; class ++)
-        follow_rows(b, class, shape->window[class]);
+    for (int kv_group = 0; kv_group < shape->n_group; kv_group++)
+        follow_rows(b, kv_group, shape->window[kv_group]);
     if (shape->states)
         follow_states(b);
     for (int i = 0; i < b->n_tok; i++) {
@@ -288,19 +289,19 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
     return (int)job.stats.evictions;
 }
 
-static cake_schedule_shape one_class(int lanes, int seqs, int chunk, int max_tok, int pages)
+static cake_schedule_shape one_kv_group(int lanes, int seqs, int chunk, int max_tok, int pages)
 {
     return (cake_schedule_shape){.n_lane = lanes,
                                  .lane_seqs = seqs,
                                  .chunk = chunk,
                                  .max_tok = max_tok,
-                                 .n_class = 1,
+                                 .n_group = 1,
                                  .n_page = {pages}};
 }
 
 static void test_plenty(void)
 {
-    cake_schedule_shape shape = one_class(3, 4, 128, 128, 64);
+    cake_schedule_shape shape = one_kv_group(3, 4, 128, 128, 64);
     CU_ASSERT_EQUAL(play(100, &shape, 300, 1, 0), 0);
     CU_ASSERT_EQUAL(job.finished, 100);
     CU_ASSERT_EQUAL(job.wrong, 0);
@@ -311,7 +312,7 @@ static void test_tight(void)
     int evictions = 0;
     for (int lanes = 1; lanes <= 4; lanes++)
         for (int pages = 6; pages <= 20; pages += 2) {
-            cake_schedule_shape shape = one_class(lanes, 5, 64, 128, pages);
+            cake_schedule_shape shape = one_kv_group(lanes, 5, 64, 128, pages);
             evictions += play(60, &shape, 360, 1, 0);
             CU_ASSERT_EQUAL(job.finished, 60);
             CU_ASSERT_EQUAL(job.wrong, 0);
@@ -327,7 +328,7 @@ static void test_foreseen(void)
     for (int sure = 0; sure < 2; sure++)
         for (int lanes = 1; lanes <= 4; lanes++)
             for (int pages = 10 * lanes; pages <= 40; pages += 2) {
-                cake_schedule_shape shape = one_class(lanes, 5, 64, 128, pages);
+                cake_schedule_shape shape = one_kv_group(lanes, 5, 64, 128, pages);
                 shape.share = pages % 4;
                 evictions[sure] += play(60, &shape, 360, 1, sure ? CAKE_SEQ_SURE : 0);
                 CU_ASSERT_EQUAL(job.finished, 60);
@@ -344,13 +345,13 @@ static void test_windows(void)
     int evictions = 0;
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
         for (int pages = 6; pages <= 30; pages += 4) {
-            cake_schedule_shape shape = one_class(1 + (int)i % 4, 4, 64, 128, pages);
-            shape.n_class = 3;
+            cake_schedule_shape shape = one_kv_group(1 + (int)i % 4, 4, 64, 128, pages);
+            shape.n_group = 3;
             shape.window[1] = windows[i];
             shape.window[2] = windows[dice(7)];
-            for (int class = 1; class < 3; class ++)
-                shape.n_page[class] =
-                    1 + cake_pages_held(shape.window[class], 360, CAKE_PAGE) + dice(pages / 2);
+            for (int kv_group = 1; kv_group < 3; kv_group++)
+                shape.n_page[kv_group] =
+                    1 + cake_pages_held(shape.window[kv_group], 360, CAKE_PAGE) + dice(pages / 2);
             evictions += play(60, &shape, 360, 1, 0);
             CU_ASSERT_EQUAL(job.finished, 60);
             CU_ASSERT_EQUAL(job.wrong, 0);
@@ -358,10 +359,10 @@ static void test_windows(void)
     CU_ASSERT(evictions > 10);
 }
 
-/* A sequence far longer than the pages of its class goes on: it needs its window only. */
+/* A sequence far longer than the pages of its kv_group goes on: it needs its window only. */
 static void test_window_alone(void)
 {
-    cake_schedule_shape shape = one_class(1, 1, 64, 65, 3);
+    cake_schedule_shape shape = one_kv_group(1, 1, 64, 65, 3);
     shape.window[0] = 64;
     CU_ASSERT_EQUAL(play(20, &shape, 390, 1, 0), 0);
     CU_ASSERT_EQUAL(job.finished, 20);
@@ -375,9 +376,9 @@ static void test_forks(void)
     for (int lanes = 1; lanes <= 4; lanes++)
         for (int seqs = 1; seqs <= 4; seqs++)
             for (int pages = 6; pages <= 60; pages += suite_all() ? 6 : 18) {
-                cake_schedule_shape shape = one_class(lanes, seqs, 64, 128, pages);
+                cake_schedule_shape shape = one_kv_group(lanes, seqs, 64, 128, pages);
                 shape.states = true;
-                shape.n_class = 2;
+                shape.n_group = 2;
                 shape.window[1] = 70;
                 shape.n_page[1] = pages / 2 + 1;
                 if (lanes * seqs < 2)
@@ -395,7 +396,7 @@ static void test_forks(void)
 static void test_share(void)
 {
     for (int lanes = 1; lanes <= 4; lanes++) {
-        cake_schedule_shape shape = one_class(lanes, 8, 256, 256, 256);
+        cake_schedule_shape shape = one_kv_group(lanes, 8, 256, 256, 256);
         int64_t all = 0;
         shape.share = true;
         CU_ASSERT_EQUAL(play(200, &shape, 900, 1, 0), 0);
@@ -416,12 +417,13 @@ static void test_share_tight(void)
     int64_t shared = 0;
     for (int round = 0; round < (suite_all() ? 60 : 20); round++) {
         int seqs = 1 + dice(6), pages = 16 + dice(40);
-        cake_schedule_shape shape = one_class(1 + dice(4), seqs, 64 + dice(200), 264, pages);
+        cake_schedule_shape shape = one_kv_group(1 + dice(4), seqs, 64 + dice(200), 264, pages);
         shape.share = true;
-        shape.n_class = 1 + dice(3);
-        for (int class = 0; class < shape.n_class; class ++) {
-            shape.window[class] = windows[dice(7)];
-            shape.n_page[class] = 1 + cake_pages_held(shape.window[class], 900, CAKE_PAGE) + dice(pages);
+        shape.n_group = 1 + dice(3);
+        for (int kv_group = 0; kv_group < shape.n_group; kv_group++) {
+            shape.window[kv_group] = windows[dice(7)];
+            shape.n_page[kv_group] =
+                1 + cake_pages_held(shape.window[kv_group], 900, CAKE_PAGE) + dice(pages);
         }
         int flags = dice(2) ? CAKE_SEQ_STEM : dice(4) ? 0 : CAKE_SEQ_SCORED;
         if (shape.n_lane * seqs < 2)
@@ -443,7 +445,7 @@ static void test_share_states(void)
     int64_t shared = 0;
     for (int round = 0; round < (suite_all() ? 60 : 20); round++) {
         int seqs = 1 + dice(6), pages = 16 + dice(40);
-        cake_schedule_shape shape = one_class(1 + dice(4), seqs, 64 + dice(200), 264, pages);
+        cake_schedule_shape shape = one_kv_group(1 + dice(4), seqs, 64 + dice(200), 264, pages);
         shape.share = shape.states = true;
         shape.n_saved = dice(MAX_SAVED + 1);
         int stems = shape.n_lane * seqs < 2 || dice(2) ? 0 : CAKE_SEQ_STEM;
@@ -463,7 +465,7 @@ static void test_share_one(void)
     enum { N = MAX_SEQS };
     common = 256;
     for (int round = 0; round < 12; round++) {
-        cake_schedule_shape shape = one_class(1 + round % 4, 16, 128, 128, 40 + 100 * dice(2));
+        cake_schedule_shape shape = one_kv_group(1 + round % 4, 16, 128, 128, 40 + 100 * dice(2));
         shape.share = true;
         shape.states = round % 3 == 1;
         shape.n_saved = shape.states;
@@ -479,7 +481,7 @@ static void test_share_one(void)
 /* Every prompt row is scored once, evicted or not. */
 static void test_scored(void)
 {
-    cake_schedule_shape shape = one_class(2, 5, 64, 128, 12);
+    cake_schedule_shape shape = one_kv_group(2, 5, 64, 128, 12);
     CU_ASSERT(play(60, &shape, 360, 1, CAKE_SEQ_SCORED) > 0);
     CU_ASSERT_EQUAL(job.finished, 60);
     CU_ASSERT_EQUAL(job.wrong, 0);
@@ -489,7 +491,7 @@ static void test_scored(void)
 
 static void test_overflow(void)
 {
-    cake_schedule_shape shape = one_class(2, 3, 64, 128, 4);
+    cake_schedule_shape shape = one_kv_group(2, 3, 64, 128, 4);
     play(60, &shape, 390, 1, 0);
     CU_ASSERT(job.overflowed > 0);
     CU_ASSERT_EQUAL(job.finished + job.overflowed, 60);
@@ -501,7 +503,7 @@ static void test_overflow(void)
 /* Prompts enter in steps that end at multiples of CAKE_PAGE or at the prompt's end. */
 static void test_chunks(void)
 {
-    cake_schedule_shape shape = one_class(1, 2, 100, 100, 32);
+    cake_schedule_shape shape = one_kv_group(1, 2, 100, 100, 32);
     cake_schedule *s = cake_schedule_open(&shape, NULL);
     int slot = cake_schedule_admit(s, 300, 400, NULL, 0), end = 0;
     for (int i = 0; i < 5; i++) {
@@ -523,7 +525,7 @@ static void test_chunks(void)
 static void test_ahead(void)
 {
     enum { LANES = 4, PROMPT = 1000 };
-    cake_schedule_shape shape = one_class(LANES, 2, 128, 128, 32);
+    cake_schedule_shape shape = one_kv_group(LANES, 2, 128, 128, 32);
     cake_schedule *s = cake_schedule_open(&shape, NULL);
     int slot = cake_schedule_admit(s, PROMPT, PROMPT + 2, NULL, 0), next = 0, lane = 0, scores = 0;
     for (; next < PROMPT; lane = (lane + 1) % LANES) {
@@ -555,7 +557,8 @@ static void test_any_cost(void)
 {
     int evictions = 0;
     for (int round = 0; round < 40; round++) {
-        cake_schedule_shape shape = one_class(1 + dice(4), 1 + dice(6), 64 + dice(100), 264, 16 + dice(40));
+        cake_schedule_shape shape =
+            one_kv_group(1 + dice(4), 1 + dice(6), 64 + dice(100), 264, 16 + dice(40));
         shape.share = dice(2);
         shape.states = dice(2);
         shape.n_saved = shape.states ? dice(MAX_SAVED + 1) : 0;
@@ -571,7 +574,7 @@ static void test_any_cost(void)
 /* Sequences are dealt evenly, so that all lanes are busy. */
 static void test_dealing(void)
 {
-    cake_schedule_shape shape = one_class(4, 8, 128, 128, 64);
+    cake_schedule_shape shape = one_kv_group(4, 8, 128, 128, 64);
     cake_schedule *s = cake_schedule_open(&shape, NULL);
     for (int i = 0; i < 8; i++)
         cake_schedule_admit(s, 10, 20, NULL, 0);

@@ -24,7 +24,7 @@ static void all_is_well(cake_peer *peers)
                                          .sent = 50,
                                          .turned_s = 0.01};
     }
-    peers[0].beat.away = 3;
+    peers[0].beat.in_flight = 3;
 }
 
 static bool is(const cake_peer *peers, cake_watchdog_verdict_kind kind, int rank)
@@ -73,7 +73,7 @@ static void test_silent(void)
     all_is_well(peers);
     for (int r = 0; r < N; r++) { /* while weights are loaded there are no waves */
         peers[r].beat.phase = CAKE_PHASE_LOAD;
-        peers[r].beat.away = 0;
+        peers[r].beat.in_flight = 0;
         peers[r].moved = peers[r].came = now - 900;
     }
     CU_ASSERT(is(peers, CAKE_VERDICT_FINE, 0));
@@ -124,9 +124,9 @@ static void test_stuck(void)
     peers[3].moved = now - 6.5;
     CU_ASSERT(is(peers, CAKE_VERDICT_FINE, 0));
     peers[3].moved = now - 31;
-    peers[0].beat.away = 0; /* nothing is under way: the input pauses */
+    peers[0].beat.in_flight = 0; /* nothing is under way: the input pauses */
     CU_ASSERT(is(peers, CAKE_VERDICT_FINE, 0));
-    peers[0].beat.away = 1;
+    peers[0].beat.in_flight = 1;
     peers[3].heard = now - 3; /* it may have moved since */
     CU_ASSERT(is(peers, CAKE_VERDICT_FINE, 0));
     peers[3].heard = now;
