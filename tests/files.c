@@ -175,9 +175,8 @@ static void test_pointers(void)
         cake_log_capture(&said);
         CU_ASSERT_EQUAL(cake_tokenizer_open(suite_tmp(), &token), CAKE_ERR_FATAL);
         cake_log_capture(NULL);
-        CU_ASSERT(said.data &&
-                  strstr(said.data, pointer ? "/vocab.json: is a git-lfs pointer"
-                                            : "; found vocab.json: save it with transformers'"));
+        CU_ASSERT(said.data && strstr(said.data, pointer ? "/vocab.json: is a git-lfs pointer"
+                                                         : "; found vocab.json: save it with transformers'"));
         CU_ASSERT(said.len && strchr(said.data, '\n') == said.data + said.len - 1);
         cake_buf_free(&said);
     }

@@ -168,7 +168,7 @@ expect "a job that is over" 1 'the job.s end, as SLURM_JOB_END_TIME or squeue ha
 expect "a job that has no time left" 1 'the job ends in [0-9]+ s and the run is to stop 60 s before: no time is left' \
     env SLURM_JOB_END_TIME=$(($(date +%s) + 50)) "$cake" run -m "$model" -p x
 expect "no time at all" 2 'max-runtime 0 leaves no time' run -o "$dir/out.jsonl" --max-runtime 0
-expect "an end that is no time" 0 'SLURM_JOB_END_TIME: "soon" is no time' env SLURM_JOB_END_TIME=soon "$cake" run -m "$model" -p x --max-tokens 1
+expect "an end that is no time" 0 'SLURM_JOB_END_TIME: "soon" is not a time' env SLURM_JOB_END_TIME=soon "$cake" run -m "$model" -p x --max-tokens 1
 # Results that go straight out: those that wait for others are not lost.
 for _ in $(seq 8); do cat "$dir/in.jsonl"; done >"$dir/long.jsonl"
 "$cake" run -m "$model" -i "$dir/long.jsonl" -o - --max-seqs 4 --max-runtime 1s >"$dir/out" 2>"$dir/err"
