@@ -135,10 +135,10 @@ uint32_t cake_crc_plain(uint32_t before, const void *data, size_t len)
     return ~run_tables(~before, data, len);
 }
 
-uint32_t cake_crc_part(const void *data, size_t len, int64_t behind)
+uint32_t cake_crc_part(const void *data, size_t len, int64_t n_after)
 {
     prepare();
-    return shift(run(0, data, len), behind);
+    return shift(run(0, data, len), n_after);
 }
 
 uint32_t cake_crc_whole(uint32_t parts, int64_t len)

@@ -13,9 +13,9 @@ uint32_t cake_crc(const void *data, size_t len);
 /* The checksum of a text that continues with data [len]; before: the checksum so far, 0 for none. */
 uint32_t cake_crc_on(uint32_t before, const void *data, size_t len);
 
-/* A part of a longer text that `behind` more bytes follow. The exclusive or over all parts, however they are
+/* A part of a longer text that `n_after` more bytes follow. The exclusive or over all parts, however they are
  * cut, goes into cake_crc_whole. */
-uint32_t cake_crc_part(const void *data, size_t len, int64_t behind);
+uint32_t cake_crc_part(const void *data, size_t len, int64_t n_after);
 uint32_t cake_crc_whole(uint32_t parts, int64_t len); /* len: of the whole text */
 
 /* By tables, even where the processor has the instruction (for tests). */

@@ -24,7 +24,7 @@ struct cake_pattern {
     bool fast; /* compiled to machine code (JIT) */
 };
 
-cake_err cake_pattern_open(const cake_json_path *spot, const char *text, size_t len, bool literal,
+cake_err cake_pattern_open(const cake_json_path *path, const char *text, size_t len, bool literal,
                            cake_pattern **out)
 {
     cake_buf source = {0};
@@ -32,9 +32,9 @@ cake_err cake_pattern_open(const cake_json_path *spot, const char *text, size_t 
     if (literal)
         cake_buf_add(&source, text, len);
     else if (strlen(text) != len)
-        err = cake_json_path_fail(spot, "the pattern contains a NUL at byte %zu; write \\x00", strlen(text));
+        err = cake_json_path_fail(path, "the pattern contains a NUL at byte %zu; write \\x00", strlen(text));
     else
-        err = cake_regex_translate(spot, text, len, &source);
+        err = cake_regex_translate(path, text, len, &source);
     if (!err)
         cake_buf_addc(&source, 0); /* so that data is never NULL */
     int code = 0;
@@ -46,7 +46,7 @@ cake_err cake_pattern_open(const cake_json_path *spot, const char *text, size_t 
         if (!compiled) {
             PCRE2_UCHAR why[160];
             pcre2_get_error_message(code, why, sizeof why);
-            err = cake_json_path_fail(spot, "the pattern cannot be used: %s (at byte %zu of %.200s)",
+            err = cake_json_path_fail(path, "the pattern cannot be used: %s (at byte %zu of %.200s)",
                                       (const char *)why, (size_t)at, source.data);
         }
     }
@@ -119,7 +119,7 @@ cake_err cake_pattern_next(const cake_pattern *pattern, const char *text, size_t
     return CAKE_END;
 }
 
-cake_err cake_pattern_scripts(const cake_json_path *spot, const char *const *names, size_t n, uint8_t *script)
+cake_err cake_pattern_scripts(const cake_json_path *path, const char *const *names, size_t n, uint8_t *script)
 {
     cake_buf source = {0}, text = {0};
     int code = 0;
@@ -130,7 +130,7 @@ cake_err cake_pattern_scripts(const cake_json_path *spot, const char *const *nam
     pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)source.data, source.len, PCRE2_UTF, &code, &at, NULL);
     cake_buf_free(&source);
     if (!compiled)
-        return cake_json_path_fail(spot,
+        return cake_json_path_fail(path,
                                    "this build's PCRE2 does not support scripts: expected 10.40 or later");
     pcre2_match_data *match = pcre2_match_data_create((uint32_t)n + 1, NULL);
     if (!match)

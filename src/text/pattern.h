@@ -16,10 +16,10 @@
 typedef struct cake_pattern cake_pattern;
 
 /* literal: the text is matched as it is. */
-cake_err cake_pattern_open(const cake_json_path *spot, const char *text, size_t len, bool literal,
+cake_err cake_pattern_open(const cake_json_path *path, const char *text, size_t len, bool literal,
                            cake_pattern **out);
 /* Finds the script of each character: 1 + its index in the names, 0: none of them. script: [0x110000] */
-cake_err cake_pattern_scripts(const cake_json_path *spot, const char *const *names, size_t n,
+cake_err cake_pattern_scripts(const cake_json_path *path, const char *const *names, size_t n,
                               uint8_t *script);
 void cake_pattern_close(cake_pattern *pattern);
 /* The state of a search; {0, SIZE_MAX} at the start. */

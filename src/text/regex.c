@@ -237,9 +237,9 @@ static cake_err read_alternatives(cake_regex *r)
     return err;
 }
 
-cake_err cake_regex_translate(const cake_json_path *spot, const char *text, size_t len, cake_buf *out)
+cake_err cake_regex_translate(const cake_json_path *path, const char *text, size_t len, cake_buf *out)
 {
-    cake_regex r = {.spot = spot, .text = text, .len = len, .out = out};
+    cake_regex r = {.path = path, .text = text, .len = len, .out = out};
     cake_buf_adds(out, "");
     cake_err err = read_alternatives(&r);
     return !err && r.at < len ? cake_regex_refuse(&r, "a closing parenthesis without an opening one") : err;

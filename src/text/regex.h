@@ -13,6 +13,6 @@
 
 /* Appends the pattern in PCRE2's syntax (with UTF, UCP and multiline on) to *out. Fails, naming the place,
  * where that is impossible. text: UTF-8, [len]. */
-cake_err cake_regex_translate(const cake_json_path *spot, const char *text, size_t len, cake_buf *out);
+cake_err cake_regex_translate(const cake_json_path *path, const char *text, size_t len, cake_buf *out);
 
 #endif

@@ -202,7 +202,7 @@ static set find_set(const char *name, cake_buf *made)
 
 cake_err cake_regex_refuse(const cake_regex *r, const char *what)
 {
-    return cake_json_path_fail(r->spot, "at byte %zu of the pattern: %s", r->at, what);
+    return cake_json_path_fail(r->path, "at byte %zu of the pattern: %s", r->at, what);
 }
 
 bool cake_regex_looking(const cake_regex *r, const char *what)

@@ -15,7 +15,7 @@
 #define CAKE_REGEX_DEPTH 200 /* maximum nesting of groups and classes */
 
 typedef struct cake_regex {
-    const cake_json_path *spot;
+    const cake_json_path *path;
     const char *text; /* [len] */
     size_t len, at;
     cake_buf *out;

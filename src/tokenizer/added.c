@@ -49,7 +49,7 @@ static int32_t id_of(const cake_added *added, const cake_vocab *vocab, const cak
 
 /* A token that exists already changes its flags, not its id. text is borrowed; path: its place in the
  * file. */
-static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
+static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake_json_path *path,
                           const cake_added_token *token)
 {
     if (!token->len)
@@ -59,11 +59,11 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
     size_t len = 0;
     const char *other = at < 0 ? cake_vocab_text(vocab, id, &len) : NULL;
     if (other && (len != token->len || memcmp(other, token->text, len) != 0))
-        return cake_json_path_fail(spot,
+        return cake_json_path_fail(path,
                                    "\"%.80s\" would get the id %d, which is that of \"%.*s\" in model.vocab",
                                    token->text, id, (int)(len < 80 ? len : 80), other);
     if (id >= CAKE_MAX_VOCAB - 1)
-        return cake_json_path_fail(spot, "ids are used up; there are at most %d tokens", CAKE_MAX_VOCAB);
+        return cake_json_path_fail(path, "ids are used up; there are at most %d tokens", CAKE_MAX_VOCAB);
     if (token->file_id >= 0 && id != token->file_id)
         cake_log(CAKE_WARN, "token",
                  "added token \"%.80s\": "
@@ -94,31 +94,31 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
     return CAKE_OK;
 }
 
-static cake_err read_token(const cake_json_path *spot, cake_added_token *token)
+static cake_err read_token(const cake_json_path *path, cake_added_token *token)
 {
     const char *text = NULL;
     int64_t id = 0;
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
+    cake_err err = cake_json_path_need(path, CAKE_JSON_OBJECT, "an object");
     if (!err)
-        err = cake_json_path_int(spot, "id", 0, CAKE_MAX_VOCAB - 1, &id);
+        err = cake_json_path_int(path, "id", 0, CAKE_MAX_VOCAB - 1, &id);
     if (!err)
-        err = cake_json_path_text(spot, "content", &text, &token->len);
+        err = cake_json_path_text(path, "content", &text, &token->len);
     if (!err)
-        err = cake_json_path_added(spot, false, &token->special, &token->left, &token->right, &token->word,
+        err = cake_json_path_added(path, false, &token->special, &token->left, &token->right, &token->word,
                                    &token->normalized);
     token->text = (char *)text;
     token->file_id = (int32_t)id;
     return err;
 }
 
-cake_err cake_added_read(const cake_json_path *spot, const cake_vocab *vocab, cake_added *out)
+cake_err cake_added_read(const cake_json_path *path, const cake_vocab *vocab, cake_added *out)
 {
-    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
+    if (cake_json_kind(path->node) <= CAKE_JSON_NULL)
         return CAKE_OK;
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_ARRAY, "an array");
+    cake_err err = cake_json_path_need(path, CAKE_JSON_ARRAY, "an array");
     begin_added(out, vocab);
-    for (size_t i = 0; !err && i < cake_json_size(spot->node); i++) {
-        cake_json_path member = cake_json_path_at(spot, i);
+    for (size_t i = 0; !err && i < cake_json_size(path->node); i++) {
+        cake_json_path member = cake_json_path_at(path, i);
         cake_added_token token = {0};
         err = read_token(&member, &token);
         if (!err)
@@ -129,7 +129,7 @@ cake_err cake_added_read(const cake_json_path *spot, const cake_vocab *vocab, ca
 
 /* --- tokens of the other files --- */
 
-static cake_err put_special(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
+static cake_err put_special(cake_added *added, const cake_vocab *vocab, const cake_json_path *path,
                             const cake_special *s)
 {
     cake_added_token token = {.text = s->text,
@@ -140,11 +140,11 @@ static cake_err put_special(cake_added *added, const cake_vocab *vocab, const ca
                               .right = s->right,
                               .word = s->word,
                               .normalized = s->normalized};
-    return put_added(added, vocab, spot, &token);
+    return put_added(added, vocab, path, &token);
 }
 
 /* Adds tokens that are listed with an id; one with a name is special. */
-static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
+static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cake_json_path *path,
                            const cake_special_list *list, const cake_special_list *named)
 {
     cake_vocab names = {0};
@@ -155,14 +155,14 @@ static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cak
     for (size_t i = 0; !err && i < list->n; i++) {
         cake_special s = list->at[i];
         s.special = s.special || cake_vocab_find(&names, s.text, s.len) >= 0;
-        err = put_special(added, vocab, spot, &s);
+        err = put_special(added, vocab, path, &s);
     }
     cake_vocab_free(&names);
     return err;
 }
 
 /* Adds tokens that only have names, unless they are added tokens already: the first n precede the names. */
-static cake_err put_missing(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
+static cake_err put_missing(cake_added *added, const cake_vocab *vocab, const cake_json_path *path,
                             const cake_special_list *list, size_t n)
 {
     cake_err err = CAKE_OK;
@@ -170,20 +170,20 @@ static cake_err put_missing(cake_added *added, const cake_vocab *vocab, const ca
         const cake_special *s = &list->at[i];
         const cake_added_token *known = s->text ? cake_added_find(added, s->text, s->len) : NULL;
         if (s->text && (!known || (size_t)(known - added->token) >= n))
-            err = put_special(added, vocab, spot, s);
+            err = put_special(added, vocab, path, s);
     }
     return err;
 }
 
 /* Adds all special tokens again, which resets their flags for white space. */
-static cake_err put_again(cake_added *added, const cake_vocab *vocab, const cake_json_path *spot,
+static cake_err put_again(cake_added *added, const cake_vocab *vocab, const cake_json_path *path,
                           const cake_special_list *list)
 {
     cake_err err = CAKE_OK;
     for (size_t i = 0; !err && i < list->n; i++) {
         cake_special token = {.text = list->at[i].text, .len = list->at[i].len, .id = -1, .special = true};
         if (token.text)
-            err = put_special(added, vocab, spot, &token);
+            err = put_special(added, vocab, path, &token);
     }
     return err;
 }
@@ -225,7 +225,7 @@ static cake_special_list list_all(const cake_added *added, const cake_specials *
 cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const cake_specials *specials,
                              const char *where)
 {
-    cake_json_path spot = cake_json_path_root(where, NULL);
+    cake_json_path path = cake_json_path_root(where, NULL);
     cake_added before = {0};
     cake_special_list listed = list_all(added, specials);
     if (specials->class->builds) { /* its constructor starts without any */
@@ -234,24 +234,24 @@ cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const c
     }
     added->split = specials->split;
     begin_added(added, vocab);
-    cake_err err = put_listed(added, vocab, &spot, &listed, &specials->named);
+    cake_err err = put_listed(added, vocab, &path, &listed, &specials->named);
     size_t n = added->n;
     if (!err)
-        err = put_missing(added, vocab, &spot, &specials->named, n);
+        err = put_missing(added, vocab, &path, &specials->named, n);
     if (!err)
-        err = put_missing(added, vocab, &spot, &specials->extra, n);
+        err = put_missing(added, vocab, &path, &specials->extra, n);
     if (!err && specials->class->repeats) {
         begin_added(added, vocab);
-        err = put_again(added, vocab, &spot, &specials->named);
+        err = put_again(added, vocab, &path, &specials->named);
         if (!err)
-            err = put_again(added, vocab, &spot, &specials->extra);
+            err = put_again(added, vocab, &path, &specials->extra);
     }
     free(listed.at);
     cake_added_close(&before);
     return err;
 }
 
-cake_err cake_added_finish(cake_added *added, const cake_json_path *spot, const cake_normalizers *normalizers)
+cake_err cake_added_finish(cake_added *added, const cake_json_path *path, const cake_normalizers *normalizers)
 {
     cake_encode_ws scratch = {0};
     cake_err err = CAKE_OK;
@@ -261,7 +261,7 @@ cake_err cake_added_finish(cake_added *added, const cake_json_path *spot, const 
         cake_buf_cut(&scratch.normal, 0);
         cake_buf_add(&scratch.normal, token->text, token->len);
         if (token->normal && cake_normalizers_run(normalizers, &scratch, &fault))
-            err = cake_json_path_fail(spot, "\"%.80s\" cannot be normalized: %s", token->text, fault.message);
+            err = cake_json_path_fail(path, "\"%.80s\" cannot be normalized: %s", token->text, fault.message);
         token->shown = cake_copy(scratch.normal.data, scratch.normal.len);
         token->shown_len = scratch.normal.len;
         if (token->normalized)

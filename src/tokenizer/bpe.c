@@ -62,13 +62,13 @@ static const merge *find_merge(const bpe *b, int32_t left, int32_t right)
 /* --- opening --- */
 
 /* The two halves of a merge: ["a", "b"] or "a b". */
-static cake_err read_pair(const cake_json_path *spot, const char *half[2], size_t len[2])
+static cake_err read_pair(const cake_json_path *path, const char *half[2], size_t len[2])
 {
-    if (cake_json_kind(spot->node) == CAKE_JSON_ARRAY) {
-        if (cake_json_size(spot->node) != 2)
-            return cake_json_path_fail(spot, "found %zu elements, expected 2", cake_json_size(spot->node));
+    if (cake_json_kind(path->node) == CAKE_JSON_ARRAY) {
+        if (cake_json_size(path->node) != 2)
+            return cake_json_path_fail(path, "found %zu elements, expected 2", cake_json_size(path->node));
         for (size_t i = 0; i < 2; i++) {
-            cake_json_path side = cake_json_path_at(spot, i);
+            cake_json_path side = cake_json_path_at(path, i);
             cake_err err = cake_json_path_need(&side, CAKE_JSON_STRING, "a string");
             if (err)
                 return err;
@@ -77,28 +77,28 @@ static cake_err read_pair(const cake_json_path *spot, const char *half[2], size_
         return CAKE_OK;
     }
     size_t all;
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_STRING, "\"left right\" or [\"left\", \"right\"]");
+    cake_err err = cake_json_path_need(path, CAKE_JSON_STRING, "\"left right\" or [\"left\", \"right\"]");
     if (err)
         return err;
-    half[0] = cake_json_text(spot->node, &all);
+    half[0] = cake_json_text(path->node, &all);
     const char *space = memchr(half[0], ' ', all);
     if (!space || memchr(space + 1, ' ', all - (size_t)(space + 1 - half[0])))
-        return cake_json_path_fail(spot, "\"%.80s\" is not two tokens with one space between them", half[0]);
+        return cake_json_path_fail(path, "\"%.80s\" is not two tokens with one space between them", half[0]);
     len[0] = (size_t)(space - half[0]);
     half[1] = space + 1;
     len[1] = all - len[0] - 1;
     return CAKE_OK;
 }
 
-static cake_err find_pair(const cake_json_path *spot, const cake_vocab *vocab, cake_pair *pair)
+static cake_err find_pair(const cake_json_path *path, const cake_vocab *vocab, cake_pair *pair)
 {
     const char *half[2];
     size_t len[2];
-    cake_err err = read_pair(spot, half, len);
+    cake_err err = read_pair(path, half, len);
     for (int i = 0; !err && i < 2; i++) {
         int32_t id = cake_vocab_find(vocab, half[i], len[i]);
         if (id < 0)
-            return cake_json_path_fail(spot, "the token \"%.*s\" is not in model.vocab",
+            return cake_json_path_fail(path, "the token \"%.*s\" is not in model.vocab",
                                        (int)(len[i] < 80 ? len[i] : 80), half[i]);
         *(i ? &pair->right : &pair->left) = id;
     }
@@ -106,7 +106,7 @@ static cake_err find_pair(const cake_json_path *spot, const cake_vocab *vocab, c
 }
 
 /* Both tokens joined, without the second's prefix, must be a token. */
-static cake_err add_merge(const cake_json_path *spot, const cake_vocab *vocab, bpe *b, uint32_t rank,
+static cake_err add_merge(const cake_json_path *path, const cake_vocab *vocab, bpe *b, uint32_t rank,
                           cake_pair ids, cake_buf *both)
 {
     size_t left_len = 0, right_len = 0;
@@ -118,7 +118,7 @@ static cake_err add_merge(const cake_json_path *spot, const cake_vocab *vocab, b
     cake_buf_add(both, right + skip, right_len - skip);
     int32_t merged = cake_vocab_find(vocab, both->data, both->len);
     if (merged < 0)
-        return cake_json_path_fail(spot, "their union, the token \"%.80s\", is not in model.vocab",
+        return cake_json_path_fail(path, "their union, the token \"%.80s\", is not in model.vocab",
                                    both->data);
     uint64_t pair = (uint64_t)(uint32_t)ids.left << 32 | (uint32_t)ids.right;
     b->merges[slot_of(b, pair)] = (merge){.pair = pair, .rank = rank, .id = merged};
@@ -142,15 +142,15 @@ static cake_err open_merges(const cake_json_path *model, const cake_tokenizer_mo
         b->merges[i].pair = NO_PAIR;
     cake_buf both = {0};
     for (size_t i = 0; !err && i < n; i++) {
-        cake_json_path spot =
+        cake_json_path path =
             cake_json_path_at(&list, i); /* the list was read already, so there is no node */
         cake_pair pair = {0, 0};
         if (words->lists)
             pair = words->lists->pair[i];
         else
-            err = find_pair(&spot, &words->vocab, &pair);
+            err = find_pair(&path, &words->vocab, &pair);
         if (!err)
-            err = add_merge(&spot, &words->vocab, b, (uint32_t)i, pair, &both);
+            err = add_merge(&path, &words->vocab, b, (uint32_t)i, pair, &both);
     }
     cake_buf_free(&both);
     return err;

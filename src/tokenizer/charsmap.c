@@ -52,19 +52,19 @@ static const char *look_up(const cake_charsmap *map, const char *text, size_t le
     return NULL;
 }
 
-static cake_err read_map(const cake_json_path *spot, const cake_buf *bytes, cake_charsmap *map)
+static cake_err read_map(const cake_json_path *path, const cake_buf *bytes, cake_charsmap *map)
 {
     const unsigned char *b = (const unsigned char *)bytes->data;
     size_t size =
         bytes->len < 4 ? SIZE_MAX : b[0] | (size_t)b[1] << 8 | (size_t)b[2] << 16 | (size_t)b[3] << 24;
     if (size == SIZE_MAX || size > bytes->len - 4 || size % 4)
         return cake_json_path_fail(
-            spot, "the map has %zu bytes, too few for its trie, or the trie's size is odd", bytes->len);
+            path, "the map has %zu bytes, too few for its trie, or the trie's size is odd", bytes->len);
     map->len = bytes->len - 4 - size;
     map->text = cake_copy(bytes->data + 4 + size, map->len);
     size_t bad = cake_utf8_check(map->text, map->len);
     if (bad < map->len)
-        return cake_json_path_fail(spot, "the replacements are not UTF-8: byte %zu of the map is 0x%02X",
+        return cake_json_path_fail(path, "the replacements are not UTF-8: byte %zu of the map is 0x%02X",
                                    4 + size + bad, (unsigned char)map->text[bad]);
     map->n_unit = size / 4;
     map->unit = cake_alloc(map->n_unit, sizeof *map->unit);
@@ -77,19 +77,19 @@ static cake_err read_map(const cake_json_path *spot, const cake_buf *bytes, cake
     return CAKE_OK;
 }
 
-cake_err cake_charsmap_open(const cake_json_path *spot, cake_charsmap **out)
+cake_err cake_charsmap_open(const cake_json_path *path, cake_charsmap **out)
 {
     cake_buf bytes = {0};
     size_t len = 0;
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_STRING, "a string in base64");
-    const char *text = err ? NULL : cake_json_text(spot->node, &len);
+    cake_err err = cake_json_path_need(path, CAKE_JSON_STRING, "a string in base64");
+    const char *text = err ? NULL : cake_json_text(path->node, &len);
     size_t good = err ? 0 : cake_base64_read(text, len, &bytes);
     if (!err && good < len)
-        err = cake_json_path_fail(spot, "byte %zu is 0x%02X, which is no base64", good,
+        err = cake_json_path_fail(path, "byte %zu is 0x%02X, which is no base64", good,
                                   (unsigned char)text[good]);
     if (!err) {
         *out = cake_alloc(1, sizeof **out);
-        err = read_map(spot, &bytes, *out);
+        err = read_map(path, &bytes, *out);
     }
     cake_buf_free(&bytes);
     return err;

@@ -46,7 +46,7 @@ struct cake_decoder {
 
 typedef struct cake_stage_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *spot, cake_decode_stage *out); /* NULL: no members to read */
+    cake_err (*open)(const cake_json_path *path, cake_decode_stage *out); /* NULL: no members to read */
     void (*push)(cake_decoder *d, size_t i, const char *text, size_t len);
     void (*end)(cake_decoder *d, size_t i);    /* NULL: held bytes are dropped */
     void (*settle)(cake_decoder *d, size_t i); /* NULL: nothing complete is ever held */
@@ -264,9 +264,9 @@ static void own_fallback(const cake_decode_stage *s, cake_buf *text, cake_buf *s
 
 /* --- Replace --- */
 
-static cake_err open_replace(const cake_json_path *spot, cake_decode_stage *out)
+static cake_err open_replace(const cake_json_path *path, cake_decode_stage *out)
 {
-    return cake_replace_open(spot, &out->replace);
+    return cake_replace_open(path, &out->replace);
 }
 
 static cake_err replace_into(const cake_decode_stage *s, const char *text, size_t len, cake_buf *out,
@@ -361,10 +361,10 @@ static void push_join(cake_decoder *d, size_t i, const char *text, size_t len)
 
 /* --- Metaspace: its character becomes a space, but not in the first token --- */
 
-static cake_err open_meta(const cake_json_path *spot, cake_decode_stage *out)
+static cake_err open_meta(const cake_json_path *path, cake_decode_stage *out)
 {
     cake_pre_tokenizers list = {0}; /* it has the members of the pre-tokenizer of that name */
-    cake_err err = cake_pre_tokenizers_open(spot, &list);
+    cake_err err = cake_pre_tokenizers_open(path, &list);
     if (!err) {
         char text[4];
         out->replace.from_len = (size_t)cake_utf8_put(text, list.step[0].character);
@@ -391,12 +391,12 @@ static void push_meta(cake_decoder *d, size_t i, const char *text, size_t len)
 
 /* --- BPEDecoder: a suffix ends each word except the last --- */
 
-static cake_err open_suffix(const cake_json_path *spot, cake_decode_stage *out)
+static cake_err open_suffix(const cake_json_path *path, cake_decode_stage *out)
 {
     const char *text = NULL;
-    cake_err err = cake_json_path_text(spot, "suffix", &text, &out->replace.from_len);
+    cake_err err = cake_json_path_text(path, "suffix", &text, &out->replace.from_len);
     if (!err && !out->replace.from_len)
-        return cake_json_path_fail(spot, "the suffix is empty; what ends a word?");
+        return cake_json_path_fail(path, "the suffix is empty; what ends a word?");
     if (!err)
         out->replace.from = cake_copy(text, out->replace.from_len);
     return err;
@@ -442,17 +442,17 @@ static void end_suffix(cake_decoder *d, size_t i)
 
 /* --- Strip --- */
 
-static cake_err open_strip(const cake_json_path *spot, cake_decode_stage *out)
+static cake_err open_strip(const cake_json_path *path, cake_decode_stage *out)
 {
     const char *text = NULL;
     size_t *n = &out->replace.from_len;
-    cake_err err = cake_json_path_text(spot, "content", &text, n);
+    cake_err err = cake_json_path_text(path, "content", &text, n);
     if (!err)
-        err = cake_json_path_int(spot, "start", 0, INT32_MAX, &out->start);
+        err = cake_json_path_int(path, "start", 0, INT32_MAX, &out->start);
     if (!err)
-        err = cake_json_path_int(spot, "stop", 0, INT32_MAX, &out->stop);
+        err = cake_json_path_int(path, "stop", 0, INT32_MAX, &out->stop);
     if (!err && (!*n || (size_t)cake_utf8_next(text, *n, NULL) != *n)) {
-        cake_json_path member = cake_json_path_key(spot, "content");
+        cake_json_path member = cake_json_path_key(path, "content");
         err = cake_json_path_fail(&member, "\"%.40s\" is not one character", text);
     }
     if (!err)
@@ -511,25 +511,25 @@ static cake_decode_stage *add_stage(cake_decode_stages *out, const stage_kind *k
     return &out->step[out->n++];
 }
 
-static cake_err open_stage(const cake_json_path *spot, size_t row, void *out)
+static cake_err open_stage(const cake_json_path *path, size_t row, void *out)
 {
     cake_decode_stages *list = out;
     if (list->n >= CAKE_MAX_STEPS)
-        return cake_json_path_fail(spot, "more than %d decoders cannot be run", CAKE_MAX_STEPS);
+        return cake_json_path_fail(path, "more than %d decoders cannot be run", CAKE_MAX_STEPS);
     cake_decode_stage *stage = add_stage(list, &kinds[row]);
     if (stage->fused && kinds[row].wants_apart)
-        return cake_json_path_fail(spot, "%s after a stage that joins all tokens is not supported",
+        return cake_json_path_fail(path, "%s after a stage that joins all tokens is not supported",
                                    kinds[row].type);
-    return kinds[row].open ? kinds[row].open(spot, stage) : CAKE_OK;
+    return kinds[row].open ? kinds[row].open(path, stage) : CAKE_OK;
 }
 
-cake_err cake_stages_open(const cake_json_path *spot, cake_decode_stages *out)
+cake_err cake_stages_open(const cake_json_path *path, cake_decode_stages *out)
 {
     static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                                "decoders"};
-    cake_err err = cake_json_path_walk(spot, &table, open_stage, out);
+    cake_err err = cake_json_path_walk(path, &table, open_stage, out);
     if (!err && !out->n) /* an empty Sequence joins tokens without a separator */
-        add_stage(out, cake_json_kind(spot->node) <= CAKE_JSON_NULL ? &join : &kinds[4]);
+        add_stage(out, cake_json_kind(path->node) <= CAKE_JSON_NULL ? &join : &kinds[4]);
     return err;
 }
 

@@ -67,7 +67,7 @@ typedef struct cake_replace {
     struct cake_pattern *pattern; /* owned */
 } cake_replace;
 
-cake_err cake_replace_open(const cake_json_path *spot, cake_replace *out);
+cake_err cake_replace_open(const cake_json_path *path, cake_replace *out);
 void cake_replace_close(cake_replace *replace);
 /* Appends text with every match replaced to *out. *first, unless NULL: bytes of a match at the beginning, or
  * 0. */
@@ -82,7 +82,7 @@ void cake_text_replace(const char *text, size_t len, const char *from, size_t fr
 
 typedef struct cake_charsmap cake_charsmap;
 
-cake_err cake_charsmap_open(const cake_json_path *spot, cake_charsmap **out); /* from the base64 string */
+cake_err cake_charsmap_open(const cake_json_path *path, cake_charsmap **out); /* from the base64 string */
 void cake_charsmap_close(cake_charsmap *map);
 void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, cake_buf *out);
 
@@ -102,7 +102,7 @@ typedef struct cake_normalizers {
     size_t n;
 } cake_normalizers;
 
-cake_err cake_normalizers_open(const cake_json_path *spot, cake_normalizers *out); /* null: none */
+cake_err cake_normalizers_open(const cake_json_path *path, cake_normalizers *out); /* null: none */
 /* The maximum factor by which they shorten a text; 0: unbounded. */
 size_t cake_normalizers_shrink(const cake_normalizers *normalizers);
 bool cake_normalizers_spell(const cake_normalizers *normalizers); /* they produce the byte-level alphabet */
@@ -135,7 +135,7 @@ typedef struct cake_pre_tokenizers {
     bool raw; /* the last step's byte-level spelling is left to the receiver of the pieces */
 } cake_pre_tokenizers;
 
-cake_err cake_pre_tokenizers_open(const cake_json_path *spot, cake_pre_tokenizers *out); /* null: none */
+cake_err cake_pre_tokenizers_open(const cake_json_path *path, cake_pre_tokenizers *out); /* null: none */
 bool cake_pre_tokenizers_spell(
     const cake_pre_tokenizers *splitters); /* the model needs the byte-level alphabet */
 bool cake_pre_tokenizers_drop(const cake_pre_tokenizers *splitters); /* parts of the text are removed */
@@ -150,7 +150,7 @@ cake_err cake_pre_tokenizers_run(const cake_pre_tokenizers *splitters, const cha
 /* The script of each of CAKE_CODES characters as a number, 0: that of the previous character; owned
  * (scripts.c). */
 #define CAKE_CODES 0x110000
-cake_err cake_scripts_open(const cake_json_path *spot, uint8_t **out);
+cake_err cake_scripts_open(const cake_json_path *path, uint8_t **out);
 /* The length of the run of one script at text (not empty); 0: it begins without one. */
 size_t cake_scripts_match(const uint8_t *script, const char *text, size_t len);
 /* The byte-level alphabet writes every byte as one printable character. */
@@ -170,7 +170,7 @@ typedef struct cake_tokenizer_model {
 
 /* lists: a BPE model's vocab and merges, or a Unigram model's scores, read already and taken over; NULL: they
  * are at path. */
-cake_err cake_tokenizer_model_open(const cake_json_path *spot, cake_vocab_reader *lists,
+cake_err cake_tokenizer_model_open(const cake_json_path *path, cake_vocab_reader *lists,
                                    cake_tokenizer_model *out);
 void cake_tokenizer_model_close(cake_tokenizer_model *words);
 bool cake_tokenizer_model_bpe(const cake_tokenizer_model *words); /* whether the model is BPE */
@@ -187,16 +187,16 @@ cake_err cake_tokenizer_model_unknown(const char *text, size_t len,
                                       cake_fault *fault); /* fails with "no token for U+..." */
 
 /* Opens a model: reads path into words->own; words->vocab is set already. */
-cake_err cake_bpe_open(const cake_json_path *spot, cake_tokenizer_model *words);
+cake_err cake_bpe_open(const cake_json_path *path, cake_tokenizer_model *words);
 void cake_bpe_close(cake_tokenizer_model *words);
 bool cake_bpe_drop(const cake_tokenizer_model *words, bool spelled);
 cake_err cake_bpe_run(const cake_tokenizer_model *words, const char *piece, size_t len,
                       cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault);
 /* The end of the part of a piece from `from` on that can be encoded separately. */
 size_t cake_bpe_cut(const cake_tokenizer_model *words, const char *piece, size_t len, size_t from);
-cake_err cake_unigram_vocab(const cake_json_path *spot,
+cake_err cake_unigram_vocab(const cake_json_path *path,
                             cake_tokenizer_model *words); /* [["token", score], ...] */
-cake_err cake_unigram_open(const cake_json_path *spot, cake_tokenizer_model *words);
+cake_err cake_unigram_open(const cake_json_path *path, cake_tokenizer_model *words);
 void cake_unigram_close(cake_tokenizer_model *words);
 bool cake_unigram_drop(const cake_tokenizer_model *words, bool spelled);
 cake_err cake_unigram_run(const cake_tokenizer_model *words, const char *piece, size_t len,
@@ -230,10 +230,10 @@ typedef struct cake_added_match {
 } cake_added_match;
 
 /* Adds the tokens of a tokenizer.json, then those of other files; finish applies the normalizers to them. */
-cake_err cake_added_read(const cake_json_path *spot, const cake_vocab *vocab, cake_added *out);
+cake_err cake_added_read(const cake_json_path *path, const cake_vocab *vocab, cake_added *out);
 cake_err cake_added_specials(cake_added *added, const cake_vocab *vocab, const cake_specials *specials,
                              const char *where);
-cake_err cake_added_finish(cake_added *added, const cake_json_path *spot,
+cake_err cake_added_finish(cake_added *added, const cake_json_path *path,
                            const cake_normalizers *normalizers);
 void cake_added_close(cake_added *added);
 const cake_added_token *cake_added_find(const cake_added *added, const char *text, size_t len);
@@ -248,7 +248,7 @@ typedef struct cake_post_processor {
     cake_ids before, after;
 } cake_post_processor;
 
-cake_err cake_post_processor_open(const cake_json_path *spot, cake_post_processor *out); /* null: nothing */
+cake_err cake_post_processor_open(const cake_json_path *path, cake_post_processor *out); /* null: nothing */
 void cake_post_processor_close(cake_post_processor *post);
 
 /* --- decoders: tokens to text (decode.c) --- */
@@ -266,7 +266,7 @@ typedef struct cake_decode_stages {
     size_t n;
 } cake_decode_stages;
 
-cake_err cake_stages_open(const cake_json_path *spot,
+cake_err cake_stages_open(const cake_json_path *path,
                           cake_decode_stages *out); /* null: tokens joined by spaces */
 void cake_stages_close(cake_decode_stages *stages);
 /* The bytes of one token, without effects of its neighbours. */

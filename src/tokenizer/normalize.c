@@ -14,7 +14,7 @@
 
 typedef struct cake_normalizer_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *spot, cake_normalizers *out); /* NULL: no members to read */
+    cake_err (*open)(const cake_json_path *path, cake_normalizers *out); /* NULL: no members to read */
     /* from scratch->normal, which is not empty, to scratch->spare; sets scratch->moved if the beginning is
      * removed */
     cake_err (*run)(const cake_normalizer *step, cake_encode_ws *scratch, cake_fault *fault);
@@ -175,44 +175,44 @@ static const normalizer_kind clean = {"clean_text", NULL, NULL, map_clean, 0, 0}
 static const normalizer_kind chinese = {"handle_chinese_chars", NULL, NULL, map_chinese, 0, 1};
 static const normalizer_kind nonspacing = {"strip_accents", NULL, NULL, map_nonspacing, 0, 0};
 
-static cake_err open_prepend(const cake_json_path *spot, cake_normalizers *out)
+static cake_err open_prepend(const cake_json_path *path, cake_normalizers *out)
 {
     cake_replace *to = &add_step(out, &prepend)->replace;
     const char *text;
-    cake_err err = cake_json_path_text(spot, "prepend", &text, &to->to_len);
+    cake_err err = cake_json_path_text(path, "prepend", &text, &to->to_len);
     if (!err)
         to->to = cake_copy(text, to->to_len);
     return err;
 }
 
-static cake_err open_replace(const cake_json_path *spot, cake_normalizers *out)
+static cake_err open_replace(const cake_json_path *path, cake_normalizers *out)
 {
-    return cake_replace_open(spot, &add_step(out, &replace)->replace);
+    return cake_replace_open(path, &add_step(out, &replace)->replace);
 }
 
-static cake_err open_strip(const cake_json_path *spot, cake_normalizers *out)
+static cake_err open_strip(const cake_json_path *path, cake_normalizers *out)
 {
     cake_normalizer *step = add_step(out, &strip);
-    cake_err err = cake_json_path_flag(spot, "strip_left", false, &step->left);
-    return err ? err : cake_json_path_flag(spot, "strip_right", false, &step->right);
+    cake_err err = cake_json_path_flag(path, "strip_left", false, &step->left);
+    return err ? err : cake_json_path_flag(path, "strip_right", false, &step->right);
 }
 
-static cake_err open_precompiled(const cake_json_path *spot, cake_normalizers *out)
+static cake_err open_precompiled(const cake_json_path *path, cake_normalizers *out)
 {
-    cake_json_path map = cake_json_path_key(spot, "precompiled_charsmap");
+    cake_json_path map = cake_json_path_key(path, "precompiled_charsmap");
     return cake_charsmap_open(&map, &add_step(out, &precompiled)->charsmap);
 }
 
-static cake_err open_bert(const cake_json_path *spot, cake_normalizers *out)
+static cake_err open_bert(const cake_json_path *path, cake_normalizers *out)
 {
     bool cleans = true, apart = true, lowers = true, strips = true;
-    cake_err err = cake_json_path_flag(spot, "clean_text", true, &cleans);
+    cake_err err = cake_json_path_flag(path, "clean_text", true, &cleans);
     if (!err)
-        err = cake_json_path_flag(spot, "handle_chinese_chars", true, &apart);
+        err = cake_json_path_flag(path, "handle_chinese_chars", true, &apart);
     if (!err)
-        err = cake_json_path_flag(spot, "lowercase", true, &lowers);
+        err = cake_json_path_flag(path, "lowercase", true, &lowers);
     if (!err)
-        err = cake_json_path_flag(spot, "strip_accents", lowers, &strips);
+        err = cake_json_path_flag(path, "strip_accents", lowers, &strips);
     if (!err && cleans)
         add_step(out, &clean);
     if (!err && apart)
@@ -244,19 +244,19 @@ static const normalizer_kind kinds[] = {
     {"BertNormalizer", open_bert, NULL, NULL, 0, 0},
 };
 
-static cake_err open_step(const cake_json_path *spot, size_t row, void *out)
+static cake_err open_step(const cake_json_path *path, size_t row, void *out)
 {
     if (kinds[row].open)
-        return kinds[row].open(spot, out);
+        return kinds[row].open(path, out);
     add_step(out, &kinds[row]);
     return CAKE_OK;
 }
 
-cake_err cake_normalizers_open(const cake_json_path *spot, cake_normalizers *out)
+cake_err cake_normalizers_open(const cake_json_path *path, cake_normalizers *out)
 {
     static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                                "normalizers"};
-    return cake_json_path_walk(spot, &table, open_step, out);
+    return cake_json_path_walk(path, &table, open_step, out);
 }
 
 size_t cake_normalizers_shrink(const cake_normalizers *normalizers)

@@ -9,32 +9,32 @@
 
 typedef struct post_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *spot, cake_post_processor *out);
+    cake_err (*open)(const cake_json_path *path, cake_post_processor *out);
 } post_kind;
 
-static cake_err open_offsets(const cake_json_path *spot, cake_post_processor *out)
+static cake_err open_offsets(const cake_json_path *path, cake_post_processor *out)
 {
-    (void)spot;
+    (void)path;
     (void)out; /* ByteLevel only changes offsets */
     return CAKE_OK;
 }
 
 /* A name may stand for thousands of ids, and occur thousands of times. */
-static cake_err check_count(const cake_json_path *spot, const cake_ids *ids)
+static cake_err check_count(const cake_json_path *path, const cake_ids *ids)
 {
     enum { MAX_IDS = 1 << 20 };
     return ids->len <= MAX_IDS
                ? CAKE_OK
-               : cake_json_path_fail(spot, "more than %d ids before or after the text", MAX_IDS);
+               : cake_json_path_fail(path, "more than %d ids before or after the text", MAX_IDS);
 }
 
 /* Appends the ids of a name in special_tokens. */
-static cake_err add_special(const cake_json_path *spot, const cake_json_path *specials, const char *name,
+static cake_err add_special(const cake_json_path *path, const cake_json_path *specials, const char *name,
                             cake_ids *ids)
 {
     cake_json_path special = cake_json_path_key(specials, name);
     if (!special.node)
-        return cake_json_path_fail(spot, "\"%.80s\" is not in special_tokens", name);
+        return cake_json_path_fail(path, "\"%.80s\" is not in special_tokens", name);
     cake_json_path list = cake_json_path_key(&special, "ids");
     cake_err err = cake_json_path_need(&list, CAKE_JSON_ARRAY, "an array");
     for (size_t i = 0; !err && i < cake_json_size(list.node); i++) {
@@ -44,24 +44,24 @@ static cake_err add_special(const cake_json_path *spot, const cake_json_path *sp
             return cake_json_path_fail(&member, "found %s, expected an id from 0 to %d",
                                        cake_json_kind_name(member.node), CAKE_MAX_VOCAB - 1);
         cake_ids_add(ids, (int32_t)id);
-        err = check_count(spot, ids);
+        err = check_count(path, ids);
     }
     return err;
 }
 
 /* Reads one element of `single`: a special token, or the place of the text. */
-static cake_err read_piece(const cake_json_path *spot, const cake_json_path *specials, bool *text_seen,
+static cake_err read_piece(const cake_json_path *path, const cake_json_path *specials, bool *text_seen,
                            cake_post_processor *out)
 {
     const char *name = NULL;
-    cake_json_path special = cake_json_path_key(spot, "SpecialToken"),
-                   sequence = cake_json_path_key(spot, "Sequence");
+    cake_json_path special = cake_json_path_key(path, "SpecialToken"),
+                   sequence = cake_json_path_key(path, "Sequence");
     if (special.node) {
         cake_err err = cake_json_path_text(&special, "id", &name, NULL);
         return err ? err : add_special(&special, specials, name, *text_seen ? &out->after : &out->before);
     }
     if (!sequence.node)
-        return cake_json_path_fail(spot, "found neither SpecialToken nor Sequence");
+        return cake_json_path_fail(path, "found neither SpecialToken nor Sequence");
     cake_err err = cake_json_path_text(&sequence, "id", &name, NULL);
     if (!err && strcmp(name, "A"))
         err = cake_json_path_fail(&sequence, "the sequence \"%.40s\" is not that of a single text, A", name);
@@ -71,10 +71,10 @@ static cake_err read_piece(const cake_json_path *spot, const cake_json_path *spe
     return err;
 }
 
-static cake_err open_template(const cake_json_path *spot, cake_post_processor *out)
+static cake_err open_template(const cake_json_path *path, cake_post_processor *out)
 {
-    cake_json_path single = cake_json_path_key(spot, "single"),
-                   specials = cake_json_path_key(spot, "special_tokens");
+    cake_json_path single = cake_json_path_key(path, "single"),
+                   specials = cake_json_path_key(path, "special_tokens");
     cake_err err = cake_json_path_need(&single, CAKE_JSON_ARRAY, "an array");
     bool text_seen = false;
     cake_post_processor own = {0};
@@ -96,9 +96,9 @@ static cake_err open_template(const cake_json_path *spot, cake_post_processor *o
 }
 
 /* ["text", id] */
-static cake_err read_pair(const cake_json_path *spot, const char *key, int32_t *out)
+static cake_err read_pair(const cake_json_path *path, const char *key, int32_t *out)
 {
-    cake_json_path pair = cake_json_path_key(spot, key), second = cake_json_path_at(&pair, 1);
+    cake_json_path pair = cake_json_path_key(path, key), second = cake_json_path_at(&pair, 1);
     cake_err err = cake_json_path_need(&pair, CAKE_JSON_ARRAY, "[\"token\", id]");
     int64_t id = cake_json_int(second.node, -1);
     if (!err && (id < 0 || id >= CAKE_MAX_VOCAB))
@@ -109,12 +109,12 @@ static cake_err read_pair(const cake_json_path *spot, const char *key, int32_t *
 }
 
 /* BERT and RoBERTa: one token before the text, one after. */
-static cake_err open_around(const cake_json_path *spot, cake_post_processor *out)
+static cake_err open_around(const cake_json_path *path, cake_post_processor *out)
 {
     int32_t before, after;
-    cake_err err = read_pair(spot, "cls", &before);
+    cake_err err = read_pair(path, "cls", &before);
     if (!err)
-        err = read_pair(spot, "sep", &after);
+        err = read_pair(path, "sep", &after);
     if (err)
         return err;
     cake_ids_add(&out->before, before);
@@ -132,20 +132,20 @@ static const post_kind kinds[] = {
     {"RobertaProcessing", open_around},
 };
 
-static cake_err open_step(const cake_json_path *spot, size_t row, void *out)
+static cake_err open_step(const cake_json_path *path, size_t row, void *out)
 {
     cake_post_processor *post = out;
-    cake_err err = kinds[row].open(spot, post);
+    cake_err err = kinds[row].open(path, post);
     if (!err)
-        err = check_count(spot, &post->before);
-    return err ? err : check_count(spot, &post->after);
+        err = check_count(path, &post->before);
+    return err ? err : check_count(path, &post->after);
 }
 
-cake_err cake_post_processor_open(const cake_json_path *spot, cake_post_processor *out)
+cake_err cake_post_processor_open(const cake_json_path *path, cake_post_processor *out)
 {
     static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                                "processors"};
-    return cake_json_path_walk(spot, &table, open_step, out);
+    return cake_json_path_walk(path, &table, open_step, out);
 }
 
 void cake_post_processor_close(cake_post_processor *post)

@@ -15,7 +15,7 @@
 
 typedef struct cake_splitter_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *spot, cake_pre_tokenizers *out);
+    cake_err (*open)(const cake_json_path *path, cake_pre_tokenizers *out);
     /* The end of the match at the beginning of text (not empty), 0: none. NULL: use the pattern. */
     size_t (*match)(const cake_pre_tokenizer *step, const char *text, size_t len);
 } splitter_kind;
@@ -100,12 +100,12 @@ static size_t match_script(const cake_pre_tokenizer *step, const char *text, siz
 
 /* --- opening --- */
 
-static cake_err open_behaviour(const cake_json_path *spot, cake_pre_tokenizer *out)
+static cake_err open_behaviour(const cake_json_path *path, cake_pre_tokenizer *out)
 {
     static const char *const names[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext",
                                         "Contiguous"};
     const char *text;
-    cake_err err = cake_json_path_text(spot, "behavior", &text, NULL);
+    cake_err err = cake_json_path_text(path, "behavior", &text, NULL);
     if (err)
         return err;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -114,7 +114,7 @@ static cake_err open_behaviour(const cake_json_path *spot, cake_pre_tokenizer *o
             return CAKE_OK;
         }
     }
-    cake_json_path member = cake_json_path_key(spot, "behavior");
+    cake_json_path member = cake_json_path_key(path, "behavior");
     return cake_json_path_fail(&member,
                                "\"%.40s\" is not supported; known are Isolated, Removed, MergedWithPrevious, "
                                "MergedWithNext, Contiguous",
@@ -122,12 +122,12 @@ static cake_err open_behaviour(const cake_json_path *spot, cake_pre_tokenizer *o
 }
 
 /* A member that is one character. */
-static cake_err open_character(const cake_json_path *spot, const char *key, uint32_t *out)
+static cake_err open_character(const cake_json_path *path, const char *key, uint32_t *out)
 {
     const char *text = NULL;
     size_t len = 0;
-    cake_err err = cake_json_path_text(spot, key, &text, &len);
-    cake_json_path member = cake_json_path_key(spot, key);
+    cake_err err = cake_json_path_text(path, key, &text, &len);
+    cake_json_path member = cake_json_path_key(path, key);
     if (!err && (!len || (size_t)cake_utf8_next(text, len, out) != len))
         err = cake_json_path_fail(&member, "\"%.40s\" is not one character", text);
     return err;
@@ -144,10 +144,10 @@ static const splitter_kind character = {"Metaspace", NULL, match_character};
 static const splitter_kind scripts = {"UnicodeScripts", NULL, match_script};
 static const splitter_kind lengths = {"FixedLength", NULL, match_length};
 
-static cake_err open_split(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_split(const cake_json_path *path, cake_pre_tokenizers *list)
 {
     cake_pre_tokenizer *out = add_step(list, &split);
-    cake_json_path pattern = cake_json_path_key(spot, "pattern");
+    cake_json_path pattern = cake_json_path_key(path, "pattern");
     bool literal = cake_json_get(pattern.node, "String") != NULL;
     const char *text = NULL;
     size_t len = 0;
@@ -155,9 +155,9 @@ static cake_err open_split(const cake_json_path *spot, cake_pre_tokenizers *list
     if (!err)
         err = cake_json_path_text(&pattern, literal ? "String" : "Regex", &text, &len);
     if (!err)
-        err = open_behaviour(spot, out);
+        err = open_behaviour(path, out);
     if (!err)
-        err = cake_json_path_flag(spot, "invert", false, &out->invert);
+        err = cake_json_path_flag(path, "invert", false, &out->invert);
     out->known = err || literal ? NULL : cake_fast_pattern_find(text, len);
     if (out->known)
         out->kind = &known;
@@ -166,13 +166,13 @@ static cake_err open_split(const cake_json_path *spot, cake_pre_tokenizers *list
     return err;
 }
 
-static cake_err open_bytes(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_bytes(const cake_json_path *path, cake_pre_tokenizers *list)
 {
     cake_pre_tokenizer *out = add_step(list, &bytes);
     bool pattern = true;
-    cake_err err = cake_json_path_flag(spot, "add_prefix_space", true, &out->prefix_space);
+    cake_err err = cake_json_path_flag(path, "add_prefix_space", true, &out->prefix_space);
     if (!err)
-        err = cake_json_path_flag(spot, "use_regex", true, &pattern);
+        err = cake_json_path_flag(path, "use_regex", true, &pattern);
     if (pattern) {
         out->kind = &known;
         out->known = cake_fast_pattern_find(cake_known_gpt2, strlen(cake_known_gpt2));
@@ -181,17 +181,17 @@ static cake_err open_bytes(const cake_json_path *spot, cake_pre_tokenizers *list
     return err;
 }
 
-static cake_err open_scheme(const cake_json_path *spot, cake_pre_tokenizer *out)
+static cake_err open_scheme(const cake_json_path *path, cake_pre_tokenizer *out)
 {
     static const char *const names[] = {"always", "first", "never"};
     bool prefix = true;
-    cake_json_path scheme = cake_json_path_key(spot, "prepend_scheme");
-    cake_err err = cake_json_path_flag(spot, "add_prefix_space", true, &prefix);
+    cake_json_path scheme = cake_json_path_key(path, "prepend_scheme");
+    cake_err err = cake_json_path_flag(path, "add_prefix_space", true, &prefix);
     out->scheme = prefix ? CAKE_META_ALWAYS : CAKE_META_NEVER; /* as in older files */
     if (err || !scheme.node)
         return err;
     const char *text = NULL;
-    err = cake_json_path_text(spot, "prepend_scheme", &text, NULL);
+    err = cake_json_path_text(path, "prepend_scheme", &text, NULL);
     for (int i = 0; !err && i < 3; i++) {
         if (strcmp(text, names[i]))
             continue;
@@ -205,15 +205,15 @@ static cake_err open_scheme(const cake_json_path *spot, cake_pre_tokenizer *out)
                                      text);
 }
 
-static cake_err open_meta(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_meta(const cake_json_path *path, cake_pre_tokenizers *list)
 {
     cake_pre_tokenizer *out = add_step(list, &character);
     bool cuts = true;
-    cake_err err = open_character(spot, "replacement", &out->character);
+    cake_err err = open_character(path, "replacement", &out->character);
     if (!err)
-        err = open_scheme(spot, out);
+        err = open_scheme(path, out);
     if (!err)
-        err = cake_json_path_flag(spot, "split", true, &cuts);
+        err = cake_json_path_flag(path, "split", true, &cuts);
     out->meta = true;
     out->behaviour = WITH_NEXT;
     if (!cuts)
@@ -221,65 +221,65 @@ static cake_err open_meta(const cake_json_path *spot, cake_pre_tokenizers *list)
     return err;
 }
 
-static cake_err open_delimiter(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_delimiter(const cake_json_path *path, cake_pre_tokenizers *list)
 {
     cake_pre_tokenizer *out = add_step(list, &character);
     out->behaviour = REMOVED;
-    return open_character(spot, "delimiter", &out->character);
+    return open_character(path, "delimiter", &out->character);
 }
 
-static cake_err open_digits(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_digits(const cake_json_path *path, cake_pre_tokenizers *list)
 {
     bool each = false;
-    cake_err err = cake_json_path_flag(spot, "individual_digits", false, &each);
+    cake_err err = cake_json_path_flag(path, "individual_digits", false, &each);
     add_step(list, &numbers)->behaviour = each ? ISOLATED : CONTIGUOUS;
     return err;
 }
 
-static cake_err open_punctuation(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_punctuation(const cake_json_path *path, cake_pre_tokenizers *list)
 {
     cake_pre_tokenizer *out = add_step(list, &punctuation);
-    return cake_json_get(spot->node, "behavior") ? open_behaviour(spot, out) : CAKE_OK;
+    return cake_json_get(path->node, "behavior") ? open_behaviour(path, out) : CAKE_OK;
 }
 
 /* Kinds that keep only matches. */
-static cake_err open_words(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_words(const cake_json_path *path, cake_pre_tokenizers *list)
 {
-    (void)spot;
+    (void)path;
     cake_pre_tokenizer *out = add_step(list, &words);
     out->behaviour = REMOVED;
     out->invert = true;
     return CAKE_OK;
 }
 
-static cake_err open_scripts(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_scripts(const cake_json_path *path, cake_pre_tokenizers *list)
 {
     cake_pre_tokenizer *out = add_step(list, &scripts);
     out->behaviour = REMOVED;
     out->invert = true;
-    return cake_scripts_open(spot, &out->script);
+    return cake_scripts_open(path, &out->script);
 }
 
-static cake_err open_spaces(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_spaces(const cake_json_path *path, cake_pre_tokenizers *list)
 {
-    (void)spot;
+    (void)path;
     add_step(list, &spaces)->behaviour = REMOVED;
     return CAKE_OK;
 }
 
-static cake_err open_bert(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_bert(const cake_json_path *path, cake_pre_tokenizers *list)
 {
-    cake_err err = open_spaces(spot, list);
+    cake_err err = open_spaces(path, list);
     add_step(list, &punctuation);
     return err;
 }
 
-static cake_err open_length(const cake_json_path *spot, cake_pre_tokenizers *list)
+static cake_err open_length(const cake_json_path *path, cake_pre_tokenizers *list)
 {
     cake_pre_tokenizer *out = add_step(list, &lengths);
     out->length = 5;
-    return cake_json_get(spot->node, "length")
-               ? cake_json_path_int(spot, "length", 1, INT32_MAX, &out->length)
+    return cake_json_get(path->node, "length")
+               ? cake_json_path_int(path, "length", 1, INT32_MAX, &out->length)
                : CAKE_OK;
 }
 
@@ -298,19 +298,19 @@ static const splitter_kind kinds[] = {
     {"FixedLength", open_length, NULL},
 };
 
-static cake_err open_step(const cake_json_path *spot, size_t row, void *out)
+static cake_err open_step(const cake_json_path *path, size_t row, void *out)
 {
     cake_pre_tokenizers *list = out;
     if (list->n >= CAKE_MAX_STEPS)
-        return cake_json_path_fail(spot, "more than %d pre-tokenizers cannot be run", CAKE_MAX_STEPS);
-    return kinds[row].open(spot, list);
+        return cake_json_path_fail(path, "more than %d pre-tokenizers cannot be run", CAKE_MAX_STEPS);
+    return kinds[row].open(path, list);
 }
 
-cake_err cake_pre_tokenizers_open(const cake_json_path *spot, cake_pre_tokenizers *out)
+cake_err cake_pre_tokenizers_open(const cake_json_path *path, cake_pre_tokenizers *out)
 {
     static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                                "pretokenizers"};
-    cake_err err = cake_json_path_walk(spot, &table, open_step, out);
+    cake_err err = cake_json_path_walk(path, &table, open_step, out);
     out->raw = out->n && out->step[out->n - 1].bytes;
     return err;
 }

@@ -9,9 +9,9 @@
 #include "text/pattern.h"
 #include "tokenizer/internal.h"
 
-cake_err cake_replace_open(const cake_json_path *spot, cake_replace *out)
+cake_err cake_replace_open(const cake_json_path *path, cake_replace *out)
 {
-    cake_json_path pattern = cake_json_path_key(spot, "pattern");
+    cake_json_path pattern = cake_json_path_key(path, "pattern");
     cake_err err = cake_json_path_need(&pattern, CAKE_JSON_OBJECT, "an object");
     const char *from = NULL, *to = NULL;
     bool regex = !err && cake_json_get(pattern.node, "Regex");
@@ -20,7 +20,7 @@ cake_err cake_replace_open(const cake_json_path *spot, cake_replace *out)
     if (!err && !regex && !out->from_len)
         err = cake_json_path_fail(&pattern, "the String is empty; what shall be replaced?");
     if (!err)
-        err = cake_json_path_text(spot, "content", &to, &out->to_len);
+        err = cake_json_path_text(path, "content", &to, &out->to_len);
     if (!err && regex)
         err = cake_pattern_open(&pattern, from, out->from_len, false, &out->pattern);
     if (err)

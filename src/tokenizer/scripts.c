@@ -157,10 +157,10 @@ static const char *const names[] = {
 #define HIRAGANA 47
 #define KATAKANA 55
 
-cake_err cake_scripts_open(const cake_json_path *spot, uint8_t **out)
+cake_err cake_scripts_open(const cake_json_path *path, uint8_t **out)
 {
     uint8_t *script = cake_alloc(CAKE_CODES, sizeof *script);
-    cake_err err = cake_pattern_scripts(spot, names, sizeof names / sizeof *names, script);
+    cake_err err = cake_pattern_scripts(path, names, sizeof names / sizeof *names, script);
     for (uint32_t code = 0; !err && code < CAKE_CODES; code++) {
         int category;
         if (code == ' ' || cake_age_find(code, &category) > CAKE_AGE_FORM)

@@ -65,44 +65,44 @@ void cake_specials_name(cake_specials *specials, int index, const char *text, si
 }
 
 /* The flags of an added token given as an object. special: the default. */
-static cake_err read_flags(const cake_json_path *spot, bool special, cake_special *token)
+static cake_err read_flags(const cake_json_path *place, bool special, cake_special *token)
 {
-    return cake_json_path_added(spot, special, &token->special, &token->left, &token->right, &token->word,
+    return cake_json_path_added(place, special, &token->special, &token->left, &token->right, &token->word,
                                 &token->normalized);
 }
 
 /* Appends a token, given as a text or an object with the text as its content, to list. */
-static cake_err read_token(const cake_json_path *spot, const char *name, bool special,
+static cake_err read_token(const cake_json_path *place, const char *name, bool special,
                            cake_special_list *list)
 {
     size_t len = 0;
-    const char *text = cake_json_text(spot->node, &len);
+    const char *text = cake_json_text(place->node, &len);
     bool plain = text != NULL;
     cake_err err = CAKE_OK;
-    if (!plain && cake_json_kind(spot->node) != CAKE_JSON_OBJECT)
-        return cake_json_path_fail(spot, "found %s, expected a string or an object with a content",
-                                   cake_json_kind_name(spot->node));
+    if (!plain && cake_json_kind(place->node) != CAKE_JSON_OBJECT)
+        return cake_json_path_fail(place, "found %s, expected a string or an object with a content",
+                                   cake_json_kind_name(place->node));
     if (!plain)
-        err = cake_json_path_text(spot, "content", &text, &len);
+        err = cake_json_path_text(place, "content", &text, &len);
     if (err)
         return err;
     cake_special *token = append(list, name, text, len);
-    token->late = cake_json_get(spot->node, "__type") != NULL;
-    return plain ? CAKE_OK : read_flags(spot, special, token);
+    token->late = cake_json_get(place->node, "__type") != NULL;
+    return plain ? CAKE_OK : read_flags(place, special, token);
 }
 
 /* Reads one of the tokens that every class can have; null: none. */
-static cake_err read_usual(const cake_json_path *spot, int index, cake_specials *out)
+static cake_err read_usual(const cake_json_path *place, int index, cake_specials *out)
 {
     cake_special_list one = {0};
-    if (cake_json_kind(spot->node) == CAKE_JSON_ABSENT)
+    if (cake_json_kind(place->node) == CAKE_JSON_ABSENT)
         return CAKE_OK;
     out->given[index] = true;
-    if (cake_json_kind(spot->node) == CAKE_JSON_NULL) {
+    if (cake_json_kind(place->node) == CAKE_JSON_NULL) {
         cake_specials_name(out, index, NULL, 0);
         return CAKE_OK;
     }
-    cake_err err = read_token(spot, cake_tokenizer_class_named[index], true, &one);
+    cake_err err = read_token(place, cake_tokenizer_class_named[index], true, &one);
     if (err) {
         clear(&one);
         return err;
@@ -125,19 +125,19 @@ static bool is_own(const char *key, size_t len)
 }
 
 /* Reads a token of the model's own; of two with one name the last one counts. */
-static cake_err read_own(const cake_json_path *spot, cake_specials *out)
+static cake_err read_own(const cake_json_path *place, cake_specials *out)
 {
     cake_special_list one = {0};
-    cake_err err = read_token(spot, spot->key, true, &one);
+    cake_err err = read_token(place, place->key, true, &one);
     if (err) {
         clear(&one);
         return err;
     }
-    size_t len = strlen(spot->key);
-    int32_t at = cake_vocab_find(&out->names, spot->key, len);
+    size_t len = strlen(place->key);
+    int32_t at = cake_vocab_find(&out->names, place->key, len);
     if (at < 0) {
         at = out->names.count;
-        cake_vocab_put(&out->names, spot->key, len, at);
+        cake_vocab_put(&out->names, place->key, len, at);
         append(&out->named, NULL, NULL, 0);
     }
     cake_special *token = &out->named.at[CAKE_NAMED + at];
@@ -152,12 +152,13 @@ static cake_err read_own(const cake_json_path *spot, cake_specials *out)
 enum { TEXTS = 1, OBJECTS = 2 };
 
 /* Reads members that are tokens by their names: texts, objects or both. */
-static cake_err read_owns(const cake_json_path *spot, int kinds, cake_specials *out)
+static cake_err read_owns(const cake_json_path *place, int kinds, cake_specials *out)
 {
     cake_err err = CAKE_OK;
-    for (void *it = cake_json_first(spot->node); !err && it; it = cake_json_next(spot->node, it)) {
+    for (void *it = cake_json_first(place->node); !err && it; it = cake_json_next(place->node, it)) {
         size_t len = 0;
-        cake_json_path member = {.parent = spot, .key = cake_json_key(it, &len), .node = cake_json_value(it)};
+        cake_json_path member = {
+            .parent = place, .key = cake_json_key(it, &len), .node = cake_json_value(it)};
         bool text = cake_json_kind(member.node) == CAKE_JSON_STRING;
         if (is_own(member.key, len) && (text ? kinds & TEXTS : kinds & OBJECTS) &&
             (text || cake_json_get(member.node, "content")))
@@ -167,24 +168,25 @@ static cake_err read_owns(const cake_json_path *spot, int kinds, cake_specials *
 }
 
 /* Reads an object whose members are all tokens of the model's own. */
-static cake_err read_object(const cake_json_path *spot, cake_specials *out)
+static cake_err read_object(const cake_json_path *place, cake_specials *out)
 {
     cake_err err = CAKE_OK;
-    for (void *it = cake_json_first(spot->node); !err && it; it = cake_json_next(spot->node, it)) {
-        cake_json_path member = {.parent = spot, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
+    for (void *it = cake_json_first(place->node); !err && it; it = cake_json_next(place->node, it)) {
+        cake_json_path member = {
+            .parent = place, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
         err = read_own(&member, out);
     }
     return err;
 }
 
 /* Appends a list of tokens to the extra ones. */
-static cake_err read_list(const cake_json_path *spot, cake_special_list *list)
+static cake_err read_list(const cake_json_path *place, cake_special_list *list)
 {
-    if (cake_json_kind(spot->node) <= CAKE_JSON_NULL)
+    if (cake_json_kind(place->node) <= CAKE_JSON_NULL)
         return CAKE_OK;
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_ARRAY, "an array");
-    for (size_t i = 0; !err && i < cake_json_size(spot->node); i++) {
-        cake_json_path member = cake_json_path_at(spot, i);
+    cake_err err = cake_json_path_need(place, CAKE_JSON_ARRAY, "an array");
+    for (size_t i = 0; !err && i < cake_json_size(place->node); i++) {
+        cake_json_path member = cake_json_path_at(place, i);
         err = read_token(&member, NULL,
                          cake_json_kind(cake_json_get(member.node, "__type")) <= CAKE_JSON_NULL, list);
     }
@@ -192,10 +194,10 @@ static cake_err read_list(const cake_json_path *spot, cake_special_list *list)
 }
 
 /* Reads a list under its old name, which other places may override. */
-static cake_err read_old(const cake_json_path *spot, cake_specials *out)
+static cake_err read_old(const cake_json_path *place, cake_specials *out)
 {
     cake_specials_drop(out);
-    cake_err err = read_list(spot, &out->extra);
+    cake_err err = read_list(place, &out->extra);
     for (size_t i = 0; i < out->extra.n; i++)
         out->extra.at[i].late = true;
     return err;
@@ -276,12 +278,13 @@ static int by_id(const void *a, const void *b)
 }
 
 /* {"7": {"content": ...}, ...} */
-static cake_err read_decoder(const cake_json_path *spot, cake_specials *out)
+static cake_err read_decoder(const cake_json_path *place, cake_specials *out)
 {
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
-    for (void *it = err ? NULL : cake_json_first(spot->node); !err && it;
-         it = cake_json_next(spot->node, it)) {
-        cake_json_path member = {.parent = spot, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
+    cake_err err = cake_json_path_need(place, CAKE_JSON_OBJECT, "an object");
+    for (void *it = err ? NULL : cake_json_first(place->node); !err && it;
+         it = cake_json_next(place->node, it)) {
+        cake_json_path member = {
+            .parent = place, .key = cake_json_key(it, NULL), .node = cake_json_value(it)};
         char *end = NULL;
         long long id = strtoll(member.key, &end, 10);
         if (end == member.key || *end || id < 0 || id >= CAKE_MAX_VOCAB)

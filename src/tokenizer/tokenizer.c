@@ -44,13 +44,13 @@ static void list_known(cake_tokenizer *token)
 }
 
 /* Ids that the post-processor adds must be ids of this model. */
-static cake_err check_post(const cake_tokenizer *token, const cake_json_path *spot)
+static cake_err check_post(const cake_tokenizer *token, const cake_json_path *place)
 {
     const cake_ids *lists[] = {&token->post.before, &token->post.after};
     for (size_t l = 0; l < 2; l++)
         for (size_t i = 0; i < lists[l]->len; i++)
             if (lists[l]->id[i] >= token->count || !token->known[lists[l]->id[i]].text)
-                return cake_json_path_fail(spot, "it adds the id %d, which no token has", lists[l]->id[i]);
+                return cake_json_path_fail(place, "it adds the id %d, which no token has", lists[l]->id[i]);
     return CAKE_OK;
 }
 

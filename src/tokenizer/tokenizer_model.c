@@ -21,16 +21,16 @@ typedef struct cake_tokenizer_model_kind {
 } words_kind;
 
 /* {"token": id, ...} */
-static cake_err open_vocab(const cake_json_path *spot, cake_tokenizer_model *words)
+static cake_err open_vocab(const cake_json_path *path, cake_tokenizer_model *words)
 {
     cake_vocab *vocab = &words->vocab;
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
+    cake_err err = cake_json_path_need(path, CAKE_JSON_OBJECT, "an object");
     if (err)
         return err;
-    for (void *it = cake_json_first(spot->node); it; it = cake_json_next(spot->node, it)) {
+    for (void *it = cake_json_first(path->node); it; it = cake_json_next(path->node, it)) {
         size_t len;
         const char *text = cake_json_key(it, &len);
-        cake_json_path member = {.parent = spot, .key = text, .node = cake_json_value(it)};
+        cake_json_path member = {.parent = path, .key = text, .node = cake_json_value(it)};
         int64_t id = cake_json_int(member.node, -1);
         err = cake_json_path_need(&member, CAKE_JSON_INT, "an id");
         if (err)
@@ -54,17 +54,17 @@ static const words_kind kinds[] = {
      cake_unigram_drop, NULL},
 };
 
-cake_err cake_tokenizer_model_open(const cake_json_path *spot, cake_vocab_reader *lists,
+cake_err cake_tokenizer_model_open(const cake_json_path *path, cake_vocab_reader *lists,
                                    cake_tokenizer_model *out)
 {
     size_t row = 0;
-    cake_json_path vocab = cake_json_path_key(spot, "vocab");
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_OBJECT, "an object");
+    cake_json_path vocab = cake_json_path_key(path, "vocab");
+    cake_err err = cake_json_path_need(path, CAKE_JSON_OBJECT, "an object");
     /* Older files have no type; only BPE has merges, only Unigram has scores. */
-    if (!err && !cake_json_get(spot->node, "type") && cake_json_kind(vocab.node) == CAKE_JSON_ARRAY)
+    if (!err && !cake_json_get(path->node, "type") && cake_json_kind(vocab.node) == CAKE_JSON_ARRAY)
         row = 1;
-    else if (!err && (cake_json_get(spot->node, "type") || !cake_json_get(spot->node, "merges")))
-        err = cake_json_path_choose(spot, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
+    else if (!err && (cake_json_get(path->node, "type") || !cake_json_get(path->node, "merges")))
+        err = cake_json_path_choose(path, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
     if (err)
         return err;
     out->kind = &kinds[row];
@@ -76,7 +76,7 @@ cake_err cake_tokenizer_model_open(const cake_json_path *spot, cake_vocab_reader
         err = kinds[row].vocab(&vocab, out);
     }
     if (!err)
-        err = kinds[row].open(spot, out);
+        err = kinds[row].open(path, out);
     out->lists = NULL;
     if (!err)
         out->cache = cake_cache_open((size_t)out->vocab.count);

@@ -36,18 +36,18 @@ typedef struct cake_unigram_path {
     int32_t id;   /* of that token */
 } place;
 
-cake_err cake_unigram_vocab(const cake_json_path *spot, cake_tokenizer_model *words)
+cake_err cake_unigram_vocab(const cake_json_path *list, cake_tokenizer_model *words)
 {
     unigram *u = words->own = cake_alloc(1, sizeof *u);
-    cake_err err = cake_json_path_need(spot, CAKE_JSON_ARRAY, "an array");
-    size_t n = err ? 0 : cake_json_size(spot->node);
+    cake_err err = cake_json_path_need(list, CAKE_JSON_ARRAY, "an array");
+    size_t n = err ? 0 : cake_json_size(list->node);
     size_t scores = words->lists ? words->lists->n_scores : 0;
     u->min_score = INFINITY;
     if (n > CAKE_MAX_VOCAB)
-        return cake_json_path_fail(spot, "%zu tokens are too many; expected at most %d", n, CAKE_MAX_VOCAB);
+        return cake_json_path_fail(list, "%zu tokens are too many; expected at most %d", n, CAKE_MAX_VOCAB);
     u->score = cake_alloc(n, sizeof *u->score);
     for (size_t i = 0; !err && i < n; i++) {
-        cake_json_path row = cake_json_path_at(spot, i), text = cake_json_path_at(&row, 0),
+        cake_json_path row = cake_json_path_at(list, i), text = cake_json_path_at(&row, 0),
                        score = cake_json_path_at(&row, 1);
         size_t len = 0;
         err = cake_json_path_need(&text, CAKE_JSON_STRING, "a string");
@@ -64,14 +64,14 @@ cake_err cake_unigram_vocab(const cake_json_path *spot, cake_tokenizer_model *wo
     return err;
 }
 
-cake_err cake_unigram_open(const cake_json_path *spot, cake_tokenizer_model *words)
+cake_err cake_unigram_open(const cake_json_path *model, cake_tokenizer_model *words)
 {
     unigram *u = words->own;
     int64_t unknown = -1;
-    cake_json_path unk = cake_json_path_key(spot, "unk_id");
-    cake_err err = cake_json_path_flag(spot, "byte_fallback", false, &u->byte_fallback);
+    cake_json_path unk = cake_json_path_key(model, "unk_id");
+    cake_err err = cake_json_path_flag(model, "byte_fallback", false, &u->byte_fallback);
     if (!err && cake_json_kind(unk.node) > CAKE_JSON_NULL)
-        err = cake_json_path_int(spot, "unk_id", 0, words->vocab.count - 1, &unknown);
+        err = cake_json_path_int(model, "unk_id", 0, words->vocab.count - 1, &unknown);
     u->unknown = (int32_t)unknown;
     cake_tokenizer_model_bytes(&words->vocab, u->byte);
     return err;
