@@ -33,8 +33,8 @@ cake_slice_shape cake_memplan_slice(const cake_planning *planning, const cake_ho
 /* Positions of a sequence that some rank's `memory` has pages for, and that all ranks of the plan have. */
 int cake_memplan_rank_max_positions(const cake_planning *planning, int rank, int64_t memory);
 int cake_memplan_max_positions(const cake_planning *planning);
-/* Sets lanes, waves and KV cache groups; max_seqs: sequences of a lane at most, 0: no limit. Pages are not counted
- * yet. */
+/* Sets lanes, waves and KV cache groups; max_seqs: sequences of a lane at most, 0: no limit. Pages are
+ * not counted yet. */
 void cake_memplan_batch_limits(cake_planning *planning, int max_seqs);
 /* Pages of each group [n_group] that all sequences at their longest can use. */
 void cake_memplan_max_pages(const cake_planning *planning, int *max);
