@@ -22,7 +22,7 @@ void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, 
                           .cache = (double)cake_dtype_bytes(cache),
                           .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements)};
     for (int layer = 0; layer < config->n_layer; layer++)
-        for (const cake_tensor_spec *part = cake_parts; part->name; part++)
+        for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
             if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
                 cake_tensor_spec_present(part, config, layer))
                 model->elements[layer] +=

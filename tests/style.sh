@@ -18,9 +18,9 @@ status=0
 
 # Words of our own that the field has a name for: cake_WORD and cake_WORD_... must not come back (docs/architecture.md has the glossary).
 retired="answers advice aside alphabet appetite aware beat beside best bundles builder chooser claim conductor crew cut demand desk drain draw ear \
-edges effort expand feed figure figures floor foreseen found handout headway held law layout letter letters lift lists look mail mark news outlook \
-outpost outputs pace parcel partial past peaks piece pipe place places placement pool portion predict prefixes preview pretend pretended pulse roof \
-room root rotation running runnings score scratch seat seen settings share slices sorted spot spread staging station store stored stretch \
+edges effort expand feed figure figures floor foreseen found handout headway held known law layout letter letters lift lists look mail mark news outlook \
+outpost outputs pace parcel partial parts past peaks piece pipe place places placement pool portion predict prefixes preview pretend pretended pulse roof \
+room root rotation running runnings score scratch seat seen settings share slices sorted splitter spot spread staging station store stored stretch \
 summary survey surveyor sync takeup tally times told trap turn verdict watch way whereabouts whole window wire words world"
 
 # shellcheck disable=SC2086

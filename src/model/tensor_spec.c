@@ -16,7 +16,7 @@
 #define SLICE(whole, above) .all = CAKE_WIDTH_##whole, .before = CAKE_WIDTH_##above
 #define IN_TURN(above)      SLICE(Q_TWICE, above), .run = CAKE_WIDTH_HEAD
 
-const cake_tensor_spec cake_parts[] = {
+const cake_tensor_spec cake_tensor_specs[] = {
     {"embed_tokens.weight", SHAPE(VOCAB, DIM), WITH_EMBED(embedding)},
     {"input_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_BEFORE), .norm = true, IN_LAYER(attn_norm)},
     {"self_attn.q_proj.weight", SHAPE(Q, DIM), WHEN(Q_APART), IN_LAYER(q)},

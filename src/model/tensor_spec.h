@@ -85,7 +85,7 @@ typedef struct cake_name_prefix {
     const char *body, *head;
 } cake_name_prefix;
 
-extern const cake_tensor_spec cake_parts[]; /* ends with a NULL name */
+extern const cake_tensor_spec cake_tensor_specs[]; /* ends with a NULL name */
 
 bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer);
 bool cake_tensor_spec_matrix(const cake_tensor_spec *part);

@@ -59,7 +59,7 @@ cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *
                                 void *arg)
 {
     const cake_config *c = &model->config;
-    for (const cake_tensor_spec *part = cake_parts; part->name; part++) {
+    for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++) {
         bool held = part->owner == CAKE_SPEC_EMBED ? share->embed || (share->head && c->tied) : share->head;
         if (part->owner == CAKE_SPEC_LAYER || !held || !cake_tensor_spec_present(part, c, 0))
             continue;
@@ -71,7 +71,7 @@ cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *
         cake_range range = share->range[r];
         CAKE_ASSERT(range.first >= 0 && range.count >= 0 && range.count <= c->n_layer - range.first);
         for (int layer = range.first; layer < range.first + range.count; layer++)
-            for (const cake_tensor_spec *part = cake_parts; part->name; part++) {
+            for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++) {
                 if (part->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_present(part, c, layer))
                     continue;
                 cake_err err = visit_one(model, part, layer, fn, arg);

@@ -13,7 +13,7 @@
 static double flops_of(const cake_config *c, int layer, bool kv)
 {
     double flops = 0;
-    for (const cake_tensor_spec *part = cake_parts; part->name; part++)
+    for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
         if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
             cake_tensor_spec_present(part, c, layer) &&
             (!kv || part->offset == offsetof(cake_layer_weights, k) ||

@@ -23,7 +23,7 @@
 #define OTHERS  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" BLANKS
 #define NO_MARK "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" BLANKS
 
-const char cake_known_gpt2[] =
+const char cake_fast_pattern_gpt2[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /* The class and length of the character at `at`; CAKE_CLASS_SPACE and 0 at the end. */
@@ -138,7 +138,7 @@ cake_fast_pattern cake_fast_pattern_find(const char *pattern, size_t len)
         const char *pattern;
         cake_fast_pattern match;
     } known[] = {
-        {cake_known_gpt2, match_gpt2},
+        {cake_fast_pattern_gpt2, match_gpt2},
         {ENDINGS PLAIN "\\p{N}" OTHERS, match_1},
         {ENDINGS PLAIN "\\p{N}{1,3}" OTHERS, match_3},
         {ENDINGS MARKED "\\p{N}" NO_MARK, match_marked},

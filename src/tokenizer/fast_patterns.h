@@ -14,6 +14,6 @@ typedef size_t (*cake_fast_pattern)(const char *text, size_t len);
 cake_fast_pattern cake_fast_pattern_find(const char *pattern, size_t len);
 
 /* GPT-2's pattern, the default of ByteLevel. */
-extern const char cake_known_gpt2[];
+extern const char cake_fast_pattern_gpt2[];
 
 #endif

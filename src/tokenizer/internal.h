@@ -115,7 +115,7 @@ cake_err cake_normalizers_run(const cake_normalizers *normalizers, cake_encode_w
 typedef enum cake_meta { CAKE_META_ALWAYS, CAKE_META_FIRST, CAKE_META_NEVER } cake_meta;
 
 typedef struct cake_pre_tokenizer {
-    const struct cake_splitter_kind *kind;
+    const struct cake_pre_tokenizer_kind *kind;
     struct cake_pattern *pattern; /* owned; NULL: none */
     cake_fast_pattern known;      /* the same pattern, matched by hand */
     int behaviour;
@@ -274,11 +274,11 @@ void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_
 
 /* --- the tokenizer (tokenizer.c) --- */
 
-typedef struct cake_known {
+typedef struct cake_token_info {
     const char *text; /* NULL: no token has this id */
     size_t len;
     bool added, special;
-} cake_known;
+} cake_token_info;
 
 struct cake_tokenizer {
     char *where; /* file name, for messages */
@@ -288,8 +288,8 @@ struct cake_tokenizer {
     cake_added added;
     cake_post_processor post;
     cake_decode_stages stages;
-    cake_known *known; /* [count], by id */
-    int32_t eos;       /* the eos_token in a file; -1: none */
+    cake_token_info *known; /* [count], by id */
+    int32_t eos;            /* the eos_token in a file; -1: none */
     int32_t count;
     size_t longest; /* maximum bytes of text for one token */
 };

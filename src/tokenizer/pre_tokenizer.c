@@ -13,7 +13,7 @@
 #include "text/unicode.h"
 #include "tokenizer/internal.h"
 
-typedef struct cake_splitter_kind {
+typedef struct cake_pre_tokenizer_kind {
     const char *type;
     cake_err (*open)(const cake_json_path *path, cake_pre_tokenizers *out);
     /* The end of the match at the beginning of text (not empty), 0: none. NULL: use the pattern. */
@@ -175,7 +175,7 @@ static cake_err open_bytes(const cake_json_path *path, cake_pre_tokenizers *list
         err = cake_json_path_flag(path, "use_regex", true, &pattern);
     if (pattern) {
         out->kind = &known;
-        out->known = cake_fast_pattern_find(cake_known_gpt2, strlen(cake_known_gpt2));
+        out->known = cake_fast_pattern_find(cake_fast_pattern_gpt2, strlen(cake_fast_pattern_gpt2));
     }
     out->bytes = true;
     return err;

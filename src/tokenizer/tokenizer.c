@@ -39,7 +39,7 @@ static void list_known(cake_tokenizer *token)
         /* The library decides whether the token is special by its decoded text. */
         const cake_added_token *same = cake_added_find(&token->added, t->shown, t->shown_len);
         token->known[t->id] =
-            (cake_known){t->shown, t->shown_len, .added = true, .special = same && same->skipped};
+            (cake_token_info){t->shown, t->shown_len, .added = true, .special = same && same->skipped};
     }
 }
 
@@ -367,7 +367,7 @@ void cake_tokenizer_bytes(const cake_tokenizer *token, int32_t id, cake_buf *out
 {
     if (id < 0 || id >= token->count || !token->known[id].text)
         return;
-    const cake_known *known = &token->known[id];
+    const cake_token_info *known = &token->known[id];
     if (known->added)
         cake_buf_add(out, known->text, known->len);
     else
