@@ -17,6 +17,7 @@
 #include "kernels/device.h"
 #include "planner/offload.h"
 #include "report/report.h"
+#include "run/from_options.h"
 
 static const cost_load loads[] = {{8, 512, 1, 0},    {1, 16, 48, 0},    {8, 128, 32, 0},    {32, 128, 32, 0},
                                   {64, 128, 32, 0},  {16, 4096, 32, 0}, {1, 8192, 1, 0},    {16, 128, 16, 0},
@@ -34,11 +35,12 @@ cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *
         o.dummy = o.dummy < 0 ? 0 : o.dummy;
     }
     o.context = cost_load_longest(load);
-    cake_err err = cake_rank_plan(&o, bench->world, me);
+    cake_rank_options from = cake_rank_options_from(&o);
+    cake_err err = cake_rank_plan(&from, bench->world, me);
     if (!err && o.dummy >= 0 && bench->world->rank == 0)
         cake_log(CAKE_INFO, "bench", "making weights, %.2f GB on rank 0 ...",
                  1e-9 * (double)me->report.weights_bytes);
-    return err ? err : cake_rank_load(&o, bench->world, me);
+    return err ? err : cake_rank_load(&from, bench->world, me);
 }
 
 cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost_load *load,

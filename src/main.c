@@ -9,8 +9,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "bench/bench.h"
-#include "bundle/locate.h"
 #include "planner/consistency.h"
+#include "run/from_options.h"
 #include "run/run.h"
 #include "watch/shutdown.h"
 
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         if (world.reordered && !world.rank)
             cake_log(CAKE_INFO, "link",
                      "ranks are numbered host by host here, not as the launcher reordered them out");
-        err = cake_bundle_locate(&options, &world);
+        err = cake_options_locate_model(&options, &world);
     }
     if (!err)
         err = strcmp(options.command, "bench") ? cake_command(&options, &world, argc, argv)

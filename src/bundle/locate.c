@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: -m. Out: the directory that this rank reads. main.c calls, stage.c asks for the plan. Invariant: all
+ * In: -m. Out: the directory that this rank reads. Invariant: all
  * ranks of a run have bundles of one staging, or all have the whole model. A host needs those of its own
  * ranks only.
  */
@@ -14,7 +14,6 @@
 
 #include "base/alloc.h"
 #include "bundle/writer.h"
-#include "planner/replicas.h"
 
 /* Which bundle a rank wants. */
 typedef struct wish {
@@ -132,10 +131,9 @@ static const char *kind_of(const found *f, const found *root)
 }
 
 /* All have the same, or none has any. */
-static cake_err compare(const cake_comm *world, const cake_options *o, const cake_bundle *mine)
+static cake_err compare(const cake_comm *world, const char *model, const cake_bundle *mine)
 {
-    found own = {
-        .bundle = mine, .whole = has(o->model, "config.json"), .identity = mine ? mine->identity : 0};
+    found own = {.bundle = mine, .whole = has(model, "config.json"), .identity = mine ? mine->identity : 0};
     found *all = cake_alloc((size_t)world->size, sizeof own);
     cake_err err = CAKE_OK;
     snprintf(own.host, sizeof own.host, "%s", world->host);
@@ -145,30 +143,20 @@ static cake_err compare(const cake_comm *world, const cake_options *o, const cak
             err = cake_fail(
                 "model",
                 "%s: rank 0 on %s has %s, rank %d on %s %s: stage the model on all hosts with one command",
-                o->model, all->host, all->bundle ? "a bundle" : kind_of(all, &all[r]), r, all[r].host,
+                model, all->host, all->bundle ? "a bundle" : kind_of(all, &all[r]), r, all[r].host,
                 kind_of(&all[r], all));
     free(all);
     return cake_comm_agree(world, err);
 }
 
-/* Where commands look that need no other rank, those that read no weights, and plans for ranks that are not
- * there. */
-static bool any_will_do(const cake_options *o)
+cake_err cake_bundle_locate(const cake_locate_options *o, const cake_comm *world, cake_located *out)
 {
-    return o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");
-}
-
-cake_err cake_bundle_locate(cake_options *o, const cake_comm *world)
-{
-    static const char *const others[] = {"stage", "help", "version"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!o->model || !strcmp(o->command, others[i]))
-            return CAKE_OK;
-    bool any = any_will_do(o);
-    int n = cake_replicas_asked(o), n_rank = world->size % n ? world->size : world->size / n;
+    const bool any = o->any;
+    int n = o->n_replica ? o->n_replica : 1, n_rank = world->size % n ? world->size : world->size / n;
     wish w = {.dir = o->model, .rank = any ? -1 : world->rank % n_rank, .n_rank = any ? 0 : n_rank};
     cake_buf own = {0};
     cake_bundle *bundle = NULL;
+    *out = (cake_located){0};
     cake_err err = CAKE_END;
     for (int turn = 0; turn < 2; turn++) { /* rank 0 first: what is wrong for all is said once */
         if ((world->rank > 0) == turn)
@@ -180,24 +168,19 @@ cake_err cake_bundle_locate(cake_options *o, const cake_comm *world)
         }
     }
     err = err == CAKE_END ? CAKE_OK : err;
-    if (!err && bundle && o->ranks)
+    if (!err && bundle && o->n_rank)
         err = world->rank
                   ? CAKE_ERR_USAGE
-                  : cake_fail_usage("--ranks %lld: %s holds bundles, which were made for %d rank%s; "
+                  : cake_fail_usage("--ranks %d: %s holds bundles, which were made for %d rank%s; "
                                     "plan these with mpirun -np %d, other numbers with the whole model",
-                                    (long long)o->ranks, o->model, bundle->n_rank,
-                                    bundle->n_rank == 1 ? "" : "s", bundle->n_rank);
+                                    o->n_rank, o->model, bundle->n_rank, bundle->n_rank == 1 ? "" : "s",
+                                    bundle->n_rank);
     err = cake_comm_agree(world, err);
     if (!err && !any)
-        err = compare(world, o, bundle);
-    if (!err && bundle) {
-        o->staged = (cake_staged){.given = o->model,
-                                  .dir = cake_copy(own.data, own.len),
-                                  .name = cake_copy(bundle->name, strlen(bundle->name))};
-        o->model = o->staged.dir;
-        if (!any && !o->replicas)
-            o->replicas = 1; /* bundles say how many stages there are, and so how many replicas */
-    }
+        err = compare(world, o->model, bundle);
+    if (!err && bundle)
+        *out = (cake_located){.dir = cake_copy(own.data, own.len),
+                              .name = cake_copy(bundle->name, strlen(bundle->name))};
     cake_bundle_close(bundle);
     cake_buf_free(&own);
     return err;

@@ -8,11 +8,22 @@
 
 #include "link/comm.h"
 #include "model/bundle.h"
-#include "options/options.h"
-#include "place/plan.h"
 
-/* All ranks call, before anything is read. If the model is in bundles options->model becomes the directory of
- * this rank's, and options->staged tells of it; their files and their number are checked. */
-cake_err cake_bundle_locate(cake_options *options, const cake_comm *world);
+typedef struct cake_locate_options {
+    const char *model; /* the directory that the user gave */
+    int n_replica;     /* --replicas; 0: not given */
+    int n_rank;        /* --ranks; 0: not given */
+    bool any;          /* any rank's bundle will do */
+} cake_locate_options;
+
+/* This rank's bundle. */
+typedef struct cake_located {
+    char *dir;  /* owned; NULL: the model is whole, or there is none */
+    char *name; /* owned; of the whole model */
+} cake_located;
+
+/* All ranks call, before anything is read. Finds this rank's bundle and checks its files and the number of
+ * bundles. */
+cake_err cake_bundle_locate(const cake_locate_options *options, const cake_comm *world, cake_located *out);
 
 #endif

@@ -41,14 +41,14 @@ struct cake_dispatch_client {
     double wrote; /* when that was */
 };
 
-cake_err cake_dispatch_client_open(const cake_options *options, const cake_config *config, int context,
+cake_err cake_dispatch_client_open(const char *model, const cake_config *config, int context,
                                    cake_dispatch_client **out)
 {
     cake_dispatch_client *o = cake_alloc(1, sizeof *o);
     o->context = context;
     o->config = config;
     bool hushed = cake_log_hush(true); /* warnings are rank 0's */
-    cake_err err = cake_tokenizer_open(options->model, &o->token);
+    cake_err err = cake_tokenizer_open(model, &o->token);
     cake_log_hush(hushed);
     cake_alloc_trim();
     if (err) {

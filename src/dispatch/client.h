@@ -10,12 +10,11 @@
 
 #include "engine/engine.h"
 #include "link/comm.h"
-#include "options/options.h"
 
 typedef struct cake_dispatch_client cake_dispatch_client;
 
 /* Opens the tokenizer, which world rank 0 has opened too: what is wrong with it is said there. */
-cake_err cake_dispatch_client_open(const cake_options *options, const cake_config *config, int context,
+cake_err cake_dispatch_client_open(const char *model, const cake_config *config, int context,
                                    cake_dispatch_client **out);
 cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *client);
 /* The way to world rank 0; root: borrowed, to be stopped where the run fails. */

@@ -62,7 +62,6 @@ typedef struct cake_options {
     const char *topology, *write_topology;
     const char *directory; /* stage: where to write bundles */
     cake_staged staged;
-    const struct cake_bundle *index; /* the model's tensors if it has no files (cake_model_options) */
     const char *rates;
     bool json;
     const char *progress, *progress_file, *report, *trace;

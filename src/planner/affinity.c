@@ -17,8 +17,7 @@
 
 extern char **environ;
 
-/* `bench` compares whole runs with what it measures on the mask that it has, and keeps to that. */
-static cake_bind wanted(const cake_options *o, const cake_launcher *launcher)
+static cake_bind wanted(const char *option, const cake_launcher *launcher)
 {
     static const char *const words[CAKE_N_BIND] = {
         [CAKE_BIND_AUTO] = "auto",       [CAKE_BIND_NONE] = "none",
@@ -26,10 +25,9 @@ static cake_bind wanted(const cake_options *o, const cake_launcher *launcher)
         [CAKE_BIND_ISOLATE] = "isolate", [CAKE_BIND_NUMACTL] = "numactl",
     };
     int bind = 0;
-    while (bind + 1 < CAKE_N_BIND && strcmp(o->bind, words[bind]))
+    while (bind + 1 < CAKE_N_BIND && strcmp(option, words[bind]))
         bind++;
-    bool none = !strcmp(o->command, "bench") || (bind == CAKE_BIND_AUTO && launcher->openmp);
-    return none ? CAKE_BIND_NONE : (cake_bind)bind;
+    return bind == CAKE_BIND_AUTO && launcher->openmp ? CAKE_BIND_NONE : (cake_bind)bind;
 }
 
 /* One rank speaks for all that are in the same place. */
@@ -152,27 +150,29 @@ static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, co
                  p->crowd_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
 }
 
-cake_err cake_affinity_open(const cake_options *o, const cake_topology_rank *said, const cake_comm *world,
-                            cake_machine *machine, cake_affinity *p)
+cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_file *file,
+                            const cake_topology_rank *said, const cake_comm *world, cake_machine *machine,
+                            cake_affinity *p)
 {
     cake_launcher launcher;
     cake_bind_request mine;
     *p = (cake_affinity){.pin.domain = -1};
-    p->n_thread = said->threads ? said->threads : cake_options_threads(o, machine->cores_mine);
+    int asked = said->threads ? said->threads : o->threads;
+    p->n_thread = asked ? asked : machine->cores_mine;
     const char *omp = getenv("OMP_NUM_THREADS");
-    if (!world->rank && omp && *omp && !o->threads && !cake_options_threads(o, 0))
+    if (!world->rank && omp && *omp && !o->threads)
         cake_log(CAKE_WARN, "place",
                  "OMP_NUM_THREADS is \"%s\", which is no number of threads up to 4096: it is not used", omp);
     if (!world->rank)
         cake_machine_warn();
     cake_launcher_find(environ, &launcher);
-    cake_bind bind = wanted(o, &launcher),
+    cake_bind bind = wanted(o->bind, &launcher),
               own = said->where && bind == CAKE_BIND_NONE ? CAKE_BIND_AUTO : bind;
     p->binding = cake_binding_open(&launcher, own, &mine);
-    mine.threads = said->threads ? said->threads : cake_options_threads(o, 0);
+    mine.threads = asked;
     cake_err err = CAKE_OK;
-    if (o->topology)
-        err = cake_topology_io_place(o, world, p->binding ? cake_binding_topology(p->binding) : NULL, own,
+    if (file->path)
+        err = cake_topology_io_place(file, world, p->binding ? cake_binding_topology(p->binding) : NULL, own,
                                      said, &mine);
     if (err)
         return err;

@@ -6,10 +6,16 @@
 #define CAKE_PLANNER_AFFINITY_H
 
 #include "link/comm.h"
-#include "options/options.h"
 #include "place/bind.h"
 #include "place/machine.h"
 #include "place/topology.h"
+#include "planner/topology_io.h"
+
+/* What the user asked for. */
+typedef struct cake_affinity_options {
+    const char *bind; /* --bind */
+    int threads;      /* --threads or OMP_NUM_THREADS; 0: not given */
+} cake_affinity_options;
 
 typedef struct cake_affinity {
     cake_binding *binding; /* owned; NULL: nothing is bound */
@@ -24,8 +30,9 @@ typedef struct cake_affinity {
 /* Decides, and moves this process to its cpus, which *machine then says too. What was replaced and what is
  * wrong with the launch line is said once. said: what a topology file says of this rank, and refused if it
  * cannot be; else the options say. */
-cake_err cake_affinity_open(const cake_options *options, const cake_topology_rank *said,
-                            const cake_comm *world, cake_machine *machine, cake_affinity *placement);
+cake_err cake_affinity_open(const cake_affinity_options *options, const cake_topology_file *file,
+                            const cake_topology_rank *said, const cake_comm *world, cake_machine *machine,
+                            cake_affinity *placement);
 /* The cpus of this rank, if it is bound to less than the cgroup has; else none. */
 cake_cpuset cake_affinity_part(const cake_affinity *placement);
 /* Each thread of the team to its cpus. Again after work by fewer threads: OpenMP ends those that are left

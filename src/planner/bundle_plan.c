@@ -26,15 +26,15 @@ void cake_bundle_plan_layers(const cake_plan *plan, cake_buf *out)
         cake_buf_adds(out, " | ...");
 }
 
-cake_err cake_bundle_plan_take(const cake_options *o, const cake_comm *world, const cake_bundle *bundle,
-                               cake_plan *plan)
+cake_err cake_bundle_plan_take(const char *topology, const char *given, const cake_comm *world,
+                               const cake_bundle *bundle, cake_plan *plan)
 {
     cake_plan staged = {.hop = cake_alloc((size_t)bundle->n_hop, sizeof *staged.hop),
                         .n_hop = bundle->n_hop,
                         .n_rank = bundle->n_rank};
     for (int i = 0; i < bundle->n_hop; i++)
         staged.hop[i] = (cake_hop){bundle->hop[i].rank, bundle->hop[i].first, bundle->hop[i].count};
-    if (!o->topology) {
+    if (!topology) {
         *plan = staged;
         return CAKE_OK;
     }
@@ -45,7 +45,7 @@ cake_err cake_bundle_plan_take(const cake_options *o, const cake_comm *world, co
         cake_bundle_plan_layers(&staged, &there);
         cake_fail_usage("%s shares the layers out as %s, but the bundles in %s as %s; "
                         "leave --topology away, or stage the model with it",
-                        o->topology, asked.data, o->staged.given, there.data);
+                        topology, asked.data, given, there.data);
         cake_buf_free(&asked);
         cake_buf_free(&there);
     }

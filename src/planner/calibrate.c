@@ -95,7 +95,7 @@ static void exchange(const cake_comm *world, cake_rank *me, cake_rate mine, bool
 }
 
 /* What was measured another time. On rank 0. */
-static cake_err recall(const cake_options *o, const cake_comm *world, cake_rank *me)
+static cake_err recall(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me)
 {
     int most = 0, own = me->cluster.rate[0].cpus;
     cake_peak_kind products = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
@@ -113,7 +113,8 @@ static cake_err recall(const cake_options *o, const cake_comm *world, cake_rank 
 
 /* On rank 0. A file may be of another host, or of a time when others used this one: plans go by it all the
  * same. now [world->size]: operations a second of each rank, had it its cpus to itself. */
-static void doubt(const cake_options *o, const cake_comm *world, const cake_rank *me, const double *now)
+static void doubt(const cake_calibrate_options *o, const cake_comm *world, const cake_rank *me,
+                  const double *now)
 {
     const double far = 1.5;
     for (int i = 0; i < world->size; i++) {
@@ -145,11 +146,11 @@ static void tell(const cake_comm *world, const cake_rank *me)
                  slowest);
 }
 
-cake_err cake_calibrate(const cake_options *o, const cake_comm *world, cake_rank *me)
+cake_err cake_calibrate(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me)
 {
     size_t n = (size_t)world->size;
     bool large = cake_model_parameters(me->input.model) >= CAKE_MODEL_LARGE;
-    bool plan = !strcmp(o->command, "plan");
+    const bool plan = o->plan;
     me->cluster.rate = cake_alloc(n, sizeof *me->cluster.rate);
     bool elsewhere = plan && o->rates && o->threads;
     exchange(world, me, (cake_rate){0}, elsewhere);

@@ -6,12 +6,19 @@
 #define CAKE_PLANNER_CALIBRATE_H
 
 #include "link/comm.h"
-#include "options/options.h"
 #include "planner/rank.h"
+
+/* What the user asked for. */
+typedef struct cake_calibrate_options {
+    const char *rates; /* --rates; NULL: not given */
+    int threads;       /* --threads; 0: not given */
+    bool plan;         /* only plan: the hosts may be others */
+    bool report;       /* measure the peaks for a report, too */
+} cake_calibrate_options;
 
 /* Fills the cluster's rates, speeds and balance, the input's cost, and the peaks of this rank's report:
  * from --rates or by measuring, unless nothing depends on them. All ranks call, when threads and kernels
  * are chosen and nothing else of theirs runs. */
-cake_err cake_calibrate(const cake_options *options, const cake_comm *world, cake_rank *me);
+cake_err cake_calibrate(const cake_calibrate_options *options, const cake_comm *world, cake_rank *me);
 
 #endif

@@ -74,12 +74,11 @@ static cake_err sum_file(void *self, const char *name, cake_buf *text)
 }
 
 /* A bundle has the config, that of rank 0 the other files, too. */
-static cake_err gather_facts(const cake_options *o, const cake_comm *world, const cake_model *model,
+static cake_err gather_facts(const char *dir, const cake_comm *world, const cake_model *model,
                              int64_t facts[N_FACT])
 {
     const cake_bundle *bundle = cake_model_bundle(model);
-    cake_err err =
-        o->config || world->size == 1 ? CAKE_OK : cake_side_files_read(o->model, "model", sum_file, facts);
+    cake_err err = !dir || world->size == 1 ? CAKE_OK : cake_side_files_read(dir, "model", sum_file, facts);
     for (int i = 1; i < N_FILE && bundle && world->rank; i++)
         facts[i] = CAKE_UNKNOWN;
     facts[HEADERS] = cake_model_identity(model);
@@ -126,15 +125,15 @@ static cake_err compare_tensors(const cake_comm *world, const cake_model *model,
     return err;
 }
 
-cake_err cake_consistency_model(const cake_options *o, const cake_comm *world, const cake_model *model,
+cake_err cake_consistency_model(const char *dir, bool alone, const cake_comm *world, const cake_model *model,
                                 uint32_t *weights)
 {
     int64_t facts[N_FACT] = {0};
     cake_mismatch odd;
     *weights = 0;
-    if (world->size == 1 && strcmp(o->command, "run")) /* there is nobody to compare with, and no journal */
+    if (world->size == 1 && !alone)
         return CAKE_OK;
-    cake_err err = cake_comm_agree(world, gather_facts(o, world, model, facts));
+    cake_err err = cake_comm_agree(world, gather_facts(dir, world, model, facts));
     if (!err && !cake_comm_same(world, facts, N_FACT, &odd))
         err = differ(world, &odd,
                      odd.at < N_FILE     ? files[odd.at].text

@@ -8,13 +8,13 @@
 
 #include "link/comm.h"
 #include "model/model.h"
-#include "options/options.h"
 
 /* The same version and build of the program. Before anything else is exchanged. */
 cake_err cake_consistency_build(const cake_comm *world);
 /* The same config, tokenizer, tensors and, as far as a sample of each tensor can tell, weights. *weights: the
- * checksum of these samples, the same for a model and for bundles of it; 0: dummy weights. */
-cake_err cake_consistency_model(const cake_options *options, const cake_comm *world, const cake_model *model,
+ * checksum of these samples, the same for a model and for bundles of it; 0: dummy weights. dir: of the model;
+ * NULL: it has no files. alone: wanted of one rank, too. */
+cake_err cake_consistency_model(const char *dir, bool alone, const cake_comm *world, const cake_model *model,
                                 uint32_t *weights);
 
 /* The same fingerprints of n tensors; CAKE_UNKNOWN is filled in where another rank knows it. name: of

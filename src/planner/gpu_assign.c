@@ -32,20 +32,22 @@ enum { LEFT = 97 }; /* percent: what is taken has gaps */
 
 typedef enum want { NEVER, MAYBE, SURELY } want;
 
-static want wanted_of(const cake_options *o, const cake_topology_rank *said)
+static want wanted_of(const cake_gpu_options *o, const cake_topology_file *file,
+                      const cake_topology_rank *said)
 {
     const bool cpu = !strcmp(o->device, "cpu"), asked = said->device == CAKE_WISH_CUDA || said->has_gpu;
     if (cpu && asked)
-        cake_log(CAKE_WARN, "place", "%sa GPU is asked for here, and --device cpu goes before it",
-                 cake_topology_io_at(o, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at));
-    if (cpu || said->device == CAKE_WISH_CPU || o->gpu_layers == 0)
+        cake_log(
+            CAKE_WARN, "place", "%sa GPU is asked for here, and --device cpu goes before it",
+            cake_topology_io_at(file, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at).s);
+    if (cpu || said->device == CAKE_WISH_CPU || o->layers == 0)
         return NEVER;
     if (said->device == CAKE_WISH_CUDA || !strcmp(o->device, "cuda"))
         return SURELY;
-    if (said->has_gpu || o->gpu_layers > 0)
+    if (said->has_gpu || o->layers > 0)
         return SURELY;
     /* who names an instruction set wants its bits, and who says how large GPUs are plans for some */
-    return strcmp(o->isa, "auto") ? NEVER : o->gpu_memory ? SURELY : MAYBE;
+    return strcmp(o->isa, "auto") ? NEVER : o->memory ? SURELY : MAYBE;
 }
 
 /* Nobody has to be on a GPU, and this rank sees none. others: some see one, which is likely to be a mistake
@@ -191,10 +193,10 @@ static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n
 }
 
 /* Of a GPU, in bytes; 0: unknown. */
-static int64_t memory_of(const cake_options *o, const cake_device *gpus, int n_gpu, int number)
+static int64_t memory_of(const cake_gpu_options *o, const cake_device *gpus, int n_gpu, int number)
 {
-    if (o->gpu_memory)
-        return o->gpu_memory;
+    if (o->memory)
+        return o->memory;
     if (number >= n_gpu)
         return 0;
     return gpus[number].memory ? gpus[number].memory : cake_device_memory(gpus[number].bus);
@@ -289,7 +291,7 @@ static int64_t usable(int64_t memory)
 }
 
 /* The same of a plan. */
-static cake_err foresee(const cake_options *o, const cake_comm *world, const cake_device *gpus, int n_gpu,
+static cake_err foresee(const cake_gpu_options *o, const cake_comm *world, const cake_device *gpus, int n_gpu,
                         const char *at, int with, cake_gpu *gpu, const cake_kernels **kernels)
 {
     int64_t memory = gpu->used ? memory_of(o, gpus, n_gpu, gpu->number) : INT64_MAX;
@@ -305,15 +307,15 @@ static cake_err foresee(const cake_options *o, const cake_comm *world, const cak
     return cake_comm_agree(world, err);
 }
 
-cake_err cake_gpu_assign(const cake_options *o, const cake_topology_rank *said, const cake_comm *world,
+cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *file,
+                         const cake_topology_rank *said, const cake_comm *world,
                          const cake_affinity *placement, cake_gpu *gpu, const cake_kernels **kernels,
                          bool *any)
 {
-    const bool plan = !strcmp(o->command, "plan");
     *gpu = (cake_gpu){0};
     *kernels = NULL;
-    gpu->used = is_used(world, wanted_of(o, said), any);
-    if (!*any && o->gpu_memory && !world->rank)
+    gpu->used = is_used(world, wanted_of(o, file, said), any);
+    if (!*any && o->memory && !world->rank)
         cake_log(CAKE_WARN, "place", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
     if (!*any)
         return CAKE_OK;
@@ -324,8 +326,8 @@ cake_err cake_gpu_assign(const cake_options *o, const cake_topology_rank *said, 
     *mine = (wish){.wants = gpu->used,
                    .cpus = placement->pin.cpus,
                    .said = said->has_gpu ? said->gpu : -1,
-                   .sees = !plan};
-    if (!plan || !n_gpu)
+                   .sees = !o->plan};
+    if (!o->plan || !n_gpu)
         look(mine);
     cake_comm_node_allgather(world, mine, all, sizeof *mine);
     if (!n_gpu) {
@@ -339,11 +341,11 @@ cake_err cake_gpu_assign(const cake_options *o, const cake_topology_rank *said, 
     gpu->number = gpu->used ? choice[world->local_rank] : 0;
     for (int r = 0; r < n; r++)
         with += gpu->used && choice[r] == gpu->number;
-    const char *at = said->device == CAKE_WISH_CUDA ? cake_topology_io_at(o, said->device_at)
-                     : said->has_gpu                ? cake_topology_io_at(o, said->gpu_at)
-                                                    : "";
-    cake_err err = (plan ? foresee(o, world, gpus, n_gpu, at, with, gpu, kernels)
-                         : take(world, gpus, n_gpu, at, with, gpu, kernels));
+    cake_topology_at at = {""};
+    if (said->device == CAKE_WISH_CUDA || said->has_gpu)
+        at = cake_topology_io_at(file, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at);
+    cake_err err = (o->plan ? foresee(o, world, gpus, n_gpu, at.s, with, gpu, kernels)
+                            : take(world, gpus, n_gpu, at.s, with, gpu, kernels));
     if (!err)
         advise(world, n_gpu, with > 1);
     free(gpus);

@@ -6,6 +6,7 @@
  */
 #include "planner/memory_check.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,10 +105,12 @@ static int64_t cache_bytes(const cake_planning *p, const cake_memory_use *r)
 }
 
 /* By how much, and what would do: as many ranks as here on hosts with as much memory as this one has now. */
-static cake_err too_large(const cake_options *o, const cake_comm *world, const cake_rank *me,
-                          const cake_memory_use *r, const char *where)
+static cake_err too_large(const cake_comm *world, const cake_rank *me, const cake_memory_use *r,
+                          const char *where)
 {
-    const char *at = *where ? cake_topology_io_at(o, me->topology.at) : "";
+    cake_topology_at at = {""};
+    if (*where)
+        at = cake_topology_io_at(&me->topology_file, me->topology.at);
     int64_t each = r->memory / r->n_rank, beside = r->fixed - r->weights;
     int least = *where ? 0
                        : cake_partition_min_ranks(&me->planning, each - beside, r->n_rank) *
@@ -138,38 +141,40 @@ static cake_err too_large(const cake_options *o, const cake_comm *world, const c
     return cake_fail("place",
                      "%sthe model does not fit: this rank needs %s (weights %s), "
                      "the %d rank%s of %s together %s, and %s of memory are free, %s too little; %s%s",
-                     at, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, world->local_size,
+                     at.s, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, world->local_size,
                      world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host).s,
                      cake_size_text(r->memory).s, lack, would, where);
 }
 
 /* What a topology file asks for and forbids. */
-static cake_err judge_bound(const cake_options *o, const cake_rank *me, const cake_memory_use *r)
+static cake_err judge_bound(const cake_rank *me, const cake_memory_use *r)
 {
     const cake_topology_rank *said = &me->topology;
     int64_t weights = r->weights, bound = bound_of(me, r), asked = me->input.kv_memory, there = r->memory;
     if (me->input.gpu_kernels && !r->kernels->memory)
         return CAKE_OK;
-    const char *at = said->memory ? cake_topology_io_at(o, said->memory_at) : "";
+    cake_topology_at at = {""};
+    if (said->memory)
+        at = cake_topology_io_at(&me->topology_file, said->memory_at);
     if (said->memory > there)
-        return cake_fail("place", "%smemory is %s for worker '%s', but %s are free there; give it less", at,
+        return cake_fail("place", "%smemory is %s for worker '%s', but %s are free there; give it less", at.s,
                          cake_size_text(bound).s, said->worker, cake_size_text(there).s);
     if (said->kv_memory > there)
         return cake_fail("place", "%skv_memory is %s for worker '%s', but %s are free there; give it less",
-                         cake_topology_io_at(o, said->kv_memory_at), cake_size_text(asked).s, said->worker,
-                         cake_size_text(there).s);
+                         cake_topology_io_at(&me->topology_file, said->kv_memory_at).s,
+                         cake_size_text(asked).s, said->worker, cake_size_text(there).s);
     if (weights > bound)
         return cake_fail(
             "place",
             "%smemory is %s for worker '%s', but the weights of its layers take %s; give it more, "
             "or fewer layers",
-            at, cake_size_text(bound).s, said->worker, cake_size_text(weights).s);
+            at.s, cake_size_text(bound).s, said->worker, cake_size_text(weights).s);
     if (said->memory && asked > bound - weights)
         return cake_fail("place",
                          "%smemory is %s for worker '%s', "
                          "but a KV cache of %s and weights of %s were asked for; "
                          "give it more, fewer layers or less kv_memory",
-                         at, cake_size_text(bound).s, said->worker, cake_size_text(asked).s,
+                         at.s, cake_size_text(bound).s, said->worker, cake_size_text(asked).s,
                          cake_size_text(weights).s);
     return CAKE_OK;
 }
@@ -190,16 +195,17 @@ static cake_err judge_mapping(const cake_rank *me, const cake_memory_use *r)
 
 /* What does not fit is said before anything is loaded. all_kv: bytes of pages and states of all ranks that
  * share the memory; speaks: of the ranks that lack memory one. */
-static cake_err judge(const cake_options *o, const cake_comm *world, const cake_rank *me,
-                      const cake_memory_use *r, int64_t all_kv, bool speaks)
+static cake_err judge(const cake_comm *world, const cake_rank *me, const cake_memory_use *r, int64_t all_kv,
+                      bool speaks)
 {
     const cake_topology_rank *said = &me->topology;
-    const char *where = cake_topology_io_where(o, said), *more = said->kv_memory ? "kv_memory"
-                                                                 : r->kernels->memory && !me->input.kv_memory
-                                                                     ? "of the GPU, by fewer --gpu-layers,"
-                                                                     : "--kv-memory";
+    cake_topology_at of_worker = cake_topology_io_where(&me->topology_file, said), at = {""};
+    const char *where = of_worker.s, *more = said->kv_memory ? "kv_memory"
+                                             : r->kernels->memory && !me->input.kv_memory
+                                                 ? "of the GPU, by fewer --gpu-layers,"
+                                                 : "--kv-memory";
     int64_t left = r->memory - r->host, least = 0;
-    cake_err err = judge_bound(o, me, r);
+    cake_err err = judge_bound(me, r);
     if (err)
         return err;
     for (int group = 0; group < me->planning.shape.n_group; group++)
@@ -216,22 +222,23 @@ static cake_err judge(const cake_options *o, const cake_comm *world, const cake_
                                (int)(me->planning.max_positions *
                                      (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
-        return speaks ? too_large(o, world, me, r, where) : CAKE_ERR_FATAL;
+        return speaks ? too_large(world, me, r, where) : CAKE_ERR_FATAL;
     if (!r->kernels->memory && (err = judge_mapping(me, r)))
         return err;
-    const char *at = said->kv_memory ? cake_topology_io_at(o, said->kv_memory_at) : "";
+    if (said->kv_memory)
+        at = cake_topology_io_at(&me->topology_file, said->kv_memory_at);
     if (r->states > 0 && r->states > r->cache)
         return cake_fail("place",
                          "%sa KV cache of %s does not hold the recurrent states "
                          "of %d sequences (%s on this rank); use more %s, fewer --max-seqs or more ranks%s",
-                         at, cake_size_text(r->cache > 0 ? r->cache : 0).s,
+                         at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s,
                          me->planning.shape.n_lane * me->planning.shape.lane_seqs,
                          cake_size_text(r->states).s, more, where);
     if (r->states + least > r->cache)
         return cake_fail("place",
                          "%sa KV cache of %s does not hold one page of %d tokens (%s on this rank%s); "
                          "use more %s or more ranks%s",
-                         at, cake_size_text(r->cache > 0 ? r->cache : 0).s, CAKE_PAGE,
+                         at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s, CAKE_PAGE,
                          cake_size_text(least).s, r->states ? ", beside the recurrent states" : "", more,
                          where);
     if (all_kv > left && (r->kernels->memory || world->local_rank == 0))
@@ -282,13 +289,13 @@ static void tell_split(const cake_comm *world, const cake_rank *me, int own, boo
 }
 
 /* How many layers this rank's GPU gets: as many as leave a part of its memory to caches, if nobody said. */
-static void settle_layers(const cake_options *o, const cake_comm *world, cake_rank *me)
+static void settle_layers(const cake_comm *world, cake_rank *me)
 {
     const int part = 16;
     int own = cake_offload_layers(&me->planning.plan, me->replica.rank);
-    me->planning.gpu_layers = o->gpu_layers >= 0 && o->gpu_layers < own ? (int)o->gpu_layers : own;
-    for (; me->input.gpu_kernels && o->gpu_layers < 0 && me->planning.gpu_layers > 0;
-         me->planning.gpu_layers--) {
+    const bool chosen = me->input.max_gpu_layers < INT_MAX;
+    me->planning.gpu_layers = me->input.max_gpu_layers < own ? me->input.max_gpu_layers : own;
+    for (; me->input.gpu_kernels && !chosen && me->planning.gpu_layers > 0; me->planning.gpu_layers--) {
         cake_memory_use r = cake_memplan_measure(&me->planning, &me->planning.plan, me->replica.rank,
                                                  me->input.n_thread, me->input.gpu_kernels);
         int64_t weights =
@@ -297,12 +304,12 @@ static void settle_layers(const cake_options *o, const cake_comm *world, cake_ra
             break;
     }
     if (me->input.gpu_kernels && me->planning.gpu_layers < own)
-        tell_split(world, me, own, o->gpu_layers < 0);
+        tell_split(world, me, own, !chosen);
 }
 
 /* GPUs' memory first, then that of hosts. Of the ranks that lack memory the one that lacks most speaks. */
-static cake_err judge_all(const cake_options *o, const cake_comm *world, const cake_rank *me,
-                          const cake_memory_use *all, int n, const int64_t *kv)
+static cake_err judge_all(const cake_comm *world, const cake_rank *me, const cake_memory_use *all, int n,
+                          const int64_t *kv)
 {
     cake_err err = CAKE_OK;
     for (int host = !me->cluster.gpus; host < 2 && !err; host++) {
@@ -313,12 +320,12 @@ static cake_err judge_all(const cake_options *o, const cake_comm *world, const c
                 worst = cake_comm_allreduce_min(world, lacking);
         bool speaks =
             cake_comm_allreduce_min(world, lacking == worst ? world->rank : INT64_MAX) == world->rank;
-        err = cake_comm_agree(world, r ? judge(o, world, me, r, all_kv, speaks) : CAKE_OK);
+        err = cake_comm_agree(world, r ? judge(world, me, r, all_kv, speaks) : CAKE_OK);
     }
     return err;
 }
 
-cake_err cake_memory_check(const cake_options *o, const cake_comm *world, cake_rank *me)
+cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
 {
     cake_memory_use all[2], *first = &all[0];
     int64_t kv[2] = {0};
@@ -328,7 +335,7 @@ cake_err cake_memory_check(const cake_options *o, const cake_comm *world, cake_r
     me->planning.max_positions = (int)cake_comm_allreduce_min(
         world, cake_memplan_rank_max_positions(&me->planning, me->replica.rank, most_memory));
     cake_memplan_batch_limits(&me->planning, 0);
-    settle_layers(o, world, me);
+    settle_layers(world, me);
     int64_t files = bytes_of_files(world, me);
 
     int n = measure_all(world, me, all);
@@ -339,7 +346,7 @@ cake_err cake_memory_check(const cake_options *o, const cake_comm *world, cake_r
         most = fit < most ? fit : most;
     }
     most = cake_comm_allreduce_min(world, most);
-    if (!o->max_seqs && most < me->planning.shape.lane_seqs) {
+    if (!me->input.max_seqs && most < me->planning.shape.lane_seqs) {
         cake_memplan_batch_limits(&me->planning, most > 0 ? (int)most : 1);
         n = measure_all(world, me, all);
     }
@@ -364,5 +371,5 @@ cake_err cake_memory_check(const cake_options *o, const cake_comm *world, cake_r
     }
     const cake_memory_use *host = &all[n - 1];
     me->drop = host->memory - host->host - cake_comm_node_sum(world, kv[n - 1]) < files;
-    return judge_all(o, world, me, all, n, kv);
+    return judge_all(world, me, all, n, kv);
 }

@@ -5,10 +5,9 @@
 #ifndef CAKE_PLANNER_MEMORY_CHECK_H
 #define CAKE_PLANNER_MEMORY_CHECK_H
 
-#include "options/options.h"
 #include "planner/rank.h"
 
 /* Decides the waves and the KV pages, and says before loading if the model does not fit. All ranks call. */
-cake_err cake_memory_check(const cake_options *options, const cake_comm *world, cake_rank *rank);
+cake_err cake_memory_check(const cake_comm *world, cake_rank *rank);
 
 #endif

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -36,32 +35,16 @@
 #define BIG_GPU                                                                                              \
     ((int64_t)8 << 30) /* bytes of a GPU, of which buffers of some thousand rows are a small part */
 
-enum { GLANCE = 1 << 20 }; /* bytes of an input that are read to count its lines */
-
-static cake_dtype dtype_named(const char *name, cake_dtype otherwise)
-{
-    for (int i = 0; i < CAKE_N_KEPT; i++)
-        if (!strcmp(name, cake_dtype_name((cake_dtype)i)))
-            return (cake_dtype)i;
-    return otherwise;
-}
-
 /* Rank 0 first, so that a file that is missing for all is complained of once. */
-static cake_err open_model(const cake_options *o, const cake_comm *world, cake_rank *me)
+static cake_err open_model(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
-    cake_model_options options = {.config = o->config,
-                                  .index = o->index,
-                                  .dummy = o->dummy >= 0,
-                                  .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
-                                  .convert = strcmp(o->dtype, "auto")};
-    options.dtype = dtype_named(o->dtype, CAKE_F32);
     cake_err err = CAKE_OK;
     if (world->rank == 0)
-        err = cake_model_open(o->model, &options, &me->model);
+        err = cake_model_open(o->model, &o->open, &me->model);
     err = cake_comm_agree(world, err);
     if (!err && world->rank > 0) {
         bool hushed = cake_log_hush(true); /* rank 0 has warned already */
-        err = cake_model_open(o->model, &options, &me->model);
+        err = cake_model_open(o->model, &o->open, &me->model);
         cake_log_hush(hushed);
     }
     return cake_comm_agree(world, err);
@@ -83,12 +66,15 @@ static cake_err check_descriptors(const cake_comm *world)
 
 cake_dtype cake_rank_kv_dtype(const char *option, cake_dtype model)
 {
-    return dtype_named(option, model == CAKE_F32 ? CAKE_F32 : CAKE_BF16);
+    for (int i = 0; i < CAKE_N_KEPT; i++)
+        if (!strcmp(option, cake_dtype_name((cake_dtype)i)))
+            return (cake_dtype)i;
+    return model == CAKE_F32 ? CAKE_F32 : CAKE_BF16;
 }
 
 /* The best table that every rank can run (for small models: that rounds no activations), or the one that was
  * asked for. */
-static cake_err choose_kernels(const cake_options *o, const cake_comm *world, cake_rank *me)
+static cake_err choose_kernels(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     int best = cake_kernels_best();
     int level = cake_model_parameters(me->input.model) < CAKE_MODEL_LARGE ? cake_kernels_exact() : best;
@@ -133,10 +119,10 @@ cake_err cake_rank_threads(const cake_comm *world, int n)
 }
 
 /* What --mlock will lock has to be allowed, and ranks say so before they load. */
-static cake_err check_lock(const cake_options *o, const cake_comm *world, const cake_rank *me)
+static cake_err check_lock(const cake_rank_options *o, const cake_comm *world, const cake_rank *me)
 {
     int64_t weights = me->report.weights_bytes, kv = me->report.kv_bytes;
-    int64_t allowed = o->mlock ? cake_machine_lockable() : INT64_MAX;
+    int64_t allowed = o->lock ? cake_machine_lockable() : INT64_MAX;
     cake_err err = CAKE_OK;
     if (weights + kv > allowed)
         err = cake_fail("place",
@@ -181,66 +167,66 @@ static void count_memory(cake_rank *me)
 }
 
 /* What --topology says. */
-static cake_err take_layout(const cake_options *o, const cake_comm *world, int n_layer, cake_rank *me)
+static cake_err take_layout(const cake_rank_options *o, const cake_comm *world, int n_layer, cake_rank *me)
 {
     cake_topology_read_result layout;
-    cake_err err = cake_topology_io_read(o, world, n_layer, &layout);
+    cake_err err = cake_topology_io_read(&o->topology, world, n_layer, &layout);
     if (err)
         return err;
     me->planning.plan = layout.plan;
     me->topology = layout.mine;
     me->planning.hops = layout.hops;
     me->planning.n_replica = layout.n_replica;
-    if (!o->replicas || o->replicas == layout.n_replica)
+    if (!o->n_replica || o->n_replica == layout.n_replica)
         return CAKE_OK;
     return world->rank
                ? CAKE_ERR_USAGE
-               : cake_fail_usage("--replicas %lld, but %s has %d: "
+               : cake_fail_usage("--replicas %d, but %s has %d: "
                                  "its workers say which they are of with `replica`; leave --replicas away",
-                                 (long long)o->replicas, o->topology, layout.n_replica);
+                                 o->n_replica, o->topology.path, layout.n_replica);
 }
 
 /* Whether the planner decides how many replicas there are: nothing was said, no topology file is read,
  * and the model is so large that rates of ranks are measured. The same on all ranks. */
-static bool replicas_are_open(const cake_options *o, int n_rank, const cake_model *model)
+static bool replicas_are_open(const cake_rank_options *o, int n_rank, const cake_model *model)
 {
-    return !o->replicas && !o->topology && strcmp(o->command, "bench") && n_rank > 1 &&
+    return !o->n_replica && !o->topology.path && o->purpose != CAKE_PURPOSE_BENCH && n_rank > 1 &&
            cake_model_parameters(model) >= CAKE_MODEL_LARGE;
 }
 
 /* How many there are, and where it was said, which layers each rank has. */
-static cake_err find_replicas(const cake_options *o, const cake_comm *world, cake_rank *me)
+static cake_err find_replicas(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     int n_layer = cake_model_config(me->input.model)->n_layer;
     const cake_bundle *bundle = cake_model_bundle(me->input.model);
     cake_comm asked = *world;
     cake_err err = CAKE_OK;
-    if (o->ranks)
-        asked.size = (int)o->ranks;
+    if (o->n_rank)
+        asked.size = o->n_rank;
     me->auto_replicas = replicas_are_open(o, asked.size, me->input.model);
-    me->planning.n_replica = cake_replicas_asked(o);
-    if (o->topology && !o->ranks) /* whatif.c has it else */
+    me->planning.n_replica = o->n_replica ? o->n_replica : 1;
+    if (o->topology.path && !o->n_rank) /* whatif.c has it else */
         err = take_layout(o, world, n_layer, me);
     if (!err && !me->auto_replicas)
-        err = cake_replicas_check(o, &asked, me->planning.n_replica, n_layer);
+        err = cake_replicas_check(&asked, me->planning.n_replica, n_layer, o->purpose != CAKE_PURPOSE_BENCH);
     if (!err && bundle)
-        err = cake_bundle_plan_take(o, world, bundle, &me->planning.plan);
+        err = cake_bundle_plan_take(o->topology.path, o->staged, world, bundle, &me->planning.plan);
     return err;
 }
 
-static cake_err settle_threads(const cake_options *o, const cake_comm *world, cake_rank *me)
+static cake_err settle_threads(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     me->input.n_thread = me->input.n_decode = me->placement.n_thread;
     if (o->threads_decode && o->threads_decode < me->input.n_thread)
-        me->input.n_decode = (int)o->threads_decode;
+        me->input.n_decode = o->threads_decode;
     cake_exec_oversubscribe(me->placement.crowded);
     cake_exec_resident(me->input.n_decode < me->input.n_thread ? me->input.n_thread : 0);
     return cake_rank_threads(world, me->input.n_thread);
 }
 
-cake_err cake_rank_open(const cake_options *o, const cake_comm *world, cake_rank *me)
+cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
-    *me = (cake_rank){0};
+    *me = (cake_rank){.topology_file = o->topology};
     me->planning.cluster = &me->cluster;
     me->planning.input = &me->input;
     me->input.max_seqs = (int)o->max_seqs;
@@ -251,7 +237,8 @@ cake_err cake_rank_open(const cake_options *o, const cake_comm *world, cake_rank
     if (!err)
         err = check_descriptors(world);
     if (!err)
-        err = cake_consistency_model(o, world, me->model, &me->weights);
+        err = cake_consistency_model(o->open.config ? NULL : o->model, o->purpose == CAKE_PURPOSE_RUN, world,
+                                     me->model, &me->weights);
     if (err)
         return err;
     const cake_config *config = cake_model_config(me->input.model);
@@ -259,7 +246,7 @@ cake_err cake_rank_open(const cake_options *o, const cake_comm *world, cake_rank
         return world->rank
                    ? CAKE_ERR_USAGE
                    : cake_fail_usage("%s %lld: this model's context is %d tokens",
-                                     strcmp(o->command, "bench") ? "--context" : "prompt and answer of",
+                                     o->purpose != CAKE_PURPOSE_BENCH ? "--context" : "prompt and answer of",
                                      (long long)o->context, config->context);
     err = find_replicas(o, world, me);
     if (err)
@@ -267,18 +254,18 @@ cake_err cake_rank_open(const cake_options *o, const cake_comm *world, cake_rank
     me->input.context = o->context ? (int)o->context : config->context;
     me->input.kv_dtype = cake_rank_kv_dtype(o->kv_dtype, cake_model_dtype(me->input.model));
     me->input.kv_memory = me->topology.kv_memory ? me->topology.kv_memory : o->kv_memory;
-    err = cake_affinity_open(o, &me->topology, world, &me->machine, &me->placement);
+    err = cake_affinity_open(&o->affinity, &o->topology, &me->topology, world, &me->machine, &me->placement);
     if (!err)
-        err = cake_gpu_assign(o, &me->topology, world, &me->placement, &me->gpu, &me->input.gpu_kernels,
-                              &me->cluster.gpus);
+        err = cake_gpu_assign(&o->gpu, &o->topology, &me->topology, world, &me->placement, &me->gpu,
+                              &me->input.gpu_kernels, &me->cluster.gpus);
     if (err)
         return err;
     me->cluster.big_gpus =
         me->cluster.gpus &&
         cake_comm_allreduce_min(world, me->gpu.used ? me->gpu.memory : INT64_MAX) >= BIG_GPU;
     me->input.gpu_direct = me->cluster.gpus && (strcmp(o->link, "mpi") || cake_gpu_transport_mpi_can());
-    me->planning.gpu_layers = me->input.max_gpu_layers = o->gpu_layers >= 0 ? (int)o->gpu_layers : INT_MAX;
-    if (me->machine.memory_said && !strcmp(o->command, "plan"))
+    me->planning.gpu_layers = me->input.max_gpu_layers = o->gpu.layers >= 0 ? (int)o->gpu.layers : INT_MAX;
+    if (me->machine.memory_said && o->purpose == CAKE_PURPOSE_PLAN)
         me->machine.memory = me->machine.memory_said;
     err = settle_threads(o, world, me);
     me->mapping = me->gpu.used ? INT64_MAX : cake_machine_mapping();
@@ -287,7 +274,11 @@ cake_err cake_rank_open(const cake_options *o, const cake_comm *world, cake_rank
     if (err)
         return err;
     describe(world, me);
-    err = cake_calibrate(o, world, me);
+    err = cake_calibrate(&(cake_calibrate_options){.rates = o->rates,
+                                                   .threads = o->threads,
+                                                   .plan = o->purpose == CAKE_PURPOSE_PLAN,
+                                                   .report = o->report},
+                         world, me);
     if (!err) {
         cake_cluster_gather(world, &me->machine, &me->gpu, me->input.n_thread, me->mapping, &me->cluster);
         cake_planning_weigh(&me->cluster, &me->input);
@@ -295,38 +286,12 @@ cake_err cake_rank_open(const cake_options *o, const cake_comm *world, cake_rank
     return err;
 }
 
-/* How many requests there will be, as far as can be seen without reading all: 0, if it cannot. */
-static int64_t count_lines(const cake_options *o)
-{
-    struct stat st;
-    if (o->prompts.n)
-        return o->prompts.n;
-    if (!o->input || !strcmp(o->input, "-") || stat(o->input, &st) || !S_ISREG(st.st_mode))
-        return 0;
-    FILE *f = fopen(o->input, "rb");
-    char *text = cake_alloc(GLANCE, 1);
-    int64_t lines = 0;
-    size_t n = f ? fread(text, 1, GLANCE, f) : 0;
-    for (size_t i = 0; i < n; i++)
-        lines += text[i] == '\n' || i + 1 == n;
-    free(text);
-    if (f)
-        fclose(f);
-    return n && (int64_t)n < st.st_size ? (int64_t)((double)lines * (double)st.st_size / (double)n) : lines;
-}
-
-int64_t cake_rank_expected_requests(const cake_options *o)
-{
-    int64_t parts = o->shard.of ? o->shard.of : 1;
-    return (count_lines(o) + parts - 1) / parts;
-}
-
 /* Rank 0 decides, and says why. */
-static void choose_replicas(const cake_options *o, const cake_comm *world, cake_rank *me)
+static void choose_replicas(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     int *n = &me->planning.n_replica;
     if (!world->rank)
-        *n = cake_parallelism_decide(&me->planning, world->size, cake_rank_expected_requests(o));
+        *n = cake_parallelism_decide(&me->planning, world->size, o->n_request);
     cake_comm_bcast(world, n, sizeof *n);
 }
 
@@ -358,7 +323,7 @@ void cake_rank_partition(const cake_comm *world, int n_replica, cake_rank *me)
     me->planning.plan.first = world->rank - me->replica.rank;
 }
 
-cake_err cake_rank_plan(const cake_options *o, const cake_comm *world, cake_rank *me)
+cake_err cake_rank_plan(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     cake_err err = cake_rank_open(o, world, me);
     if (err)
@@ -366,7 +331,7 @@ cake_err cake_rank_plan(const cake_options *o, const cake_comm *world, cake_rank
     if (me->auto_replicas)
         choose_replicas(o, world, me);
     cake_rank_partition(world, me->planning.n_replica, me);
-    err = cake_memory_check(o, world, me);
+    err = cake_memory_check(world, me);
     if (err)
         return err;
     count_memory(me);
@@ -406,10 +371,10 @@ static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers way,
 }
 
 /* Weights, into each memory of this rank. */
-static cake_err load(const cake_options *o, cake_rank *me)
+static cake_err load(const cake_rank_options *o, cake_rank *me)
 {
     cake_range *ranges = cake_alloc((size_t)me->planning.plan.n_hop + 1, sizeof *ranges);
-    cake_loading how = {.threads = me->input.n_thread, .mapped = !strcmp(o->load, "mmap"), .drop = me->drop};
+    cake_loading how = {.threads = me->input.n_thread, .mapped = o->mapped, .drop = me->drop};
     const cake_kernels *kernels[2];
     cake_err err = CAKE_OK;
     for (int i = cake_offload_memories(&me->input, kernels); i-- > 0 && !err;) {
@@ -425,14 +390,14 @@ static cake_err load(const cake_options *o, cake_rank *me)
 }
 
 /* The slices of the next hop of this rank. part: its first; returns how many parts it has. */
-static int open_stretch(const cake_options *o, cake_rank *me, const cake_hop *hop, const cake_hop_part *part,
-                        cake_err *err)
+static int open_stretch(const cake_rank_options *o, cake_rank *me, const cake_hop *hop,
+                        const cake_hop_part *part, cake_err *err)
 {
     cake_hop_slices *s = &me->slices[me->n_slices];
     for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
         cake_slice_shape shape = cake_memplan_slice(&me->planning, &part[s->n].hop);
         *err = cake_slice_open(me->input.model, part[s->n].kernels, &shape, &s->slice[s->n]);
-        if (!*err && o->mlock && !part[s->n].kernels->memory)
+        if (!*err && o->lock && !part[s->n].kernels->memory)
             *err = cake_slice_lock(s->slice[s->n]);
         s->n++;
     }
@@ -440,16 +405,16 @@ static int open_stretch(const cake_options *o, cake_rank *me, const cake_hop *ho
     return s->n;
 }
 
-cake_err cake_rank_load(const cake_options *o, const cake_comm *world, cake_rank *me)
+cake_err cake_rank_load(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     double start = cake_clock_now();
-    cake_err err = cake_transport_plan_negotiate(o, world, me);
+    cake_err err = cake_transport_plan_negotiate(o->link, world, me);
     if (err)
         return err;
     cake_affinity_pin(&me->placement);
     err = load(o, me);
     cake_affinity_pin(&me->placement); /* not all threads load where there are very many */
-    if (!err && o->mlock)
+    if (!err && o->lock)
         err = cake_model_lock(me->model);
     size_t n_hop = (size_t)me->planning.plan.n_hop;
     me->slices = cake_alloc(n_hop, sizeof *me->slices);

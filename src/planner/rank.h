@@ -12,11 +12,12 @@
 #include "kernels/kernels.h"
 #include "link/comm.h"
 #include "model/model.h"
-#include "options/options.h"
 #include "place/machine.h"
 #include "place/topology.h"
 #include "planner/affinity.h"
+#include "planner/gpu_assign.h"
 #include "planner/planning.h"
+#include "planner/topology_io.h"
 #include "schedule/schedule.h"
 #include "slice/slice.h"
 
@@ -25,6 +26,35 @@ typedef struct cake_hop_slices {
     cake_slice *slice[2];
     int n;
 } cake_hop_slices;
+
+typedef enum cake_purpose {
+    CAKE_PURPOSE_RUN,
+    CAKE_PURPOSE_PLAN,
+    CAKE_PURPOSE_STAGE,
+    CAKE_PURPOSE_BENCH
+} cake_purpose;
+
+/* What the user asked for. Strings are borrowed; 0 or NULL: not given, unless it says otherwise. */
+typedef struct cake_rank_options {
+    cake_purpose purpose;
+    const char *model;  /* the directory, or a name for messages */
+    const char *staged; /* the directory of bundles that the user gave */
+    cake_model_options open;
+    const char *isa, *isa_from; /* --isa, "auto" by default; who gave it, for messages */
+    const char *kv_dtype;       /* --kv-dtype */
+    const char *link;           /* --link */
+    const char *rates;          /* --rates */
+    cake_affinity_options affinity;
+    cake_gpu_options gpu;
+    cake_topology_file topology;
+    int64_t context, max_seqs, chunk, kv_memory;
+    int threads, threads_decode; /* --threads, --threads-decode */
+    int n_rank;                  /* --ranks: a plan for others */
+    int n_replica;               /* --replicas */
+    int64_t n_request;           /* rank 0: that are expected; 0: unknown */
+    bool mapped, lock;           /* --load mmap, --mlock */
+    bool report;                 /* measure the peaks, too */
+} cake_rank_options;
 
 /* What one rank is and has. The planner reads cluster and input, and fills planning, which points to both: a
  * cake_rank is not copied. */
@@ -38,9 +68,10 @@ typedef struct cake_rank {
     int64_t mapping; /* bytes that this rank may still map, once its threads are there */
     cake_affinity placement;
     cake_gpu gpu;
-    cake_model *model;           /* owned */
-    uint32_t weights;            /* cake_consistency_model's checksum of them */
-    cake_buf isa;                /* rank 0, once there is a plan: all kernels that results depend on */
+    cake_model *model; /* owned */
+    uint32_t weights;  /* cake_consistency_model's checksum of them */
+    cake_buf isa;      /* rank 0, once there is a plan: all kernels that results depend on */
+    cake_topology_file topology_file;
     cake_topology_rank topology; /* what --topology says of this rank; zeros without it */
     bool drop;                   /* the model's files do not fit into the page cache */
     cake_hop_slices *slices;     /* [n_slices] owned; one for each hop of this rank, in the plan's order */
@@ -53,21 +84,18 @@ typedef struct cake_rank {
 } cake_rank;
 
 /* Reads config and tensor headers, chooses kernels and threads, learns of the machines of all ranks. */
-cake_err cake_rank_open(const cake_options *options, const cake_comm *world, cake_rank *rank);
+cake_err cake_rank_open(const cake_rank_options *options, const cake_comm *world, cake_rank *rank);
 /* Divides the world into n_replica replicas; the first rank of each plans its layers, unless a topology
  * file or a bundle has planned them. */
 void cake_rank_partition(const cake_comm *world, int n_replica, cake_rank *rank);
 /* cake_rank_open, and makes the plan, sees that it fits. No weights. */
-cake_err cake_rank_plan(const cake_options *options, const cake_comm *world, cake_rank *rank);
+cake_err cake_rank_plan(const cake_rank_options *options, const cake_comm *world, cake_rank *rank);
 /* Loads the weights and opens the slices. */
-cake_err cake_rank_load(const cake_options *options, const cake_comm *world, cake_rank *rank);
+cake_err cake_rank_load(const cake_rank_options *options, const cake_comm *world, cake_rank *rank);
 void cake_rank_close(cake_rank *rank); /* zeros are fine */
 
 /* Starts the threads that all later work is done by, or says how many there can be. n: of this rank. */
 cake_err cake_rank_threads(const cake_comm *world, int n);
-
-/* How many requests the input seems to have, from its size and beginning; 0: that cannot be seen. */
-int64_t cake_rank_expected_requests(const cake_options *options);
 
 /* The cache's precision for --kv-dtype and the model's own. */
 cake_dtype cake_rank_kv_dtype(const char *option, cake_dtype model);

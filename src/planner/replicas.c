@@ -7,18 +7,11 @@
 
 #include <string.h>
 
-int cake_replicas_asked(const cake_options *options)
-{
-    return options->replicas ? (int)options->replicas : 1;
-}
-
-/* "--replicas 1, 2 or 4": numbers of them that the ranks can make; bench has no such option. */
-static void propose(const cake_options *o, int n_rank, int n_layer, cake_buf *out)
+/* "--replicas 1, 2 or 4": numbers of them that the ranks can make. */
+static void add_possible(int n_rank, int n_layer, cake_buf *out)
 {
     int last = 0;
     cake_buf_adds(out, "");
-    if (!strcmp(o->command, "bench"))
-        return;
     for (int n = 1; n <= n_rank; n++) {
         if (n_rank % n || n_rank / n > n_layer)
             continue;
@@ -30,11 +23,14 @@ static void propose(const cake_options *o, int n_rank, int n_layer, cake_buf *ou
 }
 
 /* On rank 0. */
-static cake_err complain(const cake_options *o, int n, int n_rank, int n_layer)
+static cake_err complain(int n, int n_rank, int n_layer, bool propose)
 {
     cake_buf works = {0}, replicas = {0};
     cake_err err;
-    propose(o, n_rank, n_layer, &works);
+    if (propose)
+        add_possible(n_rank, n_layer, &works);
+    else
+        cake_buf_adds(&works, "");
     cake_buf_adds(&replicas, "");
     if (n > 1)
         cake_buf_addf(&replicas, "%d replicas of ", n);
@@ -52,9 +48,9 @@ static cake_err complain(const cake_options *o, int n, int n_rank, int n_layer)
     return err;
 }
 
-cake_err cake_replicas_check(const cake_options *o, const cake_comm *world, int n, int n_layer)
+cake_err cake_replicas_check(const cake_comm *world, int n, int n_layer, bool propose)
 {
     if (world->size % n == 0 && world->size / n <= n_layer)
         return CAKE_OK;
-    return world->rank ? CAKE_ERR_USAGE : complain(o, n, world->size, n_layer);
+    return world->rank ? CAKE_ERR_USAGE : complain(n, world->size, n_layer, propose);
 }

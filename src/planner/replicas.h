@@ -7,12 +7,9 @@
 #define CAKE_PLANNER_REPLICAS_H
 
 #include "link/comm.h"
-#include "options/options.h"
 
-/* How many the options ask for. */
-int cake_replicas_asked(const cake_options *options);
 /* Whether the ranks make n of them, with a layer for every rank. The same on all ranks; rank 0 says what
- * would work if not. */
-cake_err cake_replicas_check(const cake_options *options, const cake_comm *world, int n, int n_layer);
+ * would work if not, other numbers of replicas if propose. */
+cake_err cake_replicas_check(const cake_comm *world, int n, int n_layer, bool propose);
 
 #endif

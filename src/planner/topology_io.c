@@ -13,20 +13,19 @@
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "options/check_paths.h"
 #include "place/hostnames.h"
 #include "place/pci_devices.h"
 
 enum { NAMES = 512 };
 
 /* On rank 0. names [n_rank, NAMES], or NULL. */
-static cake_err read_file(const cake_options *o, int n_rank, const char *names, int n_layer,
+static cake_err read_file(const cake_topology_file *o, int n_rank, const char *names, int n_layer,
                           cake_topology *out)
 {
-    bool alone = names && n_rank == 1 && !strcmp(o->command, "plan");
+    bool alone = names && n_rank == 1 && o->plan;
     cake_buf text = {0};
     cake_yaml_fault fault;
-    cake_err err = cake_file_read("place", o->topology, false, CAKE_YAML_BYTES, &text);
+    cake_err err = cake_file_read("place", o->path, false, CAKE_YAML_BYTES, &text);
     if (err)
         return err;
     const char **hosts = names ? cake_alloc((size_t)n_rank, sizeof *hosts) : NULL;
@@ -34,10 +33,10 @@ static cake_err read_file(const cake_options *o, int n_rank, const char *names, 
         hosts[r] = names + (size_t)r * NAMES;
     err = cake_topology_parse(text.data ? text.data : "", text.len, hosts, n_rank, n_layer, out, &fault);
     if (err)
-        err = cake_fail("place", "%s:%d:%d: %s%s", o->topology, fault.at.line, fault.at.column, fault.message,
+        err = cake_fail("place", "%s:%d:%d: %s%s", o->path, fault.at.line, fault.at.column, fault.message,
                         alone ? "; --ranks N plans for N ranks on hosts that are not here" : "");
     else if (out->ports)
-        cake_log(CAKE_INFO, "place", "%s: ports of hosts are not used: MPI connects the ranks", o->topology);
+        cake_log(CAKE_INFO, "place", "%s: ports of hosts are not used: MPI connects the ranks", o->path);
     free(hosts);
     cake_buf_free(&text);
     return err;
@@ -71,7 +70,7 @@ static void share_plans(const cake_comm *world, const cake_topology *topology, i
     free(hop);
 }
 
-cake_err cake_topology_io_read(const cake_options *o, const cake_comm *world, int n_layer,
+cake_err cake_topology_io_read(const cake_topology_file *o, const cake_comm *world, int n_layer,
                                cake_topology_read_result *out)
 {
     char own[NAMES] = {0};
@@ -96,13 +95,13 @@ cake_err cake_topology_io_read(const cake_options *o, const cake_comm *world, in
     return CAKE_OK;
 }
 
-cake_err cake_topology_io_foresee(const cake_options *o, int n_rank, int n_layer, cake_plan *plan)
+cake_err cake_topology_io_foresee(const cake_topology_file *o, int n_rank, int n_layer, cake_plan *plan)
 {
     cake_topology topology = {0};
     cake_err err = read_file(o, n_rank, NULL, n_layer, &topology);
     if (err)
         return err;
-    for (int r = 0; r < topology.n_rank && !strcmp(o->command, "plan"); r++) {
+    for (int r = 0; r < topology.n_rank && o->plan; r++) {
         const cake_topology_rank *said = &topology.rank[r];
         if (!said->where && !said->threads && !said->memory && !said->kv_memory && !said->has_gpu &&
             said->device != CAKE_WISH_CUDA)
@@ -110,7 +109,7 @@ cake_err cake_topology_io_foresee(const cake_options *o, int n_rank, int n_layer
         cake_log(CAKE_WARN, "place",
                  "%s: cpus, threads, memory and devices of workers are looked at on their own hosts only; "
                  "ranks are planned like those here",
-                 o->topology);
+                 o->path);
         break;
     }
     *plan = topology.plan[0];
@@ -119,10 +118,10 @@ cake_err cake_topology_io_foresee(const cake_options *o, int n_rank, int n_layer
     return CAKE_OK;
 }
 
-const char *cake_topology_io_at(const cake_options *o, cake_yaml_position at)
+cake_topology_at cake_topology_io_at(const cake_topology_file *o, cake_yaml_position at)
 {
-    static char text[512];
-    snprintf(text, sizeof text, "%s:%d:%d: ", o->topology, at.line, at.column);
+    cake_topology_at text;
+    snprintf(text.s, sizeof text.s, "%s:%d:%d: ", o->path, at.line, at.column);
     return text;
 }
 
@@ -158,11 +157,11 @@ static void find_place(struct hwloc_topology *topology, const cake_comm *world, 
 
 /* A plan may be of GPUs that are not here, if it is said how large they are; of a run gpu_assign.c sees
  * what is there. */
-static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf *wrong)
+static void check_gpu(int gpu, const char *host, cake_buf *wrong)
 {
     int there;
     free(cake_devices_read(&there));
-    if (gpu < there || o->gpu_memory || strcmp(o->command, "plan"))
+    if (gpu < there)
         return;
     if (there)
         cake_buf_addf(wrong, "gpu %d: %s has %d, counted from 0", gpu, host, there);
@@ -170,14 +169,14 @@ static void check_gpu(const cake_options *o, int gpu, const char *host, cake_buf
         cake_buf_addf(wrong, "gpu %d: %s has none", gpu, host);
 }
 
-cake_err cake_topology_io_place(const cake_options *o, const cake_comm *world,
+cake_err cake_topology_io_place(const cake_topology_file *o, const cake_comm *world,
                                 struct hwloc_topology *topology, cake_bind bind,
                                 const cake_topology_rank *mine, cake_bind_request *claim)
 {
     cake_buf wrong = {0};
     cake_yaml_position at = mine->gpu_at;
-    if (mine->has_gpu)
-        check_gpu(o, mine->gpu, world->host, &wrong);
+    if (mine->has_gpu && o->check_gpus)
+        check_gpu(mine->gpu, world->host, &wrong);
     if (!wrong.len && mine->where) {
         find_place(topology, world, bind, mine, claim, &wrong);
         at = mine->where_at;
@@ -185,32 +184,25 @@ cake_err cake_topology_io_place(const cake_options *o, const cake_comm *world,
     bool first = cake_comm_allreduce_min(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
     cake_err err = CAKE_OK;
     if (wrong.len)
-        err = first ? cake_fail("place", "%s%s", cake_topology_io_at(o, at), wrong.data) : CAKE_ERR_FATAL;
+        err = first ? cake_fail("place", "%s%s", cake_topology_io_at(o, at).s, wrong.data) : CAKE_ERR_FATAL;
     cake_buf_free(&wrong);
     return cake_comm_agree(world, err);
 }
 
-const char *cake_topology_io_where(const cake_options *o, const cake_topology_rank *mine)
+cake_topology_at cake_topology_io_where(const cake_topology_file *o, const cake_topology_rank *mine)
 {
-    static char text[512];
-    *text = 0;
-    if (o->topology && mine->at.line)
-        snprintf(text, sizeof text, "; its layers are those of worker '%s' (%s:%d:%d)", mine->worker,
-                 o->topology, mine->at.line, mine->at.column);
+    cake_topology_at text = {""};
+    if (o->path && mine->at.line)
+        snprintf(text.s, sizeof text.s, "; its layers are those of worker '%s' (%s:%d:%d)", mine->worker,
+                 o->path, mine->at.line, mine->at.column);
     return text;
 }
 
-cake_err cake_topology_io_check(const cake_options *o)
-{
-    cake_err err = cake_paths_check(o);
-    return err || !o->write_topology ? err : cake_atomic_file_check("topology", o->write_topology);
-}
-
-cake_err cake_topology_io_write(const cake_options *o, const cake_plan *plans, int n_replica,
+cake_err cake_topology_io_write(const char *path, const cake_plan *plans, int n_replica,
                                 const cake_topology_rank *rank, const cake_report_stage *stages)
 {
     cake_atomic_file whole;
-    cake_err err = cake_atomic_file_open("topology", o->write_topology, &whole);
+    cake_err err = cake_atomic_file_open("topology", path, &whole);
     if (err)
         return err;
     int n_rank = n_replica * plans[0].n_rank;

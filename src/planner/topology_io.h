@@ -7,9 +7,20 @@
 
 #include "engine/stats.h"
 #include "link/comm.h"
-#include "options/options.h"
 #include "place/pin.h"
 #include "place/topology.h"
+
+/* --topology. */
+typedef struct cake_topology_file {
+    const char *path; /* NULL: not given */
+    bool plan;        /* only plan: messages may propose --ranks */
+    bool check_gpus;  /* refuse numbers of GPUs that a host does not have */
+} cake_topology_file;
+
+/* "FILE:3:1: ", or more of a message. */
+typedef struct cake_topology_at {
+    char s[512];
+} cake_topology_at;
 
 /* What a file says to a rank. */
 typedef struct cake_topology_read_result {
@@ -20,28 +31,27 @@ typedef struct cake_topology_read_result {
 } cake_topology_read_result;
 
 /* All ranks call; rank 0 reads the file for all. */
-cake_err cake_topology_io_read(const cake_options *options, const cake_comm *world, int n_layer,
+cake_err cake_topology_io_read(const cake_topology_file *file, const cake_comm *world, int n_layer,
                                cake_topology_read_result *layout);
 
 /* The plan of one replica for n_rank ranks of a job to come, whose hosts nobody knows yet; 0: as many as the
  * file needs. Rank 0 only. */
-cake_err cake_topology_io_foresee(const cake_options *options, int n_rank, int n_layer, cake_plan *plan);
+cake_err cake_topology_io_foresee(const cake_topology_file *file, int n_rank, int n_layer, cake_plan *plan);
 
 /* All ranks call: whether this rank may run where the file says, which *claim (from cake_binding_open) then
  * has. topology NULL: nobody can tell. A device that it cannot have is refused, too. */
-cake_err cake_topology_io_place(const cake_options *options, const cake_comm *world,
+cake_err cake_topology_io_place(const cake_topology_file *file, const cake_comm *world,
                                 struct hwloc_topology *topology, cake_bind bind,
                                 const cake_topology_rank *mine, cake_bind_request *claim);
 
-/* "FILE:3:1: ", in a static buffer. */
-const char *cake_topology_io_at(const cake_options *options, cake_yaml_position at);
+/* "FILE:3:1: " */
+cake_topology_at cake_topology_io_at(const cake_topology_file *file, cake_yaml_position at);
 /* "; its layers are those of worker 'a' (FILE:3:1)", or nothing without a file or a worker: for what does not
- * fit. In a static buffer. */
-const char *cake_topology_io_where(const cake_options *options, const cake_topology_rank *mine);
+ * fit. */
+cake_topology_at cake_topology_io_where(const cake_topology_file *file, const cake_topology_rank *mine);
 
-/* Rank 0: whether FILE can be written, and writes it. plans [n_replica]; rank, stages [all ranks]. */
-cake_err cake_topology_io_check(const cake_options *options);
-cake_err cake_topology_io_write(const cake_options *options, const cake_plan *plans, int n_replica,
+/* Rank 0: writes the file. plans [n_replica]; rank, stages [all ranks]. */
+cake_err cake_topology_io_write(const char *path, const cake_plan *plans, int n_replica,
                                 const cake_topology_rank *rank, const cake_report_stage *stages);
 
 #endif

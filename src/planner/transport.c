@@ -55,10 +55,10 @@ static void warn(const cake_comm *world, const cake_rank *me, int e, const char 
 }
 
 /* What an edge is to be. */
-static int agree(const cake_options *o, const cake_comm *world, cake_rank *me, int e, const char *lacks,
+static int agree(const char *link, const cake_comm *world, cake_rank *me, int e, const char *lacks,
                  cake_err *err)
 {
-    const bool asked = !strcmp(o->link, "nccl");
+    const bool asked = !strcmp(link, "nccl");
     const int own = me->replica.rank, to = cake_plan_to(&me->planning.plan, e),
               from = cake_plan_from(&me->planning.plan, e);
     const bool away = (to == own ? cake_offload_receives_device
@@ -70,7 +70,7 @@ static int agree(const cake_options *o, const cake_comm *world, cake_rank *me, i
     if (mine.gpu < 0 || theirs.gpu < 0)
         return STAGED;
     const int otherwise = mine.aware && theirs.aware ? AWARE : STAGED;
-    if (!strcmp(o->link, "mpi"))
+    if (!strcmp(link, "mpi"))
         return otherwise;
     char text[256];
     const bool shared = !strcmp(mine.host, theirs.host) && mine.gpu == theirs.gpu;
@@ -86,21 +86,21 @@ static int agree(const cake_options *o, const cake_comm *world, cake_rank *me, i
     return otherwise;
 }
 
-cake_err cake_transport_plan_negotiate(const cake_options *o, const cake_comm *world, cake_rank *me)
+cake_err cake_transport_plan_negotiate(const char *link, const cake_comm *world, cake_rank *me)
 {
     const cake_plan *plan = &me->planning.plan;
     cake_err err = CAKE_OK;
     cake_buf lacks = {0};
     me->edge = cake_alloc((size_t)plan->n_hop + 1, sizeof *me->edge);
     me->edge_kind = cake_alloc((size_t)plan->n_hop + 1, 1);
-    if (me->input.gpu_kernels && me->replica.size > 1 && strcmp(o->link, "mpi"))
+    if (me->input.gpu_kernels && me->replica.size > 1 && strcmp(link, "mpi"))
         me->nccl = cake_gpu_transport_nccl_version(&lacks);
     for (int e = 0; e <= plan->n_hop; e++)
         me->edge_kind[e] = !cake_plan_is_end(plan, e, me->replica.rank)
                                ? SELF
-                               : (uint8_t)agree(o, world, me, e, lacks.data ? lacks.data : "", &err);
+                               : (uint8_t)agree(link, world, me, e, lacks.data ? lacks.data : "", &err);
     cake_buf_free(&lacks);
-    if (!me->cluster.gpus && !strcmp(o->link, "nccl") && !world->rank)
+    if (!me->cluster.gpus && !strcmp(link, "nccl") && !world->rank)
         cake_log(CAKE_WARN, "link", "--link nccl: no rank is on a GPU, so it is not used; see --device");
     return cake_comm_agree(world, err);
 }

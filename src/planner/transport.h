@@ -10,7 +10,7 @@
 
 /* Both ends of each edge agree on what to try, before anything is loaded. CAKE_ERR_USAGE, said: it was asked
  * for what cannot be. All ranks together, as for the next. */
-cake_err cake_transport_plan_negotiate(const cake_options *options, const cake_comm *world, cake_rank *me);
+cake_err cake_transport_plan_negotiate(const char *link, const cake_comm *world, cake_rank *me);
 /* Opens what was agreed on; what cannot be opened is warned of, and goes through the host's memory. */
 void cake_transport_plan_open(const cake_comm *world, cake_rank *me);
 void cake_transport_plan_close(cake_rank *me); /* zeros are fine */

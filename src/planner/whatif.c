@@ -44,7 +44,7 @@ static const char *kind_of(const cake_rank *me, int n)
     return me->cluster.gpus ? n == 1 ? "GPU" : "GPUs" : n == 1 ? "rank" : "ranks";
 }
 
-static cake_err too_large(const cake_options *o, const cake_rank *me, int n_rank, int64_t lack)
+static cake_err too_large(const cake_rank *me, int n_rank, int64_t lack)
 {
     const cake_rank_resources *resources = &me->cluster.resources[0];
     bool limited = resources->mapping < resources->memory; /* what a rank may map it does not share */
@@ -54,7 +54,7 @@ static cake_err too_large(const cake_options *o, const cake_rank *me, int n_rank
                 (me->auto_replicas ? 1 : me->planning.n_replica);
     char missing[32], would[96] = "";
     snprintf(missing, sizeof missing, "%s", cake_size_text(lack).s);
-    if (o->topology)
+    if (me->topology_file.path)
         snprintf(would, sizeof would, "; give some worker fewer layers");
     else if (least && least != n_rank)
         snprintf(would, sizeof would, "; %d such %s would do (--ranks %d)", least, kind_of(me, least), least);
@@ -69,7 +69,7 @@ static cake_err too_large(const cake_options *o, const cake_rank *me, int n_rank
 }
 
 /* Plans [n_replica] for all, with waves and pages that all have room for. said: what a file has, or NULL. */
-static cake_err cut_all(const cake_options *o, cake_rank *me, int n_rank, cake_plan *said, cake_plan *plans)
+static cake_err cut_all(cake_rank *me, int n_rank, cake_plan *said, cake_plan *plans)
 {
     int size = n_rank / me->planning.n_replica, pages[CAKE_MAX_KV_GROUPS], reach = INT_MAX;
     for (int r = 0; r < me->planning.n_replica; r++) {
@@ -80,7 +80,7 @@ static cake_err cut_all(const cake_options *o, cake_rank *me, int n_rank, cake_p
         int64_t lack = said ? cake_partition_adopt(&me->planning, said)
                             : cake_partition_solve(&me->planning, r * size, size);
         if (lack)
-            return too_large(o, me, n_rank, lack);
+            return too_large(me, n_rank, lack);
         cake_partition_size_kv(&me->planning);
         if ((lack = cake_partition_kv_deficit(&me->planning)) > 0)
             return cake_fail("place",
@@ -126,29 +126,29 @@ static cake_report_stage report_of(const cake_rank *me, const cake_plan *plan, i
 }
 
 /* On rank 0. here [world->size]. */
-static cake_err pretend(const cake_options *o, const cake_comm *world, cake_rank *me,
+static cake_err pretend(int n, int64_t n_request, const cake_comm *world, cake_rank *me,
                         const cake_report_stage *here, cake_whatif *out)
 {
-    int n = (int)o->ranks;
+    const char *topology = me->topology_file.path;
     multiply(me, world->size, n);
     out->world = *world;
     out->world.size = n;
     if (me->auto_replicas)
-        me->planning.n_replica = cake_parallelism_decide(&me->planning, n, cake_rank_expected_requests(o));
-    if (o->topology && o->replicas > 1)
-        return cake_fail_usage("--replicas %lld, but %s has 1; leave --replicas away", (long long)o->replicas,
-                               o->topology);
+        me->planning.n_replica = cake_parallelism_decide(&me->planning, n, n_request);
+    if (topology && me->planning.n_replica > 1)
+        return cake_fail_usage("--replicas %d, but %s has 1; leave --replicas away", me->planning.n_replica,
+                               topology);
     cake_plan said = {0};
-    cake_err err = o->topology
-                       ? cake_topology_io_foresee(o, n, cake_model_config(me->input.model)->n_layer, &said)
-                       : CAKE_OK;
+    cake_err err = topology ? cake_topology_io_foresee(&me->topology_file, n,
+                                                       cake_model_config(me->input.model)->n_layer, &said)
+                            : CAKE_OK;
     if (err)
         return err;
     int size = n / me->planning.n_replica;
     me->replica.size = size;
     out->plans = cake_alloc((size_t)me->planning.n_replica, sizeof *out->plans);
     out->ranks = cake_alloc((size_t)n, sizeof *out->ranks);
-    err = cut_all(o, me, n, o->topology ? &said : NULL, out->plans);
+    err = cut_all(me, n, topology ? &said : NULL, out->plans);
     cake_plan_free(&said);
     for (int i = 0; i < n && !err; i++)
         out->ranks[i] =
@@ -156,14 +156,14 @@ static cake_err pretend(const cake_options *o, const cake_comm *world, cake_rank
     return err;
 }
 
-cake_err cake_whatif_open(const cake_options *o, const cake_comm *world, cake_rank *me, cake_whatif *out)
+cake_err cake_whatif_open(int n, int64_t n_request, const cake_comm *world, cake_rank *me, cake_whatif *out)
 {
     *out = (cake_whatif){0};
     cake_report_stage *here = world->rank ? NULL : cake_alloc((size_t)world->size, sizeof *here);
     cake_comm_divide(world, 1, &me->replica);
     me->planning.rank = me->replica.rank;
     cake_comm_gather(world, &me->report, here, sizeof *here);
-    cake_err err = world->rank ? CAKE_OK : pretend(o, world, me, here, out);
+    cake_err err = world->rank ? CAKE_OK : pretend(n, n_request, world, me, here, out);
     free(here);
     return cake_comm_agree(world, err);
 }

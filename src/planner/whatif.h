@@ -6,7 +6,6 @@
 #define CAKE_PLANNER_WHATIF_H
 
 #include "engine/stats.h"
-#include "options/options.h"
 #include "planner/rank.h"
 
 /* What a world would have told; on rank 0. */
@@ -16,11 +15,10 @@ typedef struct cake_whatif {
     cake_report_stage *ranks; /* [world.size] owned */
 } cake_whatif;
 
-/* On rank 0, `rank`, which is open, becomes one of options->ranks ranks: those that are there, then copies of
- * them on further hosts of the same kinds; with replicas, pages and waves. Says if nothing fits. All ranks
- * call. */
-cake_err cake_whatif_open(const cake_options *options, const cake_comm *world, cake_rank *me,
-                          cake_whatif *out);
+/* On rank 0, `rank`, which is open, becomes one of n ranks: those that are there, then copies of them on
+ * further hosts of the same kinds; with replicas, pages and waves. n_request: expected; 0: unknown. Says
+ * if nothing fits. All ranks call. */
+cake_err cake_whatif_open(int n, int64_t n_request, const cake_comm *world, cake_rank *me, cake_whatif *out);
 void cake_whatif_close(cake_whatif *whatif, const cake_rank *me); /* zeros are fine */
 
 #endif

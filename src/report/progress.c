@@ -21,7 +21,7 @@
 static const double bar_every = 0.2, line_every = 60, file_every = 5; /* seconds */
 
 static struct {
-    const cake_options *options;
+    cake_progress_options options;
     enum { NONE, BAR, LINE } mode;
     double start, next, next_file;
     int64_t began; /* seconds since 1970 */
@@ -34,8 +34,8 @@ static void compose(const cake_counts *c, const char *how, double until_stop, ca
     char host[256] = "", part[CAKE_SHARD_TEXT];
     gethostname(host, sizeof host - 1);
     cake_json_put_text(out, "{\"state\": ", how);
-    cake_json_put_name(out, ", \"results\": ", state.options->output);
-    cake_json_put_name(out, ", \"shard\": ", cake_shard_text(&state.options->shard, part));
+    cake_json_put_name(out, ", \"results\": ", state.options.results);
+    cake_json_put_name(out, ", \"shard\": ", cake_shard_text(&state.options.shard, part));
     cake_json_put_name(out, ", \"host\": ", host);
     cake_buf_addf(out, ", \"pid\": %ld", (long)getpid());
     cake_json_put_name(out, ", \"slurm_job\": ", cake_slurm_job());
@@ -64,7 +64,7 @@ static void write_file(const cake_counts *c, const char *how, double until_stop)
         return;
     state.next_file = cake_clock_now() + file_every;
     compose(c, how, until_stop, &text);
-    cake_err err = cake_atomic_file_open("progress", state.options->progress_file, &whole);
+    cake_err err = cake_atomic_file_open("progress", state.options.file, &whole);
     if (!err) {
         fwrite(text.data, 1, text.len, whole.file);
         err = cake_atomic_file_close(&whole);
@@ -73,18 +73,18 @@ static void write_file(const cake_counts *c, const char *how, double until_stop)
     cake_buf_free(&text);
 }
 
-void cake_progress_begin(const cake_options *options)
+void cake_progress_begin(const cake_progress_options *options)
 {
-    state.options = options;
+    state.options = *options;
     state.began = time(NULL);
     state.start = 0;
-    state.file = options->progress_file != NULL;
+    state.file = options->file != NULL;
     write_file(&(cake_counts){.share = -1, .left = -1}, "loading", INFINITY);
 }
 
-void cake_progress_open(const cake_options *options)
+void cake_progress_open(void)
 {
-    const char *mode = options->progress;
+    const char *mode = state.options.mode;
     state.mode = !strcmp(mode, "none")   ? NONE
                  : !strcmp(mode, "bar")  ? BAR
                  : !strcmp(mode, "line") ? LINE

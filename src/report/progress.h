@@ -8,7 +8,9 @@
 
 #include <stdint.h>
 
-#include "options/options.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "types/shard.h"
 
 typedef struct cake_counts {
     int64_t done, failed;      /* requests; failed ones are among the done */
@@ -20,10 +22,17 @@ typedef struct cake_counts {
     double left;               /* seconds to its end; negative: unknown */
 } cake_counts;
 
-/* The run begins: --progress-file, if there is one, says so from here on. */
-void cake_progress_begin(const cake_options *options);
+typedef struct cake_progress_options {
+    const char *mode;    /* --progress: "auto", "none", "bar" or "line" */
+    const char *file;    /* --progress-file; NULL: none */
+    const char *results; /* named in the file; NULL: standard output */
+    cake_shard shard;    /* named in the file */
+} cake_progress_options;
+
+/* The run begins: the progress file, if there is one, says so from here on. Strings are borrowed. */
+void cake_progress_begin(const cake_progress_options *options);
 /* The first wave is about to leave. */
-void cake_progress_open(const cake_options *options);
+void cake_progress_open(void);
 /* Called often; looks at the clock and mostly returns. until_stop: seconds until a time limit stops the run,
  * or INFINITY. */
 void cake_progress_tick(const cake_counts *counts, double until_stop);

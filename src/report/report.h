@@ -13,6 +13,7 @@
 #include "engine/stats.h"
 #include "kernels/roofline.h"
 #include "link/comm.h"
+#include "options/config_file.h"
 #include "place/pci_devices.h"
 #include "place/plan.h"
 #include "record/record.h"

@@ -14,14 +14,14 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-static cake_err open_prompt(const cake_options *o, cake_prompt **out)
+static cake_err open_prompt(const cake_prepare_options *o, cake_prompt **out)
 {
     cake_prompt_format format = !o->input_format                  ? CAKE_PROMPT_AUTO
                                 : !strcmp(o->input_format, "txt") ? CAKE_PROMPT_TXT
                                 : !strcmp(o->input_format, "h5")  ? CAKE_PROMPT_HDF5
                                                                   : CAKE_PROMPT_JSONL;
-    cake_err err = o->input ? cake_prompt_open(o->input, format, out)
-                            : cake_prompt_from_texts(o->prompts.text, o->prompts.n, out);
+    cake_err err =
+        o->input ? cake_prompt_open(o->input, format, out) : cake_prompt_from_texts(o->text, o->n_text, out);
     if (err)
         return err;
     err = cake_prompt_name(*out, &o->names);
@@ -39,7 +39,7 @@ static bool is_stream(const char *path)
     return !strcmp(path, "-") || (!stat(path, &info) && !S_ISREG(info.st_mode));
 }
 
-cake_err cake_prepare_check(const cake_options *o)
+cake_err cake_prepare_check(const cake_prepare_options *o)
 {
     cake_prompt *prompt = NULL;
     cake_err err = !o->input || is_stream(o->input) ? CAKE_OK : open_prompt(o, &prompt);
@@ -49,15 +49,15 @@ cake_err cake_prepare_check(const cake_options *o)
 
 cake_err cake_prepare_reopen(const cake_preparation *preparation, cake_prompt **out)
 {
-    const char *path = preparation->options->input;
-    return path && is_stream(path) ? CAKE_END : open_prompt(preparation->options, out);
+    const char *path = preparation->options.input;
+    return path && is_stream(path) ? CAKE_END : open_prompt(&preparation->options, out);
 }
 
-cake_err cake_prepare_open(const cake_options *o, const cake_params *from_model, int context, int n_vocab,
-                           cake_preparation *preparation)
+cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *from_model, int context,
+                           int n_vocab, cake_preparation *preparation)
 {
     *preparation = (cake_preparation){
-        .options = o, .context = context, .n_vocab = n_vocab, .defaults = cake_params_unset()};
+        .options = *o, .context = context, .n_vocab = n_vocab, .defaults = cake_params_unset()};
     cake_params_merge(&preparation->defaults, &o->params);
     if (from_model)
         cake_params_merge(&preparation->defaults, from_model);
@@ -80,8 +80,8 @@ void cake_prepare_check_vocab(const cake_preparation *preparation, int64_t n_voc
     if (cake_tokenizer_count(preparation->token) > n_vocab)
         cake_log(CAKE_WARN, "token",
                  "%s: the tokenizer has ids up to %d, the model's embedding %lld rows: %s",
-                 preparation->options->model, cake_tokenizer_count(preparation->token) - 1,
-                 (long long)n_vocab, what);
+                 preparation->options.model, cake_tokenizer_count(preparation->token) - 1, (long long)n_vocab,
+                 what);
 }
 
 static void add_token(const cake_preparation *preparation, int32_t id, cake_buf *out)
@@ -114,7 +114,7 @@ void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *
     cake_log(CAKE_WARN, "token",
              "%s: the tokenizer's eos_token %s%s; if answers shall end there, add it to eos_token_id in "
              "generation_config.json, or to a request's stop_token_ids",
-             preparation->options->model, text.data, n_eos > SHOWN ? " and others" : "");
+             preparation->options.model, text.data, n_eos > SHOWN ? " and others" : "");
     cake_buf_free(&text);
 }
 
@@ -150,9 +150,9 @@ static cake_err render_text(const cake_preparation *preparation, cake_request *r
     cake_buf json = {0};
     cake_json *messages = NULL;
     cake_buf_addc(&json, '[');
-    if (preparation->options->system) {
+    if (preparation->options.system) {
         cake_buf_adds(&json, "{\"role\": \"system\", \"content\": ");
-        cake_json_add_text(&json, preparation->options->system, strlen(preparation->options->system));
+        cake_json_add_text(&json, preparation->options.system, strlen(preparation->options.system));
         cake_buf_adds(&json, "}, ");
     }
     cake_buf_adds(&json, "{\"role\": \"user\", \"content\": ");
@@ -178,7 +178,7 @@ static size_t most_tokens(const cake_preparation *preparation, const cake_reques
 static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, cake_buf *text, cake_ids *ids)
 {
     bool templated =
-        r->messages || (r->use_template && !preparation->options->raw && cake_chat_has(preparation->chat));
+        r->messages || (r->use_template && !preparation->options.raw && cake_chat_has(preparation->chat));
     cake_err err = CAKE_OK;
     cake_buf_cut(text, 0);
     if (r->ids.len) {
@@ -238,7 +238,7 @@ static cake_err check(const cake_preparation *preparation, const cake_ids *ids, 
         return cake_fault_set(
             fault, "prompt",
             "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it%s",
-            ids->len, preparation->context, preparation->options->context ? " or raise --context" : "");
+            ids->len, preparation->context, preparation->options.context ? " or raise --context" : "");
     for (size_t i = 0; preparation->n_vocab && i < ids->len; i++)
         if (ids->id[i] < 0 || ids->id[i] >= preparation->n_vocab)
             return cake_fault_set(fault, "prompt",
@@ -279,7 +279,7 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
  * have no gaps. */
 static bool is_wanted(cake_preparation *preparation, cake_request *request)
 {
-    if (!cake_shard_has(&preparation->options->shard, request->index))
+    if (!cake_shard_has(&preparation->options.shard, request->index))
         return false;
     request->order = preparation->order++;
     bool done = preparation->recorder && cake_record_has(preparation->recorder, request->order);
@@ -318,7 +318,7 @@ cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out)
     cake_prepare_warn(&preparation->warned, &request);
     int context = preparation->context ? preparation->context : INT32_MAX;
     *out =
-        cake_sequence_open(&request, &ids, context, (uint64_t)preparation->options->seed, preparation->token);
+        cake_sequence_open(&request, &ids, context, (uint64_t)preparation->options.seed, preparation->token);
     (*out)->chat = (*out)->request.chat;
     return CAKE_OK;
 }

@@ -7,17 +7,33 @@
 #define CAKE_REQUEST_PREPARE_H
 
 #include "chat/chat.h"
-#include "options/options.h"
 #include "prompt/prompt.h"
 #include "record/record.h"
 #include "request/sequence.h"
 #include "tokenizer/tokenizer.h"
+#include "types/params.h"
+#include "types/shard.h"
+
+/* Where requests come from, and what holds for all of them. */
+typedef struct cake_prepare_options {
+    const char *model;        /* its directory */
+    const char *input;        /* NULL: the texts */
+    const char *input_format; /* "txt", "jsonl", "h5"; NULL: by the name and the first bytes */
+    char **text;              /* [n_text] */
+    int n_text;
+    cake_names names;      /* of fields in simple JSONL lines */
+    const char *system;    /* a system message for texts; NULL: none */
+    bool raw;              /* texts go in without a chat template */
+    cake_params params;    /* defaults that the user gave */
+    int64_t context, seed; /* --context, 0: not given; --seed */
+    cake_shard shard;
+} cake_prepare_options;
 
 typedef struct cake_preparation {
     cake_prompt *prompt;
     cake_tokenizer *token;
     cake_chat *chat;
-    const cake_options *options;
+    cake_prepare_options options;  /* strings borrowed */
     cake_params defaults;          /* command line, then generation_config.json, then the interface's */
     const cake_recorder *recorder; /* requests whose results it has are passed by; NULL: none */
     int64_t order, passed;         /* requests of this shard so far; those of them that were passed by */
@@ -28,11 +44,11 @@ typedef struct cake_preparation {
 
 /* Opens tokenizer, template and input, says what is wrong. from_model: generation_config.json's defaults or
  * NULL. */
-cake_err cake_prepare_open(const cake_options *options, const cake_params *from_model, int context,
+cake_err cake_prepare_open(const cake_prepare_options *options, const cake_params *from_model, int context,
                            int n_vocab, cake_preparation *preparation);
 /* Tries whether the input can be opened, before anything long begins. A pipe is not tried, since opening it
  * could not be undone. */
-cake_err cake_prepare_check(const cake_options *options);
+cake_err cake_prepare_check(const cake_prepare_options *options);
 /* Opens the same input again, from its beginning. CAKE_END: it can be read only once. */
 cake_err cake_prepare_reopen(const cake_preparation *preparation, cake_prompt **out);
 /* Warns if the tokenizer has ids beyond the n_vocab rows of the model's embedding. what: says what happens to

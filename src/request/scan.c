@@ -69,7 +69,7 @@ static void compose(const survey *s, const cake_request *r, const cake_buf *text
 /* Lines of other shards are parsed, since an id must be new among all of them, and no more. */
 static bool is_wanted(const survey *s, const cake_request *request)
 {
-    return cake_shard_has(&s->preparation->options->shard, request->index);
+    return cake_shard_has(&s->preparation->options.shard, request->index);
 }
 
 static void work_batch(void *arg, void *item)

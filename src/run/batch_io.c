@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "run/from_options.h"
 #include "run/identity.h"
 #include "run/time_left.h"
 
@@ -169,8 +170,9 @@ cake_err cake_batch_io_open(const cake_options *o, const cake_rank *me, cake_bat
                          .preparation.defaults = cake_params_unset(),
                          .eos = config->eos,
                          .n_eos = config->n_eos};
+    cake_prepare_options from = cake_prepare_options_from(o);
     cake_err err =
-        cake_prepare_open(o, &config->defaults, me->input.context, config->n_vocab, &a->preparation);
+        cake_prepare_open(&from, &config->defaults, me->input.context, config->n_vocab, &a->preparation);
     if (!err)
         cake_prepare_check_eos(&a->preparation, a->eos, a->n_eos);
     if (err || cake_options_stream(o))

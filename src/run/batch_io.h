@@ -7,6 +7,7 @@
 #define CAKE_RUN_BATCH_IO_H
 
 #include "engine/engine.h"
+#include "options/options.h"
 #include "planner/rank.h"
 #include "report/eta.h"
 #include "report/progress.h"

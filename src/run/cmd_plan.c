@@ -8,13 +8,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/atomic_file.h"
 #include "base/log.h"
 #include "engine/request_queue.h"
+#include "options/check_paths.h"
 #include "planner/rank.h"
 #include "planner/topology_io.h"
 #include "planner/whatif.h"
 #include "report/gather.h"
 #include "request/scan.h"
+#include "run/from_options.h"
 #include "run/plan_output.h"
 #include "run/run.h"
 #include "schedule/prefix_tree.h"
@@ -232,7 +235,8 @@ static cake_err count_input(const cake_options *o, census *c)
     c->workload.prefixes = cake_prefix_tree_open();
     cake_scanner scanner = {.self = c, .compose = compose, .take = take};
     cake_preparation preparation;
-    cake_err err = cake_prepare_open(o, &config->defaults, 0, config->n_vocab, &preparation);
+    cake_prepare_options from = cake_prepare_options_from(o);
+    cake_err err = cake_prepare_open(&from, &config->defaults, 0, config->n_vocab, &preparation);
     if (!err)
         err = cake_scan_run(&preparation, cake_options_threads(o, c->rank->machine.cores_mine), &scanner);
     cake_prepare_close(&preparation);
@@ -286,8 +290,9 @@ static cake_err tell(const cake_options *o, const cake_comm *world, const cake_r
 {
     census c = {.rank = me};
     bool input = o->input || o->prompts.n;
-    cake_err err =
-        o->write_topology ? cake_topology_io_write(o, plans, me->planning.n_replica, said, all) : CAKE_OK;
+    cake_err err = o->write_topology
+                       ? cake_topology_io_write(o->write_topology, plans, me->planning.n_replica, said, all)
+                       : CAKE_OK;
     if (!err && input)
         err = count_input(o, &c);
     if (!err) {
@@ -341,7 +346,8 @@ static cake_err preview_here(const cake_options *options, const cake_comm *world
 static cake_err preview_others(const cake_options *options, const cake_comm *world, cake_rank *me)
 {
     cake_whatif p;
-    cake_err err = cake_whatif_open(options, world, me, &p);
+    int64_t n_request = world->rank ? 0 : cake_expected_requests(options);
+    cake_err err = cake_whatif_open((int)options->ranks, n_request, world, me, &p);
     cake_topology_rank *said = cake_alloc((size_t)options->ranks, sizeof *said); /* nothing */
     if (!err)
         err = cake_comm_agree(world,
@@ -354,14 +360,19 @@ static cake_err preview_others(const cake_options *options, const cake_comm *wor
 cake_err cake_cmd_plan(const cake_options *options, const cake_comm *world)
 {
     cake_rank me = {0};
+    cake_rank_options from = cake_rank_options_from(options);
     cake_err err = CAKE_OK;
     if (world->rank == 0) {
-        err = cake_topology_io_check(options);
-        err = err ? err : cake_prepare_check(options);
+        err = cake_paths_check(options);
+        if (!err && options->write_topology)
+            err = cake_atomic_file_check("topology", options->write_topology);
+        cake_prepare_options prompts = cake_prepare_options_from(options);
+        err = err ? err : cake_prepare_check(&prompts);
+        from.n_request = cake_expected_requests(options);
     }
     err = cake_comm_agree(world, err);
     if (!err)
-        err = (options->ranks ? cake_rank_open : cake_rank_plan)(options, world, &me);
+        err = (options->ranks ? cake_rank_open : cake_rank_plan)(&from, world, &me);
     if (!err)
         err = (options->ranks ? preview_others : preview_here)(options, world, &me);
     cake_rank_close(&me);

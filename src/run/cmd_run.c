@@ -26,6 +26,7 @@
 #include "report/progress.h"
 #include "report/report.h"
 #include "run/batch_io.h"
+#include "run/from_options.h"
 #include "run/identity.h"
 #include "trace/trace.h"
 #include "watch/shutdown.h"
@@ -38,6 +39,7 @@ typedef struct job {
     char **argv;
     double start, loaded;
     int64_t data; /* bytes of this process before anything was loaded */
+    cake_rank_options rank_options;
     cake_rank rank;
     cake_batch_io io;             /* rank 0 */
     cake_dispatcher *dispatcher;  /* rank 0 of a run with several replicas */
@@ -69,12 +71,15 @@ static cake_err open_files(job *j)
     }
     err = cake_comm_agree(j->world, err);
     if (!err && j->world->rank && j->rank.replica.rank == 0) /* what is wrong for all was said once */
-        err = cake_dispatch_client_open(j->options, cake_model_config(j->rank.input.model),
+        err = cake_dispatch_client_open(j->options->model, cake_model_config(j->rank.input.model),
                                         j->rank.input.context, &j->client);
     err = cake_comm_agree(j->world, err);
     j->opened = !err;
     if (j->opened && !j->world->rank) {
-        cake_progress_begin(j->options);
+        cake_progress_begin(&(cake_progress_options){.mode = j->options->progress,
+                                                     .file = j->options->progress_file,
+                                                     .results = j->options->output,
+                                                     .shard = j->options->shard});
         cake_shutdown_on_exit(cake_progress_stopped);
     }
     return err;
@@ -302,7 +307,7 @@ static cake_err work(job *j)
     loop t = {.job = j};
     bool root = j->world->rank == 0;
     if (root) {
-        cake_progress_open(j->options);
+        cake_progress_open();
         cake_shutdown_loop();
     }
     cake_pipeline_set_trace(j->pipeline, j->trace);
@@ -359,7 +364,8 @@ static void find_isa(const cake_comm *world, cake_options *options, char isa[CAK
 
 static cake_err open_watchdog(job *j)
 {
-    j->watch = cake_watchdog_open(j->options, j->world, &j->where);
+    const char *output = j->options->output;
+    j->watch = cake_watchdog_open(j->options->watchdog, output && strcmp(output, "-"), j->world, &j->where);
     return CAKE_OK;
 }
 
@@ -370,7 +376,9 @@ static void close_watchdog(job *j)
 
 static cake_err open_shutdown(job *j)
 {
-    return cake_shutdown_open(j->options, j->world);
+    return cake_shutdown_open(
+        &(cake_time_limits){.max_runtime = j->options->max_runtime, .stop_before = j->options->stop_before},
+        j->world);
 }
 
 static void close_shutdown(job *j)
@@ -381,7 +389,10 @@ static void close_shutdown(job *j)
 
 static cake_err plan(job *j)
 {
-    return cake_rank_plan(j->options, j->world, &j->rank);
+    j->rank_options = cake_rank_options_from(j->options);
+    if (!j->world->rank)
+        j->rank_options.n_request = cake_expected_requests(j->options);
+    return cake_rank_plan(&j->rank_options, j->world, &j->rank);
 }
 
 static void close_rank(job *j)
@@ -417,7 +428,7 @@ static cake_err load(job *j)
     double begin = cake_clock_now();
     publish_rank(j);
     j->data = cake_machine_data();
-    cake_err err = cake_rank_load(j->options, j->world, &j->rank);
+    cake_err err = cake_rank_load(&j->rank_options, j->world, &j->rank);
     cake_trace_add(j->trace, (cake_span){.begin = begin, .kind = CAKE_SPAN_LOAD}, cake_clock_now());
     return err;
 }

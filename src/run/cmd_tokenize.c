@@ -13,6 +13,7 @@
 #include "record/format.h"
 #include "report/ending.h"
 #include "request/scan.h"
+#include "run/from_options.h"
 #include "run/run.h"
 
 typedef struct sheet {
@@ -59,7 +60,7 @@ static cake_err take(void *self, const cake_request *r, int64_t n_tok, const cha
 static void compare(const cake_preparation *preparation)
 {
     cake_buf path = {0};
-    cake_buf_addf(&path, "%s/config.json", preparation->options->model);
+    cake_buf_addf(&path, "%s/config.json", preparation->options.model);
     cake_json *config = cake_json_peek(path.data);
     const cake_json *rows = cake_json_get(config, "vocab_size");
     rows = rows ? rows : cake_json_get(cake_json_get(config, "text_config"), "vocab_size");
@@ -95,7 +96,8 @@ cake_err cake_cmd_tokenize(const cake_options *options)
         err = cake_atomic_file_check("list of tokens", options->output);
     if (err)
         return err;
-    err = cake_prepare_open(options, NULL, 0, 0, &preparation);
+    cake_prepare_options from = cake_prepare_options_from(options);
+    err = cake_prepare_open(&from, NULL, 0, 0, &preparation);
     if (!err)
         compare(&preparation);
     bool opened = !err && !(file && (err = cake_atomic_file_open("list of tokens", options->output, &whole)));

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "base/version.h"
-#include "bundle/cmd_stage.h"
+#include "bundle/stage.h"
 #include "options/check_paths.h"
+#include "run/from_options.h"
 #include "run/run.h"
 
 static cake_err help(const cake_options *options)
@@ -37,6 +38,17 @@ static cake_err run_alone(cake_err (*run)(const cake_options *options), const ca
     return cake_comm_agree(world, world->rank == 0 ? run(options) : CAKE_OK);
 }
 
+static cake_err stage(const cake_options *options, const cake_comm *world)
+{
+    char name[CAKE_MODEL_NAME];
+    return cake_stage(&(cake_stage_options){.model = options->model,
+                                            .name = cake_options_model_name(options, name),
+                                            .directory = options->directory,
+                                            .n_rank = (int)options->ranks,
+                                            .rank = cake_rank_options_from(options)},
+                      world);
+}
+
 cake_err cake_command(const cake_options *options, const cake_comm *world, int argc, char **argv)
 {
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
@@ -45,6 +57,6 @@ cake_err cake_command(const cake_options *options, const cake_comm *world, int a
     if (!strcmp(options->command, "plan"))
         return cake_paths_flush(world, cake_cmd_plan(options, world));
     if (!strcmp(options->command, "stage"))
-        return cake_cmd_stage(options, world);
+        return stage(options, world);
     return cake_cmd_run(options, world, argc, argv);
 }

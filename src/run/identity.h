@@ -6,6 +6,7 @@
 #ifndef CAKE_RUN_IDENTITY_H
 #define CAKE_RUN_IDENTITY_H
 
+#include "options/options.h"
 #include "planner/rank.h"
 #include "request/prepare.h"
 

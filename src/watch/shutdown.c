@@ -95,7 +95,7 @@ static void limit_time(double seconds, const char *reason)
 }
 
 /* A limit that leaves no time is an error: it would stop this run and every one that resumes it. */
-static cake_err find_deadline(const cake_options *o)
+static cake_err find_deadline(const cake_time_limits *o)
 {
     int64_t end = cake_slurm_end(), margin = o->stop_before < 0 ? MARGIN : o->stop_before;
     if (!o->max_runtime)
@@ -223,9 +223,9 @@ static void enter_phase(phase next)
     sem_post(&state.wake); /* an earlier signal may have another effect in this phase */
 }
 
-cake_err cake_shutdown_open(const cake_options *options, const cake_comm *world)
+cake_err cake_shutdown_open(const cake_time_limits *limits, const cake_comm *world)
 {
-    cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : find_deadline(options));
+    cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : find_deadline(limits));
     if (err || world->rank)
         return err;
     state.phase = START;

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "link/comm.h"
-#include "options/options.h"
 
 /* From here on signals are only counted. Called before MPI_Init, since a launcher that loses a rank in it
  * waits for ever. */
@@ -17,11 +16,16 @@ void cake_shutdown_install(void);
 /* For commands without results to keep: signals act as before; one that was counted acts now. */
 void cake_shutdown_restore(void);
 
+/* Seconds of --max-runtime and --stop-before; -1: not given. */
+typedef struct cake_time_limits {
+    int64_t max_runtime, stop_before;
+} cake_time_limits;
+
 /* After cake_shutdown_install: finds the deadline on rank 0, and fails if no time is left. All ranks call it
  * first, and cake_shutdown_close even if it fails. Until cake_shutdown_loop a signal or the deadline ends the
  * process with status 75, whatever it waits for; so does a second signal after cake_shutdown_write, or one
  * that the loop does not act on for some seconds. */
-cake_err cake_shutdown_open(const cake_options *options, const cake_comm *world);
+cake_err cake_shutdown_open(const cake_time_limits *limits, const cake_comm *world);
 void cake_shutdown_loop(void);  /* rank 0: begins to poll cake_shutdown_requested */
 void cake_shutdown_write(void); /* rank 0: polls no more, and writes results */
 /* Another thread calls on_exit if it ends the process before the loop. */

@@ -378,12 +378,13 @@ static int speaker_of(const cake_watchdog *w)
     return 1;
 }
 
-cake_watchdog *cake_watchdog_open(const cake_options *o, const cake_comm *world, cake_rank_status *status)
+cake_watchdog *cake_watchdog_open(int64_t seconds, bool journal, const cake_comm *world,
+                                  cake_rank_status *status)
 {
     char names[512] = "";
     *status = (cake_rank_status){
         .layer = -1, .upstream = -1, .since = cake_clock_now(), .turned = cake_clock_now()};
-    int64_t seconds = o->watchdog; /* rank 0's: a launcher may not pass its environment to the others */
+    /* a launcher may not pass rank 0's environment to the others */
     cake_comm_bcast(world, &seconds, sizeof seconds);
     if (world->size == 1 || !seconds)
         return NULL;
@@ -393,7 +394,7 @@ cake_watchdog *cake_watchdog_open(const cake_options *o, const cake_comm *world,
                          .size = world->size,
                          .patience = seconds < 0 ? CAKE_WATCHDOG_SECONDS : (double)seconds,
                          .opened = cake_clock_now(),
-                         .has_journal = o->output && strcmp(o->output, "-") != 0,
+                         .has_journal = journal,
                          .wait = slow};
     w->messages = cake_alloc((size_t)world->size, sizeof *w->messages);
     w->host = cake_alloc((size_t)world->size, sizeof *w->host);

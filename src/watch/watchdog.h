@@ -10,7 +10,6 @@
 
 #include "link/comm.h"
 #include "link/heartbeat.h"
-#include "options/options.h"
 
 enum { CAKE_WATCHDOG_SECONDS = 7 }; /* that a rank may be silent, without --watchdog */
 
@@ -32,8 +31,10 @@ typedef struct cake_rank_status {
 
 typedef struct cake_watchdog cake_watchdog;
 
-/* All ranks call. NULL: nothing to watch (one rank, or --watchdog 0). */
-cake_watchdog *cake_watchdog_open(const cake_options *options, const cake_comm *world,
+/* All ranks call. seconds: that a rank may be silent, rank 0's value counts; 0: for ever, -1:
+ * CAKE_WATCHDOG_SECONDS. journal: results are in a file, so a run can be resumed. NULL: nothing to watch (one
+ * rank, or seconds is 0). */
+cake_watchdog *cake_watchdog_open(int64_t seconds, bool journal, const cake_comm *world,
                                   cake_rank_status *status);
 void cake_watchdog_close(cake_watchdog *watch); /* NULL is fine */
 /* Rank 0, with replicas: a message came from the root of one, so its waves move. NULL is fine. */

@@ -14,7 +14,7 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "bundle/cmd_stage.h"
+#include "bundle/stage.h"
 #include "bundle/writer.h"
 #include "model/tensor_walk.h"
 #include "models.h"
@@ -49,9 +49,11 @@ static const char *fresh(void)
 
 static cake_err stage(const char *model, const char *dir, int ranks)
 {
-    cake_options options = {.command = "stage", .model = model, .directory = dir, .ranks = ranks};
+    const char *name = strrchr(model, '/');
+    cake_stage_options options = {
+        .model = model, .name = name ? name + 1 : model, .directory = dir, .n_rank = ranks};
     cake_comm world = {.size = 1, .local_size = 1};
-    return cake_cmd_stage(&options, &world);
+    return cake_stage(&options, &world);
 }
 
 static cake_model *load(const char *dir, const cake_weight_set *share)

@@ -5,7 +5,7 @@
  * same one form a group, of which one reads and all get what it reads. What the model is, all learn from rank
  * 0: so each byte of the model is read once, whatever the number of ranks.
  */
-#include "bundle/cmd_stage.h"
+#include "bundle/stage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ typedef struct counts {
 } counts;
 
 typedef struct staging {
-    const cake_options *options;
+    const cake_stage_options *options;
     const cake_comm *world;
     cake_bundle_file *file; /* [n_file] of the model beside its weights: rank 0 */
     cake_buf *text;         /* [n_file] what is in them: where it is needed */
@@ -76,7 +76,6 @@ static cake_err add_file(void *self, const char *name, cake_buf *text)
 /* On rank 0: reads all but weights, and checks it as a run would. */
 static cake_err read_model(staging *s)
 {
-    char name[CAKE_MODEL_NAME];
     cake_model_options whole = {0};
     cake_model *model = NULL;
     cake_bundle *other = cake_bundle_writer_peek(s->options->model, 0);
@@ -87,8 +86,7 @@ static cake_err read_model(staging *s)
     if (!err)
         err = cake_side_files_read(s->options->model, "stage", add_file, s);
     if (!err)
-        err = cake_source_describe(model, cake_options_model_name(s->options, name), s->file, s->n_file,
-                                   &s->described);
+        err = cake_source_describe(model, s->options->name, s->file, s->n_file, &s->described);
     cake_model_close(model);
     return err;
 }
@@ -203,11 +201,10 @@ static void cut_even(const staging *s, int n_rank, cake_plan *plan)
 static cake_err cut_measured(const staging *s, cake_plan *plan)
 {
     cake_rank me = {0};
-    cake_options options = *s->options;
-    options.config = text_of(s, "config.json");
-    options.index = s->common;
-    options.ranks = 0; /* they are there */
-    options.replicas = 1;
+    cake_rank_options options = s->options->rank;
+    options.open.config = text_of(s, "config.json");
+    options.open.index = s->common;
+    options.n_replica = 1;
     cake_err err = cake_rank_open(&options, s->world, &me);
     if (!err) {
         cake_rank_partition(s->world, 1, &me);
@@ -244,14 +241,15 @@ static cake_err check_ranks(const staging *s, int n_rank, int n_layer)
 /* The same plan on all ranks. */
 static cake_err make_plan(staging *s)
 {
-    const cake_options *o = s->options;
+    const cake_stage_options *o = s->options;
     int n_layer = s->common->n_layer, size = s->world->size;
-    int n_rank = o->ranks ? (int)o->ranks : size;
+    int n_rank = o->n_rank ? o->n_rank : size;
+    const char *topology = o->rank.topology.path;
     cake_err err = CAKE_OK;
     bool recalled = false;
-    if (o->topology && size > 1 && size == n_rank) {
+    if (topology && size > 1 && size == n_rank) {
         cake_topology_read_result layout;
-        err = cake_topology_io_read(o, s->world, n_layer, &layout);
+        err = cake_topology_io_read(&o->rank.topology, s->world, n_layer, &layout);
         if (err)
             return err;
         s->plan = layout.plan;
@@ -260,21 +258,21 @@ static cake_err make_plan(staging *s)
         return s->world->rank
                    ? CAKE_ERR_USAGE
                    : cake_fail_usage("%s is of %d replicas: bundles are those of one, leave the others away",
-                                     o->topology, layout.n_replica);
+                                     topology, layout.n_replica);
     }
-    if (!s->world->rank && o->topology)
-        err = cake_topology_io_foresee(o, size == 1 ? (int)o->ranks : n_rank, n_layer, &s->plan);
+    if (!s->world->rank && topology)
+        err = cake_topology_io_foresee(&o->rank.topology, size == 1 ? o->n_rank : n_rank, n_layer, &s->plan);
     else if (!s->world->rank && !(err = check_ranks(s, n_rank, n_layer)))
         recalled = recall_plan(s, n_rank, &s->plan);
-    if (!s->world->rank && !err && o->topology)
+    if (!s->world->rank && !err && topology)
         err = check_ranks(s, s->plan.n_rank, n_layer);
     err = cake_comm_agree(s->world, err);
     cake_comm_bcast(s->world, &recalled, sizeof recalled);
     if (err)
         return err;
-    if (!o->topology && !recalled && size > 1 && size == n_rank)
+    if (!topology && !recalled && size > 1 && size == n_rank)
         return cut_measured(s, &s->plan);
-    if (!s->world->rank && !o->topology && !recalled)
+    if (!s->world->rank && !topology && !recalled)
         cut_even(s, n_rank, &s->plan);
     share_plan(s, &s->plan);
     return CAKE_OK;
@@ -429,7 +427,7 @@ static cake_err compare_readers(staging *s)
 /* ---- together */
 
 /* Where bundles go there is nothing that would be taken for a model. */
-static cake_err check_directory(const cake_options *o)
+static cake_err check_directory(const cake_stage_options *o)
 {
     static const char *const own[] = {"config.json", CAKE_BUNDLE_NAME};
     cake_err err = CAKE_OK;
@@ -504,7 +502,7 @@ static void close_staging(staging *s)
     cake_comm_free(&s->group);
 }
 
-cake_err cake_cmd_stage(const cake_options *options, const cake_comm *world)
+cake_err cake_stage(const cake_stage_options *options, const cake_comm *world)
 {
     staging s = {.options = options, .world = world, .chunk = cake_alloc(CHUNK, 1)};
     cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : check_directory(options));

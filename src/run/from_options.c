@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: checked options. Out: the structs that modules take.
+ */
+#include "run/from_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "bundle/locate.h"
+
+enum { SAMPLE_BYTES = 1 << 20 }; /* of an input, to estimate its number of lines */
+
+static cake_purpose purpose_of(const char *command)
+{
+    return !strcmp(command, "run")     ? CAKE_PURPOSE_RUN
+           : !strcmp(command, "plan")  ? CAKE_PURPOSE_PLAN
+           : !strcmp(command, "stage") ? CAKE_PURPOSE_STAGE
+                                       : CAKE_PURPOSE_BENCH;
+}
+
+static cake_model_options model_options(const cake_options *o)
+{
+    cake_model_options open = {.config = o->config,
+                               .dummy = o->dummy >= 0,
+                               .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
+                               .convert = strcmp(o->dtype, "auto")};
+    for (int i = 0; i < CAKE_N_KEPT && open.convert; i++)
+        if (!strcmp(o->dtype, cake_dtype_name((cake_dtype)i)))
+            open.dtype = (cake_dtype)i;
+    return open;
+}
+
+cake_rank_options cake_rank_options_from(const cake_options *o)
+{
+    const cake_purpose purpose = purpose_of(o->command);
+    const bool plan = purpose == CAKE_PURPOSE_PLAN;
+    return (cake_rank_options){
+        .purpose = purpose,
+        .model = o->model,
+        .staged = o->staged.given,
+        .open = model_options(o),
+        .isa = o->isa,
+        .isa_from = o->isa_from,
+        .kv_dtype = o->kv_dtype,
+        .link = o->link,
+        .rates = o->rates,
+        /* bench compares whole runs with what it measures on the mask that it was started with */
+        .affinity = {.bind = purpose == CAKE_PURPOSE_BENCH ? "none" : o->bind,
+                     .threads = cake_options_threads(o, 0)},
+        .gpu = {.device = o->device,
+                .isa = o->isa,
+                .memory = o->gpu_memory,
+                .layers = o->gpu_layers,
+                .plan = plan},
+        /* a run looks at the GPUs themselves */
+        .topology = {.path = o->topology, .plan = plan, .check_gpus = plan && !o->gpu_memory},
+        .context = o->context,
+        .max_seqs = o->max_seqs,
+        .chunk = o->chunk,
+        .kv_memory = o->kv_memory,
+        .threads = (int)o->threads,
+        .threads_decode = (int)o->threads_decode,
+        .n_rank = (int)o->ranks,
+        .n_replica = (int)o->replicas,
+        .mapped = !strcmp(o->load, "mmap"),
+        .lock = o->mlock,
+        .report = o->report != NULL,
+    };
+}
+
+cake_prepare_options cake_prepare_options_from(const cake_options *o)
+{
+    return (cake_prepare_options){.model = o->model,
+                                  .input = o->input,
+                                  .input_format = o->input_format,
+                                  .text = o->prompts.text,
+                                  .n_text = o->prompts.n,
+                                  .names = o->names,
+                                  .system = o->system,
+                                  .raw = o->raw,
+                                  .params = o->params,
+                                  .context = o->context,
+                                  .seed = o->seed,
+                                  .shard = o->shard};
+}
+
+static int64_t count_lines(const cake_options *o)
+{
+    struct stat st;
+    if (o->prompts.n)
+        return o->prompts.n;
+    if (!o->input || !strcmp(o->input, "-") || stat(o->input, &st) || !S_ISREG(st.st_mode))
+        return 0;
+    FILE *f = fopen(o->input, "rb");
+    char *text = cake_alloc(SAMPLE_BYTES, 1);
+    int64_t lines = 0;
+    size_t n = f ? fread(text, 1, SAMPLE_BYTES, f) : 0;
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n' || i + 1 == n;
+    free(text);
+    if (f)
+        fclose(f);
+    return n && (int64_t)n < st.st_size ? (int64_t)((double)lines * (double)st.st_size / (double)n) : lines;
+}
+
+int64_t cake_expected_requests(const cake_options *o)
+{
+    int64_t parts = o->shard.of ? o->shard.of : 1;
+    return (count_lines(o) + parts - 1) / parts;
+}
+
+cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
+{
+    static const char *const others[] = {"stage", "help", "version"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!o->model || !strcmp(o->command, others[i]))
+            return CAKE_OK;
+    /* these need no other rank, read no weights, or plan for ranks that are not there */
+    bool any = o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");
+    cake_located found;
+    cake_err err = cake_bundle_locate(&(cake_locate_options){o->model, (int)o->replicas, (int)o->ranks, any},
+                                      world, &found);
+    if (err || !found.dir)
+        return err;
+    o->staged = (cake_staged){.given = o->model, .dir = found.dir, .name = found.name};
+    o->model = found.dir;
+    if (!any && !o->replicas)
+        o->replicas = 1; /* bundles say how many stages there are, and so how many replicas */
+    return CAKE_OK;
+}
