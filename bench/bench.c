@@ -295,7 +295,7 @@ static cake_err prepare(const cake_options *o, const cake_comm *world, cake_benc
     int level = strcmp(o->isa, "auto") ? cake_kernels_level(o->isa) : cake_kernels_best();
     cake_err err = world->rank ? CAKE_OK : check_options(o, world);
     if (!err && !cake_kernels_at(level))
-        err = cake_fail("kernels", "--isa %s: not in this build or processor; the best here is %s", o->isa,
+        err = cake_fail("bench", "--isa %s: not in this build or processor; the best here is %s", o->isa,
                         cake_kernels_at(cake_kernels_best())->name);
     err = cake_comm_agree(world, err);
     if (!err)

@@ -16,10 +16,11 @@
 
 static const char *const level_name[] = {"error: ", "warning: ", "", "debug: "};
 
-/* Topics are nouns of folders, besides `memory` (a failed allocation or lock) and `usage` (the command
- * line). */
-static const char *const topics[] = {"bench",  "kernels", "link",  "memory", "model", "place", "prompt",
-                                     "record", "run",     "slice", "stage",  "token", "usage"};
+/* Topics are folders, but for `memory` (a failed allocation or lock) and `usage` (the command line). */
+static const char *const topics[] = {"bench",  "bundle", "chat",    "engine",  "jinja", "kernels",
+                                     "link",   "memory", "model",   "options", "place", "planner",
+                                     "prompt", "record", "request", "run",     "slice", "tokenizer",
+                                     "trace",  "usage",  "watch"};
 
 enum { N_TOPIC = sizeof topics / sizeof *topics, UNSET = -1 };
 
@@ -159,7 +160,7 @@ static const char *all_topics(void)
     cake_buf_cut(&text, 0);
     for (int i = 0; i < N_TOPIC; i++)
         cake_buf_addf(&text, "%s%s", !i ? "topics are " : i < N_TOPIC - 1 ? ", " : " and ", topics[i]);
-    cake_buf_adds(&text, ", as in info,place=debug");
+    cake_buf_adds(&text, ", as in info,planner=debug");
     return text.data;
 }
 
@@ -175,11 +176,11 @@ const char *cake_log_levels(const char *text)
         int found = level_named(level, (size_t)(end - level)),
             topic = level == at ? N_TOPIC : number_of(at, name);
         if (found == UNSET)
-            return "levels are error, warn, info and debug, as in info,place=debug";
+            return "levels are error, warn, info and debug, as in info,planner=debug";
         if (level != at && topic == N_TOPIC)
             return all_topics();
         if (level == at && at != text)
-            return "the level of all topics comes first and once, as in info,place=debug";
+            return "the level of all topics comes first and once, as in info,planner=debug";
         *(level == at ? &all : &of[topic]) = found;
     }
     memcpy(state.of, of, sizeof of);

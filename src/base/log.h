@@ -2,7 +2,7 @@
  *
  * Messages on standard error: "cake-mpi: error: model: FILE: what was found; what to do".
  * Rank 0 logs everything up to its level, the other ranks only warnings and errors, with rank and host.
- * A topic is a folder's noun ("model", "token", "link", ...).
+ * A topic is the folder that speaks ("model", "planner", "link", ...).
  */
 #ifndef CAKE_BASE_LOG_H
 #define CAKE_BASE_LOG_H
@@ -19,7 +19,7 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
  * a thousand bytes is cut off. */
 void cake_log_now(cake_level level, const char *topic, const char *text);
 cake_level cake_log_level(cake_level level); /* default CAKE_INFO; returns the previous level */
-/* Sets the levels of "info" or "warn,place=debug": that of all topics, then those of single ones. Returns
+/* Sets the levels of "info" or "warn,planner=debug": that of all topics, then those of single ones. Returns
  * NULL, or what is wrong; then nothing has changed. */
 const char *cake_log_levels(const char *text);
 /* While hushed, only errors are logged. Returns the previous state. */

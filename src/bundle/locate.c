@@ -74,7 +74,7 @@ static cake_err read_bundle(const wish *w, const char *own, bool direct, const c
     if (w->n_rank && b->n_rank != w->n_rank)
         return wrong_number(w, b->n_rank, w->n_rank, world);
     if (w->rank >= 0 && b->rank != w->rank && !direct)
-        return cake_fail("model", "%s: is the bundle of rank %d, not of %d: stage the model again", own,
+        return cake_fail("bundle", "%s: is the bundle of rank %d, not of %d: stage the model again", own,
                          b->rank, w->rank);
     return cake_bundle_check_files(b, own);
 }
@@ -90,9 +90,9 @@ static cake_err missing(const wish *w, const char *own, int there, const cake_co
     if (n && w->n_rank && n != w->n_rank)
         return wrong_number(w, n, w->n_rank, world);
     return has(own, "bundle.partial")
-               ? cake_fail("model", "%s: this bundle is not finished; start the same cake-mpi stage again",
+               ? cake_fail("bundle", "%s: this bundle is not finished; start the same cake-mpi stage again",
                            own)
-               : cake_fail("model",
+               : cake_fail("bundle",
                            "%s: no bundle of rank %d is on %s, only of others (rank %d): "
                            "ranks were elsewhere when the model was staged; "
                            "stage it again with this job's hosts",
@@ -141,7 +141,7 @@ static cake_err compare(const cake_comm *world, const char *model, const cake_bu
     for (int r = 1; r < world->size && !world->rank && !err; r++)
         if (all[r].bundle != all->bundle || all[r].identity != all->identity)
             err = cake_fail(
-                "model",
+                "bundle",
                 "%s: rank 0 on %s has %s, rank %d on %s %s: stage the model on all hosts with one command",
                 model, all->host, all->bundle ? "a bundle" : kind_of(all, &all[r]), r, all[r].host,
                 kind_of(&all[r], all));

@@ -84,7 +84,7 @@ static cake_err read_model(staging *s)
         err = cake_fail_usage("%s: holds bundles; stage from the whole model", s->options->model);
     cake_bundle_close(other);
     if (!err)
-        err = cake_side_files_read(s->options->model, "stage", add_file, s);
+        err = cake_side_files_read(s->options->model, "bundle", add_file, s);
     if (!err)
         err = cake_source_describe(model, s->options->name, s->file, s->n_file, &s->described);
     cake_model_close(model);
@@ -295,7 +295,7 @@ static cake_err choose_writers(staging *s)
                   s->group.rank);
     FILE *mark = fopen(name.data, "w");
     cake_err err =
-        mark ? CAKE_OK : cake_fail("stage", "%s: cannot be written: %s", name.data, strerror(errno));
+        mark ? CAKE_OK : cake_fail("bundle", "%s: cannot be written: %s", name.data, strerror(errno));
     if (mark)
         fclose(mark);
     err = cake_comm_agree(&s->group, err);
@@ -391,7 +391,7 @@ static cake_err stage_one(staging *s, int rank)
         s->counts.written += !whole;
         s->counts.whole += whole;
         s->counts.kept += whole ? 0 : cake_bundle_writer_kept(to);
-        cake_log(CAKE_DEBUG, "stage", "%s/rank-%04d: %s", s->options->directory, rank,
+        cake_log(CAKE_DEBUG, "bundle", "%s/rank-%04d: %s", s->options->directory, rank,
                  whole ? "there and intact" : "written");
     }
     cake_bundle_writer_close(to);
@@ -458,7 +458,7 @@ static void tell(staging *s)
     }
     cake_bundle_plan_layers(&s->plan, &layers);
     if (!world->rank)
-        cake_log(CAKE_INFO, "stage",
+        cake_log(CAKE_INFO, "bundle",
                  "%s: bundles for %d rank%s (layers %s): "
                  "%lld written, %lld there and intact; %s read from the model, %s kept from before",
                  s->options->directory, s->plan.n_rank, s->plan.n_rank == 1 ? "" : "s", layers.data,
@@ -466,7 +466,7 @@ static void tell(staging *s)
                  cake_size_text(sum.kept).s);
     int old = world->rank ? -1 : cake_bundle_writer_beyond(s->options->directory, s->plan.n_rank);
     if (old >= 0)
-        cake_log(CAKE_WARN, "stage",
+        cake_log(CAKE_WARN, "bundle",
                  "%s/rank-%04d and on: left by an earlier stage for more ranks; no run of %d uses them, "
                  "remove them",
                  s->options->directory, old, s->plan.n_rank);

@@ -71,7 +71,7 @@ static bool exists(const cake_bundle_writer *s, const char *name)
 static cake_err fail(const char *path, const char *what, int error)
 {
     bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-    return cake_fail("stage", "%s: cannot be %s: %s%s", path, what, strerror(error),
+    return cake_fail("bundle", "%s: cannot be %s: %s%s", path, what, strerror(error),
                      full ? "; what is written so far is kept: make room, and start the same command again"
                           : "");
 }
@@ -91,9 +91,9 @@ static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
             const char *name = CAKE_BUNDLE_NAME;
             cake_buf_cut(&path, path.len - (sizeof JOURNAL - 1));
             cake_buf_adds(&path, name);
-            cake_file_read("stage", path.data, false, LARGEST, &text);
+            cake_file_read("bundle", path.data, false, LARGEST, &text);
         }
-    } else if (!cake_file_read("stage", path.data, true, LARGEST, &text) && text.data) {
+    } else if (!cake_file_read("bundle", path.data, true, LARGEST, &text) && text.data) {
         char *end = strchr(text.data, '\n');
         if (end && !cake_bundle_parse(text.data, (size_t)(end - text.data), path.data, &b)) {
             unsigned index, sum;
@@ -313,12 +313,12 @@ static cake_err check_own(const cake_bundle_writer *s)
     static const char *const names[] = {DATA, DATA_TEMP, JOURNAL, JOURNAL_TEMP, CAKE_BUNDLE_NAME};
     struct stat st;
     if (!lstat(s->path.data, &st) && S_ISLNK(st.st_mode))
-        return cake_fail("stage", "%s: is a symbolic link, perhaps to a bundle of another set: remove it",
+        return cake_fail("bundle", "%s: is a symbolic link, perhaps to a bundle of another set: remove it",
                          s->path.data);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *path = name_of(s, names[i]);
         if (!lstat(path, &st) && !S_ISREG(st.st_mode))
-            return cake_fail("stage", "%s: is %s, where stage writes a file of its own: remove it", path,
+            return cake_fail("bundle", "%s: is %s, where stage writes a file of its own: remove it", path,
                              S_ISLNK(st.st_mode) ? "a symbolic link" : "a directory or a device");
     }
     return CAKE_OK;
@@ -332,7 +332,7 @@ static cake_err check_foreign(const cake_bundle_writer *s)
     for (struct dirent *e; !err && (e = readdir(dir));)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, JOURNAL_TEMP))
             err = cake_fail(
-                "stage",
+                "bundle",
                 "%s: is there already, and cake-mpi stage did not write it: give another directory with -d",
                 name_of(s, e->d_name));
     if (dir)
@@ -349,7 +349,7 @@ static cake_err start(cake_bundle_writer *s, bool finished)
             return foreign;
     }
     if (finished)
-        cake_log(CAKE_INFO, "stage", "%s: %s", s->path.data,
+        cake_log(CAKE_INFO, "bundle", "%s: %s", s->path.data,
                  s->kept ? "what is damaged is replaced"
                          : "a bundle of another model or plan, or damaged: replaced");
     cake_err err = check_own(s);
@@ -373,7 +373,7 @@ cake_err cake_bundle_writer_make(const char *path)
         if (mkdir(part, 0777) && errno != EEXIST)
             err = fail(part, "made", errno);
         else if (!stat(part, &st) && !S_ISDIR(st.st_mode))
-            err = cake_fail("stage", "%s: is not a directory", part);
+            err = cake_fail("bundle", "%s: is not a directory", part);
         *at = was;
         if (!was)
             break;
@@ -388,7 +388,7 @@ static cake_err lock(cake_bundle_writer *s)
     if (s->fd < 0)
         return fail(s->path.data, "opened", errno);
     if (flock(s->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        return cake_fail("stage", "%s: another cake-mpi stage is writing there: wait for it", s->path.data);
+        return cake_fail("bundle", "%s: another cake-mpi stage is writing there: wait for it", s->path.data);
     return CAKE_OK;
 }
 

@@ -56,7 +56,7 @@ static cake_err open_named(cake_chat *chat, const char *path, const cake_json *l
         const char *name = cake_json_text(cake_json_get(cake_json_at(list, i), "name"), NULL);
         const char *source = cake_json_text(cake_json_get(cake_json_at(list, i), "template"), &len);
         if (!name || !source) {
-            err = cake_fail("token",
+            err = cake_fail("chat",
                             "%s: chat_template[%zu]: expected an object with the strings name and template",
                             path, i);
             break;
@@ -71,7 +71,7 @@ static cake_err open_named(cake_chat *chat, const char *path, const cake_json *l
     }
     if (!err && !cake_chat_has(chat) && cake_json_size(list))
         err =
-            cake_fail("token", "%s: chat_template: none of the templates is named default or tool_use", path);
+            cake_fail("chat", "%s: chat_template: none of the templates is named default or tool_use", path);
     cake_buf_free(&where);
     return err;
 }
@@ -86,7 +86,7 @@ static cake_err open_member(cake_chat *chat, const char *path, const cake_json *
     if (cake_json_kind(member) == CAKE_JSON_ARRAY)
         return open_named(chat, path, member);
     if (!source)
-        return cake_fail("token", "%s: chat_template: found %s, expected a string or an array", path,
+        return cake_fail("chat", "%s: chat_template: found %s, expected a string or an array", path,
                          cake_json_kind_name(member));
     cake_buf where = {0};
     cake_buf_addf(&where, "%s: chat_template", path);
@@ -100,7 +100,7 @@ static cake_err open_file(const char *dir, const char *name, chat_source *out)
 {
     cake_buf source = {0}, path = {0};
     cake_buf_addf(&path, "%s/%s", dir, name);
-    cake_err err = cake_file_read("token", path.data, true, MAX_SOURCE, &source);
+    cake_err err = cake_file_read("chat", path.data, true, MAX_SOURCE, &source);
     if (!err)
         err = open_source(path.data, source.data ? source.data : "", source.len, out);
     cake_buf_free(&source);
@@ -122,9 +122,9 @@ static cake_err open_files(cake_chat *chat, const char *dir)
 /* Loads a JSON file that may be absent; if not, it must be an object. */
 static cake_err load_object(const char *path, cake_json **out)
 {
-    cake_err err = cake_json_load("token", path, true, out);
+    cake_err err = cake_json_load("chat", path, true, out);
     if (!err && cake_json_kind(*out) != CAKE_JSON_OBJECT)
-        err = cake_fail("token", "%s: found %s, expected an object", path, cake_json_kind_name(*out));
+        err = cake_fail("chat", "%s: found %s, expected an object", path, cake_json_kind_name(*out));
     return err == CAKE_END ? CAKE_OK : err;
 }
 

@@ -261,7 +261,7 @@ static void blame(cake_engine *r, int layer, const char *where)
         if (layer >= r->plan->hop[i].first && layer < r->plan->hop[i].first + r->plan->hop[i].count)
             rank = r->plan->hop[i].rank;
     if (!r->blamed)
-        cake_log(CAKE_WARN, "run", "numbers that are not finite: %s, on rank %d, gave the first", where,
+        cake_log(CAKE_WARN, "engine", "numbers that are not finite: %s, on rank %d, gave the first", where,
                  r->plan->first + rank);
     r->blamed = true;
 }

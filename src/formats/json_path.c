@@ -53,7 +53,7 @@ cake_err cake_json_path_fail(const cake_json_path *path, const char *fmt, ...)
     va_start(args, fmt);
     cake_buf_addv(&text, fmt, args);
     va_end(args);
-    cake_err err = cake_fail("token", "%s", text.data);
+    cake_err err = cake_fail("tokenizer", "%s", text.data);
     cake_buf_free(&text);
     return err;
 }

@@ -27,7 +27,7 @@ typedef struct lexer {
 
 static cake_err fail_at(const lexer *x, const char *what)
 {
-    return cake_fail("token", "%s:%d: %s", x->jinja->where, x->line, what);
+    return cake_fail("jinja", "%s:%d: %s", x->jinja->where, x->line, what);
 }
 
 static cake_lex *push(lexer *x, cake_lex_kind kind, size_t at, size_t len)

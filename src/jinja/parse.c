@@ -24,7 +24,7 @@ void cake_parse_fail(cake_parser *p, int line, const char *fmt, ...)
     va_start(args, fmt);
     cake_buf_addv(&text, fmt, args);
     va_end(args);
-    p->err = cake_fail("token", "%s:%d: %s", p->jinja->where, line, text.data);
+    p->err = cake_fail("jinja", "%s:%d: %s", p->jinja->where, line, text.data);
     cake_buf_free(&text);
 }
 

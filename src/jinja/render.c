@@ -246,7 +246,7 @@ cake_err cake_jinja_open(const char *where, const char *source, size_t len, cake
     jinja->idle = cake_alloc(1, sizeof *jinja->idle);
     cake_err err = CAKE_OK;
     if (cake_utf8_check(source, len) < len)
-        err = cake_fail("token", "%s: byte %zu is not UTF-8", where, cake_utf8_check(source, len));
+        err = cake_fail("jinja", "%s: byte %zu is not UTF-8", where, cake_utf8_check(source, len));
     if (!err)
         err = cake_lex_all(jinja, source, len, &tokens);
     if (!err)

@@ -267,7 +267,7 @@ cake_err cake_options_agree(const cake_options *o, const cake_comm *world)
         return CAKE_OK;
     if (world->rank)
         return CAKE_ERR_FATAL;
-    return cake_fail("link",
+    return cake_fail("options",
                      "%s%s: rank %d on %s and rank %d on %s were started with different values; "
                      "give all ranks the same command line",
                      odd.at ? "--" : "the command", odd.at ? cake_option_rows[odd.at - 1].name : "",

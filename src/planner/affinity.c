@@ -41,14 +41,14 @@ static void say(const cake_comm *world, const cake_launcher *launcher, const cak
 {
     cake_buf text = {0};
     if (speaks(world, pin->replaced))
-        cake_log(CAKE_INFO, "place",
+        cake_log(CAKE_INFO, "planner",
                  "cpus %s instead of those of Open MPI's default binding; --bind none keeps those, "
                  "mpirun --bind-to says which",
                  machine->mask);
     /* OpenMP has bound the first thread, so its mask is not that of the others */
     if (speaks(world, pin->trap != CAKE_PIN_WARN_NONE && !launcher->openmp)) {
         cake_pin_advise(pin, launcher->kind, world->size, &text);
-        cake_log(CAKE_WARN, "place", "%s", text.data);
+        cake_log(CAKE_WARN, "planner", "%s", text.data);
     }
     cake_buf_free(&text);
 }
@@ -77,7 +77,7 @@ static void bind_rank(const cake_comm *world, cake_bind bind, const cake_bind_re
 static void warn_alone(const cake_launcher *launcher)
 {
     if (launcher->kind == CAKE_LAUNCH_SLURM) {
-        cake_log(CAKE_WARN, "place",
+        cake_log(CAKE_WARN, "planner",
                  "srun started %d processes, but each finds itself alone: they are not ranks of one run; "
                  "start them with srun --mpi=pmix (srun --mpi=list shows what there is)",
                  launcher->tasks);
@@ -85,7 +85,7 @@ static void warn_alone(const cake_launcher *launcher)
     }
     cake_buf mpi = {0};
     cake_comm_describe(&mpi);
-    cake_log(CAKE_WARN, "place",
+    cake_log(CAKE_WARN, "planner",
              "the launcher started %d processes, but each finds itself alone: they are not ranks of one run; "
              "this program was built with %s: start it with the mpirun of that MPI",
              launcher->tasks, mpi.data);
@@ -143,7 +143,7 @@ static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, co
 {
     bool told = !cake_comm_allreduce_min(world, p->pin.trap == CAKE_PIN_WARN_NONE);
     if (speaks(world, p->crowded && !launcher->openmp) && !told)
-        cake_log(CAKE_WARN, "place",
+        cake_log(CAKE_WARN, "planner",
                  "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,
                  p->crowd_ranks == 1 ? "" : "s", p->crowd_threads, p->crowd_threads == 1 ? "" : "s",
                  p->crowd_cpus, p->crowd_cpus == 1 ? "" : "s", world->host,
@@ -161,7 +161,7 @@ cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_
     p->n_thread = asked ? asked : machine->cores_mine;
     const char *omp = getenv("OMP_NUM_THREADS");
     if (!world->rank && omp && *omp && !o->threads)
-        cake_log(CAKE_WARN, "place",
+        cake_log(CAKE_WARN, "planner",
                  "OMP_NUM_THREADS is \"%s\", which is no number of threads up to 4096: it is not used", omp);
     if (!world->rank)
         cake_machine_warn();
@@ -202,7 +202,7 @@ static void pin_one(const cake_exec *exec, void *arg)
     bool own = p->pin.thread && exec->rank < p->pin.n_thread;
     if (!cake_binding_thread(p->binding, own ? &p->pin.thread[exec->rank] : &p->pin.cpus, p->pin.domain) &&
         exec->rank == 0)
-        cake_log(CAKE_DEBUG, "place", "the system does not let threads or memory be bound");
+        cake_log(CAKE_DEBUG, "planner", "the system does not let threads or memory be bound");
 }
 
 void cake_affinity_pin(cake_affinity *placement)

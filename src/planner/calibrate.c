@@ -76,7 +76,7 @@ static cake_rate measure(const cake_comm *world, cake_rank *me, bool plan)
     cake_log_capture(before);
     cake_buf_free(&unsaid);
     if (plan && had < 0.8)
-        cake_log(CAKE_WARN, "place",
+        cake_log(CAKE_WARN, "planner",
                  "others use these cpus: while rates were measured %.0f %% of one were left; "
                  "--rates FILE takes those of a better time",
                  100 * had);
@@ -102,7 +102,7 @@ static cake_err recall(const cake_calibrate_options *o, const cake_comm *world, 
     cake_err err = cake_rates_file_read(o->rates, me->input.kernels->name, products, world->size,
                                         me->cluster.rate, &most);
     if (!err && most > own && world->size == 1 && !o->threads)
-        cake_log(CAKE_WARN, "place",
+        cake_log(CAKE_WARN, "planner",
                  "%s has rates of up to %d threads, and those of %d are taken, "
                  "as many as this machine lets a rank have: --threads %d plans for ranks that have as many",
                  o->rates, most, own, most);
@@ -122,7 +122,7 @@ static void doubt(const cake_calibrate_options *o, const cake_comm *world, const
         if (now[i] <= 0 || (now[i] < far * said && said < far * now[i]))
             continue;
         cake_log(
-            CAKE_WARN, "place",
+            CAKE_WARN, "planner",
             "%s: rank %d on %s does %.3g GFLOP/s now, but the file says %.3g; "
             "if that is not by what else runs there now, measure it again: cake-mpi bench peak -o FILE.json",
             o->rates, i, me->cluster.rate[i].host, 1e-9 * now[i], 1e-9 * said);
@@ -136,12 +136,12 @@ static void tell(const cake_comm *world, const cake_rank *me)
     double slowest = 1;
     for (int i = 0; i < world->size; i++) {
         slowest = me->cluster.speed[i] < slowest ? me->cluster.speed[i] : slowest;
-        cake_log(CAKE_DEBUG, "place", "rank %d on %s: %.4g GFLOP/s, %.4g GB/s, speed %.2f", i,
+        cake_log(CAKE_DEBUG, "planner", "rank %d on %s: %.4g GFLOP/s, %.4g GB/s, speed %.2f", i,
                  me->cluster.rate[i].host, 1e-9 * me->cluster.rate[i].flops, 1e-9 * me->cluster.rate[i].bytes,
                  me->cluster.speed[i]);
     }
     if (slowest < 1)
-        cake_log(CAKE_INFO, "place",
+        cake_log(CAKE_INFO, "planner",
                  "ranks are not equally fast, as measured: the slowest has %.2f of the fastest's speed",
                  slowest);
 }

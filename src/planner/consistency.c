@@ -36,11 +36,11 @@ cake_err cake_consistency_build(const cake_comm *world)
     if (world->rank)
         return CAKE_ERR_FATAL;
     if (odd.at)
-        return cake_fail("link",
+        return cake_fail("planner",
                          "rank %d on %s and rank %d on %s run different builds of version %s; "
                          "`cake-mpi info` on each host shows what differs: all ranks need the same build",
                          odd.rank[0], odd.host[0], odd.rank[1], odd.host[1], version[0]);
-    return cake_fail("link",
+    return cake_fail("planner",
                      "rank %d on %s runs version %s, rank %d on %s version %s: "
                      "all ranks need the same build of cake-mpi",
                      odd.rank[0], odd.host[0], version[0], odd.rank[1], odd.host[1], version[1]);
@@ -90,7 +90,7 @@ static cake_err differ(const cake_comm *world, const cake_mismatch *odd, const c
 {
     if (world->rank)
         return CAKE_ERR_FATAL;
-    return cake_fail("model",
+    return cake_fail("planner",
                      "rank %d on %s and rank %d on %s do not have the same model: %s%s differs; "
                      "-m has to lead to the same files on every host",
                      odd->rank[0], odd->host[0], odd->rank[1], odd->host[1], what, name);

@@ -38,7 +38,7 @@ static want wanted_of(const cake_gpu_options *o, const cake_topology_file *file,
     const bool cpu = !strcmp(o->device, "cpu"), asked = said->device == CAKE_WISH_CUDA || said->has_gpu;
     if (cpu && asked)
         cake_log(
-            CAKE_WARN, "place", "%sa GPU is asked for here, and --device cpu goes before it",
+            CAKE_WARN, "planner", "%sa GPU is asked for here, and --device cpu goes before it",
             cake_topology_io_at(file, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at).s);
     if (cpu || said->device == CAKE_WISH_CPU || o->layers == 0)
         return NEVER;
@@ -55,12 +55,13 @@ static want wanted_of(const cake_gpu_options *o, const cake_topology_file *file,
 static void tell_absent(const cake_comm *world, const char *why, bool others)
 {
     if (others)
-        cake_log(CAKE_WARN, "place",
+        cake_log(CAKE_WARN, "planner",
                  "all layers are on CPUs: other ranks have GPUs, but rank %d on %s has none: "
                  "%s; a topology that names devices uses both",
                  world->rank, world->host, why);
     else if (cake_device_built())
-        cake_log(cake_device_outdated() ? CAKE_WARN : CAKE_DEBUG, "place", "all layers are on CPUs: %s", why);
+        cake_log(cake_device_outdated() ? CAKE_WARN : CAKE_DEBUG, "planner", "all layers are on CPUs: %s",
+                 why);
 }
 
 /* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others that may have one,
@@ -210,7 +211,7 @@ static void advise(const cake_comm *world, int n_gpu, bool shared)
     if (shared && first == world->rank) {
         cake_launcher_find(environ, &launcher);
         cake_devices_advise(n_gpu, world->local_size, world->size, launcher.kind, &text);
-        cake_log(CAKE_WARN, "place", "%s", text.data);
+        cake_log(CAKE_WARN, "planner", "%s", text.data);
     }
     cake_buf_free(&text);
 }
@@ -220,11 +221,11 @@ static cake_err nothing_known(const cake_comm *world, const cake_device *gpus, i
                               const char *at)
 {
     if (!n_gpu)
-        return cake_fail("place",
+        return cake_fail("planner",
                          "%s%s has no GPU; "
                          "with --gpu-memory 80G the plan is made as if each rank had one of that size",
                          at, world->host);
-    return cake_fail("place",
+    return cake_fail("planner",
                      "%show much memory GPU %d of %s (%s) has is not known: "
                      "it is hidden from this process, or this build has no CUDA; say it with --gpu-memory",
                      at, number, world->host, gpus[number].bus);
@@ -242,11 +243,11 @@ static cake_err find_card(const cake_comm *world, const cake_device *gpus, int n
             return CAKE_OK;
     const char *seen = getenv("CUDA_VISIBLE_DEVICES");
     cake_err err =
-        !n ? cake_fail("place", "%sno GPU on %s: %s; use --device cpu, without --gpu-layers", at, world->host,
-                       why.data)
+        !n ? cake_fail("planner", "%sno GPU on %s: %s; use --device cpu, without --gpu-layers", at,
+                       world->host, why.data)
         : number >= n_gpu
-            ? cake_fail("place", "%sgpu %d: %s has %d, counted from 0", at, number, world->host, n_gpu)
-            : cake_fail("place",
+            ? cake_fail("planner", "%sgpu %d: %s has %d, counted from 0", at, number, world->host, n_gpu)
+            : cake_fail("planner",
                         "%sGPU %d of %s (%s) is hidden from rank %d%s%s%s; "
                         "ask the batch system for it, or choose another one",
                         at, number, world->host, gpus[number].bus, world->rank,
@@ -316,7 +317,7 @@ cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *fi
     *kernels = NULL;
     gpu->used = is_used(world, wanted_of(o, file, said), any);
     if (!*any && o->memory && !world->rank)
-        cake_log(CAKE_WARN, "place", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
+        cake_log(CAKE_WARN, "planner", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
     if (!*any)
         return CAKE_OK;
     int n = world->local_size, n_gpu, with = 0;

@@ -122,7 +122,7 @@ static cake_err too_large(const cake_comm *world, const cake_rank *me, const cak
         if (least > world->size)
             snprintf(enough, sizeof enough, "; %d such GPUs would do (-np %d)", least, least);
         return cake_fail(
-            "place",
+            "planner",
             "the model does not fit: rank %d needs %s (weights %s), and its part of GPU %d of %s is %s, "
             "%s too little%s%s",
             world->rank, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, me->gpu.number,
@@ -138,7 +138,7 @@ static cake_err too_large(const cake_comm *world, const cake_rank *me, const cak
         snprintf(would, sizeof would, "however many ranks there are, one of them needs %s",
                  cake_size_text(cake_partition_max_layer_bytes(&me->planning) + beside).s);
     }
-    return cake_fail("place",
+    return cake_fail("planner",
                      "%sthe model does not fit: this rank needs %s (weights %s), "
                      "the %d rank%s of %s together %s, and %s of memory are free, %s too little; %s%s",
                      at.s, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, world->local_size,
@@ -157,20 +157,20 @@ static cake_err judge_bound(const cake_rank *me, const cake_memory_use *r)
     if (said->memory)
         at = cake_topology_io_at(&me->topology_file, said->memory_at);
     if (said->memory > there)
-        return cake_fail("place", "%smemory is %s for worker '%s', but %s are free there; give it less", at.s,
-                         cake_size_text(bound).s, said->worker, cake_size_text(there).s);
+        return cake_fail("planner", "%smemory is %s for worker '%s', but %s are free there; give it less",
+                         at.s, cake_size_text(bound).s, said->worker, cake_size_text(there).s);
     if (said->kv_memory > there)
-        return cake_fail("place", "%skv_memory is %s for worker '%s', but %s are free there; give it less",
+        return cake_fail("planner", "%skv_memory is %s for worker '%s', but %s are free there; give it less",
                          cake_topology_io_at(&me->topology_file, said->kv_memory_at).s,
                          cake_size_text(asked).s, said->worker, cake_size_text(there).s);
     if (weights > bound)
         return cake_fail(
-            "place",
+            "planner",
             "%smemory is %s for worker '%s', but the weights of its layers take %s; give it more, "
             "or fewer layers",
             at.s, cake_size_text(bound).s, said->worker, cake_size_text(weights).s);
     if (said->memory && asked > bound - weights)
-        return cake_fail("place",
+        return cake_fail("planner",
                          "%smemory is %s for worker '%s', "
                          "but a KV cache of %s and weights of %s were asked for; "
                          "give it more, fewer layers or less kv_memory",
@@ -185,7 +185,7 @@ static cake_err judge_mapping(const cake_rank *me, const cake_memory_use *r)
     int64_t asked = me->input.kv_memory > 0 ? me->input.kv_memory : 0, needs = r->fixed + asked;
     if (needs <= me->mapping)
         return CAKE_OK;
-    return cake_fail("place",
+    return cake_fail("planner",
                      "ulimit -v leaves this rank %s to map, and weights (%s)%s and buffers take %s, "
                      "%s too little; raise the limit, or use more ranks",
                      cake_size_text(me->mapping).s, cake_size_text(r->weights).s,
@@ -213,7 +213,7 @@ static cake_err judge(const cake_comm *world, const cake_rank *me, const cake_me
     if (left < 0 && left + r->tables > 0 && r->tables > r->memory / 4)
         return !speaks
                    ? CAKE_ERR_FATAL
-                   : cake_fail("place",
+                   : cake_fail("planner",
                                "the page tables of %d sequences of up to %d tokens take %s on %s, "
                                "where %s are left for them; use --context %d or less, or fewer --max-seqs",
                                me->planning.shape.n_lane * me->planning.shape.lane_seqs,
@@ -228,14 +228,14 @@ static cake_err judge(const cake_comm *world, const cake_rank *me, const cake_me
     if (said->kv_memory)
         at = cake_topology_io_at(&me->topology_file, said->kv_memory_at);
     if (r->states > 0 && r->states > r->cache)
-        return cake_fail("place",
+        return cake_fail("planner",
                          "%sa KV cache of %s does not hold the recurrent states "
                          "of %d sequences (%s on this rank); use more %s, fewer --max-seqs or more ranks%s",
                          at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s,
                          me->planning.shape.n_lane * me->planning.shape.lane_seqs,
                          cake_size_text(r->states).s, more, where);
     if (r->states + least > r->cache)
-        return cake_fail("place",
+        return cake_fail("planner",
                          "%sa KV cache of %s does not hold one page of %d tokens (%s on this rank%s); "
                          "use more %s or more ranks%s",
                          at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s, CAKE_PAGE,
@@ -243,7 +243,7 @@ static cake_err judge(const cake_comm *world, const cake_rank *me, const cake_me
                          where);
     if (all_kv > left && (r->kernels->memory || world->local_rank == 0))
         return cake_fail(
-            "place",
+            "planner",
             "%s of KV cache of %d rank%s do not fit into the %s that are left on %s; use less --kv-memory",
             cake_size_text(all_kv).s, r->n_rank, r->n_rank == 1 ? "" : "s", cake_size_text(left).s,
             world->host);
@@ -281,7 +281,7 @@ static void tell_split(const cake_comm *world, const cake_rank *me, int own, boo
     snprintf(
         here, sizeof here, "%s",
         cake_size_text(cake_offload_weights(&me->planning, &me->planning.plan, rank, me->input.kernels)).s);
-    cake_log(warn ? CAKE_WARN : CAKE_INFO, "place",
+    cake_log(warn ? CAKE_WARN : CAKE_INFO, "planner",
              "rank %d: %d of its %d layers are on GPU %d, which has %s (weights of %s); "
              "the others (%s) are on CPUs%s",
              world->rank, me->planning.gpu_layers, own, me->gpu.number, all, there, here,
@@ -362,7 +362,7 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
     for (int i = 0; i < n; i++) {
         kv[i] = cache_bytes(&me->planning, &all[i]);
         me->report.weights_bytes += all[i].weights;
-        cake_log(CAKE_DEBUG, "place",
+        cake_log(CAKE_DEBUG, "planner",
                  "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all of %s; "
                  "%d threads",
                  me->planning.shape.n_lane, me->planning.shape.lane_seqs, me->planning.shape.max_tok,

@@ -192,7 +192,7 @@ void cake_offload_describe(const cake_comm *world, const cake_planning *p, cake_
         other.len = 0;
         put_names(own, n_layer, r ? &other : out);
         if (r && strcmp(out->data, other.data)) {
-            cake_log(CAKE_WARN, "place",
+            cake_log(CAKE_WARN, "planner",
                      "replica 0 computes by %s, replica %d by %s: "
                      "the last digits of a result depend on which one has it; "
                      "--gpu-layers, --device or --isa make them alike",

@@ -167,14 +167,14 @@ int cake_parallelism_best(const cake_planning *p, int n_rank, int64_t requests, 
 int cake_parallelism_decide(const cake_planning *p, int n_rank, int64_t requests)
 {
     cake_buf why = {0};
-    const bool more = cake_log_wants(CAKE_DEBUG, "place");
+    const bool more = cake_log_wants(CAKE_DEBUG, "planner");
     int n = cake_parallelism_best(p, n_rank, requests, more, &why), size = n_rank / n;
     char asked[32] = "many", usual[96] = "";
     if (requests)
         snprintf(asked, sizeof asked, "%lld", (long long)requests);
     if (more) /* seconds of these, which hardly are the requests of this run */
         snprintf(usual, sizeof usual, " of %d + %d tokens", CAKE_WORKLOAD_USUAL, CAKE_WORKLOAD_USUAL / 3);
-    cake_log(CAKE_INFO, "place",
+    cake_log(CAKE_INFO, "planner",
              "planned: %d replica%s of %d stage%s (replicas x stages, %s for %s request%s%s: %s); "
              "--replicas R decides otherwise",
              n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", more ? "time" : "time in proportion", asked,

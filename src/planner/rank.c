@@ -57,7 +57,7 @@ static cake_err check_descriptors(const cake_comm *world)
     cake_err err = CAKE_OK;
     if (left < need)
         err = cake_fail(
-            "place",
+            "planner",
             "only %lld more files can be opened, and %lld may be needed: raise the limit of open files "
             "(ulimit -n 4096)",
             (long long)(left > 0 ? left : 0), (long long)need);
@@ -82,7 +82,7 @@ static cake_err choose_kernels(const cake_rank_options *o, const cake_comm *worl
     if (strcmp(o->isa, "auto")) {
         level = cake_kernels_level(o->isa);
         if (level < 0 || level > best)
-            err = cake_fail("kernels", "%s %s: %s; the best here is %s", o->isa_from ? o->isa_from : "--isa",
+            err = cake_fail("planner", "%s %s: %s; the best here is %s", o->isa_from ? o->isa_from : "--isa",
                             o->isa,
                             level < 0 ? "this build does not have it" : "this processor does not have it",
                             cake_kernels_at(best)->name);
@@ -104,7 +104,7 @@ cake_err cake_rank_threads(const cake_comm *world, int n)
     cake_thread_limit *tried;
     int started = 1 + cake_thread_limit_open(n - 1, &tried);
     cake_err err = started < n
-                       ? cake_fail("place",
+                       ? cake_fail("planner",
                                    "%d threads cannot be started, only %d: "
                                    "the system's limits (ulimit -u, ulimit -v, "
                                    "pids.max of the cgroup) do not allow more; use --threads %d or fewer",
@@ -125,7 +125,7 @@ static cake_err check_lock(const cake_rank_options *o, const cake_comm *world, c
     int64_t allowed = o->lock ? cake_machine_lockable() : INT64_MAX;
     cake_err err = CAKE_OK;
     if (weights + kv > allowed)
-        err = cake_fail("place",
+        err = cake_fail("planner",
                         "--mlock: %s of memory would be locked (weights %s, "
                         "KV cache %s), but ulimit -l allows this process %s; "
                         "raise it (ulimit -l unlimited; under Slurm the node's own limit counts: "
@@ -337,7 +337,7 @@ cake_err cake_rank_plan(const cake_rank_options *o, const cake_comm *world, cake
     count_memory(me);
     cake_offload_describe(world, &me->planning, &me->isa);
     if (me->cluster.gpus && strcmp(o->isa, "auto") && !world->rank && !strstr(me->isa.data, o->isa))
-        cake_log(CAKE_WARN, "place", "--isa %s: nothing is computed on CPUs, so it is not used", o->isa);
+        cake_log(CAKE_WARN, "planner", "--isa %s: nothing is computed on CPUs, so it is not used", o->isa);
     return check_lock(o, world, me);
 }
 

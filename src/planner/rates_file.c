@@ -44,7 +44,7 @@ static cake_err take(lines *l, const cake_json *line, int number)
     int which = name && !strcmp(name, l->name[1]);
     if (!name || !host || threads < 1)
         return cake_fail(
-            "place",
+            "planner",
             "%s:%d: expected a line of `cake-mpi bench peak -o FILE.json`: an object with name, host, "
             "threads and value",
             l->path, number);
@@ -52,7 +52,7 @@ static cake_err take(lines *l, const cake_json *line, int number)
         return CAKE_OK;
     if (!(value >= 1 && value <= 1e21)) /* a billionth to a trillion of what is said; NaN is neither */
         return cake_fail(
-            "place",
+            "planner",
             "%s:%d: value: expected a number above 0, from a billionth to a trillion of GFLOP/s or GB/s",
             l->path, number);
     l->threads = threads > l->threads && threads <= INT_MAX ? (int)threads : l->threads;
@@ -82,8 +82,9 @@ static cake_err take_all(lines *l, const cake_buf *text)
             continue;
         if (cake_json_parse(line, len, &node, &fault))
             return cake_fail(
-                "place", "%s:%d: %s; expected JSON lines, as `cake-mpi bench peak -o FILE.json` writes them",
-                l->path, number, fault.message);
+                "planner",
+                "%s:%d: %s; expected JSON lines, as `cake-mpi bench peak -o FILE.json` writes them", l->path,
+                number, fault.message);
         cake_err err = take(l, node, number);
         cake_json_free(node);
         if (err)
@@ -102,7 +103,7 @@ static cake_err complete(const lines *l)
             if (*value <= 0 && !l->hosts)
                 *value = l->any[which][i];
             if (*value <= 0)
-                return cake_fail("place",
+                return cake_fail("planner",
                                  "%s has no %s of %s with %d thread%s on %s; "
                                  "measure it there: cake-mpi bench peak --isa %s --threads %d -o FILE.json",
                                  l->path, l->name[which], l->isa, rate->cpus, rate->cpus == 1 ? "" : "s",
@@ -118,7 +119,7 @@ cake_err cake_rates_file_read(const char *path, const char *isa, cake_peak_kind 
     lines l = {.path = path, .isa = isa, .n = n, .rate = rate};
     l.name[0] = cake_peak_name(products);
     l.name[1] = cake_peak_name(CAKE_PEAK_READ);
-    cake_err err = cake_file_read("place", path, false, BYTES, &text);
+    cake_err err = cake_file_read("planner", path, false, BYTES, &text);
     if (err)
         return err;
     for (int i = 0; i < 2; i++)

@@ -25,7 +25,7 @@ static cake_err read_file(const cake_topology_file *o, int n_rank, const char *n
     bool alone = names && n_rank == 1 && o->plan;
     cake_buf text = {0};
     cake_yaml_fault fault;
-    cake_err err = cake_file_read("place", o->path, false, CAKE_YAML_BYTES, &text);
+    cake_err err = cake_file_read("planner", o->path, false, CAKE_YAML_BYTES, &text);
     if (err)
         return err;
     const char **hosts = names ? cake_alloc((size_t)n_rank, sizeof *hosts) : NULL;
@@ -33,10 +33,10 @@ static cake_err read_file(const cake_topology_file *o, int n_rank, const char *n
         hosts[r] = names + (size_t)r * NAMES;
     err = cake_topology_parse(text.data ? text.data : "", text.len, hosts, n_rank, n_layer, out, &fault);
     if (err)
-        err = cake_fail("place", "%s:%d:%d: %s%s", o->path, fault.at.line, fault.at.column, fault.message,
+        err = cake_fail("planner", "%s:%d:%d: %s%s", o->path, fault.at.line, fault.at.column, fault.message,
                         alone ? "; --ranks N plans for N ranks on hosts that are not here" : "");
     else if (out->ports)
-        cake_log(CAKE_INFO, "place", "%s: ports of hosts are not used: MPI connects the ranks", o->path);
+        cake_log(CAKE_INFO, "planner", "%s: ports of hosts are not used: MPI connects the ranks", o->path);
     free(hosts);
     cake_buf_free(&text);
     return err;
@@ -106,7 +106,7 @@ cake_err cake_topology_io_foresee(const cake_topology_file *o, int n_rank, int n
         if (!said->where && !said->threads && !said->memory && !said->kv_memory && !said->has_gpu &&
             said->device != CAKE_WISH_CUDA)
             continue;
-        cake_log(CAKE_WARN, "place",
+        cake_log(CAKE_WARN, "planner",
                  "%s: cpus, threads, memory and devices of workers are looked at on their own hosts only; "
                  "ranks are planned like those here",
                  o->path);
@@ -184,7 +184,7 @@ cake_err cake_topology_io_place(const cake_topology_file *o, const cake_comm *wo
     bool first = cake_comm_allreduce_min(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
     cake_err err = CAKE_OK;
     if (wrong.len)
-        err = first ? cake_fail("place", "%s%s", cake_topology_io_at(o, at).s, wrong.data) : CAKE_ERR_FATAL;
+        err = first ? cake_fail("planner", "%s%s", cake_topology_io_at(o, at).s, wrong.data) : CAKE_ERR_FATAL;
     cake_buf_free(&wrong);
     return cake_comm_agree(world, err);
 }

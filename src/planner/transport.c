@@ -50,7 +50,7 @@ static const char *obstacle(const offer *from, const offer *to, char text[256])
 static void warn(const cake_comm *world, const cake_rank *me, int e, const char *why)
 {
     int first = world->rank - me->replica.rank;
-    cake_log(CAKE_WARN, "link", "waves from rank %d to rank %d go by MPI, not by NCCL: %s",
+    cake_log(CAKE_WARN, "planner", "waves from rank %d to rank %d go by MPI, not by NCCL: %s",
              first + cake_plan_from(&me->planning.plan, e), first + cake_plan_to(&me->planning.plan, e), why);
 }
 
@@ -101,7 +101,7 @@ cake_err cake_transport_plan_negotiate(const char *link, const cake_comm *world,
                                : (uint8_t)agree(link, world, me, e, lacks.data ? lacks.data : "", &err);
     cake_buf_free(&lacks);
     if (!me->cluster.gpus && !strcmp(link, "nccl") && !world->rank)
-        cake_log(CAKE_WARN, "link", "--link nccl: no rank is on a GPU, so it is not used; see --device");
+        cake_log(CAKE_WARN, "planner", "--link nccl: no rank is on a GPU, so it is not used; see --device");
     return cake_comm_agree(world, err);
 }
 
@@ -122,7 +122,7 @@ static void tell(const cake_comm *world, const cake_rank *me)
             cake_buf_addf(&text, "-%zu", to - 1);
     }
     if (world->rank == 0)
-        cake_log(CAKE_INFO, "link", "edges of the ring: %s", text.data);
+        cake_log(CAKE_INFO, "planner", "edges of the ring: %s", text.data);
     cake_buf_free(&text);
     free(all);
 }

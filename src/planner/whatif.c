@@ -61,7 +61,7 @@ static cake_err too_large(const cake_rank *me, int n_rank, int64_t lack)
     else if (!least)
         snprintf(would, sizeof would, "; however many there are, one of them needs %s",
                  cake_size_text(cake_partition_max_layer_bytes(&me->planning) + beside).s);
-    return cake_fail("place",
+    return cake_fail("planner",
                      "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
                      n_rank, kind_of(me, n_rank), cake_size_text(limited ? each : resources->memory).s,
                      me->cluster.gpus ? "each" : me->cluster.rate[0].host,
@@ -83,7 +83,7 @@ static cake_err cut_all(cake_rank *me, int n_rank, cake_plan *said, cake_plan *p
             return too_large(me, n_rank, lack);
         cake_partition_size_kv(&me->planning);
         if ((lack = cake_partition_kv_deficit(&me->planning)) > 0)
-            return cake_fail("place",
+            return cake_fail("planner",
                              "a KV cache of %s on each rank is more than is left beside the layers: "
                              "on some host by %s; use less --kv-memory, or more ranks",
                              cake_size_text(me->input.kv_memory).s, cake_size_text(lack).s);

@@ -78,7 +78,7 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
 void cake_prepare_check_vocab(const cake_preparation *preparation, int64_t n_vocab, const char *what)
 {
     if (cake_tokenizer_count(preparation->token) > n_vocab)
-        cake_log(CAKE_WARN, "token",
+        cake_log(CAKE_WARN, "request",
                  "%s: the tokenizer has ids up to %d, the model's embedding %lld rows: %s",
                  preparation->options.model, cake_tokenizer_count(preparation->token) - 1, (long long)n_vocab,
                  what);
@@ -111,7 +111,7 @@ void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *
         cake_buf_adds(&text, i ? ", " : "");
         add_token(preparation, eos[i], &text);
     }
-    cake_log(CAKE_WARN, "token",
+    cake_log(CAKE_WARN, "request",
              "%s: the tokenizer's eos_token %s%s; if answers shall end there, add it to eos_token_id in "
              "generation_config.json, or to a request's stop_token_ids",
              preparation->options.model, text.data, n_eos > SHOWN ? " and others" : "");
@@ -294,7 +294,7 @@ void cake_prepare_warn(bool *warned, const cake_request *r)
         return;
     *warned = true;
     cake_log(
-        CAKE_WARN, "prompt",
+        CAKE_WARN, "request",
         "%s, and perhaps others: /v1/completions without max_tokens, so that an answer may fill the context, "
         "while other servers end it after 16 tokens: give max_tokens, or --max-tokens 16 (said once)",
         cake_form_place(r->form, r->index, r->id, place));

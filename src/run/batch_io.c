@@ -112,8 +112,8 @@ static void take_corrections(const cake_options *o, cake_batch_io *a)
     cake_input_checkpoint read;
     if (!o->retry_errors || !n || !is_corrected(o, a, &marks[n - 1], &read))
         return;
-    cake_log(CAKE_INFO, "record",
-             "%s: lines of requests that failed are not what they were: they are done anew", o->output);
+    cake_log(CAKE_INFO, "run", "%s: lines of requests that failed are not what they were: they are done anew",
+             o->output);
     cake_record_corrected(a->recorder, read);
 }
 
@@ -123,17 +123,17 @@ static cake_err look_further(const cake_options *o, cake_batch_io *a, bool more,
     int64_t failed = cake_record_failed(a->recorder);
     if (more && !again)
         return cake_fail(
-            "record",
+            "run",
             "%s: is finished, and standard input, which cannot be read twice, has more requests: "
             "give it as a file",
             o->output);
     if (more || (o->retry_errors && failed))
         return cake_record_reopen(a->recorder);
-    cake_log(CAKE_INFO, "record", "%s: all %lld requests are done already (%lld failed)%s", o->output,
+    cake_log(CAKE_INFO, "run", "%s: all %lld requests are done already (%lld failed)%s", o->output,
              (long long)cake_record_resumed(a->recorder), (long long)failed,
              failed ? "; --retry-errors does these again" : "");
     if (o->report || o->trace)
-        cake_log(CAKE_WARN, "record",
+        cake_log(CAKE_WARN, "run",
                  "nothing was left to run, so there is nothing for --report and --trace to tell");
     return CAKE_END;
 }
@@ -305,7 +305,7 @@ static cake_err stream(cake_batch_io *a, const cake_sequence *s, bool end)
         fputc('\n', stdout);
     a->broken = fflush(stdout) || ferror(stdout);
     if (a->broken)
-        return cake_fail("record", "standard output cannot be written: %s", strerror(errno));
+        return cake_fail("run", "standard output cannot be written: %s", strerror(errno));
     return CAKE_OK;
 }
 
@@ -439,11 +439,11 @@ void cake_batch_io_say(const cake_batch_io *a)
     cake_buf beside = {0};
     if (earlier)
         cake_buf_addf(&beside, ", and %lld of earlier runs", earlier);
-    cake_log(CAKE_WARN, "record", "%lld request%s failed%s: all is done, and the status is 3%s", failed,
+    cake_log(CAKE_WARN, "run", "%lld request%s failed%s: all is done, and the status is 3%s", failed,
              failed == 1 ? "" : "s", beside.len ? beside.data : "",
              a->n_failure < failed && a->n_failure ? "; the first were" : "");
     for (int i = 0; i < a->n_failure; i++)
-        cake_log(CAKE_WARN, "record", "%s", a->failure[i].data);
+        cake_log(CAKE_WARN, "run", "%s", a->failure[i].data);
     cake_buf_free(&beside);
 }
 

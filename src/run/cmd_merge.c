@@ -35,7 +35,7 @@ static cake_err open_recorder(const cake_options *o, const cake_shards *shards, 
     cake_buf_addf(&form, "\"%s%s\"", output, columns ? ", merged" : "");
     if (columns)
         cake_log(
-            CAKE_WARN, "record",
+            CAKE_WARN, "run",
             "%s: prompts, and token ids that requests did not ask for, are not in lines of JSON, nor in it",
             o->output);
     cake_shards_identity(head->identity, "output", form.data, &identity);
@@ -64,12 +64,11 @@ static cake_err take_up(const cake_options *o, const cake_shards *shards, const 
     if (!cake_record_finished(recorder) && (same || !cake_record_resumed(recorder)))
         return CAKE_OK;
     if (!same)
-        return cake_fail("record",
+        return cake_fail("run",
                          "%s: there are results of the same job already, of %lld requests of the input; "
                          "--force overwrites them, or name another file with -o",
                          o->output, (long long)last.requests);
-    cake_log(CAKE_INFO, "record", "%s: all %lld requests are there already", o->output,
-             (long long)end.requests);
+    cake_log(CAKE_INFO, "run", "%s: all %lld requests are there already", o->output, (long long)end.requests);
     return CAKE_END;
 }
 
@@ -84,9 +83,9 @@ static cake_err copy(cake_shards *shards, cake_recorder *recorder)
     cake_record_read_to(recorder, cake_shards_checkpoint(shards));
     while (!(err = cake_shards_next(shards, &entry, &line, &len))) {
         if (text && !cake_line_info_read(line, len, &told))
-            return cake_fail("record", "a shard was changed while it was read: merge again");
+            return cake_fail("run", "a shard was changed while it was read: merge again");
         if (text && told.n_choice > 1)
-            return cake_fail("record",
+            return cake_fail("run",
                              "line %lld of the input has several answers; a .txt file has room for one: give "
                              "-o a .jsonl file",
                              (long long)told.index + 1);
@@ -118,7 +117,7 @@ cake_err cake_cmd_merge(const cake_options *o)
     if (began && err)
         cake_record_rollback(recorder);
     if (!err)
-        cake_log(CAKE_INFO, "record", "%s: %lld requests (%lld failed) of %d shard%s",
+        cake_log(CAKE_INFO, "run", "%s: %lld requests (%lld failed) of %d shard%s",
                  o->output ? o->output : "standard output", (long long)cake_shards_count(shards),
                  (long long)cake_shards_failed(shards), o->operands.n, o->operands.n == 1 ? "" : "s");
     cake_record_close(recorder);

@@ -51,7 +51,7 @@ static void complain(census *c, const cake_request *r, const char *message)
 {
     char place[CAKE_PLACE];
     if (c->failed++ < COMPLAINTS)
-        cake_log(CAKE_WARN, "prompt", "%s: %s", cake_form_place(r->form, r->index, r->id, place), message);
+        cake_log(CAKE_WARN, "run", "%s: %s", cake_form_place(r->form, r->index, r->id, place), message);
 }
 
 /* Whether prompt and answer at its longest are more than the pages of some KV cache group hold. */

@@ -45,7 +45,7 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
 
 static cake_err unwritable(const sheet *s)
 {
-    return cake_fail("record", "%s cannot be written: %s", s->name, strerror(errno));
+    return cake_fail("run", "%s cannot be written: %s", s->name, strerror(errno));
 }
 
 static cake_err take(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)

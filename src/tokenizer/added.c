@@ -65,7 +65,7 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
     if (id >= CAKE_MAX_VOCAB - 1)
         return cake_json_path_fail(path, "ids are used up; there are at most %d tokens", CAKE_MAX_VOCAB);
     if (token->file_id >= 0 && id != token->file_id)
-        cake_log(CAKE_WARN, "token",
+        cake_log(CAKE_WARN, "tokenizer",
                  "added token \"%.80s\": "
                  "the id %d of the file is not the next free one; it gets %d, as in the tokenizers library",
                  token->text, token->file_id, id);

@@ -84,7 +84,7 @@ static bool read_field(const char **at, const char *end, field *f)
 
 static cake_err broken(const spm *m, const char *what)
 {
-    return cake_fail("token", "%s: this is no SentencePiece model: %s", m->where, what);
+    return cake_fail("tokenizer", "%s: this is no SentencePiece model: %s", m->where, what);
 }
 
 static cake_err read_piece(spm *m, const field *outer)
@@ -106,7 +106,7 @@ static cake_err read_piece(spm *m, const field *outer)
         }
     }
     if (cake_utf8_check(p.text, p.len) < p.len || memchr(p.text, 0, p.len))
-        return cake_fail("token", "%s: piece %zu is not UTF-8, or holds a NUL", m->where, m->n);
+        return cake_fail("tokenizer", "%s: piece %zu is not UTF-8, or holds a NUL", m->where, m->n);
     if (m->n == CAKE_MAX_VOCAB)
         return broken(m, "it has too many pieces");
     if (m->n == m->room) {
@@ -150,7 +150,7 @@ static cake_err read_model(spm *m, const char *bytes, size_t len)
     field f;
     while (!err && at < end) {
         if (!read_field(&at, end, &f))
-            return cake_fail("token", "%s: this is no SentencePiece model: it is cut short at byte %zu",
+            return cake_fail("tokenizer", "%s: this is no SentencePiece model: it is cut short at byte %zu",
                              m->where, (size_t)(at - bytes));
         if (f.wire == BYTES && f.number == 1)
             err = read_piece(m, &f);
@@ -158,8 +158,9 @@ static cake_err read_model(spm *m, const char *bytes, size_t len)
             err = read_spec(m, &f);
     }
     if (!err && m->model_type != UNIGRAM && m->model_type != BPE)
-        err = cake_fail("token", "%s: model_type %lld is not supported; known are 1 (unigram) and 2 (BPE)",
-                        m->where, (long long)m->model_type);
+        err =
+            cake_fail("tokenizer", "%s: model_type %lld is not supported; known are 1 (unigram) and 2 (BPE)",
+                      m->where, (long long)m->model_type);
     for (int i = 0; !err && i < 3; i++)
         if (cake_utf8_check(m->own[i].data, m->own[i].len) < m->own[i].len)
             err = broken(m, "the name of its unknown, first or last token is not UTF-8");
@@ -343,14 +344,14 @@ cake_err cake_sentencepiece_convert(const char *bytes, size_t len, const char *w
         cake_buf_adds(&m.own[i], names[i]);
     cake_err err = read_model(&m, bytes, len);
     if (!err && specials->class->spm == CAKE_SPM_NONE)
-        err = cake_fail("token",
+        err = cake_fail("tokenizer",
                         "%s: a SentencePiece model of %.80s (the tokenizer_class of tokenizer_config.json, "
                         "else the model_type of config.json) is not supported; "
                         "known are LlamaTokenizer, CodeLlamaTokenizer, GemmaTokenizer, TokenizersBackend",
                         where, specials->reader);
     for (size_t i = 0; !err && i < m.n; i++)
         if (cake_vocab_add(&ids, m.piece[i].text, m.piece[i].len, (int32_t)i) != (int32_t)i)
-            err = cake_fail("token", "%s: piece %zu, \"%.*s\", is a duplicate", where, i,
+            err = cake_fail("tokenizer", "%s: piece %zu, \"%.*s\", is a duplicate", where, i,
                             (int)(m.piece[i].len < 80 ? m.piece[i].len : 80), m.piece[i].text);
     if (!err) {
         add_specials(&m, specials);

@@ -342,9 +342,10 @@ static void set_path(cake_buf *path, const char *dir, const char *name)
 static cake_err load(const char *dir, const char *name, cake_buf *path, cake_json **out)
 {
     set_path(path, dir, name);
-    cake_err err = cake_json_load("token", path->data, true, out);
+    cake_err err = cake_json_load("tokenizer", path->data, true, out);
     if (!err && cake_json_kind(*out) != CAKE_JSON_OBJECT)
-        err = cake_fail("token", "%s: found %s, expected an object", path->data, cake_json_kind_name(*out));
+        err =
+            cake_fail("tokenizer", "%s: found %s, expected an object", path->data, cake_json_kind_name(*out));
     return err == CAKE_END ? CAKE_OK : err;
 }
 
@@ -355,7 +356,7 @@ static bool has_bytes(const char *dir, const char *tokenizer, size_t len, cake_b
     if (tokenizer)
         return memmem(tokenizer, len, word, sizeof word - 1) != NULL;
     set_path(path, dir, "tokenizer.json");
-    bool found = !cake_file_read("token", path->data, true, LARGEST_FILE, &text) && text.data &&
+    bool found = !cake_file_read("tokenizer", path->data, true, LARGEST_FILE, &text) && text.data &&
                  memmem(text.data, text.len, word, sizeof word - 1);
     cake_buf_free(&text);
     return found;

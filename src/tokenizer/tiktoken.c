@@ -76,13 +76,13 @@ static cake_err read_line(const char *where, size_t number, const char *line, si
         value = 10 * value + line[i] - '0';
     cake_buf_cut(token, 0);
     if (!digits || n + 1 + digits != len || cake_base64_read(line, n, token) < n || !token->len)
-        return cake_fail("token",
+        return cake_fail("tokenizer",
                          "%s: line %zu is not a token in base64, a space and its rank; "
                          "is this a tiktoken file or a SentencePiece model?",
                          where, number);
     if (value >= CAKE_MAX_VOCAB)
-        return cake_fail("token", "%s: line %zu: rank %lld is out of range; ranks are 0 to %d", where, number,
-                         (long long)value, CAKE_MAX_VOCAB - 1);
+        return cake_fail("tokenizer", "%s: line %zu: rank %lld is out of range; ranks are 0 to %d", where,
+                         number, (long long)value, CAKE_MAX_VOCAB - 1);
     *rank = (int32_t)value;
     return CAKE_OK;
 }
@@ -100,14 +100,14 @@ static cake_err read_ranks(const char *where, const char *bytes, size_t len, cak
         if (n) {
             err = read_line(where, number, at, n, &token, &rank);
             if (!err && cake_vocab_add(ranks, token.data, token.len, rank) != rank)
-                err = cake_fail("token", "%s: line %zu: the token or its rank %d is a duplicate", where,
+                err = cake_fail("tokenizer", "%s: line %zu: the token or its rank %d is a duplicate", where,
                                 number, rank);
         }
         at = next ? next + 1 : end;
     }
     cake_buf_free(&token);
     if (!err && !ranks->count)
-        err = cake_fail("token", "%s: the file holds no token", where);
+        err = cake_fail("tokenizer", "%s: the file holds no token", where);
     return err;
 }
 
@@ -200,7 +200,7 @@ static cake_err add_listed(const cake_vocab *ranks, const cake_special_list *lis
         if (s->id < next)
             continue;
         if (s->id - next > MAX_GAP)
-            return cake_fail("token",
+            return cake_fail("tokenizer",
                              "%s: tokenizer_config.json has the id %lld for \"%.80s\", but ids end at %lld",
                              where, (long long)s->id, s->text, (long long)next - 1);
         for (; next < s->id; next++) {

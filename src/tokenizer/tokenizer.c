@@ -109,10 +109,10 @@ static void check_config(const cake_tokenizer *token, const cake_specials *speci
     const char *slash = strrchr(token->where, '/');
     cake_buf_add(&file, token->where, slash ? (size_t)(slash - token->where) + 1 : 0);
     cake_buf_adds(&file, "tokenizer_config.json");
-    cake_effects_check(cake_tokenizer_effects, NULL, specials->config, "token", file.data, "");
+    cake_effects_check(cake_tokenizer_effects, NULL, specials->config, "tokenizer", file.data, "");
     if (cake_json_bool(cake_json_get(specials->config, "clean_up_tokenization_spaces"), false) &&
         !cake_tokenizer_model_bpe(&token->words))
-        cake_log(CAKE_WARN, "token", "%s: clean_up_tokenization_spaces true is not applied", file.data);
+        cake_log(CAKE_WARN, "tokenizer", "%s: clean_up_tokenization_spaces true is not applied", file.data);
     cake_buf_free(&file);
 }
 
@@ -185,7 +185,7 @@ static cake_err parse(const char *json, size_t len, bool own, const cake_special
     if (listed)
         err = open_json(root, &lists, specials, where, out);
     else if (cake_json_parse(json, len, &root, &fault))
-        err = cake_fail("token", "%s: %s", where, fault.message);
+        err = cake_fail("tokenizer", "%s: %s", where, fault.message);
     else
         err = open_json(root, own && cake_vocab_reader_scores(json, len, &lists) ? &lists : NULL, specials,
                         where, out);
@@ -231,8 +231,8 @@ static cake_err find_tiktoken(const char *dir, cake_buf *name)
         if (n < sizeof ending || strcmp(entry->d_name + n - (sizeof ending - 1), ending) != 0)
             continue;
         if (name->len)
-            err = cake_fail("token", "%s: both %s and %s could be the tokenizer; leave one", dir, name->data,
-                            entry->d_name);
+            err = cake_fail("tokenizer", "%s: both %s and %s could be the tokenizer; leave one", dir,
+                            name->data, entry->d_name);
         cake_buf_adds(name, entry->d_name);
     }
     if (list)
@@ -246,11 +246,11 @@ static cake_err open_other(const char *dir, cake_tokenizer **out)
     cake_buf path = {0}, name = {0}, bytes = {0};
     cake_specials specials = CAKE_SPECIALS_NONE;
     cake_buf_addf(&path, "%s/tokenizer.model", dir);
-    cake_err err = cake_file_read("token", path.data, true, LARGEST_FILE, &bytes);
+    cake_err err = cake_file_read("tokenizer", path.data, true, LARGEST_FILE, &bytes);
     if (err == CAKE_END && !(err = find_tiktoken(dir, &name))) {
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/%s", dir, name.data);
-        err = cake_file_read("token", path.data, false, LARGEST_FILE, &bytes);
+        err = cake_file_read("tokenizer", path.data, false, LARGEST_FILE, &bytes);
     }
     if (!err)
         err = cake_specials_open(dir, "", 0, &specials);
@@ -290,14 +290,15 @@ static cake_err fail_missing(const char *dir, const char *path)
         if (!cake_file_peek(other.data, LARGEST_FILE, &bytes)) {
             cake_buf_adds(&found, found.len ? ", " : "; found ");
             cake_buf_adds(&found, others[i]);
-            err = bytes.len ? cake_file_check_pointer("token", other.data, bytes.data, bytes.len) : CAKE_OK;
+            err =
+                bytes.len ? cake_file_check_pointer("tokenizer", other.data, bytes.data, bytes.len) : CAKE_OK;
         }
         cake_buf_free(&other);
     }
     if (found.len)
         cake_buf_adds(&found, ": save it with transformers' save_pretrained, which writes tokenizer.json");
     if (!err)
-        err = cake_fail("token",
+        err = cake_fail("tokenizer",
                         "%s: cannot be opened: "
                         "No such file or directory, and no tokenizer.model or .tiktoken file either%s",
                         path, found.len ? found.data : "");
@@ -310,7 +311,7 @@ cake_err cake_tokenizer_open(const char *dir, cake_tokenizer **out)
 {
     cake_buf path = {0}, text = {0};
     cake_buf_addf(&path, "%s/tokenizer.json", dir);
-    cake_err err = cake_file_read("token", path.data, true, LARGEST_FILE, &text);
+    cake_err err = cake_file_read("tokenizer", path.data, true, LARGEST_FILE, &text);
     if (err == CAKE_END)
         err = open_other(dir, out);
     else if (!err)

@@ -190,8 +190,9 @@ static void write_head(writer *w, const origin *origins)
     fwrite(text.data, 1, text.len, w->out);
     cake_buf_free(&text);
     if (dropped)
-        cake_log(CAKE_WARN, "run", "the trace keeps each rank's last %d spans: %lld older ones were dropped",
-                 MAX_SPANS, (long long)dropped);
+        cake_log(CAKE_WARN, "trace",
+                 "the trace keeps each rank's last %d spans: %lld older ones were dropped", MAX_SPANS,
+                 (long long)dropped);
 }
 
 /* This rank's kept spans from index first on. */

@@ -105,21 +105,21 @@ static cake_err find_deadline(const cake_time_limits *o)
     if (end) {
         double left = (double)(end - (int64_t)time(NULL));
         if (left <= 0)
-            return cake_fail("run",
+            return cake_fail("watch",
                              "the job ended %.0f s ago, according to SLURM_JOB_END_TIME or squeue: "
                              "unset the variable if it belongs to another job",
                              -left);
         if (left <= (double)margin)
-            return cake_fail("run",
+            return cake_fail("watch",
                              "the job ends in %.0f s and the run has to stop %lld s before: "
                              "no time is left to run; give the job more time, or a shorter --stop-before",
                              left, (long long)margin);
         limit_time(left - (double)margin, "the job's end is near");
-        cake_log(CAKE_DEBUG, "run", "the job ends in %.0f s; the run stops %lld s before", left,
+        cake_log(CAKE_DEBUG, "watch", "the job ends in %.0f s; the run stops %lld s before", left,
                  (long long)margin);
     } else if (o->stop_before >= 0) {
         cake_log(
-            CAKE_WARN, "run",
+            CAKE_WARN, "watch",
             "--stop-before: the end of the job is unknown (no SLURM_JOB_END_TIME, no answer from squeue); "
             "--max-runtime limits the run without it");
     }
@@ -167,7 +167,7 @@ static void end_now(const char *what)
     char text[128];
     snprintf(text, sizeof text, "%s: %s; the same command continues the run (status %d)", stop_reason(), what,
              CAKE_STOPPED);
-    cake_log_now(CAKE_INFO, "run", text);
+    cake_log_now(CAKE_INFO, "watch", text);
     if (state.on_exit && state.phase == START)
         state.on_exit();
     cake_lock_abandon();
@@ -275,7 +275,7 @@ bool cake_shutdown_requested(void)
 {
     if (!state.requested && (state.n_signal || cake_clock_now() >= state.deadline)) {
         state.requested = true;
-        cake_log(CAKE_INFO, "run", "%s: stops when the waves in flight are finished", stop_reason());
+        cake_log(CAKE_INFO, "watch", "%s: stops when the waves in flight are finished", stop_reason());
     }
     return state.requested;
 }

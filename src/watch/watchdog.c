@@ -219,12 +219,12 @@ static void log_all_ranks(const cake_watchdog *w, const cake_peer *peers)
         put_rank(&t, w, r, &peers[r].beat);
         put(&t, ": ");
         put_activity(&t, &peers[r].beat);
-        cake_log_now(CAKE_WARN, "link", t.at);
+        cake_log_now(CAKE_WARN, "watch", t.at);
     }
     t.len = 0;
     put(&t, "... and %d others", w->size - MAX_LISTED);
     if (w->size > MAX_LISTED)
-        cake_log_now(CAKE_WARN, "link", t.at);
+        cake_log_now(CAKE_WARN, "watch", t.at);
 }
 
 static void log_lost(const cake_watchdog *w, const cake_peer *peers, const cake_watchdog_verdict *v)
@@ -255,7 +255,7 @@ static void log_lost(const cake_watchdog *w, const cake_peer *peers, const cake_
         put_activity(&t, b);
     }
     put_in_flight(&t, w, peers);
-    cake_log_now(CAKE_ERROR, "link", t.at);
+    cake_log_now(CAKE_ERROR, "watch", t.at);
     if (!w->rank && v->kind != CAKE_VERDICT_GONE)
         log_all_ranks(w, peers);
 }
@@ -266,7 +266,7 @@ static void log_slow(const cake_watchdog *w, const cake_peer *peers, const cake_
     put_rank(&t, w, v->rank, &peers[v->rank].beat);
     put(&t, " holds up all others: for %.0f s it has been ", v->seconds);
     put_activity(&t, &peers[v->rank].beat);
-    cake_log_now(CAKE_WARN, "link", t.at);
+    cake_log_now(CAKE_WARN, "watch", t.at);
     log_all_ranks(w, peers);
 }
 
@@ -283,7 +283,7 @@ static void log_unheard(cake_watchdog *w, const cake_peer *peers)
         "if one dies, the launcher has to end the others (srun: --kill-on-bad-exit)",
         n, n == 1 ? "" : "s, the first of them", first, w->host[first]);
     if (n)
-        cake_log_now(CAKE_INFO, "link", t.at);
+        cake_log_now(CAKE_INFO, "watch", t.at);
     w->reported_unheard = true;
 }
 

@@ -127,7 +127,7 @@ if "$cake" info | grep -q '^NCCL  .* at build time'; then
     expect "... but to layers on CPUs" 0 'edges of the ring: self 0, nccl 1-2, mpi 3-4$' short 2 --topology "$dir/t.yml" --gpu-layers 3 --log info
     unset CAKE_TEST_GPUS
     fall() { # KIND TEXT ARGUMENT... : what is broken is warned of, and goes by MPI
-        CAKE_TEST_NCCL=$1 expect "NCCL: $1" 0 "warning: link: waves from rank 0 to rank 1 go by MPI, not by NCCL: $2" \
+        CAKE_TEST_NCCL=$1 expect "NCCL: $1" 0 "warning: planner: waves from rank 0 to rank 1 go by MPI, not by NCCL: $2" \
             short 2 "${@:3}" --report "$dir/r.json"
         test "$(kinds)" = "mpi mpi " && grep -q "not by NCCL" "$dir/err" && test "$(grep -c 'not by NCCL' "$dir/err")" -le 2
         ok "... by MPI, said of each edge at most once" $?
@@ -149,7 +149,7 @@ if "$cake" info | grep -q '^NCCL  .* at build time'; then
     CAKE_TEST_GPUS=1 expect "NCCL, and one GPU" 2 '--link nccl: ranks 0 and 1 share GPU 0 of [^ ]*, and NCCL wants one each; use --link mpi' \
         run 2 -p Hello --link nccl
 fi
-expect "NCCL without GPUs" 0 'warning: link: --link nccl: no rank is on a GPU' short 2 --device cpu --link nccl
+expect "NCCL without GPUs" 0 'warning: planner: --link nccl: no rank is on a GPU' short 2 --device cpu --link nccl
 
 # By the calls of CUDA's runtime, which stands for GPUs there (tests/gpu/runtime.c): graphs, pinned memory, events.
 runtime=${cake%/*}/runtime/cake-mpi

@@ -95,9 +95,9 @@ ok "... said once, and nothing of our scripts' own" $?
 # What people are told of requests: lines as editors count them, ids, how many failed and which.
 printf '{"prompt": "a", "max_tokens": 1}\n\n{"id": "x", "prompt": "a", "top_p": 7}\n' >"$dir/bad.jsonl"
 expect "failed requests are named at the end" 3 '1 request failed: all is done, and the status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
-grep -q 'record: line 3 (id "x"): top_p is 7' "$dir/err"
+grep -q 'run: line 3 (id "x"): top_p is 7' "$dir/err"
 ok "... by their line and id" $?
-expect "... by plan, too" 3 'prompt: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
+expect "... by plan, too" 3 'run: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
 echo '{"prompt": "b", "max_tokens": 1}' >>"$dir/bad.jsonl"
 expect "failed ones of earlier runs are counted" 3 '2 results of earlier runs beside them \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
 grep -q '0 requests failed, and 1 of earlier runs: all is done, and the status is 3' "$dir/err"
@@ -144,8 +144,8 @@ END
 expect "... plan finds it, too" 2 '--n: a line of a .txt file' "$cake" plan -m "$model" -i a -o b.txt --n 2
 expect "twice the same is once" 0 '^37$' run -p 'What is 37 + 45?' --max-tokens 2 --max-tokens 2
 expect "settings that are nowhere" 1 'nowhere: cannot be opened' run -p x --config "$dir/nowhere"
-expect "messages of one topic" 0 '^cake-mpi: debug: place: ' run -p x --max-tokens 1 --device cpu --log warn,place=debug
-test "$(grep -vc '^cake-mpi: debug: place: ' "$dir/err")" -eq 0
+expect "messages of one topic" 0 '^cake-mpi: debug: planner: ' run -p x --max-tokens 1 --device cpu --log warn,planner=debug
+test "$(grep -vc '^cake-mpi: debug: planner: ' "$dir/err")" -eq 0
 ok "... alone" $?
 expect "a level that is none" 2 'log: "loud": levels are error, warn, info and debug' run -p x --log loud
 expect "a topic that is none" 2 'log: "info,folder=debug": topics are bench, ' run -p x --log info,folder=debug
@@ -346,7 +346,7 @@ expect "a model larger than all memory" 1 'does not fit into the memory of 2 ran
     "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2
 
 expect "... is said once" 1 'however many ranks there are, one of them needs [0-9.]+ GiB|such hosts with 2 ranks each would do' mpi 2 plan -m "$dir/huge" --dummy-weights --replicas 1
-test "$(grep -c 'error: place' "$dir/err")" -eq 1
+test "$(grep -c 'error: planner' "$dir/err")" -eq 1
 ok "... on each host" $?
 sed -E -e 's/"(num_key_value_heads|num_attention_heads)": [0-9]+/"\1": 64/' -e 's/"head_dim": [0-9]+/"head_dim": 1024/' \
     -e 's/"max_position_embeddings": [0-9]+/"max_position_embeddings": 1000000/' "$model/config.json" >"$dir/huge/config.json"

@@ -250,7 +250,7 @@ fi
 if limited 6000000 "$cake" --version >"$dir/out" 2>&1; then
     for command in "run -m $model -p x --max-tokens 1" "plan -m $model" "bench peak"; do
         # shellcheck disable=SC2086
-        expect "more threads than can be had: ${command%% *}" 1 '^cake-mpi: error: place: 4096 threads cannot be started, only [0-9]+: .*; use --threads [0-9]+ or fewer$' \
+        expect "more threads than can be had: ${command%% *}" 1 '^cake-mpi: error: planner: 4096 threads cannot be started, only [0-9]+: .*; use --threads [0-9]+ or fewer$' \
             limited 6000000 "$cake" $command --threads 4096
     done
 fi
@@ -261,7 +261,7 @@ if limited 700000 "$cake" --version >"$dir/out" 2>&1; then
     ok "a limit on memory" $?
     for command in "run -p x" plan; do
         # shellcheck disable=SC2086
-        expect "... that a cache goes beyond: ${command%% *}" 1 '^cake-mpi: error: place: ulimit -v leaves this rank [0-9.]+ MiB to map, and weights \([0-9.]+ [KM]iB\), the KV cache that was asked for and buffers take .* too little; raise the limit, or use more ranks$' \
+        expect "... that a cache goes beyond: ${command%% *}" 1 '^cake-mpi: error: planner: ulimit -v leaves this rank [0-9.]+ MiB to map, and weights \([0-9.]+ [KM]iB\), the KV cache that was asked for and buffers take .* too little; raise the limit, or use more ranks$' \
             limited 700000 "$cake" $command -m "$model" --kv-memory 600M
     done
 else

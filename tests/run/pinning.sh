@@ -47,7 +47,7 @@ says() { # NAME TEXT : in the last run's messages
     ok "$1" $?
 }
 quiet() {
-    ! grep -q 'place:' "$dir/err"
+    ! grep -Eq '(place|planner):' "$dir/err"
     ok "$1" $?
 }
 run=("$cake" run -m "$model" -p 'What is 37 + 45?' --log info)
@@ -68,7 +68,7 @@ says "... are told" "take turns; use --threads $cores"
 # More ranks than cpus, with a thread each: of that only one message.
 n=$((cores + 1))
 taskset -c "$last" "$root/tests/mpirun.sh" $n "${run[@]}" >"$dir/out" 2>"$dir/err"
-says "$n ranks on one cpu" "warning: place: $n ranks with $n threads for 1 cpu of .* take turns; start fewer ranks on it"
+says "$n ranks on one cpu" "warning: planner: $n ranks with $n threads for 1 cpu of .* take turns; start fewer ranks on it"
 test "$(grep -c 'take turns' "$dir/err")" -eq 1
 ok "... said once" $?
 printf '{"prompt": "%s", "max_tokens": 1500, "ignore_eos": true}\n' a b c d >"$dir/turns.jsonl"

@@ -123,8 +123,8 @@ grep -q "^  cpus: '$cpu'" "$dir/again.yml" && grep -q '^  memory: 6291456' "$dir
 ok "... are written" $?
 while IFS='|' read -r key at text <&3; do
     where 'description: x' "$key"
-    expect "$key" 1 "rank 1 on .*: error: place: .*t.yml:5:$at: $text" mpi 2 plan -m "$model" --topology "$dir/t.yml"
-    test "$(grep -c 'error: place' "$dir/err")" -eq 1
+    expect "$key" 1 "rank 1 on .*: error: planner: .*t.yml:5:$at: $text" mpi 2 plan -m "$model" --topology "$dir/t.yml"
+    test "$(grep -c 'error: planner' "$dir/err")" -eq 1
     ok "... is said once" $?
 done 3<<'PLACES'
 cpus: 8000|9|cpus 8000: rank 1 may run on cpus [0-9]

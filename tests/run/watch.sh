@@ -61,17 +61,17 @@ sleep 0.5
 running 0 && running 1 && running 2
 ok "a rank that hangs for a moment does no harm" $?
 kill -9 "$(cat "$dir/pid.1")"
-ended "a killed rank" 10 'error: link: rank 1 on .* \(layers [0-9]+-[0-9]+\) is gone: .*; in flight: [1-9][0-9]* waves?, [1-9][0-9]* sequences; finished results' 0 2
+ended "a killed rank" 10 'error: watch: rank 1 on .* \(layers [0-9]+-[0-9]+\) is gone: .*; in flight: [1-9][0-9]* waves?, [1-9][0-9]* sequences; finished results' 0 2
 test ! -e "$dir/out.jsonl.lock" || [ -z "$alone" ]
 ok "... the lock is released" $?
 start 3
 kill -9 "$(cat "$dir/pid.0")"
-ended "rank 0, killed" 10 'rank 1 on .*: error: link: rank 0 on .* is gone' 1 2
+ended "rank 0, killed" 10 'rank 1 on .*: error: watch: rank 0 on .* is gone' 1 2
 start 2 --watchdog 2
 sleep 1 # what each does is heard twice a second
 kill -STOP "$(cat "$dir/pid.1")"
-ended "a rank that hangs" 6 'link: rank 1 on .* was silent for [23] s: it hangs, or its host or network is down' 0
-[ "$(grep -Ec 'link: \.\.\. rank [01] on .* \(layers .*\): ' "$dir/err")" = 2 ]
+ended "a rank that hangs" 6 'watch: rank 1 on .* was silent for [23] s: it hangs, or its host or network is down' 0
+[ "$(grep -Ec 'watch: \.\.\. rank [01] on .* \(layers .*\): ' "$dir/err")" = 2 ]
 ok "... and where all ranks are" $?
 # The watch's own connections fall silent, MPI's do not: no rank is taken for dead while waves go round.
 compiler=$(command -v cc || command -v gcc || command -v clang)
