@@ -70,8 +70,8 @@ typedef struct cake_yaml_str {
     char s[64];
 } cake_yaml_str;
 
-/* A text from a file, printable and cut off if long, for messages: cake_yaml_show(text, len).s lives until the
- * end of the full expression. */
+/* A text from a file for a message, printable and cut off if long: cake_yaml_show(text, len).s lives until
+ * the end of the full expression. */
 cake_yaml_str cake_yaml_show(const char *text, size_t len);
 
 #endif
