@@ -14,6 +14,8 @@ typedef struct method {
     cake_call_function run; /* NULL: hidden by the sandbox */
 } method;
 
+static const char *const none[] = {NULL};
+
 /* --- str --- */
 
 /* strip, lstrip and rstrip */
@@ -141,7 +143,6 @@ static cake_value do_remove(cake_render *run, const cake_call *call, const cake_
 
 static cake_value do_case(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const none[] = {NULL};
     cake_jinja_case how = call->name[0] == 'u'   ? CAKE_UPPER
                           : call->name[0] == 'l' ? CAKE_LOWER
                           : call->name[0] == 't' ? CAKE_TITLE
@@ -192,7 +193,6 @@ static cake_value do_count(cake_render *run, const cake_call *call, const cake_a
  * other. */
 static cake_value do_is(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const none[] = {NULL};
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return cake_value_none();
     const char *what = call->name + 2;
@@ -271,7 +271,6 @@ static cake_value do_get(cake_render *run, const cake_call *call, const cake_arg
 /* keys, values and items: views that can be iterated and counted. */
 static cake_value do_view(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const none[] = {NULL};
     const cake_dict *dict = call->self.dict;
     cake_value view = cake_value_list(run, call->name[0] == 'k'   ? CAKE_KEYS
                                            : call->name[0] == 'v' ? CAKE_VALUES
@@ -293,7 +292,6 @@ static cake_value do_view(cake_render *run, const cake_call *call, const cake_ar
 
 static cake_value do_copy(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const none[] = {NULL};
     cake_args_bind(run, args, call->name, none, NULL);
     return call->self; /* immutable, so it is its own copy */
 }
