@@ -48,8 +48,8 @@ BEGIN {
     inside("engine", "progress.* stats.* | request_queue.* sampler.* | engine.h | internal.h pipeline.* | admission.c engine.c")
     inside("planner", "planning.h topology_io.* replicas.* consistency.* bundle_plan.* simulate.* rates_file.* | offload.* affinity.* cluster.* | gpu_assign.* | " \
                       "planning.c memory_plan.* estimate.* rank.h | partition.* calibrate.* transport.* | parallelism.* memory_check.* | whatif.* rank.c")
-    inside("record", "inflight.* line_index.* lock.* fsync_thread.* unpack.h | journal_format.* stream.* finalize.h | job.* journal_writer.h inspect.h shards.h | " \
-                     "record.h journal_writer_internal.h inspect.c | format.h hdf5.h | format_simple.c format_openai.c format_txt.c line_info.c logprobs.c hdf5.c | " \
+    inside("record", "inflight.* line_index.* lock.* fsync_thread.* unpack.h | journal_format.* stream.* finalize.h | job.* inspect.h shards.h | " \
+                     "record.h inspect.c | format.h hdf5.h recorder.h | format_simple.c format_openai.c format_txt.c line_info.c logprobs.c hdf5.c | " \
                      "finalize.c unpack.c shards.c journal_writer.c resume.c record.c")
     # Foreign headers: a regular expression of the files that may include them.
     door("jansson.h", "^src/formats/json\\.c$")

@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "base/log.h"
 
 #define DATA         "model.safetensors"
@@ -153,29 +154,24 @@ cake_bundle *cake_bundle_writer_peek(const char *dir, int rank)
 static bool verify(const cake_bundle_writer *s, int fd, int tensor, uint32_t expected)
 {
     const cake_tensor *t = &s->wanted->tensor[tensor];
-    int64_t left = t->end - t->begin, at = s->at[tensor];
+    int64_t bytes = t->end - t->begin;
     char *chunk = cake_alloc(CHUNK, 1);
     uint32_t sum = 0;
-    while (left > 0) {
-        ssize_t n = pread(fd, chunk, left < CHUNK ? (size_t)left : CHUNK, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        sum = cake_crc_on(sum, chunk, (size_t)n);
-        at += n;
-        left -= n;
+    bool right = true;
+    for (int64_t at = 0; right && at < bytes; at += CHUNK) {
+        size_t n = bytes - at < CHUNK ? (size_t)(bytes - at) : CHUNK;
+        right = cake_io_read_at(fd, chunk, n, s->at[tensor] + at);
+        sum = right ? cake_crc_on(sum, chunk, n) : sum;
     }
     free(chunk);
-    return left == 0 && sum == expected;
+    return right && sum == expected;
 }
 
 static bool same_header(const cake_bundle_writer *s, int fd)
 {
     struct stat st;
     char *found = cake_alloc(s->header.len, 1);
-    bool same = !fstat(fd, &st) && st.st_size == s->size &&
-                pread(fd, found, s->header.len, 0) == (ssize_t)s->header.len &&
+    bool same = !fstat(fd, &st) && st.st_size == s->size && cake_io_read_at(fd, found, s->header.len, 0) &&
                 !memcmp(found, s->header.data, s->header.len);
     free(found);
     return same;
@@ -232,15 +228,7 @@ static void look(cake_bundle_writer *s, bool *finished)
 
 static cake_err write_all(int fd, const char *path, int64_t at, const void *bytes, size_t len)
 {
-    for (size_t done = 0; done < len;) {
-        ssize_t n = pwrite(fd, (const char *)bytes + done, len - done, (off_t)(at + (int64_t)done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return fail(path, "written", errno);
-        done += (size_t)n;
-    }
-    return CAKE_OK;
+    return cake_io_write_at(fd, bytes, len, at) ? CAKE_OK : fail(path, "written", errno);
 }
 
 /* A file that is there whole or not at all, and on the disk. */

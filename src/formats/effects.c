@@ -6,17 +6,8 @@
 #include "formats/effects.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/log.h"
-
-const cake_effect *cake_effects_find(const cake_effect *table, const char *name)
-{
-    for (; table->name; table++)
-        if (!strcmp(table->name, name))
-            return table;
-    return NULL;
-}
 
 static bool is_neutral(const cake_effect *effect, const cake_json *value)
 {
@@ -37,8 +28,7 @@ cake_err cake_effects_check(const cake_effect *table, const void *owner, const c
     cake_err err = CAKE_OK;
     for (const cake_effect *e = table; e->name && !err; e++) {
         const cake_json *node = cake_json_get(object, e->name);
-        bool counts = e->kind == CAKE_EFFECT_WARN || e->kind == CAKE_EFFECT_REFUSE;
-        if (!counts || !node || (e->known && *((const bool *)owner + e->known)) || is_neutral(e, node))
+        if (!node || (e->known && *((const bool *)owner + e->known)) || is_neutral(e, node))
             continue;
         cake_buf_cut(&value, 0);
         cake_json_add_part(&value, node);

@@ -40,19 +40,17 @@ cake_err cake_yaml_refuse(cake_yaml *y, const char *fmt, ...)
     return CAKE_ERR_FATAL;
 }
 
-const char *cake_yaml_show(const char *text, size_t len)
+cake_yaml_str cake_yaml_show(const char *text, size_t len)
 {
-    enum { MOST = 60 };
-    static char shown[4][MOST + 4];
-    static int turn;
-    char *to = shown[turn = (turn + 1) % 4];
-    size_t n = len < MOST ? len : MOST;
+    cake_yaml_str shown = {""};
+    const size_t most = sizeof shown.s - sizeof "...";
+    size_t n = len < most ? len : most;
     for (size_t i = 0; i < n; i++)
-        to[i] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i];
+        shown.s[i] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i];
     while (n < len && n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80)
         n--; /* not within a character */
-    strcpy(to + n, n < len ? "..." : "");
-    return to;
+    strcpy(shown.s + n, n < len ? "..." : "");
+    return shown;
 }
 
 static cake_yaml_position spot(yaml_mark_t mark)
@@ -113,10 +111,10 @@ static cake_err check_plain(cake_yaml *y, const yaml_char_t *anchor, const yaml_
 {
     if (anchor)
         return cake_yaml_refuse(y, "anchors and aliases are not supported: write out '&%s' where it is used",
-                                cake_yaml_show((const char *)anchor, strlen((const char *)anchor)));
+                                cake_yaml_show((const char *)anchor, strlen((const char *)anchor)).s);
     if (tag)
         return cake_yaml_refuse(y, "tags are not supported: remove '%s'",
-                                cake_yaml_show((const char *)tag, strlen((const char *)tag)));
+                                cake_yaml_show((const char *)tag, strlen((const char *)tag)).s);
     return CAKE_OK;
 }
 
@@ -130,7 +128,7 @@ cake_err cake_yaml_next(cake_yaml *y)
     case YAML_ALIAS_EVENT:
         alias = y->event.data.alias.anchor;
         return cake_yaml_refuse(y, "anchors and aliases are not supported: write out what '*%s' stands for",
-                                cake_yaml_show((const char *)alias, strlen((const char *)alias)));
+                                cake_yaml_show((const char *)alias, strlen((const char *)alias)).s);
     case YAML_SCALAR_EVENT:
         return check_plain(y, y->event.data.scalar.anchor, y->event.data.scalar.tag);
     case YAML_SEQUENCE_START_EVENT:

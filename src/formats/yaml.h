@@ -65,7 +65,13 @@ cake_err cake_yaml_refuse(cake_yaml *yaml, const char *fmt, ...) __attribute__((
 /* Fills the fault at another position. */
 cake_err cake_yaml_wrong(cake_yaml_fault *fault, cake_yaml_position at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* A text from a file for a message: printable, and cut off if long. One of four static buffers. */
-const char *cake_yaml_show(const char *text, size_t len);
+
+typedef struct cake_yaml_str {
+    char s[64];
+} cake_yaml_str;
+
+/* A text from a file for a message, printable and cut off if long: cake_yaml_show(text, len).s lives until
+ * the end of the full expression. */
+cake_yaml_str cake_yaml_show(const char *text, size_t len);
 
 #endif

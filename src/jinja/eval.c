@@ -149,7 +149,7 @@ static cake_value eval_filter(cake_render *run, const cake_node *node)
     if (run->failed)
         return v;
     run->line = node->line;
-    return filter->run(run, v, &args);
+    return filter->run(run, v, &args, filter->name);
 }
 
 static cake_value eval_sign(cake_render *run, const cake_node *node)

@@ -50,9 +50,9 @@ static cake_value attribute_of(cake_render *run, cake_value v, cake_value path)
     return attribute_or(run, v, path, NULL);
 }
 
-static cake_value do_abs(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_abs(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    if (!cake_args_bind(run, args, "abs", no_names, NULL) || !cake_value_usable(run, v))
+    if (!cake_args_bind(run, args, called, no_names, NULL) || !cake_value_usable(run, v))
         return v;
     if (!cake_value_is_number(v))
         return cake_render_fail(run, "bad operand type for abs(): '%s'", cake_value_type(v));
@@ -63,20 +63,20 @@ static cake_value do_abs(cake_render *run, cake_value v, const cake_args *args)
     return cake_value_compare(run, v, cake_value_int(0)) < 0 ? cake_value_negative(run, v) : v;
 }
 
-static cake_value do_attr(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_attr(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"name", NULL};
     cake_value name = cake_value_none();
-    if (!cake_args_bind(run, args, "attr", names, &name) || !cake_arg_text(run, name, "attr"))
+    if (!cake_args_bind(run, args, called, names, &name) || !cake_arg_text(run, name, "attr"))
         return v;
     cake_value found = v.kind == CAKE_VALUE_LOOP ? cake_loop_attr(run, v, cake_loop_attr_find(name))
                                                  : cake_method_find(run, v, name, cake_method_hint(name));
     return found.kind == CAKE_VALUE_UNDEFINED ? cake_value_undefined(run, cake_value_type(v), name) : found;
 }
 
-static cake_value do_length(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_length(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    if (!cake_args_bind(run, args, "length", no_names, NULL))
+    if (!cake_args_bind(run, args, called, no_names, NULL))
         return v;
     if (v.kind == CAKE_VALUE_TEXT)
         return cake_value_int((int64_t)cake_text_count(run, v));
@@ -89,26 +89,26 @@ static cake_value do_length(cake_render *run, cake_value v, const cake_args *arg
     return cake_render_fail(run, "object of type '%s' has no len()", cake_value_type(v));
 }
 
-static cake_value do_list(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_list(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     cake_value list = cake_value_list(run, CAKE_LIST);
-    if (cake_args_bind(run, args, "list", no_names, NULL))
+    if (cake_args_bind(run, args, called, no_names, NULL))
         list.list = cake_value_items(run, v);
     return list;
 }
 
-static cake_value do_first(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_first(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    if (!cake_args_bind(run, args, "first", no_names, NULL))
+    if (!cake_args_bind(run, args, called, no_names, NULL))
         return v;
     const cake_list *list = cake_value_items(run, v);
     return list->n ? list->item[0]
                    : cake_value_undefined(run, NULL, cake_value_name("the first item of nothing"));
 }
 
-static cake_value do_last(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_last(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    if (!cake_args_bind(run, args, "last", no_names, NULL))
+    if (!cake_args_bind(run, args, called, no_names, NULL))
         return v;
     if (v.kind == CAKE_VALUE_LIST && v.subtype == CAKE_GENERATOR)
         return cake_render_fail(run, "'generator' object is not reversible");
@@ -117,11 +117,11 @@ static cake_value do_last(cake_render *run, cake_value v, const cake_args *args)
                    : cake_value_undefined(run, NULL, cake_value_name("the last item of nothing"));
 }
 
-static cake_value do_default(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_default(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"default_value", "boolean", NULL};
     cake_value out[2] = {cake_value_name(""), cake_value_bool(false)};
-    if (!cake_args_bind(run, args, "default", names, out))
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     return v.kind == CAKE_VALUE_UNDEFINED || (cake_value_truth(out[1]) && !cake_value_truth(v)) ? out[0] : v;
 }
@@ -134,10 +134,10 @@ static cake_value pair_of(cake_render *run, cake_value a, cake_value b)
     return pair;
 }
 
-static cake_value do_items(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_items(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     cake_value list = cake_value_list(run, CAKE_GENERATOR);
-    if (!cake_args_bind(run, args, "items", no_names, NULL) || v.kind == CAKE_VALUE_UNDEFINED)
+    if (!cake_args_bind(run, args, called, no_names, NULL) || v.kind == CAKE_VALUE_UNDEFINED)
         return list;
     if (v.kind != CAKE_VALUE_DICT)
         return cake_render_fail(run, "Can only get item pairs from a mapping.");
@@ -203,11 +203,11 @@ static cake_value sorted(cake_render *run, const cake_list *from, const sorting 
     return list;
 }
 
-static cake_value do_sort(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_sort(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"reverse", "case_sensitive", "attribute", NULL};
     cake_value out[3] = {cake_value_bool(false), cake_value_bool(false), cake_value_none()};
-    if (!cake_args_bind(run, args, "sort", names, out))
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     sorting by = {
         .attribute = out[2], .sensitive = cake_value_truth(out[1]), .descending = cake_value_truth(out[0])};
@@ -224,12 +224,12 @@ static cake_value do_sort(cake_render *run, cake_value v, const cake_args *args)
     return list;
 }
 
-static cake_value do_dictsort(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_dictsort(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"case_sensitive", "by", "reverse", NULL};
     cake_value out[3] = {cake_value_bool(false), cake_value_name("key"), cake_value_bool(false)};
     cake_list *pairs = cake_value_list(run, CAKE_LIST).list;
-    if (!cake_args_bind(run, args, "dictsort", names, out))
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     if (v.kind != CAKE_VALUE_DICT ||
         (!cake_value_is_text(out[1], "key") && !cake_value_is_text(out[1], "value")))
@@ -243,12 +243,14 @@ static cake_value do_dictsort(cake_render *run, cake_value v, const cake_args *a
     return sorted(run, pairs, &by);
 }
 
-static cake_value extreme(cake_render *run, cake_value v, const cake_args *args, int sign, const char *what)
+/* min and max */
+static cake_value do_extreme(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"case_sensitive", "attribute", NULL};
     cake_value out[2] = {cake_value_bool(false), cake_value_none()}, best = cake_value_none(),
                best_key = cake_value_none();
-    if (!cake_args_bind(run, args, what, names, out))
+    int sign = called[1] == 'i' ? -1 : 1;
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     sorting by = {.attribute = out[1], .sensitive = cake_value_truth(out[0])};
     const cake_list *list = cake_value_items(run, v);
@@ -262,22 +264,12 @@ static cake_value extreme(cake_render *run, cake_value v, const cake_args *args,
     return list->n ? best : cake_value_undefined(run, NULL, cake_value_name("the extreme of nothing"));
 }
 
-static cake_value do_min(cake_render *run, cake_value v, const cake_args *args)
-{
-    return extreme(run, v, args, -1, "min");
-}
-
-static cake_value do_max(cake_render *run, cake_value v, const cake_args *args)
-{
-    return extreme(run, v, args, 1, "max");
-}
-
-static cake_value do_unique(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_unique(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"case_sensitive", "attribute", NULL};
     cake_value out[2] = {cake_value_bool(false), cake_value_none()},
                list = cake_value_list(run, CAKE_GENERATOR);
-    if (!cake_args_bind(run, args, "unique", names, out))
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     sorting by = {.attribute = out[1], .sensitive = cake_value_truth(out[0])};
     cake_dict *seen = cake_value_dict(run).dict;
@@ -292,9 +284,9 @@ static cake_value do_unique(cake_render *run, cake_value v, const cake_args *arg
     return list;
 }
 
-static cake_value do_reverse(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_reverse(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    if (!cake_args_bind(run, args, "reverse", no_names, NULL))
+    if (!cake_args_bind(run, args, called, no_names, NULL))
         return v;
     const cake_list *items = cake_value_items(run, v);
     cake_value list = cake_value_list(run, CAKE_GENERATOR);
@@ -315,7 +307,7 @@ static cake_args shift(const cake_args *args, size_t n)
     return (cake_args){.value = n ? args->value + n : args->value, .n = args->n - n, .named = args->named};
 }
 
-static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_map(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     cake_value list = cake_value_list(run, CAKE_GENERATOR);
     const cake_value *attribute = cake_dict_name(args->named, "attribute");
@@ -329,21 +321,22 @@ static cake_value do_map(cake_render *run, cake_value v, const cake_args *args)
         return cake_render_fail(run, "the filter '%.*s' is one of Jinja's that this program leaves out",
                                 (int)args->value[0].text.len, args->value[0].text.data);
     if (!attribute && !filter)
-        return cake_render_fail(run, "map needs the name of a known filter, or attribute=");
+        return cake_render_fail(run, "%s needs the name of a known filter, or attribute=", called);
     cake_args rest = filter ? shift(args, 1) : *args;
     const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
-        cake_value item = filter ? filter->run(run, items->item[i], &rest)
+        cake_value item = filter ? filter->run(run, items->item[i], &rest, filter->name)
                                  : attribute_or(run, items->item[i], *attribute, otherwise);
         cake_list_push(run, list.list, item);
     }
     return list;
 }
 
-/* Keeps the items whose test (the next argument, else truth) has the wanted result; with `attribute`, tests
- * an attribute of the item. */
-static cake_value choose(cake_render *run, cake_value v, const cake_args *args, bool attribute, bool wanted)
+/* select, reject, selectattr, rejectattr: keeps the items whose test (the next argument, else truth) has the
+ * wanted result; the latter two test an attribute of the item. */
+static cake_value do_select(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
+    bool attribute = strlen(called) > strlen("select"), wanted = called[0] == 's';
     cake_value list = cake_value_list(run, CAKE_GENERATOR);
     size_t used = attribute;
     const cake_filter *test = NULL;
@@ -361,39 +354,19 @@ static cake_value choose(cake_render *run, cake_value v, const cake_args *args, 
     const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
         cake_value item = attribute ? attribute_of(run, items->item[i], args->value[0]) : items->item[i];
-        if (cake_value_truth(test ? test->run(run, item, &rest) : item) == wanted)
+        if (cake_value_truth(test ? test->run(run, item, &rest, test->name) : item) == wanted)
             cake_list_push(run, list.list, items->item[i]);
     }
     return list;
 }
 
-static cake_value do_select(cake_render *run, cake_value v, const cake_args *args)
-{
-    return choose(run, v, args, false, true);
-}
-
-static cake_value do_reject(cake_render *run, cake_value v, const cake_args *args)
-{
-    return choose(run, v, args, false, false);
-}
-
-static cake_value do_selectattr(cake_render *run, cake_value v, const cake_args *args)
-{
-    return choose(run, v, args, true, true);
-}
-
-static cake_value do_rejectattr(cake_render *run, cake_value v, const cake_args *args)
-{
-    return choose(run, v, args, true, false);
-}
-
 /* --- numbers --- */
 
-static cake_value do_sum(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_sum(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"attribute", "start", NULL};
     cake_value out[2] = {cake_value_none(), cake_value_int(0)};
-    if (!cake_args_bind(run, args, "sum", names, out))
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && cake_render_spend(run, 1); i++) {
@@ -404,12 +377,12 @@ static cake_value do_sum(cake_render *run, cake_value v, const cake_args *args)
     return out[1];
 }
 
-static cake_value do_round(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_round(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"precision", "method", NULL};
     cake_value out[2] = {cake_value_int(0), cake_value_name("common")};
     int64_t digits = 0;
-    if (!cake_args_bind(run, args, "round", names, out) || !cake_arg_int(run, out[0], &digits))
+    if (!cake_args_bind(run, args, called, names, out) || !cake_arg_int(run, out[0], &digits))
         return v;
     if (!cake_value_is_text(out[1], "common") && !cake_value_is_text(out[1], "ceil") &&
         !cake_value_is_text(out[1], "floor"))
@@ -439,8 +412,8 @@ const cake_filter cake_filters_list[] = {
     {"abs", do_abs},         {"attr", do_attr},         {"count", do_length},  {"d", do_default},
     {"default", do_default}, {"dictsort", do_dictsort}, {"first", do_first},   {"items", do_items},
     {"last", do_last},       {"length", do_length},     {"list", do_list},     {"map", do_map},
-    {"max", do_max},         {"min", do_min},           {"reject", do_reject}, {"rejectattr", do_rejectattr},
-    {"reverse", do_reverse}, {"round", do_round},       {"select", do_select}, {"selectattr", do_selectattr},
+    {"max", do_extreme},     {"min", do_extreme},       {"reject", do_select}, {"rejectattr", do_select},
+    {"reverse", do_reverse}, {"round", do_round},       {"select", do_select}, {"selectattr", do_select},
     {"sort", do_sort},       {"sum", do_sum},           {"unique", do_unique}, {NULL, NULL},
 };
 

@@ -14,39 +14,26 @@
 
 static const char *const no_names[] = {NULL};
 
-static cake_value do_string(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_string(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    return cake_args_bind(run, args, "string", no_names, NULL) ? cake_value_to_text(run, v) : v;
+    return cake_args_bind(run, args, called, no_names, NULL) ? cake_value_to_text(run, v) : v;
 }
 
-static cake_value case_with(cake_render *run, cake_value v, const cake_args *args, cake_jinja_case how)
+/* upper, lower and capitalize */
+static cake_value do_case(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    if (!cake_args_bind(run, args, "a filter of cases", no_names, NULL))
+    cake_jinja_case how = called[0] == 'u' ? CAKE_UPPER : called[0] == 'l' ? CAKE_LOWER : CAKE_CAPITAL;
+    if (!cake_args_bind(run, args, called, no_names, NULL))
         return v;
     return cake_text_case(run, cake_value_to_text(run, v), how);
 }
 
-static cake_value do_upper(cake_render *run, cake_value v, const cake_args *args)
-{
-    return case_with(run, v, args, CAKE_UPPER);
-}
-
-static cake_value do_lower(cake_render *run, cake_value v, const cake_args *args)
-{
-    return case_with(run, v, args, CAKE_LOWER);
-}
-
-static cake_value do_capitalize(cake_render *run, cake_value v, const cake_args *args)
-{
-    return case_with(run, v, args, CAKE_CAPITAL);
-}
-
 /* Unlike in str.title, a word begins only after white space, hyphens and opening brackets. */
-static cake_value do_title(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_title(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     cake_value text = cake_value_to_text(run, v);
     cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, "title", no_names, NULL))
+    if (!cake_args_bind(run, args, called, no_names, NULL))
         return v;
     const cake_list *characters = cake_value_items(run, text);
     bool begins = true;
@@ -60,23 +47,23 @@ static cake_value do_title(cake_render *run, cake_value v, const cake_args *args
     return cake_write_done(&w);
 }
 
-static cake_value do_trim(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_trim(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"chars", NULL};
     cake_value set = cake_value_none();
-    if (!cake_args_bind(run, args, "trim", names, &set))
+    if (!cake_args_bind(run, args, called, names, &set))
         return v;
     cake_value text = cake_value_to_text(run, v);
     return cake_text_strip(run, text, set, true, true);
 }
 
-static cake_value do_replace(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_replace(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"old", "new", "count", NULL};
     const cake_value absent = {.kind = CAKE_VALUE_UNDEFINED};
     cake_value out[3] = {absent, absent, cake_value_none()};
     int64_t max = -1;
-    if (!cake_args_bind(run, args, "replace", names, out))
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     if (args->n + (args->named ? args->named->n : 0) < 2)
         return cake_render_fail(run, "replace needs the old text and the new one");
@@ -88,17 +75,17 @@ static cake_value do_replace(cake_render *run, cake_value v, const cake_args *ar
                           max < 0 ? -1 : max);
 }
 
-static cake_value do_join(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_join(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"d", "attribute", NULL};
     cake_value out[2] = {cake_value_name(""), cake_value_none()};
     cake_writer w = {.run = run};
-    if (!cake_args_bind(run, args, "join", names, out))
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     if (out[1].kind != CAKE_VALUE_NONE) {
         cake_dict *named = cake_value_dict(run).dict;
         cake_dict_set(run, named, cake_value_name("attribute"), out[1]);
-        v = cake_filter_find(cake_value_name("map"))->run(run, v, &(cake_args){.named = named});
+        v = cake_filter_find(cake_value_name("map"))->run(run, v, &(cake_args){.named = named}, "map");
     }
     const cake_list *items = cake_value_items(run, v);
     for (size_t i = 0; i < items->n && !run->failed; i++) {
@@ -109,12 +96,12 @@ static cake_value do_join(cake_render *run, cake_value v, const cake_args *args)
     return cake_write_done(&w);
 }
 
-static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"ensure_ascii", "indent", "separators", "sort_keys", NULL};
     cake_value out[4] = {cake_value_bool(false), cake_value_none(), cake_value_none(),
                          cake_value_bool(false)};
-    if (!cake_args_bind(run, args, "tojson", names, out))
+    if (!cake_args_bind(run, args, called, names, out))
         return v;
     cake_json_style style = {.indent = -1,
                              .comma = cake_value_name(out[1].kind == CAKE_VALUE_NONE ? ", " : ","),
@@ -146,13 +133,13 @@ static cake_value do_tojson(cake_render *run, cake_value v, const cake_args *arg
     return cake_write_done(&w);
 }
 
-static cake_value do_indent(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_indent(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"width", "first", "blank", NULL};
     cake_value out[3] = {cake_value_int(4), cake_value_bool(false), cake_value_bool(false)};
     cake_writer w = {.run = run}, pad = {.run = run};
     int64_t width = 0;
-    if (!cake_args_bind(run, args, "indent", names, out) || !cake_arg_text(run, v, "indent"))
+    if (!cake_args_bind(run, args, called, names, out) || !cake_arg_text(run, v, called))
         return v;
     if (out[0].kind == CAKE_VALUE_TEXT)
         cake_value_str(&pad, out[0]);
@@ -176,24 +163,25 @@ static cake_value do_indent(cake_render *run, cake_value v, const cake_args *arg
     return indented;
 }
 
-static cake_value do_escape(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_escape(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    if (!cake_args_bind(run, args, "escape", no_names, NULL) || (v.kind == CAKE_VALUE_TEXT && v.subtype))
+    if (!cake_args_bind(run, args, called, no_names, NULL) || (v.kind == CAKE_VALUE_TEXT && v.subtype))
         return v;
     return cake_text_escape(run, cake_value_to_text(run, v));
 }
 
-static cake_value do_safe(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_safe(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
-    if (!cake_args_bind(run, args, "safe", no_names, NULL))
+    if (!cake_args_bind(run, args, called, no_names, NULL))
         return v;
     v = cake_value_to_text(run, v);
     v.subtype = 1;
     return v;
 }
 
-static cake_value do_format(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_format(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
+    (void)called;
     cake_value values = cake_value_list(run, CAKE_TUPLE);
     if (args->n && args->named)
         return cake_render_fail(run, "can't handle positional and keyword arguments at the same time");
@@ -206,12 +194,12 @@ static cake_value do_format(cake_render *run, cake_value v, const cake_args *arg
     return cake_text_format(run, cake_value_to_text(run, v), values);
 }
 
-static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_int(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"default", "base", NULL};
     cake_value out[2] = {cake_value_int(0), cake_value_int(10)}, found;
     int64_t base = 10;
-    if (!cake_args_bind(run, args, "int", names, out) || !cake_arg_int(run, out[1], &base) ||
+    if (!cake_args_bind(run, args, called, names, out) || !cake_arg_int(run, out[1], &base) ||
         !cake_value_usable(run, v))
         return v;
     if (base != 10)
@@ -230,12 +218,12 @@ static cake_value do_int(cake_render *run, cake_value v, const cake_args *args)
     return isfinite(real) ? cake_value_whole(run, real) : out[0];
 }
 
-static cake_value do_float(cake_render *run, cake_value v, const cake_args *args)
+static cake_value do_float(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"default", NULL};
     cake_value otherwise = cake_value_real(0);
     double real;
-    if (!cake_args_bind(run, args, "float", names, &otherwise) || !cake_value_usable(run, v))
+    if (!cake_args_bind(run, args, called, names, &otherwise) || !cake_value_usable(run, v))
         return v;
     if (cake_value_is_number(v))
         return cake_value_real(cake_value_number(v));
@@ -243,21 +231,10 @@ static cake_value do_float(cake_render *run, cake_value v, const cake_args *args
 }
 
 const cake_filter cake_filters_text[] = {
-    {"capitalize", do_capitalize},
-    {"e", do_escape},
-    {"escape", do_escape},
-    {"float", do_float},
-    {"format", do_format},
-    {"indent", do_indent},
-    {"int", do_int},
-    {"join", do_join},
-    {"lower", do_lower},
-    {"replace", do_replace},
-    {"safe", do_safe},
-    {"string", do_string},
-    {"title", do_title},
-    {"tojson", do_tojson},
-    {"trim", do_trim},
-    {"upper", do_upper},
-    {NULL, NULL},
+    {"capitalize", do_case}, {"e", do_escape},      {"escape", do_escape},
+    {"float", do_float},     {"format", do_format}, {"indent", do_indent},
+    {"int", do_int},         {"join", do_join},     {"lower", do_case},
+    {"replace", do_replace}, {"safe", do_safe},     {"string", do_string},
+    {"title", do_title},     {"tojson", do_tojson}, {"trim", do_trim},
+    {"upper", do_case},      {NULL, NULL},
 };

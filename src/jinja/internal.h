@@ -180,7 +180,9 @@ cake_node *cake_parse_filters(cake_parser *p, cake_node *node, bool bare);
 typedef enum cake_omitted { CAKE_OMITTED_FILTER, CAKE_OMITTED_FUNCTION, CAKE_OMITTED_METHOD } cake_omitted;
 bool cake_jinja_omits(cake_omitted kind, cake_value name);
 
-typedef cake_value (*cake_filter_function)(cake_render *run, cake_value v, const cake_args *args);
+/* called: the name in the template, by which functions of several filters tell which one is meant. */
+typedef cake_value (*cake_filter_function)(cake_render *run, cake_value v, const cake_args *args,
+                                           const char *called);
 
 typedef struct cake_filter {
     const char *name;

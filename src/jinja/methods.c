@@ -14,10 +14,12 @@ typedef struct method {
     cake_call_function run; /* NULL: hidden by the sandbox */
 } method;
 
+static const char *const none[] = {NULL};
+
 /* --- str --- */
 
-static cake_value strip_with(cake_render *run, const cake_call *call, const cake_args *args, bool left,
-                             bool right)
+/* strip, lstrip and rstrip */
+static cake_value do_strip(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"chars", NULL};
     cake_value set = cake_value_none();
@@ -25,42 +27,18 @@ static cake_value strip_with(cake_render *run, const cake_call *call, const cake
         return set;
     if (set.kind != CAKE_VALUE_NONE && !cake_arg_text(run, set, call->name))
         return set;
-    return cake_text_strip(run, call->self, set, left, right);
+    return cake_text_strip(run, call->self, set, call->name[0] != 'r', call->name[0] != 'l');
 }
 
-static cake_value do_strip(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return strip_with(run, call, args, true, true);
-}
-
-static cake_value do_lstrip(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return strip_with(run, call, args, true, false);
-}
-
-static cake_value do_rstrip(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return strip_with(run, call, args, false, true);
-}
-
-static cake_value split_with(cake_render *run, const cake_call *call, const cake_args *args, bool right)
+/* split and rsplit */
+static cake_value do_split(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"sep", "maxsplit", NULL};
     cake_value v[2] = {cake_value_none(), cake_value_int(-1)};
     int64_t max = -1;
     if (!cake_args_bind(run, args, call->name, names, v) || !cake_arg_int(run, v[1], &max))
         return cake_value_none();
-    return cake_text_split(run, call->self, v[0], max < 0 ? -1 : max, right);
-}
-
-static cake_value do_split(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return split_with(run, call, args, false);
-}
-
-static cake_value do_rsplit(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return split_with(run, call, args, true);
+    return cake_text_split(run, call->self, v[0], max < 0 ? -1 : max, call->name[0] == 'r');
 }
 
 static cake_value do_splitlines(cake_render *run, const cake_call *call, const cake_args *args)
@@ -131,8 +109,8 @@ static bool has_affix(cake_render *run, cake_value text, cake_value affix, bool 
     return n <= len && cake_text_same(run, text.text.data + (at_end ? len - n : 0), affix.text.data, n);
 }
 
-/* Whether the text begins or ends with one of the affixes. */
-static cake_value affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
+/* startswith and endswith: whether the text has one of the affixes */
+static cake_value do_with(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_value v, text;
     int64_t from;
@@ -143,25 +121,17 @@ static cake_value affix(cake_render *run, const cake_call *call, const cake_args
     for (size_t i = 0; i < list->n; i++) {
         if (!cake_arg_text(run, list->item[i], call->name))
             return v;
-        if (from >= 0 && has_affix(run, text, list->item[i], at_end))
+        if (from >= 0 && has_affix(run, text, list->item[i], call->name[0] == 'e'))
             return cake_value_bool(true);
     }
     return cake_value_bool(false);
 }
 
-static cake_value do_startswith(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return affix(run, call, args, false);
-}
-
-static cake_value do_endswith(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return affix(run, call, args, true);
-}
-
-static cake_value remove_affix(cake_render *run, const cake_call *call, const cake_args *args, bool at_end)
+/* removeprefix and removesuffix */
+static cake_value do_remove(cake_render *run, const cake_call *call, const cake_args *args)
 {
     static const char *const names[] = {"affix", NULL};
+    bool at_end = strstr(call->name, "suffix") != NULL;
     cake_value gone = cake_value_none(), v = call->self;
     if (!cake_args_bind(run, args, call->name, names, &gone) || !cake_arg_text(run, gone, call->name) ||
         !has_affix(run, v, gone, at_end))
@@ -171,19 +141,8 @@ static cake_value remove_affix(cake_render *run, const cake_call *call, const ca
     return v;
 }
 
-static cake_value do_removeprefix(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return remove_affix(run, call, args, false);
-}
-
-static cake_value do_removesuffix(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    return remove_affix(run, call, args, true);
-}
-
 static cake_value do_case(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const none[] = {NULL};
     cake_jinja_case how = call->name[0] == 'u'   ? CAKE_UPPER
                           : call->name[0] == 'l' ? CAKE_LOWER
                           : call->name[0] == 't' ? CAKE_TITLE
@@ -193,27 +152,27 @@ static cake_value do_case(cake_render *run, const cake_call *call, const cake_ar
     return cake_text_case(run, call->self, how);
 }
 
-/* The character index of a text in another; -1: absent. */
-static int64_t find(cake_render *run, const cake_call *call, const cake_args *args, bool last)
+/* The byte offset of a text in another; -1: absent. */
+static int64_t search(cake_render *run, cake_value text, cake_value sub, bool last)
+{
+    if (last)
+        return cake_text_search_back(run, text.text.data, text.text.len, sub);
+    const char *hit = cake_text_search(run, text.text.data, text.text.len, sub);
+    return hit ? hit - text.text.data : -1;
+}
+
+/* find, rfind, index and rindex: a character index */
+static cake_value do_find(cake_render *run, const cake_call *call, const cake_args *args)
 {
     cake_value sub, text;
     int64_t at = -1, from;
-    if (!find_args(run, call, args, &sub, &text, &from) || !cake_arg_text(run, sub, call->name) || from < 0)
-        return -1;
-    if (last) {
-        at = cake_text_search_back(run, text.text.data, text.text.len, sub);
-    } else {
-        const char *hit = cake_text_search(run, text.text.data, text.text.len, sub);
-        at = hit ? hit - text.text.data : -1;
-    }
-    return at < 0 ? -1 : from + (int64_t)cake_text_count(run, cake_value_text(text.text.data, (size_t)at));
-}
-
-static cake_value do_find(cake_render *run, const cake_call *call, const cake_args *args)
-{
-    int64_t at = find(run, call, args, call->name[0] == 'r');
-    bool wanted = strstr(call->name, "index") != NULL;
-    return at < 0 && wanted ? cake_render_fail(run, "substring not found") : cake_value_int(at);
+    if (find_args(run, call, args, &sub, &text, &from) && cake_arg_text(run, sub, call->name) && from >= 0)
+        at = search(run, text, sub, call->name[0] == 'r');
+    if (at < 0 && strstr(call->name, "index"))
+        return cake_render_fail(run, "substring not found");
+    if (at > 0)
+        at = (int64_t)cake_text_count(run, cake_value_text(text.text.data, (size_t)at));
+    return cake_value_int(at < 0 ? -1 : from + at);
 }
 
 static cake_value do_count(cake_render *run, const cake_call *call, const cake_args *args)
@@ -234,7 +193,6 @@ static cake_value do_count(cake_render *run, const cake_call *call, const cake_a
  * other. */
 static cake_value do_is(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const none[] = {NULL};
     if (!cake_args_bind(run, args, call->name, none, NULL))
         return cake_value_none();
     const char *what = call->name + 2;
@@ -290,13 +248,7 @@ static cake_value do_partition(cake_render *run, const cake_call *call, const ca
         return three;
     if (!by.text.len)
         return cake_render_fail(run, "empty separator");
-    int64_t at = -1;
-    if (last) {
-        at = cake_text_search_back(run, text.text.data, text.text.len, by);
-    } else {
-        const char *hit = cake_text_search(run, text.text.data, text.text.len, by);
-        at = hit ? hit - text.text.data : -1;
-    }
+    int64_t at = search(run, text, by, last);
     size_t from = at >= 0 ? (size_t)at : last ? 0 : text.text.len, to = at >= 0 ? from + by.text.len : from;
     cake_list_push(run, three.list, cake_value_text(text.text.data, from));
     cake_list_push(run, three.list, cake_value_text(text.text.data + from, to - from));
@@ -319,7 +271,6 @@ static cake_value do_get(cake_render *run, const cake_call *call, const cake_arg
 /* keys, values and items: views that can be iterated and counted. */
 static cake_value do_view(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const none[] = {NULL};
     const cake_dict *dict = call->self.dict;
     cake_value view = cake_value_list(run, call->name[0] == 'k'   ? CAKE_KEYS
                                            : call->name[0] == 'v' ? CAKE_VALUES
@@ -341,7 +292,6 @@ static cake_value do_view(cake_render *run, const cake_call *call, const cake_ar
 
 static cake_value do_copy(cake_render *run, const cake_call *call, const cake_args *args)
 {
-    static const char *const none[] = {NULL};
     cake_args_bind(run, args, call->name, none, NULL);
     return call->self; /* immutable, so it is its own copy */
 }
@@ -374,17 +324,17 @@ static cake_value do_index(cake_render *run, const cake_call *call, const cake_a
 
 static const method text_methods[] = {
     {"strip", do_strip},
-    {"lstrip", do_lstrip},
-    {"rstrip", do_rstrip},
+    {"lstrip", do_strip},
+    {"rstrip", do_strip},
     {"split", do_split},
-    {"rsplit", do_rsplit},
+    {"rsplit", do_split},
     {"splitlines", do_splitlines},
     {"replace", do_replace},
-    {"startswith", do_startswith},
-    {"endswith", do_endswith},
-    {"removeprefix", do_removeprefix},
+    {"startswith", do_with},
+    {"endswith", do_with},
+    {"removeprefix", do_remove},
     {"upper", do_case},
-    {"removesuffix", do_removesuffix},
+    {"removesuffix", do_remove},
     {"lower", do_case},
     {"title", do_case},
     {"capitalize", do_case},

@@ -11,9 +11,9 @@ static const char *const other_name[] = {"other", NULL};
 
 /* A test without arguments. */
 #define PLAIN(name, condition)                                                                               \
-    static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args)                       \
+    static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args, const char *called)   \
     {                                                                                                        \
-        cake_args_bind(run, args, #name, no_names, NULL);                                                    \
+        cake_args_bind(run, args, called, no_names, NULL);                                                   \
         return cake_value_bool(condition);                                                                   \
     }
 
@@ -45,11 +45,11 @@ static bool divides(cake_render *run, cake_value v, cake_value by, int64_t rest)
 PLAIN(even, divides(run, v, cake_value_int(2), 0))
 PLAIN(odd, divides(run, v, cake_value_int(2), 1))
 
-static cake_value is_divisibleby(cake_render *run, cake_value v, const cake_args *args)
+static cake_value is_divisibleby(cake_render *run, cake_value v, const cake_args *args, const char *called)
 {
     static const char *const names[] = {"num", NULL};
     cake_value by = cake_value_none();
-    return cake_value_bool(cake_args_bind(run, args, "divisibleby", names, &by) && divides(run, v, by, 0));
+    return cake_value_bool(cake_args_bind(run, args, called, names, &by) && divides(run, v, by, 0));
 }
 
 static bool is_case(cake_render *run, cake_value v, const char *method)
@@ -63,12 +63,12 @@ PLAIN(lower, is_case(run, v, "islower"))
 PLAIN(upper, is_case(run, v, "isupper"))
 
 #define COMPARISON(name, condition)                                                                          \
-    static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args)                       \
+    static cake_value is_##name(cake_render *run, cake_value v, const cake_args *args, const char *called)   \
     {                                                                                                        \
         cake_value other = cake_value_none();                                                                \
         if (!args->n && !args->named)                                                                        \
-            return cake_render_fail(run, "the test %s wants a value to compare with", #name);                \
-        return cake_value_bool(cake_args_bind(run, args, #name, other_name, &other) && (condition));         \
+            return cake_render_fail(run, "the test %s wants a value to compare with", called);               \
+        return cake_value_bool(cake_args_bind(run, args, called, other_name, &other) && (condition));        \
     }
 
 /* -1, 0 or 1; 2: not comparable. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The effect of each field of config.json and generation_config.json in this program. tests/model/effects.c
- * compares the tables to all fields that transformers has for the families in cake_archs.
+ * Fields of config.json and generation_config.json that are not followed. tests/model/effects.c compares the
+ * tables, and tests/golden/silent_fields.json, to all fields that transformers has for the families in
+ * cake_archs.
  */
 #ifndef CAKE_MODEL_EFFECTS_H
 #define CAKE_MODEL_EFFECTS_H

@@ -57,117 +57,45 @@ static cake_err check_output(const cake_options *o, int command)
     return CAKE_OK;
 }
 
-/* ---- predicates of the table of clashes */
-
-static bool is_txt(const cake_options *o)
-{
-    return !strcmp(cake_record_form(o->output), "txt");
-}
-
-static bool reads_txt(const cake_options *o)
-{
-    const char *form = o->input_format ? o->input_format : cake_record_form(o->input);
-    return o->input && !strcmp(form, "txt");
-}
-
-static bool reads_no_txt(const cake_options *o)
-{
-    return o->input && !reads_txt(o);
-}
-
-static bool has_prompts(const cake_options *o)
-{
-    return o->prompts.n > 0;
-}
-
-static bool has_no_file(const cake_options *o)
-{
-    return !o->output || !strcmp(o->output, "-");
-}
-
-static bool is_never(const cake_options *o)
-{
-    return !strcmp(o->resume, "never");
-}
-
-static bool is_must(const cake_options *o)
-{
-    return !strcmp(o->resume, "must");
-}
-
-static bool is_retry(const cake_options *o)
-{
-    return o->retry_errors;
-}
-
-static bool is_timed(const cake_options *o)
-{
-    return o->timing;
-}
-
-static bool has_scores(const cake_options *o)
-{
-    return o->params.logprobs != CAKE_UNSET;
-}
-
-static bool has_choices(const cake_options *o)
-{
-    return o->params.n != CAKE_UNSET && o->params.n > 1;
-}
-
-static bool is_raw(const cake_options *o)
-{
-    return o->raw;
-}
-
-static bool has_system(const cake_options *o)
-{
-    return o->system != NULL;
-}
-
-static bool has_field(const cake_options *o)
-{
-    return o->names.prompt || o->names.id;
-}
-
-static bool has_format(const cake_options *o)
-{
-    return o->input_format != NULL;
-}
-
-/* Pairs that contradict each other, or of which one would have no effect. */
-static const struct {
-    int commands;
-    bool (*one)(const cake_options *o), (*other)(const cake_options *o);
-    const char *message;
-} clashes[] = {
-    {RUN | PLAN, is_txt, has_choices, "--n: a line of a .txt file holds one answer: give -o a .jsonl file"},
-    {RUN | PLAN, is_txt, has_scores, "--logprobs: a .txt file cannot hold them: give -o a .jsonl file"},
-    {RUN | PLAN, is_txt, is_timed, "--timing: a .txt file cannot hold times: give -o a .jsonl file"},
-    {RUN, cake_options_stream, has_scores,
-     "--logprobs: a streamed answer (one -p) cannot hold them; give -o"},
-    {RUN, cake_options_stream, is_timed, "--timing: a streamed answer (one -p) cannot hold times; give -o"},
-    {RUN | PLAN, has_no_file, is_must,
-     "--resume must: without a result file there is nothing to resume: give -o"},
-    {RUN | PLAN, has_no_file, is_retry,
-     "--retry-errors: without a result file there is nothing to retry: give -o"},
-    {RUN | PLAN, is_never, is_retry,
-     "both --resume never and --retry-errors: only an earlier run's requests can be retried"},
-    {RUN | PLAN | TOKENIZE, has_prompts, has_format, "both -p and --input-format: there is no input file"},
-    {RUN | PLAN | TOKENIZE, has_prompts, has_field,
-     "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none"},
-    {RUN | PLAN | TOKENIZE, reads_txt, has_field,
-     "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: .txt files have none"},
-    {RUN | PLAN | TOKENIZE, is_raw, has_system,
-     "both --raw and --system: only the chat template takes a system message"},
-    {RUN | PLAN | TOKENIZE, reads_no_txt, has_system,
-     "--system: it applies to .txt files and -p only; in other files give each line its own messages"},
-};
-
+/* Options that contradict each other, or of which one would have no effect. */
 static cake_err check_pairs(const cake_options *o, int command)
 {
+    const char *read_form = o->input_format ? o->input_format : cake_record_form(o->input);
+    bool reads_txt = o->input && !strcmp(read_form, "txt"),
+         writes_txt = !strcmp(cake_record_form(o->output), "txt");
+    bool streams = cake_options_stream(o), no_file = !o->output || !strcmp(o->output, "-");
+    bool scores = o->params.logprobs != CAKE_UNSET, fields = o->names.prompt || o->names.id;
+    const struct {
+        int commands;
+        bool clash;
+        const char *message;
+    } clashes[] = {
+        {RUN | PLAN, writes_txt && o->params.n != CAKE_UNSET && o->params.n > 1,
+         "--n: a line of a .txt file holds one answer: give -o a .jsonl file"},
+        {RUN | PLAN, writes_txt && scores, "--logprobs: a .txt file cannot hold them: give -o a .jsonl file"},
+        {RUN | PLAN, writes_txt && o->timing,
+         "--timing: a .txt file cannot hold times: give -o a .jsonl file"},
+        {RUN, streams && scores, "--logprobs: a streamed answer (one -p) cannot hold them; give -o"},
+        {RUN, streams && o->timing, "--timing: a streamed answer (one -p) cannot hold times; give -o"},
+        {RUN | PLAN, no_file && !strcmp(o->resume, "must"),
+         "--resume must: without a result file there is nothing to resume: give -o"},
+        {RUN | PLAN, no_file && o->retry_errors,
+         "--retry-errors: without a result file there is nothing to retry: give -o"},
+        {RUN | PLAN, o->retry_errors && !strcmp(o->resume, "never"),
+         "both --resume never and --retry-errors: only an earlier run's requests can be retried"},
+        {RUN | PLAN | TOKENIZE, o->prompts.n && o->input_format,
+         "both -p and --input-format: there is no input file"},
+        {RUN | PLAN | TOKENIZE, o->prompts.n && fields,
+         "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: -p has none"},
+        {RUN | PLAN | TOKENIZE, reads_txt && fields,
+         "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: .txt files have none"},
+        {RUN | PLAN | TOKENIZE, o->raw && o->system,
+         "both --raw and --system: only the chat template takes a system message"},
+        {RUN | PLAN | TOKENIZE, o->input && !reads_txt && o->system,
+         "--system: it applies to .txt files and -p only; in other files give each line its own messages"},
+    };
     for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++)
-        if (clashes[i].commands & command && clashes[i].one(o) && clashes[i].other(o))
+        if (clashes[i].commands & command && clashes[i].clash)
             return cake_fail_usage("%s", clashes[i].message);
     return CAKE_OK;
 }

@@ -67,7 +67,7 @@ static cake_err read_key(void *self, cake_yaml *y)
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->setting[i].name, name))
             return cake_yaml_refuse(y, "'%s' occurs twice; the first one is in line %d, column %d",
-                                    cake_yaml_show(name, strlen(name)), s->setting[i].at.line,
+                                    cake_yaml_show(name, strlen(name)).s, s->setting[i].at.line,
                                     s->setting[i].at.column);
     char *kept = cake_copy(name, strlen(name)); /* name is valid only until the next event */
     err = cake_yaml_next(y);

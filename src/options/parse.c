@@ -328,7 +328,7 @@ static cake_err report_unknown_setting(const char *path, const cake_setting *s)
 {
     const char *closest = closest_option(s->name, strlen(s->name));
     return cake_fail_usage("%s:%d:%d: '%s' is not an option; %s%s%s", path, s->at.line, s->at.column,
-                           cake_yaml_show(s->name, strlen(s->name)),
+                           cake_yaml_show(s->name, strlen(s->name)).s,
                            closest ? "did you mean '" : "cake-mpi run --help lists them",
                            closest ? closest : "", closest ? "'?" : "");
 }

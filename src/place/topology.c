@@ -63,7 +63,7 @@ static const char *value(const reader *r)
     return cake_yaml_value(r->yaml);
 }
 
-static const char *shown(const reader *r)
+static cake_yaml_str shown(const reader *r)
 {
     return cake_yaml_show(value(r), cake_yaml_length(r->yaml));
 }
@@ -94,7 +94,7 @@ static cake_err need_number(reader *r, const char *what, int least, int most, in
         return cake_yaml_wrong(r->fault, here(r), "%s is %s; expected a whole number from %d to %d", what,
                                found(r), least, most);
     return cake_yaml_wrong(r->fault, here(r), "%s is %s'%s'; expected a whole number from %d to %d", what,
-                           is_plain(r) ? "" : "the text ", shown(r), least, most);
+                           is_plain(r) ? "" : "the text ", shown(r).s, least, most);
 }
 
 /* name:port, [address]:port, or without a port. Ranks are connected by MPI, so that it means nothing. */
@@ -108,7 +108,7 @@ static cake_err read_host(reader *r, cake_worker *w)
     if (skip) {
         const char *close = strchr(host, ']');
         if (!close || (close[1] && close[1] != ':'))
-            return cake_yaml_wrong(r->fault, here(r), "host '%s': expected '[address]:port'", shown(r));
+            return cake_yaml_wrong(r->fault, here(r), "host '%s': expected '[address]:port'", shown(r).s);
         len = (size_t)(close - host) - 1;
         colon = close[1] ? close + 1 : NULL;
     } else if (colon && strchr(host, ':') == colon) {
@@ -122,11 +122,11 @@ static cake_err read_host(reader *r, cake_worker *w)
         if (port < 1 || port > 65535)
             return cake_yaml_wrong(r->fault, here(r),
                                    "host '%s': '%s' is no port; expected 'name:port', or the name alone",
-                                   shown(r), cake_yaml_show(colon + 1, strlen(colon + 1)));
+                                   shown(r).s, cake_yaml_show(colon + 1, strlen(colon + 1)).s);
         r->ports = true;
     }
     if (!len || strcspn(host, " \t\r\n") < strlen(host))
-        return cake_yaml_wrong(r->fault, here(r), "host '%s' is no name of a host", shown(r));
+        return cake_yaml_wrong(r->fault, here(r), "host '%s' is no name of a host", shown(r).s);
     w->host = cake_copy(host + skip, len);
     w->host_at = here(r);
     return CAKE_OK;
@@ -145,7 +145,7 @@ static cake_err bad_layers(reader *r)
 {
     return cake_yaml_wrong(
         r->fault, here(r),
-        "'%s' names no layers; expected '%s0-7' or '%s8' (also with %s or %s), counted from 0", shown(r),
+        "'%s' names no layers; expected '%s0-7' or '%s8' (also with %s or %s), counted from 0", shown(r).s,
         prefixes[2], prefixes[2], "model.language_model.layers.", "language_model.model.layers.");
 }
 
@@ -178,10 +178,10 @@ static cake_err claim(reader *r, int worker)
     if (last < 0 || *text)
         return bad_layers(r);
     if (last < first)
-        return cake_yaml_wrong(r->fault, here(r), "'%s' runs backwards; meant is perhaps '%s%d-%d'", shown(r),
-                               prefixes[2], last, first);
+        return cake_yaml_wrong(r->fault, here(r), "'%s' runs backwards; meant is perhaps '%s%d-%d'",
+                               shown(r).s, prefixes[2], last, first);
     if (last >= r->n_layer)
-        return cake_yaml_wrong(r->fault, here(r), "'%s': the model has %d layer%s, from 0 to %d", shown(r),
+        return cake_yaml_wrong(r->fault, here(r), "'%s': the model has %d layer%s, from 0 to %d", shown(r).s,
                                r->n_layer, r->n_layer == 1 ? "" : "s", r->n_layer - 1);
     if (r->n_claim == r->claim_room) {
         r->claim_room = 2 * r->claim_room + 8;
@@ -229,7 +229,7 @@ static cake_err read_size(reader *r, const char *what, int64_t *size)
     cake_err err = need_text(r, what);
     if (!err && !cake_size_read(value(r), size))
         err = cake_yaml_wrong(r->fault, here(r), "%s is '%s'; expected a size like 512M, 16G or 80%%", what,
-                              shown(r));
+                              shown(r).s);
     return err;
 }
 
@@ -249,7 +249,7 @@ static cake_err add_numbers(reader *r, const char *what, cake_cpuset *set)
 {
     cake_err err = need_text(r, what);
     const char *wrong = err ? NULL : cake_cpuset_read(value(r), set);
-    return wrong ? cake_yaml_wrong(r->fault, here(r), "%s is '%s': %s", what, shown(r), wrong) : err;
+    return wrong ? cake_yaml_wrong(r->fault, here(r), "%s is '%s': %s", what, shown(r).s, wrong) : err;
 }
 
 /* Numbers and ranges in one text, or in a list of them. */
@@ -290,7 +290,7 @@ static cake_err read_device(reader *r, cake_worker *w)
     while (!err && wish < N_DEVICE && strcmp(devices[wish], value(r)))
         wish++;
     if (!err && wish == N_DEVICE)
-        err = cake_yaml_wrong(r->fault, here(r), "device is '%s'; expected auto, cpu or cuda", shown(r));
+        err = cake_yaml_wrong(r->fault, here(r), "device is '%s'; expected auto, cpu or cuda", shown(r).s);
     w->said.device = (cake_device_wish)wish;
     return err;
 }
@@ -330,7 +330,7 @@ static cake_err read_key(reader *r, cake_worker *w, cake_yaml_position *seen)
         return cake_yaml_wrong(r->fault, here(r),
                                "'%s' is no key of a worker; known are host, description, layers, rank, "
                                "replica, cpus, numa, threads, memory, kv_memory, device, gpu",
-                               shown(r));
+                               shown(r).s);
     if (seen[key].line)
         return cake_yaml_wrong(r->fault, here(r), "'%s' stands twice; the first one is in line %d, column %d",
                                keys[key].name, seen[key].line, seen[key].column);
@@ -342,11 +342,11 @@ static cake_err read_key(reader *r, cake_worker *w, cake_yaml_position *seen)
 /* What has to be there is looked for when the worker is complete. */
 static cake_err check_worker(reader *r, const cake_worker *w)
 {
-    const char *name = cake_yaml_show(w->name, strlen(w->name));
+    const cake_yaml_str name = cake_yaml_show(w->name, strlen(w->name));
     if (!w->host && w->rank < 0)
-        return cake_yaml_wrong(r->fault, w->said.at, "worker '%s' has no host (or rank)", name);
+        return cake_yaml_wrong(r->fault, w->said.at, "worker '%s' has no host (or rank)", name.s);
     if (!w->listed && w->rank < 0 && w->replica < 0)
-        return cake_yaml_wrong(r->fault, w->said.at, "worker '%s' has no layers", name);
+        return cake_yaml_wrong(r->fault, w->said.at, "worker '%s' has no layers", name.s);
     if (w->said.has_gpu && w->said.device == CAKE_WISH_CPU)
         return cake_yaml_wrong(r->fault, w->said.gpu_at,
                                "both gpu and device: cpu (line %d, column %d); leave one away",
@@ -364,12 +364,12 @@ static cake_err read_worker(void *self, cake_yaml *yaml)
         if (!strcmp(r->worker[i].name, value(r)))
             err = cake_yaml_wrong(r->fault, here(r),
                                   "worker '%s' stands twice; the first one is in line %d, column %d",
-                                  shown(r), r->worker[i].said.at.line, r->worker[i].said.at.column);
+                                  shown(r).s, r->worker[i].said.at.line, r->worker[i].said.at.column);
     if (!err && r->n_worker == r->n_rank)
         err =
             cake_yaml_wrong(r->fault, here(r),
                             "worker '%s' is one more than there are ranks, %d; start it with -np %d or more",
-                            shown(r), r->n_rank, r->n_rank + 1);
+                            shown(r).s, r->n_rank, r->n_rank + 1);
     if (err)
         return err;
     if (r->n_worker == r->n_room) {
@@ -382,7 +382,7 @@ static cake_err read_worker(void *self, cake_yaml *yaml)
     err = next(r);
     if (!err && event(r) != CAKE_YAML_MAP)
         err = cake_yaml_wrong(r->fault, here(r), "worker '%s' is %s; expected a map with host and layers",
-                              cake_yaml_show(w->name, strlen(w->name)), found(r));
+                              cake_yaml_show(w->name, strlen(w->name)).s, found(r));
     err = err ? err : next(r);
     while (!err && event(r) != CAKE_YAML_MAP_END) {
         err = read_key(r, w, seen);
@@ -409,7 +409,7 @@ static void fill(const reader *r, int n_replica, const int *owner, cake_topology
         const cake_worker *w = &r->worker[i];
         cake_topology_rank *rank = &out->rank[w->rank];
         *rank = w->said;
-        snprintf(rank->worker, sizeof rank->worker, "%s", cake_yaml_show(w->name, strlen(w->name)));
+        snprintf(rank->worker, sizeof rank->worker, "%s", cake_yaml_show(w->name, strlen(w->name)).s);
     }
 }
 
@@ -423,7 +423,7 @@ static cake_err settle(reader *r, const char *const *hosts, cake_topology *out)
             err = cake_yaml_wrong(r->fault, r->worker[i].said.at,
                                   "worker '%s' is of replica %d: "
                                   "here one replica is needed, leave the others away",
-                                  cake_yaml_show(r->worker[i].name, strlen(r->worker[i].name)),
+                                  cake_yaml_show(r->worker[i].name, strlen(r->worker[i].name)).s,
                                   r->worker[i].replica);
     if (!err) {
         owner = cake_alloc((size_t)n_replica * (size_t)r->n_layer, sizeof *owner);

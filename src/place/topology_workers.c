@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 
-static const char *show(const char *text)
+static cake_yaml_str show(const char *text)
 {
     return cake_yaml_show(text, strlen(text));
 }
@@ -153,7 +153,7 @@ static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
         if (j->taken[w->rank] >= 0) {
             const cake_worker *other = &worker[j->taken[w->rank]];
             return cake_yaml_wrong(fault, w->rank_at, "rank %d is worker '%s' already (line %d, column %d)",
-                                   w->rank, show(other->name), other->rank_at.line, other->rank_at.column);
+                                   w->rank, show(other->name).s, other->rank_at.line, other->rank_at.column);
         }
         if (w->rank / j->size != w->replica)
             return cake_yaml_wrong(fault, w->replica_at,
@@ -162,7 +162,7 @@ static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
         if (!hosted(w, j->hosts, w->rank))
             return cake_yaml_wrong(fault, w->host_at,
                                    "rank %d is on %.*s, not on '%s'; leave rank or host away", w->rank,
-                                   (int)first_name(j->hosts[w->rank]), j->hosts[w->rank], show(w->host));
+                                   (int)first_name(j->hosts[w->rank]), j->hosts[w->rank], show(w->host).s);
         j->taken[w->rank] = i;
     }
     return CAKE_OK;
@@ -195,7 +195,7 @@ static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_
     if (!j->hosts)
         return cake_yaml_wrong(fault, w->host_at,
                                "no rank is left for worker '%s': there are %d; take more --ranks",
-                               show(w->name), j->n_rank);
+                               show(w->name).s, j->n_rank);
     if (n_replica > 1)
         snprintf(part, sizeof part, " in replica %d (ranks %d to %d)", w->replica, w->replica * j->size,
                  (w->replica + 1) * j->size - 1);
@@ -208,11 +208,11 @@ static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_
     if (!there)
         return cake_yaml_wrong(fault, w->host_at,
                                "host '%s' is not in this job, whose hosts are: %s (any of them: '*')",
-                               show(w->host), list);
+                               show(w->host).s, list);
     return cake_yaml_wrong(fault, w->host_at,
                            "no rank is left for worker '%s': '%s' has %d%s, which other workers have; "
                            "start more ranks there, or list fewer workers",
-                           show(w->name), show(w->host), within, part);
+                           show(w->name).s, show(w->host).s, within, part);
 }
 
 int cake_workers_ranks(const cake_worker *worker, int n)
@@ -264,7 +264,7 @@ static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
     for (int r = 0; r < j->n_rank; r++) {
         cake_worker *w = j->taken[r] < 0 ? NULL : &worker[j->taken[r]];
         if (w && !w->listed && r % j->size)
-            return cake_yaml_wrong(fault, w->said.at, "worker '%s' has no layers", show(w->name));
+            return cake_yaml_wrong(fault, w->said.at, "worker '%s' has no layers", show(w->name).s);
         if (w)
             w->rank = r;
         else if (r % j->size)
@@ -328,7 +328,7 @@ cake_err cake_workers_own(const cake_worker *worker, const cake_layer_claim *cla
         for (int i = c->first; i <= c->last; i++) {
             const cake_layer_claim *other = own[i] < 0 ? NULL : &claim[own[i]];
             if (other)
-                return twice(c, i, show(worker[other->worker].name), other->at, fault);
+                return twice(c, i, show(worker[other->worker].name).s, other->at, fault);
             own[i] = k;
         }
     }

@@ -395,64 +395,58 @@ static const field fields[] = {
     /* their meaning for templates and tokenizers depends on the kind of request */
     {"add_special_tokens", CHAT, "false", refuse},
     {"add_special_tokens", TEXT, "true", refuse},
+    /* about delivery and accounting, which a file does not have: they change nothing */
+    {"stream", BOTH, NULL, read_nothing},
+    {"stream_options", BOTH, NULL, read_nothing},
+    {"user", BOTH, NULL, read_nothing},
+    {"safety_identifier", BOTH, NULL, read_nothing},
+    {"prompt_cache_key", BOTH, NULL, read_nothing},
+    {"prompt_cache_options", BOTH, NULL, read_nothing},
+    {"metadata", BOTH, NULL, read_nothing},
+    {"store", BOTH, NULL, read_nothing},
+    /* of the API and of other engines, not supported */
+    {"suffix", BOTH, "\"\"", refuse},
+    {"response_format", BOTH, "{\"type\":\"text\"}", refuse},
+    {"parallel_tool_calls", BOTH, "true", refuse},
+    {"functions", BOTH, "[]", refuse},
+    {"function_call", BOTH, "\"auto\"|\"none\"", refuse},
+    {"modalities", BOTH, "[\"text\"]", refuse},
+    {"audio", BOTH, NULL, refuse},
+    {"moderation", BOTH, NULL, refuse},
+    {"prediction", BOTH, NULL, refuse},
+    {"reasoning_effort", BOTH, "\"medium\"", refuse},
+    {"verbosity", BOTH, "\"medium\"", refuse},
+    {"web_search_options", BOTH, NULL, refuse},
+    {"service_tier", BOTH, "\"auto\"|\"default\"", refuse},
+    {"prompt_cache_retention", BOTH, "\"in_memory\"", refuse},
+    {"allowed_token_ids", BOTH, NULL, refuse},
+    {"bad_words", BOTH, "[]", refuse},
+    {"chat_template", BOTH, NULL, refuse},
+    {"documents", BOTH, "[]", refuse},
+    {"guided_choice", BOTH, NULL, refuse},
+    {"guided_grammar", BOTH, NULL, refuse},
+    {"guided_json", BOTH, NULL, refuse},
+    {"guided_regex", BOTH, NULL, refuse},
+    {"include_stop_str_in_output", BOTH, "false", refuse},
+    {"length_penalty", BOTH, "1", refuse},
+    {"logits_processors", BOTH, "[]", refuse},
+    {"prompt_logprobs", BOTH, NULL, refuse},
+    {"skip_special_tokens", BOTH, "true", refuse},
+    {"spaces_between_special_tokens", BOTH, "true", refuse},
+    {"structured_outputs", BOTH, NULL, refuse},
+    {"truncate_prompt_tokens", BOTH, "-1", refuse},
+    {"typical_p", BOTH, "1", refuse},
+    {"use_beam_search", BOTH, "false", refuse},
     {0},
 };
 
-/* Fields about delivery and accounting, which a file has not: they change nothing. */
-static const char *const inert[] = {
-    "stream",           "stream_options",       "user",     "safety_identifier",
-    "prompt_cache_key", "prompt_cache_options", "metadata", "store"};
-
-/* Fields of the API and of other engines that are not supported: the name, and the values that count as
- * absent. */
-static const char *const refused[][2] = {
-    {"suffix", "\"\""},
-    {"response_format", "{\"type\":\"text\"}"},
-    {"parallel_tool_calls", "true"},
-    {"functions", "[]"},
-    {"function_call", "\"auto\"|\"none\""},
-    {"modalities", "[\"text\"]"},
-    {"audio", NULL},
-    {"moderation", NULL},
-    {"prediction", NULL},
-    {"reasoning_effort", "\"medium\""},
-    {"verbosity", "\"medium\""},
-    {"web_search_options", NULL},
-    {"service_tier", "\"auto\"|\"default\""},
-    {"prompt_cache_retention", "\"in_memory\""},
-    {"allowed_token_ids", NULL},
-    {"bad_words", "[]"},
-    {"chat_template", NULL},
-    {"documents", "[]"},
-    {"guided_choice", NULL},
-    {"guided_grammar", NULL},
-    {"guided_json", NULL},
-    {"guided_regex", NULL},
-    {"include_stop_str_in_output", "false"},
-    {"length_penalty", "1"},
-    {"logits_processors", "[]"},
-    {"prompt_logprobs", NULL},
-    {"skip_special_tokens", "true"},
-    {"spaces_between_special_tokens", "true"},
-    {"structured_outputs", NULL},
-    {"truncate_prompt_tokens", "-1"},
-    {"typical_p", "1"},
-    {"use_beam_search", "false"},
-};
-
-/* The row of a name, preferably for this kind of request. False: unknown. */
-static bool find(const char *name, int kind, field *out)
+/* The row of a name, preferably for this kind of request; NULL: unknown. */
+static const field *find(const char *name, int kind)
 {
-    bool found = false;
-    for (const field *f = fields; f->name && !(found && out->kinds & kind); f++)
+    const field *found = NULL;
+    for (const field *f = fields; f->name && !(found && found->kinds & kind); f++)
         if (!strcmp(f->name, name))
-            *out = *f, found = true;
-    for (size_t i = 0; i < sizeof inert / sizeof *inert && !found; i++)
-        if (!strcmp(inert[i], name))
-            *out = (field){inert[i], BOTH, NULL, read_nothing}, found = true;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused && !found; i++)
-        if (!strcmp(refused[i][0], name))
-            *out = (field){refused[i][0], BOTH, refused[i][1], refuse}, found = true;
+            found = f;
     return found;
 }
 
@@ -559,13 +553,13 @@ cake_err cake_fields_read(cake_request *request, const cake_json *object, bool c
         return err;
     for (void *it = cake_json_first(object); it; it = cake_json_next(object, it)) {
         const char *name = cake_json_key(it, NULL);
-        field f;
+        const field *f = find(name, chat ? CHAT : TEXT);
         if ((renamed && leads(name, names->prompt)) || (names && names->id && leads(name, names->id)))
             continue;
         if (renamed && (!strcmp(name, "prompt") || !strcmp(name, "messages")))
             unknown(arg, name);
-        else if (find(name, chat ? CHAT : TEXT, &f))
-            err = read_field(&p, &f, cake_json_value(it));
+        else if (f)
+            err = read_field(&p, f, cake_json_value(it));
         else if (!simple)
             err = cake_fault_set(&request->fault, name, "%s is not a field of a request; take it out", name);
         else if (strcmp(name, "id") != 0)

@@ -3,8 +3,6 @@
  * In: finished requests. Out: a file or standard output in input order. Runs on rank 0. Invariant: a record
  * that was added successfully is in RESULTS.partial or on its way through the stream.
  */
-#include "record/record.h"
-
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +10,11 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/log.h"
-#include "formats/codec.h"
 #include "formats/h5.h"
 #include "record/format.h"
 #include "record/hdf5.h"
-#include "record/journal_writer.h"
-#include "record/stream.h"
-
-struct cake_recorder {
-    cake_record_options options;
-    char *path, *model, *command; /* owned copies of the strings in options */
-    bool txt, hdf5;
-    const cake_codec *pack;
-    cake_journal_writer *writer; /* exactly one of the two is set */
-    cake_stream *stream;
-    int64_t failed;
-    cake_buf line, plain;
-    cake_record_cost cost; /* without the thread's part */
-};
+#include "record/recorder.h"
 
 static const struct {
     const char *ending, *form;
@@ -60,26 +43,19 @@ const char *cake_record_form(const char *path)
     return endings[ending_of(path)].form;
 }
 
-static cake_err open_partial(cake_recorder *r)
+static cake_err open_journal(cake_recorder *r)
 {
     const cake_record_options *o = &r->options;
     char *identity = (char *)(o->identity ? o->identity : "{}"), *model = (char *)(o->model ? o->model : "");
-    cake_journal_writer_options options = {.results = r->path,
-                                           .resume = o->resume,
-                                           .force = o->force,
-                                           .retry = o->retry,
-                                           .copies = o->copies,
-                                           .lossy = r->txt || r->hdf5 || r->pack,
-                                           .head = {identity, model, o->created, o->job, false}};
-    cake_err err = cake_journal_writer_open(&options, &r->writer);
+    cake_journal_head head = {identity, model, o->created, o->job, false};
+    cake_err err = cake_journal_writer_open(r, &head);
     if (err)
         return err;
-    const cake_journal_head *head = cake_journal_writer_head(r->writer);
-    r->options.created = head->created;
-    r->options.job = head->job;
+    r->options.created = r->journal.head.created;
+    r->options.job = r->journal.head.job;
     if (o->model) {
         free(r->model);
-        r->options.model = r->model = cake_copy(head->model, strlen(head->model));
+        r->options.model = r->model = cake_copy(r->journal.head.model, strlen(r->journal.head.model));
     }
     return CAKE_OK;
 }
@@ -120,7 +96,7 @@ static cake_err open_path(cake_recorder *recorder, const char *path)
     if (!lstat(path, &info) &&
         S_ISLNK(info.st_mode)) /* the final rename would replace the link, not its target */
         return cake_fail("record", "%s: is a symbolic link; give -o the name of its target", path);
-    return open_partial(recorder);
+    return open_journal(recorder);
 }
 
 cake_err cake_record_open(const cake_record_options *options, cake_recorder **out)
@@ -137,16 +113,17 @@ cake_err cake_record_open(const cake_record_options *options, cake_recorder **ou
     signal(SIGXFSZ, SIG_IGN);
     cake_recorder *recorder = cake_alloc(1, sizeof *recorder);
     recorder->options = *options;
+    recorder->fd = -1;
     recorder->txt = format == CAKE_RECORD_TXT;
     recorder->hdf5 = format == CAKE_RECORD_HDF5;
     recorder->pack = cake_codec_of(options->path);
     if (options->command)
         recorder->options.command = recorder->command = cake_copy(options->command, strlen(options->command));
     if (options->path)
-        recorder->options.path = recorder->path = cake_copy(options->path, strlen(options->path));
+        recorder->options.path = recorder->results = cake_copy(options->path, strlen(options->path));
     if (options->model)
         recorder->options.model = recorder->model = cake_copy(options->model, strlen(options->model));
-    err = open_path(recorder, recorder->path);
+    err = open_path(recorder, recorder->results);
     if (err) {
         cake_record_close(recorder);
         return err;
@@ -163,23 +140,10 @@ void cake_record_line(const cake_recorder *recorder, const cake_record *record, 
         cake_line_openai(&recorder->options, record, out);
 }
 
-static void spend(cake_recorder *recorder, double begin)
-{
-    recorder->cost.write += cake_clock_now() - begin;
-}
-
-static cake_err append(cake_recorder *recorder, cake_entry entry, const char *line, size_t len)
-{
-    double begin = cake_clock_now();
-    cake_err err = cake_journal_writer_append(recorder->writer, entry, line, len);
-    spend(recorder, begin);
-    return err;
-}
-
 cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const char *line, size_t len)
 {
     if (!recorder->stream)
-        return append(recorder, entry, line, len);
+        return cake_journal_writer_append(recorder, entry, line, len);
     cake_buf *plain = &recorder->plain;
     if (recorder->txt) {
         cake_buf_cut(plain, 0);
@@ -190,7 +154,7 @@ cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const c
         len = plain->len;
     }
     cake_err err = cake_stream_add(recorder->stream, entry.order, line, len);
-    recorder->failed += !err && entry.failed;
+    recorder->journal.failed += !err && entry.failed;
     return err;
 }
 
@@ -211,90 +175,10 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
                                 line->data, line->len);
 }
 
-void cake_record_log_resume(cake_recorder *recorder)
-{
-    if (recorder->writer)
-        cake_journal_writer_log_resume(recorder->writer);
-}
-
-bool cake_record_finished(const cake_recorder *recorder)
-{
-    return recorder->writer && cake_journal_writer_finished(recorder->writer);
-}
-
-cake_err cake_record_reopen(cake_recorder *recorder)
-{
-    return cake_journal_writer_reopen(recorder->writer);
-}
-
-bool cake_record_has(const cake_recorder *recorder, int64_t order)
-{
-    return recorder->writer && cake_journal_writer_has(recorder->writer, order);
-}
-
-int64_t cake_record_resumed(const cake_recorder *recorder)
-{
-    return recorder->writer ? cake_journal_writer_resumed(recorder->writer) : 0;
-}
-
-const cake_input_checkpoint *cake_record_input_checkpoints(const cake_recorder *recorder, size_t *n)
-{
-    *n = 0;
-    return recorder->writer ? cake_journal_writer_input_checkpoints(recorder->writer, n) : NULL;
-}
-
-bool cake_record_recall(cake_recorder *recorder, uint64_t *sum)
-{
-    const cake_answered *all = recorder->writer ? cake_journal_writer_sum(recorder->writer) : NULL;
-    if (!all || all->unknown || cake_journal_writer_recall(recorder->writer))
-        return false;
-    *sum = all->sum;
-    return true;
-}
-
-bool cake_record_answered(const cake_recorder *recorder, int64_t order)
-{
-    return cake_journal_writer_answered(recorder->writer, order);
-}
-
-void cake_record_corrected(cake_recorder *recorder, cake_input_checkpoint read)
-{
-    cake_journal_writer_corrected(recorder->writer, &read);
-}
-
-void cake_record_read_to(cake_recorder *recorder, cake_input_checkpoint read)
-{
-    if (recorder->writer)
-        cake_journal_writer_read_to(recorder->writer, &read);
-}
-
-void cake_record_reached(cake_recorder *recorder, double share, double left)
-{
-    if (recorder->writer)
-        cake_journal_writer_reached(recorder->writer, share, left);
-}
-
-cake_err cake_record_tick(cake_recorder *recorder)
-{
-    double begin = cake_clock_now();
-    cake_err err = recorder->writer ? cake_journal_writer_tick(recorder->writer) : CAKE_OK;
-    spend(recorder, begin);
-    return err;
-}
-
-cake_err cake_record_flush(cake_recorder *recorder)
-{
-    double begin = cake_clock_now();
-    cake_err err = recorder->writer ? cake_journal_writer_flush(recorder->writer) : CAKE_OK;
-    spend(recorder, begin);
-    return err;
-}
-
 cake_err cake_record_stop(cake_recorder *recorder)
 {
     int64_t n;
-    cake_err err = recorder->stream ? cake_stream_stop(recorder->stream, &n)
-                                    : cake_journal_writer_flush(recorder->writer);
+    cake_err err = recorder->stream ? cake_stream_stop(recorder->stream, &n) : cake_record_flush(recorder);
     if (err)
         return err;
     if (recorder->stream)
@@ -302,41 +186,9 @@ cake_err cake_record_stop(cake_recorder *recorder)
                  (long long)n);
     else
         cake_log(CAKE_INFO, "record", "%s.partial has %lld results; the same command resumes from there",
-                 recorder->path, (long long)cake_journal_writer_count(recorder->writer));
+                 recorder->results,
+                 (long long)(recorder->fd < 0 ? recorder->resumed : recorder->journal.lines.n));
     return CAKE_OK;
-}
-
-void cake_record_rollback(cake_recorder *recorder)
-{
-    if (recorder->writer)
-        cake_journal_writer_rollback(recorder->writer);
-}
-
-const cake_inflight *cake_record_inflight(const cake_recorder *recorder, int64_t order, int *n)
-{
-    *n = 0;
-    return recorder->writer ? cake_journal_writer_inflight(recorder->writer, order, n) : NULL;
-}
-
-void cake_record_add_inflight(cake_recorder *recorder, const cake_inflight *part)
-{
-    double begin = cake_clock_now();
-    if (recorder->writer)
-        cake_journal_writer_add_inflight(recorder->writer, part);
-    spend(recorder, begin);
-}
-
-cake_err cake_record_checkpoint(cake_recorder *recorder)
-{
-    double begin = cake_clock_now();
-    cake_err err = recorder->writer ? cake_journal_writer_checkpoint(recorder->writer) : CAKE_OK;
-    spend(recorder, begin);
-    return err;
-}
-
-void cake_record_read_identity(const char *path, bool force, cake_buf *identity)
-{
-    cake_journal_writer_read_identity(path, force, identity);
 }
 
 bool cake_record_wants_prompt(const cake_recorder *recorder)
@@ -349,31 +201,17 @@ bool cake_record_is_text(const cake_recorder *recorder)
     return recorder->txt;
 }
 
-int64_t cake_record_failed(const cake_recorder *recorder)
-{
-    return recorder->writer ? cake_journal_writer_failed(recorder->writer) : recorder->failed;
-}
-
 cake_err cake_record_finish(cake_recorder *recorder)
 {
-    if (recorder->stream)
-        return cake_stream_finish(recorder->stream);
-    cake_finalize_form form = {.convert = recorder->txt ? cake_line_txt : NULL,
-                               .hdf5 = recorder->hdf5,
-                               .pack = recorder->pack,
-                               .command = recorder->command};
-    double begin = cake_clock_now();
-    cake_err err = cake_journal_writer_finish(recorder->writer, &form);
-    recorder->cost.finish = cake_clock_now() - begin;
-    return err;
+    return recorder->stream ? cake_stream_finish(recorder->stream) : cake_journal_writer_finish(recorder);
 }
 
 cake_record_cost cake_record_costs(const cake_recorder *recorder)
 {
-    if (!recorder || !recorder->writer)
+    if (!recorder || recorder->stream)
         return (cake_record_cost){-1, -1, -1};
     cake_record_cost cost = recorder->cost;
-    cost.sync = cake_journal_writer_cpu(recorder->writer);
+    cost.sync = cake_fsync_thread_cpu(recorder->sync);
     return cost;
 }
 
@@ -381,11 +219,11 @@ void cake_record_close(cake_recorder *recorder)
 {
     if (!recorder)
         return;
-    cake_journal_writer_close(recorder->writer);
+    cake_journal_writer_close(recorder);
     cake_stream_close(recorder->stream);
     cake_buf_free(&recorder->line);
     cake_buf_free(&recorder->plain);
-    free(recorder->path);
+    free(recorder->results);
     free(recorder->model);
     free(recorder->command);
     free(recorder);

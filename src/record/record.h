@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "record/journal_writer.h"
+#include "record/journal_format.h"
 #include "types/input_checkpoint.h"
 #include "types/params.h"
 
@@ -68,6 +68,8 @@ typedef enum cake_record_format {
     CAKE_RECORD_HDF5
 } cake_record_format;
 
+typedef enum cake_resume { CAKE_RESUME_AUTO, CAKE_RESUME_NEVER, CAKE_RESUME_MUST } cake_resume;
+
 typedef struct cake_record_options {
     const char *path;          /* NULL: standard output */
     cake_record_format format; /* AUTO: by the extension of path */
@@ -114,7 +116,8 @@ int64_t cake_record_resumed(const cake_recorder *recorder);
 const cake_input_checkpoint *cake_record_input_checkpoints(const cake_recorder *recorder, size_t *n);
 
 /* For --retry-errors, when the input differs from what earlier runs read: *sum is the checksum of the input
- * lines that have a successful result (see cake_journal_writer_recall). False: unknown. */
+ * lines that have a successful result; false: unknown. answered: the request has one; recall must come first.
+ * corrected: accepts the changed input. */
 bool cake_record_recall(cake_recorder *recorder, uint64_t *sum);
 bool cake_record_answered(const cake_recorder *recorder, int64_t order);
 void cake_record_corrected(cake_recorder *recorder, cake_input_checkpoint read);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The effect of each field of tokenizer_config.json. tests/model/effects.c compares the table with all
- * fields that the tokenizers of transformers take.
+ * Fields of tokenizer_config.json that are not followed. tests/model/effects.c compares the table, and
+ * tests/golden/silent_fields.json, with all fields that the tokenizers of transformers take.
  */
 #ifndef CAKE_TOKENIZER_EFFECTS_H
 #define CAKE_TOKENIZER_EFFECTS_H

@@ -6,7 +6,7 @@
 
 A family's fields are those of its config class, the names of old that this class takes, and what the code of its model
 asks the config for. A tokenizer's are what its constructors take. tests/model/effects.c holds
-them against the tables of src/model/effects.c and src/tokenizer/effects.c.
+them against the tables of src/model/effects.c and src/tokenizer/effects.c, and silent_fields.json.
 """
 import dataclasses
 import inspect

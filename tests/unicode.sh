@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The tables that src/text/unicode_tables.py makes are as it makes them now. Needs Python and the Unicode character database of the tables'
+# release, in $UCD or where Debian's unicode-data has it; skipped without them.
+set -u
+text=${top_srcdir:-.}/src/text
+ucd=${UCD:-/usr/share/unicode}
+release=$(sed -n 's/^RELEASE = "\(.*\)"/\1/p' "$text/unicode_tables.py")
+if ! command -v python3 >/dev/null || ! head -1 "$ucd/DerivedAge.txt" 2>/dev/null | grep -qF -- "-$release.txt"; then
+    echo "skipped: needs python3 and Unicode $release in $ucd (set UCD=FOLDER)"
+    exit 77
+fi
+made=$(mktemp -d) || exit 1
+trap 'rm -rf "$made"' EXIT
+python3 "$text/unicode_tables.py" "$ucd" "$made" || exit 1
+status=0
+for table in unicode_age.inc unicode_scripts.inc; do
+    cmp "$text/$table" "$made/$table" || { echo "unicode: $table is stale: run src/text/unicode_tables.py $ucd" >&2; status=1; }
+done
+exit $status
