@@ -20,14 +20,14 @@ cake_roofline_summary cake_report_roofline(const cake_report *r, int first, int 
     bool known = count > 0;
     for (int i = first; i < first + count; i++) {
         const cake_report_stage *s = &r->stages[i];
-        cake_flops_bytes work = cake_roofline_sum(&s->roof);
+        cake_flops_bytes work = cake_roofline_sum(&s->roofline);
         all.work.flops += work.flops;
         all.work.bytes += work.bytes;
         known = known && s->peak_flops > 0 && s->peak_bandwidth > 0;
         if (!known)
             continue;
         double reading;
-        all.seconds += cake_roofline_seconds(&s->roof, s->peak_flops, s->peak_bandwidth, &reading);
+        all.seconds += cake_roofline_seconds(&s->roofline, s->peak_flops, s->peak_bandwidth, &reading);
         all.reading += reading;
         all.peak_flops += s->peak_flops;
         all.peak_bandwidth += s->peak_bandwidth;
