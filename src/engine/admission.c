@@ -112,7 +112,7 @@ static void admit_alone(cake_engine *r, cake_sequence *s, bool again)
 static bool admit_resumed(cake_engine *r)
 {
     cake_sequence *lead = r->lead, *s = lead->choice[lead->n_choice - lead->n_back];
-    if (!s->over && !cake_schedule_room(r->schedule))
+    if (!s->over && !cake_schedule_can_admit(r->schedule))
         return false;
     lead->n_back--;
     if (!s->over)
@@ -124,7 +124,7 @@ static bool admit_resumed(cake_engine *r)
 static bool admit_stem(cake_engine *r)
 {
     cake_sequence *lead = r->lead;
-    if (!cake_schedule_room(r->schedule))
+    if (!cake_schedule_can_admit(r->schedule))
         return false;
     int flags = schedule_flags(lead, lacks_scores(lead)) | (lead->n_choice ? CAKE_SEQ_AGAIN : 0);
     r->stem =
@@ -164,7 +164,7 @@ static bool admit_choice(cake_engine *r)
     }
     if (stems && !r->stem_scored)
         return admit_stem(r);
-    if (!cake_schedule_room(r->schedule))
+    if (!cake_schedule_can_admit(r->schedule))
         return false;
     bool again = stems || lead->n_choice > 0;
     admit_alone(r, cake_sequence_branch(lead), again);
@@ -223,7 +223,7 @@ void cake_engine_admit(cake_engine *r)
                 return;
             continue;
         }
-        if (!cake_schedule_room(r->schedule))
+        if (!cake_schedule_can_admit(r->schedule))
             return;
         if (!r->queue.n)
             cake_engine_read(r, 1);
