@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: messages of world rank 0, tokens and finished sequences of this root. Out: sequences, event.
- * cmd_run.c calls, and the pipeline between its turns and between layers.
- * Invariant: event are in the order in which things happened, and none is kept longer than a moment.
+ * In: messages of world rank 0; tokens and finished sequences of this engine. Out: sequences, events.
+ * Invariant: events are sent in the order in which they happened, with a delay of at most max_delay.
  */
 #include "dispatch/client.h"
 
@@ -17,12 +16,12 @@
 #include "link/channel.h"
 
 enum {
-    ENOUGH = 16 << 10,
-    HEAD = 1 + sizeof(cake_replica_progress)
-}; /* bytes of a message; of its beginning */
+    FULL = 16 << 10,                         /* bytes of a message that is sent without delay */
+    HEAD = 1 + sizeof(cake_replica_progress) /* bytes before the events */
+};
 
-static const double moment = 0.01; /* seconds that a token waits at most, to share a message */
-static const double silence = 1;   /* seconds after which rank 0 hears, though there is no event */
+static const double max_delay = 0.01;    /* seconds that a token waits to share a message */
+static const double report_interval = 1; /* seconds after which progress is sent without events */
 
 struct cake_dispatch_client {
     int context;
@@ -30,15 +29,15 @@ struct cake_dispatch_client {
     cake_tokenizer *token;
     cake_channel *channel;
     cake_engine *root;
-    cake_sequence **inbox; /* [cap] those from `first` on, n of them, have not begun */
+    cake_sequence **inbox; /* [cap] n requests that have not begun, starting at `first` */
     int cap, first, n;
-    bool ended;     /* there will be no more requests */
-    bool quit;      /* those that there are shall not be finished */
-    cake_buf event; /* the next message, after its beginning */
-    double since;   /* of its first event */
-    bool urgent;    /* a request is done */
-    cake_replica_progress told;
-    double wrote; /* when that was */
+    bool ended;                 /* no more requests will come */
+    bool quit;                  /* rank 0 gave up: do not finish the requests */
+    cake_buf message;           /* the next message */
+    double since;               /* time of its first event */
+    bool urgent;                /* a request is done */
+    cake_replica_progress sent; /* the progress that was sent last */
+    double sent_at;
 };
 
 cake_err cake_dispatch_client_open(const char *model, const cake_config *config, int context,
@@ -84,11 +83,11 @@ void cake_dispatch_client_close(cake_dispatch_client *o)
     free(o->inbox);
     cake_channel_close(o->channel);
     cake_tokenizer_close(o->token);
-    cake_buf_free(&o->event);
+    cake_buf_free(&o->message);
     free(o);
 }
 
-static cake_err next(void *self, cake_sequence **out)
+static cake_err next_request(void *self, cake_sequence **out)
 {
     cake_dispatch_client *o = self;
     *out = NULL;
@@ -99,25 +98,25 @@ static cake_err next(void *self, cake_sequence **out)
     return CAKE_OK;
 }
 
-static cake_buf *add_news(cake_dispatch_client *o)
+static cake_buf *begin_message(cake_dispatch_client *o)
 {
     static const char blank[HEAD];
-    if (!o->event.len) {
-        cake_buf_add(&o->event, blank, HEAD);
+    if (!o->message.len) {
+        cake_buf_add(&o->message, blank, HEAD);
         o->since = cake_clock_now();
     }
-    return &o->event;
+    return &o->message;
 }
 
-static void token(void *self, cake_sequence *s, double waited)
+static void on_token(void *self, cake_sequence *s, double waited)
 {
-    cake_dispatch_msg_add_token(add_news(self), s, waited);
+    cake_dispatch_msg_add_token(begin_message(self), s, waited);
 }
 
-static cake_err done(void *self, cake_sequence *lead)
+static cake_err on_done(void *self, cake_sequence *lead)
 {
     cake_dispatch_client *o = self;
-    cake_dispatch_msg_add_done(add_news(o), lead);
+    cake_dispatch_msg_add_done(begin_message(o), lead);
     o->urgent = true;
     cake_sequence_close(lead);
     return CAKE_OK;
@@ -125,10 +124,10 @@ static cake_err done(void *self, cake_sequence *lead)
 
 cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *client)
 {
-    return (cake_sequence_io){.self = client, .next = next, .token = token, .done = done};
+    return (cake_sequence_io){.self = client, .next = next_request, .token = on_token, .done = on_done};
 }
 
-static void take_work(cake_dispatch_client *o, cake_dispatch_msg *message)
+static void receive_requests(cake_dispatch_client *o, cake_dispatch_msg *message)
 {
     if (o->first)
         memmove(o->inbox, o->inbox + o->first, (size_t)o->n * sizeof *o->inbox);
@@ -143,36 +142,37 @@ static void take_work(cake_dispatch_client *o, cake_dispatch_msg *message)
     }
 }
 
-static void read_letter(cake_dispatch_client *o, const char *text, size_t len)
+static void receive_message(cake_dispatch_client *o, const char *text, size_t len)
 {
     cake_dispatch_msg message = {text, text + len};
     char kind;
     cake_dispatch_msg_take(&message, &kind, 1);
     CAKE_ASSERT(!o->ended || kind == CAKE_DISPATCH_QUIT);
     if (kind == CAKE_DISPATCH_REQUESTS)
-        take_work(o, &message);
+        receive_requests(o, &message);
     o->ended = kind != CAKE_DISPATCH_REQUESTS;
     o->quit = kind == CAKE_DISPATCH_QUIT;
     if (o->quit)
         cake_engine_stop(o->root, CAKE_ERR_FATAL);
 }
 
-/* Sends what there is, if it is time. */
-static bool write_news(cake_dispatch_client *o)
+/* Sends the events collected so far if it is time. */
+static bool send_events(cake_dispatch_client *o)
 {
     cake_replica_progress progress = cake_engine_progress(o->root);
     double now = cake_clock_now();
-    bool begun = progress.begun != o->told.begun,
-         quiet = progress.rows != o->told.rows && now - o->wrote > silence;
-    if (!begun && !quiet && !o->urgent && o->event.len < ENOUGH && (!o->event.len || now - o->since < moment))
+    bool begun = progress.begun != o->sent.begun,
+         quiet = progress.rows != o->sent.rows && now - o->sent_at > report_interval;
+    if (!begun && !quiet && !o->urgent && o->message.len < FULL &&
+        (!o->message.len || now - o->since < max_delay))
         return false;
-    cake_buf *message = add_news(o);
+    cake_buf *message = begin_message(o);
     message->data[0] = CAKE_DISPATCH_EVENTS;
     memcpy(message->data + 1, &progress, sizeof progress);
     cake_channel_send(o->channel, message->data, message->len);
     cake_buf_cut(message, 0);
-    o->told = progress;
-    o->wrote = now;
+    o->sent = progress;
+    o->sent_at = now;
     o->urgent = false;
     return true;
 }
@@ -182,8 +182,8 @@ bool cake_dispatch_client_poll(cake_dispatch_client *o)
     size_t len;
     bool worked = false;
     for (const char *text; (text = cake_channel_recv(o->channel, &len)) != NULL; worked = true)
-        read_letter(o, text, len);
-    worked |= write_news(o);
+        receive_message(o, text, len);
+    worked |= send_events(o);
     cake_channel_progress(o->channel);
     return worked;
 }
@@ -191,8 +191,8 @@ bool cake_dispatch_client_poll(cake_dispatch_client *o)
 cake_err cake_dispatch_client_finish(cake_dispatch_client *o, cake_err err)
 {
     static const char bye = CAKE_DISPATCH_BYE;
-    CAKE_ASSERT(o->ended); /* or its root would not be done */
-    o->urgent = o->event.len > 0;
+    CAKE_ASSERT(o->ended); /* or its engine would not be done */
+    o->urgent = o->message.len > 0;
     cake_dispatch_client_poll(o);
     cake_channel_send(o->channel, &bye, 1);
     while (cake_channel_sending(o->channel)) {

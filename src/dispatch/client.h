@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The root of a replica that is not world rank 0's: where its sequences come from and go to. Requests come by
- * message from world rank 0, and what becomes of them goes back there, tokens as they come.
+ * Source and sink of sequences for the engine of a replica without world rank 0. It receives requests from
+ * the dispatcher on world rank 0, and sends tokens and results there as they come.
  */
 #ifndef CAKE_DISPATCH_CLIENT_H
 #define CAKE_DISPATCH_CLIENT_H
@@ -13,19 +13,19 @@
 
 typedef struct cake_dispatch_client cake_dispatch_client;
 
-/* Opens the tokenizer, which world rank 0 has opened too: what is wrong with it is said there. */
+/* Opens the tokenizer, without warnings: world rank 0 opens it too, and prints them. */
 cake_err cake_dispatch_client_open(const char *model, const cake_config *config, int context,
                                    cake_dispatch_client **out);
 cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *client);
-/* The way to world rank 0; root: borrowed, to be stopped where the run fails. */
+/* Opens the channel to world rank 0. root: the engine, stopped if the run fails; borrowed. */
 cake_err cake_dispatch_client_connect(cake_dispatch_client *client, const cake_comm *world,
                                       cake_engine *root);
 size_t cake_dispatch_client_bytes(void); /* of its buffers */
 
-/* Letters come and go; called often. Whether there was something to do. */
+/* Receives requests and sends events; called often. True if there was something to do. */
 bool cake_dispatch_client_poll(cake_dispatch_client *client);
-/* After the last sequence, or what ended the loop: says so, until all has arrived. Returns err, unless rank 0
- * has told it to quit, which then has the reason. */
+/* After the last sequence or an error: sends the rest and waits until all is delivered. Returns err, or
+ * CAKE_OK if rank 0 has told it to quit: rank 0 has the error then. */
 cake_err cake_dispatch_client_finish(cake_dispatch_client *client, cake_err err);
 void cake_dispatch_client_close(cake_dispatch_client *client); /* NULL is fine */
 

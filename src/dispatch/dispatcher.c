@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: requests of the io, event of roots. Out: requests to roots, tokens and finished sequences to the
- * io. cmd_run.c calls, and the pipeline between its turns and between layers.
- * Invariant: a request that is another replica's lies in `away` under its ticket until that replica has done
- * it.
+ * In: requests from the io, events from replicas. Out: requests to replicas, tokens and finished sequences to
+ * the io.
+ * Invariant: a request that another replica works on is in `assigned` under its ticket until it is done.
  */
 #include "dispatch/dispatcher.h"
 
@@ -15,17 +14,17 @@
 #include "dispatch/messages.h"
 #include "link/channel.h"
 
-static const double patience = 2e-3; /* seconds that reading messages, or requests, takes at most at a turn */
+static const double max_poll = 2e-3; /* seconds that reading messages, or requests, may take in one poll */
 
-/* Requests that are read for each replica: before the first one is given out, and at each turn after that. */
+/* Requests to read for each replica: before the first one is assigned, and in each later poll. */
 enum { FIRST = 16, STEP = 4 };
 
-/* A request that another replica has. */
-typedef struct lent {
+/* A request that another replica works on. */
+typedef struct assignment {
     cake_sequence *lead; /* NULL: the ticket is free */
-    int next;            /* of a free ticket: the next free one; -1: there is none */
+    int next;            /* of a free ticket: the next free one; -1: none */
     int replica;
-} lent;
+} assignment;
 
 struct cake_dispatcher {
     cake_sequence_io io;
@@ -33,20 +32,20 @@ struct cake_dispatcher {
     int n_replica;
     cake_dispatch_policy *policy;
     cake_engine *root;
-    cake_channel **channel; /* [n_replica] to each root; NULL: of replica 0 */
-    bool *gone;             /* [n_replica] its root will send no more messages */
-    cake_sequence **own; /* [cap] requests for replica 0: n, from `first` on, that its root has not taken */
+    cake_channel **channel; /* [n_replica] NULL: replica 0 */
+    bool *gone;             /* [n_replica] it will send no more messages */
+    cake_sequence **local;  /* [cap] n requests for replica 0, starting at `first` */
     int cap, first, n;
-    lent *away;       /* [n_away] requests of other replicas, by ticket */
-    int n_away, free; /* the first free ticket, or -1 */
-    int turn;         /* the replica whose messages are read first */
-    bool read, told;  /* the input has ended; all roots know that */
+    assignment *assigned; /* [n_ticket] requests of other replicas, by ticket */
+    int n_ticket, free;   /* free: the first free ticket, or -1 */
+    int turn;             /* the replica whose messages are read first */
+    bool read, end_sent;  /* the input has ended; all replicas were told */
     cake_err err;
     cake_buf message;
     double read_s;
     cake_trace *trace;    /* or NULL */
     cake_watchdog *watch; /* or NULL */
-    int *rank;            /* [n_replica] the rank of each root in the world */
+    int *rank;            /* [n_replica] world rank of each replica's engine */
 };
 
 cake_dispatcher *cake_dispatcher_open(const cake_sequence_io *io, const cake_config *config, int n_replica,
@@ -95,9 +94,9 @@ void cake_dispatcher_close(cake_dispatcher *d)
     for (void *lead; (lead = cake_dispatch_policy_cancel(d->policy)) != NULL;)
         cake_sequence_close(lead);
     for (int i = 0; i < d->n; i++)
-        cake_sequence_close(d->own[d->first + i]);
-    for (int i = 0; i < d->n_away; i++)
-        cake_sequence_close(d->away[i].lead);
+        cake_sequence_close(d->local[d->first + i]);
+    for (int i = 0; i < d->n_ticket; i++)
+        cake_sequence_close(d->assigned[i].lead);
     for (int r = 0; r < d->n_replica; r++)
         cake_channel_close(d->channel[r]);
     cake_dispatch_policy_close(d->policy);
@@ -105,8 +104,8 @@ void cake_dispatcher_close(cake_dispatcher *d)
     free(d->channel);
     free(d->gone);
     free(d->rank);
-    free(d->own);
-    free(d->away);
+    free(d->local);
+    free(d->assigned);
     free(d);
 }
 
@@ -128,19 +127,18 @@ static bool all_gone(const cake_dispatcher *d)
     return gone;
 }
 
-static void tell_all(cake_dispatcher *d, char what)
+static void send_all(cake_dispatcher *d, char what)
 {
     for (int r = 1; r < d->n_replica; r++)
         if (!d->gone[r])
             cake_channel_send(d->channel[r], &what, 1);
 }
 
-/* Ends the work of all roots at the first error, which was said. An error while they drain takes precedence
- * over CAKE_STOPPED. */
-static cake_err fail(cake_dispatcher *d, cake_err err)
+/* Stops all replicas at the first error, which was reported. A later error replaces CAKE_STOPPED. */
+static cake_err stop_on_error(cake_dispatcher *d, cake_err err)
 {
     if (err && !d->err) {
-        tell_all(d, CAKE_DISPATCH_QUIT);
+        send_all(d, CAKE_DISPATCH_QUIT);
         cake_engine_stop(d->root, err);
     }
     if (err && (!d->err || d->err == CAKE_STOPPED))
@@ -150,18 +148,18 @@ static cake_err fail(cake_dispatcher *d, cake_err err)
 
 void cake_dispatcher_stop(cake_dispatcher *d, cake_err err)
 {
-    fail(d, err);
+    stop_on_error(d, err);
 }
 
-/* Hands a request that is done back to the io. */
-static cake_err hand_back(cake_dispatcher *d, cake_sequence *lead, int replica)
+/* Returns a finished request to the io. */
+static cake_err finish_request(cake_dispatcher *d, cake_sequence *lead, int replica)
 {
     cake_dispatch_policy_done(d->policy, replica);
-    return fail(d, d->io.done(d->io.self, lead));
+    return stop_on_error(d, d->io.done(d->io.self, lead));
 }
 
-/* Replica 0's root is told last that there is no more, since its pipeline is what serves the others, too. */
-static cake_err next(void *self, cake_sequence **out)
+/* Replica 0 hears last that there are no more requests: its pipeline loop runs the dispatcher. */
+static cake_err next_request(void *self, cake_sequence **out)
 {
     cake_dispatcher *d = self;
     *out = NULL;
@@ -169,35 +167,35 @@ static cake_err next(void *self, cake_sequence **out)
         return d->err;
     if (!d->n)
         return d->read && cake_dispatch_policy_over(d->policy) && all_gone(d) ? CAKE_END : CAKE_OK;
-    *out = d->own[d->first++];
+    *out = d->local[d->first++];
     d->n--;
     return CAKE_OK;
 }
 
-static void token(void *self, cake_sequence *s, double waited)
+static void on_token(void *self, cake_sequence *s, double waited)
 {
     cake_dispatcher *d = self;
     d->io.token(d->io.self, s, waited);
 }
 
-static cake_err done(void *self, cake_sequence *lead)
+static cake_err on_done(void *self, cake_sequence *lead)
 {
-    return hand_back(self, lead, 0);
+    return finish_request(self, lead, 0);
 }
 
 cake_sequence_io cake_dispatcher_io(cake_dispatcher *dispatcher)
 {
-    return (cake_sequence_io){.self = dispatcher, .next = next, .token = token, .done = done};
+    return (cake_sequence_io){.self = dispatcher, .next = next_request, .token = on_token, .done = on_done};
 }
 
-static lent *of_ticket(cake_dispatcher *d, int64_t ticket, int replica)
+static assignment *find_assignment(cake_dispatcher *d, int64_t ticket, int replica)
 {
-    CAKE_ASSERT(ticket >= 0 && ticket < d->n_away && d->away[ticket].lead &&
-                d->away[ticket].replica == replica);
-    return &d->away[ticket];
+    CAKE_ASSERT(ticket >= 0 && ticket < d->n_ticket && d->assigned[ticket].lead &&
+                d->assigned[ticket].replica == replica);
+    return &d->assigned[ticket];
 }
 
-static void read_news(cake_dispatcher *d, int replica, cake_dispatch_msg *message)
+static void apply_events(cake_dispatcher *d, int replica, cake_dispatch_msg *message)
 {
     cake_replica_progress progress;
     cake_dispatch_msg_take(message, &progress, sizeof progress);
@@ -206,7 +204,7 @@ static void read_news(cake_dispatcher *d, int replica, cake_dispatch_msg *messag
         cake_event event;
         cake_sequence *s;
         cake_dispatch_msg_take(message, &event, sizeof event);
-        lent *l = of_ticket(d, event.ticket, replica);
+        assignment *l = find_assignment(d, event.ticket, replica);
         cake_sequence *lead = l->lead;
         bool over = cake_dispatch_msg_apply(message, &event, d->config->eos, d->config->n_eos, lead, &s);
         if (s)
@@ -214,15 +212,15 @@ static void read_news(cake_dispatcher *d, int replica, cake_dispatch_msg *messag
         if (!over)
             continue;
         double start = cake_clock_now();
-        *l = (lent){.next = d->free};
+        *l = (assignment){.next = d->free};
         d->free = (int)event.ticket;
-        hand_back(d, lead, replica);
+        finish_request(d, lead, replica);
         cake_trace_add(d->trace, (cake_span){.begin = start, .kind = CAKE_SPAN_RECORD}, cake_clock_now());
     }
 }
 
-/* Reads messages of one root, no longer than `until`. Returns whether there were any. */
-static bool read_letters(cake_dispatcher *d, int replica, double until)
+/* Reads messages of one replica, no longer than `until`. True if there were any. */
+static bool receive_messages(cake_dispatcher *d, int replica, double until)
 {
     bool any = false;
     size_t len;
@@ -235,16 +233,15 @@ static bool read_letters(cake_dispatcher *d, int replica, double until)
         d->gone[replica] = kind == CAKE_DISPATCH_BYE;
         CAKE_ASSERT(d->gone[replica] || kind == CAKE_DISPATCH_EVENTS);
         if (kind == CAKE_DISPATCH_EVENTS)
-            read_news(d, replica, &message);
+            apply_events(d, replica, &message);
         cake_watchdog_heard(d->watch, d->rank[replica]);
         any = true;
     }
     return any;
 }
 
-/* Reads one more request, which then waits to be handed out or has failed already. False: there is none now.
- * */
-static bool read_one(cake_dispatcher *d)
+/* Reads one request, which then waits to be assigned or has failed already. False: there is none now. */
+static bool read_request(cake_dispatcher *d)
 {
     cake_sequence *s = NULL;
     cake_err err = d->io.next(d->io.self, &s);
@@ -252,11 +249,11 @@ static bool read_one(cake_dispatcher *d)
         d->read = true;
         cake_dispatch_policy_end(d->policy);
     } else if (err) {
-        fail(d, err);
+        stop_on_error(d, err);
     } else if (!s) {
         return false;
     } else if (s->request.err) {
-        fail(d, d->io.done(d->io.self, s));
+        stop_on_error(d, d->io.done(d->io.self, s));
     } else {
         int64_t salt = cake_request_queue_prefix_salt(d->config, s->n_prompt);
         cake_dispatch_policy_add(d->policy, s, salt, s->ids.id, s->n_prompt);
@@ -264,16 +261,16 @@ static bool read_one(cake_dispatcher *d)
     return true;
 }
 
-/* Reads several requests before the first one is given out, so that it is known which begin alike; then a few
- * at a time. */
+/* Reads several requests before the first one is assigned, so that common prefixes are known; then a few at a
+ * time. */
 static bool read_ahead(cake_dispatcher *d)
 {
     double start = cake_clock_now(), now = start;
-    bool first = !d->own && !d->away;
+    bool first = !d->local && !d->assigned;
     for (int n = (first ? FIRST : STEP) * d->n_replica; n > 0; n--) {
-        if (d->read || d->err || !cake_dispatch_policy_room(d->policy) || (!first && now - start > patience))
+        if (d->read || d->err || !cake_dispatch_policy_room(d->policy) || (!first && now - start > max_poll))
             break;
-        if (!read_one(d))
+        if (!read_request(d))
             break;
         now = cake_clock_now();
     }
@@ -284,35 +281,35 @@ static bool read_ahead(cake_dispatcher *d)
     return true;
 }
 
-static void keep(cake_dispatcher *d, cake_sequence *lead)
+static void assign_local(cake_dispatcher *d, cake_sequence *lead)
 {
     if (d->first)
-        memmove(d->own, d->own + d->first, (size_t)d->n * sizeof *d->own);
+        memmove(d->local, d->local + d->first, (size_t)d->n * sizeof *d->local);
     d->first = 0;
     if (d->n == d->cap) {
         d->cap = d->cap ? 2 * d->cap : 64;
-        d->own = cake_grow(d->own, (size_t)d->cap, sizeof *d->own);
+        d->local = cake_grow(d->local, (size_t)d->cap, sizeof *d->local);
     }
-    d->own[d->n++] = lead;
+    d->local[d->n++] = lead;
 }
 
-/* Lends a request to a replica; returns its ticket. */
-static int lend(cake_dispatcher *d, cake_sequence *lead, int replica)
+/* Returns the request's ticket. */
+static int add_assignment(cake_dispatcher *d, cake_sequence *lead, int replica)
 {
     if (d->free < 0) {
-        int n = d->n_away ? 2 * d->n_away : 64;
-        d->away = cake_grow(d->away, (size_t)n, sizeof *d->away);
-        for (int i = n; i-- > d->n_away; d->free = i)
-            d->away[i] = (lent){.next = d->free};
-        d->n_away = n;
+        int n = d->n_ticket ? 2 * d->n_ticket : 64;
+        d->assigned = cake_grow(d->assigned, (size_t)n, sizeof *d->assigned);
+        for (int i = n; i-- > d->n_ticket; d->free = i)
+            d->assigned[i] = (assignment){.next = d->free};
+        d->n_ticket = n;
     }
     int ticket = d->free;
-    d->free = d->away[ticket].next;
-    d->away[ticket] = (lent){.lead = lead, .replica = replica};
+    d->free = d->assigned[ticket].next;
+    d->assigned[ticket] = (assignment){.lead = lead, .replica = replica};
     return ticket;
 }
 
-static bool hand_out(cake_dispatcher *d)
+static bool assign_requests(cake_dispatcher *d)
 {
     void *item[CAKE_DISPATCH_MAX];
     int n, r;
@@ -324,16 +321,16 @@ static bool hand_out(cake_dispatcher *d)
             cake_sequence *lead = item[i];
             lead->admitted = cake_clock_now();
             if (r == 0)
-                keep(d, lead);
+                assign_local(d, lead);
             else
-                cake_dispatch_msg_add_request(&d->message, lend(d, lead, r), lead);
+                cake_dispatch_msg_add_request(&d->message, add_assignment(d, lead, r), lead);
         }
         if (r > 0)
             cake_channel_send(d->channel[r], d->message.data, d->message.len);
     }
-    if (d->read && !d->told && !d->err && !cake_dispatch_policy_waiting(d->policy)) {
-        tell_all(d, CAKE_DISPATCH_END);
-        d->told = true;
+    if (d->read && !d->end_sent && !d->err && !cake_dispatch_policy_waiting(d->policy)) {
+        send_all(d, CAKE_DISPATCH_END);
+        d->end_sent = true;
     }
     return any;
 }
@@ -341,16 +338,16 @@ static bool hand_out(cake_dispatcher *d)
 bool cake_dispatcher_poll(cake_dispatcher *d)
 {
     bool worked = false;
-    double until = cake_clock_now() + patience;
+    double until = cake_clock_now() + max_poll;
     int others = d->n_replica - 1;
     for (int i = 0; i < others; i++)
-        worked |= read_letters(d, 1 + (d->turn + i) % others, until);
+        worked |= receive_messages(d, 1 + (d->turn + i) % others, until);
     d->turn = (d->turn + 1) % others;
     cake_replica_progress own = cake_engine_progress(d->root);
     cake_dispatch_policy_update(d->policy, 0, &own);
     if (!d->err)
         worked |= read_ahead(d);
-    worked |= hand_out(d); /* does nothing after an error */
+    worked |= assign_requests(d); /* does nothing after an error */
     for (int r = 1; r <= others; r++)
         cake_channel_progress(d->channel[r]);
     return worked;
@@ -358,10 +355,10 @@ bool cake_dispatcher_poll(cake_dispatcher *d)
 
 bool cake_dispatcher_over(const cake_dispatcher *d)
 {
-    bool leaving = false;
+    bool sending = false;
     for (int r = 1; r < d->n_replica; r++)
-        leaving = leaving || cake_channel_sending(d->channel[r]);
-    return !leaving && all_gone(d);
+        sending = sending || cake_channel_sending(d->channel[r]);
+    return !sending && all_gone(d);
 }
 
 cake_err cake_dispatcher_error(const cake_dispatcher *d)

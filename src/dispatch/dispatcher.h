@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * World rank 0, where there are several replicas: between the io, which reads and writes files, and
- * all roots, its own among them. It reads ahead, hands requests out, and does to its copies what the roots do
- * to theirs.
+ * Data-parallel dispatcher on world rank 0, used with several replicas. It reads requests ahead from the io,
+ * assigns them to replicas (its own among them), applies the replicas' events to its copies of the sequences,
+ * and returns results to the io.
  */
 #ifndef CAKE_DISPATCH_DISPATCHER_H
 #define CAKE_DISPATCH_DISPATCHER_H
@@ -18,33 +18,31 @@
 
 typedef struct cake_dispatcher cake_dispatcher;
 
-/* io: where requests come from and go back to. config outlives the dispatcher. capacity [n_replica] of each
- * replica; replica 0's root is on this rank. */
+/* io: source and sink of requests. config outlives the dispatcher. capacity [n_replica]; replica 0 has its
+ * engine on this rank. */
 cake_dispatcher *cake_dispatcher_open(const cake_sequence_io *io, const cake_config *config, int n_replica,
                                       const cake_replica_capacity *capacity);
-/* The io that replica 0's root is to have. */
+/* The io for replica 0's engine. */
 cake_sequence_io cake_dispatcher_io(cake_dispatcher *dispatcher);
-/* Opens the channel to the other roots, each of which is the first rank of its part of the world. root:
- * replica 0's, borrowed. */
+/* Opens the channels to the other replicas, each to the first of its ranks. root: replica 0's engine;
+ * borrowed. */
 cake_err cake_dispatcher_connect(cake_dispatcher *dispatcher, const cake_comm *world, cake_engine *root);
 size_t cake_dispatcher_bytes(int n_replica); /* bytes of its buffers */
-/* trace: where its spans go; watch: who is told of messages. Both borrowed; NULL: nowhere, nobody. */
+/* watch is told of each message that arrives. Both are borrowed and may be NULL. */
 void cake_dispatcher_set_trace(cake_dispatcher *dispatcher, cake_trace *trace, cake_watchdog *watch);
 
-/* Lets messages come and go, reads requests and hands them out, for a few milliseconds at most unless a long
- * request is read. Called often. Returns whether there was something to do. */
+/* Moves messages, reads requests and assigns them; returns after a few milliseconds, unless a request is
+ * long. Called often. True if there was something to do. */
 bool cake_dispatcher_poll(cake_dispatcher *dispatcher);
-/* As cake_engine_stop, for all roots. An error takes precedence over CAKE_STOPPED; of two errors the
- * first one counts. */
+/* Like cake_engine_stop, for all replicas. The first error counts, but any error replaces CAKE_STOPPED. */
 void cake_dispatcher_stop(cake_dispatcher *dispatcher, cake_err err);
-/* Whether all other roots have ended too, and all messages have arrived. */
+/* True if all other replicas have ended and all messages are delivered. */
 bool cake_dispatcher_over(const cake_dispatcher *dispatcher);
 /* The error that ends the run; CAKE_OK also if it was stopped when nothing was left to do. */
 cake_err cake_dispatcher_error(const cake_dispatcher *dispatcher);
 void cake_dispatcher_close(cake_dispatcher *dispatcher); /* NULL is fine */
 
 double cake_dispatcher_read_s(const cake_dispatcher *dispatcher); /* seconds that reading requests took */
-int64_t cake_dispatcher_given(const cake_dispatcher *dispatcher,
-                              int r); /* requests that replica r was given */
+int64_t cake_dispatcher_given(const cake_dispatcher *dispatcher, int r); /* requests of replica r so far */
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sequences. Out: bytes, and the other way round. dispatch/dispatcher.c (rank 0) and dispatch/client.c
- * (roots) call.
- * Invariant: rank 0's copy of a sequence has the tokens and scores of the root's, and hears them in the
- * same order, so its text ends where the root's did.
+ * In: sequences. Out: bytes; and the reverse.
+ * Invariant: rank 0's copy of a sequence gets the same tokens and scores as the replica's in the same order,
+ * so its text ends at the same place.
  */
 #include "dispatch/messages.h"
 
@@ -12,14 +11,14 @@
 
 #include "base/alloc.h"
 
-/* A request's numbers, before its lists. */
+/* The fixed part of a request; its lists follow. */
 typedef struct head {
     int64_t ticket;
     uint64_t seed;
-    cake_params params;        /* pointers mean nothing */
-    int32_t n_prompt, n_begun; /* tokens of the answer that an earlier run made */
+    cake_params params;        /* its pointers are invalid */
+    int32_t n_prompt, n_begun; /* n_begun: tokens of the answer from an earlier run */
     uint64_t n_stop_id, n_bias;
-    int32_t n_choice; /* that were begun; for each, behind the lists: how many tokens, these, their scores */
+    int32_t n_choice; /* that were begun; after the lists, for each: number of tokens, tokens, scores */
 } head;
 
 void cake_dispatch_msg_take(cake_dispatch_msg *message, void *into, size_t bytes)
@@ -30,7 +29,7 @@ void cake_dispatch_msg_take(cake_dispatch_msg *message, void *into, size_t bytes
     message->at += bytes;
 }
 
-/* An owned list of n things; NULL for none. */
+/* An owned list of n elements; NULL if n is 0. */
 static void *take_list(cake_dispatch_msg *message, uint64_t n, size_t each)
 {
     CAKE_ASSERT(n <= (size_t)(message->end - message->at) / each);
@@ -70,7 +69,7 @@ void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake
     }
 }
 
-/* n tokens that an earlier run had. */
+/* Reads n tokens of an earlier run. */
 static void take_begun(cake_dispatch_msg *message, uint64_t n, cake_sequence *s, const int32_t *eos,
                        int n_eos)
 {
@@ -86,7 +85,7 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
                                               const cake_tokenizer *token, const int32_t *eos, int n_eos)
 {
     head h;
-    uint64_t some;
+    uint64_t n_token;
     cake_dispatch_msg_take(message, &h, sizeof h);
     cake_request request = {.order = h.ticket, .params = h.params};
     cake_params *p = &request.params;
@@ -115,8 +114,8 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
     CAKE_ASSERT(h.n_choice >= 0 && h.n_choice <= lead->request.params.n);
     cake_sequence_revive(lead, h.n_choice);
     for (int i = 0; i < lead->n_choice; i++) {
-        cake_dispatch_msg_take(message, &some, sizeof some);
-        take_begun(message, some, lead->choice[i], eos, n_eos);
+        cake_dispatch_msg_take(message, &n_token, sizeof n_token);
+        take_begun(message, n_token, lead->choice[i], eos, n_eos);
     }
     return lead;
 }
@@ -141,7 +140,7 @@ void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
     if (!r->err && lead->n_prompt_scored > 1) {
         size_t n = 1 + (size_t)lead->n_top;
         event.kind = CAKE_EVENT_SCORES;
-        event.at = 1; /* nothing comes before the first */
+        event.at = 1; /* the first token has no score */
         event.n = lead->n_prompt_scored - 1;
         cake_buf_add(message, &event, sizeof event);
         cake_buf_add(message, lead->prompt_scored + n, (size_t)event.n * n * sizeof *lead->prompt_scored);
@@ -154,8 +153,8 @@ void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
         cake_buf_add(message, &r->fault, sizeof r->fault);
 }
 
-/* Choice `at` of the lead, begun if it is not yet. */
-static cake_sequence *choice(cake_sequence *lead, int at)
+/* Choice `at` of the lead; begins choices up to it. */
+static cake_sequence *get_choice(cake_sequence *lead, int at)
 {
     CAKE_ASSERT(at >= -1 && at < lead->request.params.n && (at >= 0) == (lead->request.params.n > 1));
     while (lead->n_choice <= at)
@@ -163,20 +162,20 @@ static cake_sequence *choice(cake_sequence *lead, int at)
     return at < 0 ? lead : lead->choice[at];
 }
 
-static void follow_token(cake_dispatch_msg *message, const cake_event *event, const int32_t *eos, int n_eos,
-                         cake_sequence *lead, cake_sequence **token)
+static void apply_token(cake_dispatch_msg *message, const cake_event *event, const int32_t *eos, int n_eos,
+                        cake_sequence *lead, cake_sequence **token)
 {
     cake_scored scored[1 + CAKE_MAX_TOP];
     CAKE_ASSERT(event->n == (lead->n_top >= 0 ? 1 + lead->n_top : 0));
     cake_dispatch_msg_take(message, scored, (size_t)event->n * sizeof *scored);
-    if (lead->request.err) /* its text cannot be decoded, of which the root knows nothing */
+    if (lead->request.err) /* rank 0 could not decode its text; the replica does not know */
         return;
-    *token = choice(lead, event->at);
+    *token = get_choice(lead, event->at);
     CAKE_ASSERT((int)(*token)->ids.len < (*token)->max_len);
     cake_sequence_push(*token, event->id, scored, eos, n_eos);
 }
 
-static void follow_scores(cake_dispatch_msg *message, const cake_event *event, cake_sequence *lead)
+static void apply_scores(cake_dispatch_msg *message, const cake_event *event, cake_sequence *lead)
 {
     cake_scored scored[1 + CAKE_MAX_TOP];
     CAKE_ASSERT(cake_sequence_scores_prompt(lead) && event->at >= 1 &&
@@ -193,11 +192,11 @@ bool cake_dispatch_msg_apply(cake_dispatch_msg *message, const cake_event *event
     cake_request *r = &lead->request;
     *token = NULL;
     if (event->kind == CAKE_EVENT_TOKEN) {
-        follow_token(message, event, eos, n_eos, lead, token);
+        apply_token(message, event, eos, n_eos, lead, token);
         return false;
     }
     if (event->kind == CAKE_EVENT_SCORES) {
-        follow_scores(message, event, lead);
+        apply_scores(message, event, lead);
         return false;
     }
     cake_fault fault;
@@ -208,6 +207,6 @@ bool cake_dispatch_msg_apply(cake_dispatch_msg *message, const cake_event *event
         r->err = CAKE_ERR_REQUEST;
     }
     if (event->at > 0 && !r->err)
-        choice(lead, event->at - 1);
+        get_choice(lead, event->at - 1);
     return true;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sequences of the queue, tokens that were drawn. Out: finished requests, to the io. engine.c
- * calls.
+ * In: sequences from the queue, sampled tokens. Out: finished requests, to the io.
  * Invariant: slot s of the schedule is sequence seqs[s], from admission to retirement; a request of several
- * choices is handed back when the last of them has ended and no further one will begin.
+ * choices goes back to the io when its last choice has ended and no further one will begin.
  */
 #include "base/clock.h"
 #include "engine/internal.h"
@@ -16,7 +15,7 @@ void cake_engine_begin(cake_engine *r, cake_sequence *lead)
 }
 
 /* Hands a finished request back; the first error stops all further work. */
-static void finish(cake_engine *r, cake_sequence *lead)
+static void finish_request(cake_engine *r, cake_sequence *lead)
 {
     double start = cake_clock_now();
     cake_engine_begin(r, lead);
@@ -38,10 +37,10 @@ void cake_engine_retire(cake_engine *r, int slot)
     r->seqs[slot] = NULL;
     lead->n_done += several;
     if (lead != r->lead && lead->n_done == lead->n_choice)
-        finish(r, lead);
+        finish_request(r, lead);
 }
 
-/* Takes the stem out of its slot: all choices are begun, or there is no room for them beside it. */
+/* Frees the stem's slot: all choices have begun, or its pages leave too few for them. */
 static void drop_stem(cake_engine *r)
 {
     if (r->stem < 0)
@@ -57,27 +56,27 @@ static void release_lead(cake_engine *r)
     cake_sequence *lead = r->lead;
     drop_stem(r);
     r->lead = NULL;
-    for (; lead->n_back; lead->n_back--) /* it has failed: these are not even begun again */
+    for (; lead->n_back; lead->n_back--) /* it has failed: these are not resumed */
         lead->n_done += !lead->choice[lead->n_choice - lead->n_back]->over;
     if (lead->n_done == lead->n_choice)
-        finish(r, lead);
+        finish_request(r, lead);
 }
 
-static void enter(cake_engine *r, int slot, cake_sequence *s)
+static void occupy_slot(cake_engine *r, int slot, cake_sequence *s)
 {
     r->seqs[slot] = s;
     s->penalties = cake_penalties_open(&s->lead->request.params, s->ids.id, s->n_prompt, r->config->eos,
                                        r->config->n_eos);
-    for (size_t i = (size_t)s->n_prompt; i < s->ids.len; i++) /* an earlier run's */
+    for (size_t i = (size_t)s->n_prompt; i < s->ids.len; i++) /* tokens of an earlier run */
         cake_penalties_add(s->penalties, s->ids.id[i]);
 }
 
-void cake_engine_token(cake_engine *r, int slot, const cake_sample_row *draw)
+void cake_engine_token(cake_engine *r, int slot, const cake_sample_row *row)
 {
     cake_sequence *s = r->seqs[slot];
     double now = cake_clock_now(),
            waited = now - (s->ids.len == (size_t)s->n_prompt ? s->admitted : s->latest);
-    bool finished = cake_sequence_push(s, draw->id, draw->scored, r->config->eos, r->config->n_eos);
+    bool finished = cake_sequence_push(s, row->id, row->scored, r->config->eos, r->config->n_eos);
     s->latest = now;
     r->io.token(r->io.self, s, waited);
     if (finished)
@@ -86,8 +85,7 @@ void cake_engine_token(cake_engine *r, int slot, const cake_sample_row *draw)
         cake_schedule_token(r->schedule, slot);
 }
 
-/* What the schedule has to know of a request. */
-static int flags_of(const cake_sequence *lead, bool scored)
+static int schedule_flags(const cake_sequence *lead, bool scored)
 {
     const cake_params *p = &lead->request.params;
     bool sure = p->ignore_eos == 1 && !p->n_stop && !p->stop_ids.len;
@@ -99,21 +97,22 @@ static bool lacks_scores(const cake_sequence *lead)
     return cake_sequence_scores_prompt(lead) && lead->n_prompt_scored < lead->n_prompt;
 }
 
-/* A choice goes into a slot of its own, with its prompt. */
+/* Admits a choice with its own copy of the prompt. */
 static void admit_alone(cake_engine *r, cake_sequence *s, bool again)
 {
     cake_sequence *lead = r->lead;
-    int flags = flags_of(lead, lacks_scores(lead)) | (again ? CAKE_SEQ_AGAIN : 0);
+    int flags = schedule_flags(lead, lacks_scores(lead)) | (again ? CAKE_SEQ_AGAIN : 0);
     s->admitted = s->latest = lead->admitted;
-    enter(r, cake_schedule_resume(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
-          s);
+    occupy_slot(
+        r, cake_schedule_resume(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
+        s);
 }
 
-/* The first of those choices that an earlier run began. */
-static bool admit_back(cake_engine *r)
+/* Admits the next choice that an earlier run began. */
+static bool admit_resumed(cake_engine *r)
 {
     cake_sequence *lead = r->lead, *s = lead->choice[lead->n_choice - lead->n_back];
-    if (!s->over && !cake_schedule_room(r->schedule))
+    if (!s->over && !cake_schedule_can_admit(r->schedule))
         return false;
     lead->n_back--;
     if (!s->over)
@@ -121,13 +120,13 @@ static bool admit_back(cake_engine *r)
     return true;
 }
 
-/* The lead's prompt, of which its choices are forks. */
+/* Admits the lead's prompt alone, so that its choices can fork from it. */
 static bool admit_stem(cake_engine *r)
 {
     cake_sequence *lead = r->lead;
-    if (!cake_schedule_room(r->schedule))
+    if (!cake_schedule_can_admit(r->schedule))
         return false;
-    int flags = flags_of(lead, lacks_scores(lead)) | (lead->n_choice ? CAKE_SEQ_AGAIN : 0);
+    int flags = schedule_flags(lead, lacks_scores(lead)) | (lead->n_choice ? CAKE_SEQ_AGAIN : 0);
     r->stem =
         cake_schedule_admit(r->schedule, lead->n_prompt, lead->max_len, lead->chain, flags | CAKE_SEQ_STEM);
     r->seqs[r->stem] = lead;
@@ -140,7 +139,7 @@ static bool admit_choice(cake_engine *r)
     cake_sequence *lead = r->lead;
     bool stems = r->shape.n_lane * r->shape.lane_seqs > 1;
     if (lead->n_back && !lead->request.err)
-        return admit_back(r);
+        return admit_resumed(r);
     if (lead->n_choice == lead->request.params.n || lead->request.err) {
         if (r->stem >= 0 && cake_schedule_seq_in_flight(r->schedule, r->stem))
             return false;
@@ -148,36 +147,36 @@ static bool admit_choice(cake_engine *r)
         return true;
     }
     if (r->stem >= 0) {
-        int slot = r->stem_known ? cake_schedule_fork(r->schedule, r->stem) : CAKE_FORK_LATER;
+        int slot = r->stem_scored ? cake_schedule_fork(r->schedule, r->stem) : CAKE_FORK_LATER;
         if (slot == CAKE_FORK_NEVER)
             drop_stem(r);
         if (slot >= 0) {
-            enter(r, slot, cake_sequence_branch(lead));
-            cake_sample_row *draw = cake_sampler_rows(r->sampler);
-            *draw = (cake_sample_row){.sequence = r->seqs[slot],
-                                      .finite = true,
-                                      .score = r->stem_score,
-                                      .what = CAKE_SAMPLE_SAMPLE};
+            occupy_slot(r, slot, cake_sequence_branch(lead));
+            cake_sample_row *row = cake_sampler_rows(r->sampler);
+            *row = (cake_sample_row){.sequence = r->seqs[slot],
+                                     .finite = true,
+                                     .score = r->stem_score,
+                                     .what = CAKE_SAMPLE_SAMPLE};
             cake_sampler_run(r->sampler, 1, 1);
-            cake_engine_token(r, slot, draw);
+            cake_engine_token(r, slot, row);
         }
         return slot != CAKE_FORK_LATER;
     }
-    if (stems && !r->stem_known)
+    if (stems && !r->stem_scored)
         return admit_stem(r);
-    if (!cake_schedule_room(r->schedule))
+    if (!cake_schedule_can_admit(r->schedule))
         return false;
     bool again = stems || lead->n_choice > 0;
     admit_alone(r, cake_sequence_branch(lead), again);
     return true;
 }
 
-/* Nothing of the model is asked for: the answers are the prompt. */
-static void give_back_empty(cake_engine *r, cake_sequence *lead)
+/* Finishes a request without generating: its answers are empty. */
+static void finish_empty(cake_engine *r, cake_sequence *lead)
 {
     while (lead->request.params.n > 1 && lead->n_choice < lead->request.params.n)
         cake_sequence_branch(lead);
-    finish(r, lead);
+    finish_request(r, lead);
 }
 
 void cake_engine_retire_prompt(cake_engine *r, int slot)
@@ -185,24 +184,25 @@ void cake_engine_retire_prompt(cake_engine *r, int slot)
     cake_sequence *s = r->seqs[slot];
     cake_schedule_retire(r->schedule, slot);
     r->seqs[slot] = NULL;
-    give_back_empty(r, s);
+    finish_empty(r, s);
 }
 
 static void admit_request(cake_engine *r, cake_sequence *s)
 {
     bool wants_tokens = s->max_len > s->n_prompt, scored = cake_sequence_scores_prompt(s);
-    int flags = flags_of(s, scored);
+    int flags = schedule_flags(s, scored);
     s->admitted = s->latest = cake_clock_now();
     if (s->over) {
-        finish(r, s);
+        finish_request(r, s);
     } else if (!wants_tokens && (!scored || s->n_prompt == 1)) {
-        give_back_empty(r, s);
+        finish_empty(r, s);
     } else if (wants_tokens && s->request.params.n > 1) {
         r->lead = s;
-        r->stem_known = false;
+        r->stem_scored = false;
     } else {
-        enter(r, cake_schedule_resume(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags),
-              s);
+        occupy_slot(
+            r, cake_schedule_resume(r->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags),
+            s);
     }
 }
 
@@ -211,7 +211,7 @@ void cake_engine_read(cake_engine *r, int n)
     double start = cake_clock_now();
     int before = r->queue.n;
     r->err = cake_request_queue_read(&r->queue, n);
-    if (r->queue.n > before || r->err) /* it is asked for at every turn */
+    if (r->queue.n > before || r->err) /* most calls read nothing: these are not traced */
         r->stats.read_s += cake_engine_trace(r, CAKE_SPAN_READ, start, 0);
 }
 
@@ -223,7 +223,7 @@ void cake_engine_admit(cake_engine *r)
                 return;
             continue;
         }
-        if (!cake_schedule_room(r->schedule))
+        if (!cake_schedule_can_admit(r->schedule))
             return;
         if (!r->queue.n)
             cake_engine_read(r, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: sequences of the io. Out: the same in the same order. The root calls.
- * Invariant: every sequence in the queue, and every one that was taken and has not left, is a user of its
- * chain.
+ * In: sequences from the io. Out: the same sequences in the same order.
+ * Invariant: a sequence is a user of its chain from its entry into the queue until
+ * cake_request_queue_forget.
  */
 #include "engine/request_queue.h"
 
@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "schedule/schedule.h"
 
-enum { MOST = 256, MOST_TOKENS = 1 << 20 };
+enum { MAX_REQUESTS = 256, MAX_TOKENS = 1 << 20 };
 
 int64_t cake_request_queue_prefix_salt(const cake_config *config, int n_prompt)
 {
@@ -22,78 +22,78 @@ int64_t cake_request_queue_prefix_salt(const cake_config *config, int n_prompt)
 }
 
 void cake_request_queue_open(const cake_sequence_io *io, const cake_config *config,
-                             cake_prefix_tree *prefixes, cake_request_queue *w)
+                             cake_prefix_tree *prefixes, cake_request_queue *q)
 {
-    *w = (cake_request_queue){.io = io,
+    *q = (cake_request_queue){.io = io,
                               .config = config,
                               .prefixes = prefixes,
-                              .waiting = cake_alloc(MOST, sizeof(cake_sequence *)),
-                              .cap = MOST};
+                              .waiting = cake_alloc(MAX_REQUESTS, sizeof(cake_sequence *)),
+                              .cap = MAX_REQUESTS};
 }
 
-void cake_request_queue_close(cake_request_queue *w)
+void cake_request_queue_close(cake_request_queue *q)
 {
-    for (int i = 0; i < w->n; i++)
-        cake_sequence_close(w->waiting[(w->first + i) % w->cap]);
-    free(w->waiting);
-    *w = (cake_request_queue){0};
+    for (int i = 0; i < q->n; i++)
+        cake_sequence_close(q->waiting[(q->first + i) % q->cap]);
+    free(q->waiting);
+    *q = (cake_request_queue){0};
 }
 
-static void enter(cake_request_queue *w, cake_sequence *s)
+static void append(cake_request_queue *q, cake_sequence *s)
 {
     int n = cake_schedule_chain(s->n_prompt);
-    w->n_tok += s->n_prompt;
-    if (!w->prefixes || !n)
+    q->n_tok += s->n_prompt;
+    if (!q->prefixes || !n)
         return;
     s->chain = cake_alloc((size_t)n, sizeof *s->chain);
-    cake_prefix_tree_insert(w->prefixes, cake_request_queue_prefix_salt(w->config, s->n_prompt), s->ids.id, n,
+    cake_prefix_tree_insert(q->prefixes, cake_request_queue_prefix_salt(q->config, s->n_prompt), s->ids.id, n,
                             s->chain);
 }
 
-void cake_request_queue_forget(const cake_request_queue *w, cake_sequence *s)
+void cake_request_queue_forget(const cake_request_queue *q, cake_sequence *s)
 {
     if (s->chain)
-        cake_prefix_tree_release(w->prefixes, s->chain, cake_schedule_chain(s->n_prompt));
+        cake_prefix_tree_release(q->prefixes, s->chain, cake_schedule_chain(s->n_prompt));
     free(s->chain);
     s->chain = NULL;
 }
 
-/* Whether nothing more can be known now. */
-static bool is_full(const cake_request_queue *w)
+/* True if no more requests can be read ahead. */
+static bool is_full(const cake_request_queue *q)
 {
-    return w->closed || w->n == w->cap || w->n_tok >= MOST_TOKENS;
+    return q->closed || q->n == q->cap || q->n_tok >= MAX_TOKENS;
 }
 
-cake_err cake_request_queue_read(cake_request_queue *w, int n)
+cake_err cake_request_queue_read(cake_request_queue *q, int n)
 {
     cake_err err = CAKE_OK;
-    w->empty = w->closed;
-    for (; n > 0 && !err && !w->empty && !is_full(w); n--) {
+    q->empty = q->closed;
+    for (; n > 0 && !err && !q->empty && !is_full(q); n--) {
         cake_sequence *s = NULL;
-        err = w->io->next(w->io->self, &s);
-        w->closed = err == CAKE_END;
-        w->empty = !s;
+        err = q->io->next(q->io->self, &s);
+        q->closed = err == CAKE_END;
+        q->empty = !s;
         if (!s) {
-            err = w->closed ? CAKE_OK : err;
+            err = q->closed ? CAKE_OK : err;
         } else if (!err && s->request.err) {
-            err = w->io->done(w->io->self, s);
+            err = q->io->done(q->io->self, s);
         } else if (!err) {
-            enter(w, s);
-            w->waiting[(w->first + w->n++) % w->cap] = s;
+            append(q, s);
+            q->waiting[(q->first + q->n++) % q->cap] = s;
         }
     }
-    if (w->prefixes)
-        cake_prefix_tree_set_lookahead(w->prefixes, is_full(w));
+    if (q->prefixes)
+        cake_prefix_tree_set_lookahead(q->prefixes, is_full(q));
     return err;
 }
 
-cake_sequence *cake_request_queue_pop(cake_request_queue *w)
+cake_sequence *cake_request_queue_pop(cake_request_queue *q)
 {
-    if (!w->n)
+    if (!q->n)
         return NULL;
-    cake_sequence *s = w->waiting[w->first];
-    w->first = (w->first + 1) % w->cap;
-    w->n--;
-    w->n_tok -= s->n_prompt;
+    cake_sequence *s = q->waiting[q->first];
+    q->first = (q->first + 1) % q->cap;
+    q->n--;
+    q->n_tok -= s->n_prompt;
     return s;
 }

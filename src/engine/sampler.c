@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: scores of rows. Out: tokens, log probabilities. The root calls.
- * Invariant: a row is one thread's, from the first look at its scores to the last.
+ * In: scores of rows. Out: tokens, log probabilities.
+ * Invariant: one thread does all the worker of a row.
  */
 #include "engine/sampler.h"
 
@@ -12,31 +12,31 @@
 #include "kernels/kernels.h"
 #include "logits/logits.h"
 
-#define THREADS 8 /* at most: each needs room for a sorted vocabulary, and memory feeds no more */
+#define MAX_THREADS 8 /* each needs scratch for a sorted vocabulary, and memory bandwidth feeds no more */
 
 struct cake_sampler {
     int n_vocab, n;
-    int n_worker; /* threads that choose; the others of a team, whose size never changes, look on */
+    int n_worker; /* threads that sample; the others of the team, whose size never changes, idle */
     cake_arena arena;
-    cake_sample_row *draw;  /* [max_row] */
-    void *scratch[THREADS]; /* [n_worker] */
+    cake_sample_row *rows;      /* [max_row] */
+    void *scratch[MAX_THREADS]; /* [n_worker] */
 };
 
-static int threads_of(int max_row, int n_thread)
+static int n_workers(int max_row, int n_thread)
 {
-    int n = n_thread < THREADS ? n_thread : THREADS;
+    int n = n_thread < MAX_THREADS ? n_thread : MAX_THREADS;
     return n < max_row ? n : max_row;
 }
 
-static size_t draw_bytes(int max_row)
+static size_t rows_bytes(int max_row)
 {
     return cake_arena_round((size_t)max_row * sizeof(cake_sample_row));
 }
 
 size_t cake_sampler_bytes(int n_vocab, int max_row, int n_thread)
 {
-    return draw_bytes(max_row) +
-           (size_t)threads_of(max_row, n_thread) * cake_arena_round(cake_sample_scratch(n_vocab));
+    return rows_bytes(max_row) +
+           (size_t)n_workers(max_row, n_thread) * cake_arena_round(cake_sample_scratch(n_vocab));
 }
 
 cake_err cake_sampler_open(int n_vocab, int max_row, int n_thread, cake_sampler **out)
@@ -46,8 +46,8 @@ cake_err cake_sampler_open(int n_vocab, int max_row, int n_thread, cake_sampler 
     if (err)
         return err;
     cake_sampler *c = cake_alloc(1, sizeof *c);
-    *c = (cake_sampler){.n_vocab = n_vocab, .n_worker = threads_of(max_row, n_thread), .arena = arena};
-    c->draw = cake_arena_take(&c->arena, draw_bytes(max_row));
+    *c = (cake_sampler){.n_vocab = n_vocab, .n_worker = n_workers(max_row, n_thread), .arena = arena};
+    c->rows = cake_arena_take(&c->arena, rows_bytes(max_row));
     for (int i = 0; i < c->n_worker; i++)
         c->scratch[i] = cake_arena_take(&c->arena, cake_arena_round(cake_sample_scratch(n_vocab)));
     *out = c;
@@ -64,10 +64,10 @@ void cake_sampler_close(cake_sampler *sampler)
 
 cake_sample_row *cake_sampler_rows(cake_sampler *sampler)
 {
-    return sampler->draw;
+    return sampler->rows;
 }
 
-/* The token's logprob and the best alternatives', of the model's own distribution. */
+/* Logprobs of the token and of the best alternatives, before penalties and temperature. */
 static void score_token(cake_sample_row *c, int n_vocab, int n_top)
 {
     int32_t best[CAKE_MAX_TOP];
@@ -78,17 +78,17 @@ static void score_token(cake_sample_row *c, int n_vocab, int n_top)
         c->scored[1 + i] = (cake_scored){best[i], (float)((double)c->score[best[i]] - total)};
 }
 
-int cake_sample_row_topk(const cake_sample_row *draw, int n_vocab)
+int cake_sample_row_topk(const cake_sample_row *row, int n_vocab)
 {
-    const cake_sequence *s = draw->sequence;
-    if (!s || draw->what == CAKE_SAMPLE_CHECK)
+    const cake_sequence *s = row->sequence;
+    if (!s || row->what == CAKE_SAMPLE_CHECK)
         return 1;
-    if (draw->what == CAKE_SAMPLE_SCORE || s->n_top >= 0 || s->penalties)
+    if (row->what == CAKE_SAMPLE_SCORE || s->n_top >= 0 || s->penalties)
         return 0;
     return cake_sample_needs(&s->lead->request.params, n_vocab);
 }
 
-static void choose(cake_sample_row *c, int n_vocab, void *scratch)
+static void sample_row(cake_sample_row *c, int n_vocab, void *scratch)
 {
     cake_sequence *s = c->sequence;
     if (!s || !c->finite || c->what == CAKE_SAMPLE_CHECK)
@@ -105,16 +105,16 @@ static void choose(cake_sample_row *c, int n_vocab, void *scratch)
         score_token(c, n_vocab, s->n_top);
 }
 
-static void work(const cake_exec *exec, void *arg)
+static void worker(const cake_exec *exec, void *arg)
 {
     cake_sampler *c = arg;
     int workers = exec->size < c->n_worker ? exec->size : c->n_worker;
     for (int i = exec->rank; exec->rank < workers && i < c->n; i += workers)
-        choose(&c->draw[i], c->n_vocab, c->scratch[exec->rank]);
+        sample_row(&c->rows[i], c->n_vocab, c->scratch[exec->rank]);
 }
 
 void cake_sampler_run(cake_sampler *sampler, int n_thread, int n)
 {
     sampler->n = n;
-    cake_exec_run(n > 1 ? n_thread : 1, work, sampler);
+    cake_exec_run(n > 1 ? n_thread : 1, worker, sampler);
 }

@@ -84,7 +84,7 @@ static const cake_batch *fill(sim *s, int lane)
 
 static void admit(sim *s)
 {
-    while (s->given < s->of->n && cake_schedule_room(s->schedule)) {
+    while (s->given < s->of->n && cake_schedule_can_admit(s->schedule)) {
         const cake_sim_request *r = &s->of->request[s->given];
         int slot = cake_schedule_admit(s->schedule, r->n_prompt, r->n_prompt + r->n_generated, r->chain,
                                        CAKE_SEQ_SURE | r->flags);

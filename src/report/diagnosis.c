@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the figures of a run. Out: words. The report calls.
- * Invariant: every figure in a sentence was measured; a condition that could not be measured does not hold.
+ * In: the metrics of a run. Out: sentences.
+ * Invariant: every number in a sentence was measured; a condition that could not be measured does not hold.
  */
 #include "report/diagnosis.h"
 
@@ -9,10 +9,10 @@
 
 static int busiest(const cake_run_metrics *f)
 {
-    int most = 0;
+    int best = 0;
     for (int i = 1; i < f->n_rank; i++)
-        most = f->rank[i].busy > f->rank[most].busy ? i : most;
-    return most;
+        best = f->rank[i].busy > f->rank[best].busy ? i : best;
+    return best;
 }
 
 static double mean_busy(const cake_run_metrics *f)
@@ -23,7 +23,7 @@ static double mean_busy(const cake_run_metrics *f)
     return all / f->n_rank;
 }
 
-/* The root's own work on rank 0, which is no layer's. */
+/* Seconds of rank 0 outside of its layers: the engine's. */
 static double root_work(const cake_run_metrics *f)
 {
     double rest = f->rank[0].busy - f->rank[0].layer;
@@ -64,18 +64,18 @@ double cake_rank_metrics_expected(const cake_run_metrics *f, int rank)
 
 void cake_diagnosis_waits(const cake_run_metrics *f, int rank, cake_buf *out)
 {
-    const double hardly = 0.02;
+    const double min_idle = 0.02;
     double idle = cake_rank_metrics_idle(f, rank);
     int slowest = busiest(f);
-    int whom = rank == slowest ? f->rank[rank].upstream : slowest;
-    if (idle < hardly)
+    int waits_for = rank == slowest ? f->rank[rank].upstream : slowest;
+    if (idle < min_idle)
         cake_buf_adds(out, "-");
     else if (f->starved >= idle / 2 || f->n_rank == 1)
         cake_buf_adds(out, "nothing to do");
-    else if (whom == 0 && root_work(f) > f->rank[0].layer)
+    else if (waits_for == 0 && root_work(f) > f->rank[0].layer)
         cake_buf_adds(out, "root");
     else
-        cake_buf_addf(out, "rank %d", f->first + whom);
+        cake_buf_addf(out, "rank %d", f->first + waits_for);
 }
 
 static bool is_short(const cake_run_metrics *f)
@@ -88,7 +88,7 @@ static void say_nothing(const cake_run_metrics *f, cake_buf *out)
     (void)f, (void)out;
 }
 
-/* Threads that wait for a cpu look like slow layers, slow messages and a slow root. */
+/* Comes early in the table: threads that wait for a cpu look like slow layers, messages and engine. */
 static bool is_crowded(const cake_run_metrics *f)
 {
     return f->crowd.host != NULL;
@@ -97,7 +97,7 @@ static bool is_crowded(const cake_run_metrics *f)
 static void say_crowded(const cake_run_metrics *f, cake_buf *out)
 {
     const cake_crowd *c = &f->crowd;
-    cake_buf_addf(out, "%s of %s %s %d thread%s on %.4g cpu%s and take%s turns: %sgive --threads",
+    cake_buf_addf(out, "%s of %s %s %d thread%s on %.4g cpu%s and take%s turns: %suse --threads",
                   c->ranks == 1 ? "the rank" : "ranks", c->host, c->ranks == 1 ? "has" : "have", c->threads,
                   c->threads == 1 ? "" : "s", c->cpus, c->cpus == 1 ? "" : "s", c->ranks == 1 ? "s" : "",
                   c->ranks == 1 ? "" : "start fewer ranks, or ");
@@ -112,7 +112,7 @@ static void say_evicting(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "KV memory ran out: %.0f %% of all rows were computed again after an eviction; "
-                  "give more --kv-memory, or take fewer --max-seqs",
+                  "use more --kv-memory or fewer --max-seqs",
                   100 * f->again);
 }
 
@@ -123,11 +123,10 @@ static bool is_starving(const cake_run_metrics *f)
 
 static void say_starving(const cake_run_metrics *f, cake_buf *out)
 {
-    cake_buf_addf(
-        out,
-        "few sequences: for %.0f %% of the stages' time there was no wave, and waves had %.0f rows; "
-        "more requests in flight would fill them (a longer file, a larger --max-seqs)",
-        100 * f->starved, rows_a_wave(f));
+    cake_buf_addf(out,
+                  "few sequences: the stages had no wave for %.0f %% of the time, and waves had %.0f rows; "
+                  "more requests in flight would fill them (a longer file, a larger --max-seqs)",
+                  100 * f->starved, rows_a_wave(f));
 }
 
 static bool is_moving(const cake_run_metrics *f)
@@ -140,11 +139,11 @@ static void say_moving(const cake_run_metrics *f, cake_buf *out)
     int slowest = busiest(f);
     cake_buf_addf(out,
                   "messages take %.0f %% of rank %d's time: "
-                  "a faster network, or an MPI with single-copy shared memory, would give it back",
+                  "use a faster network, or an MPI with single-copy shared memory",
                   percent(f->rank[slowest].move, f->seconds), f->first + slowest);
 }
 
-/* Rank 0 holds all others up, and with its own work rather than with its layers. */
+/* Rank 0 is the bottleneck because of the engine, not because of its layers. */
 static bool is_root(const cake_run_metrics *f)
 {
     return f->n_rank > 1 && busiest(f) == 0 && f->rank[0].busy > 1.15 * mean_busy(f) &&
@@ -155,7 +154,7 @@ static void say_root(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(
         out,
-        "stages wait for the root: of %.1f ms a wave embedding takes %.1f, the head %.1f, sampling %.1f, "
+        "stages wait for the root: of %.1f ms per wave embedding takes %.1f, the head %.1f, sampling %.1f, "
         "reading %.1f; give rank %d %s",
         ms_a_wave(f, f->rank[0].busy), ms_a_wave(f, f->embed), ms_a_wave(f, f->head), ms_a_wave(f, f->sample),
         ms_a_wave(f, f->read), f->first, f->rank[0].n_layer > 1 ? "fewer layers" : "more threads");
@@ -166,7 +165,7 @@ static bool is_uneven(const cake_run_metrics *f)
     return f->n_rank > 1 && f->rank[busiest(f)].busy > 1.15 * mean_busy(f);
 }
 
-/* Milliseconds of a layer, on one rank or (-1) on all others than `but`. */
+/* Milliseconds per layer and wave, on one rank or (-1) on all ranks except `but`. */
 static double layer_ms(const cake_run_metrics *f, int rank, int but)
 {
     double seconds = 0;
@@ -186,15 +185,14 @@ static void say_uneven(const cake_run_metrics *f, cake_buf *out)
     cake_buf_addf(out, "rank %d is the slowest: %.1f times the mean; ", f->first + slowest,
                   f->rank[slowest].busy / mean_busy(f));
     if (others > 0 && own > 1.3 * others)
-        cake_buf_addf(
-            out,
-            "a layer takes it %.1f times as long as the others: see what else runs there, and its threads",
-            own / others);
+        cake_buf_addf(out,
+                      "a layer takes %.1f times as long there as on the others: check its threads and what "
+                      "else runs there",
+                      own / others);
     else
         cake_buf_adds(out, "give it fewer layers, or more threads");
 }
 
-/* What weights weigh is read for a few rows only. */
 static bool is_reading(const cake_run_metrics *f)
 {
     return f->reading >= 0 ? f->reading > 0.5 : rows_a_wave(f) < 8;
@@ -216,9 +214,9 @@ static bool is_text(const cake_run_metrics *f)
 static void say_text(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
-                  "of rank %d's time sampling takes %.0f %% and reading prompts %.0f %%: "
-                  "larger models would not feel it",
-                  f->first, percent(f->sample, f->seconds), percent(f->read, f->seconds));
+                  "sampling takes %.0f %% of rank %d's time and reading prompts %.0f %%: "
+                  "with larger models the share is small",
+                  percent(f->sample, f->seconds), f->first, percent(f->read, f->seconds));
 }
 
 static bool is_idle(const cake_run_metrics *f)
@@ -229,20 +227,21 @@ static bool is_idle(const cake_run_metrics *f)
 static void say_idle(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
-                  "even the busiest rank is idle for %.0f %%: "
-                  "waves differ in length, are on their way, or others take its cpus",
+                  "even the busiest rank is idle for %.0f %% of the time: "
+                  "waves differ in length, messages take long, or other processes use its cpus",
                   100 * cake_rank_metrics_idle(f, busiest(f)));
 }
 
 static void say_busy(const cake_run_metrics *f, cake_buf *out)
 {
-    double least = 1;
+    double min = 1;
     for (int i = 0; i < f->n_rank; i++) {
         double busy = 1 - cake_rank_metrics_idle(f, i);
-        least = busy < least ? busy : least;
+        min = busy < min ? busy : min;
     }
-    cake_buf_addf(out, "every rank was busy %.0f %% of the time%s: faster with more cores or machines only",
-                  100 * least, f->n_rank > 1 && least < 1 ? " or more" : "");
+    cake_buf_addf(out,
+                  "every rank was busy %.0f %% of the time%s: only more cores or machines make it faster",
+                  100 * min, f->n_rank > 1 && min < 1 ? " or more" : "");
 }
 
 void cake_diagnosis_give(const cake_run_metrics *f, cake_buf *out)
@@ -264,20 +263,20 @@ void cake_diagnosis_give(const cake_run_metrics *f, cake_buf *out)
 
 void cake_diagnosis_late(const cake_run_metrics *f, cake_buf *out)
 {
-    double most = 1.2;
+    double max_ratio = 1.2;
     int worst = -1;
     for (int i = 0; i < f->n_rank && !is_short(f) && !is_crowded(f); i++) {
         double expected = cake_rank_metrics_expected(f, i);
-        if (expected > 0 && f->rank[i].layer > most * expected) {
+        if (expected > 0 && f->rank[i].layer > max_ratio * expected) {
             worst = i;
-            most = f->rank[i].layer / expected;
+            max_ratio = f->rank[i].layer / expected;
         }
     }
     if (worst >= 0)
         cake_buf_addf(out,
-                      "rank %d is %.0f %% slower than planned: its layers took %.2f ms a wave, "
-                      "at the pace of the other ranks it would have been %.2f; "
-                      "see what else runs there, its threads and its clock",
-                      f->first + worst, 100 * most - 100, ms_a_wave(f, f->rank[worst].layer),
+                      "rank %d is %.0f %% slower than planned: its layers took %.2f ms per wave, "
+                      "at the speed of the other ranks they would have taken %.2f; "
+                      "check what else runs there, its threads and its clock",
+                      f->first + worst, 100 * max_ratio - 100, ms_a_wave(f, f->rank[worst].layer),
                       ms_a_wave(f, cake_rank_metrics_expected(f, worst)));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the status that all ranks agreed on. Out: a line on standard error. The commands call at their end.
+ * In: the status that all ranks agreed on. Out: a line on standard error.
  */
 #include "report/ending.h"
 
@@ -31,5 +31,5 @@ void cake_ending_say(cake_err err, int64_t failed, const char *where)
         cake_log(CAKE_INFO, NULL,
                  "status 75: stopped early, start it again%s (the launcher may call this a failed or an "
                  "aborted job)",
-                 where ? "" : " with more time; nothing is kept without -o FILE");
+                 where ? "" : " with more time; without -o FILE no results are kept");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the exit status means, said before a launcher makes a noise about it.
+ * Explains the exit status before the launcher reports it as a failure.
  */
 #ifndef CAKE_REPORT_ENDING_H
 #define CAKE_REPORT_ENDING_H
@@ -9,8 +9,8 @@
 
 #include "base/err.h"
 
-/* One line at most, on rank 0 under a launcher, while all ranks are still there: of statuses 3 and 75, which
- * are no failures of the program. failed: requests; where: the file that results are kept in, or NULL. */
+/* Prints at most one line, for statuses 3 and 75, which are no failures of the program. Call on rank 0 while
+ * all ranks still run. failed: requests; where: the result file, or NULL. */
 void cake_ending_say(cake_err err, int64_t failed, const char *where);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many tokens answers under way still may take, by the lengths of those that have ended. Pure.
+ * Estimates how many more tokens unfinished answers take, from the lengths of finished ones. Pure.
  */
 #ifndef CAKE_REPORT_ETA_H
 #define CAKE_REPORT_ETA_H
@@ -8,23 +8,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A token of a prompt costs about so much of a generated one: many of them share a pass over the weights. */
+/* Cost of a prompt token relative to a generated one: many share a pass over the weights. */
 #define CAKE_ETA_PROMPT 0.125
 
-/* Zeros: nothing has ended. */
+/* Starts as zeros. */
 typedef struct cake_eta {
-    int64_t ended;       /* answers whose length was not known before */
+    int64_t ended;       /* finished answers whose length was not known before */
     double sum, squares; /* of their lengths, in tokens */
-    int64_t open;        /* answers of this kind that are under way, */
-    double so_far;       /* and the tokens that they have */
+    int64_t open;        /* unfinished answers of this kind */
+    double so_far;       /* their tokens */
 } cake_eta;
 
-/* An answer has ended with so many tokens. */
+/* Adds an answer that has ended. */
 void cake_eta_end(cake_eta *eta, int generated);
-/* Whether enough answers have ended to say anything of those that have not: the short ones end first. */
+/* True if enough answers have ended for an estimate: the short ones end first. */
 bool cake_eta_known(const cake_eta *eta);
-/* Tokens that an answer is expected to take yet, of which it has `generated` and may have `most`.
- * certain: it ends there and not before. Negative: that cannot be said. */
-double cake_eta_left(const cake_eta *eta, int generated, int most, bool certain);
+/* Expected further tokens of an answer that has `generated` tokens and may have `max`. certain: nothing ends
+ * it before max. Negative: unknown. */
+double cake_eta_left(const cake_eta *eta, int generated, int max, bool certain);
 
 #endif

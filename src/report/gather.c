@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: every rank's figures. Out: on world rank 0 arrays of all of them. cmd_run.c and cmd_plan.c call on all
- * ranks.
- * Invariant: plans travel as arrays of n_layer + 1 hops, the count of a plan's hops in the last one, so that
- * all ranks send equally much.
+ * In: statistics and plans of every rank. Out: arrays of them on world rank 0.
+ * Invariant: a plan is sent as an array of n_layer + 1 hops, the last of which holds the number of hops, so
+ * all ranks send the same number of bytes.
  */
 #include "report/gather.h"
 
@@ -17,7 +16,7 @@ void cake_gather_links(cake_rank *me)
     const cake_comm *world = &me->replica;
     const cake_plan *plan = &me->planning.plan;
     double ahead;
-    for (int e = plan->n_hop; e >= 0; e--) { /* so that of a rank's edges the first one stays */
+    for (int e = plan->n_hop; e >= 0; e--) { /* backwards: a rank reports its first edge */
         int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e);
         double seconds = cake_comm_clock_offset(world, to, from, &ahead);
         if (world->rank == to && seconds > 0)
@@ -66,11 +65,11 @@ void cake_gather_stats(const cake_comm *world, cake_rank *me, const cake_pipelin
     mine->joules = stats.joules;
     for (int i = 0; i < me->n_slices; i++)
         for (int j = 0; j < me->slices[i].n; j++)
-            cake_roofline_merge(&mine->roof, cake_slice_roof(me->slices[i].slice[j]));
+            cake_roofline_merge(&mine->roofline, cake_slice_roof(me->slices[i].slice[j]));
     mine->starved_s = stats.starved_s;
     if (root) {
         mine->root = cake_engine_statistics(root);
-        cake_roofline_merge(&mine->roof, &mine->root.roof);
+        cake_roofline_merge(&mine->roofline, &mine->root.roofline);
     }
     mine->planned = 0;
     for (int i = 0; i < me->planning.plan.n_hop; i++)

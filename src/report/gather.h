@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All ranks bring their figures together on rank 0: what each did and how far it is from the next. Every
- * function is called by all ranks together.
+ * Gathers the statistics of all ranks on rank 0. All functions are collective.
  */
 #ifndef CAKE_REPORT_GATHER_H
 #define CAKE_REPORT_GATHER_H
@@ -11,8 +10,7 @@
 #include "planner/rank.h"
 #include "report/report.h"
 
-/* How long a message takes along each edge of the replica's ring. Before the run, when messages meet nobody
- * else's. */
+/* Measures the round trip along each edge of the replica. Call before the run, while the network is idle. */
 void cake_gather_links(cake_rank *me);
 
 /* The plans of all replicas [n_replica], owned, on rank 0; NULL on others. */
@@ -26,7 +24,7 @@ typedef struct cake_gathered {
     cake_plan *plans;          /* [n_replica] owned; on rank 0 */
 } cake_gathered;
 
-/* root: NULL on ranks that are none. */
+/* root: the engine, NULL on ranks without one. */
 void cake_gather_stats(const cake_comm *world, cake_rank *me, const cake_pipeline *pipeline,
                        const cake_engine *root, cake_gathered *out);
 void cake_gather_free(cake_gathered *gathered); /* zeros are fine */

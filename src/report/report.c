@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what each rank measured (cake_report_stage, gathered by gather.c). Out: the figures of replicas,
- * some lines on standard error. cmd_run.c calls on world rank 0 when the run is over; report_json.c makes
- * the file of the same figures.
+ * In: statistics of each rank (cake_report_stage, gathered by gather.c). Out: metrics of replicas, lines on
+ * standard error.
  */
 #include "report/internal.h"
 
@@ -20,14 +19,14 @@ cake_roofline_summary cake_report_roofline(const cake_report *r, int first, int 
     bool known = count > 0;
     for (int i = first; i < first + count; i++) {
         const cake_report_stage *s = &r->stages[i];
-        cake_flops_bytes work = cake_roofline_sum(&s->roof);
+        cake_flops_bytes work = cake_roofline_sum(&s->roofline);
         all.work.flops += work.flops;
         all.work.bytes += work.bytes;
         known = known && s->peak_flops > 0 && s->peak_bandwidth > 0;
         if (!known)
             continue;
         double reading;
-        all.seconds += cake_roofline_seconds(&s->roof, s->peak_flops, s->peak_bandwidth, &reading);
+        all.seconds += cake_roofline_seconds(&s->roofline, s->peak_flops, s->peak_bandwidth, &reading);
         all.reading += reading;
         all.peak_flops += s->peak_flops;
         all.peak_bandwidth += s->peak_bandwidth;
@@ -55,12 +54,12 @@ const cake_plan *cake_report_plan(const cake_report *r, int rank)
 }
 
 /* Of the rank's replica. */
-static const cake_engine_stats *root_of(const cake_report *r, int rank)
+static const cake_engine_stats *engine_of(const cake_report *r, int rank)
 {
     return &r->stages[cake_report_plan(r, rank)->first].root;
 }
 
-cake_engine_stats cake_report_roots(const cake_report *r)
+cake_engine_stats cake_report_engines(const cake_report *r)
 {
     cake_engine_stats sum = {0};
     for (int i = 0; i < r->n_replica; i++) {
@@ -76,12 +75,12 @@ cake_engine_stats cake_report_roots(const cake_report *r)
 
 double cake_report_ms(const cake_report *r, int rank, double seconds)
 {
-    int64_t waves = root_of(r, rank)->waves;
+    int64_t waves = engine_of(r, rank)->waves;
     return waves ? 1e3 * seconds / (double)waves : 0;
 }
 
-/* The other rank that the waves of a rank's first hop come from, if there is one; rank 0's without a layer
- * come from the last hop. */
+/* The other rank that sends waves to a rank's first hop, if any; to a rank 0 without layers it is the last
+ * hop. */
 static int upstream(const cake_plan *plan, int rank)
 {
     for (int i = 0; i < plan->n_hop; i++)
@@ -90,13 +89,13 @@ static int upstream(const cake_plan *plan, int rank)
     return plan->hop[plan->n_hop - 1].rank;
 }
 
-/* What the advice for a replica is drawn from; ranks [of it] are filled and pointed to. */
-static cake_run_metrics figures_of(const cake_report *r, int replica, cake_rank_metrics *ranks)
+/* Metrics of a replica. Fills ranks [n_rank of the replica], which the result points to. */
+static cake_run_metrics metrics_of(const cake_report *r, int replica, cake_rank_metrics *ranks)
 {
     const cake_plan *plan = &r->plans[replica];
     const cake_report_stage *stages = &r->stages[plan->first];
     const cake_engine_stats *root = &stages->root;
-    cake_engine_stats all = cake_report_roots(r);
+    cake_engine_stats all = cake_report_engines(r);
     cake_run_metrics f = {.rank = ranks,
                           .n_rank = plan->n_rank,
                           .first = plan->first,
@@ -130,17 +129,17 @@ static cake_run_metrics figures_of(const cake_report *r, int replica, cake_rank_
     return f;
 }
 
-cake_run_metrics *cake_report_figures(const cake_report *r)
+cake_run_metrics *cake_report_metrics(const cake_report *r)
 {
     size_t n = (size_t)r->n_replica;
     cake_run_metrics *all = cake_alloc(n, sizeof *all);
     cake_rank_metrics *ranks = cake_alloc((size_t)r->world->size, sizeof *ranks);
     for (int i = 0; i < r->n_replica; i++)
-        all[i] = figures_of(r, i, ranks + r->plans[i].first);
+        all[i] = metrics_of(r, i, ranks + r->plans[i].first);
     return all;
 }
 
-void cake_report_figures_free(cake_run_metrics *all)
+void cake_report_metrics_free(cake_run_metrics *all)
 {
     free((void *)all[0].rank);
     free(all);
@@ -158,17 +157,17 @@ void cake_report_waits(const cake_run_metrics *all, const cake_report *r, int ra
     cake_diagnosis_waits(f, rank - f->first, out);
 }
 
-/* For the replica that was idle most: there is most to be gained. */
+/* Advice for the replica that was idle most: it has most to gain. */
 void cake_report_advise(const cake_run_metrics *all, const cake_report *r, cake_buf *out)
 {
     int worst = 0;
-    double most = -1;
+    double max_idle = -1;
     for (int i = 0; i < r->n_replica; i++) {
         double idle = 0;
         for (int rank = 0; rank < all[i].n_rank; rank++)
             idle += cake_rank_metrics_idle(&all[i], rank);
-        worst = idle > most ? i : worst;
-        most = idle > most ? idle : most;
+        worst = idle > max_idle ? i : worst;
+        max_idle = idle > max_idle ? idle : max_idle;
     }
     cake_diagnosis_give(&all[worst], out);
 }
@@ -182,7 +181,7 @@ void cake_report_threads(const cake_report_stage *s, cake_buf *out)
 
 enum { N_COLUMN = 8 };
 
-/* The table of stages, a line each; columns are as wide as what stands in them. */
+/* The table of stages, a line each; columns are as wide as their longest cell. */
 static void say_table(const cake_report *r, const cake_run_metrics *all)
 {
     static const char *const head[N_COLUMN] = {"rank", "host", "layers",    "threads",
@@ -209,7 +208,7 @@ static void say_table(const cake_report *r, const cake_run_metrics *all)
                 width[j] =
                     (int)cell[i * N_COLUMN + j].len > width[j] ? (int)cell[i * N_COLUMN + j].len : width[j];
             const char *text = row < 0 ? head[j] : cell[row * N_COLUMN + j].data;
-            bool left = j == 1 || j == 2 || j == 6; /* words; numbers stand on the right */
+            bool left = j == 1 || j == 2 || j == 6; /* words are left aligned, numbers right */
             cake_buf_addf(&line, "%s%*s", j ? "  " : "", left ? -width[j] : width[j], text);
         }
         cake_log(CAKE_INFO, NULL, "%s", line.data);
@@ -226,7 +225,7 @@ double cake_report_joules(const cake_report_stage *stages, int n)
     bool any = false;
     for (int i = 0; i < n; i++) {
         bool again = !stages[i].gpu.used;
-        for (int j = 0; j < i && !again; j++) /* ranks that share a GPU have seen the same */
+        for (int j = 0; j < i && !again; j++) /* ranks that share a GPU report the same energy */
             again = stages[j].gpu.used && stages[j].gpu.number == stages[i].gpu.number &&
                     !strcmp(stages[j].host, stages[i].host);
         any = any || stages[i].gpu.used;
@@ -247,11 +246,10 @@ static void say_energy(const cake_report *r)
 {
     double joules = cake_report_joules(r->stages, r->world->size);
     if (joules >= 0 && r->run_s > 0)
-        cake_log(CAKE_INFO, NULL, "GPUs: %.4g J, %.4g W, %.4g J a million tokens", joules, joules / r->run_s,
-                 cake_report_million(r, joules));
+        cake_log(CAKE_INFO, NULL, "GPUs: %.4g J, %.4g W, %.4g J per million tokens", joules,
+                 joules / r->run_s, cake_report_million(r, joules));
 }
 
-/* Who answered how many. */
 static void say_replicas(const cake_report *r)
 {
     cake_buf line = {0};
@@ -262,15 +260,14 @@ static void say_replicas(const cake_report *r)
     cake_buf_free(&line);
 }
 
-/* What ranks did and what could be done better. A short run has little to tell of, and one rank waits for
- * nobody: then only who asks for more is told. */
+/* Table and advice. A short run says little, and a single rank waits for nobody: then only at level debug. */
 static void say_details(const cake_report *r)
 {
-    const double worth = 10; /* seconds */
+    const double min_seconds = 10; /* seconds */
     const bool more = cake_log_wants(CAKE_DEBUG, NULL);
-    if (r->run_s < worth && !more)
+    if (r->run_s < min_seconds && !more)
         return;
-    cake_run_metrics *all = cake_report_figures(r);
+    cake_run_metrics *all = cake_report_metrics(r);
     cake_buf advice = {0};
     if (r->world->size > 1 || more)
         say_table(r, all);
@@ -285,7 +282,7 @@ static void say_details(const cake_report *r)
     if (advice.len)
         cake_log(CAKE_INFO, NULL, "advice: %s", advice.data);
     cake_buf_free(&advice);
-    cake_report_figures_free(all);
+    cake_report_metrics_free(all);
 }
 
 void cake_report_say(const cake_report *r)
@@ -298,9 +295,9 @@ void cake_report_say(const cake_report *r)
         (long long)c->generated, r->run_s, cake_report_rate(c->prompt, r->run_s),
         cake_report_rate(c->generated, r->run_s));
     if (c->resumed)
-        cake_log(CAKE_INFO, NULL, "%lld result%s of earlier runs beside them (%lld failed%s)",
+        cake_log(CAKE_INFO, NULL, "in addition %lld result%s of earlier runs (%lld failed%s)",
                  (long long)c->resumed, c->resumed == 1 ? "" : "s", (long long)c->resumed_failed,
-                 c->resumed_failed ? ": --retry-errors does these again" : "");
+                 c->resumed_failed ? ": --retry-errors repeats these" : "");
     say_replicas(r);
     say_energy(r);
     say_details(r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the run did: counts, rates, and where each stage's time went; in short on standard error, whole as
- * JSON.
+ * The report of a run: counts, rates, and where each stage's time went; a summary on standard error, all of
+ * it as JSON.
  */
 #ifndef CAKE_REPORT_REPORT_H
 #define CAKE_REPORT_REPORT_H
@@ -36,15 +36,14 @@ typedef struct cake_report {
     cake_record_cost journal;
 } cake_report;
 
-/* What the GPUs of these ranks took in their runs, each counted once, in joules; negative: there is none, or
- * of one it is not known. */
+/* Joules of the ranks' GPUs during the run, each GPU counted once; negative: no GPU, or one is unknown. */
 double cake_report_joules(const cake_report_stage *stages, int n);
-/* Threads of a rank as "4", or "4/2" where fewer work on waves that generate. Appended. */
+/* Appends the threads of a rank: "4", or "4/2" if waves without prompt rows use fewer. */
 void cake_report_threads(const cake_report_stage *stage, cake_buf *out);
-/* Some lines on standard error: counts; of a run of ten seconds or more, or at level debug, also a table of
- * stages and advice. */
+/* Prints counts on standard error; after ten seconds or more, or at level debug, also a table of stages and
+ * advice. */
 void cake_report_say(const cake_report *report);
-/* JSON into a file that cake_atomic_file_check has found good. */
+/* Writes JSON into a file that has passed cake_atomic_file_check. */
 cake_err cake_report_write(cake_report *report, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the run did enters, a file of JSON leaves.
+ * In: a cake_report. Out: a file of JSON, docs/formats.md.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -47,7 +47,7 @@ static void add_roofline(cake_buf *out, const cake_roofline_summary *all)
     cake_buf_adds(out, "}");
 }
 
-/* Both lists have the layers in the order in which waves visit them. */
+/* Both lists are in the order in which waves visit the layers. */
 static void add_own_layers(cake_buf *out, const cake_report *r, int rank)
 {
     const char *comma = "";
@@ -119,8 +119,8 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_run_metric
     cake_buf_free(&waits);
 }
 
-/* What is needed to run it again. */
-static void add_again(cake_buf *out, const cake_report *r)
+/* All that is needed to repeat the run. */
+static void add_environment(cake_buf *out, const cake_report *r)
 {
     static const char *const prefix[] = {"OMPI_", "UCX_", "NCCL_", "OMP_", "SLURM_", "CAKE_"};
     cake_buf mpi = {0};
@@ -160,10 +160,10 @@ static void add_again(cake_buf *out, const cake_report *r)
 static void compose(cake_report *r, cake_buf *out)
 {
     const cake_counts *c = &r->counts;
-    cake_run_metrics *all = cake_report_figures(r);
+    cake_run_metrics *all = cake_report_metrics(r);
     cake_buf advice = {0};
     cake_roofline_summary peaks = cake_report_roofline(r, 0, r->world->size);
-    cake_engine_stats roots = cake_report_roots(r);
+    cake_engine_stats engines = cake_report_engines(r);
     double starved = 0;
     for (int i = 0; i < r->n_replica; i++)
         starved += all[i].starved / r->n_replica;
@@ -176,15 +176,15 @@ static void compose(cake_report *r, cake_buf *out)
     cake_buf_addf(out,
                   "  \"tokens\": {\"prompt\": %lld, \"prompt_shared\": %lld, \"generated\": %lld, "
                   "\"computed\": %lld},\n",
-                  (long long)c->prompt, (long long)roots.schedule.shared, (long long)c->generated,
-                  (long long)roots.rows);
+                  (long long)c->prompt, (long long)engines.schedule.shared, (long long)c->generated,
+                  (long long)engines.rows);
     cake_buf_addf(out,
                   "  \"rate\": {\"prompt_per_s\": %.2f, \"generated_per_s\": %.2f, \"total_per_s\": %.2f},\n",
                   cake_report_rate(c->prompt, r->run_s), cake_report_rate(c->generated, r->run_s),
                   cake_report_rate(c->prompt + c->generated, r->run_s));
     cake_buf_addf(out, "  \"waves\": %lld,\n  \"evictions\": %lld,\n  \"states_copied\": %lld,\n",
-                  (long long)roots.waves, (long long)roots.schedule.evictions,
-                  (long long)roots.schedule.states);
+                  (long long)engines.waves, (long long)engines.schedule.evictions,
+                  (long long)engines.schedule.states);
     add_times(out, "ttft_ms", &r->ttft);
     add_times(out, "itl_ms", &r->itl);
     cake_json_put_known(out, "  \"journal\": {\"write_s\": ", r->journal.write);
@@ -201,9 +201,9 @@ static void compose(cake_report *r, cake_buf *out)
     cake_buf_adds(out, "  ],\n  ");
     add_roofline(out, &peaks);
     cake_buf_adds(out, ",\n");
-    add_again(out, r);
+    add_environment(out, r);
     cake_buf_free(&advice);
-    cake_report_figures_free(all);
+    cake_report_metrics_free(all);
 }
 
 cake_err cake_report_write(cake_report *r, const char *path)
@@ -214,7 +214,7 @@ cake_err cake_report_write(cake_report *r, const char *path)
     if (err)
         return err;
     compose(r, &out);
-    fwrite(out.data, 1, out.len, whole.file); /* what fails is told by the close */
+    fwrite(out.data, 1, out.len, whole.file); /* errors are reported by the close */
     cake_buf_free(&out);
     return cake_atomic_file_close(&whole);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what rows cost, what sequences have to send. Out: how much one wave may hold, and how far a prompt gets
- * with it. The schedule asks before it fills a wave. Costs are in rows at the beginning of a prompt.
+ * In: the costs of rows, the rows that sequences have to send. Out: the cost budget of a wave, and how many
+ * rows of a prompt it allows. The unit of cost is a row at the beginning of a prompt.
  *
- * With several stages the dearest wave sets the pace: a lane's wave stands behind the others at every stage,
- * so what they cost less is waited for. Waves must therefore cost the same, and since prompts are cut at
- * multiples of CAKE_PAGE only, all others are made as dear as the dearest that cannot be made cheaper.
+ * In a pipeline the most expensive wave sets the pace: at every stage the cheaper ones wait for it. So waves
+ * must cost the same. Prompts are split at multiples of CAKE_PAGE only, so the budget is the cost of the most
+ * expensive wave that cannot be made cheaper.
  */
 #include <math.h>
 
@@ -39,9 +39,9 @@ double cake_budget_generated(const cake_schedule *s, int pos)
     return 1 + cost->generated + cost->score + cost_at(s, pos, cost->generated_seen);
 }
 
-/* Rows [from, end) of a sequence that lie in one page; what they see grows evenly, so the row in their middle
- * tells. */
-static double step(const cake_schedule *s, const cake_seq *q, int from, int end)
+/* Cost of rows [from, end) of a sequence, which lie in one page. It grows linearly with the position, so the
+ * middle row gives the mean. */
+static double page_cost(const cake_schedule *s, const cake_seq *q, int from, int end)
 {
     const cake_row_cost *cost = &s->shape.cost;
     int generated = end - (from > q->n_prompt ? from : q->n_prompt), prompt = end - from;
@@ -60,7 +60,6 @@ static int step_end(const cake_seq *q, int from)
     return end < q->n_token ? end : q->n_token;
 }
 
-/* It has one row to send, that of its latest token. */
 bool cake_budget_generates(const cake_seq *q)
 {
     return q->n_computed == q->n_token - 1 && q->n_computed >= q->n_prompt;
@@ -68,25 +67,25 @@ bool cake_budget_generates(const cake_seq *q)
 
 double cake_budget_wave(const cake_schedule *s)
 {
-    double dearest = 0, most = 0;
+    double max_step = 0, wave_cost = 0;
     for (int i = 0; i < s->shape.n_lane; i++) {
         const cake_lane *l = &s->lanes[i];
         double generated = 0;
         for (int j = 0; j < l->n; j++) {
             const cake_seq *q = &s->seqs[l->slots[j]];
             bool prompt = q->n_computed < q->n_token && !cake_budget_generates(q);
-            double next = prompt ? step(s, q, q->n_computed, step_end(q, q->n_computed)) : 0;
-            dearest = q->active && next > dearest ? next : dearest;
+            double next = prompt ? page_cost(s, q, q->n_computed, step_end(q, q->n_computed)) : 0;
+            max_step = q->active && next > max_step ? next : max_step;
             generated += q->active && !prompt ? cake_budget_generated(s, q->n_token - 1) : 0;
         }
-        most = generated > most ? generated : most;
+        wave_cost = generated > wave_cost ? generated : wave_cost;
     }
-    /* Room for as many of the dearest steps as the chunk has pages. Of more than twice the chunk, filling and
-     * draining the stages would take longer than it gains. */
-    double chunk = s->shape.chunk * fmin(fmax(dearest / CAKE_PAGE, 1), 2);
-    if (dearest > 0)
-        most += dearest * fmax(1, round((chunk - most) / dearest));
-    return fmax(most, chunk);
+    /* As many of the most expensive steps as the chunk has pages. Beyond twice the chunk, filling and
+     * draining the pipeline would cost more time than equal waves save. */
+    double chunk = s->shape.chunk * fmin(fmax(max_step / CAKE_PAGE, 1), 2);
+    if (max_step > 0)
+        wave_cost += max_step * fmax(1, round((chunk - wave_cost) / max_step));
+    return fmax(wave_cost, chunk);
 }
 
 int cake_budget_reach(const cake_schedule *s, const cake_seq *q, double budget, int rows, double *cost)
@@ -95,7 +94,7 @@ int cake_budget_reach(const cake_schedule *s, const cake_seq *q, double budget, 
     *cost = 0;
     while (end < q->n_token) {
         int next = step_end(q, end);
-        double more = step(s, q, end, next);
+        double more = page_cost(s, q, end, next);
         if (next - q->n_computed > rows || *cost + more > budget)
             break;
         *cost += more;

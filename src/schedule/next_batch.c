@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what sequences know and what was sent of it. Out: the rows of a lane's next wave. The root calls.
+ * In: tokens of sequences, and how many were sent. Out: the rows of a lane's next wave.
  *
- * Invariant: a row leaves when all rows of its sequence before it have left, in its own wave or an earlier
- * one, and the pages that rows are written to are their sequence's own.
+ * Invariant: a row is sent in the same wave as the rows of its sequence before it, or in a later one; rows
+ * are written only to pages that their sequence does not share.
  */
 #include <string.h>
 
 #include "base/err.h"
 #include "schedule/internal.h"
 
-/* How far, up to end, the pages reach that the sequence holds or can have. */
-static int reach(const cake_schedule *s, const cake_seq *q, int end)
+/* The position, at most `end`, up to which the sequence has pages or can get them. */
+static int paged_end(const cake_schedule *s, const cake_seq *q, int end)
 {
     for (int group = 0; group < s->shape.n_group; group++) {
         const cake_page_list *held = &q->held[group];
@@ -22,8 +22,8 @@ static int reach(const cake_schedule *s, const cake_seq *q, int end)
     return end;
 }
 
-/* Pages of others that its table has and the stages do not know of. */
-static int untold(const cake_schedule *s, const cake_seq *q)
+/* Pages in its table that the stages do not know of yet. */
+static int unannounced(const cake_schedule *s, const cake_seq *q)
 {
     int n = 0;
     for (int group = 0; group < s->shape.n_group; group++) {
@@ -33,8 +33,8 @@ static int untold(const cake_schedule *s, const cake_seq *q)
     return n;
 }
 
-/* Pages up to end, and the stages are announced of all that they do not know. */
-static void take_pages(cake_schedule *s, cake_seq *q, int end)
+/* Allocates pages up to position `end` and announces all new ones to the stages. */
+static void map_pages(cake_schedule *s, cake_seq *q, int end)
 {
     int pages = cake_pages_held(0, end, 1);
     for (int group = 0; group < s->shape.n_group; group++) {
@@ -51,32 +51,32 @@ static void take_pages(cake_schedule *s, cake_seq *q, int end)
     q->announced = pages;
 }
 
-static void ask_score(int32_t slot, cake_batch *batch)
+static void request_score(int32_t slot, cake_batch *batch)
 {
     batch->rows[batch->n_tok - 1].no_output = false;
     batch->score[batch->n_score] = batch->n_tok - 1;
     batch->slot[batch->n_score++] = slot;
 }
 
-/* Adds the rows [done, end) of a sequence, as far as pages can be had. */
+/* Adds rows [n_computed, end) of a sequence, or as many as there are pages for. */
 static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_batch *batch)
 {
     cake_seq *q = &s->seqs[slot];
     bool fresh = q->n_computed >= q->n_token - 1;
     int from = q->n_computed;
-    if (q->evict || (q->in_flight && reach(s, q, end) <= q->n_computed))
-        return; /* nothing can be done for it before its rows are back */
-    if (s->n_adopted + untold(s, q) > s->shape.n_group * s->shape.max_tok)
-        return; /* the next wave will tell */
+    if (q->evict || (q->in_flight && paged_end(s, q, end) <= q->n_computed))
+        return; /* it has to wait for its rows in flight */
+    if (s->n_adopted + unannounced(s, q) > s->shape.n_group * s->shape.max_tok)
+        return; /* this wave has no room for more changes */
     for (int group = 0; group < s->shape.n_group; group++)
         cake_page_pool_slide(&s->pages[group], &q->held[group], q->n_computed);
-    while (reach(s, q, end) <= q->n_computed)
+    while (paged_end(s, q, end) <= q->n_computed)
         if (!cake_schedule_make_room(s, q))
             return;
     cake_schedule_wait_page(s, q, false);
-    end = reach(s, q, end);
-    s->n_adopted += untold(s, q);
-    take_pages(s, q, end);
+    end = paged_end(s, q, end);
+    s->n_adopted += unannounced(s, q);
+    map_pages(s, q, end);
     q->in_flight = true;
     q->last_lane = lane;
     for (; q->n_computed < end; q->n_computed++) {
@@ -91,15 +91,15 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
         bool first_time = q->flags & CAKE_SEQ_SCORED && prompt && q->n_computed >= q->scored;
         if (first_time)
             q->scored = q->n_computed + 1;
-        /* behind its last row stands what is sampled, or is known already */
+        /* the token after a prompt's last row is sampled or replayed, not scored */
         if ((first_time && q->n_computed + 1 < q->n_prompt) || q->n_computed == q->n_token - 1)
-            ask_score(slot, batch);
+            request_score(slot, batch);
     }
     q->covered = q->n_computed > q->covered ? q->n_computed : q->covered;
     cake_prefix_cache_mark_sent(s, q, from);
 }
 
-/* Even alone, and in the smallest steps, it would need more pages than there are. */
+/* True if it needs more pages than exist, even alone and in the smallest steps. */
 static bool too_long(const cake_schedule *s, const cake_seq *q)
 {
     for (int group = 0; group < s->shape.n_group; group++)
@@ -108,14 +108,14 @@ static bool too_long(const cake_schedule *s, const cake_seq *q)
     return false;
 }
 
-/* Rows of a prompt or a replay for lane l's wave, as many as the budget holds; what is left of that. */
-static double add_some(cake_schedule *s, int l, int32_t slot, double budget, cake_batch *batch)
+/* Adds rows of a prompt or a replay to lane l's wave, as many as the budget allows; returns what is left. */
+static double add_prompt_rows(cake_schedule *s, int l, int32_t slot, double budget, cake_batch *batch)
 {
     cake_seq *q = &s->seqs[slot];
     double cost;
     if (!q->active)
         cake_schedule_activate(s, q);
-    /* One whose prompt is scored may fail at any of its rows: it has no others under way then. */
+    /* A request whose prompt is scored may fail at any row, and must have no others in flight then. */
     if (!q->active || cake_budget_generates(q) || (q->in_flight && q->flags & CAKE_SEQ_SCORED))
         return budget;
     cake_prefix_cache_attach(s, q);
@@ -127,20 +127,20 @@ static double add_some(cake_schedule *s, int l, int32_t slot, double budget, cak
     return batch->n_tok > before ? budget - cost : budget;
 }
 
-/* The lane's own sequences first, the oldest of them before the others. Then those of lanes that are under
- * way, the one that left last first: a prompt's rows may follow those that are still under way, since waves
- * keep their order at every stage. So one long prompt alone keeps all stages busy. */
+/* The lane's own sequences first, oldest first. Then those of lanes in flight, the one sent last first: a
+ * prompt's rows may follow rows in flight, because waves keep their order at every stage. So one long prompt
+ * alone keeps all stages busy. */
 static void add_prompts(cake_schedule *s, int l, double budget, cake_batch *batch)
 {
     for (int k = 0; k < s->shape.n_lane; k++) {
         const cake_lane *of = &s->lanes[(l + s->shape.n_lane - k) % s->shape.n_lane];
         for (int i = 0; i < of->n && budget > 0 && (k == 0 || of->in_flight); i++)
-            budget = add_some(s, l, of->slots[i], budget, batch);
+            budget = add_prompt_rows(s, l, of->slots[i], budget, batch);
     }
 }
 
-/* All changes that have come up go with this wave; those of what it makes, with the next one. */
-static void complete(cake_schedule *s, cake_batch *batch)
+/* Moves all pending changes into this wave. Changes due to its own results go with the next one. */
+static void finish_batch(cake_schedule *s, cake_batch *batch)
 {
     memcpy(batch->changes, s->pending, (size_t)s->n_pending * sizeof *s->pending);
     batch->n_change = s->n_pending;
@@ -161,10 +161,10 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
             batch->overflow[batch->n_overflow++] = at->slots[i];
     if (batch->n_overflow)
         return batch;
-    s->fills++;
+    s->n_batch++;
     s->n_adopted = 0;
     double budget = cake_budget_wave(s);
-    /* One row for each sequence that generates, the oldest first: what it evicts has no row yet. */
+    /* One row for each sequence that generates, oldest first: those that it evicts have no row yet. */
     for (int i = 0; i < at->n; i++) {
         cake_seq *q = &s->seqs[at->slots[i]];
         int before = batch->n_tok;
@@ -176,6 +176,6 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
     add_prompts(s, l, budget, batch);
     at->in_flight = batch->n_tok > 0;
     if (at->in_flight)
-        complete(s, batch);
+        finish_batch(s, batch);
     return batch;
 }

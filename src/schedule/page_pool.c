@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: who takes and gives back. Out: page numbers. The schedule calls.
- * Invariant: a page is on the stack of free ones, or in the ring of idle ones, or its holders are counted; a
- * page that keeps a node is the only one of its group that does.
+ * In: allocations and releases. Out: page numbers.
+ * Invariant: a page is on the stack of free ones, in the ring of idle ones, or has holders; at most one page
+ * of a group caches a given node.
  */
 #include "schedule/page_pool.h"
 
@@ -37,7 +37,7 @@ void cake_page_pool_close(cake_page_pool *p)
     free(p->node);
     free(p->older);
     free(p->newer);
-    free(p->kept);
+    free(p->cached);
     *p = (cake_page_pool){0};
 }
 
@@ -61,7 +61,6 @@ void cake_page_pool_unreserve(cake_page_pool *p, cake_page_list *held, int n)
     }
 }
 
-/* The newest of the idle. */
 static void link_idle(cake_page_pool *p, int32_t page)
 {
     int32_t head = p->n_page, before = p->older[head];
@@ -78,9 +77,9 @@ static void unlink_idle(cake_page_pool *p, int32_t page)
     p->n_idle--;
 }
 
-/* A page that nobody holds, to be written anew. Memory that was never used costs time, since the system
- * clears it, and room: an idle page that no known prompt wants comes first. */
-static int32_t find_free(cake_page_pool *p)
+/* Takes a page that nobody holds. An idle page that no known prompt needs is preferred to memory that was
+ * never used, which the kernel would have to clear and which would add to the resident size. */
+static int32_t take_unheld(cake_page_pool *p)
 {
     int32_t page = p->newer[p->n_page], node = p->n_idle ? p->node[page] : -1;
     int32_t top = p->n_free ? p->free[p->n_free - 1] : -1;
@@ -90,12 +89,12 @@ static int32_t find_free(cake_page_pool *p)
         return top;
     }
     unlink_idle(p, page);
-    p->node[page] = p->kept[node] = -1;
+    p->node[page] = p->cached[node] = -1;
     cake_prefix_tree_drop(p->prefixes, node);
     return page;
 }
 
-static void append(cake_page_list *held, int32_t page)
+static void append_page(cake_page_list *held, int32_t page)
 {
     if (held->hi == held->cap) {
         held->cap = held->cap ? 2 * held->cap : 16;
@@ -104,8 +103,8 @@ static void append(cake_page_list *held, int32_t page)
     held->page[held->hi++] = page;
 }
 
-/* One page more is out of others' reach: it is one of the reserved ones, or was spare. */
-static void pay(cake_page_pool *p, cake_page_list *held)
+/* Accounts for one more page that the sequence holds: a reserved one, else an available one. */
+static void use_reservation(cake_page_pool *p, cake_page_list *held)
 {
     CAKE_ASSERT(held->reserved || cake_page_pool_available(p) > 0);
     cake_page_pool_unreserve(p, held, held->reserved ? held->reserved - 1 : 0);
@@ -113,10 +112,10 @@ static void pay(cake_page_pool *p, cake_page_list *held)
 
 int32_t cake_page_pool_alloc(cake_page_pool *p, cake_page_list *held)
 {
-    pay(p, held);
-    int32_t page = find_free(p);
+    use_reservation(p, held);
+    int32_t page = take_unheld(p);
     p->holders[page] = 1;
-    append(held, page);
+    append_page(held, page);
     return page;
 }
 
@@ -124,7 +123,7 @@ void cake_page_pool_share(cake_page_pool *p, cake_page_list *held, const cake_pa
 {
     CAKE_ASSERT(held->hi == 0 && n <= of->hi);
     for (int i = 0; i < n; i++) {
-        append(held, of->page[i]);
+        append_page(held, of->page[i]);
         if (i >= of->lo)
             p->holders[of->page[i]]++;
     }
@@ -136,42 +135,42 @@ void cake_page_pool_cache(cake_page_pool *p, const cake_page_list *held, int ind
     int32_t page = held->page[index];
     if (index < held->lo || p->node[page] >= 0 || cake_page_pool_cached(p, node) >= 0)
         return;
-    if (node >= p->n_kept) {
+    if (node >= p->n_node) {
         int n = 2 * node + 256;
-        p->kept = cake_grow(p->kept, (size_t)n, sizeof *p->kept);
-        while (p->n_kept < n)
-            p->kept[p->n_kept++] = -1;
+        p->cached = cake_grow(p->cached, (size_t)n, sizeof *p->cached);
+        while (p->n_node < n)
+            p->cached[p->n_node++] = -1;
     }
-    p->kept[node] = page;
+    p->cached[node] = page;
     p->node[page] = node;
     cake_prefix_tree_keep(p->prefixes, node);
 }
 
 int32_t cake_page_pool_cached(const cake_page_pool *p, int32_t node)
 {
-    return node < p->n_kept ? p->kept[node] : -1;
+    return node < p->n_node ? p->cached[node] : -1;
 }
 
 void cake_page_pool_attach(cake_page_pool *p, cake_page_list *held, int32_t page)
 {
     if (!p->holders[page]) {
-        pay(p, held);
+        use_reservation(p, held);
         unlink_idle(p, page);
     }
     p->holders[page]++;
-    append(held, page);
+    append_page(held, page);
 }
 
 void cake_page_pool_skip(cake_page_list *held, int first)
 {
     while (held->hi < first) {
-        append(held, -1);
+        append_page(held, -1);
         held->lo = held->hi;
     }
 }
 
 /* True if nobody else holds it. */
-static bool give_back(cake_page_pool *p, int32_t page)
+static bool release_page(cake_page_pool *p, int32_t page)
 {
     if (--p->holders[page])
         return false;
@@ -191,15 +190,15 @@ void cake_page_pool_slide(cake_page_pool *p, cake_page_list *held, int pos)
 {
     int first = cake_page_pool_first(p, pos);
     for (; held->lo < first && held->lo < held->hi; held->lo++)
-        if (give_back(p, held->page[held->lo]) || cake_page_pool_available(p) > 0)
+        if (release_page(p, held->page[held->lo]) || cake_page_pool_available(p) > 0)
             cake_page_pool_reserve(p, held, 1);
 }
 
-/* The last ones become idle first: they are of no use without those before them. */
+/* The last pages become idle first: they are of no use without those before them. */
 void cake_page_pool_free(cake_page_pool *p, cake_page_list *held)
 {
     while (held->hi > held->lo)
-        give_back(p, held->page[--held->hi]);
+        release_page(p, held->page[--held->hi]);
     cake_page_pool_unreserve(p, held, 0);
     held->lo = held->hi = 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the tokens of prompts. Out: numbers of nodes. The root enters and leaves, the schedule keeps.
- * Invariant: a node is in its bucket as long as it has users, children or keepers; its parent lives at least
- * as long.
+ * In: the tokens of prompts. Out: numbers of nodes. The request queue inserts and releases, the schedule
+ * keeps and drops.
+ * Invariant: a node is in its bucket as long as it has references; its parent lives at least as long.
  */
 #include "schedule/prefix_tree.h"
 
@@ -17,10 +17,10 @@
 typedef struct node {
     int64_t salt;
     uint64_t hash;
-    int32_t parent; /* -1: it is the first */
-    int32_t next;   /* in its bucket, or among the free ones; -1: the last */
+    int32_t parent; /* -1: none */
+    int32_t next;   /* in its bucket or in the free list; -1: the last */
     int32_t users;  /* prompts */
-    int32_t held;   /* by users, children and keepers */
+    int32_t n_ref;  /* of prompts, children and caches */
     int32_t token[CAKE_PAGE];
 } node;
 
@@ -28,8 +28,8 @@ struct cake_prefix_tree {
     node *nodes;      /* [cap] */
     int32_t *buckets; /* [n_bucket] the first node, or -1; n_bucket is a power of two, at least cap */
     int32_t cap, n, free, n_bucket;
-    bool blind;    /* prompts that come soon may not have been entered */
-    uint64_t seed; /* of the hash: which tokens share a bucket cannot be announced in advance */
+    bool blind;    /* prompts that come soon may not have been inserted */
+    uint64_t seed; /* of the hash, so that nobody can construct prompts that share a bucket */
 };
 
 cake_prefix_tree *cake_prefix_tree_open(void)
@@ -52,7 +52,7 @@ void cake_prefix_tree_close(cake_prefix_tree *p)
     free(p);
 }
 
-/* Twice as many nodes, and every one in its new bucket. */
+/* Doubles the number of nodes and rehashes. */
 static void grow(cake_prefix_tree *p)
 {
     int32_t old = p->cap;
@@ -89,9 +89,9 @@ static uint64_t hash_of(const cake_prefix_tree *p, int64_t salt, int32_t parent,
     return h;
 }
 
-static void let_go(cake_prefix_tree *p, int32_t i)
+static void unref(cake_prefix_tree *p, int32_t i)
 {
-    while (i >= 0 && --p->nodes[i].held == 0) {
+    while (i >= 0 && --p->nodes[i].n_ref == 0) {
         node *gone = &p->nodes[i];
         int32_t *at = &p->buckets[gone->hash & (uint64_t)(p->n_bucket - 1)];
         while (*at != i)
@@ -104,8 +104,8 @@ static void let_go(cake_prefix_tree *p, int32_t i)
     }
 }
 
-/* The node of these tokens behind a parent, found or made. */
-static int32_t find(cake_prefix_tree *p, int64_t salt, int32_t parent, const int32_t *token)
+/* The node of these tokens after a parent. */
+static int32_t find_or_add(cake_prefix_tree *p, int64_t salt, int32_t parent, const int32_t *token)
 {
     uint64_t hash = hash_of(p, salt, parent, token);
     int32_t i = p->n_bucket ? p->buckets[hash & (uint64_t)(p->n_bucket - 1)] : -1;
@@ -126,16 +126,16 @@ static int32_t find(cake_prefix_tree *p, int64_t salt, int32_t parent, const int
     *bucket = i;
     p->n++;
     if (parent >= 0)
-        p->nodes[parent].held++;
+        p->nodes[parent].n_ref++;
     return i;
 }
 
 void cake_prefix_tree_insert(cake_prefix_tree *p, int64_t salt, const int32_t *ids, int n, int32_t *chain)
 {
     for (int i = 0; i < n; i++) {
-        chain[i] = find(p, salt, i ? chain[i - 1] : -1, ids + (int64_t)i * CAKE_PAGE);
+        chain[i] = find_or_add(p, salt, i ? chain[i - 1] : -1, ids + (int64_t)i * CAKE_PAGE);
         p->nodes[chain[i]].users++;
-        p->nodes[chain[i]].held++;
+        p->nodes[chain[i]].n_ref++;
     }
 }
 
@@ -143,7 +143,7 @@ void cake_prefix_tree_release(cake_prefix_tree *p, const int32_t *chain, int n)
 {
     for (int i = n; i-- > 0;) {
         p->nodes[chain[i]].users--;
-        let_go(p, chain[i]);
+        unref(p, chain[i]);
     }
 }
 
@@ -164,12 +164,12 @@ int cake_prefix_tree_users(const cake_prefix_tree *p, int32_t i)
 
 void cake_prefix_tree_keep(cake_prefix_tree *p, int32_t i)
 {
-    p->nodes[i].held++;
+    p->nodes[i].n_ref++;
 }
 
 void cake_prefix_tree_drop(cake_prefix_tree *p, int32_t i)
 {
-    let_go(p, i);
+    unref(p, i);
 }
 
 int cake_prefix_tree_count(const cake_prefix_tree *p)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: lengths of sequences, news of tokens. Out: batches. The pipeline's root calls.
+ * In: lengths of sequences, sampled tokens. Out: batches.
  *
- * Invariants: a page that a row may read is never given away before the wave with that row has left (all
- * waves take the same way, so what is changed later arrives later); the oldest sequence can always go on,
- * because only younger ones are evicted; a sequence under way is never evicted before its rows are back;
- * prompts and replays hold reserved pages, so hardly any but generated rows evict others (a page that falls
- * behind a window and is still held by another sequence is not given back for the next).
+ * Invariants: a page is not reused before the waves with rows that read it were sent (waves keep their order,
+ * so later changes arrive later); the oldest sequence can always continue, because only younger ones are
+ * evicted; a sequence is not evicted while it has rows in flight; prompts and replays hold reserved pages, so
+ * almost only generated rows evict others (the exception: a page that slides out of a window but is held by
+ * another sequence is not available for the next one).
  */
 #include "schedule/schedule.h"
 
@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "schedule/internal.h"
 
-/* Changes of a fork: in each group it shares pages and copies one, and it copies the states. */
+/* In each group a fork shares pages and copies one; it copies the states, too. */
 static int fork_changes(const cake_schedule_shape *shape)
 {
     return 2 * shape->n_group + 1;
@@ -26,7 +26,7 @@ static int fork_changes(const cake_schedule_shape *shape)
 int cake_schedule_changes(const cake_schedule_shape *shape)
 {
     int n_slot = shape->n_lane * shape->lane_seqs;
-    /* at most as many adopted pages as own ones, what forks need, and saved states */
+    /* own pages, as many attached ones, changes of forks, saved states */
     return 2 * shape->n_group * shape->max_tok + n_slot * (fork_changes(shape) + 1);
 }
 
@@ -38,9 +38,9 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_
     s->n_slot = shape->n_lane * shape->lane_seqs;
     s->seqs = cake_alloc((size_t)s->n_slot, sizeof *s->seqs);
     s->lanes = cake_alloc((size_t)shape->n_lane, sizeof *s->lanes);
-    s->futures = cake_alloc((size_t)s->n_slot, sizeof *s->futures);
+    s->forecasts = cake_alloc((size_t)s->n_slot, sizeof *s->forecasts);
     s->prefixes = prefixes;
-    s->typical = CAKE_PAGE; /* until a first one has ended */
+    s->typical = CAKE_PAGE; /* until an answer has ended */
     s->pending = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *s->pending);
     s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
     for (int i = 0; i < shape->n_saved; i++)
@@ -80,7 +80,7 @@ void cake_schedule_close(cake_schedule *s)
         cake_page_pool_close(&s->pages[group]);
     free(s->pending);
     free(s->saved);
-    free(s->futures);
+    free(s->forecasts);
     free(s->sent);
     free(s->maker);
     free(s->seqs);
@@ -88,7 +88,7 @@ void cake_schedule_close(cake_schedule *s)
     free(s);
 }
 
-bool cake_schedule_room(const cake_schedule *s)
+bool cake_schedule_can_admit(const cake_schedule *s)
 {
     return s->n_active < s->n_slot && s->n_waiting == 0;
 }
@@ -125,8 +125,8 @@ void cake_schedule_push(cake_schedule *s, cake_change change)
     s->pending[s->n_pending++] = change;
 }
 
-/* Drops pending changes of a sequence that ends before they have left. */
-static void forget_pending(cake_schedule *s, int slot)
+/* Drops pending changes of a sequence that ends before they were sent. */
+static void drop_pending(cake_schedule *s, int slot)
 {
     int n = 0;
     for (int i = 0; i < s->n_pending; i++)
@@ -135,18 +135,17 @@ static void forget_pending(cake_schedule *s, int slot)
     s->n_pending = n;
 }
 
-/* Gives all pages of the sequence back; it starts again from its first token when it is its turn. */
+/* Frees all pages of the sequence; later it starts again from its first token. */
 static void deactivate(cake_schedule *s, cake_seq *q)
 {
-    forget_pending(s, (int)(q - s->seqs));
+    drop_pending(s, (int)(q - s->seqs));
     for (int group = 0; group < s->shape.n_group; group++)
         cake_page_pool_free(&s->pages[group], &q->held[group]);
-    q->n_computed = q->announced = q->kept = 0;
+    q->n_computed = q->announced = q->published = 0;
     cake_schedule_wait_page(s, q, false);
     q->active = q->evict = false;
 }
 
-/* Gives its pages back; it starts again when it is its turn. */
 static void evict(cake_schedule *s, cake_seq *q)
 {
     deactivate(s, q);
@@ -154,7 +153,7 @@ static void evict(cake_schedule *s, cake_seq *q)
     s->stats.evictions++;
 }
 
-/* Whether it is next to get pages: the oldest waiting sequence is, so that none waits for ever. */
+/* The oldest waiting sequence gets pages first, so that none waits for ever. */
 static bool is_next(const cake_schedule *s, const cake_seq *q)
 {
     for (int i = 0; i < s->n_slot; i++)
@@ -169,7 +168,7 @@ int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int group)
     return n < s->shape.n_page[group] ? n : s->shape.n_page[group];
 }
 
-/* Whether there are pages for a sequence that begins with the first `reach` pages of its chain. */
+/* True if enough pages are available for a sequence of which `reach` pages are cached. */
 static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
 {
     for (int group = 0; group < s->shape.n_group; group++) {
@@ -183,26 +182,25 @@ static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
     return true;
 }
 
-/* Whether all rows of its prompt are computed, of a stem. */
+/* True if all rows of a stem's prompt are computed. */
 static bool is_idle(const cake_seq *q)
 {
     return q->active && !q->in_flight && q->n_computed == q->n_token;
 }
 
-/* Whether any sequence but a stem has pages: then one that finds no room can wait until they end. */
-static bool has_company(const cake_schedule *s)
+/* True if a sequence other than the stem has pages: one without pages can wait until it ends. */
+static bool others_active(const cake_schedule *s)
 {
     return s->n_active - s->n_waiting > (s->stem && s->stem->active);
 }
 
-/* An idle stem is evicted for it: the stem may be the only one that holds pages. */
 void cake_schedule_activate(cake_schedule *s, cake_seq *q)
 {
     if (s->n_wait_page || !is_next(s, q))
         return;
     if (!fits(s, q, cake_prefix_cache_match(s, q)) && s->stem && is_idle(s->stem))
         evict(s, s->stem);
-    if (!fits(s, q, cake_prefix_cache_match(s, q)) || (has_company(s) && !cake_kv_admission_fits(s, q)))
+    if (!fits(s, q, cake_prefix_cache_match(s, q)) || (others_active(s) && !cake_kv_admission_fits(s, q)))
         return;
     int spare[CAKE_MAX_KV_GROUPS];
     for (int group = 0; group < s->shape.n_group; group++)
@@ -211,7 +209,7 @@ void cake_schedule_activate(cake_schedule *s, cake_seq *q)
     cake_prefix_cache_attach(s, q);
     for (int group = 0; group < s->shape.n_group; group++) {
         cake_page_pool *p = &s->pages[group];
-        /* a page that it shares may become the others' alone when it falls behind the window */
+        /* a shared page that slides out of the window may stay with the others */
         int has = p->window ? spare[group] - cake_page_pool_available(p) : q->held[group].hi;
         int further = cake_schedule_need(s, q, group) - has;
         cake_page_pool_reserve(p, &q->held[group], further > 0 ? further : 0);
@@ -219,14 +217,15 @@ void cake_schedule_activate(cake_schedule *s, cake_seq *q)
     s->n_waiting--;
 }
 
-/* Whether pages are shared: with recurrent layers only if states can be kept, too. */
-static bool shares(const cake_schedule *s)
+/* With recurrent layers pages can be shared only if states can be saved, too. */
+static bool shares_pages(const cake_schedule *s)
 {
     return s->shape.share && (!s->shape.states || s->shape.n_saved);
 }
 
-/* Takes a free slot and a place in the lane; pages come later. */
-static int enter(cake_schedule *s, int l, int n_prompt, int known, int most, const int32_t *chain, int flags)
+/* Takes a free slot and adds it to the lane; pages come later. */
+static int add_to_lane(cake_schedule *s, int l, int n_prompt, int n_token, int max_len, const int32_t *chain,
+                       int flags)
 {
     int slot = 0;
     while (s->seqs[slot].used)
@@ -236,19 +235,19 @@ static int enter(cake_schedule *s, int l, int n_prompt, int known, int most, con
                                            .lane = l,
                                            .age = flags & CAKE_SEQ_STEM ? INT64_MAX : s->admitted++,
                                            .n_prompt = n_prompt,
-                                           .n_token = known,
-                                           .most = most,
+                                           .n_token = n_token,
+                                           .max_len = max_len,
                                            .chain = chain,
-                                           .n_chain = shares(s) ? cake_schedule_chain(n_prompt) : 0};
-    memcpy(fresh.held, q->held, sizeof fresh.held); /* empty, with room for page numbers */
+                                           .n_chain = shares_pages(s) ? cake_schedule_chain(n_prompt) : 0};
+    memcpy(fresh.held, q->held, sizeof fresh.held); /* empty, but keeps its arrays */
     *q = fresh;
     s->lanes[l].slots[s->lanes[l].n++] = slot;
     s->n_active++;
     return slot;
 }
 
-/* What the lane's wave costs when all of its sequences generate. */
-static double burden(const cake_schedule *s, const cake_lane *l)
+/* Cost of the lane's wave when all of its sequences generate. */
+static double lane_cost(const cake_schedule *s, const cake_lane *l)
 {
     double cost = 0;
     for (int i = 0; i < l->n; i++)
@@ -256,29 +255,29 @@ static double burden(const cake_schedule *s, const cake_lane *l)
     return cost;
 }
 
-/* The lane with a free place that has the least to do. any: also one whose wave is under way. -1: there is
- * none. */
-static int lane_for_one(const cake_schedule *s, bool any)
+/* The lane with the least to do that can take one more sequence. any: lanes in flight, too. -1: none. */
+static int cheapest_lane(const cake_schedule *s, bool any)
 {
     int best = -1;
-    double least = 0;
+    double min_cost = 0;
     for (int i = 0; i < s->shape.n_lane; i++) {
         const cake_lane *l = &s->lanes[i];
         if ((l->in_flight && !any) || l->n == s->shape.lane_seqs)
             continue;
-        double cost = burden(s, l);
-        if (best < 0 || cost < least) {
+        double cost = lane_cost(s, l);
+        if (best < 0 || cost < min_cost) {
             best = i;
-            least = cost;
+            min_cost = cost;
         }
     }
     return best;
 }
 
-int cake_schedule_resume(cake_schedule *s, int n_prompt, int known, int most, const int32_t *chain, int flags)
+int cake_schedule_resume(cake_schedule *s, int n_prompt, int n_token, int max_len, const int32_t *chain,
+                         int flags)
 {
-    CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0 && known >= n_prompt);
-    int slot = enter(s, lane_for_one(s, true), n_prompt, known, most, chain, flags);
+    CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0 && n_token >= n_prompt);
+    int slot = add_to_lane(s, cheapest_lane(s, true), n_prompt, n_token, max_len, chain, flags);
     if (flags & CAKE_SEQ_STEM) {
         CAKE_ASSERT(!s->stem);
         s->stem = &s->seqs[slot];
@@ -288,12 +287,12 @@ int cake_schedule_resume(cake_schedule *s, int n_prompt, int known, int most, co
     return slot;
 }
 
-int cake_schedule_admit(cake_schedule *s, int n_prompt, int most, const int32_t *chain, int flags)
+int cake_schedule_admit(cake_schedule *s, int n_prompt, int max_len, const int32_t *chain, int flags)
 {
-    return cake_schedule_resume(s, n_prompt, n_prompt, most, chain, flags);
+    return cake_schedule_resume(s, n_prompt, n_prompt, max_len, chain, flags);
 }
 
-static void share(cake_schedule *s, int slot, int stem, int group)
+static void share_prompt(cake_schedule *s, int slot, int stem, int group)
 {
     cake_seq *q = &s->seqs[slot], *of = &s->seqs[stem];
     int full = q->n_prompt / CAKE_PAGE;
@@ -315,22 +314,22 @@ int cake_schedule_fork(cake_schedule *s, int stem)
 {
     cake_seq *of = &s->seqs[stem];
     CAKE_ASSERT(of == s->stem);
-    int l = lane_for_one(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
-    bool room = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_wait_page;
+    int l = cheapest_lane(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
+    bool possible = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_wait_page;
     for (int group = 0; group < s->shape.n_group; group++)
-        room = room && cake_page_pool_available(&s->pages[group]) >= own;
-    if (!room)
+        possible = possible && cake_page_pool_available(&s->pages[group]) >= own;
+    if (!possible)
         return is_idle(of) && s->n_active == 1 ? CAKE_FORK_NEVER : CAKE_FORK_LATER;
-    int slot = enter(s, l, of->n_prompt, of->n_prompt, of->most, of->chain,
-                     CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
+    int slot = add_to_lane(s, l, of->n_prompt, of->n_prompt, of->max_len, of->chain,
+                           CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
     cake_seq *q = &s->seqs[slot];
     q->active = true;
     q->n_computed = q->covered = q->n_prompt;
     q->announced = cake_pages_held(0, q->n_prompt, 1);
-    q->kept = q->n_chain;
+    q->published = q->n_chain;
     for (int group = 0; group < s->shape.n_group; group++) {
         cake_page_pool_reserve(&s->pages[group], &q->held[group], own);
-        share(s, slot, stem, group);
+        share_prompt(s, slot, stem, group);
     }
     if (s->shape.states)
         cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE, .slot = slot, .from = stem});

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which rows travel in which wave, and which page keeps what. Pure: it knows lengths and which prompts begin
- * alike, never tokens, text or time. The root of a replica asks; its answers go into wave headers, where
+ * Continuous batching: decides the rows of each wave and the owners of each page. Pure: it knows lengths and
+ * common prefixes, never tokens, text or time. The engine asks it; its decisions travel in wave headers, and
  * every stage follows them.
  *
- * A sequence lives in a slot and in a lane. It is waiting (no pages) or active. `known` tokens are prompt and
- * generated ones; `done` of them have been sent through the layers. When known == done + 1 and everything
- * before was sent, the last token's row yields the scores of the next.
+ * A sequence has a slot and a lane. It is waiting (without pages) or active. Its tokens are those of the
+ * prompt and the generated ones; n_computed of them have been sent through the layers. The row of the last
+ * token gives the scores of the next one.
  *
  * Several answers to one prompt: a stem is a sequence that only holds the prompt; forks share its pages.
- * Prompts that begin alike share what of it was sent through the layers: pages, and recurrent states where
- * such were saved.
+ * Prompts with a common prefix share its pages, and saved recurrent states at its end.
  */
 #ifndef CAKE_SCHEDULE_SCHEDULE_H
 #define CAKE_SCHEDULE_SCHEDULE_H
@@ -24,8 +23,8 @@
 
 typedef struct cake_schedule cake_schedule;
 
-/* What rows cost beside their products, in rows: each position of a group that is seen, by prompts and by
- * rows behind them; what the latter read for themselves; scores. Zeros: every row costs the same. */
+/* Costs of rows in addition to their matrix products, in rows: for each position of a group that a prompt row
+ * or a generated row sees; for a generated row's own reads; for scores. Zeros: every row costs the same. */
 typedef struct cake_row_cost {
     double prompt_seen[CAKE_MAX_KV_GROUPS], generated_seen[CAKE_MAX_KV_GROUPS];
     double generated, score;
@@ -33,80 +32,80 @@ typedef struct cake_row_cost {
 
 typedef struct cake_schedule_shape {
     int n_lane;
-    int lane_seqs; /* sequences that a lane holds; there are n_lane * lane_seqs slots */
-    int chunk;     /* rows that a wave should have, or as many as cost the same */
-    int max_tok;   /* rows that a wave may have: at least lane_seqs + CAKE_PAGE */
+    int lane_seqs; /* sequences per lane; there are n_lane * lane_seqs slots */
+    int chunk;     /* rows that a wave should have, or others of the same cost */
+    int max_tok;   /* maximum rows of a wave: at least lane_seqs + CAKE_PAGE */
     int n_group;   /* KV cache groups */
     int window[CAKE_MAX_KV_GROUPS];
     int n_page[CAKE_MAX_KV_GROUPS]; /* the pages of each group that exist */
     bool states;                    /* the model has recurrent layers: forks copy their states */
-    int n_saved; /* states that can be kept for other sequences, in slots behind those of the sequences */
-    bool share;  /* prompts that begin alike share pages */
+    int n_saved; /* states that can be saved for other sequences, in slots after those of the sequences */
+    bool share;  /* prefix cache: prompts with a common prefix share pages */
     cake_row_cost cost;
 } cake_schedule_shape;
 
-/* Sets the costs of a shape, from those of all layers and those of the scores of a row. */
+/* Sets the costs of a shape from the cost of all layers and of the scores of a row. */
 void cake_schedule_weigh(cake_schedule_shape *shape, const cake_cost *all, double score);
 
-/* The content of one wave; arrays are the schedule's, valid until the next fill of the same lane. */
+/* The content of one wave. The schedule owns the arrays; they are valid until the lane's next batch. */
 typedef struct cake_batch {
     int n_tok, n_change, n_score, n_overflow;
     cake_row *rows;       /* [max_tok] */
     cake_change *changes; /* [cake_schedule_changes] */
-    int32_t *score;       /* [n_score] rows whose scores are wanted; room for max_tok */
+    int32_t *score;       /* [n_score] rows to score; capacity max_tok */
     int32_t *slot;        /* [n_score] the sequences of these rows */
-    int32_t *overflow;    /* [n_overflow] slots that cannot go on: alone they need more pages than exist */
+    int32_t *overflow;    /* [n_overflow] slots that must fail: alone they need more pages than exist */
 } cake_batch;
 
-/* The most changes that one wave may carry. */
+/* Maximum of changes that one wave carries. */
 int cake_schedule_changes(const cake_schedule_shape *shape);
 
-/* prefixes: has the nodes of prompts; outlives the schedule. */
+/* prefixes outlives the schedule. */
 cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_tree *prefixes);
 void cake_schedule_close(cake_schedule *schedule);
 
-/* Whether a further sequence may be admitted now: not while any waits for pages. */
-bool cake_schedule_room(const cake_schedule *schedule);
+/* True if a further sequence may be admitted now: not while any waits for pages. */
+bool cake_schedule_can_admit(const cake_schedule *schedule);
 
 enum {
     CAKE_SEQ_STEM = 1,   /* it only holds its prompt, until it is retired; one at a time */
-    CAKE_SEQ_SCORED = 2, /* the scores of all its prompt rows are wanted, once each */
-    CAKE_SEQ_AGAIN = 4,  /* its prompt was counted before, so what it shares is not counted again */
-    CAKE_SEQ_SURE = 8    /* its answer will have all of its tokens */
+    CAKE_SEQ_SCORED = 2, /* each row of its prompt is scored once */
+    CAKE_SEQ_AGAIN = 4,  /* its prompt was counted before, so shared rows are not counted again */
+    CAKE_SEQ_SURE = 8    /* nothing ends its answer before max_len */
 };
-/* How many pages of a prompt others may share: its last token is always computed. */
+/* Pages of a prompt that can be shared. The last token is never among them: it is always computed. */
 int cake_schedule_chain(int n_prompt);
-/* Gives a sequence of n_prompt tokens, which becomes `most` tokens at most, a slot in the lane with the
- * fewest. chain: [cake_schedule_chain(n_prompt)] the nodes of its prompt, which stay until it is retired. */
-int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int most, const int32_t *chain, int flags);
-/* The same for a sequence that has `known` tokens already: those behind the prompt are replayed. */
-int cake_schedule_resume(cake_schedule *schedule, int n_prompt, int known, int most, const int32_t *chain,
-                         int flags);
+/* Admits a sequence of n_prompt tokens, and of max_len at its end, to the lane with the least to do; returns
+ * its slot. chain: [cake_schedule_chain(n_prompt)] the nodes of its prompt, valid until it is retired. */
+int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int max_len, const int32_t *chain, int flags);
+/* Admits a sequence that has n_token tokens already: the generated ones are replayed. */
+int cake_schedule_resume(cake_schedule *schedule, int n_prompt, int n_token, int max_len,
+                         const int32_t *chain, int flags);
 enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
-/* Gives a sequence that begins with the stem's prompt a slot in a lane that is not under way: its prompt
- * counts as sent, and its next token is to be sampled from the scores of the stem's last row.
- * CAKE_FORK_LATER: the stem's prompt is not through, or others hold what is needed. CAKE_FORK_NEVER: nobody
- * else does, and there is no room beside the stem; without it there may be. */
+/* Admits a sequence with the stem's prompt to a lane that is not in flight: its prompt counts as sent, and
+ * its next token is to be sampled from the scores of the stem's last row. Returns its slot. CAKE_FORK_LATER:
+ * the stem's prompt is not computed yet, or other sequences hold the pages. CAKE_FORK_NEVER: only the stem
+ * holds pages, and too few are left; retire it and admit the sequence instead. */
 int cake_schedule_fork(cake_schedule *schedule, int stem);
 int cake_schedule_active(const cake_schedule *schedule); /* admitted and not retired */
 
-/* Decides the next wave of a lane that is not under way. n_tok 0: nothing can be sent now. Otherwise the
- * lane is under way until cake_schedule_complete. If there is overflow there is nothing else: the caller
- * retires those slots and asks again. */
+/* Decides the next wave of a lane that is not in flight. n_tok 0: nothing can be sent now. Otherwise the lane
+ * is in flight until cake_schedule_complete. A batch with overflow has no rows: the caller retires those
+ * slots and asks again. */
 const cake_batch *cake_schedule_next_batch(cake_schedule *schedule, int lane);
 void cake_schedule_complete(cake_schedule *schedule, int lane);
 bool cake_schedule_in_flight(const cake_schedule *schedule, int lane);
-/* One more token of the sequence is known. Its lane is not under way. */
+/* The sequence has one more token. It has no rows in flight. */
 void cake_schedule_token(cake_schedule *schedule, int slot);
-/* Whether rows of the sequence are under way. */
+
 bool cake_schedule_seq_in_flight(const cake_schedule *schedule, int slot);
-/* The sequence is finished: frees its slot and pages. It has no rows under way. */
+/* Frees the slot and pages of a sequence without rows in flight. */
 void cake_schedule_retire(cake_schedule *schedule, int slot);
 
 typedef struct cake_schedule_stats {
     int64_t evictions;
-    int64_t shared; /* rows of prompts that were not computed */
-    int64_t states; /* recurrent states that were copied, those of all layers of a sequence counted as one */
+    int64_t shared; /* prompt rows taken from the prefix cache */
+    int64_t states; /* recurrent states copied; all layers of a sequence count as one */
 } cake_schedule_stats;
 cake_schedule_stats cake_schedule_statistics(const cake_schedule *schedule);
 

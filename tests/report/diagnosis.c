@@ -93,13 +93,13 @@ static void test_crowd(void)
     for (int i = 0; i < 3; i++)
         ranks[i].planned = i == 1 ? 5 : 10;
     f.crowd = (cake_crowd){"vm", 3, 6, 2};
-    says(&f, "ranks of vm have 6 threads on 2 cpus and take turns: start fewer ranks, or give --threads");
+    says(&f, "ranks of vm have 6 threads on 2 cpus and take turns: start fewer ranks, or use --threads");
     cake_buf out = {0};
     cake_diagnosis_late(&f, &out);
     CU_ASSERT_EQUAL(out.len, 0);
     cake_buf_free(&out);
     f.crowd = (cake_crowd){"vm", 1, 4, 1.5};
-    says(&f, "the rank of vm has 4 threads on 1.5 cpus and takes turns: give --threads");
+    says(&f, "the rank of vm has 4 threads on 1.5 cpus and takes turns: use --threads");
     f.crowd = (cake_crowd){0};
     says(&f, "messages take");
 }
@@ -166,7 +166,7 @@ static void test_slowest(void)
     waits(&f, 2, "rank 1");
     waits(&f, 1, "-");
     ranks[1].n_layer = 10; /* as many as the others, in nearly twice the time */
-    says(&f, "a layer takes it 1.7 times as long as the others");
+    says(&f, "a layer takes 1.7 times as long there as on the others");
 }
 
 /* What was planned for a rank is known by what the others took for theirs. */
@@ -186,8 +186,8 @@ static void test_late(void)
     cake_diagnosis_late(&f, &out);
     CU_ASSERT(out.len &&
               strstr(out.data,
-                     "rank 1 is 100 % slower than planned: its layers took 9.50 ms a wave, at the pace of "
-                     "the other ranks it would have been 4.75"));
+                     "rank 1 is 100 % slower than planned: its layers took 9.50 ms per wave, at the speed of "
+                     "the other ranks they would have taken 4.75"));
     cake_buf_cut(&out, 0);
     f.seconds = 0.2;
     cake_diagnosis_late(&f, &out);
@@ -203,7 +203,7 @@ static void test_root(void)
     ranks[1].layer = ranks[2].layer = 4.8;
     f.head = 5;
     f.sample = 2.5;
-    says(&f, "stages wait for the root: of 9.9 ms a wave embedding takes 0.0, the head 5.0, sampling 2.5");
+    says(&f, "stages wait for the root: of 9.9 ms per wave embedding takes 0.0, the head 5.0, sampling 2.5");
     says(&f, "give rank 0 fewer layers");
     waits(&f, 1, "root");
     waits(&f, 2, "root");
@@ -222,7 +222,7 @@ static void test_few(void)
         ranks[i].busy = ranks[i].layer = 3.3;
     f.starved = 0.66;
     f.rows = 1000;
-    says(&f, "few sequences: for 66 % of the stages' time there was no wave, and waves had 1 rows");
+    says(&f, "few sequences: the stages had no wave for 66 % of the time, and waves had 1 rows");
     waits(&f, 1, "nothing to do");
     f.starved = 0.1; /* waves there were, but on their way or waiting for a cpu */
     says(&f, "even the busiest rank is idle for 67 %");
@@ -253,7 +253,7 @@ static void test_messages(void)
     f.n_rank = 1;
     f.sample = 3;
     f.read = 1;
-    says(&f, "of rank 0's time sampling takes 30 % and reading prompts 10 %");
+    says(&f, "sampling takes 30 % of rank 0's time and reading prompts 10 %");
 }
 
 int main(void)

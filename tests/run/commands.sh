@@ -99,7 +99,7 @@ grep -q 'run: line 3 (id "x"): top_p is 7' "$dir/err"
 ok "... by their line and id" $?
 expect "... by plan, too" 3 'run: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
 echo '{"prompt": "b", "max_tokens": 1}' >>"$dir/bad.jsonl"
-expect "failed ones of earlier runs are counted" 3 '2 results of earlier runs beside them \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
+expect "failed ones of earlier runs are counted" 3 'in addition 2 results of earlier runs \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
 grep -q '0 requests failed, and 1 of earlier runs: all is done, and the status is 3' "$dir/err"
 ok "... and the status is explained" $?
 : >"$dir/empty.jsonl"

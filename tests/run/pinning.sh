@@ -74,7 +74,7 @@ ok "... said once" $?
 printf '{"prompt": "%s", "max_tokens": 1500, "ignore_eos": true}\n' a b c d >"$dir/turns.jsonl"
 taskset -c "$last" "$root/tests/mpirun.sh" 2 "$cake" run -m "$model" -i "$dir/turns.jsonl" --report "$dir/report" >"$dir/out" 2>"$dir/err"
 # null, should a machine do it in half a second
-grep -Eq '"advice": (null|"ranks of .* have 2 threads on 1 cpu and take turns: start fewer ranks, or give --threads")' "$dir/report"
+grep -Eq '"advice": (null|"ranks of .* have 2 threads on 1 cpu and take turns: start fewer ranks, or use --threads")' "$dir/report"
 ok "... the advice is that" $?
 expect "more threads than cores of each" 0 'take turns; use --threads 1' taskset -c "$last" "$root/tests/mpirun.sh" 2 "${run[@]}" --threads 2
 test "$(grep -c 'take turns' "$dir/err")" -eq 1

@@ -66,7 +66,7 @@ static double pace(bool weighed)
         int lane = wave % LANES;
         if (under_way[lane])
             answer(s, lane, under_way[lane], made, 40);
-        while (cake_schedule_room(s)) {
+        while (cake_schedule_can_admit(s)) {
             int n_prompt = dice(8) ? 32 + dice(200) : 1000 + dice(3000);
             made[cake_schedule_admit(s, n_prompt, n_prompt + 40, NULL, CAKE_SEQ_SURE)] = 0;
         }

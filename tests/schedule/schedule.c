@@ -196,7 +196,7 @@ static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, in
             *stem = -1;
         }
     }
-    while (*stem < 0 && *next < n && cake_schedule_room(s)) {
+    while (*stem < 0 && *next < n && cake_schedule_can_admit(s)) {
         int id = *next, group = job.group[id];
         bool first = id == 0 || job.group[id - 1] != group,
              several = id + 1 < n && job.group[id + 1] == group;
