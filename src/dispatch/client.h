@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "engine/engine.h"
+#include "link/channel.h"
 #include "link/comm.h"
 #include "options/options.h"
 
@@ -21,6 +22,8 @@ cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *client);
 /* The way to world rank 0; root: borrowed, to be stopped where the run fails. */
 cake_err cake_dispatch_client_connect(cake_dispatch_client *client, const cake_comm *world,
                                       cake_engine *root);
+/* Connects by an open channel, which the client takes over. */
+void cake_dispatch_client_attach(cake_dispatch_client *client, cake_channel *channel, cake_engine *root);
 size_t cake_dispatch_client_bytes(void); /* of its buffers */
 
 /* Letters come and go; called often. Whether there was something to do. */

@@ -11,6 +11,7 @@
 
 #include "dispatch/policy.h"
 #include "engine/engine.h"
+#include "link/channel.h"
 #include "link/comm.h"
 #include "model/config.h"
 #include "trace/trace.h"
@@ -27,6 +28,9 @@ cake_sequence_io cake_dispatcher_io(cake_dispatcher *dispatcher);
 /* Opens the channel to the other roots, each of which is the first rank of its part of the world. root:
  * replica 0's, borrowed. */
 cake_err cake_dispatcher_connect(cake_dispatcher *dispatcher, const cake_comm *world, cake_engine *root);
+/* The two steps of connect. root: as above. rank: of replica r's root in the world; takes the channel over. */
+void cake_dispatcher_set_root(cake_dispatcher *dispatcher, cake_engine *root);
+void cake_dispatcher_attach(cake_dispatcher *dispatcher, int r, int rank, cake_channel *channel);
 size_t cake_dispatcher_bytes(int n_replica); /* bytes of its buffers */
 /* trace: where its spans go; watch: who is told of messages. Both borrowed; NULL: nowhere, nobody. */
 void cake_dispatcher_set_trace(cake_dispatcher *dispatcher, cake_trace *trace, cake_watchdog *watch);
