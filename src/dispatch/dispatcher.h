@@ -28,7 +28,7 @@ cake_sequence_io cake_dispatcher_io(cake_dispatcher *dispatcher);
 /* Opens the channel to the other roots, each of which is the first rank of its part of the world. root:
  * replica 0's, borrowed. */
 cake_err cake_dispatcher_connect(cake_dispatcher *dispatcher, const cake_comm *world, cake_engine *root);
-/* The two steps of connect. root: as above. rank: of replica r's root in the world; takes the channel over. */
+/* The steps of connect. rank: of replica r's root in the world. Takes the channel over. */
 void cake_dispatcher_set_root(cake_dispatcher *dispatcher, cake_engine *root);
 void cake_dispatcher_attach(cake_dispatcher *dispatcher, int r, int rank, cake_channel *channel);
 size_t cake_dispatcher_bytes(int n_replica); /* bytes of its buffers */

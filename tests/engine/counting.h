@@ -109,7 +109,7 @@ static inline cake_engine *counting_engine(const cake_schedule_shape *shape, con
     return engine;
 }
 
-/* A greedy request of n_prompt ids from first on, each the next of the one before. */
+/* Greedy; its prompt comes with counting_sequence. */
 static inline cake_request counting_request(int64_t order, int max_tokens)
 {
     cake_request request = {.index = order, .order = order, .params = cake_params_base()};
@@ -134,6 +134,80 @@ static inline bool counting_is_right(const cake_sequence *s, int n_generated)
     for (size_t i = right ? (size_t)s->n_prompt : 0; right && i < s->ids.len; i++)
         right = s->ids.id[i] == counting_next(s->ids.id[i - 1]);
     return right;
+}
+
+/* Where the sequences of a test come from and go to. Zeros but for fail_read and fail_done: no requests. */
+enum { COUNTING_REQUESTS = 400 };
+typedef struct counting_io {
+    cake_sequence *todo[COUNTING_REQUESTS]; /* [n] owned; NULL once it was read */
+    int n, n_read;
+    int fail_read;   /* reading this request is an error; -1: none */
+    int fail_done;   /* so is handing back the request that ends as this one; -1: none */
+    bool slow, wait; /* every other time there is nothing to read yet */
+    cake_sequence *done[COUNTING_REQUESTS]; /* by order; owned */
+    int64_t ended[COUNTING_REQUESTS];       /* [n_done] the orders of those that are done, as they ended */
+    int n_done, n_token;
+} counting_io;
+
+static inline cake_err counting_io_next(void *self, cake_sequence **out)
+{
+    counting_io *io = self;
+    *out = NULL;
+    io->wait = io->slow && !io->wait;
+    if (io->wait)
+        return CAKE_OK;
+    if (io->n_read == io->fail_read)
+        return CAKE_ERR_FATAL;
+    if (io->n_read == io->n)
+        return CAKE_END;
+    *out = io->todo[io->n_read];
+    io->todo[io->n_read++] = NULL;
+    return CAKE_OK;
+}
+
+static inline void counting_io_token(void *self, cake_sequence *s, double waited)
+{
+    CU_ASSERT(waited >= 0 && cake_sequence_generated(s) > 0);
+    ((counting_io *)self)->n_token++;
+}
+
+static inline cake_err counting_io_done(void *self, cake_sequence *lead)
+{
+    counting_io *io = self;
+    int64_t order = lead->request.order;
+    CU_ASSERT_FATAL(order >= 0 && order < io->n && !io->done[order]);
+    io->done[order] = lead;
+    io->ended[io->n_done++] = order;
+    return io->n_done - 1 == io->fail_done ? CAKE_ERR_FATAL : CAKE_OK;
+}
+
+static inline cake_sequence_io counting_io_open(counting_io *io)
+{
+    return (cake_sequence_io){
+        .self = io, .next = counting_io_next, .token = counting_io_token, .done = counting_io_done};
+}
+
+static inline void counting_io_close(counting_io *io)
+{
+    for (int i = 0; i < io->n; i++) {
+        cake_sequence_close(io->todo[i]);
+        cake_sequence_close(io->done[i]);
+    }
+}
+
+/* Adds a request of its own parameters, of which the caller may change more. */
+static inline cake_sequence *counting_ask_for(counting_io *io, cake_request *request, int32_t first,
+                                              int n_prompt)
+{
+    CU_ASSERT_FATAL(io->n < COUNTING_REQUESTS);
+    request->index = request->order = io->n;
+    return io->todo[io->n++] = counting_sequence(request, first, n_prompt);
+}
+
+static inline cake_sequence *counting_ask(counting_io *io, int32_t first, int n_prompt, int max_tokens)
+{
+    cake_request request = counting_request(0, max_tokens);
+    return counting_ask_for(io, &request, first, n_prompt);
 }
 
 #endif

@@ -11,65 +11,24 @@
 #include "tests/engine/counting.h"
 #include "tests/suite.h"
 
-enum { MAX_REQUEST = 256 };
-
-/* Where the sequences of a test come from and go to; also the engine that they go through. */
+/* An engine, and where its requests come from and go to. */
 typedef struct rig {
-    cake_sequence *todo[MAX_REQUEST]; /* [n]; NULL once the engine has taken it */
-    int n, n_read;
-    int fail_read;                    /* reading this one is an error; -1: none */
-    int fail_done;                    /* so is handing back the request that ends as this one; -1: none */
-    bool slow, wait;                  /* every other time there is nothing to read yet */
-    cake_sequence *done[MAX_REQUEST]; /* by order; owned */
-    int64_t ended[MAX_REQUEST];       /* the orders of those that are done, as they ended */
-    int n_done, n_token;
+    counting_io io;
     cake_engine *engine;
     cake_link *link;
     int max_active;
 } rig;
 
-static cake_err next(void *self, cake_sequence **out)
-{
-    rig *r = self;
-    *out = NULL;
-    r->wait = r->slow && !r->wait;
-    if (r->wait)
-        return CAKE_OK;
-    if (r->n_read == r->fail_read)
-        return CAKE_ERR_FATAL;
-    if (r->n_read == r->n)
-        return CAKE_END;
-    *out = r->todo[r->n_read];
-    r->todo[r->n_read++] = NULL;
-    return CAKE_OK;
-}
-
-static void token(void *self, cake_sequence *s, double waited)
-{
-    CU_ASSERT(waited >= 0 && cake_sequence_generated(s) > 0);
-    ((rig *)self)->n_token++;
-}
-
-static cake_err done(void *self, cake_sequence *lead)
-{
-    rig *r = self;
-    int64_t order = lead->request.order;
-    CU_ASSERT_FATAL(order >= 0 && order < r->n && !r->done[order]);
-    r->done[order] = lead;
-    r->ended[r->n_done++] = order;
-    return r->n_done - 1 == r->fail_done ? CAKE_ERR_FATAL : CAKE_OK;
-}
-
 static rig *open_rig(void)
 {
     rig *r = calloc(1, sizeof *r);
-    r->fail_read = r->fail_done = -1;
+    r->io.fail_read = r->io.fail_done = -1;
     return r;
 }
 
 static void start(rig *r, const cake_schedule_shape *shape)
 {
-    const cake_sequence_io io = {.self = r, .next = next, .token = token, .done = done};
+    const cake_sequence_io io = counting_io_open(&r->io);
     r->engine = counting_engine(shape, &io);
     r->link = cake_link_open_self(shape->n_lane);
 }
@@ -78,24 +37,8 @@ static void close_rig(rig *r)
 {
     cake_engine_close(r->engine);
     cake_link_close(r->link);
-    for (int i = 0; i < r->n; i++) {
-        cake_sequence_close(r->todo[i]);
-        cake_sequence_close(r->done[i]);
-    }
+    counting_io_close(&r->io);
     free(r);
-}
-
-/* Adds a request of its own parameters, of which the caller may change more. */
-static cake_sequence *ask_for(rig *r, cake_request *request, int32_t first, int n_prompt)
-{
-    request->index = request->order = r->n;
-    return r->todo[r->n++] = counting_sequence(request, first, n_prompt);
-}
-
-static cake_sequence *ask(rig *r, int32_t first, int n_prompt, int max_tokens)
-{
-    cake_request request = counting_request(0, max_tokens);
-    return ask_for(r, &request, first, n_prompt);
 }
 
 /* Takes back the waves that are in flight. */
@@ -129,12 +72,12 @@ static void test_one_request(void)
 {
     rig *r = open_rig();
     cake_schedule_shape shape = counting_shape(1, 4, 8);
-    ask(r, 3, 5, 4);
+    counting_ask(&r->io, 3, 5, 4);
     start(r, &shape);
     CU_ASSERT_FALSE(cake_engine_done(r->engine));
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT(r->n_done == 1 && r->n_token == 4 && counting_is_right(r->done[0], 4));
-    CU_ASSERT(r->done[0]->finish == CAKE_FINISH_LENGTH && cake_engine_active(r->engine) == 0);
+    CU_ASSERT(r->io.n_done == 1 && r->io.n_token == 4 && counting_is_right(r->io.done[0], 4));
+    CU_ASSERT(r->io.done[0]->finish == CAKE_FINISH_LENGTH && cake_engine_active(r->engine) == 0);
     cake_engine_stats stats = cake_engine_statistics(r->engine);
     CU_ASSERT(stats.begun == 1 && stats.begun_tok == 5 && stats.rows == 5 + 3 && stats.waves == 4);
     close_rig(r);
@@ -146,7 +89,7 @@ static void test_no_requests(void)
     cake_schedule_shape shape = counting_shape(2, 4, 8);
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT(r->n_done == 0 && cake_engine_statistics(r->engine).waves == 0);
+    CU_ASSERT(r->io.n_done == 0 && cake_engine_statistics(r->engine).waves == 0);
     close_rig(r);
 }
 
@@ -159,17 +102,17 @@ static void test_ends(void)
     cake_request ignoring = counting_request(0, 5), stopping = counting_request(0, 30);
     ignoring.params.ignore_eos = 1;
     cake_ids_add(&stopping.params.stop_ids, 9);
-    ask(r, 58, 3, 30);
-    ask_for(r, &ignoring, 58, 3);
-    ask_for(r, &stopping, 1, 2);
-    ask(r, 0, context - 2, 30);
+    counting_ask(&r->io, 58, 3, 30);
+    counting_ask_for(&r->io, &ignoring, 58, 3);
+    counting_ask_for(&r->io, &stopping, 1, 2);
+    counting_ask(&r->io, 0, context - 2, 30);
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT_EQUAL_FATAL(r->n_done, 4);
-    CU_ASSERT(counting_is_right(r->done[0], 3) && r->done[0]->finish == CAKE_FINISH_STOP);
-    CU_ASSERT(counting_is_right(r->done[1], 5) && r->done[1]->finish == CAKE_FINISH_LENGTH);
-    CU_ASSERT(counting_is_right(r->done[2], 7) && r->done[2]->finish == CAKE_FINISH_STOP);
-    CU_ASSERT(counting_is_right(r->done[3], 2) && r->done[3]->finish == CAKE_FINISH_LENGTH);
+    CU_ASSERT_EQUAL_FATAL(r->io.n_done, 4);
+    CU_ASSERT(counting_is_right(r->io.done[0], 3) && r->io.done[0]->finish == CAKE_FINISH_STOP);
+    CU_ASSERT(counting_is_right(r->io.done[1], 5) && r->io.done[1]->finish == CAKE_FINISH_LENGTH);
+    CU_ASSERT(counting_is_right(r->io.done[2], 7) && r->io.done[2]->finish == CAKE_FINISH_STOP);
+    CU_ASSERT(counting_is_right(r->io.done[3], 2) && r->io.done[3]->finish == CAKE_FINISH_LENGTH);
     close_rig(r);
 }
 
@@ -181,14 +124,14 @@ static void test_many(void)
     for (int few = 0; few <= 1; few++) {
         rig *r = open_rig();
         cake_schedule_shape shape = counting_shape(LANES, SEQS, few ? 12 : 64);
-        r->slow = true;
+        r->io.slow = true;
         for (int i = 0; i < N; i++)
-            ask(r, i % COUNTING_CYCLE, 1 + i * 37 % 200, 1 + i * 11 % 90);
+            counting_ask(&r->io, i % COUNTING_CYCLE, 1 + i * 37 % 200, 1 + i * 11 % 90);
         start(r, &shape);
         CU_ASSERT_EQUAL(run(r), CAKE_OK);
-        CU_ASSERT_EQUAL(r->n_done, N);
+        CU_ASSERT_EQUAL(r->io.n_done, N);
         for (int i = 0; i < N; i++)
-            CU_ASSERT(counting_is_right(r->done[i], 1 + i * 11 % 90));
+            CU_ASSERT(counting_is_right(r->io.done[i], 1 + i * 11 % 90));
         CU_ASSERT(few ? r->max_active < LANES * SEQS : r->max_active == LANES * SEQS);
         cake_engine_stats stats = cake_engine_statistics(r->engine);
         CU_ASSERT(few == (stats.schedule.evictions > 0) && stats.begun == N);
@@ -202,14 +145,14 @@ static void test_retirement(void)
     rig *r = open_rig();
     cake_schedule_shape shape = counting_shape(1, 2, 8);
     static const int64_t order[] = {0, 2, 1};
-    ask(r, 0, 3, 2);
-    ask(r, 0, 3, 12);
-    ask(r, 0, 3, 3);
+    counting_ask(&r->io, 0, 3, 2);
+    counting_ask(&r->io, 0, 3, 12);
+    counting_ask(&r->io, 0, 3, 3);
     start(r, &shape);
     send(r);
     CU_ASSERT_EQUAL(cake_engine_active(r->engine), 2);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT(r->n_done == 3 && !memcmp(r->ended, order, sizeof order) && r->max_active == 2);
+    CU_ASSERT(r->io.n_done == 3 && !memcmp(r->io.ended, order, sizeof order) && r->max_active == 2);
     CU_ASSERT_EQUAL(cake_engine_statistics(r->engine).waves, 12);
     close_rig(r);
 }
@@ -219,14 +162,14 @@ static void test_overflow(void)
 {
     rig *r = open_rig();
     cake_schedule_shape shape = counting_shape(1, 2, 3);
-    ask(r, 0, 10, 300);
-    ask(r, 0, 10, 20);
+    counting_ask(&r->io, 0, 10, 300);
+    counting_ask(&r->io, 0, 10, 20);
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT_FATAL(r->n_done == 2 && r->done[0]->request.err == CAKE_ERR_REQUEST);
-    CU_ASSERT_EQUAL(r->done[0]->request.fault.status, 500);
-    CU_ASSERT_PTR_NOT_NULL(strstr(r->done[0]->request.fault.message, "3 pages of 64 tokens"));
-    CU_ASSERT(counting_is_right(r->done[1], 20));
+    CU_ASSERT_FATAL(r->io.n_done == 2 && r->io.done[0]->request.err == CAKE_ERR_REQUEST);
+    CU_ASSERT_EQUAL(r->io.done[0]->request.fault.status, 500);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r->io.done[0]->request.fault.message, "3 pages of 64 tokens"));
+    CU_ASSERT(counting_is_right(r->io.done[1], 20));
     close_rig(r);
 }
 
@@ -239,12 +182,12 @@ static void test_bad_requests(void)
         cake_request request = counting_request(0, 2);
         if (i != 1)
             request.err = cake_fault_set(&request.fault, "prompt", "no prompt");
-        ask_for(r, &request, 0, 3);
+        counting_ask_for(&r->io, &request, 0, 3);
     }
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT(r->n_done == 3 && counting_is_right(r->done[1], 2) && r->n_token == 2);
-    CU_ASSERT(r->done[0]->request.err && r->done[2]->request.err && r->max_active == 1);
+    CU_ASSERT(r->io.n_done == 3 && counting_is_right(r->io.done[1], 2) && r->io.n_token == 2);
+    CU_ASSERT(r->io.done[0]->request.err && r->io.done[2]->request.err && r->max_active == 1);
     close_rig(r);
 }
 
@@ -255,11 +198,12 @@ static void test_prefix_cache(void)
         rig *r = open_rig();
         cake_schedule_shape shape = counting_shape(1, 2, 16);
         shape.share = share;
-        ask(r, 0, 3 * CAKE_PAGE + 10, 4);
-        ask(r, 0, 3 * CAKE_PAGE + 20, 4);
+        counting_ask(&r->io, 0, 3 * CAKE_PAGE + 10, 4);
+        counting_ask(&r->io, 0, 3 * CAKE_PAGE + 20, 4);
         start(r, &shape);
         CU_ASSERT_EQUAL(run(r), CAKE_OK);
-        CU_ASSERT(r->n_done == 2 && counting_is_right(r->done[0], 4) && counting_is_right(r->done[1], 4));
+        CU_ASSERT(r->io.n_done == 2 && counting_is_right(r->io.done[0], 4) &&
+                  counting_is_right(r->io.done[1], 4));
         CU_ASSERT_EQUAL(cake_engine_statistics(r->engine).schedule.shared, share * 3 * CAKE_PAGE);
         CU_ASSERT_EQUAL(cake_engine_statistics(r->engine).rows,
                         (6 - share * 3) * CAKE_PAGE + 10 + 20 + 2 * 3);
@@ -287,19 +231,19 @@ static void test_scores(void)
         request.params.echo = 1;
         request.params.logprobs = 1;
         request.params.n = i % 3 == 2 ? 2 : 1;
-        ask_for(r, &request, i, i % 3 ? 100 : 1);
+        counting_ask_for(&r->io, &request, i, i % 3 ? 100 : 1);
     }
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT_EQUAL_FATAL(r->n_done, 6);
+    CU_ASSERT_EQUAL_FATAL(r->io.n_done, 6);
     for (int i = 0; i < 6; i++) {
-        const cake_sequence *s = r->done[i];
+        const cake_sequence *s = r->io.done[i];
         CU_ASSERT(!s->request.err && is_scored(s) && s->n_choice == (i % 3 == 2 ? 2 : 0));
         for (int c = 0; c < s->n_choice; c++)
             CU_ASSERT(counting_is_right(s->choice[c], i < 3 ? 0 : 3));
         CU_ASSERT(s->n_choice || counting_is_right(s, i < 3 ? 0 : 3));
     }
-    CU_ASSERT_EQUAL(r->n_token, 3 + 3 + 2 * 3);
+    CU_ASSERT_EQUAL(r->io.n_token, 3 + 3 + 2 * 3);
     close_rig(r);
 }
 
@@ -312,11 +256,12 @@ static void test_no_tokens(void)
         cake_request request = counting_request(0, 0);
         request.params.echo = 1;
         request.params.n = i ? 3 : 1;
-        ask_for(r, &request, i, 20);
+        counting_ask_for(&r->io, &request, i, 20);
     }
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT(r->n_done == 2 && r->done[0]->n_choice == 0 && r->done[1]->n_choice == 3 && !r->n_token);
+    CU_ASSERT(r->io.n_done == 2 && r->io.done[0]->n_choice == 0 && r->io.done[1]->n_choice == 3 &&
+              !r->io.n_token);
     CU_ASSERT_EQUAL(cake_engine_statistics(r->engine).waves, 0);
     close_rig(r);
 }
@@ -333,15 +278,15 @@ static void test_choices(void)
         cake_schedule_shape shape = counting_shape(1, sizes[i].seqs, sizes[i].pages);
         cake_request several = counting_request(0, 5);
         several.params.n = 6;
-        ask(r, 0, 4, 2);
-        ask_for(r, &several, 7, 70);
-        ask(r, 0, 4, 3);
+        counting_ask(&r->io, 0, 4, 2);
+        counting_ask_for(&r->io, &several, 7, 70);
+        counting_ask(&r->io, 0, 4, 3);
         start(r, &shape);
         CU_ASSERT_EQUAL(run(r), CAKE_OK);
-        CU_ASSERT_FATAL(r->n_done == 3 && r->done[1]->n_choice == 6 && r->n_token == 2 + 6 * 5 + 3);
+        CU_ASSERT_FATAL(r->io.n_done == 3 && r->io.done[1]->n_choice == 6 && r->io.n_token == 2 + 6 * 5 + 3);
         for (int c = 0; c < 6; c++)
-            CU_ASSERT(counting_is_right(r->done[1]->choice[c], 5));
-        CU_ASSERT(counting_is_right(r->done[0], 2) && counting_is_right(r->done[2], 3));
+            CU_ASSERT(counting_is_right(r->io.done[1]->choice[c], 5));
+        CU_ASSERT(counting_is_right(r->io.done[0], 2) && counting_is_right(r->io.done[2], 3));
         CU_ASSERT_EQUAL(cake_engine_statistics(r->engine).begun, 3);
         close_rig(r);
     }
@@ -356,20 +301,20 @@ static void test_resumed(void)
     static const int32_t earlier[] = {5, 6, 7, 8};
     cake_request several = counting_request(0, 4);
     several.params.n = 3;
-    cake_sequence_regain(ask(r, 2, 3, 9), earlier, 4, NULL, NULL, 0);
-    cake_sequence_regain(ask(r, 2, 3, 4), earlier, 4, NULL, NULL, 0);
-    cake_sequence *lead = ask_for(r, &several, 2, 3);
+    cake_sequence_regain(counting_ask(&r->io, 2, 3, 9), earlier, 4, NULL, NULL, 0);
+    cake_sequence_regain(counting_ask(&r->io, 2, 3, 4), earlier, 4, NULL, NULL, 0);
+    cake_sequence *lead = counting_ask_for(&r->io, &several, 2, 3);
     cake_sequence_revive(lead, 2);
     cake_sequence_regain(lead->choice[0], earlier, 4, NULL, NULL, 0);
     cake_sequence_regain(lead->choice[1], earlier, 1, NULL, NULL, 0);
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
-    CU_ASSERT_EQUAL_FATAL(r->n_done, 3);
-    CU_ASSERT(counting_is_right(r->done[0], 9) && counting_is_right(r->done[1], 4));
-    CU_ASSERT_EQUAL_FATAL(r->done[2]->n_choice, 3);
+    CU_ASSERT_EQUAL_FATAL(r->io.n_done, 3);
+    CU_ASSERT(counting_is_right(r->io.done[0], 9) && counting_is_right(r->io.done[1], 4));
+    CU_ASSERT_EQUAL_FATAL(r->io.done[2]->n_choice, 3);
     for (int c = 0; c < 3; c++)
-        CU_ASSERT(counting_is_right(r->done[2]->choice[c], 4));
-    CU_ASSERT_EQUAL(r->n_token, 5 + 0 + 3 + 4);
+        CU_ASSERT(counting_is_right(r->io.done[2]->choice[c], 4));
+    CU_ASSERT_EQUAL(r->io.n_token, 5 + 0 + 3 + 4);
     close_rig(r);
 }
 
@@ -383,26 +328,26 @@ static void test_nonfinite(void)
     scored.params.echo = 1;
     scored.params.logprobs = 1;
     several.params.n = 3;
-    ask(r, COUNTING_NAN - 4, 3, 9);
-    ask(r, 4, 3, 9);
-    ask(r, COUNTING_SCORES - 1, 2, 9);
-    ask_for(r, &scored, COUNTING_NAN - 1, 7);
-    ask_for(r, &several, COUNTING_NAN - 4, 3);
-    ask(r, COUNTING_NAN - 1, 4, 9);
+    counting_ask(&r->io, COUNTING_NAN - 4, 3, 9);
+    counting_ask(&r->io, 4, 3, 9);
+    counting_ask(&r->io, COUNTING_SCORES - 1, 2, 9);
+    counting_ask_for(&r->io, &scored, COUNTING_NAN - 1, 7);
+    counting_ask_for(&r->io, &several, COUNTING_NAN - 4, 3);
+    counting_ask(&r->io, COUNTING_NAN - 1, 4, 9);
     start(r, &shape);
     cake_buf *before = cake_log_capture(&log);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
     cake_log_capture(before);
-    CU_ASSERT_EQUAL_FATAL(r->n_done, 6);
+    CU_ASSERT_EQUAL_FATAL(r->io.n_done, 6);
     for (int i = 0; i < 6; i++) {
-        const cake_request *request = &r->done[i]->request;
+        const cake_request *request = &r->io.done[i]->request;
         CU_ASSERT_EQUAL(request->err, i == 1 ? CAKE_OK : CAKE_ERR_REQUEST);
         CU_ASSERT(i == 1 || request->fault.status == 500);
         CU_ASSERT(i == 1 ||
                   strstr(request->fault.message, i == 2 ? "the final norm or the head" : "layer 0"));
     }
-    CU_ASSERT(counting_is_right(r->done[1], 9));
-    CU_ASSERT_PTR_NOT_NULL(strstr(r->done[3]->request.fault.message, "position 1 "));
+    CU_ASSERT(counting_is_right(r->io.done[1], 9));
+    CU_ASSERT_PTR_NOT_NULL(strstr(r->io.done[3]->request.fault.message, "position 1 "));
     const char *said = strstr(log.data, "on rank 0");
     CU_ASSERT(said && !strstr(said + 1, "on rank 0"));
     cake_buf_free(&log);
@@ -416,15 +361,15 @@ static void test_stopped(void)
     cake_schedule_shape shape = counting_shape(1, 2, 8);
     cake_request several = counting_request(0, 9);
     several.params.n = 4;
-    ask(r, 0, 3, 1);
-    ask_for(r, &several, 0, 3);
-    ask(r, 0, 3, 9);
+    counting_ask(&r->io, 0, 3, 1);
+    counting_ask_for(&r->io, &several, 0, 3);
+    counting_ask(&r->io, 0, 3, 9);
     start(r, &shape);
     CU_ASSERT(send(r) && cake_engine_in_flight(r->engine) == 1);
     cake_engine_stop(r->engine, CAKE_STOPPED);
     CU_ASSERT(!cake_engine_done(r->engine) && !send(r));
     receive(r);
-    CU_ASSERT(r->n_done == 1 && counting_is_right(r->done[0], 1));
+    CU_ASSERT(r->io.n_done == 1 && counting_is_right(r->io.done[0], 1));
     CU_ASSERT(cake_engine_done(r->engine) && !send(r) && cake_engine_in_flight(r->engine) == 0);
     CU_ASSERT_EQUAL(cake_engine_error(r->engine), CAKE_STOPPED);
     cake_engine_stop(r->engine, CAKE_ERR_FATAL); /* the first error is the one that counts */
@@ -437,7 +382,7 @@ static void test_stopped_at_end(void)
 {
     rig *r = open_rig();
     cake_schedule_shape shape = counting_shape(1, 2, 8);
-    ask(r, 0, 3, 2);
+    counting_ask(&r->io, 0, 3, 2);
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
     cake_engine_stop(r->engine, CAKE_STOPPED);
@@ -450,14 +395,14 @@ static void test_failed_elsewhere(void)
 {
     rig *r = open_rig();
     cake_schedule_shape shape = counting_shape(2, 2, 8);
-    ask(r, 0, 3, 1);
-    ask(r, 0, 3, 9);
+    counting_ask(&r->io, 0, 3, 1);
+    counting_ask(&r->io, 0, 3, 9);
     start(r, &shape);
     send(r);
     CU_ASSERT_EQUAL(cake_engine_in_flight(r->engine), 2);
     cake_engine_stop(r->engine, CAKE_ERR_FATAL);
     receive(r);
-    CU_ASSERT(!send(r) && cake_engine_done(r->engine) && r->n_done == 0);
+    CU_ASSERT(!send(r) && cake_engine_done(r->engine) && r->io.n_done == 0);
     CU_ASSERT_EQUAL(cake_engine_error(r->engine), CAKE_ERR_FATAL);
     close_rig(r);
 }
@@ -468,20 +413,20 @@ static void test_io_fails(void)
     rig *r = open_rig();
     cake_schedule_shape shape = counting_shape(1, 1, 8);
     for (int i = 0; i < 40; i++)
-        ask(r, 0, 3, 2);
-    r->fail_read = 25;
+        counting_ask(&r->io, 0, 3, 2);
+    r->io.fail_read = 25;
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_ERR_FATAL);
-    CU_ASSERT(r->n_read == 25 && r->n_done < 25);
+    CU_ASSERT(r->io.n_read == 25 && r->io.n_done < 25);
     close_rig(r);
 
     r = open_rig();
     for (int i = 0; i < 4; i++)
-        ask(r, 0, 3, 2);
-    r->fail_done = 1;
+        counting_ask(&r->io, 0, 3, 2);
+    r->io.fail_done = 1;
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_ERR_FATAL);
-    CU_ASSERT(r->n_done == 2 && cake_engine_statistics(r->engine).begun == 2);
+    CU_ASSERT(r->io.n_done == 2 && cake_engine_statistics(r->engine).begun == 2);
     close_rig(r);
 }
 
