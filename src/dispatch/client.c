@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "dispatch/messages.h"
-#include "link/channel.h"
 
 enum {
     FULL = 16 << 10,                         /* bytes of a message that is sent without delay */
@@ -63,15 +62,19 @@ size_t cake_dispatch_client_bytes(void)
     return cake_transport_bytes();
 }
 
+void cake_dispatch_client_attach(cake_dispatch_client *o, cake_channel *channel, cake_engine *root)
+{
+    o->channel = channel;
+    o->root = root;
+}
+
 cake_err cake_dispatch_client_connect(cake_dispatch_client *o, const cake_comm *world, cake_engine *root)
 {
-    cake_transport *pipe;
-    cake_err err = cake_transport_open_mpi(world, 0, &pipe);
-    if (err)
-        return err;
-    o->channel = cake_channel_open(pipe);
-    o->root = root;
-    return CAKE_OK;
+    cake_transport *transport;
+    cake_err err = cake_transport_open_mpi(world, 0, &transport);
+    if (!err)
+        cake_dispatch_client_attach(o, cake_channel_open(transport), root);
+    return err;
 }
 
 void cake_dispatch_client_close(cake_dispatch_client *o)

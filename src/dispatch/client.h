@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "engine/engine.h"
+#include "link/channel.h"
 #include "link/comm.h"
 
 typedef struct cake_dispatch_client cake_dispatch_client;
@@ -20,6 +21,8 @@ cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *client);
 /* Opens the channel to world rank 0. root: the engine, stopped if the run fails; borrowed. */
 cake_err cake_dispatch_client_connect(cake_dispatch_client *client, const cake_comm *world,
                                       cake_engine *root);
+/* Connects by an open channel, which the client takes over. */
+void cake_dispatch_client_attach(cake_dispatch_client *client, cake_channel *channel, cake_engine *root);
 size_t cake_dispatch_client_bytes(void); /* of its buffers */
 
 /* Receives requests and sends events; called often. True if there was something to do. */

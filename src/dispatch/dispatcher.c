@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "dispatch/messages.h"
-#include "link/channel.h"
 
 static const double max_poll = 2e-3; /* seconds that reading messages, or requests, may take in one poll */
 
@@ -67,16 +66,27 @@ size_t cake_dispatcher_bytes(int n_replica)
     return (size_t)(n_replica - 1) * cake_transport_bytes();
 }
 
-cake_err cake_dispatcher_connect(cake_dispatcher *d, const cake_comm *world, cake_engine *root)
+void cake_dispatcher_set_root(cake_dispatcher *d, cake_engine *root)
 {
     d->root = root;
+}
+
+void cake_dispatcher_attach(cake_dispatcher *d, int r, int rank, cake_channel *channel)
+{
+    d->rank[r] = rank;
+    d->channel[r] = channel;
+}
+
+cake_err cake_dispatcher_connect(cake_dispatcher *d, const cake_comm *world, cake_engine *root)
+{
+    cake_dispatcher_set_root(d, root);
     for (int r = 1; r < d->n_replica; r++) {
-        cake_transport *pipe;
-        d->rank[r] = r * (world->size / d->n_replica);
-        cake_err err = cake_transport_open_mpi(world, d->rank[r], &pipe);
+        int rank = r * (world->size / d->n_replica);
+        cake_transport *transport;
+        cake_err err = cake_transport_open_mpi(world, rank, &transport);
         if (err)
             return err;
-        d->channel[r] = cake_channel_open(pipe);
+        cake_dispatcher_attach(d, r, rank, cake_channel_open(transport));
     }
     return CAKE_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "dispatch/policy.h"
 #include "engine/engine.h"
+#include "link/channel.h"
 #include "link/comm.h"
 #include "model/config.h"
 #include "trace/trace.h"
@@ -27,6 +28,9 @@ cake_sequence_io cake_dispatcher_io(cake_dispatcher *dispatcher);
 /* Opens the channels to the other replicas, each to the first of its ranks. root: replica 0's engine;
  * borrowed. */
 cake_err cake_dispatcher_connect(cake_dispatcher *dispatcher, const cake_comm *world, cake_engine *root);
+/* The steps of connect. rank: of replica r's root in the world. Takes the channel over. */
+void cake_dispatcher_set_root(cake_dispatcher *dispatcher, cake_engine *root);
+void cake_dispatcher_attach(cake_dispatcher *dispatcher, int r, int rank, cake_channel *channel);
 size_t cake_dispatcher_bytes(int n_replica); /* bytes of its buffers */
 /* watch is told of each message that arrives. Both are borrowed and may be NULL. */
 void cake_dispatcher_set_trace(cake_dispatcher *dispatcher, cake_trace *trace, cake_watchdog *watch);

@@ -9,68 +9,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "tests/link/pipe.h"
 #include "tests/suite.h"
-
-/* One way: fragments in a queue, of which the receiver sees `there`. */
-typedef struct way {
-    char fragment[CAKE_FRAGMENTS][CAKE_FRAGMENT_BYTES];
-    size_t bytes[CAKE_FRAGMENTS];
-    int first, n, there, most;
-} way;
-
-/* An end: the way that leads from it, and the one to it. */
-typedef struct end {
-    cake_transport transport;
-    way *out, *in;
-} end;
-
-static char *room(cake_transport *transport)
-{
-    way *w = ((end *)transport)->out;
-    return w->n < CAKE_FRAGMENTS ? w->fragment[(w->first + w->n) % CAKE_FRAGMENTS] : NULL;
-}
-
-static void send(cake_transport *transport, size_t bytes)
-{
-    way *w = ((end *)transport)->out;
-    CU_ASSERT(bytes > 0 && bytes <= CAKE_FRAGMENT_BYTES && w->n < CAKE_FRAGMENTS);
-    w->bytes[(w->first + w->n++) % CAKE_FRAGMENTS] = bytes;
-    w->most = w->n > w->most ? w->n : w->most;
-}
-
-static const char *arrived(cake_transport *transport, size_t *bytes)
-{
-    way *w = ((end *)transport)->in;
-    *bytes = w->bytes[w->first];
-    return w->there ? w->fragment[w->first] : NULL;
-}
-
-static void release(cake_transport *transport)
-{
-    way *w = ((end *)transport)->in;
-    memset(w->fragment[w->first], 0xEE, CAKE_FRAGMENT_BYTES); /* nobody may look at it any more */
-    w->first = (w->first + 1) % CAKE_FRAGMENTS;
-    w->n--;
-    w->there--;
-}
-
-static bool leaving(cake_transport *transport)
-{
-    return ((end *)transport)->out->n > 0;
-}
-
-static void close_end(cake_transport *transport)
-{
-    free(transport);
-}
-
-static cake_channel *open_end(way *out, way *in)
-{
-    static const cake_transport_ops kind = {room, send, arrived, release, leaving, close_end};
-    end *e = cake_alloc(1, sizeof *e);
-    *e = (end){{&kind}, out, in};
-    return cake_channel_open(&e->transport);
-}
 
 static uint64_t state = 5;
 
@@ -121,8 +61,8 @@ static bool is_letter(const char *text, size_t len, int i)
 static void test_both_ways(void)
 {
     enum { N = 300 };
-    static way ways[2];
-    cake_channel *channel[2] = {open_end(&ways[0], &ways[1]), open_end(&ways[1], &ways[0])};
+    static pipe_way ways[2];
+    cake_channel *channel[2] = {pipe_open(&ways[0], &ways[1]), pipe_open(&ways[1], &ways[0])};
     int sent[2] = {0}, read[2] = {0}, wrong = 0;
     memset(ways, 0, sizeof ways);
     while (read[0] < N || read[1] < N) {
@@ -130,7 +70,7 @@ static void test_both_ways(void)
         size_t len;
         if (sent[who] < N && dice(3) == 0)
             write_letter(channel[who], sent[who]++);
-        ways[who].there += ways[who].there < ways[who].n && dice(2);
+        ways[who].n_arrived += ways[who].n_arrived < ways[who].n && dice(2);
         cake_channel_progress(channel[who]);
         const char *text = dice(4) ? cake_channel_recv(channel[who], &len) : NULL;
         if (!text)
@@ -142,7 +82,7 @@ static void test_both_ways(void)
     CU_ASSERT_EQUAL(wrong, 0);
     for (int who = 0; who < 2; who++) {
         size_t len;
-        CU_ASSERT(ways[who].most == CAKE_FRAGMENTS && !cake_channel_sending(channel[who]));
+        CU_ASSERT(ways[who].max == CAKE_FRAGMENTS && !cake_channel_sending(channel[who]));
         CU_ASSERT_PTR_NULL(cake_channel_recv(channel[who], &len));
         cake_channel_close(channel[who]);
     }
@@ -151,16 +91,16 @@ static void test_both_ways(void)
 /* Small messages share a fragment; one that nobody takes is still leaving. */
 static void test_pieces_are_shared(void)
 {
-    static way ways[2];
+    static pipe_way ways[2];
     memset(ways, 0, sizeof ways);
-    cake_channel *from = open_end(&ways[0], &ways[1]), *to = open_end(&ways[1], &ways[0]);
+    cake_channel *from = pipe_open(&ways[0], &ways[1]), *to = pipe_open(&ways[1], &ways[0]);
     size_t len;
     int n = 0;
     for (int i = 0; i < 1000; i++)
         cake_channel_send(from, "news", 4);
     CU_ASSERT(ways[0].n == CAKE_FRAGMENTS && cake_channel_sending(from));
     while (cake_channel_sending(from)) {
-        ways[0].there = ways[0].n;
+        ways[0].n_arrived = ways[0].n;
         for (const char *text; (text = cake_channel_recv(to, &len)) != NULL; n++)
             CU_ASSERT(len == 4 && !memcmp(text, "news", 4));
         cake_channel_progress(from);
