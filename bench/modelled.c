@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "kernels/int8.h"
+#include "kernels/unfused.h"
 
 static double until; /* the moment at which the work that was modelled so far is done */
 
@@ -106,7 +107,8 @@ const cake_kernels *modelled_kernels(const cost_model *cost, double *spent)
                                        .input_pack = input_pack,
                                        .scores = scores,
                                        .gather = gather,
-                                       .rmsnorm = rmsnorm};
+                                       .rmsnorm = rmsnorm,
+                                       CAKE_UNFUSED};
     head = cost;
     head_spent = spent;
     return &table;

@@ -217,8 +217,7 @@ typedef struct cake_kernels {
      * row `first`, in w->dtype (cake_row_bytes of int8.h each). Padding of the layout must be zero already
      * (arenas are). */
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
-    /* Called by one thread once the matrix is packed: selects the algorithm that linear will use for it.
-     * NULL: nothing to select. */
+    /* Called by one thread once the matrix is packed: selects the algorithm that linear will use for it. */
     void (*select_algorithm)(const cake_weight *w);
 
     /* Packs rows of floats (rounds, quantises, pads) once for products with all matrices of dtype: x [n_tok,
@@ -232,8 +231,8 @@ typedef struct cake_kernels {
      * cake_from_f32; to CAKE_I8, one row at a time, with those of cake_i8_from. */
     void (*convert)(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n);
 
-    /* Sets the rows (prompt or generated) that the following `linear` calls multiply; NULL, 0 resets. NULL in
-     * tables that treat all rows alike. Called by one thread. */
+    /* Sets the rows (prompt or generated) that the following `linear` calls multiply; NULL, 0 resets.
+     * Called by one thread. */
     void (*set_rows)(const cake_row *rows, int n_tok);
     /* out [n_tok, w->n_out] = x [n_tok, w->n_in] W^T + bias [w->n_out] + residual [n_tok, w->n_out].
      * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
@@ -299,8 +298,9 @@ typedef struct cake_kernels {
     void (*rmsnorm_gated)(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
                           int dim, float eps);
 
-    /* The operations below are fused and may be NULL. Each gives the bits of the operations above that it
-     * combines. False: it does not support these rows or matrices, and nothing was done. */
+    /* The operations below are fused. Each gives the bits of the operations above that it combines. False: it
+     * does not support these rows or matrices, and nothing was done; a table without one takes that of
+     * kernels/unfused.h. */
 
     /* linear with both matrices of a gated MLP, then input_pack for a matrix of `dtype` of up's output,
      * gated. `to` has memory for floats [n_tok, gate->n_out] and does not overlap x. */

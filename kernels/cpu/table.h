@@ -8,6 +8,8 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/rows.h"
 
+#include "kernels/unfused.h"
+
 #define TABLE(isa, plain)                                                                                    \
     {                                                                                                        \
         .name = isa, .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                      \
@@ -15,7 +17,7 @@
         .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
         .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
         .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \
-        .move_rows = cake_rows_move,                                                                         \
+        .move_rows = cake_rows_move, CAKE_UNFUSED,                                                           \
     }
 
 #endif

@@ -12,6 +12,7 @@
 #include "kernels/ref/delta.h"
 #include "kernels/ref/int8.h"
 #include "kernels/rows.h"
+#include "kernels/unfused.h"
 
 #define ROWS  16  /* rows whose sums are open together */
 #define BLOCK 256 /* weights that are converted together */
@@ -358,7 +359,7 @@ static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, cons
         .scores = head, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,            \
         .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
         .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \
-        .move_rows = cake_rows_move,                                                                         \
+        .move_rows = cake_rows_move, CAKE_UNFUSED,                                                           \
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, scores, &cake_kernels_ref);

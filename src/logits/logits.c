@@ -126,8 +126,7 @@ static void forward(const cake_exec *exec, void *arg)
     const float *norm = cake_model_final_norm(l->model);
     const cake_kernels *op = l->kernels;
     const buffers *p = &l->device;
-    if (!op->rmsnorm_pack ||
-        !op->rmsnorm_pack(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
+    if (!op->rmsnorm_pack(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
         op->rmsnorm(exec, p->x, p->x, norm, NULL, l->n, c->dim, c->norm_eps);
         op->input_pack(exec, l->input, p->x, NULL, head->dtype, c->dim, l->n);
     }

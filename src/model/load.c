@@ -436,7 +436,7 @@ static cake_err check_sums(const loading *l)
 
 static void settle(const loading *l)
 {
-    for (int i = 0; i < l->n && l->kernels->select_algorithm; i++) {
+    for (int i = 0; i < l->n; i++) {
         const cake_tensor_item *p = &l->items[i].piece;
         cake_weight weight = {.data = l->items[i].data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
         if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part))

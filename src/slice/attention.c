@@ -35,7 +35,7 @@ static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
-    if (!op->rope_kv_store || (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL))
+    if (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL)
         return false;
     cake_rope_args turn = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
     if (kind->rope != CAKE_NO_ROPE) {
@@ -76,7 +76,7 @@ static bool attend_and_pack(const cake_exec *exec, const cake_forward_ctx *pass,
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
-    return op->attend_pack && !w->q_gate.data &&
+    return !w->q_gate.data &&
            op->attend_pack(exec, pass->input[w->o.dtype], w->o.dtype, pass->q, kv, pass->device_rows,
                            pass->n_tok, c->n_head, c->score_scale, c->score_cap);
 }

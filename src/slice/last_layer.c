@@ -59,7 +59,7 @@ void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last,
     cake_exec_barrier(exec);
     if (last->pass.n_tok) {
         const cake_forward_ctx *read = &last->pass;
-        if (op->set_rows && exec->rank == 0)
+        if (exec->rank == 0)
             op->set_rows(read->device_rows, read->n_tok);
         op->move_rows(exec, read->x, pass->x, last->device_from, read->n_tok, dim, false);
         cake_rope_table_fill(exec, rotation, read);

@@ -26,7 +26,7 @@ void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass,
                             int n)
 {
     const cake_kernels *op = pass->kernels;
-    if (op->linear_multi && op->linear_multi(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
+    if (op->linear_multi(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
         return;
     for (int i = 0; i < n; i++)
         cake_layer_matmul(exec, pass, product[i].out, product[i].w, product[i].bias);
@@ -37,7 +37,7 @@ static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, c
                           int32_t here)
 {
     const cake_kernels *op = pass->kernels;
-    bool all = norm && op->rmsnorm_pack;
+    bool all = norm != NULL;
     for (int dtype = 0; dtype < CAKE_N_KEPT && all; dtype++)
         if (pass->input[dtype])
             all = op->rmsnorm_pack(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,

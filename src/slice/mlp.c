@@ -10,8 +10,8 @@ void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const
     const cake_kernels *op = pass->kernels;
     const cake_act act = pass->config->act;
     void *packed = pass->gate;
-    if (op->mlp_gate_up && op->mlp_gate_up(exec, packed, pass->input[w->gate.dtype], &w->gate, w->gate_bias,
-                                           &w->up, w->up_bias, act, w->down.dtype, pass->n_tok)) {
+    if (op->mlp_gate_up(exec, packed, pass->input[w->gate.dtype], &w->gate, w->gate_bias, &w->up, w->up_bias,
+                        act, w->down.dtype, pass->n_tok)) {
         cake_exec_barrier(exec);
         cake_layer_add(exec, pass, packed, &w->down, w->down_bias, w->mlp_post_norm);
         return;

@@ -290,7 +290,7 @@ static void forward(const cake_exec *exec, void *arg)
         cake_kv_touch(exec, &s->kv[group]);
     if (!pass->kernels->memory)
         cake_rope_table_fill(exec, &s->rotation, pass);
-    if (pass->kernels->set_rows && exec->rank == 0)
+    if (exec->rank == 0)
         pass->kernels->set_rows(pass->device_rows, pass->n_tok);
     cake_exec_barrier(exec);
     after_layer(exec, s, 0);

@@ -78,7 +78,7 @@ static void check_pairs(const cake_kernels *op)
                                    {140, 40, 7},
                                    {130, 64, 140},
                                    {70, 40, 33}};
-    for (int i = 0; i < COUNT(sizes) && op->mlp_gate_up; i++)
+    for (int i = 0; i < COUNT(sizes); i++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
             check_pair(op, (cake_dtype)dtype, sizes[i][0], sizes[i][1], sizes[i][2], 3 * i + dtype);
 }
@@ -123,7 +123,7 @@ static void break_rows(norm *n)
 static void check_norms(const cake_kernels *op)
 {
     static const int sizes[][2] = {/* dim, n_tok */ {1, 1}, {40, NORMED}, {1023, 3}, {1030, 5}};
-    for (int i = 0; i < COUNT(sizes) && op->rmsnorm_pack; i++)
+    for (int i = 0; i < COUNT(sizes); i++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
             norm n = {.op = op, .dim = sizes[i][0], .n_tok = sizes[i][1], .dtype = (cake_dtype)dtype};
             const size_t bytes = op->input_bytes(n.dtype, n.dim, n.n_tok), all = (size_t)(n.dim * n.n_tok);
@@ -219,7 +219,7 @@ static void check_several(const cake_kernels *op, cake_dtype dtype, bool wide, i
 
 static void check_products(const cake_kernels *op)
 {
-    for (int dtype = 0; dtype < CAKE_N_KEPT && op->linear_multi; dtype++)
+    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         for (int n = 1; n <= CAKE_PRODUCTS; n++) {
             check_several(op, (cake_dtype)dtype, n % 2, n, 3 * n, NOTHING);
             check_several(op, (cake_dtype)dtype, n % 2 == 0, n, 7 + n, n > 1 ? WIDTH : NOTHING);
@@ -308,7 +308,7 @@ static void check_turns(const cake_kernels *op)
     static const int sizes[][2] = {
         /* head_dim, n_rot */ {2, 2}, {40, 0}, {64, 64}, {96, 72}, {33, 8}, {1026, 64}};
     static const cake_dtype kept[] = {CAKE_F32, CAKE_BF16, CAKE_F16};
-    for (int i = 0; i < COUNT(sizes) * 4 && op->rope_kv_store; i++)
+    for (int i = 0; i < COUNT(sizes) * 4; i++)
         for (int d = 0; d < COUNT(kept); d++)
             check_turn(op, kept[d], sizes[i / 4][0], sizes[i / 4][1], i % 4 + 3 * d);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "caches.h"
+#include "kernels/unfused.h"
 
 static const cake_row rows[] = {{1, 0, CAKE_ROW_PROMPT, 0, 0, 0},      {0, 1, CAKE_ROW_PROMPT, 0, 0, 0},
                                 {1, 62, CAKE_ROW_PROMPT, 0, 0, 0},     {0, 63, CAKE_ROW_GENERATED, 0, 0, 0},
@@ -524,7 +525,7 @@ static void check_one_packed(const cake_kernels *op, cake_dtype kept, cake_dtype
 
 static void check_packed(const cake_kernels *op)
 {
-    if (!op->attend_pack)
+    if (op->attend_pack == cake_unfused_attend_pack)
         return;
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         check_one_packed(op, CAKE_BF16, (cake_dtype)dtype, 1, 64, 0, false);
@@ -551,7 +552,7 @@ static void check_again(const cake_kernels *op)
 {
     enum { HEADS = 512, DIM = 256, ROWS = 7, FAR = 4500 };
     static int key; /* what was recorded with one is not asked for again */
-    if (!op->attend_pack)
+    if (op->attend_pack == cake_unfused_attend_pack)
         return;
     key++;
     cache c = cache_open(CAKE_BF16, 1, FAR, 1, DIM, 0);

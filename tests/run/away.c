@@ -4,6 +4,7 @@
  * memory are open while one of these functions runs, and closed else.
  */
 #include "away.h"
+#include "kernels/unfused.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -201,4 +202,5 @@ const cake_kernels away_kernels = {
     .rmsnorm_gated = rmsnorm_gated,
     .mark_nonfinite = mark_nonfinite,
     .move_rows = move_rows,
+    CAKE_UNFUSED,
 };

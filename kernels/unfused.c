@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: any operands. Out: false, and nothing else is touched.
+ */
+#include "kernels/unfused.h"
+
+void cake_unfused_select_algorithm(const cake_weight *w)
+{
+    (void)w;
+}
+
+void cake_unfused_set_rows(const cake_row *rows, int n_tok)
+{
+    (void)rows, (void)n_tok;
+}
+
+bool cake_unfused_mlp_gate_up(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
+                              const float *gate_bias, const cake_weight *up, const float *up_bias,
+                              cake_act act, cake_dtype dtype, int n_tok)
+{
+    (void)exec, (void)to, (void)x, (void)gate, (void)gate_bias, (void)up, (void)up_bias, (void)act;
+    (void)dtype, (void)n_tok;
+    return false;
+}
+
+bool cake_unfused_linear_multi(const cake_exec *exec, const cake_product *product, int n, const void *x,
+                               int n_tok)
+{
+    (void)exec, (void)product, (void)n, (void)x, (void)n_tok;
+    return false;
+}
+
+bool cake_unfused_rmsnorm_pack(const cake_exec *exec, void *to, const float *x, const float *weight,
+                               cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here)
+{
+    (void)exec, (void)to, (void)x, (void)weight, (void)dtype, (void)n_tok, (void)dim, (void)eps, (void)rows;
+    (void)here;
+    return false;
+}
+
+bool cake_unfused_rope_kv_store(const cake_exec *exec, const cake_kv *kv, float *q, int n_head,
+                                const float *k, const float *v, const cake_rope_args *turn,
+                                const cake_row *rows, int n_tok)
+{
+    (void)exec, (void)kv, (void)q, (void)n_head, (void)k, (void)v, (void)turn, (void)rows, (void)n_tok;
+    return false;
+}
+
+bool cake_unfused_attend_pack(const cake_exec *exec, void *to, cake_dtype dtype, const float *q,
+                              const cake_kv *kv, const cake_row *rows, int n_tok, int n_head, float scale,
+                              float cap)
+{
+    (void)exec, (void)to, (void)dtype, (void)q, (void)kv, (void)rows, (void)n_tok, (void)n_head, (void)scale;
+    (void)cap;
+    return false;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Defaults for a table without fused operations: each declines, and the caller computes step by step.
+ */
+#ifndef CAKE_KERNELS_UNFUSED_H
+#define CAKE_KERNELS_UNFUSED_H
+
+#include "kernels/kernels.h"
+
+void cake_unfused_select_algorithm(const cake_weight *w);
+void cake_unfused_set_rows(const cake_row *rows, int n_tok);
+bool cake_unfused_mlp_gate_up(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
+                              const float *gate_bias, const cake_weight *up, const float *up_bias,
+                              cake_act act, cake_dtype dtype, int n_tok);
+bool cake_unfused_linear_multi(const cake_exec *exec, const cake_product *product, int n, const void *x,
+                               int n_tok);
+bool cake_unfused_rmsnorm_pack(const cake_exec *exec, void *to, const float *x, const float *weight,
+                               cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here);
+bool cake_unfused_rope_kv_store(const cake_exec *exec, const cake_kv *kv, float *q, int n_head,
+                                const float *k, const float *v, const cake_rope_args *turn,
+                                const cake_row *rows, int n_tok);
+bool cake_unfused_attend_pack(const cake_exec *exec, void *to, cake_dtype dtype, const float *q,
+                              const cake_kv *kv, const cake_row *rows, int n_tok, int n_head, float scale,
+                              float cap);
+
+/* Their entries in the initializer of a table. */
+#define CAKE_UNFUSED                                                                                         \
+    .select_algorithm = cake_unfused_select_algorithm, .set_rows = cake_unfused_set_rows,                    \
+    .mlp_gate_up = cake_unfused_mlp_gate_up, .linear_multi = cake_unfused_linear_multi,                      \
+    .rmsnorm_pack = cake_unfused_rmsnorm_pack, .rope_kv_store = cake_unfused_rope_kv_store,                  \
+    .attend_pack = cake_unfused_attend_pack
+
+#endif
