@@ -51,7 +51,7 @@ static void shape_waves(rig *r)
                             .n_vocab = c->n_vocab};
     cake_cost all = cake_cost_of_layers(r->model, &cake_kernels_ref, 0, c->n_layer, r->cache);
     if (load.n_stage > 1)
-        load.dearest = cake_cost_row(&all, cost_load_longest(&r->load) - 1, false) / all.row_flops;
+        load.max_row_cost = cake_cost_row(&all, cost_load_longest(&r->load) - 1, false) / all.row_flops;
     cake_batch_size_decide(&load);
     r->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                      .lane_seqs = load.lane_seqs,
