@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16): a wave of a prompt
- * against what it is counted in operations (of pairs of BF16, where the table has them), generated rows of
- * many sequences against what they read, from memory, pages that they share once; or against their
- * operations, if these take longer. So many copies of small caches take turns that no cache of the processor
- * holds them.
+ * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16). Each result is a
+ * fraction of the roofline: the time of the operations (of BF16 pairs, if the table has them) or of the bytes
+ * read, shared pages once. Small caches are used in turn, in enough copies to exceed the processor's caches.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,25 +11,25 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "bench/floor.h"
+#include "bench/peak_rates.h"
 
-#define BYTES ((size_t)256 << 20) /* of all copies of what generated rows read */
+#define BYTES ((size_t)256 << 20) /* of all copies of the cache */
 
 enum { HEADS = 16, KV_HEADS = 8, DIM = 128, CHUNK = 512 };
 
 typedef struct job {
     const cake_kernels *op;
     cake_kv kv;   /* of the first copy */
-    size_t cache; /* bytes of K, and of V, in a copy; all K stand before all V */
+    size_t cache; /* bytes of K, and of V, in a copy; all K come before all V */
     int n_copy, copy;
     cake_row *rows;
     float *q, *out; /* [n_tok, HEADS, DIM] */
     int n_tok;
-    double seen; /* positions of all rows */
-    double read; /* of them those that stand in different places */
+    double seen; /* positions that all rows see */
+    double read; /* distinct ones */
 } job;
 
-/* Sequences that have `shared` positions in common and `own` behind them; one is a prompt. */
+/* Sequences with a common prefix of `shared` positions and `own` further ones; one sequence: a prompt. */
 typedef struct shape {
     int n_seq, shared, own;
 } shape;
@@ -51,7 +49,7 @@ static void attend(const cake_exec *exec, void *arg)
         j->copy = (j->copy + 1) % j->n_copy;
 }
 
-/* Of one sequence the last CHUNK rows, as prompt; of several the last row of each. */
+/* The last CHUNK rows of one prompt, or the last row of each of several sequences. */
 static void fill_rows(job *j, shape of)
 {
     bool prompt = of.n_seq == 1;
@@ -65,22 +63,21 @@ static void fill_rows(job *j, shape of)
     j->read = of.shared + (double)of.n_seq * of.own;
 }
 
-static void report(cake_bench *bench, const char *name, job *j, int threads)
+static void report_roofline(cake_bench *bench, const char *name, job *j, int threads)
 {
-    floor_kind kind = floor_of(bench, FLOOR_BF16, threads) > 0 ? FLOOR_BF16 : FLOOR_F32;
+    peak_kind kind = peak_rate(bench, PEAK_BF16, threads) > 0 ? PEAK_BF16 : PEAK_F32;
     double flops = 4.0 * HEADS * DIM * j->seen, bytes = 2.0 * 2 * KV_HEADS * DIM * j->read;
-    double by_flops = flops / floor_of(bench, kind, threads),
-           by_read = bytes / floor_of(bench, FLOOR_READ, threads);
+    double by_flops = flops / peak_rate(bench, kind, threads),
+           by_read = bytes / peak_rate(bench, PEAK_READ, threads);
     double seconds = cake_bench_time(bench, threads, attend, j);
     if (by_flops > by_read)
-        floor_say_flops(bench, name, threads, kind, flops, seconds);
+        peak_report_flops(bench, name, threads, kind, flops, seconds);
     else
-        floor_say_bytes(bench, name, threads, FLOOR_READ, bytes, seconds);
+        peak_report_bytes(bench, name, threads, PEAK_READ, bytes, seconds);
 }
 
-/* Pages stand as in a cache of many layers, where neighbours of a table are nowhere near. Returns how many
- * there are. */
-static int deal_pages(int32_t *table, shape of, int stride)
+/* Scatters the pages, as in a cache that has been in use for long. Returns their number. */
+static int fill_table(int32_t *table, shape of, int stride)
 {
     int common = of.shared / CAKE_PAGE, own = stride - common, n_page = common + of.n_seq * own;
     for (int s = 0; s < of.n_seq; s++)
@@ -102,7 +99,7 @@ static void fill_cache(job *j, int64_t n)
     }
 }
 
-/* self->kind: of the shapes. */
+/* self->kind: index of shapes. */
 static cake_err run_attend(cake_bench *bench, const cake_case *self)
 {
     shape of = shapes[self->kind];
@@ -110,7 +107,7 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
     of.shared = bench->smoke && of.shared > 512 ? 512 : of.shared;
     int stride = (of.shared + of.own + CAKE_PAGE - 1) / CAKE_PAGE, n_row = of.n_seq > 1 ? of.n_seq : CHUNK;
     int32_t *table = cake_alloc((size_t)(of.n_seq * stride), sizeof *table);
-    int n_page = deal_pages(table, of, stride);
+    int n_page = fill_table(table, of, stride);
     int64_t page = (int64_t)KV_HEADS * CAKE_PAGE * DIM;
     job j = {.op = bench->kernels, .cache = (size_t)(n_page * page) * sizeof(uint16_t)};
     size_t act = (size_t)n_row * HEADS * DIM * sizeof(float);
@@ -135,8 +132,8 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
             j.q[i] = (float)(i * 7907 % 2003 - 1001) * 0x1p-10f;
         j.rows = cake_alloc((size_t)n_row, sizeof *j.rows);
         fill_rows(&j, of);
-        for (int threads = 1; threads; threads = cake_bench_more(bench, threads))
-            report(bench, self->name, &j, threads);
+        for (int threads = 1; threads; threads = cake_bench_next_threads(bench, threads))
+            report_roofline(bench, self->name, &j, threads);
         free(j.rows);
         cake_arena_close(&arena);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: names of measurements. Out: what they found, as text, CSV or JSON. main calls.
+ * In: names of measurements. Out: results as text, CSV or JSON.
  */
 #include "bench/bench.h"
 
@@ -21,9 +21,9 @@
 #include "place/machine.h"
 #include "planner/rank.h"
 
-#define SECONDS 0.05 /* at least, of a try */
-#define TRIES   5    /* the least one counts: noise only slows down */
-#define MOST    64   /* results of a measurement, besides those for each other rank */
+#define MIN_SECONDS 0.05 /* of a try */
+#define TRIES       5    /* the fastest one counts: noise only slows down */
+#define MAX_RESULTS 64   /* of a measurement, in addition to one for each rank */
 
 typedef struct cake_result {
     char name[40], isa[32], unit[12], bound[24], host[64];
@@ -37,10 +37,10 @@ static const cake_case *const groups[] = {
 
 enum { N_GROUP = sizeof groups / sizeof *groups };
 
-void cake_bench_say(cake_bench *bench, const char *name, int threads, int peer, double value,
-                    const char *unit, double share, const char *bound)
+void cake_bench_report(cake_bench *bench, const char *name, int threads, int peer, double value,
+                       const char *unit, double share, const char *bound)
 {
-    CAKE_ASSERT(bench->n < MOST + bench->world->size);
+    CAKE_ASSERT(bench->n < MAX_RESULTS + bench->world->size);
     cake_result *r = &bench->result[bench->n++];
     *r = (cake_result){
         .rank = bench->world->rank, .peer = peer, .threads = threads, .value = value, .share = share};
@@ -75,7 +75,7 @@ double cake_bench_time(const cake_bench *bench, int threads, void (*work)(const 
         double seconds = cake_clock_now() - start;
         if (bench->smoke)
             return seconds;
-        if (seconds < SECONDS && r.times < 1 << 24) {
+        if (seconds < MIN_SECONDS && r.times < 1 << 24) {
             r.times *= 2;
             continue;
         }
@@ -85,23 +85,24 @@ double cake_bench_time(const cake_bench *bench, int threads, void (*work)(const 
     return best;
 }
 
-int cake_bench_more(const cake_bench *bench, int threads)
+int cake_bench_next_threads(const cake_bench *bench, int threads)
 {
     int more = 2 * threads < bench->threads ? 2 * threads : bench->threads;
     return threads < bench->threads && !bench->smoke ? more : 0;
 }
 
-/* A name means itself, or all that begin with it and a dot; "all" means every one. */
-static bool means(const char *word, const char *name)
+/* A word selects the measurement of that name, or all names that begin with it and a dot; "all": every
+ * one. */
+static bool name_matches(const char *word, const char *name)
 {
     size_t len = strlen(word);
     return !strcmp(word, "all") || (!strncmp(word, name, len) && (!name[len] || name[len] == '.'));
 }
 
-static bool chosen(const cake_options *o, const char *name)
+static bool is_selected(const cake_options *o, const char *name)
 {
     for (int i = 0; i < o->operands.n; i++)
-        if (means(o->operands.text[i], name))
+        if (name_matches(o->operands.text[i], name))
             return true;
     return false;
 }
@@ -120,15 +121,15 @@ static cake_err check_names(const cake_options *o)
         bool known = false;
         for (int g = 0; g < N_GROUP; g++)
             for (const cake_case *c = groups[g]; c->name; c++)
-                known = known || means(o->operands.text[i], c->name);
+                known = known || name_matches(o->operands.text[i], c->name);
         if (!known)
-            return cake_fail_usage("\"%s\" is no measurement; `cake-mpi bench` lists them",
+            return cake_fail_usage("\"%s\" is not a measurement; `cake-mpi bench` lists them",
                                    o->operands.text[i]);
     }
     return CAKE_OK;
 }
 
-/* Options that only some measurements have a use for. */
+/* Refuses options without a measurement that uses them. */
 static cake_err check_uses(const cake_options *o)
 {
     const struct {
@@ -138,8 +139,9 @@ static cake_err check_uses(const cake_options *o)
                 {"--flops", {"pipeline.modelled", NULL}, o->flops},
                 {"--bandwidth", {"pipeline.modelled", NULL}, o->bandwidth}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
-        if (uses[i].given && !chosen(o, uses[i].of[0]) && !(uses[i].of[1] && chosen(o, uses[i].of[1])))
-            return cake_fail_usage("%s is of %s%s%s, which is not measured here", uses[i].option,
+        if (uses[i].given && !is_selected(o, uses[i].of[0]) &&
+            !(uses[i].of[1] && is_selected(o, uses[i].of[1])))
+            return cake_fail_usage("%s is an option of %s%s%s, which is not measured here", uses[i].option,
                                    uses[i].of[0], uses[i].of[1] ? " and " : "",
                                    uses[i].of[1] ? uses[i].of[1] : "");
     return CAKE_OK;
@@ -148,12 +150,12 @@ static cake_err check_uses(const cake_options *o)
 static cake_err check_options(const cake_options *o, const cake_comm *world)
 {
     cost_load load;
-    struct stat there;
+    struct stat info;
     if (o->model && o->shape)
         return cake_fail_usage("both -m and --shape: a benchmark runs one model");
     if (o->shape && !shape_config(o->shape))
         return CAKE_ERR_USAGE;
-    if (o->model && stat(o->model, &there))
+    if (o->model && stat(o->model, &info))
         return cake_fail_usage("-m %s: %s", o->model, strerror(errno));
     if (o->batch && !cost_load_read(o->batch, &load))
         return cake_fail_usage("--batch: \"%s\" is not prompts x tokens + generated, like 32x128+32",
@@ -167,7 +169,7 @@ static cake_err check_options(const cake_options *o, const cake_comm *world)
         err = check_uses(o);
     if (!err)
         err = cake_paths_check(o);
-    if (!err && o->output && o->operands.n) /* before hours are measured */
+    if (!err && o->output && o->operands.n) /* fail before measuring for hours */
         err = write_text(o->output, "a", "", 0);
     return err;
 }
@@ -241,17 +243,18 @@ static cake_err write_file(const char *name, const cake_result *all, int n, cons
     return err;
 }
 
-/* What all ranks found so far; on rank 0. */
-typedef struct found {
+/* Results of all ranks so far; on rank 0. */
+typedef struct results {
     cake_result *result;
     int n;
-} found;
+} results;
 
 /* Adds every rank's results of one measurement, rank after rank. */
-static void gather(const cake_bench *b, found *f)
+static void gather_results(const cake_bench *b, results *f)
 {
     const cake_comm *world = b->world;
-    size_t room = (size_t)(MOST + world->size), each = sizeof(int64_t) + room * sizeof *f->result;
+    size_t capacity = (size_t)(MAX_RESULTS + world->size),
+           each = sizeof(int64_t) + capacity * sizeof *f->result;
     char *mine = cake_alloc(1, each), *every = world->rank ? NULL : cake_alloc((size_t)world->size, each);
     int64_t count = b->n;
     memcpy(mine, &count, sizeof count);
@@ -268,18 +271,18 @@ static void gather(const cake_bench *b, found *f)
     free(mine);
 }
 
-static cake_err run_cases(const cake_options *o, cake_bench *b, found *f)
+static cake_err run_cases(const cake_options *o, cake_bench *b, results *f)
 {
     cake_err err = CAKE_OK;
     for (int g = 0; g < N_GROUP; g++)
         for (const cake_case *c = groups[g]; c->name && !err; c++) {
-            if (!chosen(o, c->name))
+            if (!is_selected(o, c->name))
                 continue;
             int before = f->n;
             b->n = 0;
             b->lacks = "two ranks: start it with mpirun -np 2";
             err = cake_comm_agree(b->world, c->run(b, c));
-            gather(b, f);
+            gather_results(b, f);
             if (!err && b->world->rank == 0 && f->n == before)
                 printf("%-33s needs %s\n", c->name, b->lacks);
             for (int i = before; i < f->n; i++)
@@ -289,7 +292,7 @@ static cake_err run_cases(const cake_options *o, cake_bench *b, found *f)
     return err;
 }
 
-/* What can be wrong with the command line, and the table of kernels that all ranks have. */
+/* Checks the command line and chooses kernels that all ranks have. */
 static cake_err prepare(const cake_options *o, const cake_comm *world, cake_bench *b)
 {
     int level = strcmp(o->isa, "auto") ? cake_kernels_level(o->isa) : cake_kernels_best();
@@ -307,7 +310,7 @@ cake_err cake_bench_run(const cake_options *options, const cake_comm *world)
 {
     cake_machine machine;
     cake_bench b = {.world = world, .options = options, .smoke = options->smoke};
-    found f = {NULL, 0};
+    results f = {NULL, 0};
     cake_err err = prepare(options, world, &b);
     if (err)
         return err;
@@ -318,7 +321,7 @@ cake_err cake_bench_run(const cake_options *options, const cake_comm *world)
     }
     cake_machine_read(&machine);
     b.threads = cake_options_threads(options, machine.cores_mine);
-    b.result = cake_alloc((size_t)(MOST + world->size), sizeof *b.result);
+    b.result = cake_alloc((size_t)(MAX_RESULTS + world->size), sizeof *b.result);
     err = cake_rank_threads(world, b.threads);
     if (!err)
         err = run_cases(options, &b, &f);

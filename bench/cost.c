@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a config, rates, rows. Out: seconds that nothing can be faster than. Activations are taken to stay in
- * caches.
+ * In: a config, rates, rows. Out: minimum seconds. Activations are assumed to stay in caches.
  */
 #include "bench/cost.h"
 
@@ -46,8 +45,8 @@ void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *
     for (int group = 0; group < config->n_group; group++) {
         for (int pos = first; pos < last; pos++)
             wave->prompt_seen[group] += seen_from(config, group, pos);
-        int least = first + 1 - seen_from(config, group, first); /* the first position that is read */
-        wave->prompt_read[group] += last - least;
+        int first_read = first + 1 - seen_from(config, group, first);
+        wave->prompt_read[group] += last - first_read;
     }
     wave->n_prompt += last - first;
     wave->n_run++;
@@ -76,7 +75,7 @@ cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_tok)
     return wave;
 }
 
-static double slower(const cost_model *model, double flops, double bytes)
+static double max_seconds(const cost_model *model, double flops, double bytes)
 {
     double a = flops / model->rates.flops, b = bytes / model->rates.bytes;
     return a > b ? a : b;
@@ -86,24 +85,24 @@ static double attention(const cost_model *model, int group, const cost_wave *wav
 {
     const cake_config *c = model->config;
     double flops = 4.0 * c->n_head * c->head_dim, line = 2.0 * c->n_kv * c->head_dim * model->cache;
-    return slower(model, flops * wave->prompt_seen[group], line * wave->prompt_read[group]) +
-           slower(model, flops * wave->generated_seen[group], line * wave->generated_seen[group]);
+    return max_seconds(model, flops * wave->prompt_seen[group], line * wave->prompt_read[group]) +
+           max_seconds(model, flops * wave->generated_seen[group], line * wave->generated_seen[group]);
 }
 
-/* Three multiply-adds an element of the state and row; it is read and written in float32, of a prompt
- * once. */
+/* Three multiply-adds per row and element of the state, which is read and written in float32, once per
+ * prompt. */
 static double recurrence(const cost_model *model, const cost_wave *wave)
 {
     double state = (double)cake_delta_rule_size(&model->config->delta);
-    return slower(model, 6 * state * wave->n_prompt, 8 * state * wave->n_run) +
-           slower(model, 6 * state * wave->n_generated, 8 * state * wave->n_generated);
+    return max_seconds(model, 6 * state * wave->n_prompt, 8 * state * wave->n_run) +
+           max_seconds(model, 6 * state * wave->n_generated, 8 * state * wave->n_generated);
 }
 
 double cost_layer(const cost_model *model, int layer, const cost_wave *wave)
 {
     const cake_layer_kind *kind = &model->config->layer[layer];
     double elements = model->elements[layer], n = wave->n_prompt + wave->n_generated;
-    double products = slower(model, 2 * elements * n, elements * model->weight);
+    double products = max_seconds(model, 2 * elements * n, elements * model->weight);
     return products +
            (kind->mixer == CAKE_MIX_DELTA ? recurrence(model, wave) : attention(model, kind->group, wave));
 }
@@ -119,10 +118,10 @@ double cost_layers(const cost_model *model, int first, int count, const cost_wav
 double cost_head(const cost_model *model, int n)
 {
     double elements = (double)model->config->n_vocab * model->config->dim;
-    return n ? slower(model, 2 * elements * n, elements * model->weight) : 0;
+    return n ? max_seconds(model, 2 * elements * n, elements * model->weight) : 0;
 }
 
-double cost_floor_steps(const cost_model *model, const cost_load *load, const int *from)
+double cost_roofline_steps(const cost_model *model, const cost_load *load, const int *from)
 {
     const cake_config *c = model->config;
     double seconds = 0;
@@ -139,7 +138,7 @@ double cost_floor_steps(const cost_model *model, const cost_load *load, const in
     return seconds;
 }
 
-double cost_floor(const cost_model *model, const cost_load *load)
+double cost_roofline(const cost_model *model, const cost_load *load)
 {
     const cake_config *c = model->config;
     cost_wave prompts = {0};
@@ -149,7 +148,7 @@ double cost_floor(const cost_model *model, const cost_load *load)
     for (int i = 0; i < load->seqs; i++)
         from[i] = 1;
     double seconds = cost_layers(model, 0, c->n_layer, &prompts) + cost_head(model, load->seqs) +
-                     cost_floor_steps(model, load, from);
+                     cost_roofline_steps(model, load, from);
     free(from);
     return seconds;
 }
@@ -178,7 +177,7 @@ double cost_load_prompts(const cost_load *load)
 
 bool cost_load_read(const char *text, cost_load *load)
 {
-    enum { MOST = 1 << 20 };
+    enum { MAX = 1 << 20 };
     cost_load read = {0};
     char rest;
     if (sscanf(text, "%7dx%7d..%7d+%7d%c", &read.seqs, &read.prompt, &read.longest, &read.generated, &rest) !=
@@ -186,11 +185,11 @@ bool cost_load_read(const char *text, cost_load *load)
         read.longest = 0;
         if (sscanf(text, "%7dx%7d+%7d%c", &read.seqs, &read.prompt, &read.generated, &rest) != 3)
             return false;
-    } else if (read.longest < read.prompt || read.longest > MOST) {
+    } else if (read.longest < read.prompt || read.longest > MAX) {
         return false;
     }
-    if (read.seqs < 1 || read.prompt < 1 || read.generated < 1 || read.seqs > MOST || read.prompt > MOST ||
-        read.generated > MOST)
+    if (read.seqs < 1 || read.prompt < 1 || read.generated < 1 || read.seqs > MAX || read.prompt > MAX ||
+        read.generated > MAX)
         return false;
     *load = read;
     return true;

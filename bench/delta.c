@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The gated delta rule in the shape of Qwen3.5-0.8B (16 key and value heads of 128, a convolution of 4): 512
- * rows of a prompt against what the rule's formula is counted in operations, generated rows of 64 sequences
- * against the states that they read and write.
+ * rows of a prompt, as a fraction of the peak of operations; generated rows of 64 sequences, as a fraction of
+ * the bandwidth for the states that they read and write.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "bench/floor.h"
+#include "bench/peak_rates.h"
 
 enum { HEADS = 16, DIM = 128, WIDTH = 4, CHANNELS = 3 * HEADS * DIM, PROMPT = 512, SEQS = 64 };
 
@@ -81,7 +81,8 @@ static void close_job(job *j, cake_arena *arena)
     cake_arena_close(arena);
 }
 
-/* Prompts are taken in blocks, in another order of sums than one by one: beside the largest number. */
+/* Prompts are computed in blocks, with another order of sums than row by row: errors relative to the
+ * largest. */
 static bool close_to(const float *a, const float *b, size_t n)
 {
     float most = 0;
@@ -122,13 +123,13 @@ static void report(cake_bench *bench, const cake_case *self, job *j, int threads
     double seconds = cake_bench_time(bench, threads, whole ? rule : conv, j), n = j->n;
     double state = (double)cake_delta_rule_size(&j->delta), past = (WIDTH - 1) * (double)CHANNELS;
     if (whole && !generated) /* k S, k^T v and q S: three multiply-adds an element of the state */
-        floor_say_flops(bench, self->name, threads, FLOOR_F32, n * 6 * state, seconds);
+        peak_report_flops(bench, self->name, threads, PEAK_F32, n * 6 * state, seconds);
     else if (whole)
-        floor_say_bytes(bench, self->name, threads, FLOOR_COPY,
-                        n * sizeof(float) * (2 * state + CHANNELS + HEADS * DIM), seconds);
+        peak_report_bytes(bench, self->name, threads, PEAK_COPY,
+                          n * sizeof(float) * (2 * state + CHANNELS + HEADS * DIM), seconds);
     else
-        floor_say_bytes(bench, self->name, threads, FLOOR_COPY,
-                        n * sizeof(float) * (2.0 * CHANNELS + (generated ? 2 * past : 0)), seconds);
+        peak_report_bytes(bench, self->name, threads, PEAK_COPY,
+                          n * sizeof(float) * (2.0 * CHANNELS + (generated ? 2 * past : 0)), seconds);
 }
 
 static cake_err run_delta(cake_bench *bench, const cake_case *self)
@@ -138,7 +139,7 @@ static cake_err run_delta(cake_bench *bench, const cake_case *self)
     job j;
     cake_arena arena = {0};
     cake_err err = open_job(bench->kernels, generated, bench->smoke ? n / 4 : n, &j, &arena);
-    for (int threads = 1; threads && !err; threads = cake_bench_more(bench, threads)) {
+    for (int threads = 1; threads && !err; threads = cake_bench_next_threads(bench, threads)) {
         err = check(bench, self, threads);
         if (!err)
             report(bench, self, &j, threads);

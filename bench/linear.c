@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How near linear is to what the machine can do, on the shapes of Qwen3-0.6B in BF16, float32, F16 and int8.
- * Out: each shape and number of rows with its share of the floor that binds it.
+ * Matrix products with the shapes of Qwen3-0.6B in BF16, float32, F16 and int8, as fractions of the peak that
+ * limits each shape and number of rows.
  *
- * Invariant: a product that does not have the bits of the table's oracle is not timed. Weights are read from
- * memory: so many copies of small matrices take turns that no cache holds them.
+ * Invariant: a product that differs from the table's oracle in any bit is not timed. Weights are read from
+ * memory: small matrices are used in turn, in enough copies to exceed all caches.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "bench/floor.h"
+#include "bench/peak_rates.h"
 #include "kernels/int8.h"
 
 #define BYTES  ((size_t)256 << 20) /* of all copies of a matrix */
-#define SAMPLE 64                  /* columns that the oracle computes too */
+#define SAMPLE 64                  /* columns that are compared with the oracle */
 #define STRIP  32                  /* rows of the matrix that are packed together */
-#define DTYPE  1000000             /* times a place in dtypes: part of the kind of a measurement */
+#define DTYPE  1000000             /* times an index of dtypes: part of the kind of a measurement */
 #define INT8   (1 * DTYPE)
 #define F32    (2 * DTYPE)
 #define F16    (3 * DTYPE)
@@ -32,7 +32,7 @@ static const struct {
 typedef struct job {
     const cake_kernels *op;
     cake_weight w;
-    size_t bytes; /* of one copy; copies follow one another */
+    size_t bytes; /* of one copy; copies are contiguous */
     int n_copy, copy, n_tok;
     float *x, *out; /* [n_tok, n_in] [n_tok, n_out] */
     void *input;    /* x, packed */
@@ -85,7 +85,7 @@ static void multiply(const cake_exec *exec, void *arg)
         j->copy = (j->copy + 1) % j->n_copy;
 }
 
-/* Whether SAMPLE columns, spread over the matrix, are those of the oracle, bit for bit. */
+/* Compares SAMPLE columns, spread over the matrix, with the oracle, bit for bit. */
 static bool same_as_oracle(job *j, int threads)
 {
     const cake_kernels *oracle = j->op->oracle;
@@ -118,19 +118,19 @@ static bool same_as_oracle(job *j, int threads)
 static void report(cake_bench *bench, const char *name, const job *j, int threads)
 {
     static const char *const bounds[] = {
-        [FLOOR_F32] = "peak.f32", [FLOOR_BF16] = "peak.bf16", [FLOOR_INT8] = "peak.int8"};
-    floor_kind kind = (floor_kind)cake_peak_of_products(j->op, j->w.dtype);
+        [PEAK_F32] = "peak.f32", [PEAK_BF16] = "peak.bf16", [PEAK_INT8] = "peak.int8"};
+    peak_kind kind = (peak_kind)cake_peak_of_products(j->op, j->w.dtype);
     double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_tok;
     double bytes = (double)j->w.n_out * (double)cake_row_bytes(j->w.dtype, j->w.n_in);
-    double by_flops = flops / floor_of(bench, kind, threads),
-           by_read = bytes / floor_of(bench, FLOOR_READ, threads);
+    double by_flops = flops / peak_rate(bench, kind, threads),
+           by_read = bytes / peak_rate(bench, PEAK_READ, threads);
     double seconds = cake_bench_time(bench, threads, multiply, (void *)j);
     if (by_flops > by_read)
-        cake_bench_say(bench, name, threads, -1, flops / seconds * 1e-9,
-                       kind == FLOOR_INT8 ? "GOP/s" : "GFLOP/s", by_flops / seconds, bounds[kind]);
+        cake_bench_report(bench, name, threads, -1, flops / seconds * 1e-9,
+                          kind == PEAK_INT8 ? "GOP/s" : "GFLOP/s", by_flops / seconds, bounds[kind]);
     else
-        cake_bench_say(bench, name, threads, -1, bytes / seconds * 1e-9, "GB/s", by_read / seconds,
-                       "peak.read");
+        cake_bench_report(bench, name, threads, -1, bytes / seconds * 1e-9, "GB/s", by_read / seconds,
+                          "peak.read");
 }
 
 static cake_err run_linear(cake_bench *bench, const cake_case *self)
@@ -156,7 +156,7 @@ static cake_err run_linear(cake_bench *bench, const cake_case *self)
     for (int64_t i = 0; i < (int64_t)j.n_tok * n_in; i++)
         j.x[i] = (float)((i * 7919 + i / 1024) % 2003 - 1001) * 0x1p-10f;
     pack_all(&j);
-    for (int threads = 1; threads && !err; threads = cake_bench_more(bench, threads))
+    for (int threads = 1; threads && !err; threads = cake_bench_next_threads(bench, threads))
         if (same_as_oracle(&j, threads))
             report(bench, self->name, &j, threads);
         else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a file of prompts. Out: MB/s of one core at reading it as requests, and at writing its bytes as JSON
- * strings, the best of several passes.
+ * In: a file of prompts. Out: MB/s of one core for reading it as requests, and for writing its bytes as JSON
+ * strings; the best of several passes.
  *
  *     bench/lines PROMPTS.jsonl
  */

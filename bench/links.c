@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The links that waves travel on, as a run uses them: each rank with the next one, there and back, and a rank
- * with itself. Header alone, and waves with rows of 1,024 floats.
- * Invariant: every byte is compared when it comes back; what was changed on the way is not timed.
+ * Links between ranks as a run uses them: round trips of each rank with the next one, and with itself.
+ * Messages are a wave header, and waves with rows of 1,024 floats.
+ * Invariant: every byte is compared when it comes back; a link that changes any is not timed.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -16,13 +16,13 @@
 enum { DIM = 1024, TRIES = 3 };
 
 typedef struct pair {
-    int first, second;   /* ranks, this one among them; the same: a rank by itself */
-    cake_link *out, *in; /* the ends here */
+    int first, second;   /* ranks, this one among them; equal: a rank by itself */
+    cake_link *out, *in; /* the ends on this rank */
     cake_wave_msg msg;
     cake_arena arena; /* its wave */
     int n_tok, times;
     size_t bytes;
-    double floor; /* seconds that bare MPI takes for so many bytes; 0: none between them */
+    double mpi_seconds; /* of a message of equal size by bare MPI; 0: no MPI between them */
 } pair;
 
 static float value_at(size_t i)
@@ -54,12 +54,12 @@ static cake_wave_msg *wait_for(pair *p)
     cake_wave_msg *msg;
     while (!(msg = cake_link_arrived(p->in))) {
         cake_link_progress(p->out);
-        sched_yield(); /* ranks may be more than cpus */
+        sched_yield(); /* there may be more ranks than cpus */
     }
     return msg;
 }
 
-/* A wave goes and comes back, so many times; whether the last one came back as it went. */
+/* Sends a wave and receives it back, n times; true if the last one came back unchanged. */
 static bool lead(pair *p, int times)
 {
     bool same = false;
@@ -76,7 +76,7 @@ static bool lead(pair *p, int times)
     return same;
 }
 
-/* Sends back what comes, in the buffers it came in. */
+/* Sends each wave back in the buffers in which it came. */
 static void follow(pair *p)
 {
     for (int i = 0; i < (1 + TRIES) * p->times; i++)
@@ -116,16 +116,16 @@ static cake_err open_pair(const cake_bench *bench, int first, int second, int n_
 static void report(cake_bench *bench, const cake_case *self, const pair *p, double seconds)
 {
     const char *bound = self->kind > 1 ? "peak.mpi-bandwidth" : "peak.mpi-latency";
-    double share = p->floor / seconds;
+    double share = p->mpi_seconds / seconds;
     int peer = p->first == p->second ? -1 : p->second;
     if (self->kind > 1)
-        cake_bench_say(bench, self->name, 1, peer, (double)p->bytes / seconds * 1e-9, "GB/s", share, bound);
+        cake_bench_report(bench, self->name, 1, peer, (double)p->bytes / seconds * 1e-9, "GB/s", share,
+                          bound);
     else
-        cake_bench_say(bench, self->name, 1, peer, seconds * 1e6, "us", share, bound);
+        cake_bench_report(bench, self->name, 1, peer, seconds * 1e6, "us", share, bound);
 }
 
-/* The leading rank measures: the least of some tries. The first round makes connections and is not
- * counted. */
+/* The first rank measures; the fastest try counts. The first round makes connections and does not count. */
 static cake_err measure(cake_bench *bench, const cake_case *self, pair *p)
 {
     double best = 1e30;
@@ -144,7 +144,7 @@ static cake_err measure(cake_bench *bench, const cake_case *self, pair *p)
     return CAKE_OK;
 }
 
-/* The least seconds that bare MPI takes for a message of the same size. */
+/* Minimum seconds of a message of the same size by bare MPI. */
 static double bare(const cake_comm *world, const pair *p)
 {
     double best = 1e30;
@@ -155,7 +155,7 @@ static double bare(const cake_comm *world, const pair *p)
     return best;
 }
 
-/* Pairs one after the other: none shares the memory with another. */
+/* One pair after the other, so that they do not share memory bandwidth. */
 static cake_err run_mpi(cake_bench *bench, const cake_case *self)
 {
     const cake_comm *world = bench->world;
@@ -167,7 +167,7 @@ static cake_err run_mpi(cake_bench *bench, const cake_case *self)
             err = open_pair(bench, first, first + 1, self->kind, &p);
         err = cake_comm_agree(world, err);
         if (!err && mine)
-            p.floor = bare(world, &p);
+            p.mpi_seconds = bare(world, &p);
         if (!err && leads)
             err = measure(bench, self, &p);
         else if (!err && mine)

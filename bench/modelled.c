@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: waves. Out: the same waves, later. Invariant: the time a wave takes is the cost model's; what else the
- * cpu does meanwhile (messages between layers, other ranks) comes on top only where it lasts longer than the
- * next wait.
+ * In: waves. Out: the same waves, later. Invariant: a wave takes the time of the cost model. Other work of
+ * the cpu (messages between layers, other ranks) adds to it only if it takes longer than the next wait.
  */
 #include "bench/modelled.h"
 
@@ -13,7 +12,7 @@
 #include "kernels/int8.h"
 #include "kernels/unfused.h"
 
-static double until; /* the moment at which the work that was modelled so far is done */
+static double until; /* when the work modelled so far ends */
 
 static void start_work(void)
 {
@@ -52,8 +51,8 @@ cake_hop_work modelled_work(modelled_hop *hop)
     return (cake_hop_work){.self = hop, .forward = forward};
 }
 
-/* The root computes with a table of operations; these do nothing but the head's product, which waits. Scores
- * stay zeros, so that every token is the first. */
+/* Kernels for the engine that do nothing, except that the head's product waits. Scores stay zeros, so every
+ * token is token 0. */
 static const cost_model *head;
 static double *head_spent;
 
@@ -81,7 +80,7 @@ static void scores(const cake_exec *exec, float *out, cake_topk *best, const voi
     work_for(seconds);
 }
 
-/* As a file has it: what the head reads. */
+/* Bytes that the head reads. */
 static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
 {
     return (size_t)n_out * cake_row_bytes(dtype, n_in);

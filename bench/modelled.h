@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stages without arithmetic: what a hop and the root's head would take is waited for, asleep, so that many
- * ranks fit a few cpus. Waves, links, schedule and pages are the real ones.
+ * Stages without arithmetic: hops and the LM head sleep as long as they would compute, so that many ranks fit
+ * on a few cpus. Waves, links, schedule and pages are real.
  */
 #ifndef CAKE_BENCH_MODELLED_H
 #define CAKE_BENCH_MODELLED_H
@@ -19,8 +19,8 @@ typedef struct modelled_hop {
 /* hop outlives it. */
 cake_hop_work modelled_work(modelled_hop *hop);
 
-/* What a root needs, with a head that takes as long as this model's: one root a process. *spent grows by what
- * the head took; both outlive the root. */
+/* Kernels for an engine whose head takes as long as this model's; one engine per process. Adds the seconds of
+ * the head to *spent. cost and spent outlive the engine. */
 const cake_kernels *modelled_kernels(const cost_model *cost, double *spent);
 
 #endif

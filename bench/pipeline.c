@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pipelines wider than the machine: the real conductor, schedule and links over as many ranks as mpirun
- * starts, with stages that wait as long as their layers would take. Beside it what a model of the pipeline
- * predicts, and, for models that can be run here, a real run.
+ * Pipelines with more ranks than the machine has cores: the real engine, schedule and links over all ranks,
+ * with stages that wait as long as their layers would compute. Compared with the prediction of a model of the
+ * pipeline and, for models that can run here, with a real run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@
 #include "planner/rank.h"
 #include "planner/replicas.h"
 
-#define TAKES   60 /* seconds of a stage's work, where no rates are given */
-#define BALANCE 20 /* operations to a byte, where the bandwidth is not given */
+#define TAKES   60 /* seconds of a stage's work if no rates are given */
+#define BALANCE 20 /* operations per byte if the bandwidth is not given */
 
 typedef struct rig {
     cake_bench *bench;
@@ -40,7 +40,7 @@ typedef struct rig {
     cake_stage_stats stats;
 } rig;
 
-/* Pages are there for all: what is modelled keeps nothing in them. */
+/* There are enough pages for all sequences: modelled stages do not allocate them. */
 static void shape_waves(rig *r)
 {
     const cake_options *o = r->bench->options;
@@ -51,7 +51,7 @@ static void shape_waves(rig *r)
                             .n_vocab = c->n_vocab};
     cake_cost all = cake_cost_of_layers(r->model, &cake_kernels_ref, 0, c->n_layer, r->cache);
     if (load.n_stage > 1)
-        load.dearest = cake_cost_row(&all, cost_load_longest(&r->load) - 1, false) / all.row_flops;
+        load.max_row_cost = cake_cost_row(&all, cost_load_longest(&r->load) - 1, false) / all.row_flops;
     cake_batch_size_decide(&load);
     r->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                      .lane_seqs = load.lane_seqs,
@@ -71,18 +71,18 @@ static void shape_waves(rig *r)
     r->wave_bytes = cake_arena_round(cake_wave_bytes(load.max_tok, cake_schedule_changes(&r->shape), c->dim));
 }
 
-/* The plan for costs as they would be with all layers in one place. */
+/* Plans with the costs that layers have on a single rank. */
 static void make_plan(rig *r)
 {
     cake_hop whole = {0, 0, r->config->n_layer};
     cake_plan one = {.hop = &whole, .n_hop = 1, .n_rank = 1};
     int size = r->bench->world->size;
-    r->plan = (cake_plan){.n_rank = size}; /* what the shape depends on */
+    r->plan = (cake_plan){.n_rank = size}; /* the shape depends on it */
     shape_waves(r);
     prediction p = predict(&r->cost, &one, &r->shape, &r->load);
-    cake_partition_input cut = {
+    cake_partition_input input = {
         .n_rank = size, .n_layer = r->config->n_layer, .layer = p.layer, .root = p.head};
-    cake_plan_make(&cut, &r->plan);
+    cake_plan_make(&input, &r->plan);
     predict_free(&p);
     r->predicted = predict(&r->cost, &r->plan, &r->shape, &r->load);
 }
@@ -92,7 +92,7 @@ static double ideal(const rig *r, const double *layer, double head)
     return predict_ideal(layer, r->config->n_layer, head, r->bench->world->size);
 }
 
-/* Rates at which the slowest stage works for TAKES seconds; plan and prediction with them. */
+/* Chooses rates so that the slowest stage works for TAKES seconds, then plans and predicts. */
 static void choose_rates(rig *r, cost_rates rates)
 {
     const cake_options *o = r->bench->options;
@@ -113,7 +113,7 @@ static void choose_rates(rig *r, cost_rates rates)
     make_plan(r);
 }
 
-/* Waves are real, and each rank has room for one of every lane. */
+/* Waves are real, and each rank has buffers for one of every lane. */
 static cake_err check_memory(const rig *r)
 {
     const cake_comm *world = r->bench->world;
@@ -132,7 +132,7 @@ static cake_err check_memory(const rig *r)
     return CAKE_OK;
 }
 
-/* All layers' seconds come to rank 0. */
+/* Gathers the seconds of all layers on rank 0. */
 static void gather(rig *r, const double *mine)
 {
     const cake_comm *world = r->bench->world;
@@ -156,7 +156,7 @@ static cake_err conduct(rig *r)
         }
     cake_hop_work work = modelled_work(&modelled);
     source from = {.load = r->load, .n_vocab = r->config->n_vocab};
-    cake_sequence_io conductor = source_conductor(&from);
+    cake_sequence_io conductor = source_io(&from);
     cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = check_memory(r);
@@ -189,18 +189,18 @@ static void report(rig *r)
     cake_bench *bench = r->bench;
     double busy = r->stats.compute_s + r->head, run = r->stats.run_s;
     if (bench->world->rank == 0) {
-        cake_bench_say(bench, "pipeline.modelled", 1, -1, tokens(&r->load) / run, "tokens/s",
-                       ideal(r, r->spent, r->head) / run, "ideal");
-        cake_bench_say(bench, "pipeline.predicted", 1, -1, tokens(&r->load) / r->predicted.seconds,
-                       "tokens/s", ideal(r, r->predicted.layer, r->predicted.head) / r->predicted.seconds,
-                       "ideal");
-        cake_bench_say(bench, "pipeline.flops", 1, -1, r->cost.rates.flops * 1e-9, "GFLOP/s", 0, NULL);
-        cake_bench_say(bench, "pipeline.bandwidth", 1, -1, r->cost.rates.bytes * 1e-9, "GB/s", 0, NULL);
+        cake_bench_report(bench, "pipeline.modelled", 1, -1, tokens(&r->load) / run, "tokens/s",
+                          ideal(r, r->spent, r->head) / run, "ideal");
+        cake_bench_report(bench, "pipeline.predicted", 1, -1, tokens(&r->load) / r->predicted.seconds,
+                          "tokens/s", ideal(r, r->predicted.layer, r->predicted.head) / r->predicted.seconds,
+                          "ideal");
+        cake_bench_report(bench, "pipeline.flops", 1, -1, r->cost.rates.flops * 1e-9, "GFLOP/s", 0, NULL);
+        cake_bench_report(bench, "pipeline.bandwidth", 1, -1, r->cost.rates.bytes * 1e-9, "GB/s", 0, NULL);
     }
-    cake_bench_say(bench, "pipeline.stage", 1, -1, busy, "s busy", busy / run, "run");
+    cake_bench_report(bench, "pipeline.stage", 1, -1, busy, "s busy", busy / run, "run");
 }
 
-/* The modelled pipeline with a model that is opened, at these rates or such that it takes a while. */
+/* Runs the modelled pipeline of an open model, at these rates or at chosen ones. */
 static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
 {
     const cake_comm *world = r->bench->world;
@@ -245,7 +245,7 @@ static cake_err run_modelled(cake_bench *bench, const cake_case *self)
     return err;
 }
 
-/* A run that computes, then one that waits as long as that should take at the measured peaks. */
+/* A real run, then one that waits as long as the real one should take at the measured peaks. */
 static cake_err run_real(cake_bench *bench, const cake_case *self)
 {
     rig r = {.bench = bench, .load = choose_load(bench, (cost_load){64, 128, 32, 0})};
@@ -260,8 +260,8 @@ static cake_err run_real(cake_bench *bench, const cake_case *self)
         err = run_model(&r, rates, me.input.kv_dtype);
     }
     if (!err && bench->world->rank == 0)
-        cake_bench_say(bench, self->name, me.input.n_thread, -1, tokens(&r.load) / stats.run_s, "tokens/s",
-                       r.stats.run_s / stats.run_s, "pipeline.modelled");
+        cake_bench_report(bench, self->name, me.input.n_thread, -1, tokens(&r.load) / stats.run_s, "tokens/s",
+                          r.stats.run_s / stats.run_s, "pipeline.modelled");
     cake_rank_close(&me);
     return err;
 }

@@ -12,7 +12,7 @@
 typedef struct rates {
     const cost_model *cost;
     const cake_plan *plan;
-    cost_wave rows; /* of the wave that left */
+    cost_wave rows; /* of the wave in flight */
     prediction *out;
 } rates;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to rows between the products: norms, rotary embedding, activations, the cache's store, the
- * embedding's gather. Rows as in Qwen3-0.6B, so many that they come from memory; each is a share of the copy
+ * Row operations between the matrix products: norms, rotary embedding, activations, the cache's store, the
+ * embedding's gather. Rows as in Qwen3-0.6B, too many for the caches; results are fractions of the copy
  * bandwidth.
- * Invariant: what does not agree with plain C is not timed.
+ * Invariant: an operation that differs from plain C is not timed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "bench/floor.h"
+#include "bench/peak_rates.h"
 
 #define BYTES ((size_t)384 << 20) /* of all rows, read and written */
 
@@ -28,7 +28,7 @@ enum {
 
 typedef struct job {
     const cake_kernels *op;
-    float *x, *y, *out; /* [n, in], [n, more], [n, width of what comes out] or x */
+    float *x, *y, *out; /* [n, in], [n, more], [n, width of the result] or x */
     cake_kv kv;
     cake_row *rows;
     cake_weight table;
@@ -69,7 +69,7 @@ static void norm_rope(const cake_exec *exec, void *arg)
     turn(exec, arg, norm);
 }
 
-/* Packed as products with float32 take it, so that as much is written as is read of each. */
+/* Packed for float32 products, so that as many bytes are written as read. */
 static void pack(const cake_exec *exec, job *j, cake_act act)
 {
     cake_gate gate = {j->y, act};
@@ -108,7 +108,7 @@ static void gather(const cake_exec *exec, void *arg)
 
 typedef enum kind { RMSNORM, GATED, ROPE, NORM_ROPE, SILU, GELU, SIGMOID, STORE, GATHER } kind;
 
-/* Floats of a row that are read from x, read from y, and written; in place where the last is 0. */
+/* Floats of a row that are read from x, read from y, and written; written 0: in place. */
 static const struct {
     void (*run)(const cake_exec *exec, void *arg);
     int in, more, out;
@@ -125,7 +125,7 @@ static const struct {
     [GATHER] = {gather, DIM / 2, 0, DIM},
 };
 
-/* The cache's pages lie one after the other in out, those of K first; rows are positions of one sequence. */
+/* The cache's pages are contiguous in out, those of K first; rows are positions of one sequence. */
 static void make_cache(job *j)
 {
     int64_t page = (int64_t)KV_HEADS * CAKE_PAGE * HEAD_DIM;
@@ -174,7 +174,7 @@ static size_t row_bytes(kind k)
 static cake_err open_job(const cake_kernels *op, kind k, int n, int n_row, job *j, place *at)
 {
     size_t in = (size_t)n * (size_t)operations[k].in, more = (size_t)n * (size_t)operations[k].more;
-    more = more > DIM ? more : DIM; /* a weight, where nothing else is there */
+    more = more > DIM ? more : DIM; /* at least a norm's weight */
     *j = (job){.op = op, .n = n};
     *at = (place){0};
     size_t bytes = (in + more + (size_t)n * (size_t)operations[k].out) * sizeof(float);
@@ -188,7 +188,7 @@ static cake_err open_job(const cake_kernels *op, kind k, int n, int n_row, job *
                  : j->x;
     for (size_t i = 0; i < in; i++)
         j->x[i] = (float)((int)(i * 7919 % 2003) - 1001) * 0x1p-8f;
-    /* what is done in place and over and over must not lose its size: turns of length 1 */
+    /* repeated in-place operations must not change the magnitude: rotations of length 1 */
     for (size_t i = 0; i < more; i++)
         j->y[i] = (float)((int)(i * 7907 % 2003) - 1001) * 0x1p-8f;
     for (int i = 0; (k == ROPE || k == NORM_ROPE) && i < n * (HEAD_DIM / 2); i++) {
@@ -215,8 +215,7 @@ static void multiply(const cake_exec *exec, void *arg)
     j->op->linear(exec, j->x, j->out, &j->table, NULL, NULL, j->n);
 }
 
-/* Out of what is packed, SAMPLE elements of each row take x's place: a product with rows of the unit
- * matrix. */
+/* Unpacks SAMPLE elements of each row into x by a product with rows of the unit matrix. */
 static cake_err unpack(job *j, cake_arena *arena)
 {
     size_t bytes = j->op->weight_bytes(CAKE_F32, SAMPLE, FF);
@@ -241,7 +240,7 @@ static bool close_to(const float *a, const float *b, size_t n)
     return true;
 }
 
-/* Whether a few rows come out as plain C makes them: to the bit where nothing is computed. */
+/* Compares a few rows with plain C: exactly if nothing is computed. */
 static cake_err check(cake_bench *bench, const cake_case *self, int threads)
 {
     kind k = (kind)self->kind;
@@ -279,11 +278,11 @@ static cake_err run_rows(cake_bench *bench, const cake_case *self)
     job j;
     place at;
     cake_err err = open_job(bench->kernels, k, n, bench->smoke ? CHECKED : TABLE, &j, &at);
-    for (int threads = 1; threads && !err; threads = cake_bench_more(bench, threads)) {
+    for (int threads = 1; threads && !err; threads = cake_bench_next_threads(bench, threads)) {
         err = check(bench, self, threads);
         if (!err)
-            floor_say_bytes(bench, self->name, threads, FLOOR_COPY, (double)n * (double)row_bytes(k),
-                            cake_bench_time(bench, threads, operations[k].run, &j));
+            peak_report_bytes(bench, self->name, threads, PEAK_COPY, (double)n * (double)row_bytes(k),
+                              cake_bench_time(bench, threads, operations[k].run, &j));
     }
     close_job(&j, &at);
     return err;

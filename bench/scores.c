@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to scores behind the head, with a vocabulary of 151,936: checks, logprobs, sampling. One
- * thread, as in a run; each a share of reading the scores once.
- * Invariant: what does not agree with the definition, written down here in double, is not timed.
+ * Operations on scores after the head, with a vocabulary of 151,936: checks, logprobs, sampling. One thread,
+ * as in a run; results are fractions of the time to read the scores once.
+ * Invariant: an operation that differs from its definition, given here in double, is not timed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "bench/floor.h"
+#include "bench/peak_rates.h"
 #include "logits/logits.h"
 #include "sample/penalties.h"
 #include "sample/sample.h"
@@ -89,7 +89,7 @@ static double weight(const job *j, const ranked *all, int i)
     return exp((all[i].score - all[0].score) / j->params.temperature);
 }
 
-/* all: by rank where top_k or top_p is on, else by id, but for the highest, which is all[0] then too. */
+/* all: sorted by rank with top_k or top_p, else by id except that all[0] is the highest. */
 static int32_t drawn(const job *j, const float *score, const cake_key *key)
 {
     ranked *all = rank_all(score);
@@ -187,8 +187,8 @@ static cake_err run_scores(cake_bench *bench, const cake_case *self)
     set_params(self, &j);
     kinds[self->kind].run(NULL, &j);
     if (kinds[self->kind].right(&j))
-        floor_say_bytes(bench, self->name, 1, FLOOR_READ, (double)j.n * VOCAB * sizeof(float),
-                        cake_bench_time(bench, 1, kinds[self->kind].run, &j));
+        peak_report_bytes(bench, self->name, 1, PEAK_READ, (double)j.n * VOCAB * sizeof(float),
+                          cake_bench_time(bench, 1, kinds[self->kind].run, &j));
     else
         err = cake_fail("bench", "%s does not agree with its definition; it is not timed", self->name);
     cake_penalties_close(j.past);

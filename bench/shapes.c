@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a name. Out: the config.json of a model of that size. The numbers are those that the models' own files
- * have.
+ * In: a name. Out: the config.json of a model of that size, with the numbers of the model's own file.
  */
 #include "bench/shapes.h"
 

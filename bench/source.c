@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a load (cost.h). Out: sequences for a root, and when each token came. pipeline.c and throughput.c
- * call.
- * Invariant: a prompt depends on the load and its sequence's number only, so that every run has the same
+ * In: a load (cost.h). Out: sequences for an engine, and the time of each token.
+ * Invariant: a prompt depends only on the load and the number of its sequence, so every run has the same
  * ones.
  */
 #include "bench/source.h"
@@ -33,7 +32,7 @@ void source_steady_close(source_steady *steady)
     free(steady);
 }
 
-/* Sequence i of so many has a token. */
+/* Sequence i has a token. */
 static void look(source_steady *s, int i, int seqs)
 {
     s->until = cake_clock_now();
@@ -89,7 +88,7 @@ static cake_err done(void *self, cake_sequence *sequence)
     return err;
 }
 
-cake_sequence_io source_conductor(source *s)
+cake_sequence_io source_io(source *s)
 {
     return (cake_sequence_io){.self = s, .next = next, .token = token, .done = done};
 }

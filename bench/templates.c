@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model's folder and a file with a request's messages (and tools). Out: the microseconds that the chat
- * template takes, from parsed JSON to text, and the bytes of the text. bench/templates.py runs it beside
- * Python.
+ * In: a model's folder and a file with a request's messages (and tools). Out: microseconds of the chat
+ * template from parsed JSON to text, and bytes of the text. bench/templates.py compares it with Python.
  *
  *     bench/templates MODEL REQUEST.json
  */
@@ -13,8 +12,8 @@
 #include "chat/chat.h"
 #include "formats/json.h"
 
-#define ROUNDS 7
-#define ENOUGH 0.02 /* seconds of a round */
+#define ROUNDS      7
+#define MIN_SECONDS 0.02 /* seconds of a round */
 
 /* Seconds of one rendering, the best round's; negative: it failed. */
 static double measure(const cake_chat *chat, const cake_chat_input *input, cake_buf *out)
@@ -32,7 +31,7 @@ static double measure(const cake_chat *chat, const cake_chat_input *input, cake_
             }
         }
         double seconds = cake_clock_now() - start;
-        if (seconds < ENOUGH) {
+        if (seconds < MIN_SECONDS) {
             times *= 2;
             continue;
         }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text side on one core: a model's tokenizer and chat template (-m), reading of requests, writing of
- * strings. The text is made up: words, numbers, marks and some letters beyond ASCII. Each is a share of
- * reading memory, which nothing that looks at every byte can exceed.
- * Invariant: what does not come back as it was is not timed.
+ * Text processing on one core: a model's tokenizer and chat template (-m), reading of requests, writing of
+ * strings. The text is synthetic: words, numbers, punctuation and some letters beyond ASCII. Results are
+ * fractions of the memory read bandwidth, the limit for anything that reads every byte.
+ * Invariant: an operation that does not reproduce its input is not timed.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/floor.h"
+#include "bench/peak_rates.h"
 #include "chat/chat.h"
 #include "formats/json.h"
 #include "prompt/prompt.h"
@@ -47,7 +47,7 @@ static void make_text(size_t bytes, cake_buf *out)
     }
 }
 
-/* The end of the piece of text that begins at `at`: behind a blank. */
+/* The end of the piece of text that begins at `at`: after a blank. */
 static size_t piece_end(const cake_buf *text, size_t at)
 {
     size_t end = text->len - at > PIECE ? at + PIECE : text->len;
@@ -116,9 +116,9 @@ static void write_strings(const cake_exec *exec, void *arg)
     cake_json_add_text(&j->out, j->text.data, j->text.len);
 }
 
-/* ---- what must hold before they are timed */
+/* ---- checks before timing */
 
-/* Encoding what was decoded gives the same text again, whatever the tokenizer normalizes. */
+/* Encoding and decoding a decoded text reproduces it, whatever the tokenizer normalizes. */
 static bool right_tokens(job *j)
 {
     encode(NULL, j);
@@ -222,8 +222,8 @@ static cake_err measure(cake_bench *bench, const cake_case *self, job *j)
     if (!kinds[k].right(j) || j->failed)
         return cake_fail("bench", "%s: what comes out is not what went in; it is not timed", self->name);
     double seconds = cake_bench_time(bench, 1, kinds[k].run, j), rate = amount(j, k) / seconds;
-    cake_bench_say(bench, self->name, 1, -1, rate * 1e-6, "MB/s", rate / floor_of(bench, FLOOR_READ, 1),
-                   floor_name(FLOOR_READ));
+    cake_bench_report(bench, self->name, 1, -1, rate * 1e-6, "MB/s", rate / peak_rate(bench, PEAK_READ, 1),
+                      peak_name(PEAK_READ));
     return CAKE_OK;
 }
 

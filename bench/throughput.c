@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model, how many prompts of which length. Out: tokens a second of whole runs and their share of the
- * floor: the cost of the same rows at the rates of all ranks together, as `peak` measures them.
+ * In: a model, a load. Out: tokens per second of whole runs and their fraction of the roofline: the minimum
+ * time of the same rows at the summed peaks of all ranks.
  */
 #include "bench/throughput.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "bench/floor.h"
+#include "bench/peak_rates.h"
 #include "bench/shapes.h"
 #include "bench/source.h"
 #include "engine/engine.h"
@@ -47,7 +47,7 @@ cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost
                         source_steady *steady, cake_stage_stats *stats)
 {
     source from = {.load = *load, .n_vocab = cake_model_config(me->input.model)->n_vocab, .steady = steady};
-    cake_sequence_io io = source_conductor(&from);
+    cake_sequence_io io = source_io(&from);
     cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
@@ -76,13 +76,13 @@ cost_rates throughput_rates(cake_bench *bench, const cake_rank *me)
     const cake_kernels *named = bench->kernels;
     cake_peak_kind kind = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
     bench->kernels = me->input.kernels;
-    cost_rates rates = {floor_of(bench, (floor_kind)kind, me->input.n_thread),
-                        floor_of(bench, FLOOR_READ, me->input.n_thread)};
+    cost_rates rates = {peak_rate(bench, (peak_kind)kind, me->input.n_thread),
+                        peak_rate(bench, PEAK_READ, me->input.n_thread)};
     bench->kernels = named;
     return rates;
 }
 
-/* Of all ranks together; on rank 0. */
+/* Sum over all ranks; on rank 0. */
 static cost_rates sum_rates(const cake_comm *world, cost_rates mine)
 {
     cost_rates *all = cake_alloc((size_t)world->size, sizeof *all), sum = {0, 0};
@@ -95,17 +95,17 @@ static cost_rates sum_rates(const cake_comm *world, cost_rates mine)
     return sum;
 }
 
-/* A run, and the rates that were measured before and after it: their mean. */
+/* A run; rates: the mean of those measured before and after it. */
 typedef struct take {
     double seconds;
-    double joules; /* of all GPUs, on rank 0; negative: not known */
+    double joules; /* of all GPUs, on rank 0; negative: unknown */
     cost_rates rates;
     source_steady *steady; /* owned */
 } take;
 
-/* The steps of all sequences together, once the prompts are through, beside the floor of these steps. */
+/* Reports the steps after all prompts are computed, and their fraction of the roofline. */
 static void report_steps(cake_bench *bench, const cake_case *self, const cake_rank *me, const cost_load *load,
-                         const cost_model *floor, const source_steady *steady)
+                         const cost_model *roofline, const source_steady *steady)
 {
     char name[40];
     int64_t tokens = 0;
@@ -115,8 +115,8 @@ static void report_steps(cake_bench *bench, const cake_case *self, const cake_ra
     if (tokens < 1 || seconds <= 0)
         return;
     snprintf(name, sizeof name, "%s.steps", self->name);
-    cake_bench_say(bench, name, me->input.n_thread, -1, (double)tokens / seconds, "tokens/s",
-                   cost_floor_steps(floor, load, steady->then) / seconds, "floor");
+    cake_bench_report(bench, name, me->input.n_thread, -1, (double)tokens / seconds, "tokens/s",
+                      cost_roofline_steps(roofline, load, steady->then) / seconds, "floor");
 }
 
 static void report(cake_bench *bench, const cake_case *self, const cake_rank *me, const cost_load *load,
@@ -124,33 +124,34 @@ static void report(cake_bench *bench, const cake_case *self, const cake_rank *me
 {
     const cost_rates rates = run->rates;
     const double seconds = run->seconds;
-    cost_model floor;
+    cost_model roofline;
     cost_open(cake_model_config(me->input.model), rates, cake_model_dtype(me->input.model),
-              me->input.kv_dtype, &floor);
-    double share = cost_floor(&floor, load) / seconds, prompts = cost_load_prompts(load) / seconds,
+              me->input.kv_dtype, &roofline);
+    double share = cost_roofline(&roofline, load) / seconds, prompts = cost_load_prompts(load) / seconds,
            answers = (double)load->seqs * load->generated / seconds;
     const cake_kernels *named = bench->kernels;
     bench->kernels = cake_offload_first(&me->input);
     char name[40];
-    cake_bench_say(bench, self->name, me->input.n_thread, -1, prompts + answers, "tokens/s", share, "floor");
+    cake_bench_report(bench, self->name, me->input.n_thread, -1, prompts + answers, "tokens/s", share,
+                      "floor");
     snprintf(name, sizeof name, "%s.prompt", self->name);
-    cake_bench_say(bench, name, me->input.n_thread, -1, prompts, "tokens/s", 0, NULL);
+    cake_bench_report(bench, name, me->input.n_thread, -1, prompts, "tokens/s", 0, NULL);
     snprintf(name, sizeof name, "%s.generated", self->name);
-    cake_bench_say(bench, name, me->input.n_thread, -1, answers, "tokens/s", 0, NULL);
-    report_steps(bench, self, me, load, &floor, run->steady);
+    cake_bench_report(bench, name, me->input.n_thread, -1, answers, "tokens/s", 0, NULL);
+    report_steps(bench, self, me, load, &roofline, run->steady);
     snprintf(name, sizeof name, "%s.flops", self->name);
-    cake_bench_say(bench, name, me->input.n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
+    cake_bench_report(bench, name, me->input.n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
     snprintf(name, sizeof name, "%s.bandwidth", self->name);
-    cake_bench_say(bench, name, me->input.n_thread, -1, rates.bytes * 1e-9, "GB/s", 0, NULL);
+    cake_bench_report(bench, name, me->input.n_thread, -1, rates.bytes * 1e-9, "GB/s", 0, NULL);
     if (run->joules >= 0) {
         snprintf(name, sizeof name, "%s.energy", self->name);
-        cake_bench_say(bench, name, me->input.n_thread, -1,
-                       1e6 * run->joules / ((prompts + answers) * seconds), "J/Mtoken", 0, NULL);
+        cake_bench_report(bench, name, me->input.n_thread, -1,
+                          1e6 * run->joules / ((prompts + answers) * seconds), "J/Mtoken", 0, NULL);
         snprintf(name, sizeof name, "%s.power", self->name);
-        cake_bench_say(bench, name, me->input.n_thread, -1, run->joules / seconds, "W", 0, NULL);
+        cake_bench_report(bench, name, me->input.n_thread, -1, run->joules / seconds, "W", 0, NULL);
     }
     bench->kernels = named;
-    cost_close(&floor);
+    cost_close(&roofline);
 }
 
 static int ascending(const void *a, const void *b)

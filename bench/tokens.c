@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How fast a tokenizer opens and encodes, on one core: `tokens DIR FILE`. The file goes in pieces of about
- * 20,000 bytes, cut at lines, as requests would come. Prints CSV: tokenizer, seconds to open, MB/s, tokens.
- * The best of three passes counts. bench/tokens.py puts the `tokenizers` library beside it.
+ * Speed of opening a tokenizer and of encoding, on one core: `tokens DIR FILE`. The file is encoded in pieces
+ * of about 20,000 bytes, split at lines, like requests. Prints CSV: tokenizer, seconds to open, MB/s, tokens.
+ * The best of three passes counts. bench/tokens.py compares it with the `tokenizers` library.
  */
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  *
  * Members of a team divide the rows of every matrix as in its products later. Each walks through all matrices
  * on its own: it prefetches its next rows, reads some, converts and packs them while they are in its cache,
- * and goes on. So reading and packing overlap, nobody waits, and memory is first touched by the thread that
- * will read it.
+ * and continues. So reading and packing overlap, no thread waits, and memory is first touched by the thread
+ * that will read it.
  */
 #include <math.h>
 #include <pthread.h>

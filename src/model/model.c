@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a model directory and what a rank shall hold of it. Out: packed weights. run opens and loads; embed,
- * slice and logits read. Invariant: after open every tensor of the model is known to be there with the shape
- * that the config asks for; bytes, checks and loading walk the same list of pieces, so they agree.
+ * In: a model directory and a weight set. Out: packed weights. Invariant: after open every tensor of the
+ * model exists with the shape that the config requires; byte counts, checks and loading walk the same list of
+ * tensors, so they agree.
  */
 #include "model/model.h"
 
@@ -16,7 +16,7 @@
 #include "model/misfit.h"
 #include "model/tensor_walk.h"
 
-#define PROBES     16 /* places at which a tied head is compared with the embedding */
+#define PROBES     16 /* positions at which a tied head is compared with the embedding */
 #define PROBE_SIZE 4096
 
 /* ---- open */
@@ -26,10 +26,10 @@ typedef struct census {
     int64_t parameters;
     cake_dtype embed;
     bool keeps[CAKE_N_KEPT];
-    bool *used; /* [cake_tensor_index_count] which of the files' tensors the model has */
+    bool *used; /* [cake_tensor_index_count] the files' tensors that belong to the model */
 } census;
 
-/* The file that a piece is in, or that says what it is. */
+/* The tensor's file, or the model directory if the tensor is in a bundle's index only. */
 static const char *path_of(const cake_model *model, const cake_tensor_item *p)
 {
     return p->from->file ? cake_safetensors_path(p->from->file) : model->dir;
@@ -54,13 +54,13 @@ static cake_err check_shape(const cake_model *model, const cake_tensor_item *p)
     return err;
 }
 
-static cake_err check_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
+static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     census *c = arg;
     if (model->store && !p->from && p->part->when == CAKE_WHEN_UNTIED)
         return cake_fail("model",
                          "%s: tensor %s is missing, and tie_word_embeddings is not true: "
-                         "a model without a head, such as one for embeddings, generates no text",
+                         "a model without a head, such as an embedding model, cannot generate text",
                          model->dir, p->name);
     if (model->store && !p->from)
         return cake_fail(
@@ -84,15 +84,15 @@ static cake_err check_piece(const cake_model *model, const cake_tensor_item *p, 
     return CAKE_OK;
 }
 
-/* Buffers that old files hold, and the second copy of a tied matrix, are of no use but no surprise. */
-static bool surplus(const cake_model *model, const cake_indexed_tensor *stored)
+/* Tensors that are unused but expected: buffers in old files, and the second copy of a tied matrix. */
+static bool is_redundant(const cake_model *model, const cake_indexed_tensor *stored)
 {
     return strstr(stored->tensor->name, "rotary_emb.inv_freq") ||
            (model->config.tied && stored == cake_tensor_walk_find_head(model));
 }
 
-/* Of the parts of a larger model that are not text. */
-static bool elsewhere(const char *name)
+/* True for tensors of a larger model that are not needed for text: vision, multi-token prediction. */
+static bool is_other_modality(const char *name)
 {
     static const char *const parts[] = {"vision_tower.", "multi_modal_projector.", "visual.", "mtp."};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -103,34 +103,34 @@ static bool elsewhere(const char *name)
     return false;
 }
 
-/* Tensors that no piece stands for are a hint that config.json and files do not belong together. */
+/* Unused tensors are a hint that config.json and files do not belong together. */
 static void warn_unused(const cake_model *model, const census *c)
 {
     const char *first = NULL;
-    int n = 0, n_else = 0;
+    int n = 0, n_other = 0;
     for (int i = 0; i < cake_tensor_index_count(model->store); i++) {
         const cake_indexed_tensor *stored = cake_tensor_index_at(model->store, i);
-        if (c->used[i] || surplus(model, stored))
+        if (c->used[i] || is_redundant(model, stored))
             continue;
-        if (elsewhere(stored->tensor->name)) {
-            n_else++;
+        if (is_other_modality(stored->tensor->name)) {
+            n_other++;
             continue;
         }
         first = first ? first : stored->tensor->name;
         n++;
     }
-    if (n_else)
+    if (n_other)
         cake_log(CAKE_WARN, "model",
                  "%s: %d tensors of vision or multi-token prediction are skipped: only text is computed",
-                 model->dir, n_else);
+                 model->dir, n_other);
     if (n)
         cake_log(CAKE_WARN, "model",
-                 "%s: %d tensors have no place in this model and are not used, the first is %s", model->dir,
+                 "%s: %d tensors do not belong to this model and are not used, the first is %s", model->dir,
                  n, first);
 }
 
-/* Whether two tensors of equal shape hold the same bytes, as far as a few probes can tell. */
-static cake_err compare(const cake_indexed_tensor *a, const cake_indexed_tensor *b, bool *same)
+/* Compares two tensors of equal shape at a few positions. */
+static cake_err compare_probes(const cake_indexed_tensor *a, const cake_indexed_tensor *b, bool *same)
 {
     char left[PROBE_SIZE], right[PROBE_SIZE];
     int64_t size = a->tensor->end - a->tensor->begin;
@@ -146,8 +146,8 @@ static cake_err compare(const cake_indexed_tensor *a, const cake_indexed_tensor 
     return CAKE_OK;
 }
 
-/* A file may hold a head although config.json calls it tied: mostly a copy of the embedding, and then one of
- * them is enough. If they differ the file is believed, as transformers does. */
+/* A file may hold a head although config.json calls it tied. Usually it is a copy of the embedding, and one
+ * of them is enough. If they differ, the head of the file is used, as transformers does. */
 static cake_err check_tied(cake_model *model)
 {
     const cake_indexed_tensor *embedding =
@@ -156,7 +156,7 @@ static cake_err check_tied(cake_model *model)
     bool same = true;
     if (!model->config.tied || !embedding || !head)
         return CAKE_OK;
-    if (compare(embedding, head, &same))
+    if (compare_probes(embedding, head, &same))
         return CAKE_ERR_FATAL;
     if (!same)
         cake_log(CAKE_WARN, "model",
@@ -200,7 +200,7 @@ static cake_err check_all(cake_model *model)
     cake_weight_set share = {.range = &all, .n_range = 1, .embed = true, .head = true};
     census c = {
         .used = cake_alloc(model->store ? (size_t)cake_tensor_index_count(model->store) : 0, sizeof *c.used)};
-    cake_err err = cake_tensor_walk_visit(model, &share, check_piece, &c);
+    cake_err err = cake_tensor_walk_visit(model, &share, check_tensor, &c);
     if (!err && model->store)
         warn_unused(model, &c);
     model->identity = identify(model, c.used);
@@ -215,7 +215,7 @@ static cake_err check_all(cake_model *model)
     return err;
 }
 
-/* The one under which there is an embedding, or a last norm where the head stands for that. */
+/* The prefix under which there is an embedding or, if only the tied head is stored, a final norm. */
 static cake_err choose_naming(cake_model *model)
 {
     const cake_name_prefix *naming;
@@ -227,35 +227,35 @@ static cake_err choose_naming(cake_model *model)
         }
     const cake_indexed_tensor *first =
         cake_tensor_index_count(model->store) ? cake_tensor_index_at(model->store, 0) : NULL;
-    return cake_fail("model",
-                     "%s: no tensor is named model.embed_tokens.weight, nor so with another prefix that is "
-                     "known; the first of %d is %.200s: they are of another kind of model, or were not saved "
-                     "by save_pretrained",
-                     model->dir, cake_tensor_index_count(model->store), first ? first->tensor->name : "none");
+    return cake_fail(
+        "model",
+        "%s: no tensor is named model.embed_tokens.weight, with any known prefix; the first of %d "
+        "is %.200s: they are of another kind of model, or were not saved by save_pretrained",
+        model->dir, cake_tensor_index_count(model->store), first ? first->tensor->name : "none");
 }
 
-/* Files or bundle, and whether the head is the embedding. */
+/* Opens the files or the bundle, and decides whether the head is tied to the embedding. */
 static cake_err open_tensors(cake_model *model)
 {
     const cake_bundle *index = model->options.index;
     cake_err err = index ? CAKE_OK : cake_bundle_open(model->dir, &model->bundle);
     if (err && err != CAKE_END)
         return err;
-    const cake_bundle *said = index ? index : model->bundle;
-    err = said ? cake_tensor_index_open_bundle(index ? NULL : model->dir, said, &model->store)
-               : cake_tensor_index_open(model->dir, &model->store);
+    const cake_bundle *source = index ? index : model->bundle;
+    err = source ? cake_tensor_index_open_bundle(index ? NULL : model->dir, source, &model->store)
+                 : cake_tensor_index_open(model->dir, &model->store);
     if (err)
         return err;
     err = choose_naming(model);
     if (err)
         return err;
-    if (!said)
+    if (!source)
         return check_tied(model);
-    model->config.tied = said->tied;
-    return said->n_layer == model->config.n_layer
+    model->config.tied = source->tied;
+    return source->n_layer == model->config.n_layer
                ? CAKE_OK
                : cake_fail("model", "%s: has %d layers, but config.json %d: they are not of one model",
-                           said->path, said->n_layer, model->config.n_layer);
+                           source->path, source->n_layer, model->config.n_layer);
 }
 
 cake_err cake_model_open(const char *dir, const cake_model_options *options, cake_model **out)
@@ -296,16 +296,16 @@ void cake_model_close(cake_model *model)
     free(model);
 }
 
-typedef struct tally {
+typedef struct byte_count {
     const cake_kernels *kernels;
-    size_t bytes;     /* packed */
-    int64_t in_files; /* as they are there */
-} tally;
+    size_t bytes; /* packed */
+    int64_t in_files;
+} byte_count;
 
-static cake_err count_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
+static cake_err count_tensor(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     (void)model;
-    tally *t = arg;
+    byte_count *t = arg;
     t->bytes += t->kernels ? cake_tensor_walk_bytes(p, t->kernels) : 0;
     t->in_files += p->from ? (int64_t)p->n_out * p->n_in * (int64_t)cake_dtype_bytes(p->dtype) : 0;
     return CAKE_OK;
@@ -313,19 +313,19 @@ static cake_err count_piece(const cake_model *model, const cake_tensor_item *p, 
 
 size_t cake_model_bytes(const cake_model *model, const cake_weight_set *share, const cake_kernels *kernels)
 {
-    tally t = {.kernels = kernels};
-    cake_tensor_walk_visit(model, share, count_piece, &t);
+    byte_count t = {.kernels = kernels};
+    cake_tensor_walk_visit(model, share, count_tensor, &t);
     return t.bytes;
 }
 
 int64_t cake_model_bytes_in_files(const cake_model *model, const cake_weight_set *share)
 {
-    tally t = {0};
-    cake_tensor_walk_visit(model, share, count_piece, &t);
+    byte_count t = {0};
+    cake_tensor_walk_visit(model, share, count_tensor, &t);
     return t.in_files;
 }
 
-/* ---- what there is */
+/* ---- accessors */
 
 const cake_config *cake_model_config(const cake_model *model)
 {

@@ -66,7 +66,7 @@ const cake_config *cake_model_config(const cake_model *model);
 const struct cake_bundle *cake_model_bundle(const cake_model *model);
 /* Most common dtype of the matrices as kept: it determines the KV cache's precision. */
 cake_dtype cake_model_dtype(const cake_model *model);
-/* Whether any layer has a matrix kept in dtype. */
+/* True if any layer has a matrix kept in dtype. */
 bool cake_model_keeps(const cake_model *model, cake_dtype dtype);
 int64_t cake_model_parameters(const cake_model *model);
 /* Checksum of the tensors' names, types and shapes in the files, equal for bundles and the whole model; 0 for

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: pins. Out: masks and memory policies of this process and its threads, through hwloc.
- * planner/affinity.c calls.
- * Invariant: a call that fails leaves things as they were; the close leaves the process with its first
- * mask.
+ * Invariant: a call that fails changes nothing; close restores the first mask of the process.
  */
 #include "place/bind.h"
 
@@ -24,9 +22,9 @@ static bool bind_to(cake_binding *b, hwloc_const_bitmap_t set, int flags)
     return !hwloc_bitmap_iszero(set) && !hwloc_set_cpubind(b->topology, set, flags);
 }
 
-/* What the kernel grants if everything is asked for: the cgroup's cpus, also where hwloc cannot see the
- * cgroup. The thread's mask is as before when it returns. */
-static void cut_to_granted(cake_binding *b, hwloc_bitmap_t set)
+/* Restricts set to what the kernel grants of it: the cgroup's cpus, even if hwloc cannot see the cgroup. The
+ * thread's mask is unchanged afterwards. */
+static void restrict_to_granted(cake_binding *b, hwloc_bitmap_t set)
 {
     hwloc_bitmap_t granted = hwloc_bitmap_dup(set);
     if (bind_to(b, set, HWLOC_CPUBIND_THREAD)) {
@@ -39,7 +37,7 @@ static void cut_to_granted(cake_binding *b, hwloc_bitmap_t set)
     hwloc_bitmap_free(granted);
 }
 
-/* In the cgroup: everything if that was asked for, else what the process that bound this one has itself. */
+/* The cpus of the cgroup with CAKE_BIND_HWLOC, else those of the process that bound this one. */
 static bool find_pool(cake_binding *b, cake_bind bind, hwloc_bitmap_t pool)
 {
     hwloc_bitmap_copy(pool, hwloc_topology_get_allowed_cpuset(b->topology));
@@ -52,14 +50,14 @@ static bool find_pool(cake_binding *b, cake_bind bind, hwloc_bitmap_t pool)
         if (!found)
             return false;
     }
-    cut_to_granted(b, pool);
+    restrict_to_granted(b, pool);
     return !hwloc_bitmap_iszero(pool);
 }
 
-cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, cake_bind_request *claim)
+cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, cake_bind_request *request)
 {
     cake_binding *b = cake_alloc(1, sizeof *b);
-    *claim = (cake_bind_request){0};
+    *request = (cake_bind_request){0};
     if (hwloc_topology_init(&b->topology)) {
         free(b);
         return NULL;
@@ -69,15 +67,15 @@ cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, c
         cake_binding_close(b);
         return NULL;
     }
-    cake_cpuset_of(b->first, &claim->mask);
-    claim->pool = claim->mask;
-    claim->began = sched_getcpu();
+    cake_cpuset_of(b->first, &request->mask);
+    request->pool = request->mask;
+    request->began = sched_getcpu();
     bool kept = bind == CAKE_BIND_NONE || bind == CAKE_BIND_NUMACTL;
     if (bind == CAKE_BIND_HWLOC || (!kept && launcher->unasked)) {
         hwloc_bitmap_t pool = hwloc_bitmap_alloc();
         if (find_pool(b, bind, pool)) {
-            cake_cpuset_of(pool, &claim->pool);
-            claim->unasked = launcher->unasked;
+            cake_cpuset_of(pool, &request->pool);
+            request->unasked = launcher->unasked;
         }
         hwloc_bitmap_free(pool);
     }
@@ -117,7 +115,7 @@ bool cake_binding_process(cake_binding *b, const cake_cpuset *cpus)
     return bound;
 }
 
-/* Memory is preferred where it is near, not refused where it is not: a full domain must not end the run. */
+/* Near memory is a preference only: a full domain must not end the run. */
 bool cake_binding_thread(cake_binding *b, const cake_cpuset *cpus, int domain)
 {
     hwloc_bitmap_t set = cake_cpuset_set(cpus);

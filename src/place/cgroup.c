@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: /proc/self/cgroup and /proc/self/mountinfo, the limits of each group from this process's own up to the
- * mount. Out: a cake_cgroup. machine.c calls. What cannot be read is no limit.
+ * mount. Out: a cake_cgroup. A limit that cannot be read does not count.
  */
 #include "place/cgroup.h"
 
@@ -12,12 +12,12 @@
 #include "base/buf.h"
 #include "base/file.h"
 
-/* Where a controller's groups are mounted, and which is this process's. */
-typedef struct place {
+/* The mount of a controller and this process's group there. */
+typedef struct controller_group {
     int version;    /* 0: not found */
-    cake_buf mount; /* with root before it */
+    cake_buf mount; /* with the prefix root */
     cake_buf group; /* this process's group, below mount */
-} place;
+} controller_group;
 
 static bool is_listed(const char *list, size_t len, const char *name)
 {
@@ -93,8 +93,8 @@ static bool read_mount(char *line, int version, const char *controller, char **b
     return true;
 }
 
-/* The mount may show a part of the hierarchy only, as in a container: paths then begin at that part, if they
- * lie in it at all. */
+/* Appends the group's path below the mount. The mount may show only a part of the hierarchy, as in a
+ * container; a group outside of it adds nothing. */
 static void add_group(cake_buf *out, const char *path, const char *below)
 {
     size_t len = strcmp(below, "/") ? strlen(below) : 0;
@@ -103,7 +103,7 @@ static void add_group(cake_buf *out, const char *path, const char *below)
     cake_buf_adds(out, strcmp(path + len, "/") ? path + len : "");
 }
 
-static void find_place(const char *root, const char *controller, place *p)
+static void find_controller_group(const char *root, const char *controller, controller_group *p)
 {
     cake_buf name = {0}, path = {0};
     char line[4096], *below, *mount;
@@ -126,7 +126,7 @@ static void find_place(const char *root, const char *controller, place *p)
     cake_buf_free(&path);
 }
 
-static int64_t number(const place *p, const char *file, const char *key)
+static int64_t read_number(const controller_group *p, const char *file, const char *key)
 {
     cake_buf path = {0};
     cake_buf_addf(&path, "%s%s/%s", p->mount.data, p->group.data, file);
@@ -135,8 +135,9 @@ static int64_t number(const place *p, const char *file, const char *key)
     return found;
 }
 
-/* Lowers *left to what this one group leaves. What it has of the page cache goes when memory is wanted. */
-static void take_memory(const place *p, int64_t *left)
+/* Lowers *left to the memory left in this group. Page cache counts as free: the kernel drops it when
+ * needed. */
+static void apply_memory_limit(const controller_group *p, int64_t *left)
 {
     static const struct {
         const char *limit, *used, *inactive, *active;
@@ -146,9 +147,9 @@ static void take_memory(const place *p, int64_t *left)
         {"memory.high", "memory.current", "inactive_file ", "active_file "},
     };
     for (int i = p->version == 1 ? 0 : 1; i < (p->version == 1 ? 1 : 3); i++) {
-        int64_t limit = number(p, files[i].limit, NULL), used = number(p, files[i].used, NULL);
-        int64_t inactive = number(p, "memory.stat", files[i].inactive);
-        int64_t active = number(p, "memory.stat", files[i].active);
+        int64_t limit = read_number(p, files[i].limit, NULL), used = read_number(p, files[i].used, NULL);
+        int64_t inactive = read_number(p, "memory.stat", files[i].inactive);
+        int64_t active = read_number(p, "memory.stat", files[i].active);
         if (limit < 0 || used < 0)
             continue;
         used -= (inactive > 0 ? inactive : 0) + (active > 0 ? active : 0);
@@ -157,13 +158,13 @@ static void take_memory(const place *p, int64_t *left)
     }
 }
 
-static void take_cpus(const place *p, double *cpus)
+static void apply_cpu_quota(const controller_group *p, double *cpus)
 {
     cake_buf path = {0};
     long long quota = -1, period = 0;
     if (p->version == 1) {
-        quota = number(p, "cpu.cfs_quota_us", NULL);
-        period = number(p, "cpu.cfs_period_us", NULL);
+        quota = read_number(p, "cpu.cfs_quota_us", NULL);
+        period = read_number(p, "cpu.cfs_period_us", NULL);
     } else {
         cake_buf_addf(&path, "%s%s/cpu.max", p->mount.data, p->group.data);
         FILE *f = fopen(path.data, "r");
@@ -178,16 +179,16 @@ static void take_cpus(const place *p, double *cpus)
         *cpus = here;
 }
 
-/* The same of all groups from this process's own upwards. */
-static void visit(const char *root, const char *controller, cake_cgroup *out)
+/* Applies the limits of all groups from this process's own upwards. */
+static void apply_limits(const char *root, const char *controller, cake_cgroup *out)
 {
-    place p = {0};
-    find_place(root, controller, &p);
+    controller_group p = {0};
+    find_controller_group(root, controller, &p);
     while (p.version) {
         if (!strcmp(controller, "memory"))
-            take_memory(&p, &out->memory);
+            apply_memory_limit(&p, &out->memory);
         else
-            take_cpus(&p, &out->cpus);
+            apply_cpu_quota(&p, &out->cpus);
         char *slash = strrchr(p.group.data, '/');
         if (!slash)
             break;
@@ -201,6 +202,6 @@ static void visit(const char *root, const char *controller, cake_cgroup *out)
 void cake_cgroup_read(const char *root, cake_cgroup *out)
 {
     *out = (cake_cgroup){.memory = -1};
-    visit(root, "memory", out);
-    visit(root, "cpu", out);
+    apply_limits(root, "memory", out);
+    apply_limits(root, "cpu", out);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the control groups of this process leave to it: memory and the time of cpus, under version 1 and 2
- * of the kernel's interface (cgroups(7)). Groups are nested, as a Slurm job, its step and a container
- * are: the tightest one counts.
+ * Limits of memory and cpu time by the control groups of this process, versions 1 and 2 (cgroups(7)). Groups
+ * are nested, like a Slurm job, its step and a container: the tightest limit counts.
  */
 #ifndef CAKE_PLACE_CGROUP_H
 #define CAKE_PLACE_CGROUP_H
@@ -10,11 +9,11 @@
 #include <stdint.h>
 
 typedef struct cake_cgroup {
-    int64_t memory; /* bytes that are left, page cache counted as free; -1: no limit */
-    double cpus;    /* whose time it may use, 1.5 for one and a half; 0: no limit */
+    int64_t memory; /* bytes left, with page cache counted as free; -1: no limit */
+    double cpus;    /* quota, for instance 1.5; 0: no limit */
 } cake_cgroup;
 
-/* root stands before every path: "" for this machine, a folder in tests. */
+/* root: prefix of every path, "" for this machine, a folder in tests. */
 void cake_cgroup_read(const char *root, cake_cgroup *out);
 
 #endif

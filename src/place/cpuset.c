@@ -44,7 +44,7 @@ void cake_cpuset_or(cake_cpuset *cpus, const cake_cpuset *other)
         cpus->bit[i] |= other->bit[i];
 }
 
-/* A number at *text, which is moved behind it; -1: there is none, CAKE_MAX_CPUS: it is too large. */
+/* Reads a number and advances *text; -1: there is none, CAKE_MAX_CPUS: it is too large. */
 static int number_at(const char **text)
 {
     size_t digits = strspn(*text, "0123456789"), zeros = strspn(*text, "0");
@@ -70,7 +70,7 @@ const char *cake_cpuset_read(const char *text, cake_cpuset *cpus)
             return "a range runs backwards";
         for (int i = first; i <= last; i++) {
             if (cake_cpuset_has(cpus, i))
-                return "a number stands twice";
+                return "a number is given twice";
             cpus->bit[i / 64] |= (uint64_t)1 << i % 64;
         }
     } while (*text++);
@@ -80,15 +80,15 @@ const char *cake_cpuset_read(const char *text, cake_cpuset *cpus)
 void cake_cpuset_text(const cake_cpuset *cpus, char *text, int size)
 {
     CAKE_ASSERT(size > 0);
-    size_t used = 0, room = (size_t)size;
+    size_t used = 0, capacity = (size_t)size;
     *text = 0;
-    for (int i = 0; i < CAKE_MAX_CPUS && used < room; i++) {
+    for (int i = 0; i < CAKE_MAX_CPUS && used < capacity; i++) {
         int first = i;
         if (!cake_cpuset_has(cpus, i))
             continue;
         while (cake_cpuset_has(cpus, i + 1))
             i++;
-        used += (size_t)snprintf(text + used, room - used, i > first ? "%s%d-%d" : "%s%d", used ? "," : "",
-                                 first, i);
+        used += (size_t)snprintf(text + used, capacity - used, i > first ? "%s%d-%d" : "%s%d",
+                                 used ? "," : "", first, i);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets of cpus (hardware threads, by the system's numbers) as people write them and as they travel between
- * ranks; NUMA domains are counted by them, too. Pure.
+ * Sets of cpus (hardware threads, by the system's numbers), or of NUMA domains; as text and as fixed-size
+ * values for messages. Pure.
  */
 #ifndef CAKE_PLACE_CPUSET_H
 #define CAKE_PLACE_CPUSET_H
@@ -9,16 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CAKE_MAX_CPUS = 8192 }; /* as many as Linux has at most; a multiple of 64 */
+enum { CAKE_MAX_CPUS = 8192 }; /* Linux's maximum; a multiple of 64 */
 
 typedef struct cake_cpuset {
     uint64_t bit[CAKE_MAX_CPUS / 64];
 } cake_cpuset;
 
-/* Adds a list like "0-7,16" to the set. NULL, or what is wrong with it, and the set may have part of it
- * then. */
+/* Adds a list like "0-7,16" to the set. Returns NULL or the error; after an error part of it may be added. */
 const char *cake_cpuset_read(const char *text, cake_cpuset *cpus);
-/* "0-3,8" into text; cut, if it is too long. */
+/* Writes "0-3,8" to text; truncated if too long. */
 void cake_cpuset_text(const cake_cpuset *cpus, char *text, int size);
 
 int cake_cpuset_count(const cake_cpuset *cpus);

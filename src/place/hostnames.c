@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the system's interfaces. Out: a list of names. Topology files may give a host by its address.
+ * In: the system's interfaces. Out: a list of names and addresses.
  */
 #include "place/hostnames.h"
 

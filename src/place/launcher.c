@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the environment, the processes above this one. Out: the launcher, and words for its users.
- * planner/affinity.c calls. Invariant: where it is not certain that a mask is a default, it was asked for.
+ * In: the environment, the parent processes. Out: the launcher, and command lines for it.
+ * Invariant: a mask that may have been requested counts as requested.
  */
 #include "place/launcher.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The value of a variable, NULL if it is not there or empty. */
+/* The value of a variable, NULL if it is unset or empty. */
 static const char *value_of(char *const *env, const char *name)
 {
     size_t len = strlen(name);
@@ -31,7 +31,7 @@ static bool any_of(char *const *env, const char *const *names, int n)
 
 #define HAS(names) any_of(env, names, (int)(sizeof(names) / sizeof *(names)))
 
-/* A mapping that deals ranks to slots or hosts says nothing about cpus; every other one does. */
+/* A mapping of ranks to slots or hosts does not choose cpus; every other one does. */
 static bool mapping_places(const char *policy)
 {
     static const char *const harmless[] = {"slot", "node", "byslot", "bynode"};
@@ -47,9 +47,9 @@ static bool mapping_places(const char *policy)
     return true;
 }
 
-/* --bind-to, --cpu-set, --cpu-list, slot lists, rank files, cpus per rank: mpirun hands them on as
+/* mpirun passes --bind-to, --cpu-set, --cpu-list, slot lists, rank files and cpus per rank on as
  * parameters. */
-static bool openmpi_was_told(char *const *env)
+static bool openmpi_binding_requested(char *const *env)
 {
     static const char *const names[] = {
         "OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_hwloc_base_cpu_set",  "OMPI_MCA_hwloc_base_cpu_list",
@@ -58,7 +58,7 @@ static bool openmpi_was_told(char *const *env)
     return HAS(names) || mapping_places(value_of(env, "OMPI_MCA_rmaps_base_mapping_policy"));
 }
 
-/* Hydra's processes always know PMI_SIZE or, if it is PMIx that they speak, how many are on this host. */
+/* Hydra sets PMI_SIZE or, with PMIx, the number of processes on this host. */
 static int tasks_of(char *const *env, cake_launch kind)
 {
     static const char *const names[][4] = {
@@ -89,13 +89,13 @@ void cake_launcher_find(char *const *env, cake_launcher *out)
                                    : HAS(hydra)                                  ? CAKE_LAUNCH_HYDRA
                                                                                  : CAKE_LAUNCH_NONE};
     out->unasked = out->kind == CAKE_LAUNCH_OPENMPI && value_of(env, "OMPI_MCA_orte_bound_at_launch") &&
-                   !openmpi_was_told(env);
+                   !openmpi_binding_requested(env);
     out->tasks = tasks_of(env, out->kind);
     out->openmp = HAS(openmp) || (proc_bind && strcasecmp(proc_bind, "false"));
 }
 
-/* The name of a process and the one above it. */
-static bool look_up(pid_t pid, char name[static 32], pid_t *above)
+/* The name of a process and its parent. */
+static bool read_process(pid_t pid, char name[static 32], pid_t *parent_pid)
 {
     char path[64], line[512];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
@@ -108,17 +108,17 @@ static bool look_up(pid_t pid, char name[static 32], pid_t *above)
     if (!begin || !end || end < begin || sscanf(end, ") %*c %lld", &parent) != 1)
         return false;
     snprintf(name, 32, "%.*s", (int)(end - begin - 1), begin + 1);
-    *above = (pid_t)parent;
+    *parent_pid = (pid_t)parent;
     return true;
 }
 
 pid_t cake_launcher_process(void)
 {
     static const char *const names[] = {"mpirun", "mpiexec", "orterun", "orted"};
-    enum { FAR = 8 };
+    enum { MAX_DEPTH = 8 };
     char name[32];
-    pid_t pid = getppid(), above;
-    for (int i = 0; i < FAR && pid > 1 && look_up(pid, name, &above); i++, pid = above)
+    pid_t pid = getppid(), parent_pid;
+    for (int i = 0; i < MAX_DEPTH && pid > 1 && read_process(pid, name, &parent_pid); i++, pid = parent_pid)
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
             if (!strncmp(name, names[k], strlen(names[k])))
                 return pid;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who started this process, and whether the cpus it may run on were somebody's wish.
+ * Detects the launcher of this process, and whether its cpu binding was requested by the user.
  */
 #ifndef CAKE_PLACE_LAUNCHER_H
 #define CAKE_PLACE_LAUNCHER_H
@@ -19,22 +19,23 @@ typedef enum cake_launch {
 
 typedef struct cake_launcher {
     cake_launch kind;
-    bool unasked; /* it has bound its ranks, and nobody told it how */
-    bool openmp;  /* OpenMP's own variables bind its threads */
-    int tasks;    /* that it started together; 0: it does not say */
+    bool unasked; /* it has bound its ranks by default: the user did not ask for it */
+    bool openmp;  /* OpenMP's own variables bind the threads */
+    int tasks;    /* number of processes that it started; 0: unknown */
 } cake_launcher;
 
-/* From the environment: env as execve has it, "NAME=value" and NULL. Which variables Open MPI sets was seen
- * in its release 4.1.4; a launcher that is not known, and Open MPI 5, count as asked. */
+/* From the environment env, "NAME=value" and NULL at the end. The variables of Open MPI are those of release
+ * 4.1.4; a binding by an unknown launcher, or by Open MPI 5, counts as requested. */
 void cake_launcher_find(char *const *env, cake_launcher *out);
 
-/* The process of Open MPI that started this one (mpirun, or its daemon on this host), whatever shells are
- * between; -1: there is none to be found. */
+/* The Open MPI process that started this one (mpirun, or its daemon on this host), also through shells; -1:
+ * not found. */
 pid_t cake_launcher_process(void);
 
-/* A command line for n_rank ranks in all: with so many cores each, or (cores 0) one NUMA domain each. */
+/* Appends a command line for n_rank ranks in all, with `cores` cores each, or (cores 0) a NUMA domain
+ * each. */
 void cake_launcher_line(cake_launch kind, int n_rank, int cores, cake_buf *out);
-/* A command line for so many ranks on each of some hosts. */
+/* Appends a command line for `each` ranks on each of n_host hosts. */
 void cake_launcher_each(cake_launch kind, int n_host, int each, cake_buf *out);
 
 #endif

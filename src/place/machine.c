@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: hwloc's view, /proc/meminfo, the control group's limits. Out: a cake_machine. What cannot be read
- * is left at a value that does no harm (one cpu, memory unknown as 0).
+ * In: hwloc's topology, /proc/meminfo, the control group's limits. Out: a cake_machine. Values that cannot be
+ * read stay harmless (one cpu, memory 0 for unknown).
  */
 #include "place/machine.h"
 
@@ -23,13 +23,13 @@
 
 int64_t cake_machine_mapping(void)
 {
-    enum { LATER = 192 << 20 }; /* an arena of malloc while it is aligned, libraries for text and files */
+    enum { OTHER = 192 << 20 }; /* a malloc arena while it is aligned, libraries for text and files */
     struct rlimit limit;
     int64_t mapped = cake_file_number("/proc/self/status", "VmSize:");
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur > INT64_MAX ||
-        mapped < 0) /* RLIM_INFINITY among them */
+        mapped < 0) /* RLIM_INFINITY is above INT64_MAX */
         return INT64_MAX;
-    int64_t left = (int64_t)limit.rlim_cur - mapped * 1024 - LATER;
+    int64_t left = (int64_t)limit.rlim_cur - mapped * 1024 - OTHER;
     return left > 0 ? left : 0;
 }
 
@@ -48,8 +48,8 @@ static void read_limits(cake_machine *m)
         m->cores_mine = m->quota < 1 ? 1 : (int)m->quota;
 }
 
-/* Of a machine that is not this one: of its domains, but not of GPUs' memory. */
-static int64_t memory_said(hwloc_topology_t topology)
+/* Memory of the domains, without GPUs', if the topology is not this machine's; else 0. */
+static int64_t memory_modelled(hwloc_topology_t topology)
 {
     int64_t all = 0;
     hwloc_obj_t domain = NULL;
@@ -63,7 +63,7 @@ static int64_t memory_said(hwloc_topology_t topology)
 
 static void read_topology(cake_machine *m, hwloc_topology_t topology)
 {
-    m->memory_said = memory_said(topology);
+    m->memory_modelled = memory_modelled(topology);
     hwloc_cpuset_t set = hwloc_bitmap_alloc();
     if (set && !hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_THREAD)) {
         hwloc_bitmap_and(set, set, hwloc_topology_get_allowed_cpuset(topology));
@@ -87,7 +87,7 @@ void cake_machine_warn(void)
     const char *path = getenv("HWLOC_XMLFILE");
     if (path && *path && strcmp(path, "-") && access(path, R_OK))
         cake_log(CAKE_WARN, "place",
-                 "HWLOC_XMLFILE is %s, which cannot be read (%s): this machine is taken as it is", path,
+                 "HWLOC_XMLFILE is %s, which cannot be read (%s): the real machine is used", path,
                  strerror(errno));
 }
 
@@ -126,7 +126,7 @@ static void draw_caches(hwloc_topology_t topology, cake_buf *out)
     cake_buf_adds(out, *before == ',' ? "\n" : "");
 }
 
-/* How far a domain is from each, in their order: 10 is its own, 20 twice as far (ACPI's SLIT). */
+/* Distances of a domain to all domains (ACPI's SLIT): 10 to itself, 20 for twice as far. */
 static void draw_distances(const struct hwloc_distances_s *far, hwloc_obj_t node, cake_buf *out)
 {
     for (unsigned i = 0; i < far->nbobjs; i++)
@@ -136,8 +136,8 @@ static void draw_distances(const struct hwloc_distances_s *far, hwloc_obj_t node
                               (unsigned long long)far->values[(size_t)i * far->nbobjs + j]);
 }
 
-/* One line for each piece of memory; those without cpus of their own (a GPU's) are shown as what they are.
- * far: NULL, if nobody knows. */
+/* One line per NUMA node; a node without cpus of its own (a GPU's memory) shows its kind. far: NULL:
+ * unknown. */
 static void draw_domain(hwloc_topology_t topology, const struct hwloc_distances_s *far, hwloc_obj_t node,
                         cake_buf *out)
 {
@@ -227,11 +227,11 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     }
     cake_buf_addf(out, "cpus        %d for this process: %s", m->cpus, m->mask);
     if (m->quota > 0)
-        cake_buf_addf(out, "; its control group grants the time of %.3g", m->quota);
+        cake_buf_addf(out, "; its control group limits them to the time of %.3g", m->quota);
     cake_buf_addc(out, '\n');
-    if (m->memory_said)
-        cake_buf_addf(out, "memory      %s, as hwloc was told; `plan` goes by it\n",
-                      cake_size_text(m->memory_said).s);
+    if (m->memory_modelled)
+        cake_buf_addf(out, "memory      %s, as hwloc was told; `plan` uses this\n",
+                      cake_size_text(m->memory_modelled).s);
     else
         cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all).s,
                       cake_size_text(m->memory).s);
@@ -242,7 +242,7 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     cake_buf_addf(out, "\nhwloc       %u.%u.%u\n", version >> 16, version >> 8 & 255, version & 255);
 }
 
-/* Whether limits on locked memory do not hold for this process. */
+/* True if limits on locked memory do not apply to this process. */
 static bool may_lock_all(void)
 {
     enum { IPC_LOCK = 14 }; /* the number of the capability */

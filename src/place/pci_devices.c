@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: hwloc's topology of any machine, with its PCI devices. Out: a list of GPUs and network cards, a GPU for
- * each rank. machine.c and planner/topology_io.c call, and tests/place/pin.c with machines that are files.
+ * each rank.
  */
 #include "place/pci_devices.h"
 
@@ -14,7 +14,7 @@
 #include "base/size.h"
 #include "place/pin.h"
 
-/* Graphics of NVIDIA and AMD, and what has no screen; not the picture of a server's service processor. */
+/* 3D controllers, and VGA devices of NVIDIA and AMD: not the VGA device of a server's service processor. */
 static bool is_gpu(const struct hwloc_pcidev_attr_s *pci)
 {
     enum { VGA = 0x0300, GPU_3D = 0x0302, NVIDIA = 0x10de, AMD = 0x1002 };
@@ -36,9 +36,9 @@ static void name_device(hwloc_obj_t pci, cake_device *device)
                                      os->name);
 }
 
-/* What the vendor's library told whoever wrote the topology down; else, of a processor and its only GPU, the
- * memory that they share. */
-static int64_t memory_of(hwloc_topology_t topology, hwloc_obj_t pci, hwloc_obj_t place)
+/* From the vendor's library if the topology file has it; else the GPU memory node of a package with one
+ * GPU. */
+static int64_t gpu_memory(hwloc_topology_t topology, hwloc_obj_t pci, hwloc_obj_t place)
 {
     int64_t found = 0;
     int n = 0;
@@ -56,10 +56,10 @@ static int64_t memory_of(hwloc_topology_t topology, hwloc_obj_t pci, hwloc_obj_t
     return n == 1 ? found : 0;
 }
 
-static cake_device describe(hwloc_topology_t topology, hwloc_obj_t pci)
+static cake_device make_device(hwloc_topology_t topology, hwloc_obj_t pci)
 {
     const struct hwloc_pcidev_attr_s *at = &pci->attr->pcidev;
-    cake_device d = {.gpu = is_gpu(at), .package = -1, .domain = -1, .beside = -1};
+    cake_device d = {.gpu = is_gpu(at), .package = -1, .domain = -1, .near_gpu = -1};
     snprintf(d.bus, sizeof d.bus, "%04x:%02x:%02x.%x", (unsigned)at->domain, at->bus, at->dev, at->func);
     name_device(pci, &d);
     hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(topology, pci), node = NULL;
@@ -70,7 +70,7 @@ static cake_device describe(hwloc_topology_t topology, hwloc_obj_t pci)
     cake_cpuset_of((package ? package : place)->cpuset, &d.around);
     if (package)
         d.package = (int)package->os_index;
-    d.memory = d.gpu ? memory_of(topology, pci, place) : 0;
+    d.memory = d.gpu ? gpu_memory(topology, pci, place) : 0;
     int with = 0;
     while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
         if (hwloc_bitmap_intersects(node->cpuset, place->cpuset) &&
@@ -97,29 +97,28 @@ static int by_bus(const void *a, const void *b)
 
 cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_gpu)
 {
-    int all = 0, most = 1;
+    int all = 0, max = 1;
     for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));)
-        most++;
-    hwloc_obj_t *found = cake_alloc((size_t)most, sizeof *found),
-                *gpu = cake_alloc((size_t)most, sizeof *gpu);
+        max++;
+    hwloc_obj_t *found = cake_alloc((size_t)max, sizeof *found), *gpu = cake_alloc((size_t)max, sizeof *gpu);
     for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));)
         found[all++] = pci;
     qsort(found, (size_t)all, sizeof *found, by_bus);
-    cake_device *list = cake_alloc((size_t)most, sizeof *list);
+    cake_device *list = cake_alloc((size_t)max, sizeof *list);
     *n = 0;
     for (int i = 0; i < all && *n < CAKE_MAX_GPUS; i++)
         if (is_gpu(&found[i]->attr->pcidev)) {
             gpu[*n] = found[i];
-            list[(*n)++] = describe(topology, found[i]);
+            list[(*n)++] = make_device(topology, found[i]);
         }
     *n_gpu = *n;
     for (int i = 0; i < all; i++) {
         if (!is_network(&found[i]->attr->pcidev))
             continue;
-        list[*n] = describe(topology, found[i]);
+        list[*n] = make_device(topology, found[i]);
         for (int g = 0; g < *n_gpu; g++)
-            if (list[*n].beside < 0 && same_bridge(found[i], gpu[g]))
-                list[*n].beside = g;
+            if (list[*n].near_gpu < 0 && same_bridge(found[i], gpu[g]))
+                list[*n].near_gpu = g;
         (*n)++;
     }
     free(found);
@@ -147,11 +146,11 @@ void cake_devices_want(struct hwloc_topology *topology)
     static const char *const vendors[] = {"cuda", "nvml", "opencl", "gl", "rsmi", "levelzero"};
     hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     for (size_t i = 0; i < sizeof vendors / sizeof *vendors;
-         i++) /* PCI says it all, and they would start drivers */
+         i++) /* PCI data suffices, and these would start drivers */
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, vendors[i]);
 }
 
-static bool meet(const cake_cpuset *a, const cake_cpuset *b)
+static bool intersect(const cake_cpuset *a, const cake_cpuset *b)
 {
     cake_cpuset both = *a;
     cake_cpuset_and(&both, b);
@@ -161,36 +160,36 @@ static bool meet(const cake_cpuset *a, const cake_cpuset *b)
 /* 0: near, 1: of the same package, 2: farther. */
 static int distance(const cake_device *gpu, const cake_cpuset *cpus)
 {
-    return meet(&gpu->near, cpus) ? 0 : meet(&gpu->around, cpus) ? 1 : 2;
+    return intersect(&gpu->near, cpus) ? 0 : intersect(&gpu->around, cpus) ? 1 : 2;
 }
 
-/* Ranks and GPUs of a host. */
+/* State of the matching of ranks and GPUs of a host. */
 typedef struct match {
     const cake_device *gpu;
     const cake_cpuset *cpus;
-    int n_gpu, n_rank, far; /* how far a rank may be from its GPU now */
+    int n_gpu, n_rank, far; /* far: maximum distance of a rank to its GPU now */
     int owner[CAKE_MAX_GPUS];
     bool fixed[CAKE_MAX_GPUS], tried[CAKE_MAX_GPUS];
 } match;
 
-static bool may_have(const match *m, int rank, int g)
+static bool is_candidate(const match *m, int rank, int g)
 {
     return !m->fixed[g] && !m->tried[g] && distance(&m->gpu[g], &m->cpus[rank]) <= m->far;
 }
 
-/* Finds a rank a GPU that is free, or else one whose rank finds another (Kuhn's augmenting paths). */
-static bool find(match *m, int rank)
+/* Finds a free GPU for a rank, or one whose rank can move to another (Kuhn's augmenting paths). */
+static bool find_gpu(match *m, int rank)
 {
     for (int g = 0; g < m->n_gpu; g++)
-        if (may_have(m, rank, g) && m->owner[g] < 0) {
+        if (is_candidate(m, rank, g) && m->owner[g] < 0) {
             m->owner[g] = rank;
             return true;
         }
     for (int g = 0; g < m->n_gpu; g++) {
-        if (!may_have(m, rank, g))
+        if (!is_candidate(m, rank, g))
             continue;
         m->tried[g] = true;
-        if (find(m, m->owner[g])) {
+        if (find_gpu(m, m->owner[g])) {
             m->owner[g] = rank;
             return true;
         }
@@ -198,7 +197,7 @@ static bool find(match *m, int rank)
     return false;
 }
 
-/* For a rank that has none: the one that the fewest have, of these the nearest. held [n_gpu] */
+/* The GPU with the fewest ranks, of these the nearest. held [n_gpu]: ranks of each GPU. */
 static int least_held(const match *m, const int *held, int rank)
 {
     int best = 0;
@@ -223,10 +222,10 @@ bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpuset *cp
         for (int r = 0; r < n_rank; r++) {
             memset(m.tried, 0, sizeof m.tried);
             if (choice[r] < 0)
-                find(&m, r);
+                find_gpu(&m, r);
         }
         for (int g = 0; g < m.n_gpu; g++) {
-            m.fixed[g] = m.owner[g] >= 0; /* nobody goes farther for those that come later */
+            m.fixed[g] = m.owner[g] >= 0; /* a near rank does not move away for one that is farther */
             if (m.fixed[g])
                 choice[m.owner[g]] = g;
         }
@@ -247,27 +246,27 @@ void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher,
     cake_launcher_each(launcher, hosts, each, out);
 }
 
-/* The cpus of the rank that has each GPU [n_gpu], if there is one for each; owned. */
+/* The cpus of each GPU's rank [n_gpu], if the host runs one rank per GPU; owned. */
 static cake_cpuset *ranks_of(struct hwloc_topology *topology, const cake_device *gpus, int n_gpu)
 {
     if (!n_gpu)
         return NULL;
     cake_cpuset *having = cake_alloc((size_t)n_gpu, sizeof *having);
-    cake_bind_request *claims = cake_alloc((size_t)n_gpu, sizeof *claims);
+    cake_bind_request *requests = cake_alloc((size_t)n_gpu, sizeof *requests);
     cake_cpuset *cpus = cake_alloc((size_t)n_gpu, sizeof *cpus);
     int *choice = cake_alloc((size_t)n_gpu, sizeof *choice);
     for (int r = 0; r < n_gpu; r++)
-        cake_cpuset_of(hwloc_topology_get_allowed_cpuset(topology), &claims[r].mask);
+        cake_cpuset_of(hwloc_topology_get_allowed_cpuset(topology), &requests[r].mask);
     for (int r = 0; r < n_gpu; r++) {
         cake_pin pin;
-        cake_pin_make(topology, claims, n_gpu, r, n_gpu, CAKE_BIND_AUTO, &pin);
+        cake_pin_make(topology, requests, n_gpu, r, n_gpu, CAKE_BIND_AUTO, &pin);
         cpus[r] = pin.cpus;
         cake_pin_free(&pin);
     }
     cake_devices_share(gpus, n_gpu, cpus, n_gpu, choice);
     for (int r = 0; r < n_gpu; r++)
         having[choice[r]] = cpus[r];
-    free(claims);
+    free(requests);
     free(cpus);
     free(choice);
     return having;
@@ -296,8 +295,8 @@ void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
             cake_cpuset_text(&ranks[i], cpus, sizeof cpus);
         if (*cpus)
             cake_buf_addf(out, ", of a rank on cpus %s", cpus);
-        if (d->beside >= 0)
-            cake_buf_addf(out, ", beside GPU %d", d->beside);
+        if (d->near_gpu >= 0)
+            cake_buf_addf(out, ", beside GPU %d", d->near_gpu);
         cake_buf_adds(out, "\n");
     }
     free(ranks);

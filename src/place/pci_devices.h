@@ -18,7 +18,7 @@ typedef struct cake_device {
     char bus[32], name[64];   /* "0000:c1:00.0"; "cuda3": the system's names, separated by spaces */
     int package, domain;      /* system numbers; -1: several, or unknown */
     cake_cpuset near, around; /* CPUs nearest to it; CPUs of their package */
-    int beside;               /* of a network card: the GPU behind the same bridge, or -1 */
+    int near_gpu;             /* of a network card: the GPU at the same PCI bridge, or -1 */
     int64_t memory;           /* bytes of a GPU's memory; 0: unknown */
 } cake_device;
 

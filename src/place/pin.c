@@ -66,14 +66,14 @@ static int domains_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc
     return n;
 }
 
-static hwloc_obj_t *room_for(hwloc_topology_t topology, hwloc_obj_type_t type)
+static hwloc_obj_t *alloc_objects(hwloc_topology_t topology, hwloc_obj_type_t type)
 {
     return cake_alloc((size_t)hwloc_get_nbobjs_by_type(topology, type) + 1, sizeof(hwloc_obj_t));
 }
 
 int cake_pin_domains(struct hwloc_topology *topology)
 {
-    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
     int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
     free(domain);
     return n;
@@ -97,8 +97,8 @@ static bool looks_default(hwloc_topology_t topology, hwloc_const_bitmap_t mask, 
     return found;
 }
 
-/* Whether this mode replaces an unrequested mask. */
-static bool leaves(cake_bind bind)
+/* True if this mode replaces an unrequested mask. */
+static bool replaces_default(cake_bind bind)
 {
     return bind != CAKE_BIND_NONE && bind != CAKE_BIND_NUMACTL;
 }
@@ -106,7 +106,7 @@ static bool leaves(cake_bind bind)
 /* Restricts the base to the domain in which the rank started, if it may run there. */
 static void isolate(hwloc_topology_t topology, int began, hwloc_bitmap_t base)
 {
-    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
     int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
     for (int d = 0; d < n; d++)
         if (began >= 0 && hwloc_bitmap_isset(domain[d]->cpuset, (unsigned)began) &&
@@ -116,15 +116,15 @@ static void isolate(hwloc_topology_t topology, int began, hwloc_bitmap_t base)
 }
 
 /* The CPUs that a rank may use; owned. */
-static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_bind_request *claim, int world,
+static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_bind_request *request, int world,
                               cake_bind bind)
 {
     hwloc_const_bitmap_t allowed = hwloc_topology_get_allowed_cpuset(topology);
-    hwloc_bitmap_t base = cake_cpuset_set(&claim->mask);
-    bool left = leaves(bind) && claim->unasked && looks_default(topology, base, world);
+    hwloc_bitmap_t base = cake_cpuset_set(&request->mask);
+    bool left = replaces_default(bind) && request->unasked && looks_default(topology, base, world);
     if (left || bind == CAKE_BIND_HWLOC) {
         hwloc_bitmap_free(base);
-        base = cake_cpuset_set(&claim->pool);
+        base = cake_cpuset_set(&request->pool);
     }
     hwloc_bitmap_t mine = hwloc_bitmap_dup(base);
     hwloc_bitmap_and(mine, mine, allowed);
@@ -132,21 +132,21 @@ static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_bind_request
         hwloc_bitmap_copy(base, mine);
     hwloc_bitmap_free(mine);
     if (bind == CAKE_BIND_ISOLATE)
-        isolate(topology, claim->began, base);
+        isolate(topology, request->began, base);
     return base;
 }
 
-void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *claim, int world,
+void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *request, int world,
                       cake_bind bind, cake_cpuset *allowed)
 {
-    hwloc_bitmap_t base = base_of(topology, claim, world, bind);
+    hwloc_bitmap_t base = base_of(topology, request, world, bind);
     cake_cpuset_of(base, allowed);
     hwloc_bitmap_free(base);
 }
 
 bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains, cake_cpuset *cpus)
 {
-    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
+    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
     hwloc_bitmap_t all = hwloc_bitmap_alloc(), numbers = hwloc_bitmap_alloc();
     int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain), found = 0;
     for (int i = 0; i < n; i++) {
@@ -166,19 +166,19 @@ bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains,
 
 /* What each rank may use [n], owned: placed ranks get their place; others avoid those cores if they have any
  * left. */
-static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_bind_request *claims, int n, int world,
-                                cake_bind bind)
+static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_bind_request *requests, int n,
+                                int world, cake_bind bind)
 {
     hwloc_bitmap_t *bases = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t)), taken = hwloc_bitmap_alloc();
-    hwloc_obj_t *core = room_for(topology, core_type(topology));
+    hwloc_obj_t *core = alloc_objects(topology, core_type(topology));
     for (int i = 0; i < n; i++) {
-        bases[i] =
-            claims[i].placed ? cake_cpuset_set(&claims[i].place) : base_of(topology, &claims[i], world, bind);
-        for (int k = claims[i].placed ? cores_in(topology, bases[i], core) : 0; k > 0; k--)
+        bases[i] = requests[i].placed ? cake_cpuset_set(&requests[i].place)
+                                      : base_of(topology, &requests[i], world, bind);
+        for (int k = requests[i].placed ? cores_in(topology, bases[i], core) : 0; k > 0; k--)
             hwloc_bitmap_or(taken, taken, core[k - 1]->cpuset);
     }
     for (int i = 0; i < n; i++)
-        if (!claims[i].placed && !hwloc_bitmap_isincluded(bases[i], taken))
+        if (!requests[i].placed && !hwloc_bitmap_isincluded(bases[i], taken))
             hwloc_bitmap_andnot(bases[i], bases[i], taken);
     hwloc_bitmap_free(taken);
     free(core);
@@ -186,17 +186,17 @@ static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_bind_reque
 }
 
 /* Cores of a base shared by several ranks, domain by domain. */
-typedef struct ground {
+typedef struct core_list {
     hwloc_obj_t *core; /* [n] owned */
     int n, n_domain;
     int *first; /* [n_domain + 1] owned: index in core where each domain begins */
-} ground;
+} core_list;
 
-static ground survey(hwloc_topology_t topology, hwloc_const_bitmap_t base)
+static core_list list_cores(hwloc_topology_t topology, hwloc_const_bitmap_t base)
 {
-    hwloc_obj_t *all = room_for(topology, core_type(topology)),
-                *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
-    ground g = {.core = room_for(topology, core_type(topology))};
+    hwloc_obj_t *all = alloc_objects(topology, core_type(topology)),
+                *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
+    core_list g = {.core = alloc_objects(topology, core_type(topology))};
     int n = cores_in(topology, base, all);
     g.n_domain = domains_in(topology, base, domain);
     g.first = cake_alloc((size_t)g.n_domain + 1, sizeof *g.first);
@@ -218,7 +218,7 @@ static ground survey(hwloc_topology_t topology, hwloc_const_bitmap_t base)
 }
 
 /* The cores of rank i of k where ranks fit domains: several domains per rank, or several ranks per domain. */
-static void fit(const ground *g, int k, int i, int *first, int *last)
+static void fit_domains(const core_list *g, int k, int i, int *first, int *last)
 {
     int each = k / g->n_domain, wide = g->n_domain / k;
     if (each) {
@@ -233,17 +233,17 @@ static void fit(const ground *g, int k, int i, int *first, int *last)
 
 /* The cores of rank i of k: whole domains or even parts of one, unless some ranks would get less than half of
  * what others get; then even parts of all cores. */
-static void part(const ground *g, int k, int i, int *first, int *last)
+static void divide(const core_list *g, int k, int i, int *first, int *last)
 {
     if (g->n_domain && (k % g->n_domain == 0 || g->n_domain % k == 0)) {
-        int least = g->n, most = 0;
+        int min = g->n, max = 0;
         for (int j = 0; j < k; j++) {
-            fit(g, k, j, first, last);
-            least = *last - *first < least ? *last - *first : least;
-            most = *last - *first > most ? *last - *first : most;
+            fit_domains(g, k, j, first, last);
+            min = *last - *first < min ? *last - *first : min;
+            max = *last - *first > max ? *last - *first : max;
         }
-        if (2 * least >= most) {
-            fit(g, k, i, first, last);
+        if (2 * min >= max) {
+            fit_domains(g, k, i, first, last);
             return;
         }
     }
@@ -252,7 +252,8 @@ static void part(const ground *g, int k, int i, int *first, int *last)
 }
 
 /* CPUs of cores [first, last) within the base. */
-static void gather(hwloc_obj_t *core, int first, int last, hwloc_const_bitmap_t base, hwloc_bitmap_t into)
+static void collect_cpus(hwloc_obj_t *core, int first, int last, hwloc_const_bitmap_t base,
+                         hwloc_bitmap_t into)
 {
     hwloc_bitmap_zero(into);
     for (int i = first; i < last; i++)
@@ -264,23 +265,24 @@ static void gather(hwloc_obj_t *core, int first, int last, hwloc_const_bitmap_t 
 static int fair_share(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
 {
     hwloc_bitmap_t all = hwloc_bitmap_alloc();
-    int64_t claimed = 0, mine = cores_in(topology, bases[rank], NULL);
+    int64_t requested = 0, mine = cores_in(topology, bases[rank], NULL);
     for (int i = 0; i < n; i++) {
         hwloc_bitmap_or(all, all, bases[i]);
-        claimed += cores_in(topology, bases[i], NULL);
+        requested += cores_in(topology, bases[i], NULL);
     }
-    int64_t there = cores_in(topology, all, NULL), fair = claimed > there ? mine * there / claimed : mine;
+    int64_t available = cores_in(topology, all, NULL),
+            fair = requested > available ? mine * available / requested : mine;
     hwloc_bitmap_free(all);
     return fair > 0 ? (int)fair : 1;
 }
 
 /* An even part of each domain for rank i of k, in *mine (owned). False: some rank would get nothing. */
-static bool part_domains(const ground *g, int k, int i, ground *mine)
+static bool divide_domains(const core_list *g, int k, int i, core_list *mine)
 {
-    int64_t least = g->n;
-    *mine = (ground){.n_domain = g->n_domain,
-                     .core = cake_alloc((size_t)g->n + 1, sizeof *g->core),
-                     .first = cake_alloc((size_t)g->n_domain + 1, sizeof *g->first)};
+    int64_t min = g->n;
+    *mine = (core_list){.n_domain = g->n_domain,
+                        .core = cake_alloc((size_t)g->n + 1, sizeof *g->core),
+                        .first = cake_alloc((size_t)g->n_domain + 1, sizeof *g->first)};
     for (int j = 0; j < k; j++) {
         int64_t all = 0;
         for (int d = 0; d < g->n_domain; d++) {
@@ -292,15 +294,16 @@ static bool part_domains(const ground *g, int k, int i, ground *mine)
             for (int64_t c = begin; c < end; c++)
                 mine->core[mine->n++] = g->core[g->first[d] + c];
         }
-        least = all < least ? all : least;
+        min = all < min ? all : min;
     }
     mine->first[g->n_domain] = mine->n;
-    return least > 0;
+    return min > 0;
 }
 
 /* Divides a base among the ranks that have exactly it, if no other rank overlaps and there are enough cores.
  * Returns whether the rank has its own cores: *mine (owned), some of every domain if distribute is set. */
-static bool deal(const ground *g, hwloc_bitmap_t *bases, int n, int rank, bool distribute, ground *mine)
+static bool divide_base(const core_list *g, hwloc_bitmap_t *bases, int n, int rank, bool distribute,
+                        core_list *mine)
 {
     int same = 0, before = 0;
     for (int i = 0; i < n; i++) {
@@ -313,38 +316,38 @@ static bool deal(const ground *g, hwloc_bitmap_t *bases, int n, int rank, bool d
     if (same > g->n)
         return false;
     if (distribute && g->n_domain > 1) {
-        if (part_domains(g, same, before, mine))
+        if (divide_domains(g, same, before, mine))
             return true;
         free(mine->core);
         free(mine->first);
     }
     int first, last;
-    part(g, same, before, &first, &last);
-    *mine = (ground){.core = cake_alloc((size_t)(last - first) + 1, sizeof *g->core), .n = last - first};
+    divide(g, same, before, &first, &last);
+    *mine = (core_list){.core = cake_alloc((size_t)(last - first) + 1, sizeof *g->core), .n = last - first};
     memcpy(mine->core, g->core + first, (size_t)mine->n * sizeof *g->core);
     return true;
 }
 
-static bool crowded_domain(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n)
+static bool is_domain_crowded(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n)
 {
-    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
-    int there = domains_in(topology, hwloc_topology_get_allowed_cpuset(topology), domain), most = 0,
-        least = n;
-    for (int d = 0; d < there; d++) {
+    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
+    int available = domains_in(topology, hwloc_topology_get_allowed_cpuset(topology), domain), max = 0,
+        min = n;
+    for (int d = 0; d < available; d++) {
         int within = 0, touching = 0;
         for (int i = 0; i < n; i++) {
             within += hwloc_bitmap_isincluded(bases[i], domain[d]->cpuset);
             touching += hwloc_bitmap_intersects(bases[i], domain[d]->cpuset);
         }
-        most = within > most ? within : most;
-        least = touching < least ? touching : least;
+        max = within > max ? within : max;
+        min = touching < min ? touching : min;
     }
     free(domain);
-    return most > 1 && least == 0;
+    return max > 1 && min == 0;
 }
 
-/* Whether there are more ranks than cores where this one may run. */
-static bool stacked(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
+/* True if there are more ranks than cores where this one may run. */
+static bool is_stacked(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
 {
     int within = 0;
     for (int i = 0; i < n; i++)
@@ -354,29 +357,30 @@ static bool stacked(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int
 
 static int domain_of(hwloc_topology_t topology, hwloc_const_bitmap_t set)
 {
-    hwloc_obj_t *domain = room_for(topology, HWLOC_OBJ_NUMANODE);
-    int there = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
-    int mine = there > 1 ? domains_in(topology, set, domain) : 0;
+    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
+    int available = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
+    int mine = available > 1 ? domains_in(topology, set, domain) : 0;
     int os = mine == 1 ? (int)domain[0]->os_index : -1;
     free(domain);
     return os;
 }
 
 /* Gives each thread its own cores; with fewer threads than cores each may use several. */
-static void pin_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin *pin)
+static void pin_threads(const core_list *g, hwloc_const_bitmap_t base, cake_pin *pin)
 {
     int64_t cores = g->n;
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     pin->thread = cake_alloc((size_t)pin->n_thread, sizeof *pin->thread);
     for (int t = 0; t < pin->n_thread; t++) {
-        gather(g->core, (int)(cores * t / pin->n_thread), (int)(cores * (t + 1) / pin->n_thread), base, set);
+        collect_cpus(g->core, (int)(cores * t / pin->n_thread), (int)(cores * (t + 1) / pin->n_thread), base,
+                     set);
         cake_cpuset_of(set, &pin->thread[t]);
     }
     hwloc_bitmap_free(set);
 }
 
 /* The next domain in turn with a free core; if none has one, the next with any core. */
-static int next_home(const ground *g, const int *held, int turn)
+static int next_domain(const core_list *g, const int *held, int turn)
 {
     for (int tries = 0; tries < 2 * g->n_domain; tries++) {
         int d = (turn + tries) % g->n_domain, cores = g->first[d + 1] - g->first[d];
@@ -387,7 +391,7 @@ static int next_home(const ground *g, const int *held, int turn)
 }
 
 /* Places threads in turn on all domains, on separate cores while these suffice. */
-static void spread_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin *pin)
+static void spread_threads(const core_list *g, hwloc_const_bitmap_t base, cake_pin *pin)
 {
     int *held = cake_alloc((size_t)g->n_domain, sizeof *held),
         *seen = cake_alloc((size_t)g->n_domain, sizeof *seen);
@@ -395,7 +399,7 @@ static void spread_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin 
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     pin->thread = cake_alloc((size_t)pin->n_thread, sizeof *pin->thread);
     for (int t = 0; t < pin->n_thread; t++)
-        held[home[t] = next_home(g, held, t % g->n_domain)]++;
+        held[home[t] = next_domain(g, held, t % g->n_domain)]++;
     for (int t = 0; t < pin->n_thread; t++) {
         int d = home[t], begin = g->first[d], end = g->first[d + 1];
         int64_t cores = end - begin, i = seen[d]++;
@@ -403,7 +407,7 @@ static void spread_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin 
             end = begin + (int)(cores * (i + 1) / held[d]);
             begin += (int)(cores * i / held[d]);
         }
-        gather(g->core, begin, end, base, set);
+        collect_cpus(g->core, begin, end, base, set);
         cake_cpuset_of(set, &pin->thread[t]);
     }
     hwloc_bitmap_free(set);
@@ -412,62 +416,62 @@ static void spread_threads(const ground *g, hwloc_const_bitmap_t base, cake_pin 
     free(home);
 }
 
-static bool room_for_all(hwloc_topology_t topology, const cake_bind_request *claims, int n)
+static bool all_threads_fit(hwloc_topology_t topology, const cake_bind_request *requests, int n)
 {
-    int64_t asked = 0;
+    int64_t n_requested = 0;
     for (int i = 0; i < n; i++)
-        asked += claims[i].threads > 0 ? claims[i].threads : 1;
-    return asked <= cores_in(topology, hwloc_topology_get_allowed_cpuset(topology), NULL);
+        n_requested += requests[i].threads > 0 ? requests[i].threads : 1;
+    return n_requested <= cores_in(topology, hwloc_topology_get_allowed_cpuset(topology), NULL);
 }
 
 /* This rank's own part of a base, in *mine, if its threads fit there. */
-static bool take_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank, bool distribute,
-                      cake_pin *pin, hwloc_bitmap_t mine)
+static bool take_own_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank, bool distribute,
+                          cake_pin *pin, hwloc_bitmap_t mine)
 {
-    ground g = survey(topology, bases[rank]), part = {0};
-    bool own = deal(&g, bases, n, rank, distribute, &part);
+    core_list g = list_cores(topology, bases[rank]), divide = {0};
+    bool own = divide_base(&g, bases, n, rank, distribute, &divide);
     if (own) {
-        gather(part.core, 0, part.n, bases[rank], mine);
-        pin->n_core = part.n;
+        collect_cpus(divide.core, 0, divide.n, bases[rank], mine);
+        pin->n_core = divide.n;
         pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
         own = pin->n_thread <= hwloc_bitmap_weight(mine);
-        if (own && part.n_domain > 1)
-            spread_threads(&part, bases[rank], pin);
+        if (own && divide.n_domain > 1)
+            spread_threads(&divide, bases[rank], pin);
         else if (pin->n_thread <= pin->n_core)
-            pin_threads(&part, bases[rank], pin);
-        free(part.core);
-        free(part.first);
+            pin_threads(&divide, bases[rank], pin);
+        free(divide.core);
+        free(divide.first);
     }
     free(g.core);
     free(g.first);
     return own;
 }
 
-void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *claims, int n, int rank,
+void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *requests, int n, int rank,
                    int world, cake_bind bind, cake_pin *pin)
 {
-    hwloc_bitmap_t *bases = bases_of(topology, claims, n, world, bind), mine = hwloc_bitmap_alloc();
-    bool free_to_run = bind == CAKE_BIND_NONE && !claims[rank].placed;
+    hwloc_bitmap_t *bases = bases_of(topology, requests, n, world, bind), mine = hwloc_bitmap_alloc();
+    bool free_to_run = bind == CAKE_BIND_NONE && !requests[rank].placed;
     *pin = (cake_pin){.domain = -1,
-                      .n_thread = claims[rank].threads,
+                      .n_thread = requests[rank].threads,
                       .n_core = fair_share(topology, bases, n, rank),
-                      .room = room_for_all(topology, claims, n)};
-    if (free_to_run || !take_part(topology, bases, n, rank, bind == CAKE_BIND_DISTRIBUTE, pin, mine))
+                      .all_fit = all_threads_fit(topology, requests, n)};
+    if (free_to_run || !take_own_part(topology, bases, n, rank, bind == CAKE_BIND_DISTRIBUTE, pin, mine))
         hwloc_bitmap_copy(mine, bases[rank]);
     cake_cpuset_of(mine, &pin->cpus);
     pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
-    pin->replaced = leaves(bind) && bind != CAKE_BIND_HWLOC && claims[rank].unasked && !claims[rank].placed &&
-                    memcmp(&pin->cpus, &claims[rank].mask, sizeof pin->cpus) != 0;
+    pin->replaced = replaces_default(bind) && bind != CAKE_BIND_HWLOC && requests[rank].unasked &&
+                    !requests[rank].placed && memcmp(&pin->cpus, &requests[rank].mask, sizeof pin->cpus) != 0;
     pin->domain = free_to_run || bind == CAKE_BIND_NUMACTL ? -1 : domain_of(topology, mine);
     if (pin->n_thread > pin->n_core)
-        pin->trap =
+        pin->warning =
             pin->n_thread <= cake_cpuset_count(&pin->cpus) && cores_in(topology, mine, NULL) == pin->n_core
                 ? CAKE_PIN_WARN_SMT
                 : CAKE_PIN_WARN_NARROW;
-    else if (!claims[rank].placed && crowded_domain(topology, bases, n))
-        pin->trap = CAKE_PIN_WARN_DOMAIN;
-    else if (!claims[rank].placed && pin->room && stacked(topology, bases, n, rank))
-        pin->trap = CAKE_PIN_WARN_STACKED;
+    else if (!requests[rank].placed && is_domain_crowded(topology, bases, n))
+        pin->warning = CAKE_PIN_WARN_DOMAIN;
+    else if (!requests[rank].placed && pin->all_fit && is_stacked(topology, bases, n, rank))
+        pin->warning = CAKE_PIN_WARN_STACKED;
     hwloc_bitmap_free(mine);
     for (int i = 0; i < n; i++)
         hwloc_bitmap_free(bases[i]);
@@ -484,20 +488,21 @@ void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_
 {
     char list[256];
     cake_cpuset_text(&pin->cpus, list, sizeof list);
-    if (pin->trap == CAKE_PIN_WARN_DOMAIN) {
+    if (pin->warning == CAKE_PIN_WARN_DOMAIN) {
         cake_buf_adds(out, "two ranks run in one NUMA domain while another is empty; start it with ");
         cake_launcher_line(launcher, world, 0, out);
-    } else if (pin->trap == CAKE_PIN_WARN_STACKED) {
+    } else if (pin->warning == CAKE_PIN_WARN_STACKED) {
         cake_buf_addf(out, "ranks share cpus %s while others are idle; start it with ", list);
         cake_launcher_line(launcher, world, pin->n_thread, out);
-    } else if (pin->trap != CAKE_PIN_WARN_NONE) {
+    } else if (pin->warning != CAKE_PIN_WARN_NONE) {
         cake_buf_addf(out, "%d threads per rank for %d core%s of cpus %s", pin->n_thread, pin->n_core,
                       pin->n_core == 1 ? "" : "s", list);
         cake_buf_addf(out, "%s; use --threads %d",
-                      pin->trap == CAKE_PIN_WARN_SMT ? ": hardware threads of one core share its arithmetic"
-                                                     : " take turns",
+                      pin->warning == CAKE_PIN_WARN_SMT
+                          ? ": hardware threads of one core share its arithmetic"
+                          : " take turns",
                       pin->n_core);
-        if (pin->room) {
+        if (pin->all_fit) {
             cake_buf_adds(out, ", or start it with ");
             cake_launcher_line(launcher, world, pin->n_thread, out);
         }

@@ -52,22 +52,21 @@ typedef struct cake_pin {
     /* NUMA domain (system number) to bind memory to; -1: several, only one, or bound by others */
     int domain;
     bool replaced; /* its mask was a default and has been replaced */
-    bool room;     /* this host has a core for each requested thread of its ranks */
-    cake_pin_warning trap;
+    bool all_fit;  /* this host has a core for each requested thread of its ranks */
+    cake_pin_warning warning;
     cake_cpuset *thread; /* [n_thread] owned: CPUs of each thread; NULL: anywhere in cpus */
 } cake_pin;
 
-/* Makes the pins of rank `rank` of n, the ranks of this host in order, with their claims [n]. world: ranks in
- * all, which Open MPI's default depends on. Asked masks are never left but with CAKE_BIND_HWLOC; nothing
- * reaches beyond what the topology allows. A rank that is placed takes its place whatever bind is, and others
- * leave it to it as far as they can. Every rank that calls it with the same claims gets disjoint cpus where
- * there are enough. */
-void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *claims, int n, int rank,
+/* Makes the pin of rank `rank` of the n ranks of this host, from the requests [n] of all. world: ranks in
+ * all; Open MPI's default depends on it. A requested mask is left only with CAKE_BIND_HWLOC, and CPUs that
+ * the topology does not allow are never used. A placed rank gets its place whatever bind is; the others avoid
+ * it if they can. Ranks that call with the same requests get disjoint CPUs if there are enough. */
+void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *requests, int n, int rank,
                    int world, cake_bind bind, cake_pin *pin);
 void cake_pin_free(cake_pin *pin); /* zeros are fine */
 
 /* CPUs that a rank may use: its mask, or what replaces it; as in cake_pin_make, but without `placed`. */
-void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *claim, int world,
+void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *request, int world,
                       cake_bind bind, cake_cpuset *allowed);
 /* The CPUs of NUMA domains (system numbers). False: the machine lacks one of them, and *cpus holds the
  * numbers of those it has. */

@@ -17,7 +17,7 @@
  * layers i..; `ranks` [n_rank + 1, n_layer + 1] for a pool's ranks r.. and all later pools, if the pool's
  * layers end by its limit. INFINITY: impossible. */
 typedef struct solver {
-    const cake_partition_input *cut;
+    const cake_partition_input *input;
     const cake_host_memory *pool; /* [n_pool] */
     int n_pool;
     int64_t extra; /* additional bytes of every pool */
@@ -32,7 +32,7 @@ static double speed_of(const cake_partition_input *c, int rank)
 
 static double *row_at(const solver *s, double *table, int row)
 {
-    return &table[(size_t)row * ((size_t)s->cut->n_layer + 1)];
+    return &table[(size_t)row * ((size_t)s->input->n_layer + 1)];
 }
 
 /* Bounds of a rank's layers: every other rank needs at least one, except rank 0. */
@@ -54,9 +54,9 @@ static int limit_of(const solver *s, int pool, int first)
         left = INT64_MAX;
     if (left < 0)
         return first - 1;
-    int end = s->cut->bytes ? first : s->cut->n_layer;
-    while (end < s->cut->n_layer && s->cut->bytes[end] <= left)
-        left -= s->cut->bytes[end++];
+    int end = s->input->bytes ? first : s->input->n_layer;
+    while (end < s->input->n_layer && s->input->bytes[end] <= left)
+        left -= s->input->bytes[end++];
     return end;
 }
 
@@ -64,7 +64,7 @@ static int limit_of(const solver *s, int pool, int first)
  * rank alone exceeds the best time so far. next [n_layer + 1]: table of the next rank. */
 static double best_from(solver *s, int rank, int first, int last, const double *next)
 {
-    const cake_partition_input *c = s->cut;
+    const cake_partition_input *c = s->input;
     double run = rank ? 0 : c->root, best = INFINITY;
     for (int end = first; end <= last; end++) {
         double own = run / speed_of(c, rank);
@@ -82,7 +82,7 @@ static double best_from(solver *s, int rank, int first, int last, const double *
 
 static int last_of(const solver *s, int rank, int limit)
 {
-    int last = latest(s->cut, rank);
+    int last = latest(s->input, rank);
     return last < limit ? last : limit;
 }
 
@@ -90,12 +90,12 @@ static int last_of(const solver *s, int rank, int limit)
  * layers in [first, limit). Returns the best time if they begin with `first`. */
 static double solve_ranks(solver *s, int pool, int from, int first, int limit)
 {
-    int behind = from + s->pool[pool].n_rank;
+    int end_rank = from + s->pool[pool].n_rank;
     const double *after = row_at(s, s->pools, pool + 1);
-    double *next = row_at(s, s->ranks, behind);
+    double *next = row_at(s, s->ranks, end_rank);
     for (int i = first; i <= limit; i++)
         next[i] = after[i];
-    for (int rank = behind - 1; rank >= from; rank--, next = row_at(s, s->ranks, rank + 1)) {
+    for (int rank = end_rank - 1; rank >= from; rank--, next = row_at(s, s->ranks, rank + 1)) {
         double *own = row_at(s, s->ranks, rank);
         int last = last_of(s, rank, limit);
         for (int i = first; i <= limit; i++)
@@ -108,7 +108,7 @@ static double solve_ranks(solver *s, int pool, int from, int first, int limit)
  * depends only on the limit, which usually is the same (all layers). */
 static void solve(solver *s)
 {
-    int n_layer = s->cut->n_layer, from = s->cut->n_rank;
+    int n_layer = s->input->n_layer, from = s->input->n_rank;
     for (int i = 0; i <= n_layer; i++)
         row_at(s, s->pools, s->n_pool)[i] = i == n_layer ? 0 : INFINITY;
     for (int pool = s->n_pool - 1; pool >= 0; pool--) {
@@ -117,7 +117,7 @@ static void solve(solver *s)
         int solved = -1;
         for (int i = 0; i <= n_layer; i++) {
             int limit = limit_of(s, pool, i);
-            bool may = limit >= i && i >= earliest(from) && i <= latest(s->cut, from) && (from || !i);
+            bool may = limit >= i && i >= earliest(from) && i <= latest(s->input, from) && (from || !i);
             if (!may)
                 own[i] = INFINITY;
             else if (s->pool[pool].n_rank == 1)
@@ -130,11 +130,11 @@ static void solve(solver *s)
     }
 }
 
-/* End of a rank's layers: of the ends with which no stage exceeds `most`, the one closest to the rank's
+/* End of a rank's layers: of the ends with which no stage exceeds `max`, the one closest to the rank's
  * proportional share. */
-static int end_of(const solver *s, int rank, int first, int last, double most)
+static int end_of(const solver *s, int rank, int first, int last, double max)
 {
-    const cake_partition_input *c = s->cut;
+    const cake_partition_input *c = s->input;
     const double *next = row_at(s, s->ranks, rank + 1);
     double run = rank ? 0 : c->root, share = run, speeds = 0;
     int good = c->n_layer;
@@ -143,9 +143,9 @@ static int end_of(const solver *s, int rank, int first, int last, double most)
     for (int i = rank; i < c->n_rank; i++)
         speeds += speed_of(c, i);
     share = share * speed_of(c, rank) / speeds;
-    for (int end = first; end <= last && run / speed_of(c, rank) <= most; end++) {
+    for (int end = first; end <= last && run / speed_of(c, rank) <= max; end++) {
         bool enough = end > first || run > 0;
-        good = enough && next[end] <= most ? end : good;
+        good = enough && next[end] <= max ? end : good;
         if (end == c->n_layer || (good == end && run + c->layer[end] / 2 >= share))
             break;
         run += c->layer[end];
@@ -154,16 +154,16 @@ static int end_of(const solver *s, int rank, int first, int last, double most)
 }
 
 /* Reads the plan off the tables. */
-static void follow(solver *s, cake_plan *plan)
+static void read_plan(solver *s, cake_plan *plan)
 {
-    const cake_partition_input *c = s->cut;
-    double most = s->pools[0];
+    const cake_partition_input *c = s->input;
+    double max = s->pools[0];
     *plan = (cake_plan){.hop = cake_alloc((size_t)c->n_rank, sizeof *plan->hop), .n_rank = c->n_rank};
     for (int pool = 0, rank = 0, first = 0; pool < s->n_pool; pool++) {
         int limit = limit_of(s, pool, first);
         solve_ranks(s, pool, rank, first, limit);
         for (int i = 0; i < s->pool[pool].n_rank; i++, rank++) {
-            int end = end_of(s, rank, first, last_of(s, rank, limit), most);
+            int end = end_of(s, rank, first, last_of(s, rank, limit), max);
             if (end > first)
                 plan->hop[plan->n_hop++] = (cake_hop){rank, first, end - first};
             first = end;
@@ -173,44 +173,44 @@ static void follow(solver *s, cake_plan *plan)
 }
 
 /* plan: NULL only asks whether one exists. */
-static bool make(const cake_partition_input *cut, int64_t extra, cake_plan *plan)
+static bool solve_with(const cake_partition_input *input, int64_t extra, cake_plan *plan)
 {
-    cake_host_memory plenty = {cut->n_rank, INT64_MAX};
-    cake_partition_input free_of_bytes = *cut;
-    solver s = {.cut = cut, .pool = cut->pool, .n_pool = cut->n_pool, .extra = extra};
-    size_t row = (size_t)cut->n_layer + 1;
-    if (!cut->n_pool) {
+    cake_host_memory unlimited = {input->n_rank, INT64_MAX};
+    cake_partition_input free_of_bytes = *input;
+    solver s = {.input = input, .pool = input->pool, .n_pool = input->n_pool, .extra = extra};
+    size_t row = (size_t)input->n_layer + 1;
+    if (!input->n_pool) {
         free_of_bytes.bytes = NULL;
-        s = (solver){.cut = &free_of_bytes, .pool = &plenty, .n_pool = 1};
+        s = (solver){.input = &free_of_bytes, .pool = &unlimited, .n_pool = 1};
     }
     s.pools = cake_alloc(((size_t)s.n_pool + 1) * row, sizeof *s.pools);
-    s.ranks = cake_alloc(((size_t)cut->n_rank + 1) * row, sizeof *s.ranks);
+    s.ranks = cake_alloc(((size_t)input->n_rank + 1) * row, sizeof *s.ranks);
     solve(&s);
     bool fits = s.pools[0] < INFINITY;
     if (fits && plan)
-        follow(&s, plan);
+        read_plan(&s, plan);
     free(s.pools);
     free(s.ranks);
     return fits;
 }
 
-bool cake_plan_make(const cake_partition_input *cut, cake_plan *plan)
+bool cake_plan_make(const cake_partition_input *input, cake_plan *plan)
 {
-    return make(cut, 0, plan);
+    return solve_with(input, 0, plan);
 }
 
-int64_t cake_plan_deficit(const cake_partition_input *cut, cake_plan *plan)
+int64_t cake_plan_deficit(const cake_partition_input *input, cake_plan *plan)
 {
-    int64_t few = -1, enough = 0; /* insufficient; sufficient */
-    for (int i = 0; i < cut->n_layer && cut->n_pool; i++)
-        enough += cut->bytes[i];
-    for (int i = 0; i < cut->n_pool; i++)
-        enough += cut->pool[i].bytes < 0 ? -cut->pool[i].bytes : 0;
-    while (enough - few > 1) {
-        int64_t middle = few + (enough - few) / 2;
-        *(make(cut, middle, NULL) ? &enough : &few) = middle;
+    int64_t too_few = -1, enough = 0; /* insufficient; sufficient */
+    for (int i = 0; i < input->n_layer && input->n_pool; i++)
+        enough += input->bytes[i];
+    for (int i = 0; i < input->n_pool; i++)
+        enough += input->pool[i].bytes < 0 ? -input->pool[i].bytes : 0;
+    while (enough - too_few > 1) {
+        int64_t middle = too_few + (enough - too_few) / 2;
+        *(solve_with(input, middle, NULL) ? &enough : &too_few) = middle;
     }
-    make(cut, enough, plan);
+    solve_with(input, enough, plan);
     return enough;
 }
 
@@ -220,18 +220,18 @@ bool cake_plan_is_end(const cake_plan *plan, int e, int rank)
     return from != to && (from == rank || to == rank);
 }
 
-double cake_plan_cost(const cake_plan *plan, const cake_partition_input *cut)
+double cake_plan_cost(const cake_plan *plan, const cake_partition_input *input)
 {
-    double most = cut->root / speed_of(cut, 0);
+    double max = input->root / speed_of(input, 0);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
-        double run = hop->rank ? 0 : cut->root;
+        double run = hop->rank ? 0 : input->root;
         for (int j = hop->first; j < hop->first + hop->count; j++)
-            run += cut->layer[j];
-        run /= speed_of(cut, hop->rank);
-        most = run > most ? run : most;
+            run += input->layer[j];
+        run /= speed_of(input, hop->rank);
+        max = run > max ? run : max;
     }
-    return most;
+    return max;
 }
 
 cake_plan cake_plan_copy(const cake_plan *plan, int first)
@@ -259,69 +259,70 @@ int cake_plan_to(const cake_plan *plan, int e)
     return e == plan->n_hop ? 0 : plan->hop[e].rank;
 }
 
-static int clamp(int64_t value, int64_t least, int64_t most)
+static int clamp(int64_t value, int64_t min, int64_t max)
 {
-    return (int)(value < least ? least : value > most ? most : value);
+    return (int)(value < min ? min : value > max ? max : value);
 }
 
-/* Defaults. GPUs read weights fast and multiply much faster still, so that only hundreds of rows use them
+/* Default sizes. GPUs multiply so much faster than they read weights that only hundreds of rows use them
  * well. */
-typedef struct usual {
-    int seqs;             /* of a lane */
-    int most, few, least; /* max rows of a wave: with one stage, with several, with more than 8 */
-    int64_t score_bytes;  /* for the scores of all sequences of a lane: a large vocabulary allows fewer */
-} usual;
+typedef struct default_sizes {
+    int seqs;            /* per lane */
+    int max, mid, min;   /* rows of a wave: with one stage, with several, with more than 8 */
+    int64_t score_bytes; /* for the scores of all sequences of a lane: a large vocabulary allows fewer */
+} default_sizes;
 
-static const usual on_cpus = {64, 512, 128, CAKE_PAGE, 64 << 20}, on_gpus = {512, 2048, 512, 256, 512 << 20};
+static const default_sizes on_cpus = {64, 512, 128, CAKE_PAGE, 64 << 20},
+                           on_gpus = {512, 2048, 512, 256, 512 << 20};
 
 /* Rows of a wave. In a long pipeline the last stage idles until the first wave arrives, and the first one
  * after the last wave has left: the more stages, the smaller the waves. From 64 rows on a CPU loses little
  * efficiency. */
-static int chunk_for(const usual *u, int n_stage)
+static int chunk_for(const default_sizes *u, int n_stage)
 {
     if (n_stage > 8)
-        return u->least;
-    return u->most / n_stage > u->few ? u->most / n_stage / CAKE_PAGE * CAKE_PAGE : u->few;
+        return u->min;
+    return u->max / n_stage > u->mid ? u->max / n_stage / CAKE_PAGE * CAKE_PAGE : u->mid;
 }
 
 void cake_batch_size_decide(cake_batch_size *load)
 {
     enum { MAX_SEQS = 4096 };
-    const usual *u = load->gpus ? &on_gpus : &on_cpus;
+    const default_sizes *u = load->gpus ? &on_gpus : &on_cpus;
     int64_t rows = u->score_bytes / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
-    int64_t asked = ((int64_t)load->max_seqs + load->n_stage - 1) / load->n_stage;
-    int most = load->most_seqs && load->most_seqs < u->seqs ? load->most_seqs : u->seqs;
+    int64_t requested = ((int64_t)load->max_seqs + load->n_stage - 1) / load->n_stage;
+    int max = load->memory_seqs && load->memory_seqs < u->seqs ? load->memory_seqs : u->seqs;
     load->n_lane = load->n_stage;
     if (load->max_seqs && load->max_seqs < load->n_lane)
         load->n_lane = load->max_seqs; /* fewer sequences than stages, as requested */
-    load->lane_seqs = load->max_seqs ? clamp(asked, 1, MAX_SEQS) : clamp(rows, 1, most);
+    load->lane_seqs = load->max_seqs ? clamp(requested, 1, MAX_SEQS) : clamp(rows, 1, max);
     /* Waves of cheap rows get more rows, unless set by the user, so that all waves cost about the same. */
-    double more = load->chunk || load->dearest < 1 ? 1 : load->dearest < 2 ? load->dearest : 2;
+    double more = load->chunk || load->max_row_cost < 1 ? 1 : load->max_row_cost < 2 ? load->max_row_cost : 2;
     if (!load->chunk)
         load->chunk = chunk_for(u, load->n_stage);
-    /* Every sequence of the lane may add a row, and a prompt must still fit a whole step. */
-    int least = load->lane_seqs + CAKE_PAGE, wide = (int)ceil(load->chunk * more);
-    load->max_tok = wide > least ? wide : least;
+    /* A page of a prompt must fit in addition to a row of every sequence of the lane. */
+    int min = load->lane_seqs + CAKE_PAGE, wide = (int)ceil(load->chunk * more);
+    load->max_tok = wide > min ? wide : min;
 }
 
-static int64_t bytes_of(int n, const int64_t *page_bytes, const int *most, int64_t pages)
+static int64_t bytes_of(int n, const int64_t *page_bytes, const int *max, int64_t pages)
 {
     int64_t bytes = 0, add;
     for (int i = 0; i < n; i++)
-        if (__builtin_mul_overflow(page_bytes[i], pages < most[i] ? pages : most[i], &add) ||
+        if (__builtin_mul_overflow(page_bytes[i], pages < max[i] ? pages : max[i], &add) ||
             __builtin_add_overflow(bytes, add, &bytes))
             return INT64_MAX;
     return bytes;
 }
 
-int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory)
+int cake_plan_pages(int n, const int64_t *page_bytes, const int *max, int64_t memory)
 {
     int64_t fit = 0, more = 0; /* fit pages fit; more than `more` are useless or do not fit */
     for (int i = 0; i < n; i++)
-        more = most[i] > more ? most[i] : more;
+        more = max[i] > more ? max[i] : more;
     while (fit < more) {
         int64_t middle = fit + (more - fit + 1) / 2;
-        if (bytes_of(n, page_bytes, most, middle) <= memory)
+        if (bytes_of(n, page_bytes, max, middle) <= memory)
             fit = middle;
         else
             more = middle - 1;

@@ -44,28 +44,28 @@ typedef struct cake_partition_input {
 /* Partitions the layers so that everything fits and the slowest stage is as fast as possible. Every rank gets
  * at least one layer, but rank 0 none where that is better. False: nothing fits. Dynamic programming: at most
  * n_rank * n_layer^2 steps, times the number of different limits of pools with several ranks. */
-bool cake_plan_make(const cake_partition_input *cut, cake_plan *plan);
-/* The min number of additional bytes per pool with which something fits (0: it does), and the plan for
- * that. */
-int64_t cake_plan_deficit(const cake_partition_input *cut, cake_plan *plan);
-/* The same slices on ranks that begin at `first`. */
+bool cake_plan_make(const cake_partition_input *input, cake_plan *plan);
+/* The minimum of additional bytes per pool with which a plan exists (0: one fits already), and that plan. */
+int64_t cake_plan_deficit(const cake_partition_input *input, cake_plan *plan);
+/* Copies a plan for ranks that begin at `first`. */
 cake_plan cake_plan_copy(const cake_plan *plan, int first);
 void cake_plan_free(cake_plan *plan);
-/* The ranks at both ends of edge e, 0 to n_hop: the root's rank 0 is before hop 0 and after the last. */
+/* The ranks at both ends of edge e, 0 to n_hop: rank 0, with the engine, is before hop 0 and after the
+ * last. */
 int cake_plan_from(const cake_plan *plan, int e);
 int cake_plan_to(const cake_plan *plan, int e);
-/* Whether a rank is one end, and not both, of edge e. */
+/* True if a rank is one end, and not both, of edge e. */
 bool cake_plan_is_end(const cake_plan *plan, int e, int rank);
 /* Time of the slowest stage. */
-double cake_plan_cost(const cake_plan *plan, const cake_partition_input *cut);
+double cake_plan_cost(const cake_plan *plan, const cake_partition_input *input);
 
 /* Sequences and rows of a replica's waves. Set what is not requested to 0 before the call. */
 typedef struct cake_batch_size {
     int max_seqs, chunk;   /* requested, or 0 */
-    int most_seqs;         /* max per lane allowed by memory, if not requested; or 0 */
-    int n_stage, n_vocab;  /* ranks with layers, and rank 0 */
-    bool gpus;             /* some are on GPUs with memory for large waves */
-    double dearest;        /* cost of a row at the end of the context relative to the beginning; 0: equal */
+    int memory_seqs;       /* maximum per lane that memory allows, if none is requested; or 0 */
+    int n_stage, n_vocab;  /* n_stage: ranks with layers, and rank 0 */
+    bool gpus;             /* some stages are on GPUs with memory for large waves */
+    double max_row_cost;   /* cost of a row at the end of the context relative to the beginning; 0: equal */
     int n_lane, lane_seqs; /* out: waves in flight, sequences of each */
     int max_tok;           /* out: rows of the largest wave */
 } cake_batch_size;
@@ -73,9 +73,9 @@ typedef struct cake_batch_size {
 void cake_batch_size_decide(cake_batch_size *load);
 
 /* Pages of n KV cache groups that fit `memory` bytes of a rank: an equal number of each group, but never more
- * than `most` [n], which all sequences at max length can use. page_bytes [n]: of one page on this rank; 0: no
+ * than `max` [n], which all sequences at max length can use. page_bytes [n]: of one page on this rank; 0: no
  * layers of the group. Returns the number for an unlimited group; 0: not even one. */
-int cake_plan_pages(int n, const int64_t *page_bytes, const int *most, int64_t memory);
+int cake_plan_pages(int n, const int64_t *page_bytes, const int *max, int64_t memory);
 
 /* Appends the layers of a rank (numbered within the plan), as "0-3,8-11"; "-" if it has none. */
 void cake_plan_layers(const cake_plan *plan, int rank, cake_buf *out);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: measured rates of all ranks. Out: the same, equal wherever they differ by no more than noise.
- * planner/calibrate.c calls.
+ * In: measured rates of all ranks. Out: rates that are equal where they differ by no more than noise.
  * Invariant: rates become equal in groups, by their median: first those of one kind, then those close to the
  * fastest that is left.
  */
@@ -13,11 +12,11 @@
 
 #include "base/alloc.h"
 
-#define CLOSE 0.85 /* of the fastest: as fast */
-#define USUAL 16.0 /* operations to a byte, and powers of two from one step to the next */
+#define CLOSE 0.85 /* of the fastest: counts as equal */
+#define USUAL 16.0 /* operations per byte; STEP: powers of two from one rounded value to the next */
 #define STEP  5
 
-/* One of a rank's rates, to be sorted. */
+/* One rate of a rank, for sorting. */
 typedef struct entry {
     const cake_rate *of;
     double *value;
@@ -42,27 +41,27 @@ static int by_kind(const void *a, const void *b)
     return kinds ? kinds : fastest_first(a, b);
 }
 
-/* Sorted entries [n], all of which are one as far as plans are concerned. */
-static void make_equal(entry *list, int n)
+/* Sets sorted entries [n] to their median. */
+static void set_median(entry *list, int n)
 {
     double median = *list[n / 2].value;
     for (int i = 0; i < n; i++)
         *list[i].value = median;
 }
 
-static void settle(entry *list, int n)
+static void remove_noise(entry *list, int n)
 {
     qsort(list, (size_t)n, sizeof *list, by_kind);
     for (int i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && !compare_kinds(list[end].of, list[i].of);)
             end++;
-        make_equal(list + i, end - i);
+        set_median(list + i, end - i);
     }
     qsort(list, (size_t)n, sizeof *list, fastest_first);
     for (int i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && *list[end].value >= CLOSE * *list[i].value;)
             end++;
-        make_equal(list + i, end - i);
+        set_median(list + i, end - i);
     }
 }
 
@@ -85,7 +84,7 @@ void cake_rates_normalize(int n, cake_rate *rate)
     for (int which = 0; which < 2; which++) {
         for (int i = 0; i < n; i++)
             list[i] = (entry){&rate[i], which ? &rate[i].bytes : &rate[i].flops};
-        settle(list, n);
+        remove_noise(list, n);
     }
     free(list);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the text of a topology file. Out: workers and what they claim (topology_workers.c makes ranks and
- * hops of them), or what is wrong and where. run calls.
+ * In: the text of a topology file. Out: workers and the layers that they list (topology_workers.c turns them
+ * into ranks and hops), or an error with its position.
  */
 #include "place/topology.h"
 
@@ -16,8 +16,8 @@
 #include "place/pci_devices.h"
 #include "place/topology_workers.h"
 
-/* The names of layers in files of weights: as a model of its own, as part of another, and so before
- * transformers 4.52. The last one is for messages. */
+/* Names of layers in weight files: of a part of a larger model, the same before transformers 4.52, of a model
+ * of its own. The last one is for messages. */
 static const char *const prefixes[] = {"model.language_model.layers.", "language_model.model.layers.",
                                        "model.layers."};
 
@@ -28,17 +28,17 @@ enum { N_DEVICE = sizeof devices / sizeof *devices };
 
 typedef struct reader {
     cake_yaml *yaml;
-    cake_worker *worker; /* [n_room] owned; n_worker of them are there */
-    int n_worker, n_room;
+    cake_worker *worker; /* [cap_worker] owned; n_worker are used */
+    int n_worker, cap_worker;
     int n_rank, n_layer;
-    cake_layer_claim *claim; /* [claim_room] owned; n_claim are there, as in the file */
-    int n_claim, claim_room;
+    cake_layer_claim *claim; /* [cap_claim] owned; n_claim are used, in the order of the file */
+    int n_claim, cap_claim;
     bool ports;
-    cake_yaml_position end; /* where one more worker would stand */
+    cake_yaml_position end; /* position for one more worker */
     cake_yaml_fault *fault;
 } reader;
 
-static cake_yaml_position here(const reader *r)
+static cake_yaml_position position(const reader *r)
 {
     return cake_yaml_at(r->yaml);
 }
@@ -48,7 +48,7 @@ static cake_yaml_kind event(const reader *r)
     return cake_yaml_event(r->yaml);
 }
 
-static cake_err next(reader *r)
+static cake_err next_event(reader *r)
 {
     return cake_yaml_next(r->yaml);
 }
@@ -78,26 +78,26 @@ static cake_err need_text(reader *r, const char *what)
     return cake_yaml_need_text(r->yaml, what);
 }
 
-/* A whole number without quotes, 0 or more; of more than eighteen digits only that it is too large counts. */
-static cake_err need_number(reader *r, const char *what, int least, int most, int *out)
+/* A whole number without quotes, 0 or more. Numbers of more than eighteen digits count as too large. */
+static cake_err need_number(reader *r, const char *what, int min, int max, int *out)
 {
     bool fine = event(r) == CAKE_YAML_VALUE && is_plain(r);
     const char *text = fine ? value(r) : "";
     size_t digits = strspn(text, "0123456789");
     fine = fine && digits && digits == cake_yaml_length(r->yaml);
     int64_t number = digits > 18 ? INT64_MAX : strtoll(text, NULL, 10);
-    if (fine && number >= least && number <= most) {
+    if (fine && number >= min && number <= max) {
         *out = (int)number;
         return CAKE_OK;
     }
     if (event(r) != CAKE_YAML_VALUE)
-        return cake_yaml_wrong(r->fault, here(r), "%s is %s; expected a whole number from %d to %d", what,
-                               found(r), least, most);
-    return cake_yaml_wrong(r->fault, here(r), "%s is %s'%s'; expected a whole number from %d to %d", what,
-                           is_plain(r) ? "" : "the text ", shown(r).s, least, most);
+        return cake_yaml_wrong(r->fault, position(r), "%s is %s; expected a whole number from %d to %d", what,
+                               found(r), min, max);
+    return cake_yaml_wrong(r->fault, position(r), "%s is %s'%s'; expected a whole number from %d to %d", what,
+                           is_plain(r) ? "" : "the text ", shown(r).s, min, max);
 }
 
-/* name:port, [address]:port, or without a port. Ranks are connected by MPI, so that it means nothing. */
+/* name:port, [address]:port, or without a port. The port is ignored: MPI connects the ranks. */
 static cake_err read_host(reader *r, cake_worker *w)
 {
     cake_err err = need_text(r, "host");
@@ -108,48 +108,48 @@ static cake_err read_host(reader *r, cake_worker *w)
     if (skip) {
         const char *close = strchr(host, ']');
         if (!close || (close[1] && close[1] != ':'))
-            return cake_yaml_wrong(r->fault, here(r), "host '%s': expected '[address]:port'", shown(r).s);
+            return cake_yaml_wrong(r->fault, position(r), "host '%s': expected '[address]:port'", shown(r).s);
         len = (size_t)(close - host) - 1;
         colon = close[1] ? close + 1 : NULL;
     } else if (colon && strchr(host, ':') == colon) {
         len = (size_t)(colon - host);
     } else {
-        colon = NULL; /* an address of the sixth version, by itself */
+        colon = NULL; /* an IPv6 address without brackets */
     }
     if (colon) {
         size_t digits = strspn(colon + 1, "0123456789");
         long port = digits && digits <= 5 && !colon[1 + digits] ? atol(colon + 1) : 0;
         if (port < 1 || port > 65535)
-            return cake_yaml_wrong(r->fault, here(r),
-                                   "host '%s': '%s' is no port; expected 'name:port', or the name alone",
+            return cake_yaml_wrong(r->fault, position(r),
+                                   "host '%s': '%s' is not a port; expected 'name:port', or the name alone",
                                    shown(r).s, cake_yaml_show(colon + 1, strlen(colon + 1)).s);
         r->ports = true;
     }
     if (!len || strcspn(host, " \t\r\n") < strlen(host))
-        return cake_yaml_wrong(r->fault, here(r), "host '%s' is no name of a host", shown(r).s);
+        return cake_yaml_wrong(r->fault, position(r), "host '%s' is not a host name", shown(r).s);
     w->host = cake_copy(host + skip, len);
-    w->host_at = here(r);
+    w->host_at = position(r);
     return CAKE_OK;
 }
 
-/* What cake notes about a worker, for people or for itself. */
+/* Keys that cake writes; they are ignored. */
 static cake_err read_note(reader *r, cake_worker *w)
 {
     (void)w;
     return event(r) == CAKE_YAML_VALUE
                ? CAKE_OK
-               : cake_yaml_wrong(r->fault, here(r), "this is %s; expected a single value", found(r));
+               : cake_yaml_wrong(r->fault, position(r), "this is %s; expected a single value", found(r));
 }
 
 static cake_err bad_layers(reader *r)
 {
     return cake_yaml_wrong(
-        r->fault, here(r),
+        r->fault, position(r),
         "'%s' names no layers; expected '%s0-7' or '%s8' (also with %s or %s), counted from 0", shown(r).s,
         prefixes[2], prefixes[2], "model.language_model.layers.", "language_model.model.layers.");
 }
 
-/* A number at *text, which is moved behind it; -1: there is none, INT_MAX: it is larger than any layer's. */
+/* Reads a number and advances *text; -1: there is none, INT_MAX: larger than any layer's. */
 static int layer_number(const char **text)
 {
     size_t digits = strspn(*text, "0123456789"), zeros = strspn(*text, "0");
@@ -158,8 +158,8 @@ static int layer_number(const char **text)
     return number;
 }
 
-/* One entry of a list, as "model.layers.0-7". */
-static cake_err claim(reader *r, int worker)
+/* Reads one entry of layers, like "model.layers.0-7". */
+static cake_err read_layer_entry(reader *r, int worker)
 {
     cake_err err = need_text(r, "an entry of layers");
     if (err)
@@ -178,28 +178,28 @@ static cake_err claim(reader *r, int worker)
     if (last < 0 || *text)
         return bad_layers(r);
     if (last < first)
-        return cake_yaml_wrong(r->fault, here(r), "'%s' runs backwards; meant is perhaps '%s%d-%d'",
+        return cake_yaml_wrong(r->fault, position(r), "'%s' runs backwards; did you mean '%s%d-%d'?",
                                shown(r).s, prefixes[2], last, first);
     if (last >= r->n_layer)
-        return cake_yaml_wrong(r->fault, here(r), "'%s': the model has %d layer%s, from 0 to %d", shown(r).s,
-                               r->n_layer, r->n_layer == 1 ? "" : "s", r->n_layer - 1);
-    if (r->n_claim == r->claim_room) {
-        r->claim_room = 2 * r->claim_room + 8;
-        r->claim = cake_grow(r->claim, (size_t)r->claim_room, sizeof *r->claim);
+        return cake_yaml_wrong(r->fault, position(r), "'%s': the model has %d layer%s, from 0 to %d",
+                               shown(r).s, r->n_layer, r->n_layer == 1 ? "" : "s", r->n_layer - 1);
+    if (r->n_claim == r->cap_claim) {
+        r->cap_claim = 2 * r->cap_claim + 8;
+        r->claim = cake_grow(r->claim, (size_t)r->cap_claim, sizeof *r->claim);
     }
-    r->claim[r->n_claim++] = (cake_layer_claim){worker, first, last, here(r)};
+    r->claim[r->n_claim++] = (cake_layer_claim){worker, first, last, position(r)};
     return CAKE_OK;
 }
 
 static cake_err read_layers(reader *r, cake_worker *w)
 {
     if (event(r) != CAKE_YAML_LIST)
-        return cake_yaml_wrong(r->fault, here(r), "layers is %s; expected a list, as ['%s0-7']", found(r),
+        return cake_yaml_wrong(r->fault, position(r), "layers is %s; expected a list, as ['%s0-7']", found(r),
                                prefixes[2]);
-    cake_yaml_position at = here(r);
-    cake_err err = next(r);
-    for (; !err && event(r) != CAKE_YAML_LIST_END; err = err ? err : next(r)) {
-        err = claim(r, (int)(w - r->worker));
+    cake_yaml_position at = position(r);
+    cake_err err = next_event(r);
+    for (; !err && event(r) != CAKE_YAML_LIST_END; err = err ? err : next_event(r)) {
+        err = read_layer_entry(r, (int)(w - r->worker));
         w->listed = true;
     }
     if (!err && !w->listed)
@@ -209,18 +209,18 @@ static cake_err read_layers(reader *r, cake_worker *w)
 
 static cake_err read_rank(reader *r, cake_worker *w)
 {
-    w->rank_at = here(r);
+    w->rank_at = position(r);
     return need_number(r, "rank", 0, INT_MAX - 1, &w->rank);
 }
 
 static cake_err read_threads(reader *r, cake_worker *w)
 {
-    return need_number(r, "threads", 1, CAKE_TOPOLOGY_THREADS, &w->said.threads);
+    return need_number(r, "threads", 1, CAKE_TOPOLOGY_THREADS, &w->given.threads);
 }
 
 static cake_err read_replica(reader *r, cake_worker *w)
 {
-    w->replica_at = here(r);
+    w->replica_at = position(r);
     return need_number(r, "replica", 0, INT_MAX - 1, &w->replica);
 }
 
@@ -228,47 +228,47 @@ static cake_err read_size(reader *r, const char *what, int64_t *size)
 {
     cake_err err = need_text(r, what);
     if (!err && !cake_size_read(value(r), size))
-        err = cake_yaml_wrong(r->fault, here(r), "%s is '%s'; expected a size like 512M, 16G or 80%%", what,
-                              shown(r).s);
+        err = cake_yaml_wrong(r->fault, position(r), "%s is '%s'; expected a size like 512M, 16G or 80%%",
+                              what, shown(r).s);
     return err;
 }
 
 static cake_err read_kv_memory(reader *r, cake_worker *w)
 {
-    w->said.kv_memory_at = here(r);
-    return read_size(r, "kv_memory", &w->said.kv_memory);
+    w->given.kv_memory_at = position(r);
+    return read_size(r, "kv_memory", &w->given.kv_memory);
 }
 
 static cake_err read_memory(reader *r, cake_worker *w)
 {
-    w->said.memory_at = here(r);
-    return read_size(r, "memory", &w->said.memory);
+    w->given.memory_at = position(r);
+    return read_size(r, "memory", &w->given.memory);
 }
 
 static cake_err add_numbers(reader *r, const char *what, cake_cpuset *set)
 {
     cake_err err = need_text(r, what);
     const char *wrong = err ? NULL : cake_cpuset_read(value(r), set);
-    return wrong ? cake_yaml_wrong(r->fault, here(r), "%s is '%s': %s", what, shown(r).s, wrong) : err;
+    return wrong ? cake_yaml_wrong(r->fault, position(r), "%s is '%s': %s", what, shown(r).s, wrong) : err;
 }
 
-/* Numbers and ranges in one text, or in a list of them. */
+/* One text of numbers and ranges, or a list of such texts. */
 static cake_err read_where(reader *r, cake_worker *w, const char *what, cake_where where)
 {
-    cake_topology_rank *said = &w->said;
-    if (said->where)
-        return cake_yaml_wrong(r->fault, here(r),
-                               "both cpus and numa (line %d, column %d): one of them says where it runs",
-                               said->where_at.line, said->where_at.column);
-    said->where = where;
-    said->where_at = here(r);
+    cake_topology_rank *given = &w->given;
+    if (given->where)
+        return cake_yaml_wrong(r->fault, position(r),
+                               "both cpus and numa (line %d, column %d): use only one of them",
+                               given->where_at.line, given->where_at.column);
+    given->where = where;
+    given->where_at = position(r);
     if (event(r) != CAKE_YAML_LIST)
-        return add_numbers(r, what, &said->set);
-    cake_err err = next(r);
-    for (; !err && event(r) != CAKE_YAML_LIST_END; err = err ? err : next(r))
-        err = add_numbers(r, what, &said->set);
-    if (!err && !cake_cpuset_count(&said->set))
-        err = cake_yaml_wrong(r->fault, said->where_at, "%s is an empty list", what);
+        return add_numbers(r, what, &given->set);
+    cake_err err = next_event(r);
+    for (; !err && event(r) != CAKE_YAML_LIST_END; err = err ? err : next_event(r))
+        err = add_numbers(r, what, &given->set);
+    if (!err && !cake_cpuset_count(&given->set))
+        err = cake_yaml_wrong(r->fault, given->where_at, "%s is an empty list", what);
     return err;
 }
 
@@ -284,22 +284,23 @@ static cake_err read_numa(reader *r, cake_worker *w)
 
 static cake_err read_device(reader *r, cake_worker *w)
 {
-    w->said.device_at = here(r);
+    w->given.device_at = position(r);
     cake_err err = need_text(r, "device");
     int wish = 0;
     while (!err && wish < N_DEVICE && strcmp(devices[wish], value(r)))
         wish++;
     if (!err && wish == N_DEVICE)
-        err = cake_yaml_wrong(r->fault, here(r), "device is '%s'; expected auto, cpu or cuda", shown(r).s);
-    w->said.device = (cake_device_wish)wish;
+        err =
+            cake_yaml_wrong(r->fault, position(r), "device is '%s'; expected auto, cpu or cuda", shown(r).s);
+    w->given.device = (cake_device_wish)wish;
     return err;
 }
 
 static cake_err read_gpu(reader *r, cake_worker *w)
 {
-    w->said.gpu_at = here(r);
-    w->said.has_gpu = true;
-    return need_number(r, "gpu", 0, CAKE_MAX_GPUS - 1, &w->said.gpu);
+    w->given.gpu_at = position(r);
+    w->given.has_gpu = true;
+    return need_number(r, "gpu", 0, CAKE_MAX_GPUS - 1, &w->given.gpu);
 }
 
 /* The keys of a worker. */
@@ -317,7 +318,7 @@ static const struct {
 
 enum { N_KEY = sizeof keys / sizeof *keys };
 
-/* A key of a worker and what stands behind it. */
+/* A key of a worker and its value. */
 static cake_err read_key(reader *r, cake_worker *w, cake_yaml_position *seen)
 {
     cake_err err = need_text(r, "a key");
@@ -327,30 +328,31 @@ static cake_err read_key(reader *r, cake_worker *w, cake_yaml_position *seen)
     if (err)
         return err;
     if (key == N_KEY)
-        return cake_yaml_wrong(r->fault, here(r),
-                               "'%s' is no key of a worker; known are host, description, layers, rank, "
+        return cake_yaml_wrong(r->fault, position(r),
+                               "'%s' is not a key of a worker; the keys are host, description, layers, rank, "
                                "replica, cpus, numa, threads, memory, kv_memory, device, gpu",
                                shown(r).s);
     if (seen[key].line)
-        return cake_yaml_wrong(r->fault, here(r), "'%s' stands twice; the first one is in line %d, column %d",
-                               keys[key].name, seen[key].line, seen[key].column);
-    seen[key] = here(r);
-    err = next(r);
+        return cake_yaml_wrong(r->fault, position(r),
+                               "'%s' is given twice; the first one is in line %d, column %d", keys[key].name,
+                               seen[key].line, seen[key].column);
+    seen[key] = position(r);
+    err = next_event(r);
     return err ? err : keys[key].read(r, w);
 }
 
-/* What has to be there is looked for when the worker is complete. */
+/* Checks a complete worker for required keys. */
 static cake_err check_worker(reader *r, const cake_worker *w)
 {
     const cake_yaml_str name = cake_yaml_show(w->name, strlen(w->name));
     if (!w->host && w->rank < 0)
-        return cake_yaml_wrong(r->fault, w->said.at, "worker '%s' has no host (or rank)", name.s);
+        return cake_yaml_wrong(r->fault, w->given.at, "worker '%s' has no host (or rank)", name);
     if (!w->listed && w->rank < 0 && w->replica < 0)
-        return cake_yaml_wrong(r->fault, w->said.at, "worker '%s' has no layers", name.s);
-    if (w->said.has_gpu && w->said.device == CAKE_WISH_CPU)
-        return cake_yaml_wrong(r->fault, w->said.gpu_at,
-                               "both gpu and device: cpu (line %d, column %d); leave one away",
-                               w->said.device_at.line, w->said.device_at.column);
+        return cake_yaml_wrong(r->fault, w->given.at, "worker '%s' has no layers", name);
+    if (w->given.has_gpu && w->given.device == CAKE_WISH_CPU)
+        return cake_yaml_wrong(r->fault, w->given.gpu_at,
+                               "both gpu and device: cpu (line %d, column %d); remove one of them",
+                               w->given.device_at.line, w->given.device_at.column);
     return CAKE_OK;
 }
 
@@ -362,37 +364,36 @@ static cake_err read_worker(void *self, cake_yaml *yaml)
     cake_err err = need_text(r, "a worker's name");
     for (int i = 0; i < r->n_worker && !err; i++)
         if (!strcmp(r->worker[i].name, value(r)))
-            err = cake_yaml_wrong(r->fault, here(r),
-                                  "worker '%s' stands twice; the first one is in line %d, column %d",
-                                  shown(r).s, r->worker[i].said.at.line, r->worker[i].said.at.column);
+            err = cake_yaml_wrong(r->fault, position(r),
+                                  "worker '%s' is given twice; the first one is in line %d, column %d",
+                                  shown(r).s, r->worker[i].given.at.line, r->worker[i].given.at.column);
     if (!err && r->n_worker == r->n_rank)
-        err =
-            cake_yaml_wrong(r->fault, here(r),
-                            "worker '%s' is one more than there are ranks, %d; start it with -np %d or more",
-                            shown(r).s, r->n_rank, r->n_rank + 1);
+        err = cake_yaml_wrong(r->fault, position(r),
+                              "worker '%s': more workers than ranks, %d; start it with -np %d or more",
+                              shown(r).s, r->n_rank, r->n_rank + 1);
     if (err)
         return err;
-    if (r->n_worker == r->n_room) {
-        r->n_room = 2 * r->n_room + 8;
-        r->worker = cake_grow(r->worker, (size_t)r->n_room, sizeof *r->worker);
+    if (r->n_worker == r->cap_worker) {
+        r->cap_worker = 2 * r->cap_worker + 8;
+        r->worker = cake_grow(r->worker, (size_t)r->cap_worker, sizeof *r->worker);
     }
     cake_worker *w = &r->worker[r->n_worker++];
     *w = (cake_worker){
-        .name = cake_copy(value(r), strlen(value(r))), .said.at = here(r), .rank = -1, .replica = -1};
-    err = next(r);
+        .name = cake_copy(value(r), strlen(value(r))), .given.at = position(r), .rank = -1, .replica = -1};
+    err = next_event(r);
     if (!err && event(r) != CAKE_YAML_MAP)
-        err = cake_yaml_wrong(r->fault, here(r), "worker '%s' is %s; expected a map with host and layers",
+        err = cake_yaml_wrong(r->fault, position(r), "worker '%s' is %s; expected a map with host and layers",
                               cake_yaml_show(w->name, strlen(w->name)).s, found(r));
-    err = err ? err : next(r);
+    err = err ? err : next_event(r);
     while (!err && event(r) != CAKE_YAML_MAP_END) {
         err = read_key(r, w, seen);
-        err = err ? err : next(r);
+        err = err ? err : next_event(r);
     }
     return err ? err : check_worker(r, w);
 }
 
-/* Workers that have ranks become what is said of these, and hops. */
-static void fill(const reader *r, int n_replica, const int *owner, cake_topology *out)
+/* Turns workers with ranks into settings of ranks and hops. */
+static void make_topology(const reader *r, int n_replica, const int *owner, cake_topology *out)
 {
     int size = r->n_rank / n_replica;
     *out = (cake_topology){.n_replica = n_replica, .n_rank = r->n_rank, .ports = r->ports};
@@ -408,21 +409,21 @@ static void fill(const reader *r, int n_replica, const int *owner, cake_topology
     for (int i = 0; i < r->n_worker; i++) {
         const cake_worker *w = &r->worker[i];
         cake_topology_rank *rank = &out->rank[w->rank];
-        *rank = w->said;
+        *rank = w->given;
         snprintf(rank->worker, sizeof rank->worker, "%s", cake_yaml_show(w->name, strlen(w->name)).s);
     }
 }
 
-/* Who is who, and has what. */
-static cake_err settle(reader *r, const char *const *hosts, cake_topology *out)
+/* Assigns replicas, layers and ranks to the workers. */
+static cake_err assign_workers(reader *r, const char *const *hosts, cake_topology *out)
 {
     int n_replica, *owner = NULL;
     cake_err err = cake_workers_part(r->worker, r->n_worker, r->n_rank, &n_replica, r->fault);
     for (int i = 0; i < r->n_worker && !err && !hosts; i++)
         if (r->worker[i].replica > 0)
-            err = cake_yaml_wrong(r->fault, r->worker[i].said.at,
+            err = cake_yaml_wrong(r->fault, r->worker[i].given.at,
                                   "worker '%s' is of replica %d: "
-                                  "here one replica is needed, leave the others away",
+                                  "only one replica is possible here, remove the others",
                                   cake_yaml_show(r->worker[i].name, strlen(r->worker[i].name)).s,
                                   r->worker[i].replica);
     if (!err) {
@@ -432,7 +433,7 @@ static cake_err settle(reader *r, const char *const *hosts, cake_topology *out)
     if (!err)
         err = cake_workers_match(r->worker, r->n_worker, hosts, r->n_rank, n_replica, r->end, r->fault);
     if (!err)
-        fill(r, n_replica, owner, out);
+        make_topology(r, n_replica, owner, out);
     free(owner);
     return err;
 }
@@ -440,13 +441,13 @@ static cake_err settle(reader *r, const char *const *hosts, cake_topology *out)
 cake_err cake_topology_parse(const char *text, size_t len, const char *const *hosts, int n_rank, int n_layer,
                              cake_topology *out, cake_yaml_fault *fault)
 {
-    int most = n_rank ? n_rank : n_layer + 1; /* each has a layer of its own, but perhaps rank 0 */
+    int max = n_rank ? n_rank : n_layer + 1; /* every rank but 0 has a layer */
     static const cake_yaml_form form = {"a topology", "a map of workers by name", read_worker};
-    reader r = {.n_rank = most, .n_layer = n_layer, .fault = fault};
+    reader r = {.n_rank = max, .n_layer = n_layer, .fault = fault};
     cake_err err = cake_yaml_read(text, len, &form, &r, &r.end, fault);
     if (!err) {
         r.n_rank = n_rank ? n_rank : cake_workers_ranks(r.worker, r.n_worker);
-        err = settle(&r, hosts, out);
+        err = assign_workers(&r, hosts, out);
     }
     for (int i = 0; i < r.n_worker; i++) {
         free(r.worker[i].name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: workers as a topology file has them, the hosts of the ranks. Out: a rank for each worker, hops.
- * topology.c calls.
+ * In: workers of a topology file, the hosts of the ranks. Out: a rank for each worker, hops.
  * Invariant: on success no two workers have the same rank, and every rank but 0 has a worker.
  */
 #include "place/topology_workers.h"
@@ -23,9 +22,9 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Whether name [len] is what pattern has, * for anything and ? for a character. A later * takes over from
- * those before it, so that the time is at most the product of the lengths. */
-static bool like(const char *pattern, const char *name, size_t len)
+/* True if name [len] matches pattern, with * for any text and ? for one character. Only the last * is
+ * retried, so the time is at most the product of the lengths. */
+static bool matches_pattern(const char *pattern, const char *name, size_t len)
 {
     const char *star = NULL;
     size_t at = 0, from = 0;
@@ -65,30 +64,30 @@ static size_t short_length(const char *name, size_t len)
     return letters ? dot : len;
 }
 
-static bool name_meant(const char *host, const char *name, size_t len)
+static bool name_matches(const char *host, const char *name, size_t len)
 {
     size_t n = strlen(host), short_host = short_length(host, n), short_name = short_length(name, len);
-    if (like(host, name, len))
+    if (matches_pattern(host, name, len))
         return true;
     if (is_pattern(host))
-        return short_host == n && like(host, name, short_name);
+        return short_host == n && matches_pattern(host, name, short_name);
     if ((short_host == n) == (short_name == len)) /* both have a domain, or neither */
         return false;
     return short_host == short_name && !strncasecmp(host, name, short_host);
 }
 
-bool cake_workers_meant(const char *host, const char *names)
+bool cake_workers_host_matches(const char *host, const char *names)
 {
     for (const char *at = names; *at;) {
         size_t len = strcspn(at, " ");
-        if (len && name_meant(host, at, len))
+        if (len && name_matches(host, at, len))
             return true;
         at += len + (at[len] == ' ');
     }
     return false;
 }
 
-static bool is_here(const char *host)
+static bool is_localhost(const char *host)
 {
     return !strcasecmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1");
 }
@@ -98,34 +97,34 @@ static size_t first_name(const char *names)
     return strcspn(names, " ");
 }
 
-/* Whether a worker's host is this rank's: localhost is where rank 0 is. */
-static bool hosted(const cake_worker *w, const char *const *hosts, int rank)
+/* True if a worker's host is this rank's; localhost is the host of rank 0. */
+static bool is_on_host(const cake_worker *w, const char *const *hosts, int rank)
 {
     if (!w->host || !hosts)
         return true;
     size_t len = first_name(hosts[0]);
-    if (is_here(w->host))
+    if (is_localhost(w->host))
         return first_name(hosts[rank]) == len && !strncmp(hosts[0], hosts[rank], len);
-    return cake_workers_meant(w->host, hosts[rank]);
+    return cake_workers_host_matches(w->host, hosts[rank]);
 }
 
 /* "n1, n2 and others": the hosts of the job, each once. */
 static void list_hosts(const char *const *hosts, int n_rank, char *out, size_t size)
 {
-    enum { MOST = 6 };
+    enum { MAX_NAMED = 6 };
     size_t used = 0;
     int named = 0;
     *out = 0;
-    for (int r = 0; r < n_rank && named <= MOST; r++) {
+    for (int r = 0; r < n_rank && named <= MAX_NAMED; r++) {
         size_t len = first_name(hosts[r]);
         bool again = false;
         for (int before = 0; before < r && !again; before++)
             again = first_name(hosts[before]) == len && !strncmp(hosts[before], hosts[r], len);
         if (again)
             continue;
-        int n = named == MOST ? snprintf(out + used, size - used, " and others")
-                              : snprintf(out + used, size - used, "%s%.*s", named ? ", " : "",
-                                         (int)(len < 60 ? len : 60), hosts[r]);
+        int n = named == MAX_NAMED ? snprintf(out + used, size - used, " and others")
+                                   : snprintf(out + used, size - used, "%s%.*s", named ? ", " : "",
+                                              (int)(len < 60 ? len : 60), hosts[r]);
         used += (size_t)n < size - used ? (size_t)n : size - used - 1;
         named++;
     }
@@ -135,10 +134,10 @@ static void list_hosts(const char *const *hosts, int n_rank, char *out, size_t s
 typedef struct job {
     const char *const *hosts; /* [n_rank], or NULL */
     int n_rank, size;         /* of a replica */
-    int *taken;               /* [n_rank] which worker is it, -1: none */
+    int *taken;               /* [n_rank] its worker, or -1 */
 } job;
 
-/* Those that name their rank. */
+/* Matches workers that name their rank. */
 static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_fault *fault)
 {
     for (int i = 0; i < n; i++) {
@@ -157,19 +156,19 @@ static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
         }
         if (w->rank / j->size != w->replica)
             return cake_yaml_wrong(fault, w->replica_at,
-                                   "rank %d is in replica %d, not in %d; leave rank or replica away", w->rank,
+                                   "rank %d is in replica %d, not in %d; remove rank or replica", w->rank,
                                    w->rank / j->size, w->replica);
-        if (!hosted(w, j->hosts, w->rank))
-            return cake_yaml_wrong(fault, w->host_at,
-                                   "rank %d is on %.*s, not on '%s'; leave rank or host away", w->rank,
-                                   (int)first_name(j->hosts[w->rank]), j->hosts[w->rank], show(w->host).s);
+        if (!is_on_host(w, j->hosts, w->rank))
+            return cake_yaml_wrong(fault, w->host_at, "rank %d is on %.*s, not on '%s'; remove rank or host",
+                                   w->rank, (int)first_name(j->hosts[w->rank]), j->hosts[w->rank],
+                                   show(w->host));
         j->taken[w->rank] = i;
     }
     return CAKE_OK;
 }
 
-/* The others of a replica take its ranks from `first` on, hosts by name before patterns; without layers only
- * its first rank will do. Returns the one that finds none, or -1. */
+/* Matches the other workers of a replica with its ranks from `first` on, names before patterns; a worker
+ * without layers can only have the first rank. Returns a worker without a rank, or -1. */
 static int match_hosts(cake_worker *worker, int n, const job *j, int replica, int first)
 {
     int begin = replica * j->size;
@@ -179,7 +178,7 @@ static int match_hosts(cake_worker *worker, int n, const job *j, int replica, in
             if (w->replica != replica || w->rank >= 0 || is_pattern(w->host) != patterns)
                 continue;
             int rank = begin + (w->listed ? first : 0), end = w->listed ? begin + j->size : begin + 1;
-            while (rank < end && (j->taken[rank] >= 0 || !hosted(w, j->hosts, rank)))
+            while (rank < end && (j->taken[rank] >= 0 || !is_on_host(w, j->hosts, rank)))
                 rank++;
             if (rank == end)
                 return i;
@@ -190,22 +189,22 @@ static int match_hosts(cake_worker *worker, int n, const job *j, int replica, in
 
 static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_yaml_fault *fault)
 {
-    int there = 0, within = 0;
+    int on_host = 0, within = 0;
     char list[400], part[64] = "";
     if (!j->hosts)
         return cake_yaml_wrong(fault, w->host_at,
-                               "no rank is left for worker '%s': there are %d; take more --ranks",
-                               show(w->name).s, j->n_rank);
+                               "no rank is left for worker '%s': there are %d; use more --ranks",
+                               show(w->name), j->n_rank);
     if (n_replica > 1)
         snprintf(part, sizeof part, " in replica %d (ranks %d to %d)", w->replica, w->replica * j->size,
                  (w->replica + 1) * j->size - 1);
     for (int r = 0; r < j->n_rank; r++) {
-        bool on = hosted(w, j->hosts, r);
-        there += on;
+        bool on = is_on_host(w, j->hosts, r);
+        on_host += on;
         within += on && r / j->size == w->replica;
     }
     list_hosts(j->hosts, j->n_rank, list, sizeof list);
-    if (!there)
+    if (!on_host)
         return cake_yaml_wrong(fault, w->host_at,
                                "host '%s' is not in this job, whose hosts are: %s (any of them: '*')",
                                show(w->host).s, list);
@@ -233,7 +232,7 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
     if (n_rank % replicas)
         return cake_yaml_wrong(fault, last->replica_at,
                                "replica %d, counted from 0, "
-                               "makes %d of them, among which %d rank%s cannot be shared out evenly; "
+                               "makes %d of them, and %d rank%s cannot be divided evenly among them; "
                                "start it with -np %lld or another multiple of %d",
                                last->replica, replicas, n_rank, n_rank == 1 ? "" : "s",
                                ((long long)n_rank / replicas + 1) * replicas, replicas);
@@ -250,13 +249,13 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
     if (none < replicas)
         return cake_yaml_wrong(fault, last->replica_at,
                                "replica %d, but no worker is of replica %d: "
-                               "they are counted from 0 without gaps",
+                               "replicas are counted from 0 without gaps",
                                last->replica, none);
     *n_replica = replicas;
     return CAKE_OK;
 }
 
-/* What each rank has, when all that are to be found are found. */
+/* Checks that every rank has a worker with layers. */
 static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_yaml_position end,
                             cake_yaml_fault *fault)
 {
@@ -264,7 +263,7 @@ static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
     for (int r = 0; r < j->n_rank; r++) {
         cake_worker *w = j->taken[r] < 0 ? NULL : &worker[j->taken[r]];
         if (w && !w->listed && r % j->size)
-            return cake_yaml_wrong(fault, w->said.at, "worker '%s' has no layers", show(w->name).s);
+            return cake_yaml_wrong(fault, w->given.at, "worker '%s' has no layers", show(w->name));
         if (w)
             w->rank = r;
         else if (r % j->size)
@@ -283,31 +282,31 @@ cake_err cake_workers_match(cake_worker *worker, int n, const char *const *hosts
 {
     job j = {.hosts = hosts, .n_rank = n_rank, .size = n_rank / n_replica};
     j.taken = cake_alloc((size_t)n_rank, sizeof *j.taken);
-    int *asked = cake_alloc((size_t)j.size, sizeof *asked);
-    size_t bytes = (size_t)j.size * sizeof *asked;
+    int *named_ranks = cake_alloc((size_t)j.size, sizeof *named_ranks);
+    size_t bytes = (size_t)j.size * sizeof *named_ranks;
     memset(j.taken, -1, (size_t)n_rank * sizeof *j.taken);
     cake_err err = match_ranks(worker, n, &j, fault);
     for (int replica = 0; replica < n_replica && !err; replica++) {
-        int lost = -1;
-        memcpy(asked, j.taken + replica * j.size, bytes);
+        int unmatched = -1;
+        memcpy(named_ranks, j.taken + replica * j.size, bytes);
         for (int first = 1; first >= 0; first--) {
-            memcpy(j.taken + replica * j.size, asked, bytes);
-            lost = match_hosts(worker, n, &j, replica, first);
-            if (lost < 0)
+            memcpy(j.taken + replica * j.size, named_ranks, bytes);
+            unmatched = match_hosts(worker, n, &j, replica, first);
+            if (unmatched < 0)
                 break;
         }
-        if (lost >= 0)
-            err = no_rank(&worker[lost], &j, n_replica, fault);
+        if (unmatched >= 0)
+            err = no_rank(&worker[unmatched], &j, n_replica, fault);
     }
     if (!err)
         err = check_ranks(worker, n, &j, end, fault);
-    free(asked);
+    free(named_ranks);
     free(j.taken);
     return err;
 }
 
-static cake_err twice(const cake_layer_claim *c, int layer, const char *name, cake_yaml_position at,
-                      cake_yaml_fault *fault)
+static cake_err fail_owned_twice(const cake_layer_claim *c, int layer, const char *name,
+                                 cake_yaml_position at, cake_yaml_fault *fault)
 {
     char last[16] = "";
     if (c->last > c->first)
@@ -328,7 +327,7 @@ cake_err cake_workers_own(const cake_worker *worker, const cake_layer_claim *cla
         for (int i = c->first; i <= c->last; i++) {
             const cake_layer_claim *other = own[i] < 0 ? NULL : &claim[own[i]];
             if (other)
-                return twice(c, i, show(worker[other->worker].name).s, other->at, fault);
+                return fail_owned_twice(c, i, show(worker[other->worker].name), other->at, fault);
             own[i] = k;
         }
     }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: plans, and what was said of their ranks. Out: a topology file that topology.c makes the same of.
- * planner/topology_io.c calls.
+ * In: plans and settings of their ranks. Out: a topology file that topology.c reads back.
  */
 #include <stdlib.h>
 
 #include "place/topology.h"
 
-/* In single quotes, which are doubled within; what is not printable would not be read again. */
+/* In single quotes, which are doubled within. Unprintable characters become ?: YAML would refuse them. */
 static void add_quoted(cake_buf *out, const char *text)
 {
     cake_buf_addc(out, '\'');
@@ -39,27 +38,28 @@ static void add_size(const char *key, int64_t size, cake_buf *out)
         cake_buf_addf(out, "  %s: %lld%s\n", key, (long long)llabs(size), size < 0 ? "%" : "");
 }
 
-static void add_said(const cake_topology_rank *said, cake_buf *out)
+static void add_settings(const cake_topology_rank *settings, cake_buf *out)
 {
     static const char *const where[] = {NULL, "cpus", "numa"}, *const device[] = {NULL, "cpu", "cuda"};
-    char list[1 << 15]; /* every second cpu */
-    if (said->where) {
-        cake_cpuset_text(&said->set, list, sizeof list);
-        cake_buf_addf(out, "  %s: '%s'\n", where[said->where], list);
+    char list[1 << 15]; /* enough for every second cpu */
+    if (settings->where) {
+        cake_cpuset_text(&settings->set, list, sizeof list);
+        cake_buf_addf(out, "  %s: '%s'\n", where[settings->where], list);
     }
-    if (said->threads)
-        cake_buf_addf(out, "  threads: %d\n", said->threads);
-    add_size("memory", said->memory, out);
-    add_size("kv_memory", said->kv_memory, out);
-    if (said->device)
-        cake_buf_addf(out, "  device: %s\n", device[said->device]);
-    if (said->has_gpu)
-        cake_buf_addf(out, "  gpu: %d\n", said->gpu);
+    if (settings->threads)
+        cake_buf_addf(out, "  threads: %d\n", settings->threads);
+    add_size("memory", settings->memory, out);
+    add_size("kv_memory", settings->kv_memory, out);
+    if (settings->device)
+        cake_buf_addf(out, "  device: %s\n", device[settings->device]);
+    if (settings->has_gpu)
+        cake_buf_addf(out, "  gpu: %d\n", settings->gpu);
 }
 
-static bool says(const cake_topology_rank *said)
+static bool has_settings(const cake_topology_rank *settings)
 {
-    return said->where || said->threads || said->memory || said->kv_memory || said->device || said->has_gpu;
+    return settings->where || settings->threads || settings->memory || settings->kv_memory ||
+           settings->device || settings->has_gpu;
 }
 
 void cake_topology_write(const cake_plan *plan, int n_replica, const cake_topology_rank *rank,
@@ -69,18 +69,18 @@ void cake_topology_write(const cake_plan *plan, int n_replica, const cake_topolo
     for (int i = 0; i < n_replica; i++)
         for (int own = 0; own < plan[i].n_rank; own++) {
             int r = plan[i].first + own;
-            if (n_replica == 1 && own == 0 && !says(&rank[r]))
-                continue; /* what nobody lists is rank 0's */
+            if (n_replica == 1 && own == 0 && !has_settings(&rank[r]))
+                continue; /* layers that no worker lists belong to rank 0 */
             cake_buf_addf(out, "\nrank%d:\n  rank: %d\n", r, r);
             if (n_replica > 1)
                 cake_buf_addf(out, "  replica: %d\n", i);
             cake_buf_adds(out, "  description: ");
             add_quoted(out, about[r]);
             cake_buf_addc(out, '\n');
-            add_said(&rank[r], out);
+            add_settings(&rank[r], out);
             if (own)
                 add_layers(&plan[i], own, out);
         }
     if (out->len == before)
-        cake_buf_adds(out, "\n{}\n"); /* one rank that has all: a file of nothing is refused */
+        cake_buf_adds(out, "\n{}\n"); /* one rank with all layers: an empty file would be refused */
 }

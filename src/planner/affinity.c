@@ -46,7 +46,7 @@ static void say(const cake_comm *world, const cake_launcher *launcher, const cak
                  "mpirun --bind-to says which",
                  machine->mask);
     /* OpenMP has bound the first thread, so its mask is not that of the others */
-    if (speaks(world, pin->trap != CAKE_PIN_WARN_NONE && !launcher->openmp)) {
+    if (speaks(world, pin->warning != CAKE_PIN_WARN_NONE && !launcher->openmp)) {
         cake_pin_advise(pin, launcher->kind, world->size, &text);
         cake_log(CAKE_WARN, "planner", "%s", text.data);
     }
@@ -141,7 +141,7 @@ static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double q
  * that, or is in another trap, has been told. */
 static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, const cake_affinity *p)
 {
-    bool told = !cake_comm_allreduce_min(world, p->pin.trap == CAKE_PIN_WARN_NONE);
+    bool told = !cake_comm_allreduce_min(world, p->pin.warning == CAKE_PIN_WARN_NONE);
     if (speaks(world, p->crowded && !launcher->openmp) && !told)
         cake_log(CAKE_WARN, "planner",
                  "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,

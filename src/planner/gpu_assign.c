@@ -115,7 +115,7 @@ static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
         for (int i = 0; i < all[r].n_card && *n_gpu < CAKE_MAX_GPUS; i++)
             if (place_of(list, *n_gpu, all[r].bus[i]) < 0) {
                 cake_device *d = &list[(*n_gpu)++];
-                *d = (cake_device){.gpu = true, .package = -1, .domain = -1, .beside = -1};
+                *d = (cake_device){.gpu = true, .package = -1, .domain = -1, .near_gpu = -1};
                 snprintf(d->bus, sizeof d->bus, "%s", all[r].bus[i]);
             }
     qsort(list, (size_t)*n_gpu, sizeof *list, by_bus);

@@ -152,10 +152,10 @@ void cake_memplan_batch_limits(cake_planning *p, int most)
                             .n_stage = stages_of(p),
                             .n_vocab = config->n_vocab,
                             .gpus = p->cluster->big_gpus,
-                            .most_seqs = most};
+                            .memory_seqs = most};
     cake_cost all = p->input->cost;
     if (load.n_stage > 1)
-        load.dearest = cake_cost_row(&all, p->input->context - 1, false) / all.row_flops;
+        load.max_row_cost = cake_cost_row(&all, p->input->context - 1, false) / all.row_flops;
     cake_batch_size_decide(&load);
     p->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                      .lane_seqs = load.lane_seqs,

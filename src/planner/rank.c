@@ -265,8 +265,8 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
         cake_comm_allreduce_min(world, me->gpu.used ? me->gpu.memory : INT64_MAX) >= BIG_GPU;
     me->input.gpu_direct = me->cluster.gpus && (strcmp(o->link, "mpi") || cake_gpu_transport_mpi_can());
     me->planning.gpu_layers = me->input.max_gpu_layers = o->gpu.layers >= 0 ? (int)o->gpu.layers : INT_MAX;
-    if (me->machine.memory_said && o->purpose == CAKE_PURPOSE_PLAN)
-        me->machine.memory = me->machine.memory_said;
+    if (me->machine.memory_modelled && o->purpose == CAKE_PURPOSE_PLAN)
+        me->machine.memory = me->machine.memory_modelled;
     err = settle_threads(o, world, me);
     me->mapping = me->gpu.used ? INT64_MAX : cake_machine_mapping();
     if (!err)

@@ -290,7 +290,7 @@ static void test_wrong_tensors(void)
          "has dtype I32, but only F32"},
         {{.shards = 3, .twice = k, .unsaid = true}, "k_proj.weight is in both "},
         {{.shards = 1, .body = "transformer."},
-         "no tensor is named model.embed_tokens.weight, nor so with another prefix that is known; the first "
+         "no tensor is named model.embed_tokens.weight, with any known prefix; the first "
          "of 33"},
         {{.shards = 1, .body = "", .without = "lm_head.weight"}, "a model without a head"},
     };
@@ -314,7 +314,7 @@ static void test_unused(void)
     cake_model *m = NULL;
     CU_ASSERT_EQUAL_FATAL(open_quietly(dir, false, &m), CAKE_OK);
     CU_ASSERT(
-        was_said("15 tensors have no place in this model and are not used, the first is model.layers.1."));
+        was_said("15 tensors do not belong to this model and are not used, the first is model.layers.1."));
     cake_model_close(m);
     cake_buf_free(&text);
 }

@@ -183,7 +183,7 @@ static void check_rank(machine *m, const char *words)
     snprintf(got, sizeof got, "%d", pin.domain);
     same(m, "domain", pin.domain < 0 ? "-" : got, domain);
     check_threads(m, &pin, threads);
-    same(m, "trap", traps[pin.trap], trap);
+    same(m, "trap", traps[pin.warning], trap);
     check_rules(m, &pin);
     cake_pin_free(&pin);
 }
@@ -308,8 +308,9 @@ static void test_random(void)
             cake_pin_make(m.topology, m.claims, n, i, n, (cake_bind)(round / RANKS % CAKE_N_BIND), &pin);
             hwloc_bitmap_t mine = cake_cpuset_set(&pin.cpus), given = cake_cpuset_set(&m.claims[i].mask);
             CU_ASSERT(hwloc_bitmap_isincluded(mine, given) && !hwloc_bitmap_iszero(mine));
-            CU_ASSERT(pin.n_thread >= 1 && (pin.n_thread <= pin.n_core) == (pin.trap < CAKE_PIN_WARN_SMT ||
-                                                                            pin.trap > CAKE_PIN_WARN_NARROW));
+            CU_ASSERT(pin.n_thread >= 1 &&
+                      (pin.n_thread <= pin.n_core) ==
+                          (pin.warning < CAKE_PIN_WARN_SMT || pin.warning > CAKE_PIN_WARN_NARROW));
             check_rules(&m, &pin);
             hwloc_bitmap_free(mine);
             hwloc_bitmap_free(given);
@@ -381,22 +382,23 @@ static void advises(cake_pin pin, cake_launch launcher, const char *part)
 
 static void test_advice(void)
 {
-    cake_pin narrow = {.n_core = 2, .n_thread = 4, .room = true, .trap = CAKE_PIN_WARN_NARROW}, full = narrow;
-    cake_pin domain = {.n_core = 2, .n_thread = 2, .trap = CAKE_PIN_WARN_DOMAIN};
-    cake_pin smt = {.n_core = 2, .n_thread = 4, .trap = CAKE_PIN_WARN_SMT};
+    cake_pin narrow = {.n_core = 2, .n_thread = 4, .all_fit = true, .warning = CAKE_PIN_WARN_NARROW},
+             full = narrow;
+    cake_pin domain = {.n_core = 2, .n_thread = 2, .warning = CAKE_PIN_WARN_DOMAIN};
+    cake_pin smt = {.n_core = 2, .n_thread = 4, .warning = CAKE_PIN_WARN_SMT};
     advises(narrow, CAKE_LAUNCH_OPENMPI,
             "--threads 2, or start it with `mpirun --map-by slot:PE=4 --bind-to core -np 6 cake-mpi ...`");
     advises(narrow, CAKE_LAUNCH_SLURM,
             "`srun --hint=nomultithread --cpu-bind=cores --cpus-per-task=4 -n 6 cake-mpi ...`");
     advises(narrow, CAKE_LAUNCH_HYDRA, "`mpirun -bind-to core:4 -np 6 cake-mpi ...`");
     advises(narrow, CAKE_LAUNCH_NONE, "`cake-mpi --bind hwloc --threads 4 ...`");
-    full.room = false;
+    full.all_fit = false;
     advises(full, CAKE_LAUNCH_OPENMPI, "4 threads per rank for 2 cores of cpus");
     advises(domain, CAKE_LAUNCH_OPENMPI, "`mpirun --map-by numa --bind-to numa -np 6 cake-mpi ...`");
     advises(domain, CAKE_LAUNCH_SLURM, "--cpu-bind=ldoms -n 6");
     advises(domain, CAKE_LAUNCH_HYDRA, "-map-by numa -np 6");
     advises(smt, CAKE_LAUNCH_OPENMPI, "hardware threads");
-    cake_pin stacked = {.n_core = 1, .n_thread = 1, .trap = CAKE_PIN_WARN_STACKED};
+    cake_pin stacked = {.n_core = 1, .n_thread = 1, .warning = CAKE_PIN_WARN_STACKED};
     advises(stacked, CAKE_LAUNCH_OPENMPI,
             "others are idle; start it with `mpirun --map-by slot:PE=1 --bind-to core -np 6 cake-mpi ...`");
     static const char *const lines[] = {

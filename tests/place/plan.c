@@ -326,13 +326,13 @@ static void test_load(void)
     load = (cake_batch_size){.n_stage = 2, .n_vocab = 1 << 24};
     cake_batch_size_decide(&load); /* scores of one sequence fill 64 MiB */
     CU_ASSERT(load.lane_seqs == 1);
-    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .dearest = 1.25};
+    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .max_row_cost = 1.25};
     cake_batch_size_decide(&load); /* where rows are dear, waves of cheap ones are wide ... */
     CU_ASSERT(load.chunk == 256 && load.max_tok == 320);
-    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .dearest = 40};
+    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .max_row_cost = 40};
     cake_batch_size_decide(&load); /* ... to an extent ... */
     CU_ASSERT(load.chunk == 256 && load.max_tok == 512);
-    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .dearest = 40, .chunk = 192};
+    load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .max_row_cost = 40, .chunk = 192};
     cake_batch_size_decide(&load); /* ... and not if the user says how wide they are */
     CU_ASSERT(load.chunk == 192 && load.max_tok == 192);
     load = (cake_batch_size){.n_stage = 3, .n_vocab = 100, .max_seqs = 1, .chunk = 1};

@@ -50,7 +50,7 @@ done
 ok "text of a model" $?
 expect "a tokenizer without a model" 2 'nothing was measured: it needs a model.s directory' "$cake" bench text.encode --smoke
 expect "links of one rank" 2 "nothing was measured: it needs two ranks" "$cake" bench links.header --smoke
-expect "an option that nothing takes" 2 "--batch is of throughput.load and pipeline.modelled, which is not measured" "$cake" bench linear.q.1 --smoke --batch 2x2+2
+expect "an option that nothing takes" 2 "--batch is an option of throughput.load and pipeline.modelled, which is not measured" "$cake" bench linear.q.1 --smoke --batch 2x2+2
 
 expect "stages that are no ranks" 2 'mpirun -np 8' "$cake" bench pipeline --stages 8
 expect "a load that is none" 2 '"32x128" is not prompts' "$cake" bench throughput --batch 32x128
@@ -59,8 +59,8 @@ expect "a shape that is none" 2 'there are qwen3-0.6b, ' "$cake" bench throughpu
 expect "a model and a shape" 2 'both -m and --shape' "$cake" bench throughput --shape tiny -m "$model"
 expect "a model that is nowhere" 2 '-m .*/nowhere: No such' "$cake" bench rows.rope --smoke -m "$dir/nowhere"
 expect "a load longer than the context" 2 "prompt and answer of 50010: this model's context is 40960" "$cake" bench throughput.load --batch 1x50000+10
-expect "a name that is none" 2 '"frob" is no measurement' "$cake" bench frob
-expect "a name needs its dot" 2 '"pea" is no measurement' "$cake" bench pea
+expect "a name that is none" 2 '"frob" is not a measurement' "$cake" bench frob
+expect "a name needs its dot" 2 '"pea" is not a measurement' "$cake" bench pea
 expect "a file that cannot be written" 1 'cannot be written' "$cake" bench --smoke peak.f32 -o "$dir/no/file.csv"
 expect "more ranks than layers" 2 '^cake-mpi: error: usage: 9 ranks for a model of 8 layers.* -np 8 or fewer$' mpi 9 bench pipeline.modelled --smoke
 cp "$model/config.json" "$dir/config.json"

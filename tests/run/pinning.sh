@@ -60,7 +60,7 @@ quiet "... and nothing to say"
 placed "--bind hwloc leaves it" "$cgroup" "$(cores_in "$cgroup")" taskset -c "$first" "${run[@]}" --bind hwloc
 placed "--bind numactl keeps it" "$last" 1 taskset -c "$last" "${run[@]}" --bind numactl
 placed "--bind distribute: all cores" "$all" "$cores" "${run[@]}" --bind distribute
-expect "a machine's file that is not there" 0 'HWLOC_XMLFILE is .*/nowhere.xml, which cannot be read .*: this machine is taken' env HWLOC_XMLFILE="$dir/nowhere.xml" "$cake" info
+expect "a machine's file that is not there" 0 'HWLOC_XMLFILE is .*/nowhere.xml, which cannot be read .*: the real machine is used' env HWLOC_XMLFILE="$dir/nowhere.xml" "$cake" info
 placed "OMP_NUM_THREADS" "$all" 1 env OMP_NUM_THREADS=1 "${run[@]}"
 many=$(($(each "$all" | wc -l) + 1))
 placed "more threads than cpus" "$all" "$many" "${run[@]}" --threads "$many"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: an instruction set, a number of threads. Out: the machine's floors, measured anew when a while has
- * passed: bandwidth on shared machines changes.
- * Invariant: none of the project's kernels is used, so that a mistake of theirs does not move the floor.
+ * In: an instruction set, a number of threads. Out: the machine's peaks, measured again after FRESH seconds:
+ * bandwidth on shared machines changes.
+ * Invariant: no kernel of the project is used, so that a slow kernel does not lower the peak.
  */
-#include "bench/floor.h"
+#include "bench/peak_rates.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,29 +17,29 @@
 #define STEPS 10000000            /* of arithmetic */
 #define BYTES ((size_t)512 << 20) /* larger than any cache */
 #define LINE  64
-#define FRESH 2.0 /* seconds that a figure is good for */
+#define FRESH 2.0 /* seconds that a measured value is valid */
 
-static double measure(const cake_bench *bench, floor_kind kind, int threads)
+static double measure(const cake_bench *bench, peak_kind kind, int threads)
 {
     int64_t size =
-        kind < FLOOR_READ ? STEPS / (bench->smoke ? 1000 : 1) : (int64_t)(BYTES / (bench->smoke ? 64 : 2));
-    cake_peak *floor;
-    if (cake_peak_open(bench->kernels->name, (cake_peak_kind)kind, size, threads, &floor))
+        kind < PEAK_READ ? STEPS / (bench->smoke ? 1000 : 1) : (int64_t)(BYTES / (bench->smoke ? 64 : 2));
+    cake_peak *peak;
+    if (cake_peak_open(bench->kernels->name, (cake_peak_kind)kind, size, threads, &peak))
         return 0;
-    double seconds = cake_bench_time(bench, threads, cake_peak_work, floor);
-    double amount = cake_peak_amount(floor, threads);
-    cake_peak_close(floor);
+    double seconds = cake_bench_time(bench, threads, cake_peak_work, peak);
+    double amount = cake_peak_amount(peak, threads);
+    cake_peak_close(peak);
     return amount / seconds;
 }
 
-double floor_of(const cake_bench *bench, floor_kind kind, int threads)
+double peak_rate(const cake_bench *bench, peak_kind kind, int threads)
 {
-    enum { COUNTS = 16 }; /* of threads: 1, 2, 4, ... 4096, and all there are */
+    enum { COUNTS = 16 }; /* numbers of threads: 1, 2, 4, ... 4096, and all */
     static struct {
         const char *isa;
         int threads;
         double value, when;
-    } known[FLOOR_KINDS][COUNTS], *at;
+    } known[PEAK_KINDS][COUNTS], *at;
     int i = 0;
     while (i < COUNTS - 1 && known[kind][i].isa &&
            (known[kind][i].isa != bench->kernels->name || known[kind][i].threads != threads))
@@ -55,39 +55,39 @@ double floor_of(const cake_bench *bench, floor_kind kind, int threads)
     return at->value;
 }
 
-const char *floor_name(floor_kind kind)
+const char *peak_name(peak_kind kind)
 {
     return cake_peak_name((cake_peak_kind)kind);
 }
 
-static void say(cake_bench *bench, const char *name, int threads, floor_kind kind, double rate,
-                const char *unit)
+static void report_rate(cake_bench *bench, const char *name, int threads, peak_kind kind, double rate,
+                        const char *unit)
 {
-    double floor = floor_of(bench, kind, threads);
-    cake_bench_say(bench, name, threads, -1, rate * 1e-9, unit, floor > 0 ? rate / floor : 0,
-                   floor_name(kind));
+    double peak = peak_rate(bench, kind, threads);
+    cake_bench_report(bench, name, threads, -1, rate * 1e-9, unit, peak > 0 ? rate / peak : 0,
+                      peak_name(kind));
 }
 
-void floor_say_bytes(cake_bench *bench, const char *name, int threads, floor_kind kind, double bytes,
-                     double seconds)
+void peak_report_bytes(cake_bench *bench, const char *name, int threads, peak_kind kind, double bytes,
+                       double seconds)
 {
-    say(bench, name, threads, kind, bytes / seconds, "GB/s");
+    report_rate(bench, name, threads, kind, bytes / seconds, "GB/s");
 }
 
-void floor_say_flops(cake_bench *bench, const char *name, int threads, floor_kind kind, double flops,
-                     double seconds)
+void peak_report_flops(cake_bench *bench, const char *name, int threads, peak_kind kind, double flops,
+                       double seconds)
 {
-    say(bench, name, threads, kind, flops / seconds, kind == FLOOR_INT8 ? "GOP/s" : "GFLOP/s");
+    report_rate(bench, name, threads, kind, flops / seconds, kind == PEAK_INT8 ? "GOP/s" : "GFLOP/s");
 }
 
-/* One walk over all lines in an order that no prefetcher guesses (Sattolo 1986: one cycle). */
+/* Pointer chase over all lines in a random order, which defeats prefetchers (Sattolo 1986: one cycle). */
 typedef struct walk {
-    char *memory; /* lines that begin with the index of the next one */
+    char *memory; /* each line begins with the index of the next one */
     size_t lines;
     uint64_t at;
 } walk;
 
-static void step_on(const cake_exec *exec, void *arg)
+static void follow_chain(const cake_exec *exec, void *arg)
 {
     walk *w = arg;
     uint64_t at = w->at;
@@ -97,7 +97,7 @@ static void step_on(const cake_exec *exec, void *arg)
     w->at = at;
 }
 
-double floor_latency(const cake_bench *bench)
+double peak_latency(const cake_bench *bench)
 {
     cake_arena arena;
     size_t bytes = bench->smoke ? BYTES / 128 : BYTES / 2;
@@ -121,7 +121,7 @@ double floor_latency(const cake_bench *bench)
         memcpy(w.memory + i * LINE, &next, sizeof next);
     }
     free(order);
-    double seconds = cake_bench_time(bench, 1, step_on, &w);
+    double seconds = cake_bench_time(bench, 1, follow_chain, &w);
     cake_arena_close(&arena);
     return seconds / (double)(w.lines / 4);
 }
