@@ -103,20 +103,27 @@ typedef struct take {
     source_steady *steady; /* owned */
 } take;
 
+/* One more result of the case. share: of the roofline; 0: none. */
+static void report_value(cake_bench *bench, const cake_case *self, const char *what, int threads,
+                         double value, const char *unit, double share)
+{
+    char name[40];
+    snprintf(name, sizeof name, "%s%s", self->name, what);
+    cake_bench_report(bench, name, threads, -1, value, unit, share, share > 0 ? "floor" : NULL);
+}
+
 /* Reports the steps after all prompts are computed, and their fraction of the roofline. */
 static void report_steps(cake_bench *bench, const cake_case *self, const cake_rank *me, const cost_load *load,
                          const cost_model *roofline, const source_steady *steady)
 {
-    char name[40];
     int64_t tokens = 0;
     for (int i = 0; i < load->seqs && steady->seen == 2; i++)
         tokens += load->generated - steady->then[i];
     double seconds = steady->until - steady->since;
     if (tokens < 1 || seconds <= 0)
         return;
-    snprintf(name, sizeof name, "%s.steps", self->name);
-    cake_bench_report(bench, name, me->input.n_thread, -1, (double)tokens / seconds, "tokens/s",
-                      cost_roofline_steps(roofline, load, steady->then) / seconds, "floor");
+    report_value(bench, self, ".steps", me->input.n_thread, (double)tokens / seconds, "tokens/s",
+                 cost_roofline_steps(roofline, load, steady->then) / seconds);
 }
 
 static void report(cake_bench *bench, const cake_case *self, const cake_rank *me, const cost_load *load,
@@ -124,6 +131,7 @@ static void report(cake_bench *bench, const cake_case *self, const cake_rank *me
 {
     const cost_rates rates = run->rates;
     const double seconds = run->seconds;
+    const int threads = me->input.n_thread;
     cost_model roofline;
     cost_open(cake_model_config(me->input.model), rates, cake_model_dtype(me->input.model),
               me->input.kv_dtype, &roofline);
@@ -131,24 +139,16 @@ static void report(cake_bench *bench, const cake_case *self, const cake_rank *me
            answers = (double)load->seqs * load->generated / seconds;
     const cake_kernels *named = bench->kernels;
     bench->kernels = cake_offload_first(&me->input);
-    char name[40];
-    cake_bench_report(bench, self->name, me->input.n_thread, -1, prompts + answers, "tokens/s", share,
-                      "floor");
-    snprintf(name, sizeof name, "%s.prompt", self->name);
-    cake_bench_report(bench, name, me->input.n_thread, -1, prompts, "tokens/s", 0, NULL);
-    snprintf(name, sizeof name, "%s.generated", self->name);
-    cake_bench_report(bench, name, me->input.n_thread, -1, answers, "tokens/s", 0, NULL);
+    report_value(bench, self, "", threads, prompts + answers, "tokens/s", share);
+    report_value(bench, self, ".prompt", threads, prompts, "tokens/s", 0);
+    report_value(bench, self, ".generated", threads, answers, "tokens/s", 0);
     report_steps(bench, self, me, load, &roofline, run->steady);
-    snprintf(name, sizeof name, "%s.flops", self->name);
-    cake_bench_report(bench, name, me->input.n_thread, -1, rates.flops * 1e-9, "GFLOP/s", 0, NULL);
-    snprintf(name, sizeof name, "%s.bandwidth", self->name);
-    cake_bench_report(bench, name, me->input.n_thread, -1, rates.bytes * 1e-9, "GB/s", 0, NULL);
+    report_value(bench, self, ".flops", threads, rates.flops * 1e-9, "GFLOP/s", 0);
+    report_value(bench, self, ".bandwidth", threads, rates.bytes * 1e-9, "GB/s", 0);
     if (run->joules >= 0) {
-        snprintf(name, sizeof name, "%s.energy", self->name);
-        cake_bench_report(bench, name, me->input.n_thread, -1,
-                          1e6 * run->joules / ((prompts + answers) * seconds), "J/Mtoken", 0, NULL);
-        snprintf(name, sizeof name, "%s.power", self->name);
-        cake_bench_report(bench, name, me->input.n_thread, -1, run->joules / seconds, "W", 0, NULL);
+        report_value(bench, self, ".energy", threads, 1e6 * run->joules / ((prompts + answers) * seconds),
+                     "J/Mtoken", 0);
+        report_value(bench, self, ".power", threads, run->joules / seconds, "W", 0);
     }
     bench->kernels = named;
     cost_close(&roofline);

@@ -5,7 +5,7 @@
 set -e
 docs=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$docs}
-tables="$docs/../src/options/commands.def $docs/../src/options/options.def $docs/../src/options/options.md"
+tables="$docs/../bench/shapes.c $docs/../src/options/commands.def $docs/../src/options/options.def $docs/../src/options/options.md"
 awk=${AWK:-awk}
 
 # shellcheck disable=SC2086

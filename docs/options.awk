@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -f options.awk commands.def options.def options.md FRAME: prints FRAME with each @NAME@ replaced by what the
+# awk -f options.awk shapes.c commands.def options.def options.md FRAME: prints FRAME with each @NAME@ replaced by what the
 # tables say: of the man page, in Markdown for man.awk, if FRAME ends in .md; else of the completion for bash.
 # docs/generate.sh calls.
 
@@ -62,6 +62,11 @@ function sentence(help, first,   otherwise) {
     return first marked((first == "" ? toupper(substr(help, 1, 1)) : substr(help, 1, 1)) substr(help, 2) "." otherwise)
 }
 function listed(text, word) { return text (text == "" ? "" : ", ") word }
+function enumerated(list) { # words as "a, b and c"
+    gsub(/ /, ", ", list)
+    if (match(list, /, [^,]*$/)) list = substr(list, 1, RSTART - 1) " and " substr(list, RSTART + 2)
+    return list
+}
 function commands_of(option,   i, out) {
     for (i = 1; i <= n_command; i++)
         if (takes(option, i)) out = listed(out, "`" command[i] "`")
@@ -138,8 +143,14 @@ function completion(what,   i, j, out) {
 }
 
 BEGIN { # of options whose argument does not list them
-    words["shape"] = "qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-8b qwen3-32b llama-3.1-405b tiny"
     words["log"] = "error warn info debug"
+}
+FILENAME ~ /shapes\.c$/ { # rows of the table begin with a name
+    if (match($0, /^ *\{"[a-z0-9.-]+",/)) {
+        split($0, field, "\"")
+        words["shape"] = words["shape"] (words["shape"] == "" ? "" : " ") field[2]
+    }
+    next
 }
 FILENAME ~ /\.def$/ {
     if (/^[A-Z]+\(/) record = ""
@@ -171,7 +182,10 @@ FILENAME ~ /options\.md$/ {
     if (sub(/^## /, "")) {
         if (!known[$0]) fail("there is no option or group " $0)
         section = $0
-    } else if (section != "" && $0 != "") text[section] = text[section] "\n" (section ~ /^--/ ? ": " : "") $0
+    } else if (section != "" && $0 != "") {
+        gsub(/@shapes@/, enumerated(words["shape"]))
+        text[section] = text[section] "\n" (section ~ /^--/ ? ": " : "") $0
+    }
     next
 }
 {

@@ -43,18 +43,21 @@ static cake_node *make_list(cake_parser *p, cake_node_kind kind, cake_node *list
     return node;
 }
 
+/* Whether another item of a list comes before `end`, which the last comma may precede. */
+static bool has_item(cake_parser *p, const cake_node *list, const char *end)
+{
+    if (list && !p->err && !is_sign(p, end))
+        cake_parse_expect(p, ",");
+    return !p->err && !is_sign(p, end);
+}
+
 static cake_node *parse_list(cake_parser *p)
 {
     cake_node *list = NULL, **end = &list;
     int line = p->now->line;
     cake_parse_expect(p, "[");
-    while (!p->err && !is_sign(p, "]")) {
-        if (list)
-            cake_parse_expect(p, ",");
-        if (is_sign(p, "]"))
-            break;
+    while (has_item(p, list, "]"))
         append(&end, cake_parse_expression(p, true));
-    }
     cake_parse_expect(p, "]");
     cake_node *node = make_list(p, CAKE_N_LIST, list);
     node->line = line;
@@ -65,11 +68,7 @@ static cake_node *parse_dict(cake_parser *p)
 {
     cake_node *list = NULL, **end = &list;
     cake_parse_expect(p, "{");
-    while (!p->err && !is_sign(p, "}")) {
-        if (list)
-            cake_parse_expect(p, ",");
-        if (is_sign(p, "}"))
-            break;
+    while (has_item(p, list, "}")) {
         cake_node *key = cake_parse_expression(p, true);
         cake_parse_expect(p, ":");
         append(&end, cake_parse_node(p, CAKE_N_PAIR, key, cake_parse_expression(p, true), NULL));
@@ -235,11 +234,7 @@ static cake_node *parse_arguments(cake_parser *p)
     cake_node *list = NULL, **end = &list;
     int last = 0; /* the latest kind of argument: positional (0), named (1), * (2), ** (3) */
     cake_parse_expect(p, "(");
-    while (!p->err && !is_sign(p, ")")) {
-        if (list)
-            cake_parse_expect(p, ",");
-        if (is_sign(p, ")"))
-            break;
+    while (has_item(p, list, ")")) {
         cake_node *arg = cake_parse_node(p, CAKE_N_ARG, NULL, NULL, NULL);
         int kind = 0;
         if (cake_parse_skip(p, "*")) {

@@ -346,9 +346,9 @@ static cake_err check_worker(reader *r, const cake_worker *w)
 {
     const cake_yaml_str name = cake_yaml_show(w->name, strlen(w->name));
     if (!w->host && w->rank < 0)
-        return cake_yaml_wrong(r->fault, w->given.at, "worker '%s' has no host (or rank)", name);
+        return cake_yaml_wrong(r->fault, w->given.at, "worker '%s' has no host (or rank)", name.s);
     if (!w->listed && w->rank < 0 && w->replica < 0)
-        return cake_yaml_wrong(r->fault, w->given.at, "worker '%s' has no layers", name);
+        return cake_yaml_wrong(r->fault, w->given.at, "worker '%s' has no layers", name.s);
     if (w->given.has_gpu && w->given.device == CAKE_WISH_CPU)
         return cake_yaml_wrong(r->fault, w->given.gpu_at,
                                "both gpu and device: cpu (line %d, column %d); remove one of them",

@@ -161,7 +161,7 @@ static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
         if (!is_on_host(w, j->hosts, w->rank))
             return cake_yaml_wrong(fault, w->host_at, "rank %d is on %.*s, not on '%s'; remove rank or host",
                                    w->rank, (int)first_name(j->hosts[w->rank]), j->hosts[w->rank],
-                                   show(w->host));
+                                   show(w->host).s);
         j->taken[w->rank] = i;
     }
     return CAKE_OK;
@@ -194,7 +194,7 @@ static cake_err no_rank(const cake_worker *w, const job *j, int n_replica, cake_
     if (!j->hosts)
         return cake_yaml_wrong(fault, w->host_at,
                                "no rank is left for worker '%s': there are %d; use more --ranks",
-                               show(w->name), j->n_rank);
+                               show(w->name).s, j->n_rank);
     if (n_replica > 1)
         snprintf(part, sizeof part, " in replica %d (ranks %d to %d)", w->replica, w->replica * j->size,
                  (w->replica + 1) * j->size - 1);
@@ -263,7 +263,7 @@ static cake_err check_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
     for (int r = 0; r < j->n_rank; r++) {
         cake_worker *w = j->taken[r] < 0 ? NULL : &worker[j->taken[r]];
         if (w && !w->listed && r % j->size)
-            return cake_yaml_wrong(fault, w->given.at, "worker '%s' has no layers", show(w->name));
+            return cake_yaml_wrong(fault, w->given.at, "worker '%s' has no layers", show(w->name).s);
         if (w)
             w->rank = r;
         else if (r % j->size)
@@ -327,7 +327,7 @@ cake_err cake_workers_own(const cake_worker *worker, const cake_layer_claim *cla
         for (int i = c->first; i <= c->last; i++) {
             const cake_layer_claim *other = own[i] < 0 ? NULL : &claim[own[i]];
             if (other)
-                return fail_owned_twice(c, i, show(worker[other->worker].name), other->at, fault);
+                return fail_owned_twice(c, i, show(worker[other->worker].name).s, other->at, fault);
             own[i] = k;
         }
     }

@@ -83,12 +83,7 @@ static bool is_short(const cake_run_metrics *f)
     return f->seconds < 0.5 || f->waves < 8 * (int64_t)f->n_rank;
 }
 
-static void say_nothing(const cake_run_metrics *f, cake_buf *out)
-{
-    (void)f, (void)out;
-}
-
-/* Comes early in the table: threads that wait for a cpu look like slow layers, messages and engine. */
+/* Threads that wait for a cpu look like slow layers, messages and engine. */
 static bool is_crowded(const cake_run_metrics *f)
 {
     return f->crowd.host != NULL;
@@ -103,11 +98,6 @@ static void say_crowded(const cake_run_metrics *f, cake_buf *out)
                   c->ranks == 1 ? "" : "start fewer ranks, or ");
 }
 
-static bool is_evicting(const cake_run_metrics *f)
-{
-    return f->again > 0.05;
-}
-
 static void say_evicting(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
@@ -116,22 +106,12 @@ static void say_evicting(const cake_run_metrics *f, cake_buf *out)
                   100 * f->again);
 }
 
-static bool is_starving(const cake_run_metrics *f)
-{
-    return f->n_rank > 1 && f->starved > 0.2;
-}
-
 static void say_starving(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "few sequences: the stages had no wave for %.0f %% of the time, and waves had %.0f rows; "
                   "more requests in flight would fill them (a longer file, a larger --max-seqs)",
                   100 * f->starved, rows_a_wave(f));
-}
-
-static bool is_moving(const cake_run_metrics *f)
-{
-    return f->rank[busiest(f)].move > 0.1 * f->seconds;
 }
 
 static void say_moving(const cake_run_metrics *f, cake_buf *out)
@@ -158,11 +138,6 @@ static void say_root(const cake_run_metrics *f, cake_buf *out)
         "reading %.1f; give rank %d %s",
         ms_a_wave(f, f->rank[0].busy), ms_a_wave(f, f->embed), ms_a_wave(f, f->head), ms_a_wave(f, f->sample),
         ms_a_wave(f, f->read), f->first, f->rank[0].n_layer > 1 ? "fewer layers" : "more threads");
-}
-
-static bool is_uneven(const cake_run_metrics *f)
-{
-    return f->n_rank > 1 && f->rank[busiest(f)].busy > 1.15 * mean_busy(f);
 }
 
 /* Milliseconds per layer and wave, on one rank or (-1) on all ranks except `but`. */
@@ -206,22 +181,12 @@ static void say_reading(const cake_run_metrics *f, cake_buf *out)
                   rows_a_wave(f));
 }
 
-static bool is_text(const cake_run_metrics *f)
-{
-    return f->sample + f->read > 0.25 * f->seconds;
-}
-
 static void say_text(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "sampling takes %.0f %% of rank %d's time and reading prompts %.0f %%: "
                   "with larger models the share is small",
                   percent(f->sample, f->seconds), f->first, percent(f->read, f->seconds));
-}
-
-static bool is_idle(const cake_run_metrics *f)
-{
-    return cake_rank_metrics_idle(f, busiest(f)) > 0.15;
 }
 
 static void say_idle(const cake_run_metrics *f, cake_buf *out)
@@ -246,19 +211,28 @@ static void say_busy(const cake_run_metrics *f, cake_buf *out)
 
 void cake_diagnosis_give(const cake_run_metrics *f, cake_buf *out)
 {
-    static const struct {
-        bool (*holds)(const cake_run_metrics *f);
-        void (*say)(const cake_run_metrics *f, cake_buf *out);
-    } rows[] = {
-        {is_short, say_nothing},     {is_crowded, say_crowded}, {is_evicting, say_evicting},
-        {is_starving, say_starving}, {is_moving, say_moving},   {is_root, say_root},
-        {is_uneven, say_uneven},     {is_text, say_text},       {is_idle, say_idle},
-        {is_reading, say_reading},   {NULL, say_busy},
-    };
-    size_t i = 0;
-    while (rows[i].holds && !rows[i].holds(f))
-        i++;
-    rows[i].say(f, out);
+    if (is_short(f))
+        return;
+    if (is_crowded(f))
+        say_crowded(f, out);
+    else if (f->again > 0.05)
+        say_evicting(f, out);
+    else if (f->n_rank > 1 && f->starved > 0.2)
+        say_starving(f, out);
+    else if (f->rank[busiest(f)].move > 0.1 * f->seconds)
+        say_moving(f, out);
+    else if (is_root(f))
+        say_root(f, out);
+    else if (f->n_rank > 1 && f->rank[busiest(f)].busy > 1.15 * mean_busy(f))
+        say_uneven(f, out);
+    else if (f->sample + f->read > 0.25 * f->seconds)
+        say_text(f, out);
+    else if (cake_rank_metrics_idle(f, busiest(f)) > 0.15)
+        say_idle(f, out);
+    else if (is_reading(f))
+        say_reading(f, out);
+    else
+        say_busy(f, out);
 }
 
 void cake_diagnosis_late(const cake_run_metrics *f, cake_buf *out)

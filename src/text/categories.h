@@ -7,34 +7,9 @@
 #define CAKE_TEXT_CATEGORIES_H
 
 enum {
-    CN,
-    LU,
-    LL,
-    LT,
-    LM,
-    LO,
-    MN,
-    MC,
-    ME,
-    ND,
-    NL,
-    NO,
-    PC,
-    PD,
-    PS,
-    PE,
-    PI,
-    PF,
-    PO,
-    SM,
-    SC,
-    SK,
-    SO,
-    ZS,
-    ZL,
-    ZP,
-    CC,
-    CF
+#define CATEGORY(name, long_name) name,
+#include "text/categories.def"
+#undef CATEGORY
 };
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/utf8.h"
 #include "text/categories.h"
@@ -87,38 +88,11 @@ static const set sets[] = {
 static const set points_and_symbols = {"punct", "\\p{P}\\p{S}", POINTS | SYMBOLS, false};
 static const set words = {"word", WORD, IN_WORDS, false};
 
-/* The short and the long name, in the order of unicode_age.h. */
+/* The short and the long name. */
 static const char *const categories[][2] = {
-    {"cn", "unassigned"},
-    {"lu", "uppercaseletter"},
-    {"ll", "lowercaseletter"},
-    {"lt", "titlecaseletter"},
-    {"lm", "modifierletter"},
-    {"lo", "otherletter"},
-    {"mn", "nonspacingmark"},
-    {"mc", "spacingmark"},
-    {"me", "enclosingmark"},
-    {"nd", "decimalnumber"},
-    {"nl", "letternumber"},
-    {"no", "othernumber"},
-    {"pc", "connectorpunctuation"},
-    {"pd", "dashpunctuation"},
-    {"ps", "openpunctuation"},
-    {"pe", "closepunctuation"},
-    {"pi", "initialpunctuation"},
-    {"pf", "finalpunctuation"},
-    {"po", "otherpunctuation"},
-    {"sm", "mathsymbol"},
-    {"sc", "currencysymbol"},
-    {"sk", "modifiersymbol"},
-    {"so", "othersymbol"},
-    {"zs", "spaceseparator"},
-    {"zl", "lineseparator"},
-    {"zp", "paragraphseparator"},
-    {"cc", "control"},
-    {"cf", "format"},
-    {"cs", "surrogate"},
-    {"co", "privateuse"},
+#define CATEGORY(name, long_name) {#name, long_name},
+#include "text/categories.def"
+#undef CATEGORY
 };
 
 static const char *const long_names[][2] = {{"letter", "l"},     {"mark", "m"},   {"combiningmark", "m"},
@@ -185,9 +159,9 @@ static set find_set(const char *name, cake_buf *made)
         if (!strcmp(name, sets[i].name))
             return sets[i];
     for (size_t i = 1; i < sizeof categories / sizeof *categories; i++) {
-        if (!strcmp(name, categories[i][0]) || !strcmp(name, categories[i][1])) {
-            cake_buf_addf(made, "\\p{%c%c}", toupper((unsigned char)categories[i][0][0]),
-                          categories[i][0][1]);
+        if (!strcasecmp(name, categories[i][0]) || !strcmp(name, categories[i][1])) {
+            cake_buf_addf(made, "\\p{%c%c}", categories[i][0][0],
+                          tolower((unsigned char)categories[i][0][1]));
             return (set){name, made->data, BIT(i), false};
         }
     }

@@ -15,9 +15,8 @@
 #define CAKE_AGE_FORM     9  /* normal forms and combining marks */
 #define CAKE_AGE_CATEGORY 8  /* punctuation, control characters, nonspacing marks */
 
-/* The version of Unicode that introduced the character, and its category (from 1 in the order Lu Ll Lt Lm Lo
- * Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co); 0: version 8 or before, or
- * unassigned. */
+/* The version of Unicode that introduced the character, and its category (from 1, as categories.def has
+ * them); 0: version 8 or before, or unassigned. */
 int cake_age_find(uint32_t code, int *category);
 
 /* Appends to a character class the characters of these categories (a bit each) that Unicode 15 and 16

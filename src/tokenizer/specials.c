@@ -91,27 +91,32 @@ static cake_err read_token(const cake_json_path *place, const char *name, bool s
     return plain ? CAKE_OK : read_flags(place, special, token);
 }
 
-/* Reads one of the tokens that every class can have; null: none. */
-static cake_err read_usual(const cake_json_path *place, int index, cake_specials *out)
+/* Reads one token in place of another. */
+static cake_err read_into(const cake_json_path *place, const char *name, cake_special *token)
 {
     cake_special_list one = {0};
-    if (cake_json_kind(place->node) == CAKE_JSON_ABSENT)
-        return CAKE_OK;
-    out->given[index] = true;
-    if (cake_json_kind(place->node) == CAKE_JSON_NULL) {
-        cake_specials_name(out, index, NULL, 0);
-        return CAKE_OK;
-    }
-    cake_err err = read_token(place, cake_tokenizer_class_named[index], true, &one);
+    cake_err err = read_token(place, name, true, &one);
     if (err) {
         clear(&one);
         return err;
     }
-    free(out->named.at[index].name);
-    free(out->named.at[index].text);
-    out->named.at[index] = one.at[0];
-    out->named.at[index].special = true;
+    free(token->name);
+    free(token->text);
+    *token = one.at[0];
+    token->special = true;
     free(one.at);
+    return CAKE_OK;
+}
+
+/* Reads one of the tokens that every class can have; null: none. */
+static cake_err read_usual(const cake_json_path *place, int index, cake_specials *out)
+{
+    if (cake_json_kind(place->node) == CAKE_JSON_ABSENT)
+        return CAKE_OK;
+    out->given[index] = true;
+    if (cake_json_kind(place->node) != CAKE_JSON_NULL)
+        return read_into(place, cake_tokenizer_class_named[index], &out->named.at[index]);
+    cake_specials_name(out, index, NULL, 0);
     return CAKE_OK;
 }
 
@@ -127,12 +132,6 @@ static bool is_own(const char *key, size_t len)
 /* Reads a token of the model's own; of two with one name the last one counts. */
 static cake_err read_own(const cake_json_path *place, cake_specials *out)
 {
-    cake_special_list one = {0};
-    cake_err err = read_token(place, place->key, true, &one);
-    if (err) {
-        clear(&one);
-        return err;
-    }
     size_t len = strlen(place->key);
     int32_t at = cake_vocab_find(&out->names, place->key, len);
     if (at < 0) {
@@ -140,13 +139,7 @@ static cake_err read_own(const cake_json_path *place, cake_specials *out)
         cake_vocab_put(&out->names, place->key, len, at);
         append(&out->named, NULL, NULL, 0);
     }
-    cake_special *token = &out->named.at[CAKE_NAMED + at];
-    free(token->name);
-    free(token->text);
-    *token = one.at[0];
-    token->special = true;
-    free(one.at);
-    return CAKE_OK;
+    return read_into(place, place->key, &out->named.at[CAKE_NAMED + at]);
 }
 
 enum { TEXTS = 1, OBJECTS = 2 };
