@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # bench/hosts.sh CAKE_MPI MPI_HOSTS MODEL
-# Four hosts of different speeds on one machine: MPI_HOSTS is a program that makes them (start, run, stop), and each has a
-# share of a core by cgroups (SHARES, in percent, their sum less than the cores). What the plan gives each host; requests
-# handed out by workload to four replicas, beside the sum of what the hosts do alone; the planned slices, four replicas, and
-# two replicas of two stages beside one rank, the same bytes. REQUESTS (default 3000) of 24 + 24 tokens. Needs root; exit
-# status 77: hosts have no speeds of their own here.
+# Four hosts of different speeds on one machine: MPI_HOSTS is a program that makes them (start, run, stop), and cgroups give
+# each a share of a core (SHARES, in percent, together less than the cores). Prints the layers that the plan gives each host,
+# and the speed of four replicas compared with the sum of the hosts alone; checks that the planned slices, four replicas, and
+# two replicas of two stages give the same bytes as one rank. REQUESTS (default 3000) of 24 + 24 tokens. Needs root; exit
+# status 77: cgroups cannot limit hosts here.
 set -eu
 [ $# -ge 3 ] || {
     sed -n '3s/^# /usage: /p' "$0" >&2
@@ -28,7 +28,7 @@ cleanup() {
 } 2>/dev/null
 trap cleanup EXIT
 
-# limit GROUP PERCENT : periods of 10 ms: what is measured in 45 ms sees a share, not a whole core and then nothing.
+# limit GROUP PERCENT: in periods of 10 ms, so that a measurement of 45 ms sees the share and not a whole core, then nothing.
 limit() {
     mkdir "$1" || return
     if [ -e "$1/cpu.max" ]; then

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # bench/load.sh CAKE_MPI MODEL
-# How long weights take to be ready, beside dd on the same files from a warm page cache, in turn: the largest load_s of all
-# ranks, which does not count MPI_Init, and all of start-up (`seconds.load`: tokenizer, plan and checks too). Medians of
-# RUNS (default 5); two cores or more.
+# Seconds to load weights, compared with dd on the same files from a warm page cache, in turn: the largest load_s of all
+# ranks, without MPI_Init, and all of start-up (`seconds.load`: tokenizer, plan and checks, too). Medians of RUNS (default
+# 5). Needs two cores.
 set -eu
 [ $# -ge 2 ] || {
     sed -n '3s/^# /usage: /p' "$0" >&2

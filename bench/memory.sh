@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # bench/memory.sh CAKE_MPI [REQUESTS...]
-# What a rank holds besides its weights and KV pages, as the number of requests grows, on the demo model. It has to
-# stay below 200 MB + 48 bytes a request. Most requests are out of range, so that a large file is read quickly.
-# MODEL=DIR: the same of each rank with 64 prompts of 128 + 16 tokens on that model, at np 1 and 2, read and mapped.
+# Memory of a rank in addition to weights and KV pages, as the number of requests grows, on the demo model. It has to
+# stay below 200 MB + 48 bytes per request. Most requests are out of range, so that a large file is read quickly.
+# MODEL=DIR: also for each rank with 64 prompts of 128 + 16 tokens on that model, at np 1 and 2, read and mapped.
 set -eu
 [ $# -ge 1 ] || {
     sed -n '3s/^# /usage: /p' "$0" >&2

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What bench/compare asks of engines that are Python packages:
+"""Runs engines that are Python packages, for bench/compare:
 PYTHON peers.py ENGINE MODEL THREADS DEVICE PRECISION IDS SHAPE...
 
 ENGINE is openvino (OpenVINO GenAI; MODEL comes from optimum-cli, PRECISION is f32, or default for what the package takes),

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench/predicted.sh CAKE_MPI MODEL
 # Predicted and real seconds of five files with answers of a fixed length, on one rank with two threads and on two with one
-# each: `plan` by rates that `bench peak` measures just before (RATES: a file instead), beside the report of `run`. Medians
-# of RUNS (default 3) pairs; a line of CSV each: file, ranks, predicted, real, how far off the one is of the other.
+# each: `plan` with rates that `bench peak` measures just before (RATES: a file instead), and the report of `run`. Medians of
+# RUNS (default 3) pairs; a line of CSV each: file, ranks, predicted, real, deviation in percent.
 set -eu
 [ $# -ge 2 ] || {
     sed -n '3s/^# /usage: /p' "$0" >&2
@@ -15,7 +15,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# Lines of FROM ids, of which the first COMMON are the same, and an answer of TOKENS; several lengths in turn.
+# Requests of FROM ids, the first COMMON of which are equal, with answers of TOKENS; several lengths in turn.
 prompts() { # FILE REQUESTS COMMON "FROM..." "TOKENS..."
     awk -v n="$2" -v common="$3" -v from="$4" -v tokens="$5" 'BEGIN { srand(1); f = split(from, ids); t = split(tokens, most)
         for (j = 0; j < common; j++) shared[j] = int(3 + rand() * 500)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench/smoke.sh CAKE_MPI: every measurement once and small, on one rank and on two; status 1 if one fails, says
-# nothing, or says something that is no number. Figures mean nothing here. `make bench-smoke`, and so CI, runs it.
+# bench/smoke.sh CAKE_MPI: runs every measurement once and small, on one rank and on two; status 1 if one fails, or its
+# result is missing or not a number. The values mean nothing. `make bench-smoke`, and so CI, runs it.
 set -u
 cake=$(realpath "$1")
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -28,7 +28,7 @@ for np in 1 2; do
     echo "bench-smoke: $np rank(s), $(($(wc -l <"$dir/$np.csv") - 1)) results of $(wc -l <"$dir/names") measurements"
 done
 
-# A scaling study: a line for each run, a table, plots; seconds that are predicted, too.
+# A scaling study: a line for each run, a table, plots; with predicted seconds.
 "$root/bench/scaling" --cake "$cake" -m "$root/jobs/demo/model" --launch "$root/tests/mpirun.sh {n}" --ranks "1 2" --threads 1 --load 4x8+4 --batches 2 \
     --runs 1 -o "$dir/scaling" -- --dummy-weights >"$dir/out" 2>&1 || { wrong "bench/scaling: status $?"; tail -n 5 "$dir/out"; }
 awk -F, 'NR > 1 && !($9 > 0 && $9 < 1e3 && $11 > 0 && $12 > 0 && $12 < 1e3) { print; bad = 1 } END { exit bad || NR != 8 }' "$dir/scaling.csv" ||

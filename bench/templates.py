@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Chat templates beside Python, in one run: python3 bench/templates.py BUILD ASSETS >bench/results/MACHINE-templates.csv
+"""Chat templates compared with Python: python3 bench/templates.py BUILD ASSETS >bench/results/MACHINE-templates.csv
 
 Each real template of ASSETS renders conversations of 1, 10 and 100 messages, with and without tools: by jinja2 alone
 (the compiled template), by transformers' render_jinja_template around it, and by BUILD/bench/templates, which starts

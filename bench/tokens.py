@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our tokenizer beside the `tokenizers` library, on one core: `python3 bench/tokens.py TOKENS FILE DIR...`
+"""Our tokenizer compared with the `tokenizers` library, on one core: `python3 bench/tokens.py TOKENS FILE DIR...`
 
 TOKENS is bench/tokens of a build. Prints CSV: tokenizer, program, seconds to open, MB/s, tokens.
 """

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention over paged K and V, in the words of vec_*.h and step_*.h; included once by each instruction
- * set's file.
+ * Attention over paged K and V, with the vector functions of vec_*.h and step_*.h; included once by each
+ * instruction set's file.
  *
- * In: queries of each row, the cache. Out: the weighted sums of V. Here work is divided: prompt rows go
- * the way of attend_prefill.h; of the others a piece is neighbouring parts of a row, or of some rows that
- * share pages, for attend_decode.h.
+ * In: queries of each row, the cache. Out: the weighted sums of V. This file divides the work: prompt rows
+ * are computed by attend_prefill.h; for attend_decode.h a work item is neighbouring parts of a row, or of
+ * some rows that share pages.
  *
- * Invariant: which rows go together, and who takes them, changes no bit of any.
+ * Invariant: the grouping of rows and the thread that computes them change no bit of a result.
  */
 #ifndef CAKE_KERNELS_CPU_ATTEND_H
 #define CAKE_KERNELS_CPU_ATTEND_H
 
 #include "kernels/cpu/attend_decode.h"
 
-/* Neighbouring parts of rows that follow each other in the wave and share the pages before `common`, or of a
- * row that goes alone. out, q [rows, n_head, head_dim]. */
+/* A work item: neighbouring parts of consecutive rows of the wave that share the pages before `common`, or of
+ * a single row. out, q [rows, n_head, head_dim]. */
 typedef struct piece {
     const cake_row *row;
     int rows, common;
@@ -24,7 +24,7 @@ typedef struct piece {
     const float *q;
 } piece;
 
-/* How many parts a KV head makes; a row has those of each KV head, one after another. */
+/* Parts of a KV head; a row has those of each KV head in order. */
 INLINE int parts_of(int group)
 {
     return (group + HEADS - 1) / HEADS;
@@ -55,7 +55,7 @@ static void give_part(const segment *s, const bunch *p)
         }
 }
 
-/* next: the piece that is taken afterwards; without a row there is none. */
+/* next: the following work item; without rows if there is none. */
 static void attend_piece(segment *s, const piece *w, const piece *next, int group)
 {
     if (!w->row)
@@ -74,8 +74,8 @@ static void attend_piece(segment *s, const piece *w, const piece *next, int grou
         give_part(s, &s->part[i]);
 }
 
-/* How many parts of a row are taken together, `most` at most: as many as give each member of the team the
- * same number, else one. */
+/* Parts of a row per work item, at most `most`: as many as give each member of the team the same number, else
+ * one. */
 static int parts_together(int parts, int team, int most)
 {
     int n = parts % team ? 1 : parts / team;
@@ -84,7 +84,7 @@ static int parts_together(int parts, int team, int most)
     return n;
 }
 
-/* The end of the prompt rows that continue row `first` in its slot; first itself if it is none of them. */
+/* The end of the prompt rows that continue row `first` in its slot; `first` if it is not a prompt row. */
 static int prompt_end(const cake_row *rows, int first, int n_tok)
 {
     int end = first;
@@ -94,8 +94,8 @@ static int prompt_end(const cake_row *rows, int first, int n_tok)
     return end;
 }
 
-/* Whether a row is taken by attend_decode.h: all but rows of prompts, and those too if their heads are
- * too large for attend_prefill.h. */
+/* True if attend_decode.h computes a row: all but prompt rows, and these too if their heads are too large for
+ * attend_prefill.h. */
 INLINE bool goes_alone(const cake_kv *kv, const cake_row *row)
 {
     return row->kind != CAKE_ROW_PROMPT || kv->head_dim > PREFILL_DIM;
@@ -119,8 +119,8 @@ static int sharing_end(const cake_kv *kv, const cake_row *rows, int first, int n
     return end;
 }
 
-/* Into how many pieces n rows that share pages are cut: as few as can be, as long as each member of the team
- * gets about the same. */
+/* Work items for n rows that share pages: the fewest with which each member of the team gets about equally
+ * many. */
 static int cuts_of(int n, int parts, int team)
 {
     int cuts = (n + ROWS - 1) / ROWS;
@@ -132,8 +132,8 @@ static int cuts_of(int n, int parts, int team)
     return cuts;
 }
 
-/* A team member's way through its pieces: the next one is found before the current one is done, so that what
- * it reads first can be fetched. */
+/* A team member's iteration over its work items: the next one is found before the current one is done, so
+ * that its first lines can be prefetched. */
 typedef struct member {
     const cake_exec *exec;
     int group;

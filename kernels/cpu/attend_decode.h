@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of rows that are no prompt's, a segment after another, in the words of vec_*.h and step_*.h;
+ * Attention of generated rows, segment by segment, with the vector functions of vec_*.h and step_*.h;
  * included by attend.h.
  *
  * In: neighbouring parts of some rows, a part being up to HEADS query heads of one KV head; the cache. Out:
- * their weighted sums of V. The heads of a part share what is read of K and V, and the rows do: a page that
- * all of them have is met by all before the next one is read, others are read row by row, the parts of a page
- * one after another, as they lie in memory: the longer memory is read in its order, the nearer its bandwidth.
+ * their weighted sums of V. The heads of a part share the reads of K and V, and so do the rows: all rows use
+ * a page that they share before the next one is read; other pages are read row by row, the parts of a page in
+ * the order of memory, because long sequential reads come closest to the bandwidth.
  *
  * Invariant: a query head's result depends on the row's positions only. A score folds its products by lane; a
- * segment's total by position modulo LANES; sums over V run upwards in position, and are scaled when a
- * segment has a larger score than those before it. Segments lie where the positions say, whoever walks along.
+ * segment's total by position modulo LANES; sums over V ascend in position, and are rescaled when a segment
+ * has a larger score than those before it. Segments are fixed by positions, whatever the division of work.
  */
 #ifndef CAKE_KERNELS_CPU_ATTEND_DECODE_H
 #define CAKE_KERNELS_CPU_ATTEND_DECODE_H
@@ -30,7 +30,7 @@
 #define QUERY  (PREFILL_DIM / 2) /* pairs of a query */
 #define EVERY  256               /* bytes: one line in as many is fetched, and brings those behind it along */
 
-/* How K and V are taken. */
+/* How elements of K and V are loaded. */
 typedef enum form {
     ONE,   /* an element at a time */
     SPLIT, /* a pair at a time, as two floats */
@@ -49,7 +49,7 @@ typedef struct ahead {
     int n, wide;
 } ahead;
 
-/* A row on its way through what it sees. */
+/* The part of a row's positions that lies in the current segment. */
 typedef struct view {
     const cake_row *row;
     int first, n; /* positions [first, first + n) of the segment; n 0: it sees none of them */
@@ -57,7 +57,7 @@ typedef struct view {
     bool begun;   /* an earlier segment has been added */
 } view;
 
-/* Up to HEADS query heads of one KV head of a row: what they know about a segment, and of those before it. */
+/* Up to HEADS query heads of one KV head of a row: scores of this segment, and sums of those before it. */
 typedef struct bunch {
     const view *of;
     int kv_head, heads;
@@ -216,7 +216,7 @@ INLINE void score_page(const segment *s, bunch *p, int i, ahead next, const int 
     }
 }
 
-/* What sums hold before a page: nothing at first, and what was scaled with the largest score so far. */
+/* Sums before a page: zero at first, else the earlier ones, scaled with the largest score so far. */
 INLINE void open_sums(const bunch *p, const float *out, const float *change, vec *sum, int64_t dim,
                       bool first, int heads, const int vectors, int n)
 {
@@ -326,8 +326,7 @@ static float pair_weights(float *weight, int first, int n)
     return vec_sum(sum);
 }
 
-/* Scores of a head become weights, and what was summed up so far learns by how much the largest score has
- * grown. */
+/* Turns the scores of a head into weights, and sets the factor of earlier sums if the maximum has grown. */
 static void soften(const segment *s, bunch *p, int h, ahead *next)
 {
     const view *v = p->of;
@@ -459,7 +458,7 @@ INLINE const char *visited(const segment *s, visit at, const void *data)
     return page_of(s->kv, data, p->of->row, at.page * CAKE_PAGE, p->kv_head);
 }
 
-/* What is read after the page that is visited, and is not it. */
+/* The memory that is read after the current page. */
 static ahead ahead_of(const segment *s, visit at, bool values)
 {
     const void *data = values ? s->kv->v : s->kv->k;
@@ -500,7 +499,7 @@ static void add_pages_seen(const segment *s, bool values, taker *take)
     }
 }
 
-/* What each row sees of [first, end). */
+/* The positions of [first, end) that each row sees. */
 static void look_at(segment *s, int first, int end)
 {
     for (int r = 0; r < s->rows; r++) {

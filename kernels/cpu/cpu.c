@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what this CPU can do. Out: the tables that may run on it. Invariant: a table's place in the list is the
- * same in every build of one configuration, so ranks on different machines can agree on the smallest level.
+ * In: the features of this CPU. Out: the tables that may run on it. Invariant: a table's index in the list is
+ * the same in every build of one configuration, so ranks on different machines can agree on the lowest level.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -20,8 +20,8 @@ static bool always(void)
 #ifdef HAVE_X86_KERNELS
 #include <cpuid.h>
 
-/* __builtin_cpu_supports also asks the operating system (xgetbv) whether it keeps the registers. It does not
- * know F16C in every compiler. */
+/* __builtin_cpu_supports also checks (xgetbv) that the operating system saves the registers. Not every
+ * compiler knows F16C. */
 static bool has_avx2(void)
 {
     unsigned a, b, c = 0, d;
@@ -42,12 +42,12 @@ static bool has_avx512vnni(void)
 
 static bool has_avx512bf16(void)
 {
-    return has_avx512vnni() && __builtin_cpu_supports("avx512bf16"); /* none has it without VNNI */
+    return has_avx512vnni() && __builtin_cpu_supports("avx512bf16"); /* no CPU has it without VNNI */
 }
 #endif
 
-/* Each level's CPUs can run all levels below. Where a CPU can do more, a level has a faster table with the
- * same bits. */
+/* A CPU of one level can run all levels below. Some levels have a faster table with the same bits for CPUs
+ * with more features. */
 static const struct {
     const cake_kernels *table;
     bool (*allowed)(void);
@@ -67,7 +67,7 @@ static const struct {
 int64_t cake_cpu_first_cache(void)
 {
     static _Atomic int64_t known =
-        -1; /* asking again may exit a virtual machine, which takes microseconds each time */
+        -1; /* cached: cpuid may trap in a virtual machine, which takes microseconds */
     int64_t bytes = known;
     if (bytes < 0) {
 #ifdef _SC_LEVEL1_DCACHE_SIZE

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a piece of work. Out: it, done by a team of threads; the one place that opens a parallel region.
- * The pool is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads
- * than cores wait. For the same reason a session keeps the pool inside one region where threads are more
- * than cpus.
+ * Runs work on a team of threads; the only file that opens a parallel region. The thread pool is OpenMP's.
+ * The barrier is our own, because OpenMP's spins for milliseconds if more threads than cores wait. For the
+ * same reason a session keeps the pool inside one region if there are more threads than cpus.
  * Invariant: a unit of a queue is taken once.
  */
 #include <pthread.h>
@@ -16,22 +15,21 @@
 
 #include "kernels/kernels.h"
 
-#define SPINS  2000 /* some microseconds: longer than a barrier between equal shares takes */
-#define N_SEAT 256  /* in larger teams members keep to their shares */
+#define SPINS  2000 /* some microseconds: longer than a barrier after equal shares takes */
+#define N_SEAT 256  /* larger teams do not steal work */
 
-/* A member's share of a queue: one word, [queue, begin, end) of what nobody has taken, so that a unit goes to
- * one taker whoever asks at the same time. */
+/* A member's share of a queue in one atomic word: [queue, begin, end) of the units not yet taken. */
 typedef struct seat {
     _Alignas(64) _Atomic uint64_t left;
-    unsigned deals; /* so far; the member's own */
+    unsigned deals; /* queues so far; private to the member */
 } seat;
 
 #define UNIT_BITS 26
 #define UNITS     (((uint64_t)1 << UNIT_BITS) - 1)
 #define DEALS     (((unsigned)1 << (64 - 2 * UNIT_BITS)) - 1)
 
-/* A team's barrier: members count themselves in, and the last one opens the next round. Counter and round are
- * on different cache lines, since waiters read one while arrivals write the other. */
+/* A team's barrier: the last member to arrive opens the next round. Counter and round are on different cache
+ * lines, because waiting members read one while arriving members write the other. */
 struct cake_team {
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint round;
@@ -50,7 +48,7 @@ static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
 
 static void make_key(void)
 {
-    CAKE_ASSERT(!pthread_key_create(&scratch_key, free)); /* with the thread its memory goes */
+    CAKE_ASSERT(!pthread_key_create(&scratch_key, free)); /* freed when the thread ends */
 }
 
 void *cake_exec_scratch(void)
@@ -96,8 +94,8 @@ void cake_exec_barrier(const cake_exec *exec)
             sched_yield();
 }
 
-/* Threads that are kept: OpenMP would end those that a smaller team does not need, and start others when
- * teams grow again. */
+/* Size of the resident pool: OpenMP would end threads that a smaller team does not need, and start new ones
+ * later. */
 static int kept;
 
 void cake_exec_resident(int size)
@@ -107,7 +105,6 @@ void cake_exec_resident(int size)
 
 #ifdef _OPENMP
 
-/* What a team does. */
 typedef struct job {
     void (*work)(const cake_exec *exec, void *arg);
     void *arg;
@@ -115,14 +112,14 @@ typedef struct job {
     int size;
 } job;
 
-/* The session that is open. Its members go through every round, so that none misses one. */
+/* The open session. Every member passes through every round, so none misses a job. */
 static struct {
-    int size; /* members, the one that runs the teams among them; 0: none is open */
+    int size; /* members, with the one that runs the teams; 0: no session is open */
     pthread_t owner;
     job job;
     bool over;
     atomic_uint round; /* changes with a new job, under the lock */
-    atomic_int left;   /* members that have not gone through this round */
+    atomic_int left;   /* members that have not passed this round */
     pthread_mutex_t lock;
     pthread_cond_t posted;
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER, .posted = PTHREAD_COND_INITIALIZER};
@@ -153,7 +150,7 @@ static void run_in_session(const job *next)
 
 static void wait_for_round(unsigned seen)
 {
-    enum { YIELDS = 50 }; /* the next team is mostly near */
+    enum { YIELDS = 50 }; /* the next job usually comes soon */
     for (int i = 0; i < YIELDS && atomic_load(&session.round) == seen; i++)
         sched_yield();
     if (atomic_load(&session.round) != seen)
@@ -164,7 +161,7 @@ static void wait_for_round(unsigned seen)
     pthread_mutex_unlock(&session.lock);
 }
 
-/* A member's part until the session is over. */
+/* The loop of a member until the session ends. */
 static void serve(int rank, unsigned seen)
 {
     for (;; seen++) {
@@ -243,7 +240,7 @@ void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), voi
     work(&alone, arg);
 }
 
-/* A member's half-open range of n units. */
+/* The range [begin, end) of a member, of n units. */
 static void share(int64_t n, int rank, int size, int64_t *first, int64_t *last)
 {
     *first = n * rank / size;
@@ -283,7 +280,7 @@ static bool alone(const cake_exec *exec)
     return exec->size == 1 || exec->size > N_SEAT;
 }
 
-/* A member who came first may have opened this one's share, taken all of it, and gone on to later deals. */
+/* An earlier member may have opened this one's share, taken all of it, and continued with later queues. */
 cake_work_queue cake_exec_queue(const cake_exec *exec, int64_t n)
 {
     CAKE_ASSERT(n >= 0 && n <= (int64_t)UNITS);
@@ -299,16 +296,16 @@ cake_work_queue cake_exec_queue(const cake_exec *exec, int64_t n)
     return queue;
 }
 
-/* How many of the units left to take at once: not so many that a member who comes now finds nothing. */
+/* Units to take at once: few enough to leave some for a member that arrives now. */
 static int64_t portion(int64_t left, int64_t most)
 {
     int64_t half = (left + 1) / 2;
     return half < most ? half : most;
 }
 
-/* Takes units from the beginning of one's own share, or from the end of another's. A member that has finished
- * the previous queue and has not begun this one has all of its share left; one that is further behind is left
- * alone. */
+/* Takes units from the beginning of the member's own share, or from the end of another's. A member that has
+ * finished the previous queue but not begun this one still has its whole share; the share of a member that is
+ * further behind is not touched. */
 static bool take_of(const cake_work_queue *queue, int rank, int64_t most, int64_t *first, int64_t *last)
 {
     seat *from = &queue->exec->team->seats[rank];

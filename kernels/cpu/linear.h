@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The matrix product, in the words of vec_*.h and step_*.h; included once by each instruction set's file.
+ * The matrix product, with the vector functions of vec_*.h and step_*.h; included once by each instruction
+ * set's file.
  *
- * In: packed rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of PANEL
- * columns; in a panel the columns' weights of step 0 stand together, then those of step 1, and so on
- * (step_load says how the columns of one step take turns). A step is as many values of k as an instruction
- * adds up at once, STEP_OF(dtype): one, or two. Columns and values of k behind the matrix are zero. A step of
- * x has the place of a float.
+ * In: packed rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix consists of panels
+ * of PANEL columns. A panel has the weights of all its columns for step 0, then for step 1, and so on
+ * (step_load has the order of columns in a step). A step is STEP_OF(dtype) values of k, one or two: as many
+ * as one instruction adds up. The padding of columns and of k is zero. A step of x has the size of a float.
  *
- * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; where the chain pauses
- * between blocks of k its float32 waits in memory unchanged. So neither the blocks below nor the width of a
- * vector shows in the bits. Weights are read from memory once: a block of them (some panels, DEPTH steps deep
- * at most) stays in the second cache while all rows pass, tile by tile; while these compute, the next block's
- * weights are fetched.
+ * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; between blocks of k its
+ * float32 is stored unchanged. So neither blocking nor the width of vectors changes bits. Weights are read
+ * from memory once: a block of them (some panels of at most DEPTH steps) stays in the L2 cache while all rows
+ * use it, tile by tile; meanwhile the next block is prefetched.
  */
 #ifndef CAKE_KERNELS_CPU_LINEAR_H
 #define CAKE_KERNELS_CPU_LINEAR_H
@@ -330,8 +329,8 @@ typedef struct block {
     int n;
 } block;
 
-/* How a member goes through the blocks of a product: some panels that it takes of all, then deeper, then
- * further tiles, then the next panels. */
+/* A member's iteration over the blocks of a product: some panels, then further steps, then further tiles,
+ * then the next panels. */
 typedef struct walk {
     cake_work_queue queue;
     int64_t most;        /* panels at a time */
@@ -353,7 +352,7 @@ static walk walk_of(const cake_exec *exec, const product *p)
     return at;
 }
 
-/* The next block; behind the last one comes a block without panels. */
+/* The next block; after the last one a block without panels. */
 static block next_block(const product *p, walk *at)
 {
     if (at->i == at->n_block) {
@@ -383,7 +382,7 @@ static const char *line_of(const product *p, const block *b, int64_t line, const
     return line / lines < b->panels ? weights_at(p, b->panel + line / lines, b->k) + line % lines * 64 : near;
 }
 
-/* Multiplies the block's tiles, which meanwhile fetch the next block's weights. */
+/* Multiplies the block's tiles and prefetches the next block's weights meanwhile. */
 static void multiply_block(const product *p, const block *b, const block *next, float *sum)
 {
     cake_dtype dtype = p->w->dtype;

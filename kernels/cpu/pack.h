@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows into panels, for linear.h, which says what a panel is: a matrix is turned in squares of 8 x 8 words of
- * 32 bits (a float, or the halves of two values of k). In: rows as weight_pack has them. Out: the words of
- * each k side by side. Invariant: bits are moved, never changed but for the sign of bytes.
+ * Packs rows into panels (see linear.h): transposes a matrix in squares of 8 x 8 words of 32 bits (a float,
+ * or the halves of two values of k). In: rows as in weight_pack. Out: the words of each k side by side.
+ * Invariant: bits are moved, never changed except for the sign of bytes.
  */
 #ifndef CAKE_KERNELS_CPU_PACK_H
 #define CAKE_KERNELS_CPU_PACK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: an instruction set, a number of threads. Out: operations and bytes a second that nothing can exceed.
- * Invariant: no operation of a kernel table is used, so that a mistake of theirs does not move the peak.
+ * In: an instruction set, a number of threads. Out: peak operations and bytes per second.
+ * Invariant: no operation of a kernel table is used, so that a slow kernel does not lower the peak.
  */
 #include "kernels/peak.h"
 
@@ -17,8 +17,8 @@
 
 #define CHAINS 12 /* enough for two units with a latency of 4 to 6, few enough for 16 registers */
 
-/* A loop that keeps the arithmetic units busy, and one that keeps the memory busy; both return something, so
- * that the compiler cannot leave the work out. */
+/* Loops that keep the arithmetic units or the memory busy. They return a result, so that the compiler cannot
+ * drop the work. */
 typedef float chain_function(long steps);
 typedef float stream_function(char *to, const char *from, size_t bytes);
 
@@ -81,7 +81,8 @@ static float copy_plain(char *to, const char *from, size_t bytes)
         return all;                                                                                          \
     }
 
-/* Four streams with prefetch, since one that the hardware finds by itself is not the fastest everywhere. */
+/* Four streams with prefetch: a single stream with the hardware's prefetch is not the fastest on every
+ * CPU. */
 #define STREAMS(read, copy, isa, type, load, store, add, zero)                                               \
     __attribute__((target(isa))) static float read(char *to, const char *from, size_t bytes)                 \
     {                                                                                                        \
@@ -127,8 +128,7 @@ STREAMS(read_avx512, copy_avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512
         _mm512_xor_si512, _mm512_setzero_si512)
 #endif
 
-/* The loops for an instruction set, without int8 if the CPU lacks the instructions that it needs beyond the
- * set. */
+/* The loops of an instruction set; without int8 if the CPU lacks the additional instructions for it. */
 static loops loops_of(const char *isa)
 {
     static const loops rows[] = {
@@ -174,7 +174,7 @@ struct cake_peak {
     int64_t size; /* steps, or bytes */
     cake_arena arena;
     char *memory; /* of the streams: [size] to read, or [2 size] to copy into and from */
-    float sink;   /* a result that the compiler may not leave out */
+    float sink;   /* keeps the compiler from dropping the work */
 };
 
 static bool is_stream(cake_peak_kind kind)
@@ -191,13 +191,13 @@ static char *share_of(const cake_exec *exec, const cake_peak *f, size_t *bytes)
     return f->memory + first;
 }
 
-/* Where a stream's source begins. */
+/* The beginning of a stream's source. */
 static int64_t source(const cake_peak *f)
 {
     return f->kind == CAKE_PEAK_COPY ? f->size : 0;
 }
 
-/* Each member first touches the memory that it will use, so that its pages are near. */
+/* Each member first touches the memory that it will use, so that its pages are in its NUMA domain. */
 static void touch(const cake_exec *exec, void *arg)
 {
     const cake_peak *f = arg;
@@ -252,7 +252,7 @@ void cake_peak_work(const cake_exec *exec, void *peak)
         f->sink += result;
 }
 
-/* Operations of a lane in a step, or bytes counted for each byte of memory. */
+/* Operations per lane and step, or bytes counted per byte of memory. */
 static const double each[] = {[CAKE_PEAK_F32] = 2,
                               [CAKE_PEAK_BF16] = 4,
                               [CAKE_PEAK_INT8] = 8,
@@ -264,7 +264,7 @@ double cake_peak_amount(const cake_peak *f, int threads)
     return each[f->kind] * (double)f->size * (is_stream(f->kind) ? 1 : f->with.lanes * CHAINS * threads);
 }
 
-/* What each member of a team does in a time of its own, and how much of it its thread had a cpu. */
+/* Rate of each member of a team, and the fraction of the time in which its thread had a cpu. */
 typedef struct steady {
     const cake_peak *peak;
     double seconds;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to each row for itself: norm, rotary embedding, gates, the way into the cache; in the
- * words of vec_*.h, included once by each instruction set's file.
+ * Operations on single rows: norm, rotary embedding, gates, the store into the cache; with the vector
+ * functions of vec_*.h, included once by each instruction set's file.
  *
- * Invariant: an element's result depends on its row only. Tails are whole vectors with a mask, so that they
- * have the bits that the same numbers would have elsewhere.
+ * Invariant: an element's result depends on its row only. Tails are whole vectors with a mask, so their bits
+ * do not depend on the position of a number in its vector.
  */
 #ifndef CAKE_KERNELS_CPU_ROW_OPS_H
 #define CAKE_KERNELS_CPU_ROW_OPS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A product of small row-major matrices that stay in cache, in the words of vec_*.h and step_*.h; included
- * once by each instruction set's file.
+ * Product of small row-major matrices that stay in cache, with the vector functions of vec_*.h and step_*.h;
+ * included once by each instruction set's file.
  *
- * Invariant: an element is one chain of steps of fused multiply-adds, ascending, that begins at what it
- * holds. How rows and columns are taken together does not show in the bits.
+ * Invariant: an element is one chain of fused multiply-adds, steps ascending, that begins at its current
+ * value. Blocking of rows and columns changes no bits.
  */
 #ifndef CAKE_KERNELS_CPU_SMALL_GEMM_H
 #define CAKE_KERNELS_CPU_SMALL_GEMM_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How products take weights (linear.h), keys and values (attend.h, attend_prefill.h): one value of k a
+ * Steps of products with weights (linear.h), keys and values (attend.h, attend_prefill.h): one value of k per
  * step, in float32. Invariant: a step is one fused multiply-add.
  */
 #ifndef CAKE_KERNELS_CPU_STEP_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sixteen floats that are worked on together, by AVX-512. The functions of linear.h, row_ops.h and
- * attend.h are written in these words; vec_avx2.h has the same ones. Invariant: a lane's result does not
- * depend on its neighbours, and lanes behind the first n of a partial load are zero.
+ * Vectors of sixteen floats, by AVX-512. linear.h, row_ops.h and attend.h are written with these functions;
+ * vec_avx2.h has the same ones. Invariant: a lane's result does not depend on its neighbours, and lanes after
+ * the first n of a partial load are zero.
  */
 #ifndef CAKE_KERNELS_CPU_VEC_H
 #define CAKE_KERNELS_CPU_VEC_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a gate lets pass, as cake_act has it.
+ * Activation functions of gates, by cake_act.
  */
 #ifndef CAKE_KERNELS_CUDA_ACTIVATION_H
 #define CAKE_KERNELS_CUDA_ACTIVATION_H

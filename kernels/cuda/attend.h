@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What attention of prompts' rows and of generated ones have in common: a warp's lines, queries as fragments,
- * the online softmax (Milakov & Gimelshein 2018; in tiles as Dao 2023 has it), and which positions a line
- * sees.
+ * Shared by attention of prompt rows and of generated rows: a warp's lines, queries as fragments, the online
+ * softmax (Milakov & Gimelshein 2018; in tiles as in Dao 2023), and the positions that a line sees.
  *
  * A line is a row and a query head of the group that shares a head of K and V. A warp has tiles of 16 lines,
  * and walks positions upwards, a part of 32 at a time, half a page; so many scores and the sums of heads of

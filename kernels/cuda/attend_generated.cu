@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: queries of generated rows, and K and V in pages. Out: what attention makes of them (attend.h has the
- * invariant).
+ * In: queries of generated rows, and K and V in pages. Out: attention (attend.h has the invariant).
  *
  * A block walks a segment of a row (layout.h has how long one is), for the heads that share a head of K and
  * V; its warps take parts in turn, and what they have is joined in order; then segments are, by the block

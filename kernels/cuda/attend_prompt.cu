@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: queries of prompts' rows, and K and V in pages. Out: what attention makes of them (attend.h has the
- * invariant).
+ * In: queries of prompt rows, and K and V in pages. Out: attention (attend.h has the invariant).
  *
  * A block has 128 lines (of heads of 256 elements 64), of as many rows as that makes, and walks each of their
  * sequences from the first position that any of its lines sees to the last. Its warps share what they read: a

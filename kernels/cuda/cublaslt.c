@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a prompt's packed rows, a matrix. Out: their product, by cuBLASLt. Invariant: each shape of matrix has
- * one algorithm, which the library names for REPRESENTATIVE rows and which is taken for any number of them.
- * It sums a whole row of k in one block of threads (no split of k, no reduction), rows come in multiples of
- * CAKE_PRODUCT_ROWS, and tiles do not know of each other: so a row has the bits of the row alone. That it has
- * is tried with the first matrix of the shape, too, since the library promises only that the same call gives
- * the same bits. The sum comes first, then the bias, then the residual.
+ * In: a prompt's packed rows, a matrix. Out: their product, by cuBLASLt. Invariant: each shape of matrix uses
+ * one algorithm for any number of rows, the one that the library suggests for REPRESENTATIVE rows. It sums a
+ * whole row of k in one block of threads (no split of k, no reduction), rows are padded to multiples of
+ * CAKE_PRODUCT_ROWS, and tiles are independent: so a row's bits do not depend on other rows. This is also
+ * tested with the first matrix of each shape, because the library only promises that the same call gives the
+ * same bits. The sum comes first, then the bias, then the residual.
  *
- * The library counts columns first: out [n_tok, n_out] is its D of n_out rows, W [n_out, width] its A,
- * transposed, and x [n_tok, width] its B.
+ * The library is column-major: out [n_tok, n_out] is its D of n_out rows, W [n_out, width] its A, transposed,
+ * and x [n_tok, width] its B.
  */
 #include "kernels/cuda/cublaslt.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of GPUs: operations of kernels.h become launches. A team is of one there; further members have
- * nothing to do. Matrices are packed by the host, row by row (layout.h).
+ * The kernel table of GPUs: operations of kernels.h become launches. Only the first member of a team
+ * launches; the others have nothing to do. The host packs matrices row by row (layout.h).
  */
 #include "kernels/cuda/cuda.h"
 
@@ -14,8 +14,8 @@
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
 
-/* Scales become float32: a row's bytes and the scales behind them are put together here before they are
- * copied to the GPU. */
+/* Converts scales to float32: a row's bytes and the scales after them are assembled here and then copied to
+ * the GPU. */
 static void pack_int8(const cake_weight *w, const char *src, int first, int n_row)
 {
     const int n = cake_i8_groups(w->n_in);
@@ -78,8 +78,7 @@ static void set_rows(const cake_row *rows, int n_tok)
 
 _Static_assert(CAKE_CUDA_PARTS_BYTES <= CAKE_CUDA_WORKSPACE, "parts of products have room");
 
-/* Prompts' rows are multiplied by cuBLASLt, all others by our own kernel, whatever other rows are in the
- * wave. */
+/* cuBLASLt multiplies prompt rows, our own kernel all others, whatever other rows are in the wave. */
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
                    const float *residual, int n_tok)
 {
@@ -100,7 +99,7 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
     }
 }
 
-/* For prompts' rows cuBLASLt computes both sums, and the gate is applied and packed afterwards. */
+/* For prompt rows cuBLASLt computes both sums; then the gate is applied and the result packed. */
 static bool mlp_gate_up(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
                         const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
                         cake_dtype dtype, int n_tok)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of operations on a GPU, and how fast it is.
+ * The kernel table of GPUs, and the peak rates of the open GPU.
  */
 #ifndef CAKE_KERNELS_CUDA_CUDA_H
 #define CAKE_KERNELS_CUDA_CUDA_H

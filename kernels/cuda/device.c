@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks the CUDA runtime, which is linked statically and opens the driver's library itself: on a machine
- * without a driver the first call returns an error, and that error is the answer.
+ * Finds GPUs by the CUDA runtime, which is linked statically and opens the driver's library itself: without a
+ * driver the first call returns an error, which is reported.
  */
 #include "kernels/device.h"
 #include "config.h"
@@ -18,7 +18,7 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/nvml.h"
 
-enum { LEAST = 75 }; /* the least capability that will do: 7.5 */
+enum { LEAST = 75 }; /* minimum compute capability: 7.5 */
 
 static char open_bus[32]; /* the bus address of the open GPU */
 
@@ -27,7 +27,7 @@ static void add_version(cake_buf *out, int version)
     cake_buf_addf(out, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-/* Appends which other GPUs it can read without the host. */
+/* Appends the other GPUs that it can read without the host. */
 static void add_peers(cake_buf *out, int device)
 {
     int n = 0, can = 0, found = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all kernels for GPUs share: elements of 16 bits as numbers, sums over a warp and a block, how a kernel
- * is launched. nvcc compiles them for GPUs; tests compile the same files for the CPU, with words of CUDA that
- * tests/gpu/executor.h has.
+ * Shared by all GPU kernels: conversion of 16-bit elements, sums over a warp and a block, launches. nvcc
+ * compiles them for GPUs; tests compile the same files for the CPU, with the CUDA functions of
+ * tests/gpu/executor.h.
  */
 #ifndef CAKE_KERNELS_CUDA_DEVICE_UTIL_H
 #define CAKE_KERNELS_CUDA_DEVICE_UTIL_H
@@ -17,8 +17,7 @@ extern "C" cudaStream_t cake_cuda_stream(void);
 extern "C" bool cake_cuda_overlaps(void);
 extern "C" void cake_cuda_launched(int error); /* a cudaError_t */
 extern "C" bool cake_cuda_has(const void *kernel);
-/* Every kernel that is launched somewhere makes itself known before main, so that it is loaded with the
- * others (memory.h). */
+/* Every kernel registers itself before main, so that all are loaded together (memory.h). */
 template <auto KERNEL> const bool is_known = cake_cuda_has((const void *)KERNEL);
 
 template <auto KERNEL, typename... P, typename... A>

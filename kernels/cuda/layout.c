@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What matrices and packed rows take of a GPU's memory, for plans too, which are made where no GPU is.
+ * Sizes of matrices and packed rows in a GPU's memory; also for plans, which are made without a GPU.
  */
 #include "kernels/cuda/layout.h"
 

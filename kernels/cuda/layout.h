@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How matrices, and the rows that they are multiplied with, lie in a GPU's memory; and the functions that
- * launch the kernels, one for each operation of kernels.h, with its arguments. All pointers are to memory of
- * the GPU; all work is ordered by its stream. n_tok >= 1.
+ * Layout of matrices and packed rows in a GPU's memory, and the functions that launch the kernels, one for
+ * each operation of kernels.h, with its arguments. All pointers are to GPU memory; the stream orders all
+ * work. n_tok >= 1.
  *
  * A matrix is row-major, each row padded with zeros to a multiple of CAKE_CUDA_K elements; so are rows packed
  * for a product. In int8 a row is padded to whole groups, and their scales, in float32, stand behind it.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of the GPU that this rank computes on, and the stream that orders all work there.
+ * The memory and the stream of this rank's GPU. The stream orders all work.
  */
 #ifndef CAKE_KERNELS_CUDA_MEMORY_H
 #define CAKE_KERNELS_CUDA_MEMORY_H
@@ -20,7 +20,7 @@ void cake_cuda_close(void); /* not open is fine */
 /* Whether kernels may begin before the one before has ended (device_util.h). */
 bool cake_cuda_overlaps(void);
 int cake_cuda_block_memory(void);
-/* Bytes of the GPU's memory that nobody uses. */
+/* Free bytes of the GPU's memory. */
 int64_t cake_cuda_free(void);
 
 /* Copies n rows of `bytes` bytes of a matrix from the host's memory to the GPU's, with so many bytes from one
@@ -29,7 +29,7 @@ void cake_cuda_upload_matrix(void *to, size_t to_step, const void *from, size_t 
                              int n);
 /* The host's copy of rows in the GPU's memory, as upload_rows stored it. */
 const cake_row *cake_cuda_rows(const cake_row *rows);
-/* Makes a kernel known: those that are known when cake_cuda_open is called are loaded then. Returns true. */
+/* Registers a kernel; cake_cuda_open loads all that are registered. Returns true. */
 bool cake_cuda_has(const void *kernel);
 /* Takes note of what the runtime said of a launch, a cudaError_t: cake_memory's check will say an error. */
 void cake_cuda_launched(int error);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the GPU that is open. Out: what it does in a second, by the runtime's own clock: the floors that all
- * else is held against. cuda.h declares it.
+ * In: the open GPU. Out: its peak rates, measured by events of the runtime. Declared in cuda.h.
  */
 #include <cuda_runtime_api.h>
 
@@ -24,7 +23,7 @@ static double between(cudaEvent_t begin, cudaEvent_t end)
     return 1e-3 * ms;
 }
 
-/* Work that is done again and again, `amount` bytes or operations each time. */
+/* Repeated work of `amount` bytes or operations. */
 typedef struct doing {
     double amount;
     void *sum;             /* where kernels leave their sums, so that nothing is left out */
@@ -52,7 +51,7 @@ static bool multiply_matrices(doing *d)
     return cake_cublaslt_linear(d->products, d->rows, &d->matrix, NULL, NULL, d->matrix.n_out / 2);
 }
 
-/* The best rate of several tries, in amounts a second; the first try brings the clock up. */
+/* The best rate of several tries, in amounts per second; the first try raises the clock. */
 static double rate_of(bool (*work)(doing *), doing *d)
 {
     enum { TRIES = 4 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: operations that a library puts on the stream, marks set between them. Out: whether the GPU has come to
- * a mark. link/nccl.c calls.
- * Invariant: nothing here waits for the GPU but the close; the first error at setting a mark stays and
- * answers every later question.
+ * In: operations that a library enqueues, events between them. Out: whether the GPU has reached an event.
+ * Invariant: only close waits for the GPU; the first error of recording an event is kept and returned by
+ * every later query.
  */
 #include "kernels/cuda/stream.h"
 

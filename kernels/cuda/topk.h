@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: scores as they come out of the product with a head. Out: the leader of each group of CAKE_WARP
- * neighbouring ones of a row, and, from these, the best of the row (types/topk.h): the best m of all stand in
- * the m groups whose leaders are the best, so that of many groups nothing but their leader is looked at
- * again.
+ * In: scores from the product with the LM head. Out: the leader of each group of CAKE_WARP neighbouring
+ * scores of a row, and from these the best of the row (types/topk.h). The best m scores are in the m groups
+ * with the best leaders, so most groups are not read again.
  */
 #ifndef CAKE_KERNELS_CUDA_TOPK_H
 #define CAKE_KERNELS_CUDA_TOPK_H
@@ -11,7 +10,7 @@
 #include "kernels/cuda/device_util.h"
 #include "kernels/kernels.h"
 
-/* What a product with a head does beside its sums. */
+/* Additional outputs of a product with the LM head. */
 struct leading {
     cake_ranked *leader; /* [n_tok, groups]; NULL: the product is not one with a head */
     cake_topk *best;     /* [n_tok] says how many are asked for; scores that are not finite are noted there */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what kernels.h says. Out: the same, by the plainest C: the oracle that every other table is held
- * against. A packed matrix is the row-major one. Invariant: sums are float32 and run upwards in one chain.
+ * The operations of kernels.h in plain C: the oracle with which every other table is compared. A packed
+ * matrix is the row-major one. Invariant: sums are float32, one ascending chain each.
  */
 #include <float.h>
 #include <math.h>
@@ -241,7 +241,7 @@ static float capped(float x, float cap)
     return cap * tanhf(x / cap);
 }
 
-/* One row and query head: its KV head, and how far its sums have come. */
+/* One row and query head: its KV head and its sums so far. */
 typedef struct state {
     const cake_kv *kv;
     int slot, head;
