@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The style test: functions of at most 100 lines, files of at most 650, lines of at most 110, the licence line, nothing unfinished, no
+# The style test: functions of at most 80 lines, files of at most 650, lines of at most 110, the licence line, nothing unfinished, no
 # retired word in a name, and the layout of .clang-format. Versions of clang-format differ in their taste: only 14 decides, and where CI is
 # set it must be there.
 # tests/style.sh [ROOT]: ROOT is a source tree, default $top_srcdir. Exit status 1 and a line per violation.
@@ -42,7 +42,7 @@ FNR == 1 {
 /cake_/ { look_for_retired($0) }
 length > 110 { wrong(FNR, "a line of " length " columns, 110 at most") }
 /^\{/ { start = FNR }
-/^\}/ { if (start && FNR - start > 101) wrong(start, "a function of " FNR - start - 1 " lines, 100 at most"); start = 0 }
+/^\}/ { if (start && FNR - start > 81) wrong(start, "a function of " FNR - start - 1 " lines, 80 at most"); start = 0 }
 /(^|[^A-Za-z])(TO[D]O|FIX[M]E|XX[X])([^A-Za-z]|$)/ { wrong(FNR, "unfinished: " $0) }
 END { file_end(); exit n_wrong > 0 }
 ' $files || status=1

@@ -499,10 +499,26 @@ static cake_err take_said(const char *message)
     return err;
 }
 
+/* A script that answers as squeue does. */
+static void put_squeue(void)
+{
+    char tool[200];
+    snprintf(tool, sizeof tool, "%s/squeue", suite_tmp());
+    FILE *f = fopen(tool, "w");
+    fputs(
+        "#!/bin/sh\n[ -z \"$SQUEUE_STATES$SQUEUE_PARTITION$SLURM_TIME_FORMAT\" ] || exit 0\n"
+        "case \"$3\" in 7) echo 7,RUNNING ;; 8) ;; 9) echo 9,COMPLETED ;; "
+        "11) echo 12,RUNNING; echo 111,RUNNING ;; 13) echo 12,COMPLETED; echo 13,RUNNING; echo 14,FAILED ;; "
+        "*) echo 'slurm_load_jobs error: Invalid job id specified'; exit 1 ;; esac\n",
+        f);
+    fclose(f);
+    chmod(tool, 0755);
+}
+
 /* A lock of a living process holds, one of a dead process or job does not. A script stands for squeue. */
 static void test_lock(void)
 {
-    char text[600], host[256] = "", tool[200];
+    char text[600], host[256] = "";
     FILE *f;
     cake_lock *lock;
     gethostname(host, sizeof host - 1);
@@ -537,16 +553,7 @@ static void test_lock(void)
 
     static const char elsewhere[] = "{\"host\": \"not.here\", \"pid\": 5, \"job\": \"%s\", \"restarts\": 0}";
     const char *path = getenv("PATH");
-    snprintf(tool, sizeof tool, "%s/squeue", suite_tmp());
-    f = fopen(tool, "w");
-    fputs(
-        "#!/bin/sh\n[ -z \"$SQUEUE_STATES$SQUEUE_PARTITION$SLURM_TIME_FORMAT\" ] || exit 0\n"
-        "case \"$3\" in 7) echo 7,RUNNING ;; 8) ;; 9) echo 9,COMPLETED ;; "
-        "11) echo 12,RUNNING; echo 111,RUNNING ;; 13) echo 12,COMPLETED; echo 13,RUNNING; echo 14,FAILED ;; "
-        "*) echo 'slurm_load_jobs error: Invalid job id specified'; exit 1 ;; esac\n",
-        f);
-    fclose(f);
-    chmod(tool, 0755);
+    put_squeue();
     snprintf(text, sizeof text, "%s:%s", suite_tmp(), path);
     char *before = cake_copy(path, strlen(path));
     setenv("PATH", text, 1);
