@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of prompts' rows by cuBLASLt. kernels/cuda/noproduct.c answers in builds without it.
+ * Products of prompts' rows by cuBLASLt.
  */
 #ifndef CAKE_KERNELS_CUDA_CUBLASLT_H
 #define CAKE_KERNELS_CUDA_CUBLASLT_H

@@ -35,6 +35,13 @@ struct cake_gpu_transport {
 bool cake_gpu_transport_mpi_can(void);
 cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer, int edge, int depth);
 
+/* A library that carries bodies between GPUs. */
+typedef struct cake_gpu_library {
+    int (*version)(cake_buf *why);
+    cake_gpu_transport *(*open)(const cake_comm *world, int peer, bool leads, int depth,
+                                const cake_memory *memory, cake_buf *why);
+} cake_gpu_library;
+
 /* Version number of the installed NCCL library (22809: 2.28.9); 0: the reason is appended to why. */
 int cake_gpu_transport_nccl_version(cake_buf *why);
 

@@ -59,7 +59,7 @@ static bool find(cake_buf *why)
     return true;
 }
 
-int cake_gpu_transport_nccl_version(cake_buf *why)
+static int nccl_version(cake_buf *why)
 {
     return find(why) ? nccl.version : 0;
 }
@@ -237,8 +237,8 @@ static bool connect(transport *w, const cake_comm *world, int peer, bool leads, 
            probe(w, (float *)w->test.base, leads, why);
 }
 
-cake_gpu_transport *cake_gpu_transport_open_nccl(const cake_comm *world, int peer, bool leads, int depth,
-                                                 const cake_memory *memory, cake_buf *why)
+static cake_gpu_transport *nccl_open(const cake_comm *world, int peer, bool leads, int depth,
+                                     const cake_memory *memory, cake_buf *why)
 {
     static const cake_gpu_transport_ops kind = {
         .alone = true, .send = nccl_send, .receive = nccl_receive, .done = nccl_done, .close = nccl_close};
@@ -253,3 +253,5 @@ cake_gpu_transport *cake_gpu_transport_open_nccl(const cake_comm *world, int pee
     close_wire(w, true);
     return NULL;
 }
+
+const cake_gpu_library cake_gpu_library_nccl = {nccl_version, nccl_open};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A build without cuBLASLt: our own kernel multiplies all rows.
+ * Stands for kernels/cuda/cublaslt.c where there is no CUDA: our own kernel multiplies all rows.
  */
 #include "kernels/cuda/cublaslt.h"
 
 int cake_cublaslt_open(cake_buf *why)
 {
-    cake_buf_adds(why, "this program was built without cuBLAS");
+    cake_buf_adds(why, "this program was built without CUDA");
     return 0;
 }
 
@@ -16,7 +16,7 @@ void cake_cublaslt_close(void)
 
 void cake_cublaslt_describe(cake_buf *out)
 {
-    cake_buf_adds(out, "no cuBLASLt: this program was built without it");
+    cake_buf_adds(out, "no cuBLASLt: this program was built without CUDA");
 }
 
 void cake_cublaslt_select_algorithm(const cake_weight *w)
