@@ -28,7 +28,7 @@ cake_err cake_arena_open(cake_arena *arena, const char *what, size_t size)
     void *base = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
-        return cake_fail("memory", "%s: %zu bytes are not to be had: %s", what, size, strerror(errno));
+        return cake_fail("memory", "%s: %zu bytes cannot be allocated: %s", what, size, strerror(errno));
     madvise(base, size, MADV_HUGEPAGE); /* a hint: failure does not matter */
     *arena = (cake_arena){.base = base, .size = size};
     atomic_fetch_add(&open_bytes, size);

@@ -235,7 +235,7 @@ static void flush_send(cake_pipeline *p, double seconds)
 /* True if the hook did something. */
 static bool poll_hook(cake_pipeline *p)
 {
-    bool worked = p->hook.attend && p->hook.attend(p->hook.self);
+    bool worked = p->hook.poll && p->hook.poll(p->hook.self);
     p->polled = cake_clock_now();
     return worked;
 }
@@ -244,7 +244,7 @@ static bool poll_hook(cake_pipeline *p)
 static void poll_between_layers(cake_pipeline *p)
 {
     const double interval = 5e-4;
-    if (!p->hook.attend || p->progressed - p->polled < interval)
+    if (!p->hook.poll || p->progressed - p->polled < interval)
         return;
     poll_hook(p);
     p->hook_s += p->polled - p->progressed;

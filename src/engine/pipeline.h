@@ -40,7 +40,7 @@ void cake_pipeline_publish(cake_pipeline *pipeline, cake_rank_status *status);
 /* A callback that runs in every round of the loop and between layers; true if it did something. */
 typedef struct cake_poll_hook {
     void *self;
-    bool (*attend)(void *self);
+    bool (*poll)(void *self);
 } cake_poll_hook;
 /* Runs until the engine is done. An error on a rank without engine aborts all ranks. hook may be NULL. */
 cake_err cake_pipeline_run(cake_pipeline *pipeline, const cake_poll_hook *hook);

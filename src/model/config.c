@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "model/config_read.h"
 #include "model/effects.h"
-#include "model/misfit.h"
+#include "model/not_a_model.h"
 
 #define MAX_DIM  (1 << 20) /* of the residual stream */
 #define MAX_WIDE (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
@@ -299,7 +299,7 @@ cake_err cake_config_load(const char *dir, cake_config *config)
     cake_buf_addf(&path, "%s/config.json", dir);
     cake_err err = cake_json_load("model", path.data, true, &doc);
     if (err == CAKE_END)
-        err = cake_misfit_fail(dir, "config.json");
+        err = cake_not_a_model_fail(dir, "config.json");
     if (!err) {
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/generation_config.json", dir);

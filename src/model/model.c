@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/log.h"
-#include "model/misfit.h"
+#include "model/not_a_model.h"
 #include "model/tensor_walk.h"
 
 #define PROBES     16 /* positions at which a tied head is compared with the embedding */
@@ -269,7 +269,7 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
     if (!err && !options->dummy)
         err = open_tensors(model);
     if (!err && !options->dummy && !options->index)
-        cake_misfit_warn(dir);
+        cake_not_a_model_warn(dir);
     if (!err)
         err = check_all(model);
     if (err) {

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "formats/json.h"
-#include "model/misfit.h"
+#include "model/not_a_model.h"
 
 #define SINGLE    "model.safetensors"
 #define INDEX     "model.safetensors.index.json"
@@ -165,7 +165,7 @@ cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
     } else if (!access(index.data, F_OK)) {
         err = open_index(store, dir, index.data);
     } else {
-        err = cake_misfit_fail(dir, SINGLE);
+        err = cake_not_a_model_fail(dir, SINGLE);
     }
     cake_buf_free(&single);
     cake_buf_free(&index);

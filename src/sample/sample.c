@@ -28,25 +28,25 @@ enum {
 };
 
 /* A token in the ranking: a higher score has a lower key. */
-typedef struct ranked {
+typedef struct scored_token {
     uint32_t key;
     int32_t id;
-} ranked;
+} scored_token;
 
 /* Memory for one call: see cake_sample_scratch. */
 typedef struct workspace {
-    ranked *list, *rest, *sorted; /* [n_vocab] */
+    scored_token *list, *rest, *sorted; /* [n_vocab] */
 } workspace;
 
-static ranked rank_of(float score, int32_t id)
+static scored_token scored(float score, int32_t id)
 {
     float value = score + 0.0f; /* -0 and 0 are the same score */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return (ranked){.key = bits >> 31 ? bits : ~(bits | 0x80000000u), .id = id};
+    return (scored_token){.key = bits >> 31 ? bits : ~(bits | 0x80000000u), .id = id};
 }
 
-static float score_of(ranked token)
+static float score_of(scored_token token)
 {
     uint32_t bits = token.key >> 31 ? token.key : ~token.key & 0x7FFFFFFF;
     float score;
@@ -54,7 +54,7 @@ static float score_of(ranked token)
     return score;
 }
 
-static bool before(ranked a, ranked b)
+static bool before(scored_token a, scored_token b)
 {
     return a.key < b.key || (a.key == b.key && a.id < b.id);
 }
@@ -80,9 +80,9 @@ static int32_t find(const double *part, int32_t n, double target, bool reach, do
 /* ---- the first k */
 
 /* Restores the heap below index at: its top is the token ranked last. */
-static void sift(ranked *heap, int32_t n, int32_t at)
+static void sift(scored_token *heap, int32_t n, int32_t at)
 {
-    ranked token = heap[at];
+    scored_token token = heap[at];
     for (int32_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && before(heap[child], heap[child + 1]))
             child++;
@@ -95,10 +95,10 @@ static void sift(ranked *heap, int32_t n, int32_t at)
 
 /* The k tokens ranked first, in order: a heap whose top is the worst one kept so far. Nearly all groups cost
  * only a comparison with their maximum. */
-static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
+static void list_first(const float *score, int n_vocab, int32_t k, scored_token *list)
 {
     for (int32_t i = 0; i < k; i++)
-        list[i] = rank_of(score[i], i);
+        list[i] = scored(score[i], i);
     for (int32_t at = k / 2; at-- > 0;)
         sift(list, k, at);
     float worst = score_of(list[0]);
@@ -108,14 +108,14 @@ static void list_first(const float *score, int n_vocab, int32_t k, ranked *list)
             continue;
         for (int32_t i = from; i < from + n; i++) {
             if (score[i] > worst) { /* an equal score has a higher id here */
-                list[0] = rank_of(score[i], i);
+                list[0] = scored(score[i], i);
                 sift(list, k, 0);
                 worst = score_of(list[0]);
             }
         }
     }
     for (int32_t left = k - 1; left > 0; left--) {
-        ranked last = list[0];
+        scored_token last = list[0];
         list[0] = list[left];
         list[left] = last;
         sift(list, left, 0);
@@ -149,14 +149,14 @@ static int32_t list_above(const float *score, int n_vocab, float min, const work
         }
     }
     for (int32_t i = 0; i < n; i++)
-        ws->list[i] = rank_of(score[id[i]], id[i]);
+        ws->list[i] = scored(score[id[i]], id[i]);
     return n;
 }
 
 /* ---- positions in the ranking */
 
 /* weight [n] of the tokens of a list, n <= GROUP. */
-static void weigh(const cake_softmax *law, const ranked *list, int32_t n, double *weight)
+static void weigh(const cake_softmax *law, const scored_token *list, int32_t n, double *weight)
 {
     float score[GROUP];
     for (int32_t i = 0; i < n; i++)
@@ -165,7 +165,7 @@ static void weigh(const cake_softmax *law, const ranked *list, int32_t n, double
 }
 
 /* Adds the weights of the tokens of a list to the sums of their digits at `shift`. */
-static void add_up(const cake_softmax *law, const ranked *list, int32_t n, int shift, double *sum)
+static void add_up(const cake_softmax *law, const scored_token *list, int32_t n, int shift, double *sum)
 {
     double weight[GROUP];
     for (int32_t from = 0; from < n; from += GROUP) {
@@ -176,7 +176,7 @@ static void add_up(const cake_softmax *law, const ranked *list, int32_t n, int s
     }
 }
 
-static double total(const cake_softmax *law, const ranked *list, int32_t n)
+static double total(const cake_softmax *law, const scored_token *list, int32_t n)
 {
     double weight[GROUP], sum = 0;
     for (int32_t from = 0; from < n; from += GROUP) {
@@ -190,7 +190,7 @@ static double total(const cake_softmax *law, const ranked *list, int32_t n)
 
 /* Sorts by key, from the lowest digit up; stable. After the three digits the result is in `to`, and `from` is
  * free. For few tokens counting digits would dominate the time. */
-static void sort(ranked *from, ranked *to, int32_t n)
+static void sort(scored_token *from, scored_token *to, int32_t n)
 {
     if (n <= FEW) {
         for (int32_t i = 0, at; i < n; i++) {
@@ -211,7 +211,7 @@ static void sort(ranked *from, ranked *to, int32_t n)
         }
         for (int32_t i = 0; i < n; i++)
             to[count[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
-        ranked *swap = from;
+        scored_token *swap = from;
         from = to;
         to = swap;
     }
@@ -219,10 +219,10 @@ static void sort(ranked *from, ranked *to, int32_t n)
 
 /* The token of list [n] at which the running sum of weights in ranking order passes target (see find), and
  * the sum before it. The list keeps its order. */
-static ranked search(const cake_softmax *law, const workspace *ws, int32_t n, double target, bool reach,
-                     double *sum)
+static scored_token search(const cake_softmax *law, const workspace *ws, int32_t n, double target, bool reach,
+                           double *sum)
 {
-    const ranked *list = ws->list;
+    const scored_token *list = ws->list;
     *sum = 0;
     for (int shift = 32 - BITS; shift > 0 && n > FEW; shift -= BITS) {
         double part[DIGITS] = {0};
@@ -230,7 +230,7 @@ static ranked search(const cake_softmax *law, const workspace *ws, int32_t n, do
         uint32_t digit = (uint32_t)find(part, DIGITS, target, reach, sum);
         int32_t kept = 0;
         for (int32_t i = 0; i < n; i++) {
-            ranked token = list[i];
+            scored_token token = list[i];
             ws->rest[kept] = token;
             kept += (token.key >> shift & (DIGITS - 1)) == digit;
         }
@@ -246,11 +246,11 @@ static ranked search(const cake_softmax *law, const workspace *ws, int32_t n, do
 }
 
 /* Keeps the tokens of the list up to and including `last` in the ranking; returns their number. */
-static int32_t keep_until(ranked *list, int32_t n, ranked last)
+static int32_t keep_until(scored_token *list, int32_t n, scored_token last)
 {
     int32_t kept = 0;
     for (int32_t i = 0; i < n; i++) {
-        ranked token = list[i];
+        scored_token token = list[i];
         list[kept] = token;
         kept += !before(last, token);
     }
@@ -347,7 +347,7 @@ static int32_t sample_all(const float *score, int n_vocab, const cake_softmax *l
 
 size_t cake_sample_scratch(int n_vocab)
 {
-    return (size_t)n_vocab * 3 * sizeof(ranked);
+    return (size_t)n_vocab * 3 * sizeof(scored_token);
 }
 
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
@@ -380,10 +380,10 @@ int32_t cake_sample_best(const cake_topk *best, const cake_params *params, const
 {
     if (params->temperature == 0)
         return best->held[0].id;
-    ranked list[3][CAKE_MAX_TOPK];
+    scored_token list[3][CAKE_MAX_TOPK];
     workspace ws = {list[0], list[1], list[2]};
     for (int i = 0; i < best->n; i++)
-        ws.list[i] = rank_of(best->held[i].score, best->held[i].id);
+        ws.list[i] = scored(best->held[i].score, best->held[i].id);
     cake_softmax law = cake_softmax_of(best->held[0].score, params->temperature);
     return draw(law, params, cake_key_uniform(key), &ws, best->n, total(&law, ws.list, best->n));
 }

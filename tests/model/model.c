@@ -390,7 +390,7 @@ static void test_index(void)
 
 /* ---- folders that are no model */
 
-static void test_misfits(void)
+static void test_not_a_model(void)
 {
     static const struct {
         const char *file, *bytes, *message;
@@ -606,7 +606,7 @@ int main(void)
         {"names with other prefixes", test_prefixes},
         {"the index decides, and may name too much", test_index_decides},
         {"an index that lies or leads out of the directory", test_index},
-        {"folders of adapters and of other formats", test_misfits},
+        {"folders of adapters and of other formats", test_not_a_model},
         {"pointers of git-lfs", test_pointers},
         {"files that are no safetensors", test_broken_files},
         {"dummy weights are the same for any split", test_dummy},

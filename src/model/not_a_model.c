@@ -3,7 +3,7 @@
  * In: a directory without config.json or weights. Out: one message that names what it has instead. Invariant:
  * only file names are used, and of an adapter's config the name of its base model.
  */
-#include "model/misfit.h"
+#include "model/not_a_model.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -96,7 +96,7 @@ static void add_base(const char *dir, cake_buf *out)
     cake_buf_free(&path);
 }
 
-cake_err cake_misfit_fail(const char *dir, const char *missing)
+cake_err cake_not_a_model_fail(const char *dir, const char *missing)
 {
     cake_buf name = {0};
     cake_err err;
@@ -125,7 +125,7 @@ cake_err cake_misfit_fail(const char *dir, const char *missing)
     return err;
 }
 
-void cake_misfit_warn(const char *dir)
+void cake_not_a_model_warn(const char *dir)
 {
     cake_buf base = {0};
     if (!is_here(dir, ADAPTER))
