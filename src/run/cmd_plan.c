@@ -115,11 +115,11 @@ static void workload(census *c, const cake_request *r, int n_tok, const char *to
     int room = c->rank->input.context - n_tok;
     int most = p->max_tokens == CAKE_UNSET || p->max_tokens > room ? room : (int)p->max_tokens;
     bool sure = p->ignore_eos == 1 && p->n_stop <= 0 && !p->stop_ids.len;
-    int least = sure ? most : p->min_tokens < most ? (int)p->min_tokens : most;
+    int min_generated = sure ? most : p->min_tokens < most ? (int)p->min_tokens : most;
     cake_workload_item answer = {.n_prompt = n_tok,
                                  .computed = computed,
-                                 .least = least > 0 ? least : 1,
-                                 .most = most > 0 ? most : 1,
+                                 .min_generated = min_generated > 0 ? min_generated : 1,
+                                 .max_generated = most > 0 ? most : 1,
                                  .flags = is_scored(r) ? CAKE_SEQ_SCORED : 0};
     for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
         if (cake_workload_is_sampled(&c->workload) && n) {
@@ -279,7 +279,7 @@ static void predict(cake_plan_output *s, cake_replica_estimate *looks, double *b
     if (me->cluster.gpus)
         return;
     s->most = cake_estimate_make(&me->planning, s->plans, workload, true, looks, busy);
-    s->least = workload->fewest < workload->most
+    s->least = workload->min_generated < workload->max_generated
                    ? cake_estimate_make(&me->planning, s->plans, workload, false, NULL, NULL)
                    : s->most;
 }

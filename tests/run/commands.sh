@@ -309,7 +309,7 @@ expect "... and serve this host" 0 'rates ' rates
 { rate peak.f32 a 3 && rate peak.read a 9 && { rate peak.f32 a 50 && rate peak.read a 70; } | sed 's/"threads": 1/"threads": 16/'; } >"$dir/rates"
 elsewhere() { "$cake" plan -m "$model" --isa ref --rates "$dir/rates" --ranks 2 "$@"; }
 expect "... of more threads than a rank has here" 0 'rates +50 GFLOP/s of products and 70 GB/s' elsewhere --threads 16
-OMP_NUM_THREADS=1 expect "... are told of" 0 'rates of up to 16 threads, and those of 1 are taken, .*: --threads 16 plans' elsewhere
+OMP_NUM_THREADS=1 expect "... are told of" 0 'rates of up to 16 threads, but those of 1 are used, .*; --threads 16 plans' elsewhere
 expect "a replica without a request is idle" 0 '^1 .* 100 %' elsewhere --threads 16 --replicas 2 -p x
 { rate peak.f32 a 3 && rate peak.f32 b 3 && rate peak.read b 9; } >"$dir/rates"
 expect "rates of other hosts" 1 'has no peak.f32 of ref with 1 thread on ' rates
@@ -337,8 +337,8 @@ expect "... on hosts of as many as here" 0 '"nodes": 3, ' mpi 2 plan -m "$model"
 expect "... more than layers" 2 '9 ranks for a model of 8 layers' "$cake" plan -m "$model" --ranks 9
 expect "... of two replicas" 0 '^replicas  2, of 8 ranks each' "$cake" plan -m "$model" --ranks 16 --replicas 2
 expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] times more$' "$cake" plan -m "$model" --ranks 128 --replicas 16
-expect "... of a machine that hwloc is told of" 1 'and 8.0 MiB of memory are free' env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
-env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 processes, but each finds itself alone'
+expect "... of a machine that hwloc is told of" 1 'but 8.0 MiB of memory are free' env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
+env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 processes, but each one is alone'
 ok "tasks of srun that do not know of each other are told of" $?
 mkdir "$dir/huge" && sed -e 's/"hidden_size": [0-9]*/"hidden_size": 16384/' -e 's/"intermediate_size": 512/"intermediate_size": 10000000/' \
     "$model/config.json" >"$dir/huge/config.json"
@@ -350,7 +350,7 @@ test "$(grep -c 'error: planner' "$dir/err")" -eq 1
 ok "... on each host" $?
 sed -E -e 's/"(num_key_value_heads|num_attention_heads)": [0-9]+/"\1": 64/' -e 's/"head_dim": [0-9]+/"head_dim": 1024/' \
     -e 's/"max_position_embeddings": [0-9]+/"max_position_embeddings": 1000000/' "$model/config.json" >"$dir/huge/config.json"
-expect "KV memory that is not there" 1 'a KV cache of 90.0 TiB on each rank is more than is left .* use less --kv-memory' \
+expect "KV memory that is not there" 1 'a KV cache of 90.0 TiB on each rank is more than the layers leave free: .* use less --kv-memory' \
     "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2 --kv-memory 90T
 
 expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for beginnings of prompts, each of 31.1 KiB' \
