@@ -94,13 +94,13 @@ test "$(wc -l <"$dir/err")" -eq 1
 ok "... said once, and nothing of our scripts' own" $?
 # What people are told of requests: lines as editors count them, ids, how many failed and which.
 printf '{"prompt": "a", "max_tokens": 1}\n\n{"id": "x", "prompt": "a", "top_p": 7}\n' >"$dir/bad.jsonl"
-expect "failed requests are named at the end" 3 '1 request failed: all is done, and the status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
+expect "failed requests are named at the end" 3 '1 request failed: the run is complete, its exit status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
 grep -q 'run: line 3 (id "x"): top_p is 7' "$dir/err"
 ok "... by their line and id" $?
 expect "... by plan, too" 3 'run: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
 echo '{"prompt": "b", "max_tokens": 1}' >>"$dir/bad.jsonl"
 expect "failed ones of earlier runs are counted" 3 'in addition 2 results of earlier runs \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
-grep -q '0 requests failed, and 1 of earlier runs: all is done, and the status is 3' "$dir/err"
+grep -q '0 requests failed, and 1 of earlier runs: the run is complete, its exit status is 3' "$dir/err"
 ok "... and the status is explained" $?
 : >"$dir/empty.jsonl"
 expect "an empty input" 0 'empty.jsonl: it has no prompts' run -i "$dir/empty.jsonl" -q
@@ -207,7 +207,7 @@ not JSON
 {"custom_id": "d", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "x"}], "frob": 1}}
 EOF
 printf '{"prompt": "a", "n": 2}\n{"prompt": "a", "max_tokens": 2}\n' >"$dir/n.jsonl"
-expect "two answers have no room in a line of text" 3 'n is 2; a .txt file has room for one answer' run -i "$dir/n.jsonl" -o "$dir/n.txt"
+expect "two answers have no room in a line of text" 3 'n is 2; a .txt file holds one answer per line' run -i "$dir/n.jsonl" -o "$dir/n.txt"
 cat >"$dir/wrong.jsonl" <<'EOF'
 {"prompt": "a", "logit_bias": {"99999": 1}}
 {"prompt": "a", "stop_token_ids": [99999]}
@@ -280,7 +280,7 @@ cp "$model/config.json" "$dir/tok"
 expect "plan shows who owns what" 0 '^1 +.* 4-7 ' mpi 2 plan -m "$model"
 expect "plan counts the tokens of prompts" 0 'min 7, median 22, p99 53, max 53; total 1333' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
-expect "plan tells of what does not fit" 3 '43 of them since they do not fit the context of 20' \
+expect "plan tells of what does not fit" 3 '43 of them because they do not fit the context of 20' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --context 20
 echo '{"id": 1}' >"$dir/none.jsonl"
 expect "plan of a file of which nothing can be used" 3 'requests  1, of which 1 would fail' "$cake" plan -m "$model" -i "$dir/none.jsonl"
@@ -353,7 +353,7 @@ sed -E -e 's/"(num_key_value_heads|num_attention_heads)": [0-9]+/"\1": 64/' -e '
 expect "KV memory that is not there" 1 'a KV cache of 90.0 TiB on each rank is more than the layers leave free: .* use less --kv-memory' \
     "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2 --kv-memory 90T
 
-expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for beginnings of prompts, each of 31.1 KiB' \
+expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for shared prefixes, each of 31.1 KiB' \
     "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
 
 # the report

@@ -18,7 +18,7 @@ plan() { # NODE NP ARGUMENT...
 }
 
 # A rank for each GPU, the nearest one; what fits is asked of its memory.
-expect "four GPUs of a size that is said" 0 '^GPUs +of 80.0 GiB a rank, .*no rates of GPUs are known' \
+expect "four GPUs of a size that is said" 0 '^GPUs +of 80.0 GiB a rank, .*rates of GPUs are not known' \
     plan gpu4 4 --gpu-memory 80G --write-topology "$dir/t.yml"
 awk '/^[0-3] / { gpu = gpu " " $3; cpus = cpus " " $4; layers = layers " " $6; waits += $NF == "-" && $(NF - 1) == "-" }
     END { exit !(gpu == " 3 2 1 0" && cpus == " 0-15 16-31 32-47 48-63" && layers == " 0-1 2-3 4-5 6-7" && waits == 4) }' "$dir/out"
