@@ -252,7 +252,7 @@ cake_err cake_batch_io_tick(cake_batch_io *io)
 /* Lists a sequence that has tokens, so that these are kept. */
 static void list_begun(cake_batch_io *io, cake_sequence *s)
 {
-    if (s->listed || !io->recorder || !cake_sequence_restores(s))
+    if (s->listed || !io->recorder || !cake_sequence_is_resumable(s))
         return;
     if (io->n_begun == io->cap_begun) {
         io->cap_begun = io->cap_begun ? 2 * io->cap_begun : 64;
