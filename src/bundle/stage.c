@@ -261,7 +261,8 @@ static cake_err make_plan(staging *s)
                                      topology, layout.n_replica);
     }
     if (!s->world->rank && topology)
-        err = cake_topology_io_foresee(&o->rank.topology, size == 1 ? o->n_rank : n_rank, n_layer, &s->plan);
+        err =
+            cake_topology_io_read_plan(&o->rank.topology, size == 1 ? o->n_rank : n_rank, n_layer, &s->plan);
     else if (!s->world->rank && !(err = check_ranks(s, n_rank, n_layer)))
         recalled = recall_plan(s, n_rank, &s->plan);
     if (!s->world->rank && !err && topology)

@@ -76,7 +76,7 @@ static void take_begun(cake_dispatch_msg *message, uint64_t n, cake_sequence *s,
     size_t width = (size_t)(1 + s->n_top);
     int32_t *ids = take_list(message, n, sizeof *ids);
     cake_scored *scored = take_list(message, n * width, sizeof *scored);
-    cake_sequence_regain(s, ids, n, scored, eos, n_eos);
+    cake_sequence_resume(s, ids, n, scored, eos, n_eos);
     free(ids);
     free(scored);
 }
@@ -108,11 +108,11 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
     }
     cake_sequence *lead = cake_sequence_open(&request, &ids, context, 0, p->n_stop ? token : NULL);
     lead->key.seed = h.seed;
-    cake_sequence_regain(lead, begun, n, scored, eos, n_eos);
+    cake_sequence_resume(lead, begun, n, scored, eos, n_eos);
     free(begun);
     free(scored);
     CAKE_ASSERT(h.n_choice >= 0 && h.n_choice <= lead->request.params.n);
-    cake_sequence_revive(lead, h.n_choice);
+    cake_sequence_resume_choices(lead, h.n_choice);
     for (int i = 0; i < lead->n_choice; i++) {
         cake_dispatch_msg_take(message, &n_token, sizeof n_token);
         take_begun(message, n_token, lead->choice[i], eos, n_eos);

@@ -56,8 +56,8 @@ static void release_lead(cake_engine *r)
     cake_sequence *lead = r->lead;
     drop_stem(r);
     r->lead = NULL;
-    for (; lead->n_back; lead->n_back--) /* it has failed: these are not resumed */
-        lead->n_done += !lead->choice[lead->n_choice - lead->n_back]->over;
+    for (; lead->n_resumed; lead->n_resumed--) /* it has failed: these are not resumed */
+        lead->n_done += !lead->choice[lead->n_choice - lead->n_resumed]->over;
     if (lead->n_done == lead->n_choice)
         finish_request(r, lead);
 }
@@ -111,12 +111,12 @@ static void admit_alone(cake_engine *r, cake_sequence *s, bool again)
 /* Admits the next choice that an earlier run began. */
 static bool admit_resumed(cake_engine *r)
 {
-    cake_sequence *lead = r->lead, *s = lead->choice[lead->n_choice - lead->n_back];
+    cake_sequence *lead = r->lead, *s = lead->choice[lead->n_choice - lead->n_resumed];
     if (!s->over && !cake_schedule_can_admit(r->schedule))
         return false;
-    lead->n_back--;
+    lead->n_resumed--;
     if (!s->over)
-        admit_alone(r, s, lead->n_choice - lead->n_back > 1);
+        admit_alone(r, s, lead->n_choice - lead->n_resumed > 1);
     return true;
 }
 
@@ -138,7 +138,7 @@ static bool admit_choice(cake_engine *r)
 {
     cake_sequence *lead = r->lead;
     bool stems = r->shape.n_lane * r->shape.lane_seqs > 1;
-    if (lead->n_back && !lead->request.err)
+    if (lead->n_resumed && !lead->request.err)
         return admit_resumed(r);
     if (lead->n_choice == lead->request.params.n || lead->request.err) {
         if (r->stem >= 0 && cake_schedule_seq_in_flight(r->schedule, r->stem))

@@ -435,7 +435,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *hook)
         bool worked = run_hops(p);
         if (p->engine && !stopped) {
             worked |= run_engine(p, &stopping, &stopped);
-            publish(&p->status->away, cake_engine_in_flight(p->engine));
+            publish(&p->status->in_flight, cake_engine_in_flight(p->engine));
             publish(&p->status->active, cake_engine_active(p->engine));
         }
         if (worked)

@@ -57,15 +57,15 @@ void cake_channel_send(cake_channel *channel, const void *message, size_t len)
 }
 
 /* Length of the oldest completely received message; 0: none. */
-static size_t whole(const cake_channel *channel)
+static size_t message_len(const cake_channel *channel)
 {
     uint64_t head;
-    size_t there = channel->in.len - channel->in_from;
-    if (there < sizeof head)
+    size_t received = channel->in.len - channel->in_from;
+    if (received < sizeof head)
         return 0;
     memcpy(&head, channel->in.data + channel->in_from, sizeof head);
     CAKE_ASSERT(head > 0 && head <= SIZE_MAX / 2);
-    return there - sizeof head >= head ? (size_t)head : 0;
+    return received - sizeof head >= head ? (size_t)head : 0;
 }
 
 const char *cake_channel_recv(cake_channel *channel, size_t *len)
@@ -73,12 +73,12 @@ const char *cake_channel_recv(cake_channel *channel, size_t *len)
     size_t bytes;
     const char *fragment;
     compact(&channel->in, &channel->in_from);
-    while (!whole(channel) &&
+    while (!message_len(channel) &&
            (fragment = channel->transport->kind->arrived(channel->transport, &bytes)) != NULL) {
         cake_buf_add(&channel->in, fragment, bytes);
         channel->transport->kind->release(channel->transport);
     }
-    *len = whole(channel);
+    *len = message_len(channel);
     if (!*len)
         return NULL;
     const char *message = channel->in.data + channel->in_from + sizeof(uint64_t);
@@ -88,12 +88,12 @@ const char *cake_channel_recv(cake_channel *channel, size_t *len)
 
 void cake_channel_progress(cake_channel *channel)
 {
-    char *room;
+    char *buffer;
     while (channel->out_from < channel->out.len &&
-           (room = channel->transport->kind->room(channel->transport)) != NULL) {
+           (buffer = channel->transport->kind->next_buffer(channel->transport)) != NULL) {
         size_t left = channel->out.len - channel->out_from,
                bytes = left < CAKE_FRAGMENT_BYTES ? left : CAKE_FRAGMENT_BYTES;
-        memcpy(room, channel->out.data + channel->out_from, bytes);
+        memcpy(buffer, channel->out.data + channel->out_from, bytes);
         channel->transport->kind->send(channel->transport, bytes);
         channel->out_from += bytes;
     }
@@ -102,5 +102,5 @@ void cake_channel_progress(cake_channel *channel)
 
 bool cake_channel_sending(const cake_channel *channel)
 {
-    return channel->out_from < channel->out.len || channel->transport->kind->leaving(channel->transport);
+    return channel->out_from < channel->out.len || channel->transport->kind->sending(channel->transport);
 }

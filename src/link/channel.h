@@ -22,12 +22,12 @@ typedef struct cake_channel cake_channel;
 /* Transport of fragments. */
 typedef struct cake_transport cake_transport;
 typedef struct cake_transport_ops {
-    char *(*room)(cake_transport *transport); /* buffer for the next fragment; NULL: none free now */
+    char *(*next_buffer)(cake_transport *transport); /* buffer for the next fragment; NULL: none free now */
     void (*send)(cake_transport *transport, size_t bytes); /* sends that buffer */
     const char *(*arrived)(cake_transport *transport,
                            size_t *bytes);      /* the oldest received fragment, or NULL */
     void (*release)(cake_transport *transport); /* returns its buffer */
-    bool (*leaving)(cake_transport *transport); /* whether any fragment is still in flight */
+    bool (*sending)(cake_transport *transport); /* whether any fragment is still in flight */
     void (*close)(cake_transport *transport);
 } cake_transport_ops;
 

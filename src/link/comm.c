@@ -256,7 +256,7 @@ double cake_comm_pingpong(const cake_comm *world, int one, int other, void *buff
 double cake_comm_clock_offset(const cake_comm *world, int one, int other, double *ahead)
 {
     enum { TIMES = 10 };
-    double least = 0, theirs = 0;
+    double min_trip = 0, theirs = 0;
     *ahead = 0;
     if (one == other || (world->rank != one && world->rank != other))
         return 0;
@@ -270,12 +270,12 @@ double cake_comm_clock_offset(const cake_comm *world, int one, int other, double
         double end = cake_clock_now();
         if (world->rank == other)
             MPI_Send(&end, 1, MPI_DOUBLE, one, CAKE_TAG_PING, comm);
-        else if (i == 0 || end - start < least) {
-            least = end - start;
+        else if (i == 0 || end - start < min_trip) {
+            min_trip = end - start;
             *ahead = theirs - (start + end) / 2;
         }
     }
-    return world->rank == one ? least : 0;
+    return world->rank == one ? min_trip : 0;
 }
 
 void cake_comm_exit_now(int status)

@@ -34,7 +34,7 @@ void cake_comm_split(const cake_comm *world, int colour, cake_comm *part);
 void cake_comm_free(cake_comm *part); /* zeros are fine */
 
 /* The following are collective over the given world or part of it.
- * 
+ *
  * Returns the worst error of any rank on every rank. Each phase of the start ends with it. */
 cake_err cake_comm_agree(const cake_comm *world, cake_err err);
 int64_t cake_comm_allreduce_min(const cake_comm *world, int64_t value);
@@ -76,7 +76,7 @@ double cake_comm_clock_offset(const cake_comm *world, int one, int other, double
 /* Ends all ranks with exit status 1; if rank 0 can be told (link/heartbeat.h), it closes its files first. The
  * error was reported before. */
 void cake_comm_abort(void) __attribute__((noreturn));
-/* Same with another status. */
+/* As cake_comm_abort, with another status. */
 void cake_comm_abort_with(cake_err err) __attribute__((noreturn));
 
 /* Ends this process only, at once, from any thread; the others must end by themselves. */

@@ -20,10 +20,10 @@ typedef struct direct {
     cake_arena arena;   /* body buffers */
     size_t each;        /* bytes of a buffer */
     int depth, next, n; /* number of body buffers; the next one to use; how many before it are in flight */
-    cake_wave_msg **coming; /* [depth] on the receiving end: the message that each buffer's body belongs to */
+    cake_wave_msg **arriving; /* [depth] receiving end: the message of each buffer's body */
 } direct;
 
-static float *place_at(const direct *d, int i)
+static float *buffer_at(const direct *d, int i)
 {
     return (float *)(d->arena.base + (size_t)i * d->each);
 }
@@ -41,19 +41,19 @@ static size_t floats_of(const direct *d, const cake_wave *wave)
 }
 
 /* Frees the buffers of bodies that were sent; returns whether one is still in flight. */
-static bool still_leaving(direct *d)
+static bool still_sending(direct *d)
 {
     while (d->n && d->transport->kind->done(d->transport, oldest(d)))
         d->n--;
     return d->n > 0;
 }
 
-static float *next_place(cake_link *link)
+static float *next_buffer(cake_link *link)
 {
     direct *d = (direct *)link;
-    while (still_leaving(d) && d->n == d->depth)
+    while (still_sending(d) && d->n == d->depth)
         sched_yield();
-    return place_at(d, d->next);
+    return buffer_at(d, d->next);
 }
 
 static void direct_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
@@ -61,7 +61,7 @@ static void direct_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
     direct *d = (direct *)link;
     if (msg->body) {
         size_t n = floats_of(d, msg->wave);
-        CAKE_ASSERT(msg->body == place_at(d, d->next) && d->n < d->depth);
+        CAKE_ASSERT(msg->body == buffer_at(d, d->next) && d->n < d->depth);
         d->transport->kind->send(d->transport, d->next, msg->body, n);
         link->bytes += (int64_t)(n * sizeof(float));
         d->next = (d->next + 1) % d->depth;
@@ -70,10 +70,10 @@ static void direct_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
     d->head->kind->send(d->head, msg, bytes);
 }
 
-static bool leaving(cake_link *link)
+static bool sending(cake_link *link)
 {
     direct *d = (direct *)link;
-    bool head = cake_link_progress(d->head), body = still_leaving(d);
+    bool head = cake_link_progress(d->head), body = still_sending(d);
     return head || (body && !d->transport->kind->alone);
 }
 
@@ -84,10 +84,10 @@ static bool listen(cake_link *link)
     cake_link_progress(d->head);
     for (cake_wave_msg *msg; d->n < d->depth && (msg = cake_link_arrived(d->head)) != NULL; d->n++) {
         size_t n = floats_of(d, msg->wave);
-        msg->body = n ? place_at(d, d->next) : NULL;
+        msg->body = n ? buffer_at(d, d->next) : NULL;
         if (n)
             d->transport->kind->receive(d->transport, d->next, msg->body, n);
-        d->coming[d->next] = msg;
+        d->arriving[d->next] = msg;
         d->next = (d->next + 1) % d->depth;
         link->bytes +=
             (int64_t)(n * sizeof(float) + cake_wave_head_bytes(msg->wave->n_tok, msg->wave->n_change));
@@ -101,7 +101,7 @@ static cake_wave_msg *direct_arrived(cake_link *link)
     listen(link);
     if (!d->n)
         return NULL;
-    cake_wave_msg *msg = d->coming[oldest(d)];
+    cake_wave_msg *msg = d->arriving[oldest(d)];
     if (msg->body && !d->transport->kind->done(d->transport, oldest(d)))
         return NULL;
     d->n--;
@@ -111,16 +111,16 @@ static cake_wave_msg *direct_arrived(cake_link *link)
 static void direct_close(cake_link *link)
 {
     direct *d = (direct *)link;
-    while (!d->coming && still_leaving(d))
+    while (!d->arriving && still_sending(d))
         sched_yield();
     cake_link_close(d->head);
     cake_memory_close(d->memory, &d->arena);
-    free(d->coming);
+    free(d->arriving);
     free(d);
 }
 
 static const cake_link_ops out_kind = {
-    .place = next_place, .send = direct_send, .progress = leaving, .close = direct_close};
+    .place = next_buffer, .send = direct_send, .progress = sending, .close = direct_close};
 static const cake_link_ops in_kind = {.arrived = direct_arrived, .progress = listen, .close = direct_close};
 
 size_t cake_gpu_link_bytes(int depth, size_t body_bytes)
@@ -129,40 +129,40 @@ size_t cake_gpu_link_bytes(int depth, size_t body_bytes)
 }
 
 /* head: the MPI link of this end; the new link takes ownership. */
-static cake_err open_direct(const cake_link_ops *kind, cake_link *head, const cake_edge_transport *beside,
+static cake_err open_direct(const cake_link_ops *kind, cake_link *head, const cake_edge_transport *with,
                             int depth, cake_link **out)
 {
     direct *d = cake_alloc(1, sizeof *d);
     *d = (direct){.link = {.kind = kind},
                   .head = head,
-                  .transport = beside->transport,
-                  .memory = beside->memory,
-                  .each = cake_arena_round(beside->body_bytes),
+                  .transport = with->transport,
+                  .memory = with->memory,
+                  .each = cake_arena_round(with->body_bytes),
                   .depth = depth};
     cake_err err = cake_memory_open(d->memory, &d->arena, "bodies of waves",
-                                    cake_gpu_link_bytes(depth, beside->body_bytes));
+                                    cake_gpu_link_bytes(depth, with->body_bytes));
     if (err) {
         direct_close(&d->link);
         return err;
     }
     if (kind == &in_kind)
-        d->coming = cake_alloc((size_t)depth, sizeof *d->coming);
+        d->arriving = cake_alloc((size_t)depth, sizeof *d->arriving);
     *out = &d->link;
     return CAKE_OK;
 }
 
 cake_err cake_gpu_link_open_out(const cake_comm *world, int to, int edge, int depth,
-                                const cake_edge_transport *beside, cake_link **out)
+                                const cake_edge_transport *with, cake_link **out)
 {
     cake_link *head = NULL;
     cake_err err = cake_link_open_mpi_out(world, to, edge, depth, &head);
-    return err ? err : open_direct(&out_kind, head, beside, depth, out);
+    return err ? err : open_direct(&out_kind, head, with, depth, out);
 }
 
 cake_err cake_gpu_link_open_in(const cake_comm *world, int from, int edge, int depth, size_t max_bytes,
-                               const cake_edge_transport *beside, cake_link **out)
+                               const cake_edge_transport *with, cake_link **out)
 {
     cake_link *head = NULL;
     cake_err err = cake_link_open_mpi_in(world, from, edge, depth, max_bytes, &head);
-    return err ? err : open_direct(&in_kind, head, beside, depth, out);
+    return err ? err : open_direct(&in_kind, head, with, depth, out);
 }

@@ -28,13 +28,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { STRANGERS = 32, NAMES = 512, DIAL_MS = 1000, DIALS = 10, STACK = 256 << 10, CROWD = 16, SPARE = 256 };
+enum {
+    MAX_STRANGERS = 32,
+    NAMES = 512,
+    CONNECT_MS = 1000,
+    CONNECTS = 10,
+    STACK = 256 << 10,
+    MANY_RANKS = 16,
+    SPARE_FILES = 256
+};
 
 static const double beat_s = 0.5;
-static const double pause_s =
-    2; /* a longer gap between rounds of the thread means that the process was stopped */
+static const double pause_s = 2; /* a longer gap between rounds of the thread: the process was stopped */
 
-typedef enum kind { BEAT = 1, LEAVE, LAST } kind;
+typedef enum kind { BEAT = 1, LEAVE, FAILED } kind;
 
 typedef struct message {
     uint64_t token[2];
@@ -63,13 +70,13 @@ struct cake_heartbeat {
     int rank, size, n_pending, n_connection; /* connections to all ranks, or to rank 0 */
     int listener, wake[2];
     root_address root_address;
-    bool near; /* rank 0 is on this host */
+    bool same_host; /* rank 0 is on this host */
     connection *lines;
     connection *pending;   /* [n_pending] connections whose rank is not known yet */
     cake_peer *peers;      /* [n_connection] */
     struct pollfd *polled; /* [n_connection + n_pending + 2] */
     atomic_bool stop;
-    atomic_bool ending;    /* this rank ends and has reported why: the end of others is no news */
+    atomic_bool ending;    /* this rank ends and has reported why: ends of others are not reported */
     pthread_mutex_t mutex; /* protects sends: a last message may come from another thread */
     pthread_t thread;
 };
@@ -82,7 +89,7 @@ static message message_of(const cake_heartbeat *p, kind what)
                  .kind = (int32_t)what,
                  .rank = p->rank};
     if (what == BEAT)
-        p->owner.tell(p->owner.self, &m.beat);
+        p->owner.fill(p->owner.self, &m.beat);
     return m;
 }
 
@@ -117,7 +124,7 @@ static void send_message(connection *l, const message *m)
     send_backlog(l);
 }
 
-static void say_all(cake_heartbeat *p, const message *m)
+static void broadcast(cake_heartbeat *p, const message *m)
 {
     pthread_mutex_lock(&p->mutex);
     for (int i = 0; i < p->n_connection; i++)
@@ -129,14 +136,14 @@ static void say_all(cake_heartbeat *p, const message *m)
 static void drain_sends(cake_heartbeat *p)
 {
     enum { PATIENCE = 20 }; /* hundredths of a second */
-    bool said = false;
-    for (int i = 0; !said && i < PATIENCE; i++) {
+    bool sent_all = false;
+    for (int i = 0; !sent_all && i < PATIENCE; i++) {
         if (i)
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        said = true;
+        sent_all = true;
         pthread_mutex_lock(&p->mutex);
         for (int k = 0; k < p->n_connection; k++)
-            said &= send_backlog(&p->lines[k]);
+            sent_all &= send_backlog(&p->lines[k]);
         pthread_mutex_unlock(&p->mutex);
     }
 }
@@ -148,7 +155,7 @@ static void handle_message(cake_peer *peer, const message *m, double now)
     peer->heard = now;
     if (m->kind == LEAVE)
         peer->state = CAKE_PEER_LEFT;
-    if (m->kind == LAST) {
+    if (m->kind == FAILED) {
         peer->state = CAKE_PEER_FAILED;
         peer->status = m->status;
     }
@@ -182,7 +189,7 @@ static bool receive(connection *l, bool *over)
     return true;
 }
 
-static bool is_ours(const cake_heartbeat *p, const message *m)
+static bool is_from_job(const cake_heartbeat *p, const message *m)
 {
     return m->token[0] == p->root_address.token[0] && m->token[1] == p->root_address.token[1];
 }
@@ -193,13 +200,13 @@ static void read_line(cake_heartbeat *p, int i, double now)
     cake_peer *peer = &p->peers[i];
     bool over = false;
     while (!l->dead && receive(l, &over))
-        if (is_ours(p, &l->in))
+        if (is_from_job(p, &l->in))
             handle_message(peer, &l->in, now);
     if (over && peer->state == CAKE_PEER_HEARD) /* if it never sent a message, another program answered */
         peer->state = CAKE_PEER_GONE;
 }
 
-static void hang_up(connection *l)
+static void close_connection(connection *l)
 {
     close(l->fd);
     *l = (connection){.fd = -1};
@@ -211,12 +218,12 @@ static void read_pending(cake_heartbeat *p, connection *l, double now)
     bool over = false;
     if (!receive(l, &over)) {
         if (l->dead)
-            hang_up(l);
+            close_connection(l);
         return;
     }
     int rank = l->in.rank;
-    if (!is_ours(p, &l->in) || rank < 1 || rank >= p->size || p->lines[rank].fd >= 0) {
-        hang_up(l);
+    if (!is_from_job(p, &l->in) || rank < 1 || rank >= p->size || p->lines[rank].fd >= 0) {
+        close_connection(l);
         return;
     }
     handle_message(&p->peers[rank], &l->in, now);
@@ -229,7 +236,7 @@ static void read_pending(cake_heartbeat *p, connection *l, double now)
     read_line(p, rank, now);
 }
 
-static void answer(cake_heartbeat *p)
+static void accept_all(cake_heartbeat *p)
 {
     int fd, one = 1, at = 0;
     while ((fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
@@ -237,7 +244,7 @@ static void answer(cake_heartbeat *p)
             at++;
         if (at == p->n_pending) { /* ranks identify themselves at once */
             at = 0;
-            hang_up(&p->pending[at]);
+            close_connection(&p->pending[at]);
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         p->pending[at] = (connection){.fd = fd};
@@ -246,7 +253,7 @@ static void answer(cake_heartbeat *p)
 
 /* ---- connecting */
 
-static bool dial_one(cake_heartbeat *p, const char *address)
+static bool connect_address(cake_heartbeat *p, const char *address)
 {
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(p->root_address.port)};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p->root_address.port)};
@@ -261,7 +268,7 @@ static bool dial_one(cake_heartbeat *p, const char *address)
     if (connect(fd, to, is_four ? sizeof four : sizeof six)) {
         struct pollfd wait[] = {{.fd = fd, .events = POLLOUT}, {.fd = p->wake[0], .events = POLLIN}};
         socklen_t len = sizeof error;
-        if (errno != EINPROGRESS || poll(wait, 2, DIAL_MS) <= 0 || !wait[0].revents ||
+        if (errno != EINPROGRESS || poll(wait, 2, CONNECT_MS) <= 0 || !wait[0].revents ||
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) || error) {
             close(fd);
             return false;
@@ -274,14 +281,14 @@ static bool dial_one(cake_heartbeat *p, const char *address)
     return true;
 }
 
-static bool dial(cake_heartbeat *p)
+static bool connect_root(cake_heartbeat *p)
 {
     char names[NAMES], *rest = names;
     memcpy(names, p->root_address.names, sizeof names);
-    if (p->near && dial_one(p, "127.0.0.1"))
+    if (p->same_host && connect_address(p, "127.0.0.1"))
         return true;
     for (char *name; !p->stop && (name = strtok_r(rest, " ", &rest)) != NULL;)
-        if (dial_one(p, name))
+        if (connect_address(p, name))
             return true;
     return false;
 }
@@ -302,27 +309,27 @@ static int fill_polled(cake_heartbeat *p)
 
 static void read_all(cake_heartbeat *p, double now)
 {
-    const struct pollfd *of = p->polled + 2;
+    const struct pollfd *entries = p->polled + 2;
     for (int i = 0; i < p->n_connection; i++)
-        if (of[p->n_pending + i].revents)
+        if (entries[p->n_pending + i].revents)
             read_line(p, i, now);
     for (int i = 0; i < p->n_pending; i++)
-        if (of[i].revents)
+        if (entries[i].revents)
             read_pending(p, &p->pending[i], now);
     if (p->polled[1].revents)
-        answer(p);
+        accept_all(p);
 }
 
 static void beat(cake_heartbeat *p, double now)
 {
     message m = message_of(p, BEAT);
-    say_all(p, &m);
+    broadcast(p, &m);
     if (p->rank == 0)
         handle_message(&p->peers[0], &m, now);
 }
 
-/* After this process or its host was suspended: nobody could be heard, so that time does not count. */
-static void excuse_pause(cake_heartbeat *p, double gap)
+/* After this process or its host was suspended: the pause does not count as silence. */
+static void skip_pause(cake_heartbeat *p, double gap)
 {
     for (int i = 0; i < p->n_connection; i++) {
         p->peers[i].heard += gap;
@@ -334,8 +341,10 @@ static void excuse_pause(cake_heartbeat *p, double gap)
 static void *work(void *arg)
 {
     cake_heartbeat *p = arg;
-    for (int i = 1; p->rank && !dial(p); i++) /* when all connect at once, some attempts may be lost */
-        if (p->stop || i == DIALS || poll(&(struct pollfd){.fd = p->wake[0], .events = POLLIN}, 1, DIAL_MS))
+    for (int i = 1; p->rank && !connect_root(p);
+         i++) /* when all connect at once, some attempts may be lost */
+        if (p->stop || i == CONNECTS ||
+            poll(&(struct pollfd){.fd = p->wake[0], .events = POLLIN}, 1, CONNECT_MS))
             return NULL;
     double last = cake_clock_now(), next = last;
     while (!p->stop) {
@@ -343,7 +352,7 @@ static void *work(void *arg)
         poll(p->polled, (nfds_t)fill_polled(p), left > 0 ? 1 + (int)(1e3 * left) : 0);
         double now = cake_clock_now();
         if (now - last > pause_s)
-            excuse_pause(p, now - last);
+            skip_pause(p, now - last);
         last = now;
         read_all(p, now);
         if (now >= next) {
@@ -351,12 +360,12 @@ static void *work(void *arg)
             next = now + beat_s;
         }
         if (!atomic_load(&p->ending))
-            p->owner.look(p->owner.self, p->peers, now);
-        if (p->size > CROWD) /* read many messages per round */
+            p->owner.check(p->owner.self, p->peers, now);
+        if (p->size > MANY_RANKS) /* read many messages per round */
             nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
     message m = message_of(p, LEAVE);
-    say_all(p, &m);
+    broadcast(p, &m);
     drain_sends(p);
     return NULL;
 }
@@ -401,24 +410,24 @@ static int open_listener(uint16_t *port)
 static void raise_limit(int size)
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)size + SPARE;
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+    rlim_t needed = (rlim_t)size + SPARE_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= needed)
         return;
-    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    limit.rlim_cur = limit.rlim_max < needed ? limit.rlim_max : needed;
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void open_door(cake_heartbeat *p, const cake_comm *world, const char *names)
+static void open_root(cake_heartbeat *p, const cake_comm *world, const char *names)
 {
     int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    bool drawn = fd >= 0 && read(fd, p->root_address.token, sizeof p->root_address.token) ==
-                                (ssize_t)sizeof p->root_address.token;
+    bool has_token = fd >= 0 && read(fd, p->root_address.token, sizeof p->root_address.token) ==
+                                    (ssize_t)sizeof p->root_address.token;
     if (fd >= 0)
         close(fd);
     snprintf(p->root_address.host, sizeof p->root_address.host, "%s", world->host);
     snprintf(p->root_address.names, sizeof p->root_address.names, "%s", names);
     raise_limit(world->size);
-    p->listener = drawn ? open_listener(&p->root_address.port) : -1;
+    p->listener = has_token ? open_listener(&p->root_address.port) : -1;
     if (p->listener < 0)
         p->root_address.port = 0;
 }
@@ -437,7 +446,7 @@ static bool start(cake_heartbeat *p)
     return !failed;
 }
 
-static void free_pulse(cake_heartbeat *p)
+static void free_heartbeat(cake_heartbeat *p)
 {
     for (int i = 0; i < p->n_connection; i++)
         if (p->lines[i].fd >= 0)
@@ -466,7 +475,7 @@ cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
                           .rank = world->rank,
                           .size = world->size,
                           .n_connection = world->rank ? 1 : world->size,
-                          .n_pending = world->rank ? 0 : world->size + STRANGERS,
+                          .n_pending = world->rank ? 0 : world->size + MAX_STRANGERS,
                           .listener = -1,
                           .wake = {-1, -1},
                           .mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -479,13 +488,13 @@ cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
     for (int i = 0; i < p->n_pending; i++)
         p->pending[i].fd = -1;
     if (!world->rank)
-        open_door(p, world, names);
+        open_root(p, world, names);
     cake_comm_bcast(world, &p->root_address, sizeof p->root_address);
-    p->near = !strcmp(world->host, p->root_address.host);
+    p->same_host = !strcmp(world->host, p->root_address.host);
     if (!p->root_address.port || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) || !start(p)) {
         cake_log(CAKE_INFO, "link",
                  "no heartbeat between ranks: if one dies, only the launcher can end the others");
-        free_pulse(p);
+        free_heartbeat(p);
         return NULL;
     }
     current = p;
@@ -501,15 +510,15 @@ void cake_heartbeat_close(cake_heartbeat *p)
     if (write(p->wake[1], "", 1) < 0)
         p->stop = true; /* the thread checks this twice a second */
     pthread_join(p->thread, NULL);
-    free_pulse(p);
+    free_heartbeat(p);
 }
 
-static bool hears_rank_0(cake_heartbeat *p)
+static bool has_root(cake_heartbeat *p)
 {
     pthread_mutex_lock(&p->mutex);
-    bool hears = p->lines[0].fd >= 0 && !p->lines[0].dead;
+    bool connected = p->lines[0].fd >= 0 && !p->lines[0].dead;
     pthread_mutex_unlock(&p->mutex);
-    return hears;
+    return connected;
 }
 
 void cake_heartbeat_send_failed(int status)
@@ -520,11 +529,11 @@ void cake_heartbeat_send_failed(int status)
     if (!p)
         return;
     atomic_store(&p->ending, true);
-    message m = message_of(p, LAST);
+    message m = message_of(p, FAILED);
     m.status = status;
-    say_all(p, &m);
+    broadcast(p, &m);
     drain_sends(p);
     /* Rank 0 closes its files first; its last message then ends this process. */
-    for (int i = 0; p->rank && i < PATIENCE && hears_rank_0(p); i++)
+    for (int i = 0; p->rank && i < PATIENCE && has_root(p); i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }

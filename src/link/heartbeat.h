@@ -36,7 +36,7 @@ typedef enum cake_peer_state {
     CAKE_PEER_GONE    /* its process has died */
 } cake_peer_state;
 
-/* What is known of a rank; times are cake_clock_now's. */
+/* State of a rank as known here; times are cake_clock_now's. */
 typedef struct cake_peer {
     cake_peer_state state;
     int status;
@@ -49,11 +49,11 @@ typedef struct cake_heartbeat cake_heartbeat;
 
 typedef struct cake_heartbeat_owner {
     void *self;
-    /* Both are called by the heartbeat thread. tell fills in this rank's status. look gets the peers twice a
+    /* Both are called by the heartbeat thread. fill writes this rank's status. check gets the peers twice a
      * second and whenever a message arrives. peers: on rank 0 [size], including itself; elsewhere [1], rank
      * 0. */
-    void (*tell)(void *self, cake_rank_beat *beat);
-    void (*look)(void *self, const cake_peer *peers, double now);
+    void (*fill)(void *self, cake_rank_beat *beat);
+    void (*check)(void *self, const cake_peer *peers, double now);
 } cake_heartbeat_owner;
 
 /* Collective. names: addresses of rank 0's host, separated by spaces (only rank 0's argument counts). NULL:

@@ -73,12 +73,12 @@ typedef struct cake_edge_transport {
     size_t body_bytes;             /* of the largest body */
 } cake_edge_transport;
 
-/* GPU memory that one end needs. */
+/* Bytes of GPU memory that one end needs. */
 size_t cake_gpu_link_bytes(int depth, size_t body_bytes);
 cake_err cake_gpu_link_open_out(const cake_comm *world, int to, int edge, int depth,
-                                const cake_edge_transport *beside, cake_link **out);
+                                const cake_edge_transport *with, cake_link **out);
 cake_err cake_gpu_link_open_in(const cake_comm *world, int from, int edge, int depth, size_t max_bytes,
-                               const cake_edge_transport *beside, cake_link **out);
+                               const cake_edge_transport *with, cake_link **out);
 
 void cake_link_close(cake_link *link); /* NULL is fine; nothing may be in flight */
 

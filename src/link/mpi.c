@@ -174,26 +174,26 @@ typedef struct transport_mpi {
     MPI_Request *request; /* [depth] */
 } transport_mpi;
 
-static void wire_send(cake_gpu_transport *transport, int place, const float *body, size_t n)
+static void gpu_send(cake_gpu_transport *transport, int place, const float *body, size_t n)
 {
     transport_mpi *w = (transport_mpi *)transport;
     MPI_Isend(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
-static void wire_receive(cake_gpu_transport *transport, int place, float *body, size_t n)
+static void gpu_receive(cake_gpu_transport *transport, int place, float *body, size_t n)
 {
     transport_mpi *w = (transport_mpi *)transport;
     MPI_Irecv(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
 }
 
-static bool wire_done(cake_gpu_transport *transport, int place)
+static bool gpu_done(cake_gpu_transport *transport, int place)
 {
     int done;
     MPI_Test(&((transport_mpi *)transport)->request[place], &done, MPI_STATUS_IGNORE);
     return done;
 }
 
-static void wire_close(cake_gpu_transport *transport)
+static void gpu_close(cake_gpu_transport *transport)
 {
     free(((transport_mpi *)transport)->request);
     free(transport);
@@ -202,7 +202,7 @@ static void wire_close(cake_gpu_transport *transport)
 cake_gpu_transport *cake_gpu_transport_open_mpi(const cake_comm *world, int peer, int edge, int depth)
 {
     static const cake_gpu_transport_ops kind = {
-        .send = wire_send, .receive = wire_receive, .done = wire_done, .close = wire_close};
+        .send = gpu_send, .receive = gpu_receive, .done = gpu_done, .close = gpu_close};
     transport_mpi *w = cake_alloc(1, sizeof *w);
     *w = (transport_mpi){.transport = {.kind = &kind},
                          .comm = MPI_Comm_f2c(world->comm),
@@ -227,13 +227,13 @@ typedef struct channel_mpi {
     char *out_fragment[CAKE_FRAGMENTS], *in_fragment[CAKE_FRAGMENTS]; /* [CAKE_FRAGMENT_BYTES] each */
 } channel_mpi;
 
-static void post_piece(channel_mpi *p, int at)
+static void post_fragment(channel_mpi *p, int at)
 {
     MPI_Irecv(p->in_fragment[at], CAKE_FRAGMENT_BYTES, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm,
               &p->in[at]);
 }
 
-static bool pipe_leaving(cake_transport *transport)
+static bool channel_sending(cake_transport *transport)
 {
     channel_mpi *p = (channel_mpi *)transport;
     for (int done; p->n_out; p->n_out--, p->out_head = (p->out_head + 1) % CAKE_FRAGMENTS) {
@@ -244,21 +244,21 @@ static bool pipe_leaving(cake_transport *transport)
     return false;
 }
 
-static char *pipe_room(cake_transport *transport)
+static char *channel_next_buffer(cake_transport *transport)
 {
     channel_mpi *p = (channel_mpi *)transport;
-    pipe_leaving(transport);
+    channel_sending(transport);
     return p->n_out < CAKE_FRAGMENTS ? p->out_fragment[(p->out_head + p->n_out) % CAKE_FRAGMENTS] : NULL;
 }
 
-static void pipe_send(cake_transport *transport, size_t bytes)
+static void channel_send(cake_transport *transport, size_t bytes)
 {
     channel_mpi *p = (channel_mpi *)transport;
     int at = (p->out_head + p->n_out++) % CAKE_FRAGMENTS;
     MPI_Issend(p->out_fragment[at], (int)bytes, MPI_BYTE, p->peer, CAKE_TAG_CHANNEL, p->comm, &p->out[at]);
 }
 
-static const char *pipe_arrived(cake_transport *transport, size_t *bytes)
+static const char *channel_arrived(cake_transport *transport, size_t *bytes)
 {
     channel_mpi *p = (channel_mpi *)transport;
     MPI_Status status;
@@ -271,14 +271,14 @@ static const char *pipe_arrived(cake_transport *transport, size_t *bytes)
     return p->in_fragment[p->in_head];
 }
 
-static void pipe_release(cake_transport *transport)
+static void channel_release(cake_transport *transport)
 {
     channel_mpi *p = (channel_mpi *)transport;
-    post_piece(p, p->in_head);
+    post_fragment(p, p->in_head);
     p->in_head = (p->in_head + 1) % CAKE_FRAGMENTS;
 }
 
-static void pipe_close(cake_transport *transport)
+static void channel_close(cake_transport *transport)
 {
     channel_mpi *p = (channel_mpi *)transport;
     for (int i = 0; i < CAKE_FRAGMENTS; i++) {
@@ -296,14 +296,14 @@ size_t cake_transport_bytes(void)
 
 cake_err cake_transport_open_mpi(const cake_comm *world, int peer, cake_transport **out)
 {
-    static const cake_transport_ops kind = {.room = pipe_room,
-                                            .send = pipe_send,
-                                            .arrived = pipe_arrived,
-                                            .release = pipe_release,
-                                            .leaving = pipe_leaving,
-                                            .close = pipe_close};
+    static const cake_transport_ops kind = {.next_buffer = channel_next_buffer,
+                                            .send = channel_send,
+                                            .arrived = channel_arrived,
+                                            .release = channel_release,
+                                            .sending = channel_sending,
+                                            .close = channel_close};
     cake_arena arena;
-    cake_err err = cake_arena_open(&arena, "letters", cake_transport_bytes());
+    cake_err err = cake_arena_open(&arena, "channel buffers", cake_transport_bytes());
     if (err)
         return err;
     channel_mpi *p = cake_alloc(1, sizeof *p);
@@ -312,7 +312,7 @@ cake_err cake_transport_open_mpi(const cake_comm *world, int peer, cake_transpor
     for (int i = 0; i < CAKE_FRAGMENTS; i++) {
         p->out_fragment[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
         p->in_fragment[i] = cake_arena_take(&p->arena, CAKE_FRAGMENT_BYTES);
-        post_piece(p, i);
+        post_fragment(p, i);
     }
     *out = &p->transport;
     return CAKE_OK;

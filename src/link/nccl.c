@@ -24,7 +24,7 @@
     X(GetUniqueId)                                                                                           \
     X(CommInitRankConfig) X(CommGetAsyncError) X(Send) X(Recv) X(CommDestroy) X(CommAbort) X(GetErrorString)
 
-enum { LEAST = 21700, PATIENCE = 60, PROBE = 64 };
+enum { MIN_VERSION = 21700, PATIENCE = 60, PROBE = 64 };
 
 static struct {
     void *library;
@@ -33,7 +33,7 @@ static struct {
     int version;
 } nccl;
 
-static bool find(cake_buf *why)
+static bool load_library(cake_buf *why)
 {
     if (nccl.library)
         return true;
@@ -44,14 +44,14 @@ static bool find(cake_buf *why)
         cake_buf_adds(why, dlerror());
         return false;
     }
-    const char *lacks = NULL;
+    const char *missing = NULL;
 #define FIND(name)                                                                                           \
     *(void **)&nccl.name = dlsym(library, "nccl" #name);                                                     \
-    lacks = nccl.name ? lacks : "nccl" #name;
+    missing = nccl.name ? missing : "nccl" #name;
     FUNCTIONS(FIND)
-    if (lacks || nccl.GetVersion(&nccl.version) != ncclSuccess || nccl.version < LEAST) {
-        cake_buf_addf(why, NAME " %s%s: NCCL 2.17 or later is needed", lacks ? "has no " : "is too old",
-                      lacks ? lacks : "");
+    if (missing || nccl.GetVersion(&nccl.version) != ncclSuccess || nccl.version < MIN_VERSION) {
+        cake_buf_addf(why, NAME " %s%s: NCCL 2.17 or later is needed", missing ? "has no " : "is too old",
+                      missing ? missing : "");
         dlclose(library);
         return false;
     }
@@ -61,7 +61,7 @@ static bool find(cake_buf *why)
 
 static int nccl_version(cake_buf *why)
 {
-    return find(why) ? nccl.version : 0;
+    return load_library(why) ? nccl.version : 0;
 }
 
 typedef struct transport {
@@ -75,40 +75,42 @@ typedef struct transport {
 } transport;
 
 /* Waits until the operation has started: a non-blocking communicator first returns "in progress". */
-static bool wait_started(transport *w, ncclResult_t said, cake_buf *why)
+static bool wait_started(transport *w, ncclResult_t result, cake_buf *why)
 {
     double end = cake_clock_now() + PATIENCE;
-    while (said == ncclInProgress && cake_clock_now() < end) {
-        ncclResult_t failed = nccl.CommGetAsyncError(w->comm, &said);
-        said = failed == ncclSuccess ? said : failed;
-        if (said == ncclInProgress)
+    while (result == ncclInProgress && cake_clock_now() < end) {
+        ncclResult_t failed = nccl.CommGetAsyncError(w->comm, &result);
+        result = failed == ncclSuccess ? result : failed;
+        if (result == ncclInProgress)
             sched_yield();
     }
-    if (said == ncclInProgress)
+    if (result == ncclInProgress)
         cake_buf_addf(why, "the other rank did not connect within %d seconds", PATIENCE);
-    else if (said != ncclSuccess)
-        cake_buf_adds(why, nccl.GetErrorString(said));
-    return said == ncclSuccess;
+    else if (result != ncclSuccess)
+        cake_buf_adds(why, nccl.GetErrorString(result));
+    return result == ncclSuccess;
 }
 
 static bool start_send(transport *w, int place, const float *body, size_t n, cake_buf *why)
 {
-    ncclResult_t said = nccl.Send(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
-    bool good = wait_started(w, said, why);
+    ncclResult_t result =
+        nccl.Send(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
+    bool good = wait_started(w, result, why);
     cake_gpu_stream_mark(w->queue, place);
     return good;
 }
 
 static bool start_receive(transport *w, int place, float *body, size_t n, cake_buf *why)
 {
-    ncclResult_t said = nccl.Recv(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
-    bool good = wait_started(w, said, why);
+    ncclResult_t result =
+        nccl.Recv(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
+    bool good = wait_started(w, result, why);
     cake_gpu_stream_mark(w->queue, place);
     return good;
 }
 
 /* A run cannot continue without its edges. */
-static void give_up(const char *doing, cake_buf *why)
+static void fail_wave(const char *doing, cake_buf *why)
 {
     cake_fail("link",
               "NCCL failed at %s a wave: %s; NCCL_DEBUG=INFO tells more; the journal is kept, and the same "
@@ -121,42 +123,42 @@ static void nccl_send(cake_gpu_transport *self, int place, const float *body, si
 {
     cake_buf why = {0};
     if (!start_send((transport *)self, place, body, n, &why))
-        give_up("sending", &why);
+        fail_wave("sending", &why);
 }
 
 static void nccl_receive(cake_gpu_transport *self, int place, float *body, size_t n)
 {
     cake_buf why = {0};
     if (!start_receive((transport *)self, place, body, n, &why))
-        give_up("receiving", &why);
+        fail_wave("receiving", &why);
 }
 
 /* 1: done; 0: not yet; -1: failed. */
-static int passed(transport *w, int place, cake_buf *why)
+static int poll_done(transport *w, int place, cake_buf *why)
 {
-    ncclResult_t said = ncclSuccess;
-    int there = cake_gpu_stream_passed(w->queue, place, why);
-    if (there)
-        return there;
-    if (nccl.CommGetAsyncError(w->comm, &said) == ncclSuccess &&
-        (said == ncclSuccess || said == ncclInProgress))
+    ncclResult_t result = ncclSuccess;
+    int state = cake_gpu_stream_passed(w->queue, place, why);
+    if (state)
+        return state;
+    if (nccl.CommGetAsyncError(w->comm, &result) == ncclSuccess &&
+        (result == ncclSuccess || result == ncclInProgress))
         return 0;
-    cake_buf_adds(why, nccl.GetErrorString(said));
+    cake_buf_adds(why, nccl.GetErrorString(result));
     return -1;
 }
 
 static bool nccl_done(cake_gpu_transport *self, int place)
 {
     cake_buf why = {0};
-    int there = passed((transport *)self, place, &why);
-    if (there < 0)
-        give_up("moving", &why);
-    return there;
+    int state = poll_done((transport *)self, place, &why);
+    if (state < 0)
+        fail_wave("moving", &why);
+    return state;
 }
 
 /* broken: an operation may still wait for the peer. The communicator is then aborted before the test memory
  * is freed, since freeing waits for all work on the GPU. */
-static void close_wire(transport *w, bool broken)
+static void close_transport(transport *w, bool broken)
 {
     if (w->comm && broken)
         nccl.CommAbort(w->comm);
@@ -169,19 +171,19 @@ static void close_wire(transport *w, bool broken)
 
 static void nccl_close(cake_gpu_transport *self)
 {
-    close_wire((transport *)self, false);
+    close_transport((transport *)self, false);
 }
 
 static bool wait_for(transport *w, int place, cake_buf *why)
 {
     double end = cake_clock_now() + PATIENCE;
-    int there;
-    while ((there = passed(w, place, why)) == 0 && cake_clock_now() < end)
+    int state;
+    while ((state = poll_done(w, place, why)) == 0 && cake_clock_now() < end)
         sched_yield();
-    if (!there)
+    if (!state)
         cake_buf_addf(why, "nothing arrived from the other rank in %d seconds: can they reach each other?",
                       PATIENCE);
-    return there > 0;
+    return state > 0;
 }
 
 /* Sends a body back and forth; the first message makes the connections. body [PROBE] is in GPU memory. */
@@ -221,18 +223,18 @@ static bool connect(transport *w, const cake_comm *world, int peer, bool leads, 
     /* Limits the multiprocessors and memory that a waiting transfer takes from the kernels (NCCL 2.17). */
     config.minCTAs = 1;
     config.maxCTAs = 4;
-    ncclResult_t said = leads ? nccl.GetUniqueId(&mine.id) : ncclSuccess;
-    if (said != ncclSuccess)
-        cake_buf_adds(why, nccl.GetErrorString(said));
-    mine.good = said == ncclSuccess;
+    ncclResult_t result = leads ? nccl.GetUniqueId(&mine.id) : ncclSuccess;
+    if (result != ncclSuccess)
+        cake_buf_adds(why, nccl.GetErrorString(result));
+    mine.good = result == ncclSuccess;
     if (mine.good)
         w->queue = cake_gpu_stream_open(w->depth, why);
     mine.good = w->queue != NULL;
     cake_comm_sendrecv(world, peer, &mine, &theirs, sizeof mine);
     if (!mine.good || !theirs.good)
         return false;
-    said = nccl.CommInitRankConfig(&w->comm, 2, leads ? mine.id : theirs.id, leads ? 0 : 1, &config);
-    return wait_started(w, said, why) &&
+    result = nccl.CommInitRankConfig(&w->comm, 2, leads ? mine.id : theirs.id, leads ? 0 : 1, &config);
+    return wait_started(w, result, why) &&
            !cake_memory_open(w->memory, &w->test, "a test message", PROBE * sizeof(float)) &&
            probe(w, (float *)w->test.base, leads, why);
 }
@@ -250,7 +252,7 @@ static cake_gpu_transport *nccl_open(const cake_comm *world, int peer, bool lead
         cake_memory_close(memory, &w->test);
         return &w->transport;
     }
-    close_wire(w, true);
+    close_transport(w, true);
     return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the claims of all ranks of this host. Out: a process on its cpus. rank.c calls,
- * before files are opened (helpers that start later may run anywhere in the rank's cpus) and around the
- * loading of weights (pages lie where they are first touched).
+ * In: options, the cpus that each rank of this host may use. Out: a bound process. Binding comes before files
+ * are opened (helpers that start later may run anywhere in the rank's cpus) and around the loading of weights
+ * (pages lie where they are first touched).
  */
 #include "planner/affinity.h"
 
@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-static cake_bind wanted(const char *option, const cake_launcher *launcher)
+static cake_bind bind_mode(const char *option, const cake_launcher *launcher)
 {
     static const char *const words[CAKE_N_BIND] = {
         [CAKE_BIND_AUTO] = "auto",       [CAKE_BIND_NONE] = "none",
@@ -30,30 +30,29 @@ static cake_bind wanted(const char *option, const cake_launcher *launcher)
     return bind == CAKE_BIND_AUTO && launcher->openmp ? CAKE_BIND_NONE : (cake_bind)bind;
 }
 
-/* One rank speaks for all that are in the same place. */
-static bool speaks(const cake_comm *world, bool has)
+/* True on the first rank where `has` is true: it logs for all that have the same. */
+static bool logs_for_all(const cake_comm *world, bool has)
 {
     return cake_comm_allreduce_min(world, has ? world->rank : INT64_MAX) == world->rank && has;
 }
 
-static void say(const cake_comm *world, const cake_launcher *launcher, const cake_pin *pin,
-                const cake_machine *machine)
+static void log_binding(const cake_comm *world, const cake_launcher *launcher, const cake_pin *pin,
+                        const cake_machine *machine)
 {
     cake_buf text = {0};
-    if (speaks(world, pin->replaced))
+    if (logs_for_all(world, pin->replaced))
         cake_log(CAKE_INFO, "planner",
-                 "cpus %s instead of those of Open MPI's default binding; --bind none keeps those, "
-                 "mpirun --bind-to says which",
+                 "using cpus %s, not those of Open MPI's default binding; --bind none keeps those, "
+                 "mpirun --bind-to chooses others",
                  machine->mask);
     /* OpenMP has bound the first thread, so its mask is not that of the others */
-    if (speaks(world, pin->warning != CAKE_PIN_WARN_NONE && !launcher->openmp)) {
+    if (logs_for_all(world, pin->warning != CAKE_PIN_WARN_NONE && !launcher->openmp)) {
         cake_pin_advise(pin, launcher->kind, world->size, &text);
         cake_log(CAKE_WARN, "planner", "%s", text.data);
     }
     cake_buf_free(&text);
 }
 
-/* The pin of this rank, among all of its host. */
 static void bind_rank(const cake_comm *world, cake_bind bind, const cake_bind_request *mine,
                       cake_machine *machine, cake_affinity *p)
 {
@@ -73,47 +72,47 @@ static void bind_rank(const cake_comm *world, cake_bind bind, const cake_bind_re
     free(all);
 }
 
-/* Each process of the launcher does all of the work. */
+/* Each process would do all of the work. */
 static void warn_alone(const cake_launcher *launcher)
 {
     if (launcher->kind == CAKE_LAUNCH_SLURM) {
         cake_log(CAKE_WARN, "planner",
-                 "srun started %d processes, but each finds itself alone: they are not ranks of one run; "
-                 "start them with srun --mpi=pmix (srun --mpi=list shows what there is)",
+                 "srun started %d processes, but each one is alone: they are not ranks of one run; "
+                 "start them with srun --mpi=pmix (srun --mpi=list shows the choices)",
                  launcher->tasks);
         return;
     }
     cake_buf mpi = {0};
     cake_comm_describe(&mpi);
     cake_log(CAKE_WARN, "planner",
-             "the launcher started %d processes, but each finds itself alone: they are not ranks of one run; "
+             "the launcher started %d processes, but each one is alone: they are not ranks of one run; "
              "this program was built with %s: start it with the mpirun of that MPI",
              launcher->tasks, mpi.data);
     cake_buf_free(&mpi);
 }
 
-/* Threads that nobody asked for are no more than the control group has time for. */
-static void keep_to_quota(const cake_comm *world, double quota, cake_affinity *p)
+/* The default number of threads does not exceed the cgroup's quota. */
+static void limit_to_quota(const cake_comm *world, double quota, cake_affinity *p)
 {
-    int most = (int)(quota / world->local_size);
-    most = most < 1 ? 1 : most;
-    p->n_thread = p->n_thread < most ? p->n_thread : most;
+    int max_threads = (int)(quota / world->local_size);
+    max_threads = max_threads < 1 ? 1 : max_threads;
+    p->n_thread = p->n_thread < max_threads ? p->n_thread : max_threads;
 }
 
-/* What a rank lays before the others of its host. */
-typedef struct room {
+/* What each rank sends to the others of its host. */
+typedef struct cpu_use {
     cake_cpuset cpus;
     int n_thread;
-} room;
+} cpu_use;
 
-/* Whether threads of this rank have to share cpus with each other or with those of other ranks, and who they
- * are. A rank that may run on many cpus takes its part of each. */
+/* Finds out whether threads of this host have to share cpus, and which ranks do. A rank that may run on many
+ * cpus loads each of them equally. */
 static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double quota, cake_affinity *p)
 {
-    room mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
-    room *all = cake_alloc((size_t)world->local_size, sizeof *all);
+    cpu_use mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
+    cpu_use *all = cake_alloc((size_t)world->local_size, sizeof *all);
     cake_cpuset together = mine.cpus;
-    double wanted = 0, all_threads = 0;
+    double requested = 0, all_threads = 0;
     int ranks = 0, threads = 0;
     cake_comm_node_allgather(world, &mine, all, sizeof mine);
     for (int r = 0; r < world->local_size; r++) {
@@ -122,7 +121,7 @@ static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double q
         cake_cpuset_and(&both, &mine.cpus);
         int common = cake_cpuset_count(&both);
         all_threads += all[r].n_thread;
-        wanted += cpus ? (double)all[r].n_thread * common / cpus : 0;
+        requested += cpus ? (double)all[r].n_thread * common / cpus : 0;
         if (!common)
             continue;
         ranks++;
@@ -130,19 +129,19 @@ static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double q
         cake_cpuset_or(&together, &all[r].cpus);
     }
     free(all);
-    bool starved = quota > 0 && all_threads > quota; /* all of the host, whichever cpus they run on */
-    p->crowded = wanted > cake_cpuset_count(&mine.cpus) + 0.01 || starved;
+    bool starved = quota > 0 && all_threads > quota; /* the quota is of the whole host */
+    p->crowded = requested > cake_cpuset_count(&mine.cpus) + 0.01 || starved;
     p->crowd_ranks = starved ? world->local_size : ranks;
     p->crowd_threads = starved ? (int)all_threads : threads;
     p->crowd_cpus = starved ? quota : cake_cpuset_count(&together);
 }
 
-/* Ranks that have a thread for each core that they get, and are still too many. Who has more threads than
- * that, or is in another trap, has been told. */
+/* Warns of ranks that have one thread a core and are still too many. Ranks with more threads, or with another
+ * problem, were warned already. */
 static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, const cake_affinity *p)
 {
-    bool told = !cake_comm_allreduce_min(world, p->pin.warning == CAKE_PIN_WARN_NONE);
-    if (speaks(world, p->crowded && !launcher->openmp) && !told)
+    bool warned = !cake_comm_allreduce_min(world, p->pin.warning == CAKE_PIN_WARN_NONE);
+    if (logs_for_all(world, p->crowded && !launcher->openmp) && !warned)
         cake_log(CAKE_WARN, "planner",
                  "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,
                  p->crowd_ranks == 1 ? "" : "s", p->crowd_threads, p->crowd_threads == 1 ? "" : "s",
@@ -151,38 +150,38 @@ static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, co
 }
 
 cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_file *file,
-                            const cake_topology_rank *said, const cake_comm *world, cake_machine *machine,
-                            cake_affinity *p)
+                            const cake_topology_rank *from_file, const cake_comm *world,
+                            cake_machine *machine, cake_affinity *p)
 {
     cake_launcher launcher;
     cake_bind_request mine;
     *p = (cake_affinity){.pin.domain = -1};
-    int asked = said->threads ? said->threads : o->threads;
+    int asked = from_file->threads ? from_file->threads : o->threads;
     p->n_thread = asked ? asked : machine->cores_mine;
     const char *omp = getenv("OMP_NUM_THREADS");
     if (!world->rank && omp && *omp && !o->threads)
         cake_log(CAKE_WARN, "planner",
-                 "OMP_NUM_THREADS is \"%s\", which is no number of threads up to 4096: it is not used", omp);
+                 "OMP_NUM_THREADS=\"%s\" is ignored: it is not a number of threads up to 4096", omp);
     if (!world->rank)
         cake_machine_warn();
     cake_launcher_find(environ, &launcher);
-    cake_bind bind = wanted(o->bind, &launcher),
-              own = said->where && bind == CAKE_BIND_NONE ? CAKE_BIND_AUTO : bind;
+    cake_bind bind = bind_mode(o->bind, &launcher),
+              own = from_file->where && bind == CAKE_BIND_NONE ? CAKE_BIND_AUTO : bind;
     p->binding = cake_binding_open(&launcher, own, &mine);
     mine.threads = asked;
     cake_err err = CAKE_OK;
     if (file->path)
         err = cake_topology_io_place(file, world, p->binding ? cake_binding_topology(p->binding) : NULL, own,
-                                     said, &mine);
+                                     from_file, &mine);
     if (err)
         return err;
     bind_rank(world, bind, &mine, machine, p);
     if (machine->quota > 0 && !mine.threads)
-        keep_to_quota(world, machine->quota, p);
+        limit_to_quota(world, machine->quota, p);
     find_crowd(world, &mine.mask, machine->quota, p);
     if (world->size == 1 && launcher.tasks > 1)
         warn_alone(&launcher);
-    say(world, &launcher, &p->pin, machine);
+    log_binding(world, &launcher, &p->pin, machine);
     warn_crowd(world, &launcher, p);
     return CAKE_OK;
 }
@@ -202,7 +201,7 @@ static void pin_one(const cake_exec *exec, void *arg)
     bool own = p->pin.thread && exec->rank < p->pin.n_thread;
     if (!cake_binding_thread(p->binding, own ? &p->pin.thread[exec->rank] : &p->pin.cpus, p->pin.domain) &&
         exec->rank == 0)
-        cake_log(CAKE_DEBUG, "planner", "the system does not let threads or memory be bound");
+        cake_log(CAKE_DEBUG, "planner", "the system does not allow threads or memory to be bound");
 }
 
 void cake_affinity_pin(cake_affinity *placement)

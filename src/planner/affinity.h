@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * --bind and --threads: which cpus this rank computes on, with how many threads. All ranks call together.
+ * --bind and --threads: the cpus of this rank and its number of threads. All ranks call together.
  */
 #ifndef CAKE_PLANNER_AFFINITY_H
 #define CAKE_PLANNER_AFFINITY_H
@@ -11,7 +11,7 @@
 #include "place/topology.h"
 #include "planner/topology_io.h"
 
-/* What the user asked for. */
+/* The user's options. */
 typedef struct cake_affinity_options {
     const char *bind; /* --bind */
     int threads;      /* --threads or OMP_NUM_THREADS; 0: not given */
@@ -20,25 +20,25 @@ typedef struct cake_affinity_options {
 typedef struct cake_affinity {
     cake_binding *binding; /* owned; NULL: nothing is bound */
     cake_pin pin;
-    bool bound; /* the process, to pin.cpus */
+    bool bound; /* the process is bound to pin.cpus */
     int n_thread;
-    bool crowded;                   /* ranks of this host have more threads than cpus for them: */
-    int crowd_ranks, crowd_threads; /* crowded: of those that take turns with this one, it among them */
-    double crowd_cpus;              /* crowded: that these may run on, or have the time of */
+    bool crowded;                   /* this host is oversubscribed; only then the next three are set: */
+    int crowd_ranks, crowd_threads; /* the ranks that share cpus, this one included, and their threads */
+    double crowd_cpus;              /* cpus that they may run on, or the cgroup's quota */
 } cake_affinity;
 
-/* Decides, and moves this process to its cpus, which *machine then says too. What was replaced and what is
- * wrong with the launch line is said once. said: what a topology file says of this rank, and refused if it
- * cannot be; else the options say. */
+/* Chooses cpus and binds this process to them; *machine is updated. Logs once what it replaced and what is
+ * wrong with the launch line. from_file: this rank's entry in the topology file; it overrides the options,
+ * and is refused if it cannot be satisfied. */
 cake_err cake_affinity_open(const cake_affinity_options *options, const cake_topology_file *file,
-                            const cake_topology_rank *said, const cake_comm *world, cake_machine *machine,
-                            cake_affinity *placement);
-/* The cpus of this rank, if it is bound to less than the cgroup has; else none. */
+                            const cake_topology_rank *from_file, const cake_comm *world,
+                            cake_machine *machine, cake_affinity *placement);
+/* The cpus of this rank if it is bound to fewer than the cgroup has; else none. */
 cake_cpuset cake_affinity_part(const cake_affinity *placement);
-/* Each thread of the team to its cpus. Again after work by fewer threads: OpenMP ends those that are left
- * over, and those that it starts later are where the first one is. */
+/* Binds each thread of the team. Call it again after work by fewer threads: OpenMP ends surplus threads, and
+ * those that it starts later inherit the mask of the first one. */
 void cake_affinity_pin(cake_affinity *placement);
-/* The process has its first mask again; zeros are fine. */
+/* Restores the first mask of the process; zeros are fine. */
 void cake_affinity_close(cake_affinity *placement);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a bundle, --topology. Out: the plan that the bundle was made for, or that it is not the one asked for.
- * rank.c calls.
+ * In: a bundle, --topology. Out: the plan that the bundle was made for, or an error if the topology asks for
+ * another one.
  */
 #include "planner/bundle_plan.h"
 
@@ -17,12 +17,12 @@ static bool same_plan(const cake_plan *a, const cake_plan *b)
 
 void cake_bundle_plan_layers(const cake_plan *plan, cake_buf *out)
 {
-    enum { MOST = 16 };
-    for (int r = 0; r < plan->n_rank && r < MOST; r++) {
+    enum { MAX_SHOWN = 16 };
+    for (int r = 0; r < plan->n_rank && r < MAX_SHOWN; r++) {
         cake_buf_adds(out, r ? " | " : "");
         cake_plan_layers(plan, r, out);
     }
-    if (plan->n_rank > MOST)
+    if (plan->n_rank > MAX_SHOWN)
         cake_buf_adds(out, " | ...");
 }
 
@@ -40,14 +40,14 @@ cake_err cake_bundle_plan_take(const char *topology, const char *given, const ca
     }
     cake_err err = same_plan(plan, &staged) ? CAKE_OK : CAKE_ERR_USAGE;
     if (cake_comm_allreduce_min(world, err ? world->rank : INT64_MAX) == world->rank && err) {
-        cake_buf asked = {0}, there = {0};
+        cake_buf asked = {0}, in_bundles = {0};
         cake_bundle_plan_layers(plan, &asked);
-        cake_bundle_plan_layers(&staged, &there);
-        cake_fail_usage("%s shares the layers out as %s, but the bundles in %s as %s; "
-                        "leave --topology away, or stage the model with it",
-                        topology, asked.data, given, there.data);
+        cake_bundle_plan_layers(&staged, &in_bundles);
+        cake_fail_usage("%s assigns the layers as %s, but the bundles in %s as %s; "
+                        "leave --topology out, or stage the model with it",
+                        topology, asked.data, given, in_bundles.data);
         cake_buf_free(&asked);
-        cake_buf_free(&there);
+        cake_buf_free(&in_bundles);
     }
     cake_plan_free(&staged);
     return cake_comm_agree(world, err);

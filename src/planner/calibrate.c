@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the machines of all ranks. Out: operations and bytes a second of each, a plan.
- * Invariant: all ranks decide by the same numbers, which rank 0 has settled.
- *
- * What a layer or a row costs is operations by the model's shape; measured are how many operations take as
- * long as a byte, and how many of them each rank does in a second.
+ * In: the machines of all ranks. Out: operations and bytes a second of each.
+ * Invariant: all ranks decide by the same numbers: those that rank 0 broadcasts.
  */
 #include "planner/calibrate.h"
 
@@ -19,42 +16,44 @@
 #include "planner/offload.h"
 #include "planner/rates_file.h"
 
-/* Bytes to read for the rate of memory: as many as a rank streams, so that what lies in caches is held
- * against caches, no more than it takes to be sure of memory, and by far not all that is free: whether the
- * model fits is not known. */
-static int64_t streamed(const cake_comm *world, const cake_rank *me)
+/* Bytes to read when memory bandwidth is measured: what a rank streams, so that a model that fits into caches
+ * is measured in caches; no more than is needed to exceed them; and a fraction of free memory, because it is
+ * not known whether the model fits. */
+static int64_t stream_bytes(const cake_comm *world, const cake_rank *me)
 {
-    /* what one core's neighbours have of caches, and what each core has */
-    int64_t most = (128LL << 20) + me->input.n_thread * (16LL << 20), least = 64 << 10;
+    /* shared caches, and each core's own */
+    int64_t max_bytes = (128LL << 20) + me->input.n_thread * (16LL << 20), min_bytes = 64 << 10;
     cake_range all = {0, cake_model_config(me->input.model)->n_layer};
     cake_weight_set whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
     int64_t weights = (int64_t)cake_model_bytes(me->input.model, &whole, me->input.kernels) *
                       me->planning.n_replica / world->size;
     int64_t free_here = me->machine.memory / world->local_size / 4;
-    most = free_here < most ? free_here : most;
-    return weights < least || most < least ? least : weights > most ? most : weights;
+    max_bytes = free_here < max_bytes ? free_here : max_bytes;
+    return weights < min_bytes || max_bytes < min_bytes ? min_bytes
+           : weights > max_bytes                        ? max_bytes
+                                                        : weights;
 }
 
-/* All ranks at the same time, as they compute: those of one host share its memory. Where some share their
- * cpus with others, all look longer: turns at a cpu take milliseconds. *had becomes their share of them, if
- * it is less; *whole is what the rate would be if they had them all. */
-static double look(const cake_comm *world, const cake_rank *me, cake_peak_kind kind, double *had,
-                   double *whole)
+/* Measures on all ranks at once, because ranks of one host share its memory. Where some share cpus, all
+ * measure longer: time slices last milliseconds. *cpu_share falls to this rank's share of its cpus; *unshared
+ * is the rate it would have with all of them. */
+static double measure_rate(const cake_comm *world, const cake_rank *me, cake_peak_kind kind,
+                           double *cpu_share, double *unshared)
 {
-    const double glance = 0.02, turns = 0.1; /* seconds */
-    int64_t bytes = kind == CAKE_PEAK_READ ? streamed(world, me) : 0;
+    const double short_s = 0.02, long_s = 0.1; /* seconds */
+    int64_t bytes = kind == CAKE_PEAK_READ ? stream_bytes(world, me) : 0;
     double share, rate;
     cake_comm_agree(world, CAKE_OK);
-    *whole = rate = cake_peak_quick(me->input.kernels->name, kind, bytes, me->input.n_thread, glance, &share);
+    *unshared = rate =
+        cake_peak_quick(me->input.kernels->name, kind, bytes, me->input.n_thread, short_s, &share);
     if (cake_comm_allreduce_min(world, share > 0.8))
         return rate;
-    rate = cake_peak_quick(me->input.kernels->name, kind, bytes, me->input.n_thread, turns, &share);
-    *whole = share > 0 && share < 1 ? rate / share : rate;
-    *had = share < *had ? share : *had;
+    rate = cake_peak_quick(me->input.kernels->name, kind, bytes, me->input.n_thread, long_s, &share);
+    *unshared = share > 0 && share < 1 ? rate / share : rate;
+    *cpu_share = share < *cpu_share ? share : *cpu_share;
     return rate;
 }
 
-/* The same of a GPU: nobody shares it but who is on it, too. */
 static cake_rate measure_gpu(cake_rank *me)
 {
     cake_rate rate = {.flops = cake_device_rate(CAKE_PEAK_BF16), .bytes = cake_device_rate(CAKE_PEAK_READ)};
@@ -63,75 +62,75 @@ static cake_rate measure_gpu(cake_rank *me)
     return rate;
 }
 
-/* This rank's rates as they are now; the report holds the run against what the machine has. */
-static cake_rate measure(const cake_comm *world, cake_rank *me, bool plan)
+/* The CPU's rates now; the report compares the run with them. */
+static cake_rate measure_cpu(const cake_comm *world, cake_rank *me, bool plan)
 {
     cake_rate rate = {0};
     cake_peak_kind products = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
-    cake_buf unsaid = {0}; /* that there is no memory to measure with is no error of the run */
-    cake_buf *before = cake_log_capture(&unsaid);
-    double had = 1;
-    rate.flops = look(world, me, products, &had, &me->report.peak_flops);
-    rate.bytes = look(world, me, CAKE_PEAK_READ, &had, &me->report.peak_bandwidth);
-    cake_log_capture(before);
-    cake_buf_free(&unsaid);
-    if (plan && had < 0.8)
+    cake_buf dropped = {0}; /* too little memory to measure with is no error of the run */
+    cake_buf *previous = cake_log_capture(&dropped);
+    double cpu_share = 1;
+    rate.flops = measure_rate(world, me, products, &cpu_share, &me->report.peak_flops);
+    rate.bytes = measure_rate(world, me, CAKE_PEAK_READ, &cpu_share, &me->report.peak_bandwidth);
+    cake_log_capture(previous);
+    cake_buf_free(&dropped);
+    if (plan && cpu_share < 0.8)
         cake_log(CAKE_WARN, "planner",
-                 "others use these cpus: while rates were measured %.0f %% of one were left; "
-                 "--rates FILE takes those of a better time",
-                 100 * had);
+                 "other processes use these CPUs: only %.0f %% of a core was free while speed was measured; "
+                 "pass --rates FILE with speeds measured on an idle machine",
+                 100 * cpu_share);
     return rate;
 }
 
-/* Every rank's own becomes known to all. elsewhere: its threads are not to share the cpus that are here. */
+/* Gathers the rates of all ranks on all ranks. elsewhere: the plan is for hosts with a cpu for each
+ * thread. */
 static void exchange(const cake_comm *world, cake_rank *me, cake_rate mine, bool elsewhere)
 {
     bool few = me->machine.cpus < me->input.n_thread && !elsewhere;
     mine.cpus = few ? me->machine.cpus : me->input.n_thread;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
     cake_comm_gather(world, &mine, me->cluster.rate, sizeof mine);
-    cake_rates_normalize(world->size, me->cluster.rate); /* of use on rank 0 only */
+    cake_rates_normalize(world->size, me->cluster.rate); /* only rank 0 has them */
     cake_comm_bcast(world, me->cluster.rate, (size_t)world->size * sizeof mine);
 }
 
-/* What was measured another time. On rank 0. */
-static cake_err recall(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me)
+/* On rank 0: reads --rates. */
+static cake_err read_rates(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me)
 {
-    int most = 0, own = me->cluster.rate[0].cpus;
+    int max_threads = 0, own = me->cluster.rate[0].cpus;
     cake_peak_kind products = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
     cake_err err = cake_rates_file_read(o->rates, me->input.kernels->name, products, world->size,
-                                        me->cluster.rate, &most);
-    if (!err && most > own && world->size == 1 && !o->threads)
+                                        me->cluster.rate, &max_threads);
+    if (!err && max_threads > own && world->size == 1 && !o->threads)
         cake_log(CAKE_WARN, "planner",
-                 "%s has rates of up to %d threads, and those of %d are taken, "
-                 "as many as this machine lets a rank have: --threads %d plans for ranks that have as many",
-                 o->rates, most, own, most);
+                 "%s has rates of up to %d threads, but those of %d are used, "
+                 "as many as a rank may have on this machine; --threads %d plans for ranks with that many",
+                 o->rates, max_threads, own, max_threads);
     if (!err)
         cake_rates_normalize(world->size, me->cluster.rate);
     return err;
 }
 
-/* On rank 0. A file may be of another host, or of a time when others used this one: plans go by it all the
- * same. now [world->size]: operations a second of each rank, had it its cpus to itself. */
-static void doubt(const cake_calibrate_options *o, const cake_comm *world, const cake_rank *me,
-                  const double *now)
+/* On rank 0: compares the file with this machine, since it may be of another host or of a busy time. It only
+ * warns. now [world->size]: operations a second of each rank with its cpus unshared. */
+static void check_rates(const cake_calibrate_options *o, const cake_comm *world, const cake_rank *me,
+                        const double *now)
 {
-    const double far = 1.5;
+    const double tolerance = 1.5;
     for (int i = 0; i < world->size; i++) {
-        double said = me->cluster.rate[i].flops;
-        if (now[i] <= 0 || (now[i] < far * said && said < far * now[i]))
+        double from_file = me->cluster.rate[i].flops;
+        if (now[i] <= 0 || (now[i] < tolerance * from_file && from_file < tolerance * now[i]))
             continue;
         cake_log(
             CAKE_WARN, "planner",
             "%s: rank %d on %s does %.3g GFLOP/s now, but the file says %.3g; "
-            "if that is not by what else runs there now, measure it again: cake-mpi bench peak -o FILE.json",
-            o->rates, i, me->cluster.rate[i].host, 1e-9 * now[i], 1e-9 * said);
+            "unless something else is running there now, measure again: cake-mpi bench peak -o FILE.json",
+            o->rates, i, me->cluster.rate[i].host, 1e-9 * now[i], 1e-9 * from_file);
         return;
     }
 }
 
-/* On rank 0. */
-static void tell(const cake_comm *world, const cake_rank *me)
+static void log_rates(const cake_comm *world, const cake_rank *me)
 {
     double slowest = 1;
     for (int i = 0; i < world->size; i++) {
@@ -142,7 +141,7 @@ static void tell(const cake_comm *world, const cake_rank *me)
     }
     if (slowest < 1)
         cake_log(CAKE_INFO, "planner",
-                 "ranks are not equally fast, as measured: the slowest has %.2f of the fastest's speed",
+                 "ranks are not equally fast: the slowest has %.2f of the fastest one's measured speed",
                  slowest);
 }
 
@@ -156,20 +155,19 @@ cake_err cake_calibrate(const cake_calibrate_options *o, const cake_comm *world,
     exchange(world, me, (cake_rate){0}, elsewhere);
     bool matters = plan || (n > 1 && (large || !cake_rates_same(world->size, me->cluster.rate)));
     bool measured = !plan && cake_comm_allreduce_min(
-                                 world, me->gpu.used); /* of GPUs that are not opened no rates are known */
+                                 world, me->gpu.used); /* plan opens no GPU, so it knows no rates of one */
     matters = matters && !me->cluster.gpus;
-    bool doubted =
-        o->rates && !plan && n > 1 && !me->cluster.gpus; /* a plan may be of hosts that are not here */
+    bool checked = o->rates && !plan && n > 1 && !me->cluster.gpus; /* a plan may be for other hosts */
     if (measured)
         exchange(world, me, measure_gpu(me), elsewhere);
-    else if ((o->report && !me->cluster.gpus) || (matters && !o->rates) || doubted)
-        exchange(world, me, measure(world, me, plan), elsewhere);
+    else if ((o->report && !me->cluster.gpus) || (matters && !o->rates) || checked)
+        exchange(world, me, measure_cpu(world, me, plan), elsewhere);
     if (o->rates && !me->cluster.gpus) {
         double *now = cake_alloc(n, sizeof *now);
         cake_comm_gather(world, &me->report.peak_flops, now, sizeof *now);
-        cake_err err = world->rank ? CAKE_OK : recall(o, world, me);
-        if (!err && doubted && !world->rank)
-            doubt(o, world, me, now);
+        cake_err err = world->rank ? CAKE_OK : read_rates(o, world, me);
+        if (!err && checked && !world->rank)
+            check_rates(o, world, me, now);
         free(now);
         err = cake_comm_agree(world, err);
         if (err)
@@ -178,6 +176,6 @@ cake_err cake_calibrate(const cake_calibrate_options *o, const cake_comm *world,
     }
     cake_planning_normalize(&me->cluster, &me->input, world->size);
     if (!world->rank)
-        tell(world, me);
+        log_rates(world, me);
     return CAKE_OK;
 }

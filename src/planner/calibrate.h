@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How fast each rank computes and reads memory. Answers never depend on it.
+ * How fast each rank computes and reads memory. Results never depend on it.
  */
 #ifndef CAKE_PLANNER_CALIBRATE_H
 #define CAKE_PLANNER_CALIBRATE_H
@@ -8,17 +8,17 @@
 #include "link/comm.h"
 #include "planner/rank.h"
 
-/* What the user asked for. */
+/* The user's options. */
 typedef struct cake_calibrate_options {
     const char *rates; /* --rates; NULL: not given */
     int threads;       /* --threads; 0: not given */
-    bool plan;         /* only plan: the hosts may be others */
-    bool report;       /* measure the peaks for a report, too */
+    bool plan;         /* only plan: the run may be on other hosts */
+    bool report;       /* also measure the peaks for a report */
 } cake_calibrate_options;
 
-/* Fills the cluster's rates, speeds and balance, the input's cost, and the peaks of this rank's report:
- * from --rates or by measuring, unless nothing depends on them. All ranks call, when threads and kernels
- * are chosen and nothing else of theirs runs. */
+/* Fills the cluster's rates, speeds and balance, the input's cost, and the peaks of this rank's report: from
+ * --rates or by measuring, unless nothing depends on them. All ranks call, after threads and kernels are
+ * chosen and while these are idle. */
 cake_err cake_calibrate(const cake_calibrate_options *options, const cake_comm *world, cake_rank *me);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "base/alloc.h"
 
-/* Free memory was read at different moments: the least that a rank of the host saw counts for all of them. */
-static void share_least_memory(cake_cluster *cluster)
+/* Ranks read free memory at different moments: the minimum of a host counts for all of its ranks. */
+static void take_min_memory(cake_cluster *cluster)
 {
     cake_rank_resources *resources = cluster->resources;
     for (int i = 0; i < cluster->n_rank; i++) {
@@ -25,24 +25,25 @@ static void share_least_memory(cake_cluster *cluster)
 void cake_cluster_gather(const cake_comm *world, cake_machine *machine, const cake_gpu *gpu, int n_thread,
                          int64_t mapping, cake_cluster *cluster)
 {
-    const bool own = gpu->used;
+    const bool on_gpu = gpu->used;
     cake_rank_resources mine = {.host = world->rank,
-                                .local_size = own ? 1 : world->local_size,
+                                .local_size = on_gpu ? 1 : world->local_size,
                                 .n_thread = n_thread,
-                                .overflow = own ? machine->memory / world->local_size : 0,
-                                .memory = own ? gpu->memory : machine->memory,
+                                .overflow = on_gpu ? machine->memory / world->local_size : 0,
+                                .memory = on_gpu ? gpu->memory : machine->memory,
                                 .mapping = mapping};
-    int *here = cake_alloc((size_t)world->local_size, sizeof *here), sharing = own ? INT_MAX : world->rank;
-    cake_comm_node_allgather(world, &sharing, here, sizeof *here);
-    for (int i = 0; i < world->local_size && !own; i++)
-        mine.host = here[i] < mine.host ? here[i] : mine.host;
-    free(here);
+    int *node_ranks = cake_alloc((size_t)world->local_size, sizeof *node_ranks),
+        id = on_gpu ? INT_MAX : world->rank;
+    cake_comm_node_allgather(world, &id, node_ranks, sizeof *node_ranks);
+    for (int i = 0; i < world->local_size && !on_gpu; i++)
+        mine.host = node_ranks[i] < mine.host ? node_ranks[i] : mine.host;
+    free(node_ranks);
     cluster->resources = cake_alloc((size_t)world->size, sizeof mine);
     cluster->n_rank = world->size;
     cake_comm_gather(world, &mine, cluster->resources, sizeof mine);
     cake_comm_bcast(world, cluster->resources, (size_t)world->size * sizeof mine);
-    share_least_memory(cluster);
-    if (!own)
+    take_min_memory(cluster);
+    if (!on_gpu)
         machine->memory = cluster->resources[world->rank].memory;
 }
 

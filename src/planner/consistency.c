@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: what each rank runs and reads. Out: agreement, or one message with two ranks, their hosts and the first
- * thing that they differ in. main.c calls for the build, rank.c for the model.
- * Invariant: nothing that ranks do together depends on something that was not compared before.
+ * thing that they differ in.
+ * Invariant: ranks do nothing together that depends on something not yet compared.
  */
 #include "planner/consistency.h"
 
@@ -21,34 +21,35 @@ enum { VERSION = 96 };
 
 cake_err cake_consistency_build(const cake_comm *world)
 {
-    cake_mismatch odd;
+    cake_mismatch mismatch;
     cake_buf build = {0};
     char version[2][VERSION] = {"", ""};
     cake_build_describe(&build);
     int64_t values[] = {cake_crc(cake_version(), strlen(cake_version())), cake_crc(build.data, build.len)};
     cake_buf_free(&build);
-    if (cake_comm_same(world, values, 2, &odd))
+    if (cake_comm_same(world, values, 2, &mismatch))
         return CAKE_OK;
     for (int k = 0; k < 2; k++) {
         snprintf(version[k], VERSION, "%s", cake_version());
-        cake_comm_bcast_from(world, odd.rank[k], version[k], VERSION);
+        cake_comm_bcast_from(world, mismatch.rank[k], version[k], VERSION);
     }
     if (world->rank)
         return CAKE_ERR_FATAL;
-    if (odd.at)
+    if (mismatch.at)
         return cake_fail("planner",
                          "rank %d on %s and rank %d on %s run different builds of version %s; "
                          "`cake-mpi info` on each host shows what differs: all ranks need the same build",
-                         odd.rank[0], odd.host[0], odd.rank[1], odd.host[1], version[0]);
+                         mismatch.rank[0], mismatch.host[0], mismatch.rank[1], mismatch.host[1], version[0]);
     return cake_fail("planner",
                      "rank %d on %s runs version %s, rank %d on %s version %s: "
                      "all ranks need the same build of cake-mpi",
-                     odd.rank[0], odd.host[0], version[0], odd.rank[1], odd.host[1], version[1]);
+                     mismatch.rank[0], mismatch.host[0], version[0], mismatch.rank[1], mismatch.host[1],
+                     version[1]);
 }
 
-/* What is compared of a model before its tensors. */
+/* Compared before the tensors. */
 static const struct {
-    const char *name; /* of a file in the model's directory; NULL: all that have no row */
+    const char *name; /* a file in the model's directory; NULL: all files without a row */
     const char *text; /* for messages */
 } files[] = {
     {"config.json", "config.json"},
@@ -61,7 +62,7 @@ static const struct {
 
 enum { N_FILE = sizeof files / sizeof *files, HEADERS = N_FILE, BUNDLE, N_FACT };
 
-/* Files of one row are added up: directories have no order. */
+/* Sums of the files of one row are added, since directories have no order. */
 static cake_err sum_file(void *self, const char *name, cake_buf *text)
 {
     int64_t *sums = self;
@@ -73,7 +74,7 @@ static cake_err sum_file(void *self, const char *name, cake_buf *text)
     return CAKE_OK;
 }
 
-/* A bundle has the config, that of rank 0 the other files, too. */
+/* A bundle has the config; only rank 0's has the other files. */
 static cake_err gather_facts(const char *dir, const cake_comm *world, const cake_model *model,
                              int64_t facts[N_FACT])
 {
@@ -86,23 +87,24 @@ static cake_err gather_facts(const char *dir, const cake_comm *world, const cake
     return err;
 }
 
-static cake_err differ(const cake_comm *world, const cake_mismatch *odd, const char *what, const char *name)
+static cake_err fail_differs(const cake_comm *world, const cake_mismatch *mismatch, const char *what,
+                             const char *name)
 {
     if (world->rank)
         return CAKE_ERR_FATAL;
     return cake_fail("planner",
                      "rank %d on %s and rank %d on %s do not have the same model: %s%s differs; "
-                     "-m has to lead to the same files on every host",
-                     odd->rank[0], odd->host[0], odd->rank[1], odd->host[1], what, name);
+                     "-m must name the same files on every host",
+                     mismatch->rank[0], mismatch->host[0], mismatch->rank[1], mismatch->host[1], what, name);
 }
 
 cake_err cake_consistency_tensors(const cake_comm *world, int64_t *sums, int n,
                                   const char *(*name)(const void *self, int i), const void *self)
 {
-    cake_mismatch odd;
-    return cake_comm_same(world, sums, n, &odd)
+    cake_mismatch mismatch;
+    return cake_comm_same(world, sums, n, &mismatch)
                ? CAKE_OK
-               : differ(world, &odd, "the content of tensor ", name(self, odd.at));
+               : fail_differs(world, &mismatch, "the content of tensor ", name(self, mismatch.at));
 }
 
 static const char *name_in_model(const void *self, int i)
@@ -110,7 +112,8 @@ static const char *name_in_model(const void *self, int i)
     return cake_model_tensor_name(self, i);
 }
 
-/* Of every tensor the bytes that were sampled; what a rank's bundle does not have is taken from others. */
+/* Compares the sampled bytes of every tensor; a rank whose bundle lacks a tensor takes its sum from
+ * others. */
 static cake_err compare_tensors(const cake_comm *world, const cake_model *model, uint32_t *weights)
 {
     int n = cake_model_tensors(model);
@@ -129,16 +132,16 @@ cake_err cake_consistency_model(const char *dir, bool alone, const cake_comm *wo
                                 uint32_t *weights)
 {
     int64_t facts[N_FACT] = {0};
-    cake_mismatch odd;
+    cake_mismatch mismatch;
     *weights = 0;
     if (world->size == 1 && !alone)
         return CAKE_OK;
     cake_err err = cake_comm_agree(world, gather_facts(dir, world, model, facts));
-    if (!err && !cake_comm_same(world, facts, N_FACT, &odd))
-        err = differ(world, &odd,
-                     odd.at < N_FILE     ? files[odd.at].text
-                     : odd.at == HEADERS ? "the list of tensors and their shapes"
-                                         : "bundle.json",
-                     "");
+    if (!err && !cake_comm_same(world, facts, N_FACT, &mismatch))
+        err = fail_differs(world, &mismatch,
+                           mismatch.at < N_FILE     ? files[mismatch.at].text
+                           : mismatch.at == HEADERS ? "the list of tensors and their shapes"
+                                                    : "bundle.json",
+                           "");
     return err ? err : compare_tensors(world, model, weights);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, rates, lengths. Out: seconds. `plan` calls.
- * Invariant: what a wave costs is what slice/cost.h counts of it, and nothing else of the requests is used.
+ * In: a plan, rates, lengths. Out: seconds.
+ * Invariant: the cost of a wave is what slice/cost.h counts; nothing else of the requests is used.
  */
 #include "planner/estimate.h"
 
@@ -13,41 +13,40 @@
 #include "kernels/peak.h"
 #include "slice/cost.h"
 
-/* What kernels reach of the peaks, about, whatever the instruction set (docs/notes/performance-log.md,
- * `bench linear attend`). */
-#define PRODUCTS 0.84  /* of arithmetic, many rows */
-#define WEIGHTS  0.85  /* of reading, one row */
-#define PROMPTS  0.62  /* of arithmetic: attention of prompts */
-#define CACHES   0.70  /* of reading: attention of generated rows */
-#define CHOICES  0.33  /* of arithmetic: the same where rows share what is read */
-#define LAYER    40e-6 /* seconds beside, for a layer and wave: barriers and what is not worth sharing */
+/* Efficiency: the share of the peaks that kernels reach, roughly, with any instruction set
+ * (docs/notes/performance-log.md, `bench linear attend`). */
+#define GEMM             0.84  /* products of many rows: of arithmetic */
+#define GEMV             0.85  /* products of one row: of memory bandwidth */
+#define ATTEND_PROMPT    0.62  /* attention of prompts: of arithmetic */
+#define ATTEND_GENERATED 0.70  /* attention of generated rows: of memory bandwidth */
+#define ATTEND_SHARED    0.33  /* attention of generated rows that share KV pages: of arithmetic */
+#define LAYER_OVERHEAD   40e-6 /* overhead in seconds of a layer and wave: barriers and serial work */
 
 typedef struct hop_cost {
     cake_cost cost;
-    double attention, choices; /* operations a second in attention: in a prompt's rows, in generated ones */
-    double flops, bytes; /* operations a second in products, and bytes read a second, of the hop's rank */
+    double prompt_attention, shared_attention; /* operations a second: prompts; rows that share pages */
+    double flops, bytes;                       /* operations a second in products, bytes read a second */
     int rank, count;
 } hop_cost;
 
-/* What a wave's rows ask for. */
+/* The work in a wave's rows. KV positions are summed over rows, per group. */
 typedef struct wave_rows {
     int n_tok, n_run;
     double prompt_seen[CAKE_MAX_KV_GROUPS], generated_seen[CAKE_MAX_KV_GROUPS];
-    double
-        read[CAKE_MAX_KV_GROUPS]; /* of generated_seen: the same, but what several rows share counted once */
+    double read[CAKE_MAX_KV_GROUPS]; /* generated_seen; shared positions counted once */
 } wave_rows;
 
 typedef struct costs {
     const cake_planning *p;
     const cake_plan *plan;           /* of one replica */
     hop_cost *hop;                   /* [n_hop] */
-    double head_flops;               /* operations a second of its rank 0 on the head */
-    double head_bytes;               /* of the head */
-    const cake_sim_request *request; /* [n] the requests that the schedule is played through with */
-    wave_rows rows;                  /* of the wave that left */
+    double head_flops;               /* the head on rank 0: operations a second */
+    double head_bytes;               /* bytes of its weights */
+    const cake_sim_request *request; /* [n] the simulated requests */
+    wave_rows rows;                  /* of the wave being simulated */
 } costs;
 
-/* How much faster arithmetic of a kind is than that of float32, as vectors have it. */
+/* How much faster vector arithmetic of this kind is than float32. */
 static double times_f32(cake_peak_kind kind)
 {
     return kind == CAKE_PEAK_INT8 ? 4 : kind == CAKE_PEAK_BF16 ? 2 : 1;
@@ -57,7 +56,7 @@ static void open_costs(const cake_planning *p, const cake_plan *plan, costs *c)
 {
     cake_dtype dtype = cake_model_dtype(p->input->model);
     double products = times_f32(cake_peak_of_products(p->input->kernels, dtype));
-    double pairs = times_f32(cake_peak_of_products(p->input->kernels, p->input->kv_dtype));
+    double kv_products = times_f32(cake_peak_of_products(p->input->kernels, p->input->kv_dtype));
     double head = times_f32(cake_peak_of_products(p->input->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
     cake_weight_set share = {.head = true};
     *c = (costs){.p = p, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop, sizeof *c->hop)};
@@ -66,21 +65,21 @@ static void open_costs(const cake_planning *p, const cake_plan *plan, costs *c)
         const cake_rate *rate = &p->cluster->rate[plan->first + hop->rank];
         c->hop[i] = (hop_cost){.cost = cake_cost_of_layers(p->input->model, p->input->kernels, hop->first,
                                                            hop->count, p->input->kv_dtype),
-                               .attention = PROMPTS * rate->flops * pairs / products,
-                               .choices = CHOICES * rate->flops * pairs / products,
-                               .flops = PRODUCTS * rate->flops,
+                               .prompt_attention = ATTEND_PROMPT * rate->flops * kv_products / products,
+                               .shared_attention = ATTEND_SHARED * rate->flops * kv_products / products,
+                               .flops = GEMM * rate->flops,
                                .bytes = rate->bytes,
                                .rank = hop->rank,
                                .count = hop->count};
     }
-    c->head_flops = PRODUCTS * p->cluster->rate[plan->first].flops * head / products;
+    c->head_flops = GEMM * p->cluster->rate[plan->first].flops * head / products;
     c->head_bytes = (double)cake_model_bytes(p->input->model, &share, p->input->kernels);
 }
 
-static void see(void *self, const cake_batch *batch, const int *request)
+static void count_rows(void *self, const cake_batch *batch, const int *request)
 {
     costs *c = self;
-    int32_t common = -1; /* the node that the rows before share */
+    int32_t common = -1; /* the prefix node of the previous rows */
     const cake_schedule_shape *shape = &c->p->shape;
     wave_rows *w = &c->rows;
     *w = (wave_rows){.n_tok = batch->n_tok};
@@ -100,133 +99,137 @@ static void see(void *self, const cake_batch *batch, const int *request)
     }
 }
 
-/* Arithmetic and reading overlap, though not at their best where both take as long. */
-static double both(double computing, double reading)
+/* Arithmetic and reading overlap, but not fully where both take equally long. */
+static double overlap(double computing, double reading)
 {
     return sqrt(computing * computing + reading * reading);
 }
 
-static double visit(void *self, int i)
+static double hop_seconds(void *self, int i)
 {
     const costs *c = self;
     const hop_cost *h = &c->hop[i];
     const wave_rows *w = &c->rows;
-    double seconds = both(w->n_tok * h->cost.row_flops / h->flops, h->cost.wave_bytes / (WEIGHTS * h->bytes));
+    double seconds = overlap(w->n_tok * h->cost.row_flops / h->flops, h->cost.wave_bytes / (GEMV * h->bytes));
     for (int group = 0; group < h->cost.n_group; group++) {
         double flops = h->cost.kv[group].position_flops, bytes = h->cost.kv[group].position_bytes;
-        seconds += w->prompt_seen[group] * flops / h->attention +
-                   (w->generated_seen[group] - w->read[group]) * flops / h->choices +
-                   w->read[group] * fmax(flops / h->attention, bytes / (CACHES * h->bytes));
+        seconds += w->prompt_seen[group] * flops / h->prompt_attention +
+                   (w->generated_seen[group] - w->read[group]) * flops / h->shared_attention +
+                   w->read[group] * fmax(flops / h->prompt_attention, bytes / (ATTEND_GENERATED * h->bytes));
     }
-    return seconds + w->n_run * h->cost.sequence_bytes / h->bytes + h->count * LAYER;
+    return seconds + w->n_run * h->cost.sequence_bytes / h->bytes + h->count * LAYER_OVERHEAD;
 }
 
-static double finish(void *self, const cake_batch *batch)
+static double head_seconds(void *self, const cake_batch *batch)
 {
     const costs *c = self;
     double rows = batch->n_score, flops = cake_cost_scores(cake_model_config(c->p->input->model));
-    double bytes = WEIGHTS * c->p->cluster->rate[c->plan->first].bytes;
-    return rows > 0 ? both(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
+    double bytes = GEMV * c->p->cluster->rate[c->plan->first].bytes;
+    return rows > 0 ? overlap(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
 }
 
-/* The first n of the workload. */
-static double look(costs *c, const cake_workload *d, int n, bool most, double *busy, int64_t *waves)
+/* Seconds of the first n answers, by simulation. */
+static double simulate_first(costs *c, const cake_workload *workload, int n, bool longest, double *busy,
+                             int64_t *waves)
 {
     cake_sim_request *request = cake_alloc((size_t)n, sizeof *request);
     for (int i = 0; i < n; i++) {
-        const cake_workload_item *a = &d->first[i];
+        const cake_workload_item *a = &workload->first[i];
         request[i] =
             (cake_sim_request){.n_prompt = a->n_prompt,
-                               .n_generated = most ? a->most : a->least,
+                               .n_generated = longest ? a->max_generated : a->min_generated,
                                .flags = a->flags,
                                .shared = a->chain ? (a->n_prompt - a->computed) / CAKE_PAGE * CAKE_PAGE : 0,
                                .chain = a->chain};
     }
     c->request = request;
     cake_schedule_shape shape = c->p->shape;
-    shape.share = d->prefixes != NULL;
+    shape.share = workload->prefixes != NULL;
     cake_simulation simulation = {.plan = c->plan,
                                   .shape = &shape,
-                                  .prefixes = d->prefixes,
+                                  .prefixes = workload->prefixes,
                                   .n = n,
                                   .request = request,
                                   .self = c,
-                                  .wave = see,
-                                  .hop = visit,
-                                  .root = finish};
+                                  .wave = count_rows,
+                                  .hop = hop_seconds,
+                                  .root = head_seconds};
     double seconds = cake_simulate(&simulation, busy, waves);
     free(request);
     return seconds;
 }
 
-/* How many of the first are enough, and not too much work. */
-static int enough(const cake_workload *d, bool most)
+/* How many of the first answers to simulate: enough for an estimate, few enough to be fast. */
+static int sample_size(const cake_workload *workload, bool longest)
 {
     const double tokens = 4e6;
     double all = 0;
     int n = 0;
-    for (; n < d->n_first && (n < 2 || all < tokens); n++)
-        all += d->first[n].computed + (most ? d->first[n].most : d->first[n].least);
+    for (; n < workload->n_first && (n < 2 || all < tokens); n++)
+        all += workload->first[n].computed +
+               (longest ? workload->first[n].max_generated : workload->first[n].min_generated);
     return n;
 }
 
-/* In rows of prompts: a generated row has its scores, too. */
-static double in_rows(const costs *c, double computed, double generated)
+/* Work in units of prompt rows: a generated row adds the cost of its scores. */
+static double equivalent_rows(const costs *c, double computed, double generated)
 {
     double scores = cake_cost_scores(cake_model_config(c->p->input->model));
     return computed + generated * (1 + scores / c->p->input->cost.row_flops);
 }
 
-static double rows_of(const costs *c, const cake_workload *d, int n, bool most)
+static double rows_of(const costs *c, const cake_workload *workload, int n, bool longest)
 {
     double computed = 0, generated = 0;
     for (int i = 0; i < n; i++) {
-        computed += d->first[i].computed;
-        generated += most ? d->first[i].most : d->first[i].least;
+        computed += workload->first[i].computed;
+        generated += longest ? workload->first[i].max_generated : workload->first[i].min_generated;
     }
-    return in_rows(c, computed, generated);
+    return equivalent_rows(c, computed, generated);
 }
 
-/* What a replica is given of all that is asked for. */
-static cake_workload part_of(const cake_workload *all, double share)
+static cake_workload share_of(const cake_workload *all, double share)
 {
     cake_workload own = *all;
     own.n = (int64_t)ceil((double)all->n * share - 1e-9);
     own.n_first = own.n < all->n_first ? (int)own.n : all->n_first;
     own.computed *= share;
-    own.fewest *= share;
-    own.most *= share;
+    own.min_generated *= share;
+    own.max_generated *= share;
     return own;
 }
 
-/* Seconds that a replica takes for its share; what was looked at of it goes into *look and busy, or nowhere
- * (NULL). */
-static double foresee(const cake_planning *p, const cake_plan *plan, const cake_workload *all, bool most,
-                      cake_replica_estimate *of, double *busy)
+/* Seconds that a replica takes for its share. What was simulated goes into *estimate and busy (may be
+ * NULL). */
+static double estimate_replica(const cake_planning *p, const cake_plan *plan, const cake_workload *all,
+                               bool longest, cake_replica_estimate *estimate, double *busy)
 {
     costs c;
     int64_t waves;
-    cake_workload own = part_of(all, of->share);
-    const cake_workload *d = &own;
-    int n = enough(d, most);
-    of->seconds = 0;
-    of->waves = 0;
+    cake_workload own = share_of(all, estimate->share);
+    const cake_workload *workload = &own;
+    int n = sample_size(workload, longest);
+    estimate->seconds = 0;
+    estimate->waves = 0;
     if (!n)
         return 0;
     open_costs(p, plan, &c);
-    double seconds = of->seconds = look(&c, d, n, most, busy, &of->waves);
+    double seconds = estimate->seconds = simulate_first(&c, workload, n, longest, busy, &estimate->waves);
     if (n > 1 &&
-        n < d->n) { /* the others take as long as the second half of these, beginning and end apart */
-        double half = look(&c, d, n / 2, most, NULL, &waves), rows = rows_of(&c, d, n, most);
-        double more = in_rows(&c, d->computed, most ? d->most : d->fewest) - rows;
-        seconds += (seconds - half) / (rows - rows_of(&c, d, n / 2, most)) * more;
+        n < workload->n) { /* extrapolates from the second half, which has neither start-up nor drain */
+        double half = simulate_first(&c, workload, n / 2, longest, NULL, &waves),
+               rows = rows_of(&c, workload, n, longest);
+        double more = equivalent_rows(&c, workload->computed,
+                                      longest ? workload->max_generated : workload->min_generated) -
+                      rows;
+        seconds += (seconds - half) / (rows - rows_of(&c, workload, n / 2, longest)) * more;
     }
     free(c.hop);
     return seconds;
 }
 
 /* Whether two replicas have the same slices on ranks of the same rates. */
-static bool alike(const cake_planning *p, const cake_plan *a, const cake_plan *b)
+static bool same_replica(const cake_planning *p, const cake_plan *a, const cake_plan *b)
 {
     bool same = a->n_hop == b->n_hop;
     for (int i = 0; i < a->n_hop && same; i++)
@@ -239,102 +242,105 @@ static bool alike(const cake_planning *p, const cake_plan *a, const cake_plan *b
     return same;
 }
 
-/* All replicas with their shares, each kind of them once. seconds [n_replica] of each. Returns how many kinds
- * there are. */
-static int foresee_all(const cake_planning *p, const cake_plan *plans, const cake_workload *all, bool most,
-                       cake_replica_estimate *looks, double *seconds, double *busy)
+/* Estimates all replicas with their shares, equal ones once. seconds [n_replica]. Returns the number of
+ * distinct ones. */
+static int estimate_all(const cake_planning *p, const cake_plan *plans, const cake_workload *all,
+                        bool longest, cake_replica_estimate *replicas, double *seconds, double *busy)
 {
-    int kinds = 0;
+    int distinct = 0;
     for (int r = 0; r < p->n_replica; r++) {
         const cake_plan *plan = &plans[r];
         double *own = busy ? busy + plan->first : NULL;
-        int like = 0;
-        if (r >= all->n) /* there are fewer requests than replicas */
-            looks[r].share = 0;
-        while (like < r && !(looks[like].share == looks[r].share && alike(p, &plans[like], plan)))
-            like++;
-        if (like < r) {
-            looks[r] = looks[like];
-            seconds[r] = seconds[like];
+        int twin = 0;
+        if (r >= all->n) /* fewer requests than replicas */
+            replicas[r].share = 0;
+        while (twin < r &&
+               !(replicas[twin].share == replicas[r].share && same_replica(p, &plans[twin], plan)))
+            twin++;
+        if (twin < r) {
+            replicas[r] = replicas[twin];
+            seconds[r] = seconds[twin];
             if (busy)
-                memcpy(own, busy + plans[like].first, (size_t)plan->n_rank * sizeof *own);
+                memcpy(own, busy + plans[twin].first, (size_t)plan->n_rank * sizeof *own);
             continue;
         }
         if (own)
             memset(own, 0, (size_t)plan->n_rank * sizeof *own);
-        seconds[r] = foresee(p, plan, all, most, &looks[r], own);
-        kinds++;
+        seconds[r] = estimate_replica(p, plan, all, longest, &replicas[r], own);
+        distinct++;
     }
-    return kinds;
+    return distinct;
 }
 
 cake_estimate cake_estimate_make(const cake_planning *p, const cake_plan *plans, const cake_workload *all,
-                                 bool most, cake_replica_estimate *looks, double *busy)
+                                 bool longest, cake_replica_estimate *replicas, double *busy)
 {
     int n = p->n_replica;
-    cake_estimate e = {.generated = most ? all->most : all->fewest};
+    cake_estimate e = {.generated = longest ? all->max_generated : all->min_generated};
     double *seconds = cake_alloc((size_t)n, sizeof *seconds), rates = 0;
-    cake_replica_estimate *own = looks ? looks : cake_alloc((size_t)n, sizeof *own);
+    cake_replica_estimate *own = replicas ? replicas : cake_alloc((size_t)n, sizeof *own);
     int64_t sharing = all->n < n ? all->n : n;
     for (int r = 0; r < n; r++)
         own[r].share = 1.0 / (double)(sharing > 0 ? sharing : 1);
-    int kinds = foresee_all(p, plans, all, most, own, seconds, busy);
-    for (int r = 0; r < n; r++) /* who is faster asks for more; all end at the same time */
+    int distinct = estimate_all(p, plans, all, longest, own, seconds, busy);
+    for (int r = 0; r < n; r++) /* faster replicas take more requests; all end at the same time */
         rates += 1 / seconds[r];
-    if (kinds > 1 && all->n >= n && isfinite(rates) && rates > 0) {
+    if (distinct > 1 && all->n >= n && isfinite(rates) && rates > 0) {
         for (int r = 0; r < n; r++)
             own[r].share = 1 / (seconds[r] * rates);
-        foresee_all(p, plans, all, most, own, seconds, busy);
+        estimate_all(p, plans, all, longest, own, seconds, busy);
     }
     for (int r = 0; r < n; r++)
         e.seconds = fmax(e.seconds, seconds[r]);
     free(seconds);
-    if (!looks)
+    if (!replicas)
         free(own);
     return e;
 }
 
-bool cake_workload_is_sampled(const cake_workload *d)
+bool cake_workload_is_sampled(const cake_workload *workload)
 {
     enum { FIRST = 2048 };
-    return d->n_first < FIRST;
+    return workload->n_first < FIRST;
 }
 
-void cake_workload_add(cake_workload *d, const cake_workload_item *answer)
+void cake_workload_add(cake_workload *workload, const cake_workload_item *answer)
 {
-    d->n++;
-    d->computed += answer->computed;
-    d->fewest += answer->least;
-    d->most += answer->most;
-    if (!cake_workload_is_sampled(d))
+    workload->n++;
+    workload->computed += answer->computed;
+    workload->min_generated += answer->min_generated;
+    workload->max_generated += answer->max_generated;
+    if (!cake_workload_is_sampled(workload))
         return;
-    if (d->n_first == d->cap) {
-        d->cap = d->cap ? 2 * d->cap : 256;
-        d->first = cake_grow(d->first, (size_t)d->cap, sizeof *d->first);
+    if (workload->n_first == workload->cap) {
+        workload->cap = workload->cap ? 2 * workload->cap : 256;
+        workload->first = cake_grow(workload->first, (size_t)workload->cap, sizeof *workload->first);
     }
-    d->first[d->n_first++] = *answer;
+    workload->first[workload->n_first++] = *answer;
 }
 
-void cake_workload_guess(const cake_planning *p, int64_t n, int prompt, cake_workload *d)
+void cake_workload_guess(const cake_planning *p, int64_t n, int prompt, cake_workload *workload)
 {
-    int most = p->input->context / 4 * 3 > 0 ? p->input->context / 4 * 3 : 1;
-    prompt = prompt < most ? prompt : most;
-    cake_workload_item answer = {
-        .n_prompt = prompt, .computed = prompt, .least = (prompt + 2) / 3, .most = (prompt + 2) / 3};
-    while (d->n < n && cake_workload_is_sampled(d))
-        cake_workload_add(d, &answer);
-    double others = (double)(n - d->n);
-    d->n = n;
-    d->computed += others * answer.computed;
-    d->fewest += others * answer.least;
-    d->most += others * answer.most;
+    int max_prompt = p->input->context / 4 * 3 > 0 ? p->input->context / 4 * 3 : 1;
+    prompt = prompt < max_prompt ? prompt : max_prompt;
+    cake_workload_item answer = {.n_prompt = prompt,
+                                 .computed = prompt,
+                                 .min_generated = (prompt + 2) / 3,
+                                 .max_generated = (prompt + 2) / 3};
+    while (workload->n < n && cake_workload_is_sampled(workload))
+        cake_workload_add(workload, &answer);
+    double others = (double)(n - workload->n);
+    workload->n = n;
+    workload->computed += others * answer.computed;
+    workload->min_generated += others * answer.min_generated;
+    workload->max_generated += others * answer.max_generated;
 }
 
-void cake_workload_free(cake_workload *d)
+void cake_workload_free(cake_workload *workload)
 {
-    for (int i = 0; i < d->n_first; i++)
-        free(d->first[i].chain);
-    free(d->first);
-    cake_prefix_tree_close(d->prefixes);
-    *d = (cake_workload){0};
+    for (int i = 0; i < workload->n_first; i++)
+        free(workload->first[i].chain);
+    free(workload->first);
+    cake_prefix_tree_close(workload->prefixes);
+    *workload = (cake_workload){0};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long a run will take: the schedule's waves over the planned slices, at what kernels reach of each
- * rank's rates.
+ * How long a run will take: the schedule's waves over the planned slices, at the share of each rank's rates
+ * that kernels reach.
  */
 #ifndef CAKE_PLANNER_ESTIMATE_H
 #define CAKE_PLANNER_ESTIMATE_H
@@ -11,27 +11,26 @@
 
 /* One answer to a prompt, in tokens. */
 typedef struct cake_workload_item {
-    int n_prompt, computed; /* of the prompt; of these not shared with prompts before */
-    int least, most;        /* generated */
-    int flags;              /* CAKE_SEQ_SCORED */
-    int32_t *chain;         /* [cake_schedule_chain(n_prompt)] owned, or NULL where nothing is shared */
+    int n_prompt, computed;           /* of the prompt; of these, not in the prefix cache */
+    int min_generated, max_generated; /* tokens generated */
+    int flags;                        /* CAKE_SEQ_SCORED */
+    int32_t *chain; /* [cake_schedule_chain(n_prompt)] owned; prefix tree nodes, or NULL without prefixes */
 } cake_workload_item;
 
-/* What a file asks for. Of large files the first answers are looked at one by one, of all others the sums. */
+/* The workload of a prompt file: the first answers one by one, and the sums over all. */
 typedef struct cake_workload {
-    cake_prefix_tree *prefixes; /* of the first ones; or NULL */
+    cake_prefix_tree *prefixes; /* of the first answers; or NULL */
     cake_workload_item *first;  /* [n_first] owned */
     int n_first, cap;
-    int64_t n; /* answers */
-    double computed, fewest,
-        most; /* sums over all answers of what cake_workload_item has of each, in tokens */
+    int64_t n;                                     /* answers */
+    double computed, min_generated, max_generated; /* sums over all answers, in tokens */
 } cake_workload;
 
-/* Whether the next answer will be among the first: it needs a chain if there are prefixes. */
+/* Whether the next answer added will be one of the first, so that it needs a chain if there are prefixes. */
 bool cake_workload_is_sampled(const cake_workload *workload);
 void cake_workload_add(cake_workload *workload, const cake_workload_item *answer);
-/* n answers to what may be asked where nothing is known: prompts of so many tokens (CAKE_WORKLOAD_USUAL),
- * three times as long as answers. workload: zeros. */
+/* Fills a workload of n answers where the file is not known: prompts of `prompt` tokens
+ * (CAKE_WORKLOAD_USUAL), three times as long as the answers. workload: zeros. */
 enum { CAKE_WORKLOAD_USUAL = 384 };
 void cake_workload_guess(const cake_planning *p, int64_t n, int prompt, cake_workload *workload);
 void cake_workload_free(cake_workload *workload);
@@ -40,19 +39,19 @@ typedef struct cake_estimate {
     double seconds, generated; /* of the whole file */
 } cake_estimate;
 
-/* What a replica does of it, and what was looked at of that. */
+/* The part of one replica, and what was simulated of it. */
 typedef struct cake_replica_estimate {
     double share;   /* of all requests */
-    double seconds; /* that the first requests take, which are looked at one by one */
+    double seconds; /* simulated time of the first requests */
     int64_t waves;
 } cake_replica_estimate;
 
 /* The run time of replicas with these plans [planning->n_replica], from measured rates. Replicas take
- * requests as they get free, so all end at about the same time. most: answers are as long as they may be,
- * else as short. looks [n_replica] and busy [ranks of the cluster] (seconds of work of each in the
- * sampled requests) may be NULL. */
+ * requests as they become free, so all end at about the same time. longest: every answer has its maximum
+ * length, else its minimum. replicas [n_replica] and busy [ranks of the cluster] (seconds that each rank
+ * works on the simulated requests) may be NULL. */
 cake_estimate cake_estimate_make(const cake_planning *p, const cake_plan *plans,
-                                 const cake_workload *workload, bool most, cake_replica_estimate *looks,
+                                 const cake_workload *workload, bool longest, cake_replica_estimate *replicas,
                                  double *busy);
 
 #endif

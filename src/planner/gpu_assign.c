@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the cpus of all ranks of this host, its GPUs as hwloc and as the driver know them. Out: one for this
- * rank, opened for a run. rank.c calls. GPUs have the numbers of their host, whatever
- * CUDA_VISIBLE_DEVICES leaves of them.
+ * In: the cpus of all ranks of this host, its GPUs as hwloc and the driver see them. Out: one for this rank,
+ * opened for a run. GPUs are numbered as on the host, whatever CUDA_VISIBLE_DEVICES leaves of them.
  */
 #include "planner/gpu_assign.h"
 
@@ -18,41 +17,43 @@
 
 extern char **environ;
 
-/* What a rank lays before the others of its host. */
-typedef struct wish {
-    bool wants; /* it is on a GPU; else what follows does not matter */
+/* What each rank sends to the others of its host. */
+typedef struct gpu_claim {
+    bool on_gpu; /* it is on a GPU; else the rest does not matter */
     cake_cpuset cpus;
-    int said;   /* the GPU that a topology says, or the only one that it sees; -1: the nearest */
-    bool sees;  /* it is known which GPUs the driver lets it have */
-    int n_card; /* sees: how many these are */
-    char bus[CAKE_MAX_GPUS][32]; /* sees: [n_card] where they are */
-} wish;
+    int fixed;                   /* the GPU from the topology, or the only visible one; -1: the nearest */
+    bool listed;                 /* the visible GPUs are listed */
+    int n_visible;               /* listed: their number */
+    char bus[CAKE_MAX_GPUS][32]; /* [n_visible] their PCI addresses */
+} gpu_claim;
 
-enum { LEFT = 97 }; /* percent: what is taken has gaps */
+enum { USABLE_PERCENT = 97 }; /* percent of free memory: fragmentation takes the rest */
 
-typedef enum want { NEVER, MAYBE, SURELY } want;
+typedef enum policy { CPU_ONLY, IF_PRESENT, REQUIRED } policy;
 
-static want wanted_of(const cake_gpu_options *o, const cake_topology_file *file,
-                      const cake_topology_rank *said)
+static policy policy_of(const cake_gpu_options *o, const cake_topology_file *file,
+                        const cake_topology_rank *from_file)
 {
-    const bool cpu = !strcmp(o->device, "cpu"), asked = said->device == CAKE_WISH_CUDA || said->has_gpu;
+    const bool cpu = !strcmp(o->device, "cpu"),
+               asked = from_file->device == CAKE_WISH_CUDA || from_file->has_gpu;
     if (cpu && asked)
-        cake_log(
-            CAKE_WARN, "planner", "%sa GPU is asked for here, and --device cpu goes before it",
-            cake_topology_io_at(file, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at).s);
-    if (cpu || said->device == CAKE_WISH_CPU || o->layers == 0)
-        return NEVER;
-    if (said->device == CAKE_WISH_CUDA || !strcmp(o->device, "cuda"))
-        return SURELY;
-    if (said->has_gpu || o->layers > 0)
-        return SURELY;
-    /* who names an instruction set wants its bits, and who says how large GPUs are plans for some */
-    return strcmp(o->isa, "auto") ? NEVER : o->memory ? SURELY : MAYBE;
+        cake_log(CAKE_WARN, "planner", "%sa GPU is asked for here, but --device cpu overrides it",
+                 cake_topology_io_at(file, from_file->device == CAKE_WISH_CUDA ? from_file->device_at
+                                                                               : from_file->gpu_at)
+                     .s);
+    if (cpu || from_file->device == CAKE_WISH_CPU || o->layers == 0)
+        return CPU_ONLY;
+    if (from_file->device == CAKE_WISH_CUDA || !strcmp(o->device, "cuda"))
+        return REQUIRED;
+    if (from_file->has_gpu || o->layers > 0)
+        return REQUIRED;
+    /* --isa asks for a CPU's bits, and --gpu-memory is given for GPUs that plan assumes */
+    return strcmp(o->isa, "auto") ? CPU_ONLY : o->memory ? REQUIRED : IF_PRESENT;
 }
 
-/* Nobody has to be on a GPU, and this rank sees none. others: some see one, which is likely to be a mistake
- * of the job. Ranks speak one at most: the first of those that see none. */
-static void tell_absent(const cake_comm *world, const char *why, bool others)
+/* Called on one rank without a GPU, where none is required. others: other ranks see one, so the job is
+ * probably misconfigured. */
+static void log_no_gpu(const cake_comm *world, const char *why, bool others)
 {
     if (others)
         cake_log(CAKE_WARN, "planner",
@@ -64,21 +65,21 @@ static void tell_absent(const cake_comm *world, const char *why, bool others)
                  why);
 }
 
-/* Whether this rank is on a GPU, and *any rank is. Who may have one has it if all others that may have one,
- * or some rank must. */
-static bool is_used(const cake_comm *world, want mine, bool *any)
+/* Whether this rank is on a GPU; *any: some rank is. GPUs that are not required are used only if every rank
+ * that may have one sees one, or if some rank requires one. */
+static bool is_used(const cake_comm *world, policy mine, bool *any)
 {
     cake_buf why = {0};
-    bool may = mine != NEVER && (mine == SURELY || cake_device_count(&why) > 0);
-    const bool absent = mine == MAYBE && !may;
+    bool can = mine != CPU_ONLY && (mine == REQUIRED || cake_device_count(&why) > 0);
+    const bool absent = mine == IF_PRESENT && !can;
     bool all = cake_comm_allreduce_min(world, !absent),
-         surely = !cake_comm_allreduce_min(world, mine != SURELY),
-         some = !cake_comm_allreduce_min(world, !may);
-    *any = (all && some) || surely;
-    if (cake_comm_allreduce_min(world, absent ? world->rank : INT64_MAX) == world->rank && !surely)
-        tell_absent(world, why.data, some);
+         required = !cake_comm_allreduce_min(world, mine != REQUIRED),
+         some = !cake_comm_allreduce_min(world, !can);
+    *any = (all && some) || required;
+    if (cake_comm_allreduce_min(world, absent ? world->rank : INT64_MAX) == world->rank && !required)
+        log_no_gpu(world, why.data, some);
     cake_buf_free(&why);
-    return may && *any;
+    return can && *any;
 }
 
 static int by_bus(const void *a, const void *b)
@@ -86,18 +87,18 @@ static int by_bus(const void *a, const void *b)
     return strcasecmp(((const cake_device *)a)->bus, ((const cake_device *)b)->bus);
 }
 
-/* What this process may use. */
-static void look(wish *mine)
+/* Lists the GPUs that this process may use. */
+static void list_visible(gpu_claim *mine)
 {
     cake_card card;
     int n = cake_device_count(NULL);
-    for (int i = 0; i < n && mine->n_card < CAKE_MAX_GPUS; i++)
+    for (int i = 0; i < n && mine->n_visible < CAKE_MAX_GPUS; i++)
         if (cake_device_card(i, &card))
-            snprintf(mine->bus[mine->n_card++], sizeof mine->bus[0], "%s", card.bus);
+            snprintf(mine->bus[mine->n_visible++], sizeof mine->bus[0], "%s", card.bus);
 }
 
-/* The place of a bus in a list; -1: it is not there. */
-static int place_of(const cake_device *gpus, int n, const char *bus)
+/* Index of a PCI address in a list; -1: not found. */
+static int index_of(const cake_device *gpus, int n, const char *bus)
 {
     for (int i = 0; i < n; i++)
         if (!strcasecmp(gpus[i].bus, bus))
@@ -105,15 +106,15 @@ static int place_of(const cake_device *gpus, int n, const char *bus)
     return -1;
 }
 
-/* GPUs that the driver knows and hwloc does not (a container may hide the bus from it): all that ranks of
- * this host see, in the order of the bus. */
-static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
+/* Lists GPUs that the driver knows and hwloc does not (a container may hide the bus): all that ranks of this
+ * host see, ordered by PCI address. */
+static cake_device *list_from_driver(const gpu_claim *all, int n_rank, int *n_gpu)
 {
     cake_device *list = cake_alloc(CAKE_MAX_GPUS, sizeof *list);
     *n_gpu = 0;
     for (int r = 0; r < n_rank; r++)
-        for (int i = 0; i < all[r].n_card && *n_gpu < CAKE_MAX_GPUS; i++)
-            if (place_of(list, *n_gpu, all[r].bus[i]) < 0) {
+        for (int i = 0; i < all[r].n_visible && *n_gpu < CAKE_MAX_GPUS; i++)
+            if (index_of(list, *n_gpu, all[r].bus[i]) < 0) {
                 cake_device *d = &list[(*n_gpu)++];
                 *d = (cake_device){.gpu = true, .package = -1, .domain = -1, .near_gpu = -1};
                 snprintf(d->bus, sizeof d->bus, "%s", all[r].bus[i]);
@@ -122,53 +123,53 @@ static cake_device *list_of_cards(const wish *all, int n_rank, int *n_gpu)
     return list;
 }
 
-static bool sees(const wish *w, const cake_device *gpu)
+static bool sees(const gpu_claim *w, const cake_device *gpu)
 {
-    bool found = !w->sees;
-    for (int i = 0; i < w->n_card && !found; i++)
+    bool found = !w->listed;
+    for (int i = 0; i < w->n_visible && !found; i++)
         found = !strcasecmp(w->bus[i], gpu->bus);
     return found;
 }
 
-/* By all ranks that may choose. */
-static bool is_seen(const cake_device *gpu, const wish *all, int n)
+/* Whether all ranks without a fixed GPU see this one. */
+static bool is_seen(const cake_device *gpu, const gpu_claim *all, int n)
 {
     bool seen = true;
     for (int r = 0; r < n && seen; r++)
-        seen = !all[r].wants || all[r].said >= 0 || sees(&all[r], gpu);
+        seen = !all[r].on_gpu || all[r].fixed >= 0 || sees(&all[r], gpu);
     return seen;
 }
 
-/* The nearest GPU that a rank sees, of those that nobody has if there is one; -1: it sees none. */
-static int nearest_of(const cake_device *gpus, int n_gpu, const wish *w, const bool *taken)
+/* The nearest free GPU that a rank sees, or else the nearest one; -1: it sees none. */
+static int nearest_of(const cake_device *gpus, int n_gpu, const gpu_claim *w, const bool *taken)
 {
     int number[CAKE_MAX_GPUS], n_left = 0, nearest = 0;
-    cake_device *left = cake_alloc(CAKE_MAX_GPUS, sizeof *left);
+    cake_device *free_gpus = cake_alloc(CAKE_MAX_GPUS, sizeof *free_gpus);
     for (int any = 0; any < 2 && !n_left; any++)
         for (int g = 0; g < n_gpu; g++)
             if (sees(w, &gpus[g]) && (any || !taken[g])) {
                 number[n_left] = g;
-                left[n_left++] = gpus[g];
+                free_gpus[n_left++] = gpus[g];
             }
     if (n_left)
-        cake_devices_share(left, n_left, &w->cpus, 1, &nearest);
-    free(left);
+        cake_devices_share(free_gpus, n_left, &w->cpus, 1, &nearest);
+    free(free_gpus);
     return n_left ? number[nearest] : -1;
 }
 
-/* choice [n]: what is said, and of the GPUs that are left the nearest. */
-static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n, int *choice)
+/* choice [n]: the fixed GPU; other ranks share the remaining ones by distance. */
+static void assign_all(const cake_device *gpus, int n_gpu, const gpu_claim *all, int n, int *choice)
 {
     bool taken[CAKE_MAX_GPUS] = {false};
     int number[CAKE_MAX_GPUS], n_left = 0, n_open = 0;
-    cake_device *left = cake_alloc(CAKE_MAX_GPUS, sizeof *left);
+    cake_device *free_gpus = cake_alloc(CAKE_MAX_GPUS, sizeof *free_gpus);
     cake_cpuset *cpus = cake_alloc((size_t)n, sizeof *cpus);
     int *open = cake_alloc((size_t)n, sizeof *open), *nearest = cake_alloc((size_t)n, sizeof *nearest);
     for (int r = 0; r < n; r++) {
-        choice[r] = all[r].wants ? all[r].said : -1;
+        choice[r] = all[r].on_gpu ? all[r].fixed : -1;
         if (choice[r] >= 0 && choice[r] < CAKE_MAX_GPUS)
             taken[choice[r]] = true;
-        if (choice[r] < 0 && all[r].wants) {
+        if (choice[r] < 0 && all[r].on_gpu) {
             cpus[n_open] = all[r].cpus;
             open[n_open++] = r;
         }
@@ -177,23 +178,23 @@ static void share_out(const cake_device *gpus, int n_gpu, const wish *all, int n
         for (int g = 0; g < n_gpu; g++)
             if (is_seen(&gpus[g], all, n) && (any || !taken[g])) {
                 number[n_left] = g;
-                left[n_left++] = gpus[g];
+                free_gpus[n_left++] = gpus[g];
             }
     if (n_left && n_open)
-        cake_devices_share(left, n_left, cpus, n_open, nearest);
-    for (int i = 0; i < n_open; i++) { /* what all see is shared out; else each takes what it sees */
+        cake_devices_share(free_gpus, n_left, cpus, n_open, nearest);
+    for (int i = 0; i < n_open; i++) { /* without a GPU that all see, each rank takes one that it sees */
         int own = n_left ? number[nearest[i]] : nearest_of(gpus, n_gpu, &all[open[i]], taken);
         choice[open[i]] = own >= 0 ? own : open[i];
         if (own >= 0)
             taken[own] = true;
     }
-    free(left);
+    free(free_gpus);
     free(cpus);
     free(open);
     free(nearest);
 }
 
-/* Of a GPU, in bytes; 0: unknown. */
+/* Bytes of a GPU; 0: unknown. */
 static int64_t memory_of(const cake_gpu_options *o, const cake_device *gpus, int n_gpu, int number)
 {
     if (o->memory)
@@ -203,7 +204,7 @@ static int64_t memory_of(const cake_gpu_options *o, const cake_device *gpus, int
     return gpus[number].memory ? gpus[number].memory : cake_device_memory(gpus[number].bus);
 }
 
-static void advise(const cake_comm *world, int n_gpu, bool shared)
+static void warn_shared(const cake_comm *world, int n_gpu, bool shared)
 {
     cake_launcher launcher;
     cake_buf text = {0};
@@ -216,9 +217,8 @@ static void advise(const cake_comm *world, int n_gpu, bool shared)
     cake_buf_free(&text);
 }
 
-/* Why a rank has no GPU that it could plan with. */
-static cake_err nothing_known(const cake_comm *world, const cake_device *gpus, int n_gpu, int number,
-                              const char *at)
+static cake_err fail_unknown_size(const cake_comm *world, const cake_device *gpus, int n_gpu, int number,
+                                  const char *at)
 {
     if (!n_gpu)
         return cake_fail("planner",
@@ -226,12 +226,12 @@ static cake_err nothing_known(const cake_comm *world, const cake_device *gpus, i
                          "with --gpu-memory 80G the plan is made as if each rank had one of that size",
                          at, world->host);
     return cake_fail("planner",
-                     "%show much memory GPU %d of %s (%s) has is not known: "
-                     "it is hidden from this process, or this build has no CUDA; say it with --gpu-memory",
+                     "%sthe memory size of GPU %d of %s (%s) is not known: "
+                     "it is hidden from this process, or this build has no CUDA; give it with --gpu-memory",
                      at, number, world->host, gpus[number].bus);
 }
 
-/* The runtime's number of a GPU of this host. */
+/* Finds the CUDA device number of a GPU of this host. */
 static cake_err find_card(const cake_comm *world, const cake_device *gpus, int n_gpu, int number,
                           const char *at, int *card)
 {
@@ -264,91 +264,94 @@ static cake_err open_card(const cake_comm *world, const cake_device *gpus, int n
     return err ? err : cake_device_open(card, number, kernels);
 }
 
-/* The GPU is this process's from now on. All ranks together. */
-static cake_err take(const cake_comm *world, const cake_device *gpus, int n_gpu, const char *at, int with,
-                     cake_gpu *gpu, const cake_kernels **kernels)
+/* Opens the GPU. All ranks together. */
+static cake_err open_assigned(const cake_comm *world, const cake_device *gpus, int n_gpu, const char *at,
+                              int n_sharing, cake_gpu *gpu, const cake_kernels **kernels)
 {
-    cake_buf unsaid = {0};
-    cake_buf *before = cake_log_capture(&unsaid);
+    cake_buf warnings = {0};
+    cake_buf *previous = cake_log_capture(&warnings);
     cake_err err = gpu->used ? open_card(world, gpus, n_gpu, gpu->number, at, kernels) : CAKE_OK;
-    cake_log_capture(before);
-    if (!err && unsaid.len && !world->rank) /* what is only warned of is likely to be so everywhere */
-        fputs(unsaid.data, stderr);
-    cake_buf_free(&unsaid);
-    if (cake_comm_allreduce_min(world, err ? world->rank : INT64_MAX) == world->rank) /* it speaks for all */
+    cake_log_capture(previous);
+    if (!err && warnings.len && !world->rank) /* warnings are probably the same on all ranks */
+        fputs(warnings.data, stderr);
+    cake_buf_free(&warnings);
+    /* the first rank that failed tries again, to log its error */
+    if (cake_comm_allreduce_min(world, err ? world->rank : INT64_MAX) == world->rank)
         err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
-    err = cake_comm_agree(world, err); /* all have opened theirs before what is left is shared out */
+    err = cake_comm_agree(world, err); /* all have opened theirs before free memory is divided */
     if (!err && gpu->used)
-        gpu->memory = gpu->size = cake_device_free() / 100 * LEFT / with;
+        gpu->memory = gpu->size = cake_device_free() / 100 * USABLE_PERCENT / n_sharing;
     return cake_comm_agree(world, err);
 }
 
-/* Of a GPU that is not open: what a context of the driver and our workspace leave. Of a little one, which is
- * none but in tests, all. */
-static int64_t usable(int64_t memory)
+/* Usable bytes of a GPU that is not open: its size minus driver context and workspace (GPUs under 4 GiB exist
+ * only in tests). */
+static int64_t usable_bytes(int64_t memory)
 {
-    const int64_t least = (int64_t)4 << 30, kept = (int64_t)640 << 20;
-    return memory < least ? memory : (memory - kept) / 100 * LEFT;
+    const int64_t min_size = (int64_t)4 << 30, overhead = (int64_t)640 << 20;
+    return memory < min_size ? memory : (memory - overhead) / 100 * USABLE_PERCENT;
 }
 
-/* The same of a plan. */
-static cake_err foresee(const cake_gpu_options *o, const cake_comm *world, const cake_device *gpus, int n_gpu,
-                        const char *at, int with, cake_gpu *gpu, const cake_kernels **kernels)
+/* As open_assigned, for a plan. */
+static cake_err size_planned(const cake_gpu_options *o, const cake_comm *world, const cake_device *gpus,
+                             int n_gpu, const char *at, int n_sharing, cake_gpu *gpu,
+                             const cake_kernels **kernels)
 {
     int64_t memory = gpu->used ? memory_of(o, gpus, n_gpu, gpu->number) : INT64_MAX;
     bool first = cake_comm_allreduce_min(world, memory ? INT64_MAX : world->rank) == world->rank;
     cake_err err = memory  ? CAKE_OK
-                   : first ? nothing_known(world, gpus, n_gpu, gpu->number, at)
+                   : first ? fail_unknown_size(world, gpus, n_gpu, gpu->number, at)
                            : CAKE_ERR_FATAL;
     if (gpu->used) {
-        gpu->size = memory / with;
-        gpu->memory = usable(memory) / with;
+        gpu->size = memory / n_sharing;
+        gpu->memory = usable_bytes(memory) / n_sharing;
         *kernels = &cake_kernels_planned;
     }
     return cake_comm_agree(world, err);
 }
 
 cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *file,
-                         const cake_topology_rank *said, const cake_comm *world,
+                         const cake_topology_rank *from_file, const cake_comm *world,
                          const cake_affinity *placement, cake_gpu *gpu, const cake_kernels **kernels,
                          bool *any)
 {
     *gpu = (cake_gpu){0};
     *kernels = NULL;
-    gpu->used = is_used(world, wanted_of(o, file, said), any);
+    gpu->used = is_used(world, policy_of(o, file, from_file), any);
     if (!*any && o->memory && !world->rank)
         cake_log(CAKE_WARN, "planner", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
     if (!*any)
         return CAKE_OK;
-    int n = world->local_size, n_gpu, with = 0;
+    int n = world->local_size, n_gpu, n_sharing = 0;
     cake_device *gpus = cake_devices_read(&n_gpu);
-    wish *mine = cake_alloc(1, sizeof *mine), *all = cake_alloc((size_t)n, sizeof *all);
+    gpu_claim *mine = cake_alloc(1, sizeof *mine), *all = cake_alloc((size_t)n, sizeof *all);
     int *choice = cake_alloc((size_t)n, sizeof *choice);
-    *mine = (wish){.wants = gpu->used,
-                   .cpus = placement->pin.cpus,
-                   .said = said->has_gpu ? said->gpu : -1,
-                   .sees = !o->plan};
+    *mine = (gpu_claim){.on_gpu = gpu->used,
+                        .cpus = placement->pin.cpus,
+                        .fixed = from_file->has_gpu ? from_file->gpu : -1,
+                        .listed = !o->plan};
     if (!o->plan || !n_gpu)
-        look(mine);
+        list_visible(mine);
     cake_comm_node_allgather(world, mine, all, sizeof *mine);
     if (!n_gpu) {
         free(gpus);
-        gpus = list_of_cards(all, n, &n_gpu);
+        gpus = list_from_driver(all, n, &n_gpu);
     }
     for (int r = 0; r < n; r++)
-        if (all[r].said < 0 && all[r].sees && all[r].n_card == 1)
-            all[r].said = place_of(gpus, n_gpu, all[r].bus[0]);
-    share_out(gpus, n_gpu, all, n, choice);
+        if (all[r].fixed < 0 && all[r].listed && all[r].n_visible == 1)
+            all[r].fixed = index_of(gpus, n_gpu, all[r].bus[0]);
+    assign_all(gpus, n_gpu, all, n, choice);
     gpu->number = gpu->used ? choice[world->local_rank] : 0;
     for (int r = 0; r < n; r++)
-        with += gpu->used && choice[r] == gpu->number;
+        n_sharing += gpu->used && choice[r] == gpu->number;
     cake_topology_at at = {""};
-    if (said->device == CAKE_WISH_CUDA || said->has_gpu)
-        at = cake_topology_io_at(file, said->device == CAKE_WISH_CUDA ? said->device_at : said->gpu_at);
-    cake_err err = (o->plan ? foresee(o, world, gpus, n_gpu, at.s, with, gpu, kernels)
-                            : take(world, gpus, n_gpu, at.s, with, gpu, kernels));
+    if (from_file->device == CAKE_WISH_CUDA || from_file->has_gpu)
+        at = cake_topology_io_at(file, from_file->device == CAKE_WISH_CUDA ? from_file->device_at
+                                                                           : from_file->gpu_at);
+    cake_err err = (o->plan ? size_planned(o, world, gpus, n_gpu, at.s, n_sharing, gpu, kernels)
+                            : open_assigned(world, gpus, n_gpu, at.s, n_sharing, gpu, kernels));
     if (!err)
-        advise(world, n_gpu, with > 1);
+        warn_shared(world, n_gpu, n_sharing > 1);
     free(gpus);
     free(mine);
     free(all);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a planning. Out: what waves hold, and what each rank takes of a memory.
+ * In: a planning. Out: the size of waves, and the bytes that each rank takes of a memory.
  * Invariant: what is counted here is what will be allocated, to the byte.
  */
 #include "planner/memory_plan.h"
@@ -31,8 +31,8 @@ cake_slice_shape cake_memplan_slice(const cake_planning *p, const cake_hop *hop)
     return shape;
 }
 
-/* Page tables are as long as a sequence can become. A model may promise a context of billions of tokens: no
- * sequence grows beyond what all memory holds of the layers that see everything. */
+/* Page tables are as long as the longest sequence. A config may promise a context of billions of tokens, but
+ * no sequence outgrows the memory for its full-attention layers. */
 int cake_memplan_rank_max_positions(const cake_planning *p, int rank, int64_t memory)
 {
     const cake_config *config = cake_model_config(p->input->model);
@@ -51,15 +51,16 @@ int cake_memplan_rank_max_positions(const cake_planning *p, int rank, int64_t me
 
 int cake_memplan_max_positions(const cake_planning *p)
 {
-    int least = p->input->context;
+    int min_positions = p->input->context;
     for (int i = 0; i < p->plan.n_rank; i++) {
-        int reach = cake_memplan_rank_max_positions(p, i, p->cluster->resources[p->plan.first + i].memory);
-        least = reach < least ? reach : least;
+        int positions =
+            cake_memplan_rank_max_positions(p, i, p->cluster->resources[p->plan.first + i].memory);
+        min_positions = positions < min_positions ? positions : min_positions;
     }
-    return least;
+    return min_positions;
 }
 
-/* Of rank 0 of a replica, beside waves that come and go. */
+/* Bytes that only rank 0 of a replica takes, without waves. */
 static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n_thread,
                             const cake_kernels *kernels)
 {
@@ -76,7 +77,6 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
     return bytes + (head->memory ? (int64_t)cake_logits_beside(config, rows, n_thread) : 0);
 }
 
-/* Of any rank of the plan, as far as it is its own matter, without weights. */
 cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *plan, int rank, int n_thread,
                                      const cake_kernels *kernels)
 {
@@ -123,62 +123,62 @@ int64_t cake_memplan_buffer_bytes(const cake_planning *p, const cake_plan *plan,
     return bytes;
 }
 
-/* States to be kept for prompts that begin alike: for a few beginnings at a time. */
+/* Recurrent states kept for shared prefixes: enough for a few prefixes at a time. */
 static int saved_states(int n_slot)
 {
-    enum { MOST = 8 };
-    return n_slot < 8 * MOST ? (n_slot + 7) / 8 : MOST;
+    enum { MAX_SAVED = 8 };
+    return n_slot < 8 * MAX_SAVED ? (n_slot + 7) / 8 : MAX_SAVED;
 }
 
-/* A wave that comes to a rank several times finds others before it: more of them have to be under way. Not
- * without bounds, since every hop has room for all waves. Replicas have as many. */
+/* A rank with several hops makes waves queue, so more of them have to be in flight; but not without limit,
+ * since every hop has buffers for all waves. All replicas use the same number. */
 static int stages_of(const cake_planning *p)
 {
     const cake_plan *plan = &p->plan;
-    int hops = p->hops > plan->n_hop ? p->hops : plan->n_hop, most = 2 * plan->n_rank;
-    return hops <= plan->n_rank ? plan->n_rank : hops < most ? hops : most;
+    int hops = p->max_hops > plan->n_hop ? p->max_hops : plan->n_hop, limit = 2 * plan->n_rank;
+    return hops <= plan->n_rank ? plan->n_rank : hops < limit ? hops : limit;
 }
 
-int64_t cake_memplan_cache_bytes(int64_t asked, int64_t left, bool gpu)
+int64_t cake_memplan_cache_bytes(int64_t requested, int64_t left, bool gpu)
 {
-    return asked > 0 ? asked : asked < 0 ? left * -asked / 100 : gpu ? left : left / 2;
+    return requested > 0 ? requested : requested < 0 ? left * -requested / 100 : gpu ? left : left / 2;
 }
 
-void cake_memplan_batch_limits(cake_planning *p, int most)
+void cake_memplan_batch_limits(cake_planning *p, int max_seqs)
 {
     const cake_config *config = cake_model_config(p->input->model);
-    cake_batch_size load = {.max_seqs = p->input->max_seqs,
+    cake_batch_size size = {.max_seqs = p->input->max_seqs,
                             .chunk = p->input->chunk,
                             .n_stage = stages_of(p),
                             .n_vocab = config->n_vocab,
                             .gpus = p->cluster->big_gpus,
-                            .memory_seqs = most};
+                            .memory_seqs = max_seqs};
     cake_cost all = p->input->cost;
-    if (load.n_stage > 1)
-        load.max_row_cost = cake_cost_row(&all, p->input->context - 1, false) / all.row_flops;
-    cake_batch_size_decide(&load);
-    p->shape = (cake_schedule_shape){.n_lane = load.n_lane,
-                                     .lane_seqs = load.lane_seqs,
-                                     .chunk = load.chunk,
-                                     .max_tok = load.max_tok,
+    if (size.n_stage > 1)
+        size.max_row_cost = cake_cost_row(&all, p->input->context - 1, false) / all.row_flops;
+    cake_batch_size_decide(&size);
+    p->shape = (cake_schedule_shape){.n_lane = size.n_lane,
+                                     .lane_seqs = size.lane_seqs,
+                                     .chunk = size.chunk,
+                                     .max_tok = size.max_tok,
                                      .n_group = config->n_group,
                                      .share = true};
     memcpy(p->shape.window, config->window, sizeof p->shape.window);
-    if (load.n_stage > 1) /* one stage alone has nobody to wait for */
+    if (size.n_stage > 1) /* a single stage waits for nobody */
         cake_schedule_weigh(&p->shape, &all, cake_planning_scores_cost(p));
     for (int i = 0; i < config->n_layer; i++)
         p->shape.states = p->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
-    p->shape.n_saved = p->shape.states ? saved_states(load.n_lane * load.lane_seqs) : 0;
+    p->shape.n_saved = p->shape.states ? saved_states(size.n_lane * size.lane_seqs) : 0;
     p->wave_bytes =
-        cake_arena_round(cake_wave_bytes(load.max_tok, cake_schedule_changes(&p->shape), config->dim));
+        cake_arena_round(cake_wave_bytes(size.max_tok, cake_schedule_changes(&p->shape), config->dim));
 }
 
-void cake_memplan_max_pages(const cake_planning *p, int *most)
+void cake_memplan_max_pages(const cake_planning *p, int *max)
 {
     const cake_schedule_shape *shape = &p->shape;
     for (int group = 0; group < shape->n_group; group++) {
         int64_t all = (int64_t)cake_pages_held(shape->window[group], p->input->context, shape->max_tok) *
                       shape->n_lane * shape->lane_seqs;
-        most[group] = all < INT32_MAX ? (int)all : INT32_MAX;
+        max[group] = all < INT32_MAX ? (int)all : INT32_MAX;
     }
 }

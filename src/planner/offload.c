@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, how many layers of a rank its GPU has. Out: what is where. memory_plan.c and rank.c call,
- * so that what is counted is what is loaded.
+ * In: a plan, the number of offloaded layers. Out: the memory of each layer. The memory plan and the loader
+ * both ask here, so what is counted is what is loaded.
  */
 #include "planner/offload.h"
 
@@ -48,12 +48,13 @@ int cake_offload_of(const cake_planning *p, const cake_plan *plan, int rank, cak
         cake_hop hop = plan->hop[i];
         if (hop.rank != rank)
             continue;
-        int away = hop.count < left ? hop.count : left;
-        if (away)
-            part[n++] = (cake_hop_part){{hop.rank, hop.first, away}, p->input->gpu_kernels};
-        if (away < hop.count)
-            part[n++] = (cake_hop_part){{hop.rank, hop.first + away, hop.count - away}, p->input->kernels};
-        left -= away;
+        int n_offloaded = hop.count < left ? hop.count : left;
+        if (n_offloaded)
+            part[n++] = (cake_hop_part){{hop.rank, hop.first, n_offloaded}, p->input->gpu_kernels};
+        if (n_offloaded < hop.count)
+            part[n++] = (cake_hop_part){{hop.rank, hop.first + n_offloaded, hop.count - n_offloaded},
+                                        p->input->kernels};
+        left -= n_offloaded;
     }
     return n;
 }
@@ -69,8 +70,8 @@ const cake_kernels *cake_offload_embed(const cake_planning *p, const cake_plan *
     return plan->hop[0].rank == 0 ? cake_offload_head(p, plan) : p->input->kernels;
 }
 
-/* Whether a hop's first or, if so said, its last layer is on a GPU. */
-static bool is_away(const cake_planning *p, const cake_plan *plan, int hop, bool last)
+/* Whether a hop's first layer, or with `last` its last one, is on a GPU. */
+static bool is_on_gpu(const cake_planning *p, const cake_plan *plan, int hop, bool last)
 {
     const cake_hop *at = &plan->hop[hop];
     int layer = last ? at->count - 1 : 0;
@@ -82,12 +83,12 @@ static bool is_away(const cake_planning *p, const cake_plan *plan, int hop, bool
 bool cake_offload_sends_device(const cake_planning *p, const cake_plan *plan, int e)
 {
     return p->input->gpu_kernels &&
-           (e > 0 ? is_away(p, plan, e - 1, true) : cake_offload_embed(p, plan) == p->input->gpu_kernels);
+           (e > 0 ? is_on_gpu(p, plan, e - 1, true) : cake_offload_embed(p, plan) == p->input->gpu_kernels);
 }
 
 bool cake_offload_receives_device(const cake_planning *p, const cake_plan *plan, int e)
 {
-    return p->input->gpu_kernels && (e < plan->n_hop ? is_away(p, plan, e, false)
+    return p->input->gpu_kernels && (e < plan->n_hop ? is_on_gpu(p, plan, e, false)
                                                      : cake_offload_head(p, plan) == p->input->gpu_kernels);
 }
 
@@ -116,32 +117,32 @@ int64_t cake_offload_edge_bytes(const cake_planning *p, const cake_plan *plan, i
 cake_weight_set cake_offload_weight_set(const cake_planning *p, const cake_plan *plan, int rank,
                                         const cake_kernels *kernels, cake_range *ranges)
 {
-    cake_weight_set share = {.range = ranges,
-                             .embed = rank == 0 && kernels == cake_offload_embed(p, plan),
-                             .head = rank == 0 && kernels == cake_offload_head(p, plan)};
+    cake_weight_set set = {.range = ranges,
+                           .embed = rank == 0 && kernels == cake_offload_embed(p, plan),
+                           .head = rank == 0 && kernels == cake_offload_head(p, plan)};
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
     int n = cake_offload_of(p, plan, rank, part);
     for (int i = 0; i < n; i++)
         if (part[i].kernels == kernels)
-            ranges[share.n_range++] = (cake_range){part[i].hop.first, part[i].hop.count};
+            ranges[set.n_range++] = (cake_range){part[i].hop.first, part[i].hop.count};
     free(part);
-    return share;
+    return set;
 }
 
 int64_t cake_offload_weights(const cake_planning *p, const cake_plan *plan, int rank,
                              const cake_kernels *kernels)
 {
     cake_range *ranges = cake_alloc((size_t)plan->n_hop + 1, sizeof *ranges);
-    cake_weight_set share = cake_offload_weight_set(p, plan, rank, kernels, ranges);
-    int64_t bytes = (int64_t)cake_model_bytes(p->input->model, &share, kernels);
+    cake_weight_set set = cake_offload_weight_set(p, plan, rank, kernels, ranges);
+    int64_t bytes = (int64_t)cake_model_bytes(p->input->model, &set, kernels);
     free(ranges);
     return bytes;
 }
 
 enum { NAME = 32 };
 
-/* What is between: [n_layer + 1][NAME], the head last; on rank 0 of all. names [n_layer + 1]: of this
- * rank. */
+/* names [n_layer + 1]: the kernels of this rank's layers, the head last; empty where another rank has the
+ * layer. */
 static void fill_names(const cake_planning *p, char (*names)[NAME])
 {
     const cake_plan *plan = &p->plan;
@@ -157,7 +158,7 @@ static void fill_names(const cake_planning *p, char (*names)[NAME])
 }
 
 /* "sm_90", or "sm_90 0-13, avx512 14-27 and head". */
-static void put_names(char (*names)[NAME], int n_layer, cake_buf *out)
+static void add_names(char (*names)[NAME], int n_layer, cake_buf *out)
 {
     for (int from = 0, to; from < n_layer; from = to) {
         for (to = from + 1; to < n_layer && !strcmp(names[from], names[to]); to++)
@@ -190,12 +191,12 @@ void cake_offload_describe(const cake_comm *world, const cake_planning *p, cake_
                 if (all[(size_t)i * n + j][0])
                     memcpy(own[j], all[(size_t)i * n + j], NAME);
         other.len = 0;
-        put_names(own, n_layer, r ? &other : out);
+        add_names(own, n_layer, r ? &other : out);
         if (r && strcmp(out->data, other.data)) {
             cake_log(CAKE_WARN, "planner",
-                     "replica 0 computes by %s, replica %d by %s: "
-                     "the last digits of a result depend on which one has it; "
-                     "--gpu-layers, --device or --isa make them alike",
+                     "replica 0 computes with %s, replica %d with %s: "
+                     "the last digits of a result depend on the replica that computes it; "
+                     "--gpu-layers, --device or --isa make them the same",
                      out->data, r, other.data);
             break;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which layers, embedding and head are in the memory of a rank's GPU, and which in its host's. The GPU
- * has the first layers of its rank.
+ * Where layers, embedding and head of a rank are: in its GPU's memory or its host's. The GPU has the first
+ * layers of its rank.
  */
 #ifndef CAKE_PLANNER_OFFLOAD_H
 #define CAKE_PLANNER_OFFLOAD_H
@@ -9,7 +9,7 @@
 #include "link/comm.h"
 #include "planner/planning.h"
 
-/* Layers of a hop that are in one memory. */
+/* Layers of a hop in one memory. */
 typedef struct cake_hop_part {
     cake_hop hop;
     const cake_kernels *kernels;
@@ -17,34 +17,34 @@ typedef struct cake_hop_part {
 
 /* The kernels of a rank's first layers: its GPU's, if it has one. */
 const cake_kernels *cake_offload_first(const cake_plan_input *input);
-/* A rank's memories: kernels [2], its GPU's first. Returns how many there are. */
+/* The kernels of a rank's memories [2], its GPU's first. Returns the count. */
 int cake_offload_memories(const cake_plan_input *input, const cake_kernels **kernels);
-/* The parts of a rank's hops, in the plan's order: part [plan->n_hop + 1]. Returns how many there are. */
+/* The parts of a rank's hops, in the plan's order: part [plan->n_hop + 1]. Returns the count. */
 int cake_offload_of(const cake_planning *planning, const cake_plan *plan, int rank, cake_hop_part *part);
-/* The kernels of the head: rank 0's GPU's if it has all layers of rank 0, else its CPU's. */
+/* The kernels of the head: the GPU's if it has all layers of rank 0, else the CPU's. */
 const cake_kernels *cake_offload_head(const cake_planning *planning, const cake_plan *plan);
-/* The kernels of the embedding: those of the head, if rank 0 has the first hop. */
+/* The kernels of the embedding: those of the head if rank 0 has the first hop, else the CPU's. */
 const cake_kernels *cake_offload_embed(const cake_planning *planning, const cake_plan *plan);
-/* Whether the sender of edge e has the wave's body on its GPU, and whether the receiver wants it on its own.
- * Other ranks are taken to offload as many layers as this one. */
+/* Whether the sender of edge e has the wave body on its GPU, and whether the receiver needs it on its own.
+ * Other ranks are assumed to offload as many layers as this one. */
 bool cake_offload_sends_device(const cake_planning *planning, const cake_plan *plan, int e);
 bool cake_offload_receives_device(const cake_planning *planning, const cake_plan *plan, int e);
 /* Whether both ends of edge e are on this rank's GPU. */
 bool cake_offload_stays_on_device(const cake_planning *planning, const cake_plan *plan, int e);
-/* Bytes of a wave's largest body. */
+/* Bytes of the largest wave body. */
 size_t cake_offload_body_bytes(const cake_planning *planning);
-/* Bytes of GPU memory that a rank needs for bodies that come from or go to other GPUs, at most. */
+/* Maximum bytes of GPU memory that a rank needs for bodies that come from or go to other GPUs. */
 int64_t cake_offload_edge_bytes(const cake_planning *planning, const cake_plan *plan, int rank);
-/* The weights that a rank keeps in the memory of these kernels; ranges [plan->n_hop + 1] are filled. */
+/* The weights that a rank keeps in the memory of these kernels; fills ranges [plan->n_hop + 1]. */
 cake_weight_set cake_offload_weight_set(const cake_planning *planning, const cake_plan *plan, int rank,
                                         const cake_kernels *kernels, cake_range *ranges);
 /* Bytes of these weights. */
 int64_t cake_offload_weights(const cake_planning *planning, const cake_plan *plan, int rank,
                              const cake_kernels *kernels);
-/* Appends on rank 0 the name of the kernels that results depend on, or which layers have which. Warns of
+/* On rank 0, appends the name of the kernels that results depend on, or which layers have which; warns of
  * replicas that differ. All ranks call. */
 void cake_offload_describe(const cake_comm *world, const cake_planning *planning, cake_buf *out);
-/* How many layers a rank has. */
+/* The number of layers of a rank. */
 int cake_offload_layers(const cake_plan *plan, int rank);
 
 #endif

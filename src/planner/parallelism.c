@@ -2,9 +2,9 @@
  *
  * In: the cluster, the input, a number of requests. Out: a number of replicas.
  *
- * Every number of stages that divides the ranks is planned as it would be, and what is asked is played
- * through that plan as `plan` does it. Bandwidth that replicas on one host share is in the rates, which all
- * ranks measure at the same time; that each loads all weights is counted, too.
+ * Every number of stages that divides the ranks is planned, and its run time is simulated as `plan` does it.
+ * The rates include bandwidth that replicas on one host share, because all ranks measure at the same time.
+ * The time in which each replica loads all weights is added.
  */
 #include "planner/parallelism.h"
 
@@ -18,33 +18,32 @@
 #include "planner/estimate.h"
 #include "planner/partition.h"
 
-/* A share of a rank's rate of reading: weights from the page cache, packed
- * (docs/notes/performance-log.md). */
-#define LOADING 0.12
-#define WORTH   0.90 /* of the time: less is a reason for more stages */
+/* Share of the read rate at which weights are loaded from the page cache and packed (performance-log.md). */
+#define LOAD_SHARE 0.12
+#define MIN_GAIN   0.90 /* more stages must finish in less than this share of the time */
 
-enum { MANY = 16384 }; /* requests, where the input does not say how many */
+enum { DEFAULT_REQUESTS = 16384 }; /* requests assumed if the input does not say how many */
 
 /* Seconds until the slowest rank of a replica has its weights. */
-static double loading(const cake_planning *p)
+static double load_seconds(const cake_planning *p)
 {
     const cake_plan *plan = &p->plan;
-    double most = (double)p->input->layers.ends / p->cluster->rate[plan->first].bytes;
+    double slowest = (double)p->input->layers.ends / p->cluster->rate[plan->first].bytes;
     for (int i = 0; i < plan->n_hop; i++) {
         int64_t bytes = plan->hop[i].rank ? 0 : p->input->layers.ends;
         for (int j = 0; j < plan->hop[i].count; j++)
             bytes += p->input->layers.bytes[plan->hop[i].first + j];
-        most = fmax(most, (double)bytes / p->cluster->rate[plan->first + plan->hop[i].rank].bytes);
+        slowest = fmax(slowest, (double)bytes / p->cluster->rate[plan->first + plan->hop[i].rank].bytes);
     }
-    return most / LOADING;
+    return slowest / LOAD_SHARE;
 }
 
-/* Replicas that were planned, to see how they would do. */
+/* One shape, planned so that its run time can be estimated. */
 typedef struct trial {
-    int n, size; /* of how many ranks each */
+    int n, size; /* ranks of each */
     cake_planning p;
     cake_plan *plans; /* [n] owned */
-    double load;      /* seconds until all have their weights */
+    double load;      /* seconds until all weights are loaded */
     bool fits;
 } trial;
 
@@ -62,7 +61,7 @@ static trial plan_trial(const cake_planning *p, int n, int size)
         t.p.plan = (cake_plan){0};
         t.fits = !cake_partition_solve(&t.p, r * size, size);
         cake_partition_size_kv(&t.p);
-        t.load = fmax(t.load, loading(&t.p));
+        t.load = fmax(t.load, load_seconds(&t.p));
         t.plans[r] = t.p.plan;
         for (int group = 0; group < t.p.shape.n_group; group++) {
             int own = t.p.shape.n_page[group];
@@ -83,24 +82,24 @@ static void free_trial(trial *t)
     *t = (trial){0};
 }
 
-/* What loading and so many requests would take. They are played shorter than they are: what there is of each,
- * prompts, answers, waves that are filled and waves that run dry, is the same. */
-static double foresee(const trial *t, int64_t requests)
+/* Seconds of loading and of so many requests. Shorter requests are simulated and scaled: the proportions of
+ * prompts, answers, full waves and the drain stay the same. */
+static double trial_seconds(const trial *t, int64_t requests)
 {
-    enum { SHORTER = 4 };
+    enum { SCALE = 4 };
     cake_workload workload = {0};
-    int looked = 2 * t->p.shape.n_lane * t->p.shape.lane_seqs; /* two times all that can be under way */
-    if (t->p.cluster->rate[0].flops <= 0)                      /* nothing was measured */
+    int sampled = 2 * t->p.shape.n_lane * t->p.shape.lane_seqs; /* twice what can be in flight */
+    if (t->p.cluster->rate[0].flops <= 0)                       /* nothing was measured */
         return 0;
-    cake_workload_guess(&t->p, requests, CAKE_WORKLOAD_USUAL / SHORTER, &workload);
-    workload.n_first = workload.n_first < looked ? workload.n_first : looked;
+    cake_workload_guess(&t->p, requests, CAKE_WORKLOAD_USUAL / SCALE, &workload);
+    workload.n_first = workload.n_first < sampled ? workload.n_first : sampled;
     double seconds = cake_estimate_make(&t->p, t->plans, &workload, true, NULL, NULL).seconds;
     cake_workload_free(&workload);
-    return t->load + SHORTER * seconds;
+    return t->load + SCALE * seconds;
 }
 
-/* base: 0, or seconds that a time is a share of. */
-static void say(const trial *t, double seconds, double base, cake_buf *why)
+/* base: 0, or the seconds that count as 1. */
+static void describe_trial(const trial *t, double seconds, double base, cake_buf *why)
 {
     cake_buf_addf(why, "%s%d x %d ", why->len ? ", " : "", t->n, t->size);
     if (!t->fits)
@@ -113,7 +112,7 @@ static void say(const trial *t, double seconds, double base, cake_buf *why)
         cake_buf_adds(why, t->n == 1 ? "fits" : "fit");
 }
 
-/* The fewest replicas that have no more stages than there are layers. */
+/* The fewest replicas that have no more stages than layers. */
 static int fewest_of(int n_rank, int n_layer)
 {
     int fewest = n_rank;
@@ -127,13 +126,13 @@ int cake_parallelism_best(const cake_planning *p, int n_rank, int64_t requests, 
 {
     int n_layer = cake_model_config(p->input->model)->n_layer, fewest = fewest_of(n_rank, n_layer);
     int best = 0, worse = 0;
-    double least = 0, base = 0;
-    trial first = {0}; /* that fits: it is played when there is another one */
-    int64_t n_request = requests ? requests : MANY;
+    double best_seconds = 0, base = 0;
+    trial first = {0}; /* the first that fits; simulated only if another one fits */
+    int64_t n_request = requests ? requests : DEFAULT_REQUESTS;
     cake_buf_adds(why, "");
     for (int size = 1; size <= n_rank && size <= n_layer && worse < 2; size++) {
         int n = n_rank / size;
-        if (n_rank % size || (requests && n > requests && n > fewest)) /* a replica without a request */
+        if (n_rank % size || (requests && n > requests && n > fewest)) /* some replica would be idle */
             continue;
         trial t = plan_trial(p, n, size);
         if (t.fits && !best) {
@@ -142,16 +141,16 @@ int cake_parallelism_best(const cake_planning *p, int n_rank, int64_t requests, 
             continue;
         }
         if (first.fits) {
-            least = foresee(&first, n_request);
-            base = in_seconds ? 0 : least;
-            say(&first, least, base, why);
+            best_seconds = trial_seconds(&first, n_request);
+            base = in_seconds ? 0 : best_seconds;
+            describe_trial(&first, best_seconds, base, why);
             free_trial(&first);
         }
-        double seconds = t.fits ? foresee(&t, n_request) : 0;
-        say(&t, seconds, base, why);
-        if (t.fits && seconds < WORTH * least) {
+        double seconds = t.fits ? trial_seconds(&t, n_request) : 0;
+        describe_trial(&t, seconds, base, why);
+        if (t.fits && seconds < MIN_GAIN * best_seconds) {
             best = n;
-            least = seconds;
+            best_seconds = seconds;
             worse = 0;
         } else if (best) {
             worse++;
@@ -159,7 +158,7 @@ int cake_parallelism_best(const cake_planning *p, int n_rank, int64_t requests, 
         free_trial(&t);
     }
     if (first.fits)
-        say(&first, 0, 0, why);
+        describe_trial(&first, 0, 0, why);
     free_trial(&first);
     return best ? best : fewest;
 }
@@ -169,16 +168,16 @@ int cake_parallelism_decide(const cake_planning *p, int n_rank, int64_t requests
     cake_buf why = {0};
     const bool more = cake_log_wants(CAKE_DEBUG, "planner");
     int n = cake_parallelism_best(p, n_rank, requests, more, &why), size = n_rank / n;
-    char asked[32] = "many", usual[96] = "";
+    char count[32] = "many", lengths[96] = "";
     if (requests)
-        snprintf(asked, sizeof asked, "%lld", (long long)requests);
-    if (more) /* seconds of these, which hardly are the requests of this run */
-        snprintf(usual, sizeof usual, " of %d + %d tokens", CAKE_WORKLOAD_USUAL, CAKE_WORKLOAD_USUAL / 3);
+        snprintf(count, sizeof count, "%lld", (long long)requests);
+    if (more) /* seconds are of these lengths, which the run's requests hardly have */
+        snprintf(lengths, sizeof lengths, " of %d + %d tokens", CAKE_WORKLOAD_USUAL, CAKE_WORKLOAD_USUAL / 3);
     cake_log(CAKE_INFO, "planner",
              "planned: %d replica%s of %d stage%s (replicas x stages, %s for %s request%s%s: %s); "
              "--replicas R decides otherwise",
-             n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", more ? "time" : "time in proportion", asked,
-             requests == 1 ? "" : "s", usual, why.data);
+             n, n == 1 ? "" : "s", size, size == 1 ? "" : "s", more ? "time" : "relative time", count,
+             requests == 1 ? "" : "s", lengths, why.data);
     cake_buf_free(&why);
     return n;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the cluster and the input: costs and bytes of layers, speeds and memory of ranks. Out: a plan.
- * Invariant: only what a rank would really allocate is counted (memory_plan.c), so that what is cut here
- * is not refused there, but for KV memory that was asked for and is not there.
+ * Invariant: only what a rank will allocate is counted (memory_plan.c), so that memory_check.c accepts the
+ * plan, unless KV memory was requested that does not exist.
  */
 #include "planner/partition.h"
 
@@ -14,7 +14,7 @@
 #include "planner/memory_plan.h"
 #include "planner/offload.h"
 
-static cake_partition_input cut_of(const cake_planning *p, int n_rank, const double *speed)
+static cake_partition_input input_of(const cake_planning *p, int n_rank, const double *speed)
 {
     return (cake_partition_input){.n_rank = n_rank,
                                   .n_layer = cake_model_config(p->input->model)->n_layer,
@@ -23,59 +23,61 @@ static cake_partition_input cut_of(const cake_planning *p, int n_rank, const dou
                                   .speed = speed};
 }
 
-/* What a layer keeps of sequences. */
-typedef struct keep {
+/* Bytes that a layer keeps for sequences: a page of each group, a recurrent state. */
+typedef struct layer_kv {
     int64_t page[CAKE_MAX_KV_GROUPS], state;
-} keep;
+} layer_kv;
 
-static keep keep_of(const cake_planning *p, int first, int count)
+static layer_kv kv_of(const cake_planning *p, int first, int count)
 {
     const cake_config *config = cake_model_config(p->input->model);
     cake_hop hop = {0, first, count};
     cake_slice_shape shape = cake_memplan_slice(p, &hop);
-    keep k = {.state = (int64_t)cake_slice_state_bytes(config, &shape)};
+    layer_kv k = {.state = (int64_t)cake_slice_state_bytes(config, &shape)};
     for (int group = 0; group < config->n_group; group++)
         k.page[group] = (int64_t)cake_slice_page_bytes(config, &shape, group);
     return k;
 }
 
-/* Pages that a cache should have, of a group without bounds: what sequences use on average if all are under
- * way; or what the memory that was asked for holds on ranks that have the same. */
-static int64_t wanted_pages(const cake_planning *p, int n_rank, const int *most)
+/* Target number of pages of a full-attention group: the typical use if all sequences are in flight; or, with
+ * --kv-memory, what that holds on ranks with equal parts of the layers. */
+static int64_t target_pages(const cake_planning *p, int n_rank, const int *max_pages)
 {
-    enum { USUAL = 8 }; /* pages of a sequence */
+    enum { TYPICAL = 8 }; /* pages of a sequence */
     const cake_schedule_shape *shape = &p->shape;
     int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs;
     if (p->input->kv_memory <= 0)
-        return USUAL * slots;
-    keep all = keep_of(p, 0, cake_model_config(p->input->model)->n_layer);
+        return TYPICAL * slots;
+    layer_kv all = kv_of(p, 0, cake_model_config(p->input->model)->n_layer);
     for (int group = 0; group < shape->n_group; group++)
         all.page[group] /= n_rank;
     int64_t left = p->input->kv_memory - all.state / n_rank * (slots + shape->n_saved);
-    return cake_plan_pages(shape->n_group, all.page, most, left > 0 ? left : 0);
+    return cake_plan_pages(shape->n_group, all.page, max_pages, left > 0 ? left : 0);
 }
 
-/* What layers take [n_layer]: weights, states and pages, of these only one of `part`. Of memory that is left
- * the cache has a share only, where nobody said how much it may have. */
-static void weigh(const cake_planning *p, int64_t pages, const int *most, int64_t part, int64_t *bytes)
+/* Sets bytes [n_layer]: weights, states and pages, for one `part`th of the sequences. Without --kv-memory the
+ * cache gets only a share of the memory that is left, so it counts more. */
+static void weigh_layers(const cake_planning *p, int64_t pages, const int *max_pages, int64_t part,
+                         int64_t *bytes)
 {
     const cake_schedule_shape *shape = &p->shape;
-    int64_t asked = p->input->kv_memory, n_layer = cake_model_config(p->input->model)->n_layer;
+    int64_t requested = p->input->kv_memory, n_layer = cake_model_config(p->input->model)->n_layer;
     int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved;
-    double times = asked > 0 ? 1 : asked < 0 ? 100.0 / (double)-asked : 2;
+    double weight = requested > 0 ? 1 : requested < 0 ? 100.0 / (double)-requested : 2;
     pages = pages / part > 1 ? pages / part : 1;
     slots = slots / part > 1 ? slots / part : 1;
     for (int i = 0; i < n_layer; i++) {
-        keep k = keep_of(p, i, 1);
-        double kept = (double)k.state * (double)slots;
+        layer_kv k = kv_of(p, i, 1);
+        double kv_bytes = (double)k.state * (double)slots;
         for (int group = 0; group < shape->n_group; group++)
-            kept += (double)k.page[group] * (double)(pages < most[group] ? pages : most[group]);
-        bytes[i] = p->input->layers.bytes[i] + (int64_t)fmin(ceil(kept * times), 0x1p61 / (double)n_layer);
+            kv_bytes += (double)k.page[group] * (double)(pages < max_pages[group] ? pages : max_pages[group]);
+        bytes[i] =
+            p->input->layers.bytes[i] + (int64_t)fmin(ceil(kv_bytes * weight), 0x1p61 / (double)n_layer);
     }
 }
 
-/* The memory of the plan's ranks for layers: pool [n_rank]. Returns how many there are. What a rank may map
- * (ulimit -v) it does not share with others of its host. */
+/* Fills pool [n_rank]: memory of the plan's ranks for layers. Returns how many pools there are. Address space
+ * (ulimit -v) is not shared with other ranks of the host. */
 static int find_pools(const cake_planning *p, cake_host_memory *pool)
 {
     int n = 0;
@@ -97,17 +99,17 @@ static int find_pools(const cake_planning *p, cake_host_memory *pool)
     return n;
 }
 
-/* How much longer a row takes if only one of `part` sequences is under way at a time: weights are read for
- * fewer rows, of which prompts have three of four. */
-static double slower(const cake_planning *p, int64_t part)
+/* How much longer a row takes if only one `part`th of the sequences is in flight: weights are read for fewer
+ * rows. Three of four rows are of prompts. */
+static double slowdown(const cake_planning *p, int64_t part)
 {
     const cake_cost *all = &p->input->cost;
     double rows = 4.0 * p->shape.lane_seqs, read = all->wave_bytes * all->balance;
-    double few = rows / (double)part > 1 ? rows / (double)part : 1;
-    return (all->row_flops + read / few) / (all->row_flops + read / rows);
+    double few_rows = rows / (double)part > 1 ? rows / (double)part : 1;
+    return (all->row_flops + read / few_rows) / (all->row_flops + read / rows);
 }
 
-static void take_plan(cake_planning *p, cake_plan plan, int first)
+static void replace_plan(cake_planning *p, cake_plan plan, int first)
 {
     cake_plan_free(&p->plan);
     p->plan = plan;
@@ -116,35 +118,35 @@ static void take_plan(cake_planning *p, cake_plan plan, int first)
 
 int64_t cake_partition_solve(cake_planning *p, int first, int n)
 {
-    cake_partition_input cut = cut_of(p, n, p->cluster->speed + first);
+    cake_partition_input in = input_of(p, n, p->cluster->speed + first);
     cake_plan plan;
-    int most[CAKE_MAX_KV_GROUPS];
-    cake_plan_make(&cut, &plan);
-    take_plan(p, plan, first);
+    int max_pages[CAKE_MAX_KV_GROUPS];
+    cake_plan_make(&in, &plan);
+    replace_plan(p, plan, first);
     p->max_positions = cake_memplan_max_positions(p);
     cake_memplan_batch_limits(p, 0);
-    cake_memplan_max_pages(p, most);
+    cake_memplan_max_pages(p, max_pages);
 
-    int64_t pages = wanted_pages(p, n, most), slots = (int64_t)p->shape.n_lane * p->shape.lane_seqs;
-    int64_t parts = pages > slots ? pages : slots, *bytes = cake_alloc((size_t)cut.n_layer, sizeof *bytes);
+    int64_t pages = target_pages(p, n, max_pages), slots = (int64_t)p->shape.n_lane * p->shape.lane_seqs;
+    int64_t parts = pages > slots ? pages : slots, *bytes = cake_alloc((size_t)in.n_layer, sizeof *bytes);
     cake_host_memory *pool = cake_alloc((size_t)n, sizeof *pool);
-    cut.bytes = bytes;
-    cut.pool = pool;
-    cut.n_pool = find_pools(p, pool);
-    double least = INFINITY, freely = cake_plan_cost(&p->plan, &cut);
+    in.bytes = bytes;
+    in.pool = pool;
+    in.n_pool = find_pools(p, pool);
+    double fastest = INFINITY, unlimited = cake_plan_cost(&p->plan, &in);
     plan = (cake_plan){0};
-    for (int64_t part = 1; part / 2 <= parts && least > freely; part *= 2) {
+    for (int64_t part = 1; part / 2 <= parts && fastest > unlimited; part *= 2) {
         cake_plan other;
-        weigh(p, pages, most, part, bytes);
-        if (!cake_plan_make(&cut, &other))
+        weigh_layers(p, pages, max_pages, part, bytes);
+        if (!cake_plan_make(&in, &other))
             continue;
-        double seconds = cake_plan_cost(&other, &cut) * slower(p, part);
-        cake_plan_free(seconds < least ? &plan : &other);
-        plan = seconds < least ? other : plan;
-        least = fmin(least, seconds);
+        double seconds = cake_plan_cost(&other, &in) * slowdown(p, part);
+        cake_plan_free(seconds < fastest ? &plan : &other);
+        plan = seconds < fastest ? other : plan;
+        fastest = fmin(fastest, seconds);
     }
-    int64_t lack = least < INFINITY ? 0 : cake_plan_deficit(&cut, &plan);
-    take_plan(p, plan, first);
+    int64_t lack = fastest < INFINITY ? 0 : cake_plan_deficit(&in, &plan);
+    replace_plan(p, plan, first);
     free(bytes);
     free(pool);
     return lack;
@@ -165,8 +167,8 @@ bool cake_partition_same(const cake_planning *p, int a, int b, int n)
     return true;
 }
 
-/* What the layers of a pool's ranks take. */
-static int64_t layers_of(const cake_planning *p, const cake_host_memory *pool, int first_rank)
+/* Bytes of the layers of a pool's ranks. */
+static int64_t pool_weights(const cake_planning *p, const cake_host_memory *pool, int first_rank)
 {
     int64_t bytes = 0;
     for (int i = 0; i < p->plan.n_hop; i++) {
@@ -181,115 +183,115 @@ static int64_t layers_of(const cake_planning *p, const cake_host_memory *pool, i
 int64_t cake_partition_adopt(cake_planning *p, cake_plan *plan)
 {
     cake_host_memory *pool = cake_alloc((size_t)plan->n_rank, sizeof *pool);
-    int64_t most = 0;
-    take_plan(p, *plan, 0);
+    int64_t max_lack = 0;
+    replace_plan(p, *plan, 0);
     *plan = (cake_plan){0};
-    p->hops = p->plan.n_hop;
+    p->max_hops = p->plan.n_hop;
     p->max_positions = cake_memplan_max_positions(p);
     cake_memplan_batch_limits(p, 0);
     int n_pool = find_pools(p, pool);
     for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
-        int64_t lack = layers_of(p, &pool[i_pool], first) - pool[i_pool].bytes;
-        most = lack > most ? lack : most;
+        int64_t lack = pool_weights(p, &pool[i_pool], first) - pool[i_pool].bytes;
+        max_lack = lack > max_lack ? lack : max_lack;
     }
     free(pool);
-    return most;
+    return max_lack;
 }
 
-/* Bytes that a rank has for its cache, beside what all ranks of its pool hold. */
-static int64_t cache_of(const cake_planning *p, const cake_host_memory *pool, int first_rank, int64_t left)
+/* Bytes that each rank of a pool has for its cache, after the layers. */
+static int64_t cache_bytes(const cake_planning *p, const cake_host_memory *pool, int first_rank, int64_t left)
 {
-    left = (left - layers_of(p, pool, first_rank)) / pool->n_rank;
+    left = (left - pool_weights(p, pool, first_rank)) / pool->n_rank;
     return cake_memplan_cache_bytes(p->input->kv_memory, left, p->cluster->gpus);
 }
 
-/* What a cache that was asked for lacks beside the layers and caches of so many ranks. */
-static int64_t short_of(const cake_planning *p, const cake_host_memory *pool, int first_rank)
+/* Bytes by which a pool is too small for its layers and the requested cache. */
+static int64_t kv_shortfall(const cake_planning *p, const cake_host_memory *pool, int first_rank)
 {
     const cake_schedule_shape *shape = &p->shape;
-    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, kept = 0, left = pool->bytes;
+    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, kv_bytes = 0,
+            left = pool->bytes;
     for (int i = 0; i < p->plan.n_hop; i++) {
         const cake_hop *hop = &p->plan.hop[i];
         if (hop->rank < first_rank || hop->rank >= first_rank + pool->n_rank)
             continue;
-        keep k = keep_of(p, hop->first, hop->count);
-        kept += k.state * slots;
+        layer_kv k = kv_of(p, hop->first, hop->count);
+        kv_bytes += k.state * slots;
         for (int group = 0; group < shape->n_group; group++)
-            kept += k.page[group] * shape->n_page[group];
+            kv_bytes += k.page[group] * shape->n_page[group];
         for (int j = hop->first; j < hop->first + hop->count; j++)
             left -= p->input->layers.bytes[j];
     }
-    return kept - left;
+    return kv_bytes - left;
 }
 
 int64_t cake_partition_kv_deficit(const cake_planning *p)
 {
     int n_rank = p->plan.n_rank;
     cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
-    int64_t most = 0;
+    int64_t max_lack = 0;
     int n_pool = p->input->kv_memory > 0 ? find_pools(p, pool) : 0;
     for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
-        int64_t lack = short_of(p, &pool[i_pool], first);
-        most = lack > most ? lack : most;
+        int64_t lack = kv_shortfall(p, &pool[i_pool], first);
+        max_lack = lack > max_lack ? lack : max_lack;
     }
     free(pool);
-    return most;
+    return max_lack;
 }
 
-/* Pages for a group without bounds; *seqs becomes less where states would have more than half of the
- * memory. */
-static int pages_of(const cake_planning *p, int64_t cache, const cake_hop *hop, int *seqs)
+/* Pages of a full-attention group; *seqs is lowered where states would take more than half of the memory. */
+static int hop_pages(const cake_planning *p, int64_t cache, const cake_hop *hop, int *seqs)
 {
     const cake_schedule_shape *shape = &p->shape;
-    int most[CAKE_MAX_KV_GROUPS];
-    keep k = keep_of(p, hop->first, hop->count);
+    int max_pages[CAKE_MAX_KV_GROUPS];
+    layer_kv k = kv_of(p, hop->first, hop->count);
     int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, states = k.state * slots;
-    int64_t half = cache > 0 ? cache / 2 : 0;
-    if (states > half) {
-        int64_t fit = half / (states / shape->lane_seqs + 1);
+    int64_t max_states = cache > 0 ? cache / 2 : 0;
+    if (states > max_states) {
+        int64_t fit = max_states / (states / shape->lane_seqs + 1);
         *seqs = fit < *seqs ? (int)(fit > 0 ? fit : 1) : *seqs;
-        states = half;
+        states = max_states;
     }
-    cake_memplan_max_pages(p, most);
-    return cake_plan_pages(shape->n_group, k.page, most, cache > states ? cache - states : 0);
+    cake_memplan_max_pages(p, max_pages);
+    return cake_plan_pages(shape->n_group, k.page, max_pages, cache > states ? cache - states : 0);
 }
 
 void cake_partition_size_kv(cake_planning *p)
 {
     cake_schedule_shape *shape = &p->shape;
-    int n_rank = p->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, most[CAKE_MAX_KV_GROUPS];
+    int n_rank = p->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, max_pages[CAKE_MAX_KV_GROUPS];
     cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
     int n_pool = find_pools(p, pool);
     for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
-        int64_t cache = cache_of(p, &pool[i_pool], first, pool[i_pool].bytes);
+        int64_t cache = cache_bytes(p, &pool[i_pool], first, pool[i_pool].bytes);
         for (int i = 0; i < p->plan.n_hop; i++) {
             const cake_hop *hop = &p->plan.hop[i];
             if (hop->rank < first || hop->rank >= first + pool[i_pool].n_rank)
                 continue;
-            int own = pages_of(p, cache, hop, &seqs);
+            int own = hop_pages(p, cache, hop, &seqs);
             pages = own < pages ? own : pages;
         }
     }
     free(pool);
     if (seqs < shape->lane_seqs && !p->input->max_seqs)
         cake_memplan_batch_limits(p, seqs);
-    cake_memplan_max_pages(p, most);
+    cake_memplan_max_pages(p, max_pages);
     for (int group = 0; group < shape->n_group; group++)
-        shape->n_page[group] = pages < 1 ? 1 : pages < most[group] ? pages : most[group];
+        shape->n_page[group] = pages < 1 ? 1 : pages < max_pages[group] ? pages : max_pages[group];
 }
 
-static bool shares_fit(const cake_planning *p, int n_rank, int64_t bytes, int n_local)
+static bool ranks_fit(const cake_planning *p, int n_rank, int64_t bytes, int n_local)
 {
-    cake_partition_input cut = cut_of(p, n_rank, NULL);
+    cake_partition_input in = input_of(p, n_rank, NULL);
     cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
     for (int first = 0; first < n_rank; first += n_local) {
         int n = n_rank - first < n_local ? n_rank - first : n_local;
-        pool[cut.n_pool++] = (cake_host_memory){n, n * bytes - (first ? 0 : p->input->layers.ends)};
+        pool[in.n_pool++] = (cake_host_memory){n, n * bytes - (first ? 0 : p->input->layers.ends)};
     }
-    cut.bytes = p->input->layers.bytes;
-    cut.pool = pool;
+    in.bytes = p->input->layers.bytes;
+    in.pool = pool;
     cake_plan plan = {0};
-    bool fit = cake_plan_make(&cut, &plan);
+    bool fit = cake_plan_make(&in, &plan);
     cake_plan_free(&plan);
     free(pool);
     return fit;
@@ -297,20 +299,20 @@ static bool shares_fit(const cake_planning *p, int n_rank, int64_t bytes, int n_
 
 int cake_partition_min_ranks(const cake_planning *p, int64_t bytes, int n_local)
 {
-    int few = 0, enough = cake_model_config(p->input->model)->n_layer;
-    if (!shares_fit(p, enough, bytes, n_local))
+    int too_few = 0, enough = cake_model_config(p->input->model)->n_layer;
+    if (!ranks_fit(p, enough, bytes, n_local))
         return 0;
-    while (enough - few > 1) {
-        int middle = few + (enough - few) / 2;
-        *(shares_fit(p, middle, bytes, n_local) ? &enough : &few) = middle;
+    while (enough - too_few > 1) {
+        int middle = too_few + (enough - too_few) / 2;
+        *(ranks_fit(p, middle, bytes, n_local) ? &enough : &too_few) = middle;
     }
     return enough;
 }
 
 int64_t cake_partition_max_layer_bytes(const cake_planning *p)
 {
-    int64_t most = p->input->layers.ends;
+    int64_t max_bytes = p->input->layers.ends;
     for (int i = 0; i < cake_model_config(p->input->model)->n_layer; i++)
-        most = p->input->layers.bytes[i] > most ? p->input->layers.bytes[i] : most;
-    return most;
+        max_bytes = p->input->layers.bytes[i] > max_bytes ? p->input->layers.bytes[i] : max_bytes;
+    return max_bytes;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the rates of all ranks, the model's shape. Out: what layers cost and weigh, and how fast each rank is.
- * Invariant: costs are operations by the model's shape; measured are only how many operations take as long as
- * a byte, and how many of them each rank does in a second.
+ * In: the rates of all ranks, the model's shape. Out: cost and bytes of layers, speeds of ranks.
+ * Invariant: costs are operations counted from the model's shape. Only two things are measured: how many
+ * operations take as long as reading one byte, and how many operations a second each rank does.
  */
 #include "planner/planning.h"
 
@@ -11,8 +11,8 @@
 #include "base/alloc.h"
 #include "planner/offload.h"
 
-/* Prompts and answers are not known yet: prompts are taken to be three times as long as answers, and
- * positions to be this far on average. */
+/* Prompts and answers are not known yet. Assumed: prompts are three times as long as answers, and the average
+ * position is this. */
 #define SCORED   0.25 /* of all rows */
 #define POSITION 512
 
@@ -23,7 +23,7 @@ static double mean_row_cost(const cake_cost *cost)
 
 void cake_planning_normalize(cake_cluster *cluster, cake_plan_input *input, int n_rank)
 {
-    bool large = cake_model_parameters(input->model) >= CAKE_MODEL_LARGE; /* caches hold a small one */
+    bool large = cake_model_parameters(input->model) >= CAKE_MODEL_LARGE; /* a small model stays in caches */
     double measured = large ? cake_rates_balance(n_rank, cluster->rate) : 0, fastest = 0;
     int n_layer = cake_model_config(input->model)->n_layer;
     cluster->balance = measured > 0 ? measured : CAKE_COST_BALANCE;

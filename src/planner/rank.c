@@ -2,7 +2,7 @@
  *
  * In: options, the world. Out: a cake_rank, filled in three steps: open (headers of the model, kernels,
  * machines of all ranks), plan (which rank has which layers), load (weights, slices).
- * Invariant: all ranks agree on an error before any of them goes on.
+ * Invariant: all ranks agree on an error before any of them continues.
  */
 #include "planner/rank.h"
 
@@ -32,10 +32,9 @@
 #include "planner/topology_io.h"
 #include "planner/transport.h"
 
-#define BIG_GPU                                                                                              \
-    ((int64_t)8 << 30) /* bytes of a GPU, of which buffers of some thousand rows are a small part */
+#define BIG_GPU ((int64_t)8 << 30) /* bytes; buffers of some thousand rows are a small part of such a GPU */
 
-/* Rank 0 first, so that a file that is missing for all is complained of once. */
+/* Rank 0 first, so that a file missing for all is reported once. */
 static cake_err open_model(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     cake_err err = CAKE_OK;
@@ -43,14 +42,14 @@ static cake_err open_model(const cake_rank_options *o, const cake_comm *world, c
         err = cake_model_open(o->model, &o->open, &me->model);
     err = cake_comm_agree(world, err);
     if (!err && world->rank > 0) {
-        bool hushed = cake_log_hush(true); /* rank 0 has warned already */
+        bool was_hushed = cake_log_hush(true); /* rank 0 has warned already */
         err = cake_model_open(o->model, &o->open, &me->model);
-        cake_log_hush(hushed);
+        cake_log_hush(was_hushed);
     }
     return cake_comm_agree(world, err);
 }
 
-/* Files of the model are open; others follow at any time, on rank 0 a connection to each rank among them. */
+/* Checks that enough file descriptors are left: on rank 0, MPI may open a connection to each rank. */
 static cake_err check_descriptors(const cake_comm *world)
 {
     int64_t need = 32 + (world->rank ? 0 : world->size), left = cake_limits_files();
@@ -58,7 +57,7 @@ static cake_err check_descriptors(const cake_comm *world)
     if (left < need)
         err = cake_fail(
             "planner",
-            "only %lld more files can be opened, and %lld may be needed: raise the limit of open files "
+            "only %lld more files can be opened, but %lld may be needed: raise the limit of open files "
             "(ulimit -n 4096)",
             (long long)(left > 0 ? left : 0), (long long)need);
     return cake_comm_agree(world, err);
@@ -72,8 +71,8 @@ cake_dtype cake_rank_kv_dtype(const char *option, cake_dtype model)
     return model == CAKE_F32 ? CAKE_F32 : CAKE_BF16;
 }
 
-/* The best table that every rank can run (for small models: that rounds no activations), or the one that was
- * asked for. */
+/* Chooses --isa, or the best kernels that every rank can run; for small models, the best that round no
+ * activations. */
 static cake_err choose_kernels(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     int best = cake_kernels_best();
@@ -93,7 +92,7 @@ static cake_err choose_kernels(const cake_rank_options *o, const cake_comm *worl
     return err;
 }
 
-static void get_ready(const cake_exec *exec, void *arg)
+static void allocate_scratch(const cake_exec *exec, void *arg)
 {
     (void)exec, (void)arg;
     cake_exec_scratch();
@@ -110,15 +109,14 @@ cake_err cake_rank_threads(const cake_comm *world, int n)
                                    "pids.max of the cgroup) do not allow more; use --threads %d or fewer",
                                    n, started, started > 2 ? started / 2 : 1)
                        : CAKE_OK;
-    err =
-        cake_comm_agree(world, err); /* ranks may share a limit: nobody's threads go before all have tried */
+    err = cake_comm_agree(world, err); /* ranks may share a limit: all try before any releases its threads */
     cake_thread_limit_close(tried);
     if (!err)
-        cake_exec_run(n, get_ready, NULL); /* before memory is taken that their stacks need */
+        cake_exec_run(n, allocate_scratch, NULL); /* before others take the memory that stacks need */
     return err;
 }
 
-/* What --mlock will lock has to be allowed, and ranks say so before they load. */
+/* Checks the limit of locked memory before anything is loaded. */
 static cake_err check_lock(const cake_rank_options *o, const cake_comm *world, const cake_rank *me)
 {
     int64_t weights = me->report.weights_bytes, kv = me->report.kv_bytes;
@@ -136,7 +134,7 @@ static cake_err check_lock(const cake_rank_options *o, const cake_comm *world, c
     return cake_comm_agree(world, err);
 }
 
-static void describe(const cake_comm *world, cake_rank *me)
+static void report_machine(const cake_comm *world, cake_rank *me)
 {
     cake_report_stage *r = &me->report;
     snprintf(r->host, sizeof r->host, "%s", world->host);
@@ -152,12 +150,12 @@ static void describe(const cake_comm *world, cake_rank *me)
     r->crowd_cpus = me->placement.crowd_cpus;
 }
 
-static void count_memory(cake_rank *me)
+static void report_memory(cake_rank *me)
 {
     me->report.buffers_bytes =
         cake_memplan_buffer_bytes(&me->planning, &me->planning.plan, me->replica.rank, me->input.n_thread);
     me->report.gpu_layers = me->input.gpu_kernels ? me->planning.gpu_layers : 0;
-    if (me->input.gpu_kernels && !me->planning.gpu_layers) /* not one fits */
+    if (me->input.gpu_kernels && !me->planning.gpu_layers) /* no layer fits */
         snprintf(me->report.isa, sizeof me->report.isa, "%s", me->input.kernels->name);
     for (int i = 0; i < me->planning.plan.n_hop; i++) {
         cake_slice_shape shape = cake_memplan_slice(&me->planning, &me->planning.plan.hop[i]);
@@ -166,55 +164,55 @@ static void count_memory(cake_rank *me)
     }
 }
 
-/* What --topology says. */
-static cake_err take_layout(const cake_rank_options *o, const cake_comm *world, int n_layer, cake_rank *me)
+/* Applies --topology. */
+static cake_err apply_topology(const cake_rank_options *o, const cake_comm *world, int n_layer, cake_rank *me)
 {
-    cake_topology_read_result layout;
-    cake_err err = cake_topology_io_read(&o->topology, world, n_layer, &layout);
+    cake_topology_read_result file;
+    cake_err err = cake_topology_io_read(&o->topology, world, n_layer, &file);
     if (err)
         return err;
-    me->planning.plan = layout.plan;
-    me->topology = layout.mine;
-    me->planning.hops = layout.hops;
-    me->planning.n_replica = layout.n_replica;
-    if (!o->n_replica || o->n_replica == layout.n_replica)
+    me->planning.plan = file.plan;
+    me->topology = file.mine;
+    me->planning.max_hops = file.max_hops;
+    me->planning.n_replica = file.n_replica;
+    if (!o->n_replica || o->n_replica == file.n_replica)
         return CAKE_OK;
-    return world->rank
-               ? CAKE_ERR_USAGE
-               : cake_fail_usage("--replicas %d, but %s has %d: "
-                                 "its workers say which they are of with `replica`; leave --replicas away",
-                                 o->n_replica, o->topology.path, layout.n_replica);
+    return world->rank ? CAKE_ERR_USAGE
+                       : cake_fail_usage("--replicas %d, but %s has %d: "
+                                         "its workers name theirs with `replica`; leave --replicas out",
+                                         o->n_replica, o->topology.path, file.n_replica);
 }
 
-/* Whether the planner decides how many replicas there are: nothing was said, no topology file is read,
- * and the model is so large that rates of ranks are measured. The same on all ranks. */
-static bool replicas_are_open(const cake_rank_options *o, int n_rank, const cake_model *model)
+/* Whether the planner decides the number of replicas: neither --replicas nor --topology is given, and the
+ * model is large enough for rates to be measured. The same on all ranks. */
+static bool replicas_undecided(const cake_rank_options *o, int n_rank, const cake_model *model)
 {
     return !o->n_replica && !o->topology.path && o->purpose != CAKE_PURPOSE_BENCH && n_rank > 1 &&
            cake_model_parameters(model) >= CAKE_MODEL_LARGE;
 }
 
-/* How many there are, and where it was said, which layers each rank has. */
+/* Sets the number of replicas, and the plan if a topology file or a bundle has one. */
 static cake_err find_replicas(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     int n_layer = cake_model_config(me->input.model)->n_layer;
     const cake_bundle *bundle = cake_model_bundle(me->input.model);
-    cake_comm asked = *world;
+    cake_comm planned = *world;
     cake_err err = CAKE_OK;
     if (o->n_rank)
-        asked.size = o->n_rank;
-    me->auto_replicas = replicas_are_open(o, asked.size, me->input.model);
+        planned.size = o->n_rank;
+    me->auto_replicas = replicas_undecided(o, planned.size, me->input.model);
     me->planning.n_replica = o->n_replica ? o->n_replica : 1;
-    if (o->topology.path && !o->n_rank) /* whatif.c has it else */
-        err = take_layout(o, world, n_layer, me);
+    if (o->topology.path && !o->n_rank) /* with --ranks whatif.c reads it */
+        err = apply_topology(o, world, n_layer, me);
     if (!err && !me->auto_replicas)
-        err = cake_replicas_check(&asked, me->planning.n_replica, n_layer, o->purpose != CAKE_PURPOSE_BENCH);
+        err =
+            cake_replicas_check(&planned, me->planning.n_replica, n_layer, o->purpose != CAKE_PURPOSE_BENCH);
     if (!err && bundle)
         err = cake_bundle_plan_take(o->topology.path, o->staged, world, bundle, &me->planning.plan);
     return err;
 }
 
-static cake_err settle_threads(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
+static cake_err choose_threads(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     me->input.n_thread = me->input.n_decode = me->placement.n_thread;
     if (o->threads_decode && o->threads_decode < me->input.n_thread)
@@ -267,13 +265,13 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     me->planning.gpu_layers = me->input.max_gpu_layers = o->gpu.layers >= 0 ? (int)o->gpu.layers : INT_MAX;
     if (me->machine.memory_modelled && o->purpose == CAKE_PURPOSE_PLAN)
         me->machine.memory = me->machine.memory_modelled;
-    err = settle_threads(o, world, me);
+    err = choose_threads(o, world, me);
     me->mapping = me->gpu.used ? INT64_MAX : cake_machine_mapping();
     if (!err)
         err = choose_kernels(o, world, me);
     if (err)
         return err;
-    describe(world, me);
+    report_machine(world, me);
     err = cake_calibrate(&(cake_calibrate_options){.rates = o->rates,
                                                    .threads = o->threads,
                                                    .plan = o->purpose == CAKE_PURPOSE_PLAN,
@@ -286,7 +284,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     return err;
 }
 
-/* Rank 0 decides, and says why. */
+/* Rank 0 decides, and logs why. */
 static void choose_replicas(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     int *n = &me->planning.n_replica;
@@ -295,7 +293,7 @@ static void choose_replicas(const cake_rank_options *o, const cake_comm *world, 
     cake_comm_bcast(world, n, sizeof *n);
 }
 
-/* All ranks of a replica together: its plan, which its first rank makes. */
+/* The first rank of a replica makes the plan and sends it to the others. */
 static void agree_on_plan(const cake_comm *world, cake_rank *me)
 {
     const cake_comm *replica = &me->replica;
@@ -334,54 +332,54 @@ cake_err cake_rank_plan(const cake_rank_options *o, const cake_comm *world, cake
     err = cake_memory_check(world, me);
     if (err)
         return err;
-    count_memory(me);
+    report_memory(me);
     cake_offload_describe(world, &me->planning, &me->isa);
     if (me->cluster.gpus && strcmp(o->isa, "auto") && !world->rank && !strstr(me->isa.data, o->isa))
-        cake_log(CAKE_WARN, "planner", "--isa %s: nothing is computed on CPUs, so it is not used", o->isa);
+        cake_log(CAKE_WARN, "planner", "--isa %s is ignored: nothing is computed on CPUs", o->isa);
     return check_lock(o, world, me);
 }
 
-/* Who listens between layers, and is not to be told twice of the same place. */
-typedef struct listener {
+/* Wraps the poll callback of a hop of two slices: the end of the first is the start of the second, and must
+ * call only once. */
+typedef struct poll_relay {
     void (*between)(void *arg, bool layer);
     void *arg;
-    bool told;
-} listener;
+    bool called;
+} poll_relay;
 
-static void pass_on(void *arg, bool layer)
+static void relay_poll(void *arg, bool layer)
 {
-    listener *l = arg;
-    if (!layer || !l->told)
-        l->between(l->arg, layer);
-    l->told = l->told && !layer;
+    poll_relay *relay = arg;
+    if (!layer || !relay->called)
+        relay->between(relay->arg, layer);
+    relay->called = relay->called && !layer;
 }
 
-static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers way,
+static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers buffers,
                         void (*between)(void *arg, bool layer), void *arg)
 {
     const cake_hop_slices *s = self;
     cake_err err = CAKE_OK;
     for (int i = 0; i < s->n && !err; i++) {
-        listener l = {between, arg,
-                      i > 0}; /* behind the last layer of one is before the first of the other */
-        cake_wave_buffers part = {i == 0 ? way.from : NULL, i == s->n - 1 ? way.to : NULL};
-        err = cake_slice_forward(s->slice[i], wave, part, pass_on, &l);
+        poll_relay relay = {between, arg, i > 0}; /* the previous slice has called at its end */
+        cake_wave_buffers part = {i == 0 ? buffers.from : NULL, i == s->n - 1 ? buffers.to : NULL};
+        err = cake_slice_forward(s->slice[i], wave, part, relay_poll, &relay);
     }
     return err;
 }
 
-/* Weights, into each memory of this rank. */
+/* Loads weights into each memory of this rank. */
 static cake_err load(const cake_rank_options *o, cake_rank *me)
 {
     cake_range *ranges = cake_alloc((size_t)me->planning.plan.n_hop + 1, sizeof *ranges);
-    cake_loading how = {.threads = me->input.n_thread, .mapped = o->mapped, .drop = me->drop};
+    cake_loading loading = {.threads = me->input.n_thread, .mapped = o->mapped, .drop = me->drop};
     const cake_kernels *kernels[2];
     cake_err err = CAKE_OK;
     for (int i = cake_offload_memories(&me->input, kernels); i-- > 0 && !err;) {
-        cake_weight_set share =
+        cake_weight_set set =
             cake_offload_weight_set(&me->planning, &me->planning.plan, me->replica.rank, kernels[i], ranges);
-        if (share.n_range || share.embed || share.head)
-            err = cake_model_load(me->model, &share, kernels[i], &how);
+        if (set.n_range || set.embed || set.head)
+            err = cake_model_load(me->model, &set, kernels[i], &loading);
         if (!err && kernels[i]->memory)
             err = kernels[i]->memory->check();
     }
@@ -389,9 +387,10 @@ static cake_err load(const cake_rank_options *o, cake_rank *me)
     return err;
 }
 
-/* The slices of the next hop of this rank. part: its first; returns how many parts it has. */
-static int open_stretch(const cake_rank_options *o, cake_rank *me, const cake_hop *hop,
-                        const cake_hop_part *part, cake_err *err)
+/* Opens the slices of the next hop of this rank. part: the hop's first one. Returns how many parts the hop
+ * has. */
+static int open_hop_slices(const cake_rank_options *o, cake_rank *me, const cake_hop *hop,
+                           const cake_hop_part *part, cake_err *err)
 {
     cake_hop_slices *s = &me->slices[me->n_slices];
     for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
@@ -413,7 +412,7 @@ cake_err cake_rank_load(const cake_rank_options *o, const cake_comm *world, cake
         return err;
     cake_affinity_pin(&me->placement);
     err = load(o, me);
-    cake_affinity_pin(&me->placement); /* not all threads load where there are very many */
+    cake_affinity_pin(&me->placement); /* with very many threads not all load */
     if (!err && o->lock)
         err = cake_model_lock(me->model);
     size_t n_hop = (size_t)me->planning.plan.n_hop;
@@ -423,7 +422,7 @@ cake_err cake_rank_load(const cake_rank_options *o, const cake_comm *world, cake
     cake_offload_of(&me->planning, &me->planning.plan, me->replica.rank, part);
     for (int i = 0, n = 0; i < me->planning.plan.n_hop && !err; i++)
         if (me->planning.plan.hop[i].rank == me->replica.rank)
-            n += open_stretch(o, me, &me->planning.plan.hop[i], part + n, &err);
+            n += open_hop_slices(o, me, &me->planning.plan.hop[i], part + n, &err);
     free(part);
     me->report.read_bytes = cake_model_bytes_read(me->input.model);
     me->report.load_s = cake_clock_now() - start;

@@ -21,7 +21,7 @@
 #include "schedule/schedule.h"
 #include "slice/slice.h"
 
-/* A hop's layers: a slice, or two where a GPU has the first ones of them. */
+/* The layers of a hop: one slice, or two where a GPU has the first layers. */
 typedef struct cake_hop_slices {
     cake_slice *slice[2];
     int n;
@@ -34,7 +34,7 @@ typedef enum cake_purpose {
     CAKE_PURPOSE_BENCH
 } cake_purpose;
 
-/* What the user asked for. Strings are borrowed; 0 or NULL: not given, unless it says otherwise. */
+/* The user's options. Strings are borrowed; 0 or NULL: not given, unless stated otherwise. */
 typedef struct cake_rank_options {
     cake_purpose purpose;
     const char *model;  /* the directory, or a name for messages */
@@ -49,55 +49,55 @@ typedef struct cake_rank_options {
     cake_topology_file topology;
     int64_t context, max_seqs, chunk, kv_memory;
     int threads, threads_decode; /* --threads, --threads-decode */
-    int n_rank;                  /* --ranks: a plan for others */
+    int n_rank;                  /* --ranks: plan for other ranks */
     int n_replica;               /* --replicas */
-    int64_t n_request;           /* rank 0: that are expected; 0: unknown */
+    int64_t n_request;           /* rank 0: expected requests; 0: unknown */
     bool mapped, lock;           /* --load mmap, --mlock */
-    bool report;                 /* measure the peaks, too */
+    bool report;                 /* also measure the peaks */
 } cake_rank_options;
 
-/* What one rank is and has. The planner reads cluster and input, and fills planning, which points to both: a
- * cake_rank is not copied. */
+/* All state of one rank. The planner reads cluster and input and fills planning, which points to both: do not
+ * copy a cake_rank. */
 typedef struct cake_rank {
     cake_cluster cluster;
     cake_plan_input input;
     cake_planning planning;
-    bool auto_replicas; /* the planner decides how many replicas there are */
-    cake_comm replica;  /* this rank among those of its replica: the plan counts as it does */
+    bool auto_replicas; /* the planner decides the number of replicas */
+    cake_comm replica;  /* communicator of this replica: the plan counts ranks as it does */
     cake_machine machine;
-    int64_t mapping; /* bytes that this rank may still map, once its threads are there */
+    int64_t mapping; /* bytes that this rank may still map after its threads have started */
     cake_affinity placement;
     cake_gpu gpu;
     cake_model *model; /* owned */
-    uint32_t weights;  /* cake_consistency_model's checksum of them */
-    cake_buf isa;      /* rank 0, once there is a plan: all kernels that results depend on */
+    uint32_t weights;  /* checksum from cake_consistency_model */
+    cake_buf isa;      /* on rank 0, after planning: all kernels that results depend on */
     cake_topology_file topology_file;
-    cake_topology_rank topology; /* what --topology says of this rank; zeros without it */
+    cake_topology_rank topology; /* this rank's entry of --topology; zeros without it */
     bool drop;                   /* the model's files do not fit into the page cache */
     cake_hop_slices *slices;     /* [n_slices] owned; one for each hop of this rank, in the plan's order */
-    cake_hop_work *works;        /* [n_slices] owned; the same, as the pipeline takes them */
+    cake_hop_work *works;        /* [n_slices] owned; the same as the pipeline takes them */
     int n_slices;
-    int nccl; /* version of the NCCL that may carry bodies; 0: there is none, or it is not wanted */
-    cake_edge_transport *edge; /* [plan.n_hop + 1] owned; of this rank's edges that have a transport */
-    uint8_t *edge_kind;        /* [plan.n_hop + 1] owned; what each edge is (transport.c) */
+    int nccl;                  /* NCCL's version; 0: not available, or not wanted */
+    cake_edge_transport *edge; /* [plan.n_hop + 1] owned; zeros for edges without a GPU transport */
+    uint8_t *edge_kind;        /* [plan.n_hop + 1] owned; kind of each edge (transport.c) */
     cake_report_stage report;
 } cake_rank;
 
-/* Reads config and tensor headers, chooses kernels and threads, learns of the machines of all ranks. */
+/* Reads config and tensor headers, chooses kernels and threads, gathers the machines of all ranks. */
 cake_err cake_rank_open(const cake_rank_options *options, const cake_comm *world, cake_rank *rank);
-/* Divides the world into n_replica replicas; the first rank of each plans its layers, unless a topology
- * file or a bundle has planned them. */
+/* Divides the world into n_replica replicas; the first rank of each plans its layers, unless a topology file
+ * or a bundle did. */
 void cake_rank_partition(const cake_comm *world, int n_replica, cake_rank *rank);
-/* cake_rank_open, and makes the plan, sees that it fits. No weights. */
+/* cake_rank_open, then makes the plan and checks that it fits. Loads no weights. */
 cake_err cake_rank_plan(const cake_rank_options *options, const cake_comm *world, cake_rank *rank);
 /* Loads the weights and opens the slices. */
 cake_err cake_rank_load(const cake_rank_options *options, const cake_comm *world, cake_rank *rank);
 void cake_rank_close(cake_rank *rank); /* zeros are fine */
 
-/* Starts the threads that all later work is done by, or says how many there can be. n: of this rank. */
+/* Starts the threads that do all later work, or fails and says how many can be started. n: of this rank. */
 cake_err cake_rank_threads(const cake_comm *world, int n);
 
-/* The cache's precision for --kv-dtype and the model's own. */
+/* The KV cache's precision, from --kv-dtype and the model's own. */
 cake_dtype cake_rank_kv_dtype(const char *option, cake_dtype model);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: JSON lines of `bench peak`. Out: the rates of n ranks. calibrate.c calls on world rank 0.
+ * In: JSON lines of `bench peak`. Out: the rates of n ranks.
  * Invariant: a line counts for a rank only with its number of threads, and for products only with its
- * instruction set; what is measured on the rank's own host goes before what one other host says.
+ * instruction set; a line of the rank's own host beats one of another host.
  */
 #include "planner/rates_file.h"
 
@@ -19,22 +19,22 @@
 enum { BYTES = 64 << 20 };
 
 typedef struct lines {
-    const char *path, *isa, *name[2]; /* the lines' names of products and of reading */
+    const char *path, *isa, *name[2]; /* names of the lines: products, memory reads */
     int n;
     cake_rate *rate;
     char host[64];  /* of the latest line that counts; empty: none yet */
-    bool hosts;     /* lines are of several hosts */
-    int threads;    /* the most that any line is of */
-    double *any[2]; /* [n] of any host, for ranks whose host the file does not have */
+    bool hosts;     /* there are lines of several hosts */
+    int threads;    /* the maximum of any line */
+    double *any[2]; /* [n] rate on any host, for ranks whose host has no line */
 } lines;
 
 /* avx512bf16 has the float32 and int8 arithmetic of avx512. */
-static bool same_isa(const char *wanted, const char *is)
+static bool same_isa(const char *wanted, const char *isa)
 {
-    return is && !strncmp(wanted, is, strlen(wanted));
+    return isa && !strncmp(wanted, isa, strlen(wanted));
 }
 
-static cake_err take(lines *l, const cake_json *line, int number)
+static cake_err read_line(lines *l, const cake_json *line, int number)
 {
     const char *name = cake_json_text(cake_json_get(line, "name"), NULL);
     const char *host = cake_json_text(cake_json_get(line, "host"), NULL);
@@ -50,7 +50,7 @@ static cake_err take(lines *l, const cake_json *line, int number)
             l->path, number);
     if (strcmp(name, l->name[which]) || (!which && !same_isa(l->isa, isa)))
         return CAKE_OK;
-    if (!(value >= 1 && value <= 1e21)) /* a billionth to a trillion of what is said; NaN is neither */
+    if (!(value >= 1 && value <= 1e21)) /* NaN fails both comparisons */
         return cake_fail(
             "planner",
             "%s:%d: value: expected a number above 0, from a billionth to a trillion of GFLOP/s or GB/s",
@@ -69,7 +69,7 @@ static cake_err take(lines *l, const cake_json *line, int number)
     return CAKE_OK;
 }
 
-static cake_err take_all(lines *l, const cake_buf *text)
+static cake_err read_lines(lines *l, const cake_buf *text)
 {
     int number = 1;
     for (size_t at = 0; at < text->len; number++) {
@@ -85,7 +85,7 @@ static cake_err take_all(lines *l, const cake_buf *text)
                 "planner",
                 "%s:%d: %s; expected JSON lines, as `cake-mpi bench peak -o FILE.json` writes them", l->path,
                 number, fault.message);
-        cake_err err = take(l, node, number);
+        cake_err err = read_line(l, node, number);
         cake_json_free(node);
         if (err)
             return err;
@@ -93,8 +93,8 @@ static cake_err take_all(lines *l, const cake_buf *text)
     return CAKE_OK;
 }
 
-/* What no line said of a rank's host, one host's file says of all. */
-static cake_err complete(const lines *l)
+/* Ranks whose host has no line take the rate of the file's only host. */
+static cake_err fill_missing(const lines *l)
 {
     for (int i = 0; i < l->n; i++)
         for (int which = 0; which < 2; which++) {
@@ -126,9 +126,9 @@ cake_err cake_rates_file_read(const char *path, const char *isa, cake_peak_kind 
         l.any[i] = cake_alloc((size_t)n, sizeof *l.any[i]);
     for (int i = 0; i < n; i++)
         rate[i].flops = rate[i].bytes = 0;
-    err = take_all(&l, &text);
+    err = read_lines(&l, &text);
     if (!err)
-        err = complete(&l);
+        err = fill_missing(&l);
     *threads = l.threads;
     cake_buf_free(&text);
     free(l.any[0]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * --rates: what `bench peak -o FILE` measured, instead of measuring it now.
+ * --rates: speeds that `bench peak -o FILE` measured, used instead of measuring now.
  */
 #ifndef CAKE_PLANNER_RATES_FILE_H
 #define CAKE_PLANNER_RATES_FILE_H
@@ -9,10 +9,10 @@
 #include "kernels/peak.h"
 #include "place/rates.h"
 
-/* Fills flops and bytes of n ranks, whose hosts and cpus are known, from JSON lines of `bench`: products of
- * that kind by that instruction set, and reading, by as many threads on the rank's host; a file of one host
- * serves all. Of lines that say the same the last one counts, others are passed over. *threads: the most that
- * any such line is of. */
+/* Fills flops and bytes of n ranks, whose host and cpus are set, from JSON lines of `bench peak`. A line
+ * counts if it has the kind of products and the isa (or is of memory reads), as many threads as the rank has
+ * cpus, and the rank's host; a file of a single host serves all hosts. Of equal lines the last one counts.
+ * *threads: the maximum that any such line has. */
 cake_err cake_rates_file_read(const char *path, const char *isa, cake_peak_kind products, int n,
                               cake_rate *rate, int *threads);
 

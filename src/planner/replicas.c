@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the world, the model's layers. Out: whether that can be. rank.c calls before
- * anything is planned.
+ * In: options, the world, the model's layers. Out: whether that many replicas are possible.
  */
 #include "planner/replicas.h"
 
@@ -23,7 +22,7 @@ static void add_possible(int n_rank, int n_layer, cake_buf *out)
 }
 
 /* On rank 0. */
-static cake_err complain(int n, int n_rank, int n_layer, bool propose)
+static cake_err fail_replicas(int n, int n_rank, int n_layer, bool propose)
 {
     cake_buf works = {0}, replicas = {0};
     cake_err err;
@@ -35,7 +34,7 @@ static cake_err complain(int n, int n_rank, int n_layer, bool propose)
     if (n > 1)
         cake_buf_addf(&replicas, "%d replicas of ", n);
     if (n_rank % n)
-        err = cake_fail_usage("--replicas %d: %d rank%s cannot be shared out evenly; "
+        err = cake_fail_usage("--replicas %d: %d rank%s cannot be divided evenly; "
                               "start it with -np %d or another multiple of %d%s",
                               n, n_rank, n_rank == 1 ? "" : "s", (n_rank / n + 1) * n, n, works.data);
     else
@@ -52,5 +51,5 @@ cake_err cake_replicas_check(const cake_comm *world, int n, int n_layer, bool pr
 {
     if (world->size % n == 0 && world->size / n <= n_layer)
         return CAKE_OK;
-    return world->rank ? CAKE_ERR_USAGE : complain(n, world->size, n_layer, propose);
+    return world->rank ? CAKE_ERR_USAGE : fail_replicas(n, world->size, n_layer, propose);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, lengths, what waves cost. Out: seconds. Waves keep their order at every hop, since links do, so
- * a hop begins a wave when both are there; only rank 0 chooses: its own layers first, then what came back, as
- * the pipeline does.
+ * In: a plan, lengths, the cost of waves. Out: seconds. Links are FIFO, so waves keep their order at every
+ * hop, and a hop starts a wave when both are free. Only rank 0 has a choice: its own layers go before a wave
+ * that came back, as in the pipeline.
  */
 #include "planner/simulate.h"
 
@@ -11,67 +11,67 @@
 
 #include "base/alloc.h"
 
-typedef struct trip {
+typedef struct event {
     int lane;
-    double at; /* when it is where it waits */
-} trip;
+    double ready; /* when it is ready */
+} event;
 
 typedef struct sim {
-    const cake_simulation *of;
+    const cake_simulation *in;
     cake_schedule *schedule;
-    const cake_batch **batch; /* [n_lane] under way */
-    int *request, *told;      /* [slots] of each sequence: which, tokens generated */
-    double *free, *busy;      /* [ranks] when each is; seconds of work */
-    trip *leaving, *coming;   /* [n_lane] queues: before hop 0, back at the root */
-    int n_leaving, n_coming, given;
+    const cake_batch **batch;   /* [n_lane] in flight */
+    int *request, *generated;   /* [slots] of each sequence: its request, tokens generated */
+    double *free, *busy;        /* [ranks] when each becomes free; seconds of work */
+    event *outbound, *returned; /* [n_lane] queues: before hop 0, back at the root */
+    int n_outbound, n_returned, n_admitted;
     int64_t waves;
 } sim;
 
-static trip pop(trip *queue, int *n)
+static event pop(event *queue, int *n)
 {
-    trip first = queue[0];
+    event first = queue[0];
     memmove(queue, queue + 1, (size_t)-- * n * sizeof *queue);
     return first;
 }
 
-static double work(sim *s, int rank, double at, double seconds)
+static double occupy(sim *s, int rank, double ready, double seconds)
 {
-    double start = at > s->free[rank] ? at : s->free[rank];
+    double start = ready > s->free[rank] ? ready : s->free[rank];
     s->busy[rank] += seconds;
     return s->free[rank] = start + seconds;
 }
 
-/* The oldest wave that waits before hop 0 goes all the way round. */
-static void travel(sim *s)
+/* Runs the oldest outbound wave through all hops. */
+static void run_hops(sim *s)
 {
-    trip t = pop(s->leaving, &s->n_leaving);
-    s->of->wave(s->of->self, s->batch[t.lane], s->request);
-    for (int i = 0; i < s->of->plan->n_hop; i++)
-        t.at = work(s, s->of->plan->hop[i].rank, t.at, s->of->hop(s->of->self, i));
-    s->coming[s->n_coming++] = t;
+    event t = pop(s->outbound, &s->n_outbound);
+    s->in->wave(s->in->self, s->batch[t.lane], s->request);
+    for (int i = 0; i < s->in->plan->n_hop; i++)
+        t.ready = occupy(s, s->in->plan->hop[i].rank, t.ready, s->in->hop(s->in->self, i));
+    s->returned[s->n_returned++] = t;
 }
 
-/* The root takes a wave back: the head, a token for every sequence whose last row is scored. */
-static void come_back(sim *s)
+/* The root completes a wave: the head, then a token for every sequence whose last row is scored. */
+static void complete_wave(sim *s)
 {
-    trip t = pop(s->coming, &s->n_coming);
+    event t = pop(s->returned, &s->n_returned);
     const cake_batch *batch = s->batch[t.lane];
-    work(s, 0, t.at, s->of->root(s->of->self, batch));
+    occupy(s, 0, t.ready, s->in->root(s->in->self, batch));
     cake_schedule_complete(s->schedule, t.lane);
     for (int i = 0; i < batch->n_score; i++) {
         int slot = batch->slot[i];
-        const cake_sim_request *r = &s->of->request[s->request[slot]];
+        const cake_sim_request *r = &s->in->request[s->request[slot]];
         if (batch->rows[batch->score[i]].pos + 1 < r->n_prompt)
-            continue; /* a score that the request wants of its prompt */
-        if (++s->told[slot] == r->n_generated)
+            continue; /* a prompt score that was requested */
+        if (++s->generated[slot] == r->n_generated)
             cake_schedule_retire(s->schedule, slot);
         else
             cake_schedule_token(s->schedule, slot);
     }
 }
 
-/* The next wave of a lane; sequences that outgrow all memory alone end. */
-static const cake_batch *fill(sim *s, int lane)
+/* The next wave of a lane; sequences that alone outgrow all memory end. */
+static const cake_batch *next_wave(sim *s, int lane)
 {
     const cake_batch *batch = cake_schedule_next_batch(s->schedule, lane);
     while (batch->n_overflow) {
@@ -84,25 +84,25 @@ static const cake_batch *fill(sim *s, int lane)
 
 static void admit(sim *s)
 {
-    while (s->given < s->of->n && cake_schedule_can_admit(s->schedule)) {
-        const cake_sim_request *r = &s->of->request[s->given];
+    while (s->n_admitted < s->in->n && cake_schedule_can_admit(s->schedule)) {
+        const cake_sim_request *r = &s->in->request[s->n_admitted];
         int slot = cake_schedule_admit(s->schedule, r->n_prompt, r->n_prompt + r->n_generated, r->chain,
                                        CAKE_SEQ_SURE | r->flags);
-        s->told[slot] = 0;
-        s->request[slot] = s->given++;
+        s->generated[slot] = 0;
+        s->request[slot] = s->n_admitted++;
     }
 }
 
-static void send_all(sim *s)
+static void launch_waves(sim *s)
 {
     admit(s);
-    for (int lane = 0; lane < s->of->shape->n_lane; lane++) {
+    for (int lane = 0; lane < s->in->shape->n_lane; lane++) {
         if (cake_schedule_in_flight(s->schedule, lane))
             continue;
-        s->batch[lane] = fill(s, lane);
+        s->batch[lane] = next_wave(s, lane);
         if (!s->batch[lane]->n_tok)
             continue;
-        s->leaving[s->n_leaving++] = (trip){lane, s->free[0]};
+        s->outbound[s->n_outbound++] = (event){lane, s->free[0]};
         s->waves++;
     }
 }
@@ -112,22 +112,22 @@ double cake_simulate(const cake_simulation *simulation, double *busy, int64_t *w
     const cake_schedule_shape *shape = simulation->shape;
     size_t lanes = (size_t)shape->n_lane, slots = lanes * (size_t)shape->lane_seqs,
            ranks = (size_t)simulation->plan->n_rank;
-    sim s = {.of = simulation};
+    sim s = {.in = simulation};
     s.schedule = cake_schedule_open(shape, simulation->prefixes);
     s.batch = cake_alloc(lanes, sizeof *s.batch);
     s.request = cake_alloc(slots, sizeof *s.request);
-    s.told = cake_alloc(slots, sizeof *s.told);
-    s.leaving = cake_alloc(lanes, sizeof *s.leaving);
-    s.coming = cake_alloc(lanes, sizeof *s.coming);
+    s.generated = cake_alloc(slots, sizeof *s.generated);
+    s.outbound = cake_alloc(lanes, sizeof *s.outbound);
+    s.returned = cake_alloc(lanes, sizeof *s.returned);
     s.free = cake_alloc(ranks, sizeof *s.free);
     s.busy = cake_alloc(ranks, sizeof *s.busy);
-    send_all(&s);
-    while (s.n_leaving || s.n_coming) {
-        if (s.n_leaving)
-            travel(&s);
-        if (s.n_coming && (!s.n_leaving || s.coming[0].at <= s.free[0])) {
-            come_back(&s);
-            send_all(&s);
+    launch_waves(&s);
+    while (s.n_outbound || s.n_returned) {
+        if (s.n_outbound)
+            run_hops(&s);
+        if (s.n_returned && (!s.n_outbound || s.returned[0].ready <= s.free[0])) {
+            complete_wave(&s);
+            launch_waves(&s);
         }
     }
     double seconds = s.free[0];
@@ -137,9 +137,9 @@ double cake_simulate(const cake_simulation *simulation, double *busy, int64_t *w
     cake_schedule_close(s.schedule);
     free(s.batch);
     free(s.request);
-    free(s.told);
-    free(s.leaving);
-    free(s.coming);
+    free(s.generated);
+    free(s.outbound);
+    free(s.returned);
     free(s.free);
     free(s.busy);
     return seconds;

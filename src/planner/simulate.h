@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a pipeline should take: the real schedule, stages that are numbers, links that take no time. Pure.
+ * A simulation of the pipeline: the real schedule, stages with a given cost, links that take no time. Pure.
  */
 #ifndef CAKE_PLANNER_SIMULATE_H
 #define CAKE_PLANNER_SIMULATE_H
@@ -11,25 +11,26 @@
 typedef struct cake_sim_request {
     int n_prompt, n_generated; /* tokens; at least 1 each */
     int flags;                 /* CAKE_SEQ_SCORED */
-    int shared;                /* of the prompt, in whole pages, what others before begin with */
-    const int32_t *chain; /* [cake_schedule_chain(n_prompt)] nodes of its prompt, or NULL without prefixes */
+    int shared;                /* tokens of the prompt in prefix pages of earlier requests; whole pages */
+    const int32_t *chain;      /* [cake_schedule_chain(n_prompt)] prefix nodes, or NULL without prefixes */
 } cake_sim_request;
 
 typedef struct cake_simulation {
     const cake_plan *plan;
     const cake_schedule_shape *shape;
-    cake_prefix_tree *prefixes; /* that chains are of; or NULL */
-    int n;                      /* requests, in their order */
+    cake_prefix_tree *prefixes; /* that the chains point into; or NULL */
+    int n;                      /* requests, in input order */
     const cake_sim_request *request;
     void *self;
-    /* A wave leaves, request [slots] says which one a sequence is; then seconds of it in the plan's hop i,
-     * and at the root when it is back. */
+    /* Called when a wave leaves; request [slots] maps a slot to its request. Then hop and root return the
+     * wave's seconds in the plan's hop i, and on the root when it is back. */
     void (*wave)(void *self, const cake_batch *batch, const int *request);
     double (*hop)(void *self, int i);
     double (*root)(void *self, const cake_batch *batch);
 } cake_simulation;
 
-/* Seconds of the whole run. busy [plan->n_rank]: of each rank, or NULL; *waves: how many left. */
+/* Seconds of the whole run. busy [plan->n_rank]: seconds of work of each rank, or NULL; *waves: number of
+ * waves. */
 double cake_simulate(const cake_simulation *simulation, double *busy, int64_t *waves);
 
 #endif

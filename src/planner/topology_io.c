@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a topology file on rank 0, the hosts of all ranks. Out: the plan, the same on all ranks; or the other
- * way round. rank.c and cmd_plan.c call.
+ * In: a topology file on rank 0, the hosts of all ranks. Out: the plan, the same on all ranks; or a file from
+ * a plan.
  */
 #include "planner/topology_io.h"
 
@@ -34,16 +34,15 @@ static cake_err read_file(const cake_topology_file *o, int n_rank, const char *n
     err = cake_topology_parse(text.data ? text.data : "", text.len, hosts, n_rank, n_layer, out, &fault);
     if (err)
         err = cake_fail("planner", "%s:%d:%d: %s%s", o->path, fault.at.line, fault.at.column, fault.message,
-                        alone ? "; --ranks N plans for N ranks on hosts that are not here" : "");
+                        alone ? "; --ranks N plans for N ranks on other hosts" : "");
     else if (out->ports)
-        cake_log(CAKE_INFO, "planner", "%s: ports of hosts are not used: MPI connects the ranks", o->path);
+        cake_log(CAKE_INFO, "planner", "%s: ports of hosts are ignored: MPI connects the ranks", o->path);
     free(hosts);
     cake_buf_free(&text);
     return err;
 }
 
-/* On all ranks what rank 0 has read: the number of hops of each replica [n_replica], then the hops, one after
- * another. */
+/* Broadcasts what rank 0 has read: the number of hops of each replica [n_replica], then all hops. */
 static void share_plans(const cake_comm *world, const cake_topology *topology, int n_layer,
                         cake_topology_read_result *out)
 {
@@ -60,7 +59,7 @@ static void share_plans(const cake_comm *world, const cake_topology *topology, i
             memcpy(hop + all, topology->plan[i].hop, (size_t)n_hop[i] * sizeof *hop);
     cake_comm_bcast(world, hop, (size_t)all * sizeof *hop);
     for (int i = 0, at = 0; i < n; at += n_hop[i++]) {
-        out->hops = n_hop[i] > out->hops ? n_hop[i] : out->hops;
+        out->max_hops = n_hop[i] > out->max_hops ? n_hop[i] : out->max_hops;
         if (i != mine)
             continue;
         out->plan.n_hop = n_hop[i];
@@ -95,20 +94,20 @@ cake_err cake_topology_io_read(const cake_topology_file *o, const cake_comm *wor
     return CAKE_OK;
 }
 
-cake_err cake_topology_io_foresee(const cake_topology_file *o, int n_rank, int n_layer, cake_plan *plan)
+cake_err cake_topology_io_read_plan(const cake_topology_file *o, int n_rank, int n_layer, cake_plan *plan)
 {
     cake_topology topology = {0};
     cake_err err = read_file(o, n_rank, NULL, n_layer, &topology);
     if (err)
         return err;
     for (int r = 0; r < topology.n_rank && o->plan; r++) {
-        const cake_topology_rank *said = &topology.rank[r];
-        if (!said->where && !said->threads && !said->memory && !said->kv_memory && !said->has_gpu &&
-            said->device != CAKE_WISH_CUDA)
+        const cake_topology_rank *worker = &topology.rank[r];
+        if (!worker->where && !worker->threads && !worker->memory && !worker->kv_memory && !worker->has_gpu &&
+            worker->device != CAKE_WISH_CUDA)
             continue;
         cake_log(CAKE_WARN, "planner",
-                 "%s: cpus, threads, memory and devices of workers are looked at on their own hosts only; "
-                 "ranks are planned like those here",
+                 "%s: cpus, threads, memory and devices of workers are used on their own hosts only; "
+                 "ranks are planned like those of this run",
                  o->path);
         break;
     }
@@ -125,46 +124,45 @@ cake_topology_at cake_topology_io_at(const cake_topology_file *o, cake_yaml_posi
     return text;
 }
 
-/* What is wrong with the place that this rank should have, or nothing; the place itself. */
-static void find_place(struct hwloc_topology *topology, const cake_comm *world, cake_bind bind,
-                       const cake_topology_rank *mine, cake_bind_request *claim, cake_buf *wrong)
+/* Sets the place in claim and appends to wrong why this rank cannot have it. */
+static void set_place(struct hwloc_topology *topology, const cake_comm *world, cake_bind bind,
+                      const cake_topology_rank *mine, cake_bind_request *claim, cake_buf *wrong)
 {
-    char asked[256], there[256];
+    char requested[256], available[256];
     cake_cpuset allowed, place = mine->set;
     const char *what = mine->where == CAKE_WHERE_CPUS ? "cpus" : "numa";
-    cake_cpuset_text(&mine->set, asked, sizeof asked);
+    cake_cpuset_text(&mine->set, requested, sizeof requested);
     if (!topology) {
-        cake_buf_addf(wrong, "%s: hwloc cannot read this machine, so that nothing can be bound", what);
+        cake_buf_addf(wrong, "%s: hwloc cannot read this machine, so nothing can be bound", what);
         return;
     }
     if (mine->where == CAKE_WHERE_DOMAINS && !cake_pin_place(topology, &mine->set, &place)) {
-        cake_cpuset_text(&place, there, sizeof there);
-        cake_buf_addf(wrong, "numa %s: the NUMA domains of %s are %s", asked, world->host, there);
+        cake_cpuset_text(&place, available, sizeof available);
+        cake_buf_addf(wrong, "numa %s: the NUMA domains of %s are %s", requested, world->host, available);
         return;
     }
     cake_pin_allowed(topology, claim, world->size, bind, &allowed);
-    cake_cpuset_text(&allowed, there, sizeof there);
+    cake_cpuset_text(&allowed, available, sizeof available);
     if (mine->where == CAKE_WHERE_DOMAINS)
         cake_cpuset_and(&place, &allowed);
     if (!cake_cpuset_within(&place, &allowed) || !cake_cpuset_count(&place))
         cake_buf_addf(wrong,
                       "%s %s: rank %d may run on cpus %s of %s only, "
-                      "by its cgroup and by the mask that it was started with",
-                      what, asked, world->rank, there, world->host);
+                      "because of its cgroup and the mask that it was started with",
+                      what, requested, world->rank, available, world->host);
     claim->placed = true;
     claim->place = place;
 }
 
-/* A plan may be of GPUs that are not here, if it is said how large they are; of a run gpu_assign.c sees
- * what is there. */
+/* For a plan that assumes no GPU sizes; a run finds out in gpu_assign.c. */
 static void check_gpu(int gpu, const char *host, cake_buf *wrong)
 {
-    int there;
-    free(cake_devices_read(&there));
-    if (gpu < there)
+    int n_gpu;
+    free(cake_devices_read(&n_gpu));
+    if (gpu < n_gpu)
         return;
-    if (there)
-        cake_buf_addf(wrong, "gpu %d: %s has %d, counted from 0", gpu, host, there);
+    if (n_gpu)
+        cake_buf_addf(wrong, "gpu %d: %s has %d, counted from 0", gpu, host, n_gpu);
     else
         cake_buf_addf(wrong, "gpu %d: %s has none", gpu, host);
 }
@@ -178,7 +176,7 @@ cake_err cake_topology_io_place(const cake_topology_file *o, const cake_comm *wo
     if (mine->has_gpu && o->check_gpus)
         check_gpu(mine->gpu, world->host, &wrong);
     if (!wrong.len && mine->where) {
-        find_place(topology, world, bind, mine, claim, &wrong);
+        set_place(topology, world, bind, mine, claim, &wrong);
         at = mine->where_at;
     }
     bool first = cake_comm_allreduce_min(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
@@ -206,23 +204,23 @@ cake_err cake_topology_io_write(const char *path, const cake_plan *plans, int n_
     if (err)
         return err;
     int n_rank = n_replica * plans[0].n_rank;
-    const char **about = cake_alloc((size_t)n_rank, sizeof *about);
+    const char **comments = cake_alloc((size_t)n_rank, sizeof *comments);
     cake_buf text = {0}, *parts = cake_alloc((size_t)n_rank, sizeof *parts);
     for (int r = 0; r < n_rank; r++) {
         cake_buf_addf(&parts[r], "planned for %s, cpus %s", stages[r].host, stages[r].cpus);
-        about[r] = parts[r].data;
+        comments[r] = parts[r].data;
     }
     cake_buf_addf(&text,
                   "# A plan of cake-mpi for %d rank%s: mpirun -np %d cake-mpi run --topology ...\n"
                   "# Layers that are not listed are those of %s.\n",
                   n_rank, n_rank == 1 ? "" : "s", n_rank,
                   n_replica > 1 ? "the first rank of the replica" : "rank 0");
-    cake_topology_write(plans, n_replica, rank, about, &text);
+    cake_topology_write(plans, n_replica, rank, comments, &text);
     fwrite(text.data, 1, text.len, whole.file);
     for (int r = 0; r < n_rank; r++)
         cake_buf_free(&parts[r]);
     cake_buf_free(&text);
     free(parts);
-    free(about);
+    free(comments);
     return cake_atomic_file_close(&whole);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * --topology and --write-topology: who owns what, as a file has it.
+ * --topology and --write-topology: reads a plan from a file, or writes one.
  */
 #ifndef CAKE_PLANNER_TOPOLOGY_IO_H
 #define CAKE_PLANNER_TOPOLOGY_IO_H
@@ -17,16 +17,16 @@ typedef struct cake_topology_file {
     bool check_gpus;  /* refuse numbers of GPUs that a host does not have */
 } cake_topology_file;
 
-/* "FILE:3:1: ", or more of a message. */
+/* "FILE:3:1: ", or a longer part of a message. */
 typedef struct cake_topology_at {
     char s[512];
 } cake_topology_at;
 
-/* What a file says to a rank. */
+/* A rank's view of the file. */
 typedef struct cake_topology_read_result {
     int n_replica;
-    int hops;       /* of the replica that has most */
-    cake_plan plan; /* owned; of this rank's replica */
+    int max_hops;   /* hops of the longest replica */
+    cake_plan plan; /* owned; the plan of this rank's replica */
     cake_topology_rank mine;
 } cake_topology_read_result;
 
@@ -34,20 +34,20 @@ typedef struct cake_topology_read_result {
 cake_err cake_topology_io_read(const cake_topology_file *file, const cake_comm *world, int n_layer,
                                cake_topology_read_result *layout);
 
-/* The plan of one replica for n_rank ranks of a job to come, whose hosts nobody knows yet; 0: as many as the
+/* Reads the plan of one replica for n_rank ranks of a future job on unknown hosts; 0: as many ranks as the
  * file needs. Rank 0 only. */
-cake_err cake_topology_io_foresee(const cake_topology_file *file, int n_rank, int n_layer, cake_plan *plan);
+cake_err cake_topology_io_read_plan(const cake_topology_file *file, int n_rank, int n_layer, cake_plan *plan);
 
-/* All ranks call: whether this rank may run where the file says, which *claim (from cake_binding_open) then
- * has. topology NULL: nobody can tell. A device that it cannot have is refused, too. */
+/* Checks that this rank may run where the file says and stores the place in *claim (from cake_binding_open).
+ * topology NULL: hwloc cannot read this machine. Also refuses a GPU that does not exist. All ranks call. */
 cake_err cake_topology_io_place(const cake_topology_file *file, const cake_comm *world,
                                 struct hwloc_topology *topology, cake_bind bind,
                                 const cake_topology_rank *mine, cake_bind_request *claim);
 
 /* "FILE:3:1: " */
 cake_topology_at cake_topology_io_at(const cake_topology_file *file, cake_yaml_position at);
-/* "; its layers are those of worker 'a' (FILE:3:1)", or nothing without a file or a worker: for what does not
- * fit. */
+/* "; its layers are those of worker 'a' (FILE:3:1)", or "" without a file or a worker: ends a message about
+ * what does not fit. */
 cake_topology_at cake_topology_io_where(const cake_topology_file *file, const cake_topology_rank *mine);
 
 /* Rank 0: writes the file. plans [n_replica]; rank, stages [all ranks]. */

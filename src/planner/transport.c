@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, where each rank computes, --link. Out: the transport of each of this rank's edges.
- * Each rank goes through its edges in their order and speaks with the other end of one at a time: the first
- * edge that is not settled has nobody to wait for.
+ * In: a plan, the device of each rank, --link. Out: the transport of each of this rank's edges.
+ * Each rank goes through its edges in order and talks to one peer at a time. This cannot deadlock: both ends
+ * of the first open edge have nothing else to wait for.
  */
 #include "planner/transport.h"
 
@@ -14,20 +14,20 @@
 #include "base/log.h"
 #include "planner/offload.h"
 
-enum { STAGED, AWARE, NCCL, SELF }; /* what an edge may be */
+enum { STAGED, AWARE, NCCL, SELF }; /* kinds of edges */
 
 static const char *const names[] = {"mpi", "mpi-cuda", "nccl", "self"};
 
-/* What an end says of itself. */
-typedef struct offer {
-    int32_t gpu;  /* that has the body there; -1: none */
-    int32_t nccl; /* its version; 0: it is not there, or not wanted */
+/* What each end sends to the other. */
+typedef struct endpoint {
+    int32_t gpu;  /* that holds the body; -1: none */
+    int32_t nccl; /* version; 0: not available, or not wanted */
     int32_t aware;
     char host[64];
-} offer;
+} endpoint;
 
-/* Why NCCL is not tried between two GPUs, or NULL. Both ends come to the same. */
-static const char *obstacle(const offer *from, const offer *to, char text[256])
+/* Why NCCL is not tried between two GPUs, or NULL. Both ends get the same answer. */
+static const char *nccl_obstacle(const endpoint *from, const endpoint *to, char text[256])
 {
     char one[16], other[16];
     if (!strcmp(from->host, to->host) && from->gpu == to->gpu) {
@@ -47,66 +47,69 @@ static const char *obstacle(const offer *from, const offer *to, char text[256])
     return NULL;
 }
 
-static void warn(const cake_comm *world, const cake_rank *me, int e, const char *why)
+static void warn_no_nccl(const cake_comm *world, const cake_rank *me, int e, const char *why)
 {
     int first = world->rank - me->replica.rank;
     cake_log(CAKE_WARN, "planner", "waves from rank %d to rank %d go by MPI, not by NCCL: %s",
              first + cake_plan_from(&me->planning.plan, e), first + cake_plan_to(&me->planning.plan, e), why);
 }
 
-/* What an edge is to be. */
-static int agree(const char *link, const cake_comm *world, cake_rank *me, int e, const char *lacks,
-                 cake_err *err)
+/* Chooses the kind of an edge. */
+static int negotiate_edge(const char *link, const cake_comm *world, cake_rank *me, int e,
+                          const char *nccl_missing, cake_err *err)
 {
-    const bool asked = !strcmp(link, "nccl");
+    const bool requested = !strcmp(link, "nccl");
     const int own = me->replica.rank, to = cake_plan_to(&me->planning.plan, e),
               from = cake_plan_from(&me->planning.plan, e);
-    const bool away = (to == own ? cake_offload_receives_device
-                                 : cake_offload_sends_device)(&me->planning, &me->planning.plan, e);
-    offer mine = {.gpu = away ? me->gpu.number : -1, .nccl = me->nccl, .aware = cake_gpu_transport_mpi_can()},
-          theirs;
+    const bool on_gpu = (to == own ? cake_offload_receives_device
+                                   : cake_offload_sends_device)(&me->planning, &me->planning.plan, e);
+    endpoint mine = {.gpu = on_gpu ? me->gpu.number : -1,
+                     .nccl = me->nccl,
+                     .aware = cake_gpu_transport_mpi_can()},
+             theirs;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
     cake_comm_sendrecv(&me->replica, to == own ? from : to, &mine, &theirs, sizeof mine);
     if (mine.gpu < 0 || theirs.gpu < 0)
         return STAGED;
-    const int otherwise = mine.aware && theirs.aware ? AWARE : STAGED;
+    const int fallback = mine.aware && theirs.aware ? AWARE : STAGED;
     if (!strcmp(link, "mpi"))
-        return otherwise;
+        return fallback;
     char text[256];
     const bool shared = !strcmp(mine.host, theirs.host) && mine.gpu == theirs.gpu;
-    const char *why = obstacle(to == own ? &theirs : &mine, to == own ? &mine : &theirs, text);
+    const char *why = nccl_obstacle(to == own ? &theirs : &mine, to == own ? &mine : &theirs, text);
     if (!why)
         return NCCL;
-    if (shared && asked && to == own)
+    if (shared && requested && to == own)
         *err = cake_fail_usage("--link nccl: ranks %d and %d share GPU %d of %s, and NCCL wants one each; "
                                "use --link mpi, or fewer ranks",
                                world->rank - own + from, world->rank, mine.gpu, mine.host);
-    else if (!shared && to == own && (asked || otherwise == STAGED))
-        warn(world, me, e, mine.nccl || !*lacks ? why : lacks);
-    return otherwise;
+    else if (!shared && to == own && (requested || fallback == STAGED))
+        warn_no_nccl(world, me, e, mine.nccl || !*nccl_missing ? why : nccl_missing);
+    return fallback;
 }
 
 cake_err cake_transport_plan_negotiate(const char *link, const cake_comm *world, cake_rank *me)
 {
     const cake_plan *plan = &me->planning.plan;
     cake_err err = CAKE_OK;
-    cake_buf lacks = {0};
+    cake_buf nccl_missing = {0};
     me->edge = cake_alloc((size_t)plan->n_hop + 1, sizeof *me->edge);
     me->edge_kind = cake_alloc((size_t)plan->n_hop + 1, 1);
     if (me->input.gpu_kernels && me->replica.size > 1 && strcmp(link, "mpi"))
-        me->nccl = cake_gpu_transport_nccl_version(&lacks);
+        me->nccl = cake_gpu_transport_nccl_version(&nccl_missing);
     for (int e = 0; e <= plan->n_hop; e++)
         me->edge_kind[e] = !cake_plan_is_end(plan, e, me->replica.rank)
                                ? SELF
-                               : (uint8_t)agree(link, world, me, e, lacks.data ? lacks.data : "", &err);
-    cake_buf_free(&lacks);
+                               : (uint8_t)negotiate_edge(link, world, me, e,
+                                                         nccl_missing.data ? nccl_missing.data : "", &err);
+    cake_buf_free(&nccl_missing);
     if (!me->cluster.gpus && !strcmp(link, "nccl") && !world->rank)
         cake_log(CAKE_WARN, "planner", "--link nccl: no rank is on a GPU, so it is not used; see --device");
     return cake_comm_agree(world, err);
 }
 
-/* "self 0, nccl 1-3, mpi 4": of the edges of replica 0, on world rank 0. */
-static void tell(const cake_comm *world, const cake_rank *me)
+/* Logs "self 0, nccl 1-3, mpi 4", the edges of replica 0, on world rank 0. */
+static void log_edges(const cake_comm *world, const cake_rank *me)
 {
     const cake_plan *plan = &me->planning.plan;
     size_t n = (size_t)plan->n_hop + 1;
@@ -127,29 +130,29 @@ static void tell(const cake_comm *world, const cake_rank *me)
     free(all);
 }
 
-/* NCCL's end of an edge; NULL: the edge is of another kind now. *broken: an edge of this rank, or of one
- * before it, did not open; then the next ones are not tried, each of which might take a minute. */
+/* Opens NCCL's end of an edge. NULL: the edge falls back to another kind. *broken: an edge of this rank or an
+ * earlier one did not open; then later ones are not tried, because each attempt may take a minute. */
 static cake_gpu_transport *open_nccl(const cake_comm *world, cake_rank *me, int e, int peer, int depth,
                                      bool *broken)
 {
     const int own = me->replica.rank, from = cake_plan_from(&me->planning.plan, e);
     cake_buf why = {0};
     cake_gpu_transport *transport = NULL;
-    bool there = false;
-    cake_comm_sendrecv(&me->replica, peer, broken, &there, sizeof there);
-    const bool tried = !*broken && !there;
+    bool peer_broken = false;
+    cake_comm_sendrecv(&me->replica, peer, broken, &peer_broken, sizeof peer_broken);
+    const bool tried = !*broken && !peer_broken;
     if (tried)
         transport = cake_gpu_transport_open_nccl(&me->replica, peer, from == own, depth,
                                                  me->input.gpu_kernels->memory, &why);
     *broken = !transport;
-    /* who knows why says it, of two the first */
+    /* the end that knows the reason warns; if both do, the sender */
     struct {
-        bool says, aware;
+        bool knows, aware;
     } mine = {!transport && why.len, cake_gpu_transport_mpi_can()}, theirs;
     cake_comm_sendrecv(&me->replica, peer, &mine, &theirs, sizeof mine);
-    bool speaks = from == own ? mine.says || !theirs.says : mine.says && !theirs.says;
-    if (!transport && speaks && tried)
-        warn(world, me, e, why.len ? why.data : "it does not open");
+    bool reports = from == own ? mine.knows || !theirs.knows : mine.knows && !theirs.knows;
+    if (!transport && reports && tried)
+        warn_no_nccl(world, me, e, why.len ? why.data : "it does not open");
     cake_buf_free(&why);
     if (!transport)
         me->edge_kind[e] = mine.aware && theirs.aware ? AWARE : STAGED;
@@ -175,7 +178,7 @@ void cake_transport_plan_open(const cake_comm *world, cake_rank *me)
             snprintf(me->report.link, sizeof me->report.link, "%s", names[me->edge_kind[e]]);
     }
     if (me->cluster.gpus && me->replica.size > 1)
-        tell(world, me);
+        log_edges(world, me);
 }
 
 void cake_transport_plan_close(cake_rank *me)

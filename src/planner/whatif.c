@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: what is known of the ranks that were started. Out: a plan for others. cmd_plan.c calls.
- * Invariant: bytes are counted by the functions that count them for ranks that are there.
+ * In: the resources of the ranks that were started. Out: a plan for other ranks.
+ * Invariant: bytes are counted by the same functions as for existing ranks.
  */
 #include "planner/whatif.h"
 
@@ -18,13 +18,13 @@
 #include "planner/partition.h"
 #include "planner/topology_io.h"
 
-/* Rates, speeds and resources of n ranks, after those of n_here. */
-static void multiply(cake_rank *me, int n_here, int n)
+/* Extends rates, speeds and resources from n_here ranks to n by repeating them. */
+static void repeat_ranks(cake_rank *me, int n_here, int n)
 {
-    int most = n > n_here ? n : n_here, *held = cake_alloc((size_t)most, sizeof *held);
-    me->cluster.rate = cake_grow(me->cluster.rate, (size_t)most, sizeof *me->cluster.rate);
-    me->cluster.speed = cake_grow(me->cluster.speed, (size_t)most, sizeof *me->cluster.speed);
-    me->cluster.resources = cake_grow(me->cluster.resources, (size_t)most, sizeof *me->cluster.resources);
+    int capacity = n > n_here ? n : n_here, *on_host = cake_alloc((size_t)capacity, sizeof *on_host);
+    me->cluster.rate = cake_grow(me->cluster.rate, (size_t)capacity, sizeof *me->cluster.rate);
+    me->cluster.speed = cake_grow(me->cluster.speed, (size_t)capacity, sizeof *me->cluster.speed);
+    me->cluster.resources = cake_grow(me->cluster.resources, (size_t)capacity, sizeof *me->cluster.resources);
     for (int i = n_here; i < n; i++) {
         me->cluster.rate[i] = me->cluster.rate[i - n_here];
         me->cluster.speed[i] = me->cluster.speed[i - n_here];
@@ -33,10 +33,10 @@ static void multiply(cake_rank *me, int n_here, int n)
     }
     me->cluster.n_rank = n;
     for (int i = 0; i < n; i++)
-        held[me->cluster.resources[i].host]++;
+        on_host[me->cluster.resources[i].host]++;
     for (int i = 0; i < n; i++)
-        me->cluster.resources[i].local_size = held[me->cluster.resources[i].host];
-    free(held);
+        me->cluster.resources[i].local_size = on_host[me->cluster.resources[i].host];
+    free(on_host);
 }
 
 static const char *kind_of(const cake_rank *me, int n)
@@ -44,66 +44,70 @@ static const char *kind_of(const cake_rank *me, int n)
     return me->cluster.gpus ? n == 1 ? "GPU" : "GPUs" : n == 1 ? "rank" : "ranks";
 }
 
-static cake_err too_large(const cake_rank *me, int n_rank, int64_t lack)
+static cake_err fail_too_large(const cake_rank *me, int n_rank, int64_t lack)
 {
     const cake_rank_resources *resources = &me->cluster.resources[0];
-    bool limited = resources->mapping < resources->memory; /* what a rank may map it does not share */
+    bool limited = resources->mapping < resources->memory; /* address space is not shared */
     int64_t each = limited ? resources->mapping : resources->memory / resources->local_size;
-    int64_t beside = cake_memplan_overhead_bytes(&me->planning, 0, resources->n_thread);
-    int least = cake_partition_min_ranks(&me->planning, each - beside, limited ? 1 : resources->local_size) *
-                (me->auto_replicas ? 1 : me->planning.n_replica);
-    char missing[32], would[96] = "";
+    int64_t overhead = cake_memplan_overhead_bytes(&me->planning, 0, resources->n_thread);
+    int min_ranks =
+        cake_partition_min_ranks(&me->planning, each - overhead, limited ? 1 : resources->local_size) *
+        (me->auto_replicas ? 1 : me->planning.n_replica);
+    char missing[32], advice[96] = "";
     snprintf(missing, sizeof missing, "%s", cake_size_text(lack).s);
     if (me->topology_file.path)
-        snprintf(would, sizeof would, "; give some worker fewer layers");
-    else if (least && least != n_rank)
-        snprintf(would, sizeof would, "; %d such %s would do (--ranks %d)", least, kind_of(me, least), least);
-    else if (!least)
-        snprintf(would, sizeof would, "; however many there are, one of them needs %s",
-                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + beside).s);
+        snprintf(advice, sizeof advice, "; give some worker fewer layers");
+    else if (min_ranks && min_ranks != n_rank)
+        snprintf(advice, sizeof advice, "; %d such %s would do (--ranks %d)", min_ranks,
+                 kind_of(me, min_ranks), min_ranks);
+    else if (!min_ranks)
+        snprintf(advice, sizeof advice, "; however many there are, one of them needs %s",
+                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + overhead).s);
     return cake_fail("planner",
                      "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
                      n_rank, kind_of(me, n_rank), cake_size_text(limited ? each : resources->memory).s,
                      me->cluster.gpus ? "each" : me->cluster.rate[0].host,
-                     limited ? " for each (ulimit -v)" : "", missing, would);
+                     limited ? " for each (ulimit -v)" : "", missing, advice);
 }
 
-/* Plans [n_replica] for all, with waves and pages that all have room for. said: what a file has, or NULL. */
-static cake_err cut_all(cake_rank *me, int n_rank, cake_plan *said, cake_plan *plans)
+/* Plans all replicas: plans [n_replica], and waves and pages that fit on every rank. from_file: the file's
+ * plan, or NULL. */
+static cake_err plan_replicas(cake_rank *me, int n_rank, cake_plan *from_file, cake_plan *plans)
 {
-    int size = n_rank / me->planning.n_replica, pages[CAKE_MAX_KV_GROUPS], reach = INT_MAX;
+    int size = n_rank / me->planning.n_replica, pages[CAKE_MAX_KV_GROUPS], max_positions = INT_MAX;
     for (int r = 0; r < me->planning.n_replica; r++) {
         if (r && cake_partition_same(&me->planning, (r - 1) * size, r * size, size)) {
             plans[r] = cake_plan_copy(&plans[r - 1], r * size);
             continue;
         }
-        int64_t lack = said ? cake_partition_adopt(&me->planning, said)
-                            : cake_partition_solve(&me->planning, r * size, size);
+        int64_t lack = from_file ? cake_partition_adopt(&me->planning, from_file)
+                                 : cake_partition_solve(&me->planning, r * size, size);
         if (lack)
-            return too_large(me, n_rank, lack);
+            return fail_too_large(me, n_rank, lack);
         cake_partition_size_kv(&me->planning);
         if ((lack = cake_partition_kv_deficit(&me->planning)) > 0)
             return cake_fail("planner",
-                             "a KV cache of %s on each rank is more than is left beside the layers: "
+                             "a KV cache of %s on each rank is more than the layers leave free: "
                              "on some host by %s; use less --kv-memory, or more ranks",
                              cake_size_text(me->input.kv_memory).s, cake_size_text(lack).s);
         for (int group = 0; group < me->planning.shape.n_group; group++)
             pages[group] = r && pages[group] < me->planning.shape.n_page[group]
                                ? pages[group]
                                : me->planning.shape.n_page[group];
-        reach = me->planning.max_positions < reach ? me->planning.max_positions : reach;
+        max_positions =
+            me->planning.max_positions < max_positions ? me->planning.max_positions : max_positions;
         plans[r] = me->planning.plan;
         me->planning.plan = (cake_plan){0};
     }
     memcpy(me->planning.shape.n_page, pages, sizeof pages);
-    me->planning.max_positions = reach;
+    me->planning.max_positions = max_positions;
     return CAKE_OK;
 }
 
-/* What a rank would say of itself. like: the rank that it resembles, which is there; copy: 0 on that one's
- * own host, else which of the further hosts like it. */
-static cake_report_stage report_of(const cake_rank *me, const cake_plan *plan, int rank,
-                                   const cake_report_stage *like, int copy)
+/* The report that a rank would make. like: the existing rank that it copies; copy: 0 on that one's own host,
+ * else the number of the further host like it. */
+static cake_report_stage planned_report(const cake_rank *me, const cake_plan *plan, int rank,
+                                        const cake_report_stage *like, int copy)
 {
     cake_report_stage r = *like;
     const cake_kernels *kernels[2];
@@ -125,46 +129,47 @@ static cake_report_stage report_of(const cake_rank *me, const cake_plan *plan, i
     return r;
 }
 
-/* On rank 0. here [world->size]. */
-static cake_err pretend(int n, int64_t n_request, const cake_comm *world, cake_rank *me,
-                        const cake_report_stage *here, cake_whatif *out)
+/* On rank 0. reports [world->size]. */
+static cake_err plan_whatif(int n, int64_t n_request, const cake_comm *world, cake_rank *me,
+                            const cake_report_stage *reports, cake_whatif *out)
 {
     const char *topology = me->topology_file.path;
-    multiply(me, world->size, n);
+    repeat_ranks(me, world->size, n);
     out->world = *world;
     out->world.size = n;
     if (me->auto_replicas)
         me->planning.n_replica = cake_parallelism_decide(&me->planning, n, n_request);
     if (topology && me->planning.n_replica > 1)
-        return cake_fail_usage("--replicas %d, but %s has 1; leave --replicas away", me->planning.n_replica,
+        return cake_fail_usage("--replicas %d, but %s has 1; leave --replicas out", me->planning.n_replica,
                                topology);
-    cake_plan said = {0};
-    cake_err err = topology ? cake_topology_io_foresee(&me->topology_file, n,
-                                                       cake_model_config(me->input.model)->n_layer, &said)
-                            : CAKE_OK;
+    cake_plan from_file = {0};
+    cake_err err = topology
+                       ? cake_topology_io_read_plan(&me->topology_file, n,
+                                                    cake_model_config(me->input.model)->n_layer, &from_file)
+                       : CAKE_OK;
     if (err)
         return err;
     int size = n / me->planning.n_replica;
     me->replica.size = size;
     out->plans = cake_alloc((size_t)me->planning.n_replica, sizeof *out->plans);
     out->ranks = cake_alloc((size_t)n, sizeof *out->ranks);
-    err = cut_all(me, n, topology ? &said : NULL, out->plans);
-    cake_plan_free(&said);
+    err = plan_replicas(me, n, topology ? &from_file : NULL, out->plans);
+    cake_plan_free(&from_file);
     for (int i = 0; i < n && !err; i++)
         out->ranks[i] =
-            report_of(me, &out->plans[i / size], i % size, &here[i % world->size], i / world->size);
+            planned_report(me, &out->plans[i / size], i % size, &reports[i % world->size], i / world->size);
     return err;
 }
 
 cake_err cake_whatif_open(int n, int64_t n_request, const cake_comm *world, cake_rank *me, cake_whatif *out)
 {
     *out = (cake_whatif){0};
-    cake_report_stage *here = world->rank ? NULL : cake_alloc((size_t)world->size, sizeof *here);
+    cake_report_stage *reports = world->rank ? NULL : cake_alloc((size_t)world->size, sizeof *reports);
     cake_comm_divide(world, 1, &me->replica);
     me->planning.rank = me->replica.rank;
-    cake_comm_gather(world, &me->report, here, sizeof *here);
-    cake_err err = world->rank ? CAKE_OK : pretend(n, n_request, world, me, here, out);
-    free(here);
+    cake_comm_gather(world, &me->report, reports, sizeof *reports);
+    cake_err err = world->rank ? CAKE_OK : plan_whatif(n, n_request, world, me, reports, out);
+    free(reports);
     return cake_comm_agree(world, err);
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: requests from the prompt iterator. Out: sequences, in the order of the input, or a list of ids for
- * those who only count. batch_io.c, scan.c, cmd_plan.c and cmd_tokenize.c call.
- * Invariant: only trouble with the input as a whole is returned; a request that is bad comes out with
- * request.err.
+ * In: requests from the prompt iterator. Out: sequences in input order, or ids for callers that only count.
+ * Invariant: only errors of the input as a whole are returned; a bad request comes out with request.err.
  */
 #include "request/prepare.h"
 
@@ -65,7 +63,7 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
     cake_params_merge(&preparation->defaults, &base);
 
     cake_err err = cake_tokenizer_open(o->model, &preparation->token);
-    cake_alloc_trim(); /* a large tokenizer.json was held in memory, and is not needed again */
+    cake_alloc_trim(); /* returns the memory of a large tokenizer.json */
     if (!err)
         err = cake_chat_open(o->model, &preparation->chat);
     if (!err)
@@ -96,7 +94,7 @@ static void add_token(const cake_preparation *preparation, int32_t id, cake_buf 
 
 void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *eos, int n_eos)
 {
-    enum { SHOWN = 4 };
+    enum { MAX_SHOWN = 4 };
     int32_t end = cake_tokenizer_eos(preparation->token);
     cake_buf text = {0};
     for (int i = 0; i < n_eos; i++)
@@ -107,14 +105,14 @@ void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *
     add_token(preparation, end, &text);
     cake_buf_adds(&text, n_eos ? " ends no answer: the model's eos_token_id is "
                                : " ends no answer: the model has no eos_token_id");
-    for (int i = 0; i < n_eos && i < SHOWN; i++) {
+    for (int i = 0; i < n_eos && i < MAX_SHOWN; i++) {
         cake_buf_adds(&text, i ? ", " : "");
         add_token(preparation, eos[i], &text);
     }
     cake_log(CAKE_WARN, "request",
-             "%s: the tokenizer's eos_token %s%s; if answers shall end there, add it to eos_token_id in "
+             "%s: the tokenizer's eos_token %s%s; to end answers there, add it to eos_token_id in "
              "generation_config.json, or to a request's stop_token_ids",
-             preparation->options.model, text.data, n_eos > SHOWN ? " and others" : "");
+             preparation->options.model, text.data, n_eos > MAX_SHOWN ? " and others" : "");
     cake_buf_free(&text);
 }
 
@@ -128,7 +126,7 @@ void cake_prepare_close(cake_preparation *preparation)
     *preparation = (cake_preparation){.defaults = cake_params_unset()};
 }
 
-/* Puts messages through the model's template. */
+/* Applies the chat template to messages. */
 static cake_err render(const cake_preparation *preparation, const cake_json *messages, cake_request *r,
                        cake_buf *text)
 {
@@ -144,7 +142,7 @@ static cake_err render(const cake_preparation *preparation, const cake_json *mes
     return cake_chat_render(preparation->chat, &input, text, &r->fault);
 }
 
-/* A line of text as the user's message. */
+/* Renders a text as a user message. */
 static cake_err render_text(const cake_preparation *preparation, cake_request *r, cake_buf *text)
 {
     cake_buf json = {0};
@@ -167,14 +165,13 @@ static cake_err render_text(const cake_preparation *preparation, cake_request *r
     return err;
 }
 
-/* The longest prompt: it leaves room for one token, unless none is wanted. */
-static size_t most_tokens(const cake_preparation *preparation, const cake_request *r)
+/* The maximum length of a prompt: one token is left for an answer, unless none is requested. */
+static size_t max_prompt_tokens(const cake_preparation *preparation, const cake_request *r)
 {
     return (size_t)preparation->context - (r->params.max_tokens != 0);
 }
 
-/* The request's prompt as ids. The tokenizer's post-processor adds its tokens only if no template was used.
- * */
+/* Tokenizes the request's prompt. The post-processor adds its tokens only if no template was used. */
 static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, cake_buf *text, cake_ids *ids)
 {
     bool templated =
@@ -194,20 +191,19 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
         cake_buf_add(text, r->text, r->text_len);
     if (err)
         return err;
-    size_t least = text->len / cake_tokenizer_longest(preparation->token);
+    size_t min_tokens = text->len / cake_tokenizer_longest(preparation->token);
     if (preparation->context &&
-        least > most_tokens(preparation,
-                            r)) /* so that the tokenizer does not work through megabytes for nothing */
+        min_tokens > max_prompt_tokens(preparation, r)) /* saves tokenizing megabytes in vain */
         return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
                               "the prompt has %zu bytes, at least %zu tokens, "
                               "and leaves no room for an answer in a context of %d; shorten it",
-                              text->len, least, preparation->context);
+                              text->len, min_tokens, preparation->context);
     return cake_tokenizer_encode(preparation->token, text->data ? text->data : "", text->len, !templated, ids,
                                  &r->fault);
 }
 
-/* Checks the ids that a request names beside its prompt. */
-static cake_err check_named(const cake_preparation *preparation, cake_request *r)
+/* Checks the token ids in a request's parameters. */
+static cake_err check_param_ids(const cake_preparation *preparation, cake_request *r)
 {
     const cake_params *p = &r->params;
     for (size_t i = 0; i < p->stop_ids.len; i++)
@@ -234,7 +230,7 @@ static cake_err check(const cake_preparation *preparation, const cake_ids *ids, 
     if (p->max_tokens != CAKE_UNSET && p->min_tokens > p->max_tokens)
         return cake_fault_set(fault, "min_tokens", "min_tokens is %lld; expected at most max_tokens, %lld",
                               (long long)p->min_tokens, (long long)p->max_tokens);
-    if (preparation->context && ids->len > most_tokens(preparation, r))
+    if (preparation->context && ids->len > max_prompt_tokens(preparation, r))
         return cake_fault_set(
             fault, "prompt",
             "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it%s",
@@ -244,7 +240,7 @@ static cake_err check(const cake_preparation *preparation, const cake_ids *ids, 
             return cake_fault_set(fault, "prompt",
                                   "token id %d at position %zu is not below the model's vocabulary of %d",
                                   ids->id[i], i, preparation->n_vocab);
-    return preparation->n_vocab ? check_named(preparation, r) : CAKE_OK;
+    return preparation->n_vocab ? check_param_ids(preparation, r) : CAKE_OK;
 }
 
 void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
@@ -260,8 +256,7 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
     if (!request->err)
         request->err = check(preparation, ids, request);
     request->chat = request->messages != NULL;
-    /* The parsed line is not needed any longer: only the request's identity and what is echoed stay while it
-     * is answered. */
+    /* Frees the parsed line: while the request is answered, only its identity and echoed text are needed. */
     cake_json_free(request->root);
     request->root = NULL;
     request->messages = request->tools = request->kwargs = NULL;
@@ -275,8 +270,8 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
     }
 }
 
-/* Whether a request is to be answered. Requests of other shards get no order, so that the orders of this one
- * have no gaps. */
+/* Whether a request is answered by this run. Requests of other shards get no order, so that orders have no
+ * gaps. */
 static bool is_wanted(cake_preparation *preparation, cake_request *request)
 {
     if (!cake_shard_has(&preparation->options.shard, request->index))
@@ -295,8 +290,8 @@ void cake_prepare_warn(bool *warned, const cake_request *r)
     *warned = true;
     cake_log(
         CAKE_WARN, "request",
-        "%s, and perhaps others: /v1/completions without max_tokens, so that an answer may fill the context, "
-        "while other servers end it after 16 tokens: give max_tokens, or --max-tokens 16 (said once)",
+        "%s, and perhaps others: /v1/completions without max_tokens: an answer may fill the context, "
+        "while other servers end it after 16 tokens; give max_tokens, or --max-tokens 16 (reported once)",
         cake_form_place(r->form, r->index, r->id, place));
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the input of a preparation. Out: calls to a scanner. `tokenize` and `plan` call.
- * Invariant: a batch is read, worked on and taken by one thread at a time; only take and settle know the
- * order.
+ * In: the input of a preparation. Out: calls to a scanner.
+ * Invariant: one thread at a time reads, works on or delivers a batch; only take and settle know the order.
  */
 #include "request/scan.h"
 
@@ -12,35 +11,35 @@
 #include "base/worker_pool.h"
 
 enum {
-    BATCH_BYTES = 256 << 10, /* of lines: hundreds of requests, so that the crew's lock is cheap */
+    BATCH_BYTES = 256 << 10, /* of lines: hundreds of requests, so that locking is cheap */
     BATCH_LINES = 512,
-    BATCH_KEPT = 4 << 20 /* memory that a batch keeps after a long line */
+    MAX_KEPT = 4 << 20 /* buffers beyond this are freed after use */
 };
 
 typedef struct result {
-    cake_request request; /* its identity and its fault */
+    cake_request request; /* with its error */
     int64_t n_tok;
-    size_t end; /* of what was composed of it, in out */
+    size_t end; /* end of its output in out */
 } result;
 
 typedef struct batch {
     cake_buf lines;
-    cake_line *line; /* [n] text is an offset until all are read */
-    size_t *from;    /* [n] where its text begins in lines */
+    cake_line *line; /* [n] text is set after all are read */
+    size_t *from;    /* [n] offset of its text in lines */
     result *result;  /* [n] */
     int n;
-    cake_buf out, text; /* composed; the rendered prompt of one request */
+    cake_buf out, text; /* output of compose; the rendered prompt of one request */
 } batch;
 
-typedef struct survey {
+typedef struct scan {
     cake_preparation *preparation;
     const cake_scanner *scanner;
-    cake_err end; /* what reading said last */
-} survey;
+    cake_err end; /* the latest result of reading */
+} scan;
 
 static cake_err read_batch(void *arg, void *item)
 {
-    survey *s = arg;
+    scan *s = arg;
     batch *b = item;
     b->n = 0;
     cake_buf_cut(&b->lines, 0);
@@ -59,22 +58,22 @@ static cake_err read_batch(void *arg, void *item)
     return b->n ? CAKE_OK : s->end;
 }
 
-static void compose(const survey *s, const cake_request *r, const cake_buf *text, const cake_ids *ids,
+static void compose(const scan *s, const cake_request *r, const cake_buf *text, const cake_ids *ids,
                     cake_buf *out)
 {
     if (s->scanner->compose)
         s->scanner->compose(s->scanner->self, r, text, ids, out);
 }
 
-/* Lines of other shards are parsed, since an id must be new among all of them, and no more. */
-static bool is_wanted(const survey *s, const cake_request *request)
+/* Lines of other shards are only parsed, since ids must be unique in the whole input. */
+static bool is_wanted(const scan *s, const cake_request *request)
 {
     return cake_shard_has(&s->preparation->options.shard, request->index);
 }
 
 static void work_batch(void *arg, void *item)
 {
-    const survey *s = arg;
+    const scan *s = arg;
     batch *b = item;
     cake_buf_cut(&b->out, 0);
     for (int i = 0; i < b->n; i++) {
@@ -91,8 +90,8 @@ static void work_batch(void *arg, void *item)
     }
 }
 
-/* A request that was fine by itself may have the id of an earlier one: what was composed of it is wrong. */
-static cake_err take_result(survey *s, batch *b, int i)
+/* A request may turn out to have the id of an earlier one: then its output is composed again. */
+static cake_err take_result(scan *s, batch *b, int i)
 {
     result *r = &b->result[i];
     size_t from = i ? b->result[i - 1].end : 0;
@@ -101,11 +100,11 @@ static cake_err take_result(survey *s, batch *b, int i)
     if (!is_wanted(s, &r->request))
         return CAKE_OK;
     if (!failed && r->request.err) {
-        cake_buf anew = {0};
+        cake_buf recomposed = {0};
         cake_buf_cut(&b->text, 0);
-        compose(s, &r->request, &b->text, &(cake_ids){0}, &anew);
-        cake_err err = s->scanner->take(s->scanner->self, &r->request, 0, anew.data, anew.len);
-        cake_buf_free(&anew);
+        compose(s, &r->request, &b->text, &(cake_ids){0}, &recomposed);
+        cake_err err = s->scanner->take(s->scanner->self, &r->request, 0, recomposed.data, recomposed.len);
+        cake_buf_free(&recomposed);
         return err;
     }
     return s->scanner->take(s->scanner->self, &r->request, r->n_tok, b->out.data ? b->out.data + from : NULL,
@@ -114,7 +113,7 @@ static cake_err take_result(survey *s, batch *b, int i)
 
 static void trim(cake_buf *buf)
 {
-    if (buf->cap > BATCH_KEPT)
+    if (buf->cap > MAX_KEPT)
         cake_buf_free(buf);
 }
 
@@ -136,7 +135,7 @@ static cake_err finish_batch(void *arg, void *item)
 
 cake_err cake_scan_run(cake_preparation *preparation, int n_thread, const cake_scanner *scanner)
 {
-    survey s = {.preparation = preparation, .scanner = scanner};
+    scan s = {.preparation = preparation, .scanner = scanner};
     int n = 2 * n_thread;
     batch *batches = cake_alloc((size_t)n, sizeof *batches);
     void **items = cake_alloc((size_t)n, sizeof *items);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All requests of the input as the model would see them: parsed, rendered and tokenized by several threads,
- * handed over in the order of the input; of a shard its own ones. No model is needed. Memory: a few batches
- * of lines per thread.
+ * Goes through all requests of the input (of a shard: its own) as the model would see them: several threads
+ * parse, render and tokenize, and results come in input order. Needs no model. Memory: a few batches of lines
+ * per thread.
  */
 #ifndef CAKE_REQUEST_SCAN_H
 #define CAKE_REQUEST_SCAN_H
@@ -11,12 +11,12 @@
 
 typedef struct cake_scanner {
     void *self;
-    /* Appends what is to be said of a request to out; NULL: nothing. From any thread; text is empty if the
+    /* Appends the caller's output for a request to out; NULL: none. Runs in any thread; text is empty if the
      * prompt came as ids. */
     void (*compose)(void *self, const cake_request *request, const cake_buf *text, const cake_ids *ids,
                     cake_buf *out);
-    /* A request (with its fault, if it has one), the number of its tokens, and what was composed [len]; in
-     * order. */
+    /* Called in input order with a request (and its error), its number of tokens, and the output of compose
+     * [len]. */
     cake_err (*take)(void *self, const cake_request *request, int64_t n_tok, const char *composed,
                      size_t len);
 } cake_scanner;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a request, then its tokens. Out: text, scores, and when the answer is over. Feed opens, root pushes,
- * answers reads and closes. Invariant: begin ascends, and is exact when the answer is over.
+ * In: a request, then its tokens. Out: text, scores, and the end of the answer.
+ * Invariant: begin ascends, and is exact when the answer is over.
  */
 #include "request/sequence.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 
-/* What cannot be decoded fails the request. */
+/* A decoder error fails the request. */
 static bool check_text(cake_sequence *s)
 {
     cake_request *r = &s->lead->request;
@@ -29,8 +29,8 @@ bool cake_sequence_scores_prompt(const cake_sequence *s)
     return s->n_top >= 0 && params_of(s)->echo == 1;
 }
 
-/* Where tokens do not decode to the text they came from they are found in it one after the other; one that is
- * not there (a special token that was added, a part that was normalized) is where the next one may be. */
+/* For tokens that do not decode to the original text: searches each token after the previous one. A token
+ * that is not found (a special token, a normalized part) gets the position of the next one. */
 static void find_begins(cake_sequence *lead, const char *text, size_t len)
 {
     cake_buf own = {0};
@@ -39,18 +39,18 @@ static void find_begins(cake_sequence *lead, const char *text, size_t len)
         lead->prompt_begin[i] = at;
         cake_buf_cut(&own, 0);
         cake_tokenizer_bytes(lead->token, lead->ids.id[i], &own);
-        bool blank = own.len && own.data[0] == ' ' && !at; /* added before the first word */
+        bool added_space = own.len && own.data[0] == ' ' && !at; /* added before the first word */
         if (own.len <= len - at && own.len && !memcmp(text + at, own.data, own.len))
             at += own.len;
-        else if (blank && own.len - 1 <= len - at && !memcmp(text + at, own.data + 1, own.len - 1))
+        else if (added_space && own.len - 1 <= len - at && !memcmp(text + at, own.data + 1, own.len - 1))
             at += own.len - 1;
     }
     cake_buf_free(&own);
 }
 
-/* The decoder hears the prompt, so that the answer goes on where it ends. Of a prompt that came as ids this
- * is how its text is known. */
-static void hear_prompt(cake_sequence *s)
+/* Feeds the prompt to the decoder, so that the answer continues its text. This also gives the text of a
+ * prompt that came as ids. */
+static void feed_prompt(cake_sequence *s)
 {
     cake_request *r = &s->lead->request;
     cake_buf text = {0};
@@ -76,8 +76,8 @@ static void hear_prompt(cake_sequence *s)
     check_text(s);
 }
 
-/* Whose draws they are. Lines with one id, as samples of one task, draw differently: the first one by the id
- * alone, wherever it stands in the file. */
+/* The seed of a request's random numbers. Of several lines with one id (samples of one task) the first uses
+ * the id alone, wherever it is in the file; later ones differ. */
 static uint64_t seed_of(const cake_request *r, uint64_t job_seed)
 {
     if (r->params.seed != CAKE_UNSET)
@@ -99,8 +99,8 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     *ids = (cake_ids){0};
     s->n_prompt = (int)s->ids.len;
     const cake_params *p = &s->request.params;
-    int64_t most = (int64_t)s->n_prompt + (p->max_tokens == CAKE_UNSET ? context : p->max_tokens);
-    s->max_len = most < context ? (int)most : context;
+    int64_t max_len = (int64_t)s->n_prompt + (p->max_tokens == CAKE_UNSET ? context : p->max_tokens);
+    s->max_len = max_len < context ? (int)max_len : context;
     s->n_top = p->logprobs == CAKE_UNSET ? -1 : (int)p->logprobs;
     s->finish = CAKE_FINISH_LENGTH;
     s->key.seed = seed_of(&s->request, job_seed);
@@ -108,10 +108,10 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     if (token)
         s->decoder = cake_decoder_open(token);
     if (token && p->echo == 1 && !s->request.err)
-        hear_prompt(s);
+        feed_prompt(s);
     if (!s->request.err && cake_sequence_scores_prompt(s)) {
         s->prompt_scored = cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_scored);
-        s->prompt_scored[0].id = s->ids.id[0]; /* nothing comes before it: it has no score */
+        s->prompt_scored[0].id = s->ids.id[0]; /* the first token has no score */
         s->n_prompt_scored = 1;
     }
     return s;
@@ -134,7 +134,7 @@ cake_sequence *cake_sequence_branch(cake_sequence *lead)
     if (s->token)
         s->decoder = cake_decoder_open(s->token);
     if (s->token && params_of(s)->echo == 1)
-        hear_prompt(s);
+        feed_prompt(s);
     lead->choice = cake_grow(lead->choice, (size_t)lead->n_choice + 1, sizeof *lead->choice);
     lead->choice[lead->n_choice++] = s;
     return s;
@@ -181,8 +181,8 @@ size_t cake_sequence_settled(const cake_sequence *s)
     return s->text.len > hold ? s->text.len - hold : 0;
 }
 
-/* Cuts the text before the first stop string that ends in what was added since `before`; ties go to the one
- * that starts first. */
+/* Cuts the text before the first stop string that ends after `before`; ties go to the one that starts
+ * first. */
 static bool cut_at_stop(cake_sequence *s, size_t before)
 {
     const cake_params *p = params_of(s);
@@ -202,7 +202,7 @@ static bool cut_at_stop(cake_sequence *s, size_t before)
     return true;
 }
 
-static bool among(const int32_t *ids, size_t n, int32_t id)
+static bool contains(const int32_t *ids, size_t n, int32_t id)
 {
     for (size_t i = 0; i < n; i++)
         if (ids[i] == id)
@@ -210,7 +210,7 @@ static bool among(const int32_t *ids, size_t n, int32_t id)
     return false;
 }
 
-/* Of the latest token. */
+/* Stores the scores of the latest token. */
 static void keep_scores(cake_sequence *s, const cake_scored *scored)
 {
     size_t n = 1 + (size_t)s->n_top, i = (size_t)cake_sequence_generated(s) - 1;
@@ -242,14 +242,14 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
     cake_penalties_add(s->penalties, id);
     int generated = cake_sequence_generated(s);
     size_t before = s->text.len;
-    bool ended =
-        (p->ignore_eos != 1 && among(eos, (size_t)n_eos, id)) || among(p->stop_ids.id, p->stop_ids.len, id);
+    bool ended = (p->ignore_eos != 1 && contains(eos, (size_t)n_eos, id)) ||
+                 contains(p->stop_ids.id, p->stop_ids.len, id);
     bool full = (int)s->ids.len >= s->max_len;
     if (s->n_top >= 0)
         keep_scores(s, scored);
     if (s->decoder)
         cake_decoder_push(s->decoder, ended ? -1 : id,
-                          &s->text); /* the end token is no text, but is somewhere */
+                          &s->text); /* the end token has a position, but no text */
     if (s->decoder && (ended || full))
         cake_decoder_end(s->decoder, &s->text);
     if (check_text(s))
@@ -259,12 +259,12 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
     return s->over = ended || stopped || full;
 }
 
-bool cake_sequence_restores(const cake_sequence *s)
+bool cake_sequence_is_resumable(const cake_sequence *s)
 {
     return (s != s->lead || params_of(s)->n == 1) && !s->lead->request.err;
 }
 
-static bool fits(const cake_sequence *lead, const cake_inflight *r, int n_vocab)
+static bool is_valid(const cake_sequence *lead, const cake_inflight *r, int n_vocab)
 {
     size_t width = lead->n_top >= 0 ? 1 + (size_t)lead->n_top : 0;
     bool right = !lead->request.err && r->choice < params_of(lead)->n && (size_t)r->width == width &&
@@ -276,15 +276,15 @@ static bool fits(const cake_sequence *lead, const cake_inflight *r, int n_vocab)
     return right;
 }
 
-void cake_sequence_revive(cake_sequence *lead, int n)
+void cake_sequence_resume_choices(cake_sequence *lead, int n)
 {
     while (lead->n_choice < n) {
         cake_sequence_branch(lead);
-        lead->n_back++;
+        lead->n_resumed++;
     }
 }
 
-void cake_sequence_regain(cake_sequence *s, const int32_t *ids, size_t n_id, const cake_scored *scored,
+void cake_sequence_resume(cake_sequence *s, const int32_t *ids, size_t n_id, const cake_scored *scored,
                           const int32_t *eos, int n_eos)
 {
     for (size_t i = 0; !s->over && !s->lead->request.err && i < n_id; i++)
@@ -296,16 +296,16 @@ static void forget_choices(cake_sequence *lead)
 {
     for (int i = 0; i < lead->n_choice; i++)
         cake_sequence_close(lead->choice[i]);
-    lead->n_choice = lead->n_done = lead->n_back = 0;
+    lead->n_choice = lead->n_done = lead->n_resumed = 0;
 }
 
-/* One answer that is over, or all of several are. */
-static bool nothing_left(cake_sequence *lead, const cake_inflight *r, const int32_t *eos, int n_eos)
+/* Whether the answer, or every one of several, is finished. */
+static bool is_finished(cake_sequence *lead, const cake_inflight *r, const int32_t *eos, int n_eos)
 {
     if (params_of(lead)->n > 1)
         return lead->n_done == params_of(lead)->n;
-    cake_sequence *trial = cake_sequence_branch(lead); /* tokens are not taken back from a lead */
-    cake_sequence_regain(trial, r->ids.id, r->ids.len, r->scored, eos, n_eos);
+    cake_sequence *trial = cake_sequence_branch(lead); /* a lead's tokens cannot be removed again */
+    cake_sequence_resume(trial, r->ids.id, r->ids.len, r->scored, eos, n_eos);
     bool over = trial->over;
     forget_choices(lead);
     return over;
@@ -316,17 +316,17 @@ bool cake_sequence_restore(cake_sequence *lead, const cake_inflight *r, int n, i
 {
     bool several = params_of(lead)->n > 1, scores = cake_sequence_scores_prompt(lead);
     for (int i = 0; i < n; i++)
-        if (!fits(lead, &r[i], n_vocab))
+        if (!is_valid(lead, &r[i], n_vocab))
             return false;
-    if (!several && scores && nothing_left(lead, r, eos, n_eos))
+    if (!several && scores && is_finished(lead, r, eos, n_eos))
         return false;
     for (int i = 0; i < n; i++) {
         if (several)
-            cake_sequence_revive(lead, r[i].choice + 1);
-        cake_sequence_regain(several ? lead->choice[r[i].choice] : lead, r[i].ids.id, r[i].ids.len,
+            cake_sequence_resume_choices(lead, r[i].choice + 1);
+        cake_sequence_resume(several ? lead->choice[r[i].choice] : lead, r[i].ids.id, r[i].ids.len,
                              r[i].scored, eos, n_eos);
     }
-    if (!several || !scores || !nothing_left(lead, r, eos, n_eos))
+    if (!several || !scores || !is_finished(lead, r, eos, n_eos))
         return true;
     forget_choices(lead);
     return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `info`: what this build, this machine and, with -m, this model can do, on standard output.
+ * `info`: prints what this build, this machine and, with -m, this model can do.
  */
 #include <stdio.h>
 
@@ -49,8 +49,8 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     return CAKE_OK;
 }
 
-/* What would bring waves from one GPU to another. */
-static void describe_wires(cake_buf *out)
+/* The transports between GPUs. */
+static void describe_gpu_links(cake_buf *out)
 {
     char text[16];
     cake_buf why = {0};
@@ -83,7 +83,7 @@ cake_err cake_cmd_info(const cake_options *options)
     cake_buf_adds(&out, "GPU         ");
     cake_device_describe(&out);
     if (cake_device_count(NULL))
-        describe_wires(&out);
+        describe_gpu_links(&out);
     cake_err err = options->model ? describe_model(options->model, &out) : CAKE_OK;
     fwrite(out.data, 1, out.len, stdout);
     cake_buf_free(&out);

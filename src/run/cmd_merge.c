@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `merge`: in: finished results of all shards of a job; out: the results that one run of the whole would have
+ * `merge`: in: finished results of all shards of a job; out: the results that a single run would have
  * written, and their RESULTS.job. No model, no input.
  */
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "run/identity.h"
 #include "run/run.h"
 
-/* What is written must not be what is read. */
-static cake_err check(const cake_options *o)
+/* The output must not be one of the shards. */
+static cake_err check_output(const cake_options *o)
 {
     for (int i = 0; i < o->operands.n; i++)
         if (o->output &&
@@ -31,12 +31,12 @@ static cake_err open_recorder(const cake_options *o, const cake_shards *shards, 
     cake_buf identity = {0}, form = {0};
     const char *output = cake_record_form(o->output);
     bool columns =
-        !strcmp(output, "h5"); /* what lines do not have, a run that is asked for them has to make */
+        !strcmp(output, "h5"); /* the identity says that a run cannot fill in what JSON lines lack */
     cake_buf_addf(&form, "\"%s%s\"", output, columns ? ", merged" : "");
     if (columns)
         cake_log(
             CAKE_WARN, "run",
-            "%s: prompts, and token ids that requests did not ask for, are not in lines of JSON, nor in it",
+            "%s has no prompts, and token ids only where requested: the JSON lines of shards have no more",
             o->output);
     cake_shards_identity(head->identity, "output", form.data, &identity);
     cake_record_options options = {.path = o->output,
@@ -53,8 +53,9 @@ static cake_err open_recorder(const cake_options *o, const cake_shards *shards, 
     return err;
 }
 
-/* What is in the place of RESULTS is of the same job. CAKE_END: it is all there is to do. */
-static cake_err take_up(const cake_options *o, const cake_shards *shards, const cake_recorder *recorder)
+/* Checks that existing results are of the same job. CAKE_END: they are complete. */
+static cake_err check_existing(const cake_options *o, const cake_shards *shards,
+                               const cake_recorder *recorder)
 {
     size_t n;
     const cake_input_checkpoint *marks = cake_record_input_checkpoints(recorder, &n);
@@ -65,30 +66,32 @@ static cake_err take_up(const cake_options *o, const cake_shards *shards, const 
         return CAKE_OK;
     if (!same)
         return cake_fail("run",
-                         "%s: there are results of the same job already, of %lld requests of the input; "
+                         "%s: already has results of the same job, of %lld requests of the input; "
                          "--force overwrites them, or name another file with -o",
                          o->output, (long long)last.requests);
-    cake_log(CAKE_INFO, "run", "%s: all %lld requests are there already", o->output, (long long)end.requests);
+    cake_log(CAKE_INFO, "run", "%s: all %lld requests are merged already", o->output,
+             (long long)end.requests);
     return CAKE_END;
 }
 
-static cake_err copy(cake_shards *shards, cake_recorder *recorder)
+static cake_err copy_lines(cake_shards *shards, cake_recorder *recorder)
 {
     cake_entry entry;
-    cake_line_info told;
+    cake_line_info info;
     const char *line;
     size_t len;
     bool text = cake_record_is_text(recorder);
     cake_err err;
     cake_record_read_to(recorder, cake_shards_checkpoint(shards));
     while (!(err = cake_shards_next(shards, &entry, &line, &len))) {
-        if (text && !cake_line_info_read(line, len, &told))
+        if (text && !cake_line_info_read(line, len, &info))
             return cake_fail("run", "a shard was changed while it was read: merge again");
-        if (text && told.n_choice > 1)
-            return cake_fail("run",
-                             "line %lld of the input has several answers; a .txt file has room for one: give "
-                             "-o a .jsonl file",
-                             (long long)told.index + 1);
+        if (text && info.n_choice > 1)
+            return cake_fail(
+                "run",
+                "line %lld of the input has several answers, but a .txt file holds one per line: give "
+                "-o a .jsonl file",
+                (long long)info.index + 1);
         if (!cake_record_has(recorder, entry.order))
             err = cake_record_add_line(recorder, entry, line, len);
         if (err)
@@ -101,17 +104,17 @@ cake_err cake_cmd_merge(const cake_options *o)
 {
     cake_shards *shards = NULL;
     cake_recorder *recorder = NULL;
-    cake_err err = check(o);
+    cake_err err = check_output(o);
     if (!err)
         err = cake_shards_open(o->operands.text, o->operands.n,
                                cake_record_streams(o->output) ? NULL : o->output, &shards);
     if (!err)
         err = open_recorder(o, shards, &recorder);
     if (!err)
-        err = take_up(o, shards, recorder);
+        err = check_existing(o, shards, recorder);
     bool began = !err;
     if (!err)
-        err = copy(shards, recorder);
+        err = copy_lines(shards, recorder);
     if (!err)
         err = cake_record_finish(recorder);
     if (began && err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The main job, in the order in which trouble is cheapest: plan and check everything, load, run, close.
- * Every rank goes through the same phases; each ends in agreement, so that no rank waits for a dead one.
+ * `run`, ordered so that errors show early: plan and check everything, load, run, close. Every rank goes
+ * through the same phases; all agree on the result of each, so that no rank waits for a dead one.
  */
 #include "run/run.h"
 
@@ -43,11 +43,11 @@ typedef struct job {
     cake_rank rank;
     cake_batch_io io;             /* rank 0 */
     cake_dispatcher *dispatcher;  /* rank 0 of a run with several replicas */
-    cake_dispatch_client *client; /* the other roots' */
+    cake_dispatch_client *client; /* the roots of other replicas */
     cake_engine *engine;          /* rank 0 of a replica */
-    cake_trace *trace;            /* NULL: none is wanted */
+    cake_trace *trace;            /* NULL: not requested */
     cake_pipeline *pipeline;
-    cake_watchdog *watch; /* NULL: there is nobody to watch */
+    cake_watchdog *watch; /* NULL: a single rank */
     cake_rank_status where;
     bool opened;   /* files are open */
     bool stopping; /* rank 0 */
@@ -70,7 +70,7 @@ static cake_err open_files(job *j)
             err = cake_batch_io_open(j->options, &j->rank, &j->io);
     }
     err = cake_comm_agree(j->world, err);
-    if (!err && j->world->rank && j->rank.replica.rank == 0) /* what is wrong for all was said once */
+    if (!err && j->world->rank && j->rank.replica.rank == 0) /* errors common to all were logged once */
         err = cake_dispatch_client_open(j->options->model, cake_model_config(j->rank.input.model),
                                         j->rank.input.context, &j->client);
     err = cake_comm_agree(j->world, err);
@@ -185,7 +185,7 @@ static void abort_run(job *j, cake_err err)
     cake_comm_abort_with(err);
 }
 
-/* Brings results to the disk: other replicas may run on for longer than a scheduler waits with SIGKILL. */
+/* Flushes results: other replicas may run for longer than a scheduler waits before SIGKILL. */
 static void flush_results(job *j)
 {
     cake_batch_io_flush(&j->io);
@@ -228,7 +228,7 @@ static bool poll_run(void *self)
                          : j->client && cake_dispatch_client_poll(j->client);
 }
 
-/* Other replicas may work for long: signals, limits and lost ranks still count. */
+/* Polls until all replicas are done: signals, limits and lost ranks still count. */
 static void serve_replicas(job *j)
 {
     do {
@@ -238,7 +238,7 @@ static void serve_replicas(job *j)
     } while (!cake_dispatcher_over(j->dispatcher));
 }
 
-/* The loop of this rank is over; the dispatcher and its clients go on until all replicas are. */
+/* After the loop of this rank: the dispatcher and its clients continue until all replicas are done. */
 static cake_err end_loop(job *j, cake_err err)
 {
     if (j->dispatcher) {
@@ -290,21 +290,21 @@ static cake_err report(job *j)
     return err;
 }
 
-/* The loop of this rank, as one session of its threads. */
-typedef struct loop {
+/* Arguments of run_loop, which runs as one session of the threads. */
+typedef struct loop_args {
     job *job;
     cake_err err;
-} loop;
+} loop_args;
 
 static void run_loop(void *arg)
 {
-    loop *t = arg;
+    loop_args *t = arg;
     t->err = cake_pipeline_run(t->job->pipeline, &(cake_poll_hook){t->job, poll_run});
 }
 
-static cake_err work(job *j)
+static cake_err run_waves(job *j)
 {
-    loop t = {.job = j};
+    loop_args t = {.job = j};
     bool root = j->world->rank == 0;
     if (root) {
         cake_progress_open();
@@ -322,7 +322,7 @@ static cake_err work(job *j)
         cake_shutdown_write();
         cake_batch_io_flush(&j->io);
     }
-    /* the other ranks learn here of an error in the engine */
+    /* other ranks learn of an error in the engine here */
     err = cake_comm_agree(j->world, err);
     enter_phase(j, CAKE_PHASE_WRITE);
     if (!err && root)
@@ -331,11 +331,10 @@ static cake_err work(job *j)
         cake_batch_io_stop(&j->io);
     enter_phase(j, CAKE_PHASE_END);
     err = cake_comm_agree(j->world, err);
-    /* a report or trace that cannot be written is said, but the status stays that of the results: whoever
-     * waits for them goes by it */
+    /* an error in writing report or trace is logged, but the exit status stays that of the results */
     if (!err || err == CAKE_STOPPED)
         cake_comm_agree(j->world, report(j));
-    if (j->trace) { /* also of a run that failed */
+    if (j->trace) { /* also after a failure */
         cake_trace_align(j->trace, j->world);
         cake_plan *plans = cake_gather_plans(j->world, &j->rank);
         cake_comm_agree(j->world, cake_trace_write(j->trace, j->world, plans, j->rank.planning.n_replica,
@@ -349,7 +348,7 @@ static cake_err work(job *j)
     return cake_comm_agree(j->world, err);
 }
 
-/* A run that resumes keeps the instruction set of the results that are there. */
+/* A resumed run keeps the instruction set of its earlier results. */
 static void find_isa(const cake_comm *world, cake_options *options, char isa[CAKE_IDENTITY_ISA])
 {
     isa[0] = 0;
@@ -440,11 +439,10 @@ static void close_pipeline(job *j)
     cake_dispatcher_close(j->dispatcher);
 }
 
-/* A run. Phases follow one another until one fails; then all that were begun are undone, the last one
- * first. */
+/* The phases of a run, in order until one fails; then those that were begun are undone in reverse order. */
 static const struct {
     cake_err (*run)(job *);
-    void (*undo)(job *); /* also after run has failed; NULL: there is nothing to undo */
+    void (*undo)(job *); /* also called if run failed; NULL: nothing to undo */
 } phases[] = {
     {open_watchdog, close_watchdog}, /* is every rank alive? */
     {open_shutdown, close_shutdown}, /* signals, and the end of the time */
@@ -453,7 +451,7 @@ static const struct {
     {open_files, close_files},       /* prompts, results, what an earlier run left */
     {load, NULL},                    /* weights and slices */
     {open_pipeline, close_pipeline}, /* engine, dispatcher, links */
-    {work, NULL},                    /* waves, until every answer is written */
+    {run_waves, NULL},               /* waves, until every answer is written */
 };
 
 cake_err cake_cmd_run(const cake_options *given, const cake_comm *world, int argc, char **argv)
@@ -466,11 +464,11 @@ cake_err cake_cmd_run(const cake_options *given, const cake_comm *world, int arg
     find_isa(world, &options, isa);
     while (n < N_PHASE && !j.err)
         j.err = phases[n++].run(&j);
-    if (j.err == CAKE_END) /* all was done already */
+    if (j.err == CAKE_END) /* everything was done before */
         j.err = !world->rank && cake_batch_io_failed(&j.io) ? CAKE_ERR_REQUEST : CAKE_OK;
     while (n-- > 0)
         if (phases[n].undo)
             phases[n].undo(&j);
-    /* nobody goes with another status than 0 before rank 0 has closed its files */
+    /* no rank exits with an error before rank 0 has closed its files */
     return cake_comm_agree(world, j.err);
 }

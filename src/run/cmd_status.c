@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `status`: in: names of result files; out: a line for each with how far its run is. Nothing is changed, and
- * no run notices.
+ * `status`: in: names of result files; out: a line for each with the progress of its run. Read only, and
+ * invisible to the runs.
  */
 #include <stdio.h>
 #include <time.h>
@@ -14,7 +14,7 @@
 
 static const char *const state_name[] = {"starting", "running", "stopped", "finished"};
 
-static double about(const cake_result_status *f)
+static double estimated_total(const cake_result_status *f)
 {
     return f->share > 0 && f->share < 1 ? (double)f->done / f->share : -1;
 }
@@ -34,7 +34,7 @@ static void add_holder(cake_buf *line, const cake_result_status *f)
     if (h->job[0])
         cake_buf_addf(line, ", Slurm job %s", h->job);
     else if (!h->here)
-        cake_buf_adds(line, " (by its lock; that host is not asked)");
+        cake_buf_adds(line, " (according to its lock; not checked on that host)");
 }
 
 static void compose(const char *path, const cake_result_status *f, cake_buf *line)
@@ -42,8 +42,8 @@ static void compose(const char *path, const cake_result_status *f, cake_buf *lin
     cake_buf_adds(line, path);
     cake_log_escape(line);
     cake_buf_addf(line, ": %s: %lld done", state_name[f->state], (long long)f->done);
-    if (about(f) >= 0)
-        cake_buf_addf(line, " of about %.0f", about(f));
+    if (estimated_total(f) >= 0)
+        cake_buf_addf(line, " of about %.0f", estimated_total(f));
     if (f->failed)
         cake_buf_addf(line, " (%lld failed)", (long long)f->failed);
     if (f->shard)
@@ -55,19 +55,19 @@ static void compose(const char *path, const cake_result_status *f, cake_buf *lin
     if (f->left >= 0 && f->state != CAKE_FINISHED) {
         cake_buf_adds(line, ", ");
         cake_duration_add(line, f->left);
-        cake_buf_adds(line, f->state == CAKE_RUNNING ? " left" : " left, when it goes on");
+        cake_buf_adds(line, f->state == CAKE_RUNNING ? " left" : " left, when resumed");
     }
     if (f->held)
         add_holder(line, f);
     if (f->wrote)
         add_ago(line, f->wrote);
-    if (f->torn && !f->held) /* of a run that writes it is the group that grows */
-        cake_buf_addf(line, "; %lld bytes of a group that was not finished", (long long)f->torn);
+    if (f->torn && !f->held) /* while a run writes, the last group is still growing */
+        cake_buf_addf(line, "; %lld bytes of an unfinished group", (long long)f->torn);
     if (f->lost)
-        cake_buf_addf(line, "; %lld bytes are damaged, their requests will be done again",
+        cake_buf_addf(line, "; %lld bytes are damaged; their requests will be done again",
                       (long long)f->lost);
     if (f->changed)
-        cake_buf_adds(line, "; it was changed since it was written");
+        cake_buf_adds(line, "; changed since it was written");
     cake_buf_addc(line, '\n');
 }
 
@@ -94,14 +94,14 @@ static void compose_json(const char *path, const cake_result_status *f, cake_buf
                   (long long)(f->held ? 0 : f->torn), (long long)f->lost, f->changed ? "true" : "false");
 }
 
-/* Of several: how many of each state, and their sums. */
+/* For several files: how many are in each state, and sums. */
 static void compose_sum(const int64_t *n, const cake_result_status *all, cake_buf *line)
 {
-    const char *between = "all: ";
+    const char *separator = "all: ";
     for (int i = 0; i <= CAKE_FINISHED; i++)
         if (n[i]) {
-            cake_buf_addf(line, "%s%lld %s", between, (long long)n[i], state_name[i]);
-            between = ", ";
+            cake_buf_addf(line, "%s%lld %s", separator, (long long)n[i], state_name[i]);
+            separator = ", ";
         }
     cake_buf_addf(line, "; %lld done (%lld failed)", (long long)all->done, (long long)all->failed);
     if (all->rate > 0)
@@ -123,7 +123,7 @@ cake_err cake_cmd_status(const cake_options *o)
         cake_buf line = {0};
         cake_result_status f;
         if (cake_inspect(o->operands.text[i], &f)) {
-            err = CAKE_ERR_FATAL; /* and what of the others? */
+            err = CAKE_ERR_FATAL; /* report the others, too */
             continue;
         }
         (o->json ? compose_json : compose)(o->operands.text[i], &f, &line);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `tokenize`: in: prompts; out: for each a line with what the model would see. No weights, no config.
+ * `tokenize`: in: prompts; out: a line for each with the tokens that the model would see. No weights, no
+ * config.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,11 +17,11 @@
 #include "run/from_options.h"
 #include "run/run.h"
 
-typedef struct sheet {
+typedef struct token_list {
     FILE *out;
     const char *name;
     int64_t failed; /* requests */
-} sheet;
+} token_list;
 
 static void compose(void *self, const cake_request *r, const cake_buf *text, const cake_ids *ids,
                     cake_buf *line)
@@ -37,27 +38,27 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
     if (text->len)
         cake_json_add_text(line, text->data, text->len);
     else
-        cake_buf_adds(line, "null"); /* it came as ids */
+        cake_buf_adds(line, "null"); /* the prompt was token ids */
     cake_buf_adds(line, ", \"token_ids\": ");
     cake_line_ids(line, ids->id, (int)ids->len);
     cake_buf_adds(line, "}\n");
 }
 
-static cake_err unwritable(const sheet *s)
+static cake_err fail_write(const token_list *s)
 {
     return cake_fail("run", "%s cannot be written: %s", s->name, strerror(errno));
 }
 
-static cake_err take(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)
+static cake_err write_line(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)
 {
-    sheet *s = self;
+    token_list *s = self;
     (void)n_tok;
     s->failed += r->err != CAKE_OK;
-    return fwrite(composed, 1, len, s->out) == len ? CAKE_OK : unwritable(s);
+    return fwrite(composed, 1, len, s->out) == len ? CAKE_OK : fail_write(s);
 }
 
-/* tokenize needs no config.json, but one that is there may disagree. */
-static void compare(const cake_preparation *preparation)
+/* config.json is optional here, but warn if it disagrees. */
+static void check_config(const cake_preparation *preparation)
 {
     cake_buf path = {0};
     cake_buf_addf(&path, "%s/config.json", preparation->options.model);
@@ -71,11 +72,12 @@ static void compare(const cake_preparation *preparation)
     cake_buf_free(&path);
 }
 
-/* Half a file would be taken for a whole one. */
-static cake_err settle(const cake_options *o, const sheet *s, cake_atomic_file *whole, cake_err err)
+/* Publishes the output only if it is complete. */
+static cake_err close_output(const cake_options *o, const token_list *s, cake_atomic_file *whole,
+                             cake_err err)
 {
     if (!o->output || !strcmp(o->output, "-"))
-        return !err && fflush(s->out) ? unwritable(s) : err;
+        return !err && fflush(s->out) ? fail_write(s) : err;
     if (!err)
         return cake_atomic_file_close(whole);
     cake_atomic_file_drop(whole);
@@ -87,8 +89,8 @@ cake_err cake_cmd_tokenize(const cake_options *options)
     cake_preparation preparation;
     cake_machine machine;
     cake_atomic_file whole;
-    sheet s = {.out = stdout, .name = options->output ? options->output : "standard output"};
-    cake_scanner scanner = {.self = &s, .compose = compose, .take = take};
+    token_list s = {.out = stdout, .name = options->output ? options->output : "standard output"};
+    cake_scanner scanner = {.self = &s, .compose = compose, .take = write_line};
     bool file = options->output && strcmp(options->output, "-");
     cake_machine_read(&machine);
     cake_err err = cake_paths_check(options);
@@ -99,12 +101,12 @@ cake_err cake_cmd_tokenize(const cake_options *options)
     cake_prepare_options from = cake_prepare_options_from(options);
     err = cake_prepare_open(&from, NULL, 0, 0, &preparation);
     if (!err)
-        compare(&preparation);
+        check_config(&preparation);
     bool opened = !err && !(file && (err = cake_atomic_file_open("list of tokens", options->output, &whole)));
     if (opened) {
         s.out = file ? whole.file : stdout;
         err = cake_scan_run(&preparation, cake_options_threads(options, machine.cores_mine), &scanner);
-        err = settle(options, &s, &whole, err);
+        err = close_output(options, &s, &whole, err);
     }
     cake_prepare_close(&preparation);
     err = err ? err : s.failed ? CAKE_ERR_REQUEST : CAKE_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: parsed options. Out: the exit code of the command they name, the same on all ranks. main.c calls.
- * Invariant: commands of `alone` run on world rank 0 only, others wait for its answer.
+ * In: parsed options. Out: the exit code of the command they name, the same on all ranks.
+ * Invariant: commands of `alone` run on world rank 0 only; other ranks wait for its exit code.
  */
 #include <stdio.h>
 #include <string.h>

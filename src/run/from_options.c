@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "bundle/locate.h"
 
-enum { SAMPLE_BYTES = 1 << 20 }; /* of an input, to estimate its number of lines */
+enum { SAMPLE_BYTES = 1 << 20 }; /* read from an input to estimate its number of lines */
 
 static cake_purpose purpose_of(const char *command)
 {
@@ -48,7 +48,7 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
         .kv_dtype = o->kv_dtype,
         .link = o->link,
         .rates = o->rates,
-        /* bench compares whole runs with what it measures on the mask that it was started with */
+        /* bench compares runs with rates measured on the mask that it was started with */
         .affinity = {.bind = purpose == CAKE_PURPOSE_BENCH ? "none" : o->bind,
                      .threads = cake_options_threads(o, 0)},
         .gpu = {.device = o->device,
@@ -56,7 +56,7 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
                 .memory = o->gpu_memory,
                 .layers = o->gpu_layers,
                 .plan = plan},
-        /* a run looks at the GPUs themselves */
+        /* a run opens the GPUs and finds out itself */
         .topology = {.path = o->topology, .plan = plan, .check_gpus = plan && !o->gpu_memory},
         .context = o->context,
         .max_seqs = o->max_seqs,
@@ -119,7 +119,7 @@ cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!o->model || !strcmp(o->command, others[i]))
             return CAKE_OK;
-    /* these need no other rank, read no weights, or plan for ranks that are not there */
+    /* these need no other rank, read no weights, or plan for other ranks */
     bool any = o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");
     cake_located found;
     cake_err err = cake_bundle_locate(&(cake_locate_options){o->model, (int)o->replicas, (int)o->ranks, any},
@@ -129,6 +129,6 @@ cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
     o->staged = (cake_staged){.given = o->model, .dir = found.dir, .name = found.name};
     o->model = found.dir;
     if (!any && !o->replicas)
-        o->replicas = 1; /* bundles say how many stages there are, and so how many replicas */
+        o->replicas = 1; /* the bundles fix the number of stages, and so of replicas */
     return CAKE_OK;
 }

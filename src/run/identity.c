@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: options, the stage, the preparation's defaults. Out: a JSON object that names the job. batch_io.c
- * calls it for the journal, cmd_run.c asks for the instruction set of earlier results.
- * Invariant: whatever may change a result's bits, the requests apart, is in it; numbers of ranks and
- * threads are not.
+ * In: options, the rank, the preparation's defaults. Out: a JSON object that identifies the job.
+ * Invariant: it has everything that may change a result's bits, apart from the requests; numbers of ranks and
+ * threads are not in it.
  */
 #include "run/identity.h"
 
@@ -17,7 +16,8 @@
 #include "model/side_files.h"
 #include "record/record.h"
 
-/* Sums of the files beside the weights. Those of the tokenizer are added up: directories have no order. */
+/* Sums of the files next to the weights. Those of the tokenizer are added, since directories have no
+ * order. */
 typedef struct sums {
     uint32_t config, generation, tokenizer;
 } sums;
@@ -61,7 +61,7 @@ static void add_shard(cake_buf *out, const cake_shard *shard)
     add_text(out, "shard", cake_shard_text(shard, text));
 }
 
-/* What requests that do not say it themselves get. */
+/* The defaults of request parameters. */
 static void add_params(cake_buf *out, const cake_params *params)
 {
     for (const cake_params_field *f = cake_params_fields; f->name; f++) {

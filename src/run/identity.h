@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What job a run is: all that its results depend on, but for the requests. A run goes on from what another
- * one left only if these are the same.
+ * The identity of a job: all that its results depend on, apart from the requests. A run resumes what another
+ * one left only if their identities are equal.
  */
 #ifndef CAKE_RUN_IDENTITY_H
 #define CAKE_RUN_IDENTITY_H
@@ -10,13 +10,13 @@
 #include "planner/rank.h"
 #include "request/prepare.h"
 
-/* Appends a JSON object of plain values, whose keys are what differences are called. */
+/* Appends a JSON object of plain values; messages about differences use its keys. */
 cake_err cake_identity_add(const cake_options *options, const cake_rank *me,
                            const cake_preparation *preparation, cake_buf *out);
-/* The instruction set that results in the place of --output were computed with; "": there are none. */
+/* The instruction set of existing results of --output; "": there are none. */
 enum { CAKE_IDENTITY_ISA = 32 };
 void cake_identity_isa(const cake_options *options, char isa[CAKE_IDENTITY_ISA]);
-/* --resume as a value. */
+/* The value of --resume. */
 cake_resume cake_identity_resume(const cake_options *options);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a plan, the ranks' figures, estimates. Out: the text or the JSON that `plan` prints. cmd_plan.c calls
- * on world rank 0. Pure: only composes.
- * Invariant: what is derived from rates is left out, or null, where a rank is on a GPU, since rates of GPUs
- * are not known.
+ * In: a plan, the ranks' reports, estimates. Out: the text or the JSON that `plan` prints. Pure.
+ * Invariant: numbers that depend on rates are left out, or null, where a rank is on a GPU, since rates of
+ * GPUs are not known.
  */
 #include "run/plan_output.h"
 #include "base/size.h"
@@ -25,14 +24,14 @@ static int replica_of(const cake_plan_output *s, int rank)
 
 static double idle_share(const cake_plan_output *s, int rank)
 {
-    const cake_replica_estimate *look = &s->looks[replica_of(s, rank)];
-    return look->seconds > 0 ? 1 - s->busy[rank] / look->seconds : 1; /* no request is left for it */
+    const cake_replica_estimate *estimate = &s->replicas[replica_of(s, rank)];
+    return estimate->seconds > 0 ? 1 - s->busy[rank] / estimate->seconds : 1; /* it gets no request */
 }
 
 static double wave_seconds(const cake_plan_output *s, int rank)
 {
-    const cake_replica_estimate *look = &s->looks[replica_of(s, rank)];
-    return look->waves ? s->busy[rank] / (double)look->waves : 0;
+    const cake_replica_estimate *estimate = &s->replicas[replica_of(s, rank)];
+    return estimate->waves ? s->busy[rank] / (double)estimate->waves : 0;
 }
 
 static int count_nodes(const cake_plan_output *s)
@@ -70,7 +69,7 @@ static size_t longest_host(const cake_plan_output *s)
     return longest;
 }
 
-/* A rank's line behind its number and host. */
+/* A rank's line after its number and host. */
 static void add_row(const cake_plan_output *s, int rank, cake_buf *out)
 {
     const cake_report_stage *r = &s->ranks[rank];
@@ -94,7 +93,7 @@ static void add_row(const cake_plan_output *s, int rank, cake_buf *out)
     cake_buf_free(&threads);
 }
 
-/* Whether all ranks of a replica, not the first, have the lines of the replica before it. */
+/* Whether the lines of a replica (not the first) repeat those of the one before it. */
 static bool repeats(const cake_plan_output *s, int replica)
 {
     int size = s->rank->replica.size;
@@ -110,7 +109,7 @@ static bool repeats(const cake_plan_output *s, int replica)
     return same;
 }
 
-/* Of very many ranks, replicas that are like the one before them are only counted. */
+/* With very many ranks, repeated replicas are only counted. */
 static void add_table(const cake_plan_output *s, cake_buf *out)
 {
     const int many = 64;
@@ -132,30 +131,30 @@ static void add_table(const cake_plan_output *s, cake_buf *out)
     }
 }
 
-/* How many there are, and what each takes of the requests where that differs. */
+/* The number of replicas, and their shares of the requests if they differ. */
 static void add_replicas(const cake_plan_output *s, cake_buf *out)
 {
     int n = s->rank->planning.n_replica, size = s->rank->replica.size;
-    bool differ = false;
+    bool unequal = false;
     if (n == 1)
         return;
-    cake_buf_addf(out, "replicas  %d, of %d rank%s each; waves, pages and states are those of one", n, size,
+    cake_buf_addf(out, "replicas  %d, of %d rank%s each; waves, pages and states are per replica", n, size,
                   size == 1 ? "" : "s");
     for (int r = 1; r < n; r++)
-        differ = differ || s->looks[r].share != s->looks[0].share;
-    for (int r = 0; r < n && differ; r++)
-        cake_buf_addf(out, "%s%.0f%%", r ? ", " : "; they take of the requests ", 100 * s->looks[r].share);
+        unequal = unequal || s->replicas[r].share != s->replicas[0].share;
+    for (int r = 0; r < n && unequal; r++)
+        cake_buf_addf(out, "%s%.0f%%", r ? ", " : "; shares of the requests: ", 100 * s->replicas[r].share);
     cake_buf_addc(out, '\n');
 }
 
-/* What the smallest of the GPUs gives its rank. */
-static int64_t least_gpu(const cake_plan_output *s)
+/* Size of the smallest GPU share. */
+static int64_t min_gpu(const cake_plan_output *s)
 {
-    int64_t least = INT64_MAX;
+    int64_t min_size = INT64_MAX;
     for (int i = 0; i < s->world->size; i++)
-        if (s->ranks[i].gpu.used && s->ranks[i].gpu.size < least)
-            least = s->ranks[i].gpu.size;
-    return least;
+        if (s->ranks[i].gpu.used && s->ranks[i].gpu.size < min_size)
+            min_size = s->ranks[i].gpu.size;
+    return min_size;
 }
 
 static const char *isa_of(const cake_rank *me)
@@ -167,7 +166,7 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
 {
     const cake_rank *me = s->rank;
     const cake_schedule_shape *shape = &me->planning.shape;
-    double least = INFINITY, most = 0;
+    double min_flops = INFINITY, max_flops = 0;
     cake_buf_addf(out,
                   "\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n",
                   shape->n_lane, shape->max_tok, shape->lane_seqs, isa_of(me), s->world->size,
@@ -184,23 +183,23 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
     if (shape->states)
         cake_buf_addf(out,
                       "states    %d, one a sequence, "
-                      "and %d for beginnings of prompts, each of %s in all layers together\n",
+                      "and %d for shared prefixes, each of %s in all layers together\n",
                       shape->n_lane * shape->lane_seqs, shape->n_saved,
                       cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)).s);
     if (me->cluster.gpus) {
         cake_buf_addf(out,
                       "GPUs      of %s a rank, for weights, KV and buffers; "
-                      "no rates of GPUs are known, so it is not said how long it would take\n",
-                      cake_size_text(least_gpu(s)).s);
+                      "rates of GPUs are not known, so no run time is predicted\n",
+                      cake_size_text(min_gpu(s)).s);
         return;
     }
     for (int i = 0; i < s->world->size; i++) {
-        least = fmin(least, me->cluster.rate[i].flops);
-        most = fmax(most, me->cluster.rate[i].flops);
+        min_flops = fmin(min_flops, me->cluster.rate[i].flops);
+        max_flops = fmax(max_flops, me->cluster.rate[i].flops);
     }
-    cake_buf_addf(out, "rates     %.4g", 1e-9 * least);
-    if (most > least)
-        cake_buf_addf(out, " to %.4g", 1e-9 * most);
+    cake_buf_addf(out, "rates     %.4g", 1e-9 * min_flops);
+    if (max_flops > min_flops)
+        cake_buf_addf(out, " to %.4g", 1e-9 * max_flops);
     cake_buf_addf(out, " GFLOP/s of products and %.3g GB/s of reading a rank\n",
                   1e-9 * me->cluster.rate[0].bytes);
 }
@@ -214,26 +213,26 @@ static void add_counted(const cake_plan_output *s, cake_buf *out)
         cake_buf_addf(out, " of shard %s", part);
     cake_buf_addf(out, ", of which %lld would fail", (long long)c->failed);
     if (c->too_long)
-        cake_buf_addf(out, ", %lld of them since they do not fit the context of %d", (long long)c->too_long,
+        cake_buf_addf(out, ", %lld of them because they do not fit the context of %d", (long long)c->too_long,
                       s->rank->input.context);
     cake_buf_addc(out, '\n');
     if (c->n)
         cake_buf_addf(out, "tokens    of a prompt: min %lld, median %lld, p99 %lld, max %lld; total %lld\n",
-                      (long long)c->least, (long long)c->median, (long long)c->p99, (long long)c->most,
+                      (long long)c->min, (long long)c->median, (long long)c->p99, (long long)c->max,
                       (long long)c->total);
     if (c->shared)
         cake_buf_addf(
             out,
-            "          %lld of them (%.1f %%) begin a prompt as they begin another, and are computed once\n",
+            "          %lld of them (%.1f %%) are in prefixes shared with other prompts, computed once\n",
             (long long)c->shared, 100.0 * (double)c->shared / (double)c->total);
     if (c->outgrow)
         cake_buf_addf(
             out,
-            "          %lld may outgrow the KV cache, alone, if their answers are as long as they may be\n",
+            "          %lld may alone outgrow the KV cache, if their answers reach their maximum length\n",
             (long long)c->outgrow);
 }
 
-/* Behind `before`; nothing of a time that nobody is charged for. */
+/* Appends `before` and the node-hours, unless they are negligible. */
 static void add_node_hours(double hours, const char *before, cake_buf *out)
 {
     if (hours >= 0.01)
@@ -242,10 +241,10 @@ static void add_node_hours(double hours, const char *before, cake_buf *out)
 
 static void add_time(const cake_plan_output *s, cake_buf *out)
 {
-    const cake_estimate *a = &s->least, *b = &s->most;
+    const cake_estimate *a = &s->shortest, *b = &s->longest;
     double hours = count_nodes(s) / 3600.0;
     if (a->generated >= b->generated) {
-        cake_buf_addf(out, "time      %s predicted, loading apart, for %.0f generated tokens",
+        cake_buf_addf(out, "time      %s predicted, without loading, for %.0f generated tokens",
                       time_text(b->seconds), b->generated);
         add_node_hours(b->seconds * hours, ": ", out);
         cake_buf_addc(out, '\n');
@@ -253,13 +252,13 @@ static void add_time(const cake_plan_output *s, cake_buf *out)
     }
     double answers = (double)s->workload->n, each = 100 * answers / (b->generated - a->generated);
     cake_buf_addf(out,
-                  "time      %s to %s predicted, loading apart: "
-                  "the former with answers as short as they may be (%.0f tokens",
+                  "time      %s to %s predicted, without loading: "
+                  "the first with answers of minimum length (%.0f tokens",
                   time_text(a->seconds), time_text(b->seconds), a->generated);
     add_node_hours(a->seconds * hours, ", ", out);
-    cake_buf_addf(out, "), the latter with answers as long as they may be (%.0f tokens", b->generated);
+    cake_buf_addf(out, "), the second with answers of maximum length (%.0f tokens", b->generated);
     add_node_hours(b->seconds * hours, ", ", out);
-    cake_buf_addf(out, "); 100 tokens more in each answer take some %s\n",
+    cake_buf_addf(out, "); 100 tokens more in each answer take about %s\n",
                   time_text((b->seconds - a->seconds) * each));
 }
 
@@ -274,7 +273,7 @@ void cake_plan_output_text(const cake_plan_output *s, cake_buf *out)
         add_time(s, out);
 }
 
-/* What follows from rates: of GPUs none are known. */
+/* A number that depends on rates; null with GPUs. */
 static void put_rate(const cake_plan_output *s, cake_buf *out, const char *before, double value)
 {
     if (s->rank->cluster.gpus)
@@ -340,16 +339,16 @@ static void add_input(const cake_plan_output *s, cake_buf *out)
         out,
         ",\n  \"tokens\": {\"min\": %lld, \"median\": %lld, \"p99\": %lld, \"max\": %lld, \"total\": "
         "%lld, \"shared\": %lld}",
-        (long long)c->least, (long long)c->median, (long long)c->p99, (long long)c->most, (long long)c->total,
+        (long long)c->min, (long long)c->median, (long long)c->p99, (long long)c->max, (long long)c->total,
         (long long)c->shared);
     if (s->rank->cluster.gpus) {
         cake_buf_adds(out, ",\n  \"prediction\": null");
         return;
     }
     cake_buf_adds(out, ",\n  \"prediction\": {");
-    add_estimate(s, "least", &s->least, out);
+    add_estimate(s, "least", &s->shortest, out);
     cake_buf_adds(out, ", ");
-    add_estimate(s, "most", &s->most, out);
+    add_estimate(s, "most", &s->longest, out);
     cake_buf_adds(out, "}");
 }
 
@@ -361,7 +360,7 @@ void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
         add_rank(s, i, out);
     cake_buf_addf(out, "  ],\n  \"replicas\": %d, \"shares\": [", s->rank->planning.n_replica);
     for (int r = 0; r < s->rank->planning.n_replica; r++)
-        cake_json_put_real(out, r ? ", " : "", s->looks[r].share);
+        cake_json_put_real(out, r ? ", " : "", s->replicas[r].share);
     cake_buf_addf(out, "], \"nodes\": %d", count_nodes(s));
     cake_json_put_text(out, ", \"isa\": ", isa_of(s->rank));
     cake_buf_addf(out, ", \"context\": %d,\n", s->rank->input.context);

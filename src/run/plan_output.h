@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `plan` says, as text or as JSON.
+ * The output of `plan`, as text or as JSON.
  */
 #ifndef CAKE_RUN_PLAN_OUTPUT_H
 #define CAKE_RUN_PLAN_OUTPUT_H
@@ -10,28 +10,28 @@
 #include "planner/rank.h"
 #include "types/shard.h"
 
-/* What the input holds. */
+/* Statistics of the input. */
 typedef struct cake_counted {
     int64_t requests, failed, too_long, outgrow;
-    int64_t n;                               /* prompts that have tokens */
-    int64_t least, median, p99, most, total; /* tokens of these n prompts */
-    int64_t shared;                          /* tokens that other prompts begin with, too */
+    int64_t n;                            /* prompts with tokens */
+    int64_t min, median, p99, max, total; /* tokens of these n prompts */
+    int64_t shared;                       /* tokens in prefixes shared with other prompts */
     cake_shard shard;
 } cake_counted;
 
 typedef struct cake_plan_output {
     const cake_comm *world;
     const cake_rank *rank;
-    const cake_plan *plans;         /* [stage->planning.n_replica] */
+    const cake_plan *plans;         /* [rank->planning.n_replica] */
     const cake_report_stage *ranks; /* [world->size] */
-    const cake_counted *counted;    /* NULL: there is no input, and the estimates are of usual lengths */
+    const cake_counted *counted;    /* NULL: no input; estimates are for typical lengths */
     const cake_workload *workload;
-    const cake_replica_estimate *looks; /* [stage->planning.n_replica] with answers as long as they may be */
-    const double *busy; /* [world->size] seconds of work of each rank in what looks looked at */
-    cake_estimate least, most;
+    const cake_replica_estimate *replicas; /* [rank->planning.n_replica] with the longest answers */
+    const double *busy; /* [world->size] seconds of work of each rank in the simulation of replicas */
+    cake_estimate shortest, longest; /* with answers of minimum and of maximum length */
 } cake_plan_output;
 
-/* Appended. */
+/* Append to out. */
 void cake_plan_output_text(const cake_plan_output *summary, cake_buf *out);
 void cake_plan_output_json(const cake_plan_output *summary, cake_buf *out);
 

@@ -55,7 +55,7 @@ static void fill_beat(void *self, cake_rank_beat *b)
                           .edges = at->edges,
                           .layer = at->layer,
                           .rows = at->rows,
-                          .in_flight = at->away,
+                          .in_flight = at->in_flight,
                           .active = at->active,
                           .steps = at->steps,
                           .back = at->back,
@@ -177,7 +177,7 @@ static void put_rank(text *t, const cake_watchdog *w, int rank, const cake_rank_
         put(t, " (layers %s)", b->layers);
 }
 
-/* What the rank did when it was last heard. */
+/* The rank's activity at its last heartbeat. */
 static void put_activity(text *t, const cake_rank_beat *b)
 {
     static const char *const words[] = {"starting", "loading weights", NULL, "writing results", "at its end"};
@@ -403,7 +403,7 @@ cake_watchdog *cake_watchdog_open(int64_t seconds, bool journal, const cake_comm
     w->is_speaker = world->rank == speaker_of(w);
     if (!world->rank)
         cake_hostnames_read("", names, sizeof names);
-    cake_heartbeat_owner owner = {.self = w, .tell = fill_beat, .look = check};
+    cake_heartbeat_owner owner = {.self = w, .fill = fill_beat, .check = check};
     w->heartbeat = cake_heartbeat_open(world, names, &owner);
     return w;
 }

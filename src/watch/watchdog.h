@@ -11,7 +11,7 @@
 #include "link/comm.h"
 #include "link/heartbeat.h"
 
-enum { CAKE_WATCHDOG_SECONDS = 7 }; /* that a rank may be silent, without --watchdog */
+enum { CAKE_WATCHDOG_SECONDS = 7 }; /* how long a rank may be silent, without --watchdog */
 
 typedef enum cake_phase {
     CAKE_PHASE_START,
@@ -23,7 +23,7 @@ typedef enum cake_phase {
 
 /* Live status of this rank, as in cake_rank_beat. The working thread writes it, the watchdog's reads it. */
 typedef struct cake_rank_status {
-    _Atomic int32_t phase, root, upstream, edges, layer, rows, away, active;
+    _Atomic int32_t phase, root, upstream, edges, layer, rows, in_flight, active;
     _Atomic int64_t steps, back, got, sent;
     _Atomic double since, turned;    /* on cake_clock_now */
     char layers[CAKE_STATUS_LAYERS]; /* written before CAKE_PHASE_START ends */

@@ -125,7 +125,7 @@ static void test_begun_choices(void)
     CU_ASSERT(here->n_choice == 0 && cake_sequence_restore(here, some, 2, 100, NULL, 0));
     cake_sequence *there = sent(here, 3);
     CU_ASSERT_FATAL(there->n_choice == 3 && here->n_choice == 3);
-    CU_ASSERT(there->n_back == 3 && there->n_done == 1 && there->choice[0]->over);
+    CU_ASSERT(there->n_resumed == 3 && there->n_done == 1 && there->choice[0]->over);
     CU_ASSERT(!cake_sequence_generated(there->choice[1]) && cake_sequence_generated(there->choice[2]) == 2);
     CU_ASSERT(!memcmp(there->choice[2]->ids.id, here->choice[2]->ids.id,
                       here->choice[2]->ids.len * sizeof(int32_t)));

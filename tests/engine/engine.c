@@ -301,12 +301,12 @@ static void test_resumed(void)
     static const int32_t earlier[] = {5, 6, 7, 8};
     cake_request several = counting_request(0, 4);
     several.params.n = 3;
-    cake_sequence_regain(counting_ask(&r->io, 2, 3, 9), earlier, 4, NULL, NULL, 0);
-    cake_sequence_regain(counting_ask(&r->io, 2, 3, 4), earlier, 4, NULL, NULL, 0);
+    cake_sequence_resume(counting_ask(&r->io, 2, 3, 9), earlier, 4, NULL, NULL, 0);
+    cake_sequence_resume(counting_ask(&r->io, 2, 3, 4), earlier, 4, NULL, NULL, 0);
     cake_sequence *lead = counting_ask_for(&r->io, &several, 2, 3);
-    cake_sequence_revive(lead, 2);
-    cake_sequence_regain(lead->choice[0], earlier, 4, NULL, NULL, 0);
-    cake_sequence_regain(lead->choice[1], earlier, 1, NULL, NULL, 0);
+    cake_sequence_resume_choices(lead, 2);
+    cake_sequence_resume(lead->choice[0], earlier, 4, NULL, NULL, 0);
+    cake_sequence_resume(lead->choice[1], earlier, 1, NULL, NULL, 0);
     start(r, &shape);
     CU_ASSERT_EQUAL(run(r), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(r->io.n_done, 3);

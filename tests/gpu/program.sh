@@ -229,7 +229,7 @@ CAKE_TEST_GPU_BUSY=1 expect "no layers on GPUs: none is opened" 0 '' short 1 --d
 grep -q '"device": "cpu"' "$dir/r.json"
 ok "... CPUs" $?
 printf "a: {rank: 0, device: cuda, layers: ['model.layers.0-7']}\n" >"$dir/t.yml"
-expect "a topology that asks for one, and --device cpu" 0 't.yml:1:22: a GPU is asked for here, and --device cpu goes before it' \
+expect "a topology that asks for one, and --device cpu" 0 't.yml:1:22: a GPU is asked for here, but --device cpu overrides it' \
     short 1 --device cpu --topology "$dir/t.yml" --report "$dir/r.json"
 grep -q '"device": "cpu"' "$dir/r.json"
 ok "... CPUs" $?
@@ -238,7 +238,7 @@ grep -q '"device": "cuda"' "$dir/r.json"
 ok "... GPU" $?
 ! grep -q 'on CPUs' "$dir/err"
 ok "... nothing is said of CPUs" $?
-expect "an instruction set for nothing" 0 '\-\-isa ref: nothing is computed on CPUs, so it is not used' short 1 --device cuda --isa ref
+expect "an instruction set for nothing" 0 '\-\-isa ref is ignored: nothing is computed on CPUs' short 1 --device cuda --isa ref
 expect "... for some layers" 0 '3 of its 8 layers are on GPU' short 1 --device cuda --gpu-layers 3 --isa ref --log info
 ! grep -q 'not used' "$dir/err"
 ok "... of which nothing is said" $?
@@ -255,8 +255,8 @@ ok "... same bytes" $?
 # Not enough memory.
 rm -f "$dir/b.jsonl"*
 CAKE_TEST_GPU_MEMORY=8000000 expect "a small GPU" 0 \
-    'rank 0: [1-7] of its 8 layers are on GPU 0, which has 7.4 MiB \(weights of .*\); the others \(.*\) are on CPUs, which is slow' answers 1 b.jsonl --max-seqs 2
-CAKE_TEST_GPU_MEMORY=8000000 expect "... too small for all" 1 'the model does not fit: rank 0 needs .* and its part of GPU 0' \
+    'rank 0: [1-7] of its 8 layers are on GPU 0, which has 7.4 MiB \(weights .*\); the others \(.*\) are on CPUs, which is slow' answers 1 b.jsonl --max-seqs 2
+CAKE_TEST_GPU_MEMORY=8000000 expect "... too small for all" 1 'the model does not fit: rank 0 needs .* but its share of GPU 0' \
     answers 1 b.jsonl --force --max-seqs 2 --gpu-layers 8
 expect "layers of no GPU" 2 'gpu-layers 3 with --device cpu' "$cake" run -m "$model" -p x --device cpu --gpu-layers 3
 finish

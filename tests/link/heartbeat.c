@@ -65,7 +65,7 @@ static bool comes_to(cake_peer_state wanted, int64_t least)
 
 static void open_pulse(void)
 {
-    cake_heartbeat_owner owner = {.tell = tell, .look = look};
+    cake_heartbeat_owner owner = {.fill = tell, .check = look};
     heartbeat = cake_heartbeat_open(&world, "127.0.0.1", &owner);
 }
 

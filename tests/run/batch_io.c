@@ -395,7 +395,7 @@ static void test_choices(void)
 
     open_job(&j, "n.jsonl", "n.out.jsonl", NULL, NULL);
     CU_ASSERT_FATAL(j.err == CAKE_OK && read_all(&j) == CAKE_END && j.n == 1);
-    CU_ASSERT_FATAL(j.s[0]->n_choice == 2 && j.s[0]->n_back == 2 && j.io.n_begun == 2);
+    CU_ASSERT_FATAL(j.s[0]->n_choice == 2 && j.s[0]->n_resumed == 2 && j.io.n_begun == 2);
     CU_ASSERT(j.s[0]->choice[1]->over && cake_sequence_generated(j.s[0]->choice[0]) == 1);
     push(&j, j.s[0]->choice[0], " 7<|im_end|>", 9);
     CU_ASSERT(hand_back(&j, 0) == CAKE_OK && j.io.n_begun == 0);

@@ -94,13 +94,13 @@ test "$(wc -l <"$dir/err")" -eq 1
 ok "... said once, and nothing of our scripts' own" $?
 # What people are told of requests: lines as editors count them, ids, how many failed and which.
 printf '{"prompt": "a", "max_tokens": 1}\n\n{"id": "x", "prompt": "a", "top_p": 7}\n' >"$dir/bad.jsonl"
-expect "failed requests are named at the end" 3 '1 request failed: all is done, and the status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
+expect "failed requests are named at the end" 3 '1 request failed: the run is complete, its exit status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
 grep -q 'run: line 3 (id "x"): top_p is 7' "$dir/err"
 ok "... by their line and id" $?
 expect "... by plan, too" 3 'run: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
 echo '{"prompt": "b", "max_tokens": 1}' >>"$dir/bad.jsonl"
 expect "failed ones of earlier runs are counted" 3 'in addition 2 results of earlier runs \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
-grep -q '0 requests failed, and 1 of earlier runs: all is done, and the status is 3' "$dir/err"
+grep -q '0 requests failed, and 1 of earlier runs: the run is complete, its exit status is 3' "$dir/err"
 ok "... and the status is explained" $?
 : >"$dir/empty.jsonl"
 expect "an empty input" 0 'empty.jsonl: it has no prompts' run -i "$dir/empty.jsonl" -q
@@ -207,7 +207,7 @@ not JSON
 {"custom_id": "d", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "x"}], "frob": 1}}
 EOF
 printf '{"prompt": "a", "n": 2}\n{"prompt": "a", "max_tokens": 2}\n' >"$dir/n.jsonl"
-expect "two answers have no room in a line of text" 3 'n is 2; a .txt file has room for one answer' run -i "$dir/n.jsonl" -o "$dir/n.txt"
+expect "two answers have no room in a line of text" 3 'n is 2; a .txt file holds one answer per line' run -i "$dir/n.jsonl" -o "$dir/n.txt"
 cat >"$dir/wrong.jsonl" <<'EOF'
 {"prompt": "a", "logit_bias": {"99999": 1}}
 {"prompt": "a", "stop_token_ids": [99999]}
@@ -280,7 +280,7 @@ cp "$model/config.json" "$dir/tok"
 expect "plan shows who owns what" 0 '^1 +.* 4-7 ' mpi 2 plan -m "$model"
 expect "plan counts the tokens of prompts" 0 'min 7, median 22, p99 53, max 53; total 1333' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
-expect "plan tells of what does not fit" 3 '43 of them since they do not fit the context of 20' \
+expect "plan tells of what does not fit" 3 '43 of them because they do not fit the context of 20' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --context 20
 echo '{"id": 1}' >"$dir/none.jsonl"
 expect "plan of a file of which nothing can be used" 3 'requests  1, of which 1 would fail' "$cake" plan -m "$model" -i "$dir/none.jsonl"
@@ -309,7 +309,7 @@ expect "... and serve this host" 0 'rates ' rates
 { rate peak.f32 a 3 && rate peak.read a 9 && { rate peak.f32 a 50 && rate peak.read a 70; } | sed 's/"threads": 1/"threads": 16/'; } >"$dir/rates"
 elsewhere() { "$cake" plan -m "$model" --isa ref --rates "$dir/rates" --ranks 2 "$@"; }
 expect "... of more threads than a rank has here" 0 'rates +50 GFLOP/s of products and 70 GB/s' elsewhere --threads 16
-OMP_NUM_THREADS=1 expect "... are told of" 0 'rates of up to 16 threads, and those of 1 are taken, .*: --threads 16 plans' elsewhere
+OMP_NUM_THREADS=1 expect "... are told of" 0 'rates of up to 16 threads, but those of 1 are used, .*; --threads 16 plans' elsewhere
 expect "a replica without a request is idle" 0 '^1 .* 100 %' elsewhere --threads 16 --replicas 2 -p x
 { rate peak.f32 a 3 && rate peak.f32 b 3 && rate peak.read b 9; } >"$dir/rates"
 expect "rates of other hosts" 1 'has no peak.f32 of ref with 1 thread on ' rates
@@ -337,8 +337,8 @@ expect "... on hosts of as many as here" 0 '"nodes": 3, ' mpi 2 plan -m "$model"
 expect "... more than layers" 2 '9 ranks for a model of 8 layers' "$cake" plan -m "$model" --ranks 9
 expect "... of two replicas" 0 '^replicas  2, of 8 ranks each' "$cake" plan -m "$model" --ranks 16 --replicas 2
 expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] times more$' "$cake" plan -m "$model" --ranks 128 --replicas 16
-expect "... of a machine that hwloc is told of" 1 'and 8.0 MiB of memory are free' env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
-env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 processes, but each finds itself alone'
+expect "... of a machine that hwloc is told of" 1 'but 8.0 MiB of memory are free' env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
+env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 processes, but each one is alone'
 ok "tasks of srun that do not know of each other are told of" $?
 mkdir "$dir/huge" && sed -e 's/"hidden_size": [0-9]*/"hidden_size": 16384/' -e 's/"intermediate_size": 512/"intermediate_size": 10000000/' \
     "$model/config.json" >"$dir/huge/config.json"
@@ -350,10 +350,10 @@ test "$(grep -c 'error: planner' "$dir/err")" -eq 1
 ok "... on each host" $?
 sed -E -e 's/"(num_key_value_heads|num_attention_heads)": [0-9]+/"\1": 64/' -e 's/"head_dim": [0-9]+/"head_dim": 1024/' \
     -e 's/"max_position_embeddings": [0-9]+/"max_position_embeddings": 1000000/' "$model/config.json" >"$dir/huge/config.json"
-expect "KV memory that is not there" 1 'a KV cache of 90.0 TiB on each rank is more than is left .* use less --kv-memory' \
+expect "KV memory that is not there" 1 'a KV cache of 90.0 TiB on each rank is more than the layers leave free: .* use less --kv-memory' \
     "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2 --kv-memory 90T
 
-expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for beginnings of prompts, each of 31.1 KiB' \
+expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for shared prefixes, each of 31.1 KiB' \
     "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
 
 # the report

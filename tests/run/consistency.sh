@@ -43,7 +43,7 @@ version=$("$cake" --version | sed 's/cake-mpi \([0-9.]*\).*/\1/')
 LC_ALL=C sed "s/$version/${version%?}9/g" "$cake" >"$dir/other" && chmod +x "$dir/other"
 OTHER=$dir/other expect "another version" 1 "rank 0 on .* runs version $version.*, rank 1 on .* version ${version%?}9" two
 # MPI itself leaves memory lying, which is none of ours.
-expect "a launcher of another MPI" 0 'started 3 processes, but each finds itself alone' \
+expect "a launcher of another MPI" 0 'started 3 processes, but each one is alone' \
     env PMI_RANK=0 PMI_SIZE=3 ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "$cake" run -m "$small" -i "$dir/in.jsonl" -q
 
 # What is staged is of one model, too.

@@ -45,7 +45,7 @@ for isa in $("$cake" info | sed -n 's/([^)]*)//g; s/^isa  *//p'); do
 done
 expect "a small stack that may be larger" 0 '"text"' sh -c "ulimit -Ss 128 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' --threads 2 -q"
 expect "a stack that is too small" 1 'the stack is limited to 128 KB, and 512 are needed: raise the limit' sh -c "ulimit -s 128 && exec '$cake' info"
-expect "few descriptors" 1 'only [0-9]* more files can be opened, and 33 may be needed: raise' \
+expect "few descriptors" 1 'only [0-9]* more files can be opened, but 33 may be needed: raise' \
     sh -c "ulimit -n 20 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' -o '$dir/few.jsonl'"
 expect "a name too long for those beside it" 1 'the name has 250 bytes, and related files need up to .* give a shorter name' \
     run -o "$dir/$(printf 'a%.0s' $(seq 244)).jsonl"
@@ -261,7 +261,7 @@ if limited 700000 "$cake" --version >"$dir/out" 2>&1; then
     ok "a limit on memory" $?
     for command in "run -p x" plan; do
         # shellcheck disable=SC2086
-        expect "... that a cache goes beyond: ${command%% *}" 1 '^cake-mpi: error: planner: ulimit -v leaves this rank [0-9.]+ MiB to map, and weights \([0-9.]+ [KM]iB\), the KV cache that was asked for and buffers take .* too little; raise the limit, or use more ranks$' \
+        expect "... that a cache goes beyond: ${command%% *}" 1 '^cake-mpi: error: planner: ulimit -v lets this rank map [0-9.]+ MiB more, but weights \([0-9.]+ [KM]iB\), the requested KV cache and buffers take .* too little; raise the limit, or use more ranks$' \
             limited 700000 "$cake" $command -m "$model" --kv-memory 600M
     done
 else

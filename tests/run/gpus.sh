@@ -18,7 +18,7 @@ plan() { # NODE NP ARGUMENT...
 }
 
 # A rank for each GPU, the nearest one; what fits is asked of its memory.
-expect "four GPUs of a size that is said" 0 '^GPUs +of 80.0 GiB a rank, .*no rates of GPUs are known' \
+expect "four GPUs of a size that is said" 0 '^GPUs +of 80.0 GiB a rank, .*rates of GPUs are not known' \
     plan gpu4 4 --gpu-memory 80G --write-topology "$dir/t.yml"
 awk '/^[0-3] / { gpu = gpu " " $3; cpus = cpus " " $4; layers = layers " " $6; waits += $NF == "-" && $(NF - 1) == "-" }
     END { exit !(gpu == " 3 2 1 0" && cpus == " 0-15 16-31 32-47 48-63" && layers == " 0-1 2-3 4-5 6-7" && waits == 4) }' "$dir/out"
@@ -60,8 +60,8 @@ expect "more than a driver leaves of it" 1 "t.yml:1:22: memory is 78.0 GiB for w
 
 # What does not fit.
 expect "a small one" 0 '"waves": {"lanes": 1, "tokens": 512, "sequences": 64}' plan gpu8 1 --gpu-memory 4G --json
-expect "too large" 1 'the model does not fit: rank 0 needs .* and its part of GPU 0 of [^ ]+ is 4.0 MiB, .* too little' plan gpu8 1 --gpu-memory 4M --gpu-layers 8
-expect "... with the host" 0 'warning: .* 4 of its 8 layers are on GPU 0, which has 4.0 MiB \(weights of 3.0 MiB\); the others \(.* MiB\) are on CPUs' \
+expect "too large" 1 'the model does not fit: rank 0 needs .* but its share of GPU 0 of [^ ]+ is 4.0 MiB, .* too little' plan gpu8 1 --gpu-memory 4M --gpu-layers 8
+expect "... with the host" 0 'warning: .* 4 of its 8 layers are on GPU 0, which has 4.0 MiB \(weights 3.0 MiB\); the others \(.* MiB\) are on CPUs' \
     plan gpu8 1 --gpu-memory 4M --max-seqs 2 --chunk 64
 expect "... as many as are asked for" 0 'instruction set cuda 0-2, [a-z0-9]+ 3-7 and head, 1 rank' plan gpu8 1 --gpu-memory 1G --gpu-layers 3
 huge() { # ARGUMENT... : a layer of it fills one GPU
@@ -74,7 +74,7 @@ expect "... do" 0 '^7 +[^ ]+ +0 .* 7-7 ' huge --ranks 8
 expect "... one less does not" 1 'the memory of 7 GPUs: 1.0 GiB are free on each, .* 8 such GPUs would do \(--ranks 8\)' huge --ranks 7
 
 # What is not known, or not possible.
-expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) has is not known: it is hidden from this process, or this build has no CUDA; say it with --gpu-memory' plan gpu4 1
+expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) is not known: it is hidden from this process, or this build has no CUDA; give it with --gpu-memory' plan gpu4 1
 expect "no GPU" 1 'has no GPU; with --gpu-memory 80G' plan hybrid 1
 echo "{a: {host: '*', device: cuda, layers: ['model.layers.0-7']}}" >"$dir/t.yml"
 expect "... where a topology file wants one" 1 't.yml:1:25: [^ ]+ has no GPU' on hybrid 1 plan -m "$model" --topology "$dir/t.yml"

@@ -113,7 +113,7 @@ start() { # ARGUMENT... : mpirun, which may be in a mask
 placed "mpirun --bind-to none -np 1: all cores" "$all" "$cores" start --bind-to none -np 1 "${run[@]}"
 quiet "... and nothing to say"
 placed "plain mpirun -np 1: all cores" "$all" "$cores" start -np 1 "${run[@]}"
-[ "$cores" -eq 1 ] || says "... instead of one, and says so" "instead of those of Open MPI's default"
+[ "$cores" -eq 1 ] || says "... instead of one, and says so" "not those of Open MPI's default"
 start -np 1 "${run[@]}" --bind none --report "$dir/report" >/dev/null 2>"$dir/err"
 one=$(sed -n 's/.*"cpus": "\([^"]*\)".*/\1/p' "$dir/report" | head -1)
 test "$(cores_in "$one")" -eq 1

@@ -127,13 +127,13 @@ done >"$dir/rates"
 expect "rates of another machine" 0 'rates: rank 0 on [^ ]+ does [0-9.e+]+ GFLOP/s now, but the file says 100; ' \
     mpi 2 run -m "$model" -p x --max-tokens 1 --isa ref --threads 1 --rates "$dir/rates"
 planned() { mpi "$1" plan -m "$dir/large" --dummy-weights --isa ref --threads 1 --rates "$dir/rates" "${@:2}"; }
-expect "replicas are planned" 0 'planned: 2 replicas of 1 stage \(replicas x stages, time in proportion for many requests: 2 x 1 1\.00, 1 x 2 [0-9]+\.[0-9]+\); --replicas R' planned 2
+expect "replicas are planned" 0 'planned: 2 replicas of 1 stage \(replicas x stages, relative time for many requests: 2 x 1 1\.00, 1 x 2 [0-9]+\.[0-9]+\); --replicas R' planned 2
 grep -q '^replicas  2, of 1 rank each' "$dir/out" && test "$(grep -Ec '^[01] .* 0-7 ' "$dir/out")" -eq 2
 ok "... and the table has them" $?
 expect "... in seconds for who asks for more" 0 'time for many requests of 384 \+ 128 tokens: 2 x 1 [0-9.]+ s, 1 x 2 [0-9.]+ s\)' planned 2 -v
-expect "... not more than requests" 0 'planned: 1 replica of 2 stages \(replicas x stages, time in proportion for 1 request: ' planned 2 -p x --raw
+expect "... not more than requests" 0 'planned: 1 replica of 2 stages \(replicas x stages, relative time for 1 request: ' planned 2 -p x --raw
 seq 1 5 >"$dir/five.txt"
-expect "... which are counted" 0 'planned: . replicas? of . stages? \(replicas x stages, time in proportion for 5 requests: ' planned 2 -i "$dir/five.txt" --raw
+expect "... which are counted" 0 'planned: . replicas? of . stages? \(replicas x stages, relative time for 5 requests: ' planned 2 -i "$dir/five.txt" --raw
 expect "... not where it is said" 0 '^1 .* 4-7 ' planned 2 --replicas 1
 grep -q 'planned:' "$dir/err"
 ok "... which is not commented on" $((! $?))
@@ -152,7 +152,7 @@ ok "answers are those of one rank, whatever was planned" $?
 
 # What cannot be.
 run2() { mpi "$1" run -m "$model" -i "$dir/in.jsonl" -o "$dir/x.jsonl" "${@:2}"; }
-expect "3 ranks for 2 replicas" 2 'replicas 2: 3 ranks cannot be shared out evenly; start it with -np 4 or another multiple of 2, or use --replicas 1 or 3' run2 3 --replicas 2
+expect "3 ranks for 2 replicas" 2 'replicas 2: 3 ranks cannot be divided evenly; start it with -np 4 or another multiple of 2, or use --replicas 1 or 3' run2 3 --replicas 2
 test "$(grep -c error "$dir/err")" -eq 1
 ok "... is said once" $?
 expect "more ranks than layers" 2 '9 ranks for a model of 8 layers: .* start it with -np 8 or fewer, or use --replicas 3 or 9$' run2 9
@@ -160,7 +160,7 @@ expect "more ranks than the layers of all" 2 '8 ranks for 2 replicas of a model 
     mpi 8 run -m "$root/tests/golden/llama-plain" -p x --raw --replicas 2
 expect "no replica" 2 'is not an integer from 1' "$cake" run -m "$model" -p x --replicas 0
 printf 'a:\n  rank: 1\n  layers: ["model.layers.0-7"]\n' >"$dir/t.yml"
-expect "a topology of one" 2 't.yml has 1: its workers say which they are of' run2 2 --replicas 2 --topology "$dir/t.yml"
+expect "a topology of one" 2 't.yml has 1: its workers name theirs with' run2 2 --replicas 2 --topology "$dir/t.yml"
 
 # A broken layer: records name it, and each replica the rank that computed it, once.
 cp -r "$root/tests/golden/qwen3-dynamic" "$dir/layer"

@@ -208,7 +208,7 @@ grep -Eq '"requests": \{"done": [0-9]+, "failed": [0-9]+, "resumed": [1-9]' "$di
 ok "... the report counts what was there" $?
 before=$(stat -c %y "$dir/out.jsonl")
 expect "the same again" 3 'out.jsonl: all 306 requests are done already \(6 failed\); --retry-errors' run -o "$dir/out.jsonl"
-expect "... and a report of it" 3 'nothing was left to run, so there is nothing for --report' run -o "$dir/out.jsonl" --report "$dir/none"
+expect "... and a report of it" 3 'nothing was left to run, so --report and --trace write nothing' run -o "$dir/out.jsonl" --report "$dir/none"
 expect "... from standard input" 3 'are done already' sh -c "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
 test "$before" = "$(stat -c %y "$dir/out.jsonl")"
 ok "... changes nothing" $?
@@ -284,11 +284,11 @@ correct() { # FROM NAME OPTION... : a run of wrong.jsonl, then of FROM with --re
     cp "$dir/$from.jsonl" "$dir/in.jsonl" && run -o "$dir/$name.jsonl" --retry-errors "$@"
 }
 cp "$dir/right.jsonl" "$dir/in.jsonl" && run -o "$dir/fixed.jsonl" -q && run -o "$dir/fixed.1.jsonl" -q --shard 1/2
-expect "lines that failed are corrected" 0 'lines of requests that failed are not what they were: they are done anew' correct right out
+expect "lines that failed are corrected" 0 'lines of failed requests have changed: these requests are done again' correct right out
 cmp "$dir/fixed.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
 expect "... which is the job's input then" 0 'all 40 requests are done already' run -o "$dir/out.jsonl"
-expect "... of a shard" 0 'they are done anew' correct right part --shard 1/2
+expect "... of a shard" 0 'these requests are done again' correct right part --shard 1/2
 cmp "$dir/fixed.1.jsonl" "$dir/part.jsonl"
 ok "... to the same bytes" $?
 for from in other fewer; do
@@ -304,7 +304,7 @@ done
 cp "$dir/many.right.jsonl" "$dir/in.jsonl" && run -o "$dir/many.jsonl" -q
 cp "$dir/many.wrong.jsonl" "$dir/in.jsonl" && stop halfway
 cp "$dir/many.right.jsonl" "$dir/in.jsonl"
-expect "... of a run that was stopped" 0 'they are done anew' run -o "$dir/halfway.jsonl" --retry-errors
+expect "... of a run that was stopped" 0 'these requests are done again' run -o "$dir/halfway.jsonl" --retry-errors
 cmp "$dir/many.jsonl" "$dir/halfway.jsonl"
 ok "... to the same bytes" $?
 

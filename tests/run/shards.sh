@@ -44,7 +44,7 @@ expect "... as JSON" 0 '"state": "stopped", "shard": "2/3", "done": [0-9]+, "fai
 test "$before" = "$(stat -c %y "$dir/part-2.jsonl.partial")"
 ok "... which changes nothing" $?
 { sed '2s/"id"/"ID"/' "$dir/part-2.jsonl.partial"; echo '{"torn'; } >"$dir/hurt.jsonl.partial"
-expect "damage" 0 'hurt.jsonl: stopped: .*; [0-9]+ bytes (of a group that was not finished|are damaged)' "$cake" status "$dir/hurt.jsonl"
+expect "damage" 0 'hurt.jsonl: stopped: .*; [0-9]+ bytes (of an unfinished group|are damaged)' "$cake" status "$dir/hurt.jsonl"
 expect "no results" 1 'none.jsonl: does not exist, nor does its .partial or .lock: no run has begun' "$cake" status "$dir/none.jsonl"
 merge() { "$cake" merge -o "$dir/merged.jsonl" "$@"; }
 expect "a stopped shard" 1 'part-2.jsonl.partial: shard 2/3 is not finished: it has [0-9]+ results, and none of index .*; run the same command again' \
@@ -59,7 +59,7 @@ expect "a shard twice" 1 'both are shard 1/3' merge "$dir"/part-?.jsonl "$dir/pa
 expect "merged" 0 'merged.jsonl: 81 requests \([0-9]+ failed\) of 3 shards' merge "$dir"/part-?.jsonl
 cmp "$dir/whole.jsonl" "$dir/merged.jsonl" && test -e "$dir/merged.jsonl.job"
 ok "... the bytes of one run" $?
-expect "merged again" 0 'merged.jsonl: all 81 requests are there already' merge "$dir"/part-?.jsonl
+expect "merged again" 0 'merged.jsonl: all 81 requests are merged already' merge "$dir"/part-?.jsonl
 expect "run of the whole finds all done" 3 'merged.jsonl: all 81 requests are done already' \
     "$cake" run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -o "$dir/merged.jsonl"
 "$cake" merge "$dir"/part-?.jsonl -q | cmp - "$dir/whole.jsonl"
@@ -104,6 +104,6 @@ expect "shards as text" 2 'shard: a .txt file does not tell' run --shard 0/3 -o 
 printf '{"id": 1, "prompt": [5], "max_tokens": 1}\n{"id": 2, "prompt": [6], "max_tokens": "x"}\n{"id": 3, "prompt": [7], "max_tokens": 1}\n' >"$dir/two.jsonl"
 for i in 0 1; do "$cake" run -m "$model" -i "$dir/two.jsonl" -o "$dir/two-$i.jsonl" --shard $i/2 --deterministic-ids -q 2>/dev/null; done
 "$cake" merge -q -o "$dir/merged.two.jsonl" "$dir/two-0.jsonl" "$dir/two-1.jsonl" && sed -i 's/"x"/1/' "$dir/two.jsonl"
-expect "a merged result is corrected" 0 'they are done anew' \
+expect "a merged result is corrected" 0 'these requests are done again' \
     "$cake" run -m "$model" -i "$dir/two.jsonl" -o "$dir/merged.two.jsonl" --deterministic-ids --retry-errors
 finish

@@ -167,7 +167,7 @@ until_true 90 is "${own}_0" COMPLETED && until_true 90 is "${own}_1" COMPLETED &
 ok "the last task of an array is queued again, and no other one" $?
 
 same "lost tasks that are submitted again, and merged: the same bytes" "$merge" 120 "$gone"
-expect "merged again by hand" 0 'all 300 requests are there already' bash "$root/jobs/merge.sbatch" 3 "$gone"
+expect "merged again by hand" 0 'all 300 requests are merged already' bash "$root/jobs/merge.sbatch" 3 "$gone"
 expect "status of all" 0 '^all: 4 finished' "$cake" status "$gone" "$gone".*-of-3.jsonl
 
 limited() { # NAME JOB LOG TEXT : it was stopped for what TEXT says, queued again, and went on

@@ -101,7 +101,7 @@ expect "plan for ranks that are not there" 2 '.*--ranks 9: .*holds bundles, whic
 expect "two replicas of them" 0 '"text": ?"37' mpi 4 run -m "$staged" -p 'What is 37 + 45?' --n 2 --replicas 2
 expect "replicas of too many" 2 'for 2 ranks, but this run has 1 \(4 ranks in 4 replicas\)' mpi 4 run -m "$staged" -p x --replicas 4
 printf "a:\n  rank: 1\n  layers: ['model.layers.2-3', 'model.layers.5']\n" >"$dir/t.yml"
-expect "another topology" 2 't.yml shares the layers out as 0-1,4-4,6-7 \| 2-3,5-5, but the bundles in .*demo-2 as' mpi 2 run -m "$staged" -p x --topology "$dir/t.yml"
+expect "another topology" 2 't.yml assigns the layers as 0-1,4-4,6-7 \| 2-3,5-5, but the bundles in .*demo-2 as' mpi 2 run -m "$staged" -p x --topology "$dir/t.yml"
 expect "staged with it" 0 'layers 0-1,4-4,6-7 \| 2-3,5-5' "$cake" stage -m "$model" -d "$dir/staged/topology" --topology "$dir/t.yml"
 for how in "" "--topology $dir/t.yml"; do
     # shellcheck disable=SC2086

@@ -103,7 +103,7 @@ worker:
   layers: ['model.layers.4-7']
 END
 expect "threads of a rank" 0 '^1 .* 2  4-7 ' mpi 2 plan -m "$model" --topology "$dir/t.yml" --threads 1
-grep -q 'ports of hosts are not used' "$dir/err"
+grep -q 'ports of hosts are ignored' "$dir/err"
 ok "... and a note on ports" $?
 expect "memory of a rank" 0 '^KV +32 pages' mpi 2 plan -m "$model" --topology "$dir/t.yml" --kv-memory 64M
 sed 's/2M/2K/' "$dir/t.yml" >"$dir/small.yml"
@@ -139,13 +139,13 @@ awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' "$dir/out" >"$dir/planned"
 expect "... and read" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2 --topology "$dir/t.yml"
 awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' "$dir/out" | cmp - "$dir/planned"
 ok "... as the same plan" $?
-expect "other replicas than the file's" 2 't.yml has 2: its workers say' mpi 4 run -m "$model" -p x --replicas 4 --topology "$dir/t.yml"
+expect "other replicas than the file's" 2 't.yml has 2: its workers name' mpi 4 run -m "$model" -p x --replicas 4 --topology "$dir/t.yml"
 expect "bundles of replicas" 1 "t.yml:.*worker 'rank2' is of replica 1: only one replica is possible" \
     "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 4
 
 # Hosts that are not here, as on a login node.
 cake_file=$root/topologies/cake.yml
-expect "a file of hosts that are not here" 1 'cake.yml:12:1: .*; --ranks N plans for N ranks on hosts that are not here' "$cake" plan -m "$model" --topology "$cake_file"
+expect "a file of hosts that are not here" 1 'cake.yml:12:1: .*; --ranks N plans for N ranks on other hosts' "$cake" plan -m "$model" --topology "$cake_file"
 expect "... is planned" 0 '^2 +[^ ]+ .* 2-5 ' "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
 grep -Eq '^0 .* 6-7 ' "$dir/out" && grep -Eq '^1 .* 0-1 ' "$dir/out" && ! grep -q 'on their own hosts only' "$dir/err"
 ok "... rank by rank" $?
@@ -153,7 +153,7 @@ expect "... of too few ranks" 1 "cake.yml:12:1: worker 'macbook': more workers t
 expect "... that have too little memory" 1 'the memory of 3 ranks: 1.0 MiB are free on .*; give some worker fewer layers' \
     env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=1MiB)] core:2 pu:1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
 echo "{a: {host: far, memory: 1G, layers: ['model.layers.4-7']}}" >"$dir/t.yml"
-expect "... memory of theirs" 0 'are looked at on their own hosts only; ranks are planned like those here' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2
+expect "... memory of theirs" 0 'are used on their own hosts only; ranks are planned like those of this run' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2
 expect "... replicas" 2 '.--replicas 2, but .*t.yml has 1' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2 --replicas 2
 
 # What is wrong: once, with its place; the world goes down together.
