@@ -112,7 +112,8 @@ fenced { print escaped($0, 1); next }
 }
 /^## / { print ".SH " toupper(substr($0, 4)); next }
 /^### / { print ".SS " prose(substr($0, 5)); next }
-/^[-|]/ { before = "" }
+/^[-|]|^[0-9]+\. / { before = "" }
+/^[0-9]+\. / { print ".IP " $1 " 3\n" prose(substr($0, length($1) + 2)); next }
 /^- / { print ".IP \\(bu 2\n" prose(substr($0, 3)); next }
 /^\|/ {
     if ($0 ~ /^\|[-|]*$/) table = 1

@@ -72,8 +72,9 @@ function commands_of(option,   i, out) {
         if (takes(option, i)) out = listed(out, "`" command[i] "`")
     return out
 }
-# What a command takes in addition to its usage line and to what all take.
+# The usage line of a command, with options that not all commands take; `run` takes too many to list.
 function synopsis(c,   i, out) {
+    if (bit[c] == "RUN") return usage_markdown(usage[c])
     out = usage[c]
     sub(/ \[options\]$/, "", out)
     out = usage_markdown(out) (bit[c] == "PLAN" ? " [*options of* `run`]" : "")

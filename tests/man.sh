@@ -59,7 +59,7 @@ for page in formats topology; do
     file=${top_builddir:-.}/docs/cake-mpi-$page.5
     [ -s "$file" ] || { echo "$file is not there: make it"; status=1; continue; }
     awk '/^\|[-|]*$/ { held = ""; next } held != "" { print held; held = "" } /^\|/ { held = $0; next } { print } END { print held }' "$root/docs/$page.md" |
-        sed -e '/^# /s/^# [^:]*://' -e '/^## /s/.*/\U&/' -e 's/^#* //' -e 's/^- //' -e '/^```/d' -e 's/^ *| *//' -e 's/ | / /g' -e 's/ *|$//' -e 's/\*\*//g' \
+        sed -e '/^# /s/^# [^:]*://' -e '/^## /s/.*/\U&/' -e 's/^#* //' -e 's/^- //' -e 's/^[0-9]*\. //' -e '/^```/d' -e 's/^ *| *//' -e 's/ | / /g' -e 's/ *|$//' -e 's/\*\*//g' \
             -e 's/\[\([^]]*\)\](\([^):]*:[^)]*\))/\1 <\2>/g' -e 's/\[\([^]]*\)\]([^)]*)/\1/g' -e 's/`//g' | tr -s ' \n' '\n' | grep . >"$tmp/words-source"
     sed -n '/^\.SH DESCRIPTION/,/^\.SH SEE ALSO/p' "$file" | sed -e '1d;$d' -e 's/^\.S[HS] //' -e '/^\.IP /d' -e '/^\.[A-Z]*$/d' -e '/^\.br$/d' \
         -e 's/\\f[BR]//g' -e 's/\\[%&]//g' -e 's/\\-/-/g' -e "s/\\\\(aq/'/g" -e 's/\\(ha/^/g' -e 's/\\(ti/~/g' -e 's/\\(rs/\\/g' |

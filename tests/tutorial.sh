@@ -22,7 +22,7 @@ MPIRUN=$(command -v "$launcher") PATH=\${PATH#*:} exec "$root/tests/mpirun.sh" "
 END
 chmod +x "$dir/bin/mpirun"
 command -v gnuplot >/dev/null || { printf '#!/bin/sh\n' >"$dir/bin/gnuplot" && chmod +x "$dir/bin/gnuplot"; }
-export PATH=$dir/bin:$PATH
+export PATH=$dir/bin:$PATH TMPDIR=$dir # `stage` writes to TMPDIR
 unset SLURM_JOB_ID
 
 # A file for each block, named by the line where it begins.

@@ -78,7 +78,7 @@ says "... of which one is lost: queued again" 1 "$run;scontrol requeue 77" env S
 says "... but not for ever" 1 "$run" env STATUS=1 SLURM_RESTART_COUNT=10 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... and not where nothing was done" 1 "$run" env STATUS=1 DOES=0 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... stopped" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/nodes.sbatch" M P R.jsonl
-says "... with a copy on their disks" 0 "stage -m M -d /s;run -m /s -i P -o R.jsonl" env SCRATCH=/s bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... with a copy on their disks" 0 "stage -m M -d /s;run -m /s -i P -o R.jsonl" env CAKE_STAGE_DIR=/s bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "a task of an array" 0 "run -m M -i P -o R.jsonl.2-of-8.jsonl --shard 2/8 --isa avx2" \
     env SLURM_ARRAY_TASK_ID=2 bash "$root/jobs/array.sbatch" 8 M P R.jsonl --isa avx2
 says "merged" 0 "merge merge -o R.jsonl R.jsonl.0-of-2.jsonl R.jsonl.1-of-2.jsonl" bash "$root/jobs/merge.sbatch" 2 R.jsonl

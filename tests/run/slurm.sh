@@ -125,12 +125,12 @@ until_true 60 is "$job" FAILED && grep -Eq 'nothing was done in this time: not q
 ok "a limit that leaves no time: not round for ever" $?
 
 # Two nodes, each with a copy of its ranks' tensors; cancelled, and submitted again.
-job=$(SCRATCH=$dir/scratch submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl two.jsonl --deterministic-ids --max-seqs 2)
+job=$(CAKE_STAGE_DIR=$dir/scratch submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl two.jsonl --deterministic-ids --max-seqs 2)
 until_true 60 has_group two.jsonl
 scancel "$job"
 until_true 60 is "$job" CANCELLED && test -s two.jsonl.partial && test ! -e two.jsonl
 ok "cancelled on two nodes" $?
-job=$(SCRATCH=$dir/scratch submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl two.jsonl --deterministic-ids)
+job=$(CAKE_STAGE_DIR=$dir/scratch submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl two.jsonl --deterministic-ids)
 same "... and submitted again, it goes on to the same bytes" "$job" 120 two.jsonl
 grep -q 'resumes with [1-9]' "cake-$job.log"
 ok "... from what was there" $?
