@@ -16,7 +16,7 @@ files=$(find $folders -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' | LC_ALL=C 
 [ -n "$files" ] || { echo "style: no source files below $root" >&2; exit 2; }
 status=0
 
-# Words of our own that the field has a name for: cake_WORD and cake_WORD_... must not come back (docs/architecture.md has the glossary).
+# Words of our own that the field has a name for: cake_WORD and cake_WORD_... must not come back.
 retired="answers advice aside alphabet appetite aware beat beside best bundles builder chooser claim conductor crew cut demand desk drain draw ear \
 edges effort expand feed figure figures floor foreseen found handout headway held known law layout letter letters lift lists look mail mark news outlook \
 outpost outputs pace parcel partial parts past peaks piece pipe place places placement pool portion predict prefixes preview pretend pretended pulse roof \
@@ -29,7 +29,7 @@ BEGIN { n_retired = split(retired, words, " "); for (i = 1; i <= n_retired; i++)
 function look_for_retired(line,   name, word) {
     while (match(line, /[cC][aA][kK][eE]_[A-Za-z0-9]+/)) {
         name = substr(line, RSTART, RLENGTH); word = tolower(substr(name, 6)); line = substr(line, RSTART + RLENGTH)
-        if (name ~ /^cake_/ && word in is_retired) wrong(FNR, name "...: a retired word; the glossary has the one to use")
+        if (name ~ /^cake_/ && word in is_retired) wrong(FNR, name "...: a retired word; use the word of vLLM, MPI, BLAS or Linux (glossary: docs/architecture.md)")
     }
 }
 function wrong(line, text) { printf "%s:%d: %s\n", FILENAME, line, text; n_wrong++ }
