@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention over paged K and V, in the words of vec_*.h and step_*.h; included once by each instruction
- * set's file.
+ * Attention over paged K and V, written with vec_*.h and step_*.h; included once by each instruction set's
+ * file.
  *
- * In: queries of each row, the cache. Out: the weighted sums of V. Here work is divided: prompt rows go
- * the way of attend_prefill.h; of the others a piece is neighbouring parts of a row, or of some rows that
- * share pages, for attend_decode.h.
+ * In: queries of each row, the cache. Out: the weighted sums of V. This file divides the work: prompt rows go
+ * to attend_prefill.h; a piece of the others, for attend_decode.h, is some neighbouring parts of a row, or of
+ * rows that share pages.
  *
- * Invariant: which rows go together, and who takes them, changes no bit of any.
+ * Invariant: how rows are grouped and which member computes them changes no bit.
  */
 #ifndef CAKE_KERNELS_CPU_ATTEND_H
 #define CAKE_KERNELS_CPU_ATTEND_H
 
 #include "kernels/cpu/attend_decode.h"
 
-/* Neighbouring parts of rows that follow each other in the wave and share the pages before `common`, or of a
- * row that goes alone. out, q [rows, n_head, head_dim]. */
+/* Neighbouring parts of consecutive rows of the wave that share the pages before `common`, or of a single
+ * row. out, q [rows, n_head, head_dim]. */
 typedef struct piece {
     const cake_row *row;
     int rows, common;
@@ -24,7 +24,7 @@ typedef struct piece {
     const float *q;
 } piece;
 
-/* How many parts a KV head makes; a row has those of each KV head, one after another. */
+/* Parts of a KV head; a row has those of its KV heads in order. */
 INLINE int parts_of(int group)
 {
     return (group + HEADS - 1) / HEADS;
@@ -55,7 +55,7 @@ static void give_part(const segment *s, const bunch *p)
         }
 }
 
-/* next: the piece that is taken afterwards; without a row there is none. */
+/* next: the following piece; none without a row. */
 static void attend_piece(segment *s, const piece *w, const piece *next, int group)
 {
     if (!w->row)
@@ -74,8 +74,8 @@ static void attend_piece(segment *s, const piece *w, const piece *next, int grou
         give_part(s, &s->part[i]);
 }
 
-/* How many parts of a row are taken together, `most` at most: as many as give each member of the team the
- * same number, else one. */
+/* Parts of a row that are computed together, at most `most`: as many as give each team member the same
+ * number, else one. */
 static int parts_together(int parts, int team, int most)
 {
     int n = parts % team ? 1 : parts / team;
@@ -94,16 +94,16 @@ static int prompt_end(const cake_row *rows, int first, int n_tok)
     return end;
 }
 
-/* Whether a row is taken by attend_decode.h: all but rows of prompts, and those too if their heads are
+/* Whether attend_decode.h computes a row: every row that is not of a prompt, and prompt rows whose heads are
  * too large for attend_prefill.h. */
 INLINE bool goes_alone(const cake_kv *kv, const cake_row *row)
 {
     return row->kind != CAKE_ROW_PROMPT || kv->head_dim > PREFILL_DIM;
 }
 
-/* The end of the rows from `first` on that go alone and share pages, each with the one before it about as
- * much as the first two do: few positions that many rows have in common do not part rows that have more.
- * *common: all of them have the same pages before it. */
+/* The end of the decode rows from `first` on that share pages, each with its predecessor about as many as the
+ * first two do: a short prefix of many rows does not split rows that share a longer one. *common: the pages
+ * before it are the same for all. */
 static int sharing_end(const cake_kv *kv, const cake_row *rows, int first, int n_tok, int *common)
 {
     int end = first + 1, usual = 0;
@@ -119,8 +119,7 @@ static int sharing_end(const cake_kv *kv, const cake_row *rows, int first, int n
     return end;
 }
 
-/* Into how many pieces n rows that share pages are cut: as few as can be, as long as each member of the team
- * gets about the same. */
+/* Number of pieces of n rows that share pages: as few as give each team member about the same work. */
 static int cuts_of(int n, int parts, int team)
 {
     int cuts = (n + ROWS - 1) / ROWS;
@@ -132,8 +131,8 @@ static int cuts_of(int n, int parts, int team)
     return cuts;
 }
 
-/* A team member's way through its pieces: the next one is found before the current one is done, so that what
- * it reads first can be fetched. */
+/* A team member's iterator over its pieces: it finds the next one early, to prefetch what that reads
+ * first. */
 typedef struct member {
     const cake_exec *exec;
     int group;
@@ -148,8 +147,8 @@ static void attend_next(member *m, const piece *next)
     m->now = *next;
 }
 
-/* Takes n rows of a wave that share the pages before `common`, or one row. A member takes the same parts of
- * all pieces, one piece after another, as long as the parts come out even. */
+/* Computes n rows of a wave that share the pages before `common`, or one row. A member computes the same
+ * parts of all pieces in order, as long as the parts divide evenly. */
 static void attend_rows(member *m, float *out, const float *q, const cake_row *rows, int n, int common)
 {
     int each = parts_of(m->group), parts = m->s.kv->n_kv * each, team = m->exec->size;

@@ -3,7 +3,7 @@
  * The table for CPUs with AVX2, FMA and F16C. Invariant: nothing in this file but the table is visible
  * outside, and none of its code runs before cpu.c has asked the CPU.
  */
-#include "kernels/cpu/vec_avx2.h" /* first: the headers below are written in its words */
+#include "kernels/cpu/vec_avx2.h" /* first: the headers below use it */
 
 #include "kernels/cpu/dot_pairs.h"
 #include "kernels/cpu/step_one.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table for CPUs with AVX-512 F, BW, VL, DQ and VNNI: that of avx512.c with other
- * products of bytes, which have the same bits. Invariant: nothing in this file but the table is visible
- * outside, and none of its code runs before cpu.c has asked the CPU.
+ * The table for CPUs with AVX-512 F, BW, VL, DQ and VNNI: as avx512.c with other int8 products, which have
+ * the same bits. Invariant: nothing in this file but the table is visible outside, and none of its code runs
+ * before cpu.c has asked the CPU.
  */
-#include "kernels/cpu/vec_avx512.h" /* first: the headers below are written in its words */
+#include "kernels/cpu/vec_avx512.h" /* first: the headers below use it */
 
 #include "kernels/cpu/dot_vnni.h"
 #include "kernels/cpu/step_one.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a piece of work. Out: it, done by a team of threads; the one place that opens a parallel region.
- * The pool is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads
- * than cores wait. For the same reason a session keeps the pool inside one region where threads are more
- * than cpus.
- * Invariant: a unit of a queue is taken once.
+ * In: a piece of work. Out: its execution by a team of threads. The only place that opens a parallel region.
+ * The pool is OpenMP's; the barrier is our own, since OpenMP's spins for milliseconds where more threads than
+ * cores wait. For the same reason a session keeps the pool inside one region where threads are more than
+ * cpus.
+ * Invariant: each unit of a queue is executed once.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,8 +19,8 @@
 #define SPINS  2000 /* some microseconds: longer than a barrier between equal shares takes */
 #define N_SEAT 256  /* in larger teams members keep to their shares */
 
-/* A member's share of a queue: one word, [queue, begin, end) of what nobody has taken, so that a unit goes to
- * one taker whoever asks at the same time. */
+/* A member's share of a queue in one word: [queue, begin, end) of its remaining units, so that taking a unit
+ * is atomic. */
 typedef struct seat {
     _Alignas(64) _Atomic uint64_t left;
     unsigned deals; /* so far; the member's own */
@@ -50,7 +50,7 @@ static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
 
 static void make_key(void)
 {
-    CAKE_ASSERT(!pthread_key_create(&scratch_key, free)); /* with the thread its memory goes */
+    CAKE_ASSERT(!pthread_key_create(&scratch_key, free)); /* freed when the thread ends */
 }
 
 void *cake_exec_scratch(void)
@@ -96,7 +96,7 @@ void cake_exec_barrier(const cake_exec *exec)
             sched_yield();
 }
 
-/* Threads that are kept: OpenMP would end those that a smaller team does not need, and start others when
+/* Threads that are kept: OpenMP would end threads that a smaller team does not need, and start new ones when
  * teams grow again. */
 static int kept;
 
@@ -117,12 +117,12 @@ typedef struct job {
 
 /* The session that is open. Its members go through every round, so that none misses one. */
 static struct {
-    int size; /* members, the one that runs the teams among them; 0: none is open */
+    int size; /* members, including the one that starts teams; 0: no session */
     pthread_t owner;
     job job;
     bool over;
     atomic_uint round; /* changes with a new job, under the lock */
-    atomic_int left;   /* members that have not gone through this round */
+    atomic_int left;   /* members that have not finished this round */
     pthread_mutex_t lock;
     pthread_cond_t posted;
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER, .posted = PTHREAD_COND_INITIALIZER};
@@ -153,7 +153,7 @@ static void run_in_session(const job *next)
 
 static void wait_for_round(unsigned seen)
 {
-    enum { YIELDS = 50 }; /* the next team is mostly near */
+    enum { YIELDS = 50 }; /* the next team usually follows soon */
     for (int i = 0; i < YIELDS && atomic_load(&session.round) == seen; i++)
         sched_yield();
     if (atomic_load(&session.round) != seen)
@@ -283,7 +283,7 @@ static bool alone(const cake_exec *exec)
     return exec->size == 1 || exec->size > N_SEAT;
 }
 
-/* A member who came first may have opened this one's share, taken all of it, and gone on to later deals. */
+/* A faster member may have opened this one's share, taken all of it, and moved on to later queues. */
 cake_work_queue cake_exec_queue(const cake_exec *exec, int64_t n)
 {
     CAKE_ASSERT(n >= 0 && n <= (int64_t)UNITS);
@@ -299,7 +299,7 @@ cake_work_queue cake_exec_queue(const cake_exec *exec, int64_t n)
     return queue;
 }
 
-/* How many of the units left to take at once: not so many that a member who comes now finds nothing. */
+/* How many of the remaining units to take at once; some are left for members that arrive now. */
 static int64_t portion(int64_t left, int64_t most)
 {
     int64_t half = (left + 1) / 2;
@@ -307,8 +307,8 @@ static int64_t portion(int64_t left, int64_t most)
 }
 
 /* Takes units from the beginning of one's own share, or from the end of another's. A member that has finished
- * the previous queue and has not begun this one has all of its share left; one that is further behind is left
- * alone. */
+ * the previous queue and has not begun this one has all of its share left; a member that is further behind is
+ * skipped. */
 static bool take_of(const cake_work_queue *queue, int rank, int64_t most, int64_t *first, int64_t *last)
 {
     seat *from = &queue->exec->team->seats[rank];

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The matrix product, in the words of vec_*.h and step_*.h; included once by each instruction set's file.
+ * The matrix product, written with vec_*.h and step_*.h; included once by each instruction set's file.
  *
  * In: packed rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix is panels of PANEL
- * columns; in a panel the columns' weights of step 0 stand together, then those of step 1, and so on
- * (step_load says how the columns of one step take turns). A step is as many values of k as an instruction
- * adds up at once, STEP_OF(dtype): one, or two. Columns and values of k behind the matrix are zero. A step of
- * x has the place of a float.
+ * columns; a panel has the columns' weights of step 0, then those of step 1, and so on (step_load has the
+ * order of columns in a step). A step is the number of values of k that an instruction sums, STEP_OF(dtype):
+ * one, or two. Columns and values of k beyond the matrix are zero. A step of x has the size of a float.
  *
- * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; where the chain pauses
- * between blocks of k its float32 waits in memory unchanged. So neither the blocks below nor the width of a
- * vector shows in the bits. Weights are read from memory once: a block of them (some panels, DEPTH steps deep
- * at most) stays in the second cache while all rows pass, tile by tile; while these compute, the next block's
- * weights are fetched.
+ * Invariant: an output is one chain of fused multiply-adds, steps ascending from 0; between blocks of k its
+ * float32 is kept in memory. So bits depend neither on blocks nor on the width of vectors. Weights are read
+ * from memory once: a block of them (some panels, DEPTH steps deep at most) stays in L2 while all rows pass,
+ * tile by tile; meanwhile the next block's weights are prefetched.
  */
 #ifndef CAKE_KERNELS_CPU_LINEAR_H
 #define CAKE_KERNELS_CPU_LINEAR_H
@@ -26,15 +24,15 @@
 #include "kernels/cpu/row_ops.h"
 #include "kernels/kernels.h"
 
-#define PASSES  (256 << 10) /* bytes of panels that all rows meet before the next ones */
-#define ALONE   (64 << 10)  /* bytes of panels that a member takes at a time for rows of one tile */
+#define PASSES  (256 << 10) /* bytes of panels used by all rows before the next ones */
+#define ALONE   (64 << 10)  /* bytes of panels that a member takes at a time if all rows fit one tile */
 #define GROUP   8           /* panels of a block at most */
 #define DEPTH   4096        /* steps of a block at most */
-#define WAITING 20          /* tiles whose chains may wait at the same time */
-#define AHEAD   1024        /* bytes that weights in a cache are fetched ahead */
-#define EARLY   8192        /* bytes that weights from memory are fetched ahead */
+#define WAITING 20          /* maximum of tiles with unfinished chains */
+#define AHEAD   1024        /* prefetch distance of weights in a cache, in bytes */
+#define EARLY   8192        /* prefetch distance of weights in memory, in bytes */
 
-/* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
+/* Sums that fit the registers together with one pair of weights and one value of x: 24 of 32, 12 of 16. */
 #define N_SUM    (N_REGISTERS * 3 / 4)
 #define MAX_ROWS (N_SUM / 2)
 /* Panels at a time: one is one stream of memory, which the hardware follows best, and two chains of 16 lanes
@@ -90,9 +88,7 @@ static void pack_row(const cake_weight *w, const char *src, int64_t row, int fir
 
 static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
-    enum {
-        NEAR = 64
-    }; /* a panel's lines for that many k stay in the first cache until all rows wrote theirs */
+    enum { NEAR = 64 }; /* a panel's lines for this many k stay in L1 until all rows are written */
     if (w->dtype == CAKE_I8) {
         i8_weight_pack(w, src, first, n_row);
         return;
@@ -141,9 +137,9 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Packed x is tiles of rows that are multiplied together: the rows' values of step 0 side by side, then those
- * of step 1, and so on, so that one pointer walks through all of them. There are as few tiles as can be,
- * about equal. */
+/* Packed x consists of tiles of rows that are multiplied together: the rows' values of step 0, then of step
+ * 1, and so on, so that one pointer reads all of them. The number of tiles is minimal, and they are about
+ * equal. */
 typedef struct tile {
     int64_t first;
     int rows;
@@ -166,8 +162,7 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return cake_arena_round((size_t)n_tok * row);
 }
 
-/* Up to TURN_ROWS rows, n values of k of each, into a tile of `pitch` rows, of which to is the first one's
- * place. */
+/* Packs n values of k of up to TURN_ROWS rows into a tile of `pitch` rows; to: the first row there. */
 static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row, int rows, int64_t k, int n,
                       cake_dtype dtype)
 {
@@ -203,7 +198,7 @@ static void pack_part(float *to, const entering *in, int64_t row, int64_t last, 
     }
 }
 
-/* Rows behind gates cost enough to be shared in parts, even if there are fewer rows than members. */
+/* Rows with gates cost enough to be divided, even if there are fewer rows than members. */
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                        cake_dtype dtype, int n_in, int n_tok)
 {
@@ -234,14 +229,14 @@ typedef struct product {
 typedef struct meeting {
     const float *x;   /* the tile's, from the first step on */
     const char *w;    /* of the first panel and step */
-    const char *next; /* what is fetched into the second cache, a line a step */
-    int64_t soon;     /* bytes that weights are fetched ahead into the first cache */
-    float *sum;       /* [rows, GROUP * PANEL] where sums wait between blocks of k */
+    const char *next; /* what is prefetched into L2, a line a step */
+    int64_t soon;     /* prefetch distance of weights into L1, in bytes */
+    float *sum;       /* [rows, GROUP * PANEL] sums between blocks of k */
     int n;
-    bool begins; /* the chains begin here: nothing was summed up before */
+    bool begins; /* the first block: sums start at zero */
 } meeting;
 
-/* The sums of so many rows and panels, which are constants wherever this is used, like dtype. */
+/* The product for so many rows and panels, which are compile-time constants, like dtype. */
 INLINE void multiply(const meeting *m, size_t stride, const int rows, const int panels,
                      const cake_dtype dtype)
 {
@@ -275,7 +270,7 @@ INLINE void multiply(const meeting *m, size_t stride, const int rows, const int 
         vec_store(m->sum + r * GROUP * PANEL + v * LANES, sum[r * width + v]);
 }
 
-/* WIDTH(rows) panels if there are so many left, else one; returns how many. */
+/* Multiplies WIDTH(rows) panels if that many are left, else one; returns the number. */
 #define CASE(R)                                                                                              \
     case R:                                                                                                  \
         if (R > MAX_ROWS)                                                                                    \
@@ -324,14 +319,13 @@ static int multiply_f16(const meeting *m, size_t stride, int rows, int left)
 static int (*const multiply_as[CAKE_N_DTYPE])(const meeting *m, size_t stride, int rows, int left) = {
     [CAKE_F32] = multiply_f32, [CAKE_BF16] = multiply_bf16, [CAKE_F16] = multiply_f16};
 
-/* Tiles, panels and steps that meet before the next ones. */
+/* A block: tiles, panels and steps that are multiplied together. */
 typedef struct block {
     int64_t tile, tiles, panel, panels, k;
     int n;
 } block;
 
-/* How a member goes through the blocks of a product: some panels that it takes of all, then deeper, then
- * further tiles, then the next panels. */
+/* A member's iterator over the blocks of a product: steps innermost, then tiles, then panels. */
 typedef struct walk {
     cake_work_queue queue;
     int64_t most;        /* panels at a time */
@@ -353,7 +347,7 @@ static walk walk_of(const cake_exec *exec, const product *p)
     return at;
 }
 
-/* The next block; behind the last one comes a block without panels. */
+/* The next block; after the last one a block without panels. */
 static block next_block(const product *p, walk *at)
 {
     if (at->i == at->n_block) {
@@ -376,14 +370,14 @@ static const char *weights_at(const product *p, int64_t panel, int64_t k)
     return (const char *)p->w->data + (size_t)panel * p->panel + (size_t)k * step_bytes(p->w->dtype);
 }
 
-/* Where line `line` of a block's weights stands; of those behind its end, any that is near anyway. */
+/* Address of line `line` of a block's weights; beyond its end, any that is in the cache anyway. */
 static const char *line_of(const product *p, const block *b, int64_t line, const char *near)
 {
     int64_t lines = (b->n * (int64_t)step_bytes(p->w->dtype) + 63) / 64;
     return line / lines < b->panels ? weights_at(p, b->panel + line / lines, b->k) + line % lines * 64 : near;
 }
 
-/* Multiplies the block's tiles, which meanwhile fetch the next block's weights. */
+/* Multiplies the block's tiles, and prefetches the next block's weights meanwhile. */
 static void multiply_block(const product *p, const block *b, const block *next, float *sum)
 {
     cake_dtype dtype = p->w->dtype;

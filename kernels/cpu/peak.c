@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: an instruction set, a number of threads. Out: operations and bytes a second that nothing can exceed.
- * Invariant: no operation of a kernel table is used, so that a mistake of theirs does not move the peak.
+ * Invariant: no operation of a kernel table is used, so that an error in one does not change the peak.
  */
 #include "kernels/peak.h"
 
@@ -81,7 +81,7 @@ static float copy_plain(char *to, const char *from, size_t bytes)
         return all;                                                                                          \
     }
 
-/* Four streams with prefetch, since one that the hardware finds by itself is not the fastest everywhere. */
+/* Four streams with prefetch: relying on the hardware prefetcher is not the fastest way everywhere. */
 #define STREAMS(read, copy, isa, type, load, store, add, zero)                                               \
     __attribute__((target(isa))) static float read(char *to, const char *from, size_t bytes)                 \
     {                                                                                                        \
@@ -173,7 +173,7 @@ struct cake_peak {
     cake_peak_kind kind;
     int64_t size; /* steps, or bytes */
     cake_arena arena;
-    char *memory; /* of the streams: [size] to read, or [2 size] to copy into and from */
+    char *memory; /* memory of the streams: [size] to read, or [2 size] to copy */
     float sink;   /* a result that the compiler may not leave out */
 };
 
@@ -197,7 +197,7 @@ static int64_t source(const cake_peak *f)
     return f->kind == CAKE_PEAK_COPY ? f->size : 0;
 }
 
-/* Each member first touches the memory that it will use, so that its pages are near. */
+/* Each member touches its memory first, so that the pages are on its NUMA node. */
 static void touch(const cake_exec *exec, void *arg)
 {
     const cake_peak *f = arg;
@@ -264,7 +264,7 @@ double cake_peak_amount(const cake_peak *f, int threads)
     return each[f->kind] * (double)f->size * (is_stream(f->kind) ? 1 : f->with.lanes * CHAINS * threads);
 }
 
-/* What each member of a team does in a time of its own, and how much of it its thread had a cpu. */
+/* A member's rate over its own time, and its thread's share of a cpu. */
 typedef struct steady {
     const cake_peak *peak;
     double seconds;

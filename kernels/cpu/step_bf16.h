@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How products take weights (linear.h), keys and values (attend.h, attend_prefill.h) where the CPU has
- * AVX512-BF16: those of BF16 two values of k a step (VDPBF16PS), the others as step_one.h does it.
+ * The step of products with weights (linear.h), keys and values (attend.h, attend_prefill.h) on CPUs with
+ * AVX512-BF16: two values of k for BF16 (VDPBF16PS), else as step_one.h.
  *
- * Invariant: x is rounded to BF16 (to nearest, ties to even) before it meets such weights; a step is two
- * fused multiply-adds, the odd k first, in which numbers below the smallest normal float are zero (Intel
- * SDM, VDPBF16PS). kernels/ref/ref.c does the same in plain C.
+ * Invariant: x is rounded to BF16 (to nearest, ties to even) before it is multiplied by such weights; a step
+ * is two fused multiply-adds, the odd k first, in which numbers below the smallest normal float are zero
+ * (Intel SDM, VDPBF16PS). kernels/ref/ref.c does the same in plain C.
  */
 #ifndef CAKE_KERNELS_CPU_STEP_H
 #define CAKE_KERNELS_CPU_STEP_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Eight floats that are worked on together, by AVX2, FMA and F16C: the words of vec_avx512.h, which says what
- * they mean. Invariant: a lane's result does not depend on its neighbours, and lanes behind the first n of a
- * partial load are zero.
+ * Vectors of eight floats with AVX2, FMA and F16C: the functions of vec_avx512.h, which documents them.
+ * Invariant: a lane's result does not depend on its neighbours, and lanes after the first n of a partial load
+ * are zero.
  */
 #ifndef CAKE_KERNELS_CPU_VEC_H
 #define CAKE_KERNELS_CPU_VEC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta rule by the plainest C: all rows one by one, prompt rows too. Part of ref.c, which includes
- * it once. In: rows and the states of their slots. Out: what kernels.h says, and the states after the rows.
+ * The gated delta rule in plain C: all rows one by one, prompt rows too. Included once, by ref.c. In: rows
+ * and the states of their slots. Out: what kernels.h says, and the states after the rows.
  */
 #ifndef CAKE_KERNELS_REF_DELTA_H
 #define CAKE_KERNELS_REF_DELTA_H
@@ -16,7 +16,7 @@ static float silu(float x)
     return x / (1 + expf(-x));
 }
 
-/* One channel of one row: the value that goes on; last [width - 1, channels] moves up by one input. */
+/* Returns the output of one channel of one row; last [width - 1, channels] moves up by one input. */
 static float convolve(const cake_deltanet *d, int64_t channel, float *last, float input)
 {
     int64_t channels = cake_delta_channels(d);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products with matrices in int8, by the plainest C; ref.c includes it. In: rows of float32 and a matrix in
- * int8.
- * Out: sums, which every table has bit for bit.
+ * Products with matrices in int8 in plain C; included by ref.c. In: rows of float32 and a matrix in int8.
+ * Out: sums; every table has the same bits.
  */
 #ifndef CAKE_KERNELS_REF_INT8_H
 #define CAKE_KERNELS_REF_INT8_H
