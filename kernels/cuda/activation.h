@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a gate lets pass, as cake_act has it.
+ * The activation functions of gates, as cake_act names them.
  */
 #ifndef CAKE_KERNELS_CUDA_ACTIVATION_H
 #define CAKE_KERNELS_CUDA_ACTIVATION_H

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: queries, and K and V in pages. Out: what attention makes of them (kernels.h, attend): by tile products
- * where heads and cache allow it (attend_prompt.cu, attend_generated.cu), else by a warp a row and head,
- * which is here.
+ * In: queries, and K and V in pages. Out: attention (kernels.h, attend): by tile products where heads and
+ * cache allow it (attend_prompt.cu, attend_generated.cu), else by one warp per row and head, in this file.
  */
 #include "kernels/cuda/attend.h"
 
-/* For heads and caches that tile products do not take: a warp a row and head, lanes along positions. */
+/* For heads and caches that tile products do not support: a warp per row and head, lanes along positions. */
 template <typename T> __global__ void attend_any(attention a)
 {
     begin_kernel();

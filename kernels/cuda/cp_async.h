@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies to shared memory that are under way while a thread goes on (PTX ISA, cp.async): groups of them, in
- * order. What a thread has waited for it sees itself; others see it behind a barrier. Before capability 8.0 a
- * copy is done at once; in tests as late as it may be.
+ * Asynchronous copies to shared memory (PTX ISA, cp.async), in ordered groups. A thread sees the copies that
+ * it has waited for; others see them after a barrier. Before capability 8.0 a copy is synchronous; tests do
+ * it as late as allowed.
  */
 #ifndef CAKE_KERNELS_CUDA_CP_ASYNC_H
 #define CAKE_KERNELS_CUDA_CP_ASYNC_H
@@ -30,7 +30,7 @@ __device__ __forceinline__ void copy_ahead(uint4 *to, const uint4 *from)
 #endif
 }
 
-/* Fetches what will be read soon into the GPU's second-level cache. */
+/* Prefetches into the GPU's L2 cache. */
 __device__ __forceinline__ void call_ahead(const void *from)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(from));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of prompts' rows by cuBLASLt. kernels/cuda/noproduct.c answers in builds without it.
+ * Products of prompts' rows by cuBLASLt. Builds without it use kernels/cuda/noproduct.c.
  */
 #ifndef CAKE_KERNELS_CUDA_CUBLASLT_H
 #define CAKE_KERNELS_CUDA_CUBLASLT_H
@@ -8,10 +8,10 @@
 #include "base/buf.h"
 #include "kernels/kernels.h"
 
-/* Rows come in multiples of this: those behind the last one are read, and what comes of them is not kept. */
+/* Rows come in multiples of this: padding rows after the last one are read, and their results dropped. */
 #define CAKE_PRODUCT_ROWS 64
 
-/* Opens cuBLASLt. Returns its version, 130100 for 13.1.0; 0: there is none, and the reason is appended to
+/* Opens cuBLASLt. Returns its version, 130100 for 13.1.0; 0: not available, and the reason is appended to
  * why. */
 int cake_cublaslt_open(cake_buf *why);
 void cake_cublaslt_close(void); /* not open is fine */

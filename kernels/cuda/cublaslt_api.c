@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the system's libraries. Out: cuBLASLt, opened when it is asked for, so that the program also starts
- * where it is not.
+ * In: the system's libraries. Out: cuBLASLt, opened on first use, so that the program also starts without it.
  */
 #include "kernels/cuda/cublaslt_api.h"
 #include "config.h"

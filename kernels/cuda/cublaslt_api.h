@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of cuBLASLt that cublaslt.c calls, by the names that they have there: the one door to the
- * library.
+ * The functions of cuBLASLt that cublaslt.c calls, by their own names: the only access to the library.
  */
 #ifndef CAKE_KERNELS_CUDA_CUBLASLT_API_H
 #define CAKE_KERNELS_CUDA_CUBLASLT_API_H

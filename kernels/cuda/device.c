@@ -18,7 +18,7 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/nvml.h"
 
-enum { LEAST = 75 }; /* the least capability that will do: 7.5 */
+enum { LEAST = 75 }; /* minimum compute capability: 7.5 */
 
 static char open_bus[32]; /* the bus address of the open GPU */
 
@@ -27,7 +27,7 @@ static void add_version(cake_buf *out, int version)
     cake_buf_addf(out, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-/* Appends which other GPUs it can read without the host. */
+/* Appends the other GPUs that it can read without the host. */
 static void add_peers(cake_buf *out, int device)
 {
     int n = 0, can = 0, found = 0;
@@ -72,8 +72,8 @@ static void add_device(cake_buf *out, int device, int driver, int runtime)
 static int count_gpus(cake_buf *why)
 {
     int n = 0, driver = 0, runtime = 0;
-    /* Before anything else is called: the connections to the GPU. Up to so many streams do not wait for each
-     * other, 8 by default (CUDA C++ Programming Guide, "Environment Variables"). */
+    /* Call before anything else: sets the number of connections to the GPU, i.e. of streams that do not wait
+     * for each other, 8 by default (CUDA C++ Programming Guide, "Environment Variables"). */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     cudaError_t err = cudaDriverGetVersion(&driver);
     bool absent = err != cudaSuccess || driver == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of products share: how k is cut (layout.h), and what becomes of sums. A warp stores them,
- * its lanes having neighbouring columns of one row (of two rows where a gate is passed).
+ * Shared by the kernels of products: the division of k (layout.h), and the epilogue. A warp stores them, its
+ * lanes having neighbouring columns of one row (of two rows where a gate is passed).
  */
 #ifndef CAKE_KERNELS_CUDA_EPILOGUE_H
 #define CAKE_KERNELS_CUDA_EPILOGUE_H
@@ -13,7 +13,7 @@ enum {
     ROWS = 8 /* of x in a tile */
 };
 
-/* Which of n blocks of k part `part` of `parts` begins with. */
+/* The first of n blocks of k of part `part` of `parts`. */
 __device__ __forceinline__ int part_begin(int n, int part, int parts)
 {
     return (int)((int64_t)n * part / parts);
@@ -29,13 +29,13 @@ struct factors {
     }
 };
 
-/* What a plain product does with its sums: out [n_tok, n_out]. */
+/* The epilogue of a plain product: out [n_tok, n_out]. */
 struct ending {
     enum { MATRICES = 1 };
     float *out;
     int n_out;
     const float *bias, *residual; /* as linear has them; may be NULL */
-    leading lead;                 /* of a product with a head, which has neither bias nor residual */
+    leading lead;                 /* of the product with the LM head, which has neither bias nor residual */
 
     __host__ __device__ int columns() const
     {
@@ -58,8 +58,7 @@ struct ending {
     }
 };
 
-/* What a gated MLP does with the sums of two products: what gate lets pass of up is packed for the next
- * product, out [n_tok, width]. */
+/* The epilogue of a gated MLP: act(gate) * up is packed for the next product, out [n_tok, width]. */
 template <typename T> struct pairing {
     enum { MATRICES = 2 };
     T *out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What matrices and packed rows take of a GPU's memory, for plans too, which are made where no GPU is.
+ * Sizes of matrices and packed rows in GPU memory; also for plans made without a GPU.
  */
 #include "kernels/cuda/layout.h"
 
@@ -17,7 +17,7 @@ size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in)
 
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)
 {
-    /* the product reads rows behind the last one, too */
+    /* the product also reads padding rows after the last one */
     return cake_arena_round(((size_t)n_tok + CAKE_PRODUCT_ROWS - 1) * cake_cuda_step(dtype, n_in));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A build without cuBLASLt: our own kernel has all rows.
+ * Stubs for a build without cuBLASLt: our own kernel multiplies all rows.
  */
 #include "kernels/cuda/cublaslt.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the GPU that is open. Out: what it does in a second, by the runtime's own clock: the floors that all
- * else is held against. cuda.h declares it.
+ * In: the GPU that is open. Out: its peak rates, by the runtime's clock: the roofline that all else is
+ * compared with. cuda.h declares it.
  */
 #include <cuda_runtime_api.h>
 
@@ -10,8 +10,7 @@
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
 
-cudaStream_t
-cake_cuda_stream(void); /* defined in memory.c; no header has it, since none is to need CUDA's types */
+cudaStream_t cake_cuda_stream(void); /* defined in memory.c; in no header, so that none needs CUDA's types */
 
 /* Seconds between two events of the stream; 0: the GPU has failed. */
 static double between(cudaEvent_t begin, cudaEvent_t end)
@@ -24,10 +23,10 @@ static double between(cudaEvent_t begin, cudaEvent_t end)
     return 1e-3 * ms;
 }
 
-/* Work that is done again and again, `amount` bytes or operations each time. */
+/* Repeated work of `amount` bytes or operations. */
 typedef struct doing {
     double amount;
-    void *sum;             /* where kernels leave their sums, so that nothing is left out */
+    void *sum;             /* output of kernels, so that the compiler drops nothing */
     const void *from;      /* reading: the memory that is read */
     size_t bytes;          /* reading: how much of it */
     cake_weight matrix;    /* the library's product: its matrix */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: operations that a library puts on the stream, marks set between them. Out: whether the GPU has come to
- * a mark. link/nccl.c calls.
- * Invariant: nothing here waits for the GPU but the close; the first error at setting a mark stays and
- * answers every later question.
+ * In: operations that a library puts on the stream, marks set between them. Out: whether the GPU has reached
+ * a mark.
+ * Invariant: only close waits for the GPU; the first error in setting a mark is returned by every later
+ * query.
  */
 #include "kernels/cuda/stream.h"
 
@@ -24,7 +24,7 @@ cake_gpu_stream *cake_gpu_stream_open(int n_mark, cake_buf *why)
     int least, most;
     cake_gpu_stream *q = cake_alloc(1, sizeof *q);
     q->mark = cake_alloc((size_t)n_mark, sizeof *q->mark);
-    /* what comes and goes is little work that others wait for */
+    /* high priority: transfers are little work that others wait for */
     cudaError_t err = cudaDeviceGetStreamPriorityRange(&least, &most);
     if (err == cudaSuccess)
         err = cudaStreamCreateWithPriority(&q->stream, cudaStreamNonBlocking, most);

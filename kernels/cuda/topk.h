@@ -2,8 +2,7 @@
  *
  * In: scores as they come out of the product with a head. Out: the leader of each group of CAKE_WARP
  * neighbouring ones of a row, and, from these, the best of the row (types/topk.h): the best m of all stand in
- * the m groups whose leaders are the best, so that of many groups nothing but their leader is looked at
- * again.
+ * the m groups whose leaders are the best, so most groups are not searched again.
  */
 #ifndef CAKE_KERNELS_CUDA_TOPK_H
 #define CAKE_KERNELS_CUDA_TOPK_H
@@ -11,10 +10,10 @@
 #include "kernels/cuda/device_util.h"
 #include "kernels/kernels.h"
 
-/* What a product with a head does beside its sums. */
+/* Additional outputs of the product with the LM head. */
 struct leading {
     cake_ranked *leader; /* [n_tok, groups]; NULL: the product is not one with a head */
-    cake_topk *best;     /* [n_tok] says how many are asked for; scores that are not finite are noted there */
+    cake_topk *best;     /* [n_tok] how many are requested; scores that are not finite are recorded there */
     float cap;           /* as cake_kernels.scores has it */
     bool all; /* all scores are stored; else not those of rows of which only the best is asked for */
 };
@@ -29,7 +28,7 @@ __device__ __forceinline__ bool before(cake_ranked a, cake_ranked b)
     return a.score > b.score || (a.score == b.score && a.id < b.id);
 }
 
-/* The entry that every other one precedes. */
+/* The entry that sorts after all others. */
 __device__ __forceinline__ cake_ranked nothing()
 {
     cake_ranked none = {-INFINITY, INT32_MAX};
