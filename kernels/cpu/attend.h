@@ -101,9 +101,9 @@ INLINE bool goes_alone(const cake_kv *kv, const cake_row *row)
     return row->kind != CAKE_ROW_PROMPT || kv->head_dim > PREFILL_DIM;
 }
 
-/* The end of the rows from `first` on that go alone and share pages, each with the one before it about as
- * much as the first two do: few positions that many rows have in common do not part rows that have more.
- * *common: all of them have the same pages before it. */
+/* The end of the decode rows from `first` on that share pages, each with its predecessor about as many as the
+ * first two do: a short prefix of many rows does not split rows that share a longer one. *common: the pages
+ * before it are the same for all. */
 static int sharing_end(const cake_kv *kv, const cake_row *rows, int first, int n_tok, int *common)
 {
     int end = first + 1, usual = 0;
@@ -148,8 +148,8 @@ static void attend_next(member *m, const piece *next)
     m->now = *next;
 }
 
-/* Takes n rows of a wave that share the pages before `common`, or one row. A member takes the same parts of
- * all pieces, one piece after another, as long as the parts come out even. */
+/* Computes n rows of a wave that share the pages before `common`, or one row. A member computes the same
+ * parts of all pieces in order, as long as the parts divide evenly. */
 static void attend_rows(member *m, float *out, const float *q, const cake_row *rows, int n, int common)
 {
     int each = parts_of(m->group), parts = m->s.kv->n_kv * each, team = m->exec->size;

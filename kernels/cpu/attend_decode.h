@@ -22,22 +22,22 @@
 #include "kernels/cpu/row_ops.h"
 
 #define HEADS  4                              /* 2 at a time meet V */
-#define PARTS  8                              /* of a row that are taken together, at most */
-#define ROWS   8                              /* that share pages and are taken together, at most */
+#define PARTS  8                              /* maximum of parts of a row that are computed together */
+#define ROWS   8                              /* maximum of rows that share pages and are computed together */
 #define BUNCH  32                             /* parts of all of them */
 #define SCORES (CAKE_SEGMENT + 2 * CAKE_PAGE) /* with the rest of the first page and of the last one */
 #define STRIP  (N_REGISTERS / 8) /* vectors of lines whose sums are open for all HEADS at the same time */
 #define QUERY  (PREFILL_DIM / 2) /* pairs of a query */
-#define EVERY  256               /* bytes: one line in as many is fetched, and brings those behind it along */
+#define EVERY  256 /* bytes: one line in this many is prefetched; the hardware brings the following ones */
 
 /* How elements of K and V are loaded. */
 typedef enum form {
     ONE,   /* an element at a time */
     SPLIT, /* a pair at a time, as two floats */
-    PAIR   /* a pair at a time, as it stands: a step of BF16 */
+    PAIR   /* a pair at a time, unconverted: a step of BF16 */
 } form;
 
-#define UNIT(form) ((form) == ONE ? 1 : 2) /* elements that are taken at a time */
+#define UNIT(form) ((form) == ONE ? 1 : 2) /* elements processed at a time */
 
 /* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. Where the first cache holds a
  * page of a KV head beside the one that is being read, each line of it is fetched there; elsewhere a line
@@ -52,7 +52,7 @@ typedef struct ahead {
 /* The part of a row's positions that lies in the current segment. */
 typedef struct view {
     const cake_row *row;
-    int first, n; /* positions [first, first + n) of the segment; n 0: it sees none of them */
+    int first, n; /* visible positions [first, first + n) of the segment; n 0: none */
     int lead;     /* lines of the first page before them */
     bool begun;   /* an earlier segment has been added */
 } view;
@@ -64,7 +64,7 @@ typedef struct bunch {
     float *out;                               /* [heads, head_dim] sums so far */
     const float *q;                           /* [heads, head_dim] */
     float most[HEADS], total[HEADS];          /* so far */
-    float change[HEADS];                      /* what earlier sums are multiplied by */
+    float change[HEADS];                      /* scale of the earlier sums */
     float pairs[HEADS * QUERY];               /* of queries */
     _Alignas(64) float score[HEADS * SCORES]; /* of pages; then exp(score - most); then pairs of that */
 } bunch;
@@ -75,20 +75,20 @@ typedef struct segment {
     float scale, cap;
     bool near; /* memory is fetched into the first cache */
     int page, end, common;
-    ahead next; /* keys that are read after it */
+    ahead next; /* keys that are read next */
     int rows, parts;
     view view[ROWS];
     bunch part[BUNCH]; /* [parts, rows] */
 } segment;
 
-/* The positions of the segment, from its i-th on, that stand in one page. */
+/* The positions of the segment, from its i-th on, in one page. */
 INLINE int page_span(const view *v, int i)
 {
     int left = CAKE_PAGE - (v->first + i) % CAKE_PAGE;
     return v->n - i < left ? v->n - i : left;
 }
 
-/* K or V of the page in which the position stands. */
+/* K or V of the page of a position. */
 INLINE const char *page_of(const cake_kv *kv, const void *data, const cake_row *row, int pos, int kv_head)
 {
     return (const char *)data + cake_kv_page(kv, row->slot, pos, kv_head) * cake_dtype_bytes(kv->dtype);
@@ -103,7 +103,7 @@ static ahead ahead_of_keys(const cake_kv *kv, const cake_row *row, int pos, int 
                    (end - line) * size};
 }
 
-/* Values of the page in which the row's i-th position of the segment stands. */
+/* Values of the page of the row's i-th position in the segment. */
 static ahead ahead_of_values(const cake_kv *kv, const view *v, int i, int kv_head)
 {
     int unit = cake_kv_pair(kv), line = (v->first + i) % CAKE_PAGE;
@@ -112,7 +112,7 @@ static ahead ahead_of_values(const cake_kv *kv, const view *v, int i, int kv_hea
                    (line + page_span(v, i) + unit - 1) / unit - line / unit, (int)row};
 }
 
-/* How many rows are fetched in each of so many steps. */
+/* Rows to prefetch in each of so many steps. */
 INLINE int rows_a_step(const ahead *a, int steps)
 {
     return (a->n + steps - 1) / steps;
@@ -128,8 +128,7 @@ INLINE void fetch(ahead *a, int rows, bool near, const int every)
     }
 }
 
-/* Whether the first cache is of those that gain by it, and holds what is read, what comes, and as much
- * again. */
+/* Whether L1 prefetching pays: L1 must hold the current page, the next one, and as much again. */
 INLINE bool fetches_near(const cake_kv *kv)
 {
     const int64_t least = 48 << 10, first = cake_cpu_first_cache();
@@ -141,7 +140,7 @@ INLINE vec load_units(const char *p, const cake_dtype dtype, int n, const form h
     return how == ONE ? vec_load_as(p, dtype, 0, n) : vec_load_n((const float *)(const void *)p, n);
 }
 
-/* What a unit is multiplied by: of a pair that is split two floats. */
+/* The factor of a unit: two floats for a split pair. */
 typedef struct factors {
     vec first, second;
 } factors;
@@ -163,7 +162,7 @@ INLINE vec add_units(factors x, vec unit, vec sum, const form how)
     return vec_fma(x.second, odd, vec_fma(x.first, even, sum));
 }
 
-/* Scores of `vectors` vectors of lines; page is where the first of them stands in K. */
+/* Scores of `vectors` vectors of lines; page: the first of them in K. */
 INLINE void score_lines(const segment *s, float *score, const float *q, const char *page, ahead *next,
                         int rows, const int heads, const int vectors, const cake_dtype dtype, const form how)
 {
@@ -190,8 +189,8 @@ INLINE void score_lines(const segment *s, float *score, const float *q, const ch
         vec_store(score + h * SCORES + v * LANES, vec_mul(sum[h * vectors + v], vec_set(s->scale)));
 }
 
-/* The lines of the page in which the row's i-th position of the segment stands, in whole vectors: what else
- * stands in one, or beside it, may be nobody's, maybe NaN, and stays in its lane. */
+/* The lines of the page of the row's i-th position in the segment, in whole vectors: other lanes may hold
+ * unused memory, even NaN, which stays in its lane. */
 INLINE void score_page(const segment *s, bunch *p, int i, ahead next, const int heads, const cake_dtype dtype,
                        const form how)
 {
@@ -222,7 +221,7 @@ INLINE void open_sums(const bunch *p, const float *out, const float *change, vec
 {
     UNROLL for (int h = 0; h < heads; h++) UNROLL for (int v = 0; v < vectors; v++)
     {
-        if (first && !p->of->begun) { /* what out holds then is nobody's, maybe NaN */
+        if (first && !p->of->begun) { /* out is uninitialized then, maybe NaN */
             sum[h * vectors + v] = vec_set(0);
             continue;
         }
@@ -232,7 +231,8 @@ INLINE void open_sums(const bunch *p, const float *out, const float *change, vec
     }
 }
 
-/* A unit of V meets its weights. Of a pair a half may be nobody's, maybe NaN: no_first, no_second. */
+/* Multiplies a unit of V by its weights. Half of a pair may be unused memory, even NaN: no_first,
+ * no_second. */
 INLINE void weigh_unit(vec *sum, const float *weight, const char *at, const int heads, const int vectors,
                        int n, const cake_dtype dtype, const form how, const bool whole, bool no_first,
                        bool no_second)
@@ -253,8 +253,7 @@ INLINE void weigh_unit(vec *sum, const float *weight, const char *at, const int 
 }
 
 /* Columns of out [heads, head_dim], `vectors` vectors of which the last has n, += weight V over the lines of
- * the page in which the segment's i-th position stands. value: where these columns of the page's first line
- * stand. */
+ * the page of the segment's i-th position. value: these columns of the page's first line. */
 INLINE void weigh_strip(const segment *s, const bunch *p, float *out, const float *change,
                         const float *weight, const char *value, ahead next, int i, const int heads,
                         const int vectors, int n, const cake_dtype dtype, const form how)
@@ -280,8 +279,7 @@ INLINE void weigh_strip(const segment *s, const bunch *p, float *out, const floa
         vec_store_n(out + h * s->kv->head_dim + v * LANES, sum[h * vectors + v], n);
 }
 
-/* One or two query heads from number h on. Whole rows are read, if they are not too long: the sums of so many
- * vectors fit the registers. */
+/* One or two query heads from h on. Reads whole rows, if the sums of so many vectors fit the registers. */
 INLINE void weigh_rows(const segment *s, bunch *p, int i, int h, ahead next, const int heads,
                        const cake_dtype dtype, const form how)
 {
@@ -311,9 +309,8 @@ INLINE void weigh_page(const segment *s, bunch *p, int i, ahead next, const int 
         weigh_rows(s, p, i, 2, (ahead){0}, heads - 2, dtype, how);
 }
 
-/* Weights from the page's first line on become pairs, beginning at the place of line 0. Returns their sum as
- * they are then: out is a mean of values with weights that differ from the right ones by a rounding each, and
- * equal values stay what they are. */
+/* Rounds weights from the page's first line on to pairs, stored from line 0 on. Returns the sum of the
+ * rounded weights: out is then a mean with rounded weights, and equal values stay equal. */
 static float pair_weights(float *weight, int first, int n)
 {
     vec sum = vec_set(0), both[2];
@@ -335,7 +332,7 @@ static void soften(const segment *s, bunch *p, int h, ahead *next)
     vec top = vec_set(-INFINITY), sum = vec_set(0);
     int unit = cake_kv_pair(s->kv), rows = rows_a_step(next, (v->n + LANES - 1) / LANES * p->heads);
     if (s->cap > 0)
-        for (int i = 0; i < v->n; i += LANES) /* what is behind the last score is written next */
+        for (int i = 0; i < v->n; i += LANES) /* the values after the last score are written next */
             vec_store(score + i, vec_soft_cap(vec_load(score + i), s->cap));
     for (int i = v->n; i % LANES; i++)
         score[i] = -INFINITY; /* weighs nothing */
@@ -361,8 +358,8 @@ static void soften(const segment *s, bunch *p, int h, ahead *next)
     p->most[h] = most;
 }
 
-/* A part's keys, or values, of the page in which the row's i-th position of the segment stands. The number of
- * heads, the dtype and the form become constants: one copy of the loops for each. */
+/* A part's keys, or values, of the page of the row's i-th position in the segment. The number of heads, the
+ * dtype and the form are constants here: one copy of the loops for each. */
 INLINE void take_page(const segment *s, bunch *p, int i, bool values, ahead next, const int heads,
                       const cake_dtype dtype, const form how)
 {
@@ -417,12 +414,12 @@ static void take_pair(const segment *s, bunch *p, int i, bool values, ahead next
 
 typedef void taker(const segment *s, bunch *p, int i, bool values, ahead next);
 
-/* A step on the way through a segment: a page, and a bunch whose row sees it. */
+/* A step through a segment: a page, and a bunch whose row sees it. */
 typedef struct visit {
     int page, number;
 } visit;
 
-/* Pages that all rows have go from row to row; others are read as they lie in memory, part by part. */
+/* Shared pages are used row by row; others are read in memory order, part by part. */
 INLINE int bunch_of(const segment *s, visit at)
 {
     return at.page < s->common ? at.number : at.number % s->parts * s->rows + at.number / s->parts;
@@ -446,7 +443,7 @@ INLINE bool visit_next(const segment *s, visit *at)
     return true;
 }
 
-/* Which of the row's positions of the segment is the first in the page. */
+/* Index of the row's first position of the segment in the page. */
 INLINE int place_in(const view *v, int page)
 {
     return page * CAKE_PAGE > v->first ? page * CAKE_PAGE - v->first : 0;
@@ -478,8 +475,7 @@ static ahead ahead_of(const segment *s, visit at, bool values)
                   : ahead_of_keys(s->kv, p->of->row, p->of->first + i, p->kv_head);
 }
 
-/* The keys, or values, of a segment. While a page is met for the first time what comes after it is
- * fetched. */
+/* The keys, or values, of a segment. The first use of a page prefetches the next one. */
 static void add_pages_seen(const segment *s, bool values, taker *take)
 {
     const void *data = values ? s->kv->v : s->kv->k;

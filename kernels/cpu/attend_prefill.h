@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of prompt rows, in the words of vec_*.h and step_*.h; included by attend.h.
+ * Attention of prompt rows, written with vec_*.h and step_*.h; included by attend.h.
  *
  * In: rows of q of consecutive prompt rows of one slot, the cache. Out: the weighted sums of V. A piece of
- * work is up to STAND queries, each a row's and a query head's, of one KV head. They stand side by side in
- * vectors, so that each element of K and V that is read meets all of them: scores = K Q^T and out^T = V^T
+ * work is up to STAND queries, each a row's and a query head's, of one KV head. They lie side by side in
+ * vectors, so that each element of K and V is read once for all of them: scores = K Q^T and out^T = V^T
  * weights, a page at a time, the maximum so far going along (online softmax, Milakov & Gimelshein 2018).
- * Where a step of BF16 takes two products, pairs of K and V meet pairs of q and of weights as they stand in
- * the cache; else they become floats.
+ * Where a step of BF16 takes two products, pairs of K and V from the cache are multiplied by pairs of q and
+ * of weights; else they are converted to floats.
  *
  * Invariant: a lane depends on its own row and head only. Scores run upwards in the element, sums over
  * positions upwards in the position, page by page; a position that a row does not see weighs nothing, which
- * changes no bit of its sums where V is finite; where it is not, the row is summed up once more, alone. So
- * neither the chunks of a prompt nor the queries beside show.
+ * changes no bit of its sums where V is finite; where it is not, the row is computed once more, alone. So
+ * bits depend neither on the chunks of a prompt nor on neighbouring queries.
  */
 #ifndef CAKE_KERNELS_CPU_ATTEND_PREFILL_H
 #define CAKE_KERNELS_CPU_ATTEND_PREFILL_H
@@ -27,11 +27,10 @@
 #include "kernels/cpu/small_gemm.h"
 
 #define STAND       128                    /* queries side by side */
-#define BLOCK_WIDTH (TILE_VECTORS * LANES) /* queries of them that a tile takes */
-#define PREFILL_DIM 256                    /* elements of a head at most; rows of larger ones go alone */
+#define BLOCK_WIDTH (TILE_VECTORS * LANES) /* queries of a tile */
+#define PREFILL_DIM 256                    /* maximum head size; larger ones go to attend_decode.h */
 
-/* Positions that queries of a block see, both included: from the first that any sees to the last, and those
- * that all see. */
+/* Positions that the queries of a block see, both ends included: by any of them, and by all of them. */
 typedef struct sight {
     int first, last;
     int all_first, all_last;
@@ -54,7 +53,7 @@ typedef struct prefill {
         page[CAKE_PAGE * PREFILL_DIM + LANES]; /* [head_dim, position] of K, then [position, head_dim] of V */
 } prefill;
 
-/* Whether products take K and V in pairs, as they stand. */
+/* Whether products take unconverted pairs of K and V. */
 static bool takes_pairs(const cake_kv *kv)
 {
     return STEP_OF(CAKE_BF16) == 2 && cake_kv_pair(kv) == 2 && kv->head_dim <= PREFILL_DIM;
@@ -90,7 +89,7 @@ INLINE const float *keys_of(prefill *p, size_t page, int line, const cake_dtype 
 }
 
 /* The values of positions [pos, pos + n): an element's a_row is 1, a step's a_col head_dim. Halves of pairs
- * that no query sees may be nobody's, maybe NaN, and become zeros. */
+ * that no query sees may be unused memory, even NaN, and become zeros. */
 INLINE const float *values_of(prefill *p, size_t page, int pos, int n, const cake_dtype dtype)
 {
     int dim = p->kv->head_dim, step = cake_kv_pair(p->kv), line = pos % CAKE_PAGE, over = line % step;
@@ -111,8 +110,8 @@ INLINE const float *values_of(prefill *p, size_t page, int pos, int n, const cak
     return p->page;
 }
 
-/* How many of the positions [pos, pos + n) a block computes: all up to the last one that any of its queries
- * sees, in whole steps. */
+/* Positions of [pos, pos + n) that a block computes, in whole steps: up to the last one that any of its
+ * queries sees. */
 INLINE int lines_of(const sight *s, int pos, int n, const cake_dtype dtype)
 {
     int step = STEP_OF(dtype), seen = s->last - pos + 1;
@@ -121,8 +120,8 @@ INLINE int lines_of(const sight *s, int pos, int n, const cake_dtype dtype)
     return seen < n ? (seen + step - 1) / step * step : n;
 }
 
-/* Scores of LANES queries from number i on become weights, and what was summed up before learns by how much
- * the largest score has grown. n: whole steps; masked: there are positions that some query does not see. */
+/* Turns scores of LANES queries from i on into weights, and scales the earlier sums by the growth of the
+ * largest score. n: whole steps; masked: there are positions that some query does not see. */
 INLINE void weigh_lines(prefill *p, int i, int n, const bool masked, const cake_dtype dtype)
 {
     const int step = STEP_OF(dtype);
@@ -137,7 +136,7 @@ INLINE void weigh_lines(prefill *p, int i, int n, const bool masked, const cake_
         vec_store(p->score + t * p->width + i, score);
         most = vec_max(most, score);
     }
-    vec base = vec_max(vec_set(-FLT_MAX), most); /* who has seen nothing has no maximum to compare with */
+    vec base = vec_max(vec_set(-FLT_MAX), most); /* a query that has seen nothing has no maximum yet */
     for (int t = 0; t < n; t += step) {
         vec weight[2];
         UNROLL for (int s = 0; s < step; s++) weight[s] =
@@ -166,7 +165,7 @@ INLINE void weigh_block(prefill *p, int j, int width, int pos, int n, const cake
             weigh_lines(p, i, n, false, dtype);
 }
 
-/* Positions [pos, pos + n), which stand in one page and are whole steps, join the sums. */
+/* Adds positions [pos, pos + n) to the sums: within one page, in whole steps. */
 INLINE void add_lines(prefill *p, int pos, int n, const cake_dtype dtype)
 {
     const int step = STEP_OF(dtype);
@@ -211,8 +210,8 @@ static void add_pages_of_pairs(prefill *p)
     add_pages(p, CAKE_BF16);
 }
 
-/* Where a query's elements begin in q, and in out: row query / group of rows, query head query % group of the
- * KV head. */
+/* Offset of a query's elements in q and out: row query / group of rows, query head query % group of the KV
+ * head. */
 static int64_t place_of_query(const prefill *p, int64_t query, int group)
 {
     return ((query / group * p->kv->n_kv + p->kv_head) * group + query % group) * p->kv->head_dim;
@@ -229,7 +228,7 @@ static void widen(sight *s, int from, int to, bool begin)
     s->all_last = to < s->all_last ? to : s->all_last;
 }
 
-/* What the queries see. Those that only fill a vector see what the last one does. */
+/* Sets what the queries see. Padding queries copy the last one. */
 static void look_around(prefill *p, const cake_row *rows, int64_t query, int group)
 {
     p->first = INT_MAX;
@@ -246,7 +245,7 @@ static void look_around(prefill *p, const cake_row *rows, int64_t query, int gro
     }
 }
 
-/* Takes p->n queries from number `query` on. */
+/* Loads p->n queries from `query` on. */
 static void take_queries(prefill *p, const float *q, const cake_row *rows, int64_t query, int group)
 {
     enum { PITCH = PREFILL_DIM + 2 * LANES };
@@ -270,7 +269,7 @@ static void take_queries(prefill *p, const float *q, const cake_row *rows, int64
     memset(p->out, 0, (size_t)(dim * p->width) * sizeof *p->out);
 }
 
-/* The means, each in its query's place. */
+/* Stores the results of the queries. */
 static void give_means(prefill *p, float *out, int64_t query, int group)
 {
     int dim = p->kv->head_dim;
@@ -280,7 +279,7 @@ static void give_means(prefill *p, float *out, int64_t query, int group)
         for (int r = 0; r < n; r++) {
             to[r] = out + place_of_query(p, query + i + r, group);
             factor[r] = 1 / p->total[i + r];
-            for (int j = 0; j < dim; j += 16) /* to be there when its turn comes */
+            for (int j = 0; j < dim; j += 16) /* prefetched for its turn */
                 _mm_prefetch((const char *)(to[r] + j), _MM_HINT_T0);
         }
         for (int j = 0; j < dim; j += TURN) {
@@ -325,8 +324,8 @@ static uint32_t lost(const prefill *p, int i)
     return which;
 }
 
-/* out, q: of rows[0], [n_head, head_dim] a row. A query beside others may have met a V that it does not see
- * and that is not finite: 0 * NaN. Alone it meets what it sees. */
+/* out, q: of rows[0], [n_head, head_dim] a row. In a block, a query may be multiplied by a non-finite V that
+ * it does not see (0 * NaN). Computed alone it meets only what it sees. */
 static void attend_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
                            int group)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The tables that are compiled for one instruction set each. Their files share nothing that is emitted out of
- * line: all but the table is static, so no code of theirs can end up in a file that runs everywhere.
+ * line: all but the table is static, so none of their code can be linked into code for all CPUs.
  */
 #ifndef CAKE_KERNELS_CPU_CPU_H
 #define CAKE_KERNELS_CPU_CPU_H

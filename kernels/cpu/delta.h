@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta rule, its convolution and gates, in the words of vec_*.h; included once by each instruction
+ * The gated delta rule, its convolution and gates, written with vec_*.h; included once by each instruction
  * set's file.
  *
  * In: rows and the states of their slots. Out: the rows' outputs, the states after them. A piece of work is
- * one value head of one slot's rows. Prompt rows go in blocks of 64 positions: what the rows of a block
- * change in the state is the solution of a triangular system (the WY form of Yang et al. 2024, section 3.2,
+ * one value head of one slot's rows. Prompt rows go in blocks of 64 positions: the changes of the state by
+ * the rows of a block are the solution of a triangular system (the WY form of Yang et al. 2024, section 3.2,
  * with decays as in their 2025 paper), so that the state is read and written once a block; other rows go one
  * by one.
  *
@@ -22,8 +22,8 @@
 
 #define BLOCK         CAKE_PAGE
 #define CONV_CHANNELS 256               /* channels whose weights are transposed at a time */
-#define CONV_VECTORS  (N_REGISTERS / 8) /* vectors of channels that go through the rows together */
-#define CONV_AHEAD    8                 /* rows that inputs are fetched ahead */
+#define CONV_VECTORS  (N_REGISTERS / 8) /* vectors of channels processed together */
+#define CONV_AHEAD    8                 /* distance of prefetching, in rows */
 
 /* The end of the rows that continue row `first` in its slot. */
 static int run_end(const cake_row *rows, int first, int n_tok)
@@ -79,7 +79,7 @@ INLINE void convolve_run(float *x, float *inputs, int64_t channels, const float 
 static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *d, const cake_row *rows,
                        int n_tok)
 {
-    enum { USUAL = 4 }; /* the width of all models that there are; others are right, and slower */
+    enum { USUAL = 4 }; /* the width of all known models; others are correct, but slower */
     float weight[CAKE_DELTA_WIDTH * CONV_CHANNELS];
     int64_t first, last, channels = cake_delta_channels(d);
     cake_exec_range(exec, channels, LANES, &first, &last);
@@ -119,7 +119,7 @@ INLINE vec vec_softplus(vec x)
     return vec_add(vec_max(vec_set(0), x), vec_add(p, p));
 }
 
-/* One value head and some rows of one slot: where things are, and what is worked out of them. */
+/* One value head and some rows of one slot: pointers, and intermediate results. */
 typedef struct delta_head {
     const cake_deltanet *d;
     const float *q, *k, *v; /* of the first row; the next ones are `channels` on */
@@ -133,11 +133,11 @@ typedef struct delta_head {
     /* of a block */
     float since[BLOCK];       /* decay from before the block until the row */
     float until[BLOCK];       /* from the row until the block's end */
-    float own[BLOCK * BLOCK]; /* [i, j < i] what row j's change takes away from row i's */
-    float see[BLOCK * BLOCK]; /* [i, j <= i] what row i sees of row j's change */
+    float own[BLOCK * BLOCK]; /* [i, j < i] influence of row j's change on row i's */
+    float see[BLOCK * BLOCK]; /* [i, j <= i] weight of row j's change in row i's output */
     float unit_q[BLOCK * CAKE_DELTA_DIM], unit_k[BLOCK * CAKE_DELTA_DIM]; /* [n, key_dim] */
     float turned[CAKE_DELTA_DIM * BLOCK];                                 /* unit_k [key_dim, BLOCK] */
-    float change[BLOCK * CAKE_DELTA_DIM]; /* [n, value_dim] what each row writes at its key */
+    float change[BLOCK * CAKE_DELTA_DIM]; /* [n, value_dim] the change that each row writes at its key */
 } delta_head;
 
 INLINE void scale_row(float *to, const float *from, int dim, float factor)
@@ -265,7 +265,7 @@ INLINE void step_strip(delta_head *h, int64_t j, const int vectors, int n)
     for (int i = 0; i < h->d->key_dim; i++)
         UNROLL for (int v = 0; v < vectors; v++) seen[v] =
             vec_fma(vec_set(h->unit_k[i]), vec_load_n(state + i * value + v * LANES, n), seen[v]);
-    UNROLL for (int v = 0; v < vectors; v++) /* what it sees becomes what it writes */
+    UNROLL for (int v = 0; v < vectors; v++) /* the value it reads becomes the one it writes */
         seen[v] =
             vec_mul(vec_set(h->beta[0]), vec_fma_less(decay, seen[v], vec_load_n(h->v + j + v * LANES, n)));
     for (int i = 0; i < h->d->key_dim; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How int8.h multiplies bytes where the CPU has no instruction for that: in 16 bits, pairs added to 32
- * (VPMADDWD). Products of bytes in 16 bits (VPMADDUBSW) would saturate, or need signs moved from x to each
- * weight, which costs as much. Invariant: nothing saturates; dot_vnni.h has the same sums.
+ * Int8 dot products without a CPU instruction for bytes: in 16 bits, pairs added to 32 (VPMADDWD). Products
+ * of bytes in 16 bits (VPMADDUBSW) would saturate, or need signs moved from x to each weight, which costs as
+ * much. Invariant: nothing saturates; dot_vnni.h has the same sums.
  */
 #ifndef CAKE_KERNELS_CPU_DOT_H
 #define CAKE_KERNELS_CPU_DOT_H

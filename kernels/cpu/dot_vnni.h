@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How int8.h multiplies bytes where the CPU has AVX512-VNNI: four products a lane and instruction, added to
- * int32 without saturation (VPDPBUSD; Intel SDM). Invariant: dot_pairs.h has the same sums.
+ * Int8 dot products with AVX512-VNNI: four products a lane and instruction, added to int32 without saturation
+ * (VPDPBUSD; Intel SDM). Invariant: dot_pairs.h has the same sums.
  */
 #ifndef CAKE_KERNELS_CPU_DOT_H
 #define CAKE_KERNELS_CPU_DOT_H
@@ -28,7 +28,7 @@ INLINE wholes dot_set(const char *x, const int part)
     return whole_set(four);
 }
 
-/* Of the intrinsic gcc 12 makes copies of every sum and loads weights again for every row. */
+/* With the intrinsic, gcc 12 copies every sum and reloads weights for every row. */
 INLINE wholes dot_add(wholes sum, wholes w, wholes x)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));

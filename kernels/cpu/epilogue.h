@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of the sums of a product, in the words of vec_*.h; linear.h and int8.h call. In: a tile of
- * finished sums. Out: their place in [n_tok, n_out], or what is best in them. Invariant: bias, then residual,
- * each added in float32.
+ * The epilogue of products, written with vec_*.h. In: a tile of finished sums. Out: the sums stored in
+ * [n_tok, n_out], or the best of them. Invariant: bias, then residual, each added in float32.
  */
 #ifndef CAKE_KERNELS_CPU_EPILOGUE_H
 #define CAKE_KERNELS_CPU_EPILOGUE_H
@@ -12,7 +11,7 @@ typedef struct ending {
     const float *bias;     /* [n_out], or NULL */
     const float *residual; /* [n_tok, n_out], or NULL */
     int64_t n_out;
-    /* of scores, which have neither bias nor residual */
+    /* for scores, which have neither bias nor residual */
     cake_topk *best;    /* [n_tok], or NULL */
     const bool *wanted; /* [n_tok] */
     float cap;
@@ -46,7 +45,7 @@ static void find_best(const ending *e, float *sum, int64_t row, int64_t column, 
                     n - i < LANES ? (int)(n - i) : LANES);
 }
 
-/* Fetches the memory where sums will be stored, so that finish need not wait for it. */
+/* Prefetches the memory where finish will store sums. */
 INLINE void fetch_places(const ending *e, int64_t row, int rows, int64_t column, int columns)
 {
     const int line = 64 / sizeof *e->out;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products with matrices in int8, in the words of vec_*.h and dot_*.h; linear.h calls, included once by each
- * instruction set's file.
+ * Products with matrices in int8, written with vec_*.h and dot_*.h; included once by each instruction set's
+ * file.
  *
- * In: packed rows x [n_tok, n_in], a matrix as int8_pack.h has packed it. Out: [n_tok, n_out]. What the 128
- * that is added to weights adds to a sum, 128 times the sum of the group's x, is taken off where the sum
- * begins.
+ * In: packed rows x [n_tok, n_in], a matrix as int8_pack.h has packed it. Out: [n_tok, n_out]. Weights are
+ * stored plus 128; each sum therefore starts at minus 128 times the sum of the group's x.
  *
- * Invariant: the sums of a group are exact, so neither tiles nor instructions show in the bits; what is added
- * in float32 is added in the order of kernels/int8.h.
+ * Invariant: the sums of a group are exact, so bits do not depend on tiles or instructions; float32 additions
+ * have the order of kernels/int8.h.
  */
 #ifndef CAKE_KERNELS_CPU_INT8_H
 #define CAKE_KERNELS_CPU_INT8_H
@@ -24,10 +23,10 @@
 #include "kernels/kernels.h"
 
 #define I8_DEPTH      1024             /* values of k of a block, whole groups */
-#define I8_COPY       (448 / DOT_SIZE) /* rows that meet all panels together: half of the second cache */
-#define I8_SOME       (192 << 10)      /* bytes of panels that all rows meet before the next ones */
-#define I8_AHEAD      4096             /* bytes that weights are fetched before their use */
-#define I8_ROWS_AHEAD 2                /* rows that x is fetched ahead */
+#define I8_COPY       (448 / DOT_SIZE) /* rows that are multiplied by all panels together: half of L2 */
+#define I8_SOME       (192 << 10)      /* bytes of panels used by all rows before the next ones */
+#define I8_AHEAD      4096             /* prefetch distance of weights, in bytes */
+#define I8_ROWS_AHEAD 2                /* prefetch distance of x, in rows */
 
 /* The scale of a group of a quantised row, and what its sums begin with. */
 typedef struct i8_part {
@@ -80,7 +79,8 @@ static void i8_quantise(i8_row *to, const entering *in, int64_t row, int64_t at,
     const char *soon = (const char *)(in->x + (row + I8_ROWS_AHEAD) * in->n_in + at);
     for (int k = 0; k < n; k += CAKE_I8_GROUP) {
         i8_part *part = &to->part[k / CAKE_I8_GROUP];
-        for (int i = 0; i < CAKE_I8_GROUP; i += 16) /* rows are apart: no hardware sees what is next */
+        for (int i = 0; i < CAKE_I8_GROUP;
+             i += 16) /* rows are far apart: the hardware does not prefetch the next one */
             _mm_prefetch(soon + (k + i) * 4, _MM_HINT_T0);
         if (n - k >= CAKE_I8_GROUP)
             *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
@@ -94,7 +94,7 @@ typedef struct i8_meeting {
     const i8_row *x;
     const char *w;
     int n;
-    const char *soon; /* weights that are wanted next, to be fetched to the second cache */
+    const char *soon; /* weights to prefetch into L2 */
     int64_t stride;   /* bytes by which soon moves on with each step */
     bool begins;      /* nothing was summed up before */
     float *sum;       /* [rows, I8_PANEL] sums so far, which are read and written */
@@ -142,9 +142,7 @@ INLINE void i8_end_group(const i8_meeting *m, int g, wholes *low, wholes *high, 
         vec scale = vec_set(m->x[r].part[g].scale);
         vec_store(to, vec_fma(sum_low, vec_mul(scale, scale_low), vec_load(from)));
         vec_store(to + LANES, vec_fma(sum_high, vec_mul(scale, scale_high), vec_load(from + LANES)));
-        __asm__ volatile(
-            "" ::
-                : "memory"); /* or gcc 12 moves these apart, and sums between registers that it lacks */
+        __asm__ volatile("" ::: "memory"); /* else gcc 12 separates these and spills sums */
     }
 }
 
@@ -219,7 +217,7 @@ typedef struct i8_product {
     int n_tok;
 } i8_product;
 
-/* Rows whose sums fit the registers, and which of several tiles that share panels they are. */
+/* Rows whose sums fit the registers, and the index of this tile among those that share panels. */
 typedef struct i8_tile {
     int64_t row;
     int rows;
@@ -232,8 +230,8 @@ static i8_tile i8_tile_at(int64_t row, int64_t rows, int64_t number, int64_t of)
     return (i8_tile){row + from, (int)(to - from), number, of};
 }
 
-/* Values k to k + n of a panel for a tile; next: the panel that is wanted when all tiles have had this one,
- * of which each fetches its part. */
+/* Values k to k + n of a panel for a tile; next: the following panel, of which each tile prefetches a
+ * part. */
 static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next, int k)
 {
     int n = p->w->n_in - k < I8_DEPTH ? p->w->n_in - k : I8_DEPTH;
@@ -245,8 +243,7 @@ static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t p
                         .begins = k == 0};
 }
 
-/* The product of a tile with one panel. Whole panels to which nothing is added go to their place without
- * waiting. */
+/* The product of a tile with one panel. Whole panels without bias or residual are stored directly. */
 static void i8_multiply_tile(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next)
 {
     _Alignas(64) float sum[DOT_ROWS * I8_PANEL];
@@ -271,8 +268,8 @@ typedef struct i8_some {
     int64_t first, last;
 } i8_some;
 
-/* Rows [row, row + rows) with some panels. A tile stays in the first cache while these pass, they in the
- * second one until all tiles had them; meanwhile the next ones arrive there. */
+/* Rows [row, row + rows) with some panels. A tile stays in L1 while the panels pass; the panels stay in L2
+ * until all tiles have used them, while the next ones are prefetched. */
 static void i8_multiply_some(const i8_product *p, i8_some now, i8_some next, int64_t row, int64_t rows)
 {
     int64_t tiles = (rows + DOT_ROWS - 1) / DOT_ROWS;

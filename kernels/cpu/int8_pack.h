@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrices in int8, in the words of vec_*.h: rows are quantised, and packed for int8.h, which multiplies;
- * included once by each instruction set's file.
+ * Matrices in int8, written with vec_*.h: quantises rows and packs them for int8.h; included once by each
+ * instruction set's file.
  *
  * In: rows of floats or halves, rows as kernels/int8.h has them. Out: such rows, a packed matrix: panels of
  * I8_PANEL columns; a panel is groups of CAKE_I8_GROUP values of k (the last one may be shorter); a group is
  * the columns' scales, which take turns as vec_load_pair has it, then for every four values of k the columns'
- * weights, plus 128, so that they have no sign.
+ * weights, plus 128, so that they are unsigned.
  *
  * Invariant: the same bytes as kernels/int8.c makes.
  */
@@ -41,7 +41,7 @@ static size_t i8_weight_bytes(int n_out, int n_in)
     return ((size_t)n_out + I8_PANEL - 1) / I8_PANEL * i8_bytes(n_in);
 }
 
-/* Where the group of k begins that holds W[row][k]. */
+/* Offset of the group of k that holds W[row][k]. */
 static char *i8_group(const cake_weight *w, int64_t row, int k)
 {
     return (char *)w->data + (size_t)(row / I8_PANEL) * i8_bytes(w->n_in) +
@@ -85,7 +85,7 @@ static void i8_weight_pack(const cake_weight *w, const void *src, int first, int
         const char *rows = (const char *)src + (size_t)(row - first) * pitch;
         end = (row / I8_PANEL + 1) * I8_PANEL;
         end = end < (int64_t)first + n_row ? end : (int64_t)first + n_row;
-        /* a group's lines stay in the first cache until all rows wrote theirs */
+        /* a group's lines stay in L1 until all rows are written */
         for (int k = 0, n; k < w->n_in; k += n) {
             n = w->n_in - k < CAKE_I8_GROUP ? w->n_in - k : CAKE_I8_GROUP;
             const char *scale = rows + k / CAKE_I8_GROUP * 2, *value = rows + scales + k;

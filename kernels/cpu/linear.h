@@ -25,15 +25,15 @@
 #include "kernels/cpu/row_ops.h"
 #include "kernels/kernels.h"
 
-#define PASSES  (256 << 10) /* bytes of panels that all rows meet before the next ones */
-#define ALONE   (64 << 10)  /* bytes of panels that a member takes at a time for rows of one tile */
+#define PASSES  (256 << 10) /* bytes of panels used by all rows before the next ones */
+#define ALONE   (64 << 10)  /* bytes of panels that a member takes at a time if all rows fit one tile */
 #define GROUP   8           /* panels of a block at most */
 #define DEPTH   4096        /* steps of a block at most */
-#define WAITING 20          /* tiles whose chains may wait at the same time */
-#define AHEAD   1024        /* bytes that weights in a cache are fetched ahead */
-#define EARLY   8192        /* bytes that weights from memory are fetched ahead */
+#define WAITING 20          /* maximum of tiles with unfinished chains */
+#define AHEAD   1024        /* prefetch distance of weights in a cache, in bytes */
+#define EARLY   8192        /* prefetch distance of weights in memory, in bytes */
 
-/* Sums that fit the registers beside one pair of weights and one value of x: 24 of 32, 12 of 16. */
+/* Sums that fit the registers together with one pair of weights and one value of x: 24 of 32, 12 of 16. */
 #define N_SUM    (N_REGISTERS * 3 / 4)
 #define MAX_ROWS (N_SUM / 2)
 /* Panels at a time: one is one stream of memory, which the hardware follows best, and two chains of 16 lanes
@@ -89,9 +89,7 @@ static void pack_row(const cake_weight *w, const char *src, int64_t row, int fir
 
 static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
-    enum {
-        NEAR = 64
-    }; /* a panel's lines for that many k stay in the first cache until all rows wrote theirs */
+    enum { NEAR = 64 }; /* a panel's lines for this many k stay in L1 until all rows are written */
     if (w->dtype == CAKE_I8) {
         i8_weight_pack(w, src, first, n_row);
         return;
@@ -140,9 +138,9 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Packed x is tiles of rows that are multiplied together: the rows' values of step 0 side by side, then those
- * of step 1, and so on, so that one pointer walks through all of them. There are as few tiles as can be,
- * about equal. */
+/* Packed x consists of tiles of rows that are multiplied together: the rows' values of step 0, then of step
+ * 1, and so on, so that one pointer reads all of them. The number of tiles is minimal, and they are about
+ * equal. */
 typedef struct tile {
     int64_t first;
     int rows;
@@ -165,8 +163,7 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return cake_arena_round((size_t)n_tok * row);
 }
 
-/* Up to TURN_ROWS rows, n values of k of each, into a tile of `pitch` rows, of which to is the first one's
- * place. */
+/* Packs n values of k of up to TURN_ROWS rows into a tile of `pitch` rows; to: the first row there. */
 static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row, int rows, int64_t k, int n,
                       cake_dtype dtype)
 {
@@ -202,7 +199,7 @@ static void pack_part(float *to, const entering *in, int64_t row, int64_t last, 
     }
 }
 
-/* Rows behind gates cost enough to be shared in parts, even if there are fewer rows than members. */
+/* Rows with gates cost enough to be divided, even if there are fewer rows than members. */
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                        cake_dtype dtype, int n_in, int n_tok)
 {
@@ -233,14 +230,14 @@ typedef struct product {
 typedef struct meeting {
     const float *x;   /* the tile's, from the first step on */
     const char *w;    /* of the first panel and step */
-    const char *next; /* what is fetched into the second cache, a line a step */
-    int64_t soon;     /* bytes that weights are fetched ahead into the first cache */
-    float *sum;       /* [rows, GROUP * PANEL] where sums wait between blocks of k */
+    const char *next; /* what is prefetched into L2, a line a step */
+    int64_t soon;     /* prefetch distance of weights into L1, in bytes */
+    float *sum;       /* [rows, GROUP * PANEL] sums between blocks of k */
     int n;
-    bool begins; /* the chains begin here: nothing was summed up before */
+    bool begins; /* the first block: sums start at zero */
 } meeting;
 
-/* The sums of so many rows and panels, which are constants wherever this is used, like dtype. */
+/* The product for so many rows and panels, which are compile-time constants, like dtype. */
 INLINE void multiply(const meeting *m, size_t stride, const int rows, const int panels,
                      const cake_dtype dtype)
 {
@@ -274,7 +271,7 @@ INLINE void multiply(const meeting *m, size_t stride, const int rows, const int 
         vec_store(m->sum + r * GROUP * PANEL + v * LANES, sum[r * width + v]);
 }
 
-/* WIDTH(rows) panels if there are so many left, else one; returns how many. */
+/* Multiplies WIDTH(rows) panels if that many are left, else one; returns the number. */
 #define CASE(R)                                                                                              \
     case R:                                                                                                  \
         if (R > MAX_ROWS)                                                                                    \
@@ -323,7 +320,7 @@ static int multiply_f16(const meeting *m, size_t stride, int rows, int left)
 static int (*const multiply_as[CAKE_N_DTYPE])(const meeting *m, size_t stride, int rows, int left) = {
     [CAKE_F32] = multiply_f32, [CAKE_BF16] = multiply_bf16, [CAKE_F16] = multiply_f16};
 
-/* Tiles, panels and steps that meet before the next ones. */
+/* A block: tiles, panels and steps that are multiplied together. */
 typedef struct block {
     int64_t tile, tiles, panel, panels, k;
     int n;
@@ -375,7 +372,7 @@ static const char *weights_at(const product *p, int64_t panel, int64_t k)
     return (const char *)p->w->data + (size_t)panel * p->panel + (size_t)k * step_bytes(p->w->dtype);
 }
 
-/* Where line `line` of a block's weights stands; of those behind its end, any that is near anyway. */
+/* Address of line `line` of a block's weights; beyond its end, any that is in the cache anyway. */
 static const char *line_of(const product *p, const block *b, int64_t line, const char *near)
 {
     int64_t lines = (b->n * (int64_t)step_bytes(p->w->dtype) + 63) / 64;

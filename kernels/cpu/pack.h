@@ -14,7 +14,7 @@
 
 #define PANEL (2 * LANES) /* columns of a panel */
 #define TURN  8           /* rows and words of a square */
-#define LINE  (2 * TURN)  /* words that are turned at a time: a line of each row, which is fetched once */
+#define LINE  (2 * TURN)  /* words transposed at a time: a cache line of each row, read once */
 
 /* word[j] = word j of 8 rows that are `pitch` bytes apart. */
 INLINE void turn(const char *src, size_t pitch, __m256i *word)
@@ -39,8 +39,8 @@ INLINE void turn(const char *src, size_t pitch, __m256i *word)
     }
 }
 
-/* Two halves of 8 columns each, low ones of x and y or high ones, in turn as vec_load_pair wants those of
- * BF16. */
+/* Interleaves two halves of 8 columns each, the low or the high ones of x and y, in the order of
+ * vec_load_pair for BF16. */
 INLINE __m256i in_turn(__m256i x, __m256i y, bool high)
 {
     return high ? _mm256_blend_epi16(_mm256_srli_epi32(x, 16), y, 0xAA)
@@ -56,8 +56,8 @@ INLINE __m256i in_row(__m256i x, __m256i y, bool high)
     return _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xD8);
 }
 
-/* A line of all PANEL rows: words that stay whole, to [LINE, PANEL] of them. Bits of `flip` change in each
- * byte. */
+/* A line of all PANEL rows: words that stay whole, to [LINE, PANEL] of them. Bits of `flip` are inverted in
+ * each byte. */
 INLINE void pack_words(const char *src, size_t pitch, char *to, const char flip)
 {
     __m256i word[LINE];
@@ -70,7 +70,7 @@ INLINE void pack_words(const char *src, size_t pitch, char *to, const char flip)
     }
 }
 
-/* The same of words that are two values of k, to [2 * LINE, PANEL] halves. */
+/* The same for words of two values of k, to [2 * LINE, PANEL] halves. */
 static void pack_halves(const char *src, size_t pitch, char *to, bool bf16)
 {
     __m256i x[LINE], y[LINE];

@@ -17,7 +17,7 @@
 #include "kernels/kernels.h"
 
 /* e^x = 2^n (1 + p) for x in [-104.5, 89] to about 1 ulp of p: a polynomial on [-ln 2 / 2, ln 2 / 2], fitted
- * for the least relative error. */
+ * for the minimum relative error. */
 INLINE vec vec_exp_parts(vec x, vec *whole)
 {
     vec n = vec_round(vec_mul(x, vec_set(0x1.715476p+0f)));
@@ -54,8 +54,8 @@ INLINE vec vec_soft_cap(vec v, float cap)
     return vec_mul(vec_set(cap), vec_div(t, vec_add(t, vec_set(2.0f))));
 }
 
-/* Partial sums by i modulo CHAINS vectors, folded at the end: the order depends on dim only. What stands
- * behind x, mostly the next one to come, is fetched. */
+/* Partial sums by i modulo CHAINS vectors, folded at the end: the order depends on dim only. Prefetches what
+ * follows x, usually the next row. */
 static float sum_of_squares(const float *x, int64_t dim)
 {
     enum { CHAINS = 4 };
@@ -94,7 +94,7 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
     }
 }
 
-/* n elements of a head from `at` on, normalised as rmsnorm does it where there is a norm. */
+/* n elements of a head from `at` on, normalised as by rmsnorm if there is a norm. */
 INLINE vec head_load(const float *x, const float *norm, vec scale, int at, int n)
 {
     vec v = vec_load_n(x + at, n);
@@ -145,14 +145,14 @@ INLINE vec vec_sigmoid_mul(vec x, vec g)
     return vec_div(x, vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), g))));
 }
 
-/* Rows before products take them. */
+/* Prepares rows for products. */
 typedef struct entering {
     const float *x;        /* [n_tok, n_in] */
     const cake_gate *gate; /* or NULL */
     int64_t n_in;
 } entering;
 
-/* Fetches values [k, k + n) of a row, or what stands behind it. */
+/* Prefetches values [k, k + n) of a row, or what follows it. */
 INLINE void enter_soon(const entering *in, int64_t row, int64_t k, int n)
 {
     int64_t at = row * in->n_in + k;
@@ -170,7 +170,7 @@ INLINE void enter_soon(const entering *in, int64_t row, int64_t k, int n)
         vec_store_n(room + i, formula, m);                                                                   \
     }
 
-/* Values [k, k + n) of a row: where they are, or behind their gate in room [n]. */
+/* Values [k, k + n) of a row: in place, or gated, in room [n]. */
 static const float *enter(const entering *in, int64_t row, int64_t k, int n, float *room)
 {
     int64_t at = row * in->n_in + k;
@@ -203,12 +203,12 @@ static void store_value(const cake_kv *kv, size_t at, const float *in, size_t pa
             continue;
         }
         vec_store_as(rounded, CAKE_BF16, 0, value, n);
-        for (int j = 0; j < n; j++, to += pair) /* the line beside may be another thread's */
+        for (int j = 0; j < n; j++, to += pair) /* the neighbouring line may be another thread's */
             *to = rounded[j];
     }
 }
 
-/* The key of one line: `pair` elements side by side, the next ones a page's lines on. */
+/* The key of one line: `pair` adjacent elements, the next ones CAKE_PAGE lines further. */
 static void store_key(const cake_kv *kv, size_t at, const float *in, size_t pair)
 {
     size_t size = cake_dtype_bytes(kv->dtype), unit = pair * size;
@@ -224,10 +224,10 @@ static void store_key(const cake_kv *kv, size_t at, const float *in, size_t pair
     }
 }
 
-#define HALVES (2 * TURN) /* elements of a line of K that are turned at a time */
+#define HALVES (2 * TURN) /* elements of a line of K transposed at a time */
 
-/* Keys and values of TURN lines that stand side by side, in pairs; rows of `in` are `pitch` apart. The same
- * bits as store_key's and store_value's, without a line of the cache for every pair. */
+/* Keys and values of TURN adjacent lines, in pairs; rows of `in` are `pitch` apart. The same bits as by
+ * store_key and store_value, with fewer cache lines touched. */
 static void store_keys(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
 {
     uint32_t *to = (uint32_t *)((uint16_t *)kv->k + at);
@@ -250,7 +250,7 @@ static void store_values(const cake_kv *kv, size_t at, const float *in, int64_t 
             vec_store_pairs(to + i, vec_load(in + i), vec_load(in + pitch + i));
 }
 
-/* Whether rows[0] and those behind it, TURN in all, stand side by side in a page, whole pairs of them. */
+/* Whether TURN rows from rows[0] on are adjacent in a page, in whole pairs. */
 static bool side_by_side(const cake_kv *kv, const cake_row *rows)
 {
     int line = rows->pos % CAKE_PAGE;

@@ -13,7 +13,7 @@
 #define TILE_VECTORS (N_REGISTERS / 8)
 #define TILE_DEPTH   64
 
-/* What an element holds before its first step: what is there, that times its column's factor, or zero. */
+/* The initial value of an element: its old value, that times its column's factor, or zero. */
 typedef struct tile_start {
     bool zero;
     const float *factor; /* [n] of c, or NULL */
@@ -61,9 +61,9 @@ INLINE void tile_rows(float *c, int64_t c_row, const float *a, int64_t a_row, in
                  start);
 }
 
-/* c [m, n] += a [m, depth] b [depth, n]; each matrix has a distance from row to row of its own, and a one
- * from column to column, too. The lines of b that all rows of c meet in turn stay in the first cache. An
- * element of a and of b is a step of dtype, in a float's place. */
+/* c [m, n] += a [m, depth] b [depth, n]; each matrix has its own row stride, a also a column stride. The
+ * lines of b used by all rows of c stay in L1. An element of a and b is a step of dtype, of the size of a
+ * float. */
 INLINE void matrix_add_as(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
                           const float *b, int64_t b_row, int m, int n, int depth, const cake_dtype dtype,
                           tile_start start)

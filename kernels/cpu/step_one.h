@@ -25,15 +25,14 @@ INLINE vec step_add(vec x, vec w, vec sum, cake_dtype dtype)
     return vec_fma(x, w, sum);
 }
 
-/* to = n values of x as step_add wants them: a float's place a step. */
+/* to = n values of x as step_add reads them: a float a step. */
 INLINE void step_copy(float *to, const float *x, int n, cake_dtype dtype)
 {
     (void)dtype;
     memcpy(to, x, (size_t)n * sizeof *to);
 }
 
-/* The same of STEP_OF(dtype) vectors, whose lanes stand side by side; they become what step_add sees of
- * them. */
+/* The same of STEP_OF(dtype) vectors, whose lanes are adjacent, rounded as step_add sees them. */
 INLINE void step_store(float *to, vec *x, cake_dtype dtype)
 {
     (void)dtype;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of an instruction set, of the operations that the headers before this one define.
+ * The table of an instruction set: the operations defined by the headers included before.
  */
 #ifndef CAKE_KERNELS_CPU_TABLE_H
 #define CAKE_KERNELS_CPU_TABLE_H

@@ -115,7 +115,7 @@ INLINE vec vec_scale(vec v, vec n)
     return _mm512_scalef_ps(v, n);
 }
 
-/* Halves are folded onto each other: lane i meets i + 8, then i + 4, i + 2, i + 1. */
+/* Folds halves: lane i is added to i + 8, then i + 4, i + 2, i + 1. */
 INLINE float vec_sum(vec v)
 {
     __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
@@ -137,7 +137,7 @@ INLINE vec vec_from_bf16(__m256i half)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
-/* Elements [at, at + n) of data; no byte behind them is touched. */
+/* Elements [at, at + n) of data; no byte after them is read. */
 INLINE vec vec_load_as(const void *data, cake_dtype dtype, size_t at, int n)
 {
     if (dtype == CAKE_F32)
@@ -191,8 +191,8 @@ INLINE vec vec_half(vec pairs, bool odd)
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(pairs), mask));
 }
 
-/* 2 * LANES packed weights of one k: columns 0 to LANES - 1 in *low, the others in *high. Those of BF16 take
- * turns in memory, so that a shift and a mask make floats of them. */
+/* 2 * LANES packed weights of one k: columns 0 to LANES - 1 in *low, the others in *high. BF16 columns are
+ * interleaved in memory, so that a shift and a mask convert them. */
 INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
 {
     if (dtype == CAKE_F32) {
@@ -257,7 +257,7 @@ INLINE wholes whole_load(const char *p)
     return _mm512_loadu_si512(p);
 }
 
-/* Of each 16 bits the low byte, or the high one, without sign. */
+/* The low or the high byte of each 16 bits, unsigned. */
 INLINE wholes whole_low_bytes(wholes v)
 {
     return _mm512_and_si512(v, _mm512_set1_epi16(0xFF));
@@ -274,7 +274,7 @@ INLINE wholes whole_pairs(wholes a, wholes b)
     return _mm512_madd_epi16(a, b);
 }
 
-/* LANES numbers in 16 bits each; of four the second and the third change places. */
+/* LANES numbers in 16 bits each; of each four, the second and the third are swapped. */
 INLINE void whole_store_turned(char *to, wholes v)
 {
     const __m128i turn = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);

@@ -3,14 +3,13 @@
  * Shared by attention of prompt rows and of generated rows: a warp's lines, queries as fragments, the online
  * softmax (Milakov & Gimelshein 2018; in tiles as in Dao 2023), and the positions that a line sees.
  *
- * A line is a row and a query head of the group that shares a head of K and V. A warp has tiles of 16 lines,
- * and walks positions upwards, a part of 32 at a time, half a page; so many scores and the sums of heads of
- * 256 fit the registers.
+ * A line is a row and a query head of the group that shares a head of K and V. A warp has tiles of 16 lines
+ * and goes through positions in ascending order, in parts of 32, half a page; that many scores and the sums
+ * of heads of 256 fit the registers.
  *
- * Invariant: a line's bits depend on its own positions only. Parts begin at multiples of 32, whoever walks
- * them. Positions that a line does not see have the weight 0, and leave sums and the largest score as they
- * are, bit for bit; where all lines see all of a part nobody asks for each of them (ALL), which gives the
- * same bits.
+ * Invariant: a line's bits depend on its own positions only. Parts begin at multiples of 32. Positions that a
+ * line does not see have the weight 0, and leave sums and the largest score as they are, bit for bit; where
+ * all lines see all of a part nobody asks for each of them (ALL), which gives the same bits.
  *
  * Pages of K hold pairs of elements of 64 positions side by side, pages of V pairs of positions (kernels.h).
  * A lane (g = lane / 4, t = lane % 4 of mma.h) takes chunks of 16 bytes: of K the pair of 4 neighbouring
@@ -29,15 +28,15 @@
 enum {
     LINES = 16,       /* of a tile */
     WARPS = 4,        /* of a block */
-    PART = 32,        /* positions that are taken together */
+    PART = 32,        /* positions of a part */
     PAIRS = PART / 2, /* pairs of positions in a part */
-    K_ROW = CAKE_PAGE /
-            4,  /* chunks of 16 bytes that a pair of elements has in a page of K; a part has half of them */
-    COLUMNS = 4 /* tiles of 8 positions in a part */
+    K_ROW =
+        CAKE_PAGE / 4, /* chunks of 16 bytes of a pair of elements in a page of K; a part has half of them */
+    COLUMNS = 4        /* tiles of 8 positions in a part */
 };
 
 struct attention {
-    void *out; /* [n_tok, n_head, head_dim] of dtype `is`: floats, or what a product takes */
+    void *out; /* [n_tok, n_head, head_dim] of dtype `is`: floats, or the input type of a product */
     cake_dtype is;
     const float *q; /* [n_tok, n_head, head_dim] */
     cake_kv kv;
@@ -46,8 +45,7 @@ struct attention {
     /* A score is the exponent of 2: scale > 0 times q k^T, or, where there is a cap, cap tanh(scale q k^T).
      * */
     float scale, cap;
-    /* Of generated rows with several segments: the results of these, and how many blocks have finished
-     * theirs. */
+    /* For generated rows with several segments: their results, and the number of finished blocks. */
     float *part;      /* [n_row, n_head, n_segment, head_dim + 2] */
     int32_t *arrived; /* [n_row, bundles of heads] */
     int n_segment;
@@ -69,8 +67,8 @@ template <int STEPS> struct progress {
     float sum[2 * STEPS][4]; /* tiles of 8 elements of the output, as mma.h has them */
 };
 
-/* Query heads are taken in bundles of at most as many as a tile has lines; the bundles of one head of K and V
- * follow each other. */
+/* Query heads are processed in bundles of at most a tile's lines; the bundles of one head of K and V are
+ * consecutive. */
 __device__ __forceinline__ lines lines_of(const attention &a, int bundle, int heads, int first_row, int n_row)
 {
     const int bundles = (a.group + heads - 1) / heads, first = bundle % bundles * heads;
@@ -110,7 +108,7 @@ __device__ __forceinline__ int64_t place_of(const attention &a, const lines &l, 
 }
 
 /* Queries of the lines from first_line on, rounded to the cache's precision, as fragments a [STEPS][32] of
- * four words. Lines that are not there are zeros. AT_ONCE: steps that are under way together. */
+ * four words. Missing lines are zeros. AT_ONCE: steps loaded together. */
 template <int STEPS, int AT_ONCE>
 __device__ void load_queries(uint4 *fragment, const attention &a, const lines &l, int first_line)
 {
@@ -161,8 +159,8 @@ __device__ __forceinline__ uint32_t seen_by(const attention &a, const cake_row *
     return positions(cake_kv_first(&a.kv, row) - zero, row->pos - zero);
 }
 
-/* Scores [COLUMNS][4] become weights, and what was summed up before is scaled to the new largest score. ALL:
- * both lines of the lane see all positions; else sees [2] has the positions that each of them sees. */
+/* Turns scores [COLUMNS][4] into weights, and scales the earlier sums to the new largest score. ALL: both
+ * lines of the lane see all positions; else sees [2] has the positions that each sees. */
 template <bool ALL, int STEPS>
 __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, const attention &a,
                                       const uint32_t *sees)
@@ -207,7 +205,7 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
         p.most[line] = most;
     }
     if (old[0] == 1 && old[1] == 1)
-        return; /* which is usual: later scores seldom exceed the largest one */
+        return; /* the usual case: later scores seldom exceed the largest one */
 #pragma unroll
     for (int i = 0; i < 2 * STEPS; i++)
 #pragma unroll
@@ -227,8 +225,8 @@ __device__ __forceinline__ void pack_weights(uint32_t (*a)[4], const float (*w)[
         }
 }
 
-/* A value that nobody sees may be NaN or infinite, and 0 times that is not 0. So: for the pairs of positions
- * that a lane's chunks of V hold, [step][low or high], masks of the halves of a word that may be used. */
+/* An unseen value may be NaN or infinite, and 0 times that is not 0. Masks of the halves of a word that may
+ * be used, for the pairs of positions in a lane's chunks of V: [step][low or high]. */
 __device__ __forceinline__ void find_visible(uint32_t (*visible)[2], uint32_t good)
 {
     const int t = (int)threadIdx.x % 4;

@@ -2,17 +2,16 @@
  *
  * In: queries of generated rows, and K and V in pages. Out: attention (attend.h has the invariant).
  *
- * A block walks a segment of a row (layout.h has how long one is), for the heads that share a head of K and
- * V; its warps take parts in turn, and what they have is joined in order; then segments are, by the block
- * that ends last.
+ * A block computes a segment of a row (layout.h has its length) for the heads that share a head of K and V;
+ * its warps take parts in turn, and their results are joined in order; the block that ends last joins the
+ * segments.
  *
- * What counts is how many bytes are under way: at 4.8 TB/s and about 1 us until they come, 36 KB on each of
+ * What counts is the number of bytes in flight: at 4.8 TB/s and about 1 us until they come, 36 KB on each of
  * an H200's 132 multiprocessors. Every warp has a ring of four stages of 2 KB in shared memory, three of
- * which are under way while it works, across the ends of parts: 24 KB a block of four warps, whatever the
+ * which are in flight while it works, across the ends of parts: 24 KB a block of four warps, whatever the
  * size of heads, and at least two blocks on a multiprocessor. (Laid out for, not measured.)
  *
- * A lane copies the chunks that it takes itself, and nobody else reads them: within the ring nobody waits for
- * others.
+ * A lane copies the chunks that only it reads, so within the ring no lane waits for others.
  */
 #include "kernels/cuda/attend.h"
 
@@ -40,7 +39,7 @@ __device__ __forceinline__ source find_part(const attention &a, const lines &l, 
 }
 
 /* Begins to copy stage `stage` of a part to the lane's places `to`. Where 16 elements are left over behind
- * whole groups of 32, two lanes use half a chunk each, and both copy the chunk. */
+ * whole groups of 32, two lanes use half a chunk each, and both copy it. */
 template <int STEPS> __device__ __forceinline__ void bring(uint4 *to, const source &from, int stage)
 {
     const int g = (int)threadIdx.x % CAKE_WARP / 4, m = stage - stages_of<STEPS>::KEYS;
@@ -55,8 +54,7 @@ template <int STEPS> __device__ __forceinline__ void bring(uint4 *to, const sour
     }
 }
 
-/* A lane's way through its warp's parts: the n-th stage that it takes goes to place n % STAGES of the ring.
- * */
+/* A lane's progress through its warp's parts: its n-th stage is at place n % STAGES of the ring. */
 template <int STEPS> struct walk {
     uint4 *ring; /* the lane's first place */
     source now, next;
@@ -104,8 +102,8 @@ __device__ __forceinline__ void multiply_keys(float (*score)[4], const walk<STEP
     }
 }
 
-/* Scores become weights, and values are added up. ALL: every line sees every position of the part; else sees
- * has the positions that lines see. */
+/* Turns scores into weights and adds values. ALL: every line sees every position of the part; else sees has
+ * the positions that lines see. */
 template <bool ALL, int STEPS>
 __device__ __forceinline__ void multiply_values(progress<STEPS> &p, float (*score)[4], const attention &a,
                                                 const walk<STEPS> &w, uint32_t sees)
@@ -139,8 +137,8 @@ __device__ __forceinline__ void multiply_values(progress<STEPS> &p, float (*scor
     }
 }
 
-/* A warp begins its way through its parts of [first, last], which warps take in turn: the copies of its first
- * stages are under way. */
+/* Starts a warp on its parts of [first, last], which warps take in turn: starts the copies of its first
+ * stages. */
 template <int STEPS>
 __device__ __forceinline__ walk<STEPS> set_out(const attention &a, const lines &l, int slot, int first,
                                                int last, uint4 *ring)
@@ -180,7 +178,7 @@ __device__ __forceinline__ void walk_parts(progress<STEPS> &p, const attention &
     }
 }
 
-/* Which segment of which row a block walks. */
+/* The row and segment of a block. */
 struct turn {
     const cake_row *row;
     int at;                 /* of the wave's rows */
@@ -253,8 +251,8 @@ __device__ __forceinline__ void add_up(float (*sum)[16 * STEPS + 1], shares &s, 
     }
 }
 
-/* Whether this block is the last to finish of those that walk segments of a row for the same heads; if so it
- * sees what the others have written (CUDA C++ Programming Guide, "Memory Fence Functions"). */
+/* Whether this block is the last to finish of the blocks of a row and the same heads; if so, it sees what the
+ * others have written (CUDA C++ Programming Guide, "Memory Fence Functions"). */
 __device__ __forceinline__ bool is_last(const attention &a, const turn &t)
 {
     __shared__ int before;
@@ -271,7 +269,7 @@ __device__ __forceinline__ bool is_last(const attention &a, const turn &t)
     return last;
 }
 
-/* Joins the segments of a row, always in order, whichever block finished last. A warp for each head. */
+/* Joins the segments of a row, always in the same order. A warp for each head. */
 template <int STEPS>
 __device__ __forceinline__ void join_segments(const attention &a, const turn &t, const lines &l)
 {
@@ -315,7 +313,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attentio
         return; /* the whole block */
     const lines l = lines_of(a, (int)blockIdx.y, heads, t.at, 1);
     const walk<STEPS> w = set_out<STEPS>(a, l, t.row->slot, t.first, t.last, ring[warp]);
-    if (warp == 0) /* while keys are under way */
+    if (warp == 0) /* while keys are loading */
         load_queries<STEPS, 8>(query, a, l, 0);
     __syncthreads();
     progress<STEPS> p;

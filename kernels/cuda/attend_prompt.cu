@@ -2,10 +2,10 @@
  *
  * In: queries of prompt rows, and K and V in pages. Out: attention (attend.h has the invariant).
  *
- * A block has 128 lines (of heads of 256 elements 64), of as many rows as that makes, and walks each of their
- * sequences from the first position that any of its lines sees to the last. Its warps share what they read: a
- * part of K and one of V stand in shared memory; V comes while scores are computed, the next K while values
- * are added up (the order of FlashAttention-2, Dao 2023). Warps without lines in a sequence, or none that
+ * A block has 128 lines (of heads of 256 elements 64), of as many rows as that makes, and goes through each
+ * of their sequences from the first position that any of its lines sees to the last. Its warps share their
+ * reads: a part of K and one of V are in shared memory; V loads while scores are computed, the next K while
+ * values are added (the order of FlashAttention-2, Dao 2023). Warps without lines in a sequence, or none that
  * sees the part, only help to copy. The two tiles of a warp take the same fragments of K and V: a tile
  * product of heads of 128 then needs 192 bytes of shared memory and 32 of the second cache. A multiprocessor
  * of an H200 has 128 and about 23 of them a clock, 0.7 products, and its tensor cores are rated at one a
@@ -20,7 +20,7 @@
 
 template <int STEPS> struct block_of {
     enum {
-        TILES = STEPS > 8 ? 1 : 2, /* of a warp: for more sums no thread has registers */
+        TILES = STEPS > 8 ? 1 : 2, /* of a warp: more sums would not fit the registers */
         HIGH = WARPS * TILES * LINES,
         QUERIES = WARPS * TILES * STEPS * CAKE_WARP, /* chunks (16 bytes) of shared memory for queries */
         KEYS = 8 * STEPS * (K_ROW / 2),
@@ -34,14 +34,14 @@ struct stretch {
     int row, end;
 };
 
-/* What a warp's lines of a stretch see: some line sees each of positions [first, last], all lines see
- * [all_first, all_last]. last < 0: the warp has no line here; all_last < 0: some of its lines are of other
- * sequences. */
+/* Positions that a warp's lines of a stretch see: some line sees each of positions [first, last], all lines
+ * see [all_first, all_last]. last < 0: the warp has no line here; all_last < 0: some of its lines are of
+ * other sequences. */
 struct view {
     int first, last, all_first, all_last;
 };
 
-/* The stretch that begins at a row: rows of a sequence stand together, positions upwards without a gap. */
+/* The stretch that begins at a row: consecutive rows of a sequence, without gaps in their positions. */
 __device__ __forceinline__ stretch begin_at(const attention &a, const lines &l, int row)
 {
     const int end = l.first_row + l.n_row;
@@ -74,8 +74,8 @@ __device__ __forceinline__ view look(const attention &a, const lines &l, const s
     return v;
 }
 
-/* Where a part of K or V begins. half: by how many chunks the second part of a page begins behind the first
- * one: half of the page in V, half of its first row in K. */
+/* The start of a part of K or V. half: distance in chunks from the first part of a page to the second one:
+ * half of the page in V, half of its first row in K. */
 __device__ __forceinline__ const uint4 *find_part(const void *from, const attention &a, int slot, int kv_head,
                                                   int zero, int half)
 {
@@ -112,7 +112,7 @@ template <int STEPS> __device__ __forceinline__ void bring_values(uint4 *to, con
     end_copies();
 }
 
-/* Adds up the scores of the warp's lines at the part's positions, which are zeros before. */
+/* Adds the scores of the warp's lines at the part's positions, which are zero before. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void multiply_keys(float (*score)[COLUMNS][4], const uint4 *query,
                                               const uint4 *key)
@@ -188,7 +188,7 @@ template <int STEPS> __device__ __forceinline__ uint32_t find_broken(const uint4
     return bits;
 }
 
-/* Scores become weights, and values are added up, for a part that all lines of the warp see. */
+/* Turns scores into weights and adds values, for a part that all lines of the warp see. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void take_all(progress<STEPS> *p, float (*score)[COLUMNS][4], const attention &a,
                                          const uint4 *value)
@@ -202,7 +202,7 @@ __device__ __forceinline__ void take_all(progress<STEPS> *p, float (*score)[COLU
     multiply_values<true, STEPS, TILES>(p, weight, value, nullptr);
 }
 
-/* The same for a part of which not all lines see all positions. */
+/* The same for a part that not all lines see completely. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void take_some(progress<STEPS> *p, float (*score)[COLUMNS][4], const attention &a,
                                           const lines &l, const stretch &s, const view &v, int zero,
@@ -210,8 +210,8 @@ __device__ __forceinline__ void take_some(progress<STEPS> *p, float (*score)[COL
 {
     const int g = (int)threadIdx.x % CAKE_WARP / 4;
     uint32_t good = positions(v.first - zero, v.last - zero), broken = 0;
-    /* A value that is not finite must not harm the lines that do not see it: it is left out, and those that
-     * see it get NaN. */
+    /* A value that is not finite must not affect lines that do not see it: it is left out, and lines that see
+     * it get NaN. */
     if (positions(v.all_first - zero, v.all_last - zero) != good)
         broken = good & find_broken<STEPS>(value);
     uint32_t weight[TILES][2][4], visible[2][2];
@@ -293,12 +293,12 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a
                        all = v.all_first <= zero && v.all_last >= zero + PART - 1;
             float score[TILES][COLUMNS][4] = {};
             await_copies<0>();
-            __syncthreads(); /* keys are there, and nobody reads values */
+            __syncthreads(); /* keys have arrived, and no warp reads values */
             bring_values<STEPS>(value, find_part(a.kv.v, a, slot, l.kv_head, zero, block_of<STEPS>::VALUES));
             if (some)
                 multiply_keys<STEPS, TILES>(score, query, key);
             await_copies<0>();
-            __syncthreads(); /* values are there, and nobody reads keys */
+            __syncthreads(); /* values have arrived, and no warp reads keys */
             if (zero + PART <= last)
                 bring_keys<STEPS>(key, find_part(a.kv.k, a, slot, l.kv_head, zero + PART, K_ROW / 2));
             if (all)

@@ -25,7 +25,7 @@
 enum {
     CHOICES = 16,
     REPRESENTATIVE = 2048,
-/* Rows of a trial at most; the last CAKE_PRODUCT_ROWS of them are also multiplied alone. */
+/* Maximum rows of a trial; the last CAKE_PRODUCT_ROWS of them are also multiplied alone. */
 #ifdef CAKE_EXECUTOR
     TRIED = 192
 #else
@@ -34,7 +34,7 @@ enum {
 };
 
 /* The workspace: first the library's part, too small for it to keep partial sums of REPRESENTATIVE rows
- * there; behind it outputs that are moved elsewhere afterwards. */
+ * there; after it outputs that are moved elsewhere later. */
 #define OWN  ((size_t)1 << 20)
 #define REST (CAKE_CUDA_WORKSPACE - OWN)
 
@@ -122,7 +122,7 @@ static bool sums_whole(const cublasLtMatmulAlgo_t *algo)
            splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-/* Multiplies n rows, a multiple of CAKE_PRODUCT_ROWS. added: what is in out is part of the sum. */
+/* Multiplies n rows, a multiple of CAKE_PRODUCT_ROWS. added: out is added to the product. */
 static bool multiply(const plan *p, const cublasLtMatmulAlgo_t *algo, float *out, const char *x,
                      const cake_weight *w, bool added, int n)
 {
@@ -194,7 +194,7 @@ static bool choose(plan *p, const cake_weight *w, cublasLtMatmulPreference_t pre
     int n = 0;
     const size_t room = OWN;
     const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
-    /* what addresses are multiples of: of matrices and packed rows, and of rows of out */
+    /* alignment of addresses: of matrices and packed rows; of rows of out */
     const uint32_t operands = CAKE_ALIGN, rows = p->n_out % 4 ? sizeof(float) : 4 * sizeof(float);
     const struct {
         cublasLtMatmulPreferenceAttributes_t attribute;
@@ -247,7 +247,7 @@ static bool select_algorithm(plan *p, const cake_weight *w)
     return made;
 }
 
-/* The plan of w's shape; NULL: the library is not there, or has no algorithm that will do. */
+/* The plan of w's shape; NULL: no library, or no suitable algorithm. */
 static plan *plan_of(const cake_weight *w)
 {
     if (!product.lt || (w->dtype != CAKE_BF16 && w->dtype != CAKE_F16))
@@ -283,8 +283,7 @@ bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const
     const size_t step = cake_cuda_step(w->dtype, w->n_in), row = (size_t)w->n_out;
     float *aside = (float *)(void *)((char *)cake_cuda_workspace() + OWN);
     const int most = (int)(REST / sizeof(float) / row / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS);
-    /* cuBLASLt adds the residual if there is no bias, which has to come before it; then it has to be in out
-     * first */
+    /* without a bias, which must be added first, cuBLASLt adds the residual; it must be in out before */
     const bool added = residual && !bias, here = !residual || residual == out;
     for (int first = 0, n; first < n_tok; first += n) {
         const int left = n_tok - first;

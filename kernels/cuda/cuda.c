@@ -45,13 +45,12 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
         cake_cuda_input_pack(to, x, gate, dtype, n_in, n_tok);
 }
 
-/* The rows that linear multiplies, as stretches that are of prompts and stretches that are not: where each
- * begins. */
+/* The rows that linear multiplies, in alternating stretches of prompt rows and others: where each begins. */
 static struct {
-    int *first; /* [n + 1] the last one is where the rows end */
+    int *first; /* [n + 1] the last entry is the end of the rows */
     bool *prompt;
     int n, cap;
-    bool prompts; /* some stretch is of prompts' rows */
+    bool prompts; /* some stretch has prompt rows */
 } stretches;
 
 static void set_rows(const cake_row *rows, int n_tok)
@@ -190,9 +189,8 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
         cake_cuda_kv_store(kv, k, v, rows, n_tok);
 }
 
-/* The most segments that a row up to position `last` can have. How work is cut depends on which CAKE_SEGMENT
- * `last` is in, and of rows on nothing but their kind: so a graph that was recorded stays right (memory.h,
- * repeat). */
+/* Maximum segments of a row up to position `last`. The division of work depends only on the CAKE_SEGMENT of
+ * `last` and on the rows' kinds, so a recorded graph stays valid (memory.h, repeat). */
 static int segments(const cake_kv *kv, int last)
 {
     const int64_t all = ((int64_t)last / CAKE_SEGMENT + 1) * CAKE_SEGMENT,
@@ -204,7 +202,7 @@ static int segments(const cake_kv *kv, int last)
     return size > CAKE_CUDA_SEGMENT && n < shorter ? shorter : n;
 }
 
-/* How many generated rows a launch has workspace for, where each has so many segments. */
+/* Generated rows that fit the workspace of a launch, with this many segments each. */
 static int room(const cake_kv *kv, int n_head, int n_segment)
 {
     const size_t parts = CAKE_CUDA_WORKSPACE / cake_cuda_attend_part(n_head, kv->head_dim, n_segment),
@@ -212,14 +210,14 @@ static int room(const cake_kv *kv, int n_head, int n_segment)
     return (int)(parts < counts ? parts : counts);
 }
 
-/* Attention of the first of n rows of one kind, as many as there is room for; returns how many. last: the
- * largest position of the wave, so that how rows are cut does not depend on where they are in it (memory.h,
+/* Attention of the first of n rows of one kind, as many as fit the workspace; returns the number. last:
+ * the largest position of the wave, so that the division does not depend on the order of rows (memory.h,
  * repeat). */
 static int attend_some(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
                        int n, int n_head, float scale, float cap, bool prompt, int last)
 {
     const int longest = segments(kv, last), most = prompt ? n : room(kv, n_head, longest);
-    if (!most) { /* which takes millions of positions, or thousands of heads */
+    if (!most) { /* only with millions of positions, or thousands of heads */
         cake_cuda_failed("attention of a row: its heads and segments are more than there is room for");
         return n;
     }
@@ -320,7 +318,7 @@ typedef struct rule {
     const float *x, *a, *b;
     const cake_deltanet *delta;
     const cake_row *rows;
-    int n_head; /* heads that the workspace has room for */
+    int n_head; /* heads that fit the workspace */
     cake_cuda_spans prompt, generated;
 } rule;
 
@@ -336,8 +334,8 @@ static void launch_rule(rule *r)
     r->prompt.n = r->generated.n = 0;
 }
 
-/* The end of the span that begins with row `first`: of a prompt's rows those within one block of 64
- * positions, else all that follow in the slot. */
+/* The end of the span that begins at row `first`: prompt rows up to the next multiple of 64 positions, other
+ * rows up to the end of the slot's rows. */
 static int rule_end(const cake_row *row, int first, int n_tok)
 {
     bool prompt = row[first].kind == CAKE_ROW_PROMPT;
@@ -362,8 +360,8 @@ static void delta_rule(const cake_exec *exec, float *out, const float *x, const 
         bool prompt = row[first].kind == CAKE_ROW_PROMPT;
         cake_cuda_spans *spans = prompt ? &r.prompt : &r.generated;
         end = rule_end(row, first, n_tok);
-        /* spans of prompts are launched before the others, so a prompt's rows that come behind generated ones
-         * of their slot have to wait for a launch of these */
+        /* spans of prompts are launched first; so prompt rows after generated rows of the same slot must wait
+         * for a launch of these */
         if (spans->n == (prompt ? most : CAKE_CUDA_SPANS) ||
             (prompt && first && same_slot(row, first) && row[first - 1].kind != CAKE_ROW_PROMPT))
             launch_rule(&r);

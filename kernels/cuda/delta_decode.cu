@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows of gated delta nets, and the states of their slots. Out: what kernels.h says (delta_conv for all
- * rows, delta_rule for those that are not a prompt's), and the states after the rows. Invariant: the
- * convolution's sums are taken in one order wherever a span begins; generated rows go one by one.
+ * In: rows of gated delta nets, and the states of their slots. Out: delta_conv for all rows, delta_rule for
+ * rows that are not of prompts (kernels.h), and the states after the rows. Invariant: the convolution's sums
+ * are taken in one order wherever a span begins; generated rows go one by one.
  */
 #include "kernels/cuda/device_util.h"
 #include "kernels/cuda/layout.h"
@@ -124,8 +124,8 @@ __device__ __forceinline__ void make_unit(float *to, const float *x, int dim, fl
         to[i] = x[i] / root * scale;
 }
 
-/* 32 columns of a head's state [key_dim, 32], whose rows are dealt to four warps; they stay in shared memory
- * while the rows of a span are taken one by one. grid: groups of columns, heads, spans. */
+/* 32 columns of a head's state [key_dim, 32], whose rows are divided over four warps; they stay in shared
+ * memory while the rows of a span are processed one by one. grid: groups of columns, heads, spans. */
 __global__ void step_rule(float *out, const float *x, const float *a, const float *b, cake_deltanet d,
                           const cake_row *rows, cake_cuda_spans spans)
 {
@@ -140,7 +140,7 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
     float *kept = d.state + rows[first].slot * d.step + (int64_t)h * d.key_dim * d.value_dim;
     const bool begun = there && rows[first].pos;
     for (int from = part; from < d.key_dim; from += AHEAD * PARTS) {
-        float next[AHEAD]; /* loads that are under way together */
+        float next[AHEAD]; /* loads in flight together */
 #pragma unroll
         for (int e = 0; e < AHEAD; e++) {
             const int i = from + e * PARTS;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a prompt's rows of gated delta nets, as delta_conv leaves them, cut into spans of at most 64 rows, none
- * of which crosses a multiple of 64 positions; and the states of their slots. Out: what kernels.h says of
- * delta_rule, and the states after the rows.
+ * of which crosses a multiple of 64 positions; and the states of their slots. Out: delta_rule
+ * (kernels.h), and the states after the rows.
  *
- * What the rows of a span write into the state S solves a triangular system (the WY form of Yang et al. 2024,
- * section 3.2, with decays as in their 2025 paper). With g[i] the sum of the logarithms of decays up to row
+ * The changes of the state S by a span solve a triangular system (the WY form of Yang et al. 2024, section
+ * 3.2, with decays as in their 2025 paper). With g[i] the sum of the logarithms of decays up to row
  * i,
  *   A[i][j] = beta[i] (k[i] k[j]) exp(g[i] - g[j]) for j < i, T = (1 + A)^-1, M[i][j] = (q[i] k[j]) exp(g[i]
  *     - g[j]) for j <= i:
  *   change = T beta (v - exp(g) k S); out = exp(g) q S + M change; S = exp(g[last]) S + k^T exp(g[last] - g)
  *     change
  * `prepare` makes T beta and M of all spans and heads at once; `walk` then goes through a sequence's spans in
- * order, the columns of the state being divided over blocks, since they do not know of each other.
+ * order, with the columns of the state divided over blocks, since they are independent.
  *
  * All is float32 by plain multiply-adds. In BF16 the state would keep 8 bits of what thousands of rows have
  * added to it; split into two BF16, products are good to 2^-17, which is less than what rows one by one have,
@@ -20,8 +20,8 @@
  * none. Differences of g are summed up row by row from the later row on, never taken from two long sums, so
  * that their exponentials are at most 1 and have all their digits however strong the decay.
  *
- * Invariant: what a row gets depends on the rows before it in its span, and on the state before the span.
- * Rows that a span does not have count as zeros.
+ * Invariant: a result depends on the earlier rows of its span and on the state before the span. Missing rows
+ * of a span are zeros.
  */
 #include "kernels/cuda/device_util.h"
 #include "kernels/cuda/layout.h"
@@ -51,8 +51,7 @@ template <int N> struct alignas(4 * N) few {
     float of[N];
 };
 
-/* Where a tile is loaded from: two matrices of ROWS rows and SLICE columns; what they do not have becomes
- * zero. */
+/* The source of a tile: two matrices of ROWS rows and SLICE columns; missing elements become zero. */
 struct source {
     const float *half[2];
     int64_t step; /* from one row to the next */
@@ -81,7 +80,7 @@ template <int THREADS> __device__ __forceinline__ void fetch(float hold[TILE / T
     }
 }
 
-/* And put them into shared memory, where all see them. */
+/* Stores them in shared memory. */
 template <int THREADS> __device__ __forceinline__ void put(float *tile, const float hold[TILE / THREADS])
 {
     enum { N = ROWS * SLICE / THREADS, STEP = THREADS / SLICE };
@@ -277,7 +276,7 @@ __global__ void __launch_bounds__(MAKERS, 2)
     }
 }
 
-/* What a block of walk works on. */
+/* The work of a block of walk. */
 struct task {
     const float *q, *k, *v; /* of the first row of the wave */
     int64_t channels;
@@ -529,7 +528,7 @@ __global__ void __launch_bounds__(WALKERS)
         put<WALKERS>(w.tile, hold);
         __syncthreads();
         const int next = stage + 1 < t.stages ? stage + 1 : 0, next_span = span + (next == 0);
-        if (next_span < spans.n) /* it may be another sequence's: loading it does no harm */
+        if (next_span < spans.n) /* it may be another sequence's: loading it is harmless */
             fetch<WALKERS>(hold, source_of(t, spans, next_span, next));
         if (stage == 0)
             w.begin(p, n_row);
@@ -570,7 +569,7 @@ size_t cake_cuda_delta_part(void)
     return sizeof(part);
 }
 
-/* Every GPU gives a block 48 KiB without being asked: for deep states the groups of columns are narrower. */
+/* Every GPU gives a block 48 KiB without a request: deep states use narrower groups of columns. */
 void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
                             const cake_deltanet *d, const cake_row *rows, const cake_cuda_spans *spans,
                             int first_head, int n_head, void *parts)

@@ -72,8 +72,8 @@ static void add_device(cake_buf *out, int device, int driver, int runtime)
 static int count_gpus(cake_buf *why)
 {
     int n = 0, driver = 0, runtime = 0;
-    /* Before anything else is called: the connections to the GPU. Up to so many streams do not wait for each
-     * other, 8 by default (CUDA C++ Programming Guide, "Environment Variables"). */
+    /* Call before anything else: sets the number of connections to the GPU, i.e. of streams that do not wait
+     * for each other, 8 by default (CUDA C++ Programming Guide, "Environment Variables"). */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     cudaError_t err = cudaDriverGetVersion(&driver);
     bool absent = err != cudaSuccess || driver == 0;

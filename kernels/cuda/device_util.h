@@ -51,9 +51,8 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
 #include "kernels/tensor.h"
 #endif
 
-#define CAKE_UNASKED (48 << 10) /* bytes of shared memory that every GPU gives a block without being asked */
-/* Bytes of shared memory that a block may have if it asks: 64 KB with capability 7.5, 99 KB or more from 8.0
- * on. */
+#define CAKE_UNASKED (48 << 10) /* bytes of shared memory that every GPU gives a block without a request */
+/* Bytes of shared memory that a block may request: 64 KB with capability 7.5, 99 KB or more from 8.0 on. */
 extern "C" int cake_cuda_block_memory(void);
 
 #define CAKE_WARP 32
@@ -62,8 +61,8 @@ extern "C" int cake_cuda_block_memory(void);
 /* From capability 9.0 on a kernel may begin while the one before it ends (CUDA C++ Programming Guide,
  * "Programmatic Dependent Launch"): as soon as all blocks of that one have called let_next_begin. Before
  * await_before it must touch nothing but weights. All threads of all kernels call await_before, even those
- * with nothing to do: so a kernel that has ended has seen the one before it end, and who waits for a kernel
- * has waited for all before it. */
+ * with nothing to do: so a kernel ends only after the one before it, and waiting for a kernel waits for all
+ * before it. */
 #ifdef CAKE_EXECUTOR
 #define let_next_begin() ((void)0)
 #define await_before()   executor_await_before()
@@ -83,7 +82,7 @@ __device__ __forceinline__ void await_before()
 }
 #endif
 
-/* How a kernel begins that reads no weights, or gains nothing by beginning early. */
+/* The start of a kernel that reads no weights, or gains nothing by starting early. */
 __device__ __forceinline__ void begin_kernel()
 {
     let_next_begin();
@@ -132,7 +131,7 @@ __device__ __forceinline__ void from_float(cake_bf16 &to, float x)
         to.bits = (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-/* As cake_f16_from_f32, of a NaN, too, of which the instruction keeps nothing. */
+/* As cake_f16_from_f32, also for NaN, whose payload the instruction drops. */
 __device__ __forceinline__ void from_float(cake_f16 &to, float x)
 {
 #ifdef __CUDACC__
@@ -145,7 +144,7 @@ __device__ __forceinline__ void from_float(cake_f16 &to, float x)
 }
 
 /* a b + c, rounded once. Nowhere else does the compiler fuse a product with a sum (-fmad=false, local.am),
- * which it might do in one kernel and not in another: so what is computed alike in two places has the same
+ * which it might do in one kernel and not in another: so equal computations in two places have the same
  * bits. */
 __device__ __forceinline__ float fused(float a, float b, float c)
 {

@@ -35,7 +35,7 @@ struct ending {
     float *out;
     int n_out;
     const float *bias, *residual; /* as linear has them; may be NULL */
-    leading lead;                 /* of a product with a head, which has neither bias nor residual */
+    leading lead;                 /* of the product with the LM head, which has neither bias nor residual */
 
     __host__ __device__ int columns() const
     {

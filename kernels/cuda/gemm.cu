@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows that input_pack has packed, more than a few, and a matrix or two. Out: their product, to the bit
- * what gemv.cu makes of a row alone: the same parts of k, each summed upwards 16 at a time.
+ * In: rows that input_pack has packed, more than a few, and a matrix or two. Out: their product, with the
+ * bits of gemv.cu for a single row: the same parts of k, each summed upwards 16 at a time.
  *
- * With few rows a GPU waits for weights, with many for its caches: what a block reads of rows is shared by
- * more outputs here. A block has 128 outputs of up to 256 rows; both come through shared memory, 32 elements
- * of k at a time, some stages ahead. Blocks of the same outputs and other rows follow each other, so that
- * they find weights in the cache. Where k is cut, a block does one part of it, and another kernel adds the
- * parts.
+ * With few rows a GPU waits for weights, with many for its caches: here more outputs share what a block reads
+ * of rows. A block has 128 outputs of up to 256 rows; both come through shared memory, 32 elements of k at a
+ * time, some stages ahead. Blocks with the same outputs and other rows are consecutive, so that they find
+ * weights in the cache. Where k is cut, a block does one part of it, and another kernel adds the parts.
  */
 #include "kernels/cuda/cp_async.h"
 #include "kernels/cuda/epilogue.h"
@@ -15,11 +14,11 @@
 #include "kernels/cuda/mma.h"
 
 enum {
-    WIDE = 128, /* outputs of a block: of BESIDE warps side by side */
+    WIDE = 128, /* outputs of a block: of BESIDE adjacent warps */
     BESIDE = 4,
     DEEP = 2,                         /* tiles of 16 outputs of a warp */
     THREADS = 2 * BESIDE * CAKE_WARP, /* two such rows of warps, which have different rows of x */
-    WORDS = 4,                        /* words of 16 bytes that CAKE_CUDA_K elements of a line are */
+    WORDS = 4,                        /* 16-byte words of CAKE_CUDA_K elements of a line */
     AT_ONCE = 64                      /* rows whose sums go through shared memory together */
 };
 
@@ -69,7 +68,7 @@ __device__ __forceinline__ void spread(float (*tile)[WIDE + 4], const float sum[
     }
 }
 
-/* What a block takes: rows, and stages of shared memory. */
+/* The shape of a block: rows, and stages of shared memory. */
 template <int TILES> struct block_of {
     enum {
         HIGH = 2 * TILES * ROWS,
@@ -135,7 +134,7 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
     float sum[DEEP][TILES][4] = {};
     for (int block = 0, here = 0, to = STAGES - 1; block < n; block++) {
         await_copies<STAGES - 2>();
-        __syncthreads(); /* all see what was copied, and nobody reads what is overwritten next */
+        __syncthreads(); /* all see the copies, and no warp reads what is overwritten next */
         bring(to, block + STAGES - 1, 0, LINES * WORDS);
         end_copies();
         multiply_lines<T, TILES>(sum, stage[here]);
@@ -186,7 +185,7 @@ template <typename END> __global__ void add_parts(END end, const float *parts, i
     end.put(sum, first + row, (int)blockIdx.y * outputs + column);
 }
 
-/* What is the same in all launches of a product. */
+/* Arguments common to all launches of a product. */
 template <typename END> struct product {
     const END &end;
     factors w;

@@ -3,15 +3,15 @@
  * In: rows that input_pack has packed, and a matrix. Out: their product, for generated rows of any number.
  * Invariant: the sum of an element is taken in an order that depends on the matrix only: k is cut into parts
  * (layout.h), each of which a warp sums upwards 16 at a time, and the parts are added in order. So a row has
- * the bits of the row alone, whatever stands beside it.
+ * the bits of the row alone, whatever rows are computed with it.
  *
  * Matrices are row-major, rows padded with zeros to whole blocks of k; so are packed rows. A lane loads 16
  * bytes of a row at a time, 8 neighbouring elements: which of them meet in one tile product does not matter
  * as long as both operands take the same (blocks of 32: lane t of four has elements 8t to 8t + 7, of which
  * the first tile takes the lower four and the second the upper four).
  *
- * Each weight is read once for up to 16 rows (64 in int8) and goes to registers only; what is small and
- * shared, the rows, comes out of caches. gemm.cu has what more rows than that take.
+ * Each weight is read once for up to 16 rows (64 in int8) and goes to registers only; rows, which are small
+ * and shared, come from caches. gemm.cu multiplies more rows than that.
  */
 #include "kernels/cuda/epilogue.h"
 #include "kernels/cuda/layout.h"
@@ -20,7 +20,7 @@
 enum {
     PARTS = CAKE_CUDA_PARTS,
     COLUMNS = 16, /* outputs of a warp */
-    AHEAD = 4     /* blocks of k whose weights are under way together */
+    AHEAD = 4     /* blocks of k whose weights are loaded together */
 };
 
 /* The warps of a block: one for each part of k and band of 16 outputs; with several matrices, the bands of
@@ -64,7 +64,7 @@ __device__ __forceinline__ void finish(const END &end, const float sum[TILES][4]
     }
 }
 
-/* What a warp sums: its part of k, for COLUMNS outputs from first_out on, and TILES tiles of rows from
+/* Sums of a warp: over its part of k, for COLUMNS outputs from first_out on and TILES tiles of rows from
  * first_row on. */
 template <typename T, int TILES, int CUT>
 __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x, const uint16_t *w,
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
     finish<TILES, PARTS>(end, sum, (int)blockIdx.y, n_tok);
 }
 
-/* Tile products have no float32 precision: here a warp computes one output, with lanes along k. grid:
+/* Tile products lack float32 precision: for float32 a warp computes one output, with lanes along k. grid:
  * outputs, groups of rows. */
 __global__ void multiply_f32(ending end, const float *w, const float *x, int width, int n_tok)
 {

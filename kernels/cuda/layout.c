@@ -17,7 +17,7 @@ size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in)
 
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)
 {
-    /* the product reads rows behind the last one, too */
+    /* the product also reads padding rows after the last one */
     return cake_arena_round(((size_t)n_tok + CAKE_PRODUCT_ROWS - 1) * cake_cuda_step(dtype, n_in));
 }
 

@@ -5,7 +5,7 @@
  * work. n_tok >= 1.
  *
  * A matrix is row-major, each row padded with zeros to a multiple of CAKE_CUDA_K elements; so are rows packed
- * for a product. In int8 a row is padded to whole groups, and their scales, in float32, stand behind it.
+ * for a product. In int8 a row is padded to whole groups, and their scales, in float32, follow it.
  */
 #ifndef CAKE_KERNELS_CUDA_LAYOUT_H
 #define CAKE_KERNELS_CUDA_LAYOUT_H
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* Whether attention over a BF16 cache with such heads takes tile products, which round q and weights to
+/* Whether attention over a BF16 cache with such heads uses tile products, which round q and weights to
  * BF16. */
 static inline bool cake_cuda_tiles(int head_dim)
 {
@@ -53,13 +53,13 @@ static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
 
 size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in);
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
-/* Which of the architectures that the program was compiled for, archs ("75 80 90a"), a GPU of this capability
- * (86: 8.6) runs; 0: none. Code runs on the same major version from its own minor version on, with a letter
- * on that very version only; and the driver can compile the PTX of the last architecture, unless that has a
- * letter (CUDA C++ Programming Guide, "Application Compatibility"). */
+/* The architecture of archs ("75 80 90a", compiled into the program) that a GPU of this capability (86: 8.6)
+ * runs; 0: none. Code runs on the same major version from its own minor version on, with a letter on that
+ * very version only; and the driver can compile the PTX of the last architecture, unless that has a letter
+ * (CUDA C++ Programming Guide, "Application Compatibility"). */
 int cake_cuda_code(const char *archs, int capability);
 
-/* How the sums of products of 16 bits and of int8 are taken: k is cut into so many parts, each is summed
+/* The order of sums in products of 16 bits and of int8: k is cut into this many parts, each is summed
  * upwards, and the sums of the parts are added in order. Narrow matrices are cut so that all of a GPU has
  * work; wide ones are not, so that twice as many rows' sums fit into registers. The number depends on the
  * matrix only, so that a row has the same bits alone and among others. */
@@ -108,7 +108,7 @@ void cake_cuda_rope_kv_store(const cake_kv *kv, float *q, int n_head, const floa
 #else
 #define CAKE_CUDA_SEGMENT 256
 #endif
-#define CAKE_CUDA_SEGMENTS 16 /* short segments, of either length, that a row has at most */
+#define CAKE_CUDA_SEGMENTS 16 /* maximum number of short segments of a row, of either length */
 CAKE_ANYWHERE static inline int cake_cuda_segment(int seen)
 {
     const int longest = CAKE_CUDA_SEGMENTS * CAKE_CUDA_SEGMENT;

@@ -19,20 +19,18 @@
 #include "base/log.h"
 
 #define HALF                                                                                                 \
-    ((size_t)8                                                                                               \
-     << 20) /* pinned memory for what goes to the GPU: one half is filled while the GPU reads the other */
+    ((size_t)8 << 20) /* pinned memory for uploads: one half is filled while the GPU reads the other */
 #define PIECE                                                                                                \
-    ((size_t)1                                                                                               \
-     << 20) /* pinned memory for what comes back: one piece is emptied while the GPU writes the other */
+    ((size_t)1 << 20) /* pinned memory for downloads: one piece is emptied while the GPU writes the other */
 
 /* A copy on the host of rows that are in the GPU's memory. */
 typedef struct mirror {
     const void *device;
     cake_row *rows;
-    int n, cap; /* the most rows that were put there; how many there is room for */
+    int n, cap; /* maximum rows stored so far; capacity */
 } mirror;
 
-/* Memory of the host that the GPU may write directly as long as it is lent. */
+/* Host memory that the GPU may write directly while it is registered. */
 typedef struct loan {
     char *host; /* NULL: none */
     size_t bytes;
@@ -44,11 +42,11 @@ enum {
     GRAPHS = 96
 }; /* two graphs for each slice, of which a rank seldom has more than one */
 
-/* The operations that were asked for under one key. */
+/* The recorded operations of one key. */
 typedef struct graph {
     void *key;
     size_t size;
-    int64_t wanted;       /* the number, among all wishes, of the latest for it; 0: not asked for yet */
+    int64_t wanted;       /* number of its latest request among all requests; 0: never requested */
     cudaGraphExec_t exec; /* NULL: not recorded */
 } graph;
 
@@ -59,18 +57,18 @@ static struct {
     char text[128];                 /* the GPU's number and name, for messages */
     void *workspace;                /* CAKE_CUDA_WORKSPACE bytes */
     int32_t *arrived;               /* [CAKE_CUDA_ARRIVALS] */
-    char *pinned;                   /* [2 * HALF] for what goes there, then [2 * PIECE] for what comes */
+    char *pinned;                   /* [2 * HALF] for uploads, then [2 * PIECE] for downloads */
     int half;                       /* which half is being filled */
     size_t filled;                  /* bytes of it that are filled */
     cudaEvent_t taken[2], given[2]; /* the GPU has read the half; has written the piece */
     cudaEvent_t *event;             /* [n_event] */
     int n_event;
-    bool single_event; /* what was asked for last is a graph, which has one event, at its end */
+    bool single_event; /* the latest work is a graph, which has one event, at its end */
     loan loans[LOANS];
     mirror mirrors[MIRRORS];
     graph graphs[GRAPHS];
     int64_t wishes;
-    bool recording, records_nothing; /* a graph is being recorded; that has failed and is not tried again */
+    bool recording, records_nothing; /* a graph is being recorded; recording failed and is not tried again */
     cudaError_t refused;             /* the error of a launch while a graph is recorded */
     cudaError_t error;               /* the first error, which stays */
     const char *doing;               /* what was being done when it happened */
@@ -90,7 +88,7 @@ void cake_cuda_launched(int error)
 {
     if (gpu.recording)
         gpu.refused =
-            gpu.refused != cudaSuccess ? gpu.refused : (cudaError_t)error; /* one by one it may pass */
+            gpu.refused != cudaSuccess ? gpu.refused : (cudaError_t)error; /* a single launch may succeed */
     else
         works((cudaError_t)error, "starting a kernel");
 }
@@ -115,7 +113,7 @@ int cake_cuda_block_memory(void)
     return gpu.block_memory;
 }
 
-/* All kernels of the program, as they make themselves known before main. */
+/* All kernels of the program, registered before main. */
 static struct {
     const void *entry[256];
     int n;
@@ -128,9 +126,9 @@ bool cake_cuda_has(const void *kernel)
     return true;
 }
 
-/* Loads all kernels now. Else the driver loads each one when it is first launched, and may then wait until
- * the GPU has nothing to do (CUDA C++ Programming Guide, "Lazy Loading"), which never comes where ranks wait
- * for each other's rows on GPUs. */
+/* Loads all kernels now. Otherwise the driver loads each one at its first launch, and may wait until the GPU
+ * is idle (CUDA C++ Programming Guide, "Lazy Loading"), which never happens while ranks wait for each other's
+ * rows on GPUs. */
 static cudaError_t load_kernels(void)
 {
     struct cudaFuncAttributes is;
@@ -203,7 +201,7 @@ static void close_arena(cake_arena *arena)
     *arena = (cake_arena){0};
 }
 
-/* ---- bytes that come and go */
+/* ---- uploads and downloads */
 
 /* Room in the pinned memory for bytes <= HALF. */
 static char *place_for(size_t bytes)
@@ -235,7 +233,7 @@ static void upload(void *to, const void *from, size_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
-/* Begins to bring piece i of what is wanted from the GPU to its place in pinned memory. */
+/* Starts the download of piece i into its place in pinned memory. */
 static void bring(const char *from, size_t bytes, int i)
 {
     char *place = gpu.pinned + 2 * HALF + (size_t)(i % 2) * PIECE;
@@ -253,7 +251,7 @@ static void pin(void *host, size_t bytes)
     if (cudaHostRegister(host, bytes, cudaHostRegisterDefault) == cudaSuccess)
         *l = (loan){host, bytes};
     else
-        cudaGetLastError(); /* then it comes by way of pinned memory */
+        cudaGetLastError(); /* else through pinned memory */
 }
 
 static void unpin(void *host)
@@ -334,15 +332,15 @@ void cake_cuda_upload_matrix(void *to, size_t to_step, const void *from, size_t 
                              int n)
 {
     cudaSetDevice(gpu.device);
-    /* the last bytes from memory that is not pinned may still be on their way when it returns */
+    /* the last bytes from unpinned memory may still be in flight when it returns */
     if (works(cudaMemcpy2D(to, to_step, from, from_step, bytes, (size_t)n, cudaMemcpyHostToDevice),
               "loading weights"))
         works(cudaStreamSynchronize(NULL), "loading weights");
 }
 
-/* ---- work that comes again */
+/* ---- graphs */
 
-/* The graph of a key; a new key takes the place of the one that was not asked for for the longest time. */
+/* The graph of a key; a new key replaces the least recently used one. */
 static graph *graph_of(const void *key, size_t size)
 {
     graph *oldest = gpu.graphs;
@@ -356,8 +354,8 @@ static graph *graph_of(const void *key, size_t size)
     return oldest;
 }
 
-/* Records what a wave asks for, some hundreds of launches, to be launched as one. False: the runtime cannot,
- * and nothing was done. */
+/* Records a wave's launches, some hundreds, to launch them as one graph. False: the runtime cannot, and
+ * nothing was done. */
 static bool record(graph *g, void (*work)(void *arg), void *arg)
 {
     cudaGraph_t made = NULL;

@@ -12,9 +12,8 @@
 
 extern const cake_memory cake_cuda_memory;
 
-/* Opens the GPU that all of this is about from now on. device: the runtime's number; text: its name in
- * messages; overlaps: kernels were compiled to code that waits for the kernel before (device_util.h).
- * Says what fails. */
+/* Opens the GPU that the other functions use. device: the runtime's number; text: its name in messages;
+ * overlaps: kernels were compiled to code that waits for the kernel before (device_util.h). Logs errors. */
 cake_err cake_cuda_open(int device, const char *text, bool overlaps);
 void cake_cuda_close(void); /* not open is fine */
 /* Whether kernels may begin before the one before has ended (device_util.h). */
@@ -31,14 +30,13 @@ void cake_cuda_upload_matrix(void *to, size_t to_step, const void *from, size_t 
 const cake_row *cake_cuda_rows(const cake_row *rows);
 /* Registers a kernel; cake_cuda_open loads all that are registered. Returns true. */
 bool cake_cuda_has(const void *kernel);
-/* Takes note of what the runtime said of a launch, a cudaError_t: cake_memory's check will say an error. */
+/* Records the result of a launch, a cudaError_t; cake_memory's check reports errors. */
 void cake_cuda_launched(int error);
-/* Takes note that a library failed at `doing`: likewise. */
+/* Records that a library failed at `doing`, likewise. */
 void cake_cuda_failed(const char *doing);
-/* Memory of the GPU for what one operation keeps between two kernels: CAKE_CUDA_WORKSPACE bytes. */
+/* GPU memory that one operation may use between two kernels: CAKE_CUDA_WORKSPACE bytes. */
 void *cake_cuda_workspace(void);
-/* Memory of the GPU in which blocks of one kernel count who has come: CAKE_CUDA_ARRIVALS zeros, between
- * kernels. */
+/* GPU memory for counting finished blocks of a kernel: CAKE_CUDA_ARRIVALS zeros, between kernels. */
 int32_t *cake_cuda_arrived(void);
 
 #define CAKE_CUDA_WORKSPACE ((size_t)64 << 20)

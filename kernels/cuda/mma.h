@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product of two small tiles by a warp, the one door to tensor cores: c [16, 8] += a [16, 16] b [16, 8],
- * of BF16 or F16 in float32. Who holds which elements is what PTX says of mma.m16n8k16 (PTX ISA, "Matrix
- * fragments for mma.m16n8k16"), with g = lane / 4 and t = lane % 4, two elements that neighbour each other in
- * k in each word:
+ * The product of two small tiles by a warp, the only access to tensor cores: c [16, 8] += a [16, 16] b [16,
+ * 8], of BF16 or F16 in float32. Lanes hold the elements as in PTX's mma.m16n8k16 (PTX ISA, "Matrix fragments
+ * for mma.m16n8k16"), with g = lane / 4 and t = lane % 4, and two neighbours in k in each word:
  *   a[0]: row g, k 2t and 2t + 1;  a[1]: row g + 8, the same;  a[2], a[3]: as these with k + 8
  *   b[0]: k 2t and 2t + 1, column g;  b[1]: the same with k + 8
  *   c[0], c[1]: row g, columns 2t and 2t + 1;  c[2], c[3]: row g + 8, the same

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions are those of NVIDIA's "NVML API Reference Guide"; its header is not needed, nor is the
- * library when the program is built. All return 0 for success.
+ * The functions are those of NVIDIA's "NVML API Reference Guide"; neither its header nor the library is
+ * needed to build the program. All return 0 for success.
  */
 #include "kernels/cuda/nvml.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: a piece of memory, a number of steps. Out: what it takes to read all of it, and to multiply so many
- * tiles: the floors that other kernels are held against. What is written only keeps the work from being left
- * out.
+ * tiles: the roofline that other kernels are compared with. Results are written only to keep the compiler
+ * from dropping the work.
  */
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/mma.h"

@@ -9,8 +9,7 @@
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/memory.h"
 
-cudaStream_t
-cake_cuda_stream(void); /* defined in memory.c; no header has it, since none is to need CUDA's types */
+cudaStream_t cake_cuda_stream(void); /* defined in memory.c; in no header, so that none needs CUDA's types */
 
 /* Seconds between two events of the stream; 0: the GPU has failed. */
 static double between(cudaEvent_t begin, cudaEvent_t end)
@@ -26,7 +25,7 @@ static double between(cudaEvent_t begin, cudaEvent_t end)
 /* Repeated work of `amount` bytes or operations. */
 typedef struct doing {
     double amount;
-    void *sum;             /* where kernels leave their sums, so that nothing is left out */
+    void *sum;             /* output of kernels, so that the compiler drops nothing */
     const void *from;      /* reading: the memory that is read */
     size_t bytes;          /* reading: how much of it */
     cake_weight matrix;    /* the library's product: its matrix */

@@ -96,7 +96,7 @@ static unsigned rows_of(int dim)
     return dim < LONG ? THREADS / CAKE_WARP : 1;
 }
 
-/* Rows to be marked where they are not finite; NULL: none. */
+/* Rows to mark if they are not finite; NULL: none. */
 struct marking {
     cake_row *rows;
     int32_t here;

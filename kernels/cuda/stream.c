@@ -23,7 +23,7 @@ cake_gpu_stream *cake_gpu_stream_open(int n_mark, cake_buf *why)
     int least, most;
     cake_gpu_stream *q = cake_alloc(1, sizeof *q);
     q->mark = cake_alloc((size_t)n_mark, sizeof *q->mark);
-    /* what comes and goes is little work that others wait for */
+    /* high priority: transfers are little work that others wait for */
     cudaError_t err = cudaDeviceGetStreamPriorityRange(&least, &most);
     if (err == cudaSuccess)
         err = cudaStreamCreateWithPriority(&q->stream, cudaStreamNonBlocking, most);

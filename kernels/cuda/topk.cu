@@ -20,8 +20,8 @@ __device__ __forceinline__ cake_ranked best_of_block(cake_ranked mine, cake_rank
     return mine;
 }
 
-/* to [most] = the best of from [n], the best first; nothing() where there are no more. A thread searches its
- * own entries again only when one of them was taken. */
+/* to [most] = the best of from [n], the best first; nothing() if there are fewer. A thread searches its own
+ * entries again only when one of them was taken. */
 __device__ __forceinline__ void choose(cake_ranked *to, const cake_ranked *from, int n, int most,
                                        cake_ranked *place)
 {

@@ -13,7 +13,7 @@
 /* Additional outputs of a product with the LM head. */
 struct leading {
     cake_ranked *leader; /* [n_tok, groups]; NULL: the product is not one with a head */
-    cake_topk *best;     /* [n_tok] says how many are asked for; scores that are not finite are noted there */
+    cake_topk *best;     /* [n_tok] how many are requested; scores that are not finite are recorded there */
     float cap;           /* as cake_kernels.scores has it */
     bool all; /* all scores are stored; else not those of rows of which only the best is asked for */
 };
@@ -28,7 +28,7 @@ __device__ __forceinline__ bool before(cake_ranked a, cake_ranked b)
     return a.score > b.score || (a.score == b.score && a.id < b.id);
 }
 
-/* The entry that every other one precedes. */
+/* The entry that sorts after all others. */
 __device__ __forceinline__ cake_ranked nothing()
 {
     cake_ranked none = {-INFINITY, INT32_MAX};

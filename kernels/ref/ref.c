@@ -14,7 +14,7 @@
 #include "kernels/rows.h"
 #include "kernels/unfused.h"
 
-#define ROWS  16  /* rows whose sums are open together */
+#define ROWS  16  /* rows that are summed together */
 #define BLOCK 256 /* weights that are converted together */
 
 static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
@@ -136,7 +136,7 @@ static float passed(float x, float g, cake_act act)
                                   : x / (1 + expf(-g));
 }
 
-/* Each product makes of x what it needs. */
+/* Nothing is packed: each product converts x itself. */
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                        cake_dtype dtype, int n_in, int n_tok)
 {
@@ -307,7 +307,7 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
     }
 }
 
-/* What is best in this member's columns of out, once they are capped. */
+/* Finds the best of this member's columns of out after capping. */
 static void find_best(const cake_exec *exec, float *out, cake_topk *best, int64_t n_out, float cap, int n_tok)
 {
     int64_t first, last;

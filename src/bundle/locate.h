@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * -m where it leads to bundles (`stage`): each rank reads its own, and the plan is the one they were made
- * for.
+ * -m with bundles (`stage`): each rank reads its own bundle, and the plan is the one they were made for.
  */
 #ifndef CAKE_BUNDLE_LOCATE_H
 #define CAKE_BUNDLE_LOCATE_H
@@ -18,12 +17,12 @@ typedef struct cake_locate_options {
 
 /* This rank's bundle. */
 typedef struct cake_located {
-    char *dir;  /* owned; NULL: the model is whole, or there is none */
-    char *name; /* owned; of the whole model */
+    char *dir;  /* owned; NULL: a whole model, or none */
+    char *name; /* owned; name of the whole model */
 } cake_located;
 
-/* All ranks call, before anything is read. Finds this rank's bundle and checks its files and the number of
- * bundles. */
+/* Finds this rank's bundle; checks its files and the number of bundles. All ranks call, before anything is
+ * read. */
 cake_err cake_bundle_locate(const cake_locate_options *options, const cake_comm *world, cake_located *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `stage`: in: a whole model, a number of ranks. Out: a bundle for each of them (docs/formats.md, "Bundles").
- * One process writes all; under mpirun each rank has its own written on its host, and ranks that want the
- * same one form a group, of which one reads and all get what it reads. What the model is, all learn from rank
- * 0: so each byte of the model is read once, whatever the number of ranks.
+ * `stage`: in: a whole model, a number of ranks. Out: a bundle for each rank (docs/formats.md, "Bundles"). A
+ * single process writes all bundles. Under mpirun each rank's bundle is written on its host; ranks that need
+ * the same bundle form a group, in which one rank reads and broadcasts. Rank 0 reads the model's description
+ * for all. So each byte of the model is read once, whatever the number of ranks.
  */
 #include "bundle/stage.h"
 
@@ -35,32 +35,32 @@
 enum { CHUNK = 16 << 20 };
 #define LARGEST_FILE ((size_t)1 << 30)
 
-/* What was done, of all ranks together in the end. */
+/* Statistics; summed over all ranks at the end. */
 typedef struct counts {
-    int64_t written, whole; /* bundles */
-    int64_t read, kept;     /* bytes of tensors: from the model, and there from an earlier try */
+    int64_t written, whole; /* bundles written, and found complete */
+    int64_t read, kept;     /* bytes of tensors: read from the model, kept from an earlier attempt */
 } counts;
 
 typedef struct staging {
     const cake_stage_options *options;
     const cake_comm *world;
-    cake_bundle_file *file; /* [n_file] of the model beside its weights: rank 0 */
-    cake_buf *text;         /* [n_file] what is in them: where it is needed */
+    cake_bundle_file *file; /* [n_file] files other than weights: rank 0 */
+    cake_buf *text;         /* [n_file] their content, on ranks that need it */
     int n_file;
-    cake_buf described;  /* the model, as cake_source_describe has it */
-    cake_bundle *common; /* the same, read: without ranks and plan */
-    cake_model *model;   /* opened by that */
+    cake_buf described;  /* the model's description (cake_source_describe) */
+    cake_bundle *common; /* the same, parsed: without ranks and plan */
+    cake_model *model;   /* opened with it */
     cake_source *source;
     cake_plan plan;
-    cake_comm group; /* ranks that have the same bundle */
-    bool writes;     /* this rank does; else another one of the group writes to the same place */
+    cake_comm group; /* ranks that need the same bundle */
+    bool writes;     /* this rank writes; else another one of the group writes to the same directory */
     char *chunk;     /* [CHUNK] */
     counts counts;
 } staging;
 
-/* ---- what the model is */
+/* ---- the model */
 
-/* One file that is not weights. */
+/* Adds a file that is not weights. */
 static cake_err add_file(void *self, const char *name, cake_buf *text)
 {
     staging *s = self;
@@ -73,7 +73,7 @@ static cake_err add_file(void *self, const char *name, cake_buf *text)
     return CAKE_OK;
 }
 
-/* On rank 0: reads all but weights, and checks it as a run would. */
+/* On rank 0: reads everything except weights, with the checks of a run. */
 static cake_err read_model(staging *s)
 {
     cake_model_options whole = {0};
@@ -91,15 +91,15 @@ static cake_err read_model(staging *s)
     return err;
 }
 
-/* A text of rank 0's becomes everybody's in the part. */
-static void share_text(const cake_comm *part, cake_buf *text)
+/* Broadcasts a text of the part's rank 0. */
+static void bcast_text(const cake_comm *part, cake_buf *text)
 {
     int64_t left = (int64_t)text->len;
     cake_comm_bcast(part, &left, sizeof left);
     if (part->rank) {
         cake_buf_free(text);
-        char *room = cake_alloc((size_t)left + 1, 1);
-        *text = (cake_buf){.data = room, .len = (size_t)left, .cap = (size_t)left + 1};
+        char *data = cake_alloc((size_t)left + 1, 1);
+        *text = (cake_buf){.data = data, .len = (size_t)left, .cap = (size_t)left + 1};
     }
     for (int64_t at = 0, n; at < left; at += n) {
         n = left - at < CHUNK ? left - at : CHUNK;
@@ -107,22 +107,22 @@ static void share_text(const cake_comm *part, cake_buf *text)
     }
 }
 
-/* Whether all bundles have the file, or rank 0's only. */
-static bool everywhere(const staging *s, int file)
+/* Whether all bundles have the file, or only rank 0's. */
+static bool is_common(const staging *s, int file)
 {
     cake_bundle other = {.file = s->common->file, .rank = 1};
     return cake_bundle_has_file(&other, file);
 }
 
-/* All learn what rank 0 has read: the description and, of the files, those that all bundles have. */
-static cake_err learn_model(staging *s)
+/* Broadcasts what rank 0 has read: the description, and the files that all bundles have. */
+static cake_err bcast_model(staging *s)
 {
     cake_bundle_hop all = {0, 0, 1};
     cake_buf head = {0};
     cake_err err = cake_comm_agree(s->world, s->world->rank ? CAKE_OK : read_model(s));
     if (err)
         return err;
-    share_text(s->world, &s->described);
+    bcast_text(s->world, &s->described);
     cake_json *root = NULL;
     cake_fault fault;
     err = cake_json_parse(s->described.data, s->described.len, &root, &fault);
@@ -139,12 +139,12 @@ static cake_err learn_model(staging *s)
         s->text = cake_alloc((size_t)s->n_file, sizeof *s->text);
     }
     for (int i = 0; i < s->n_file; i++)
-        if (everywhere(s, i))
-            share_text(s->world, &s->text[i]);
+        if (is_common(s, i))
+            bcast_text(s->world, &s->text[i]);
     return CAKE_OK;
 }
 
-/* The text of a file that all have. */
+/* The content of a file that all bundles have. */
 static const char *text_of(const staging *s, const char *name)
 {
     for (int i = 0; i < s->common->n_file; i++)
@@ -155,50 +155,50 @@ static const char *text_of(const staging *s, const char *name)
 
 /* ---- the plan */
 
-/* What an earlier start on rank 0's host has planned for the same model and ranks: measured anew it could be
- * a little different, and nothing of what is there could stay. */
-static bool recall_plan(const staging *s, int n_rank, cake_plan *plan)
+/* Reuses the plan of an earlier attempt on rank 0's host for the same model and ranks: newly measured rates
+ * could change it slightly, and then no existing file could be kept. */
+static bool reuse_plan(const staging *s, int n_rank, cake_plan *plan)
 {
-    cake_bundle *before = cake_bundle_writer_peek(s->options->directory, 0);
-    bool same = before && before->n_rank == n_rank;
+    cake_bundle *earlier = cake_bundle_writer_peek(s->options->directory, 0);
+    bool same = earlier && earlier->n_rank == n_rank;
     if (same) {
         cake_buf head = {0};
         cake_bundle *wanted = NULL;
-        cake_bundle_add_head(s->described.data, n_rank, before->hop, before->n_hop, 0, &head);
-        same = !cake_bundle_parse(head.data, head.len, "", &wanted) && wanted->identity == before->identity;
+        cake_bundle_add_head(s->described.data, n_rank, earlier->hop, earlier->n_hop, 0, &head);
+        same = !cake_bundle_parse(head.data, head.len, "", &wanted) && wanted->identity == earlier->identity;
         cake_bundle_close(wanted);
         cake_buf_free(&head);
     }
     if (same) {
-        *plan = (cake_plan){.hop = cake_alloc((size_t)before->n_hop, sizeof *plan->hop),
-                            .n_hop = before->n_hop,
+        *plan = (cake_plan){.hop = cake_alloc((size_t)earlier->n_hop, sizeof *plan->hop),
+                            .n_hop = earlier->n_hop,
                             .n_rank = n_rank};
         for (int i = 0; i < plan->n_hop; i++)
-            plan->hop[i] = (cake_hop){before->hop[i].rank, before->hop[i].first, before->hop[i].count};
+            plan->hop[i] = (cake_hop){earlier->hop[i].rank, earlier->hop[i].first, earlier->hop[i].count};
     }
-    cake_bundle_close(before);
+    cake_bundle_close(earlier);
     return same;
 }
 
-/* For n_rank ranks that are all alike and have memory enough. */
-static void cut_even(const staging *s, int n_rank, cake_plan *plan)
+/* Plans for n_rank equal ranks with enough memory. */
+static void plan_even(const staging *s, int n_rank, cake_plan *plan)
 {
     cake_cluster cluster = {.balance = CAKE_COST_BALANCE};
     cake_plan_input input = {.model = s->model,
                              .kernels = cake_kernels_at(cake_kernels_exact()),
                              .kv_dtype = cake_rank_kv_dtype("auto", cake_model_dtype(s->model))};
     cake_planning_weigh(&cluster, &input);
-    cake_partition_input cut = {.n_rank = n_rank,
-                                .n_layer = s->common->n_layer,
-                                .layer = input.layers.cost,
-                                .root = input.layers.root};
-    bool fits = cake_plan_make(&cut, plan);
+    cake_partition_input in = {.n_rank = n_rank,
+                               .n_layer = s->common->n_layer,
+                               .layer = input.layers.cost,
+                               .root = input.layers.root};
+    bool fits = cake_plan_make(&in, plan);
     CAKE_ASSERT(fits);
     cake_plan_input_free(&input);
 }
 
-/* For the ranks of this job, as fast as they are and with the memory that they have. All call. */
-static cake_err cut_measured(const staging *s, cake_plan *plan)
+/* Plans for the ranks of this job, with their measured speed and memory. All call. */
+static cake_err plan_measured(const staging *s, cake_plan *plan)
 {
     cake_rank me = {0};
     cake_rank_options options = s->options->rank;
@@ -215,7 +215,7 @@ static cake_err cut_measured(const staging *s, cake_plan *plan)
     return err;
 }
 
-static void share_plan(const staging *s, cake_plan *plan)
+static void bcast_plan(const staging *s, cake_plan *plan)
 {
     cake_comm_bcast(s->world, &plan->n_rank, sizeof plan->n_rank);
     cake_comm_bcast(s->world, &plan->n_hop, sizeof plan->n_hop);
@@ -238,7 +238,7 @@ static cake_err check_ranks(const staging *s, int n_rank, int n_layer)
     return CAKE_OK;
 }
 
-/* The same plan on all ranks. */
+/* Makes the plan, the same on all ranks. */
 static cake_err make_plan(staging *s)
 {
     const cake_stage_options *o = s->options;
@@ -246,43 +246,43 @@ static cake_err make_plan(staging *s)
     int n_rank = o->n_rank ? o->n_rank : size;
     const char *topology = o->rank.topology.path;
     cake_err err = CAKE_OK;
-    bool recalled = false;
+    bool reused = false;
     if (topology && size > 1 && size == n_rank) {
-        cake_topology_read_result layout;
-        err = cake_topology_io_read(&o->rank.topology, s->world, n_layer, &layout);
+        cake_topology_read_result file;
+        err = cake_topology_io_read(&o->rank.topology, s->world, n_layer, &file);
         if (err)
             return err;
-        s->plan = layout.plan;
-        if (layout.n_replica == 1)
+        s->plan = file.plan;
+        if (file.n_replica == 1)
             return CAKE_OK;
         return s->world->rank
                    ? CAKE_ERR_USAGE
-                   : cake_fail_usage("%s is of %d replicas: bundles are those of one, leave the others away",
-                                     topology, layout.n_replica);
+                   : cake_fail_usage("%s has %d replicas: bundles are made for one, leave out the others",
+                                     topology, file.n_replica);
     }
     if (!s->world->rank && topology)
         err =
             cake_topology_io_read_plan(&o->rank.topology, size == 1 ? o->n_rank : n_rank, n_layer, &s->plan);
     else if (!s->world->rank && !(err = check_ranks(s, n_rank, n_layer)))
-        recalled = recall_plan(s, n_rank, &s->plan);
+        reused = reuse_plan(s, n_rank, &s->plan);
     if (!s->world->rank && !err && topology)
         err = check_ranks(s, s->plan.n_rank, n_layer);
     err = cake_comm_agree(s->world, err);
-    cake_comm_bcast(s->world, &recalled, sizeof recalled);
+    cake_comm_bcast(s->world, &reused, sizeof reused);
     if (err)
         return err;
-    if (!topology && !recalled && size > 1 && size == n_rank)
-        return cut_measured(s, &s->plan);
-    if (!s->world->rank && !topology && !recalled)
-        cut_even(s, n_rank, &s->plan);
-    share_plan(s, &s->plan);
+    if (!topology && !reused && size > 1 && size == n_rank)
+        return plan_measured(s, &s->plan);
+    if (!s->world->rank && !topology && !reused)
+        plan_even(s, n_rank, &s->plan);
+    bcast_plan(s, &s->plan);
     return CAKE_OK;
 }
 
-/* ---- who writes */
+/* ---- writers */
 
-/* Of the ranks of a group that see the same directory, on one host or on a file system that they share, the
- * first. */
+/* Of the ranks of a group that see the same directory, on one host or a shared file system, the first one
+ * writes. */
 static cake_err choose_writers(staging *s)
 {
     int64_t token = (int64_t)time(NULL) << 20 ^ getpid();
@@ -314,9 +314,9 @@ static cake_err choose_writers(staging *s)
 
 /* ---- the bytes */
 
-/* Reads a tensor and writes it where it is wanted. All of the group call; a writer that is in trouble goes on
- * to take part, so that the others' bundles are finished. *err is this rank's. */
-static cake_err pass_tensor(staging *s, cake_bundle_writer *to, int tensor, cake_err *err)
+/* Reads a tensor, broadcasts it in the group, and writes it to `to`. All of the group call; a writer that
+ * failed still takes part, so that the others can finish. *err is this rank's. */
+static cake_err copy_tensor(staging *s, cake_bundle_writer *to, int tensor, cake_err *err)
 {
     const cake_tensor *t = &s->common->tensor[tensor];
     int64_t bytes = t->end - t->begin;
@@ -335,37 +335,37 @@ static cake_err pass_tensor(staging *s, cake_bundle_writer *to, int tensor, cake
     return CAKE_OK;
 }
 
-static cake_err pass_all(staging *s, const cake_bundle *wanted, cake_bundle_writer *to, cake_err err)
+static cake_err copy_tensors(staging *s, const cake_bundle *wanted, cake_bundle_writer *to, cake_err err)
 {
     for (int i = 0; i < wanted->n_tensor; i++) {
         if (!wanted->held[i])
             continue;
-        bool wants = to && !err && !cake_bundle_writer_whole(to) && !cake_bundle_writer_has(to, i);
-        if (cake_comm_allreduce_min(&s->group, !wants))
+        bool needs = to && !err && !cake_bundle_writer_whole(to) && !cake_bundle_writer_has(to, i);
+        if (cake_comm_allreduce_min(&s->group, !needs))
             continue;
-        cake_err read = pass_tensor(s, wants ? to : NULL, i, &err);
+        cake_err read = copy_tensor(s, needs ? to : NULL, i, &err);
         if (read)
             return read;
     }
     return err;
 }
 
-/* A rank's bundle: what it holds, its head. */
-static cake_err describe(const staging *s, int rank, cake_buf *head, cake_bundle **out)
+/* Makes a rank's bundle (the tensors it holds) and its head. */
+static cake_err make_bundle(const staging *s, int rank, cake_buf *head, cake_bundle **out)
 {
     cake_range *range = cake_alloc((size_t)s->plan.n_hop, sizeof *range);
     cake_bundle_hop *hop = cake_alloc((size_t)s->plan.n_hop, sizeof *hop);
-    cake_weight_set share = {.range = range, .embed = rank == 0, .head = rank == 0};
+    cake_weight_set set = {.range = range, .embed = rank == 0, .head = rank == 0};
     for (int i = 0; i < s->plan.n_hop; i++) {
         const cake_hop *h = &s->plan.hop[i];
         hop[i] = (cake_bundle_hop){h->rank, h->first, h->count};
         if (h->rank == rank)
-            range[share.n_range++] = (cake_range){h->first, h->count};
+            range[set.n_range++] = (cake_range){h->first, h->count};
     }
     cake_bundle_add_head(s->described.data, s->plan.n_rank, hop, s->plan.n_hop, rank, head);
     cake_err err = cake_bundle_parse(head->data, head->len, s->options->model, out);
     if (!err)
-        cake_source_mark(s->model, &share, (*out)->held);
+        cake_source_mark(s->model, &set, (*out)->held);
     free(range);
     free(hop);
     return err;
@@ -377,15 +377,15 @@ static cake_err stage_one(staging *s, int rank)
     cake_buf head = {0};
     cake_bundle *wanted = NULL;
     cake_bundle_writer *to = NULL;
-    cake_err err = describe(s, rank, &head, &wanted);
+    cake_err err = make_bundle(s, rank, &head, &wanted);
     CAKE_ASSERT(!err);
     if (s->writes)
         err = cake_bundle_writer_open(s->options->directory, wanted, head.data, &to);
     bool whole = to && cake_bundle_writer_whole(to);
     for (int i = 0; i < s->n_file && !rank; i++)
-        if (!everywhere(s, i))
-            share_text(&s->group, &s->text[i]);
-    err = pass_all(s, wanted, to, err);
+        if (!is_common(s, i))
+            bcast_text(&s->group, &s->text[i]);
+    err = copy_tensors(s, wanted, to, err);
     if (to && !err && !whole)
         err = cake_bundle_writer_finish(to, s->text);
     if (to && !err) {
@@ -393,7 +393,7 @@ static cake_err stage_one(staging *s, int rank)
         s->counts.whole += whole;
         s->counts.kept += whole ? 0 : cake_bundle_writer_kept(to);
         cake_log(CAKE_DEBUG, "bundle", "%s/rank-%04d: %s", s->options->directory, rank,
-                 whole ? "there and intact" : "written");
+                 whole ? "already complete" : "written");
     }
     cake_bundle_writer_close(to);
     cake_bundle_close(wanted);
@@ -407,7 +407,7 @@ static const char *name_of(const void *self, int i)
     return s->common->tensor[i].name;
 }
 
-/* Those who read have the same weights, as far as a sample of each tensor can tell. */
+/* Checks that all readers have the same weights, by a sample of each tensor. */
 static cake_err compare_readers(staging *s)
 {
     int n = s->common->n_tensor;
@@ -425,27 +425,27 @@ static cake_err compare_readers(staging *s)
     return err;
 }
 
-/* ---- together */
+/* ---- the command */
 
-/* Where bundles go there is nothing that would be taken for a model. */
+/* Checks that the output directory is not itself a model. */
 static cake_err check_directory(const cake_stage_options *o)
 {
-    static const char *const own[] = {"config.json", CAKE_BUNDLE_NAME};
+    static const char *const names[] = {"config.json", CAKE_BUNDLE_NAME};
     cake_err err = CAKE_OK;
     if (cake_file_same(o->model, o->directory))
         return cake_fail_usage("both -m and -d are %s: bundles need a directory of their own", o->directory);
-    for (size_t i = 0; i < sizeof own / sizeof *own && !err; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names && !err; i++) {
         cake_buf path = {0};
-        cake_buf_addf(&path, "%s/%s", o->directory, own[i]);
+        cake_buf_addf(&path, "%s/%s", o->directory, names[i]);
         if (!access(path.data, F_OK))
             err = cake_fail_usage("-d %s: has a %s, so it is a model%s; give a directory of the bundles' own",
-                                  o->directory, own[i], i ? "'s bundle" : "");
+                                  o->directory, names[i], i ? "'s bundle" : "");
         cake_buf_free(&path);
     }
     return err;
 }
 
-static void tell(staging *s)
+static void log_counts(staging *s)
 {
     const cake_comm *world = s->world;
     counts *all = cake_alloc((size_t)world->size, sizeof *all), sum = {0};
@@ -461,14 +461,14 @@ static void tell(staging *s)
     if (!world->rank)
         cake_log(CAKE_INFO, "bundle",
                  "%s: bundles for %d rank%s (layers %s): "
-                 "%lld written, %lld there and intact; %s read from the model, %s kept from before",
+                 "%lld written, %lld already complete; %s read from the model, %s kept from before",
                  s->options->directory, s->plan.n_rank, s->plan.n_rank == 1 ? "" : "s", layers.data,
                  (long long)sum.written, (long long)sum.whole, cake_size_text(sum.read).s,
                  cake_size_text(sum.kept).s);
     int old = world->rank ? -1 : cake_bundle_writer_beyond(s->options->directory, s->plan.n_rank);
     if (old >= 0)
         cake_log(CAKE_WARN, "bundle",
-                 "%s/rank-%04d and on: left by an earlier stage for more ranks; no run of %d uses them, "
+                 "%s/rank-%04d and later: left by an earlier stage for more ranks; no run of %d uses them, "
                  "remove them",
                  s->options->directory, old, s->plan.n_rank);
     cake_buf_free(&layers);
@@ -508,7 +508,7 @@ cake_err cake_stage(const cake_stage_options *options, const cake_comm *world)
     staging s = {.options = options, .world = world, .chunk = cake_alloc(CHUNK, 1)};
     cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : check_directory(options));
     if (!err)
-        err = learn_model(&s);
+        err = bcast_model(&s);
     if (!err) {
         cake_model_options by_index = {.config = text_of(&s, "config.json"), .index = s.common};
         err = cake_comm_agree(world, cake_model_open(options->model, &by_index, &s.model));
@@ -527,7 +527,7 @@ cake_err cake_stage(const cake_stage_options *options, const cake_comm *world)
     if (!err)
         err = cake_comm_agree(world, stage_all(&s));
     if (!err)
-        tell(&s);
+        log_counts(&s);
     close_staging(&s);
     return err;
 }

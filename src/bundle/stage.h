@@ -10,10 +10,10 @@
 
 typedef struct cake_stage_options {
     const char *model;      /* the directory of the whole model */
-    const char *name;       /* of the model, in the bundles */
-    const char *directory;  /* where the bundles go */
+    const char *name;       /* name of the model in the bundles */
+    const char *directory;  /* output directory */
     int n_rank;             /* --ranks; 0: as many as this job has */
-    cake_rank_options rank; /* how the layers are partitioned */
+    cake_rank_options rank; /* options of the partition */
 } cake_stage_options;
 
 /* All ranks call. Returns the exit code that they agreed on. */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the head of a bundle, bytes of its tensors. Out: a directory with the bundle. bundle/cmd_stage.c calls.
+ * In: the head of a bundle, bytes of its tensors. Out: a directory with the bundle.
  *
- * While it is written the tensors are in model.safetensors.partial and bundle.partial has the head and, a
- * line each, the checksums of tensors that are there. What such a line says is believed only if the bytes
- * agree, so that no order of writes has to be kept until the end: then data, files and bundle.json are
- * brought onto the disk, in this order.
+ * Until the end, tensors are in model.safetensors.partial, and bundle.partial has the head and one line with
+ * the checksum of each finished tensor. A line counts only if the bytes match it, so writes need no order. At
+ * the end data, files and bundle.json are synced in this order.
  *
- * Invariant: a directory with a bundle.json has all that this names; one without is only overwritten if it
- * has a bundle.partial or no tensors.
+ * Invariant: a directory with a bundle.json has everything that it names; one without is overwritten only if
+ * it has a bundle.partial or no tensors.
  */
 #include "bundle/writer.h"
 
@@ -31,7 +30,7 @@
 #define DATA         "model.safetensors"
 #define DATA_TEMP    DATA ".partial"
 #define JOURNAL      "bundle.partial"
-#define JOURNAL_TEMP JOURNAL ".tmp" /* all that a start leaves that was killed at once */
+#define JOURNAL_TEMP JOURNAL ".tmp" /* left by an attempt that was killed at once */
 #define LARGEST      ((size_t)1 << 30)
 
 enum { CHUNK = 1 << 20, LINE = 24 };
@@ -42,10 +41,10 @@ struct cake_bundle_writer {
     const char *head;
     int fd; /* of the directory: its lock */
     int data, journal;
-    cake_buf header; /* what stands before the data */
-    int64_t *at;     /* [n_tensor] where each begins in the file */
+    cake_buf header; /* header of the data file */
+    int64_t *at;     /* [n_tensor] offset of each in the file */
     int64_t size, kept;
-    bool *there; /* [n_tensor] */
+    bool *complete; /* [n_tensor] */
     bool whole;
 };
 
@@ -72,20 +71,20 @@ static bool exists(const cake_bundle_writer *s, const char *name)
 static cake_err fail(const char *path, const char *what, int error)
 {
     bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-    return cake_fail("bundle", "%s: cannot be %s: %s%s", path, what, strerror(error),
-                     full ? "; what is written so far is kept: make room, and start the same command again"
-                          : "");
+    return cake_fail(
+        "bundle", "%s: cannot be %s: %s%s", path, what, strerror(error),
+        full ? "; what is written so far is kept: free some space, and start the same command again" : "");
 }
 
-/* ---- what an earlier try has left */
+/* ---- files of an earlier attempt */
 
-/* bundle.json or bundle.partial: the text that its head has, and the head with the checksums it has. NULL: it
- * is not there, or not of use. */
-static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
+/* Reads bundle.json or bundle.partial: the text of its head, and the head with its checksums. NULL: missing
+ * or unusable. */
+static cake_bundle *read_earlier(const char *dir, bool finished, cake_buf *head)
 {
-    cake_buf path = {0}, text = {0}, unsaid = {0};
+    cake_buf path = {0}, text = {0}, dropped = {0};
     cake_bundle *b = NULL;
-    cake_buf *heard = cake_log_capture(&unsaid);
+    cake_buf *previous = cake_log_capture(&dropped);
     cake_buf_addf(&path, "%s/" JOURNAL, dir);
     if (finished) {
         if (!cake_bundle_open(dir, &b)) {
@@ -100,7 +99,7 @@ static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
             unsigned index, sum;
             for (char *line = end + 1; sscanf(line, "%8x %u\n", &sum, &index) == 2; line = end + 1) {
                 end = strchr(line, '\n');
-                if (!end || index >= (unsigned)b->n_tensor) /* the last line of a try that was killed */
+                if (!end || index >= (unsigned)b->n_tensor) /* a line that a killed attempt left incomplete */
                     break;
                 b->held[index] = true;
                 b->sum[index] = sum;
@@ -110,13 +109,13 @@ static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
     if (b && head) {
         size_t len = strcspn(text.data, "\n");
         cake_buf_add(head, text.data, len);
-        if (finished) { /* where the checksums follow it stands a comma for the brace */
+        if (finished) { /* the checksums follow, so a comma replaces the closing brace */
             cake_buf_cut(head, len - 1);
             cake_buf_addc(head, '}');
         }
     }
-    cake_log_capture(heard);
-    cake_buf_free(&unsaid);
+    cake_log_capture(previous);
+    cake_buf_free(&dropped);
     cake_buf_free(&path);
     cake_buf_free(&text);
     return b;
@@ -125,27 +124,27 @@ static cake_bundle *recall(const char *dir, bool finished, cake_buf *head)
 int cake_bundle_writer_beyond(const char *dir, int n_rank)
 {
     DIR *list = opendir(dir);
-    int least = -1;
+    int lowest = -1;
     for (struct dirent *entry; list && (entry = readdir(list));) {
         int rank, used = 0;
         bool is_rank = sscanf(entry->d_name, "rank-%9d%n", &rank, &used) == 1 && !entry->d_name[used];
-        if (!is_rank || rank < n_rank || (least >= 0 && rank > least))
+        if (!is_rank || rank < n_rank || (lowest >= 0 && rank > lowest))
             continue;
         cake_bundle *old = cake_bundle_writer_peek(dir, rank);
-        least = old ? rank : least;
+        lowest = old ? rank : lowest;
         cake_bundle_close(old);
     }
     if (list)
         closedir(list);
-    return least;
+    return lowest;
 }
 
 cake_bundle *cake_bundle_writer_peek(const char *dir, int rank)
 {
     cake_buf path = {0};
     cake_bundle_writer_path(dir, rank, &path);
-    cake_bundle *b = recall(path.data, false, NULL);
-    b = b ? b : recall(path.data, true, NULL);
+    cake_bundle *b = read_earlier(path.data, false, NULL);
+    b = b ? b : read_earlier(path.data, true, NULL);
     cake_buf_free(&path);
     return b;
 }
@@ -177,18 +176,18 @@ static bool same_header(const cake_bundle_writer *s, int fd)
     return same;
 }
 
-/* Which tensors are there, of those that `before` says are. Returns whether it is the whole file. */
-static bool find_tensors(cake_bundle_writer *s, const cake_bundle *before, const char *name)
+/* Finds the tensors that are complete, of those that `earlier` lists. Returns whether the whole file is. */
+static bool find_complete(cake_bundle_writer *s, const cake_bundle *earlier, const char *name)
 {
     int fd = open(name_of(s, name), O_RDONLY | O_CLOEXEC);
     bool all = fd >= 0 && same_header(s, fd);
-    for (int i = 0; i < before->n_tensor && fd >= 0; i++) {
+    for (int i = 0; i < earlier->n_tensor && fd >= 0; i++) {
         if (!s->wanted->held[i])
             continue;
-        s->there[i] = before->held[i] && verify(s, fd, i, before->sum[i]);
-        s->wanted->sum[i] = before->sum[i];
-        s->kept += s->there[i] ? before->tensor[i].end - before->tensor[i].begin : 0;
-        all = all && s->there[i];
+        s->complete[i] = earlier->held[i] && verify(s, fd, i, earlier->sum[i]);
+        s->wanted->sum[i] = earlier->sum[i];
+        s->kept += s->complete[i] ? earlier->tensor[i].end - earlier->tensor[i].begin : 0;
+        all = all && s->complete[i];
     }
     if (fd >= 0)
         close(fd);
@@ -197,27 +196,27 @@ static bool find_tensors(cake_bundle_writer *s, const cake_bundle *before, const
 
 static bool files_right(const cake_bundle_writer *s)
 {
-    cake_buf unsaid = {0};
-    cake_buf *heard = cake_log_capture(&unsaid);
+    cake_buf dropped = {0};
+    cake_buf *previous = cake_log_capture(&dropped);
     bool right = !cake_bundle_check_files(s->wanted, s->path.data);
-    cake_log_capture(heard);
-    cake_buf_free(&unsaid);
+    cake_log_capture(previous);
+    cake_buf_free(&dropped);
     return right;
 }
 
-/* Looks at what is there. *finished: a bundle.json is. */
-static void look(cake_bundle_writer *s, bool *finished)
+/* Examines the files of an earlier attempt. *finished: there is a bundle.json. */
+static void examine(cake_bundle_writer *s, bool *finished)
 {
     *finished = exists(s, CAKE_BUNDLE_NAME);
     for (int i = *finished; i >= 0; i--) {
         cake_buf head = {0};
-        cake_bundle *before = recall(s->path.data, i, &head);
-        bool same = before && !strcmp(head.data, s->head);
+        cake_bundle *earlier = read_earlier(s->path.data, i, &head);
+        bool same = earlier && !strcmp(head.data, s->head);
         if (same) {
-            bool all = find_tensors(s, before, i || !exists(s, DATA_TEMP) ? DATA : DATA_TEMP);
+            bool all = find_complete(s, earlier, i || !exists(s, DATA_TEMP) ? DATA : DATA_TEMP);
             s->whole = all && i && files_right(s);
         }
-        cake_bundle_close(before);
+        cake_bundle_close(earlier);
         cake_buf_free(&head);
         if (same)
             return;
@@ -231,7 +230,7 @@ static cake_err write_all(int fd, const char *path, int64_t at, const void *byte
     return cake_io_write_at(fd, bytes, len, at) ? CAKE_OK : fail(path, "written", errno);
 }
 
-/* A file that is there whole or not at all, and on the disk. */
+/* Writes a file atomically and syncs it. */
 static cake_err write_file(const cake_bundle_writer *s, const char *name, const char *bytes, size_t len)
 {
     cake_buf path = {0}, temp = {0};
@@ -262,7 +261,7 @@ static cake_err start_journal(cake_bundle_writer *s)
     cake_buf text = {0};
     cake_buf_addf(&text, "%s\n", s->head);
     for (int i = 0; i < s->wanted->n_tensor; i++)
-        if (s->there[i])
+        if (s->complete[i])
             add_line(s, i, &text);
     cake_err err = write_file(s, JOURNAL, text.data, text.len);
     cake_buf_free(&text);
@@ -272,7 +271,7 @@ static cake_err start_journal(cake_bundle_writer *s)
     return s->journal < 0 ? fail(name_of(s, JOURNAL), "opened", errno) : CAKE_OK;
 }
 
-/* The tensors' file at its full size, so that a lack of room shows before anything is read. */
+/* Makes the tensor file at its full size, so that a full disk shows before anything is read. */
 static cake_err start_data(cake_bundle_writer *s)
 {
     if (!exists(s, DATA_TEMP) && exists(s, DATA)) {
@@ -289,13 +288,14 @@ static cake_err start_data(cake_bundle_writer *s)
         return fail(path, "written", errno);
     int error = posix_fallocate(s->data, 0, (off_t)s->size);
     if (error && error != EOPNOTSUPP && error != EINVAL)
-        return fail(path, "given its size", error);
+        return fail(path, "set to its size", error);
     if (ftruncate(s->data, (off_t)s->size))
-        return fail(path, "given its size", errno);
+        return fail(path, "set to its size", errno);
     return write_all(s->data, path, 0, s->header.data, s->header.len);
 }
 
-/* What is written here is a file of ours: not one of another bundle, by a link, nor a directory. */
+/* Checks that the files to write are regular files of this bundle: no links to another bundle, no
+ * directories. */
 static cake_err check_own(const cake_bundle_writer *s)
 {
     static const char *const names[] = {DATA, DATA_TEMP, JOURNAL, JOURNAL_TEMP, CAKE_BUNDLE_NAME};
@@ -312,7 +312,7 @@ static cake_err check_own(const cake_bundle_writer *s)
     return CAKE_OK;
 }
 
-/* A directory that is not empty is one of ours, or stays as it is. */
+/* Refuses a non-empty directory that stage did not write. */
 static cake_err check_foreign(const cake_bundle_writer *s)
 {
     DIR *dir = opendir(s->path.data);
@@ -321,14 +321,14 @@ static cake_err check_foreign(const cake_bundle_writer *s)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, JOURNAL_TEMP))
             err = cake_fail(
                 "bundle",
-                "%s: is there already, and cake-mpi stage did not write it: give another directory with -d",
+                "%s already exists, but cake-mpi stage did not write it: give another directory with -d",
                 name_of(s, e->d_name));
     if (dir)
         closedir(dir);
     return err;
 }
 
-/* From here on it is no bundle, until it is finished. */
+/* Starts writing: from now until it is finished the directory is no bundle. */
 static cake_err start(cake_bundle_writer *s, bool finished)
 {
     if (!finished && !exists(s, JOURNAL)) {
@@ -338,7 +338,7 @@ static cake_err start(cake_bundle_writer *s, bool finished)
     }
     if (finished)
         cake_log(CAKE_INFO, "bundle", "%s: %s", s->path.data,
-                 s->kept ? "what is damaged is replaced"
+                 s->kept ? "damaged parts are replaced"
                          : "a bundle of another model or plan, or damaged: replaced");
     cake_err err = check_own(s);
     if (!err)
@@ -353,8 +353,8 @@ cake_err cake_bundle_writer_make(const char *path)
     char *part = cake_copy(path, strlen(path));
     cake_err err = CAKE_OK;
     for (char *at = part + 1; !err; at++) {
-        char was = *at;
-        if (was && was != '/')
+        char separator = *at;
+        if (separator && separator != '/')
             continue;
         *at = 0;
         struct stat st;
@@ -362,8 +362,8 @@ cake_err cake_bundle_writer_make(const char *path)
             err = fail(part, "made", errno);
         else if (!stat(part, &st) && !S_ISDIR(st.st_mode))
             err = cake_fail("bundle", "%s: is not a directory", part);
-        *at = was;
-        if (!was)
+        *at = separator;
+        if (!separator)
             break;
     }
     free(part);
@@ -386,7 +386,7 @@ cake_err cake_bundle_writer_open(const char *dir, cake_bundle *wanted, const cha
     cake_bundle_writer *s = cake_alloc(1, sizeof *s);
     *s = (cake_bundle_writer){.wanted = wanted, .head = head, .fd = -1, .data = -1, .journal = -1};
     s->at = cake_alloc((size_t)wanted->n_tensor, sizeof *s->at);
-    s->there = cake_alloc((size_t)wanted->n_tensor, sizeof *s->there);
+    s->complete = cake_alloc((size_t)wanted->n_tensor, sizeof *s->complete);
     s->size = cake_bundle_add_tensors(wanted, &s->header, s->at);
     cake_bundle_writer_path(dir, wanted->rank, &s->path);
     bool finished = false;
@@ -394,11 +394,11 @@ cake_err cake_bundle_writer_open(const char *dir, cake_bundle *wanted, const cha
     if (!err)
         err = lock(s);
     if (!err)
-        look(s, &finished);
+        examine(s, &finished);
     if (!err && !s->whole)
         err = start(s, finished);
     else if (!err)
-        unlink(name_of(s, JOURNAL)); /* that of a start that was killed just before it was done */
+        unlink(name_of(s, JOURNAL)); /* of an attempt that was killed just before its end */
     if (err)
         cake_bundle_writer_close(s);
     else
@@ -418,7 +418,7 @@ void cake_bundle_writer_close(cake_bundle_writer *s)
     cake_buf_free(&s->header);
     cake_buf_free(&s->path);
     free(s->at);
-    free(s->there);
+    free(s->complete);
     free(s);
 }
 
@@ -429,7 +429,7 @@ bool cake_bundle_writer_whole(const cake_bundle_writer *s)
 
 bool cake_bundle_writer_has(const cake_bundle_writer *s, int tensor)
 {
-    return s->there[tensor];
+    return s->complete[tensor];
 }
 
 int64_t cake_bundle_writer_kept(const cake_bundle_writer *s)
@@ -448,7 +448,7 @@ cake_err cake_bundle_writer_write(cake_bundle_writer *s, int tensor, int64_t off
         return err;
     cake_buf line = {0};
     add_line(s, tensor, &line);
-    s->there[tensor] = true;
+    s->complete[tensor] = true;
     if (write(s->journal, line.data, line.len) != (ssize_t)line.len)
         err = fail(name_of(s, JOURNAL), "written", errno);
     cake_buf_free(&line);
@@ -461,7 +461,7 @@ static cake_err finish_data(cake_bundle_writer *s)
     cake_err err = CAKE_OK;
     cake_buf_adds(&from, name_of(s, DATA_TEMP));
     if (fsync(s->data))
-        err = fail(from.data, "brought onto the disk", errno);
+        err = fail(from.data, "synced to disk", errno);
     else if (rename(from.data, name_of(s, DATA)))
         err = fail(from.data, "renamed", errno);
     cake_buf_free(&from);
@@ -476,10 +476,10 @@ static cake_err finish_files(cake_bundle_writer *s, const cake_buf *text)
         if (!cake_bundle_has_file(s->wanted, i))
             continue;
         if (part) {
-            cake_buf above = {0};
-            cake_buf_addf(&above, "%s/%.*s", s->path.data, (int)(part - name), name);
-            err = cake_bundle_writer_make(above.data);
-            cake_buf_free(&above);
+            cake_buf parent = {0};
+            cake_buf_addf(&parent, "%s/%.*s", s->path.data, (int)(part - name), name);
+            err = cake_bundle_writer_make(parent.data);
+            cake_buf_free(&parent);
         }
         if (!err)
             err = write_file(s, name, text[i].data, text[i].len);
@@ -497,8 +497,8 @@ cake_err cake_bundle_writer_finish(cake_bundle_writer *s, const cake_buf *text)
     if (!err)
         err = write_file(s, CAKE_BUNDLE_NAME, manifest.data, manifest.len);
     cake_buf_free(&manifest);
-    if (!err && fsync(s->fd) && errno != EINVAL) /* not every file system can */
-        err = fail(s->path.data, "brought onto the disk", errno);
+    if (!err && fsync(s->fd) && errno != EINVAL) /* some file systems cannot sync directories */
+        err = fail(s->path.data, "synced to disk", errno);
     if (!err)
         unlink(name_of(s, JOURNAL));
     return err;

@@ -54,7 +54,7 @@ for name in demo llama-linear gemma3-vision phi3-long qwen3.5-hub qwen2-split; d
         [ $name = demo ] || [ "$np" = 2 ] || continue
         [ "$np" -le "$n_layer" ] || continue
         staged=$dir/staged/$name-$np
-        expect "$name for $np" 0 "bundles for $np rank.*: $np written, 0 there" "$cake" stage -m "$whole" -d "$staged" --ranks "$np"
+        expect "$name for $np" 0 "bundles for $np rank.*: $np written, 0 already complete" "$cake" stage -m "$whole" -d "$staged" --ranks "$np"
         for file in "$whole"/*.safetensors; do tensors_of "$file"; done | sort >"$dir/all"
         for rank in "$staged"/rank-*; do tensors_of "$rank/model.safetensors"; done | sort >"$dir/parts"
         test -z "$(comm -13 "$dir/all" "$dir/parts")" && test -z "$(uniq -d "$dir/parts")"
@@ -95,7 +95,7 @@ expect "other ranks" 2 'demo-2: its bundles are for 2 ranks, but this run has 3;
 test "$(grep -c error "$dir/err")" -eq 1
 ok "... said once" $?
 expect "one rank" 2 'for 2 ranks, but this run has 1' "$cake" run -m "$staged" -p x
-expect "... of its own bundle" 2 'is one of 2 bundles, that of rank 1; give the directory that they are in' "$cake" run -m "$staged/rank-0001" -p x
+expect "... of its own bundle" 2 'is one of 2 bundles, that of rank 1; give the directory that contains them' "$cake" run -m "$staged/rank-0001" -p x
 expect "plan for other ranks" 2 'for 2 ranks, but this run has 4' mpi 4 plan -m "$staged"
 expect "plan for ranks that are not there" 2 '.*--ranks 9: .*holds bundles, which were made for 2 ranks; plan these with mpirun -np 2' mpi 2 plan -m "$staged" --ranks 9
 expect "two replicas of them" 0 '"text": ?"37' mpi 4 run -m "$staged" -p 'What is 37 + 45?' --n 2 --replicas 2
@@ -115,11 +115,11 @@ expect "... of too many" 1 't.yml:.*rank 3 has no worker: there are 2 for 4 rank
 expect "... of too few" 1 "t.yml:4:1: worker 'b': more workers than ranks, 1" "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 1
 cp -r "$dir/staged/demo-4" "$dir/fewer" && mkdir "$dir/fewer/rank-0007" "$dir/fewer/rank-12x"
 rm -r "$dir/fewer/rank-0002" && mkdir "$dir/fewer/rank-0002" # somebody's; what is behind it is told all the same
-expect "fewer ranks than before" 0 'fewer/rank-0003 and on: left by an earlier stage for more ranks; no run of 2' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
+expect "fewer ranks than before" 0 'fewer/rank-0003 and later: left by an earlier stage for more ranks; no run of 2' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
 ! "$cake" stage -m "$model" -d "$dir/staged/demo-2" --ranks 2 2>&1 | grep -q 'left by'
 ok "... nothing is said where there are none" $?
 rm -r "$dir/fewer/rank-0001" && ln -s "$dir/staged/demo-2/rank-0001" "$dir/fewer/rank-0001"
-expect "a link to a bundle that is right" 0 '0 written, 2 there and intact' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
+expect "a link to a bundle that is right" 0 '0 written, 2 already complete' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2
 expect "a link to another bundle" 1 'fewer/rank-0001: is a symbolic link, perhaps to a bundle of another set' "$cake" stage -m "$root/tests/golden/llama-linear" -d "$dir/fewer" --ranks 2
 rm "$dir/fewer/rank-0001" && cp -r "$dir/staged/demo-2/rank-0001" "$dir/fewer" && rm "$dir/fewer/rank-0001/model.safetensors"
 ln -s "$dir/staged/demo-2/rank-0001/model.safetensors" "$dir/fewer/rank-0001"
@@ -130,7 +130,7 @@ expect "made-up weights need no other bundle" 0 '1 request' "$cake" run -m "$sta
 
 # There and intact; damaged; begun.
 sums "$staged" >"$dir/before"
-expect "again" 0 '0 written, 2 there and intact; 0 bytes read' "$cake" stage -m "$model" -d "$staged" --ranks 2
+expect "again" 0 '0 written, 2 already complete; 0 bytes read' "$cake" stage -m "$model" -d "$staged" --ranks 2
 sums "$staged" | cmp - "$dir/before"
 ok "... nothing changed" $?
 file=$staged/rank-0001/model.safetensors
@@ -141,7 +141,7 @@ for load in read mmap; do
         mpi 2 run -m "$staged" -p x --load $load
     test "$(grep -c 'cake-mpi.*error' "$dir/err")" -eq 1
     ok "... said once" $?
-    expect "... is replaced" 0 '1 written, 1 there and intact; ' "$cake" stage -m "$model" -d "$staged" --ranks 2
+    expect "... is replaced" 0 '1 written, 1 already complete; ' "$cake" stage -m "$model" -d "$staged" --ranks 2
     grep -q 'kept from before' "$dir/err" && ! grep -q '; 0 bytes read' "$dir/err" && ! grep -q ' 0 bytes kept' "$dir/err"
     ok "... that tensor only" $?
     sums "$staged" | cmp - "$dir/before"
@@ -154,13 +154,13 @@ for damage in config.json tokenizer.json bundle.json model.safetensors; do
     size=$(stat -c %s "$file")
     truncate -s $((size - 1)) "$file"
     expect "$damage too short" 1 "rank-0000/$damage: .*stage (it )?again" "$cake" run -m "$one" -p x
-    expect "... is replaced" 0 '1 written, 0 there' "$cake" stage -m "$model" -d "$one" --ranks 1
+    expect "... is replaced" 0 '1 written, 0 already complete' "$cake" stage -m "$model" -d "$one" --ranks 1
     sums "$one" | cmp - "$dir/one"
     ok "... as it was" $?
     byte=$(tail -c 3 "$file" | od -An -t u1 -N 1 | tr -d ' ')
     printf "\\x$(printf %x $((byte ^ 1)))" | dd of="$file" bs=1 seek=$((size - 3)) conv=notrunc 2>/dev/null
     expect "$damage with a flipped bit" 1 "rank-0000/$damage: .*stage again" "$cake" run -m "$one" -p x
-    expect "... is replaced" 0 '1 written, 0 there' "$cake" stage -m "$model" -d "$one" --ranks 1
+    expect "... is replaced" 0 '1 written, 0 already complete' "$cake" stage -m "$model" -d "$one" --ranks 1
     sums "$one" | cmp - "$dir/one"
     ok "... as it was" $?
 done
@@ -183,7 +183,7 @@ begin() { # LINES: as if only so many tensors of rank 1 were there
 begin 9
 printf '0123' >>"$staged/rank-0001/bundle.partial"
 expect "not finished" 1 'rank-0001: this bundle is not finished; start the same cake-mpi stage again' mpi 2 run -m "$staged" -p x
-expect "is finished" 0 '1 written, 1 there and intact; ' "$cake" stage -m "$model" -d "$staged" --ranks 2
+expect "is finished" 0 '1 written, 1 already complete; ' "$cake" stage -m "$model" -d "$staged" --ranks 2
 ! grep -q ' 0 bytes kept' "$dir/err" && ! grep -q '; 0 bytes read' "$dir/err" && sums "$staged" | cmp - "$dir/before"
 ok "... with what was there" $?
 there=$(sed -n '5s/^"\([^"]*\)".*/\1/p' "$staged/rank-0001/bundle.json") # among the first 9
@@ -191,12 +191,12 @@ begin 9
 flip "$staged/rank-0001/model.safetensors.partial" "$there" 5
 flip "$staged/rank-0001/model.safetensors.partial" model.layers.7.mlp.down_proj.weight 5
 truncate -s -100 "$staged/rank-0001/model.safetensors.partial"
-expect "begun and damaged" 0 '1 written, 1 there' "$cake" stage -m "$model" -d "$staged" --ranks 2
+expect "begun and damaged" 0 '1 written, 1 already complete' "$cake" stage -m "$model" -d "$staged" --ranks 2
 sums "$staged" | cmp - "$dir/before"
 ok "... is found" $?
 begin 0
 rm "$staged/rank-0001/model.safetensors.partial"
-expect "hardly begun" 0 '1 written, 1 there.* 0 bytes kept' "$cake" stage -m "$model" -d "$staged" --ranks 2
+expect "hardly begun" 0 '1 written, 1 already complete.* 0 bytes kept' "$cake" stage -m "$model" -d "$staged" --ranks 2
 sums "$staged" | cmp - "$dir/before"
 ok "... is whole" $?
 
@@ -205,7 +205,7 @@ mkdir -p "$dir/early/rank-0000" && printf '{"bundle": ' >"$dir/early/rank-0000/b
 expect "killed at its first file" 0 '2 written' "$cake" stage -m "$model" -d "$dir/early" --ranks 2
 # Killed after the last one had.
 cp "$dir/early/rank-0001/bundle.json" "$dir/early/rank-0001/bundle.partial"
-expect "killed at its end" 0 '2 there and intact' "$cake" stage -m "$model" -d "$dir/early" --ranks 2
+expect "killed at its end" 0 '2 already complete' "$cake" stage -m "$model" -d "$dir/early" --ranks 2
 test ! -e "$dir/early/rank-0001/bundle.partial"
 ok "... which leaves nothing" $?
 # Really killed, when a bundle was begun.
@@ -215,7 +215,7 @@ for rank in 0 1; do
     until test -s "$dir/killed/rank-000$rank/bundle.partial" || ! kill -0 $! 2>/dev/null; do :; done
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
-    expect "killed in bundle $rank" 0 '[12] written|2 there and intact' "$cake" stage -m "$model" -d "$dir/killed" --ranks 2
+    expect "killed in bundle $rank" 0 '[12] written|2 already complete' "$cake" stage -m "$model" -d "$dir/killed" --ranks 2
     sed -n 's/.*: \([0-9] written.*\)/    \1/p' "$dir/err"
     sums "$dir/killed" | cmp - "$dir/before"
     ok "... the bundles of an undisturbed start" $?
@@ -228,22 +228,22 @@ expect "other ranks in the same place" 0 'bundles for 2 ranks.*: 2 written' "$ca
 test "$(mpi 2 run -m "$dir/staged/demo-3" -p 'What is 37 + 45?' -q)" = "37 + 45 = 82."
 ok "... can be used" $?
 flip "$dir/own/model.safetensors" model.layers.3.mlp.up_proj.weight 9
-expect "weights that changed are staged again" 0 '2 written, 0 there.* 0 bytes kept' "$cake" stage -m "$dir/own" -d "$dir/staged/demo-3" --ranks 2
+expect "weights that changed are staged again" 0 '2 written, 0 already complete.* 0 bytes kept' "$cake" stage -m "$dir/own" -d "$dir/staged/demo-3" --ranks 2
 rm -r "$dir/staged/demo-3/rank-0001"
 cp -r "$staged/rank-0001" "$dir/staged/demo-3/rank-0001"
 expect "bundles of two models" 1 'rank 0 on [^ ]* has a bundle, rank 1 on [^ ]* one of another model or plan: stage the model on all hosts with one command' \
     mpi 2 run -m "$dir/staged/demo-3" -p x
 rm -r "$dir/staged/demo-3/rank-0000"
-expect "no bundle of rank 0" 1 'no bundle of rank 0 is on .*, only of others \(rank 1\): ranks were elsewhere' mpi 2 run -m "$dir/staged/demo-3" -p x
+expect "no bundle of rank 0" 1 'no bundle of rank 0 is on .*, only of others \(rank 1\): ranks had other hosts' mpi 2 run -m "$dir/staged/demo-3" -p x
 
 # Under mpirun: each rank's own; ranks of a host, and replicas, write each bundle once.
 for np in 2 4; do
-    expect "$np ranks stage" 0 "bundles for $np ranks .*: $np written, 0 there and intact; 6.8 MiB read" mpi $np stage -m "$model" -d "$dir/together/$np"
-    expect "... and again" 0 "0 written, $np there and intact; 0 bytes read" mpi $np stage -m "$model" -d "$dir/together/$np"
+    expect "$np ranks stage" 0 "bundles for $np ranks .*: $np written, 0 already complete; 6.8 MiB read" mpi $np stage -m "$model" -d "$dir/together/$np"
+    expect "... and again" 0 "0 written, $np already complete; 0 bytes read" mpi $np stage -m "$model" -d "$dir/together/$np"
     test "$(mpi $np run -m "$dir/together/$np" -p 'What is 37 + 45?' -q)" = "37 + 45 = 82."
     ok "... and run" $?
 done
-expect "4 ranks stage for 2" 0 'bundles for 2 ranks .*: 2 written, 0 there and intact; 6.8 MiB read' mpi 4 stage -m "$model" -d "$dir/together/pairs" --ranks 2
+expect "4 ranks stage for 2" 0 'bundles for 2 ranks .*: 2 written, 0 already complete; 6.8 MiB read' mpi 4 stage -m "$model" -d "$dir/together/pairs" --ranks 2
 cat >"$dir/apart" <<'END'
 #!/bin/sh
 cd "$apart/${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" && exec "$@"
@@ -254,7 +254,7 @@ apart() { # NP ARGUMENT... : each rank in a directory of its own, as hosts with 
     apart=$dir/disks "$root/tests/mpirun.sh" "$1" "$dir/apart" "$cake" "${@:2}"
 }
 export apart=$dir/disks
-expect "disks of their own" 0 'bundles for 2 ranks .*: 4 written, 0 there and intact; 6.8 MiB read' apart 4 stage -m "$model" -d scratch/m --ranks 2
+expect "disks of their own" 0 'bundles for 2 ranks .*: 4 written, 0 already complete; 6.8 MiB read' apart 4 stage -m "$model" -d scratch/m --ranks 2
 test -e "$dir/disks/3/scratch/m/rank-0001/bundle.json" && ! test -e "$dir/disks/3/scratch/m/rank-0000" && ! find "$dir/disks" -name '.stage*' | grep -q .
 ok "... have their own ranks' bundles only" $?
 (cd "$dir/disks" && cmp 0/scratch/m/rank-0000/model.safetensors 2/scratch/m/rank-0000/model.safetensors && cmp 1/scratch/m/rank-0001/bundle.json 3/scratch/m/rank-0001/bundle.json)
@@ -265,7 +265,7 @@ cmp "$dir/apart.jsonl" "$dir/whole.jsonl"
 ok "... has the same results" $?
 rm -r "$dir/disks/2/scratch"
 flip "$dir/disks/3/scratch/m/rank-0001/model.safetensors" $tensor 77
-expect "one disk lost, one damaged" 0 '2 written, 2 there and intact' apart 4 stage -m "$model" -d scratch/m --ranks 2
+expect "one disk lost, one damaged" 0 '2 written, 2 already complete' apart 4 stage -m "$model" -d scratch/m --ranks 2
 expect "... all is well again" 0 '2 written|^37' apart 4 run -m scratch/m -p 'What is 37 + 45?' --replicas 2
 rm -r "$dir/disks/1/scratch"
 expect "a host without its bundle" 1 'scratch/m: rank 0 on [^ ]* has a bundle, rank 1 on [^ ]* nothing: stage' apart 4 run -m scratch/m -p x --replicas 2
@@ -282,17 +282,17 @@ expect "onto another model" 2 'has a config.json, so it is a model' stage -d "$d
 expect "from bundles" 2 'holds bundles; stage from the whole model' "$cake" stage -m "$staged" -d "$dir/x"
 mkdir -p "$dir/foreign/rank-0000"
 cp "$model/model.safetensors" "$dir/foreign/rank-0000"
-expect "somebody's file" 1 'rank-0000/model.safetensors: is there already, and cake-mpi stage did not write it' stage -d "$dir/foreign"
+expect "somebody's file" 1 'rank-0000/model.safetensors already exists, but cake-mpi stage did not write it' stage -d "$dir/foreign"
 cmp -s "$model/model.safetensors" "$dir/foreign/rank-0000/model.safetensors"
 ok "... is not touched" $?
 mkdir -p "$dir/foreign2/rank-0000" && echo mine >"$dir/foreign2/rank-0000/config.json"
-expect "... a small one" 1 'rank-0000/config.json: is there already, and cake-mpi stage did not write it' stage -d "$dir/foreign2" --ranks 1
+expect "... a small one" 1 'rank-0000/config.json already exists, but cake-mpi stage did not write it' stage -d "$dir/foreign2" --ranks 1
 test "$(cat "$dir/foreign2/rank-0000/config.json")" = mine
 ok "... is not touched" $?
 expect "a file in the way" 1 'batch.jsonl: is not a directory' stage -d "$dir/batch.jsonl"
 expect "nowhere to write" 1 '/proc/x: cannot be made' stage -d /proc/x
 small() { (trap '' XFSZ && ulimit -f 2000 && "$cake" stage -m "$model" -d "$dir/small" --ranks 1); }
-expect "no room" 1 'model.safetensors.partial: cannot be given its size: File too large; what is written so far is kept: make room' small
+expect "no room" 1 'model.safetensors.partial: cannot be set to its size: File too large; what is written so far is kept: free some space' small
 expect "... and then room" 0 '1 written' stage -d "$dir/small" --ranks 1
 test ! -e "$dir/x" && test -z "$(find "$dir/staged" "$dir/together" -name '*.partial' -o -name '*.tmp')"
 ok "nothing is left lying about" $?
