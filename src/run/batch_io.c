@@ -232,7 +232,7 @@ cake_err cake_batch_io_tick(cake_batch_io *io)
     double now = cake_clock_now();
     if (!io->started)
         io->started = now;
-    if (now >= io->next_eta) {
+    if (now >= io->next_eta && !io->failed) {
         io->counts.left = cake_time_left(io);
         if (io->recorder)
             cake_record_reached(io->recorder, io->counts.share, io->counts.left);
@@ -241,6 +241,7 @@ cake_err cake_batch_io_tick(cake_batch_io *io)
     if (!io->recorder)
         return CAKE_OK;
     cake_err err = cake_record_tick(io->recorder);
+    io->failed |= err != CAKE_OK;
     if (err || now < io->next_checkpoint)
         return err;
     if (io->next_checkpoint > 0)

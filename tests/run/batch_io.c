@@ -443,6 +443,29 @@ static void test_stream(void)
     cake_options_free(&j.options);
 }
 
+/* After an error the engine frees unfinished sequences: nothing looks at them again. */
+static void test_error(void)
+{
+    job j;
+    put("four.jsonl", four);
+    CU_ASSERT_EQUAL_FATAL(symlink("/dev/full", path_of("full.jsonl")), 0);
+    open_job(&j, "four.jsonl", "full.jsonl", NULL, NULL);
+    CU_ASSERT_EQUAL_FATAL(j.err, CAKE_OK);
+    CU_ASSERT(read_all(&j) == CAKE_END && j.n == 4);
+    push(&j, j.s[0], " 2<|im_end|>", 64);
+    push(&j, j.s[1], " 4 and more", 64);
+    cake_err err = hand_back(&j, 0);
+    err = err ? err : cake_batch_io_tick(&j.io); /* what was held back is written here, if not before */
+    CU_ASSERT_EQUAL(err, CAKE_ERR_FATAL);
+    cake_sequence_close(j.s[1]);
+    j.s[1] = NULL;
+    j.io.next_eta = 0;
+    j.io.counts.left = -7;
+    cake_batch_io_tick(&j.io);
+    CU_ASSERT(j.io.counts.left < -6);
+    close_job(&j);
+}
+
 int main(void)
 {
     const suite_test tests[] = {
@@ -455,6 +478,7 @@ int main(void)
         {"another input, another job", test_not_the_same},
         {"several answers to one prompt", test_choices},
         {"an answer as it comes", test_stream},
+        {"a full disk", test_error},
     };
     snprintf(model_dir, sizeof model_dir, "%s", suite_path("jobs/demo/model"));
     if (cake_model_open(model_dir, &(cake_model_options){0}, &rank_0.model))
