@@ -74,7 +74,7 @@ static void send_requests(replica *p, counting_io *io)
     cake_buf message = {0};
     cake_buf_addc(&message, CAKE_DISPATCH_REQUESTS);
     for (int i = io->n_read; i < io->n; i++)
-        cake_dispatch_msg_add_request(&message, i, io->todo[i]);
+        cake_dispatch_msg_add_request(&message, i, io->unread[i]);
     io->n_read = io->n;
     cake_channel_send(p->rank_0, message.data, message.len);
     cake_buf_free(&message);
@@ -98,12 +98,12 @@ static void follow(replica *p, counting_io *io)
             cake_sequence *s, *lead;
             cake_dispatch_msg_take(&message, &event, sizeof event);
             CU_ASSERT_FATAL(event.ticket >= 0 && event.ticket < io->n);
-            lead = io->todo[event.ticket];
+            lead = io->unread[event.ticket];
             CU_ASSERT_PTR_NOT_NULL_FATAL(lead);
             bool over = cake_dispatch_msg_apply(&message, &event, config->eos, config->n_eos, lead, &s);
             p->n_token += s != NULL;
             if (over) {
-                io->todo[event.ticket] = NULL;
+                io->unread[event.ticket] = NULL;
                 CU_ASSERT_EQUAL(counting_io_done(io, lead), CAKE_OK);
             }
         }

@@ -356,7 +356,7 @@ static void test_long_request(void)
         for (int j = 0; j < N_PROMPT; j++)
             cake_ids_add(&ids, (i + j) % COUNTING_CYCLE);
         request.index = request.order = r->io.n;
-        r->io.todo[r->io.n++] = cake_sequence_open(&request, &ids, CONTEXT, 0, NULL);
+        r->io.unread[r->io.n++] = cake_sequence_open(&request, &ids, CONTEXT, 0, NULL);
     }
     CU_ASSERT(N_PROMPT * sizeof(int32_t) > 4 * CAKE_FRAGMENT_BYTES);
     start(r, slots);

@@ -139,7 +139,7 @@ static inline bool counting_is_right(const cake_sequence *s, int n_generated)
 /* Where the sequences of a test come from and go to. Zeros but for fail_read and fail_done: no requests. */
 enum { COUNTING_REQUESTS = 400 };
 typedef struct counting_io {
-    cake_sequence *todo[COUNTING_REQUESTS]; /* [n] owned; NULL once it was read */
+    cake_sequence *unread[COUNTING_REQUESTS]; /* [n] owned; NULL once it was read */
     int n, n_read;
     int fail_read;   /* reading this request is an error; -1: none */
     int fail_done;   /* so is handing back the request that ends as this one; -1: none */
@@ -160,8 +160,8 @@ static inline cake_err counting_io_next(void *self, cake_sequence **out)
         return CAKE_ERR_FATAL;
     if (io->n_read == io->n)
         return CAKE_END;
-    *out = io->todo[io->n_read];
-    io->todo[io->n_read++] = NULL;
+    *out = io->unread[io->n_read];
+    io->unread[io->n_read++] = NULL;
     return CAKE_OK;
 }
 
@@ -190,7 +190,7 @@ static inline cake_sequence_io counting_io_open(counting_io *io)
 static inline void counting_io_close(counting_io *io)
 {
     for (int i = 0; i < io->n; i++) {
-        cake_sequence_close(io->todo[i]);
+        cake_sequence_close(io->unread[i]);
         cake_sequence_close(io->done[i]);
     }
 }
@@ -201,7 +201,7 @@ static inline cake_sequence *counting_ask_for(counting_io *io, cake_request *req
 {
     CU_ASSERT_FATAL(io->n < COUNTING_REQUESTS);
     request->index = request->order = io->n;
-    return io->todo[io->n++] = counting_sequence(request, first, n_prompt);
+    return io->unread[io->n++] = counting_sequence(request, first, n_prompt);
 }
 
 static inline cake_sequence *counting_ask(counting_io *io, int32_t first, int n_prompt, int max_tokens)
