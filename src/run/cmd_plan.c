@@ -373,7 +373,8 @@ cake_err cake_cmd_plan(const cake_options *options, const cake_comm *world)
             err = cake_atomic_file_check("topology", options->write_topology);
         cake_prepare_options prompts = cake_prepare_options_from(options);
         err = err ? err : cake_prepare_check(&prompts);
-        from.n_request = cake_expected_requests(options);
+        if (!options->ranks) /* else preview_others estimates it */
+            from.n_request = cake_expected_requests(options);
     }
     err = cake_comm_agree(world, err);
     if (!err)
