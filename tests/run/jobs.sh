@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The scripts of jobs/ without Slurm: what they start, and when they have a job queued again. On a real one: tests/run/slurm.sh.
+# The scripts of jobs/ without Slurm: what they start, and when they requeue a job. On a real one: tests/run/slurm.sh.
 . "$(dirname "$0")/../shell.sh"
 mkdir "$dir/bin"
 export PATH=$dir/bin:$PATH CAKE_MPI=$dir/bin/cake SLURM_JOB_ID=77 dir
@@ -66,17 +66,17 @@ run="run -m M -i P -o R.jsonl"
 says "a run that finishes" 0 "$run --seed 4" bash "$root/jobs/batch.sbatch" M P R.jsonl --seed 4
 says "some requests failed" 0 "$run" env STATUS=3 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "an error" 1 "$run" env STATUS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
-says "stopped: queued again" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/batch.sbatch" M P R.jsonl
-says "stopped, and nothing was done: not queued again" 75 "$run" env STATUS=75 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl
-says "... but where answers went on" 75 "$run;scontrol requeue 77" env STATUS=75 DOES=0 GROWS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "stopped: requeued" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "stopped without progress: not requeued" 75 "$run" env STATUS=75 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl
+says "... but requeued if answers grew" 75 "$run;scontrol requeue 77" env STATUS=75 DOES=0 GROWS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "... nor where errors came again (--retry-errors)" 75 "$run" env STATUS=75 BEFORE=5 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "... but where fewer are left" 75 "$run;scontrol requeue 77" env STATUS=75 BEFORE=5 DOES=0 MENDS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "mpirun" 0 "mpirun;$run" env LAUNCHER=mpirun bash "$root/jobs/batch.sbatch" M P R.jsonl
 expect "no prompts" 1 'which prompts' bash "$root/jobs/batch.sbatch" M
 says "several nodes" 0 "$run" bash "$root/jobs/nodes.sbatch" M P R.jsonl
-says "... of which one is lost: queued again" 1 "$run;scontrol requeue 77" env STATUS=1 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... of which one is lost: requeued" 1 "$run;scontrol requeue 77" env STATUS=1 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... but not for ever" 1 "$run" env STATUS=1 SLURM_RESTART_COUNT=10 bash "$root/jobs/nodes.sbatch" M P R.jsonl
-says "... and not where nothing was done" 1 "$run" env STATUS=1 DOES=0 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... but not without progress" 1 "$run" env STATUS=1 DOES=0 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... stopped" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... with a copy on their disks" 0 "stage -m M -d /s;run -m /s -i P -o R.jsonl" env CAKE_STAGE_DIR=/s bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "a task of an array" 0 "run -m M -i P -o R.jsonl.2-of-8.jsonl --shard 2/8 --isa avx2" \
@@ -87,12 +87,12 @@ says "a chain" 0 "sbatch --parsable --no-requeue S M;sbatch --parsable --no-requ
 test "$(tr '\n' ' ' <"$dir/out")" = "101 102 103 "
 ok "... of these jobs" $?
 
-# The signal before the limit goes on to the ranks.
+# The script passes the signal before the limit to the ranks.
 rm -f "$dir/log" "$dir"/*.n
 SLEEP=1 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl >"$dir/out" 2>&1 &
 until [ -e "$dir/ready" ]; do sleep 0.02; done
 kill -USR1 $!
 wait $!
-test $? -eq 75 && grep -q 'nothing was done in this time' "$dir/out"
+test $? -eq 75 && grep -q 'no progress in this time' "$dir/out"
 ok "a signal is passed on" $?
 finish

@@ -72,8 +72,8 @@ mapfile -t late_chain < <(CAKE_MPI=$dir/slow "$root/jobs/chain.sh" 5 $few --time
 # Its signal comes later than the end that the run itself knows of.
 late_alone=$(late 1 "$root/jobs/batch.sbatch" "$model" in.jsonl alone.jsonl --deterministic-ids --stop-before 35)
 
-# Two nodes are lost at once: the only one of a job, which goes on on another one, and one of a job's two, whose ranks on
-# the other one end and have it queued again.
+# Two nodes are lost at once: the only one of a job, which resumes on another one, and one of a job's two, whose ranks on
+# the other one end and requeue it.
 pair=$(submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl pair.jsonl --deterministic-ids --max-seqs 1)
 lost=$(submit --exclusive "$root/jobs/batch.sbatch" "$model" in.jsonl lost.jsonl --deterministic-ids --max-seqs 1)
 until_true 60 has_group pair.jsonl
@@ -94,7 +94,7 @@ kill -KILL "$(pgrep -o -f "^$cake run .* -o $gone.1-of-3.jsonl ")"
 until_true 60 has_group "$gone.2-of-3.jsonl"
 scancel "${array}_2"
 
-# Two tasks that were given the same shard: the later one leaves it to the other, which goes on.
+# Two tasks that were given the same shard: the later one leaves it to the other, which continues.
 twice=$(submit --array=0 "$root/jobs/array.sbatch" 1 "$model" in.jsonl twice.jsonl --deterministic-ids --max-seqs 1)
 until_true 60 has_group twice.jsonl.0-of-1.jsonl
 again=$(submit --array=0 "$root/jobs/array.sbatch" 1 "$model" in.jsonl twice.jsonl --deterministic-ids)
@@ -113,14 +113,14 @@ for launcher in srun mpirun; do
     until_true 60 has_group $launcher.jsonl
     expect "$launcher: status, from another host" 0 "running: [0-9]+ done.*; process [0-9]+ on n[0-9]+, Slurm job $job; wrote" "$cake" status $launcher.jsonl
     scancel --batch --signal=USR1 "$job"
-    until_true 60 grep -q "requests are done: job $job is queued again" "cake-$job.log"
-    ok "$launcher: a signal stops it, and it is queued again" $?
+    until_true 60 grep -q "requests are done: job $job is requeued" "cake-$job.log"
+    ok "$launcher: a signal stops it, and it is requeued" $?
     told[$launcher]=$job
 done
 
-# Where a job would make no progress, it is not queued again.
+# Where a job would make no progress, it is not requeued.
 job=$(submit "$root/jobs/batch.sbatch" "$model" in.jsonl never.jsonl --stop-before 1d)
-until_true 60 is "$job" FAILED && grep -Eq 'nothing was done in this time: not queued again|no time is left' "cake-$job.log" &&
+until_true 60 is "$job" FAILED && grep -Eq 'no progress in this time: not requeued|no time is left' "cake-$job.log" &&
     [ "$(field "$job" Restarts)" = 0 ]
 ok "a limit that leaves no time: not round for ever" $?
 
@@ -131,7 +131,7 @@ scancel "$job"
 until_true 60 is "$job" CANCELLED && test -s two.jsonl.partial && test ! -e two.jsonl
 ok "cancelled on two nodes" $?
 job=$(CAKE_STAGE_DIR=$dir/scratch submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl two.jsonl --deterministic-ids)
-same "... and submitted again, it goes on to the same bytes" "$job" 120 two.jsonl
+same "... and submitted again, it resumes to the same bytes" "$job" 120 two.jsonl
 grep -q 'resumes with [1-9]' "cake-$job.log"
 ok "... from what was there" $?
 
@@ -149,7 +149,7 @@ again=$(submit --array=1,2 "$root/jobs/array.sbatch" 3 "$model" in.jsonl "$gone"
 merge=$(submit_merge --dependency=afterok:"$again" "$root/jobs/merge.sbatch" 3 "$gone")
 
 for launcher in srun mpirun; do
-    same "$launcher: it goes on to the same bytes" "${told[$launcher]}" 120 $launcher.jsonl
+    same "$launcher: it resumes to the same bytes" "${told[$launcher]}" 120 $launcher.jsonl
     [ "$(field "${told[$launcher]}" Restarts)" = 1 ]
     ok "... at its second start" $?
 done
@@ -162,37 +162,37 @@ until_true 90 is "$job" COMPLETED && [ "$(cut -d, -f1-3 "scaling-$job.csv" | xar
 ok "a scaling study" $?
 
 until_true 90 is "${own}_0" COMPLETED && until_true 90 is "${own}_1" COMPLETED &&
-    grep -q "requests are done: job ${own}_1 is queued again" "cake-$own-1.log" &&
+    grep -q "requests are done: job ${own}_1 is requeued" "cake-$own-1.log" &&
     [ "$(field "${own}_0" JobId) $(field "${own}_0" Restarts) $(field "${own}_1" JobId) $(field "${own}_1" Restarts)" = "$((own + 1)) 0 $own 1" ]
-ok "the last task of an array is queued again, and no other one" $?
+ok "the last task of an array is requeued, and no other one" $?
 
 same "lost tasks that are submitted again, and merged: the same bytes" "$merge" 120 "$gone"
 expect "merged again by hand" 0 'all 300 requests are merged already' bash "$root/jobs/merge.sbatch" 3 "$gone"
 expect "status of all" 0 '^all: 4 finished' "$cake" status "$gone" "$gone".*-of-3.jsonl
 
-limited() { # NAME JOB LOG TEXT : it was stopped for what TEXT says, queued again, and went on
-    grep -q "$4" "$3" && grep -q 'requests are done: job .* is queued again' "$3" && grep -q 'resumes with [1-9]' "$3" &&
+limited() { # NAME JOB LOG TEXT : it was stopped for the reason TEXT, requeued, and resumed
+    grep -q "$4" "$3" && grep -q 'requests are done: job .* is requeued' "$3" && grep -q 'resumes with [1-9]' "$3" &&
         [ "$(field "$2" Restarts)" -ge 1 ]
     local right=$?
     ok "$1, $(field "$2" Restarts) times" $right
     [ $right -eq 0 ] || cat "$3"
 }
 same "a time limit that the run itself knows of" "$late_alone" 300 alone.jsonl
-limited "... is stopped before it and queued again" "$late_alone" "cake-$late_alone.log" "the job's end is near"
+limited "... is stopped before it and requeued" "$late_alone" "cake-$late_alone.log" "the job's end is near"
 same "a time limit of two nodes, with mpirun" "$late_nodes" 300 nodes.jsonl
-limited "... is told by Slurm and queued again" "$late_nodes" "cake-$late_nodes.log" SIGUSR1
+limited "... gets a signal from Slurm and is requeued" "$late_nodes" "cake-$late_nodes.log" SIGUSR1
 same "a time limit of an array, which is merged" "$late_merge" 300 all.jsonl
-for i in 0 1; do limited "... task $i is told by Slurm and queued again" "${late_array}_$i" "cake-$late_array-$i.log" SIGUSR1; done
+for i in 0 1; do limited "... task $i gets a signal from Slurm and is requeued" "${late_array}_$i" "cake-$late_array-$i.log" SIGUSR1; done
 until_true 300 test -e chain.jsonl && until_true 60 is "${late_chain[4]}" CANCELLED && cmp chain.jsonl whole.jsonl
-ok "a time limit of a chain: a later job goes on to the same bytes, the last is dropped" $?
+ok "a time limit of a chain: a later job resumes to the same bytes, the last is dropped" $?
 [ "$(field "${late_chain[0]}" ExitCode)" = 75:0 ] && grep -q SIGUSR1 "cake-${late_chain[0]}.log" && grep -q 'resumes with [1-9]' "cake-${late_chain[1]}.log"
 ok "... the first was told by Slurm" $?
 
-until_true 60 grep -q "requests are done: job $pair is queued again" "cake-$pair.log"
-ok "one of two nodes is lost: the job is queued again" $?
+until_true 60 grep -q "requests are done: job $pair is requeued" "cake-$pair.log"
+ok "one of two nodes is lost: the job is requeued" $?
 until_true 120 grep -q 'was left by process .* on '"$lost_node"', which is not running any more: taken over' "cake-$lost.log"
 ok "a node is lost: the job's lock is taken over elsewhere" $?
-same "... and it goes on to the same bytes" "$lost" 180 lost.jsonl
+same "... and it resumes to the same bytes" "$lost" 180 lost.jsonl
 same "... as does the one of two nodes" "$pair" 180 pair.jsonl
 grep -q 'resumes with [1-9]' "cake-$pair.log"
 ok "... from what was there" $?
