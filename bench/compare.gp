@@ -3,7 +3,7 @@
 # data has lines "series COLOR NAME", "group MIDDLE NAME LEFT RIGHT FLOOR" and "bar X HEIGHT COLOR TOKENS_PER_S".
 if (kind eq "svg") { set terminal svg size 1200,520 font "sans,12" background "white" } else { set terminal pngcairo size 1200,520 font "sans,10" }
 set output output
-set title "Tokens per second beside other engines, cake-mpi's best of each test = 1 (" . machine . ")" noenhanced
+set title "Tokens per second compared with other engines, cake-mpi's best of each test = 1 (" . machine . ")" noenhanced
 lines(kind) = "<awk '$1 == \"" . kind . "\"' " . data
 array Colors[12] = [0x6baed6, 0x1f77b4, 0x2ca02c, 0xff7f0e, 0xffbb78, 0x9467bd, 0xd62728, 0x8c564b, 0xe377c2, 0x7f7f7f, 0xbcbd22, 0x17becf]
 color(c) = Colors[(int(c) - 1) % 12 + 1]

@@ -15,7 +15,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 [ $# -gt 0 ] || set -- 1000 1000000 4000000
-printf '%10s %12s %14s %16s\n' requests 'file MB' 'beside MB' 'allowed MB'
+printf '%10s %12s %14s %16s\n' requests 'file MB' 'other MB' 'allowed MB'
 for n in "$@"; do
     awk -v n="$n" 'BEGIN { for (i = 0; i < n; i++) printf "{\"custom_id\": \"request-%d\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"messages\": [{\"role\": \"user\", \"content\": \"What is 3 + 4?\"}], \"temperature\": %d}}\n", i, i % 1000 ? 9 : 0 }' >"$dir/in.jsonl"
     "$cake" run -m "$root/jobs/demo/model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --progress none --report "$dir/report.json" || [ $? = 3 ]
@@ -27,7 +27,7 @@ done
 [ -n "${MODEL:-}" ] || exit 0
 awk 'BEGIN { srand(1); for (i = 0; i < 64; i++) { printf "{\"prompt\": [%d", i; for (j = 1; j < 128; j++) printf ", %d", int(rand() * 1000)
     print "], \"max_tokens\": 16, \"ignore_eos\": true}" } }' >"$dir/in.jsonl"
-printf '\n%4s %6s %12s %12s %12s %14s\n' np load 'weights MB' 'KV MB' 'peak MB' 'beside MB'
+printf '\n%4s %6s %12s %12s %12s %14s\n' np load 'weights MB' 'KV MB' 'peak MB' 'other MB'
 for np in 1 2; do
     for how in read mmap; do
         "$root/tests/mpirun.sh" "$np" "$cake" run -m "$MODEL" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --progress none \

@@ -158,8 +158,8 @@ def gguf(folder, file):
 
     config = transformers.AutoConfig.from_pretrained(folder)
     arch = config.model_type
-    said = {"general.architecture": arch, "tokenizer.ggml.model": "none"}
-    said.update({f"{arch}.{key}": value for key, value in {
+    metadata = {"general.architecture": arch, "tokenizer.ggml.model": "none"}
+    metadata.update({f"{arch}.{key}": value for key, value in {
         "vocab_size": config.vocab_size, "context_length": config.max_position_embeddings,
         "embedding_length": config.hidden_size, "feed_forward_length": config.intermediate_size,
         "block_count": config.num_hidden_layers, "attention.head_count": config.num_attention_heads,
@@ -171,8 +171,8 @@ def gguf(folder, file):
     for name in sorted(os.listdir(folder)):
         if name.endswith(".safetensors"):
             tensors.update(safetensors.torch.load_file(os.path.join(folder, name)))
-    head, at = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(said)), 0
-    head += b"".join(gguf_text(key) + gguf_value(value) for key, value in said.items())
+    head, at = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)), 0
+    head += b"".join(gguf_text(key) + gguf_value(value) for key, value in metadata.items())
     for name, tensor in tensors.items():
         kind, size = (GGUF_F32, 4) if tensor.dim() == 1 else (GGUF_BF16, 2)
         head += gguf_text(gguf_name(name)) + struct.pack(f"<I{tensor.dim()}QIQ", tensor.dim(), *reversed(tensor.shape), kind, at)

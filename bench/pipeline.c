@@ -268,6 +268,7 @@ static cake_err run_real(cake_bench *bench, const cake_case *self)
 
 const cake_case cake_cases_pipeline[] = {
     {"pipeline.modelled", "stages that wait as long as their layers would take", run_modelled, 0},
-    {"pipeline.real", "a run that computes, beside one that waits as long as it should take", run_real, 0},
+    {"pipeline.real", "a run that computes, compared with one that waits as long as it should take", run_real,
+     0},
     {NULL, NULL, NULL, 0},
 };

@@ -5,7 +5,7 @@
 #ifndef CAKE_BENCH_SHAPES_H
 #define CAKE_BENCH_SHAPES_H
 
-/* The text of a config.json, or NULL: no such shape, which is said with those there are. */
+/* The text of a config.json, or NULL if there is no such shape; the error message lists the known ones. */
 const char *shape_config(const char *name);
 
 #endif

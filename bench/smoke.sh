@@ -23,7 +23,7 @@ for np in 1 2; do
         *.peak.bf16 | *.peak.int8 | *.peak.gpu-*) continue ;;       # of processors that have it, of GPUs
         1.links.self) ;; 1.links.* | 1.peak.mpi*) continue ;;       # of two ranks
         esac
-        grep -q "^$name," "$dir/$np.csv" || wrong "$name said nothing on $np"
+        grep -q "^$name," "$dir/$np.csv" || wrong "$name printed nothing on $np"
     done <"$dir/names"
     echo "bench-smoke: $np rank(s), $(($(wc -l <"$dir/$np.csv") - 1)) results of $(wc -l <"$dir/names") measurements"
 done

@@ -160,7 +160,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Of all ranks together; on rank 0. */
+/* The sum over all ranks, on rank 0. */
 static double sum_joules(const cake_comm *world, const cake_rank *me, double mine)
 {
     cake_report_stage own = me->report, *all = cake_alloc((size_t)world->size, sizeof *all);

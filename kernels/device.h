@@ -63,9 +63,9 @@ int64_t cake_device_free(void);
 /* Joules that the open GPU has taken since its driver was loaded, whoever used it; negative: not known, or
  * none is open. */
 double cake_device_joules(void);
-/* What the open GPU does in a second, measured in a few milliseconds. CAKE_PEAK_READ: bytes of its memory
- * that are read. CAKE_PEAK_BF16: operations of a large product, by the vendor's library or by our own tiles,
- * whichever is more. 0: another kind, or it fails. */
+/* Peak rate of the open GPU per second, measured in a few milliseconds. CAKE_PEAK_READ: bytes read from its
+ * memory. CAKE_PEAK_BF16: operations of a large product, by the vendor's library or by our own tiles,
+ * whichever is faster. 0: another kind, or it fails. */
 double cake_device_rate(cake_peak_kind kind);
 
 /* For plans, in every build: knows what operands take of a GPU's memory, and has no operations. */

@@ -30,7 +30,7 @@
 #define QUERY  (PREFILL_DIM / 2) /* pairs of a query */
 #define EVERY  256 /* bytes: one line in this many is prefetched; the hardware brings the following ones */
 
-/* How elements of K and V are loaded. */
+/* The loads of elements of K and V. */
 typedef enum form {
     ONE,   /* an element at a time */
     SPLIT, /* a pair at a time, as two floats */
@@ -39,10 +39,9 @@ typedef enum form {
 
 #define UNIT(form) ((form) == ONE ? 1 : 2) /* elements processed at a time */
 
-/* Memory that is read next: n rows of so many bytes, `pitch` bytes apart. Where the first cache holds a
- * page of a KV head beside the one that is being read, each line of it is fetched there; elsewhere a line
- * in so many bytes into the second cache, since more than that only keeps other loads waiting
- * (docs/notes/performance-log.md, `attend`). */
+/* Memory that is read next: n rows of `bytes` bytes, `pitch` bytes apart. If L1 holds two pages of a KV head
+ * (the current and the next one), each line is fetched into L1. Else only some lines are fetched, into L2,
+ * since more would delay other loads (docs/notes/performance-log.md, `attend`). */
 typedef struct ahead {
     const char *row;
     int64_t pitch;

@@ -55,7 +55,7 @@ INLINE void fetch_places(const ending *e, int64_t row, int rows, int64_t column,
 }
 
 /* Sums of rows [row, row + rows) and columns [column, column + columns), as many of these as there are; a
- * row's are `pitch` floats behind those of the row before. */
+ * rows are `pitch` floats apart. */
 static void finish(const ending *e, float *sum, int64_t pitch, int64_t row, int rows, int64_t column,
                    int columns)
 {

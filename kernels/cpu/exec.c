@@ -305,7 +305,7 @@ static int64_t portion(int64_t left, int64_t most)
 
 /* Takes units from the beginning of the member's own share, or from the end of another's. A member that has
  * finished the previous queue but not begun this one still has its whole share; the share of a member that is
- * further behind is not touched. */
+ * further back is not touched. */
 static bool take_of(const cake_work_queue *queue, int rank, int64_t most, int64_t *first, int64_t *last)
 {
     seat *from = &queue->exec->team->seats[rank];

@@ -48,7 +48,7 @@ static char *i8_group(const cake_weight *w, int64_t row, int k)
            i8_bytes(k / CAKE_I8_GROUP * CAKE_I8_GROUP);
 }
 
-/* Which of a group's scales is that of a row. */
+/* Index of a row's scale among those of its group. */
 static int64_t i8_turn(int64_t row)
 {
     int64_t column = row % I8_PANEL;
@@ -68,7 +68,7 @@ static void i8_pack_group(char *to, int64_t row, const uint16_t *scale, const in
     }
 }
 
-/* The same of all rows of a panel and a whole group: rows are `pitch` bytes apart. */
+/* Packs a whole group for all rows of a panel: rows are `pitch` bytes apart. */
 static void i8_pack_square(char *to, const char *scale, const char *value, size_t pitch)
 {
     for (int row = 0; row < I8_PANEL; row++)

@@ -70,7 +70,7 @@ INLINE void pack_words(const char *src, size_t pitch, char *to, const char flip)
     }
 }
 
-/* The same for words of two values of k, to [2 * LINE, PANEL] halves. */
+/* As pack_words, for words of two values of k, to [2 * LINE, PANEL] halves. */
 static void pack_halves(const char *src, size_t pitch, char *to, bool bf16)
 {
     __m256i x[LINE], y[LINE];

@@ -191,7 +191,7 @@ static const float *enter(const entering *in, int64_t row, int64_t k, int n, flo
     return room;
 }
 
-/* The values of one line: each `pair` elements behind the one before. */
+/* Stores the values of one line, `pair` elements apart. */
 static void store_value(const cake_kv *kv, size_t at, const float *in, size_t pair)
 {
     uint16_t *to = (uint16_t *)kv->v + at, rounded[LANES];

@@ -32,7 +32,7 @@ INLINE void step_copy(float *to, const float *x, int n, cake_dtype dtype)
     memcpy(to, x, (size_t)n * sizeof *to);
 }
 
-/* The same of STEP_OF(dtype) vectors, whose lanes are adjacent, rounded as step_add sees them. */
+/* As step_copy, from STEP_OF(dtype) vectors with adjacent lanes, rounded as step_add reads them. */
 INLINE void step_store(float *to, vec *x, cake_dtype dtype)
 {
     (void)dtype;

@@ -42,8 +42,7 @@ struct attention {
     cake_kv kv;
     const cake_row *rows;
     int n_tok, n_head, group;
-    /* A score is the exponent of 2: scale > 0 times q k^T, or, where there is a cap, cap tanh(scale q k^T).
-     * */
+    /* A score is an exponent of 2: scale > 0 times q k^T or, with a cap, cap tanh(scale q k^T). */
     float scale, cap;
     /* For generated rows with several segments: their results, and the number of finished blocks. */
     float *part;      /* [n_row, n_head, n_segment, head_dim + 2] */

@@ -6,10 +6,10 @@
  * its warps take parts in turn, and their results are joined in order; the block that ends last joins the
  * segments.
  *
- * What counts is the number of bytes in flight: at 4.8 TB/s and about 1 us until they come, 36 KB on each of
- * an H200's 132 multiprocessors. Every warp has a ring of four stages of 2 KB in shared memory, three of
- * which are in flight while it works, across the ends of parts: 24 KB a block of four warps, whatever the
- * size of heads, and at least two blocks on a multiprocessor. (Laid out for, not measured.)
+ * The speed depends on the number of bytes in flight: at 4.8 TB/s and a latency of about 1 us an H200 needs
+ * 36 KB on each of its 132 multiprocessors. Every warp has a ring of four stages of 2 KB in shared memory,
+ * three of which are in flight while it works, across the ends of parts: 24 KB a block of four warps,
+ * whatever the size of heads, and at least two blocks on a multiprocessor. (Laid out for, not measured.)
  *
  * A lane copies the chunks that only it reads, so within the ring no lane waits for others.
  */
@@ -38,7 +38,7 @@ __device__ __forceinline__ source find_part(const attention &a, const lines &l, 
                       g};
 }
 
-/* Begins to copy stage `stage` of a part to the lane's places `to`. Where 16 elements are left over behind
+/* Begins to copy stage `stage` of a part to the lane's places `to`. Where 16 elements remain after
  * whole groups of 32, two lanes use half a chunk each, and both copy it. */
 template <int STEPS> __device__ __forceinline__ void bring(uint4 *to, const source &from, int stage)
 {

@@ -96,7 +96,7 @@ template <int STEPS> __device__ __forceinline__ void bring_keys(uint4 *to, const
 }
 
 /* Copies a part of V to shared memory. Each warp copies four rows, whose chunks are swizzled alike. The
- * chunks of 16 elements that are left over behind whole groups of 32 are not swizzled. */
+ * chunks of 16 elements that remain after whole groups of 32 are not swizzled. */
 template <int STEPS> __device__ __forceinline__ void bring_values(uint4 *to, const uint4 *from)
 {
     enum { WIDE = block_of<STEPS>::V_ROW, ROWS = PAIRS / WARPS };
@@ -202,7 +202,7 @@ __device__ __forceinline__ void take_all(progress<STEPS> *p, float (*score)[COLU
     multiply_values<true, STEPS, TILES>(p, weight, value, nullptr);
 }
 
-/* The same for a part that not all lines see completely. */
+/* As take_all, for a part that some lines see only partly. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void take_some(progress<STEPS> *p, float (*score)[COLUMNS][4], const attention &a,
                                           const lines &l, const stretch &s, const view &v, int zero,

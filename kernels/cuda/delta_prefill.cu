@@ -37,7 +37,7 @@ enum {
     MATRIX = ROWS * ROWS,
 };
 
-/* What prepare computes for walk, of a span and a head. */
+/* Results of prepare for walk, per span and head. */
 struct part {
     float solve[MATRIX]; /* [j][i]: T[i][j] beta[j] */
     float see[MATRIX];   /* [j][i]: M[i][j] */
@@ -383,8 +383,7 @@ __device__ __forceinline__ void write_state(float *kept, const float *state, con
             kept[(int64_t)(at / (8 * N)) * d.value_dim + at % (8 * N)] = state[at];
 }
 
-/* What a block does at each stage. Warps whose rows the span does not have only take part in barriers: their
- * changes are zero. */
+/* The stages of a block. Warps without rows in the span only join barriers: their changes are zero. */
 template <int N> struct walker {
     float *tile, *state, *change; /* [TILE], [depth][8 N], [ROWS][8 N] */
     float seen[EACH][N], sum[EACH][N];

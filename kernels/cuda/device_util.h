@@ -165,7 +165,7 @@ template <typename T> __device__ __forceinline__ uint32_t pair_of(float low, flo
 }
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-/* The same in one instruction, except that NaNs become another NaN. */
+/* In one instruction; NaNs become another NaN than above. */
 template <> __device__ __forceinline__ uint32_t pair_of<cake_bf16>(float low, float high)
 {
     uint32_t pair;

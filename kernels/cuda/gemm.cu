@@ -22,7 +22,7 @@ enum {
     AT_ONCE = 64                      /* rows whose sums go through shared memory together */
 };
 
-/* Adds CAKE_CUDA_K elements of k to a warp's sums. Lines are outputs and, behind them, rows. */
+/* Adds CAKE_CUDA_K elements of k to a warp's sums. Lines are first outputs, then rows. */
 template <typename T, int TILES>
 __device__ __forceinline__ void multiply_lines(float sum[DEEP][TILES][4], const uint4 (*line)[WORDS])
 {
@@ -167,8 +167,7 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
     }
 }
 
-/* Adds the parts in order, for rows from `first` on. grid: rows, groups of outputs; a thread for each output.
- * */
+/* Adds the parts in order, for rows from `first` on. grid: rows, groups of outputs; one thread per output. */
 template <typename END> __global__ void add_parts(END end, const float *parts, int first)
 {
     begin_kernel();

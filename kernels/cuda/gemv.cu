@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE
     multiply_block<T, TILES, CUT>(end, w, y - first, x, width, n_tok);
 }
 
-/* The same in int8: the sums over a group of k are integers, and are scaled when they are added up. */
+/* The int8 product: sums over a group of k are integers, and are scaled when they are added up. */
 template <int TILES>
 __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
     multiply_int8(ending end, const char *w, const char *x, int width, size_t step_of_row, int n_tok)

@@ -154,8 +154,8 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
 void cake_cuda_finish(float *out, const float *sum, const float *bias, const float *residual, int n_out,
                       int n);
 
-/* What a GPU reaches at best (peak.cu). sum: 4 bytes for each of 16,384 warps. cake_cuda_multiply_all returns
- * the operations that so many steps are. */
+/* Loops that measure peak rates (peak.cu). sum: 4 bytes for each of 16,384 warps. cake_cuda_multiply_all
+ * returns the number of operations in `steps` steps. */
 void cake_cuda_read_all(uint32_t *sum, const void *from, size_t bytes);
 double cake_cuda_multiply_all(float *sum, int steps);
 

@@ -72,7 +72,7 @@ static struct {
     cudaError_t refused;             /* the error of a launch while a graph is recorded */
     cudaError_t error;               /* the first error, which stays */
     const char *doing;               /* what was being done when it happened */
-    bool said;
+    bool reported;
 } gpu;
 
 static bool works(cudaError_t err, const char *doing)
@@ -434,12 +434,12 @@ static cake_err check(void)
 {
     if (gpu.error == cudaSuccess)
         return CAKE_OK;
-    if (gpu.said)
+    if (gpu.reported)
         return CAKE_ERR_FATAL;
-    gpu.said = true;
+    gpu.reported = true;
     return cake_fail("kernels",
                      "%s failed at %s: %s (%s); `dmesg | grep Xid` and `nvidia-smi -q` may know why; "
-                     "what is in the journal stays, and the same command goes on from there",
+                     "the journal is intact, and the same command resumes from it",
                      gpu.text, gpu.doing, cudaGetErrorString(gpu.error), cudaGetErrorName(gpu.error));
 }
 

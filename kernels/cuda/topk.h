@@ -72,7 +72,7 @@ __device__ __forceinline__ void lead(float *out, const leading &to, float score,
         to.leader[(int64_t)row * groups_of_scores(n_out) + first / CAKE_WARP] = mine;
 }
 
-/* The same after a product that calls no lead: score [n_tok, n_out] is complete. */
+/* Applies lead to the complete score [n_tok, n_out] of a product that does not call it. */
 void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok);
 /* Finds best [n_tok] from the leaders, and from score [n_tok, n_out] as far as scores were stored. */
 void cake_cuda_topk(const leading &from, const float *score, int n_out, int n_tok);

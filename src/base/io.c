@@ -85,13 +85,13 @@ static int open_nameless(const char *prefix)
     return fd;
 }
 
-int cake_io_spool(const char *beside, char *where, size_t n)
+int cake_io_spool(const char *sibling, char *where, size_t n)
 {
     const char *dirs[] = {getenv("TMPDIR"), P_tmpdir};
     int fd = -1;
-    snprintf(where, n, "beside %s", beside ? beside : "");
-    if (beside)
-        return open_nameless(beside);
+    snprintf(where, n, "next to %s", sibling ? sibling : "");
+    if (sibling)
+        return open_nameless(sibling);
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs && fd < 0; i++) {
         cake_buf prefix = {0};
         if (!dirs[i] || *dirs[i] != '/')

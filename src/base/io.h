@@ -22,8 +22,8 @@ bool cake_io_write(int fd, const char *bytes, size_t len); /* at the file's posi
 bool cake_io_write_at(int fd, const char *bytes, size_t len, int64_t offset);
 bool cake_io_read_at(int fd, char *bytes, size_t len, int64_t offset); /* a file that ends early gives EIO */
 
-/* A nameless file for reading and writing, in the directory of the file `beside`; NULL: in TMPDIR, or in /tmp
- * if that fails. -1: see errno. where [n]: for messages, "beside FILE" or "in DIR". */
-int cake_io_spool(const char *beside, char *where, size_t n);
+/* A nameless file for reading and writing, in the directory of the file `sibling`; NULL: in TMPDIR, or in
+ * /tmp if that fails. -1: see errno. where [n]: for messages, "next to FILE" or "in DIR". */
+int cake_io_spool(const char *sibling, char *where, size_t n);
 
 #endif

@@ -12,7 +12,7 @@
 /* Raises the limits of open files and of the stack, for new threads too. Fails with a message if the stack
  * stays too small. To be called from the main thread before there are others. */
 cake_err cake_limits_raise(void);
-/* How many more files this process may open. */
+/* Number of further files that this process may open. */
 int64_t cake_limits_files(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Slurm knows about jobs: the environment of this one, else the answers of its commands, asked once and
- * with a time limit.
+ * Facts about Slurm jobs, from the environment of this one, else from Slurm's commands, which are called once
+ * and with a time limit.
  */
 #ifndef CAKE_BASE_SLURM_H
 #define CAKE_BASE_SLURM_H

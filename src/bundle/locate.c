@@ -115,7 +115,7 @@ static cake_err find_bundle(const request *w, const cake_comm *world, cake_buf *
     return fail_missing(w, own->data, first, world);
 }
 
-/* What a rank found; for comparison. */
+/* A rank's findings, which ranks compare. */
 typedef struct found {
     bool bundle, whole;
     uint32_t identity;

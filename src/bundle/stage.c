@@ -281,7 +281,7 @@ static cake_err make_plan(staging *s)
 
 /* ---- writers */
 
-/* Of the ranks of a group that see the same directory, on one host or a shared file system, the first one
+/* If several ranks of a group see the same directory (on one host or a shared file system), the first one
  * writes. */
 static cake_err choose_writers(staging *s)
 {

@@ -28,7 +28,7 @@ size_t cake_dispatch_client_bytes(void); /* of its buffers */
 /* Receives requests and sends events; called often. True if there was something to do. */
 bool cake_dispatch_client_poll(cake_dispatch_client *client);
 /* After the last sequence or an error: sends the rest and waits until all is delivered. Returns err, or
- * CAKE_OK if rank 0 has told it to quit: rank 0 has the error then. */
+ * CAKE_OK if rank 0 has sent quit: then rank 0 has the error. */
 cake_err cake_dispatch_client_finish(cake_dispatch_client *client, cake_err err);
 void cake_dispatch_client_close(cake_dispatch_client *client); /* NULL is fine */
 

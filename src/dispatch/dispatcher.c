@@ -38,7 +38,7 @@ struct cake_dispatcher {
     assignment *assigned; /* [n_ticket] requests of other replicas, by ticket */
     int n_ticket, free;   /* free: the first free ticket, or -1 */
     int turn;             /* the replica whose messages are read first */
-    bool read, end_sent;  /* the input has ended; all replicas were told */
+    bool read, end_sent;  /* the input has ended; all replicas know it */
     cake_err err;
     cake_buf message;
     double read_s;

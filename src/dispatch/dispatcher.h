@@ -32,7 +32,7 @@ cake_err cake_dispatcher_connect(cake_dispatcher *dispatcher, const cake_comm *w
 void cake_dispatcher_set_root(cake_dispatcher *dispatcher, cake_engine *root);
 void cake_dispatcher_attach(cake_dispatcher *dispatcher, int r, int rank, cake_channel *channel);
 size_t cake_dispatcher_bytes(int n_replica); /* bytes of its buffers */
-/* watch is told of each message that arrives. Both are borrowed and may be NULL. */
+/* Each message that arrives is a sign of life for watch. Both are borrowed and may be NULL. */
 void cake_dispatcher_set_trace(cake_dispatcher *dispatcher, cake_trace *trace, cake_watchdog *watch);
 
 /* Moves messages, reads requests and assigns them; returns after a few milliseconds, unless a request is

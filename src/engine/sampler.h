@@ -28,7 +28,7 @@ typedef struct cake_sample_row {
     cake_scored scored[1 + CAKE_MAX_TOP]; /* out, if the sequence wants logprobs: of id and of the best */
 } cake_sample_row;
 
-/* How many of the best scores the row needs; 0: all, because of penalties, logprobs or sampling from many. */
+/* Number of best scores that the row needs; 0: all, because of penalties, logprobs or sampling from many. */
 int cake_sample_row_topk(const cake_sample_row *row, int n_vocab);
 
 typedef struct cake_sampler cake_sampler;

@@ -34,7 +34,7 @@ typedef struct cake_stage_stats {
 
 enum { CAKE_REPORT_CPUS = 128 };
 
-/* Of one rank; gathered on rank 0 as bytes. */
+/* Statistics of one rank; gathered on rank 0 as bytes. */
 typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[32];
     char link[16]; /* transport of the waves from other ranks; empty: none come */

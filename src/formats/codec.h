@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 
-/* What remains of the input and of the room for output: both advance. */
+/* Remaining input and remaining space for output; a call advances both. */
 typedef struct cake_codec_flow {
     const char *in; /* [n_in] */
     size_t n_in;

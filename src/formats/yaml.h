@@ -35,8 +35,8 @@ typedef enum cake_yaml_kind {
 
 typedef struct cake_yaml cake_yaml; /* a file being read, with the current position */
 
-/* What a file is, for messages, as in "a topology" and "a map of workers by name"; and the reader of its
- * keys: read_key starts with the key as the current event and stops at the last event of its value. */
+/* A kind of file. name, map: for messages, as in "a topology" and "a map of workers by name". read_key starts
+ * with the key as the current event and stops at the last event of its value. */
 typedef struct cake_yaml_form {
     const char *name, *map;
     cake_err (*read_key)(void *self, cake_yaml *yaml);
@@ -52,7 +52,7 @@ cake_err cake_yaml_next(cake_yaml *yaml);
 cake_yaml_kind cake_yaml_event(const cake_yaml *yaml);
 cake_yaml_position cake_yaml_at(const cake_yaml *yaml);
 const char *cake_yaml_found(const cake_yaml *yaml); /* the current event in words, as "a list" */
-/* Of a single value; the text [length] may contain NULs and ends with one; valid until the next event. */
+/* Text [length] of a scalar; may contain NULs and ends with one; valid until the next event. */
 const char *cake_yaml_value(const cake_yaml *yaml);
 size_t cake_yaml_length(const cake_yaml *yaml);
 bool cake_yaml_plain(const cake_yaml *yaml); /* without quotes */

@@ -323,7 +323,7 @@ static cake_node *parse_with(cake_parser *p)
     return cake_parse_node(p, CAKE_N_WITH, list, body_until(p, "endwith"), NULL);
 }
 
-/* What is between generation and endgeneration matters only for training. */
+/* A generation block marks tokens for training; it renders as its body. */
 static cake_node *parse_generation(cake_parser *p)
 {
     int in_loop = p->in_loop;

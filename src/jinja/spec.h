@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a value is written: the common form of what `%` and str.format ask for. Of Python's format
- * mini-language it has fill, alignment, sign, width, precision and the types s d x X e E f F g G.
+ * Format specifications of `%` and str.format in one form: the subset of Python's format mini-language with
+ * fill, alignment, sign, width, precision and the types s d x X e E f F g G.
  */
 #ifndef CAKE_JINJA_SPEC_H
 #define CAKE_JINJA_SPEC_H

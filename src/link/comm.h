@@ -73,8 +73,8 @@ double cake_comm_pingpong(const cake_comm *world, int one, int other, void *buff
  * method (1989); its uncertainty is half the round trip. */
 double cake_comm_clock_offset(const cake_comm *world, int one, int other, double *ahead);
 
-/* Ends all ranks with exit status 1; if rank 0 can be told (link/heartbeat.h), it closes its files first. The
- * error was reported before. */
+/* Ends all ranks with exit status 1; if rank 0 is reachable (link/heartbeat.h), it closes its files first.
+ * The error was reported before. */
 void cake_comm_abort(void) __attribute__((noreturn));
 /* As cake_comm_abort, with another status. */
 void cake_comm_abort_with(cake_err err) __attribute__((noreturn));

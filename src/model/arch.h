@@ -20,7 +20,7 @@ typedef enum cake_norms { CAKE_NORMS_BEFORE, CAKE_NORMS_AFTER, CAKE_NORMS_BOTH }
 /* RMSNorm of q and k before rotary embedding: per head, or over all heads together. */
 typedef enum cake_qk_norm { CAKE_QK_NORM_NONE, CAKE_QK_NORM_HEAD, CAKE_QK_NORM_ALL } cake_qk_norm;
 
-/* Which layers slide where config.json has no layer_types. Anything beyond these rules is refused. */
+/* Layers with a sliding window, if config.json has no layer_types. Anything beyond these rules is refused. */
 typedef enum cake_sliding {
     CAKE_SLIDING_NONE,    /* none, and layer_types must agree */
     CAKE_SLIDING_UNIFORM, /* all if there is a sliding_window, and layer_types must agree */
@@ -30,7 +30,7 @@ typedef enum cake_sliding {
     CAKE_SLIDING_NO_ROPE  /* with use_sliding_window: those without rotary embedding */
 } cake_sliding;
 
-/* Which layers have no rotary embedding. */
+/* Layers without rotary embedding (NoPE). */
 typedef enum cake_nope {
     CAKE_NOPE_NONE,
     CAKE_NOPE_LISTED, /* no_rope_layers or no_rope_layer_interval */

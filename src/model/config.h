@@ -80,9 +80,9 @@ typedef struct cake_config {
 
 /* Reads dir/config.json and, if present, dir/generation_config.json. Errors name file and field. */
 cake_err cake_config_load(const char *dir, cake_config *config);
-/* The same from the text of a config.json; name stands for the directory in messages. */
+/* Parses the text of a config.json; name stands for the directory in messages. */
 cake_err cake_config_parse(const char *text, const char *name, cake_config *config);
-/* The same from parsed documents (fuzzing); generation may be NULL. path names the directory in messages. */
+/* Reads parsed documents (for fuzzing); generation may be NULL. dir is used in messages only. */
 struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
                           cake_config *config);

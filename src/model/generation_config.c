@@ -145,6 +145,6 @@ cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *
             return CAKE_ERR_FATAL;
         warn_length(generation, config);
     }
-    bool said = cake_field(generation, "eos_token_id") != NULL;
-    return said ? CAKE_OK : read_eos(cake_field(top, "eos_token_id") ? top : fields, config);
+    bool has_eos = cake_field(generation, "eos_token_id") != NULL;
+    return has_eos ? CAKE_OK : read_eos(cake_field(top, "eos_token_id") ? top : fields, config);
 }

@@ -55,7 +55,7 @@ typedef struct loading {
     seen *seen; /* [tensors of the store] */
     atomic_bool failed;
     pthread_mutex_t lock; /* protects the following */
-    int behind;           /* items that all members have finished */
+    int n_done;           /* items that all members have finished */
     int64_t read;
     double read_s, pack_s; /* sum over all members */
 } loading;
@@ -353,10 +353,10 @@ static void go_past(loading *l, int from, int to)
     if (!last || !(l->how->drop || l->how->mapped))
         return;
     pthread_mutex_lock(&l->lock);
-    for (; l->behind < l->n && !atomic_load(&l->items[l->behind].left); l->behind++) {
-        const item *it = &l->items[l->behind], *next = it + 1;
+    for (; l->n_done < l->n && !atomic_load(&l->items[l->n_done].left); l->n_done++) {
+        const item *it = &l->items[l->n_done], *next = it + 1;
         int64_t end = it->end;
-        if (l->behind + 1 < l->n && next->piece.from && it->piece.from &&
+        if (l->n_done + 1 < l->n && next->piece.from && it->piece.from &&
             next->piece.from->file == it->piece.from->file && next->begin < end)
             end = next->begin;
         if (it->piece.from)

@@ -17,7 +17,7 @@
 #define ADAPTER "adapter_config.json"
 #define SAVE    "load it with transformers and save it with save_pretrained"
 
-/* What a name with this prefix and suffix indicates; the first row that matches any file is reported. */
+/* Meanings of names with this prefix and suffix; the first row that matches any file is reported. */
 static const struct {
     const char *begins, *ends, *what, *to_do;
 } others[] = {

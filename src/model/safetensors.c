@@ -274,24 +274,24 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
                          path, (long long)file_size);
     if (read_or_say(fd, path, 0, prefix, PREFIX))
         return CAKE_ERR_FATAL;
-    uint64_t said = 0;
+    uint64_t header_len = 0;
     for (int i = PREFIX - 1; i >= 0; i--)
-        said = said << 8 | prefix[i];
-    if (said > (uint64_t)(file_size - PREFIX))
+        header_len = header_len << 8 | prefix[i];
+    if (header_len > (uint64_t)(file_size - PREFIX))
         return cake_fail("model",
                          "%s: states a header of %llu bytes, but the file has only %lld: not a safetensors "
                          "file, or truncated",
-                         path, (unsigned long long)said, (long long)file_size);
-    if (said > MAX_HEADER)
+                         path, (unsigned long long)header_len, (long long)file_size);
+    if (header_len > MAX_HEADER)
         return cake_fail("model", "%s: states a header of %llu bytes, but at most %d are allowed", path,
-                         (unsigned long long)said, MAX_HEADER);
-    char *read = cake_alloc((size_t)said + 1, 1);
-    if (read_or_say(fd, path, PREFIX, read, (size_t)said)) {
+                         (unsigned long long)header_len, MAX_HEADER);
+    char *read = cake_alloc((size_t)header_len + 1, 1);
+    if (read_or_say(fd, path, PREFIX, read, (size_t)header_len)) {
         free(read);
         return CAKE_ERR_FATAL;
     }
     *text = read;
-    *len = (size_t)said;
+    *len = (size_t)header_len;
     return CAKE_OK;
 }
 

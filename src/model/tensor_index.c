@@ -46,7 +46,7 @@ static const char *name_of(const cake_safetensors *file)
     return slash ? slash + 1 : path;
 }
 
-/* Of tensors with the same name, keeps the one in the file that the index names. */
+/* If several tensors have one name, keeps the one in the file that the index names. */
 static void drop_others(cake_tensor_index *store, const cake_json *map)
 {
     int n = 0;
@@ -183,17 +183,17 @@ static cake_err check_held(const cake_safetensors *file, const cake_bundle *bund
     for (int i = 0; i < bundle->n_tensor; i++)
         n += bundle->held[i];
     for (int i = 0; i < bundle->n_tensor && cake_safetensors_count(file) == n; i++) {
-        const cake_tensor *said = &bundle->tensor[i];
+        const cake_tensor *listed = &bundle->tensor[i];
         if (!bundle->held[i])
             continue;
         const cake_tensor *found = cake_safetensors_at(file, at++);
-        if (strcmp(found->name, said->name) || found->dtype_name != said->dtype_name ||
-            found->rank != said->rank ||
-            memcmp(found->shape, said->shape, (size_t)said->rank * sizeof *said->shape))
+        if (strcmp(found->name, listed->name) || found->dtype_name != listed->dtype_name ||
+            found->rank != listed->rank ||
+            memcmp(found->shape, listed->shape, (size_t)listed->rank * sizeof *listed->shape))
             return cake_fail("model",
                              "%s: has tensor %s where %s of %s belongs: "
                              "damaged; start cake-mpi stage again, which replaces it",
-                             cake_safetensors_path(file), found->name, said->name, bundle->path);
+                             cake_safetensors_path(file), found->name, listed->name, bundle->path);
     }
     return cake_safetensors_count(file) == n
                ? CAKE_OK

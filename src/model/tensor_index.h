@@ -19,8 +19,8 @@ typedef struct cake_indexed_tensor {
 
 /* Opens every file and checks every header; no tensor is read. */
 cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out);
-/* The same for the bundle in dir, which is borrowed: lists all tensors of the model, of which some are here.
- * dir NULL: none. */
+/* Opens the bundle in dir, which is borrowed. Lists all tensors of the model, also those of other ranks'
+ * bundles. dir NULL: none. */
 cake_err cake_tensor_index_open_bundle(const char *dir, const cake_bundle *bundle, cake_tensor_index **out);
 void cake_tensor_index_close(cake_tensor_index *store);
 const cake_indexed_tensor *cake_tensor_index_find(const cake_tensor_index *store,

@@ -197,7 +197,7 @@ static cake_err read_environment(parsing *p)
     return CAKE_OK;
 }
 
-/* What getopt_long returns, above all characters: LONG + the index of a row. */
+/* Values that getopt_long returns, above all characters; of a row LONG + its index. */
 enum { HELP = 1000, VERSION, LONG };
 
 /* --max_tokens for --max-tokens, as other tools spell it. NULL: the name has no dash. */

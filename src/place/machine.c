@@ -230,7 +230,7 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
         cake_buf_addf(out, "; its control group limits them to the time of %.3g", m->quota);
     cake_buf_addc(out, '\n');
     if (m->memory_modelled)
-        cake_buf_addf(out, "memory      %s, as hwloc was told; `plan` uses this\n",
+        cake_buf_addf(out, "memory      %s, according to hwloc; `plan` uses this\n",
                       cake_size_text(m->memory_modelled).s);
     else
         cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all).s,

@@ -296,7 +296,7 @@ void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
         if (*cpus)
             cake_buf_addf(out, ", of a rank on cpus %s", cpus);
         if (d->near_gpu >= 0)
-            cake_buf_addf(out, ", beside GPU %d", d->near_gpu);
+            cake_buf_addf(out, ", near GPU %d", d->near_gpu);
         cake_buf_adds(out, "\n");
     }
     free(ranks);

@@ -164,8 +164,8 @@ bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains,
     return known;
 }
 
-/* What each rank may use [n], owned: placed ranks get their place; others avoid those cores if they have any
- * left. */
+/* The cpus that each rank may use [n], owned. Placed ranks get their place; others avoid its cores if they
+ * have any left. */
 static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_bind_request *requests, int n,
                                 int world, cake_bind bind)
 {

@@ -17,7 +17,7 @@
 
 enum { CAKE_TOPOLOGY_THREADS = 4096 }; /* maximum per rank */
 
-/* How a file restricts where a rank runs. */
+/* A topology file's restriction of the cpus of a rank. */
 typedef enum cake_where { CAKE_WHERE_ANY, CAKE_WHERE_CPUS, CAKE_WHERE_DOMAINS } cake_where;
 
 typedef enum cake_device_wish { CAKE_WISH_AUTO, CAKE_WISH_CPU, CAKE_WISH_CUDA } cake_device_wish;

@@ -39,7 +39,7 @@ static const struct {
     {"\xFE\xFF", 0, 2, "UTF-16", "expected UTF-8: convert it with iconv -f UTF-16 -t UTF-8"},
 };
 
-/* Which of the first four bytes are zero in text that begins with two ASCII characters, by encoding. */
+/* Zero bytes among the first four of a text that begins with two ASCII characters, by encoding. */
 static const struct {
     const char *zeros, *name;
 } wide[] = {{"0101", "UTF-16LE"}, {"1010", "UTF-16BE"}, {"0111", "UTF-32LE"}, {"1110", "UTF-32BE"}};

@@ -19,7 +19,7 @@ cake_err cake_sniff_text(const char *name, const char *head, size_t n);
 cake_err cake_sniff_line(const char *name, const char *line, size_t len, bool whole);
 /* Warns if the first line of text looks like a request of JSON Lines: it will be taken as a prompt. */
 void cake_sniff_prompt(const char *name, const char *line, size_t len);
-/* How to convert a file with that ending, such as ".csv", to JSON Lines; NULL: unknown. */
+/* A command that converts a file with that ending, such as ".csv", to JSON Lines; NULL: unknown. */
 const char *cake_sniff_ending(const char *ending);
 
 #endif

@@ -206,10 +206,10 @@ static void read_ids(const cake_json *array, cake_ids *ids)
 }
 
 /* Ids in the line are cut out of it; otherwise those of the extra key are used. */
-static void put_ids(sheet *s, const cake_json *own, const cake_json *beside, ragged *into, char mark,
+static void put_ids(sheet *s, const cake_json *own, const cake_json *extra, ragged *into, char mark,
                     size_t *from)
 {
-    read_ids(own ? own : beside, &s->ids);
+    read_ids(own ? own : extra, &s->ids);
     put_ragged(into, s->ids.id, s->ids.len);
     cake_buf_cut(&s->piece, 0);
     cake_line_ids(&s->piece, s->ids.id, (int)s->ids.len);
@@ -264,13 +264,13 @@ static void put_choices(sheet *s, const parts *p)
     int64_t generated = cake_json_int(cake_json_get(cake_json_get(p->body, "usage"), "completion_tokens"), 0);
     for (int i = 0; i < p->n; i++) {
         const cake_json *choice = choice_of(p, i);
-        const cake_json *beside = cake_json_at(cake_json_get(p->rest, "token_ids"), (size_t)i);
+        const cake_json *extra = cake_json_at(cake_json_get(p->rest, "token_ids"), (size_t)i);
         cake_h5_put(s->of, &s->requests, 1);
         put_int(s->which, i);
         put_word(s->finished, cake_json_get(choice, "finish_reason"));
         put_text(s, choice, &text);
-        put_ids(s, cake_json_get(choice, "token_ids"), beside, &s->tokens, CAKE_HDF5_IDS, &ids);
-        bool known = beside || cake_json_get(choice, "token_ids");
+        put_ids(s, cake_json_get(choice, "token_ids"), extra, &s->tokens, CAKE_HDF5_IDS, &ids);
+        bool known = extra || cake_json_get(choice, "token_ids");
         put_scores(s, choice, known ? s->ids.len : p->n == 1 ? (size_t)generated : SIZE_MAX, &scores);
     }
 }

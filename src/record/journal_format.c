@@ -85,7 +85,7 @@ static void add_value(const cake_json *node, cake_buf *out)
     enum { SHOWN = 60 };
     size_t before = out->len;
     if (!node) {
-        cake_buf_adds(out, "not said");
+        cake_buf_adds(out, "not set");
         return;
     }
     if (cake_json_kind(node) == CAKE_JSON_REAL && !cake_json_digits(node, &(size_t){0}))
@@ -437,11 +437,11 @@ static bool walk(scan *s, int64_t from, int64_t to, const cake_json *orders, con
     return true;
 }
 
-/* Accepts the bytes [from, behind) of a group or checkpoint; bytes skipped before them were damaged. */
-static void accept_bytes(cake_journal *j, int64_t from, int64_t behind, const cake_input_checkpoint *read)
+/* Accepts the bytes [from, end) of a group or checkpoint; bytes skipped before them were damaged. */
+static void accept_bytes(cake_journal *j, int64_t from, int64_t end, const cake_input_checkpoint *read)
 {
     j->lost += from - j->end;
-    j->end = behind;
+    j->end = end;
     if (read->requests > (j->n_mark ? j->marks[j->n_mark - 1].requests : 0))
         push_mark(&j->marks, &j->n_mark, read);
 }
@@ -449,7 +449,7 @@ static void accept_bytes(cake_journal *j, int64_t from, int64_t behind, const ca
 /* Reads the group whose last line begins at `at`. -1: read error. */
 static int take_group(scan *s, cake_journal *j, int64_t at)
 {
-    int64_t bytes = covered(&s->line), from = at - bytes, behind = s->at;
+    int64_t bytes = covered(&s->line), from = at - bytes, end = s->at;
     uint32_t sum = 0;
     if (bytes < 0 || from < j->end)
         return 0;
@@ -469,7 +469,7 @@ static int take_group(scan *s, cake_journal *j, int64_t at)
     }
     if (took > 0) {
         take_answered(own, orders, failed, j);
-        accept_bytes(j, from, behind, &read);
+        accept_bytes(j, from, end, &read);
         take_reached(cake_json_get(own, "at"), j);
     }
     cake_json_free(root);
@@ -570,12 +570,12 @@ cake_err cake_journal_read(int fd, const char *path, cake_journal *out)
     if (!err)
         err = read_head(&s, path, &j);
     while (!err && (got = next_line(&s, &from)) > 0) {
-        int64_t behind = s.at;
+        int64_t end = s.at;
         if (is_running(&s.line))
             take_running(&s, &j, from);
         if (covered(&s.line) >= 0 && take_group(&s, &j, from) < 0)
             got = -1;
-        s.at = behind;
+        s.at = end;
         if (got < 0)
             break;
     }

@@ -312,12 +312,12 @@ static cake_err make_results(cake_recorder *r)
     bool there = !why;
     if (!why)
         write_job(r, &written, &why);
-    bool told = there && !why;
+    bool job_written = there && !why;
     if (!why && rename(tmp.data, r->results))
         why = errno;
     if (why && there)
         unlink(tmp.data);
-    if (why && told && r->options.copies) /* the job file would describe no existing file */
+    if (why && job_written && r->options.copies) /* the job file would describe no existing file */
         unlink(r->job_path);
     cake_buf_free(&tmp);
     if (why == EBADMSG)

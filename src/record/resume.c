@@ -247,7 +247,7 @@ static cake_err look_at_finished(cake_recorder *r, const cake_journal_head *head
     cake_err err = CAKE_OK;
     if (differs.len) {
         cake_buf why = {0};
-        cake_buf_addf(&why, "already exists and is of another job: %s", differs.data);
+        cake_buf_addf(&why, "already exists and belongs to another job: %s", differs.data);
         err = refuse(r->results, why.data);
         cake_buf_free(&why);
     } else if (!whole) {

@@ -61,7 +61,7 @@ typedef struct part {
 struct cake_shards {
     part *parts; /* [n]; sorted by shard once checked */
     int n;
-    const char *beside;      /* output file, or NULL; borrowed */
+    const char *sibling;     /* output file, or NULL; borrowed */
     cake_unpack_to expanded; /* fd -1: no file needs expansion */
     int64_t turn;            /* shard of the next line */
     int64_t count, failed, order;
@@ -286,7 +286,7 @@ static cake_err compare(const cake_shards *s)
                             p->results, p->shard.which, p->shard.of, first->results, first->shard.of);
         cake_journal_differs(first->whole, p->whole, &differs);
         if (differs.len)
-            err = cake_fail("record", "%s: is of another job than %s: %s", p->results, first->results,
+            err = cake_fail("record", "%s: belongs to another job than %s: %s", p->results, first->results,
                             differs.data);
         cake_buf_free(&differs);
     }
@@ -407,15 +407,14 @@ static cake_err expand(cake_shards *s, part *p)
         close(fd);
     if (!right)
         return changed(p);
-    cake_err err = s->expanded.fd < 0 ? cake_unpack_open(s->beside, &s->expanded) : CAKE_OK;
+    cake_err err = s->expanded.fd < 0 ? cake_unpack_open(s->sibling, &s->expanded) : CAKE_OK;
     if (err)
         return err;
     p->fd = s->expanded.fd;
     p->base = s->expanded.at;
     err = cake_unpack(p->results, p->job.requests, &s->expanded, &p->bytes);
     s->expanded.at += p->bytes;
-    /* A failed expansion leaves no part behind; errors of the truncation do not matter, since the merge fails
-     * anyway. */
+    /* Drops a partial expansion. The truncation may fail, since the merge fails anyway. */
     if (err)
         (void)!ftruncate(p->fd, (off_t)s->expanded.at);
     return err;
@@ -489,10 +488,10 @@ static cake_err read_all(cake_shards *s)
     return CAKE_OK;
 }
 
-cake_err cake_shards_open(char *const *paths, int n, const char *beside, cake_shards **out)
+cake_err cake_shards_open(char *const *paths, int n, const char *sibling, cake_shards **out)
 {
     cake_shards *s = cake_alloc(1, sizeof *s);
-    *s = (cake_shards){.parts = cake_alloc((size_t)n, sizeof *s->parts), .n = n, .beside = beside};
+    *s = (cake_shards){.parts = cake_alloc((size_t)n, sizeof *s->parts), .n = n, .sibling = sibling};
     s->expanded.fd = -1;
     s->block = BLOCKS / (size_t)n < BLOCK_LEAST ? BLOCK_LEAST : BLOCKS / (size_t)n;
     s->block = s->block > BLOCK_MOST ? BLOCK_MOST : s->block;

@@ -14,9 +14,9 @@ typedef struct cake_shards cake_shards;
 
 /* paths: RESULTS of each shard (or its .partial). Reads all files once and reports everything that keeps them
  * from being one job with each request exactly once: shards that are missing, duplicate, unfinished (and what
- * they lack), of another job or input, or changed since they were written. beside: as in unpack.h;
+ * they lack), of another job or input, or changed since they were written. sibling: as in unpack.h;
  * borrowed. */
-cake_err cake_shards_open(char *const *paths, int n, const char *beside, cake_shards **out);
+cake_err cake_shards_open(char *const *paths, int n, const char *sibling, cake_shards **out);
 /* The head that a single run of the whole job would have: "shard" is null in its identity. Borrowed. */
 const cake_journal_head *cake_shards_head(const cake_shards *shards);
 cake_input_checkpoint cake_shards_checkpoint(const cake_shards *shards); /* the end of the input */

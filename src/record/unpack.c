@@ -79,10 +79,10 @@ static cake_err put(sink *out, const char *bytes, size_t n)
     return out->block.len >= BLOCK ? flush(out) : CAKE_OK;
 }
 
-cake_err cake_unpack_open(const char *beside, cake_unpack_to *to)
+cake_err cake_unpack_open(const char *sibling, cake_unpack_to *to)
 {
     *to = (cake_unpack_to){0};
-    to->fd = cake_io_spool(beside, to->where, sizeof to->where);
+    to->fd = cake_io_spool(sibling, to->where, sizeof to->where);
     return to->fd < 0 ? cake_fail("record", "the temporary file %s cannot be created: %s", to->where,
                                   strerror(errno))
                       : CAKE_OK;

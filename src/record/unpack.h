@@ -20,8 +20,8 @@ typedef struct cake_unpack_to {
     char where[4096]; /* name for messages */
 } cake_unpack_to;
 
-/* Creates the unlinked file in the directory of `beside`, or in that for temporary files if NULL. */
-cake_err cake_unpack_open(const char *beside, cake_unpack_to *to);
+/* Creates the unlinked file in the directory of `sibling`, or in that for temporary files if NULL. */
+cake_err cake_unpack_open(const char *sibling, cake_unpack_to *to);
 /* Writes exactly `lines` lines and sets *len to their bytes. Memory: the longest line and a few blocks.
  * CAKE_ERR_FATAL (reported): not a RESULTS file, damaged, other lines, or not writable. */
 cake_err cake_unpack(const char *results, int64_t lines, const cake_unpack_to *to, int64_t *len);

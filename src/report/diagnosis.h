@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-/* Of one rank; times in seconds. */
+/* Metrics of one rank; times in seconds. */
 typedef struct cake_rank_metrics {
     int upstream; /* the rank that its waves come from */
     int n_layer;

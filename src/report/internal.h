@@ -16,8 +16,7 @@ typedef struct cake_roofline_summary {
     double share;                      /* of the run's time; NaN: unknown */
 } cake_roofline_summary;
 
-/* Of ranks [first, +count). */
-cake_roofline_summary cake_report_roofline(const cake_report *report, int first, int count);
+cake_roofline_summary cake_report_roofline(const cake_report *report, int first, int count); /* of a range */
 
 int cake_report_replica(const cake_report *report, int rank);               /* of the rank */
 const cake_plan *cake_report_plan(const cake_report *report, int rank);     /* of its replica */

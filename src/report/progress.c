@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: counts, clocks. Out: a bar, lines, --progress-file. cmd_run.c calls.
- * Invariant: trouble with the file is said once and never ends the run.
+ * Invariant: an error of the file is reported once and never ends the run.
  */
 #include "report/progress.h"
 
@@ -94,7 +94,7 @@ void cake_progress_open(void)
     state.next = state.start + (state.mode == BAR ? bar_every : line_every);
 }
 
-/* How long it takes, and whether that is too long. */
+/* Appends the remaining time and whether a time limit comes before. */
 static void add_time(const cake_counts *c, double until_stop, cake_buf *out)
 {
     double left = c->left;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far the run is: on standard error a bar on a terminal, a line a minute otherwise; in --progress-file
+ * Progress of the run. Standard error gets a bar on a terminal, else a line per minute; --progress-file is
  * for programs. Rank 0 only.
  */
 #ifndef CAKE_REPORT_PROGRESS_H
@@ -37,8 +37,8 @@ void cake_progress_open(void);
  * or INFINITY. */
 void cake_progress_tick(const cake_counts *counts, double until_stop);
 void cake_progress_close(void); /* wipes the bar */
-/* What a bar and a line say, `seconds` after the first wave, appended: with the time that is left and whether
- * it suffices. */
+/* Append the bar's or the line's text `seconds` after the first wave, with the remaining time and whether a
+ * time limit comes before. */
 void cake_progress_bar(const cake_counts *counts, double seconds, double until_stop, cake_buf *out);
 void cake_progress_line(const cake_counts *counts, double seconds, double until_stop, cake_buf *out);
 /* The run ends before its first wave: --progress-file says so. Any thread. */

@@ -53,7 +53,6 @@ const cake_plan *cake_report_plan(const cake_report *r, int rank)
     return &r->plans[cake_report_replica(r, rank)];
 }
 
-/* Of the rank's replica. */
 static const cake_engine_stats *engine_of(const cake_report *r, int rank)
 {
     return &r->stages[cake_report_plan(r, rank)->first].root;

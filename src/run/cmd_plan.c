@@ -80,7 +80,7 @@ static void remember(recent_prompts *p, int32_t *chain, int n)
         int cap = p->cap ? 2 * p->cap : 256;
         p->chain = cake_grow(p->chain, (size_t)cap, sizeof *p->chain);
         p->length = cake_grow(p->length, (size_t)cap, sizeof *p->length);
-        for (int i = 0; i < p->first; i++) { /* moves the wrapped part behind the end of the ring */
+        for (int i = 0; i < p->first; i++) { /* moves the wrapped part after the end of the ring */
             p->chain[p->cap + i] = p->chain[i];
             p->length[p->cap + i] = p->length[i];
         }

@@ -35,8 +35,8 @@ size_t cake_sample_scratch(int n_vocab);
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
                     void *scratch);
 
-/* How many of the best scores suffice to draw a token, if the scores are unchanged: up to CAKE_MAX_TOPK; 0:
- * more than that, use cake_sample. */
+/* Number of best scores that suffice to draw a token if the scores are unchanged, at most CAKE_MAX_TOPK; 0:
+ * more are needed, use cake_sample. */
 int cake_sample_needs(const cake_params *params, int n_vocab);
 /* The token that cake_sample would draw, from as many finite scores as it needs. */
 int32_t cake_sample_best(const cake_topk *best, const cake_params *params, const cake_key *key);

@@ -38,7 +38,7 @@ typedef struct cake_layer_view {
 /* out = (packed input) w^T + bias; bias may be NULL. */
 void cake_layer_matmul(const cake_exec *exec, const cake_forward_ctx *pass, float *out, const cake_weight *w,
                        const float *bias);
-/* The same with n <= CAKE_PRODUCTS matrices, of one dtype or several. */
+/* As cake_layer_matmul with n <= CAKE_PRODUCTS matrices, of one dtype or several. */
 void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass, const cake_product *product,
                             int n);
 
@@ -56,7 +56,7 @@ void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const
 void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,
                             const cake_gate *gate, const cake_weight *w, const float *bias,
                             const float *norm);
-/* The same with y already packed for w. */
+/* As cake_layer_project_out with y already packed for w. */
 void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const void *packed,
                     const cake_weight *w, const float *bias, const float *norm);
 /* x += mixer(x); x += mlp(x), with the layer's norms before and after each. here: the mark for incoming rows

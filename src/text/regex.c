@@ -69,7 +69,7 @@ static cake_err read_escape(cake_regex *r)
 {
     static const struct {
         char letter;
-        const char *said; /* NULL: unchanged */
+        const char *pcre; /* NULL: unchanged */
     } escapes[] = {
         {'A', NULL},
         {'z', NULL},
@@ -89,8 +89,8 @@ static cake_err read_escape(cake_regex *r)
         return err;
     for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
         if (letter == escapes[i].letter) {
-            if (escapes[i].said)
-                cake_buf_adds(r->out, escapes[i].said);
+            if (escapes[i].pcre)
+                cake_buf_adds(r->out, escapes[i].pcre);
             else
                 cake_buf_addf(r->out, "\\%c", letter);
             r->at += 2;

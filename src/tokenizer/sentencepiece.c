@@ -2,10 +2,9 @@
  *
  * In: SentencePiece's tokenizer.model, a protocol buffer (sentencepiece_model.proto). Out: a tokenizer.json.
  *
- * What the model leaves open follows transformers 5 and the class that it chooses (tokenizer_class.c):
- * Llama's classes prepend a space and read every model as BPE, Gemma's prepend none, TokenizersBackend
- * follows the model's own fields. All ignore add_dummy_prefix, remove_extra_whitespaces and
- * treat_whitespace_as_suffix.
+ * The class that transformers 5 chooses (tokenizer_class.c) decides what the file leaves open: Llama's
+ * classes prepend a space and read every model as BPE, Gemma's prepend none, TokenizersBackend follows the
+ * file. All ignore add_dummy_prefix, remove_extra_whitespaces and treat_whitespace_as_suffix.
  * Invariant: every length is checked against the bytes that remain.
  */
 #include <stdbool.h>

@@ -14,7 +14,7 @@
 enum { CAKE_BOS, CAKE_EOS, CAKE_UNK, CAKE_SEP, CAKE_PAD, CAKE_CLS, CAKE_MASK, CAKE_NAMED };
 extern const char *const cake_tokenizer_class_named[CAKE_NAMED]; /* "bos_token", ... */
 
-/* How a class reads a SentencePiece model. */
+/* A class's way to read a SentencePiece model. */
 typedef enum cake_tokenizer_class_spm {
     CAKE_SPM_OWN,   /* by the model's own fields */
     CAKE_SPM_LLAMA, /* as BPE, with a space before the text */

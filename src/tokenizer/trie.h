@@ -23,7 +23,7 @@ typedef struct cake_trie {
     uint32_t n;      /* edges; node 0 is the root, node i the end of the i-th edge */
 } cake_trie;
 
-/* Of equal strings the last one's value counts, or the first one's with `keep`. value >= 0; "" is ignored. */
+/* If the string exists, the new value replaces the old one unless `keep`. value >= 0; "" is ignored. */
 void cake_trie_add(cake_trie *trie, const char *text, size_t len, int32_t value, bool keep);
 void cake_trie_free(cake_trie *trie);
 

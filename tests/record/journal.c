@@ -331,7 +331,7 @@ static void test_differs(void)
     } cases[] = {{"{\"a\": 1, \"b\": \"x\"}", "{\"b\": \"x\", \"a\": 1}", ""},
                  {"{\"a\": 1, \"b\": \"x\"}", "{\"a\": 2, \"b\": \"y\"}",
                   "a was 1 and is 2, b was \"x\" and is \"y\""},
-                 {"{\"a\": 1}", "{\"c\": []}", "c was not said and is [], a was 1 and is not said"},
+                 {"{\"a\": 1}", "{\"c\": []}", "c was not set and is [], a was 1 and is not set"},
                  {"{", "{}", "its description cannot be read"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf out = {0};
@@ -390,7 +390,7 @@ static int64_t lines_with(const char *name, const char *word)
     return n;
 }
 
-/* Stopped, gone on from, finished, asked for again, added to, tried again. */
+/* Stopped, resumed, finished, started again, extended, retried. */
 static void test_take_up(void)
 {
     cake_buf said = {0};
@@ -428,7 +428,8 @@ static void test_take_up(void)
 
     o.identity = "{\"isa\": \"avx2\"}";
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "job.jsonl: already exists and is of another job: isa was"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(said.data, "job.jsonl: already exists and belongs to another job: isa was"));
     o.identity = NULL;
     o.resume = CAKE_RESUME_NEVER;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
@@ -439,7 +440,7 @@ static void test_take_up(void)
     fclose(f);
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "was changed since it was written"));
-    o.force = true; /* begins anew, and a stopped run of that goes on */
+    o.force = true; /* begins anew; if that run is stopped, it resumes */
     CU_ASSERT_EQUAL(do_some(o, 0, 100, 520, &said), CAKE_OK);
     CU_ASSERT_EQUAL(said.len, 0);
     o.force = false;
@@ -452,7 +453,7 @@ static void test_take_up(void)
     cake_buf_free(&said);
 }
 
-/* What this run wrote goes, what earlier ones did stays. */
+/* Undo removes the results of this run and keeps those of earlier ones. */
 static void test_undo(void)
 {
     cake_buf said = {0};
@@ -602,7 +603,7 @@ int main(void)
         {"a flipped bit costs its group only", test_flipped},
         {"other files, wrong numbers", test_others},
         {"what differs is named", test_differs},
-        {"stopped, gone on from, finished, added to, tried again", test_take_up},
+        {"stopped, resumed, finished, extended, retried", test_take_up},
         {"results of a wrong input go", test_undo},
         {"locks of the living and the dead", test_lock},
     };

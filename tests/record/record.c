@@ -246,7 +246,7 @@ static int in_child(int (*work)(const char *path), const char *path)
     return status;
 }
 
-/* How many results of a partial file are whole and parse; -1: one does not, or something is behind them. */
+/* Number of complete results in a partial file; -1: one does not parse, or other bytes follow them. */
 static int whole_lines(const char *path)
 {
     char *text = slurp(path), *line = text;
@@ -381,7 +381,7 @@ static void test_killed(void)
                     CAKE_ERR_FATAL);
     options = options_of(path_of("killed.jsonl"));
     options.identity = "{\"isa\": \"ref\"}";
-    CU_ASSERT_EQUAL(open_said(&options, "of another job: isa was not said and is \"ref\"; keep it"),
+    CU_ASSERT_EQUAL(open_said(&options, "of another job: isa was not set and is \"ref\"; keep it"),
                     CAKE_ERR_FATAL);
     CU_ASSERT_EQUAL(whole_lines(path_of("killed.jsonl.partial")), 321);
     options.force = true;
@@ -402,7 +402,7 @@ static cake_recorder *with_answers(const cake_record_options *options, int n)
     return recorder;
 }
 
-/* What a run that was killed at its end leaves beside its results is in nobody's way. */
+/* A leftover .tmp of a run that was killed at its end is overwritten and removed. */
 static void test_left_over(void)
 {
     char tmp[200], path[200];
@@ -417,7 +417,7 @@ static void test_left_over(void)
     CU_ASSERT_EQUAL(whole_lines(path), 3);
 }
 
-/* What is said where somebody has made RESULTS meanwhile; owned. */
+/* The message if RESULTS has appeared during the run; owned. */
 static cake_buf finish_refused(const cake_record_options *options)
 {
     cake_buf said = {0};

@@ -31,7 +31,7 @@ static const char *name_of(char *name, int i)
     return name;
 }
 
-/* What run --shard leaves as part i. */
+/* Writes part i as run --shard does. */
 static void make(int i, const made *m)
 {
     char name[256], identity[128], whole[32];
@@ -144,7 +144,7 @@ static void test_wrong(void)
         const char *says;
     } cases[] = {
         {{1, 3, "avx2", 0, LINES, 0, -100, 1},
-         "part-1.jsonl: is of another job than .*isa was \"ref\" and is \"avx2\""},
+         "part-1.jsonl: belongs to another job than .*isa was \"ref\" and is \"avx2\""},
         {{1, 4, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 1 of 4, but .* one of 3"},
         {{7, 9, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 7 of 9, but .* one of 3"},
         {{2, 3, "ref", 0, LINES, 0, -100, 1}, "both are shard 2/3: its requests would appear twice"},

@@ -59,7 +59,7 @@ rm -f "$dir"/out.jsonl*
 job run -o "$dir/done.jsonl" -q && job run -o "$dir/first.jsonl" --shard 0/2 -q
 expect "the same weights" 0 'all 2 requests are done already' job run -o "$dir/done.jsonl"
 retrain
-expect "a finished job, other weights" 1 'of another job: weights was "[0-9a-f]*" and is' job run -o "$dir/done.jsonl"
+expect "a finished job, other weights" 1 'another job: weights was "[0-9a-f]*" and is' job run -o "$dir/done.jsonl"
 job run -o "$dir/second.jsonl" --shard 1/2 -q
 expect "shards of two models" 1 'weights was' "$cake" merge -o "$dir/merged.jsonl" "$dir/first.jsonl" "$dir/second.jsonl"
 finish

@@ -207,7 +207,7 @@ done
 
 # Results that are there already.
 run -o "$dir/out.jsonl" -q || echo "the run that the following checks need failed"
-expect "a finished result is not overwritten" 1 'of another job: max_tokens was null and is 3; --force overwrites it' run -o "$dir/out.jsonl" --max-tokens 3
+expect "a finished result is not overwritten" 1 'another job: max_tokens was null and is 3; --force overwrites it' run -o "$dir/out.jsonl" --max-tokens 3
 expect "... but with --force" 0 'requests' run -o "$dir/out.jsonl" --force
 
 # Standard input that ends in mid-line.

@@ -212,7 +212,7 @@ expect "... and a report of it" 3 'nothing was left to run, so --report and --tr
 expect "... from standard input" 3 'are done already' sh -c "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
 test "$before" = "$(stat -c %y "$dir/out.jsonl")"
 ok "... changes nothing" $?
-expect "another job" 1 'of another job: temperature was 0.0 and is 0.7; --force overwrites it' run -o "$dir/out.jsonl" --temperature 0.7
+expect "another job" 1 'another job: temperature was 0.0 and is 0.7; --force overwrites it' run -o "$dir/out.jsonl" --temperature 0.7
 expect "never over a finished one" 1 'exists already; --force' run -o "$dir/out.jsonl" --resume never
 
 # The input has more lines, or others.

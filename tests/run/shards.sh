@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Shards of a job, one of them stopped and gone on from, merged: the bytes of one run of the whole.
+# Shards of a job, one of them stopped and resumed, are merged: the bytes of one run of the whole input.
 . "$(dirname "$0")/../shell.sh"
 
 # All forms, blank lines, errors; a custom_id of one shard that occurs again in another, a line that tells no form.
@@ -22,7 +22,7 @@ run -o "$dir/part-0.jsonl" --shard 0/3
 ok "shard 0/3" $(($? != 3))
 mpi 2 run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -q -o "$dir/part-1.jsonl" --shard 1/3 --max-seqs 3
 ok "shard 1/3, on two ranks" $(($? != 3))
-expect "another shard into the same file" 1 'of another job: shard was "0/3" and is "2/3"' run -o "$dir/part-0.jsonl" --shard 2/3
+expect "another shard into the same file" 1 'another job: shard was "0/3" and is "2/3"' run -o "$dir/part-0.jsonl" --shard 2/3
 "$cake" run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -q -o "$dir/part-2.jsonl" --shard 2/3 --max-seqs 1 &
 until grep -qs '_cake": {"group' "$dir/part-2.jsonl.partial" || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
 "$cake" status "$dir/part-2.jsonl" "$dir/part-1.jsonl" >"$dir/status"
