@@ -4,14 +4,14 @@
 PYTHON peers.py ENGINE MODEL THREADS DEVICE PRECISION IDS SHAPE...
 
 ENGINE is openvino (OpenVINO GenAI; MODEL comes from optimum-cli, PRECISION is f32, or default for what the package takes),
-vllm, torch (transformers' own model and generate) or torch-compiled (the same with a static cache, which generate compiles
-on GPUs); of these MODEL is a Hugging Face folder and PRECISION bfloat16 or float32. DEVICE is cpu or cuda, IDS how many
-tokens there are, SHAPE is WHAT,SEQUENCES,PROMPT,GENERATED. Prints "version V", then "SHAPE TOKENS_PER_S" for each: of prompt
-tokens if WHAT is prefill, of generated ones after the first if it is decode, else of both. The model is loaded once and
-warm; prompts are random token ids. On a GPU a shape is run once before it counts, then three times: the median.
+vllm, torch (transformers' own model and generate) or torch-compiled (with a static cache, which generate compiles on GPUs).
+For all but openvino MODEL is a Hugging Face folder and PRECISION bfloat16 or float32. DEVICE is cpu or cuda, IDS the size of
+the vocabulary, SHAPE is WHAT,SEQUENCES,PROMPT,GENERATED. Prints "version V", then "SHAPE TOKENS_PER_S" for each: prompt
+tokens if WHAT is prefill, generated ones after the first if it is decode, else both. The model is loaded once and warm;
+prompts are random token ids. On a GPU each shape runs once to warm up, then three times; the median counts.
 
 PYTHON peers.py make NAME MODEL DEVICE makes such a folder: random BF16 weights in a shape of `cake-mpi bench --shape`,
-without a tokenizer. PYTHON peers.py gguf MODEL FILE writes the same weights for llama.cpp, of families qwen3 and llama.
+without a tokenizer. PYTHON peers.py gguf MODEL FILE writes its weights for llama.cpp (families qwen3 and llama).
 Both need torch and transformers.
 """
 import ast

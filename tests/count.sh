@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/count.sh BUILD_DIR: reads what the last `make check` left and prints "N passed, N failed".
-# A CUnit program counts by its test functions; a script, and a program that died, by itself. What could not be checked
-# on this machine is said before. Status 1 if one failed or none ran.
+# Each test function of a CUnit program counts; a script, or a program that died, counts as one. Lists what this machine
+# could not check. Status 1 if a test failed or none ran.
 set -u
 shopt -s globstar nullglob
 passed=0 failed=0

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Gates that cannot fail are worth nothing: layers.sh and style.sh must pass a small good tree and find every one of
-# these faults in it.
+# layers.sh and style.sh must pass a small good tree and find each of the faults that are put into it.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long jobs: tests/long.sh [STAGE...], by default all of them in this order. Stages build below
-# build-long/ (or $CAKE_LONG_DIR) and leave their logs there. A stage that needs a tool which is not here
-# fails; that of Python packages is skipped, and says so, where there are none. The last line is "N passed, N failed": tests inside the stages and the stages themselves.
+# The long tests: tests/long.sh [STAGE...], by default all of them in this order. Stages build below
+# build-long/ (or $CAKE_LONG_DIR) and leave their logs there. A stage fails if a tool
+# is missing; the stage of Python packages is skipped with a message. The last line is "N passed, N failed": tests inside
+# the stages, and the stages themselves.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
@@ -170,7 +171,7 @@ gsm8k_test.jsonl --prompt-field question
 END
 }
 
-# Runs that are stopped in some way at some moment and gone on from: 25 rounds, or $CAKE_ROUNDS, by $CAKE_ROUNDS_SEED.
+# Runs that are stopped at random moments and resumed: 25 rounds, or $CAKE_ROUNDS, by $CAKE_ROUNDS_SEED.
 stage_resume() {
     local status=0
     plain || return 1

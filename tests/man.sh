@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The man page and the completion are what docs/generate.sh makes; both have every command and option of --help; the pages
-# made of docs/formats.md and docs/topology.md have every word of these; mandoc and groff find nothing wrong in any page.
+# The man page and the completion are up to date with docs/generate.sh and have every command and option of --help. The
+# pages made of docs/formats.md and docs/topology.md have every word of these. mandoc and groff report no error.
 # Environment: top_srcdir, top_builddir. $CAKE_MPI: another program that answers --help.
 set -u
 root=${top_srcdir:-.}

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The README's two commands on a bare Debian: debootstrap makes a root that has nothing but the base system, this
-# checkout is cloned into it, and ./quickstart installs what it names. So nothing that a developer's machine has beyond
-# that can hide a missing package. Wants to be root. The bare root and the packages are kept in $CAKE_DEBIAN for the
-# next time. Where no root can be made the status is 77 (skipped), and 1 where CI is set.
+# The README's two commands on a bare Debian: debootstrap makes a root with the base system only, this checkout is
+# cloned into it, and ./quickstart installs the packages that it names. So a package of a developer's machine cannot hide
+# a missing one. Needs root. The bare root and the packages are kept in $CAKE_DEBIAN for the next time. If the root
+# cannot be made the status is 77 (skipped), or 1 if CI is set.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 kept=${CAKE_DEBIAN:-/var/cache/cake-mpi}

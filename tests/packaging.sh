@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# docs/packaging names this version and every library that configure.ac asks for, as it asks for it; what is written there
-# is understood by those that it is for, as far as they are here: Python, tclsh and Environment Modules, Lua, EasyBuild,
-# spython. With CAKE_PACKAGING=1 (tests/long.sh packaging) one that is not here is a failure.
+# docs/packaging names this version and every library that configure.ac requires, with its options. Each file is accepted
+# by the tool that it is written for, if that is installed: Python, tclsh and Environment Modules, Lua, EasyBuild, spython.
+# With CAKE_PACKAGING=1 (tests/long.sh packaging) a missing tool is a failure.
 . "$(dirname "$0")/shell.sh"
 
 packaging=$root/docs/packaging

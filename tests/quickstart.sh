@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What quickstart does where it can install nothing: it names the packages for apt, dnf and Spack and stops with
-# status 1, and it changes nothing. And a word that it does not know is a usage error.
+# quickstart without the permission to install: it names the packages for apt, dnf and Spack, changes nothing and ends
+# with status 1. An unknown argument is a usage error.
 set -u
 root=$(cd "${top_srcdir:-$(dirname "$0")/..}" && pwd)
 tmp=$(mktemp -d)

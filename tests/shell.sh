@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the whole program share; sourced, not run. They end in `finish`.
+# Functions for the tests of the whole program; sourced, not run. Tests end with `finish`.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cake=${top_builddir:-$root/build}/cake-mpi
@@ -30,7 +30,7 @@ ok() { # NAME STATUS : counts a check, in the words that tests/count.sh knows; S
     else
         failed=$((failed + 1))
         echo "  Test: $1 ...FAILED"
-        [ ! -s "$dir/err" ] || tail -n 5 "$dir/err" | sed 's/^/    last said: /'
+        [ ! -s "$dir/err" ] || tail -n 5 "$dir/err" | sed 's/^/    last output: /'
     fi
 }
 

@@ -29,7 +29,7 @@ const char *suite_tmp(void);
 /* To be called before mpirun is started: Open MPI's own files go into suite_tmp. Two that begin and end
  * at once in /tmp may be in each other's way there. */
 void suite_launches(void);
-/* ../shared/assets or $CAKE_ASSETS with name behind it; NULL, and a visible line, where it is absent. */
+/* ../shared/assets/NAME or $CAKE_ASSETS/NAME; NULL, and a visible line, if it does not exist. */
 const char *suite_asset(const char *name);
 
 #endif

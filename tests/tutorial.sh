@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every command of docs/tutorial.md, in its order, in a folder that looks like the top of the tree. Hosts are left away: all
-# ranks are here. A block of commands fails with its last one, or with any that is alone in its line.
+# Runs every command of docs/tutorial.md in order, in a folder that looks like the top of the tree. --host is removed: all
+# ranks run here. A block of commands fails if its last command fails, or any command that has a line of its own.
 . "$(dirname "$0")/shell.sh"
 
 mkdir "$dir/bin" "$dir/tree" "$dir/tree/build"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The tables that src/text/unicode_tables.py makes are as it makes them now. Needs Python and the Unicode character database of the tables'
-# release, in $UCD or where Debian's unicode-data has it; skipped without them.
+# The generated tables are up to date with src/text/unicode_tables.py. Needs Python and the Unicode character database of the
+# tables' release, in $UCD or from Debian's unicode-data; skipped without them.
 set -u
 text=${top_srcdir:-.}/src/text
 ucd=${UCD:-/usr/share/unicode}

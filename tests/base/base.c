@@ -112,7 +112,6 @@ static void test_json_faults(void)
     CU_ASSERT_PTR_NULL(root);
 }
 
-/* What Python writes into configurations, and integers that no int64 holds. */
 /* A string of `lead` plain bytes and then `tail` as it stands in the text, as value and as element; whether
  * it is taken out before the parser sees it must not show. */
 static void check_string(size_t lead, const char *tail, const char *expected, size_t n)
@@ -166,7 +165,7 @@ static void test_json_long(void)
     cake_json_free(root);
 }
 
-/* What is wrong with a long string, or behind one, is found where it is. */
+/* Errors in a long string, or after one, are reported at their position. */
 static void test_json_long_faults(void)
 {
     static const struct {
@@ -211,7 +210,7 @@ static void test_json_numbers(void)
     cake_json_free(root);
 }
 
-/* Integers beyond 64 bits keep their digits, beside strings that look like what stands for them inside. */
+/* Integers beyond 64 bits keep their digits, also next to strings that look like their internal form. */
 static void test_json_digits(void)
 {
     static const char text[] = "{\"a\":[-18446744073709551616,{\"b\":99999999999999999999}],\"c\":"
@@ -239,7 +238,7 @@ static void test_json_digits(void)
         CU_ASSERT_EQUAL(cake_json_parse(wrong[i], strlen(wrong[i]), &root, &fault), CAKE_ERR_REQUEST);
 }
 
-/* What would hang or never end is refused before it is opened. */
+/* Files that would block or never end are refused before they are opened. */
 static void test_file_kinds(void)
 {
     cake_buf said = {0}, out = {0};
@@ -299,7 +298,7 @@ static void break_invariant(void)
     CAKE_ASSERT(!"this holds");
 }
 
-/* What a child that does this says; returns its wait status. */
+/* Runs work in a child and collects its output; returns its wait status. */
 static int child_of(void (*work)(void), int rank, char *said, size_t room)
 {
     int ends[2], status = -1;
@@ -349,7 +348,7 @@ static void test_log_now(void)
     CU_ASSERT(strlen(said) < 1200 && said[strlen(said) - 1] == '\n');
 }
 
-/* Status 0: who hears it has read it when this goes on; at first nobody reads. */
+/* Status 0: the reader has read it before this continues; at first nobody reads. */
 static void speak_and_wait(void)
 {
     int unread = -1;

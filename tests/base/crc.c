@@ -85,7 +85,7 @@ static void test_parts(void)
     CU_ASSERT_EQUAL(cake_crc_whole(0, 0), 0);
 }
 
-/* Zeros behind far more bytes than there is memory: x has the order 2^31 - 1 modulo this polynomial. */
+/* Zeros after more bytes than fit into memory: x has the order 2^31 - 1 modulo this polynomial. */
 static void test_far(void)
 {
     const int64_t turn = (1LL << 31) - 1; /* 8 times as many bits are whole turns, too */

@@ -42,7 +42,7 @@ static const char *folder(const char *jinja, const char *json, const char *confi
     return dir;
 }
 
-/* What the chat of dir makes of an input; out is cut first. */
+/* Renders an input with the chat template of dir; out is emptied first. */
 static cake_err say(const char *dir, const char *messages, const char *tools, const char *kwargs, bool more,
                     cake_buf *out, cake_fault *fault)
 {
@@ -177,7 +177,7 @@ static void test_source_errors(void)
     }
 }
 
-/* What opening a folder says that has this in the place of a template; NULL: it opens. */
+/* The error message of opening dir, which must fail; owned. */
 static char *complaint(const char *dir)
 {
     cake_buf said = {0};

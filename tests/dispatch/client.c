@@ -224,7 +224,7 @@ static void test_no_requests(void)
     close_replica(p);
 }
 
-/* What fails in the engine comes back as a fault, and the others are answered. */
+/* A request that fails in the engine comes back as a fault; the others are answered. */
 static void test_faults(void)
 {
     replica *p = open_replica();

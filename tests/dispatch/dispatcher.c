@@ -130,7 +130,7 @@ static bool generate(cake_sequence *s, cake_buf *message)
     return over;
 }
 
-/* The same of all answers of a request. */
+/* One more token of every answer of a request; true if all are over. */
 static bool generate_all(cake_sequence *lead, cake_buf *message)
 {
     if (lead->request.params.n == 1)
@@ -188,7 +188,7 @@ static void deliver(rig *r)
     }
 }
 
-/* What the loop of rank 0 does at a turn. */
+/* One turn of rank 0's loop. */
 static void turn(rig *r)
 {
     cake_dispatcher_poll(r->dispatcher);
@@ -292,7 +292,7 @@ static void test_own_requests(void)
     close_rig(r);
 }
 
-/* A token: of which prompt, which answer, and how many that one has with it. */
+/* A token: its prompt, its answer, and the number of tokens of that answer so far. */
 typedef struct heard {
     int32_t prompt;
     int choice, n;
@@ -344,7 +344,7 @@ static void test_order(void)
     close_rig(r);
 }
 
-/* Of a message that is longer than a fragment nothing is lost. */
+/* A message longer than a fragment arrives whole. */
 static void test_long_request(void)
 {
     enum { N_PROMPT = CONTEXT - 5 };
@@ -372,7 +372,7 @@ static void test_long_request(void)
     close_rig(r);
 }
 
-/* No requests: the replicas are told so at once, and replica 0 ends when they have ended. */
+/* No requests: the replicas learn it at once, and replica 0 ends when they have ended. */
 static void test_empty(void)
 {
     static const int slots[] = {4, 4, 4};
@@ -392,7 +392,7 @@ static void test_empty(void)
     close_rig(r);
 }
 
-/* A request fails as it failed on the replica. One that failed before is given to nobody. */
+/* A request fails as it failed on the replica. One that failed before is not dispatched. */
 static void test_failed_requests(void)
 {
     static const int slots[] = {4, 8, 8};

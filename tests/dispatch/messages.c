@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request goes to another rank by message, and what happens to it there happens to the original. Uses the
- * demo model's tokenizer.
+ * A request is sent to another rank, and the events of the copy are applied to the original. Uses the demo
+ * model's tokenizer.
  */
 #include "dispatch/messages.h"
 
@@ -50,7 +50,7 @@ static cake_params all_set(void)
     return p;
 }
 
-/* What the other rank makes of a request. */
+/* The copy of a request that the other rank receives. */
 static cake_sequence *sent(const cake_sequence *lead, int64_t ticket)
 {
     cake_buf message = {0};
@@ -80,7 +80,7 @@ static void test_request(void)
     cake_sequence_close(there);
 }
 
-/* What an earlier run had generated goes along. */
+/* Tokens that an earlier run generated are sent along. */
 static void test_begun(void)
 {
     cake_params p = all_set();
@@ -103,8 +103,8 @@ static void test_begun(void)
     cake_sequence_close(there);
 }
 
-/* Three answers of five: one is over, nothing is known of another. Of a prompt that is to be scored something
- * must be left to generate, or nobody would score it. */
+/* Three answers of five: one is over, another has not begun. If the prompt is to be scored, a token must
+ * remain to be generated, or the prompt would not be computed. */
 static void test_begun_choices(void)
 {
     cake_params p = cake_params_base();
@@ -263,7 +263,7 @@ static void test_choices(void)
     cake_sequence_close(there);
 }
 
-/* Of several choices nothing is wanted but the prompt; a request that failed after some tokens. */
+/* Several choices of which only the prompt is wanted; a request that failed after some tokens. */
 static void test_no_tokens(void)
 {
     cake_params p = cake_params_base();

@@ -127,7 +127,7 @@ static inline cake_sequence *counting_sequence(cake_request *request, int32_t fi
     return cake_sequence_open(request, &ids, cake_model_config(counting_model)->context, 0, NULL);
 }
 
-/* Whether the answer counts on from the prompt, with so many tokens. */
+/* Whether the answer has n tokens that count on from the prompt. */
 static inline bool counting_is_right(const cake_sequence *s, int n_generated)
 {
     bool right = s && !s->lead->request.err && cake_sequence_generated(s) == n_generated;
@@ -195,7 +195,7 @@ static inline void counting_io_close(counting_io *io)
     }
 }
 
-/* Adds a request of its own parameters, of which the caller may change more. */
+/* Adds a request with parameters of its own, which the caller may change. */
 static inline cake_sequence *counting_ask_for(counting_io *io, cake_request *request, int32_t first,
                                               int n_prompt)
 {

@@ -139,7 +139,7 @@ static void test_many(void)
     }
 }
 
-/* A slot is free for the next request as soon as a sequence ends, while the others of its wave go on. */
+/* A slot is free for the next request as soon as a sequence ends, while the others of its wave continue. */
 static void test_retirement(void)
 {
     rig *r = open_rig();
@@ -173,7 +173,7 @@ static void test_overflow(void)
     close_rig(r);
 }
 
-/* Requests that cannot be answered, before and behind one that can, never get a slot. */
+/* Requests that cannot be answered, before and after one that can, never get a slot. */
 static void test_bad_requests(void)
 {
     rig *r = open_rig();
@@ -292,8 +292,8 @@ static void test_choices(void)
     }
 }
 
-/* What an earlier run generated is replayed, and counts for the length; what it had finished is handed back
- * as it is. */
+/* Tokens of an earlier run are replayed and count for the length; its finished answers are returned
+ * unchanged. */
 static void test_resumed(void)
 {
     rig *r = open_rig();
@@ -437,7 +437,7 @@ int main(void)
         {"no requests", test_no_requests},
         {"end tokens, stop tokens, lengths", test_ends},
         {"many requests, and evictions", test_many},
-        {"a slot is free again while others go on", test_retirement},
+        {"a slot is free again while others continue", test_retirement},
         {"a sequence that does not fit alone", test_overflow},
         {"requests that failed before", test_bad_requests},
         {"prompts that begin alike", test_prefix_cache},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of a wave, chosen on one thread and on several, beside one row at a time.
+ * Sampling of the rows of a wave on one thread and on several, compared with one row at a time.
  */
 #include "engine/sampler.h"
 
@@ -86,7 +86,7 @@ static void test_threads(void)
     free(score);
 }
 
-/* What a draw needs of the head, and no more: the same token as from all scores. */
+/* A draw from the scores that it needs gives the same token as one from all scores. */
 static void check_needs(const cake_sequence *sequence, int needs)
 {
     cake_sample_row draw = {.sequence = (cake_sequence *)sequence, .what = CAKE_SAMPLE_SAMPLE};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a bundle.json without its checksum. What is accepted shares out its layers and has tensors
+ * libFuzzer: a bundle.json without its checksum. An accepted one divides all layers, and its tensors lie
  * inside the files that they come from.
  */
 #include <stdint.h>

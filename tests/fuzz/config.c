@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a config.json and, behind a NUL byte, a generation_config.json. What is accepted has to be
- * inside the bounds that the rest of the program counts on.
+ * libFuzzer: a config.json and, after a NUL byte, a generation_config.json. Accepted values must be inside
+ * the bounds that the rest of the program relies on.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tokenizer that opens must encode any text into ids that it has, the same ones twice, and decode any ids,
- * in pieces that are valid UTF-8. For the fuzz targets that open tokenizers.
+ * A tokenizer that opens must encode any text into valid ids, the same ones twice, and decode any ids into
+ * pieces of valid UTF-8. For the fuzz targets that open tokenizers.
  */
 #ifndef CAKE_TESTS_FUZZ_ENCODE_H
 #define CAKE_TESTS_FUZZ_ENCODE_H

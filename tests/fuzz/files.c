@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a tokenizer.model or the ranks of tiktoken. One that opens is put to work on its own bytes.
+ * libFuzzer: a tokenizer.model or the ranks of tiktoken. One that opens encodes its own bytes.
  */
 #include <string.h>
 

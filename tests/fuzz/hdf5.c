@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: an HDF5 file as prompts and as RESULTS. The bytes say which datasets it has: names, types,
- * shapes, chunks, filters, values, links. The file itself is whole, since what HDF5's own library makes of
- * broken ones is not ours to mend, and names no other file: whoever writes such a dataset writes there.
+ * libFuzzer: an HDF5 file as prompts and as RESULTS. The bytes determine its datasets: names, types, shapes,
+ * chunks, filters, values, links. The file itself is intact, since bugs of the HDF5 library with broken files
+ * are not ours to fix. It refers to no other file, because the test would write there.
  */
 #include <fcntl.h>
 #include <hdf5.h>
@@ -19,7 +19,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is left of the input. */
+/* The rest of the input. */
 typedef struct left {
     const uint8_t *at;
     size_t n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: RESULTS.partial as an earlier run may have left it. What is accepted lies inside the file, and
- * its groups are whole lines.
+ * libFuzzer: RESULTS.partial as an earlier run may have left it. Accepted groups lie inside the file and
+ * are whole lines.
  */
 #include <stdint.h>
 #include <stdlib.h>

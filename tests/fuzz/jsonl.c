@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a prompt file, read to its end. Every request that comes out is either a fault with a message or
- * exactly one prompt that the rest of the program may take for granted.
+ * libFuzzer: a prompt file, read to its end. Every request is either a fault with a message or exactly one
+ * valid prompt.
  */
 #include <math.h>
 #include <string.h>

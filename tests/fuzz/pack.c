@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a packed file. The first byte says how, the second in what pieces; what comes out does not
- * depend on these, and ends whole or with a reason.
+ * libFuzzer: a compressed file. The first byte selects the codec, the second the size of pieces. The output
+ * does not depend on the pieces, and is complete or ends with a reason.
  */
 #include <stdint.h>
 #include <stdlib.h>

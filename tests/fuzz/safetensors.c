@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libFuzzer: two bytes with the length of the data (little endian), then the header of a .safetensors file.
- * What is accepted has to cover the data exactly.
+ * An accepted header must cover the data exactly.
  */
 #include <stdint.h>
 

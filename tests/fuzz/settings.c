@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a file of settings. What is accepted has a name and a value for each, in the order of the file,
- * what is not has a place.
+ * libFuzzer: a config file of options. If it is accepted, each option has a name and a value, in the order of
+ * the file; else the error has a position.
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: the files beside a small tokenizer.json, each behind a NUL byte: tokenizer_config.json,
- * special_tokens_map.json, added_tokens.json, and a text. A tokenizer that opens with them is put to work.
+ * libFuzzer: the companion files of a small tokenizer.json, each after a NUL byte: tokenizer_config.json,
+ * special_tokens_map.json, added_tokens.json, and a text. A tokenizer that opens with them encodes the text.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a chat template, rendered with a conversation that has a bit of everything. It opens or is
+ * libFuzzer: a chat template, rendered with a conversation that has every kind of message. It opens or is
  * refused with a message; it renders valid UTF-8 or ends in a fault.
  */
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a tokenizer.json and, behind a NUL byte, a text. One that opens is put to work.
+ * libFuzzer: a tokenizer.json and, after a NUL byte, a text. If it opens, it encodes the text.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a topology file for four ranks and twelve layers. What is accepted has to be a plan, what is not
- * has to have a place, and a plan that is written has to be read as the same again.
+ * libFuzzer: a topology file for four ranks and twelve layers. An accepted one must be a plan,
+ * an error must have a position, and a written plan must be read back unchanged.
  */
 #include <string.h>
 

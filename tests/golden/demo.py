@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many of the demo's greedy answers are those of transformers: demo.py [RESULTS]
+"""Compares the demo's greedy answers with those of transformers: demo.py [RESULTS]
 
 RESULTS (default jobs/demo/expected.jsonl) is what cake-mpi wrote for jobs/demo/prompts.jsonl. Each greedy request
 is answered again by transformers in float64; text, finish_reason and both counts of tokens must be the same.

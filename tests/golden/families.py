@@ -5,7 +5,7 @@ caps and biases drawn by a seed. Run by hand, with what models.py needs:
 
     python3 tests/golden/families.py CAKE_MPI [FAMILY [COUNT [SEED]]]
 
-Prints a line for each model, and those that differ by more than the golden models may.
+Prints a line for each model, and the models that differ by more than the golden models may.
 """
 import json
 import random

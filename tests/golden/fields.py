@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which fields transformers has for generation_config.json, tokenizer_config.json and each family's config.json.
+"""Lists the fields that transformers has for generation_config.json, tokenizer_config.json and each family's config.json.
 
     python3 tests/golden/fields.py > tests/golden/fields.json
 
-A family's fields are those of its config class, the names of old that this class takes, and what the code of its model
-asks the config for. A tokenizer's are what its constructors take. tests/model/effects.c holds
-them against the tables of src/model/effects.c and src/tokenizer/effects.c, and silent_fields.json.
+A family's fields are those of its config class, the old names that this class accepts, and the ones that the model's code
+reads. A tokenizer's fields are the arguments of its constructors. tests/model/effects.c compares them with the tables of
+src/model/effects.c and src/tokenizer/effects.c, and with silent_fields.json.
 """
 import dataclasses
 import inspect

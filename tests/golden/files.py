@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tokenizer.model and .tiktoken files against transformers, an independent implementation.
+"""Compares tokenizer.model and .tiktoken files with transformers, an independent implementation.
 
     python3 tests/golden/files.py make          writes tests/golden/files.json
     python3 tests/golden/files.py CODEC [N]     N (1000) hard strings for each of the models made here

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds RESULTS.h5, as h5py reads it, against RESULTS.jsonl of the same requests.
+"""Compares RESULTS.h5, as h5py reads it, with RESULTS.jsonl of the same requests.
 
-h5_compare.py --prompts FILE: the demo's prompts, so changed that every column has something to hold.
+h5_compare.py --prompts FILE: prints the demo's prompts, changed so that every column has a value.
 h5_compare.py RESULTS.jsonl RESULTS.h5
 """
 import json

@@ -7,7 +7,7 @@ requests.jsonl, expected.json}. Run by hand, with torch, transformers >= 5 and s
 
 Each is a tiny random model with odd shapes. transformers reads the directory just as cake-mpi does and computes
 greedy answers in float64 with the weights as they are stored; expected.json keeps ids, logprobs and the gap of
-the best two. tests/run/goldens.c holds `cake-mpi run` against it. Weights are scaled so that logits have a standard
+the best two. tests/run/goldens.c compares `cake-mpi run` with it. Weights are scaled so that logits have a standard
 deviation of about 2 and attention is neither flat nor a single spike.
 """
 import contextlib

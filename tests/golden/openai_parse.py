@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds a RESULTS file of OpenAI batch lines against the official client: every body has to be what its models
-say, nothing more guessed, nothing converted. Needs `pip install openai` (checked with 3.54).
+"""Checks a RESULTS file of OpenAI batch lines with the official client: every body must match the client's models
+without unknown fields or conversions. Needs `pip install openai` (checked with 3.54).
 
     openai_parse.py --batch > BATCH.jsonl          200 requests in which every field of the API occurs
     openai_parse.py [--of BATCH.jsonl] RESULTS.jsonl...
 
-With --of each result is also held against what its request asked for.
+With --of each result is also compared with its request.
 """
 import json
 import random

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes sampling.json: scores changed and filtered by transformers' logits processors (checked with 5.x), for
-tests/sample/sample.c. Presence and frequency penalties, which transformers has not, are written out from the API's
+tests/sample/sample.c. Presence and frequency penalties, which transformers does not have, follow the API's
 definition: scores[j] -= count[j] * frequency + (count[j] > 0) * presence, over generated tokens.
 
     sampling.py > sampling.json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The files beside a tokenizer.json against transformers' AutoTokenizer, an independent implementation.
+"""Compares the companion files of a tokenizer.json with transformers' AutoTokenizer, an independent implementation.
 
     python3 tests/golden/specials.py make                 writes tests/golden/specials.json
     python3 tests/golden/specials.py CODEC [N [SEED]]     N (300) random directories through `CODEC DIR`
 
-What tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json do to the tokens of a small
-tokenizer: which texts become tokens, with which ids, what decoding leaves out, and which variables templates have.
+Effects of tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json on a small tokenizer: texts
+that become tokens, their ids, tokens that decoding leaves out, and the variables of templates.
 """
 import json
 import logging

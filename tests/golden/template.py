@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Chat templates against transformers and its jinja2: python3 tests/golden/template.py
+"""Renders chat templates by transformers and its jinja2: python3 tests/golden/template.py
 
-Writes tests/golden/template.json: small templates, many of them random (template_random.py), and what they render to, or that they fail and with what words.
-tests/chat/chat.c holds our own interpreter against it. Needs transformers >= 5 and jinja2 >= 3.1.6.
+Writes tests/golden/template.json: small templates, many of them random (template_random.py), and their outputs or errors.
+tests/chat/chat.c compares our own interpreter with it. Needs transformers >= 5 and jinja2 >= 3.1.6.
 """
 import copy
 import datetime

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates drawn from a small grammar, for template.py: as many as asked for, the same for the same seed."""
+"""Draws random templates from a small grammar, for template.py; the same seed gives the same templates."""
 import random
 
 NUMBERS = ["5", "-5", "0", "42", "1234567", "255", "true", "2.5", "-0.0", "1234.5678", "1e10", "1e22", "0.00001",

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tokenizer against the `tokenizers` library, an independent implementation.
+"""Compares the tokenizer with the `tokenizers` library, an independent implementation.
 
     python3 tests/golden/tokenizer.py make                          writes tests/golden/tokenizer.json
     python3 tests/golden/tokenizer.py compare CODEC DIR [N]         N (10000) hard strings through `CODEC DIR`
     python3 tests/golden/tokenizer.py components CODEC [N [NAME]]   N (2000) for each small tokenizer below
 
 CODEC is tests/tokenizer/round_trip of a build. tokenizer.json holds the small tokenizers, one or more for each component and option,
-and what the library makes of a list of strings; "demo" stands for jobs/demo/model. tests/tokenizer/tokenizer.c holds our own
-against it.
+and the library's ids of a list of strings; "demo" stands for jobs/demo/model. tests/tokenizer/tokenizer.c compares ours with
+them.
 """
 import json
 import random

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPU of a rank as kernels/cuda/memory.c, device.c and stream.c have it, over a CUDA runtime that is none
- * (runtime.c).
+ * kernels/cuda/memory.c, device.c and stream.c over a fake CUDA runtime (runtime.c).
  */
 #include "kernels/device.h"
 #include "config.h"
@@ -41,7 +40,7 @@ static void check_text(char *text, const char *part)
     free(text);
 }
 
-/* part: NULL: nothing is said. */
+/* part: of the message; NULL: none is expected. */
 static void says(cake_err (*call)(void), cake_err wanted, const char *part)
 {
     cake_buf said = {0};
@@ -102,7 +101,7 @@ static void test_bytes(void)
     free(got);
 }
 
-/* To memory that is lent, beside and across its ends; to memory that the runtime does not take. */
+/* Copies to pinned memory, next to it and across its ends; to memory that the runtime does not pin. */
 static void test_loans(void)
 {
     enum { LENT = 3 << 20 };
@@ -178,7 +177,7 @@ static void work(void *arg)
     gpu->record_event(1);
 }
 
-/* The byte goes there, and what was asked for is done only when somebody waits for it. */
+/* Uploads the byte; the work is done only when it is waited for. */
 static void once_more(int key, unsigned char byte)
 {
     unsigned char got = 0;
@@ -219,7 +218,7 @@ static void test_replay(void)
     cake_device_close();
 }
 
-/* A runtime that cannot is not asked again, and is told of, once. */
+/* A runtime without graphs is not asked again, and one message reports it. */
 static void test_no_graphs(void)
 {
     cake_buf said = {0};
@@ -314,7 +313,7 @@ static void test_failure(void)
     cake_device_close();
 }
 
-/* What cannot be opened is not open, and takes nothing. */
+/* A GPU that cannot be opened is not open and holds nothing. */
 static void test_open(void)
 {
     static const char kernel[2];

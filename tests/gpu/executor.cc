@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: launches. Out: what a GPU would have written, by fibres. Fibres live as long as the program: each one
- * waits for a thread to be, runs it, and waits again. How they change places is ours where it can be: the
- * system's way asks it for signals each time, thousands of times for a tile.
+ * In: launches. Out: what a GPU would have written. Fibres live as long as the program: each waits for a CUDA
+ * thread, runs it, and waits again. The context switch is our own where possible, because swapcontext makes a
+ * system call for signals each time, thousands of times per tile.
  */
 #include "executor.h"
 
@@ -33,8 +33,7 @@ const size_t STACK = 128 << 10;
 static void live();
 
 #ifdef __x86_64__
-/* What a function leaves as it found it (System V ABI, 3.2.1) goes to the stack, and the stack pointer to
- * *from. */
+/* Pushes the callee-saved registers (System V ABI, 3.2.1) and stores the stack pointer in *from. */
 typedef void *place;
 extern "C" void executor_switch(place *from, place to);
 asm(".text\n"
@@ -51,7 +50,7 @@ static void change(place *from, place *to)
     executor_switch(from, *to);
 }
 
-/* Six registers, then where to return to; a function begins 8 bytes beside a multiple of 16. */
+/* Six registers, then the return address; on entry of a function rsp is 8 off a multiple of 16. */
 static void prepare(place *at, char *stack)
 {
     void **top = (void **)(stack + STACK - 64);

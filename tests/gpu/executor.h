@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA's words on a CPU, for tests: the kernels of kernels/cuda compile against this header in place of
- * nvcc's own, and each thread of a block is a fibre. Blocks run one after the other. Within a block, fibres
- * run until they wait for each other, lane by lane: upwards, or downwards where executor_backwards says so,
- * so that a barrier that is missing shows as another result. What never comes together ends the program with
- * a message. Memory is what malloc gives, so that AddressSanitizer sees every access outside of it.
+ * CUDA on a CPU, for tests: the kernels of kernels/cuda compile against this header instead of nvcc's, and
+ * each thread of a block is a fibre. Blocks run one after the other. Within a block, fibres run until they
+ * wait for each other, from the first lane to the last or, with executor_backwards, from the last to the
+ * first: a missing barrier changes the result. Fibres that never meet end the program with a message. Memory
+ * comes from malloc, so AddressSanitizer sees every access outside of it.
  *
  * One thread at a time may launch.
  */
@@ -60,7 +60,7 @@ extern int64_t executor_launches; /* so far */
 
 /* The kernel has its own copy of its arguments, as of now. */
 void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
-/* The next launch takes so many bytes of a block; without it a launch gets 48 KB at most. */
+/* Allows the next launch `shared` bytes per block instead of at most 48 KB. */
 void executor_allow(size_t shared);
 
 #ifdef CAKE_PTX
@@ -149,13 +149,13 @@ struct executor_moment {
 };
 executor_moment executor_now();
 
-/* What kernels/cuda/device_util.h has: each thread has to come by here. */
+/* Replaces the function of kernels/cuda/device_util.h: each thread must call it. */
 void executor_await_before();
 bool executor_has_awaited();
 
-/* What kernels/cuda/cp_async.h has: 16 bytes are copied when they are waited for. */
+/* Replaces the functions of kernels/cuda/cp_async.h: 16 bytes are copied when they are waited for. */
 void executor_copy(void *to, const void *from);
-extern void (*executor_copied)(void *to); /* NULL, or what is told when a copy is there */
+extern void (*executor_copied)(void *to); /* called when a copy is complete; may be NULL */
 void executor_end_copies();
 void executor_await_copies(int but);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The floors of a GPU do what they are timed for: all of the memory is read, all tiles are multiplied. And
- * what a build has code for.
+ * The loops that measure peak rates of a GPU read all memory and multiply all tiles. Also: the capabilities
+ * that a build has code for.
  */
 #include <stdlib.h>
 

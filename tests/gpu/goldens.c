@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The golden models by the operations of a GPU: of a real one, or of the executor. CAKE_ALL_GPU: all models,
- * else a few.
+ * The golden models computed by the operations of a GPU, real or emulated. CAKE_ALL_GPU: all models, else a
+ * few.
  */
 #include "kernels/device.h"
 #include "tests/run/rig.h"
@@ -50,7 +50,7 @@ static void test_rounded(void)
     check("auto", CAKE_BF16, 0.25);
 }
 
-/* Rows that nobody reads are left out of the last layer: what is read has the same bits. */
+/* The last layer leaves out rows without output; the others have the same bits. */
 static void test_unread(void)
 {
     for (int m = 0; m < N_MODEL; m++) {

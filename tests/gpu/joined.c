@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operations that do at once what several others do (the end of cake_kernels), against those.
+ * Fused operations (the end of cake_kernels), compared with the single ones.
  */
 #include "kernels/cuda/layout.h"
 #include "tests/kernels/matrices.h"
@@ -166,7 +166,7 @@ static void run_products(const cake_exec *exec, void *arg)
     p->done = p->op->linear_multi(exec, p->at_once, p->n, p->input, p->n_tok);
 }
 
-/* What the last one of several matrices has of its own. */
+/* The property in which the last of several matrices differs. */
 typedef enum odd { NOTHING, DTYPE, WIDTH } odd;
 
 /* Matrices of 88 inputs, narrow or wide. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A cuBLASLt that is none: it looks at what it is asked for, ends the program if that is not what the library
- * takes or if the order is wrong, and multiplies in plain C. CAKE_TEST_LT=absent: it is not found; split: all
- * that it offers splits k; company: all sums depend on how many rows there are; fails: products fail.
+ * A fake cuBLASLt: it checks arguments and order of calls, ends the program if they are wrong, and multiplies
+ * in plain C. CAKE_TEST_LT=absent: it is not found; split: all its algorithms split k; company: all sums
+ * depend on the number of rows; fails: products fail.
  */
 #include "kernels/cuda/cublaslt_api.h"
 
@@ -130,7 +130,8 @@ static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Of the first three one splits k, one adds up afterwards, and one sums otherwise where rows are many. */
+/* Of the first three algorithms one splits k, one adds afterwards, and one sums many rows in another
+ * order. */
 static cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                              cublasLtMatmulPreference_t preference, int most,
@@ -194,7 +195,7 @@ static float sum_of(const float *a, const float *b, int64_t n, bool one_by_one)
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-/* A product that is asked for; layouts as they are now. */
+/* A requested product, with layouts as of the call. */
 typedef struct asked {
     stream_work work;
     const void *a, *b;

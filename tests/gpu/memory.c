@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A GPU whose memory is the host's: for kernels that run on the executor. CAKE_TEST_GPUS says how many of
- * them this process sees (two), CAKE_TEST_GPU_FIRST from which place of the bus on (0), CAKE_TEST_GPU_MEMORY
- * how many bytes each has (64 MiB); with CAKE_TEST_MPI_READS_GPUS MPI takes that memory; with
- * CAKE_TEST_GPU_PLAIN nothing is repeated from what was recorded; with CAKE_TEST_GPU_BUSY they cannot be
- * opened, with CAKE_TEST_GPU_FAILS=N the Nth kernel from the start is the last; with CAKE_TEST_GPU_COUNTS it
- * is said at the end how many there were.
+ * Fake GPUs in host memory, for kernels that run on the executor. Environment: CAKE_TEST_GPUS: number of
+ * visible GPUs (2). CAKE_TEST_GPU_FIRST: first place on the bus (0). CAKE_TEST_GPU_MEMORY: bytes of each (64
+ * MiB). CAKE_TEST_MPI_READS_GPUS: MPI accepts this memory. CAKE_TEST_GPU_PLAIN: no replay.
+ * CAKE_TEST_GPU_BUSY: GPUs cannot be opened. CAKE_TEST_GPU_FAILS=N: after N kernels all fail.
+ * CAKE_TEST_GPU_COUNTS: print the number of kernels at the end.
  */
 #include "kernels/cuda/memory.h"
 
@@ -50,14 +49,14 @@ static struct {
 } known[64];
 static int n_known;
 
-/* What was recorded may be about this memory. */
+/* Recorded work may refer to this memory, so it is dropped. */
 static void close_arena(cake_arena *arena)
 {
     n_known = 0;
     cake_arena_close(arena);
 }
 
-/* What was asked for is kept, and done again by its key. */
+/* Records the work under its key, or replays it if it is known. */
 static void replay(const void *key, size_t size, void (*work)(void *arg), void *arg)
 {
     int i = 0;
@@ -159,7 +158,7 @@ cake_gpu_stream *cake_gpu_stream_open(int n_mark, cake_buf *why)
     return q;
 }
 
-/* What comes late is not there at the first questions. */
+/* Lets a stream advance at every third query, so that work is late. */
 static void get_on(stream *s)
 {
     if (s->done < s->asked && ++s->questions % 3 == 0)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands in for NCCL's library where GPUs are none: two processes of one host, a file each way between
- * them. The memory is the host's, and streams do what they are asked for when somebody asks how far they are
- * (stream.h): then what is sent is appended, and what is received is read, if it is there.
+ * A fake NCCL library: two processes of one host, with a file in each direction. The memory is the host's.
+ * Streams work when they are queried (stream.h): then sent bytes are appended to the file, and received ones
+ * are read if they are in it.
  *
- * CAKE_TEST_NCCL=old: a version that is too old. =other: of odd ranks another version. =init, =send: this
- * call fails on rank 1 (send: the second one). =garbage: what arrives is not what was sent. =lost: nothing
- * arrives, and after a while the other rank is said to be gone. =slow: calls are in progress for a while
- * first.
+ * CAKE_TEST_NCCL=old: a version that is too old. =other: odd ranks have another version. =init, =send: this
+ * call fails on rank 1 (send: the second one). =garbage: wrong bytes arrive. =lost: nothing arrives, and
+ * after a while the other rank is reported as gone. =slow: calls are in progress for a while first.
  */
 #include <fcntl.h>
 #include <nccl.h>
@@ -41,7 +40,7 @@ static int is_on_one(const char *word)
     return rank && !strcmp(rank, "1") && is(word);
 }
 
-/* What a call that does not block answers. */
+/* The result of a call that does not block. */
 static ncclResult_t answer(ncclComm_t comm, ncclResult_t result)
 {
     comm->slow = is("slow") ? 3 : 0;
@@ -171,7 +170,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* What still waits ends; it is small enough to stay for that. */
+/* Ends what still waits. comm is not freed, since waiting work refers to it. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     close(comm->out);

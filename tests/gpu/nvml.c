@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands in for NVIDIA's management library where GPUs are none: each takes 100 watts, and 2 of its
- * links are up. With CAKE_TEST_NVML=none it cannot be opened, with =old it knows of no energy.
+ * A fake NVML: each GPU takes 100 watts, and 2 of its links are up. With CAKE_TEST_NVML=none it cannot be
+ * opened, with =old it has no energy counter.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prompts' rows go to cuBLASLt (a fake one, lt.c) and others to our own kernel: right sums, and the bits of
+ * Prompt rows go to a fake cuBLASLt (lt.c) and others to our own kernel: right sums, and the same bits as for
  * the row alone.
  */
 #include <math.h>
@@ -163,7 +163,7 @@ static void test_company(void)
     }
 }
 
-/* Which way was taken shows in the bits: sums by fours of k are others than one after the other. */
+/* The bits show which kernel ran: sums of four k at a time differ from sums of one at a time. */
 static void test_ways(void)
 {
     rig r = open_rig(CAKE_BF16, 40, 500);

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole program on GPUs that are none (tests/gpu/memory.c, runtime.c): its kernels are those of kernels/cuda, by fibres on the
-# CPU.
-# With CAKE_ON_GPU on those of this machine, as far as these can be asked for it.
+# The whole program on fake GPUs (tests/gpu/memory.c, runtime.c), with the kernels of kernels/cuda as fibres on the CPU.
+# With CAKE_ON_GPU on the GPUs of this machine, as far as possible.
 . "$(dirname "$0")/../shell.sh"
 cpu=$cake
 if [ -n "${CAKE_ON_GPU:-}" ]; then
@@ -14,7 +13,7 @@ else
     export LD_LIBRARY_PATH=${cake%/*}/fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} TMPDIR=$dir # what stands in for NCCL
 fi
 
-# A sum, a text that goes on, several choices: 3 requests, results with logprobs.
+# A sum, a text to continue, several choices: 3 requests, results with logprobs.
 sed -n 1p "$root/jobs/demo/prompts.jsonl" >"$dir/p.jsonl"
 cat >>"$dir/p.jsonl" <<END
 {"id": "long", "prompt": "$(printf 'one two three four five six seven %.0s' $(seq $(few 2 5)))", "max_tokens": 3}
@@ -244,11 +243,11 @@ expect "... for some layers" 0 '3 of its 8 layers are on GPU' short 1 --device c
 ok "... of which nothing is said" $?
 CAKE_TEST_GPU_BUSY=1 expect "a GPU that is busy" 1 'GPU [01] cannot be opened: it is busy' answers 2 b.jsonl --force
 
-# It fails in the middle: what was finished stays, and the run goes on elsewhere only with the same bits.
+# The GPU fails during a run: finished results stay, and the run resumes only where it gives the same bits.
 rm -f "$dir/b.jsonl"*
 CAKE_TEST_GPU_FAILS=1800 expect "a GPU that fails" 1 'the executor failed at a kernel' answers 1 b.jsonl --max-seqs 1
-expect "... does not go on on CPUs" 1 'isa was "cuda" and is "(avx|ref)' "$cpu" run -m "$model" -i "$dir/p.jsonl" -o "$dir/b.jsonl" --deterministic-ids --logprobs 2 --max-tokens 3 --max-seqs 1
-expect "... goes on" 0 'resumes with [12] finished' answers 1 b.jsonl --max-seqs 1
+expect "... does not resume on CPUs" 1 'isa was "cuda" and is "(avx|ref)' "$cpu" run -m "$model" -i "$dir/p.jsonl" -o "$dir/b.jsonl" --deterministic-ids --logprobs 2 --max-tokens 3 --max-seqs 1
+expect "... resumes" 0 'resumes with [12] finished' answers 1 b.jsonl --max-seqs 1
 cmp -s "$dir/a.jsonl" "$dir/b.jsonl"
 ok "... same bytes" $?
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches of kernels as PTX has them, and what warps do together: the fragments of matrices are where PTX
- * ISA ("Matrix fragments for mma.m16n8k16", "... m16n8k32") says that they are, whatever kernels/cuda/mma.h
- * makes of it.
+ * Launches of kernels as PTX has them, and operations of whole warps. Matrix fragments have the layout of the
+ * PTX ISA ("Matrix fragments for mma.m16n8k16", "... m16n8k32"), independently of kernels/cuda/mma.h.
  */
 #include "tests/gpu/ptx.h"
 
@@ -72,7 +71,7 @@ void executor_launch_ptx(const void *launched, dim3 grid, dim3 block, size_t sha
 enum { OVERLAP = 2 };
 enum { UNIT = 16 };
 
-/* Which launch has written 16 bytes last. */
+/* The last launch that wrote each 16 bytes. */
 static std::unordered_map<uint64_t, int64_t> &written()
 {
     static std::unordered_map<uint64_t, int64_t> all;
@@ -95,7 +94,7 @@ void ptx_early(uint64_t at, int)
 
 enum { SEVERAL = -1 };
 
-/* Of four bytes: who wrote them last, and who has read them since. */
+/* The last writer of four bytes, and their readers since. */
 struct touched {
     executor_moment write, read;
     int reading_warp; /* or SEVERAL; the thread of `read` may be SEVERAL, too */
@@ -103,7 +102,7 @@ struct touched {
 
 static touched all_touched[(99 << 10) / 4];
 
-/* Whether what another thread did is behind a barrier. */
+/* Whether a barrier separates another thread's access from now. */
 static bool is_before(const executor_moment &then, int warp, const executor_moment &now)
 {
     return then.of_block != now.of_block ||
@@ -227,7 +226,7 @@ template <int K> struct fragments {
             }
         }
     }
-    /* What the lane's two rows of a, and two columns of b, have: elements of `bits` bits. */
+    /* Fetches the lane's two rows of a and two columns of b. */
     void fetch(uint32_t rows[2][K], uint32_t columns[2][K]) const
     {
         enum { BITS = 32 / EACH };

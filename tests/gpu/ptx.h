@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What C++ that ptx2cc.py has made of PTX runs by: instructions that are more than an expression of C++, as
- * PTX ISA has them, and memory. What would go wrong on a GPU, or may, ends the program with a message: an
- * address that is no multiple of the size of what is there, one outside of the block's memory, such memory
- * touched by two threads with no barrier between, memory written, or read that the kernel before writes,
- * before that has ended.
+ * Runtime of the C++ that ptx2cc.py makes of PTX: instructions that are more than one C++ expression, and
+ * memory. Possible errors of a GPU end the program with a message: misaligned addresses, addresses outside of
+ * the block's memory, two threads that access it without a barrier in between, and accesses to memory of the
+ * previous kernel before that has ended.
  */
 #ifndef CAKE_TESTS_GPU_PTX_H
 #define CAKE_TESTS_GPU_PTX_H
@@ -25,7 +24,7 @@ struct ptx_kernel {
                const int *extent, int bytes, int threads);
 };
 
-/* The same bits as another type. */
+/* Reinterprets the bits as another type. */
 template <typename TO, typename OF> static inline TO bits(OF x)
 {
     static_assert(sizeof(TO) == sizeof(OF), "as many bits");
@@ -43,7 +42,7 @@ static inline char *there(uint64_t at, int size)
     return (char *)(uintptr_t)at;
 }
 
-/* What one of the last kernels may still write, and this one reads before they have ended. */
+/* Fails if one of the last kernels, which may not have ended, writes the memory that this one reads. */
 void ptx_early(uint64_t at, int size);
 void ptx_written(uint64_t at, int size);
 
@@ -100,7 +99,7 @@ template <typename T> static inline T shifted_right(T x, uint32_t by)
     return by < 8 * sizeof(T) ? (T)(x >> by) : x < 0 ? (T)-1 : (T)0;
 }
 
-/* Of nothing PTX says nothing, and no kernel may depend on it. */
+/* PTX does not define a division by 0, and no kernel may depend on it. */
 template <typename T> static inline T divided(T a, T b)
 {
     if (b == 0)

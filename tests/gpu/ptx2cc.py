@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes C++ of the PTX that nvcc makes of a file of kernels/cuda, to be run by tests/gpu/executor.h.
+"""Translates PTX of a file of kernels/cuda (by nvcc) to C++ that runs by tests/gpu/executor.h.
 
 ptx2cc.py FILE.ptx >FILE.cc
 
-In: PTX, of which every instruction has to be one that is known here: another one ends the translation with its name. Out: a
-function for each kernel and each function, which does what the instructions say (PTX ISA; tests/gpu/ptx.h has what is more
-than an expression), and a table of kernels, by the names that host code has for them.
+In: PTX; an unknown instruction ends the translation with its name. Out: a C++ function for each kernel and function, by the
+PTX ISA (tests/gpu/ptx.h implements instructions that are more than an expression), and a table of kernels by their names in
+host code.
 
-A register is a variable of its size, a label a label. Addresses of the memory of a block are offsets, as 32 bits have to hold
-them; all others are the CPU's own.
+A register becomes a variable of its size, a label a label. Addresses of a block's shared memory are offsets, since they must
+fit 32 bits; all others are the CPU's own.
 """
 import re
 import struct

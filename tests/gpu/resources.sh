@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compiles the kernels of kernels/cuda for all GPUs that are served, with warnings as errors, and holds what each kernel takes
-# of a GPU of capability 9.0 against tests/gpu/resources.txt: registers of a thread, bytes of memory of a block, bytes that
-# are spilled, and bytes that are spilled where it is most, of all GPUs. tests/gpu/resources.sh print: the table as it is now.
+# Compiles the kernels of kernels/cuda for all supported GPUs, with warnings as errors, and compares the resources of each
+# kernel at capability 9.0 with tests/gpu/resources.txt: registers per thread, bytes of shared memory per block, spilled
+# bytes, and the maximum of spilled bytes over all GPUs. tests/gpu/resources.sh print: the current table.
 # Needs nvcc.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)

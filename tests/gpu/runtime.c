@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CUDA runtime that is none, for kernels/cuda/memory.c, device.c and stream.c as they are: memory is the
- * host's, kernels are the executor's. A stream does as late as it may what it is asked for: copies read their
- * source when somebody waits for them, so that a place that is filled again too early shows. What the runtime
- * would not take ends the program.
+ * A fake CUDA runtime for the unchanged kernels/cuda/memory.c, device.c and stream.c: memory is the host's,
+ * kernels run on the executor. A stream works as late as allowed: copies read their source when they are
+ * waited for, so a buffer that is reused too early shows. Invalid calls end the program.
  *
- * runtime.h says what tests may ask of it. CAKE_TEST_GPUS and CAKE_TEST_GPU_MEMORY are those of memory.c.
+ * runtime.h has the settings for tests. CAKE_TEST_GPUS and CAKE_TEST_GPU_MEMORY are as in memory.c.
  */
 #include "tests/gpu/runtime.h"
 #include "config.h"
@@ -30,7 +29,7 @@ static void wrong(const char *what, int line)
     abort();
 }
 
-/* What a stream does, or a graph keeps. */
+/* An operation of a stream or a graph. */
 typedef struct node {
     void *launch; /* a kernel, the executor's; or NULL: bytes */
     void *to;
@@ -84,7 +83,7 @@ static cudaError_t answer(cudaError_t error)
     return error;
 }
 
-/* What a test said is to fail, once. */
+/* True once for the call that the test wants to fail. */
 static bool fails(const char *call)
 {
     if (!runtime.fails || strcmp(runtime.fails, call) != 0 || --runtime.after > 0)
@@ -435,7 +434,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     return answer(cudaSuccess);
 }
 
-/* A message that nobody sends would never end it. */
+/* Gives up after a while, since a message that is never sent would block for ever. */
 cudaError_t cudaDeviceSynchronize(void)
 {
     enum { PATIENCE = 20 };
@@ -591,7 +590,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
     return answer(cudaSuccess);
 }
 
-/* ---- beside the runtime */
+/* ---- other functions */
 
 bool cake_gpu_transport_mpi_can(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream of a GPU that is none, which all that stands in for NVIDIA's libraries shares: work that is done
- * later, in order, when somebody asks how far it is.
+ * A fake GPU stream, shared by all fakes of NVIDIA's libraries: its work runs later, in order, when it is
+ * queried.
  */
 #ifndef CAKE_TESTS_GPU_STREAM_H
 #define CAKE_TESTS_GPU_STREAM_H
@@ -29,7 +29,7 @@ static inline bool stream_step(stream *s)
     return done;
 }
 
-/* What has no more room waits. A stream that is none (NULL) does all at once. */
+/* Waits while the stream is full. Without a stream (NULL) the work is done at once. */
 static inline void stream_add(stream *s, stream_work *work)
 {
     while (!s && !work->run(work))

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A made-up model with the shapes that models have (heads of 128, wide and narrow matrices, more positions than a segment) and as
-# many sequences at a time as large waves need: what the small models of other tests never ask of a GPU. The same bytes in any
-# company, and the numbers of the CPU but for roundings. tests/gpu/run does it on a GPU (CAKE_ON_GPU), whole; by fibres on the
-# CPU, or under a tool that looks at memory (CAKE_UNDER: a command), only some of it is tried.
+# A random model in realistic shapes (heads of 128, wide and narrow matrices, more positions than a segment) with enough
+# sequences for large waves, which the small models of other tests do not have. The bits are the same in any batch, and the
+# numbers those of the CPU except for rounding. tests/gpu/run runs it on a GPU (CAKE_ON_GPU), complete; fibres on the CPU, or
+# a memory checker (CAKE_UNDER: a command), run a part of it.
 . "$(dirname "$0")/../shell.sh"
 cpu=$cake
 if [ -z "${CAKE_ON_GPU:-}" ]; then

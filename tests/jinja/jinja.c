@@ -35,7 +35,7 @@ static time_t july(void)
     return mktime(&then);
 }
 
-/* Renders source with the members of context; CAKE_ERR_FATAL where it does not open (said into fault). */
+/* Renders source with the members of context; CAKE_ERR_FATAL if it does not open (see fault). */
 static cake_err render(const char *source, size_t len, const cake_json *context, cake_buf *out,
                        cake_fault *fault)
 {
@@ -251,8 +251,8 @@ static void test_hostile(void)
     }
 }
 
-/* What turns of a loop leave behind is freed, and what a namespace gathers grows in place: long conversations
- * render. */
+/* Temporary values of a loop's iterations are freed, and values in a namespace grow in place: long
+ * conversations render. */
 static void test_long(void)
 {
     static const char source[] =

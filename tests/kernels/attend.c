@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The KV cache and attention of every table: against float64, and against itself where the row's company, the
- * team, and the pages' places must not show in the bits.
+ * The KV cache and attention of every table: compared with float64, and with itself where other rows, the
+ * team and the places of pages must not change the bits.
  */
 #include <math.h>
 
@@ -29,7 +29,7 @@ static void attend_alone(const call *c, float *out)
     }
 }
 
-/* How the queries look: what scores are multiplied by, how far they reach, and what caps them; 0: nothing. */
+/* Parameters of the queries: factor of scores, cap and window; 0: none. */
 typedef struct look {
     float sharp, cap;
     int window;
@@ -173,7 +173,7 @@ static void check_poison(call *a, cache *c, const cake_row *row, int n, const fl
     }
 }
 
-/* A prompt is cut into waves anyhow, and rows stand beside others: float64, and the same bits. */
+/* A prompt cut into waves in any way, among other rows, is close to float64 and has the same bits. */
 static void check_prompt(const cake_kernels *op)
 {
     static const struct {
@@ -188,7 +188,7 @@ static void check_prompt(const cake_kernels *op)
         {140, 1, 8, 100, 5, {1, 0, 0}, CAKE_F32},
         {2, 1, 300, 20, 30, {1, 0, 0}, CAKE_F32},
         {3, 3, 5, 0, 3, {1, 0, 1}, CAKE_F32},
-        /* a last position whose partner is nobody's, a first one whose partner is not seen */
+        /* a last position without a partner, a first one whose partner is not seen */
         {2, 1, 128, 0, 131, {1, 0, 0}, CAKE_BF16},
         {7, 1, 80, 62, 67, {10, 0, 39}, CAKE_BF16},
         {3, 1, 96, 5, 68, {1, 4, 5}, CAKE_BF16},
@@ -233,9 +233,9 @@ static void test_prompt(void)
     for_tables(check_prompt);
 }
 
-/* Prompts of several sequences in one call, begun in the middle of pages: each row's bits are those it has
- * beside rows of its own sequence only, whatever lies where none of them looks, and though all values of one
- * sequence's first position be none. */
+/* Prompts of several sequences in one call, begun inside pages: each row has the bits that it has among rows
+ * of its own sequence only, whatever unseen lines hold, and even if a sequence's first position is all
+ * NaN. */
 static void check_neighbours(const cake_kernels *op)
 {
     enum { SLOTS = 5, HIGH = 62, BAD = 1 };
@@ -305,8 +305,8 @@ static int pick(uint64_t *seed, int n)
 }
 
 /* Generated rows of most slots, replayed rows of some, prompt rows of a few between them; positions differ by
- * little or by much. Where the window is small, it ends behind a segment's end for some rows, and before it
- * for others. Returns how many. */
+ * little or by much. A small window ends after a segment's end for some rows and before it for others.
+ * Returns the number of rows. */
 static int deal_rows(cake_row *row, const cache *c, uint64_t *seed)
 {
     int n = 0, near = c->kv.window == NARROW ? c->length - 1 : pick(seed, c->length);
@@ -373,7 +373,7 @@ static void test_shared(void)
     for_tables(check_shared);
 }
 
-/* What two rows have in common, position by position. */
+/* The positions that two rows share, counted one by one. */
 static void test_common(void)
 {
     enum { STRIDE = 5, LAST = STRIDE * CAKE_PAGE - 1 };
@@ -401,7 +401,7 @@ static void test_common(void)
     }
 }
 
-/* What kv_store writes is what the scalar conversions say, and nothing else changes. */
+/* kv_store writes the values of the scalar conversions and nothing else. */
 static void check_store(const cake_kernels *op)
 {
     static const int dims[] = {1, 5, 8, 16, 24, 48, 88, 130};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * KV caches for tests of attention: pages in any order beside float copies of what they hold, calls of a
- * table's operations, attention in float64, and NaN wherever no row looks.
+ * KV caches for tests of attention: pages in any order with float copies of their values, calls of a table's
+ * operations, attention in float64, and NaN wherever no row reads.
  */
 #ifndef CAKE_TESTS_CACHES_H
 #define CAKE_TESTS_CACHES_H
@@ -187,7 +187,8 @@ static inline bool line_seen(const cache *c, const cake_row *row, int n_row, int
     return false;
 }
 
-/* Lines that no row sees may belong to others, beside ones that are seen, too: they become NaN. */
+/* Lines that no row sees may belong to other sequences, also inside of pages with seen lines: they become
+ * NaN. */
 static inline void spoil(cache *c, const cake_row *row, int n_row)
 {
     size_t size = cake_dtype_bytes(c->kv.dtype);

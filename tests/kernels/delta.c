@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated delta rule, its convolution, norm and gates, of every table: against the recurrence in float64,
- * and against itself where cuts, company, teams and slots must not show in the bits.
+ * The gated delta rule, its convolution, norm and gates, in every table: compared with the recurrence in
+ * float64, and with itself where cuts, other rows, teams and slots must not change the bits.
  */
 #include <math.h>
 
@@ -63,9 +63,8 @@ static story story_open(shape s)
     return y;
 }
 
-/* Decays that are none, that forget all at once, and that are beyond what float32 has, side by side; gates
- * that are open and shut; keys that are all the same one, of which the first head neither forgets nor holds
- * back anything. */
+/* Decays of 1, of 0 and outside of float32, side by side; open and shut gates; equal keys, whose first head
+ * neither forgets nor holds back anything. */
 static void make_extreme(story *y)
 {
     static const float logs[] = {0, -30, 30, 85}, decays[] = {-200, 200, -30, 0, -88, 30, -200, -200, 5};
@@ -115,9 +114,9 @@ static void run_both(const cake_exec *exec, void *arg)
     c->op->delta_rule(exec, c->out, c->x, c->a, c->b, c->d, c->rows, c->n_tok);
 }
 
-/* How the sequences are cut into waves. */
+/* A way to cut the sequences into waves. */
 typedef struct way {
-    /* prompt rows of a wave; a multiple of 64, or blocks are begun in their middle, as behind a shared
+    /* prompt rows of a wave; if not a multiple of 64, waves begin inside blocks, as after a shared
      * beginning */
     int step;
     bool together;  /* generated rows: all in the wave of the prompt's end, or one by one */

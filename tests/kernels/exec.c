@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Teams: barriers, shares, deals of units that members take from each other.
+ * Teams: barriers, shares, queues of units that members steal from each other.
  */
 #include <pthread.h>
 #include <sched.h>

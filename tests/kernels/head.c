@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product with a head, in every table: its scores beside those of linear, and the best ones of each row.
+ * The product with a head, in every table: its scores compared with those of linear, and the best of each
+ * row.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static bool holds(const cake_topk *best, const float *score, int n)
     return found == best->n;
 }
 
-/* What scores finds, in the scores of linear, capped or not. */
+/* Compares the results of scores with the scores of linear, capped or not. */
 static void check_scores(const call *c, const float *plain, float cap, const bool *wanted,
                          const cake_topk *best)
 {
@@ -76,7 +77,7 @@ static void run_scores(int team, call *c, float cap, const bool *wanted, cake_to
     free(c->input);
 }
 
-/* Equal columns among them, so that the first of the best have to be told from others. */
+/* Some columns are equal, so the first of equal scores must win. */
 static void scores_of_rows(const cake_kernels *op)
 {
     enum { N_OUT = 331, N_IN = 70, MOST = 70 };
@@ -104,7 +105,7 @@ static void scores_of_rows(const cake_kernels *op)
                     run_scores(team, &c, capped ? 3.0F : 0, wanted, best);
                     check_scores(&c, plain, capped ? 3.0F : 0, wanted, best);
                 }
-        /* nobody wants more than the best one, whose scores stand nowhere: one table does not write them */
+        /* only the best scores are wanted: one table does not write the others */
         call few = product(op, out, x, &w, 20);
         memset(wanted, 0, sizeof wanted);
         for (int t = 0; t < few.n_tok; t++)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrices in int8: their rows, and products where they are not like others. What they share with other
- * matrices (teams, numbers of rows, float64, the bits of ref) is in kernels.c.
+ * Matrices in int8: their rows, and products where they differ from other dtypes. Common tests (teams,
+ * numbers of rows, float64, the bits of ref) are in kernels.c.
  */
 #include <float.h>
 #include <math.h>
 
 #include "matrices.h"
 
-/* Groups of x that int8 cannot hold as they are, each beside others: as ref has it, NaN where there is
- * one. */
+/* Groups of x that int8 cannot represent, next to ordinary ones: the bits of ref, NaN where x has one. */
 static void linear_int8_odd(const cake_kernels *op)
 {
     static const float odd[] = {NAN,    INFINITY,  -INFINITY,     FLT_MAX, -FLT_MAX,

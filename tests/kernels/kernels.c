@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every table against float64 and against itself: rows, teams and places must not show in the bits. Attention
- * and the product with a head have programs of their own (attend.c, head.c).
+ * Every table compared with float64 and with itself: rows, teams and places must not change the bits.
+ * Attention and the product with a head have tests of their own (attend.c, head.c).
  */
 #include <math.h>
 
@@ -180,8 +180,7 @@ static void linear_rows(const cake_kernels *op)
     }
 }
 
-/* The same of many rows, by tables that cut such products in several ways, which depend on how many outputs
- * there are. */
+/* Products of many rows, which tables cut in several ways by the number of outputs. */
 static void linear_many(const cake_kernels *op)
 {
     enum { N_IN = 200, MOST = 300 };
@@ -391,7 +390,7 @@ static float *gates(int n)
     return g;
 }
 
-/* What a gate lets pass, in float64; *units: how many units in the last place the result may be off. */
+/* The gated value in float64; *units: allowed error in units in the last place. */
 static double passed(double x, double g, cake_act act, double *units)
 {
     *units = 5;
@@ -399,7 +398,7 @@ static double passed(double x, double g, cake_act act, double *units)
         return x * g / (1 + exp(-g));
     if (act == CAKE_ACT_SIGMOID)
         return x / (1 + exp(-g));
-    /* e^x is off by |x| units in the last place that x was rounded to; behind its overflow all is 0. */
+    /* e^x is off by |x| units in the last place that x was rounded to; after its overflow all is 0. */
     *units += 3 * fmin(fabs(pow(g, 3)) / 10 + 2, 90);
     return x * g / (1 + exp(-2 * sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
 }
@@ -421,7 +420,7 @@ static float *unpacked(const cake_kernels *op, const float *x, const cake_gate *
     return out;
 }
 
-/* Products of rows behind a gate have the bits of those of what it lets pass, y. */
+/* Products of gated rows have the bits of products of y, the gated values. */
 static void check_behind_gate(const cake_kernels *op, const float *x, const cake_gate *gate, const float *y,
                               int n_in, int n_tok)
 {
@@ -526,7 +525,7 @@ static void run_move_rows(const cake_exec *exec, void *arg)
     c->op->move_rows(exec, c->to, c->x, c->from, c->n, c->dim, c->back);
 }
 
-/* The first layer that broke a row stays; behind the last one rows that nobody reads may be anything. */
+/* The first non-finite layer of a row stays; after the last layer rows without output may be anything. */
 static void check_rows(const cake_kernels *op)
 {
     enum { N = 5, DIM = 300 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of products share: matrices of numbers that look random, packed by a table, and calls of its
- * operations by a team.
+ * Shared by the tests of products: random matrices packed by a table, and calls of its operations by a team.
  */
 #ifndef CAKE_TESTS_MATRICES_H
 #define CAKE_TESTS_MATRICES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run had to do: counted row by row here, in another way in slice/cost.c; and the time that peaks
- * allow for it.
+ * The operations and bytes of a wave, counted row by row here and differently in slice/cost.c; and the time
+ * that they take at peak rates.
  */
 #include "kernels/roofline.h"
 
@@ -88,7 +88,7 @@ static void test_wave(void)
     CU_ASSERT_DOUBLE_EQUAL(effort.bytes, bytes, 1e-6);
 }
 
-/* The last layer, of the group with a window, has nothing but K and V of rows that nobody reads. */
+/* The last layer, in the group with a window, computes only K and V of rows without output. */
 static void test_unread(void)
 {
     cake_cost cost = {.row_flops = 1000, .n_group = 2};
@@ -103,8 +103,7 @@ static void test_unread(void)
                            2 * (1000 - 300) + 1000 + 10 * (8 + 9 + 10) + 2 * 5 * (200 - 100) + 5 * 200, 1e-9);
 }
 
-/* The same wave's sequences in shared pages: what stands where it did for the sequence before is read
- * once. */
+/* Pages that a sequence shares with the one before it in the wave are read once. */
 static void test_shared(void)
 {
     const int window = 70;
@@ -129,7 +128,7 @@ static void test_shared(void)
     CU_ASSERT_DOUBLE_EQUAL(cake_cost_of_wave(&cost, kv, rows, 4).bytes, bytes, 1e-9);
 }
 
-/* What a row costs, by the same numbers. */
+/* The cost of a single row. */
 static void test_row(void)
 {
     cake_cost cost = {.balance = 17, .row_flops = 1000, .sequence_bytes = 300, .n_group = 2};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of kernels share: every table that this CPU can run, numbers that look random and are the
- * same everywhere, buffers that end where they end (so that ASan sees one float too many).
+ * Shared by the tests of kernels: every table that this CPU can run, reproducible random numbers, buffers of
+ * exact size (so that ASan sees one float too many).
  */
 #ifndef CAKE_TESTS_TABLES_H
 #define CAKE_TESTS_TABLES_H

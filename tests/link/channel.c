@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Letters over fragments of bounded size and number: whole, in order, both ways, however slowly fragments
- * move.
+ * Messages in fragments of bounded size and number arrive whole and in order in both directions, however
+ * slowly fragments move.
  */
 #include "link/channel.h"
 
@@ -88,7 +88,7 @@ static void test_both_ways(void)
     }
 }
 
-/* Small messages share a fragment; one that nobody takes is still leaving. */
+/* Small messages share a fragment; one that is not received yet counts as unsent. */
 static void test_pieces_are_shared(void)
 {
     static pipe_way ways[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two ranks whose connection takes messages in pieces, or not at all for some time: neither is taken for a
- * dead one. Starts itself under the launcher.
+ * Two ranks whose connection takes messages in pieces, or none for some time: neither is reported dead.
+ * Starts itself under the launcher.
  */
 #include "link/heartbeat.h"
 
@@ -27,7 +27,7 @@ static _Atomic(cake_peer_state) state;
 static _Atomic int64_t steps;
 static atomic_bool backwards;
 
-/* In place of the library's. Rank 1's first message passes; of those behind it a socket takes ten bytes, then
+/* Replaces the library's. Rank 1's first message passes; of later ones a socket takes ten bytes, then
  * nothing, then ten again and so on. */
 ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Both ends of a channel in one process, over queues in memory. Included by the tests of channels and of what
- * talks over them.
+ * Both ends of a channel in one process, over queues in memory. Included by the tests of channels and their
+ * users.
  */
 #ifndef CAKE_TESTS_PIPE_H
 #define CAKE_TESTS_PIPE_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The families' rows: what becomes of their layers, with fields as published files have them, left out or
- * null. Expected values are those that transformers 5.23 has in its config classes after reading the same
- * text.
+ * The layers of each family, with fields as in published files, absent or null. Expected values are those of
+ * transformers 5.23's config classes for the same text.
  */
 #include <math.h>
 
@@ -208,7 +207,7 @@ static void test_gemma(void)
               c.rope[1].kind == CAKE_ROPE_DEFAULT);
     CU_ASSERT(c.layer[0].rope == 1 && c.layer[5].rope == 0 && c.score_scale == 1 / 16.0F && c.logit_cap == 0);
 
-    /* as transformers 5 writes it; bases that are not said are the family's */
+    /* as transformers 5 writes it; absent bases are the family's */
     family new = {
         "gemma3_text",
         "\"num_hidden_layers\": 6, \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"},"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bundles of small odd models hold what the whole model does; manifests that contradict themselves; bundles
- * that were begun and left.
+ * Bundles of small odd models have the tensors of the whole model; inconsistent manifests; unfinished
+ * bundles.
  */
 #include "model/bundle.h"
 
@@ -28,7 +28,7 @@ static void listen(void)
     cake_log_capture(&said);
 }
 
-/* Whether it was said since. */
+/* Whether the messages since listen() contain text. */
 static bool heard(const char *text)
 {
     cake_log_capture(NULL);
@@ -66,7 +66,7 @@ static cake_model *load(const char *dir, const cake_weight_set *share)
     return model;
 }
 
-/* Of all kinds of files: a bundle's weights in memory are those of the whole model, byte for byte. */
+/* A bundle's weights in memory are those of the whole model, byte for byte, for all kinds of files. */
 static void test_same(void)
 {
     static const form forms[] = {
@@ -302,7 +302,7 @@ static void test_begun(void)
     CU_ASSERT(cake_bundle_writer_whole(s));
     cake_bundle_writer_close(s);
 
-    /* What it holds is not what the manifest says. */
+    /* its tensors contradict the manifest */
     b->held[0] = false;
     listen();
     CU_ASSERT_EQUAL(cake_tensor_index_open_bundle(own.data, b, &store), CAKE_ERR_FATAL);

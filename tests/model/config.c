@@ -4,8 +4,8 @@
 
 #include "configs.h"
 
-/* A config.json as transformers 4 wrote it; a change is "field": value in place of the line of that field, or
- * behind them; an empty value drops the field. */
+/* A config.json as transformers 4 wrote it. A change "field": value replaces the line of that field, or is
+ * appended; an empty value drops the field. */
 static const char *const base[][2] = {
     {"model_type", "\"llama\""},
     {"architectures", "[\"LlamaForCausalLM\"]"},

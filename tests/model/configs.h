@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of config.json share: reading it from a string, as file DIR/config.json.
+ * Shared by the tests of config.json: reads it from a string, as file DIR/config.json.
  */
 #ifndef CAKE_TESTS_CONFIGS_H
 #define CAKE_TESTS_CONFIGS_H
@@ -12,7 +12,7 @@
 #include "model/config.h"
 #include "tests/suite.h"
 
-/* Reads config.json and generation_config.json (or NULL); what was said comes into *said. */
+/* Reads config.json and generation_config.json (or NULL). said: the messages. */
 static inline cake_err read_text(const char *text, const char *generation, cake_config *config,
                                  cake_buf *said)
 {

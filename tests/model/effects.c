@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every field that transformers has for a model's config.json and generation_config.json is followed,
- * without effect, or has a row that says what becomes of it here; and what a row says is what happens.
+ * Every field that transformers has for config.json and generation_config.json is applied, without effect, or
+ * has a row in the table of effects; and each row has the stated effect.
  */
 #include "model/effects.h"
 
@@ -30,8 +30,8 @@ static bool is_listed(const cake_json *list, const char *name)
     return false;
 }
 
-/* In how many places it is said what becomes of a field: in a table of warned and refused ones, or in
- * tests/golden/silent_fields.json. There, generation's are about speed, caches, extra output or beams, the
+/* Number of places that list a field: a table of warned and refused ones, or tests/golden/silent_fields.json.
+ * There, generation's are about speed, caches, extra output or beams, the
  * config's about training, images or output format, the tokenizer's about names of files and classes,
  * truncation and padding; with a tokenizer.json, that file decides about lower case. */
 static int places_of(const cake_json *silent, const char *owner, const char *field)
@@ -71,7 +71,7 @@ static void test_all_known(void)
     cake_json_free(lists);
 }
 
-/* What is said of a config.json, or of a generation_config.json, with one field more. */
+/* Reads a config.json or generation_config.json with one more field; said: the messages. */
 static cake_err read_with(bool generation, const char *field, const char *value, cake_buf *said)
 {
     cake_buf config = {0}, more = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that is locked: arenas, and what a process is allowed. Memory of a rank: where it lies. Mapped
- * files: what is not there reads as zeros.
+ * Locked memory: arenas and the process's limit. Memory of a rank: its NUMA domain. Mapped files: missing
+ * pages read as zeros.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include "slice/slice.h"
 #include "tests/suite.h"
 
-/* Of this process, in bytes. */
+/* Locked bytes of this process. */
 static long locked(void)
 {
     FILE *f = fopen("/proc/self/status", "r");
@@ -247,7 +247,7 @@ static void check_policy(const cake_exec *exec, void *arg)
             (mode == PREFERRED || mode == PREFERRED_MANY) && nodes[p->domain / 64] == 1UL << p->domain % 64;
 }
 
-/* The last domain of which this process may use cpus, and these. */
+/* The last domain with cpus that this process may use, and these cpus. */
 static int find_domain(const cake_binding *b, const cake_bind_request *claim, cake_cpuset *cpus)
 {
     int domain = -1;
@@ -264,7 +264,7 @@ static int find_domain(const cake_binding *b, const cake_bind_request *claim, ca
     return domain;
 }
 
-/* What a rank bound to a domain loads and opens: weights, KV cache and buffers. */
+/* Weights, KV cache and buffers of a rank bound to a domain lie in that domain. */
 static void check_rank(int domain)
 {
     static mappings before;

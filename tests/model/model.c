@@ -172,7 +172,8 @@ static void test_values(void)
     mapped = false;
 }
 
-/* Whatever the file has, matrices are kept as asked; what they cannot hold is said. */
+/* Matrices are kept in the requested dtype, whatever the file has; values that it cannot hold are
+ * reported. */
 static void test_kept(void)
 {
     for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
@@ -336,7 +337,7 @@ static void test_prefixes(void)
         }
 }
 
-/* What nobody needs may be missing; of two tensors with one name the index says which is the model's. */
+/* Unneeded tensors may be missing; of two tensors with one name the index selects one. */
 static void test_index_decides(void)
 {
     form f = {.shards = 2, .twice = "model.layers.1.self_attn.k_proj.weight"};

@@ -141,7 +141,7 @@ static void test_frequencies(void)
     }
 }
 
-/* Which spans share frequencies, and how far the context reaches. */
+/* Spans that share frequencies, and the length of the context. */
 static void test_spans(void)
 {
     cake_config c;

@@ -89,7 +89,7 @@ static void test_headers(void)
     cake_buf_free(&said);
 }
 
-/* Empty tensors, a rank of 0, metadata, spaces behind the header, and reads of a part. */
+/* Empty tensors, a rank of 0, metadata, spaces after the header, and partial reads. */
 static void test_good(void)
 {
     cake_safetensors *file = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Pins on machines that are files: tests/place/machines/NAME.txt, whose README says what its lines mean.
- * What is expected was written down from the machines' descriptions, not from what the program said.
+ * The expected values come from the machines' descriptions, not from the program's output.
  */
 #include "place/pin.h"
 
@@ -432,8 +432,8 @@ static void test_huge_pages(void)
     }
 }
 
-/* On this machine: a thread goes where it is told, its pages lie in its domain, and the end is as the
- * beginning. */
+/* On this machine: a bound thread runs on its cpus, its pages lie in its domain, and unbinding restores the
+ * mask. */
 static void test_binding(void)
 {
     enum { PAGES = 64 };

@@ -129,7 +129,7 @@ static void test_root(void)
     cake_plan_free(&plan);
 }
 
-/* What ends [n_rank] of slices mean: bytes that some pool lacks, and the time of the slowest rank. */
+/* For slices with these ends [n_rank]: the most bytes that a pool lacks, and the time of the slowest rank. */
 static int64_t lack_of(const cake_partition_input *c, const int *end)
 {
     int64_t most = 0;

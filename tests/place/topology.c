@@ -94,7 +94,7 @@ static void test_cake(void)
 
 #define A(layers) "a:\n  host: h1\n  layers: [" layers "]\n"
 
-/* What is understood: forms of YAML, of layers, and which rank a worker is. */
+/* Accepted files: forms of YAML and of layers, and the ranks of workers. */
 static void test_read(void)
 {
     static const char *const cases[][3] = {
@@ -125,7 +125,7 @@ static void test_read(void)
          "0-0,2-7 1-1"},
         {"a: {rank: 0, layers: [model.layers.1]}\nb: {rank: 1, layers: [model.layers.2-7]}", "h,h",
          "0-1 2-7"},
-        /* replicas: ranks in their order, as many each; what nobody lists is their first rank's */
+        /* replicas: ranks in order, equally many each; unlisted layers go to a replica's first rank */
         {"a: {host: h, replica: 1, layers: [model.layers.0-3]}", "h,h", "0-7 0-7"},
         {"a: {host: h, replica: 1, layers: [model.layers.0-3]}\nb: {host: h, layers: [model.layers.6-7]}",
          "h,h,h,h", "0-5 6-7 4-7 0-3"},
@@ -160,7 +160,7 @@ static void test_read(void)
     check(name, "h", "1:1 a topology is a map of workers by name; this is a text that is too long for a key");
 }
 
-/* What is refused, and where. */
+/* Refused files, and the position in the message. */
 static const char *const refused[][3] = {
     /* not YAML, or more of it than is read */
     {"a:\n\thost: h1\n", "h,h1", "2:1 a tab"},
@@ -313,7 +313,7 @@ static void test_refused_places(void)
         check(cases[i][0], cases[i][1], cases[i][2]);
 }
 
-/* What would take much memory or time if it were believed. */
+/* Files that would take much memory or time if they were believed. */
 static void test_bombs(void)
 {
     static char text[CAKE_YAML_BYTES + 2];
@@ -377,7 +377,7 @@ static void write_again(const cake_topology *one, const char *const *hosts, int 
     cake_buf_free(&again);
 }
 
-/* What the file says of ranks comes to them, and a plan that is written is read again. */
+/* Settings of ranks reach them, and a written plan is read back. */
 static void test_written(void)
 {
     static const char text[] =
@@ -536,7 +536,7 @@ static int lines_of(const char *text, size_t len)
     return n;
 }
 
-/* A line that is wrong behind the last worker: the fault is there, or somewhere before if that was wrong
+/* Appends a wrong line after the last worker: the fault is there, or earlier if the file was wrong
  * already. */
 static void break_file(made *m, const char *const *hosts)
 {

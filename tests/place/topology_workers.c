@@ -26,7 +26,7 @@ static int draw(int n)
     return (int)((state >> 11) % (uint64_t)n);
 }
 
-/* What a file is to say. */
+/* The intended content of a file. */
 typedef struct scheme {
     int n_rank, n_layer;
     int owner[LAYERS];
@@ -271,7 +271,7 @@ static void add_worker(pen *p, const scheme *s, int rank, bool flawed)
         add_flawed_line(p);
 }
 
-/* Of a flaw that needs a worker, the first or another one. */
+/* Writes the file; a flaw that needs a worker is put into a random one. */
 static void write_file(pen *p, const scheme *s)
 {
     p->text.len = 0;
@@ -302,7 +302,7 @@ static bool is_plan_of(const cake_topology *t, const scheme *s)
     return next == s->n_layer && t->n_replica == 1 && t->plan->n_rank == s->n_rank;
 }
 
-/* The place is one in the text, or just behind it. */
+/* The position is in the text, or just after it. */
 static bool is_inside(const cake_buf *text, const cake_yaml_fault *fault)
 {
     int lines = 1;

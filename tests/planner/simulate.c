@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What pipelines should take, where it can be said by hand; and that every row is counted once.
+ * Simulated times of pipelines against times computed by hand; every row is counted once.
  */
 #include "planner/simulate.h"
 
@@ -82,7 +82,7 @@ static void test_one(void)
     CU_ASSERT_DOUBLE_EQUAL(run(&f, &plan, &shape, 1, &one, busy), 11, 1e-9);
 }
 
-/* Many: the slowest rank has hardly a pause, and nobody works more than there is time. */
+/* Many sequences: the slowest rank is hardly idle, and no rank works longer than the run takes. */
 static void test_many(void)
 {
     enum { N = 200 };

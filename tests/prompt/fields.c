@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every field of a request: what it may be, what it becomes, and what is said of what it may not be.
+ * Every field of a request: accepted values, their meaning, and the messages about others.
  */
 #include <math.h>
 #include <stdio.h>

@@ -189,7 +189,7 @@ static void test_open(void)
     }
 }
 
-/* Samples of a task as lines with one id: each is told the how-manieth it is, whatever lies between. */
+/* Samples of a task as lines with one id: each knows its number among them, whatever lies between. */
 static void test_again(void)
 {
     enum { N = 3000 };
@@ -215,10 +215,10 @@ static void test_again(void)
 static const char zipped[] = "\x1F\x8B\x08\x00\x00\x00\x00\x00\x02\x03\xAB\x56\x2A\x28\xCA\xCF\x2D\x28"
                              "\x51\xB2\x52\x50\x4A\x54\xAA\xE5\x02\x00\x5B\x13\xF8\x2A\x10\x00\x00\x00";
 
-/* The header of a tar file has its mark behind the name and numbers of its first member. */
+/* The header of a tar file has its magic after the name and numbers of the first member. */
 static const char tar[512] = {[0] = 'a', [257] = 'u', [258] = 's', [259] = 't', [260] = 'a', [261] = 'r'};
 
-/* What a file says of itself by its first bytes, whatever its name; NULL: it is read, and has n lines. */
+/* The error by a file's first bytes, whatever its name; NULL: it is read and has n lines. */
 static const struct {
     const char *name, *bytes;
     size_t len; /* 0: as a string */

@@ -217,7 +217,7 @@ static void test_stopped(void)
     add_all(recorder);
     read_all(recorder, 3);
     cake_record_close(recorder);
-    recorder = recorder_at(path); /* goes on */
+    recorder = recorder_at(path); /* resumes */
     CU_ASSERT_EQUAL(cake_record_resumed(recorder), 3);
     CU_ASSERT_EQUAL(cake_record_finish(recorder), CAKE_OK);
     cake_record_close(recorder);
@@ -358,7 +358,7 @@ static void strings_too_long(hid_t f)
     free(vast);
 }
 
-/* What comes out: a line for each request. */
+/* Appends one line per request. */
 static cake_err read_prompts(const char *path, const cake_names *names, cake_buf *out)
 {
     cake_prompt *prompt;
@@ -578,8 +578,8 @@ static void strings_of_four(hid_t f)
     put(f, "prompt", string_of(4), 1, "abcd");
 }
 
-/* What the library says of a file of a later version comes through: here the version of the message that says
- * how a dataset lies. */
+/* The library's error about a file of a later version is passed on: here the version of the layout message of
+ * a dataset. */
 static void test_later_version(void)
 {
     static const char layout[] = {8, 0, 24, 0};
@@ -630,7 +630,7 @@ int main(void)
     static const suite_test tests[] = {
         {"columns there and back", test_columns},
         {"results: all kinds, in the order of the input", test_results},
-        {"stopped, gone on from, out of room", test_stopped},
+        {"stopped, resumed, disk full", test_stopped},
         {"streams are refused", test_refused_names},
         {"prompts of every layout, and of results", test_prompts},
         {"strings that are too long fail alone", test_too_long},

@@ -24,7 +24,7 @@ static bool reads(const char *text, size_t len, cake_job *job)
     return cake_job_read(path_of("job"), job);
 }
 
-/* What cake_job_write makes, as text. */
+/* Writes the text of cake_job_write into text. */
 static void compose(cake_buf *text)
 {
     cake_input_checkpoint marks[] = {{100, 103, 7}, {160, 164, 0xFFFFFFFF}};

@@ -21,7 +21,7 @@ static cake_journal_head head_of(const char *identity)
         .identity = (char *)identity, .model = "demo", .created = 1700000000, .job = 0xABC};
 }
 
-/* A journal of groups; [n] bytes behind the first line and each group are noted in ends. */
+/* A journal of groups; ends [n]: the file's length after the first line and each group. */
 static void compose(cake_buf *out, const int64_t *orders, int n_group, int each, size_t *ends)
 {
     cake_journal_head head = head_of("{\"isa\": \"ref\"}");
@@ -341,8 +341,7 @@ static void test_differs(void)
     }
 }
 
-/* Records [from, to) of a job of n requests; finishes it if all are there. What was said when it was
- * opened. */
+/* Records [from, to) of a job of n requests; finishes it if all exist. said: the messages of opening it. */
 static cake_err do_some(cake_record_options options, int from, int to, int n, cake_buf *said)
 {
     cake_recorder *recorder;

@@ -245,7 +245,7 @@ static void test_echo(void)
         "\"text_offset\": [0, 0, 1]}}");
 }
 
-/* Who changes a result and makes the checksum right is told so: it becomes no text and no column. */
+/* A changed result with a correct checksum is reported; it becomes neither text nor a column. */
 static void test_forged(void)
 {
     static const char *const names[] = {"forged.txt", "forged.h5"};

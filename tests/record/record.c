@@ -299,7 +299,7 @@ static int fill_disk(const char *path)
     return 0;
 }
 
-/* Room for the partial file, none for the final one beside it. */
+/* Space for the partial file, but not for the final one in addition. */
 static int fill_disk_at_finish(const char *path)
 {
     cake_record_options options = options_of(path);
@@ -389,7 +389,7 @@ static void test_killed(void)
     CU_ASSERT_FALSE(is_there(path_of("killed.jsonl.partial")));
 }
 
-/* A recorder of the file of that name, with so many answers. */
+/* A recorder of options->path with n answers. */
 static cake_recorder *with_answers(const cake_record_options *options, int n)
 {
     cake_recorder *recorder = NULL;
@@ -457,7 +457,7 @@ static void test_made_meanwhile(void)
     CU_ASSERT_EQUAL(whole_lines(path), 5);
 }
 
-/* --resume never with --force drops what a stopped run left: that is not what it is told to do. */
+/* --resume never with --force would drop the results of a stopped run, so the message advises against it. */
 static void test_made_meanwhile_never(void)
 {
     cake_record_options options = options_of(path_of("anew.jsonl"));
@@ -467,8 +467,7 @@ static void test_made_meanwhile_never(void)
     cake_buf_free(&said);
 }
 
-/* A run that was killed behind its last step but one: its RESULTS is its own only as long as nobody has
- * changed it. */
+/* A run that was killed before its last step: its RESULTS counts as its own only while unchanged. */
 static void test_killed_before_the_last_step(void)
 {
     char path[200], partial[220];

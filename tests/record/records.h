@@ -31,7 +31,7 @@ static inline const char *path_of(const char *name)
     return path[turn];
 }
 
-/* As if so many requests had been read. */
+/* As if n requests had been read. */
 static inline void read_all(cake_recorder *recorder, int n)
 {
     cake_record_read_to(recorder, (cake_input_checkpoint){n, n, (uint32_t)n});

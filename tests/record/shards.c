@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "records.h"
 
-/* An input of so many lines, of which every `blank`th is blank. */
+/* An input in which every `blank`th line is blank. */
 enum { LINES = 60 };
 
 typedef struct made {
@@ -136,7 +136,7 @@ static void test_order(void)
     cake_buf_free(&said);
 }
 
-/* Three shards of which one is not as the others; what is said of it. */
+/* Three shards, one of which differs, and the message about it. */
 static void test_wrong(void)
 {
     static const struct {
@@ -174,7 +174,7 @@ static void test_wrong(void)
     cake_buf_free(&said);
 }
 
-/* A byte of a result file, or of what stands beside it, is another one; files are gone. */
+/* A changed byte in a result file or its companions; missing files. */
 static void test_damage(void)
 {
     cake_buf said = {0};

@@ -53,7 +53,7 @@ static void add_all(cake_recorder *recorder)
     CU_ASSERT_EQUAL(cake_record_add(recorder, &none), CAKE_OK);
 }
 
-/* The lines that the file has, behind seven bytes of others. */
+/* The lines of the file, after seven bytes of other lines. */
 static cake_err expand(const char *path, int64_t lines, cake_buf *out)
 {
     cake_unpack_to to;
@@ -238,7 +238,7 @@ static void test_too_much(void)
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         CU_ASSERT_PTR_NOT_NULL(strstr(said.data, wanted[i]));
         if (!strstr(said.data, wanted[i]))
-            printf("not said: %s\n", wanted[i]);
+            printf("no message: %s\n", wanted[i]);
     }
     /* the file lies there, and has no name that could stay */
     CU_ASSERT_EQUAL_FATAL(cake_unpack_open(path_of("merged.jsonl"), &to), CAKE_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Figures of runs as they can be, and what has to be said of them.
+ * Metrics of possible runs, and the advice that they must produce.
  */
 #include "report/diagnosis.h"
 
@@ -104,8 +104,8 @@ static void test_crowd(void)
     says(&f, "messages take");
 }
 
-/* Of a run of so many seconds on so many ranks, of a hundred waves each. */
-static cake_buf told(double seconds, int n, cake_level level, int crowd)
+/* The summary of a run of so many seconds on n ranks, of a hundred waves each. */
+static cake_buf summary_of(double seconds, int n, cake_level level, int crowd)
 {
     cake_report_stage stages[2] = {{.host = "vm", .threads = 1, .busy_s = seconds, .compute_s = seconds},
                                    {.host = "vm", .threads = 1, .busy_s = seconds, .compute_s = seconds}};
@@ -145,7 +145,7 @@ static void test_told(void)
         {10, 2, CAKE_INFO, 2, true, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        cake_buf out = told(rows[i].seconds, rows[i].n, rows[i].level, rows[i].crowd);
+        cake_buf out = summary_of(rows[i].seconds, rows[i].n, rows[i].level, rows[i].crowd);
         CU_ASSERT(strstr(out.data, "cake-mpi: 3 requests (0 failed)") == out.data);
         CU_ASSERT_EQUAL(strstr(out.data, "cake-mpi: rank  host") != NULL, rows[i].table);
         CU_ASSERT_EQUAL(strstr(out.data, "cake-mpi: advice: ") != NULL, rows[i].advice);
@@ -169,7 +169,7 @@ static void test_slowest(void)
     says(&f, "a layer takes 1.7 times as long there as on the others");
 }
 
-/* What was planned for a rank is known by what the others took for theirs. */
+/* The expected time of a rank follows from the times of the others. */
 static void test_late(void)
 {
     cake_run_metrics f = even();

@@ -63,9 +63,8 @@ static void test_words(void)
     }
 }
 
-/* A job of n answers, `slots` of them under way at a time, each a token a step; lengths by `draw`. Where
- * something is said of what is left it is right within a factor of four. Returns at what part of the
- * steps that begins. */
+/* A job of n answers, `slots` at a time, each a token per step; lengths by `draw`. Estimates of the remaining
+ * time must be right within a factor of four. Returns the share of steps before the first estimate. */
 static double follow(int n, int slots, int most, bool certain, int (*draw)(uint64_t *seed))
 {
     enum { MOST = 700 };
@@ -155,7 +154,7 @@ static void test_left(void)
     CU_ASSERT(follow(3, 64, 8000, false, draw_even) > 0.9); /* too few to tell by */
 }
 
-/* What is written is read as the same. */
+/* A written duration is read back unchanged. */
 static void test_durations(void)
 {
     static const int64_t all[] = {0, 59, 60, 3599, 3600, 86399, 86400, 90061, 30000000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run tells of itself: the report of INTERFACE section 6 with all its names, the timeline, the table
- * on standard error; on 1 to 4 ranks, whole also where a run fails.
+ * The report with all its keys, the timeline, and the table on standard error, on 1 to 4 ranks; complete also
+ * if a run fails.
  */
 #include <math.h>
 #include <stdio.h>
@@ -197,7 +197,7 @@ static void test_nothing_generated(void)
     cake_json_free(report);
 }
 
-/* What the events of one trace add up to. */
+/* Sums over the events of one trace. */
 typedef struct sums {
     int spans[MOST_RANKS], named[MOST_RANKS];
     int waves, layers, begun, ended, wrong, heads, samples;
@@ -415,8 +415,7 @@ static void test_plan(void)
         cake_json_free(b);
         cake_json_free(c);
     }
-    cake_json *a = plan(1, some, fast),
-              *b = plan(1, many, fast); /* of which the first are looked at one by one */
+    cake_json *a = plan(1, some, fast), *b = plan(1, many, fast); /* only the first ones are simulated */
     CU_ASSERT(fabs(foretold(b, "most") / foretold(a, "most") / 20 - 1) < 0.05);
     cake_json_free(b);
     b = plan(1, write_prompts("alike.jsonl", 300, true, true), fast); /* 64 of 100 tokens are computed once */

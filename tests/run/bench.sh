@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `bench`: its names, what it prints and writes, on one rank and on two, and what it refuses. That each measurement
-# works is tried by `make bench-smoke`; how fast it is, a test cannot say.
+# `bench`: names of measurements, output and files on one rank and on two, and refused arguments. `make bench-smoke`
+# runs every measurement; no test checks speed.
 . "$(dirname "$0")/../shell.sh"
 
 "$cake" bench >"$dir/list"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench/compare reads what the engines print: here they are scripts that print what real ones did, so every figure is
-# known. Medians, ratios, floors, engines that fail, a CSV that is continued, a plot.
+# bench/compare with scripts in place of the engines, which print recorded output, so every figure is known: medians,
+# ratios, floors, engines that fail, a CSV that is continued, a plot.
 . "$(dirname "$0")/../shell.sh"
 
 mkdir "$dir/bin" "$dir/model"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that are not of one build or do not read one model, and a job whose model was replaced: one message, status 1.
+# Ranks with different builds or models, and a job whose model was replaced: one message, status 1.
 . "$(dirname "$0")/../shell.sh"
 export CAKE_DEVICE=cpu CAKE_THREADS=1
 small=$root/tests/golden/llama-plain

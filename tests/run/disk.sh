@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Disk faults: each call that changes a file of the results fails in turn, in each way. Either the run ends with 1 and a
-# message, and the next one makes the right file, or it goes on and the file is right. All of them in `make check-long`.
+# Disk faults: each call that changes a file of the results fails in turn, in each way. Either the run ends with status 1
+# and a message, and the next run makes the right file, or it continues and the file is right. `make check-long` tries all.
 . "$(dirname "$0")/../shell.sh"
 model=$root/tests/golden/llama-plain
 compiler=$(command -v cc || command -v gcc || command -v clang)

@@ -48,7 +48,7 @@ static void note(const char *call, int what)
     }
 }
 
-/* What becomes of this call, with errno set. */
+/* Decides whether this call succeeds, with errno set if not. */
 static int fate(const char *call, bool meant)
 {
     static atomic_int calls;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Bad worlds: one clear message, the right exit status, nothing finished lost.
+# Failures of hardware, files and ranks: one clear message, the right exit status, no finished result lost.
 . "$(dirname "$0")/../shell.sh"
 export CAKE_DEVICE=cpu # of GPUs that are not there nothing is said
 

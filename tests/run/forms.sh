@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Forms of files that whole runs write and read: the same requests in each, and the same answers.
+# Formats of prompts and results in whole runs: the same requests in each, and the same answers.
 . "$(dirname "$0")/../shell.sh"
 "$cake" info 2>/dev/null | grep -q '^HDF5  *[0-9]' || { echo "this build has no HDF5"; exit 77; }
 

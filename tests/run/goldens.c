@@ -46,15 +46,15 @@ static void test_arithmetic(void)
     }
 }
 
-/* What int8 costs, beside activations in BF16. Random weights make much of little, and those of the delta
- * nets most of all: they turn the same roundings into ten times the difference, so they tell nothing here. */
+/* Accuracy of int8 compared with activations in BF16. Random weights amplify errors, those of delta nets ten
+ * times as much, so delta nets are left out. */
 static void test_int8(void)
 {
     check_arithmetic(cake_kernels_at(cake_kernels_best()), "bf16", CAKE_BF16, 0.25, N_DELTA);
     check_arithmetic(cake_kernels_at(cake_kernels_exact()), "int8", CAKE_BF16, 0.75, N_DELTA);
 }
 
-/* Rows that nobody reads are left out of the last layer: what is read has the same bits, there and later. */
+/* The last layer leaves out rows without output; the others have the same bits, there and later. */
 static void check_unread(const char *model, const cake_json *sequence, const cake_kernels *kernels)
 {
     rig r = {0};

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/gpu/run without a GPU: all that it starts are scripts, so what is left is its order, its clock and its CSV.
+# tests/gpu/run without a GPU: scripts replace all programs, so its order, its time limits and its CSV are tested.
 . "$(dirname "$0")/../shell.sh"
 
 tree=$dir/tree

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Plans for GPUs, on nodes that are not here: hwloc reads them from tests/place/machines.
+# Plans for GPUs of other nodes, which hwloc reads from tests/place/machines.
 . "$(dirname "$0")/../shell.sh"
 machines=$root/tests/place/machines
 

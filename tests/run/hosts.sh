@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench/hosts.sh, of which the outcome is tested and rates are printed only: four hosts, which $CAKE_NETNS/mpi-hosts makes on
-# this machine, with 60, 40, 30 and 20 % of a core each. It wants to be root.
+# Runs bench/hosts.sh and checks its outcome, not its rates: four hosts with 60, 40, 30 and 20 % of a core, which
+# $CAKE_NETNS/mpi-hosts makes on this machine. Needs root.
 . "$(dirname "$0")/../shell.sh"
 hosts=${CAKE_NETNS:-$root/../shared/netns}/mpi-hosts
 [ -x "$hosts" ] || { echo "no $hosts: set CAKE_NETNS"; exit 77; }

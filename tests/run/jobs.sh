@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The scripts of jobs/ without Slurm: what they start, and when they requeue a job. On a real one: tests/run/slurm.sh.
+# The scripts of jobs/ without Slurm: the commands they start, and when they requeue. With a real Slurm: tests/run/slurm.sh.
 . "$(dirname "$0")/../shell.sh"
 mkdir "$dir/bin"
 export PATH=$dir/bin:$PATH CAKE_MPI=$dir/bin/cake SLURM_JOB_ID=77 dir

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The most memory that a rank ever holds: its weights, its KV cache, and little beside. A second copy of the weights, of a
-# shard or of what is mapped would show. And what it takes at the start: what plan says.
+# The peak memory of a rank is its weights, its KV cache and little more: a second copy of the weights, of a shard or of
+# mapped files would show. The memory at the start is as planned.
 . "$(dirname "$0")/../shell.sh"
 if grep -q __asan_init "$cake"; then
     echo "peaks of memory: skipped, this program was built with the address sanitizer, which keeps what is freed"
@@ -40,7 +40,7 @@ header="{${header#,}}"
 } >"$dir/model/model.safetensors"
 
 for ((i = 0; i < 24; i++)); do echo '{"prompt": [1, 2, 3, 4, 5, 6, 7, 8], "max_tokens": 24, "ignore_eos": true}'; done >"$dir/in.jsonl"
-# beside FILE: for each rank of a report what it held at most, beside weights and KV cache, in MB; the largest
+# beside FILE: the largest peak memory of a rank in a report in addition to weights and KV cache, in MB
 beside() {
     tr ',' '\n' <"$1" | awk -F': ' '/"weights_bytes"/ { weights = $NF } /"kv_bytes"/ { kv = $NF }
         /"peak_bytes"/ { beside = ($NF - weights - kv) / 1e6; most = beside > most ? beside : most } END { print most }'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Which cpus and how many threads real runs use, with and without a launcher and a mask, on a machine or in a container
-# with any number of cpus.
+# Cpus and numbers of threads of real runs, with and without a launcher and a mask, on a machine or in a container with
+# any number of cpus.
 . "$(dirname "$0")/../shell.sh"
 export CAKE_DEVICE=cpu # of GPUs that are not there nothing is said
 unset OMP_NUM_THREADS OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY "${!OMPI_MCA_hwloc@}" "${!OMPI_MCA_rmaps@}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench/plot of a small trace whose figures are known: tokens a second, busy shares, titles, files that are none.
+# bench/plot of a small trace with known figures: tokens per second, busy shares, titles, invalid files.
 . "$(dirname "$0")/../shell.sh"
 
 # Two ranks, 4 s: rank 0 computes in seconds 0 and 2, rank 1 in 1 and 3, but for a half; what lies within is not counted twice.

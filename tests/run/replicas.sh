@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# --replicas: the result file is that of one rank, byte for byte, whoever answered what; one message where something fails.
+# --replicas: the result file is that of one rank, byte for byte; a failure gives one message.
 . "$(dirname "$0")/../shell.sh"
 
 story="Continue the story: once upon a time there was a little girl who lived in a house by the wood with her mother"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs that are stopped in order or out of it, and gone on from: the same bytes as one that was not. At any moment: rounds.sh.
+# Runs that are stopped gracefully or killed, and resumed, give the bytes of an undisturbed run. At random moments: rounds.sh.
 . "$(dirname "$0")/../shell.sh"
 
 requests() { # LONGEST : requests of that many tokens more than 3 at most
@@ -44,7 +44,7 @@ await_group() { # until something is finished, or the run is over before
     done
 }
 
-# Signals and limits: the run ends early with 75, and goes on to the same bytes.
+# Signals and limits: the run ends early with 75, and resumes to the same bytes.
 drained() { # NAME STATUS [NP]
     test "$2" -eq 75 && grep -Eq 'the same command (.*from there|continues)' "$dir/err" && test -s "$dir/out.jsonl.partial" &&
         test ! -e "$dir/out.jsonl.lock" && { [ "${3:-1}" = 1 ] || grep -Eq '(continues the run|from there) \(status 75\)|status 75: stopped early, start it again \(' "$dir/err"; }
@@ -53,7 +53,7 @@ drained() { # NAME STATUS [NP]
 continues() {
     run -o "$dir/out.jsonl" -q
     test $? -eq 3 && test "$(sum "$dir/out.jsonl")" = "$wanted"
-    ok "... and goes on to the same bytes" $?
+    ok "... and resumes to the same bytes" $?
     rm -f "$dir"/out.jsonl*
 }
 signalled() { # SIGNAL WHOM NP OPTION... : WHOM is launcher or rank
@@ -175,7 +175,7 @@ for _ in $(seq 8); do cat "$dir/in.jsonl"; done >"$dir/long.jsonl"
 test $? -eq 75 && grep -q ' results; a stream cannot be resumed: use -o FILE' "$dir/err" &&
     test "$(sed -n 's/.*wrote \([0-9]*\) results; a stream.*/\1/p' "$dir/err")" -eq "$(wc -l <"$dir/out")"
 ok "a stream is stopped" $?
-# A pipe that pauses: what came is computed and kept, and time goes on.
+# A pipe that pauses: requests so far are computed and kept, and the time limit counts.
 mkfifo "$dir/pipe"
 (head -3 "$dir/in.jsonl"; exec sleep 30) >"$dir/pipe" &
 sleeper=$!
@@ -201,7 +201,7 @@ requests 12 >"$dir/in.jsonl"
 run -o "$dir/whole.jsonl" --force -q
 wanted=$(sum "$dir/whole.jsonl")
 stop out
-expect "gone on from" 3 'resumes with [1-9][0-9]* finished requests' run -o "$dir/out.jsonl" --report "$dir/report.json"
+expect "resumed" 3 'resumes with [1-9][0-9]* finished requests' run -o "$dir/out.jsonl" --report "$dir/report.json"
 test "$(sum "$dir/out.jsonl")" = "$wanted"
 ok "... to the same bytes" $?
 grep -Eq '"requests": \{"done": [0-9]+, "failed": [0-9]+, "resumed": [1-9]' "$dir/report.json"
@@ -228,7 +228,7 @@ cp "$dir/out.jsonl.partial" "$dir/kept"
 sed -i '20s/number/NUMBER/' "$dir/in.jsonl"
 expect "a line was changed" 1 'in.jsonl: lines [0-9]+ to [0-9]+ are not what they were' run -o "$dir/out.jsonl"
 ! grep -q 'resumes with' "$dir/err"
-ok "... it is not said that it goes on" $?
+ok "... there is no message about resuming" $?
 expect "... on standard input" 1 'standard input: lines [0-9]+ to [0-9]+ are not what' sh -c \
     "'$cake' run -m '$model' -i - --deterministic-ids -o '$dir/out.jsonl' <'$dir/in.jsonl'"
 cmp "$dir/kept" "$dir/out.jsonl.partial"
@@ -240,7 +240,7 @@ expect "... they are back" 3 'resumes with' run -o "$dir/out.jsonl"
 cmp "$dir/grown.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
 
-# Long answers go on where they were: what earlier runs generated is not drawn again. Two replicas, log probabilities, also of
+# Long answers resume where they stopped: tokens of earlier runs are not drawn again. Two replicas, log probabilities, also of
 # the prompt, and several answers to a request.
 cp "$dir/in.jsonl" "$dir/short.jsonl"
 for i in $(seq 16); do printf '{"id": "long%d", "prompt": "There was once number %d", "max_tokens": %d, "ignore_eos": true%s}\n' \
@@ -254,7 +254,7 @@ run -o "$dir/out.jsonl" --max-runtime 1s --report "$dir/report.json" -q
 test $? -eq 75 && grep -q '_cake": {"running"' "$dir/out.jsonl.partial"
 ok "long answers are stopped" $?
 first=$(generated)
-expect "... and gone on from, with 2 replicas" 0 'resumes with 0 finished requests \(0 failed\) and 16 unfinished ones' \
+expect "... and resumed, with 2 replicas" 0 'resumes with 0 finished requests \(0 failed\) and 16 unfinished ones' \
     mpi 2 run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -o "$dir/out.jsonl" --replicas 2 --report "$dir/report.json"
 cmp "$dir/whole.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?
@@ -297,7 +297,7 @@ done
 cp "$dir/wrong.jsonl" "$dir/in.jsonl" && run -o "$dir/unsaid.jsonl" -q 2>/dev/null
 sed -i 's/, "answered": "[0-9a-f]*"//' "$dir/unsaid.jsonl.job" && cp "$dir/right.jsonl" "$dir/in.jsonl"
 expect "... nor where what was answered is not known" 1 'are not what they were' run -o "$dir/unsaid.jsonl" --retry-errors
-cp "$dir/wrong.jsonl" "$dir/in.jsonl" && expect "... which goes on as it was" 3 '\(5 failed\)' run -o "$dir/unsaid.jsonl" --retry-errors
+cp "$dir/wrong.jsonl" "$dir/in.jsonl" && expect "... which continues as before" 3 '\(5 failed\)' run -o "$dir/unsaid.jsonl" --retry-errors
 for from in wrong right; do
     for i in $(seq 300); do cat "$dir/$from.jsonl"; done >"$dir/many.$from.jsonl"
 done
@@ -308,7 +308,7 @@ expect "... of a run that was stopped" 0 'these requests are done again' run -o 
 cmp "$dir/many.jsonl" "$dir/halfway.jsonl"
 ok "... to the same bytes" $?
 
-# Results of another instruction set are gone on from with that.
+# A job resumes with the instruction set that it began with.
 for i in $(seq 300); do printf '{"id": "a long name of request %d", "prompt": [%d, 6], "max_tokens": 1}\n' "$i" $((i % 30)); done >"$dir/in.jsonl"
 demo=$model model=$root/tests/golden/llama-plain
 stop out --isa ref
@@ -325,7 +325,7 @@ rmdir "$dir/odd.jsonl.job" && echo mine >"$dir/odd.jsonl.job"
 expect "... a file of somebody else" 1 'odd.jsonl.job: was not written by a run' run -o "$dir/odd.jsonl"
 test "$(cat "$dir/odd.jsonl.job")" = mine && test ! -e "$dir/odd.jsonl.lock"
 ok "... is left alone" $?
-expect "nothing to go on from" 1 'there is nothing to resume, but --resume must is given' run -o "$dir/none.jsonl" --resume must
+expect "nothing to resume" 1 'there is nothing to resume, but --resume must is given' run -o "$dir/none.jsonl" --resume must
 expect "... on standard output" 2 '\-\-resume must: without a result file there is nothing to resume' run --resume must
 test ! -e "$dir/none.jsonl.partial" && test ! -e "$dir/none.jsonl.lock"
 ok "... leaves nothing" $?

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/run/rounds.sh [ROUNDS [SEED]]: runs that are stopped one to three times, in some way at some moment, and gone on from to
-# the end: the bytes of a run that nobody disturbed, each id once. Ways are kill -9 of a rank; SIGTERM, SIGUSR1 and SIGUSR2 to
-# rank 0 or the launcher; a disk that is full or broken at some call. Model, form of the results, ranks, replicas and
-# sequences at a time are drawn for each start. Round i is drawn from SEED + i alone; one that fails leaves its files in
-# rounds-SEED and says how it is repeated (its moments are the same, what they meet may differ).
+# tests/run/rounds.sh [ROUNDS [SEED]]: runs that are stopped one to three times at random moments and
+# resumed to the end give the bytes of an undisturbed run, each id once. They are stopped by kill -9 of a rank; by SIGTERM,
+# SIGUSR1 or SIGUSR2 to rank 0 or the launcher; or by a disk that is full or broken at some call. Model, format, ranks,
+# replicas and sequences are drawn for each start. Round i depends on SEED + i only; a failed round leaves its files in
+# rounds-SEED and prints how to repeat it (at the same moments, when the program may be elsewhere).
 . "$(dirname "$0")/../shell.sh"
 rounds=${1:-3} seed=${2:-$(($$ * 1000))}
 echo "  seed $seed"
@@ -199,14 +199,14 @@ for round in $(seq "$rounds"); do
 done
 test "${good:-0}" -eq "$rounds"
 right=$?
-ok "rounds that end in the bytes of a run that nobody disturbed: ${good:-0} of $rounds; mpirun hung in ${#hangs[@]}${hangs[*]:+, seeds ${hangs[*]}}" $right
+ok "rounds that end in the bytes of an undisturbed run: ${good:-0} of $rounds; mpirun hung in ${#hangs[@]}${hangs[*]:+, seeds ${hangs[*]}}" $right
 test "${#hangs[@]}" -le $((rounds < 100 ? 1 : rounds / 50))
 ok "... which is rare" $?
-echo "  rounds in which a start had results to go on from: $rounds_on of $rounds"
+echo "  rounds in which a start had results to resume from: $rounds_on of $rounds"
 if [ "$rounds" -ge 10 ]; then # of three it may be none
     test $rounds_on -gt 0 && test $had_begun -gt 0
     ok "... in some of them stops came between the first results and the last, and in the middle of answers" $?
 fi
 for way in "${ways[@]}"; do echo "  stops: $way ${stopped[$way]:-0} in time, ${late[$way]:-0} too late"; done
-echo "  starts that went on with results: $went_on, with answers that were begun: $had_begun, cut off a torn group: $torn"
+echo "  starts that resumed with results: $went_on, with answers that were begun: $had_begun, cut off a torn group: $torn"
 finish

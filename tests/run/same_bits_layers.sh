@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Promise 1 for each kind of layer: windows beside full attention, recurrent states, and rotary embedding that goes by the length. The
-# same bits for every number of ranks, every size of waves, every company, every amount of KV memory.
+# Promise 1 for each kind of layer: windows with full attention, recurrent states, and rotary embedding that depends on the length. The
+# same bits for every number of ranks, size of waves, mix of requests and amount of KV memory.
 . "$(dirname "$0")/../shell.sh"
 
 # Some begin inside windows and original contexts and grow out of them, some are longer from the start.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Promise 1 where prompts begin alike: what they share is computed once, and nobody's answer shows it. Every answer is the one that
-# its request gets alone, for every number of ranks, amount of KV memory and kind of layer.
+# Promise 1 for prompts with common beginnings, which are computed once: every answer is the one that its request gets alone, for every
+# number of ranks, amount of KV memory and kind of layer.
 . "$(dirname "$0")/../shell.sh"
 
 head="the rain in the hills turns the small river into a lake and the road to the house is lost in it " # 96 tokens; 28 of the demo's

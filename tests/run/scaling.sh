@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench/scaling: here cake-mpi, the launcher and the counters of energy are scripts and files, so every figure is known.
-# Which runs are started how, medians, speed-ups, efficiencies, energy, runs that fail, a CSV that is continued, plots.
+# bench/scaling with scripts and files in place of cake-mpi, the launcher and the energy counters, so every figure is known:
+# commands of runs, medians, speed-ups, efficiencies, energy, runs that fail, a CSV that is continued, plots.
 . "$(dirname "$0")/../shell.sh"
 
 mkdir "$dir/bin" "$dir/model" "$dir/rapl"
@@ -113,7 +113,7 @@ ok "a host without counters" $?
 [ -z "$(cut -d, -f13 "$dir/plain.csv" | sed 1d)" ] && grep -q 'energy is left out' "$dir/err" && ! grep -q joules "$dir/plain.md" && ! grep -q "J per" "$dir/plain.md"
 ok "no counters: no energy, and said" $?
 [ -z "$(find "$dir" -name '.scaling.*')" ]
-ok "nothing is left beside the output" $?
+ok "only the output is left" $?
 rm -f "$dir/bin/gnuplot"
 if command -v gnuplot >/dev/null; then
     run --runs 0 >"$dir/table" 2>"$dir/err"

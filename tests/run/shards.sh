@@ -54,7 +54,7 @@ test -z "$(find "$dir" -name 'merged*')"
 ok "... nothing is written" $?
 run -o "$dir/part-2.jsonl" --shard 2/3 --progress-file "$dir/progress.json" --max-runtime 1h
 test $? -eq 3 && grep -Eq '"state": "finished", .*"shard": "2/3".*"resumed": [1-9][0-9]*, "total": 28, "share": 1.0' "$dir/progress.json"
-ok "... it goes on, and a file says how far" $?
+ok "... it continues, and a file shows the progress" $?
 expect "a shard twice" 1 'both are shard 1/3' merge "$dir"/part-?.jsonl "$dir/part-1.jsonl"
 expect "merged" 0 'merged.jsonl: 81 requests \([0-9]+ failed\) of 3 shards' merge "$dir"/part-?.jsonl
 cmp "$dir/whole.jsonl" "$dir/merged.jsonl" && test -e "$dir/merged.jsonl.job"
@@ -80,7 +80,7 @@ awk '/^end/ { n++ } /"requests": / { split($0, a, /[:,}]/); sum[n > 0, 1] += a[3
 ok "plans of the shards add up to that of the whole" $?
 expect "... in words" 3 '^requests  28 of shard 2/3, of which ' "$cake" plan -m "$model" -i "$dir/in.jsonl" --shard 2/3
 
-# What is there is not overwritten; what was given up half-way is gone on from.
+# Existing results are not overwritten; unfinished ones are resumed.
 echo mine >"$dir/mine.jsonl"
 expect "another file in the place" 1 'mine.jsonl: exists already; --force' "$cake" merge -o "$dir/mine.jsonl" "$dir"/part-?.jsonl
 expect "... with --force" 0 . "$cake" merge --force -o "$dir/mine.jsonl" "$dir"/part-?.jsonl

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The scripts of jobs/ on a real Slurm of ten nodes, which $CAKE_SLURM/slurm-local starts on this machine: signals, limits,
-# queues, arrays, chains, lost jobs and nodes; the bytes at the end are those of a run that nobody disturbed.
+# queues, arrays, chains, lost jobs and nodes; the final bytes are those of an undisturbed run.
 . "$(dirname "$0")/../shell.sh"
 slurm=${CAKE_SLURM:-$root/../shared/slurm}/slurm-local
 [ -x "$slurm" ] || { echo "no $slurm: set CAKE_SLURM"; exit 77; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `stage`: bundles give the bits of the whole model; what is there is kept, what is damaged is found and replaced.
+# `stage`: bundles give the bits of the whole model; intact ones are kept, damaged ones are found and replaced.
 . "$(dirname "$0")/../shell.sh"
 
 layers_of() { # DIR RANK: "0-3", from bundle.json

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Topology files in the whole program: who has which layers changes nothing in the answers; a plan that is written is
-# read again; what a file says of single ranks comes to them; what is wrong is said once, with its place.
+# Topology files in the whole program: the distribution of layers does not change answers; a written plan is read back;
+# settings of single ranks reach them; an error is reported once, with its position.
 . "$(dirname "$0")/../shell.sh"
 
 story="Continue the story: once upon a time there was a little girl who lived in a house by the wood with her mother"

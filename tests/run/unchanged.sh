@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The bits that a build of commit 4c64a70 gave, before files and names were put in order: results of the demo and of the golden
-# models, greedy and sampled, have the sums of tests/golden/results.sha256. tests/run/unchanged.sh print: the sums of this build.
+# Results of the demo and the golden models, greedy and sampled, have the checksums in tests/golden/results.sha256, which a build
+# of commit 4c64a70 gave before files were renamed. tests/run/unchanged.sh print: the checksums of this build.
 . "$(dirname "$0")/../shell.sh"
 sums=$root/tests/golden/results.sha256
 

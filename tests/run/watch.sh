@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that die or hang, under a launcher that does nothing about it (as srun without --kill-on-bad-exit): the others end
-# within 10 s, one message says which rank it was, and what was finished is kept.
+# Ranks that die or hang, under a launcher that ignores it (as srun without --kill-on-bad-exit): the others end within
+# 10 s, one message names the rank, and finished results are kept.
 . "$(dirname "$0")/../shell.sh"
 export OMPI_MCA_orte_enable_recovery=1
 case $(${MPIRUN:-mpirun} --version 2>&1) in

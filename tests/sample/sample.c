@@ -189,8 +189,8 @@ static void test_reference(void)
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* Vocabularies of which only a part is listed: by a guess, by what is sure, or all of it; and many equal
- * scores, which no digit tells apart. */
+/* Large vocabularies of which a guessed part, a certain part or everything is listed; and many equal scores,
+ * which have no distinguishing digit. */
 static void test_large(void)
 {
     enum { N = 40003 };
@@ -267,7 +267,7 @@ static void test_weights(void)
     free(weight);
 }
 
-/* What transformers 5's TemperatureLogitsWarper, TopKLogitsWarper and TopPLogitsWarper keep of these scores,
+/* Tokens that transformers 5's TemperatureLogitsWarper, TopKLogitsWarper and TopPLogitsWarper keep, applied
  * in that order (without ties at the k-th score, where transformers keeps them all and we keep k). */
 static void test_kept(void)
 {
@@ -564,8 +564,8 @@ static void test_min_tokens(void)
     free(scratch);
 }
 
-/* What a model suppresses is never drawn, whatever a request adds; what it suppresses first, not as the first
- * token. */
+/* Tokens in suppress_tokens are never drawn, whatever a request adds; those in begin_suppress_tokens not as
+ * the first token. */
 static void test_suppressed(void)
 {
     cake_params params = params_of(0, 0, 1);
@@ -585,7 +585,7 @@ static void test_suppressed(void)
     cake_penalties_close(past);
 }
 
-/* Penalties without end, and a vocabulary of which nothing may be drawn, give an id all the same. */
+/* Infinite penalties, and a vocabulary that is suppressed completely, still give an id. */
 static void test_extremes(void)
 {
     static const int32_t prompt[] = {0, 1, 2, 3};

@@ -14,7 +14,7 @@ static int dice(int n)
     return (int)((state >> 8) % (uint32_t)n);
 }
 
-/* What a wave costs by the shape's numbers, position by position. */
+/* The cost of a wave by the shape's numbers, added position by position. */
 static double cost_of(const cake_batch *b, const cake_schedule_shape *shape)
 {
     double cost = shape->cost.score * b->n_score;
@@ -29,7 +29,7 @@ static double cost_of(const cake_batch *b, const cake_schedule_shape *shape)
     return cost;
 }
 
-/* A lane's wave is back: every sequence makes so many tokens and ends. */
+/* A lane's wave is back: every sequence generates its tokens and ends. */
 static void answer(cake_schedule *s, int lane, const cake_batch *b, int *made, int most)
 {
     cake_schedule_complete(s, lane);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which page is taken next: given back ones, then idle ones that no known prompt wants, then memory that was
- * never used, then what is wanted.
+ * The order in which pages are taken: freed ones, idle ones that no known prompt wants, never used ones, and
+ * wanted ones.
  */
 #include "schedule/page_pool.h"
 

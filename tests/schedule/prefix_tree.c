@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes of beginnings against a model of them: the same for the same tokens, and gone when nobody needs them.
+ * Nodes of beginnings compared with a model: equal tokens have equal nodes, and unused nodes are freed.
  */
 #include "schedule/prefix_tree.h"
 
@@ -108,7 +108,7 @@ static void test_growth(void)
     cake_prefix_tree_close(p);
 }
 
-/* What is kept for a node keeps it and those before it, after all prompts are gone. */
+/* A kept node and its ancestors survive after all prompts are released. */
 static void test_keep(void)
 {
     static int32_t id[3 * CAKE_PAGE], other[CAKE_PAGE] = {1};

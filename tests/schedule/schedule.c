@@ -166,7 +166,7 @@ static bool come_back(cake_schedule *s, int lane, const cake_batch *b)
     return stem;
 }
 
-/* What is known of the prompts ahead of sequence `next`. */
+/* Inserts the known prompts ahead of sequence `next`. */
 static void look_ahead(int n, int next)
 {
     int last = next < n ? job.group[next] + AHEAD : job.entered - 1;
@@ -320,7 +320,8 @@ static void test_tight(void)
     CU_ASSERT(evictions > 100);
 }
 
-/* Of what can be foreseen hardly anything is evicted, of what can be guessed less than half. */
+/* Hardly any sequence of known length is evicted, and fewer than half as many of guessed length as without
+ * admission control. */
 static void test_foreseen(void)
 {
     int evictions[2] = {0};
@@ -338,7 +339,7 @@ static void test_foreseen(void)
     CU_ASSERT(evictions[0] < 50 && evictions[1] < 15); /* without foresight 150 */
 }
 
-/* Full attention and two windows: pages behind a window serve others, and rows still read their own. */
+/* Full attention and two windows: pages that leave a window are reused, and rows still read their own. */
 static void test_windows(void)
 {
     static const int windows[] = {1, 3, 64, 65, 100, 128, 200};
@@ -359,7 +360,7 @@ static void test_windows(void)
     CU_ASSERT(evictions > 10);
 }
 
-/* A sequence far longer than the pages of its kv_group goes on: it needs its window only. */
+/* A sequence far longer than the pages of its kv_group continues: it needs its window only. */
 static void test_window_alone(void)
 {
     cake_schedule_shape shape = one_kv_group(1, 1, 64, 65, 3);
@@ -392,7 +393,7 @@ static void test_forks(void)
     CU_ASSERT(evictions > 100);
 }
 
-/* What prompts begin with is computed once, and what is not computed is counted. */
+/* Common beginnings of prompts are computed once, and the shared rows are counted. */
 static void test_share(void)
 {
     for (int lanes = 1; lanes <= 4; lanes++) {
@@ -409,7 +410,7 @@ static void test_share(void)
     }
 }
 
-/* The same with windows, with hardly any pages, with stems, and with scores that are wanted. */
+/* Common beginnings with windows, few pages, stems, and wanted scores. */
 static void test_share_tight(void)
 {
     static const int windows[] = {0, 1, 64, 65, 100, 128, 300};
@@ -458,8 +459,8 @@ static void test_share_states(void)
     CU_ASSERT(evictions > 50 && shared > 10000);
 }
 
-/* Hundreds of prompts with one beginning: nobody computes it twice, even with few pages, and while others
- * compute it. */
+/* Hundreds of prompts with one beginning: it is never computed twice, even with few pages, and while another
+ * sequence computes it. */
 static void test_share_one(void)
 {
     enum { N = MAX_SEQS };
@@ -597,7 +598,7 @@ int main(void)
         {"... with windows, few pages, stems, scores of prompts", test_share_tight},
         {"... with recurrent states", test_share_states},
         {"scores of all prompt rows, once each", test_scored},
-        {"a sequence that cannot fit overflows, the others go on", test_overflow},
+        {"a sequence that cannot fit overflows, the others continue", test_overflow},
         {"prompts are cut at multiples of a page", test_chunks},
         {"a prompt's rows follow those that are under way", test_ahead},
         {"rows may cost anything", test_any_cost},

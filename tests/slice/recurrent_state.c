@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recurrent states of a slice: places of their own, copies, and waves that do not go on where a state is.
+ * Recurrent states of a slice: their places, copies, and waves that do not continue at a state's position.
  */
 #include "slice/recurrent_state.h"
 
@@ -88,7 +88,7 @@ static void test_follow(void)
     cake_states s = open_states(&shape);
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         CU_ASSERT_EQUAL(follow(&s, good[i]), CAKE_OK);
-    /* a copy goes on where the other one was */
+    /* a copy continues at the position of the original */
     cake_change copy = {.kind = CAKE_CHANGE_STATE, .slot = 1, .from = 2};
     CU_ASSERT_EQUAL(cake_states_copy(&s, &copy), CAKE_OK);
     static const int after[][2] = {{1, 2}, {2, 2}, {-1, 0}};
@@ -117,7 +117,7 @@ int main(void)
 {
     static const suite_test tests[] = {
         {"each slot and layer has a place of its own; copies are whole", test_places},
-        {"rows go on where their slot's state is", test_follow},
+        {"rows continue at the position of their slot's state", test_follow},
         {"no recurrent layers, no bytes", test_none},
     };
     return SUITE_MAIN("state", tests);

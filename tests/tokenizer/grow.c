@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokenizers whose parts make gigabytes of a few characters: wherever a text can grow, it is the request that
- * fails, and lists that are too long are told when they are read.
+ * Tokenizers whose parts make gigabytes of a few characters: wherever a text can grow, only the request
+ * fails; lists that are too long are refused when they are read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static void test_encode(void)
                  "ByteLevel makes more than 268435456");
 }
 
-/* What a piece's characters carry before them, where they are spelled as bytes. */
+/* A long continuing_subword_prefix before each character of a piece that is spelled as bytes. */
 static void test_prefix(void)
 {
     cake_buf json = {0};

@@ -65,7 +65,7 @@ static void test_files(void)
     cake_json_free(golden);
 }
 
-/* What is no file of either kind, or a broken one, is told. */
+/* Files of neither kind and broken files have a message. */
 static void test_broken_files(void)
 {
 #define SPM(bytes) bytes, sizeof bytes - 1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files beside a tokenizer: which tokens they make, which names templates have for them.
+ * The companion files of a tokenizer: the tokens they define, and their names in templates.
  */
 #include "tokenizer/specials.h"
 
@@ -149,7 +149,7 @@ static void test_classes(void)
     }
 }
 
-/* Broken files are told where and why; a config.json says nothing here. */
+/* Messages about broken files name the place and the reason; a broken config.json is ignored here. */
 static void test_broken(void)
 {
     static const struct {
@@ -199,8 +199,8 @@ static void test_broken(void)
     clear();
 }
 
-/* What is not done as it says is said; all else opens in silence. Which token ends is known if a file says
- * so. */
+/* Fields that are not applied cause a message; all else opens silently. The eos token is known if a file
+ * names it. */
 static void test_fields(void)
 {
     static const char bpe[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"<e>\":1},\"merges\":[]}}";

@@ -434,7 +434,7 @@ static void test_faults(void)
     cake_ids_free(&ids);
 }
 
-/* What a broken or unknown tokenizer.json is told. */
+/* Messages about broken or unknown parts of tokenizer.json. */
 #define VOCAB     "{\"a\":0,\"b\":1,\"ab\":2}"
 #define MODEL     "\"model\":{\"type\":\"BPE\",\"vocab\":" VOCAB ",\"merges\":[[\"a\",\"b\"]]}"
 #define BPE(rest) "{\"model\":{\"type\":\"BPE\"," rest "}}"
