@@ -42,7 +42,7 @@ check() {
     sed 's/^/    /' test-suite.log
     return 1
 }
-# The same, and what all that ran has come to, which run_stage adds to the sum.
+# As check, and prints the totals of all tests, which run_stage adds to the sum.
 suite() {
     local status=0
     check "$@" || status=1
@@ -85,7 +85,7 @@ stage_minimal() {
         make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
 }
 
-# Installed with DESTDIR: runs from there, has its man page, and uninstall leaves nothing behind.
+# Installed with DESTDIR: runs from there, has its man page, and uninstall removes everything.
 stage_install() {
     local dest=$work/install/dest there left page
     need man || return 1
@@ -104,7 +104,7 @@ stage_install() {
     [ -z "$left" ] || { echo "uninstall leaves: $left"; return 1; }
 }
 
-# What docs/packaging has, by the tools that it is for; those of PyPI are beside $CAKE_PYTHON.
+# docs/packaging, checked by the tools that it is written for; those of PyPI are in the folder of $CAKE_PYTHON.
 stage_packaging() {
     local python=${CAKE_PYTHON:-python3}
     "$python" -c "import easybuild.framework, pycodestyle, spython" || { echo "no packages easybuild, pycodestyle and spython in $python: set CAKE_PYTHON"; return 77; }

@@ -28,7 +28,7 @@ CAKE_CHECK_YAML libyaml libyaml
 CAKE_CHECK_CUNIT cunit CUnit
 CAKE_CHECK_HDF5 hdf5 HDF5
 END
-# What configure.ac asks for: name, least version, Debian's package.
+# The requirements of configure.ac: name, minimum version, Debian's package.
 sed -nE 's/^CAKE_CHECK_MODULE\(\[[A-Z0-9]*\], \[([^] ]*)( >= ([0-9.]*))?\], \[([^]]*)\].*/\1 \3 \4/p' "$root/configure.ac" >"$dir/asked"
 [ "$(wc -l <"$dir/asked")" -ge 4 ]
 ok "configure.ac asks for libraries" $?
@@ -113,7 +113,7 @@ END
     [ ! -e "$dir/tcl" ] || cmp "$dir/tcl" "$dir/lua"
     ok "both say the same" $?
 fi
-# What has to be installed for it is tried in the long tests only.
+# Checks that need further tools run in the long tests only.
 [ -n "${CAKE_PACKAGING:-}" ] || finish
 modules=/usr/share/modules/init/bash
 if [ -e $modules ]; then
@@ -127,7 +127,7 @@ END
 else
     ok "there are no Environment Modules" 1
 fi
-# Those of PyPI are beside $CAKE_PYTHON.
+# Tools of PyPI are in the folder of $CAKE_PYTHON.
 python=${CAKE_PYTHON:-$(command -v python3)}
 PATH=$(dirname "$python"):$PATH
 export EASYBUILD_MODULES_TOOL=EnvironmentModules EASYBUILD_MODULE_SYNTAX=Tcl EB_PYTHON=$python

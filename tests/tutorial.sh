@@ -33,14 +33,14 @@ ok "the tutorial has commands" $?
 ok "and all of them are in such blocks" $?
 cd "$dir/tree" || exit 1
 for block in "$dir"/block-*; do
-    # What a block exports holds for those behind it.
+    # Exported variables of a block are set for later blocks.
     bash -e -o pipefail -c "[ ! -e '$dir/exports' ] || . '$dir/exports'; . '$block'; export -p >'$dir/exports'" >"$dir/out" 2>&1 </dev/null
     status=$?
     [ $status = 0 ] || { cat "$block" && tail -n 20 "$dir/out"; } | sed 's/^/    /'
     ok "line ${block##*-}: $(tail -n 1 "$block" | cut -c1-80)" $status
 done
 
-# What it says of them.
+# The tutorial's statements about the files.
 [ "$(wc -l <answers.txt)" = 2 ] && grep -q 42 answers.txt
 ok "answers" $?
 grep -q top_p wrong-results.jsonl

@@ -243,8 +243,8 @@ MORE_TEMPLATES = [
 "{{ messages|tojson }}", "{{ messages|tojson(indent=4) }}", "{% for m in messages %}{{ m|tojson }}\n{% endfor %}", "{% for m in messages -%}\n<{{ m['role'] }}>\n{{ m.content|trim }}\n{%- endfor %}", "{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}{% set sys = messages[0]['content'] %}{% else %}{% set loop_messages = messages %}{% endif %}{{ loop_messages|length }}{{ sys is defined }}", "{{ raise_exception('Conversation roles must alternate') if n == 7 else '' }}", "{{- '<|im_start|>' + messages[0].role + '\\n' }}", "{{ 'a' ~ messages[0]['nope'] ~ 'b' }}", "{{ 'a' + messages[0]['nope'] }}", "{{ messages[0]['nope'] + 'a' }}", "{{ messages[0].content + 5 }}", "{%- for i in range(messages|length) -%}{{ messages[i].role }}{%- endfor -%}", "{{ messages|length > 1 and messages[1].role == 'assistant' }}", "{%- set m = messages|selectattr('role', 'equalto', 'user')|list -%}{{ m|length }}{{ m[-1].content }}", "{% set last = messages | map(attribute='role') | list | last %}{{ last }}", "{%- for tool in tools %}{{ tool }}{% endfor %}", "{% if tools is defined and tools %}{% endif %}ok", "{% if tools is not none %}a{% endif %}", "{%- if 'x' in messages[0] %}a{% endif %}{% if messages[0].x is defined %}b{% endif %}c",
 ]
 
-# What we refuse, or print otherwise, on purpose: integers beyond 64 bits and complex numbers, addresses of objects,
-# ranges that are printed, filters for web pages, what Python finds wrong only when it compiles, and the like.
+# Templates that we refuse, or print differently, on purpose: integers beyond 64 bits and complex numbers, addresses of objects,
+# printed ranges, filters for web pages, errors that Python finds only when it compiles, and so on.
 APART = [
     "{#",
     "{% autoescape false %}{{ '<' }}{% endautoescape %}",

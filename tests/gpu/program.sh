@@ -38,7 +38,7 @@ same() { # NAME NP ARGUMENT... : the results are those of one rank
     ok "... same bytes" $?
 }
 
-# The same answers as by the CPU, logprobs but for roundings.
+# The answers are those of the CPU, logprobs except for rounding.
 expect "one rank" 0 '3 requests \(0 failed\)' answers 1 a.jsonl --report "$dir/r.json"
 grep -q '"device": "cuda", "gpu": 0, "gpu_layers": 8, "isa": "'"$isa"'"' "$dir/r.json"
 ok "... the report says where it was" $?
@@ -169,7 +169,7 @@ if [ -x "$runtime" ]; then
     cake=$executor
 fi
 
-# Which GPU.
+# The choice of the GPU.
 export CAKE_TEST_GPUS=1
 expect "two ranks on one GPU" 0 '' short 2 --report "$dir/r.json"
 grep -q '2 ranks for 1 GPU of this host: two ranks on one GPU take turns' "$dir/err"

@@ -23,10 +23,10 @@ SPECIAL = {"%" + name + "." + axis: of + "." + axis
            for name, of in (("tid", "executor_thread"), ("ctaid", "executor_block"), ("ntid", "executor_block_dim"),
                             ("nctaid", "executor_grid_dim")) for axis in "xyz"}
 SPECIAL["%laneid"] = "executor_lane()"
-# Of two numbers: how they are ordered. Those with u hold for what has no order, too.
+# Comparisons of two numbers. Those with u are also true for unordered ones (NaN).
 ORDER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 UNORDERED = {"neu": "==", "ltu": ">=", "leu": ">", "gtu": "<=", "geu": "<"}
-# What does not change what a load or a store gives: where caches keep it, and that nobody writes it.
+# Qualifiers that do not change the result of a load or store: cache hints and read-only hints.
 CACHE = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "relaxed", "weak", "gpu", "sys", "L1", "L2"}
 
 OTHERS = {"ld", "st", "cvt", "cvta", "setp", "atom", "shfl", "mma", "dp4a"}
@@ -199,7 +199,7 @@ class Function:
         if kind == "f32":
             return self.floating(op, mode, args)
         unsigned = "u" + kind[1:]
-        # Of sums and products the lower half is the same, signed or not.
+        # The lower half of sums and products is the same for signed and unsigned numbers.
         if op in ("add", "sub", "and", "or", "xor") and not mode:
             sign = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^"}[op]
             return self.put(args[0], unsigned, "(%s)(%s %s %s)" % (

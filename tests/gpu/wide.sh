@@ -16,7 +16,7 @@ else
     wide=4 ff=9216 vocab=9000 n_seq=90 long=2300 more=300 tokens=6
 fi
 
-# FAMILY: what its config.json has beside what both have; qwen3.5 has three delta nets, and heads of 256.
+# FAMILY: adds its own fields of config.json to the common ones; qwen3.5 has three delta nets, and heads of 256.
 model() {
     mkdir -p "$dir/model"
     printf '{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}' >"$dir/model/tokenizer.json"
@@ -76,8 +76,8 @@ try() { # FAMILY
     ok "... the same log probabilities, but for roundings" $?
 }
 
-# What a generated token asks for: what is fused on paper only would show. Eight kernels a layer (norm, with a look at what
-# comes; q, k and v; turned into the cache; attention, packed; o; norm; gate and up; down), six for embedding and head.
+# The number of kernels per generated token, which shows whether operations are really fused: eight per layer (norm with the
+# check for NaNs; q, k and v; RoPE and cache store; packed attention; o; norm; gate and up; down), six for embedding and head.
 counts() {
     kernels() { # TOKENS
         CAKE_TEST_GPU_COUNTS=1 "$cake" run -m "$dir/model" --dummy-weights --device cuda -i "$dir/one.jsonl" -o - --max-tokens "$1" 2>&1 |

@@ -92,7 +92,7 @@ expect "a slip in a variable" 0 'CAKE_MAXTOKENS in the environment belongs to no
     env CAKE_MAXTOKENS=1 "$cake" -m "$model" -p x --max-tokens 1 -q
 test "$(wc -l <"$dir/err")" -eq 1
 ok "... said once, and nothing of our scripts' own" $?
-# What people are told of requests: lines as editors count them, ids, how many failed and which.
+# Messages about requests: lines as editors count them, ids, the number of failed requests and the first of them.
 printf '{"prompt": "a", "max_tokens": 1}\n\n{"id": "x", "prompt": "a", "top_p": 7}\n' >"$dir/bad.jsonl"
 expect "failed requests are named at the end" 3 '1 request failed: the run is complete, its exit status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
 grep -q 'run: line 3 (id "x"): top_p is 7' "$dir/err"
@@ -117,7 +117,7 @@ run -i "$dir/completions.jsonl" -q --max-tokens 1 -o "$dir/a
 b"
 expect "status shows names as merge does" 0 'a.x0ab: finished: 2 done' "$cake" status "$dir/a
 b"
-# What contradicts itself, or has nowhere to go, is said before anything is read.
+# Contradictory options, and outputs without a destination, are refused before anything is read.
 while IFS='|' read -r words wanted; do
     # shellcheck disable=SC2086
     expect "clash: $words" 2 "^cake-mpi: error: usage: $wanted" run $words
@@ -158,7 +158,7 @@ expect "-p twice gives JSONL" 0 '"index": ?1,.*"text": ?"g-a' run -p 'What is 1 
 expect "-p with --n gives JSONL" 0 '"choices": \[\{"index": 0, "text": "g-a.*"index": 1, "text": "g-a' run --n 2 -p 'Spell the word garden.'
 expect "weights from mapped files" 0 '^37 \+ 45 = 82' run -p 'What is 37 + 45?' --load mmap
 expect "another way to load" 2 'is not one of read\|mmap' run -p 'What is 37 + 45?' --load copy
-# What is locked has to be allowed: without the capability to lock anything the limit holds.
+# The limit of locked memory holds without the capability to lock memory.
 most=$(ulimit -H -l)
 limited() { # KILOBYTES COMMAND...
     (ulimit -l "$1" && shift && if [ "$(id -u)" -eq 0 ]; then setpriv --bounding-set=-ipc_lock "$@"; else "$@"; fi)
@@ -217,7 +217,7 @@ expect "ids that the model has not" 3 'logit_bias has the token id 99999' run -i
 grep -q 'stop_token_ids\[0\] is 99999' "$dir/out" && grep -q 'min_tokens is 3; expected at most max_tokens, 2' "$dir/out"
 ok "... and more than is wanted" $?
 expect "mixed forms, some broken" 3 '9 requests \(4 failed\)' mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --deterministic-ids
-# Launchers say that a job with a status "has been aborted": before it is said what the status means.
+# Launchers report "has been aborted" for a nonzero status, so the status is explained before.
 grep -q 'status 3: all requests are done, 4 of them failed; see .*/out.jsonl (the launcher' "$dir/err"
 ok "... status 3 is explained under a launcher" $?
 awk '/status 3/ { said = NR } /non-zero exit/ && !cried { cried = NR } END { exit !said || (cried && cried < said) }' "$dir/err"

@@ -37,16 +37,16 @@ expect "another config.json, no weights" 1 "${differ}config.json differs" two --
 cp "$dir/old/config.json" "$dir/new/" && cp "$model/tokenizer.json" "$dir/new/"
 expect "another tokenizer" 1 "${differ}tokenizer.json differs" two
 
-# The same program with another version in it.
+# A copy of the program with another version string.
 rm -rf "$dir/new" && cp -r "$dir/old" "$dir/new"
 version=$("$cake" --version | sed 's/cake-mpi \([0-9.]*\).*/\1/')
 LC_ALL=C sed "s/$version/${version%?}9/g" "$cake" >"$dir/other" && chmod +x "$dir/other"
 OTHER=$dir/other expect "another version" 1 "rank 0 on .* runs version $version.*, rank 1 on .* version ${version%?}9" two
-# MPI itself leaves memory lying, which is none of ours.
+# MPI itself leaks memory, which is not our bug.
 expect "a launcher of another MPI" 0 'started 3 processes, but each one is alone' \
     env PMI_RANK=0 PMI_SIZE=3 ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "$cake" run -m "$small" -i "$dir/in.jsonl" -q
 
-# What is staged is of one model, too.
+# Ranks stage one model only.
 expect "ranks that stage two models" 1 "${differ}the content of tensor" env OTHER= sh -c "
     printf '\\123' | dd of='$weights' bs=1 seek=$(($(stat -c %s "$weights") - 1)) conv=notrunc 2>/dev/null
     exec '$root/tests/mpirun.sh' 2 '$dir/ranks' stage -d '$dir/staged'"

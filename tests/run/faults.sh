@@ -71,7 +71,7 @@ ok "a report into a pipe" $?
 expect "a report that cannot be written is told first" 1 "no/such/report" run -o "$dir/r2.jsonl" --report "$dir/no/such/report"
 test ! -e "$dir/r2.jsonl"
 ok "... before the work" $?
-# What a run has left is overwritten by nothing else.
+# Nothing else overwrites the files of a run.
 run -o "$dir/kept.jsonl" -q && cp "$dir/kept.jsonl" "$dir/kept" && cp "$dir/kept.jsonl.job" "$dir/kept.job"
 cp "$dir/kept.jsonl.job" "$dir/alone.job"
 ln -s kept.jsonl "$dir/leads" && ln -s nowhere "$dir/dangles"
@@ -129,7 +129,7 @@ expect "a KV cache smaller than a page" 1 'does not hold one page' run --kv-memo
 expect "a KV cache smaller than recurrent states" 1 'the recurrent states of 64 sequences \(1.9 MiB' "$cake" run \
     -m "$root/tests/golden/qwen3.5-hub" --max-seqs 64 --kv-memory 1M -p x
 
-# Memory: a model of a thousand layers, made up; said before anything is loaded.
+# Memory: a synthetic model of a thousand layers is refused before anything is loaded.
 mkdir "$dir/huge"
 cp "$model/tokenizer.json" "$dir/huge"
 sed -E 's/"num_hidden_layers": [0-9]+/"num_hidden_layers": 1000/; s/"hidden_size": [0-9]+/"hidden_size": 65536/; s/"intermediate_size": [0-9]+/"intermediate_size": 262144/; s/"full_attention",?//g; s/"layer_types": \[/"_": [/' \
@@ -186,7 +186,7 @@ for seqs in 1 8; do
     ok "... fails the two requests that have it, $seqs at a time" $?
 done
 
-# ... whatever waves its rows go in: a window passes the broken token by, others stand beside it.
+# ... in any wave: a window moves past the broken token, and other sequences share its waves.
 cp -r "$root/tests/golden/mistral-window" "$dir/passing"
 dim=$(sed -n 's/.*"hidden_size": \([0-9]*\).*/\1/p' "$dir/passing/config.json")
 poison "$dir/passing" model.embed_tokens.weight $((9 * 4 * dim))
@@ -255,7 +255,7 @@ if limited 6000000 "$cake" --version >"$dir/out" 2>&1; then
     done
 fi
 
-# What a limit leaves is what a cache may have.
+# The KV cache may use the memory that a limit leaves.
 if limited 700000 "$cake" --version >"$dir/out" 2>&1; then
     limited 700000 "$cake" run -m "$model" -p Once --max-tokens 2 >"$dir/out" 2>&1
     ok "a limit on memory" $?

@@ -41,7 +41,7 @@ run in.jsonl lines.jsonl
 gzip -kn "$dir/in.jsonl" && run in.jsonl.gz packed.jsonl.gz
 test $? -eq 3 && zcat "$dir/packed.jsonl.gz" | cmp - "$dir/lines.jsonl"
 ok "packed prompts, packed results" $?
-# What has been written as HDF5, or packed, becomes the same lines again: any bytes, all fields of both forms.
+# HDF5 and compressed results are converted back to the same lines: any bytes, all fields of both forms.
 cat >"$dir/rich.jsonl" <<'END_OF_PROMPTS'
 {"id": "z\u0000ro", "prompt": "a\u0000b\u0001", "max_tokens": 6, "echo": true, "logprobs": 2, "return_token_ids": true}
 {"custom_id": "c\u0000", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "\u0000"}], "max_tokens": 9, "n": 3, "temperature": 1, "logprobs": true, "top_logprobs": 2, "return_token_ids": true}}

@@ -42,7 +42,7 @@ grep -Eq 'warning: .*2 ranks for 1 GPU of this host: two ranks on one GPU take t
     test "$(grep -c 'take turns' "$dir/err")" -eq 1
 ok "... two ranks on one GPU share it, and are told a better launch line" $?
 
-# Which one a topology says.
+# GPUs given by a topology.
 printf "a:\n  rank: 1\n  gpu: 2\n  layers: ['model.layers.4-7']\n" >"$dir/t.yml"
 expect "a GPU by its number" 0 '^1 +[^ ]+ +2 ' plan gpu4 2 --gpu-memory 1G --topology "$dir/t.yml"
 grep -Eq '^0 +[^ ]+ +3 ' "$dir/out"
@@ -58,7 +58,7 @@ printf "a: {rank: 0, memory: 78G, layers: ['model.layers.0-7']}\n" >"$dir/t.yml"
 expect "more than a driver leaves of it" 1 "t.yml:1:22: memory is 78.0 GiB for worker 'a', but 77.0 GiB are free there" \
     plan gpu4 1 --gpu-memory 80G --topology "$dir/t.yml"
 
-# What does not fit.
+# Models that do not fit.
 expect "a small one" 0 '"waves": {"lanes": 1, "tokens": 512, "sequences": 64}' plan gpu8 1 --gpu-memory 4G --json
 expect "too large" 1 'the model does not fit: rank 0 needs .* but its share of GPU 0 of [^ ]+ is 4.0 MiB, .* too little' plan gpu8 1 --gpu-memory 4M --gpu-layers 8
 expect "... with the host" 0 'warning: .* 4 of its 8 layers are on GPU 0, which has 4.0 MiB \(weights 3.0 MiB\); the others \(.* MiB\) are on CPUs' \
@@ -73,7 +73,7 @@ expect "... how many would do" 1 'too little; 8 such GPUs would do \(-np 8\)' hu
 expect "... do" 0 '^7 +[^ ]+ +0 .* 7-7 ' huge --ranks 8
 expect "... one less does not" 1 'the memory of 7 GPUs: 1.0 GiB are free on each, .* 8 such GPUs would do \(--ranks 8\)' huge --ranks 7
 
-# What is not known, or not possible.
+# Unknown sizes and impossible requests.
 expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) is not known: it is hidden from this process, or this build has no CUDA; give it with --gpu-memory' plan gpu4 1
 expect "no GPU" 1 'has no GPU; with --gpu-memory 80G' plan hybrid 1
 echo "{a: {host: '*', device: cuda, layers: ['model.layers.0-7']}}" >"$dir/t.yml"

@@ -9,7 +9,7 @@ stand_in() { # NAME: a program whose text is on standard input
     { echo '#!/bin/bash'; cat; } >"$dir/bin/$1"
     chmod +x "$dir/bin/$1"
 }
-# cake: each run does three requests, and ends with the status that is said; says what it was started with
+# cake: each run answers three requests, ends with the given status, and logs its arguments
 stand_in cake <<'END'
 case $1 in
 status)

@@ -50,7 +50,7 @@ run() { # NP MODEL ARGUMENT... : by 8 MB of KV cache, where kv does not say othe
     mpi "$1" run -m "$2" -i "$dir/in.jsonl" -o "$dir/out.jsonl" --force -q --kv-memory "${kv:-8M}" --report "$dir/report.json" "${@:3}"
 }
 
-# What the program and its MPI take is what a run of the demo takes.
+# A run of the demo gives the memory of the program and MPI themselves.
 for np in 1 2; do
     run $np "$model" && base=$(beside "$dir/report.json")
     ok "the demo on $np: $base MB beside its weights and KV cache" $?
@@ -62,8 +62,8 @@ for np in 1 2; do
     done
 done
 
-# What plan says of each rank is taken before the first wave, to the byte, and the process grows by little more: dense, with recurrent
-# states, with windows; in other precisions, from mapped files.
+# Each rank takes exactly the planned bytes before the first wave, and the process grows by little more: dense, with recurrent states,
+# with windows; in other precisions, from mapped files.
 made() { # NAME FROM WIDTH: a wide one of another model's kind, without weights
     mkdir "$dir/$1"
     cp "$2"/tokenizer*.json "$dir/$1/"

@@ -25,7 +25,7 @@ first=$(each "$all" | head -1)
 last=$(each "$all" | tail -1)
 echo "  cpus $all, $cores cores; the cgroup has $cgroup"
 
-# placed NAME CPUS THREADS COMMAND... : CPUS and THREADS of all ranks as `a b`; what is said goes to $dir/err
+# placed NAME CPUS THREADS COMMAND... : CPUS and THREADS of all ranks as `a b`; messages go to $dir/err
 placed() {
     local name=$1 cpus=$2 threads=$3 got
     shift 3

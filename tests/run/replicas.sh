@@ -108,7 +108,7 @@ shared=$(number prompt_shared)
 test "$shared" -ge 4800
 ok "... share $shared tokens, 5632 in one place" $?
 
-# What is planned, traced, said.
+# Plan, trace and messages.
 expect "the plan" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2
 test "$(grep -Ec '^[0-3] +.* 0-3 |^[0-3] +.* 4-7 ' "$dir/out")" -eq 4
 ok "... with the same layers twice" $?
@@ -118,7 +118,7 @@ ok "... has both ends of every wave's way" $?
 test "$(grep -c '"replica": 1' "$dir/report.json")" -eq 2 && test "$(number replicas)" -eq 2
 ok "... and the report every rank's replica" $?
 
-# How many there are is planned where nobody says it: a model of 100 million parameters or more, rates from a file.
+# The planner chooses the number of replicas: a model of 100 million parameters or more, rates from a file.
 mkdir "$dir/large" && cp "$model/tokenizer.json" "$dir/large" &&
     sed 's/"intermediate_size": 512/"intermediate_size": 24576/' "$model/config.json" >"$dir/large/config.json"
 for what in peak.f32:100 peak.read:20; do
@@ -150,7 +150,7 @@ cmp "$dir/large.1.jsonl" "$dir/large.2.jsonl" && grep -q 'planned: ' "$dir/err" 
     test "$(number replicas)" -eq "$(grep -o 'planned: [12]' "$dir/err" | grep -o '[12]$')"
 ok "answers are those of one rank, whatever was planned" $?
 
-# What cannot be.
+# Errors.
 run2() { mpi "$1" run -m "$model" -i "$dir/in.jsonl" -o "$dir/x.jsonl" "${@:2}"; }
 expect "3 ranks for 2 replicas" 2 'replicas 2: 3 ranks cannot be divided evenly; start it with -np 4 or another multiple of 2, or use --replicas 1 or 3' run2 3 --replicas 2
 test "$(grep -c error "$dir/err")" -eq 1

@@ -111,7 +111,7 @@ wait $launcher
 test $? -eq 75 && kill $late && test ! -e "$dir/out.jsonl.lock" && grep -q '_cake": {"running"' "$dir/out.jsonl.partial"
 ok "two signals, while a replica does not get on: status 75" $?
 continues
-# One before anything is computed, here while a pipe is opened that nobody writes to: nothing waits for it.
+# A signal before anything is computed, here while a pipe without a writer is opened: the run ends at once.
 mkfifo "$dir/nobody"
 waits() { # NAME SIGNAL NP OPTION...
     local name=$1 signal=$2

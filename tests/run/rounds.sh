@@ -13,7 +13,7 @@ compiler=$(command -v cc || command -v gcc || command -v clang)
 for shim in disk clock; do
     "$compiler" -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC -o "$dir/$shim.so" "$root/tests/run/${shim}_shim.c" -ldl || exit 1
 done
-# Forty times as fast: checkpoints of answers eight times a second; the time of day is now days ahead, now behind. Sanitizers want to be the first that is loaded.
+# The clock runs forty times as fast, so answers are saved eight times a second; the time of day jumps days forward and back. Sanitizers must be loaded first.
 shims="$dir/disk.so $dir/clock.so"
 [ -z "${ASAN_OPTIONS:-}" ] || { shims=$dir/disk.so && export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0; }
 ways=(kill TERM USR1 USR2 disk)
@@ -48,7 +48,7 @@ plain() { case $1 in *.gz) zcat "$1" ;; *) cat "$1" ;; esac; }
 sum() { sha256sum <"$1" | cut -c 1-64; }
 draw() { drawn=$((RANDOM % $1)); } # no subshell: it would draw for itself
 
-# What comes of a job that nobody disturbs, once: whole, its sum, how long it took.
+# An undisturbed run of each job, once: its results, their checksum, its time.
 declare -A wanted took
 undisturbed() { # WHICH FORM
     local name=$1.$2 begin

@@ -70,7 +70,7 @@ qwen3.5-hub 270K --max-seqs 6
 phi3-long 350K
 MODELS
 
-# Pages behind the window are free again: three of them (31 KB each) do for sequences of six.
+# Pages that leave the window are freed: three of them (31 KB each) suffice for sequences of six.
 model=$root/tests/golden/mistral-window
 answer 1 one
 same "sequences longer than the KV memory" 1 --chunk 64 --kv-memory 100K

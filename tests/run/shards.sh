@@ -68,7 +68,7 @@ run -o "$dir/whole.txt" 2>/dev/null
 "$cake" merge -q -o "$dir/merged.txt" "$dir"/part-?.jsonl && cmp "$dir/whole.txt" "$dir/merged.txt"
 ok "... and as text" $?
 
-# What each shard will take is planned: together it is what the whole asks for.
+# Plans of all shards add up to the plan of the whole.
 for part in "" 0/3 1/3 2/3; do
     "$cake" plan -m "$model" -i "$dir/in.jsonl" --json ${part:+--shard "$part"} 2>/dev/null
     test $? -eq 3 && echo "end"

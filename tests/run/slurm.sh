@@ -46,7 +46,7 @@ same() { # NAME JOB SECONDS RESULTS : the job ends well, with the bytes of a run
     [ $right -eq 0 ] || cat ./*"$2"*.log
 }
 
-# What takes long begins first, and is looked at last: Slurm looks at limits every 30 s, and finds lost nodes no sooner.
+# Long jobs begin first and are checked last: Slurm checks limits every 30 s, and finds lost nodes no sooner.
 
 # Jobs that reach their limit: their first start is long in reading the model, and then slow, so that it cannot finish before.
 cat >slow <<END

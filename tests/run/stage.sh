@@ -43,7 +43,7 @@ requests() {
     [ "$1" = plain ] || printf '{"id": "c", "messages": [{"role": "user", "content": "What is 37 + 45?"}], "temperature": 0, "max_tokens": 20}\n'
 }
 
-# The demo and golden models: tied, untied, fused, in shards, vision beside, delta nets; a tied one whose head differs is in bundle.c.
+# The demo and golden models: tied, untied, fused, in shards, with a vision part, delta nets; a tied one whose head differs is in bundle.c.
 for name in demo llama-linear gemma3-vision phi3-long qwen3.5-hub qwen2-split; do
     whole=$root/tests/golden/$name
     requests plain >"$dir/in.jsonl"
@@ -75,7 +75,7 @@ for how in "--load mmap" "--dtype f32" "--dtype int8" "--threads 3"; do
 done
 head -2 "$model/../prompts.jsonl" >"$dir/in.jsonl"
 
-# What a bundle has.
+# The content of bundles.
 test -e "$staged/rank-0000/tokenizer.json" && test -e "$staged/rank-0000/chat_template.jinja" && ! test -e "$staged/rank-0001/tokenizer.json" &&
     ! test -e "$staged/rank-0001/chat_template.jinja" && test -e "$staged/rank-0001/config.json" && ! test -e "$staged/config.json"
 ok "rank 0 has tokenizer and template, all have the config" $?
@@ -270,7 +270,7 @@ expect "... all is well again" 0 '2 written|^37' apart 4 run -m scratch/m -p 'Wh
 rm -r "$dir/disks/1/scratch"
 expect "a host without its bundle" 1 'scratch/m: rank 0 on [^ ]* has a bundle, rank 1 on [^ ]* nothing: stage' apart 4 run -m scratch/m -p x --replicas 2
 
-# What cannot be.
+# Errors.
 stage() { "$cake" stage -m "$model" "$@"; }
 expect "no directory" 2 'no directory: give the one for the bundles with -d' stage
 expect "no model" 2 'no model' "$cake" stage -d "$dir/x"

@@ -79,7 +79,7 @@ for example in gaps:3 interleaved:4 places:2 ranks:3 replicas:4; do
     same "topologies/${example%:*}.yml" "${example#*:}" --topology "$root/topologies/${example%:*}.yml"
 done
 
-# Layers of several kinds: windows beside full attention, recurrent states.
+# Layers of several kinds: windows with full attention, recurrent states.
 for name in gemma3-new qwen3.5-hub; do
     model=$root/tests/golden/$name
     answer 1 one
@@ -90,7 +90,7 @@ for name in gemma3-new qwen3.5-hub; do
 done
 model=$root/jobs/demo/model
 
-# What is said of single ranks.
+# Settings of single ranks.
 host=$(hostname)
 cat >"$dir/t.yml" <<END
 root:
@@ -156,7 +156,7 @@ echo "{a: {host: far, memory: 1G, layers: ['model.layers.4-7']}}" >"$dir/t.yml"
 expect "... memory of theirs" 0 'are used on their own hosts only; ranks are planned like those of this run' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2
 expect "... replicas" 2 '.--replicas 2, but .*t.yml has 1' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2 --replicas 2
 
-# What is wrong: once, with its place; the world goes down together.
+# Errors: reported once, with their position; all ranks end together.
 refused() { # NAME NP STATUS TEXT
     local how=(mpi "$2")
     [ "$2" -gt 1 ] || how=("$cake")
