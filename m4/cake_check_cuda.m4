@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # CAKE_CHECK_CUDA
 # nvcc for the kernels of GPUs, and the CUDA runtime, linked statically so that the program also starts where no CUDA is.
-# --with-cuda[=DIR]: must be there; --without-cuda: is not looked for; neither: used if found. CUDA_ARCH: the GPUs that there is
-# code for; others take what the driver makes of the PTX of the last one. Sets cake_cuda for the table at the end.
+# --with-cuda[=DIR]: required; --without-cuda: not used; neither: used if found. CUDA_ARCH: the GPUs to make code for; later ones
+# run the PTX of the last one. Sets cake_cuda for the table at the end.
 AC_DEFUN([CAKE_CHECK_CUDA],
 [AC_ARG_WITH([cuda],
   [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [computes on NVIDIA GPUs, too; DIR holds bin/nvcc and include/ (default: if found in /usr/local/cuda)])],

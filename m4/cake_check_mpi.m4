@@ -6,7 +6,7 @@ AC_DEFUN([CAKE_CHECK_MPI],
 [AC_ARG_VAR([MPICC], [MPI wrapper compiler, asked for its flags])
 AC_ARG_VAR([MPIRUN], [MPI launcher that `make check` uses])
 AC_CHECK_PROGS([MPICC], [mpicc cc])
-# The launcher that goes with the wrapper: mpirun.mpich with mpicc.mpich, the one beside it with a path.
+# The launcher that goes with the wrapper: mpirun.mpich with mpicc.mpich, with a path the one in the same folder.
 cake_mpirun=`AS_ECHO(["$MPICC"]) | sed 's/mpicc\(@<:@^/@:>@*\)$/mpirun\1/'`
 AC_CHECK_PROGS([MPIRUN], [$cake_mpirun mpirun mpiexec srun])
 AC_MSG_CHECKING([for the flags of $MPICC])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # CAKE_CHECK_NCCL
 # nccl.h, after CAKE_CHECK_CUDA: nothing is linked, the program opens libnccl.so.2 when two ranks have GPUs. --with-nccl[=DIR]:
-# must be there, --without-nccl: is not looked for, neither: if found. The version is read from the header's text: no compiler
+# required, --without-nccl: not used, neither: used if found. The version is read from the header's text: no compiler
 # flags are needed for it. Sets cake_nccl for the table at the end.
 AC_DEFUN([CAKE_CHECK_NCCL],
 [AC_ARG_WITH([nccl],
