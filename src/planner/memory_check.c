@@ -31,7 +31,7 @@ static cake_memory_use measure(const cake_comm *world, const cake_rank *me, cons
     const bool on_gpu = kernels->memory;
     int rank = me->replica.rank;
     cake_memory_use r =
-        cake_memplan_measure(&me->planning, &me->planning.plan, rank, me->input.n_thread, kernels);
+        cake_memory_plan_measure(&me->planning, &me->planning.plan, rank, me->input.n_thread, kernels);
     r.memory = on_gpu ? me->gpu.memory : me->machine.memory;
     r.n_rank = on_gpu ? 1 : world->local_size;
     r.weights = cake_offload_weights(&me->planning, &me->planning.plan, rank, kernels);
@@ -42,7 +42,7 @@ static cake_memory_use measure(const cake_comm *world, const cake_rank *me, cons
     if (!on_gpu && left > me->mapping - r.fixed)
         left = me->mapping - r.fixed;
     r.cache =
-        cake_memplan_cache_bytes(me->input.kv_memory, left, on_gpu); /* no other rank needs GPU memory */
+        cake_memory_plan_cache_bytes(me->input.kv_memory, left, on_gpu); /* no other rank needs GPU memory */
     if (r.cache > memory_limit(me, &r) - r.weights)
         r.cache = memory_limit(me, &r) - r.weights;
     return r;
@@ -85,7 +85,7 @@ static void count_pages(const cake_comm *world, cake_rank *me, const cake_memory
     cake_schedule_shape *shape = &me->planning.shape;
     int max_pages[CAKE_MAX_KV_GROUPS];
     int64_t pages = INT32_MAX;
-    cake_memplan_max_pages(&me->planning, max_pages);
+    cake_memory_plan_max_pages(&me->planning, max_pages);
     for (int i = 0; i < n; i++) {
         int64_t memory = all[i].cache - all[i].states;
         int64_t fit = cake_plan_pages(shape->n_group, all[i].page, max_pages, memory > 0 ? memory : 0);
@@ -298,8 +298,8 @@ static void choose_gpu_layers(const cake_comm *world, cake_rank *me)
     const bool chosen = me->input.max_gpu_layers < INT_MAX;
     me->planning.gpu_layers = me->input.max_gpu_layers < own ? me->input.max_gpu_layers : own;
     for (; me->input.gpu_kernels && !chosen && me->planning.gpu_layers > 0; me->planning.gpu_layers--) {
-        cake_memory_use r = cake_memplan_measure(&me->planning, &me->planning.plan, me->replica.rank,
-                                                 me->input.n_thread, me->input.gpu_kernels);
+        cake_memory_use r = cake_memory_plan_measure(&me->planning, &me->planning.plan, me->replica.rank,
+                                                     me->input.n_thread, me->input.gpu_kernels);
         int64_t weights =
             cake_offload_weights(&me->planning, &me->planning.plan, me->replica.rank, me->input.gpu_kernels);
         if (r.fixed + weights + me->gpu.memory / part <= me->gpu.memory)
@@ -335,8 +335,8 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
     first->memory = me->input.gpu_kernels ? me->gpu.memory : me->machine.memory;
     int64_t limit = memory_limit(me, first), usable = limit < first->memory ? limit : first->memory;
     me->planning.max_positions = (int)cake_comm_allreduce_min(
-        world, cake_memplan_rank_max_positions(&me->planning, me->replica.rank, usable));
-    cake_memplan_batch_limits(&me->planning, 0);
+        world, cake_memory_plan_rank_max_positions(&me->planning, me->replica.rank, usable));
+    cake_memory_plan_batch_limits(&me->planning, 0);
     choose_gpu_layers(world, me);
     int64_t files = host_file_bytes(world, me);
 
@@ -350,7 +350,7 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
     }
     max_seqs = cake_comm_allreduce_min(world, max_seqs);
     if (!me->input.max_seqs && max_seqs < me->planning.shape.lane_seqs) {
-        cake_memplan_batch_limits(&me->planning, max_seqs > 0 ? (int)max_seqs : 1);
+        cake_memory_plan_batch_limits(&me->planning, max_seqs > 0 ? (int)max_seqs : 1);
         n = measure_all(world, me, all);
     }
     bool crowded = false;

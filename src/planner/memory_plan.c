@@ -16,7 +16,7 @@
 #include "logits/logits.h"
 #include "planner/offload.h"
 
-cake_slice_shape cake_memplan_slice(const cake_planning *p, const cake_hop *hop)
+cake_slice_shape cake_memory_plan_slice(const cake_planning *p, const cake_hop *hop)
 {
     cake_slice_shape shape = {.first = hop->first,
                               .count = hop->count,
@@ -33,13 +33,13 @@ cake_slice_shape cake_memplan_slice(const cake_planning *p, const cake_hop *hop)
 
 /* Page tables are as long as the longest sequence. A config may promise a context of billions of tokens, but
  * no sequence outgrows the memory for its full-attention layers. */
-int cake_memplan_rank_max_positions(const cake_planning *p, int rank, int64_t memory)
+int cake_memory_plan_rank_max_positions(const cake_planning *p, int rank, int64_t memory)
 {
     const cake_config *config = cake_model_config(p->input->model);
     int64_t bytes = 0, pages = INT32_MAX;
     memory = p->input->kv_memory > 0 ? p->input->kv_memory : memory;
     for (int i = 0; i < p->plan.n_hop; i++) {
-        cake_slice_shape shape = cake_memplan_slice(p, &p->plan.hop[i]);
+        cake_slice_shape shape = cake_memory_plan_slice(p, &p->plan.hop[i]);
         for (int group = 0; group < config->n_group && p->plan.hop[i].rank == rank; group++)
             if (!config->window[group])
                 bytes += (int64_t)cake_slice_page_bytes(config, &shape, group);
@@ -49,12 +49,12 @@ int cake_memplan_rank_max_positions(const cake_planning *p, int rank, int64_t me
     return pages < p->input->context / CAKE_PAGE ? (int)pages * CAKE_PAGE : p->input->context;
 }
 
-int cake_memplan_max_positions(const cake_planning *p)
+int cake_memory_plan_max_positions(const cake_planning *p)
 {
     int min_positions = p->input->context;
     for (int i = 0; i < p->plan.n_rank; i++) {
         int positions =
-            cake_memplan_rank_max_positions(p, i, p->cluster->resources[p->plan.first + i].memory);
+            cake_memory_plan_rank_max_positions(p, i, p->cluster->resources[p->plan.first + i].memory);
         min_positions = positions < min_positions ? positions : min_positions;
     }
     return min_positions;
@@ -77,8 +77,8 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
     return bytes + (head->memory ? (int64_t)cake_logits_beside(config, rows, n_thread) : 0);
 }
 
-cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *plan, int rank, int n_thread,
-                                     const cake_kernels *kernels)
+cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan *plan, int rank,
+                                         int n_thread, const cake_kernels *kernels)
 {
     const cake_config *config = cake_model_config(p->input->model);
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
@@ -87,7 +87,7 @@ cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *pl
     for (int i = 0; i < n_part; i++) {
         if (part[i].kernels != kernels)
             continue;
-        cake_slice_shape shape = cake_memplan_slice(p, &part[i].hop);
+        cake_slice_shape shape = cake_memory_plan_slice(p, &part[i].hop);
         int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
         memset(shape.n_page, 0, sizeof shape.n_page);
         r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states;
@@ -107,17 +107,17 @@ cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *pl
     return r;
 }
 
-int64_t cake_memplan_overhead_bytes(const cake_planning *p, int rank, int n_thread)
+int64_t cake_memory_plan_overhead_bytes(const cake_planning *p, int rank, int n_thread)
 {
-    return cake_memplan_measure(p, &p->plan, rank, n_thread, cake_offload_first(p->input)).fixed;
+    return cake_memory_plan_measure(p, &p->plan, rank, n_thread, cake_offload_first(p->input)).fixed;
 }
 
-int64_t cake_memplan_buffer_bytes(const cake_planning *p, const cake_plan *plan, int rank, int n_thread)
+int64_t cake_memory_plan_buffer_bytes(const cake_planning *p, const cake_plan *plan, int rank, int n_thread)
 {
     const cake_kernels *kernels[2];
     int64_t bytes = 0;
     for (int i = cake_offload_memories(p->input, kernels); i-- > 0;) {
-        cake_memory_use r = cake_memplan_measure(p, plan, rank, n_thread, kernels[i]);
+        cake_memory_use r = cake_memory_plan_measure(p, plan, rank, n_thread, kernels[i]);
         bytes += r.fixed - r.tables;
     }
     return bytes;
@@ -139,12 +139,12 @@ static int stages_of(const cake_planning *p)
     return hops <= plan->n_rank ? plan->n_rank : hops < limit ? hops : limit;
 }
 
-int64_t cake_memplan_cache_bytes(int64_t requested, int64_t left, bool gpu)
+int64_t cake_memory_plan_cache_bytes(int64_t requested, int64_t left, bool gpu)
 {
     return requested > 0 ? requested : requested < 0 ? left * -requested / 100 : gpu ? left : left / 2;
 }
 
-void cake_memplan_batch_limits(cake_planning *p, int max_seqs)
+void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
 {
     const cake_config *config = cake_model_config(p->input->model);
     cake_batch_size size = {.max_seqs = p->input->max_seqs,
@@ -173,7 +173,7 @@ void cake_memplan_batch_limits(cake_planning *p, int max_seqs)
         cake_arena_round(cake_wave_bytes(size.max_tok, cake_schedule_changes(&p->shape), config->dim));
 }
 
-void cake_memplan_max_pages(const cake_planning *p, int *max)
+void cake_memory_plan_max_pages(const cake_planning *p, int *max)
 {
     const cake_schedule_shape *shape = &p->shape;
     for (int group = 0; group < shape->n_group; group++) {

@@ -24,27 +24,27 @@ typedef struct cake_memory_use {
 
 /* Fills fixed, tables, page and states of a rank of the plan in the memory of these kernels, without
  * weights. */
-cake_memory_use cake_memplan_measure(const cake_planning *planning, const cake_plan *plan, int rank,
-                                     int n_thread, const cake_kernels *kernels);
+cake_memory_use cake_memory_plan_measure(const cake_planning *planning, const cake_plan *plan, int rank,
+                                         int n_thread, const cake_kernels *kernels);
 /* Bytes of the KV cache: as requested (bytes, or negative: percent of what is left), else all that a GPU has
  * left, or half of what a host has left. */
-int64_t cake_memplan_cache_bytes(int64_t requested, int64_t left, bool gpu);
+int64_t cake_memory_plan_cache_bytes(int64_t requested, int64_t left, bool gpu);
 /* The shape of a hop's slice, with the planning's waves and pages and this rank's threads. */
-cake_slice_shape cake_memplan_slice(const cake_planning *planning, const cake_hop *hop);
+cake_slice_shape cake_memory_plan_slice(const cake_planning *planning, const cake_hop *hop);
 /* Maximum positions of a sequence whose pages fit into a rank's `memory`; and the minimum over all ranks of
  * the plan. */
-int cake_memplan_rank_max_positions(const cake_planning *planning, int rank, int64_t memory);
-int cake_memplan_max_positions(const cake_planning *planning);
+int cake_memory_plan_rank_max_positions(const cake_planning *planning, int rank, int64_t memory);
+int cake_memory_plan_max_positions(const cake_planning *planning);
 /* Sets lanes, waves and KV cache groups, but not the number of pages. max_seqs: limit of sequences in a lane,
  * 0: none. */
-void cake_memplan_batch_limits(cake_planning *planning, int max_seqs);
+void cake_memory_plan_batch_limits(cake_planning *planning, int max_seqs);
 /* Pages of each group [n_group] that all sequences use at their maximum length. */
-void cake_memplan_max_pages(const cake_planning *planning, int *max);
+void cake_memory_plan_max_pages(const cake_planning *planning, int *max);
 /* Bytes of a rank with n_thread threads in its first memory, without weights, pages and states. */
-int64_t cake_memplan_overhead_bytes(const cake_planning *planning, int rank, int n_thread);
+int64_t cake_memory_plan_overhead_bytes(const cake_planning *planning, int rank, int n_thread);
 /* The same in all memories, without page tables, which count as KV cache. plan: any plan with the planning's
  * waves. */
-int64_t cake_memplan_buffer_bytes(const cake_planning *planning, const cake_plan *plan, int rank,
-                                  int n_thread);
+int64_t cake_memory_plan_buffer_bytes(const cake_planning *planning, const cake_plan *plan, int rank,
+                                      int n_thread);
 
 #endif

@@ -32,7 +32,7 @@ static layer_kv kv_of(const cake_planning *p, int first, int count)
 {
     const cake_config *config = cake_model_config(p->input->model);
     cake_hop hop = {0, first, count};
-    cake_slice_shape shape = cake_memplan_slice(p, &hop);
+    cake_slice_shape shape = cake_memory_plan_slice(p, &hop);
     layer_kv k = {.state = (int64_t)cake_slice_state_bytes(config, &shape)};
     for (int group = 0; group < config->n_group; group++)
         k.page[group] = (int64_t)cake_slice_page_bytes(config, &shape, group);
@@ -87,7 +87,7 @@ static int find_pools(const cake_planning *p, cake_host_memory *pool)
         int64_t own = resources->memory / resources->local_size;
         bool shares = resources->mapping >= resources->memory;
         own = shares || own < resources->mapping ? own : resources->mapping;
-        own -= cake_memplan_overhead_bytes(p, i, resources->n_thread) + (i ? 0 : p->input->layers.ends);
+        own -= cake_memory_plan_overhead_bytes(p, i, resources->n_thread) + (i ? 0 : p->input->layers.ends);
         if (before && shares && resources->host == resources[-1].host) {
             pool[n - 1].n_rank++;
             pool[n - 1].bytes += own;
@@ -123,9 +123,9 @@ int64_t cake_partition_solve(cake_planning *p, int first, int n)
     int max_pages[CAKE_MAX_KV_GROUPS];
     cake_plan_make(&in, &plan);
     replace_plan(p, plan, first);
-    p->max_positions = cake_memplan_max_positions(p);
-    cake_memplan_batch_limits(p, 0);
-    cake_memplan_max_pages(p, max_pages);
+    p->max_positions = cake_memory_plan_max_positions(p);
+    cake_memory_plan_batch_limits(p, 0);
+    cake_memory_plan_max_pages(p, max_pages);
 
     int64_t pages = target_pages(p, n, max_pages), slots = (int64_t)p->shape.n_lane * p->shape.lane_seqs;
     int64_t parts = pages > slots ? pages : slots, *bytes = cake_alloc((size_t)in.n_layer, sizeof *bytes);
@@ -187,8 +187,8 @@ int64_t cake_partition_adopt(cake_planning *p, cake_plan *plan)
     replace_plan(p, *plan, 0);
     *plan = (cake_plan){0};
     p->max_hops = p->plan.n_hop;
-    p->max_positions = cake_memplan_max_positions(p);
-    cake_memplan_batch_limits(p, 0);
+    p->max_positions = cake_memory_plan_max_positions(p);
+    cake_memory_plan_batch_limits(p, 0);
     int n_pool = find_pools(p, pool);
     for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
         int64_t lack = pool_weights(p, &pool[i_pool], first) - pool[i_pool].bytes;
@@ -202,7 +202,7 @@ int64_t cake_partition_adopt(cake_planning *p, cake_plan *plan)
 static int64_t cache_bytes(const cake_planning *p, const cake_host_memory *pool, int first_rank, int64_t left)
 {
     left = (left - pool_weights(p, pool, first_rank)) / pool->n_rank;
-    return cake_memplan_cache_bytes(p->input->kv_memory, left, p->cluster->gpus);
+    return cake_memory_plan_cache_bytes(p->input->kv_memory, left, p->cluster->gpus);
 }
 
 /* Bytes by which a pool is too small for its layers and the requested cache. */
@@ -252,7 +252,7 @@ static int hop_pages(const cake_planning *p, int64_t cache, const cake_hop *hop,
         *seqs = fit < *seqs ? (int)(fit > 0 ? fit : 1) : *seqs;
         states = max_states;
     }
-    cake_memplan_max_pages(p, max_pages);
+    cake_memory_plan_max_pages(p, max_pages);
     return cake_plan_pages(shape->n_group, k.page, max_pages, cache > states ? cache - states : 0);
 }
 
@@ -274,8 +274,8 @@ void cake_partition_size_kv(cake_planning *p)
     }
     free(pool);
     if (seqs < shape->lane_seqs && !p->input->max_seqs)
-        cake_memplan_batch_limits(p, seqs);
-    cake_memplan_max_pages(p, max_pages);
+        cake_memory_plan_batch_limits(p, seqs);
+    cake_memory_plan_max_pages(p, max_pages);
     for (int group = 0; group < shape->n_group; group++)
         shape->n_page[group] = pages < 1 ? 1 : pages < max_pages[group] ? pages : max_pages[group];
 }

@@ -28,7 +28,6 @@
 #include "planner/offload.h"
 #include "planner/parallelism.h"
 #include "planner/partition.h"
-#include "planner/replicas.h"
 #include "planner/topology_io.h"
 #include "planner/transport.h"
 
@@ -152,13 +151,13 @@ static void report_machine(const cake_comm *world, cake_rank *me)
 
 static void report_memory(cake_rank *me)
 {
-    me->report.buffers_bytes =
-        cake_memplan_buffer_bytes(&me->planning, &me->planning.plan, me->replica.rank, me->input.n_thread);
+    me->report.buffers_bytes = cake_memory_plan_buffer_bytes(&me->planning, &me->planning.plan,
+                                                             me->replica.rank, me->input.n_thread);
     me->report.gpu_layers = me->input.gpu_kernels ? me->planning.gpu_layers : 0;
     if (me->input.gpu_kernels && !me->planning.gpu_layers) /* no layer fits */
         snprintf(me->report.isa, sizeof me->report.isa, "%s", me->input.kernels->name);
     for (int i = 0; i < me->planning.plan.n_hop; i++) {
-        cake_slice_shape shape = cake_memplan_slice(&me->planning, &me->planning.plan.hop[i]);
+        cake_slice_shape shape = cake_memory_plan_slice(&me->planning, &me->planning.plan.hop[i]);
         if (me->planning.plan.hop[i].rank == me->replica.rank)
             me->report.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(me->input.model), &shape);
     }
@@ -205,8 +204,8 @@ static cake_err find_replicas(const cake_rank_options *o, const cake_comm *world
     if (o->topology.path && !o->n_rank) /* with --ranks whatif.c reads it */
         err = apply_topology(o, world, n_layer, me);
     if (!err && !me->auto_replicas)
-        err =
-            cake_replicas_check(&planned, me->planning.n_replica, n_layer, o->purpose != CAKE_PURPOSE_BENCH);
+        err = cake_parallelism_check(&planned, me->planning.n_replica, n_layer,
+                                     o->purpose != CAKE_PURPOSE_BENCH);
     if (!err && bundle)
         err = cake_bundle_plan_take(o->topology.path, o->staged, world, bundle, &me->planning.plan);
     return err;
@@ -394,7 +393,7 @@ static int open_hop_slices(const cake_rank_options *o, cake_rank *me, const cake
 {
     cake_hop_slices *s = &me->slices[me->n_slices];
     for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
-        cake_slice_shape shape = cake_memplan_slice(&me->planning, &part[s->n].hop);
+        cake_slice_shape shape = cake_memory_plan_slice(&me->planning, &part[s->n].hop);
         *err = cake_slice_open(me->input.model, part[s->n].kernels, &shape, &s->slice[s->n]);
         if (!*err && o->lock && !part[s->n].kernels->memory)
             *err = cake_slice_lock(s->slice[s->n]);

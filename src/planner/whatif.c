@@ -49,7 +49,7 @@ static cake_err fail_too_large(const cake_rank *me, int n_rank, int64_t lack)
     const cake_rank_resources *resources = &me->cluster.resources[0];
     bool limited = resources->mapping < resources->memory; /* address space is not shared */
     int64_t each = limited ? resources->mapping : resources->memory / resources->local_size;
-    int64_t overhead = cake_memplan_overhead_bytes(&me->planning, 0, resources->n_thread);
+    int64_t overhead = cake_memory_plan_overhead_bytes(&me->planning, 0, resources->n_thread);
     int min_ranks =
         cake_partition_min_ranks(&me->planning, each - overhead, limited ? 1 : resources->local_size) *
         (me->auto_replicas ? 1 : me->planning.n_replica);
@@ -118,12 +118,12 @@ static cake_report_stage planned_report(const cake_rank *me, const cake_plan *pl
     for (int i = cake_offload_memories(&me->input, kernels); i-- > 0;)
         r.weights_bytes += cake_offload_weights(&me->planning, plan, rank, kernels[i]);
     r.kv_bytes = 0;
-    r.buffers_bytes = cake_memplan_buffer_bytes(&me->planning, plan, rank, r.threads);
+    r.buffers_bytes = cake_memory_plan_buffer_bytes(&me->planning, plan, rank, r.threads);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
         if (hop->rank != rank)
             continue;
-        cake_slice_shape shape = cake_memplan_slice(&me->planning, hop);
+        cake_slice_shape shape = cake_memory_plan_slice(&me->planning, hop);
         r.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(me->input.model), &shape);
     }
     return r;
