@@ -59,10 +59,11 @@ static void bind_rank(const cake_comm *world, cake_bind bind, const cake_bind_re
     cake_bind_request *all = cake_alloc((size_t)world->local_size, sizeof *all);
     cake_comm_node_allgather(world, mine, all, sizeof *mine);
     if (p->binding) {
-        cake_pin_make(cake_binding_topology(p->binding), all, world->local_size, world->local_rank,
-                      world->size, bind, &p->pin);
+        cake_pin_make(cake_binding_hwloc(p->binding), all, world->local_size, world->local_rank, world->size,
+                      bind, &p->pin);
         p->n_thread = p->pin.n_thread;
-        p->bound = (bind != CAKE_BIND_NONE || mine->placed) && cake_binding_process(p->binding, &p->pin.cpus);
+        p->bound =
+            (bind != CAKE_BIND_NONE || mine->has_cpus) && cake_binding_process(p->binding, &p->pin.cpus);
     }
     if (p->bound) {
         machine->cpus = cake_cpuset_count(&p->pin.cpus);
@@ -171,8 +172,8 @@ cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_
     mine.threads = asked;
     cake_err err = CAKE_OK;
     if (file->path)
-        err = cake_topology_io_place(file, world, p->binding ? cake_binding_topology(p->binding) : NULL, own,
-                                     from_file, &mine);
+        err = cake_topology_io_cpus(file, world, p->binding ? cake_binding_hwloc(p->binding) : NULL, own,
+                                    from_file, &mine);
     if (err)
         return err;
     bind_rank(world, bind, &mine, machine, p);
@@ -204,15 +205,15 @@ static void pin_one(const cake_exec *exec, void *arg)
         cake_log(CAKE_DEBUG, "planner", "the system does not allow threads or memory to be bound");
 }
 
-void cake_affinity_pin(cake_affinity *placement)
+void cake_affinity_pin(cake_affinity *affinity)
 {
-    if (placement->binding && (placement->pin.thread || placement->pin.domain >= 0))
-        cake_exec_run(placement->n_thread, pin_one, placement);
+    if (affinity->binding && (affinity->pin.thread || affinity->pin.domain >= 0))
+        cake_exec_run(affinity->n_thread, pin_one, affinity);
 }
 
-void cake_affinity_close(cake_affinity *placement)
+void cake_affinity_close(cake_affinity *affinity)
 {
-    cake_binding_close(placement->binding);
-    cake_pin_free(&placement->pin);
-    *placement = (cake_affinity){0};
+    cake_binding_close(affinity->binding);
+    cake_pin_free(&affinity->pin);
+    *affinity = (cake_affinity){0};
 }

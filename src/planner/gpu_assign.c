@@ -312,7 +312,7 @@ static cake_err size_planned(const cake_gpu_options *o, const cake_comm *world, 
 
 cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *file,
                          const cake_topology_rank *from_file, const cake_comm *world,
-                         const cake_affinity *placement, cake_gpu *gpu, const cake_kernels **kernels,
+                         const cake_affinity *affinity, cake_gpu *gpu, const cake_kernels **kernels,
                          bool *any)
 {
     *gpu = (cake_gpu){0};
@@ -327,7 +327,7 @@ cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *fi
     gpu_claim *mine = cake_alloc(1, sizeof *mine), *all = cake_alloc((size_t)n, sizeof *all);
     int *choice = cake_alloc((size_t)n, sizeof *choice);
     *mine = (gpu_claim){.on_gpu = gpu->used,
-                        .cpus = placement->pin.cpus,
+                        .cpus = affinity->pin.cpus,
                         .fixed = from_file->has_gpu ? from_file->gpu : -1,
                         .listed = !o->plan};
     if (!o->plan || !n_gpu)

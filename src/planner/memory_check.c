@@ -22,7 +22,7 @@
 /* The topology file's limit for weights and cache of this rank: of its GPU's memory, if it has one. */
 static int64_t memory_limit(const cake_rank *me, const cake_memory_use *r)
 {
-    int64_t from_file = me->input.gpu_kernels && !r->kernels->memory ? 0 : me->topology.memory;
+    int64_t from_file = me->input.gpu_kernels && !r->kernels->memory ? 0 : me->topology_rank.memory;
     return from_file > 0 ? from_file : from_file < 0 ? r->memory / 100 * -from_file : INT64_MAX;
 }
 
@@ -37,8 +37,8 @@ static cake_memory_use measure(const cake_comm *world, const cake_rank *me, cons
     r.weights = cake_offload_weights(&me->planning, &me->planning.plan, rank, kernels);
     r.fixed += r.weights;
     r.tables = on_gpu ? r.tables : cake_comm_node_sum(world, r.tables);
-    r.host = on_gpu ? r.fixed : cake_comm_node_sum(world, r.fixed);
-    int64_t left = (r.memory - r.host) / r.n_rank;
+    r.all_fixed = on_gpu ? r.fixed : cake_comm_node_sum(world, r.fixed);
+    int64_t left = (r.memory - r.all_fixed) / r.n_rank;
     if (!on_gpu && left > me->mapping - r.fixed)
         left = me->mapping - r.fixed;
     r.cache =
@@ -111,13 +111,13 @@ static cake_err fail_too_large(const cake_comm *world, const cake_rank *me, cons
 {
     cake_topology_at at = {""};
     if (*where)
-        at = cake_topology_io_at(&me->topology_file, me->topology.at);
+        at = cake_topology_io_at(&me->topology_file, me->topology_rank.at);
     int64_t each = r->memory / r->n_rank, overhead = r->fixed - r->weights;
     int min_ranks = *where ? 0
                            : cake_partition_min_ranks(&me->planning, each - overhead, r->n_rank) *
                                  (me->auto_replicas ? 1 : me->planning.n_replica);
     char advice[128] = "use more hosts", lack[32];
-    snprintf(lack, sizeof lack, "%s", cake_size_text(r->host - r->memory).s);
+    snprintf(lack, sizeof lack, "%s", cake_size_text(r->all_fixed - r->memory).s);
     if (r->kernels->memory) {
         char enough[64] = "";
         if (min_ranks > world->size)
@@ -143,14 +143,14 @@ static cake_err fail_too_large(const cake_comm *world, const cake_rank *me, cons
                      "%sthe model does not fit: this rank needs %s (weights %s), "
                      "the %d rank%s of %s together %s, but %s of memory are free, %s too little; %s%s",
                      at.s, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, world->local_size,
-                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->host).s,
+                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->all_fixed).s,
                      cake_size_text(r->memory).s, lack, advice, where);
 }
 
 /* Limits and requests of the topology file. */
 static cake_err check_topology_limits(const cake_rank *me, const cake_memory_use *r)
 {
-    const cake_topology_rank *from_file = &me->topology;
+    const cake_topology_rank *from_file = &me->topology_rank;
     int64_t weights = r->weights, limit = memory_limit(me, r), requested = me->input.kv_memory,
             free_bytes = r->memory;
     if (me->input.gpu_kernels && !r->kernels->memory)
@@ -200,13 +200,13 @@ static cake_err check_mapping_limit(const cake_rank *me, const cake_memory_use *
 static cake_err check_memory(const cake_comm *world, const cake_rank *me, const cake_memory_use *r,
                              int64_t all_kv, bool reports)
 {
-    const cake_topology_rank *from_file = &me->topology;
+    const cake_topology_rank *from_file = &me->topology_rank;
     cake_topology_at worker_text = cake_topology_io_where(&me->topology_file, from_file), at = {""};
     const char *where = worker_text.s, *more = from_file->kv_memory ? "kv_memory"
                                                : r->kernels->memory && !me->input.kv_memory
                                                    ? "of the GPU (fewer --gpu-layers)"
                                                    : "--kv-memory";
-    int64_t left = r->memory - r->host, one_page = 0;
+    int64_t left = r->memory - r->all_fixed, one_page = 0;
     cake_err err = check_topology_limits(me, r);
     if (err)
         return err;
@@ -314,11 +314,11 @@ static cake_err check_all(const cake_comm *world, const cake_rank *me, const cak
                           const int64_t *kv)
 {
     cake_err err = CAKE_OK;
-    for (int host = !me->cluster.gpus; host < 2 && !err; host++) {
-        int i = host ? n - 1 : 0;
-        const cake_memory_use *r = host || me->input.gpu_kernels ? &all[i] : NULL; /* no GPU here */
-        int64_t all_kv = host ? cake_comm_node_sum(world, kv[i]) : kv[i];
-        int64_t missing = r && r->memory < r->host ? -r->fixed : 0,
+    for (int on_host = !me->cluster.gpus; on_host < 2 && !err; on_host++) {
+        int i = on_host ? n - 1 : 0;
+        const cake_memory_use *r = on_host || me->input.gpu_kernels ? &all[i] : NULL; /* no GPU here */
+        int64_t all_kv = on_host ? cake_comm_node_sum(world, kv[i]) : kv[i];
+        int64_t missing = r && r->memory < r->all_fixed ? -r->fixed : 0,
                 worst = cake_comm_allreduce_min(world, missing);
         bool reports =
             cake_comm_allreduce_min(world, missing == worst ? world->rank : INT64_MAX) == world->rank;
@@ -353,10 +353,10 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
         cake_memory_plan_batch_limits(&me->planning, max_seqs > 0 ? (int)max_seqs : 1);
         n = measure_all(world, me, all);
     }
-    bool crowded = false;
+    bool states_exceed = false;
     for (int i = 0; i < n; i++)
-        crowded = crowded || all[i].states > max_state_bytes(&all[i]);
-    if (cake_comm_allreduce_min(world, !crowded) == 0) { /* saved states are optional */
+        states_exceed = states_exceed || all[i].states > max_state_bytes(&all[i]);
+    if (cake_comm_allreduce_min(world, !states_exceed) == 0) { /* saved states are optional */
         me->planning.shape.n_saved = 0;
         n = measure_all(world, me, all);
     }
@@ -372,7 +372,7 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
                  me->planning.shape.n_page[0], cake_size_text(kv[i]).s, cake_size_text(all[i].weights).s,
                  cake_size_text(all[i].fixed + kv[i]).s, all[i].kernels->name, me->input.n_thread);
     }
-    const cake_memory_use *host = &all[n - 1];
-    me->drop = host->memory - host->host - cake_comm_node_sum(world, kv[n - 1]) < files;
+    const cake_memory_use *host_use = &all[n - 1];
+    me->drop = host_use->memory - host_use->all_fixed - cake_comm_node_sum(world, kv[n - 1]) < files;
     return check_all(world, me, all, n, kv);
 }

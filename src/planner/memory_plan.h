@@ -14,10 +14,10 @@ typedef struct cake_memory_use {
     int64_t memory;              /* free bytes; of a GPU, this rank's share */
     int n_rank;                  /* ranks that share it */
     int64_t weights;             /* of this rank */
-    int64_t fixed;  /* weights and everything else that does not depend on pages and sequences in flight */
-    int64_t host;   /* fixed bytes of all ranks that share the memory */
-    int64_t tables; /* page tables of all these ranks, included in host */
-    int64_t cache;  /* limit for pages and recurrent states together */
+    int64_t fixed;     /* weights and everything else that does not depend on pages and sequences in flight */
+    int64_t all_fixed; /* fixed bytes of all ranks that share the memory */
+    int64_t tables;    /* page tables of all these ranks, included in all_fixed */
+    int64_t cache;     /* limit for pages and recurrent states together */
     int64_t page[CAKE_MAX_KV_GROUPS]; /* one page of each KV cache group */
     int64_t states;                   /* recurrent states of all slots */
 } cake_memory_use;

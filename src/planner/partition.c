@@ -88,7 +88,7 @@ static int find_pools(const cake_planning *p, cake_host_memory *pool)
         bool shares = resources->mapping >= resources->memory;
         own = shares || own < resources->mapping ? own : resources->mapping;
         own -= cake_memory_plan_overhead_bytes(p, i, resources->n_thread) + (i ? 0 : p->input->layers.ends);
-        if (before && shares && resources->host == resources[-1].host) {
+        if (before && shares && resources->node == resources[-1].node) {
             pool[n - 1].n_rank++;
             pool[n - 1].bytes += own;
         } else {
@@ -162,7 +162,7 @@ bool cake_partition_same(const cake_planning *p, int a, int b, int n)
             resources[a].local_size != resources[b].local_size ||
             resources[a].memory != resources[b].memory || resources[a].mapping != resources[b].mapping ||
             (i &&
-             (resources[a].host == resources[a - 1].host) != (resources[b].host == resources[b - 1].host)))
+             (resources[a].node == resources[a - 1].node) != (resources[b].node == resources[b - 1].node)))
             return false;
     return true;
 }

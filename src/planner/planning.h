@@ -25,7 +25,7 @@
 
 /* One rank's share of its host. */
 typedef struct cake_rank_resources {
-    int host; /* the number of the first rank on the same host */
+    int node; /* the number of the first rank on the same host; a rank on a GPU is a node of its own */
     int local_size, n_thread;
     int64_t memory;   /* free bytes of the host, or of the rank's GPU */
     int64_t mapping;  /* bytes that the process may map (ulimit -v) */

@@ -21,7 +21,7 @@
 /* Extends rates, speeds and resources from n_here ranks to n by repeating them. */
 static void repeat_ranks(cake_rank *me, int n_here, int n)
 {
-    int capacity = n > n_here ? n : n_here, *on_host = cake_alloc((size_t)capacity, sizeof *on_host);
+    int capacity = n > n_here ? n : n_here, *on_node = cake_alloc((size_t)capacity, sizeof *on_node);
     me->cluster.rate = cake_grow(me->cluster.rate, (size_t)capacity, sizeof *me->cluster.rate);
     me->cluster.speed = cake_grow(me->cluster.speed, (size_t)capacity, sizeof *me->cluster.speed);
     me->cluster.resources = cake_grow(me->cluster.resources, (size_t)capacity, sizeof *me->cluster.resources);
@@ -29,14 +29,14 @@ static void repeat_ranks(cake_rank *me, int n_here, int n)
         me->cluster.rate[i] = me->cluster.rate[i - n_here];
         me->cluster.speed[i] = me->cluster.speed[i - n_here];
         me->cluster.resources[i] = me->cluster.resources[i - n_here];
-        me->cluster.resources[i].host += n_here;
+        me->cluster.resources[i].node += n_here;
     }
     me->cluster.n_rank = n;
     for (int i = 0; i < n; i++)
-        on_host[me->cluster.resources[i].host]++;
+        on_node[me->cluster.resources[i].node]++;
     for (int i = 0; i < n; i++)
-        me->cluster.resources[i].local_size = on_host[me->cluster.resources[i].host];
-    free(on_host);
+        me->cluster.resources[i].local_size = on_node[me->cluster.resources[i].node];
+    free(on_node);
 }
 
 static const char *kind_of(const cake_rank *me, int n)
@@ -133,17 +133,17 @@ static cake_report_stage planned_report(const cake_rank *me, const cake_plan *pl
 static cake_err plan_whatif(int n, int64_t n_request, const cake_comm *world, cake_rank *me,
                             const cake_report_stage *reports, cake_whatif *out)
 {
-    const char *topology = me->topology_file.path;
+    const char *topology_path = me->topology_file.path;
     repeat_ranks(me, world->size, n);
     out->world = *world;
     out->world.size = n;
     if (me->auto_replicas)
         me->planning.n_replica = cake_parallelism_decide(&me->planning, n, n_request);
-    if (topology && me->planning.n_replica > 1)
+    if (topology_path && me->planning.n_replica > 1)
         return cake_fail_usage("--replicas %d, but %s has 1; leave --replicas out", me->planning.n_replica,
-                               topology);
+                               topology_path);
     cake_plan from_file = {0};
-    cake_err err = topology
+    cake_err err = topology_path
                        ? cake_topology_io_read_plan(&me->topology_file, n,
                                                     cake_model_config(me->input.model)->n_layer, &from_file)
                        : CAKE_OK;
@@ -153,7 +153,7 @@ static cake_err plan_whatif(int n, int64_t n_request, const cake_comm *world, ca
     me->replica.size = size;
     out->plans = cake_alloc((size_t)me->planning.n_replica, sizeof *out->plans);
     out->ranks = cake_alloc((size_t)n, sizeof *out->ranks);
-    err = plan_replicas(me, n, topology ? &from_file : NULL, out->plans);
+    err = plan_replicas(me, n, topology_path ? &from_file : NULL, out->plans);
     cake_plan_free(&from_file);
     for (int i = 0; i < n && !err; i++)
         out->ranks[i] =
