@@ -59,7 +59,7 @@ static void shape_waves(rig *r)
                                      .max_tok = load.max_tok,
                                      .n_group = c->n_group};
     if (load.n_stage > 1)
-        cake_schedule_weigh(&r->shape, &all, cake_cost_scores(c));
+        cake_schedule_set_costs(&r->shape, &all, cake_cost_scores(c));
     for (int group = 0; group < c->n_group; group++) {
         r->shape.window[group] = c->window[group];
         r->shape.n_page[group] =

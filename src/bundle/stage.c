@@ -187,7 +187,7 @@ static void plan_even(const staging *s, int n_rank, cake_plan *plan)
     cake_plan_input input = {.model = s->model,
                              .kernels = cake_kernels_at(cake_kernels_exact()),
                              .kv_dtype = cake_rank_kv_dtype("auto", cake_model_dtype(s->model))};
-    cake_planning_weigh(&cluster, &input);
+    cake_planning_set_layers(&cluster, &input);
     cake_partition_input in = {.n_rank = n_rank,
                                .n_layer = s->common->n_layer,
                                .layer = input.layers.cost,

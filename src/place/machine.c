@@ -107,7 +107,7 @@ void cake_machine_read(cake_machine *machine)
 }
 
 /* Sizes of the caches, from the nearest one: "L1d 32.0 KiB, L2 1.0 MiB, L3 32.0 MiB for 8 cores". */
-static void draw_caches(hwloc_topology_t hwloc, cake_buf *out)
+static void describe_caches(hwloc_topology_t hwloc, cake_buf *out)
 {
     static const hwloc_obj_type_t types[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
                                              HWLOC_OBJ_L4CACHE};
@@ -127,7 +127,7 @@ static void draw_caches(hwloc_topology_t hwloc, cake_buf *out)
 }
 
 /* Distances of a domain to all domains (ACPI's SLIT): 10 to itself, 20 for twice as far. */
-static void draw_distances(const struct hwloc_distances_s *far, hwloc_obj_t node, cake_buf *out)
+static void describe_distances(const struct hwloc_distances_s *far, hwloc_obj_t node, cake_buf *out)
 {
     for (unsigned i = 0; i < far->nbobjs; i++)
         if (far->objs[i] == node)
@@ -138,8 +138,8 @@ static void draw_distances(const struct hwloc_distances_s *far, hwloc_obj_t node
 
 /* One line per NUMA node; a node without cpus of its own (a GPU's memory) shows its kind. far: NULL:
  * unknown. */
-static void draw_domain(hwloc_topology_t hwloc, const struct hwloc_distances_s *far, hwloc_obj_t node,
-                        cake_buf *out)
+static void describe_domain(hwloc_topology_t hwloc, const struct hwloc_distances_s *far, hwloc_obj_t node,
+                            cake_buf *out)
 {
     char cpus[256];
     hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(hwloc, HWLOC_OBJ_PACKAGE, node);
@@ -159,24 +159,24 @@ static void draw_domain(hwloc_topology_t hwloc, const struct hwloc_distances_s *
         cake_buf_addf(out, ", cpus %s", cpus);
     }
     if (far)
-        draw_distances(far, node, out);
+        describe_distances(far, node, out);
     cake_buf_adds(out, "\n");
 }
 
-void cake_machine_draw(struct hwloc_topology *hwloc, cake_buf *out)
+void cake_machine_describe_hwloc(struct hwloc_topology *hwloc, cake_buf *out)
 {
     unsigned n = 1;
     struct hwloc_distances_s *far = NULL;
-    draw_caches(hwloc, out);
+    describe_caches(hwloc, out);
     if (hwloc_distances_get_by_type(hwloc, HWLOC_OBJ_NUMANODE, &n, &far, HWLOC_DISTANCES_KIND_MEANS_LATENCY,
                                     0) ||
         !n)
         far = NULL;
     for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, node));)
-        draw_domain(hwloc, far, node, out);
+        describe_domain(hwloc, far, node, out);
     if (far)
         hwloc_distances_release(hwloc, far);
-    cake_devices_draw(hwloc, out);
+    cake_devices_describe(hwloc, out);
 }
 
 static void add_limit(cake_buf *out, const char *what, int resource)
@@ -222,7 +222,7 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     if (!hwloc_topology_init(&hwloc)) {
         cake_devices_want(hwloc);
         if (!hwloc_topology_load(hwloc))
-            cake_machine_draw(hwloc, out);
+            cake_machine_describe_hwloc(hwloc, out);
         hwloc_topology_destroy(hwloc);
     }
     cake_buf_addf(out, "cpus        %d for this process: %s", m->cpus, m->mask);

@@ -247,11 +247,11 @@ void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher,
 }
 
 /* The cpus of each GPU's rank [n_gpu], if the host runs one rank per GPU; owned. */
-static cake_cpuset *ranks_of(struct hwloc_topology *hwloc, const cake_device *gpus, int n_gpu)
+static cake_cpuset *cpus_by_gpu(struct hwloc_topology *hwloc, const cake_device *gpus, int n_gpu)
 {
     if (!n_gpu)
         return NULL;
-    cake_cpuset *having = cake_alloc((size_t)n_gpu, sizeof *having);
+    cake_cpuset *rank_cpus = cake_alloc((size_t)n_gpu, sizeof *rank_cpus);
     cake_bind_request *requests = cake_alloc((size_t)n_gpu, sizeof *requests);
     cake_cpuset *cpus = cake_alloc((size_t)n_gpu, sizeof *cpus);
     int *choice = cake_alloc((size_t)n_gpu, sizeof *choice);
@@ -265,18 +265,18 @@ static cake_cpuset *ranks_of(struct hwloc_topology *hwloc, const cake_device *gp
     }
     cake_devices_share(gpus, n_gpu, cpus, n_gpu, choice);
     for (int r = 0; r < n_gpu; r++)
-        having[choice[r]] = cpus[r];
+        rank_cpus[choice[r]] = cpus[r];
     free(requests);
     free(cpus);
     free(choice);
-    return having;
+    return rank_cpus;
 }
 
-void cake_devices_draw(struct hwloc_topology *hwloc, cake_buf *out)
+void cake_devices_describe(struct hwloc_topology *hwloc, cake_buf *out)
 {
     int n, n_gpu;
     cake_device *list = cake_devices_list(hwloc, &n, &n_gpu);
-    cake_cpuset *ranks = ranks_of(hwloc, list, n_gpu);
+    cake_cpuset *rank_cpus = cpus_by_gpu(hwloc, list, n_gpu);
     for (int i = 0; i < n; i++) {
         const cake_device *d = &list[i];
         char cpus[256] = "";
@@ -292,13 +292,13 @@ void cake_devices_draw(struct hwloc_topology *hwloc, cake_buf *out)
         if (d->memory)
             cake_buf_addf(out, ", %s", cake_size_text(d->memory).s);
         if (d->gpu)
-            cake_cpuset_text(&ranks[i], cpus, sizeof cpus);
+            cake_cpuset_text(&rank_cpus[i], cpus, sizeof cpus);
         if (*cpus)
             cake_buf_addf(out, ", of a rank on cpus %s", cpus);
         if (d->near_gpu >= 0)
             cake_buf_addf(out, ", beside GPU %d", d->near_gpu);
         cake_buf_adds(out, "\n");
     }
-    free(ranks);
+    free(rank_cpus);
     free(list);
 }

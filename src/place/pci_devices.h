@@ -46,6 +46,6 @@ bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpuset *cp
 void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher, cake_buf *out);
 
 /* Appends a line per device. */
-void cake_devices_draw(struct hwloc_topology *hwloc, cake_buf *out);
+void cake_devices_describe(struct hwloc_topology *hwloc, cake_buf *out);
 
 #endif

@@ -328,7 +328,7 @@ static bool divide_base(const core_list *g, hwloc_bitmap_t *bases, int n, int ra
     return true;
 }
 
-static bool is_domain_crowded(hwloc_topology_t hwloc, hwloc_bitmap_t *bases, int n)
+static bool is_domain_shared(hwloc_topology_t hwloc, hwloc_bitmap_t *bases, int n)
 {
     hwloc_obj_t *domain = alloc_objects(hwloc, HWLOC_OBJ_NUMANODE);
     int available = domains_in(hwloc, hwloc_topology_get_allowed_cpuset(hwloc), domain), max = 0, min = n;
@@ -468,7 +468,7 @@ void cake_pin_make(struct hwloc_topology *hwloc, const cake_bind_request *reques
             pin->n_thread <= cake_cpuset_count(&pin->cpus) && cores_in(hwloc, mine, NULL) == pin->n_core
                 ? CAKE_PIN_WARN_SMT
                 : CAKE_PIN_WARN_NARROW;
-    else if (!requests[rank].has_cpus && is_domain_crowded(hwloc, bases, n))
+    else if (!requests[rank].has_cpus && is_domain_shared(hwloc, bases, n))
         pin->warning = CAKE_PIN_WARN_DOMAIN;
     else if (!requests[rank].has_cpus && pin->all_fit && is_stacked(hwloc, bases, n, rank))
         pin->warning = CAKE_PIN_WARN_STACKED;

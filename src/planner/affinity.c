@@ -108,7 +108,8 @@ typedef struct cpu_use {
 
 /* Finds out whether threads of this host have to share cpus, and which ranks do. A rank that may run on many
  * cpus loads each of them equally. */
-static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double quota, cake_affinity *p)
+static void find_oversubscription(const cake_comm *world, const cake_cpuset *mask, double quota,
+                                  cake_affinity *p)
 {
     cpu_use mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
     cpu_use *all = cake_alloc((size_t)world->local_size, sizeof *all);
@@ -131,23 +132,24 @@ static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double q
     }
     free(all);
     bool starved = quota > 0 && all_threads > quota; /* the quota is of the whole host */
-    p->crowded = requested > cake_cpuset_count(&mine.cpus) + 0.01 || starved;
-    p->crowd_ranks = starved ? world->local_size : ranks;
-    p->crowd_threads = starved ? (int)all_threads : threads;
-    p->crowd_cpus = starved ? quota : cake_cpuset_count(&together);
+    p->oversubscribed = requested > cake_cpuset_count(&mine.cpus) + 0.01 || starved;
+    p->sharing_ranks = starved ? world->local_size : ranks;
+    p->sharing_threads = starved ? (int)all_threads : threads;
+    p->shared_cpus = starved ? quota : cake_cpuset_count(&together);
 }
 
 /* Warns of ranks that have one thread a core and are still too many. Ranks with more threads, or with another
  * problem, were warned already. */
-static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, const cake_affinity *p)
+static void warn_oversubscription(const cake_comm *world, const cake_launcher *launcher,
+                                  const cake_affinity *p)
 {
     bool warned = !cake_comm_allreduce_min(world, p->pin.warning == CAKE_PIN_WARN_NONE);
-    if (logs_for_all(world, p->crowded && !launcher->openmp) && !warned)
+    if (logs_for_all(world, p->oversubscribed && !launcher->openmp) && !warned)
         cake_log(CAKE_WARN, "planner",
-                 "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,
-                 p->crowd_ranks == 1 ? "" : "s", p->crowd_threads, p->crowd_threads == 1 ? "" : "s",
-                 p->crowd_cpus, p->crowd_cpus == 1 ? "" : "s", world->host,
-                 p->crowd_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
+                 "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it",
+                 p->sharing_ranks, p->sharing_ranks == 1 ? "" : "s", p->sharing_threads,
+                 p->sharing_threads == 1 ? "" : "s", p->shared_cpus, p->shared_cpus == 1 ? "" : "s",
+                 world->host, p->sharing_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
 }
 
 cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_file *file,
@@ -179,11 +181,11 @@ cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_
     bind_rank(world, bind, &mine, machine, p);
     if (machine->quota > 0 && !mine.threads)
         limit_to_quota(world, machine->quota, p);
-    find_crowd(world, &mine.mask, machine->quota, p);
+    find_oversubscription(world, &mine.mask, machine->quota, p);
     if (world->size == 1 && launcher.tasks > 1)
         warn_alone(&launcher);
     log_binding(world, &launcher, &p->pin, machine);
-    warn_crowd(world, &launcher, p);
+    warn_oversubscription(world, &launcher, p);
     return CAKE_OK;
 }
 

@@ -22,9 +22,9 @@ typedef struct cake_affinity {
     cake_pin pin;
     bool bound; /* the process is bound to pin.cpus */
     int n_thread;
-    bool crowded;                   /* this host is oversubscribed; only then the next three are set: */
-    int crowd_ranks, crowd_threads; /* the ranks that share cpus, this one included, and their threads */
-    double crowd_cpus;              /* cpus that they may run on, or the cgroup's quota */
+    bool oversubscribed; /* this host has more threads than cpus; only then the next three are set: */
+    int sharing_ranks, sharing_threads; /* the ranks that share cpus, this one included, and their threads */
+    double shared_cpus;                 /* cpus that they may run on, or the cgroup's quota */
 } cake_affinity;
 
 /* Chooses cpus and binds this process to them; *machine is updated. Logs once what it replaced and what is

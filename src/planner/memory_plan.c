@@ -74,7 +74,7 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
     }
     bytes += (int64_t)cake_engine_bytes(config, &p->shape, n_thread);
     bytes += (int64_t)(plan->first ? cake_dispatch_client_bytes() : cake_dispatcher_bytes(p->n_replica));
-    return bytes + (head->memory ? (int64_t)cake_logits_beside(config, rows, n_thread) : 0);
+    return bytes + (head->memory ? (int64_t)cake_logits_host_bytes(config, rows, n_thread) : 0);
 }
 
 cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan *plan, int rank,
@@ -165,7 +165,7 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
                                      .share = true};
     memcpy(p->shape.window, config->window, sizeof p->shape.window);
     if (size.n_stage > 1) /* a single stage waits for nobody */
-        cake_schedule_weigh(&p->shape, &all, cake_planning_scores_cost(p));
+        cake_schedule_set_costs(&p->shape, &all, cake_planning_scores_cost(p));
     for (int i = 0; i < config->n_layer; i++)
         p->shape.states = p->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     p->shape.n_saved = p->shape.states ? saved_states(size.n_lane * size.lane_seqs) : 0;

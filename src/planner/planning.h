@@ -84,7 +84,7 @@ typedef struct cake_planning {
 /* Sets the cluster's balance and speeds and the input's cost from the rates of n_rank ranks. */
 void cake_planning_normalize(cake_cluster *cluster, cake_plan_input *input, int n_rank);
 /* Sets the input's layers. */
-void cake_planning_weigh(const cake_cluster *cluster, cake_plan_input *input);
+void cake_planning_set_layers(const cake_cluster *cluster, cake_plan_input *input);
 /* Cost of one row's scores in the layers' operations: weighted by the speeds of the ranks that compute
  * both. */
 double cake_planning_scores_cost(const cake_planning *planning);

@@ -142,11 +142,11 @@ static void report_machine(const cake_comm *world, cake_rank *me)
     r->threads = me->input.n_thread;
     r->threads_decode = me->input.n_decode;
     r->gpu = me->gpu;
-    if (!me->affinity.crowded)
+    if (!me->affinity.oversubscribed)
         return;
-    r->crowd_ranks = me->affinity.crowd_ranks;
-    r->crowd_threads = me->affinity.crowd_threads;
-    r->crowd_cpus = me->affinity.crowd_cpus;
+    r->sharing_ranks = me->affinity.sharing_ranks;
+    r->sharing_threads = me->affinity.sharing_threads;
+    r->shared_cpus = me->affinity.shared_cpus;
 }
 
 static void report_memory(cake_rank *me)
@@ -216,7 +216,7 @@ static cake_err choose_threads(const cake_rank_options *o, const cake_comm *worl
     me->input.n_thread = me->input.n_decode = me->affinity.n_thread;
     if (o->threads_decode && o->threads_decode < me->input.n_thread)
         me->input.n_decode = o->threads_decode;
-    cake_exec_oversubscribe(me->affinity.crowded);
+    cake_exec_oversubscribe(me->affinity.oversubscribed);
     cake_exec_resident(me->input.n_decode < me->input.n_thread ? me->input.n_thread : 0);
     return cake_rank_threads(world, me->input.n_thread);
 }
@@ -279,7 +279,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
                          world, me);
     if (!err) {
         cake_cluster_gather(world, &me->machine, &me->gpu, me->input.n_thread, me->mapping, &me->cluster);
-        cake_planning_weigh(&me->cluster, &me->input);
+        cake_planning_set_layers(&me->cluster, &me->input);
     }
     return err;
 }

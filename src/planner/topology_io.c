@@ -103,7 +103,7 @@ cake_err cake_topology_io_read_plan(const cake_topology_file *o, int n_rank, int
     for (int r = 0; r < topology.n_rank && o->plan; r++) {
         const cake_topology_rank *worker = &topology.rank[r];
         if (!worker->where && !worker->threads && !worker->memory && !worker->kv_memory && !worker->has_gpu &&
-            worker->device != CAKE_WISH_CUDA)
+            worker->device != CAKE_DEVICE_CUDA)
             continue;
         cake_log(CAKE_WARN, "planner",
                  "%s: cpus, threads, memory and devices of workers are used on their own hosts only; "

@@ -337,7 +337,7 @@ static cake_err plan_existing(const cake_options *options, const cake_comm *worl
         mine.where = cake_cpuset_count(&mine.set) ? CAKE_WHERE_CPUS : CAKE_WHERE_ANY;
     }
     if (me->gpu.used)
-        mine.device = CAKE_WISH_CUDA;
+        mine.device = CAKE_DEVICE_CUDA;
     cake_comm_gather(world, &mine, entries, sizeof *entries);
     cake_plan *plans = cake_gather_plans(world, me);
     cake_err err = cake_comm_agree(world, n ? write_plan(options, world, me, all, plans, entries) : CAKE_OK);

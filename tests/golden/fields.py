@@ -5,8 +5,8 @@
     python3 tests/golden/fields.py > tests/golden/fields.json
 
 A family's fields are those of its config class, the names of old that this class takes, and what the code of its model
-asks the config for. A tokenizer's are what its constructors take. tests/model/effects.c holds
-them against the tables of src/model/effects.c and src/tokenizer/effects.c, and silent_fields.json.
+asks the config for. A tokenizer's are what its constructors take. tests/model/unsupported_fields.c holds
+them against the tables of src/model/unsupported_fields.c and src/tokenizer/unsupported_fields.c, and silent_fields.json.
 """
 import dataclasses
 import inspect

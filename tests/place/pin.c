@@ -26,7 +26,7 @@ typedef struct machine {
     const char *name;
     int line;
     hwloc_topology_t hwloc;
-    cake_buf drawn, expected; /* as info draws it */
+    cake_buf described, expected; /* as info describes it */
     cake_bind_request claims[MOST_RANKS];
     int n_claim, next, world; /* next: the rank whose line comes next */
     cake_bind bind;
@@ -250,9 +250,10 @@ static void read_machine(const char *name)
     fclose(f);
     CU_ASSERT_EQUAL(m->next, m->n_claim);
     CU_ASSERT(m->cases >= 2);
-    cake_machine_draw(m->hwloc, &m->drawn);
-    same(m, "drawing", m->drawn.len ? m->drawn.data : "", m->expected.len ? m->expected.data : "");
-    cake_buf_free(&m->drawn);
+    cake_machine_describe_hwloc(m->hwloc, &m->described);
+    same(m, "description", m->described.len ? m->described.data : "",
+         m->expected.len ? m->expected.data : "");
+    cake_buf_free(&m->described);
     cake_buf_free(&m->expected);
     hwloc_topology_destroy(m->hwloc);
     free(m);

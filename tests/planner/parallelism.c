@@ -137,7 +137,7 @@ static void choose(world *w, const char *wanted)
     cake_buf why = {0}, text = {0};
     char got[64];
     cake_planning_normalize(&w->cluster, &w->input, w->n);
-    cake_planning_weigh(&w->cluster, &w->input);
+    cake_planning_set_layers(&w->cluster, &w->input);
     w->replicas = cake_parallelism_best(&w->planning, w->n, w->requests, false, &why);
     CU_ASSERT_FATAL(w->replicas > 0 && w->n % w->replicas == 0);
     w->planning.n_replica = w->replicas;
