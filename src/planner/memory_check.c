@@ -104,47 +104,64 @@ static int64_t cache_bytes(const cake_planning *p, const cake_memory_use *r)
     return bytes;
 }
 
-/* Says by how much the model is too large, and how many ranks would do on hosts with as many ranks and as
- * much free memory as this one. */
+cake_err cake_memory_check_too_large(const cake_planning *p, const cake_memory_lack *lack)
+{
+    const char *unit = lack->n_local ? "host" : p->cluster->gpus ? "GPU" : "rank";
+    int per_unit = lack->n_local ? lack->n_local : 1;
+    int min_ranks =
+        lack->layers_of
+            ? 0
+            : lack->n_pipeline * cake_partition_min_ranks(p, lack->each - lack->overhead, lack->n_sharing);
+    int n = (min_ranks + per_unit - 1) / per_unit;
+    char advice[128], each[32] = "";
+    if (lack->n_local)
+        snprintf(each, sizeof each, " with %d rank%s each", lack->n_local, lack->n_local == 1 ? "" : "s");
+    if (lack->layers_of)
+        snprintf(advice, sizeof advice, "give %s fewer layers, or a host with more memory", lack->layers_of);
+    else if (!min_ranks)
+        snprintf(advice, sizeof advice, "however many ranks there are, one of them needs %s",
+                 cake_size_text(cake_partition_max_layer_bytes(p) + lack->overhead).s);
+    else if (lack->n_local ? min_ranks > lack->n_rank : min_ranks != lack->n_rank)
+        snprintf(advice, sizeof advice, "%d such %s%s%s would do (%s %d)", n, unit, n == 1 ? "" : "s", each,
+                 lack->option, min_ranks);
+    else
+        snprintf(advice, sizeof advice, "use more %ss", unit);
+    return cake_fail("planner", "%sthe model does not fit: %s, %s too little; %s%s", lack->at, lack->needs,
+                     cake_size_text(lack->bytes).s, advice, lack->where);
+}
+
+/* On the rank that reports. where: the end of the message, "" without a topology file. */
 static cake_err fail_too_large(const cake_comm *world, const cake_rank *me, const cake_memory_use *r,
                                const char *where)
 {
+    const bool on_gpu = r->kernels->memory;
     cake_topology_at at = {""};
     if (*where)
         at = cake_topology_io_at(&me->topology_file, me->topology_rank.at);
-    int64_t each = r->memory / r->n_rank, overhead = r->fixed - r->weights;
-    int min_ranks = *where ? 0
-                           : cake_partition_min_ranks(&me->planning, each - overhead, r->n_rank) *
-                                 (me->auto_replicas ? 1 : me->planning.n_replica);
-    char advice[128] = "use more hosts", lack[32];
-    snprintf(lack, sizeof lack, "%s", cake_size_text(r->all_fixed - r->memory).s);
-    if (r->kernels->memory) {
-        char enough[64] = "";
-        if (min_ranks > world->size)
-            snprintf(enough, sizeof enough, "; %d such GPUs would do (-np %d)", min_ranks, min_ranks);
-        return cake_fail(
-            "planner",
-            "the model does not fit: rank %d needs %s (weights %s), but its share of GPU %d of %s is %s, "
-            "%s too little%s%s",
-            world->rank, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, me->gpu.number,
-            world->host, cake_size_text(r->memory).s, lack, enough, where);
-    }
-    if (min_ranks > world->size) {
-        int hosts = (min_ranks + world->local_size - 1) / world->local_size;
-        snprintf(advice, sizeof advice, "%d such hosts with %d rank%s each would do (-np %d)", hosts,
-                 world->local_size, world->local_size == 1 ? "" : "s", min_ranks);
-    } else if (*where) {
-        snprintf(advice, sizeof advice, "give it fewer layers, or a host with more memory");
-    } else if (!min_ranks) {
-        snprintf(advice, sizeof advice, "however many ranks there are, one of them needs %s",
-                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + overhead).s);
-    }
-    return cake_fail("planner",
-                     "%sthe model does not fit: this rank needs %s (weights %s), "
-                     "the %d rank%s of %s together %s, but %s of memory are free, %s too little; %s%s",
-                     at.s, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, world->local_size,
-                     world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->all_fixed).s,
-                     cake_size_text(r->memory).s, lack, advice, where);
+    char needs[256];
+    if (on_gpu)
+        snprintf(needs, sizeof needs, "rank %d needs %s (weights %s), but its share of GPU %d of %s is %s",
+                 world->rank, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, me->gpu.number,
+                 world->host, cake_size_text(r->memory).s);
+    else
+        snprintf(needs, sizeof needs,
+                 "rank %d needs %s (weights %s), the %d rank%s of %s together %s, but %s of memory are free",
+                 world->rank, cake_size_text(r->fixed).s, cake_size_text(r->weights).s, world->local_size,
+                 world->local_size == 1 ? "" : "s", world->host, cake_size_text(r->all_fixed).s,
+                 cake_size_text(r->memory).s);
+    cake_memory_lack lack = {.at = at.s,
+                             .needs = needs,
+                             .where = where,
+                             .layers_of = *where ? "it" : NULL,
+                             .option = "-np",
+                             .bytes = r->all_fixed - r->memory,
+                             .each = r->memory / r->n_rank,
+                             .overhead = r->fixed - r->weights,
+                             .n_rank = world->size,
+                             .n_sharing = r->n_rank,
+                             .n_local = on_gpu ? 0 : world->local_size,
+                             .n_pipeline = me->auto_replicas ? 1 : me->planning.n_replica};
+    return cake_memory_check_too_large(&me->planning, &lack);
 }
 
 /* Limits and requests of the topology file. */
@@ -182,15 +199,15 @@ static cake_err check_topology_limits(const cake_rank *me, const cake_memory_use
 }
 
 /* The limit of this process's address space (ulimit -v). */
-static cake_err check_mapping_limit(const cake_rank *me, const cake_memory_use *r)
+static cake_err check_mapping_limit(const cake_comm *world, const cake_rank *me, const cake_memory_use *r)
 {
     int64_t requested = me->input.kv_memory > 0 ? me->input.kv_memory : 0, needs = r->fixed + requested;
     if (needs <= me->mapping)
         return CAKE_OK;
     return cake_fail("planner",
-                     "ulimit -v lets this rank map %s more, but weights (%s)%s and buffers take %s, "
+                     "ulimit -v lets rank %d on %s map %s more, but weights (%s)%s and buffers take %s, "
                      "%s too little; raise the limit, or use more ranks",
-                     cake_size_text(me->mapping).s, cake_size_text(r->weights).s,
+                     world->rank, world->host, cake_size_text(me->mapping).s, cake_size_text(r->weights).s,
                      requested ? ", the requested KV cache" : "", cake_size_text(needs).s,
                      cake_size_text(needs - me->mapping).s);
 }
@@ -224,24 +241,25 @@ static cake_err check_memory(const cake_comm *world, const cake_rank *me, const 
                                           (0.5 * (double)(left + r->tables) / (double)r->tables)));
     if (left < 0)
         return reports ? fail_too_large(world, me, r, where) : CAKE_ERR_FATAL;
-    if (!r->kernels->memory && (err = check_mapping_limit(me, r)))
+    if (!r->kernels->memory && (err = check_mapping_limit(world, me, r)))
         return err;
     if (from_file->kv_memory)
         at = cake_topology_io_at(&me->topology_file, from_file->kv_memory_at);
     if (r->states > 0 && r->states > r->cache)
-        return cake_fail("planner",
-                         "%sa KV cache of %s does not hold the recurrent states "
-                         "of %d sequences (%s on this rank); use more %s, fewer --max-seqs or more ranks%s",
-                         at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s,
-                         me->planning.shape.n_lane * me->planning.shape.lane_seqs,
-                         cake_size_text(r->states).s, more, where);
+        return cake_fail(
+            "planner",
+            "%sa KV cache of %s does not hold the recurrent states "
+            "of %d sequences (%s on rank %d of %s); use more %s, fewer --max-seqs or more ranks%s",
+            at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s,
+            me->planning.shape.n_lane * me->planning.shape.lane_seqs, cake_size_text(r->states).s,
+            world->rank, world->host, more, where);
     if (r->states + one_page > r->cache)
         return cake_fail("planner",
-                         "%sa KV cache of %s does not hold one page of %d tokens (%s on this rank%s); "
+                         "%sa KV cache of %s does not hold one page of %d tokens (%s on rank %d of %s%s); "
                          "use more %s or more ranks%s",
                          at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s, CAKE_PAGE,
-                         cake_size_text(one_page).s, r->states ? ", in addition to the recurrent states" : "",
-                         more, where);
+                         cake_size_text(one_page).s, world->rank, world->host,
+                         r->states ? ", in addition to the recurrent states" : "", more, where);
     if (all_kv > left && (r->kernels->memory || world->local_rank == 0))
         return cake_fail(
             "planner", "%s of KV cache of %d rank%s do not fit into the %s left on %s; use less --kv-memory",

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "planner/memory_check.h"
 #include "planner/memory_plan.h"
 #include "planner/offload.h"
 #include "planner/parallelism.h"
@@ -39,35 +40,28 @@ static void repeat_ranks(cake_rank *me, int n_here, int n)
     free(on_node);
 }
 
-static const char *kind_of(const cake_rank *me, int n)
-{
-    return me->cluster.gpus ? n == 1 ? "GPU" : "GPUs" : n == 1 ? "rank" : "ranks";
-}
-
-static cake_err fail_too_large(const cake_rank *me, int n_rank, int64_t lack)
+static cake_err fail_too_large(const cake_rank *me, int n_rank, int64_t bytes)
 {
     const cake_rank_resources *resources = &me->cluster.resources[0];
     bool limited = resources->mapping < resources->memory; /* address space is not shared */
-    int64_t each = limited ? resources->mapping : resources->memory / resources->local_size;
-    int64_t overhead = cake_memory_plan_overhead_bytes(&me->planning, 0, resources->n_thread);
-    int min_ranks =
-        cake_partition_min_ranks(&me->planning, each - overhead, limited ? 1 : resources->local_size) *
-        (me->auto_replicas ? 1 : me->planning.n_replica);
-    char missing[32], advice[96] = "";
-    snprintf(missing, sizeof missing, "%s", cake_size_text(lack).s);
-    if (me->topology_file.path)
-        snprintf(advice, sizeof advice, "; give some worker fewer layers");
-    else if (min_ranks && min_ranks != n_rank)
-        snprintf(advice, sizeof advice, "; %d such %s would do (--ranks %d)", min_ranks,
-                 kind_of(me, min_ranks), min_ranks);
-    else if (!min_ranks)
-        snprintf(advice, sizeof advice, "; however many there are, one of them needs %s",
-                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + overhead).s);
-    return cake_fail("planner",
-                     "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
-                     n_rank, kind_of(me, n_rank), cake_size_text(limited ? each : resources->memory).s,
-                     me->cluster.gpus ? "each" : me->cluster.rate[0].host,
-                     limited ? " for each (ulimit -v)" : "", missing, advice);
+    const char *unit = me->cluster.gpus ? "GPU" : "rank";
+    char needs[160];
+    snprintf(needs, sizeof needs, "for %d %s%s %s are free on %s%s", n_rank, unit, n_rank == 1 ? "" : "s",
+             cake_size_text(limited ? resources->mapping : resources->memory).s,
+             me->cluster.gpus ? "each" : me->cluster.rate[0].host, limited ? " for each (ulimit -v)" : "");
+    cake_memory_lack lack = {.at = "",
+                             .needs = needs,
+                             .where = "",
+                             .layers_of = me->topology_file.path ? "some worker" : NULL,
+                             .option = "--ranks",
+                             .bytes = bytes,
+                             .each = limited ? resources->mapping : resources->memory / resources->local_size,
+                             .overhead =
+                                 cake_memory_plan_overhead_bytes(&me->planning, 0, resources->n_thread),
+                             .n_rank = n_rank,
+                             .n_sharing = limited ? 1 : resources->local_size,
+                             .n_pipeline = me->auto_replicas ? 1 : me->planning.n_replica};
+    return cake_memory_check_too_large(&me->planning, &lack);
 }
 
 /* Plans all replicas: plans [n_replica], and waves and pages that fit on every rank. from_file: the file's

@@ -122,7 +122,7 @@ static void check_memory(world *w)
         held[w->cluster.resources[plan->first].node] += w->input.layers.ends;
         for (int i = 0; i < plan->n_hop; i++)
             for (int j = 0; j < plan->hop[i].count; j++)
-                held[w->cluster.resources[plan->first + plan->hop[i].rank].host] +=
+                held[w->cluster.resources[plan->first + plan->hop[i].rank].node] +=
                     w->input.layers.bytes[plan->hop[i].first + j];
     }
     for (int i = 0; i < w->n; i++)
