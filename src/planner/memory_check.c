@@ -48,18 +48,31 @@ static cake_memory_use measure(const cake_comm *world, const cake_rank *me, cons
     return r;
 }
 
+/* One page of each group. */
 static int64_t page_set_bytes(const cake_planning *p, const cake_memory_use *r)
 {
-    int64_t bytes = r->states;
+    int64_t bytes = 0;
     for (int group = 0; group < p->shape.n_group; group++)
-        bytes += r->page[group];
+        bytes += r->kv.page[group];
     return bytes;
 }
 
-/* States are allocated for every slot, used or not, so they get at most half of the cache. */
-static int64_t max_state_bytes(const cake_memory_use *r)
+/* The weight of a memory when a requested cache size is divided. */
+static double kv_share(const cake_planning *p, const cake_memory_use *r)
 {
-    return r->cache > 0 ? r->cache / 2 : 0;
+    return (double)(cake_memory_plan_states(p, &r->kv) + page_set_bytes(p, r));
+}
+
+/* The minimum over all ranks of the sequences of a lane whose states have memory. all [n]: this rank's
+ * memories. */
+static int fit_seqs(const cake_comm *world, const cake_rank *me, const cake_memory_use *all, int n)
+{
+    int64_t seqs = me->planning.shape.lane_seqs;
+    for (int i = 0; i < n; i++) {
+        int64_t fit = cake_memory_plan_fit_seqs(&me->planning, &all[i].kv, all[i].cache);
+        seqs = fit < seqs ? fit : seqs;
+    }
+    return (int)cake_comm_allreduce_min(world, seqs);
 }
 
 /* Measures a rank's memories: all [2]; returns the count. A requested cache size is divided between them by
@@ -71,37 +84,22 @@ static int measure_all(const cake_comm *world, const cake_rank *me, cake_memory_
     double total = 0;
     for (int i = 0; i < n; i++) {
         all[i] = measure(world, me, kernels[i]);
-        total += (double)page_set_bytes(&me->planning, &all[i]);
+        total += kv_share(&me->planning, &all[i]);
     }
     for (int i = 0; i < n && n > 1 && me->input.kv_memory > 0 && total > 0; i++)
-        all[i].cache =
-            (int64_t)((double)all[i].cache * (double)page_set_bytes(&me->planning, &all[i]) / total);
+        all[i].cache = (int64_t)((double)all[i].cache * kv_share(&me->planning, &all[i]) / total);
     return n;
 }
 
 /* Sets the pages of each group that all ranks have memory for. all [n]: this rank's memories. */
 static void count_pages(const cake_comm *world, cake_rank *me, const cake_memory_use *all, int n)
 {
-    cake_schedule_shape *shape = &me->planning.shape;
-    int max_pages[CAKE_MAX_KV_GROUPS];
     int64_t pages = INT32_MAX;
-    cake_memory_plan_max_pages(&me->planning, max_pages);
     for (int i = 0; i < n; i++) {
-        int64_t memory = all[i].cache - all[i].states;
-        int64_t fit = cake_plan_pages(shape->n_group, all[i].page, max_pages, memory > 0 ? memory : 0);
+        int fit = cake_memory_plan_fit_pages(&me->planning, &all[i].kv, all[i].cache);
         pages = fit < pages ? fit : pages;
     }
-    pages = cake_comm_allreduce_min(world, pages);
-    for (int group = 0; group < shape->n_group; group++)
-        shape->n_page[group] = pages < max_pages[group] ? (int)pages : max_pages[group];
-}
-
-static int64_t cache_bytes(const cake_planning *p, const cake_memory_use *r)
-{
-    int64_t bytes = r->states;
-    for (int group = 0; group < p->shape.n_group; group++)
-        bytes += p->shape.n_page[group] * r->page[group];
-    return bytes;
+    cake_memory_plan_set_pages(&me->planning, cake_comm_allreduce_min(world, pages));
 }
 
 cake_err cake_memory_check_too_large(const cake_planning *p, const cake_memory_lack *lack)
@@ -223,12 +221,11 @@ static cake_err check_memory(const cake_comm *world, const cake_rank *me, const 
                                                : r->kernels->memory && !me->input.kv_memory
                                                    ? "of the GPU (fewer --gpu-layers)"
                                                    : "--kv-memory";
-    int64_t left = r->memory - r->all_fixed, one_page = 0;
+    int64_t left = r->memory - r->all_fixed, states = cake_memory_plan_states(&me->planning, &r->kv),
+            page_set = page_set_bytes(&me->planning, r);
     cake_err err = check_topology_limits(me, r);
     if (err)
         return err;
-    for (int group = 0; group < me->planning.shape.n_group; group++)
-        one_page += r->page[group];
     if (left < 0 && left + r->tables > 0 && r->tables > r->memory / 4)
         return !reports ? CAKE_ERR_FATAL
                         : cake_fail("planner",
@@ -245,21 +242,21 @@ static cake_err check_memory(const cake_comm *world, const cake_rank *me, const 
         return err;
     if (from_file->kv_memory)
         at = cake_topology_io_at(&me->topology_file, from_file->kv_memory_at);
-    if (r->states > 0 && r->states > r->cache)
+    if (states > 0 && states > r->cache)
         return cake_fail(
             "planner",
             "%sa KV cache of %s does not hold the recurrent states "
             "of %d sequences (%s on rank %d of %s); use more %s, fewer --max-seqs or more ranks%s",
             at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s,
-            me->planning.shape.n_lane * me->planning.shape.lane_seqs, cake_size_text(r->states).s,
-            world->rank, world->host, more, where);
-    if (r->states + one_page > r->cache)
+            me->planning.shape.n_lane * me->planning.shape.lane_seqs, cake_size_text(states).s, world->rank,
+            world->host, more, where);
+    if (states + page_set > r->cache)
         return cake_fail("planner",
                          "%sa KV cache of %s does not hold one page of %d tokens (%s on rank %d of %s%s); "
                          "use more %s or more ranks%s",
                          at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s, CAKE_PAGE,
-                         cake_size_text(one_page).s, world->rank, world->host,
-                         r->states ? ", in addition to the recurrent states" : "", more, where);
+                         cake_size_text(page_set).s, world->rank, world->host,
+                         states ? ", in addition to the recurrent states" : "", more, where);
     if (all_kv > left && (r->kernels->memory || world->local_rank == 0))
         return cake_fail(
             "planner", "%s of KV cache of %d rank%s do not fit into the %s left on %s; use less --kv-memory",
@@ -359,29 +356,19 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
     int64_t files = host_file_bytes(world, me);
 
     int n = measure_all(world, me, all);
-    int64_t max_seqs = me->planning.shape.lane_seqs;
-    for (int i = 0; i < n; i++) {
-        int64_t max_states = max_state_bytes(&all[i]);
-        int64_t fit = all[i].states > max_states ? max_states / (all[i].states / me->planning.shape.lane_seqs)
-                                                 : max_seqs;
-        max_seqs = fit < max_seqs ? fit : max_seqs;
-    }
-    max_seqs = cake_comm_allreduce_min(world, max_seqs);
-    if (!me->input.max_seqs && max_seqs < me->planning.shape.lane_seqs) {
-        cake_memory_plan_batch_limits(&me->planning, max_seqs > 0 ? (int)max_seqs : 1);
+    int seqs = fit_seqs(world, me, all, n);
+    if (!me->input.max_seqs && seqs < me->planning.shape.lane_seqs) {
+        cake_memory_plan_batch_limits(&me->planning, seqs > 0 ? seqs : 1);
         n = measure_all(world, me, all);
     }
-    bool states_exceed = false;
-    for (int i = 0; i < n; i++)
-        states_exceed = states_exceed || all[i].states > max_state_bytes(&all[i]);
-    if (cake_comm_allreduce_min(world, !states_exceed) == 0) { /* saved states are optional */
+    if (fit_seqs(world, me, all, n) < me->planning.shape.lane_seqs) { /* saved states are optional */
         me->planning.shape.n_saved = 0;
         n = measure_all(world, me, all);
     }
     count_pages(world, me, all, n);
     me->report.weights_bytes = 0;
     for (int i = 0; i < n; i++) {
-        kv[i] = cache_bytes(&me->planning, &all[i]);
+        kv[i] = cake_memory_plan_kv_bytes(&me->planning, &all[i].kv);
         me->report.weights_bytes += all[i].weights;
         cake_log(CAKE_DEBUG, "planner",
                  "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all of %s; "

@@ -31,19 +31,64 @@ cake_slice_shape cake_memory_plan_slice(const cake_planning *p, const cake_hop *
     return shape;
 }
 
+void cake_memory_plan_add_kv(const cake_planning *p, const cake_hop *hop, cake_kv_use *kv)
+{
+    const cake_config *config = cake_model_config(p->input->model);
+    cake_slice_shape shape = cake_memory_plan_slice(p, hop);
+    kv->state += (int64_t)cake_slice_state_bytes(config, &shape);
+    for (int group = 0; group < config->n_group; group++)
+        kv->page[group] += (int64_t)cake_slice_page_bytes(config, &shape, group);
+}
+
+int64_t cake_memory_plan_states(const cake_planning *p, const cake_kv_use *kv)
+{
+    return kv->state * ((int64_t)p->shape.n_lane * p->shape.lane_seqs + p->shape.n_saved);
+}
+
+int64_t cake_memory_plan_fit_seqs(const cake_planning *p, const cake_kv_use *kv, int64_t cache)
+{
+    int64_t states = cake_memory_plan_states(p, kv), max_states = cache > 0 ? cache / 2 : 0;
+    int seqs = p->shape.lane_seqs;
+    return states > max_states ? max_states / ((states + seqs - 1) / seqs) : seqs;
+}
+
+int cake_memory_plan_fit_pages(const cake_planning *p, const cake_kv_use *kv, int64_t cache)
+{
+    int max_pages[CAKE_MAX_KV_GROUPS];
+    int64_t left = cache - cake_memory_plan_states(p, kv);
+    cake_memory_plan_max_pages(p, max_pages);
+    return cake_plan_pages(p->shape.n_group, kv->page, max_pages, left > 0 ? left : 0);
+}
+
+void cake_memory_plan_set_pages(cake_planning *p, int64_t pages)
+{
+    int max_pages[CAKE_MAX_KV_GROUPS];
+    cake_memory_plan_max_pages(p, max_pages);
+    for (int group = 0; group < p->shape.n_group; group++)
+        p->shape.n_page[group] = pages < max_pages[group] ? (int)pages : max_pages[group];
+}
+
+int64_t cake_memory_plan_kv_bytes(const cake_planning *p, const cake_kv_use *kv)
+{
+    int64_t bytes = cake_memory_plan_states(p, kv);
+    for (int group = 0; group < p->shape.n_group; group++)
+        bytes += p->shape.n_page[group] * kv->page[group];
+    return bytes;
+}
+
 /* Page tables are as long as the longest sequence. A config may promise a context of billions of tokens, but
  * no sequence outgrows the memory for its full-attention layers. */
 int cake_memory_plan_rank_max_positions(const cake_planning *p, int rank, int64_t memory)
 {
     const cake_config *config = cake_model_config(p->input->model);
+    cake_kv_use kv = {0};
     int64_t bytes = 0, pages = INT32_MAX;
     memory = p->input->kv_memory > 0 ? p->input->kv_memory : memory;
-    for (int i = 0; i < p->plan.n_hop; i++) {
-        cake_slice_shape shape = cake_memory_plan_slice(p, &p->plan.hop[i]);
-        for (int group = 0; group < config->n_group && p->plan.hop[i].rank == rank; group++)
-            if (!config->window[group])
-                bytes += (int64_t)cake_slice_page_bytes(config, &shape, group);
-    }
+    for (int i = 0; i < p->plan.n_hop; i++)
+        if (p->plan.hop[i].rank == rank)
+            cake_memory_plan_add_kv(p, &p->plan.hop[i], &kv);
+    for (int group = 0; group < config->n_group; group++)
+        bytes += config->window[group] ? 0 : kv.page[group];
     if (bytes && memory / bytes < pages)
         pages = memory / bytes > 1 ? memory / bytes : 1;
     return pages < p->input->context / CAKE_PAGE ? (int)pages * CAKE_PAGE : p->input->context;
@@ -88,14 +133,12 @@ cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan
         if (part[i].kernels != kernels)
             continue;
         cake_slice_shape shape = cake_memory_plan_slice(p, &part[i].hop);
-        int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
         memset(shape.n_page, 0, sizeof shape.n_page);
-        r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states;
+        r.tables += (int64_t)cake_slice_kv_bytes(config, &shape);
         r.fixed += (int64_t)cake_slice_scratch_bytes(p->input->model, kernels, &shape);
-        r.states += states;
-        for (int group = 0; group < config->n_group; group++)
-            r.page[group] += (int64_t)cake_slice_page_bytes(config, &shape, group);
+        cake_memory_plan_add_kv(p, &part[i].hop, &r.kv);
     }
+    r.tables -= cake_memory_plan_states(p, &r.kv); /* kv_bytes without pages: tables and states */
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, p->shape.n_lane, p->wave_bytes);
     else
