@@ -184,6 +184,8 @@ static void test_shared_memory(void)
     w.cluster.resources[1].mapping = GIB + GIB / 2;
     w.cluster.speed[2] = 0.5;
     expect(&w, 3, (int[]){5, 1, 2});
+    w.cluster.resources[0].mapping = INT64_MAX;
+    expect(&w, 3, (int[]){5, 1, 2});
     close_world(&w);
 }
 
@@ -231,9 +233,9 @@ static void test_message(void)
     lack.n_pipeline = 3;
     expect_message(&w, lack, "; 12 such ranks would do (-np 12)\n");
     lack =
-        (cake_memory_lack){.each = 29 * GIB / 10, .n_rank = 2, .n_sharing = 2, .n_local = 2, .n_pipeline = 1};
-    expect_message(&w, lack, "; 2 such hosts with 2 ranks each would do (-np 4)\n");
-    lack.n_rank = 4;
+        (cake_memory_lack){.each = 3 * GIB / 2, .n_rank = 2, .n_sharing = 2, .n_local = 2, .n_pipeline = 1};
+    expect_message(&w, lack, "; 3 such hosts with 2 ranks each would do (-np 6)\n");
+    lack.n_rank = 6;
     expect_message(&w, lack, "; use more hosts\n");
     lack.each = GIB / 2;
     lack.overhead = GIB / 4;
