@@ -190,7 +190,7 @@ static void add_limit(cake_buf *out, const char *what, int resource)
         cake_buf_addf(out, "%s %s", what, cake_size_text((int64_t)limit.rlim_cur).s);
 }
 
-void cake_machine_huge(const char *setting, cake_buf *out)
+void cake_machine_describe_huge_pages(const char *setting, cake_buf *out)
 {
     const char *at = strchr(setting, '[');
     int len = at ? (int)strcspn(at + 1, "]") : 0;
@@ -202,7 +202,7 @@ void cake_machine_huge(const char *setting, cake_buf *out)
               : "unknown to this system");
 }
 
-static void describe_huge(cake_buf *out)
+static void add_huge_pages(cake_buf *out)
 {
     char line[128] = "";
     FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
@@ -210,7 +210,7 @@ static void describe_huge(cake_buf *out)
         *line = 0;
     if (f)
         fclose(f);
-    cake_machine_huge(line, out);
+    cake_machine_describe_huge_pages(line, out);
 }
 
 void cake_machine_describe(const cake_machine *m, cake_buf *out)
@@ -220,7 +220,7 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
                   m->packages == 1 ? "" : "s", m->numa, m->numa == 1 ? "" : "s", m->cores);
     hwloc_topology_t hwloc;
     if (!hwloc_topology_init(&hwloc)) {
-        cake_devices_want(hwloc);
+        cake_devices_configure(hwloc);
         if (!hwloc_topology_load(hwloc))
             cake_machine_describe_hwloc(hwloc, out);
         hwloc_topology_destroy(hwloc);
@@ -235,7 +235,7 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     else
         cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all).s,
                       cake_size_text(m->memory).s);
-    describe_huge(out);
+    add_huge_pages(out);
     cake_buf_adds(out, "limits      ");
     add_limit(out, "mapped memory (ulimit -v)", RLIMIT_AS);
     add_limit(out, ", locked memory (ulimit -l)", RLIMIT_MEMLOCK);

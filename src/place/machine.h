@@ -36,7 +36,7 @@ void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 
 /* Appends whether arenas may have transparent huge pages. setting: the kernel's, as "always [madvise]
  * never". */
-void cake_machine_huge(const char *setting, cake_buf *out);
+void cake_machine_describe_huge_pages(const char *setting, cake_buf *out);
 
 /* Bytes that this process may still map for weights, cache and buffers (ulimit -v), minus what it will map
  * for other purposes. Call after its threads were started. INT64_MAX: no limit. */

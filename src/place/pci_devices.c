@@ -134,14 +134,14 @@ cake_device *cake_devices_read(int *n_gpu)
     *n_gpu = 0;
     if (hwloc_topology_init(&hwloc))
         return NULL;
-    cake_devices_want(hwloc);
+    cake_devices_configure(hwloc);
     if (!hwloc_topology_load(hwloc))
         list = cake_devices_list(hwloc, &n, n_gpu);
     hwloc_topology_destroy(hwloc);
     return list;
 }
 
-void cake_devices_want(struct hwloc_topology *hwloc)
+void cake_devices_configure(struct hwloc_topology *hwloc)
 {
     static const char *const vendors[] = {"cuda", "nvml", "opencl", "gl", "rsmi", "levelzero"};
     hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);

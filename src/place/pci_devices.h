@@ -34,7 +34,7 @@ typedef struct cake_gpu {
  * with CUDA_DEVICE_ORDER=PCI_BUS_ID. */
 cake_device *cake_devices_list(struct hwloc_topology *hwloc, int *n, int *n_gpu);
 /* Configures hwloc before it is loaded, so that it includes devices. */
-void cake_devices_want(struct hwloc_topology *hwloc);
+void cake_devices_configure(struct hwloc_topology *hwloc);
 /* GPUs of this machine only. */
 cake_device *cake_devices_read(int *n_gpu);
 

@@ -427,7 +427,7 @@ static void test_huge_pages(void)
                                            {"[", "unknown"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf text = {0};
-        cake_machine_huge(cases[i][0], &text);
+        cake_machine_describe_huge_pages(cases[i][0], &text);
         CU_ASSERT(strstr(text.data, cases[i][1]) != NULL);
         cake_buf_free(&text);
     }
