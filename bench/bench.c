@@ -31,11 +31,11 @@ typedef struct cake_result {
     double value, share;
 } cake_result;
 
-static const cake_case *const groups[] = {
+static const cake_case *const suites[] = {
     cake_cases_peak,   cake_cases_linear, cake_cases_attend, cake_cases_delta,      cake_cases_rows,
     cake_cases_scores, cake_cases_links,  cake_cases_text,   cake_cases_throughput, cake_cases_pipeline};
 
-enum { N_GROUP = sizeof groups / sizeof *groups };
+enum { N_SUITE = sizeof suites / sizeof *suites };
 
 void cake_bench_report(cake_bench *bench, const char *name, int threads, int peer, double value,
                        const char *unit, double share, const char *bound)
@@ -119,8 +119,8 @@ static cake_err check_names(const cake_options *o)
 {
     for (int i = 0; i < o->operands.n; i++) {
         bool known = false;
-        for (int g = 0; g < N_GROUP; g++)
-            for (const cake_case *c = groups[g]; c->name; c++)
+        for (int g = 0; g < N_SUITE; g++)
+            for (const cake_case *c = suites[g]; c->name; c++)
                 known = known || name_matches(o->operands.text[i], c->name);
         if (!known)
             return cake_fail_usage("\"%s\" is not a measurement; `cake-mpi bench` lists them",
@@ -177,8 +177,8 @@ static cake_err check_options(const cake_options *o, const cake_comm *world)
 static void list_names(void)
 {
     printf("cake-mpi bench NAME...: a name, or the part of it before a dot; all: every one.\n\n");
-    for (int g = 0; g < N_GROUP; g++)
-        for (const cake_case *c = groups[g]; c->name; c++)
+    for (int g = 0; g < N_SUITE; g++)
+        for (const cake_case *c = suites[g]; c->name; c++)
             printf("  %-24s %s\n", c->name, c->what);
 }
 
@@ -274,8 +274,8 @@ static void gather_results(const cake_bench *b, results *f)
 static cake_err run_cases(const cake_options *o, cake_bench *b, results *f)
 {
     cake_err err = CAKE_OK;
-    for (int g = 0; g < N_GROUP; g++)
-        for (const cake_case *c = groups[g]; c->name && !err; c++) {
+    for (int g = 0; g < N_SUITE; g++)
+        for (const cake_case *c = suites[g]; c->name && !err; c++) {
             if (!is_selected(o, c->name))
                 continue;
             int before = f->n;

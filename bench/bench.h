@@ -18,7 +18,7 @@
 typedef struct cake_bench cake_bench;
 
 typedef struct cake_case {
-    const char *name; /* group.what */
+    const char *name; /* suite.what */
     const char *what; /* one line for the list */
     cake_err (*run)(cake_bench *bench, const struct cake_case *self);
     int kind; /* parameter of run */

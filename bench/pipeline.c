@@ -18,8 +18,8 @@
 #include "bench/throughput.h"
 #include "engine/engine.h"
 #include "logits/logits.h"
+#include "planner/parallelism.h"
 #include "planner/rank.h"
-#include "planner/replicas.h"
 
 #define TAKES   60 /* seconds of a stage's work if no rates are given */
 #define BALANCE 20 /* operations per byte if the bandwidth is not given */
@@ -59,7 +59,7 @@ static void shape_waves(rig *r)
                                      .max_tok = load.max_tok,
                                      .n_group = c->n_group};
     if (load.n_stage > 1)
-        cake_schedule_weigh(&r->shape, &all, cake_cost_scores(c));
+        cake_schedule_set_costs(&r->shape, &all, cake_cost_scores(c));
     for (int group = 0; group < c->n_group; group++) {
         r->shape.window[group] = c->window[group];
         r->shape.n_page[group] =
@@ -206,7 +206,7 @@ static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
     const cake_comm *world = r->bench->world;
     r->config = cake_model_config(r->model);
     r->cache = cache;
-    cake_err err = cake_replicas_check(world, 1, r->config->n_layer, false);
+    cake_err err = cake_parallelism_check(world, 1, r->config->n_layer, false);
     if (err)
         return err;
     cost_open(r->config, rates, cake_model_dtype(r->model), cache, &r->cost);

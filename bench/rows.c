@@ -161,9 +161,9 @@ static cake_err make_table(job *j, int n_row, cake_arena *arena)
     return CAKE_OK;
 }
 
-typedef struct place {
+typedef struct rig_memory {
     cake_arena arena, table;
-} place;
+} rig_memory;
 
 static size_t row_bytes(kind k)
 {
@@ -171,12 +171,12 @@ static size_t row_bytes(kind k)
 }
 
 /* Everything for n rows, a multiple of CAKE_PAGE. */
-static cake_err open_job(const cake_kernels *op, kind k, int n, int n_row, job *j, place *at)
+static cake_err open_job(const cake_kernels *op, kind k, int n, int n_row, job *j, rig_memory *at)
 {
     size_t in = (size_t)n * (size_t)operations[k].in, more = (size_t)n * (size_t)operations[k].more;
     more = more > DIM ? more : DIM; /* at least a norm's weight */
     *j = (job){.op = op, .n = n};
-    *at = (place){0};
+    *at = (rig_memory){0};
     size_t bytes = (in + more + (size_t)n * (size_t)operations[k].out) * sizeof(float);
     cake_err err = cake_arena_open(&at->arena, "bench", bytes + 3 * (size_t)CAKE_ALIGN);
     if (err)
@@ -200,7 +200,7 @@ static cake_err open_job(const cake_kernels *op, kind k, int n, int n_row, job *
     return k == GATHER ? make_table(j, n_row, &at->table) : CAKE_OK;
 }
 
-static void close_job(job *j, place *at)
+static void close_job(job *j, rig_memory *at)
 {
     free((void *)(uintptr_t)j->kv.table);
     free(j->rows);
@@ -245,7 +245,7 @@ static cake_err check(cake_bench *bench, const cake_case *self, int threads)
 {
     kind k = (kind)self->kind;
     job mine, oracle;
-    place at[2];
+    rig_memory at[2];
     cake_err err = open_job(bench->kernels, k, CHECKED, CHECKED, &mine, &at[0]);
     cake_err other = open_job(&cake_kernels_ref, k, CHECKED, CHECKED, &oracle, &at[1]);
     err = err ? err : other;
@@ -276,7 +276,7 @@ static cake_err run_rows(cake_bench *bench, const cake_case *self)
     kind k = (kind)self->kind;
     int n = bench->smoke ? CHECKED : (int)(BYTES / row_bytes(k)) / CAKE_PAGE * CAKE_PAGE;
     job j;
-    place at;
+    rig_memory at;
     cake_err err = open_job(bench->kernels, k, n, bench->smoke ? CHECKED : TABLE, &j, &at);
     for (int threads = 1; threads && !err; threads = cake_bench_next_threads(bench, threads)) {
         err = check(bench, self, threads);

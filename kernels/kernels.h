@@ -34,7 +34,7 @@ void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), voi
 void cake_exec_resident(int size);
 /* Tells waiting threads to yield at once, because there are more threads than CPUs. Call it from the thread
  * that runs the teams. */
-void cake_exec_oversubscribe(bool crowded);
+void cake_exec_oversubscribe(bool oversubscribed);
 bool cake_exec_is_oversubscribed(void);
 /* Runs work(arg) on this thread. When oversubscribed, up to size - 1 other threads wait meanwhile without
  * spinning for the teams that work(arg) runs; OpenMP's own threads would spin for milliseconds between

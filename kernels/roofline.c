@@ -10,42 +10,43 @@
 #define BINS_PER_OCTAVE 4
 #define LOWEST          (-4) /* log2 of operations per byte */
 
-void cake_roofline_add(cake_roofline *roof, cake_flops_bytes work)
+void cake_roofline_add(cake_roofline *roofline, cake_flops_bytes work)
 {
     int at = work.flops > 0 ? CAKE_ROOFLINE_BINS - 1 : 0;
     if (work.flops > 0 && work.bytes > 0) {
         double octaves = log2(work.flops / work.bytes) - LOWEST;
         at = octaves > 0 ? (int)fmin(octaves * BINS_PER_OCTAVE, CAKE_ROOFLINE_BINS - 1) : 0;
     }
-    roof->bin[at].flops += work.flops;
-    roof->bin[at].bytes += work.bytes;
+    roofline->bin[at].flops += work.flops;
+    roofline->bin[at].bytes += work.bytes;
 }
 
-void cake_roofline_merge(cake_roofline *roof, const cake_roofline *other)
+void cake_roofline_merge(cake_roofline *roofline, const cake_roofline *other)
 {
     for (int i = 0; i < CAKE_ROOFLINE_BINS; i++) {
-        roof->bin[i].flops += other->bin[i].flops;
-        roof->bin[i].bytes += other->bin[i].bytes;
+        roofline->bin[i].flops += other->bin[i].flops;
+        roofline->bin[i].bytes += other->bin[i].bytes;
     }
 }
 
-cake_flops_bytes cake_roofline_sum(const cake_roofline *roof)
+cake_flops_bytes cake_roofline_sum(const cake_roofline *roofline)
 {
     cake_flops_bytes sum = {0, 0};
     for (int i = 0; i < CAKE_ROOFLINE_BINS; i++) {
-        sum.flops += roof->bin[i].flops;
-        sum.bytes += roof->bin[i].bytes;
+        sum.flops += roofline->bin[i].flops;
+        sum.bytes += roofline->bin[i].bytes;
     }
     return sum;
 }
 
-double cake_roofline_seconds(const cake_roofline *roof, double peak_flops, double peak_bandwidth,
+double cake_roofline_seconds(const cake_roofline *roofline, double peak_flops, double peak_bandwidth,
                              double *reading)
 {
     double all = 0;
     *reading = 0;
     for (int i = 0; i < CAKE_ROOFLINE_BINS; i++) {
-        double computing = roof->bin[i].flops / peak_flops, moving = roof->bin[i].bytes / peak_bandwidth;
+        double computing = roofline->bin[i].flops / peak_flops,
+               moving = roofline->bin[i].bytes / peak_bandwidth;
         all += fmax(computing, moving);
         *reading += moving > computing ? moving : 0;
     }

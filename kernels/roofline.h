@@ -19,12 +19,12 @@ typedef struct cake_roofline {
     cake_flops_bytes bin[CAKE_ROOFLINE_BINS]; /* a quarter of an octave each, from 1/16 operation per byte */
 } cake_roofline;
 
-void cake_roofline_add(cake_roofline *roof, cake_flops_bytes work);
-void cake_roofline_merge(cake_roofline *roof, const cake_roofline *other);
-cake_flops_bytes cake_roofline_sum(const cake_roofline *roof);
+void cake_roofline_add(cake_roofline *roofline, cake_flops_bytes work);
+void cake_roofline_merge(cake_roofline *roofline, const cake_roofline *other);
+cake_flops_bytes cake_roofline_sum(const cake_roofline *roofline);
 /* Min seconds for the work at these rates (both above 0); *reading: the part of them that is bound by
  * memory. */
-double cake_roofline_seconds(const cake_roofline *roof, double peak_flops, double peak_bandwidth,
+double cake_roofline_seconds(const cake_roofline *roofline, double peak_flops, double peak_bandwidth,
                              double *reading);
 
 #endif

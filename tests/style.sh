@@ -17,8 +17,8 @@ files=$(find $folders -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' | LC_ALL=C 
 status=0
 
 # Words of our own that the field has a name for: cake_WORD and cake_WORD_... must not come back.
-retired="answers advice aside alphabet appetite aware beat beside best bundles builder chooser claim conductor crew cut demand desk drain draw ear \
-edges effort expand feed figure figures floor foreseen found handout headway held known law layout letter letters lift lists look mail mark news outlook \
+retired="answers advice aside alphabet appetite aware beat beside best bundles builder chooser claim conductor crew crowd cut demand desk drain draw ear \
+edges effect effects effort expand feed figure figures floor foreseen found handout headway held known law layout letter letters lift lists look mail mark memplan news outlook \
 outpost outputs pace parcel partial parts past peaks piece pipe place places placement pool portion predict prefixes preview pretend pretended pulse roof \
 room root rotation running runnings score scratch seat seen settings share slices sorted splitter spot spread staging station store stored stretch \
 summary survey surveyor sync takeup tally times told trap turn verdict watch way whereabouts whole window wire words world"

@@ -66,9 +66,9 @@ void *cake_exec_scratch(void)
 
 static int spins = SPINS;
 
-void cake_exec_oversubscribe(bool crowded)
+void cake_exec_oversubscribe(bool oversubscribed)
 {
-    spins = crowded ? 0 : SPINS;
+    spins = oversubscribed ? 0 : SPINS;
 }
 
 bool cake_exec_is_oversubscribed(void)

@@ -187,7 +187,7 @@ static void plan_even(const staging *s, int n_rank, cake_plan *plan)
     cake_plan_input input = {.model = s->model,
                              .kernels = cake_kernels_at(cake_kernels_exact()),
                              .kv_dtype = cake_rank_kv_dtype("auto", cake_model_dtype(s->model))};
-    cake_planning_weigh(&cluster, &input);
+    cake_planning_set_layers(&cluster, &input);
     cake_partition_input in = {.n_rank = n_rank,
                                .n_layer = s->common->n_layer,
                                .layer = input.layers.cost,
@@ -244,12 +244,12 @@ static cake_err make_plan(staging *s)
     const cake_stage_options *o = s->options;
     int n_layer = s->common->n_layer, size = s->world->size;
     int n_rank = o->n_rank ? o->n_rank : size;
-    const char *topology = o->rank.topology.path;
+    const char *topology = o->rank.topology_file.path;
     cake_err err = CAKE_OK;
     bool reused = false;
     if (topology && size > 1 && size == n_rank) {
         cake_topology_read_result file;
-        err = cake_topology_io_read(&o->rank.topology, s->world, n_layer, &file);
+        err = cake_topology_io_read(&o->rank.topology_file, s->world, n_layer, &file);
         if (err)
             return err;
         s->plan = file.plan;
@@ -261,8 +261,8 @@ static cake_err make_plan(staging *s)
                                      topology, file.n_replica);
     }
     if (!s->world->rank && topology)
-        err =
-            cake_topology_io_read_plan(&o->rank.topology, size == 1 ? o->n_rank : n_rank, n_layer, &s->plan);
+        err = cake_topology_io_read_plan(&o->rank.topology_file, size == 1 ? o->n_rank : n_rank, n_layer,
+                                         &s->plan);
     else if (!s->world->rank && !(err = check_ranks(s, n_rank, n_layer)))
         reused = reuse_plan(s, n_rank, &s->plan);
     if (!s->world->rank && !err && topology)

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "chat/messages.h"
+#include "chat/template_messages.h"
 #include "jinja/jinja.h"
 #include "tokenizer/specials.h"
 

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "dispatch/messages.h"
+#include "dispatch/protocol.h"
 
 enum {
     FULL = 16 << 10,                         /* bytes of a message that is sent without delay */

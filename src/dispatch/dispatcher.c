@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "dispatch/messages.h"
+#include "dispatch/protocol.h"
 
 static const double max_poll = 2e-3; /* seconds that reading messages, or requests, may take in one poll */
 
@@ -124,9 +124,9 @@ double cake_dispatcher_read_s(const cake_dispatcher *d)
     return d->read_s;
 }
 
-int64_t cake_dispatcher_given(const cake_dispatcher *d, int r)
+int64_t cake_dispatcher_assigned(const cake_dispatcher *d, int r)
 {
-    return cake_dispatch_policy_given(d->policy, r);
+    return cake_dispatch_policy_assigned(d->policy, r);
 }
 
 static bool all_gone(const cake_dispatcher *d)
@@ -278,7 +278,8 @@ static bool read_ahead(cake_dispatcher *d)
     double start = cake_clock_now(), now = start;
     bool first = !d->local && !d->assigned;
     for (int n = (first ? FIRST : STEP) * d->n_replica; n > 0; n--) {
-        if (d->read || d->err || !cake_dispatch_policy_room(d->policy) || (!first && now - start > max_poll))
+        if (d->read || d->err || !cake_dispatch_policy_can_add(d->policy) ||
+            (!first && now - start > max_poll))
             break;
         if (!read_request(d))
             break;

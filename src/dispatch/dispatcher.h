@@ -47,6 +47,6 @@ cake_err cake_dispatcher_error(const cake_dispatcher *dispatcher);
 void cake_dispatcher_close(cake_dispatcher *dispatcher); /* NULL is fine */
 
 double cake_dispatcher_read_s(const cake_dispatcher *dispatcher); /* seconds that reading requests took */
-int64_t cake_dispatcher_given(const cake_dispatcher *dispatcher, int r); /* requests of replica r so far */
+int64_t cake_dispatcher_assigned(const cake_dispatcher *dispatcher, int r); /* requests of replica r so far */
 
 #endif

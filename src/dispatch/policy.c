@@ -96,7 +96,7 @@ void cake_dispatch_policy_close(cake_dispatch_policy *h)
     free(h);
 }
 
-bool cake_dispatch_policy_room(const cake_dispatch_policy *h)
+bool cake_dispatch_policy_can_add(const cake_dispatch_policy *h)
 {
     return h->n_waiting < h->cap && h->n_tok < MAX_TOKENS && !h->ended;
 }
@@ -121,7 +121,7 @@ static void insert_chain(cake_dispatch_policy *h, prompt *p, int64_t salt, const
 void cake_dispatch_policy_add(cake_dispatch_policy *h, void *item, int64_t salt, const int32_t *ids,
                               int n_prompt)
 {
-    CAKE_ASSERT(cake_dispatch_policy_room(h));
+    CAKE_ASSERT(cake_dispatch_policy_can_add(h));
     prompt *p = &h->waiting[h->n_waiting++];
     *p = (prompt){
         .item = item, .n_chain = (n_prompt - 1) / CAKE_PAGE, .n_tok = n_prompt, .since = h->n_assigned};
@@ -160,7 +160,7 @@ int cake_dispatch_policy_waiting(const cake_dispatch_policy *h)
     return h->n_waiting;
 }
 
-int64_t cake_dispatch_policy_given(const cake_dispatch_policy *h, int r)
+int64_t cake_dispatch_policy_assigned(const cake_dispatch_policy *h, int r)
 {
     return h->replicas[r].assigned;
 }

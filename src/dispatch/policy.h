@@ -30,7 +30,7 @@ cake_dispatch_policy *cake_dispatch_policy_open(int n_replica, const cake_replic
 void cake_dispatch_policy_close(cake_dispatch_policy *policy); /* NULL is fine; items stay the caller's */
 
 /* True if one more request may be added. */
-bool cake_dispatch_policy_room(const cake_dispatch_policy *policy);
+bool cake_dispatch_policy_can_add(const cake_dispatch_policy *policy);
 /* Adds an item with the prompt ids [n_prompt]; prompts of different salts share no prefix. */
 void cake_dispatch_policy_add(cake_dispatch_policy *policy, void *item, int64_t salt, const int32_t *ids,
                               int n_prompt);
@@ -50,7 +50,7 @@ void *cake_dispatch_policy_cancel(cake_dispatch_policy *policy);
 
 int cake_dispatch_policy_waiting(const cake_dispatch_policy *policy); /* items that are not assigned */
 /* Items assigned to replica r so far. */
-int64_t cake_dispatch_policy_given(const cake_dispatch_policy *policy, int r);
+int64_t cake_dispatch_policy_assigned(const cake_dispatch_policy *policy, int r);
 /* True if nothing waits, nothing will be added, and all assigned items are done. */
 bool cake_dispatch_policy_over(const cake_dispatch_policy *policy);
 

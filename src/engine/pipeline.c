@@ -305,7 +305,7 @@ static void run_hop(cake_pipeline *p, hop_state *at, cake_wave_msg *msg)
         p->at = at;
         p->layer = -1;
         p->hook_s = 0;
-        cake_wave_buffers buffers = {msg->body, cake_link_place(at->out)};
+        cake_wave_buffers buffers = {msg->body, cake_link_buffer(at->out)};
         if (at->body_stays_on_gpu && !msg->owner) /* the body lies in the engine's lane */
             buffers.to = msg->body;
         if (at->work.forward(at->work.self, msg->wave, buffers, between_layers, p))

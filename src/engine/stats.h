@@ -39,8 +39,8 @@ typedef struct cake_report_stage {
     char host[64], cpus[CAKE_REPORT_CPUS], isa[32];
     char link[16]; /* transport of the waves from other ranks; empty: none come */
     int threads, threads_decode;
-    int crowd_ranks, crowd_threads; /* of its host if that is oversubscribed; else 0 */
-    double crowd_cpus;
+    int sharing_ranks, sharing_threads; /* of its host if that is oversubscribed; else 0 */
+    double shared_cpus;
     cake_gpu gpu;
     int gpu_layers; /* how many of its layers are on its GPU */
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;

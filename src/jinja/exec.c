@@ -246,7 +246,7 @@ static void run_with(cake_render *run, const cake_node *node)
 static void run_block(cake_render *run, const cake_node *node)
 {
     cake_scope *outer = run->scope;
-    while (node->op == 'b' && !run->scope->place)
+    while (node->op == 'b' && !run->scope->variables)
         run->scope = run->scope->parent;
     run_in_scope(run, node->b);
     run->scope = outer;

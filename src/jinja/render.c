@@ -60,7 +60,7 @@ cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
 {
     cake_scope *scope = cake_jinja_arena_raw(&run->arena, sizeof *scope);
     scope->parent = parent;
-    scope->place = NULL;
+    scope->variables = NULL;
     scope->binding = scope->few;
     scope->n = 0;
     scope->room = sizeof scope->few / sizeof *scope->few;
@@ -68,14 +68,14 @@ cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
     return scope;
 }
 
-/* The outermost scope, with a place for every symbol and the globals set. */
-static cake_scope *open_places(cake_render *run)
+/* The outermost scope, with a value for every symbol and the globals set. */
+static cake_scope *open_globals(cake_render *run)
 {
     size_t bytes = run->jinja->n_symbols * sizeof(cake_value);
     cake_scope *scope = cake_scope_open(run, NULL);
-    scope->place = cake_jinja_arena_raw(&run->arena, bytes);
+    scope->variables = cake_jinja_arena_raw(&run->arena, bytes);
     if (bytes)
-        memcpy(scope->place, run->jinja->globals, bytes);
+        memcpy(scope->variables, run->jinja->globals, bytes);
     return scope;
 }
 
@@ -310,7 +310,7 @@ cake_err cake_jinja_render(const cake_jinja *jinja, const cake_jinja_variable *v
                          .line = 1};
     cake_writer text = cake_write_open(run, out, false);
     run->out = &text;
-    run->scope = open_places(run);
+    run->scope = open_globals(run);
     for (size_t i = 0; i < n; i++)
         set_variable(run, &variables[i]);
     cake_render_body(run, jinja->body);

@@ -21,10 +21,10 @@ typedef struct cake_binding {
     cake_value value;
 } cake_binding;
 
-/* Names and their values. The outermost scope has a place for every symbol, inner ones have lists. */
+/* Names and their values. The outermost scope has a value for every symbol, inner ones have lists. */
 typedef struct cake_scope {
     struct cake_scope *parent;
-    cake_value *place;     /* [n_symbols]; NULL: a list */
+    cake_value *variables; /* [n_symbols]; NULL: a list */
     cake_binding *binding; /* [n] */
     size_t n, room;
     cake_binding few[4];
@@ -175,8 +175,8 @@ void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol,
 
 static inline void cake_scope_set(cake_render *run, cake_scope *scope, int symbol, cake_value value)
 {
-    if (scope->place)
-        scope->place[symbol] = value;
+    if (scope->variables)
+        scope->variables[symbol] = value;
     else
         cake_scope_bind(run, scope, symbol, value);
 }
@@ -185,13 +185,13 @@ static inline void cake_scope_set(cake_render *run, cake_scope *scope, int symbo
 static inline const cake_value *cake_scope_find(cake_render *run, int symbol)
 {
     const cake_scope *scope = run->scope;
-    for (; !scope->place; scope = scope->parent) {
+    for (; !scope->variables; scope = scope->parent) {
         run->steps -= 1 + (int64_t)scope->n / 16; /* the next step checks the limit */
         for (size_t i = scope->n; i-- > 0;)
             if (scope->binding[i].symbol == symbol)
                 return &scope->binding[i].value;
     }
-    return cake_value_unset(scope->place[symbol]) ? NULL : &scope->place[symbol];
+    return cake_value_unset(scope->variables[symbol]) ? NULL : &scope->variables[symbol];
 }
 
 /* Every item that is copied counts as a step. */

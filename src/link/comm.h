@@ -26,10 +26,10 @@ cake_err cake_comm_open(int *argc, char ***argv, cake_comm *world);
 /* Barrier over all ranks. */
 void cake_comm_close(void);
 
-/* Divides the world into n_part equal groups of consecutive ranks. *part is this rank's group, numbered from
+/* Divides the world into n_part equal parts of consecutive ranks. *part is this rank's part, numbered from
  * 0, with the world's local_rank and local_size. n_part must divide the size. Collective. */
 void cake_comm_divide(const cake_comm *world, int n_part, cake_comm *part);
-/* *part becomes the group of all ranks with the same colour, in their order. Collective. */
+/* *part becomes all ranks with the same colour, in their order. Collective. */
 void cake_comm_split(const cake_comm *world, int colour, cake_comm *part);
 void cake_comm_free(cake_comm *part); /* zeros are fine */
 

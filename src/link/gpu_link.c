@@ -120,7 +120,7 @@ static void direct_close(cake_link *link)
 }
 
 static const cake_link_ops out_kind = {
-    .place = next_buffer, .send = direct_send, .progress = sending, .close = direct_close};
+    .buffer = next_buffer, .send = direct_send, .progress = sending, .close = direct_close};
 static const cake_link_ops in_kind = {.arrived = direct_arrived, .progress = listen, .close = direct_close};
 
 size_t cake_gpu_link_bytes(int depth, size_t body_bytes)

@@ -19,10 +19,10 @@ typedef struct cake_gpu_transport cake_gpu_transport;
 /* Each end has `depth` buffers. A buffer must not change while a transfer uses it. */
 typedef struct cake_gpu_transport_ops {
     bool alone; /* transfers progress without calls */
-    void (*send)(cake_gpu_transport *transport, int place, const float *body, size_t n);
-    void (*receive)(cake_gpu_transport *transport, int place, float *body, size_t n);
+    void (*send)(cake_gpu_transport *transport, int buffer, const float *body, size_t n);
+    void (*receive)(cake_gpu_transport *transport, int buffer, float *body, size_t n);
     bool (*done)(cake_gpu_transport *transport,
-                 int place);                      /* whether the latest transfer of this buffer is done */
+                 int buffer);                     /* whether the latest transfer of this buffer is done */
     void (*close)(cake_gpu_transport *transport); /* nothing may be in flight */
 } cake_gpu_transport_ops;
 

@@ -5,9 +5,9 @@
  */
 #include "link/link.h"
 
-float *cake_link_place(cake_link *link)
+float *cake_link_buffer(cake_link *link)
 {
-    return link->kind->place ? link->kind->place(link) : NULL;
+    return link->kind->buffer ? link->kind->buffer(link) : NULL;
 }
 
 void cake_link_send(cake_link *link, cake_wave_msg *msg)

@@ -31,7 +31,7 @@ typedef struct cake_wave_msg {
 
 typedef struct cake_link_ops {
     void (*send)(cake_link *link, cake_wave_msg *msg, size_t bytes);
-    float *(*place)(cake_link *link);           /* NULL: bodies are part of waves */
+    float *(*buffer)(cake_link *link);          /* NULL: bodies are part of waves */
     cake_wave_msg *(*arrived)(cake_link *link); /* NULL for a sending end */
     /* Makes progress; returns whether a message is still being sent. NULL: nothing to do. */
     bool (*progress)(cake_link *link);
@@ -56,8 +56,8 @@ cake_err cake_link_open_mpi_in(const cake_comm *world, int from, int edge, int d
                                cake_link **out);
 
 /* Sending end: where in GPU memory to put the body of the next wave; NULL: in the wave. */
-float *cake_link_place(cake_link *link);
-/* msg->body must be what cake_link_place returned. */
+float *cake_link_buffer(cake_link *link);
+/* msg->body must be what cake_link_buffer returned. */
 void cake_link_send(cake_link *link, cake_wave_msg *msg);
 /* The oldest arrived message, or NULL. */
 cake_wave_msg *cake_link_arrived(cake_link *link);

@@ -174,22 +174,22 @@ typedef struct transport_mpi {
     MPI_Request *request; /* [depth] */
 } transport_mpi;
 
-static void gpu_send(cake_gpu_transport *transport, int place, const float *body, size_t n)
+static void gpu_send(cake_gpu_transport *transport, int buffer, const float *body, size_t n)
 {
     transport_mpi *w = (transport_mpi *)transport;
-    MPI_Isend(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
+    MPI_Isend(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[buffer]);
 }
 
-static void gpu_receive(cake_gpu_transport *transport, int place, float *body, size_t n)
+static void gpu_receive(cake_gpu_transport *transport, int buffer, float *body, size_t n)
 {
     transport_mpi *w = (transport_mpi *)transport;
-    MPI_Irecv(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[place]);
+    MPI_Irecv(body, (int)n, MPI_FLOAT, w->peer, w->tag, w->comm, &w->request[buffer]);
 }
 
-static bool gpu_done(cake_gpu_transport *transport, int place)
+static bool gpu_done(cake_gpu_transport *transport, int buffer)
 {
     int done;
-    MPI_Test(&((transport_mpi *)transport)->request[place], &done, MPI_STATUS_IGNORE);
+    MPI_Test(&((transport_mpi *)transport)->request[buffer], &done, MPI_STATUS_IGNORE);
     return done;
 }
 

@@ -91,21 +91,21 @@ static bool wait_started(transport *w, ncclResult_t result, cake_buf *why)
     return result == ncclSuccess;
 }
 
-static bool start_send(transport *w, int place, const float *body, size_t n, cake_buf *why)
+static bool start_send(transport *w, int buffer, const float *body, size_t n, cake_buf *why)
 {
     ncclResult_t result =
         nccl.Send(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
     bool good = wait_started(w, result, why);
-    cake_gpu_stream_mark(w->queue, place);
+    cake_gpu_stream_mark(w->queue, buffer);
     return good;
 }
 
-static bool start_receive(transport *w, int place, float *body, size_t n, cake_buf *why)
+static bool start_receive(transport *w, int buffer, float *body, size_t n, cake_buf *why)
 {
     ncclResult_t result =
         nccl.Recv(body, n, ncclFloat32, w->other, w->comm, cake_gpu_stream_stream(w->queue));
     bool good = wait_started(w, result, why);
-    cake_gpu_stream_mark(w->queue, place);
+    cake_gpu_stream_mark(w->queue, buffer);
     return good;
 }
 
@@ -119,25 +119,25 @@ static void fail_wave(const char *doing, cake_buf *why)
     cake_comm_abort();
 }
 
-static void nccl_send(cake_gpu_transport *self, int place, const float *body, size_t n)
+static void nccl_send(cake_gpu_transport *self, int buffer, const float *body, size_t n)
 {
     cake_buf why = {0};
-    if (!start_send((transport *)self, place, body, n, &why))
+    if (!start_send((transport *)self, buffer, body, n, &why))
         fail_wave("sending", &why);
 }
 
-static void nccl_receive(cake_gpu_transport *self, int place, float *body, size_t n)
+static void nccl_receive(cake_gpu_transport *self, int buffer, float *body, size_t n)
 {
     cake_buf why = {0};
-    if (!start_receive((transport *)self, place, body, n, &why))
+    if (!start_receive((transport *)self, buffer, body, n, &why))
         fail_wave("receiving", &why);
 }
 
 /* 1: done; 0: not yet; -1: failed. */
-static int poll_done(transport *w, int place, cake_buf *why)
+static int poll_done(transport *w, int buffer, cake_buf *why)
 {
     ncclResult_t result = ncclSuccess;
-    int state = cake_gpu_stream_passed(w->queue, place, why);
+    int state = cake_gpu_stream_passed(w->queue, buffer, why);
     if (state)
         return state;
     if (nccl.CommGetAsyncError(w->comm, &result) == ncclSuccess &&
@@ -147,10 +147,10 @@ static int poll_done(transport *w, int place, cake_buf *why)
     return -1;
 }
 
-static bool nccl_done(cake_gpu_transport *self, int place)
+static bool nccl_done(cake_gpu_transport *self, int buffer)
 {
     cake_buf why = {0};
-    int state = poll_done((transport *)self, place, &why);
+    int state = poll_done((transport *)self, buffer, &why);
     if (state < 0)
         fail_wave("moving", &why);
     return state;
@@ -174,11 +174,11 @@ static void nccl_close(cake_gpu_transport *self)
     close_transport((transport *)self, false);
 }
 
-static bool wait_for(transport *w, int place, cake_buf *why)
+static bool wait_for(transport *w, int buffer, cake_buf *why)
 {
     double end = cake_clock_now() + PATIENCE;
     int state;
-    while ((state = poll_done(w, place, why)) == 0 && cake_clock_now() < end)
+    while ((state = poll_done(w, buffer, why)) == 0 && cake_clock_now() < end)
         sched_yield();
     if (!state)
         cake_buf_addf(why, "nothing arrived from the other rank in %d seconds: can they reach each other?",

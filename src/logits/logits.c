@@ -61,19 +61,19 @@ static size_t row_bytes(int max_row)
     return cake_arena_round((size_t)max_row * sizeof(int32_t));
 }
 
-static size_t places_bytes(const cake_config *c, int max_row, int n_thread)
+static size_t buffers_bytes(const cake_config *c, int max_row, int n_thread)
 {
     return x_bytes(c, max_row) + score_bytes(c, max_row) + best_bytes(max_row, n_thread) + row_bytes(max_row);
 }
 
 size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread)
 {
-    return places_bytes(config, max_row, n_thread) + input_bytes(config, kernels, max_row);
+    return buffers_bytes(config, max_row, n_thread) + input_bytes(config, kernels, max_row);
 }
 
-size_t cake_logits_beside(const cake_config *config, int max_row, int n_thread)
+size_t cake_logits_host_bytes(const cake_config *config, int max_row, int n_thread)
 {
-    return places_bytes(config, max_row, n_thread);
+    return buffers_bytes(config, max_row, n_thread);
 }
 
 static buffers take_buffers(cake_arena *arena, const cake_config *c, int max_row, int n_thread)
@@ -95,7 +95,7 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
     cake_err err =
         cake_memory_open(memory, theirs, "scores", cake_logits_bytes(c, kernels, max_row, n_thread));
     if (!err && memory)
-        err = cake_arena_open(&l->arena, "scores", places_bytes(c, max_row, n_thread));
+        err = cake_arena_open(&l->arena, "scores", buffers_bytes(c, max_row, n_thread));
     if (err) {
         cake_logits_close(l);
         return err;

@@ -18,7 +18,7 @@ typedef struct cake_logits cake_logits;
 
 /* Bytes that open allocates: kernel memory, and additional host memory if the kernels use a device. */
 size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread);
-size_t cake_logits_beside(const cake_config *config, int max_row, int n_thread);
+size_t cake_logits_host_bytes(const cake_config *config, int max_row, int n_thread);
 /* The model must have the head loaded and outlive it. max_row: max rows per call. */
 cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, int max_row, int n_thread,
                           cake_logits **out);

@@ -12,8 +12,8 @@
 
 #include "base/log.h"
 #include "model/config_read.h"
-#include "model/effects.h"
 #include "model/not_a_model.h"
+#include "model/unsupported_fields.h"
 
 #define MAX_DIM  (1 << 20) /* of the residual stream */
 #define MAX_WIDE (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
@@ -193,14 +193,16 @@ static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
     return CAKE_OK;
 }
 
-static cake_err check_effects(const cake_fields *top, const cake_fields *fields, const cake_arch *arch)
+static cake_err check_unsupported(const cake_fields *top, const cake_fields *fields, const cake_arch *arch)
 {
     const cake_json *all = top->object, *text = fields->object;
-    cake_err err = cake_effects_check(cake_relative_effects, NULL, all, "model", top->file, "");
+    cake_err err = cake_unsupported_check(cake_unsupported_relative, NULL, all, "model", top->file, "");
     if (!err && text != all)
-        err = cake_effects_check(cake_relative_effects, NULL, text, "model", fields->file, fields->prefix);
+        err = cake_unsupported_check(cake_unsupported_relative, NULL, text, "model", fields->file,
+                                     fields->prefix);
     return err ? err
-               : cake_effects_check(cake_config_effects, arch, text, "model", fields->file, fields->prefix);
+               : cake_unsupported_check(cake_unsupported_config, arch, text, "model", fields->file,
+                                        fields->prefix);
 }
 
 /* top is the whole file, fields its text part (usually the same). */
@@ -210,8 +212,8 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
     double eps;
     bool tied_above = cake_field(top, "tie_word_embeddings");
     bool typed_above = cake_field(top, "dtype") || cake_field(top, "torch_dtype");
-    if (check_effects(top, fields, c->arch) || read_act(fields, c->arch, &c->act) || read_sizes(fields, c) ||
-        read_heads(fields, c) || read_scores(fields, c) ||
+    if (check_unsupported(top, fields, c->arch) || read_act(fields, c->arch, &c->act) ||
+        read_sizes(fields, c) || read_heads(fields, c) || read_scores(fields, c) ||
         cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
         cake_field_bool(tied_above ? top : fields, "tie_word_embeddings", false, &c->tied) ||
         read_bias(fields, "attention_bias", c->arch->qkv_bias, &c->qkv_bias) ||

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "model/config_read.h"
-#include "model/effects.h"
+#include "model/unsupported_fields.h"
 
 static cake_err add_eos(const cake_fields *fields, const cake_json *node, cake_config *config)
 {
@@ -140,8 +140,8 @@ cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *
             read_suppressed(generation, "suppress_tokens", false, config) ||
             read_suppressed(generation, "begin_suppress_tokens", true, config) ||
             check_suppressed(generation, config) ||
-            cake_effects_check(cake_generation_effects, NULL, generation->object, "model", generation->file,
-                               ""))
+            cake_unsupported_check(cake_unsupported_generation, NULL, generation->object, "model",
+                                   generation->file, ""))
             return CAKE_ERR_FATAL;
         warn_length(generation, config);
     }

@@ -15,7 +15,7 @@ cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, c
 /* Restores the original mask of the process. NULL is fine. */
 void cake_binding_close(cake_binding *binding);
 
-struct hwloc_topology *cake_binding_topology(const cake_binding *binding); /* borrowed */
+struct hwloc_topology *cake_binding_hwloc(const cake_binding *binding); /* borrowed */
 /* The cpus that the cgroup allows. */
 void cake_binding_all(const cake_binding *binding, cake_cpuset *cpus);
 

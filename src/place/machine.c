@@ -48,36 +48,36 @@ static void read_limits(cake_machine *m)
         m->cores_mine = m->quota < 1 ? 1 : (int)m->quota;
 }
 
-/* Memory of the domains, without GPUs', if the topology is not this machine's; else 0. */
-static int64_t memory_modelled(hwloc_topology_t topology)
+/* Memory of the domains, without GPUs', if hwloc describes another machine; else 0. */
+static int64_t memory_modelled(hwloc_topology_t hwloc)
 {
     int64_t all = 0;
     hwloc_obj_t domain = NULL;
-    if (hwloc_topology_is_thissystem(topology))
+    if (hwloc_topology_is_thissystem(hwloc))
         return 0;
-    while ((domain = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, domain)))
+    while ((domain = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, domain)))
         if (!domain->subtype || strcmp(domain->subtype, "GPUMemory"))
             all += (int64_t)domain->attr->numanode.local_memory;
     return all;
 }
 
-static void read_topology(cake_machine *m, hwloc_topology_t topology)
+static void read_topology(cake_machine *m, hwloc_topology_t hwloc)
 {
-    m->memory_modelled = memory_modelled(topology);
+    m->memory_modelled = memory_modelled(hwloc);
     hwloc_cpuset_t set = hwloc_bitmap_alloc();
-    if (set && !hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_THREAD)) {
-        hwloc_bitmap_and(set, set, hwloc_topology_get_allowed_cpuset(topology));
+    if (set && !hwloc_get_cpubind(hwloc, set, HWLOC_CPUBIND_THREAD)) {
+        hwloc_bitmap_and(set, set, hwloc_topology_get_allowed_cpuset(hwloc));
         m->cpus = hwloc_bitmap_weight(set);
-        m->cores_mine = hwloc_get_nbobjs_inside_cpuset_by_type(topology, set, HWLOC_OBJ_CORE);
+        m->cores_mine = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, set, HWLOC_OBJ_CORE);
         hwloc_bitmap_list_snprintf(m->mask, sizeof m->mask, set);
     }
     hwloc_bitmap_free(set);
-    m->cores_allowed = hwloc_get_nbobjs_inside_cpuset_by_type(
-        topology, hwloc_topology_get_allowed_cpuset(topology), HWLOC_OBJ_CORE);
-    m->cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-    m->numa = cake_pin_domains(topology);
-    m->packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
-    hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+    m->cores_allowed = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, hwloc_topology_get_allowed_cpuset(hwloc),
+                                                              HWLOC_OBJ_CORE);
+    m->cores = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_CORE);
+    m->numa = cake_pin_domains(hwloc);
+    m->packages = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_PACKAGE);
+    hwloc_obj_t package = hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_PACKAGE, 0);
     const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
     snprintf(m->model, sizeof m->model, "%s", model ? model : "unknown processor");
 }
@@ -94,11 +94,11 @@ void cake_machine_warn(void)
 void cake_machine_read(cake_machine *machine)
 {
     *machine = (cake_machine){.cpus = 1, .cores = 1, .numa = 1, .packages = 1};
-    hwloc_topology_t topology;
-    if (!hwloc_topology_init(&topology)) {
-        if (!hwloc_topology_load(topology))
-            read_topology(machine, topology);
-        hwloc_topology_destroy(topology);
+    hwloc_topology_t hwloc;
+    if (!hwloc_topology_init(&hwloc)) {
+        if (!hwloc_topology_load(hwloc))
+            read_topology(machine, hwloc);
+        hwloc_topology_destroy(hwloc);
     }
     int *const counts[] = {&machine->cpus, &machine->cores_mine, &machine->cores_allowed, &machine->cores};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -107,17 +107,17 @@ void cake_machine_read(cake_machine *machine)
 }
 
 /* Sizes of the caches, from the nearest one: "L1d 32.0 KiB, L2 1.0 MiB, L3 32.0 MiB for 8 cores". */
-static void draw_caches(hwloc_topology_t topology, cake_buf *out)
+static void describe_caches(hwloc_topology_t hwloc, cake_buf *out)
 {
     static const hwloc_obj_type_t types[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
                                              HWLOC_OBJ_L4CACHE};
     static const char *const names[] = {"L1d", "L2", "L3", "L4"};
     const char *before = "caches      ";
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        hwloc_obj_t cache = hwloc_get_obj_by_type(topology, types[i], 0);
+        hwloc_obj_t cache = hwloc_get_obj_by_type(hwloc, types[i], 0);
         if (!cache || !cache->attr)
             continue;
-        int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, cache->cpuset, HWLOC_OBJ_CORE);
+        int cores = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, cache->cpuset, HWLOC_OBJ_CORE);
         cake_buf_addf(out, "%s%s %s", before, names[i], cake_size_text((int64_t)cache->attr->cache.size).s);
         if (cores > 1)
             cake_buf_addf(out, " for %d cores", cores);
@@ -127,7 +127,7 @@ static void draw_caches(hwloc_topology_t topology, cake_buf *out)
 }
 
 /* Distances of a domain to all domains (ACPI's SLIT): 10 to itself, 20 for twice as far. */
-static void draw_distances(const struct hwloc_distances_s *far, hwloc_obj_t node, cake_buf *out)
+static void describe_distances(const struct hwloc_distances_s *far, hwloc_obj_t node, cake_buf *out)
 {
     for (unsigned i = 0; i < far->nbobjs; i++)
         if (far->objs[i] == node)
@@ -138,12 +138,12 @@ static void draw_distances(const struct hwloc_distances_s *far, hwloc_obj_t node
 
 /* One line per NUMA node; a node without cpus of its own (a GPU's memory) shows its kind. far: NULL:
  * unknown. */
-static void draw_domain(hwloc_topology_t topology, const struct hwloc_distances_s *far, hwloc_obj_t node,
-                        cake_buf *out)
+static void describe_domain(hwloc_topology_t hwloc, const struct hwloc_distances_s *far, hwloc_obj_t node,
+                            cake_buf *out)
 {
     char cpus[256];
-    hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, node);
-    int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, node->cpuset, HWLOC_OBJ_CORE);
+    hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(hwloc, HWLOC_OBJ_PACKAGE, node);
+    int cores = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, node->cpuset, HWLOC_OBJ_CORE);
     int threads = hwloc_bitmap_weight(node->cpuset);
     cake_buf_addf(out, "  domain %-3u", node->os_index);
     if (package)
@@ -159,24 +159,24 @@ static void draw_domain(hwloc_topology_t topology, const struct hwloc_distances_
         cake_buf_addf(out, ", cpus %s", cpus);
     }
     if (far)
-        draw_distances(far, node, out);
+        describe_distances(far, node, out);
     cake_buf_adds(out, "\n");
 }
 
-void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out)
+void cake_machine_describe_hwloc(struct hwloc_topology *hwloc, cake_buf *out)
 {
     unsigned n = 1;
     struct hwloc_distances_s *far = NULL;
-    draw_caches(topology, out);
-    if (hwloc_distances_get_by_type(topology, HWLOC_OBJ_NUMANODE, &n, &far,
-                                    HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) ||
+    describe_caches(hwloc, out);
+    if (hwloc_distances_get_by_type(hwloc, HWLOC_OBJ_NUMANODE, &n, &far, HWLOC_DISTANCES_KIND_MEANS_LATENCY,
+                                    0) ||
         !n)
         far = NULL;
-    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));)
-        draw_domain(topology, far, node, out);
+    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, node));)
+        describe_domain(hwloc, far, node, out);
     if (far)
-        hwloc_distances_release(topology, far);
-    cake_devices_draw(topology, out);
+        hwloc_distances_release(hwloc, far);
+    cake_devices_describe(hwloc, out);
 }
 
 static void add_limit(cake_buf *out, const char *what, int resource)
@@ -190,7 +190,7 @@ static void add_limit(cake_buf *out, const char *what, int resource)
         cake_buf_addf(out, "%s %s", what, cake_size_text((int64_t)limit.rlim_cur).s);
 }
 
-void cake_machine_huge(const char *setting, cake_buf *out)
+void cake_machine_describe_huge_pages(const char *setting, cake_buf *out)
 {
     const char *at = strchr(setting, '[');
     int len = at ? (int)strcspn(at + 1, "]") : 0;
@@ -202,7 +202,7 @@ void cake_machine_huge(const char *setting, cake_buf *out)
               : "unknown to this system");
 }
 
-static void describe_huge(cake_buf *out)
+static void add_huge_pages(cake_buf *out)
 {
     char line[128] = "";
     FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
@@ -210,7 +210,7 @@ static void describe_huge(cake_buf *out)
         *line = 0;
     if (f)
         fclose(f);
-    cake_machine_huge(line, out);
+    cake_machine_describe_huge_pages(line, out);
 }
 
 void cake_machine_describe(const cake_machine *m, cake_buf *out)
@@ -218,12 +218,12 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     unsigned version = hwloc_get_api_version();
     cake_buf_addf(out, "processor   %s, %d package%s, %d NUMA domain%s, %d cores\n", m->model, m->packages,
                   m->packages == 1 ? "" : "s", m->numa, m->numa == 1 ? "" : "s", m->cores);
-    hwloc_topology_t topology;
-    if (!hwloc_topology_init(&topology)) {
-        cake_devices_want(topology);
-        if (!hwloc_topology_load(topology))
-            cake_machine_draw(topology, out);
-        hwloc_topology_destroy(topology);
+    hwloc_topology_t hwloc;
+    if (!hwloc_topology_init(&hwloc)) {
+        cake_devices_configure(hwloc);
+        if (!hwloc_topology_load(hwloc))
+            cake_machine_describe_hwloc(hwloc, out);
+        hwloc_topology_destroy(hwloc);
     }
     cake_buf_addf(out, "cpus        %d for this process: %s", m->cpus, m->mask);
     if (m->quota > 0)
@@ -235,7 +235,7 @@ void cake_machine_describe(const cake_machine *m, cake_buf *out)
     else
         cake_buf_addf(out, "memory      %s, free to this process %s\n", cake_size_text(m->memory_all).s,
                       cake_size_text(m->memory).s);
-    describe_huge(out);
+    add_huge_pages(out);
     cake_buf_adds(out, "limits      ");
     add_limit(out, "mapped memory (ulimit -v)", RLIMIT_AS);
     add_limit(out, ", locked memory (ulimit -l)", RLIMIT_MEMLOCK);

@@ -30,13 +30,13 @@ void cake_machine_read(cake_machine *machine);
 /* Warns if HWLOC_XMLFILE cannot be read, so that hwloc uses this machine. */
 void cake_machine_warn(void);
 /* Appends caches, NUMA domains (memory, package, cores, hardware threads, cpus) and devices of a topology. */
-void cake_machine_draw(struct hwloc_topology *topology, cake_buf *out);
+void cake_machine_describe_hwloc(struct hwloc_topology *hwloc, cake_buf *out);
 /* Appends processor, caches, domains, memory, limits and hwloc's version, as the info command shows them. */
 void cake_machine_describe(const cake_machine *machine, cake_buf *out);
 
 /* Appends whether arenas may have transparent huge pages. setting: the kernel's, as "always [madvise]
  * never". */
-void cake_machine_huge(const char *setting, cake_buf *out);
+void cake_machine_describe_huge_pages(const char *setting, cake_buf *out);
 
 /* Bytes that this process may still map for weights, cache and buffers (ulimit -v), minus what it will map
  * for other purposes. Call after its threads were started. INT64_MAX: no limit. */

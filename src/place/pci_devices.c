@@ -36,9 +36,9 @@ static void name_device(hwloc_obj_t pci, cake_device *device)
                                      os->name);
 }
 
-/* From the vendor's library if the topology file has it; else the GPU memory node of a package with one
+/* From the vendor's library if hwloc has it; else the GPU memory node of a package with one
  * GPU. */
-static int64_t gpu_memory(hwloc_topology_t topology, hwloc_obj_t pci, hwloc_obj_t place)
+static int64_t gpu_memory(hwloc_topology_t hwloc, hwloc_obj_t pci, hwloc_obj_t ancestor)
 {
     int64_t found = 0;
     int n = 0;
@@ -47,33 +47,33 @@ static int64_t gpu_memory(hwloc_topology_t topology, hwloc_obj_t pci, hwloc_obj_
         if (kilobytes && strtoll(kilobytes, NULL, 10) > 0)
             return strtoll(kilobytes, NULL, 10) * 1024;
     }
-    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));)
+    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, node));)
         if (node->subtype && !strcmp(node->subtype, "GPUMemory") &&
-            hwloc_bitmap_isincluded(node->cpuset, place->cpuset)) {
+            hwloc_bitmap_isincluded(node->cpuset, ancestor->cpuset)) {
             found = (int64_t)node->attr->numanode.local_memory;
             n++;
         }
     return n == 1 ? found : 0;
 }
 
-static cake_device make_device(hwloc_topology_t topology, hwloc_obj_t pci)
+static cake_device make_device(hwloc_topology_t hwloc, hwloc_obj_t pci)
 {
     const struct hwloc_pcidev_attr_s *at = &pci->attr->pcidev;
     cake_device d = {.gpu = is_gpu(at), .package = -1, .domain = -1, .near_gpu = -1};
     snprintf(d.bus, sizeof d.bus, "%04x:%02x:%02x.%x", (unsigned)at->domain, at->bus, at->dev, at->func);
     name_device(pci, &d);
-    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(topology, pci), node = NULL;
-    hwloc_obj_t package = place->type == HWLOC_OBJ_PACKAGE
-                              ? place
-                              : hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, place);
-    cake_cpuset_of(place->cpuset, &d.near);
-    cake_cpuset_of((package ? package : place)->cpuset, &d.around);
+    hwloc_obj_t ancestor = hwloc_get_non_io_ancestor_obj(hwloc, pci), node = NULL;
+    hwloc_obj_t package = ancestor->type == HWLOC_OBJ_PACKAGE
+                              ? ancestor
+                              : hwloc_get_ancestor_obj_by_type(hwloc, HWLOC_OBJ_PACKAGE, ancestor);
+    cake_cpuset_of(ancestor->cpuset, &d.near);
+    cake_cpuset_of((package ? package : ancestor)->cpuset, &d.around);
     if (package)
         d.package = (int)package->os_index;
-    d.memory = d.gpu ? gpu_memory(topology, pci, place) : 0;
+    d.memory = d.gpu ? gpu_memory(hwloc, pci, ancestor) : 0;
     int with = 0;
-    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
-        if (hwloc_bitmap_intersects(node->cpuset, place->cpuset) &&
+    while ((node = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, node)))
+        if (hwloc_bitmap_intersects(node->cpuset, ancestor->cpuset) &&
             !(node->subtype && !strcmp(node->subtype, "GPUMemory"))) {
             d.domain = with ? -1 : (int)node->os_index;
             with++;
@@ -95,13 +95,13 @@ static int by_bus(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_gpu)
+cake_device *cake_devices_list(struct hwloc_topology *hwloc, int *n, int *n_gpu)
 {
     int all = 0, max = 1;
-    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));)
+    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(hwloc, pci));)
         max++;
     hwloc_obj_t *found = cake_alloc((size_t)max, sizeof *found), *gpu = cake_alloc((size_t)max, sizeof *gpu);
-    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));)
+    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(hwloc, pci));)
         found[all++] = pci;
     qsort(found, (size_t)all, sizeof *found, by_bus);
     cake_device *list = cake_alloc((size_t)max, sizeof *list);
@@ -109,13 +109,13 @@ cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_g
     for (int i = 0; i < all && *n < CAKE_MAX_GPUS; i++)
         if (is_gpu(&found[i]->attr->pcidev)) {
             gpu[*n] = found[i];
-            list[(*n)++] = make_device(topology, found[i]);
+            list[(*n)++] = make_device(hwloc, found[i]);
         }
     *n_gpu = *n;
     for (int i = 0; i < all; i++) {
         if (!is_network(&found[i]->attr->pcidev))
             continue;
-        list[*n] = make_device(topology, found[i]);
+        list[*n] = make_device(hwloc, found[i]);
         for (int g = 0; g < *n_gpu; g++)
             if (list[*n].near_gpu < 0 && same_bridge(found[i], gpu[g]))
                 list[*n].near_gpu = g;
@@ -128,26 +128,26 @@ cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_g
 
 cake_device *cake_devices_read(int *n_gpu)
 {
-    hwloc_topology_t topology;
+    hwloc_topology_t hwloc;
     cake_device *list = NULL;
     int n;
     *n_gpu = 0;
-    if (hwloc_topology_init(&topology))
+    if (hwloc_topology_init(&hwloc))
         return NULL;
-    cake_devices_want(topology);
-    if (!hwloc_topology_load(topology))
-        list = cake_devices_list(topology, &n, n_gpu);
-    hwloc_topology_destroy(topology);
+    cake_devices_configure(hwloc);
+    if (!hwloc_topology_load(hwloc))
+        list = cake_devices_list(hwloc, &n, n_gpu);
+    hwloc_topology_destroy(hwloc);
     return list;
 }
 
-void cake_devices_want(struct hwloc_topology *topology)
+void cake_devices_configure(struct hwloc_topology *hwloc)
 {
     static const char *const vendors[] = {"cuda", "nvml", "opencl", "gl", "rsmi", "levelzero"};
-    hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     for (size_t i = 0; i < sizeof vendors / sizeof *vendors;
          i++) /* PCI data suffices, and these would start drivers */
-        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, vendors[i]);
+        hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, vendors[i]);
 }
 
 static bool intersect(const cake_cpuset *a, const cake_cpuset *b)
@@ -247,36 +247,36 @@ void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher,
 }
 
 /* The cpus of each GPU's rank [n_gpu], if the host runs one rank per GPU; owned. */
-static cake_cpuset *ranks_of(struct hwloc_topology *topology, const cake_device *gpus, int n_gpu)
+static cake_cpuset *cpus_by_gpu(struct hwloc_topology *hwloc, const cake_device *gpus, int n_gpu)
 {
     if (!n_gpu)
         return NULL;
-    cake_cpuset *having = cake_alloc((size_t)n_gpu, sizeof *having);
+    cake_cpuset *rank_cpus = cake_alloc((size_t)n_gpu, sizeof *rank_cpus);
     cake_bind_request *requests = cake_alloc((size_t)n_gpu, sizeof *requests);
     cake_cpuset *cpus = cake_alloc((size_t)n_gpu, sizeof *cpus);
     int *choice = cake_alloc((size_t)n_gpu, sizeof *choice);
     for (int r = 0; r < n_gpu; r++)
-        cake_cpuset_of(hwloc_topology_get_allowed_cpuset(topology), &requests[r].mask);
+        cake_cpuset_of(hwloc_topology_get_allowed_cpuset(hwloc), &requests[r].mask);
     for (int r = 0; r < n_gpu; r++) {
         cake_pin pin;
-        cake_pin_make(topology, requests, n_gpu, r, n_gpu, CAKE_BIND_AUTO, &pin);
+        cake_pin_make(hwloc, requests, n_gpu, r, n_gpu, CAKE_BIND_AUTO, &pin);
         cpus[r] = pin.cpus;
         cake_pin_free(&pin);
     }
     cake_devices_share(gpus, n_gpu, cpus, n_gpu, choice);
     for (int r = 0; r < n_gpu; r++)
-        having[choice[r]] = cpus[r];
+        rank_cpus[choice[r]] = cpus[r];
     free(requests);
     free(cpus);
     free(choice);
-    return having;
+    return rank_cpus;
 }
 
-void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
+void cake_devices_describe(struct hwloc_topology *hwloc, cake_buf *out)
 {
     int n, n_gpu;
-    cake_device *list = cake_devices_list(topology, &n, &n_gpu);
-    cake_cpuset *ranks = ranks_of(topology, list, n_gpu);
+    cake_device *list = cake_devices_list(hwloc, &n, &n_gpu);
+    cake_cpuset *rank_cpus = cpus_by_gpu(hwloc, list, n_gpu);
     for (int i = 0; i < n; i++) {
         const cake_device *d = &list[i];
         char cpus[256] = "";
@@ -292,13 +292,13 @@ void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out)
         if (d->memory)
             cake_buf_addf(out, ", %s", cake_size_text(d->memory).s);
         if (d->gpu)
-            cake_cpuset_text(&ranks[i], cpus, sizeof cpus);
+            cake_cpuset_text(&rank_cpus[i], cpus, sizeof cpus);
         if (*cpus)
             cake_buf_addf(out, ", of a rank on cpus %s", cpus);
         if (d->near_gpu >= 0)
             cake_buf_addf(out, ", near GPU %d", d->near_gpu);
         cake_buf_adds(out, "\n");
     }
-    free(ranks);
+    free(rank_cpus);
     free(list);
 }

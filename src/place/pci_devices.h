@@ -32,9 +32,9 @@ typedef struct cake_gpu {
 
 /* Owned. *n: number of devices; *n_gpu: number of GPUs, which come first, numbered from 0 in bus order as
  * with CUDA_DEVICE_ORDER=PCI_BUS_ID. */
-cake_device *cake_devices_list(struct hwloc_topology *topology, int *n, int *n_gpu);
-/* Configures a topology before it is loaded, so that it includes devices. */
-void cake_devices_want(struct hwloc_topology *topology);
+cake_device *cake_devices_list(struct hwloc_topology *hwloc, int *n, int *n_gpu);
+/* Configures hwloc before it is loaded, so that it includes devices. */
+void cake_devices_configure(struct hwloc_topology *hwloc);
 /* GPUs of this machine only. */
 cake_device *cake_devices_read(int *n_gpu);
 
@@ -46,6 +46,6 @@ bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpuset *cp
 void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher, cake_buf *out);
 
 /* Appends a line per device. */
-void cake_devices_draw(struct hwloc_topology *topology, cake_buf *out);
+void cake_devices_describe(struct hwloc_topology *hwloc, cake_buf *out);
 
 #endif

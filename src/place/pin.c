@@ -32,17 +32,17 @@ struct hwloc_bitmap_s *cake_cpuset_set(const cake_cpuset *cpus)
 }
 
 /* If hwloc knows no cores, each CPU counts as one. */
-static hwloc_obj_type_t core_type(hwloc_topology_t topology)
+static hwloc_obj_type_t core_type(hwloc_topology_t hwloc)
 {
-    return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+    return hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
 }
 
 /* Cores with a CPU in the set, in hwloc's order, which keeps neighbours together. list: capacity for all; may
  * be NULL. */
-static int cores_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
+static int cores_in(hwloc_topology_t hwloc, hwloc_const_bitmap_t set, hwloc_obj_t *list)
 {
     int n = 0;
-    for (hwloc_obj_t core = NULL; (core = hwloc_get_next_obj_by_type(topology, core_type(topology), core));)
+    for (hwloc_obj_t core = NULL; (core = hwloc_get_next_obj_by_type(hwloc, core_type(hwloc), core));)
         if (hwloc_bitmap_intersects(core->cpuset, set)) {
             if (list)
                 list[n] = core;
@@ -53,10 +53,10 @@ static int cores_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_o
 
 /* NUMA domains with CPUs in the set, in order. Further memory of the same CPUs (of a GPU, high-bandwidth
  * memory) is skipped: hwloc lists the nearest and oldest first. list: capacity for all. */
-static int domains_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_t *list)
+static int domains_in(hwloc_topology_t hwloc, hwloc_const_bitmap_t set, hwloc_obj_t *list)
 {
     int n = 0;
-    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
+    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, node));) {
         bool counts = hwloc_bitmap_intersects(node->cpuset, set);
         for (int i = 0; i < n && counts; i++)
             counts = !hwloc_bitmap_intersects(node->cpuset, list[i]->cpuset);
@@ -66,31 +66,31 @@ static int domains_in(hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc
     return n;
 }
 
-static hwloc_obj_t *alloc_objects(hwloc_topology_t topology, hwloc_obj_type_t type)
+static hwloc_obj_t *alloc_objects(hwloc_topology_t hwloc, hwloc_obj_type_t type)
 {
-    return cake_alloc((size_t)hwloc_get_nbobjs_by_type(topology, type) + 1, sizeof(hwloc_obj_t));
+    return cake_alloc((size_t)hwloc_get_nbobjs_by_type(hwloc, type) + 1, sizeof(hwloc_obj_t));
 }
 
-int cake_pin_domains(struct hwloc_topology *topology)
+int cake_pin_domains(struct hwloc_topology *hwloc)
 {
-    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
-    int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
+    hwloc_obj_t *domain = alloc_objects(hwloc, HWLOC_OBJ_NUMANODE);
+    int n = domains_in(hwloc, hwloc_topology_get_complete_cpuset(hwloc), domain);
     free(domain);
     return n;
 }
 
 /* Open MPI's default binding: one core each for up to two ranks, else a NUMA domain or package each. Any
  * other mask was requested, for instance in a parameter file. */
-static bool looks_default(hwloc_topology_t topology, hwloc_const_bitmap_t mask, int world)
+static bool looks_default(hwloc_topology_t hwloc, hwloc_const_bitmap_t mask, int world)
 {
     static const hwloc_obj_type_t types[] = {HWLOC_OBJ_NUMANODE, HWLOC_OBJ_PACKAGE};
     if (world <= 2)
-        return cores_in(topology, mask, NULL) == 1;
+        return cores_in(hwloc, mask, NULL) == 1;
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
     bool found = false;
     for (size_t k = 0; k < sizeof types / sizeof *types; k++)
-        for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(topology, types[k], o));) {
-            hwloc_bitmap_and(allowed, o->cpuset, hwloc_topology_get_allowed_cpuset(topology));
+        for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(hwloc, types[k], o));) {
+            hwloc_bitmap_and(allowed, o->cpuset, hwloc_topology_get_allowed_cpuset(hwloc));
             found = found || hwloc_bitmap_isequal(allowed, mask);
         }
     hwloc_bitmap_free(allowed);
@@ -104,10 +104,10 @@ static bool replaces_default(cake_bind bind)
 }
 
 /* Restricts the base to the domain in which the rank started, if it may run there. */
-static void isolate(hwloc_topology_t topology, int began, hwloc_bitmap_t base)
+static void isolate(hwloc_topology_t hwloc, int began, hwloc_bitmap_t base)
 {
-    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
-    int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
+    hwloc_obj_t *domain = alloc_objects(hwloc, HWLOC_OBJ_NUMANODE);
+    int n = domains_in(hwloc, hwloc_topology_get_complete_cpuset(hwloc), domain);
     for (int d = 0; d < n; d++)
         if (began >= 0 && hwloc_bitmap_isset(domain[d]->cpuset, (unsigned)began) &&
             hwloc_bitmap_intersects(base, domain[d]->cpuset))
@@ -116,12 +116,12 @@ static void isolate(hwloc_topology_t topology, int began, hwloc_bitmap_t base)
 }
 
 /* The CPUs that a rank may use; owned. */
-static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_bind_request *request, int world,
+static hwloc_bitmap_t base_of(hwloc_topology_t hwloc, const cake_bind_request *request, int world,
                               cake_bind bind)
 {
-    hwloc_const_bitmap_t allowed = hwloc_topology_get_allowed_cpuset(topology);
+    hwloc_const_bitmap_t allowed = hwloc_topology_get_allowed_cpuset(hwloc);
     hwloc_bitmap_t base = cake_cpuset_set(&request->mask);
-    bool left = replaces_default(bind) && request->unasked && looks_default(topology, base, world);
+    bool left = replaces_default(bind) && request->unasked && looks_default(hwloc, base, world);
     if (left || bind == CAKE_BIND_HWLOC) {
         hwloc_bitmap_free(base);
         base = cake_cpuset_set(&request->pool);
@@ -132,23 +132,23 @@ static hwloc_bitmap_t base_of(hwloc_topology_t topology, const cake_bind_request
         hwloc_bitmap_copy(base, mine);
     hwloc_bitmap_free(mine);
     if (bind == CAKE_BIND_ISOLATE)
-        isolate(topology, request->began, base);
+        isolate(hwloc, request->began, base);
     return base;
 }
 
-void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *request, int world,
+void cake_pin_allowed(struct hwloc_topology *hwloc, const cake_bind_request *request, int world,
                       cake_bind bind, cake_cpuset *allowed)
 {
-    hwloc_bitmap_t base = base_of(topology, request, world, bind);
+    hwloc_bitmap_t base = base_of(hwloc, request, world, bind);
     cake_cpuset_of(base, allowed);
     hwloc_bitmap_free(base);
 }
 
-bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains, cake_cpuset *cpus)
+bool cake_pin_domain_cpus(struct hwloc_topology *hwloc, const cake_cpuset *domains, cake_cpuset *cpus)
 {
-    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
+    hwloc_obj_t *domain = alloc_objects(hwloc, HWLOC_OBJ_NUMANODE);
     hwloc_bitmap_t all = hwloc_bitmap_alloc(), numbers = hwloc_bitmap_alloc();
-    int n = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain), found = 0;
+    int n = domains_in(hwloc, hwloc_topology_get_complete_cpuset(hwloc), domain), found = 0;
     for (int i = 0; i < n; i++) {
         hwloc_bitmap_set(numbers, domain[i]->os_index);
         if (!cake_cpuset_has(domains, (int)domain[i]->os_index))
@@ -166,19 +166,19 @@ bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains,
 
 /* The cpus that each rank may use [n], owned. Placed ranks get their place; others avoid its cores if they
  * have any left. */
-static hwloc_bitmap_t *bases_of(hwloc_topology_t topology, const cake_bind_request *requests, int n,
-                                int world, cake_bind bind)
+static hwloc_bitmap_t *bases_of(hwloc_topology_t hwloc, const cake_bind_request *requests, int n, int world,
+                                cake_bind bind)
 {
     hwloc_bitmap_t *bases = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t)), taken = hwloc_bitmap_alloc();
-    hwloc_obj_t *core = alloc_objects(topology, core_type(topology));
+    hwloc_obj_t *core = alloc_objects(hwloc, core_type(hwloc));
     for (int i = 0; i < n; i++) {
-        bases[i] = requests[i].placed ? cake_cpuset_set(&requests[i].place)
-                                      : base_of(topology, &requests[i], world, bind);
-        for (int k = requests[i].placed ? cores_in(topology, bases[i], core) : 0; k > 0; k--)
+        bases[i] = requests[i].has_cpus ? cake_cpuset_set(&requests[i].cpus)
+                                        : base_of(hwloc, &requests[i], world, bind);
+        for (int k = requests[i].has_cpus ? cores_in(hwloc, bases[i], core) : 0; k > 0; k--)
             hwloc_bitmap_or(taken, taken, core[k - 1]->cpuset);
     }
     for (int i = 0; i < n; i++)
-        if (!requests[i].placed && !hwloc_bitmap_isincluded(bases[i], taken))
+        if (!requests[i].has_cpus && !hwloc_bitmap_isincluded(bases[i], taken))
             hwloc_bitmap_andnot(bases[i], bases[i], taken);
     hwloc_bitmap_free(taken);
     free(core);
@@ -192,13 +192,13 @@ typedef struct core_list {
     int *first; /* [n_domain + 1] owned: index in core where each domain begins */
 } core_list;
 
-static core_list list_cores(hwloc_topology_t topology, hwloc_const_bitmap_t base)
+static core_list list_cores(hwloc_topology_t hwloc, hwloc_const_bitmap_t base)
 {
-    hwloc_obj_t *all = alloc_objects(topology, core_type(topology)),
-                *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
-    core_list g = {.core = alloc_objects(topology, core_type(topology))};
-    int n = cores_in(topology, base, all);
-    g.n_domain = domains_in(topology, base, domain);
+    hwloc_obj_t *all = alloc_objects(hwloc, core_type(hwloc)),
+                *domain = alloc_objects(hwloc, HWLOC_OBJ_NUMANODE);
+    core_list g = {.core = alloc_objects(hwloc, core_type(hwloc))};
+    int n = cores_in(hwloc, base, all);
+    g.n_domain = domains_in(hwloc, base, domain);
     g.first = cake_alloc((size_t)g.n_domain + 1, sizeof *g.first);
     for (int d = 0; d < g.n_domain; d++) {
         g.first[d] = g.n;
@@ -262,15 +262,15 @@ static void collect_cpus(hwloc_obj_t *core, int first, int last, hwloc_const_bit
 }
 
 /* Divides cores of overlapping masks evenly. */
-static int fair_share(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
+static int fair_share(hwloc_topology_t hwloc, hwloc_bitmap_t *bases, int n, int rank)
 {
     hwloc_bitmap_t all = hwloc_bitmap_alloc();
-    int64_t requested = 0, mine = cores_in(topology, bases[rank], NULL);
+    int64_t requested = 0, mine = cores_in(hwloc, bases[rank], NULL);
     for (int i = 0; i < n; i++) {
         hwloc_bitmap_or(all, all, bases[i]);
-        requested += cores_in(topology, bases[i], NULL);
+        requested += cores_in(hwloc, bases[i], NULL);
     }
-    int64_t available = cores_in(topology, all, NULL),
+    int64_t available = cores_in(hwloc, all, NULL),
             fair = requested > available ? mine * available / requested : mine;
     hwloc_bitmap_free(all);
     return fair > 0 ? (int)fair : 1;
@@ -328,11 +328,10 @@ static bool divide_base(const core_list *g, hwloc_bitmap_t *bases, int n, int ra
     return true;
 }
 
-static bool is_domain_crowded(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n)
+static bool is_domain_shared(hwloc_topology_t hwloc, hwloc_bitmap_t *bases, int n)
 {
-    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
-    int available = domains_in(topology, hwloc_topology_get_allowed_cpuset(topology), domain), max = 0,
-        min = n;
+    hwloc_obj_t *domain = alloc_objects(hwloc, HWLOC_OBJ_NUMANODE);
+    int available = domains_in(hwloc, hwloc_topology_get_allowed_cpuset(hwloc), domain), max = 0, min = n;
     for (int d = 0; d < available; d++) {
         int within = 0, touching = 0;
         for (int i = 0; i < n; i++) {
@@ -347,19 +346,19 @@ static bool is_domain_crowded(hwloc_topology_t topology, hwloc_bitmap_t *bases, 
 }
 
 /* True if there are more ranks than cores where this one may run. */
-static bool is_stacked(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank)
+static bool is_stacked(hwloc_topology_t hwloc, hwloc_bitmap_t *bases, int n, int rank)
 {
     int within = 0;
     for (int i = 0; i < n; i++)
         within += hwloc_bitmap_isincluded(bases[i], bases[rank]);
-    return within > cores_in(topology, bases[rank], NULL);
+    return within > cores_in(hwloc, bases[rank], NULL);
 }
 
-static int domain_of(hwloc_topology_t topology, hwloc_const_bitmap_t set)
+static int domain_of(hwloc_topology_t hwloc, hwloc_const_bitmap_t set)
 {
-    hwloc_obj_t *domain = alloc_objects(topology, HWLOC_OBJ_NUMANODE);
-    int available = domains_in(topology, hwloc_topology_get_complete_cpuset(topology), domain);
-    int mine = available > 1 ? domains_in(topology, set, domain) : 0;
+    hwloc_obj_t *domain = alloc_objects(hwloc, HWLOC_OBJ_NUMANODE);
+    int available = domains_in(hwloc, hwloc_topology_get_complete_cpuset(hwloc), domain);
+    int mine = available > 1 ? domains_in(hwloc, set, domain) : 0;
     int os = mine == 1 ? (int)domain[0]->os_index : -1;
     free(domain);
     return os;
@@ -416,19 +415,19 @@ static void spread_threads(const core_list *g, hwloc_const_bitmap_t base, cake_p
     free(home);
 }
 
-static bool all_threads_fit(hwloc_topology_t topology, const cake_bind_request *requests, int n)
+static bool all_threads_fit(hwloc_topology_t hwloc, const cake_bind_request *requests, int n)
 {
     int64_t n_requested = 0;
     for (int i = 0; i < n; i++)
         n_requested += requests[i].threads > 0 ? requests[i].threads : 1;
-    return n_requested <= cores_in(topology, hwloc_topology_get_allowed_cpuset(topology), NULL);
+    return n_requested <= cores_in(hwloc, hwloc_topology_get_allowed_cpuset(hwloc), NULL);
 }
 
 /* This rank's own part of a base, in *mine, if its threads fit there. */
-static bool take_own_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int n, int rank, bool distribute,
+static bool take_own_part(hwloc_topology_t hwloc, hwloc_bitmap_t *bases, int n, int rank, bool distribute,
                           cake_pin *pin, hwloc_bitmap_t mine)
 {
-    core_list g = list_cores(topology, bases[rank]), divide = {0};
+    core_list g = list_cores(hwloc, bases[rank]), divide = {0};
     bool own = divide_base(&g, bases, n, rank, distribute, &divide);
     if (own) {
         collect_cpus(divide.core, 0, divide.n, bases[rank], mine);
@@ -447,30 +446,31 @@ static bool take_own_part(hwloc_topology_t topology, hwloc_bitmap_t *bases, int 
     return own;
 }
 
-void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *requests, int n, int rank,
+void cake_pin_make(struct hwloc_topology *hwloc, const cake_bind_request *requests, int n, int rank,
                    int world, cake_bind bind, cake_pin *pin)
 {
-    hwloc_bitmap_t *bases = bases_of(topology, requests, n, world, bind), mine = hwloc_bitmap_alloc();
-    bool free_to_run = bind == CAKE_BIND_NONE && !requests[rank].placed;
+    hwloc_bitmap_t *bases = bases_of(hwloc, requests, n, world, bind), mine = hwloc_bitmap_alloc();
+    bool free_to_run = bind == CAKE_BIND_NONE && !requests[rank].has_cpus;
     *pin = (cake_pin){.domain = -1,
                       .n_thread = requests[rank].threads,
-                      .n_core = fair_share(topology, bases, n, rank),
-                      .all_fit = all_threads_fit(topology, requests, n)};
-    if (free_to_run || !take_own_part(topology, bases, n, rank, bind == CAKE_BIND_DISTRIBUTE, pin, mine))
+                      .n_core = fair_share(hwloc, bases, n, rank),
+                      .all_fit = all_threads_fit(hwloc, requests, n)};
+    if (free_to_run || !take_own_part(hwloc, bases, n, rank, bind == CAKE_BIND_DISTRIBUTE, pin, mine))
         hwloc_bitmap_copy(mine, bases[rank]);
     cake_cpuset_of(mine, &pin->cpus);
     pin->n_thread = pin->n_thread ? pin->n_thread : pin->n_core;
     pin->replaced = replaces_default(bind) && bind != CAKE_BIND_HWLOC && requests[rank].unasked &&
-                    !requests[rank].placed && memcmp(&pin->cpus, &requests[rank].mask, sizeof pin->cpus) != 0;
-    pin->domain = free_to_run || bind == CAKE_BIND_NUMACTL ? -1 : domain_of(topology, mine);
+                    !requests[rank].has_cpus &&
+                    memcmp(&pin->cpus, &requests[rank].mask, sizeof pin->cpus) != 0;
+    pin->domain = free_to_run || bind == CAKE_BIND_NUMACTL ? -1 : domain_of(hwloc, mine);
     if (pin->n_thread > pin->n_core)
         pin->warning =
-            pin->n_thread <= cake_cpuset_count(&pin->cpus) && cores_in(topology, mine, NULL) == pin->n_core
+            pin->n_thread <= cake_cpuset_count(&pin->cpus) && cores_in(hwloc, mine, NULL) == pin->n_core
                 ? CAKE_PIN_WARN_SMT
                 : CAKE_PIN_WARN_NARROW;
-    else if (!requests[rank].placed && is_domain_crowded(topology, bases, n))
+    else if (!requests[rank].has_cpus && is_domain_shared(hwloc, bases, n))
         pin->warning = CAKE_PIN_WARN_DOMAIN;
-    else if (!requests[rank].placed && pin->all_fit && is_stacked(topology, bases, n, rank))
+    else if (!requests[rank].has_cpus && pin->all_fit && is_stacked(hwloc, bases, n, rank))
         pin->warning = CAKE_PIN_WARN_STACKED;
     hwloc_bitmap_free(mine);
     for (int i = 0; i < n; i++)

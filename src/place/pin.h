@@ -28,13 +28,13 @@ typedef enum cake_bind {
 
 /* Current and requested binding of one rank. All ranks of a host put theirs together. */
 typedef struct cake_bind_request {
-    cake_cpuset mask;  /* CPUs it may run on now */
-    cake_cpuset pool;  /* its launcher's CPUs within the cgroup: replaces an unrequested mask */
-    bool unasked;      /* the launcher bound it without being asked to */
-    int threads;       /* requested; 0: one per core */
-    int began;         /* the CPU on which it started */
-    bool placed;       /* a topology file sets its CPUs */
-    cake_cpuset place; /* if placed: these CPUs, a subset of cake_pin_allowed */
+    cake_cpuset mask; /* CPUs it may run on now */
+    cake_cpuset pool; /* its launcher's CPUs within the cgroup: replaces an unrequested mask */
+    bool unasked;     /* the launcher bound it without being asked to */
+    int threads;      /* requested; 0: one per core */
+    int began;        /* the CPU on which it started */
+    bool has_cpus;    /* a topology file sets its CPUs */
+    cake_cpuset cpus; /* if has_cpus: these CPUs, a subset of cake_pin_allowed */
 } cake_bind_request;
 
 typedef enum cake_pin_warning {
@@ -59,24 +59,24 @@ typedef struct cake_pin {
 
 /* Makes the pin of rank `rank` of the n ranks of this host, from the requests [n] of all. world: ranks in
  * all; Open MPI's default depends on it. A requested mask is left only with CAKE_BIND_HWLOC, and CPUs that
- * the topology does not allow are never used. A placed rank gets its place whatever bind is; the others avoid
- * it if they can. Ranks that call with the same requests get disjoint CPUs if there are enough. */
-void cake_pin_make(struct hwloc_topology *topology, const cake_bind_request *requests, int n, int rank,
+ * hwloc does not allow are never used. A rank whose request has_cpus gets these whatever bind is; the others
+ * avoid them if they can. Ranks that call with the same requests get disjoint CPUs if there are enough. */
+void cake_pin_make(struct hwloc_topology *hwloc, const cake_bind_request *requests, int n, int rank,
                    int world, cake_bind bind, cake_pin *pin);
 void cake_pin_free(cake_pin *pin); /* zeros are fine */
 
-/* CPUs that a rank may use: its mask, or what replaces it; as in cake_pin_make, but without `placed`. */
-void cake_pin_allowed(struct hwloc_topology *topology, const cake_bind_request *request, int world,
+/* CPUs that a rank may use: its mask, or what replaces it; as in cake_pin_make, but without `has_cpus`. */
+void cake_pin_allowed(struct hwloc_topology *hwloc, const cake_bind_request *request, int world,
                       cake_bind bind, cake_cpuset *allowed);
 /* The CPUs of NUMA domains (system numbers). False: the machine lacks one of them, and *cpus holds the
  * numbers of those it has. */
-bool cake_pin_place(struct hwloc_topology *topology, const cake_cpuset *domains, cake_cpuset *cpus);
+bool cake_pin_domain_cpus(struct hwloc_topology *hwloc, const cake_cpuset *domains, cake_cpuset *cpus);
 
 /* Appends the problem and a better command line; nothing without a warning. world: ranks in all. */
 void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_buf *out);
 
 /* Number of NUMA domains that have CPUs. */
-int cake_pin_domains(struct hwloc_topology *topology);
+int cake_pin_domains(struct hwloc_topology *hwloc);
 
 /* Conversions from and to hwloc's sets, without CPUs beyond CAKE_MAX_CPUS. */
 void cake_cpuset_of(const struct hwloc_bitmap_s *set, cake_cpuset *cpus);

@@ -22,7 +22,7 @@ static const char *const prefixes[] = {"model.language_model.layers.", "language
                                        "model.layers."};
 
 static const char *const devices[] = {
-    [CAKE_WISH_AUTO] = "auto", [CAKE_WISH_CPU] = "cpu", [CAKE_WISH_CUDA] = "cuda"};
+    [CAKE_DEVICE_AUTO] = "auto", [CAKE_DEVICE_CPU] = "cpu", [CAKE_DEVICE_CUDA] = "cuda"};
 
 enum { N_DEVICE = sizeof devices / sizeof *devices };
 
@@ -292,7 +292,7 @@ static cake_err read_device(reader *r, cake_worker *w)
     if (!err && wish == N_DEVICE)
         err =
             cake_yaml_wrong(r->fault, position(r), "device is '%s'; expected auto, cpu or cuda", shown(r).s);
-    w->given.device = (cake_device_wish)wish;
+    w->given.device = (cake_device_choice)wish;
     return err;
 }
 
@@ -349,7 +349,7 @@ static cake_err check_worker(reader *r, const cake_worker *w)
         return cake_yaml_wrong(r->fault, w->given.at, "worker '%s' has no host (or rank)", name.s);
     if (!w->listed && w->rank < 0 && w->replica < 0)
         return cake_yaml_wrong(r->fault, w->given.at, "worker '%s' has no layers", name.s);
-    if (w->given.has_gpu && w->given.device == CAKE_WISH_CPU)
+    if (w->given.has_gpu && w->given.device == CAKE_DEVICE_CPU)
         return cake_yaml_wrong(r->fault, w->given.gpu_at,
                                "both gpu and device: cpu (line %d, column %d); remove one of them",
                                w->given.device_at.line, w->given.device_at.column);

@@ -20,7 +20,7 @@ enum { CAKE_TOPOLOGY_THREADS = 4096 }; /* maximum per rank */
 /* A topology file's restriction of the cpus of a rank. */
 typedef enum cake_where { CAKE_WHERE_ANY, CAKE_WHERE_CPUS, CAKE_WHERE_DOMAINS } cake_where;
 
-typedef enum cake_device_wish { CAKE_WISH_AUTO, CAKE_WISH_CPU, CAKE_WISH_CUDA } cake_device_wish;
+typedef enum cake_device_choice { CAKE_DEVICE_AUTO, CAKE_DEVICE_CPU, CAKE_DEVICE_CUDA } cake_device_choice;
 
 /* Settings of a rank in a file, without its layers; zeros: none. */
 typedef struct cake_topology_rank {
@@ -29,7 +29,7 @@ typedef struct cake_topology_rank {
     int threads;
     cake_where where;
     cake_cpuset set; /* numbers of cpus or of NUMA domains */
-    cake_device_wish device;
+    cake_device_choice device;
     bool has_gpu;
     int gpu;
     char worker[64];       /* printable name of its worker; "": none, only for the first rank of a replica */

@@ -59,10 +59,11 @@ static void bind_rank(const cake_comm *world, cake_bind bind, const cake_bind_re
     cake_bind_request *all = cake_alloc((size_t)world->local_size, sizeof *all);
     cake_comm_node_allgather(world, mine, all, sizeof *mine);
     if (p->binding) {
-        cake_pin_make(cake_binding_topology(p->binding), all, world->local_size, world->local_rank,
-                      world->size, bind, &p->pin);
+        cake_pin_make(cake_binding_hwloc(p->binding), all, world->local_size, world->local_rank, world->size,
+                      bind, &p->pin);
         p->n_thread = p->pin.n_thread;
-        p->bound = (bind != CAKE_BIND_NONE || mine->placed) && cake_binding_process(p->binding, &p->pin.cpus);
+        p->bound =
+            (bind != CAKE_BIND_NONE || mine->has_cpus) && cake_binding_process(p->binding, &p->pin.cpus);
     }
     if (p->bound) {
         machine->cpus = cake_cpuset_count(&p->pin.cpus);
@@ -107,7 +108,8 @@ typedef struct cpu_use {
 
 /* Finds out whether threads of this host have to share cpus, and which ranks do. A rank that may run on many
  * cpus loads each of them equally. */
-static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double quota, cake_affinity *p)
+static void find_oversubscription(const cake_comm *world, const cake_cpuset *mask, double quota,
+                                  cake_affinity *p)
 {
     cpu_use mine = {.cpus = p->bound ? p->pin.cpus : *mask, .n_thread = p->n_thread};
     cpu_use *all = cake_alloc((size_t)world->local_size, sizeof *all);
@@ -130,23 +132,24 @@ static void find_crowd(const cake_comm *world, const cake_cpuset *mask, double q
     }
     free(all);
     bool starved = quota > 0 && all_threads > quota; /* the quota is of the whole host */
-    p->crowded = requested > cake_cpuset_count(&mine.cpus) + 0.01 || starved;
-    p->crowd_ranks = starved ? world->local_size : ranks;
-    p->crowd_threads = starved ? (int)all_threads : threads;
-    p->crowd_cpus = starved ? quota : cake_cpuset_count(&together);
+    p->oversubscribed = requested > cake_cpuset_count(&mine.cpus) + 0.01 || starved;
+    p->sharing_ranks = starved ? world->local_size : ranks;
+    p->sharing_threads = starved ? (int)all_threads : threads;
+    p->shared_cpus = starved ? quota : cake_cpuset_count(&together);
 }
 
 /* Warns of ranks that have one thread a core and are still too many. Ranks with more threads, or with another
  * problem, were warned already. */
-static void warn_crowd(const cake_comm *world, const cake_launcher *launcher, const cake_affinity *p)
+static void warn_oversubscription(const cake_comm *world, const cake_launcher *launcher,
+                                  const cake_affinity *p)
 {
     bool warned = !cake_comm_allreduce_min(world, p->pin.warning == CAKE_PIN_WARN_NONE);
-    if (logs_for_all(world, p->crowded && !launcher->openmp) && !warned)
+    if (logs_for_all(world, p->oversubscribed && !launcher->openmp) && !warned)
         cake_log(CAKE_WARN, "planner",
-                 "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it", p->crowd_ranks,
-                 p->crowd_ranks == 1 ? "" : "s", p->crowd_threads, p->crowd_threads == 1 ? "" : "s",
-                 p->crowd_cpus, p->crowd_cpus == 1 ? "" : "s", world->host,
-                 p->crowd_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
+                 "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it",
+                 p->sharing_ranks, p->sharing_ranks == 1 ? "" : "s", p->sharing_threads,
+                 p->sharing_threads == 1 ? "" : "s", p->shared_cpus, p->shared_cpus == 1 ? "" : "s",
+                 world->host, p->sharing_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");
 }
 
 cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_file *file,
@@ -171,18 +174,18 @@ cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_
     mine.threads = asked;
     cake_err err = CAKE_OK;
     if (file->path)
-        err = cake_topology_io_place(file, world, p->binding ? cake_binding_topology(p->binding) : NULL, own,
-                                     from_file, &mine);
+        err = cake_topology_io_cpus(file, world, p->binding ? cake_binding_hwloc(p->binding) : NULL, own,
+                                    from_file, &mine);
     if (err)
         return err;
     bind_rank(world, bind, &mine, machine, p);
     if (machine->quota > 0 && !mine.threads)
         limit_to_quota(world, machine->quota, p);
-    find_crowd(world, &mine.mask, machine->quota, p);
+    find_oversubscription(world, &mine.mask, machine->quota, p);
     if (world->size == 1 && launcher.tasks > 1)
         warn_alone(&launcher);
     log_binding(world, &launcher, &p->pin, machine);
-    warn_crowd(world, &launcher, p);
+    warn_oversubscription(world, &launcher, p);
     return CAKE_OK;
 }
 
@@ -204,15 +207,15 @@ static void pin_one(const cake_exec *exec, void *arg)
         cake_log(CAKE_DEBUG, "planner", "the system does not allow threads or memory to be bound");
 }
 
-void cake_affinity_pin(cake_affinity *placement)
+void cake_affinity_pin(cake_affinity *affinity)
 {
-    if (placement->binding && (placement->pin.thread || placement->pin.domain >= 0))
-        cake_exec_run(placement->n_thread, pin_one, placement);
+    if (affinity->binding && (affinity->pin.thread || affinity->pin.domain >= 0))
+        cake_exec_run(affinity->n_thread, pin_one, affinity);
 }
 
-void cake_affinity_close(cake_affinity *placement)
+void cake_affinity_close(cake_affinity *affinity)
 {
-    cake_binding_close(placement->binding);
-    cake_pin_free(&placement->pin);
-    *placement = (cake_affinity){0};
+    cake_binding_close(affinity->binding);
+    cake_pin_free(&affinity->pin);
+    *affinity = (cake_affinity){0};
 }

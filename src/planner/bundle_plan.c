@@ -26,7 +26,7 @@ void cake_bundle_plan_layers(const cake_plan *plan, cake_buf *out)
         cake_buf_adds(out, " | ...");
 }
 
-cake_err cake_bundle_plan_take(const char *topology, const char *given, const cake_comm *world,
+cake_err cake_bundle_plan_take(const char *topology_path, const char *given, const cake_comm *world,
                                const cake_bundle *bundle, cake_plan *plan)
 {
     cake_plan staged = {.hop = cake_alloc((size_t)bundle->n_hop, sizeof *staged.hop),
@@ -34,7 +34,7 @@ cake_err cake_bundle_plan_take(const char *topology, const char *given, const ca
                         .n_rank = bundle->n_rank};
     for (int i = 0; i < bundle->n_hop; i++)
         staged.hop[i] = (cake_hop){bundle->hop[i].rank, bundle->hop[i].first, bundle->hop[i].count};
-    if (!topology) {
+    if (!topology_path) {
         *plan = staged;
         return CAKE_OK;
     }
@@ -45,7 +45,7 @@ cake_err cake_bundle_plan_take(const char *topology, const char *given, const ca
         cake_bundle_plan_layers(&staged, &in_bundles);
         cake_fail_usage("%s assigns the layers as %s, but the bundles in %s as %s; "
                         "leave --topology out, or stage the model with it",
-                        topology, asked.data, given, in_bundles.data);
+                        topology_path, asked.data, given, in_bundles.data);
         cake_buf_free(&asked);
         cake_buf_free(&in_bundles);
     }

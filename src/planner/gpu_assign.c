@@ -35,15 +35,15 @@ static policy policy_of(const cake_gpu_options *o, const cake_topology_file *fil
                         const cake_topology_rank *from_file)
 {
     const bool cpu = !strcmp(o->device, "cpu"),
-               asked = from_file->device == CAKE_WISH_CUDA || from_file->has_gpu;
+               asked = from_file->device == CAKE_DEVICE_CUDA || from_file->has_gpu;
     if (cpu && asked)
         cake_log(CAKE_WARN, "planner", "%sa GPU is asked for here, but --device cpu overrides it",
-                 cake_topology_io_at(file, from_file->device == CAKE_WISH_CUDA ? from_file->device_at
-                                                                               : from_file->gpu_at)
+                 cake_topology_io_at(file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
+                                                                                 : from_file->gpu_at)
                      .s);
-    if (cpu || from_file->device == CAKE_WISH_CPU || o->layers == 0)
+    if (cpu || from_file->device == CAKE_DEVICE_CPU || o->layers == 0)
         return CPU_ONLY;
-    if (from_file->device == CAKE_WISH_CUDA || !strcmp(o->device, "cuda"))
+    if (from_file->device == CAKE_DEVICE_CUDA || !strcmp(o->device, "cuda"))
         return REQUIRED;
     if (from_file->has_gpu || o->layers > 0)
         return REQUIRED;
@@ -312,7 +312,7 @@ static cake_err size_planned(const cake_gpu_options *o, const cake_comm *world, 
 
 cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *file,
                          const cake_topology_rank *from_file, const cake_comm *world,
-                         const cake_affinity *placement, cake_gpu *gpu, const cake_kernels **kernels,
+                         const cake_affinity *affinity, cake_gpu *gpu, const cake_kernels **kernels,
                          bool *any)
 {
     *gpu = (cake_gpu){0};
@@ -327,7 +327,7 @@ cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *fi
     gpu_claim *mine = cake_alloc(1, sizeof *mine), *all = cake_alloc((size_t)n, sizeof *all);
     int *choice = cake_alloc((size_t)n, sizeof *choice);
     *mine = (gpu_claim){.on_gpu = gpu->used,
-                        .cpus = placement->pin.cpus,
+                        .cpus = affinity->pin.cpus,
                         .fixed = from_file->has_gpu ? from_file->gpu : -1,
                         .listed = !o->plan};
     if (!o->plan || !n_gpu)
@@ -345,9 +345,9 @@ cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *fi
     for (int r = 0; r < n; r++)
         n_sharing += gpu->used && choice[r] == gpu->number;
     cake_topology_at at = {""};
-    if (from_file->device == CAKE_WISH_CUDA || from_file->has_gpu)
-        at = cake_topology_io_at(file, from_file->device == CAKE_WISH_CUDA ? from_file->device_at
-                                                                           : from_file->gpu_at);
+    if (from_file->device == CAKE_DEVICE_CUDA || from_file->has_gpu)
+        at = cake_topology_io_at(file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
+                                                                             : from_file->gpu_at);
     cake_err err = (o->plan ? size_planned(o, world, gpus, n_gpu, at.s, n_sharing, gpu, kernels)
                             : open_assigned(world, gpus, n_gpu, at.s, n_sharing, gpu, kernels));
     if (!err)

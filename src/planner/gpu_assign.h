@@ -26,7 +26,7 @@ typedef struct cake_gpu_options {
  * from_file: this rank's entry in the topology file. */
 cake_err cake_gpu_assign(const cake_gpu_options *options, const cake_topology_file *file,
                          const cake_topology_rank *from_file, const cake_comm *world,
-                         const cake_affinity *placement, cake_gpu *gpu, const cake_kernels **kernels,
+                         const cake_affinity *affinity, cake_gpu *gpu, const cake_kernels **kernels,
                          bool *any);
 
 #endif

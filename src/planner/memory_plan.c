@@ -16,7 +16,7 @@
 #include "logits/logits.h"
 #include "planner/offload.h"
 
-cake_slice_shape cake_memplan_slice(const cake_planning *p, const cake_hop *hop)
+cake_slice_shape cake_memory_plan_slice(const cake_planning *p, const cake_hop *hop)
 {
     cake_slice_shape shape = {.first = hop->first,
                               .count = hop->count,
@@ -31,30 +31,75 @@ cake_slice_shape cake_memplan_slice(const cake_planning *p, const cake_hop *hop)
     return shape;
 }
 
-/* Page tables are as long as the longest sequence. A config may promise a context of billions of tokens, but
- * no sequence outgrows the memory for its full-attention layers. */
-int cake_memplan_rank_max_positions(const cake_planning *p, int rank, int64_t memory)
+void cake_memory_plan_add_kv(const cake_planning *p, const cake_hop *hop, cake_kv_use *kv)
 {
     const cake_config *config = cake_model_config(p->input->model);
+    cake_slice_shape shape = cake_memory_plan_slice(p, hop);
+    kv->state += (int64_t)cake_slice_state_bytes(config, &shape);
+    for (int group = 0; group < config->n_group; group++)
+        kv->page[group] += (int64_t)cake_slice_page_bytes(config, &shape, group);
+}
+
+int64_t cake_memory_plan_states(const cake_planning *p, const cake_kv_use *kv)
+{
+    return kv->state * ((int64_t)p->shape.n_lane * p->shape.lane_seqs + p->shape.n_saved);
+}
+
+int64_t cake_memory_plan_fit_seqs(const cake_planning *p, const cake_kv_use *kv, int64_t cache)
+{
+    int64_t states = cake_memory_plan_states(p, kv), max_states = cache > 0 ? cache / 2 : 0;
+    int seqs = p->shape.lane_seqs;
+    return states > max_states ? max_states / ((states + seqs - 1) / seqs) : seqs;
+}
+
+int cake_memory_plan_fit_pages(const cake_planning *p, const cake_kv_use *kv, int64_t cache)
+{
+    int max_pages[CAKE_MAX_KV_GROUPS];
+    int64_t left = cache - cake_memory_plan_states(p, kv);
+    cake_memory_plan_max_pages(p, max_pages);
+    return cake_plan_pages(p->shape.n_group, kv->page, max_pages, left > 0 ? left : 0);
+}
+
+void cake_memory_plan_set_pages(cake_planning *p, int64_t pages)
+{
+    int max_pages[CAKE_MAX_KV_GROUPS];
+    cake_memory_plan_max_pages(p, max_pages);
+    for (int group = 0; group < p->shape.n_group; group++)
+        p->shape.n_page[group] = pages < max_pages[group] ? (int)pages : max_pages[group];
+}
+
+int64_t cake_memory_plan_kv_bytes(const cake_planning *p, const cake_kv_use *kv)
+{
+    int64_t bytes = cake_memory_plan_states(p, kv);
+    for (int group = 0; group < p->shape.n_group; group++)
+        bytes += p->shape.n_page[group] * kv->page[group];
+    return bytes;
+}
+
+/* Page tables are as long as the longest sequence. A config may promise a context of billions of tokens, but
+ * no sequence outgrows the memory for its full-attention layers. */
+int cake_memory_plan_rank_max_positions(const cake_planning *p, int rank, int64_t memory)
+{
+    const cake_config *config = cake_model_config(p->input->model);
+    cake_kv_use kv = {0};
     int64_t bytes = 0, pages = INT32_MAX;
     memory = p->input->kv_memory > 0 ? p->input->kv_memory : memory;
-    for (int i = 0; i < p->plan.n_hop; i++) {
-        cake_slice_shape shape = cake_memplan_slice(p, &p->plan.hop[i]);
-        for (int group = 0; group < config->n_group && p->plan.hop[i].rank == rank; group++)
-            if (!config->window[group])
-                bytes += (int64_t)cake_slice_page_bytes(config, &shape, group);
-    }
+    for (int i = 0; i < p->plan.n_hop; i++)
+        if (p->plan.hop[i].rank == rank)
+            cake_memory_plan_add_kv(p, &p->plan.hop[i], &kv);
+    for (int group = 0; group < config->n_group; group++)
+        bytes += config->window[group] ? 0 : kv.page[group];
     if (bytes && memory / bytes < pages)
         pages = memory / bytes > 1 ? memory / bytes : 1;
     return pages < p->input->context / CAKE_PAGE ? (int)pages * CAKE_PAGE : p->input->context;
 }
 
-int cake_memplan_max_positions(const cake_planning *p)
+int cake_memory_plan_max_positions(const cake_planning *p)
 {
     int min_positions = p->input->context;
     for (int i = 0; i < p->plan.n_rank; i++) {
         int positions =
-            cake_memplan_rank_max_positions(p, i, p->cluster->resources[p->plan.first + i].memory);
+            cake_memory_plan_rank_max_positions(p, i, p->cluster->resources[p->plan.first + i].memory);
         min_positions = positions < min_positions ? positions : min_positions;
     }
     return min_positions;
@@ -74,11 +119,11 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
     }
     bytes += (int64_t)cake_engine_bytes(config, &p->shape, n_thread);
     bytes += (int64_t)(plan->first ? cake_dispatch_client_bytes() : cake_dispatcher_bytes(p->n_replica));
-    return bytes + (head->memory ? (int64_t)cake_logits_beside(config, rows, n_thread) : 0);
+    return bytes + (head->memory ? (int64_t)cake_logits_host_bytes(config, rows, n_thread) : 0);
 }
 
-cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *plan, int rank, int n_thread,
-                                     const cake_kernels *kernels)
+cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan *plan, int rank,
+                                         int n_thread, const cake_kernels *kernels)
 {
     const cake_config *config = cake_model_config(p->input->model);
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
@@ -87,15 +132,13 @@ cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *pl
     for (int i = 0; i < n_part; i++) {
         if (part[i].kernels != kernels)
             continue;
-        cake_slice_shape shape = cake_memplan_slice(p, &part[i].hop);
-        int64_t states = (int64_t)cake_slice_state_bytes(config, &shape) * (shape.n_slot + shape.n_saved);
+        cake_slice_shape shape = cake_memory_plan_slice(p, &part[i].hop);
         memset(shape.n_page, 0, sizeof shape.n_page);
-        r.tables += (int64_t)cake_slice_kv_bytes(config, &shape) - states;
+        r.tables += (int64_t)cake_slice_kv_bytes(config, &shape);
         r.fixed += (int64_t)cake_slice_scratch_bytes(p->input->model, kernels, &shape);
-        r.states += states;
-        for (int group = 0; group < config->n_group; group++)
-            r.page[group] += (int64_t)cake_slice_page_bytes(config, &shape, group);
+        cake_memory_plan_add_kv(p, &part[i].hop, &r.kv);
     }
+    r.tables -= cake_memory_plan_states(p, &r.kv); /* kv_bytes without pages: tables and states */
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, p->shape.n_lane, p->wave_bytes);
     else
@@ -107,17 +150,17 @@ cake_memory_use cake_memplan_measure(const cake_planning *p, const cake_plan *pl
     return r;
 }
 
-int64_t cake_memplan_overhead_bytes(const cake_planning *p, int rank, int n_thread)
+int64_t cake_memory_plan_overhead_bytes(const cake_planning *p, int rank, int n_thread)
 {
-    return cake_memplan_measure(p, &p->plan, rank, n_thread, cake_offload_first(p->input)).fixed;
+    return cake_memory_plan_measure(p, &p->plan, rank, n_thread, cake_offload_first(p->input)).fixed;
 }
 
-int64_t cake_memplan_buffer_bytes(const cake_planning *p, const cake_plan *plan, int rank, int n_thread)
+int64_t cake_memory_plan_buffer_bytes(const cake_planning *p, const cake_plan *plan, int rank, int n_thread)
 {
     const cake_kernels *kernels[2];
     int64_t bytes = 0;
     for (int i = cake_offload_memories(p->input, kernels); i-- > 0;) {
-        cake_memory_use r = cake_memplan_measure(p, plan, rank, n_thread, kernels[i]);
+        cake_memory_use r = cake_memory_plan_measure(p, plan, rank, n_thread, kernels[i]);
         bytes += r.fixed - r.tables;
     }
     return bytes;
@@ -139,12 +182,12 @@ static int stages_of(const cake_planning *p)
     return hops <= plan->n_rank ? plan->n_rank : hops < limit ? hops : limit;
 }
 
-int64_t cake_memplan_cache_bytes(int64_t requested, int64_t left, bool gpu)
+int64_t cake_memory_plan_cache_bytes(int64_t requested, int64_t left, bool gpu)
 {
     return requested > 0 ? requested : requested < 0 ? left * -requested / 100 : gpu ? left : left / 2;
 }
 
-void cake_memplan_batch_limits(cake_planning *p, int max_seqs)
+void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
 {
     const cake_config *config = cake_model_config(p->input->model);
     cake_batch_size size = {.max_seqs = p->input->max_seqs,
@@ -165,7 +208,7 @@ void cake_memplan_batch_limits(cake_planning *p, int max_seqs)
                                      .share = true};
     memcpy(p->shape.window, config->window, sizeof p->shape.window);
     if (size.n_stage > 1) /* a single stage waits for nobody */
-        cake_schedule_weigh(&p->shape, &all, cake_planning_scores_cost(p));
+        cake_schedule_set_costs(&p->shape, &all, cake_planning_scores_cost(p));
     for (int i = 0; i < config->n_layer; i++)
         p->shape.states = p->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     p->shape.n_saved = p->shape.states ? saved_states(size.n_lane * size.lane_seqs) : 0;
@@ -173,7 +216,7 @@ void cake_memplan_batch_limits(cake_planning *p, int max_seqs)
         cake_arena_round(cake_wave_bytes(size.max_tok, cake_schedule_changes(&p->shape), config->dim));
 }
 
-void cake_memplan_max_pages(const cake_planning *p, int *max)
+void cake_memory_plan_max_pages(const cake_planning *p, int *max)
 {
     const cake_schedule_shape *shape = &p->shape;
     for (int group = 0; group < shape->n_group; group++) {

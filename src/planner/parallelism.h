@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How many replicas of how many stages, without --replicas: the fewest stages that fit, unless another shape
- * would finish sooner. Results never depend on it. Pure, but for the message.
+ * would finish sooner. Results never depend on it. Pure, but for messages.
+ *
+ * A replica is a copy of the pipeline with the whole model (data parallelism). The world is divided into
+ * parts of equal size, in rank order; the first rank of each is its root.
  */
 #ifndef CAKE_PLANNER_PARALLELISM_H
 #define CAKE_PLANNER_PARALLELISM_H
 
 #include "base/buf.h"
+#include "link/comm.h"
 #include "planner/planning.h"
 
 /* The number of replicas for n_rank ranks of the cluster and so many requests (0: unknown). Logs why. */
@@ -15,5 +19,9 @@ int cake_parallelism_decide(const cake_planning *planning, int n_rank, int64_t r
  * times in seconds or relative to the first shape that fits. */
 int cake_parallelism_best(const cake_planning *planning, int n_rank, int64_t requests, bool in_seconds,
                           cake_buf *why);
+
+/* --replicas: checks that the ranks divide into n replicas with a layer for every rank. The same result on
+ * all ranks; rank 0 logs what would work, and other numbers of replicas if propose. */
+cake_err cake_parallelism_check(const cake_comm *world, int n, int n_layer, bool propose);
 
 #endif

@@ -23,36 +23,21 @@ static cake_partition_input input_of(const cake_planning *p, int n_rank, const d
                                   .speed = speed};
 }
 
-/* Bytes that a layer keeps for sequences: a page of each group, a recurrent state. */
-typedef struct layer_kv {
-    int64_t page[CAKE_MAX_KV_GROUPS], state;
-} layer_kv;
-
-static layer_kv kv_of(const cake_planning *p, int first, int count)
-{
-    const cake_config *config = cake_model_config(p->input->model);
-    cake_hop hop = {0, first, count};
-    cake_slice_shape shape = cake_memplan_slice(p, &hop);
-    layer_kv k = {.state = (int64_t)cake_slice_state_bytes(config, &shape)};
-    for (int group = 0; group < config->n_group; group++)
-        k.page[group] = (int64_t)cake_slice_page_bytes(config, &shape, group);
-    return k;
-}
-
 /* Target number of pages of a full-attention group: the typical use if all sequences are in flight; or, with
  * --kv-memory, what that holds on ranks with equal parts of the layers. */
-static int64_t target_pages(const cake_planning *p, int n_rank, const int *max_pages)
+static int64_t target_pages(const cake_planning *p, int n_rank)
 {
     enum { TYPICAL = 8 }; /* pages of a sequence */
     const cake_schedule_shape *shape = &p->shape;
     int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs;
     if (p->input->kv_memory <= 0)
         return TYPICAL * slots;
-    layer_kv all = kv_of(p, 0, cake_model_config(p->input->model)->n_layer);
+    cake_kv_use kv = {0};
+    cake_memory_plan_add_kv(p, &(cake_hop){0, 0, cake_model_config(p->input->model)->n_layer}, &kv);
+    kv.state /= n_rank;
     for (int group = 0; group < shape->n_group; group++)
-        all.page[group] /= n_rank;
-    int64_t left = p->input->kv_memory - all.state / n_rank * (slots + shape->n_saved);
-    return cake_plan_pages(shape->n_group, all.page, max_pages, left > 0 ? left : 0);
+        kv.page[group] /= n_rank;
+    return cake_memory_plan_fit_pages(p, &kv, p->input->kv_memory);
 }
 
 /* Sets bytes [n_layer]: weights, states and pages, for one `part`th of the sequences. Without --kv-memory the
@@ -67,7 +52,8 @@ static void weigh_layers(const cake_planning *p, int64_t pages, const int *max_p
     pages = pages / part > 1 ? pages / part : 1;
     slots = slots / part > 1 ? slots / part : 1;
     for (int i = 0; i < n_layer; i++) {
-        layer_kv k = kv_of(p, i, 1);
+        cake_kv_use k = {0};
+        cake_memory_plan_add_kv(p, &(cake_hop){0, i, 1}, &k);
         double kv_bytes = (double)k.state * (double)slots;
         for (int group = 0; group < shape->n_group; group++)
             kv_bytes += (double)k.page[group] * (double)(pages < max_pages[group] ? pages : max_pages[group]);
@@ -87,8 +73,8 @@ static int find_pools(const cake_planning *p, cake_host_memory *pool)
         int64_t own = resources->memory / resources->local_size;
         bool shares = resources->mapping >= resources->memory;
         own = shares || own < resources->mapping ? own : resources->mapping;
-        own -= cake_memplan_overhead_bytes(p, i, resources->n_thread) + (i ? 0 : p->input->layers.ends);
-        if (before && shares && resources->host == resources[-1].host) {
+        own -= cake_memory_plan_overhead_bytes(p, i, resources->n_thread) + (i ? 0 : p->input->layers.ends);
+        if (before && shares && resources->node == resources[-1].node) {
             pool[n - 1].n_rank++;
             pool[n - 1].bytes += own;
         } else {
@@ -123,11 +109,11 @@ int64_t cake_partition_solve(cake_planning *p, int first, int n)
     int max_pages[CAKE_MAX_KV_GROUPS];
     cake_plan_make(&in, &plan);
     replace_plan(p, plan, first);
-    p->max_positions = cake_memplan_max_positions(p);
-    cake_memplan_batch_limits(p, 0);
-    cake_memplan_max_pages(p, max_pages);
+    p->max_positions = cake_memory_plan_max_positions(p);
+    cake_memory_plan_batch_limits(p, 0);
+    cake_memory_plan_max_pages(p, max_pages);
 
-    int64_t pages = target_pages(p, n, max_pages), slots = (int64_t)p->shape.n_lane * p->shape.lane_seqs;
+    int64_t pages = target_pages(p, n), slots = (int64_t)p->shape.n_lane * p->shape.lane_seqs;
     int64_t parts = pages > slots ? pages : slots, *bytes = cake_alloc((size_t)in.n_layer, sizeof *bytes);
     cake_host_memory *pool = cake_alloc((size_t)n, sizeof *pool);
     in.bytes = bytes;
@@ -162,7 +148,7 @@ bool cake_partition_same(const cake_planning *p, int a, int b, int n)
             resources[a].local_size != resources[b].local_size ||
             resources[a].memory != resources[b].memory || resources[a].mapping != resources[b].mapping ||
             (i &&
-             (resources[a].host == resources[a - 1].host) != (resources[b].host == resources[b - 1].host)))
+             (resources[a].node == resources[a - 1].node) != (resources[b].node == resources[b - 1].node)))
             return false;
     return true;
 }
@@ -187,8 +173,8 @@ int64_t cake_partition_adopt(cake_planning *p, cake_plan *plan)
     replace_plan(p, *plan, 0);
     *plan = (cake_plan){0};
     p->max_hops = p->plan.n_hop;
-    p->max_positions = cake_memplan_max_positions(p);
-    cake_memplan_batch_limits(p, 0);
+    p->max_positions = cake_memory_plan_max_positions(p);
+    cake_memory_plan_batch_limits(p, 0);
     int n_pool = find_pools(p, pool);
     for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
         int64_t lack = pool_weights(p, &pool[i_pool], first) - pool[i_pool].bytes;
@@ -199,30 +185,30 @@ int64_t cake_partition_adopt(cake_planning *p, cake_plan *plan)
 }
 
 /* Bytes that each rank of a pool has for its cache, after the layers. */
-static int64_t cache_bytes(const cake_planning *p, const cake_host_memory *pool, int first_rank, int64_t left)
+static int64_t cache_bytes(const cake_planning *p, const cake_host_memory *pool, int first_rank)
 {
-    left = (left - pool_weights(p, pool, first_rank)) / pool->n_rank;
-    return cake_memplan_cache_bytes(p->input->kv_memory, left, p->cluster->gpus);
+    int64_t left = (pool->bytes - pool_weights(p, pool, first_rank)) / pool->n_rank;
+    return cake_memory_plan_cache_bytes(p->input->kv_memory, left, p->cluster->gpus);
+}
+
+static cake_kv_use rank_kv(const cake_planning *p, int rank)
+{
+    cake_kv_use kv = {0};
+    for (int i = 0; i < p->plan.n_hop; i++)
+        if (p->plan.hop[i].rank == rank)
+            cake_memory_plan_add_kv(p, &p->plan.hop[i], &kv);
+    return kv;
 }
 
 /* Bytes by which a pool is too small for its layers and the requested cache. */
 static int64_t kv_shortfall(const cake_planning *p, const cake_host_memory *pool, int first_rank)
 {
-    const cake_schedule_shape *shape = &p->shape;
-    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, kv_bytes = 0,
-            left = pool->bytes;
-    for (int i = 0; i < p->plan.n_hop; i++) {
-        const cake_hop *hop = &p->plan.hop[i];
-        if (hop->rank < first_rank || hop->rank >= first_rank + pool->n_rank)
-            continue;
-        layer_kv k = kv_of(p, hop->first, hop->count);
-        kv_bytes += k.state * slots;
-        for (int group = 0; group < shape->n_group; group++)
-            kv_bytes += k.page[group] * shape->n_page[group];
-        for (int j = hop->first; j < hop->first + hop->count; j++)
-            left -= p->input->layers.bytes[j];
+    int64_t kv_bytes = 0;
+    for (int rank = first_rank; rank < first_rank + pool->n_rank; rank++) {
+        cake_kv_use kv = rank_kv(p, rank);
+        kv_bytes += cake_memory_plan_kv_bytes(p, &kv);
     }
-    return kv_bytes - left;
+    return kv_bytes + pool_weights(p, pool, first_rank) - pool->bytes;
 }
 
 int64_t cake_partition_kv_deficit(const cake_planning *p)
@@ -239,45 +225,34 @@ int64_t cake_partition_kv_deficit(const cake_planning *p)
     return max_lack;
 }
 
-/* Pages of a full-attention group; *seqs is lowered where states would take more than half of the memory. */
-static int hop_pages(const cake_planning *p, int64_t cache, const cake_hop *hop, int *seqs)
+/* The minimum over all ranks: of the sequences of a lane, or of the pages of a full-attention group. */
+static int64_t min_fit(const cake_planning *p, bool pages)
 {
-    const cake_schedule_shape *shape = &p->shape;
-    int max_pages[CAKE_MAX_KV_GROUPS];
-    layer_kv k = kv_of(p, hop->first, hop->count);
-    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved, states = k.state * slots;
-    int64_t max_states = cache > 0 ? cache / 2 : 0;
-    if (states > max_states) {
-        int64_t fit = max_states / (states / shape->lane_seqs + 1);
-        *seqs = fit < *seqs ? (int)(fit > 0 ? fit : 1) : *seqs;
-        states = max_states;
+    cake_host_memory *pool = cake_alloc((size_t)p->plan.n_rank, sizeof *pool);
+    int n_pool = find_pools(p, pool);
+    int64_t min = INT_MAX;
+    for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
+        int64_t cache = cache_bytes(p, &pool[i_pool], first);
+        for (int rank = first; rank < first + pool[i_pool].n_rank; rank++) {
+            cake_kv_use kv = rank_kv(p, rank);
+            int64_t fit =
+                pages ? cake_memory_plan_fit_pages(p, &kv, cache) : cake_memory_plan_fit_seqs(p, &kv, cache);
+            min = fit < min ? fit : min;
+        }
     }
-    cake_memplan_max_pages(p, max_pages);
-    return cake_plan_pages(shape->n_group, k.page, max_pages, cache > states ? cache - states : 0);
+    free(pool);
+    return min;
 }
 
 void cake_partition_size_kv(cake_planning *p)
 {
-    cake_schedule_shape *shape = &p->shape;
-    int n_rank = p->plan.n_rank, pages = INT_MAX, seqs = shape->lane_seqs, max_pages[CAKE_MAX_KV_GROUPS];
-    cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
-    int n_pool = find_pools(p, pool);
-    for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
-        int64_t cache = cache_bytes(p, &pool[i_pool], first, pool[i_pool].bytes);
-        for (int i = 0; i < p->plan.n_hop; i++) {
-            const cake_hop *hop = &p->plan.hop[i];
-            if (hop->rank < first || hop->rank >= first + pool[i_pool].n_rank)
-                continue;
-            int own = hop_pages(p, cache, hop, &seqs);
-            pages = own < pages ? own : pages;
-        }
-    }
-    free(pool);
-    if (seqs < shape->lane_seqs && !p->input->max_seqs)
-        cake_memplan_batch_limits(p, seqs);
-    cake_memplan_max_pages(p, max_pages);
-    for (int group = 0; group < shape->n_group; group++)
-        shape->n_page[group] = pages < 1 ? 1 : pages < max_pages[group] ? pages : max_pages[group];
+    int64_t seqs = min_fit(p, false);
+    if (seqs < p->shape.lane_seqs && !p->input->max_seqs)
+        cake_memory_plan_batch_limits(p, seqs > 1 ? (int)seqs : 1);
+    if (min_fit(p, false) < p->shape.lane_seqs) /* saved states are optional */
+        p->shape.n_saved = 0;
+    int64_t pages = min_fit(p, true);
+    cake_memory_plan_set_pages(p, pages > 1 ? pages : 1);
 }
 
 static bool ranks_fit(const cake_planning *p, int n_rank, int64_t bytes, int n_local)

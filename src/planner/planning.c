@@ -41,7 +41,7 @@ void cake_planning_normalize(cake_cluster *cluster, cake_plan_input *input, int 
         cluster->speed[i] /= fastest;
 }
 
-void cake_planning_weigh(const cake_cluster *cluster, cake_plan_input *input)
+void cake_planning_set_layers(const cake_cluster *cluster, cake_plan_input *input)
 {
     const cake_config *config = cake_model_config(input->model);
     const cake_kernels *kernels = cake_offload_first(input);

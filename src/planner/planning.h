@@ -25,7 +25,7 @@
 
 /* One rank's share of its host. */
 typedef struct cake_rank_resources {
-    int host; /* the number of the first rank on the same host */
+    int node; /* the number of the first rank on the same host; a rank on a GPU is a node of its own */
     int local_size, n_thread;
     int64_t memory;   /* free bytes of the host, or of the rank's GPU */
     int64_t mapping;  /* bytes that the process may map (ulimit -v) */
@@ -84,7 +84,7 @@ typedef struct cake_planning {
 /* Sets the cluster's balance and speeds and the input's cost from the rates of n_rank ranks. */
 void cake_planning_normalize(cake_cluster *cluster, cake_plan_input *input, int n_rank);
 /* Sets the input's layers. */
-void cake_planning_weigh(const cake_cluster *cluster, cake_plan_input *input);
+void cake_planning_set_layers(const cake_cluster *cluster, cake_plan_input *input);
 /* Cost of one row's scores in the layers' operations: weighted by the speeds of the ranks that compute
  * both. */
 double cake_planning_scores_cost(const cake_planning *planning);

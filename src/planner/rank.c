@@ -28,7 +28,6 @@
 #include "planner/offload.h"
 #include "planner/parallelism.h"
 #include "planner/partition.h"
-#include "planner/replicas.h"
 #include "planner/topology_io.h"
 #include "planner/transport.h"
 
@@ -143,22 +142,22 @@ static void report_machine(const cake_comm *world, cake_rank *me)
     r->threads = me->input.n_thread;
     r->threads_decode = me->input.n_decode;
     r->gpu = me->gpu;
-    if (!me->placement.crowded)
+    if (!me->affinity.oversubscribed)
         return;
-    r->crowd_ranks = me->placement.crowd_ranks;
-    r->crowd_threads = me->placement.crowd_threads;
-    r->crowd_cpus = me->placement.crowd_cpus;
+    r->sharing_ranks = me->affinity.sharing_ranks;
+    r->sharing_threads = me->affinity.sharing_threads;
+    r->shared_cpus = me->affinity.shared_cpus;
 }
 
 static void report_memory(cake_rank *me)
 {
-    me->report.buffers_bytes =
-        cake_memplan_buffer_bytes(&me->planning, &me->planning.plan, me->replica.rank, me->input.n_thread);
+    me->report.buffers_bytes = cake_memory_plan_buffer_bytes(&me->planning, &me->planning.plan,
+                                                             me->replica.rank, me->input.n_thread);
     me->report.gpu_layers = me->input.gpu_kernels ? me->planning.gpu_layers : 0;
     if (me->input.gpu_kernels && !me->planning.gpu_layers) /* no layer fits */
         snprintf(me->report.isa, sizeof me->report.isa, "%s", me->input.kernels->name);
     for (int i = 0; i < me->planning.plan.n_hop; i++) {
-        cake_slice_shape shape = cake_memplan_slice(&me->planning, &me->planning.plan.hop[i]);
+        cake_slice_shape shape = cake_memory_plan_slice(&me->planning, &me->planning.plan.hop[i]);
         if (me->planning.plan.hop[i].rank == me->replica.rank)
             me->report.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(me->input.model), &shape);
     }
@@ -168,11 +167,11 @@ static void report_memory(cake_rank *me)
 static cake_err apply_topology(const cake_rank_options *o, const cake_comm *world, int n_layer, cake_rank *me)
 {
     cake_topology_read_result file;
-    cake_err err = cake_topology_io_read(&o->topology, world, n_layer, &file);
+    cake_err err = cake_topology_io_read(&o->topology_file, world, n_layer, &file);
     if (err)
         return err;
     me->planning.plan = file.plan;
-    me->topology = file.mine;
+    me->topology_rank = file.mine;
     me->planning.max_hops = file.max_hops;
     me->planning.n_replica = file.n_replica;
     if (!o->n_replica || o->n_replica == file.n_replica)
@@ -180,14 +179,14 @@ static cake_err apply_topology(const cake_rank_options *o, const cake_comm *worl
     return world->rank ? CAKE_ERR_USAGE
                        : cake_fail_usage("--replicas %d, but %s has %d: "
                                          "its workers name theirs with `replica`; leave --replicas out",
-                                         o->n_replica, o->topology.path, file.n_replica);
+                                         o->n_replica, o->topology_file.path, file.n_replica);
 }
 
 /* Whether the planner decides the number of replicas: neither --replicas nor --topology is given, and the
  * model is large enough for rates to be measured. The same on all ranks. */
 static bool replicas_undecided(const cake_rank_options *o, int n_rank, const cake_model *model)
 {
-    return !o->n_replica && !o->topology.path && o->purpose != CAKE_PURPOSE_BENCH && n_rank > 1 &&
+    return !o->n_replica && !o->topology_file.path && o->purpose != CAKE_PURPOSE_BENCH && n_rank > 1 &&
            cake_model_parameters(model) >= CAKE_MODEL_LARGE;
 }
 
@@ -202,29 +201,29 @@ static cake_err find_replicas(const cake_rank_options *o, const cake_comm *world
         planned.size = o->n_rank;
     me->auto_replicas = replicas_undecided(o, planned.size, me->input.model);
     me->planning.n_replica = o->n_replica ? o->n_replica : 1;
-    if (o->topology.path && !o->n_rank) /* with --ranks whatif.c reads it */
+    if (o->topology_file.path && !o->n_rank) /* with --ranks whatif.c reads it */
         err = apply_topology(o, world, n_layer, me);
     if (!err && !me->auto_replicas)
-        err =
-            cake_replicas_check(&planned, me->planning.n_replica, n_layer, o->purpose != CAKE_PURPOSE_BENCH);
+        err = cake_parallelism_check(&planned, me->planning.n_replica, n_layer,
+                                     o->purpose != CAKE_PURPOSE_BENCH);
     if (!err && bundle)
-        err = cake_bundle_plan_take(o->topology.path, o->staged, world, bundle, &me->planning.plan);
+        err = cake_bundle_plan_take(o->topology_file.path, o->staged, world, bundle, &me->planning.plan);
     return err;
 }
 
 static cake_err choose_threads(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
-    me->input.n_thread = me->input.n_decode = me->placement.n_thread;
+    me->input.n_thread = me->input.n_decode = me->affinity.n_thread;
     if (o->threads_decode && o->threads_decode < me->input.n_thread)
         me->input.n_decode = o->threads_decode;
-    cake_exec_oversubscribe(me->placement.crowded);
+    cake_exec_oversubscribe(me->affinity.oversubscribed);
     cake_exec_resident(me->input.n_decode < me->input.n_thread ? me->input.n_thread : 0);
     return cake_rank_threads(world, me->input.n_thread);
 }
 
 cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
-    *me = (cake_rank){.topology_file = o->topology};
+    *me = (cake_rank){.topology_file = o->topology_file};
     me->planning.cluster = &me->cluster;
     me->planning.input = &me->input;
     me->input.max_seqs = (int)o->max_seqs;
@@ -251,10 +250,11 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
         return err;
     me->input.context = o->context ? (int)o->context : config->context;
     me->input.kv_dtype = cake_rank_kv_dtype(o->kv_dtype, cake_model_dtype(me->input.model));
-    me->input.kv_memory = me->topology.kv_memory ? me->topology.kv_memory : o->kv_memory;
-    err = cake_affinity_open(&o->affinity, &o->topology, &me->topology, world, &me->machine, &me->placement);
+    me->input.kv_memory = me->topology_rank.kv_memory ? me->topology_rank.kv_memory : o->kv_memory;
+    err = cake_affinity_open(&o->affinity, &o->topology_file, &me->topology_rank, world, &me->machine,
+                             &me->affinity);
     if (!err)
-        err = cake_gpu_assign(&o->gpu, &o->topology, &me->topology, world, &me->placement, &me->gpu,
+        err = cake_gpu_assign(&o->gpu, &o->topology_file, &me->topology_rank, world, &me->affinity, &me->gpu,
                               &me->input.gpu_kernels, &me->cluster.gpus);
     if (err)
         return err;
@@ -279,7 +279,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
                          world, me);
     if (!err) {
         cake_cluster_gather(world, &me->machine, &me->gpu, me->input.n_thread, me->mapping, &me->cluster);
-        cake_planning_weigh(&me->cluster, &me->input);
+        cake_planning_set_layers(&me->cluster, &me->input);
     }
     return err;
 }
@@ -394,7 +394,7 @@ static int open_hop_slices(const cake_rank_options *o, cake_rank *me, const cake
 {
     cake_hop_slices *s = &me->slices[me->n_slices];
     for (int count = 0; count < hop->count && !*err; count += part[s->n - 1].hop.count) {
-        cake_slice_shape shape = cake_memplan_slice(&me->planning, &part[s->n].hop);
+        cake_slice_shape shape = cake_memory_plan_slice(&me->planning, &part[s->n].hop);
         *err = cake_slice_open(me->input.model, part[s->n].kernels, &shape, &s->slice[s->n]);
         if (!*err && o->lock && !part[s->n].kernels->memory)
             *err = cake_slice_lock(s->slice[s->n]);
@@ -410,9 +410,9 @@ cake_err cake_rank_load(const cake_rank_options *o, const cake_comm *world, cake
     cake_err err = cake_transport_plan_negotiate(o->link, world, me);
     if (err)
         return err;
-    cake_affinity_pin(&me->placement);
+    cake_affinity_pin(&me->affinity);
     err = load(o, me);
-    cake_affinity_pin(&me->placement); /* with very many threads not all load */
+    cake_affinity_pin(&me->affinity); /* with very many threads not all load */
     if (!err && o->lock)
         err = cake_model_lock(me->model);
     size_t n_hop = (size_t)me->planning.plan.n_hop;
@@ -443,7 +443,7 @@ void cake_rank_close(cake_rank *me)
     free(me->works);
     cake_model_close(me->model);
     cake_plan_free(&me->planning.plan);
-    cake_affinity_close(&me->placement);
+    cake_affinity_close(&me->affinity);
     cake_cluster_free(&me->cluster);
     cake_plan_input_free(&me->input);
     cake_comm_free(&me->replica);

@@ -46,7 +46,7 @@ typedef struct cake_rank_options {
     const char *rates;          /* --rates */
     cake_affinity_options affinity;
     cake_gpu_options gpu;
-    cake_topology_file topology;
+    cake_topology_file topology_file;
     int64_t context, max_seqs, chunk, kv_memory;
     int threads, threads_decode; /* --threads, --threads-decode */
     int n_rank;                  /* --ranks: plan for other ranks */
@@ -66,16 +66,16 @@ typedef struct cake_rank {
     cake_comm replica;  /* communicator of this replica: the plan counts ranks as it does */
     cake_machine machine;
     int64_t mapping; /* bytes that this rank may still map after its threads have started */
-    cake_affinity placement;
+    cake_affinity affinity;
     cake_gpu gpu;
     cake_model *model; /* owned */
     uint32_t weights;  /* checksum from cake_consistency_model */
     cake_buf isa;      /* on rank 0, after planning: all kernels that results depend on */
     cake_topology_file topology_file;
-    cake_topology_rank topology; /* this rank's entry of --topology; zeros without it */
-    bool drop;                   /* the model's files do not fit into the page cache */
-    cake_hop_slices *slices;     /* [n_slices] owned; one for each hop of this rank, in the plan's order */
-    cake_hop_work *works;        /* [n_slices] owned; the same as the pipeline takes them */
+    cake_topology_rank topology_rank; /* this rank's entry of --topology; zeros without it */
+    bool drop;                        /* the model's files do not fit into the page cache */
+    cake_hop_slices *slices; /* [n_slices] owned; one for each hop of this rank, in the plan's order */
+    cake_hop_work *works;    /* [n_slices] owned; the same as the pipeline takes them */
     int n_slices;
     int nccl;                  /* NCCL's version; 0: not available, or not wanted */
     cake_edge_transport *edge; /* [plan.n_hop + 1] owned; zeros for edges without a GPU transport */

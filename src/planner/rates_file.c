@@ -22,10 +22,10 @@ typedef struct lines {
     const char *path, *isa, *name[2]; /* names of the lines: products, memory reads */
     int n;
     cake_rate *rate;
-    char host[64];  /* of the latest line that counts; empty: none yet */
-    bool hosts;     /* there are lines of several hosts */
-    int threads;    /* the maximum of any line */
-    double *any[2]; /* [n] rate on any host, for ranks whose host has no line */
+    char host[64];   /* of the latest line that counts; empty: none yet */
+    bool many_hosts; /* there are lines of several hosts */
+    int threads;     /* the maximum of any line */
+    double *any[2];  /* [n] rate on any host, for ranks whose host has no line */
 } lines;
 
 /* avx512bf16 has the float32 and int8 arithmetic of avx512. */
@@ -56,7 +56,7 @@ static cake_err read_line(lines *l, const cake_json *line, int number)
             "%s:%d: value: expected a number above 0, from a billionth to a trillion of GFLOP/s or GB/s",
             l->path, number);
     l->threads = threads > l->threads && threads <= INT_MAX ? (int)threads : l->threads;
-    l->hosts = l->hosts || (*l->host && strcmp(l->host, host));
+    l->many_hosts = l->many_hosts || (*l->host && strcmp(l->host, host));
     strncpy(l->host, host, sizeof l->host - 1);
     for (int i = 0; i < l->n; i++) {
         cake_rate *rate = &l->rate[i];
@@ -100,7 +100,7 @@ static cake_err fill_missing(const lines *l)
         for (int which = 0; which < 2; which++) {
             cake_rate *rate = &l->rate[i];
             double *value = which ? &rate->bytes : &rate->flops;
-            if (*value <= 0 && !l->hosts)
+            if (*value <= 0 && !l->many_hosts)
                 *value = l->any[which][i];
             if (*value <= 0)
                 return cake_fail("planner",

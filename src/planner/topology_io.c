@@ -103,7 +103,7 @@ cake_err cake_topology_io_read_plan(const cake_topology_file *o, int n_rank, int
     for (int r = 0; r < topology.n_rank && o->plan; r++) {
         const cake_topology_rank *worker = &topology.rank[r];
         if (!worker->where && !worker->threads && !worker->memory && !worker->kv_memory && !worker->has_gpu &&
-            worker->device != CAKE_WISH_CUDA)
+            worker->device != CAKE_DEVICE_CUDA)
             continue;
         cake_log(CAKE_WARN, "planner",
                  "%s: cpus, threads, memory and devices of workers are used on their own hosts only; "
@@ -124,34 +124,34 @@ cake_topology_at cake_topology_io_at(const cake_topology_file *o, cake_yaml_posi
     return text;
 }
 
-/* Sets the place in claim and appends to wrong why this rank cannot have it. */
-static void set_place(struct hwloc_topology *topology, const cake_comm *world, cake_bind bind,
-                      const cake_topology_rank *mine, cake_bind_request *claim, cake_buf *wrong)
+/* Sets the cpus in request and appends to wrong why this rank cannot have them. */
+static void set_cpus(struct hwloc_topology *hwloc, const cake_comm *world, cake_bind bind,
+                     const cake_topology_rank *mine, cake_bind_request *request, cake_buf *wrong)
 {
     char requested[256], available[256];
-    cake_cpuset allowed, place = mine->set;
+    cake_cpuset allowed, cpus = mine->set;
     const char *what = mine->where == CAKE_WHERE_CPUS ? "cpus" : "numa";
     cake_cpuset_text(&mine->set, requested, sizeof requested);
-    if (!topology) {
+    if (!hwloc) {
         cake_buf_addf(wrong, "%s: hwloc cannot read this machine, so nothing can be bound", what);
         return;
     }
-    if (mine->where == CAKE_WHERE_DOMAINS && !cake_pin_place(topology, &mine->set, &place)) {
-        cake_cpuset_text(&place, available, sizeof available);
+    if (mine->where == CAKE_WHERE_DOMAINS && !cake_pin_domain_cpus(hwloc, &mine->set, &cpus)) {
+        cake_cpuset_text(&cpus, available, sizeof available);
         cake_buf_addf(wrong, "numa %s: the NUMA domains of %s are %s", requested, world->host, available);
         return;
     }
-    cake_pin_allowed(topology, claim, world->size, bind, &allowed);
+    cake_pin_allowed(hwloc, request, world->size, bind, &allowed);
     cake_cpuset_text(&allowed, available, sizeof available);
     if (mine->where == CAKE_WHERE_DOMAINS)
-        cake_cpuset_and(&place, &allowed);
-    if (!cake_cpuset_within(&place, &allowed) || !cake_cpuset_count(&place))
+        cake_cpuset_and(&cpus, &allowed);
+    if (!cake_cpuset_within(&cpus, &allowed) || !cake_cpuset_count(&cpus))
         cake_buf_addf(wrong,
                       "%s %s: rank %d may run on cpus %s of %s only, "
                       "because of its cgroup and the mask that it was started with",
                       what, requested, world->rank, available, world->host);
-    claim->placed = true;
-    claim->place = place;
+    request->has_cpus = true;
+    request->cpus = cpus;
 }
 
 /* For a plan that assumes no GPU sizes; a run finds out in gpu_assign.c. */
@@ -167,16 +167,16 @@ static void check_gpu(int gpu, const char *host, cake_buf *wrong)
         cake_buf_addf(wrong, "gpu %d: %s has none", gpu, host);
 }
 
-cake_err cake_topology_io_place(const cake_topology_file *o, const cake_comm *world,
-                                struct hwloc_topology *topology, cake_bind bind,
-                                const cake_topology_rank *mine, cake_bind_request *claim)
+cake_err cake_topology_io_cpus(const cake_topology_file *o, const cake_comm *world,
+                               struct hwloc_topology *hwloc, cake_bind bind, const cake_topology_rank *mine,
+                               cake_bind_request *request)
 {
     cake_buf wrong = {0};
     cake_yaml_position at = mine->gpu_at;
     if (mine->has_gpu && o->check_gpus)
         check_gpu(mine->gpu, world->host, &wrong);
     if (!wrong.len && mine->where) {
-        set_place(topology, world, bind, mine, claim, &wrong);
+        set_cpus(hwloc, world, bind, mine, request, &wrong);
         at = mine->where_at;
     }
     bool first = cake_comm_allreduce_min(world, wrong.len ? world->rank : INT64_MAX) == world->rank;

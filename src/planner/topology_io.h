@@ -38,11 +38,11 @@ cake_err cake_topology_io_read(const cake_topology_file *file, const cake_comm *
  * file needs. Rank 0 only. */
 cake_err cake_topology_io_read_plan(const cake_topology_file *file, int n_rank, int n_layer, cake_plan *plan);
 
-/* Checks that this rank may run where the file says and stores the place in *claim (from cake_binding_open).
- * topology NULL: hwloc cannot read this machine. Also refuses a GPU that does not exist. All ranks call. */
-cake_err cake_topology_io_place(const cake_topology_file *file, const cake_comm *world,
-                                struct hwloc_topology *topology, cake_bind bind,
-                                const cake_topology_rank *mine, cake_bind_request *claim);
+/* Checks that this rank may run where the file says and stores its cpus in *request (from cake_binding_open).
+ * hwloc NULL: it cannot read this machine. Also refuses a GPU that does not exist. All ranks call. */
+cake_err cake_topology_io_cpus(const cake_topology_file *file, const cake_comm *world,
+                               struct hwloc_topology *hwloc, cake_bind bind, const cake_topology_rank *mine,
+                               cake_bind_request *request);
 
 /* "FILE:3:1: " */
 cake_topology_at cake_topology_io_at(const cake_topology_file *file, cake_yaml_position at);

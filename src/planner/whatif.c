@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "planner/memory_check.h"
 #include "planner/memory_plan.h"
 #include "planner/offload.h"
 #include "planner/parallelism.h"
@@ -21,7 +22,7 @@
 /* Extends rates, speeds and resources from n_here ranks to n by repeating them. */
 static void repeat_ranks(cake_rank *me, int n_here, int n)
 {
-    int capacity = n > n_here ? n : n_here, *on_host = cake_alloc((size_t)capacity, sizeof *on_host);
+    int capacity = n > n_here ? n : n_here, *on_node = cake_alloc((size_t)capacity, sizeof *on_node);
     me->cluster.rate = cake_grow(me->cluster.rate, (size_t)capacity, sizeof *me->cluster.rate);
     me->cluster.speed = cake_grow(me->cluster.speed, (size_t)capacity, sizeof *me->cluster.speed);
     me->cluster.resources = cake_grow(me->cluster.resources, (size_t)capacity, sizeof *me->cluster.resources);
@@ -29,45 +30,38 @@ static void repeat_ranks(cake_rank *me, int n_here, int n)
         me->cluster.rate[i] = me->cluster.rate[i - n_here];
         me->cluster.speed[i] = me->cluster.speed[i - n_here];
         me->cluster.resources[i] = me->cluster.resources[i - n_here];
-        me->cluster.resources[i].host += n_here;
+        me->cluster.resources[i].node += n_here;
     }
     me->cluster.n_rank = n;
     for (int i = 0; i < n; i++)
-        on_host[me->cluster.resources[i].host]++;
+        on_node[me->cluster.resources[i].node]++;
     for (int i = 0; i < n; i++)
-        me->cluster.resources[i].local_size = on_host[me->cluster.resources[i].host];
-    free(on_host);
+        me->cluster.resources[i].local_size = on_node[me->cluster.resources[i].node];
+    free(on_node);
 }
 
-static const char *kind_of(const cake_rank *me, int n)
-{
-    return me->cluster.gpus ? n == 1 ? "GPU" : "GPUs" : n == 1 ? "rank" : "ranks";
-}
-
-static cake_err fail_too_large(const cake_rank *me, int n_rank, int64_t lack)
+static cake_err fail_too_large(const cake_rank *me, int n_rank, int64_t bytes)
 {
     const cake_rank_resources *resources = &me->cluster.resources[0];
     bool limited = resources->mapping < resources->memory; /* address space is not shared */
-    int64_t each = limited ? resources->mapping : resources->memory / resources->local_size;
-    int64_t overhead = cake_memplan_overhead_bytes(&me->planning, 0, resources->n_thread);
-    int min_ranks =
-        cake_partition_min_ranks(&me->planning, each - overhead, limited ? 1 : resources->local_size) *
-        (me->auto_replicas ? 1 : me->planning.n_replica);
-    char missing[32], advice[96] = "";
-    snprintf(missing, sizeof missing, "%s", cake_size_text(lack).s);
-    if (me->topology_file.path)
-        snprintf(advice, sizeof advice, "; give some worker fewer layers");
-    else if (min_ranks && min_ranks != n_rank)
-        snprintf(advice, sizeof advice, "; %d such %s would do (--ranks %d)", min_ranks,
-                 kind_of(me, min_ranks), min_ranks);
-    else if (!min_ranks)
-        snprintf(advice, sizeof advice, "; however many there are, one of them needs %s",
-                 cake_size_text(cake_partition_max_layer_bytes(&me->planning) + overhead).s);
-    return cake_fail("planner",
-                     "the model does not fit into the memory of %d %s: %s are free on %s%s, %s too little%s",
-                     n_rank, kind_of(me, n_rank), cake_size_text(limited ? each : resources->memory).s,
-                     me->cluster.gpus ? "each" : me->cluster.rate[0].host,
-                     limited ? " for each (ulimit -v)" : "", missing, advice);
+    const char *unit = me->cluster.gpus ? "GPU" : "rank";
+    char needs[160];
+    snprintf(needs, sizeof needs, "for %d %s%s %s are free on %s%s", n_rank, unit, n_rank == 1 ? "" : "s",
+             cake_size_text(limited ? resources->mapping : resources->memory).s,
+             me->cluster.gpus ? "each" : me->cluster.rate[0].host, limited ? " for each (ulimit -v)" : "");
+    cake_memory_lack lack = {.at = "",
+                             .needs = needs,
+                             .where = "",
+                             .layers_of = me->topology_file.path ? "some worker" : NULL,
+                             .option = "--ranks",
+                             .bytes = bytes,
+                             .each = limited ? resources->mapping : resources->memory / resources->local_size,
+                             .overhead =
+                                 cake_memory_plan_overhead_bytes(&me->planning, 0, resources->n_thread),
+                             .n_rank = n_rank,
+                             .n_sharing = limited ? 1 : resources->local_size,
+                             .n_pipeline = me->auto_replicas ? 1 : me->planning.n_replica};
+    return cake_memory_check_too_large(&me->planning, &lack);
 }
 
 /* Plans all replicas: plans [n_replica], and waves and pages that fit on every rank. from_file: the file's
@@ -118,12 +112,12 @@ static cake_report_stage planned_report(const cake_rank *me, const cake_plan *pl
     for (int i = cake_offload_memories(&me->input, kernels); i-- > 0;)
         r.weights_bytes += cake_offload_weights(&me->planning, plan, rank, kernels[i]);
     r.kv_bytes = 0;
-    r.buffers_bytes = cake_memplan_buffer_bytes(&me->planning, plan, rank, r.threads);
+    r.buffers_bytes = cake_memory_plan_buffer_bytes(&me->planning, plan, rank, r.threads);
     for (int i = 0; i < plan->n_hop; i++) {
         const cake_hop *hop = &plan->hop[i];
         if (hop->rank != rank)
             continue;
-        cake_slice_shape shape = cake_memplan_slice(&me->planning, hop);
+        cake_slice_shape shape = cake_memory_plan_slice(&me->planning, hop);
         r.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(me->input.model), &shape);
     }
     return r;
@@ -133,17 +127,17 @@ static cake_report_stage planned_report(const cake_rank *me, const cake_plan *pl
 static cake_err plan_whatif(int n, int64_t n_request, const cake_comm *world, cake_rank *me,
                             const cake_report_stage *reports, cake_whatif *out)
 {
-    const char *topology = me->topology_file.path;
+    const char *topology_path = me->topology_file.path;
     repeat_ranks(me, world->size, n);
     out->world = *world;
     out->world.size = n;
     if (me->auto_replicas)
         me->planning.n_replica = cake_parallelism_decide(&me->planning, n, n_request);
-    if (topology && me->planning.n_replica > 1)
+    if (topology_path && me->planning.n_replica > 1)
         return cake_fail_usage("--replicas %d, but %s has 1; leave --replicas out", me->planning.n_replica,
-                               topology);
+                               topology_path);
     cake_plan from_file = {0};
-    cake_err err = topology
+    cake_err err = topology_path
                        ? cake_topology_io_read_plan(&me->topology_file, n,
                                                     cake_model_config(me->input.model)->n_layer, &from_file)
                        : CAKE_OK;
@@ -153,7 +147,7 @@ static cake_err plan_whatif(int n, int64_t n_request, const cake_comm *world, ca
     me->replica.size = size;
     out->plans = cake_alloc((size_t)me->planning.n_replica, sizeof *out->plans);
     out->ranks = cake_alloc((size_t)n, sizeof *out->ranks);
-    err = plan_replicas(me, n, topology ? &from_file : NULL, out->plans);
+    err = plan_replicas(me, n, topology_path ? &from_file : NULL, out->plans);
     cake_plan_free(&from_file);
     for (int i = 0; i < n && !err; i++)
         out->ranks[i] =

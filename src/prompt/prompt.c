@@ -368,14 +368,14 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
 static void warn(cake_prompt *prompt, const cake_request *request)
 {
     const cake_buf *names = &request->unknown;
-    char place[CAKE_PLACE];
+    char place[CAKE_REQUEST_NAME];
     for (size_t i = 0; i < names->len && prompt->n_warned < WARNED; i += strlen(names->data + i) + 1) {
         const char *name = names->data + i;
         if (!cake_id_set_add(&prompt->warned, name, strlen(name)))
             continue;
         prompt->n_warned++;
         cake_log(CAKE_WARN, "prompt", "%s: %s: field \"%.64s\" is unknown and ignored (warned once)",
-                 name_of(prompt), cake_form_place(request->form, request->index, request->id, place), name);
+                 name_of(prompt), cake_request_name(request->form, request->index, request->id, place), name);
     }
 }
 

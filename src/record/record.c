@@ -165,10 +165,10 @@ cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
     cake_record_line(recorder, record, line);
     if (recorder->hdf5)
         cake_hdf5_add_rest(record, line);
-    char place[CAKE_PLACE];
+    char place[CAKE_REQUEST_NAME];
     if (record->fault && recorder->txt) /* .txt files have no error records */
         cake_log(CAKE_WARN, "record", "%s: %s",
-                 cake_form_place(record->form, record->index, record->id, place), record->fault->message);
+                 cake_request_name(record->form, record->index, record->id, place), record->fault->message);
     cake_buf_addc(line, '\n');
     return cake_record_add_line(recorder,
                                 (cake_entry){record->order, record->sum, record->fault != NULL, true},

@@ -84,14 +84,14 @@ static bool is_short(const cake_run_metrics *f)
 }
 
 /* Threads that wait for a cpu look like slow layers, messages and engine. */
-static bool is_crowded(const cake_run_metrics *f)
+static bool is_oversubscribed(const cake_run_metrics *f)
 {
-    return f->crowd.host != NULL;
+    return f->oversubscription.host != NULL;
 }
 
-static void say_crowded(const cake_run_metrics *f, cake_buf *out)
+static void say_oversubscribed(const cake_run_metrics *f, cake_buf *out)
 {
-    const cake_crowd *c = &f->crowd;
+    const cake_oversubscription *c = &f->oversubscription;
     cake_buf_addf(out, "%s of %s %s %d thread%s on %.4g cpu%s and take%s turns: %suse --threads",
                   c->ranks == 1 ? "the rank" : "ranks", c->host, c->ranks == 1 ? "has" : "have", c->threads,
                   c->threads == 1 ? "" : "s", c->cpus, c->cpus == 1 ? "" : "s", c->ranks == 1 ? "s" : "",
@@ -213,8 +213,8 @@ void cake_diagnosis_give(const cake_run_metrics *f, cake_buf *out)
 {
     if (is_short(f))
         return;
-    if (is_crowded(f))
-        say_crowded(f, out);
+    if (is_oversubscribed(f))
+        say_oversubscribed(f, out);
     else if (f->again > 0.05)
         say_evicting(f, out);
     else if (f->n_rank > 1 && f->starved > 0.2)
@@ -239,7 +239,7 @@ void cake_diagnosis_late(const cake_run_metrics *f, cake_buf *out)
 {
     double max_ratio = 1.2;
     int worst = -1;
-    for (int i = 0; i < f->n_rank && !is_short(f) && !is_crowded(f); i++) {
+    for (int i = 0; i < f->n_rank && !is_short(f) && !is_oversubscribed(f); i++) {
         double expected = cake_rank_metrics_expected(f, i);
         if (expected > 0 && f->rank[i].layer > max_ratio * expected) {
             worst = i;

@@ -21,21 +21,21 @@ typedef struct cake_rank_metrics {
 } cake_rank_metrics;
 
 /* An oversubscribed host: its ranks have more threads than cpus. */
-typedef struct cake_crowd {
+typedef struct cake_oversubscription {
     const char *host; /* borrowed; NULL: there is none */
     int ranks, threads;
     double cpus; /* that its ranks may run on, or the cpu quota of its control group */
-} cake_crowd;
+} cake_oversubscription;
 
 typedef struct cake_run_metrics {
     const cake_rank_metrics *rank; /* [n_rank] */
     int n_rank;
-    int first;        /* world rank of rank[0]: the ranks are those of one replica */
-    double seconds;   /* of the run */
-    double starved;   /* fraction of the stages' time without a wave */
-    double reading;   /* fraction of the roofline's time that is memory bound; -1: no peak was measured */
-    double again;     /* rows computed again after an eviction, over all rows */
-    cake_crowd crowd; /* the first oversubscribed host */
+    int first;      /* world rank of rank[0]: the ranks are those of one replica */
+    double seconds; /* of the run */
+    double starved; /* fraction of the stages' time without a wave */
+    double reading; /* fraction of the roofline's time that is memory bound; -1: no peak was measured */
+    double again;   /* rows computed again after an eviction, over all rows */
+    cake_oversubscription oversubscription; /* the first oversubscribed host */
     int64_t waves, rows;
     double embed, head, sample, read; /* seconds of the engine; read: reading and tokenizing requests */
 } cake_run_metrics;

@@ -111,9 +111,9 @@ static cake_run_metrics metrics_of(const cake_report *r, int replica, cake_rank_
     if (all.schedule.evictions && all.rows > once)
         f.again = (double)(all.rows - once) / (double)all.rows;
     for (int i = f.n_rank; i-- > 0;)
-        if (stages[i].crowd_ranks)
-            f.crowd = (cake_crowd){stages[i].host, stages[i].crowd_ranks, stages[i].crowd_threads,
-                                   stages[i].crowd_cpus};
+        if (stages[i].sharing_ranks)
+            f.oversubscription = (cake_oversubscription){stages[i].host, stages[i].sharing_ranks,
+                                                         stages[i].sharing_threads, stages[i].shared_cpus};
     for (int i = 0; i < f.n_rank; i++)
         ranks[i] = (cake_rank_metrics){.upstream = upstream(plan, i),
                                        .busy = stages[i].busy_s,

@@ -284,7 +284,7 @@ static bool is_wanted(cake_preparation *preparation, cake_request *request)
 
 void cake_prepare_warn(bool *warned, const cake_request *r)
 {
-    char place[CAKE_PLACE];
+    char place[CAKE_REQUEST_NAME];
     if (*warned || r->err || r->form != CAKE_FORM_BATCH_COMPLETION || r->params.max_tokens != CAKE_UNSET)
         return;
     *warned = true;
@@ -292,7 +292,7 @@ void cake_prepare_warn(bool *warned, const cake_request *r)
         CAKE_WARN, "request",
         "%s, and perhaps others: /v1/completions without max_tokens: an answer may fill the context, "
         "while other servers end it after 16 tokens; give max_tokens, or --max-tokens 16 (reported once)",
-        cake_form_place(r->form, r->index, r->id, place));
+        cake_request_name(r->form, r->index, r->id, place));
 }
 
 cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out)

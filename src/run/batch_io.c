@@ -422,13 +422,13 @@ static void add_lengths(cake_batch_io *io, const cake_sequence *lead)
 /* Keeps the first failures for the end; the results have all. */
 static void note_failure(cake_batch_io *io, const cake_request *r)
 {
-    char place[CAKE_PLACE];
+    char name[CAKE_REQUEST_NAME];
     bool is_text =
         io->recorder && cake_record_is_text(io->recorder); /* text: failures are logged one by one */
     if (io->n_failure == CAKE_FAILURES || is_text)
         return;
     cake_buf *line = &io->failure[io->n_failure++];
-    cake_buf_addf(line, "%s: %s", cake_form_place(r->form, r->index, r->id, place), r->fault.message);
+    cake_buf_addf(line, "%s: %s", cake_request_name(r->form, r->index, r->id, name), r->fault.message);
 }
 
 void cake_batch_io_say(const cake_batch_io *io)

@@ -49,9 +49,9 @@ typedef struct census {
 /* Logs the first faults; a run would write them into its results. */
 static void log_fault(census *c, const cake_request *r, const char *message)
 {
-    char place[CAKE_PLACE];
+    char name[CAKE_REQUEST_NAME];
     if (c->failed++ < MAX_FAULTS)
-        cake_log(CAKE_WARN, "run", "%s: %s", cake_form_place(r->form, r->index, r->id, place), message);
+        cake_log(CAKE_WARN, "run", "%s: %s", cake_request_name(r->form, r->index, r->id, name), message);
 }
 
 /* Whether a prompt with its longest answer needs more pages than some KV cache group has. */
@@ -288,15 +288,15 @@ static void estimate(cake_plan_output *s, cake_replica_estimate *replicas, doubl
                       : s->longest;
 }
 
-/* On rank 0. all, topology [world->size]: each rank's. */
+/* On rank 0. all, entries [world->size]: each rank's. */
 static cake_err write_plan(const cake_options *o, const cake_comm *world, const cake_rank *me,
                            const cake_report_stage *all, const cake_plan *plans,
-                           const cake_topology_rank *topology)
+                           const cake_topology_rank *entries)
 {
     census c = {.rank = me};
     bool input = o->input || o->prompts.n;
     cake_err err = o->write_topology ? cake_topology_io_write(o->write_topology, plans,
-                                                              me->planning.n_replica, topology, all)
+                                                              me->planning.n_replica, entries, all)
                                      : CAKE_OK;
     if (!err && input)
         err = count_input(o, &c);
@@ -329,21 +329,21 @@ static cake_err plan_existing(const cake_options *options, const cake_comm *worl
 {
     size_t n = world->rank ? 0 : (size_t)world->size;
     cake_report_stage *all = n ? cake_alloc(n, sizeof *all) : NULL;
-    cake_topology_rank *topology = n ? cake_alloc(n, sizeof *topology) : NULL;
+    cake_topology_rank *entries = n ? cake_alloc(n, sizeof *entries) : NULL;
     cake_comm_gather(world, &me->report, all, sizeof *all);
-    cake_topology_rank mine = me->topology;
+    cake_topology_rank mine = me->topology_rank;
     if (!mine.where) {
-        mine.set = cake_affinity_part(&me->placement);
+        mine.set = cake_affinity_part(&me->affinity);
         mine.where = cake_cpuset_count(&mine.set) ? CAKE_WHERE_CPUS : CAKE_WHERE_ANY;
     }
     if (me->gpu.used)
-        mine.device = CAKE_WISH_CUDA;
-    cake_comm_gather(world, &mine, topology, sizeof *topology);
+        mine.device = CAKE_DEVICE_CUDA;
+    cake_comm_gather(world, &mine, entries, sizeof *entries);
     cake_plan *plans = cake_gather_plans(world, me);
-    cake_err err = cake_comm_agree(world, n ? write_plan(options, world, me, all, plans, topology) : CAKE_OK);
+    cake_err err = cake_comm_agree(world, n ? write_plan(options, world, me, all, plans, entries) : CAKE_OK);
     cake_gather_free_plans(plans, me->planning.n_replica);
     free(all);
-    free(topology);
+    free(entries);
     return err;
 }
 
@@ -353,11 +353,11 @@ static cake_err plan_others(const cake_options *options, const cake_comm *world,
     cake_whatif p;
     int64_t n_request = world->rank ? 0 : cake_expected_requests(options);
     cake_err err = cake_whatif_open((int)options->ranks, n_request, world, me, &p);
-    cake_topology_rank *topology = cake_alloc((size_t)options->ranks, sizeof *topology); /* without places */
+    cake_topology_rank *entries = cake_alloc((size_t)options->ranks, sizeof *entries); /* without cpus */
     if (!err)
         err = cake_comm_agree(
-            world, world->rank ? CAKE_OK : write_plan(options, &p.world, me, p.ranks, p.plans, topology));
-    free(topology);
+            world, world->rank ? CAKE_OK : write_plan(options, &p.world, me, p.ranks, p.plans, entries));
+    free(entries);
     cake_whatif_close(&p, me);
     return err;
 }

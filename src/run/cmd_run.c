@@ -264,7 +264,7 @@ static cake_err report(job *j)
     if (j->world->rank == 0) {
         cake_stage_stats stats = cake_pipeline_statistics(j->pipeline);
         for (int r = 0; j->dispatcher && r < all.n_replica; r++)
-            all.stages[all.plans[r].first].requests = cake_dispatcher_given(j->dispatcher, r);
+            all.stages[all.plans[r].first].requests = cake_dispatcher_assigned(j->dispatcher, r);
         all.stages[0].root.read_s += j->dispatcher ? cake_dispatcher_read_s(j->dispatcher) : 0;
         cake_report r = {.model = j->options->staged.given ? j->options->staged.given : j->options->model,
                          .argc = j->argc,

@@ -57,7 +57,7 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
                 .layers = o->gpu_layers,
                 .plan = plan},
         /* a run opens the GPUs and finds out itself */
-        .topology = {.path = o->topology, .plan = plan, .check_gpus = plan && !o->gpu_memory},
+        .topology_file = {.path = o->topology, .plan = plan, .check_gpus = plan && !o->gpu_memory},
         .context = o->context,
         .max_seqs = o->max_seqs,
         .chunk = o->chunk,

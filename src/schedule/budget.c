@@ -11,7 +11,7 @@
 
 #include "schedule/internal.h"
 
-void cake_schedule_weigh(cake_schedule_shape *shape, const cake_cost *all, double score)
+void cake_schedule_set_costs(cake_schedule_shape *shape, const cake_cost *all, double score)
 {
     cake_row_cost *cost = &shape->cost;
     double row = all->row_flops;

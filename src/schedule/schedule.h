@@ -45,7 +45,7 @@ typedef struct cake_schedule_shape {
 } cake_schedule_shape;
 
 /* Sets the costs of a shape from the cost of all layers and of the scores of a row. */
-void cake_schedule_weigh(cake_schedule_shape *shape, const cake_cost *all, double score);
+void cake_schedule_set_costs(cake_schedule_shape *shape, const cake_cost *all, double score);
 
 /* The content of one wave. The schedule owns the arrays; they are valid until the lane's next batch. */
 typedef struct cake_batch {

@@ -24,14 +24,14 @@ struct cake_slice {
     cake_arena scratch;
     cake_forward_ctx pass;
     cake_rope_table rotation;
-    cake_last_layer last;  /* the model's last layer, if it is in this slice */
-    bool skips_rows;       /* the last layer skips rows of this wave that nobody reads */
-    cake_cost cost;        /* what a wave costs in these layers */
-    cake_roofline roof;    /* work of all waves so far */
-    cake_layer_view *view; /* [count] */
-    cake_row *rows;        /* the wave's rows on the host */
-    cake_row *marked;      /* the rows that kernels read and mark; on the host rows itself */
-    float *body;           /* [max_tok, dim] on a device: the residual stream of a wave */
+    cake_last_layer last;   /* the model's last layer, if it is in this slice */
+    bool skips_rows;        /* the last layer skips rows of this wave that nobody reads */
+    cake_cost cost;         /* what a wave costs in these layers */
+    cake_roofline roofline; /* work of all waves so far */
+    cake_layer_view *view;  /* [count] */
+    cake_row *rows;         /* the wave's rows on the host */
+    cake_row *marked;       /* the rows that kernels read and mark; on the host rows itself */
+    float *body;            /* [max_tok, dim] on a device: the residual stream of a wave */
     void (*between)(void *arg, bool layer);
     void *arg;
 };
@@ -263,9 +263,9 @@ void cake_slice_close(cake_slice *slice)
     free(slice);
 }
 
-const cake_roofline *cake_slice_roof(const cake_slice *slice)
+const cake_roofline *cake_slice_roofline(const cake_slice *slice)
 {
-    return &slice->roof;
+    return &slice->roofline;
 }
 
 /* Called before the first layer (n: 0) and after the nth. On a device the kernels are only enqueued by then,
@@ -459,6 +459,6 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
     }
     cake_flops_bytes work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_tok);
     work.bytes += copied;
-    cake_roofline_add(&slice->roof, work);
+    cake_roofline_add(&slice->roofline, work);
     return CAKE_OK;
 }

@@ -42,7 +42,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
 cake_err cake_slice_lock(cake_slice *slice);
 void cake_slice_close(cake_slice *slice);
 /* Roofline of all waves so far. */
-const cake_roofline *cake_slice_roof(const cake_slice *slice);
+const cake_roofline *cake_slice_roofline(const cake_slice *slice);
 
 /* Runs all layers over all rows. way: NULLs on the host. The calling thread calls between(arg, true) before
  * the first and after each layer, to progress messages and time layers; on a device it also calls

@@ -14,9 +14,9 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "text/pattern.h"
-#include "tokenizer/effects.h"
 #include "tokenizer/import.h"
 #include "tokenizer/internal.h"
+#include "tokenizer/unsupported_fields.h"
 
 #define MAX_TEXT     ((size_t)1 << 30) /* positions inside a piece have 32 bits */
 #define LARGEST_FILE ((size_t)512 << 20)
@@ -109,7 +109,7 @@ static void check_config(const cake_tokenizer *token, const cake_specials *speci
     const char *slash = strrchr(token->where, '/');
     cake_buf_add(&file, token->where, slash ? (size_t)(slash - token->where) + 1 : 0);
     cake_buf_adds(&file, "tokenizer_config.json");
-    cake_effects_check(cake_tokenizer_effects, NULL, specials->config, "tokenizer", file.data, "");
+    cake_unsupported_check(cake_unsupported_tokenizer, NULL, specials->config, "tokenizer", file.data, "");
     if (cake_json_bool(cake_json_get(specials->config, "clean_up_tokenization_spaces"), false) &&
         !cake_tokenizer_model_bpe(&token->words))
         cake_log(CAKE_WARN, "tokenizer", "%s: clean_up_tokenization_spaces true is not applied", file.data);

@@ -41,13 +41,13 @@ const cake_params_field cake_params_fields[] = {
     {0},
 };
 
-const char *cake_form_place(cake_form form, int64_t index, const char *id, char out[CAKE_PLACE])
+const char *cake_request_name(cake_form form, int64_t index, const char *id, char out[CAKE_REQUEST_NAME])
 {
     enum { SHOWN = 60 };
-    int n = snprintf(out, CAKE_PLACE, "line %lld", (long long)index + 1);
+    int n = snprintf(out, CAKE_REQUEST_NAME, "line %lld", (long long)index + 1);
     size_t shown = id && strlen(id) > SHOWN ? cake_utf8_check(id, SHOWN) : SHOWN;
     if (id)
-        snprintf(out + n, CAKE_PLACE - (size_t)n, " (%s %.*s%s)",
+        snprintf(out + n, CAKE_REQUEST_NAME - (size_t)n, " (%s %.*s%s)",
                  form == CAKE_FORM_SIMPLE ? "id" : "custom_id", (int)shown, id,
                  strlen(id) > SHOWN ? "..." : "");
     return out;

@@ -22,8 +22,8 @@ typedef enum cake_form {
 
 /* Buffer size for a request's name in messages: its line, counted from 1, and its id, a JSON text or NULL:
  * line 44 (custom_id "a"). index counts from 0. */
-enum { CAKE_PLACE = 128 };
-const char *cake_form_place(cake_form form, int64_t index, const char *id, char out[CAKE_PLACE]);
+enum { CAKE_REQUEST_NAME = 128 };
+const char *cake_request_name(cake_form form, int64_t index, const char *id, char out[CAKE_REQUEST_NAME]);
 
 #define CAKE_UNSET      INT64_MIN
 #define CAKE_MAX_STOP   16

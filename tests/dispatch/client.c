@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "dispatch/dispatcher.h"
-#include "dispatch/messages.h"
+#include "dispatch/protocol.h"
 #include "tests/engine/counting.h"
 #include "tests/link/pipe.h"
 #include "tests/suite.h"
@@ -349,7 +349,7 @@ static void test_with_dispatcher(void)
     for (int i = 0; i < N; i++)
         CU_ASSERT(counting_is_right(io->done[i], 1 + i * 11 % 40));
     for (int i = 0; i < N_REPLICA; i++)
-        CU_ASSERT(cake_dispatcher_given(d, i) > 0);
+        CU_ASSERT(cake_dispatcher_assigned(d, i) > 0);
     cake_engine_close(engine);
     cake_link_close(link);
     cake_dispatcher_close(d);

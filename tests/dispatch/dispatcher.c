@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "dispatch/messages.h"
+#include "dispatch/protocol.h"
 #include "tests/engine/counting.h"
 #include "tests/link/pipe.h"
 #include "tests/suite.h"
@@ -21,7 +21,7 @@ typedef struct replica {
     pipe_way ways[2];
     cake_channel *channel;
     cake_sequence *work[COUNTING_REQUESTS]; /* [n] owned; requests that it has and has not answered */
-    int n, n_given;
+    int n, n_assigned;
     cake_replica_progress progress;
     bool ended, quit, gone;
     int32_t fail; /* requests that end with this token fail; -1: none */
@@ -101,7 +101,7 @@ static void receive(replica *p)
         p->quit = kind == CAKE_DISPATCH_QUIT;
         p->ended = kind != CAKE_DISPATCH_REQUESTS;
         CU_ASSERT(!p->ended || message.at == message.end);
-        for (; message.at < message.end; p->n_given++)
+        for (; message.at < message.end; p->n_assigned++)
             p->work[p->n++] = cake_dispatch_msg_take_request(&message, CONTEXT, NULL, NULL, 0);
     }
 }
@@ -238,12 +238,12 @@ static void test_all_answered(void)
     CU_ASSERT(r->io.n_done == N && r->io.n_token == n_token);
     for (int i = 0; i < N; i++)
         CU_ASSERT(counting_is_right(r->io.done[i], 1 + i % 13));
-    int64_t given = cake_dispatcher_given(r->dispatcher, 0);
-    CU_ASSERT(given > 0);
-    for (int i = 1; i < N_REPLICA; given += r->replicas[i++].n_given)
-        CU_ASSERT(r->replicas[i].n_given > 0 &&
-                  r->replicas[i].n_given == cake_dispatcher_given(r->dispatcher, i));
-    CU_ASSERT_EQUAL(given, N);
+    int64_t assigned = cake_dispatcher_assigned(r->dispatcher, 0);
+    CU_ASSERT(assigned > 0);
+    for (int i = 1; i < N_REPLICA; assigned += r->replicas[i++].n_assigned)
+        CU_ASSERT(r->replicas[i].n_assigned > 0 &&
+                  r->replicas[i].n_assigned == cake_dispatcher_assigned(r->dispatcher, i));
+    CU_ASSERT_EQUAL(assigned, N);
     close_rig(r);
 }
 
@@ -259,7 +259,7 @@ static void test_capacity(void)
         counting_ask(&r->io, 0, 3, 50);
     start(r, slots);
     deliver(r);
-    CU_ASSERT(large->n == 20 && small->n == 8 && cake_dispatcher_given(r->dispatcher, 0) == 8);
+    CU_ASSERT(large->n == 20 && small->n == 8 && cake_dispatcher_assigned(r->dispatcher, 0) == 8);
     answer(small, 3);
     deliver(r);
     CU_ASSERT(large->n == 20 && small->n == 8 + 3);
@@ -280,7 +280,7 @@ static void test_own_requests(void)
     for (int i = 0, most = 3; i < 2; i++, most = COUNTING_REQUESTS) {
         cake_sequence *s;
         cake_dispatcher_poll(r->dispatcher);
-        CU_ASSERT(cake_dispatcher_given(r->dispatcher, 0) > n);
+        CU_ASSERT(cake_dispatcher_assigned(r->dispatcher, 0) > n);
         while (n < most && io.next(io.self, &s) == CAKE_OK && s) {
             CU_ASSERT(s->request.order > latest);
             latest = s->request.order;
@@ -288,7 +288,7 @@ static void test_own_requests(void)
             CU_ASSERT_EQUAL(io.done(io.self, s), CAKE_OK);
         }
     }
-    CU_ASSERT_EQUAL(n, cake_dispatcher_given(r->dispatcher, 0));
+    CU_ASSERT_EQUAL(n, cake_dispatcher_assigned(r->dispatcher, 0));
     close_rig(r);
 }
 
@@ -340,7 +340,7 @@ static void test_order(void)
     for (int i = 0; i < 10; i++)
         cake_dispatcher_poll(r->dispatcher);
     CU_ASSERT(n == n_heard && !memcmp(expected, heard_tokens, (size_t)n * sizeof *expected));
-    CU_ASSERT(p->n == 0 && r->io.n_done == p->n_given);
+    CU_ASSERT(p->n == 0 && r->io.n_done == p->n_assigned);
     close_rig(r);
 }
 
@@ -419,10 +419,10 @@ static void test_failed_requests(void)
         n_failed += failed && i % 4;
     }
     CU_ASSERT(n_failed > 0);
-    int64_t given = 0;
+    int64_t assigned = 0;
     for (int i = 0; i < N_REPLICA; i++)
-        given += cake_dispatcher_given(r->dispatcher, i);
-    CU_ASSERT_EQUAL(given, 30);
+        assigned += cake_dispatcher_assigned(r->dispatcher, i);
+    CU_ASSERT_EQUAL(assigned, 30);
     close_rig(r);
 }
 

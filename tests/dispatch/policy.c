@@ -18,7 +18,7 @@ typedef struct game {
     cake_dispatch_policy *policy;
     int n_replica;
     int item[MOST_ITEMS], owner[MOST_ITEMS];
-    int n_item, n_given;
+    int n_item, n_assigned;
     cake_replica_progress progress[MOST_REPLICAS];
 } game;
 
@@ -56,7 +56,7 @@ static int give(void)
         int at = *(int *)item[i];
         CU_ASSERT(g.owner[at] == -1);
         g.owner[at] = r;
-        g.n_given++;
+        g.n_assigned++;
     }
     return r;
 }
@@ -69,7 +69,7 @@ static void give_all(void)
 
 static int count(int r)
 {
-    return (int)cake_dispatch_policy_given(g.policy, r);
+    return (int)cake_dispatch_policy_assigned(g.policy, r);
 }
 
 /* The replica has begun all that it was given. */
@@ -108,7 +108,7 @@ static void test_few(void)
         add(0, 0, 10 + i);
     cake_dispatch_policy_end(g.policy);
     give_all();
-    CU_ASSERT_EQUAL(g.n_given, 30);
+    CU_ASSERT_EQUAL(g.n_assigned, 30);
     for (int r = 0; r < 3; r++)
         CU_ASSERT(count(r) >= 9 && count(r) <= 11);
     end();
@@ -147,14 +147,14 @@ static void test_room(void)
 {
     begin(2, 8, 512);
     int n = 0;
-    while (cake_dispatch_policy_room(g.policy) && n < MOST_ITEMS) {
+    while (cake_dispatch_policy_can_add(g.policy) && n < MOST_ITEMS) {
         add(0, 0, 10);
         n++;
     }
     CU_ASSERT(n > 100 && n < 1000);
     end();
     begin(2, 8, 512);
-    for (n = 0; cake_dispatch_policy_room(g.policy) && n < MOST_ITEMS; n++)
+    for (n = 0; cake_dispatch_policy_can_add(g.policy) && n < MOST_ITEMS; n++)
         add(0, 0, LONG);
     CU_ASSERT(n > 100 && n < 1000 && n * LONG < 2 << 20);
     end();
@@ -173,7 +173,7 @@ static void test_groups(void)
         for (int r = 0; r < 3; r++)
             start(r, (int64_t)count(r) * (3 * CAKE_PAGE + 20));
     }
-    CU_ASSERT_EQUAL(g.n_given, 90);
+    CU_ASSERT_EQUAL(g.n_assigned, 90);
     for (int i = 10; i < 90; i++)
         moved += g.owner[i] != g.owner[i % 10];
     CU_ASSERT(moved <= 9);
@@ -202,7 +202,7 @@ static void test_groups_below_one_beginning(void)
         for (int r = 0; r < 2; r++)
             start(r, (int64_t)count(r) * 6 * CAKE_PAGE);
     }
-    CU_ASSERT_EQUAL(g.n_given, 60);
+    CU_ASSERT_EQUAL(g.n_assigned, 60);
     int moved = 0;
     for (int i = 6; i < 60; i++)
         moved += g.owner[i] != g.owner[i % 6];
@@ -250,7 +250,7 @@ static void test_nobody_is_forgotten(void)
     start(0, 0);
     add(0, 0, 10); /* whom many overtake */
     for (; waited < 0 && n < 3000; n++) {
-        while (cake_dispatch_policy_room(g.policy) && g.n_item < MOST_ITEMS && g.n_item < n + 20)
+        while (cake_dispatch_policy_can_add(g.policy) && g.n_item < MOST_ITEMS && g.n_item < n + 20)
             add(1, 2 * CAKE_PAGE, 2 * CAKE_PAGE + 1);
         cake_dispatch_policy_done(g.policy, 0);
         start(0, 0);
@@ -270,20 +270,20 @@ typedef struct worker {
 /* Until all items are answered; the turns that it took. length: tokens of each answer. */
 static int play(int n_item, worker *workers, int n_slot, const int *length)
 {
-    int turns = 0, given[MOST_REPLICAS] = {0}, queue[MOST_REPLICAS][MOST_ITEMS];
+    int turns = 0, assigned[MOST_REPLICAS] = {0}, queue[MOST_REPLICAS][MOST_ITEMS];
     while (!cake_dispatch_policy_over(g.policy) && turns < 1000000) {
-        while (g.n_item < n_item && cake_dispatch_policy_room(g.policy))
+        while (g.n_item < n_item && cake_dispatch_policy_can_add(g.policy))
             add(0, 0, 10);
         if (g.n_item == n_item)
             cake_dispatch_policy_end(g.policy);
         void *item[CAKE_DISPATCH_MAX];
         for (int n, r; (r = cake_dispatch_policy_pick(g.policy, item, &n)) >= 0;)
             for (int i = 0; i < n; i++)
-                queue[r][given[r]++] = *(int *)item[i];
+                queue[r][assigned[r]++] = *(int *)item[i];
         for (int r = 0; r < g.n_replica; r++) {
             worker *w = &workers[r];
             for (w->owed += w->speed; w->owed >= 1; w->owed--) {
-                while (w->begun < given[r] && w->n_active < n_slot)
+                while (w->begun < assigned[r] && w->n_active < n_slot)
                     w->left[w->n_active++] = length[queue[r][w->begun++]];
                 g.progress[r].rows += w->n_active;
                 for (int i = w->n_active; i-- > 0;)
@@ -351,7 +351,7 @@ static void test_many(void)
         for (int r = 0; r < MOST_REPLICAS; r++)
             start(r, (int64_t)count(r) * (2 * CAKE_PAGE + 1));
     }
-    CU_ASSERT_EQUAL(g.n_given, 1000);
+    CU_ASSERT_EQUAL(g.n_assigned, 1000);
     int moved = 0;
     for (int i = MOST_REPLICAS; i < 1000; i++)
         moved += g.owner[i] != g.owner[i % MOST_REPLICAS];

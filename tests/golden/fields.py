@@ -5,8 +5,8 @@
     python3 tests/golden/fields.py > tests/golden/fields.json
 
 A family's fields are those of its config class, the old names that this class accepts, and the ones that the model's code
-reads. A tokenizer's fields are the arguments of its constructors. tests/model/effects.c compares them with the tables of
-src/model/effects.c and src/tokenizer/effects.c, and with silent_fields.json.
+reads. A tokenizer's fields are the arguments of its constructors. tests/model/unsupported_fields.c compares them with the tables of
+src/model/unsupported_fields.c and src/tokenizer/unsupported_fields.c, and with silent_fields.json.
 """
 import dataclasses
 import inspect

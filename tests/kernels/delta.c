@@ -395,8 +395,8 @@ static void test_itself(void)
 
 /* Plays `n` rows of one wave, or each slot's for itself, in steps of `step`; returns what came out, owned, x
  * then out. */
-static float *play_crowd(const cake_kernels *op, cake_deltanet *d, const cake_row *rows, int n, int n_slot,
-                         int step)
+static float *play_many_slots(const cake_kernels *op, cake_deltanet *d, const cake_row *rows, int n,
+                              int n_slot, int step)
 {
     int64_t channels = cake_delta_channels(d), wide = d->n_value * d->value_dim, n_value = d->n_value;
     size_t size = (size_t)(n * (channels + wide));
@@ -422,7 +422,7 @@ static float *play_crowd(const cake_kernels *op, cake_deltanet *d, const cake_ro
 
 /* More slots than one launch takes, of prompts and of others; a prompt that is longer than one launch
  * takes. */
-static void check_crowd(const cake_kernels *op)
+static void check_many_slots(const cake_kernels *op)
 {
     enum { SLOTS = 300, LONG = 260 * 32 };
     cake_row *rows = cake_alloc(LONG, sizeof *rows);
@@ -437,8 +437,8 @@ static void check_crowd(const cake_kernels *op)
         for (int slot = 0; !alone && slot < SLOTS; slot++)
             for (int i = 0; i <= slot % 3; i++)
                 rows[n++] = (cake_row){.slot = slot, .pos = slot % 2 + i, .kind = kind};
-        float *whole = play_crowd(op, &d, rows, n, n_slot, n + 1);
-        float *parts = play_crowd(op, &d, rows, n, n_slot, 512);
+        float *whole = play_many_slots(op, &d, rows, n, n_slot, n + 1);
+        float *parts = play_many_slots(op, &d, rows, n, n_slot, 512);
         CU_ASSERT(same_bits(whole, parts, (size_t)n * (size_t)(cake_delta_channels(&d) + d.value_dim)));
         free(whole);
         free(parts);
@@ -466,9 +466,9 @@ static void check_heads(const cake_kernels *op)
         CU_ASSERT(same_bits(out + h, out, 1) && same_bits(state + h, state, 1));
 }
 
-static void test_crowd(void)
+static void test_many_slots(void)
 {
-    for_tables(check_crowd);
+    for_tables(check_many_slots);
     for_tables(check_heads);
 }
 
@@ -538,7 +538,7 @@ int main(void)
         {"delta_conv, delta_rule: cuts, company, teams and slots do not show", test_itself},
         {"delta_conv, delta_rule: blocks begun in their middle, kinds in any order, extreme decays",
          test_odds},
-        {"delta_conv, delta_rule: many slots, and a long one", test_crowd},
+        {"delta_conv, delta_rule: many slots, and a long one", test_many_slots},
         {"rmsnorm_gated: float64; teams and places", test_gates},
     };
     return SUITE_MAIN("delta", tests);

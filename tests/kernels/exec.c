@@ -76,14 +76,14 @@ static void test_keep(void)
     cake_exec_resident(0);
 }
 
-typedef struct crowd {
+typedef struct one_cpu {
     meeting meeting;
     cpu_set_t one;
-} crowd;
+} one_cpu;
 
 static void meet_on_one(const cake_exec *exec, void *arg)
 {
-    crowd *c = arg;
+    one_cpu *c = arg;
     cpu_set_t before;
     sched_getaffinity(0, sizeof before, &before);
     sched_setaffinity(0, sizeof c->one, &c->one);
@@ -92,9 +92,9 @@ static void meet_on_one(const cake_exec *exec, void *arg)
 }
 
 /* Seconds of the processor that a team of 16 takes to meet on one cpu. */
-static double crowded(bool told)
+static double seconds_on_one_cpu(bool told)
 {
-    crowd c = {.meeting = {0}};
+    one_cpu c = {.meeting = {0}};
     struct timespec begin, end;
     cpu_set_t all;
     int first = 0;
@@ -111,9 +111,9 @@ static double crowded(bool told)
     return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
 }
 
-static void test_crowd(void)
+static void test_oversubscribed(void)
 {
-    double spun = crowded(false), gave_way = crowded(true);
+    double spun = seconds_on_one_cpu(false), gave_way = seconds_on_one_cpu(true);
     CU_ASSERT(3 * gave_way < spun);
     if (3 * gave_way >= spun)
         printf("  %g s and %g s\n", spun, gave_way);
@@ -271,7 +271,7 @@ int main(void)
     static const suite_test tests[] = {
         {"barrier: all meet", test_barrier},
         {"a team that is smaller for a while", test_keep},
-        {"more threads than cpus", test_crowd},
+        {"more threads than cpus", test_oversubscribed},
         {"teams of a session", test_session},
         {"share: everything once", test_share},
         {"queue: everything once, queue after queue", test_deal},

@@ -15,23 +15,23 @@
 
 static void test_seconds(void)
 {
-    cake_roofline roof = {0}, other = {0};
+    cake_roofline roofline = {0}, other = {0};
     double reading, expected = 0, bound = 0;
     /* far from the ridge of 100 operations a byte (1e12 and 1e10 a second) every wave has its own maximum */
     static const double intensity[] = {1e-3, 0.5, 2, 17, 50, 250, 900, 1e5, 1e9};
     for (int i = 0; i < 9; i++) {
         cake_flops_bytes e = {1e9 * intensity[i], 1e9};
-        cake_roofline_add(i % 2 ? &roof : &other, e);
+        cake_roofline_add(i % 2 ? &roofline : &other, e);
         expected += fmax(e.flops / 1e12, e.bytes / 1e10);
         bound += e.bytes / 1e10 > e.flops / 1e12 ? e.bytes / 1e10 : 0;
     }
-    cake_roofline_add(&roof, (cake_flops_bytes){0, 5e9});
-    cake_roofline_add(&roof, (cake_flops_bytes){7e12, 0});
-    cake_roofline_add(&roof, (cake_flops_bytes){0, 0});
-    cake_roofline_merge(&roof, &other);
-    CU_ASSERT_DOUBLE_EQUAL(cake_roofline_seconds(&roof, 1e12, 1e10, &reading), expected + 0.5 + 7, 1e-6);
+    cake_roofline_add(&roofline, (cake_flops_bytes){0, 5e9});
+    cake_roofline_add(&roofline, (cake_flops_bytes){7e12, 0});
+    cake_roofline_add(&roofline, (cake_flops_bytes){0, 0});
+    cake_roofline_merge(&roofline, &other);
+    CU_ASSERT_DOUBLE_EQUAL(cake_roofline_seconds(&roofline, 1e12, 1e10, &reading), expected + 0.5 + 7, 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(reading, bound + 0.5, 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(cake_roofline_sum(&roof).bytes, 14e9, 1);
+    CU_ASSERT_DOUBLE_EQUAL(cake_roofline_sum(&roofline).bytes, 14e9, 1);
 }
 
 /* Near the ridge two waves of one bin share its maximum: the error is small, and never above what both
@@ -40,14 +40,14 @@ static void test_ridge(void)
 {
     double reading;
     for (double from = 60; from < 160; from += 7) {
-        cake_roofline roof = {0};
+        cake_roofline roofline = {0};
         double expected = 0;
         for (int i = 0; i < 8; i++) {
             cake_flops_bytes e = {1e9 * (from + i), 1e9};
-            cake_roofline_add(&roof, e);
+            cake_roofline_add(&roofline, e);
             expected += fmax(e.flops / 1e12, e.bytes / 1e10);
         }
-        double seconds = cake_roofline_seconds(&roof, 1e12, 1e10, &reading);
+        double seconds = cake_roofline_seconds(&roofline, 1e12, 1e10, &reading);
         CU_ASSERT(seconds <= expected * (1 + 1e-12) && seconds > 0.9 * expected);
     }
 }
@@ -211,5 +211,5 @@ int main(void)
         {"weights of layers", test_layers},
         {"quick looks at the peaks", test_floor},
     };
-    return SUITE_MAIN("roof", tests);
+    return SUITE_MAIN("roofline", tests);
 }

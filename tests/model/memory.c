@@ -251,8 +251,8 @@ static void check_policy(const cake_exec *exec, void *arg)
 static int find_domain(const cake_binding *b, const cake_bind_request *claim, cake_cpuset *cpus)
 {
     int domain = -1;
-    hwloc_topology_t topology = cake_binding_topology(b);
-    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
+    hwloc_topology_t hwloc = cake_binding_hwloc(b);
+    for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, node));) {
         cake_cpuset mine;
         cake_cpuset_of(node->cpuset, &mine);
         cake_cpuset_and(&mine, &claim->pool);
@@ -303,18 +303,18 @@ static void test_domain(void)
     cake_launcher launcher = {0};
     cake_bind_request claim;
     cake_binding *b = cake_binding_open(&launcher, CAKE_BIND_HWLOC, &claim);
-    cake_affinity placement = {.binding = b, .n_thread = 2, .bound = true};
-    placement.pin = (cake_pin){.n_thread = 2};
+    cake_affinity affinity = {.binding = b, .n_thread = 2, .bound = true};
+    affinity.pin = (cake_pin){.n_thread = 2};
     CU_ASSERT_FATAL(b != NULL);
-    policies p = {.domain = find_domain(b, &claim, &placement.pin.cpus)};
+    policies p = {.domain = find_domain(b, &claim, &affinity.pin.cpus)};
     CU_ASSERT_FATAL(p.domain >= 0);
-    placement.pin.domain = p.domain;
+    affinity.pin.domain = p.domain;
     cake_exec_run(2, check_policy, &p); /* threads that are there before do not inherit */
-    CU_ASSERT(cake_binding_process(b, &placement.pin.cpus));
+    CU_ASSERT(cake_binding_process(b, &affinity.pin.cpus));
     p.right[0] = p.right[1] = 0;
-    cake_affinity_pin(&placement);
+    cake_affinity_pin(&affinity);
     cake_exec_run(2, check_policy, &p);
-    if (!p.right[0] && !cake_binding_thread(b, &placement.pin.cpus, p.domain)) {
+    if (!p.right[0] && !cake_binding_thread(b, &affinity.pin.cpus, p.domain)) {
         printf("SKIPPED: the system does not let memory be bound\n");
     } else {
         CU_ASSERT(p.right[0] && p.right[1]);

@@ -25,8 +25,8 @@ enum { MOST_RANKS = 64, LINE = 4096 };
 typedef struct machine {
     const char *name;
     int line;
-    hwloc_topology_t topology;
-    cake_buf drawn, expected; /* as info draws it */
+    hwloc_topology_t hwloc;
+    cake_buf described, expected; /* as info describes it */
     cake_bind_request claims[MOST_RANKS];
     int n_claim, next, world; /* next: the rank whose line comes next */
     cake_bind bind;
@@ -52,24 +52,24 @@ static void same(const machine *m, const char *what, const char *got, const char
 
 static void open_topology(machine *m, const char *kind, const char *text)
 {
-    CU_ASSERT_FATAL(!hwloc_topology_init(&m->topology));
-    hwloc_topology_set_flags(m->topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-    hwloc_topology_set_all_types_filter(m->topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+    CU_ASSERT_FATAL(!hwloc_topology_init(&m->hwloc));
+    hwloc_topology_set_flags(m->hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+    hwloc_topology_set_all_types_filter(m->hwloc, HWLOC_TYPE_FILTER_KEEP_ALL);
     if (!strcmp(kind, "synthetic"))
-        CU_ASSERT_FATAL(!hwloc_topology_set_synthetic(m->topology, text));
+        CU_ASSERT_FATAL(!hwloc_topology_set_synthetic(m->hwloc, text));
     if (!strcmp(kind, "xml")) {
         char name[256];
         snprintf(name, sizeof name, "place/machines/%s", text);
-        CU_ASSERT_FATAL(!hwloc_topology_set_xml(m->topology, suite_path(name)));
+        CU_ASSERT_FATAL(!hwloc_topology_set_xml(m->hwloc, suite_path(name)));
     }
-    CU_ASSERT_FATAL(!hwloc_topology_load(m->topology));
+    CU_ASSERT_FATAL(!hwloc_topology_load(m->hwloc));
 }
 
 static void allow(machine *m, const char *list)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     hwloc_bitmap_list_sscanf(set, list);
-    CU_ASSERT_FATAL(!hwloc_topology_allow(m->topology, set, NULL, HWLOC_ALLOW_FLAG_CUSTOM));
+    CU_ASSERT_FATAL(!hwloc_topology_allow(m->hwloc, set, NULL, HWLOC_ALLOW_FLAG_CUSTOM));
     hwloc_bitmap_free(set);
 }
 
@@ -77,7 +77,7 @@ static void read_cpus(const machine *m, const char *list, cake_cpuset *cpus)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     if (!strcmp(list, "all"))
-        hwloc_bitmap_copy(set, hwloc_topology_get_allowed_cpuset(m->topology));
+        hwloc_bitmap_copy(set, hwloc_topology_get_allowed_cpuset(m->hwloc));
     else
         CU_ASSERT_FATAL(!hwloc_bitmap_list_sscanf(set, list));
     cake_cpuset_of(set, cpus);
@@ -88,7 +88,7 @@ static void read_cpus(const machine *m, const char *list, cake_cpuset *cpus)
  * places, MASK!CPU of those that began on a cpu. */
 static void add_claims(machine *m, char *word, int threads)
 {
-    char *times = strchr(word, '*'), *pool = strchr(word, '/'), *place = strchr(word, '@'),
+    char *times = strchr(word, '*'), *pool = strchr(word, '/'), *cpus = strchr(word, '@'),
          *began = strchr(word, '!');
     int n = times ? atoi(times + 1) : 1;
     cake_bind_request claim = {.unasked = *word == '~', .threads = threads};
@@ -96,8 +96,8 @@ static void add_claims(machine *m, char *word, int threads)
         *times = 0;
     if (pool)
         *pool++ = 0;
-    if (place)
-        *place++ = 0;
+    if (cpus)
+        *cpus++ = 0;
     if (began)
         *began++ = 0;
     claim.began = began ? atoi(began) : 0;
@@ -105,9 +105,9 @@ static void add_claims(machine *m, char *word, int threads)
     claim.pool = claim.mask;
     if (claim.unasked || pool)
         read_cpus(m, pool ? pool : "all", &claim.pool);
-    claim.placed = place;
-    if (place)
-        read_cpus(m, place, &claim.place);
+    claim.has_cpus = cpus;
+    if (cpus)
+        read_cpus(m, cpus, &claim.cpus);
     for (int i = 0; i < n && m->n_claim < MOST_RANKS; i++)
         m->claims[m->n_claim++] = claim;
 }
@@ -152,7 +152,7 @@ static void check_threads(const machine *m, const cake_pin *pin, const char *wan
 static void check_rules(const machine *m, const cake_pin *pin)
 {
     hwloc_bitmap_t cpus = cake_cpuset_set(&pin->cpus), seen = hwloc_bitmap_alloc();
-    CU_ASSERT(hwloc_bitmap_isincluded(cpus, hwloc_topology_get_allowed_cpuset(m->topology)));
+    CU_ASSERT(hwloc_bitmap_isincluded(cpus, hwloc_topology_get_allowed_cpuset(m->hwloc)));
     for (int t = 0; pin->thread && t < pin->n_thread; t++) {
         hwloc_bitmap_t one = cake_cpuset_set(&pin->thread[t]);
         CU_ASSERT(!hwloc_bitmap_iszero(one) && hwloc_bitmap_isincluded(one, cpus) &&
@@ -173,7 +173,7 @@ static void check_rank(machine *m, const char *words)
     CU_ASSERT_FATAL(sscanf(words, "%511s %d %d %15s %4095s %15s", cpus, &cores, &n, domain, threads, trap) >=
                     5);
     cake_pin pin;
-    cake_pin_make(m->topology, m->claims, m->n_claim, m->next, m->world, m->bind, &pin);
+    cake_pin_make(m->hwloc, m->claims, m->n_claim, m->next, m->world, m->bind, &pin);
     m->pinned[m->next++] = pin.cpus;
     cake_cpuset_text(&pin.cpus, got, sizeof got);
     same(m, "cpus", got, cpus);
@@ -193,7 +193,7 @@ static void check_gpus(const machine *m, const char *words)
 {
     int n, n_gpu, choice[MOST_RANKS];
     cake_buf got = {0};
-    cake_device *list = cake_devices_list(m->topology, &n, &n_gpu);
+    cake_device *list = cake_devices_list(m->hwloc, &n, &n_gpu);
     CU_ASSERT_FATAL(n_gpu > 0 && m->next == m->n_claim);
     bool shared = cake_devices_share(list, n_gpu, m->pinned, m->n_claim, choice);
     for (int r = 0; r < m->n_claim; r++)
@@ -250,11 +250,12 @@ static void read_machine(const char *name)
     fclose(f);
     CU_ASSERT_EQUAL(m->next, m->n_claim);
     CU_ASSERT(m->cases >= 2);
-    cake_machine_draw(m->topology, &m->drawn);
-    same(m, "drawing", m->drawn.len ? m->drawn.data : "", m->expected.len ? m->expected.data : "");
-    cake_buf_free(&m->drawn);
+    cake_machine_describe_hwloc(m->hwloc, &m->described);
+    same(m, "description", m->described.len ? m->described.data : "",
+         m->expected.len ? m->expected.data : "");
+    cake_buf_free(&m->described);
     cake_buf_free(&m->expected);
-    hwloc_topology_destroy(m->topology);
+    hwloc_topology_destroy(m->hwloc);
     free(m);
 }
 
@@ -287,7 +288,7 @@ static void test_random(void)
         open_topology(&machines[i], "synthetic", shapes[i]);
     for (int round = 0; round < 2000; round++) {
         machine m = machines[round % 4];
-        int n = 1 + round % RANKS, cpus = hwloc_get_nbobjs_by_type(m.topology, HWLOC_OBJ_PU);
+        int n = 1 + round % RANKS, cpus = hwloc_get_nbobjs_by_type(m.hwloc, HWLOC_OBJ_PU);
         hwloc_bitmap_t set = hwloc_bitmap_alloc(), all = hwloc_bitmap_alloc();
         for (int i = 0; i < n; i++) {
             hwloc_bitmap_zero(set);
@@ -305,7 +306,7 @@ static void test_random(void)
         }
         for (int i = 0; i < n; i++) {
             cake_pin pin;
-            cake_pin_make(m.topology, m.claims, n, i, n, (cake_bind)(round / RANKS % CAKE_N_BIND), &pin);
+            cake_pin_make(m.hwloc, m.claims, n, i, n, (cake_bind)(round / RANKS % CAKE_N_BIND), &pin);
             hwloc_bitmap_t mine = cake_cpuset_set(&pin.cpus), given = cake_cpuset_set(&m.claims[i].mask);
             CU_ASSERT(hwloc_bitmap_isincluded(mine, given) && !hwloc_bitmap_iszero(mine));
             CU_ASSERT(pin.n_thread >= 1 &&
@@ -320,7 +321,7 @@ static void test_random(void)
         hwloc_bitmap_free(all);
     }
     for (int i = 0; i < 4; i++)
-        hwloc_topology_destroy(machines[i].topology);
+        hwloc_topology_destroy(machines[i].hwloc);
 }
 
 #define OPENMPI "OMPI_COMM_WORLD_SIZE=2", "OMPI_MCA_orte_bound_at_launch=1"
@@ -426,7 +427,7 @@ static void test_huge_pages(void)
                                            {"[", "unknown"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cake_buf text = {0};
-        cake_machine_huge(cases[i][0], &text);
+        cake_machine_describe_huge_pages(cases[i][0], &text);
         CU_ASSERT(strstr(text.data, cases[i][1]) != NULL);
         cake_buf_free(&text);
     }
@@ -445,10 +446,10 @@ static void test_binding(void)
     CU_ASSERT(!sched_getaffinity(0, sizeof before, &before));
     hwloc_bitmap_t pool = cake_cpuset_set(&claim.pool);
     int cpu = hwloc_bitmap_last(pool);
-    hwloc_topology_t topology = cake_binding_topology(b);
-    hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(topology, (unsigned)cpu), node = NULL;
+    hwloc_topology_t hwloc = cake_binding_hwloc(b);
+    hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(hwloc, (unsigned)cpu), node = NULL;
     CU_ASSERT_FATAL(pu != NULL);
-    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
+    while ((node = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, node)))
         if (hwloc_bitmap_isincluded(pu->cpuset, node->cpuset))
             break;
     CU_ASSERT_FATAL(node != NULL);

@@ -393,8 +393,8 @@ static void test_written(void)
     CU_ASSERT(one.rank[2].threads == 0 && one.rank[2].kv_memory == 0 && !one.ports && one.n_replica == 1);
     CU_ASSERT(!strcmp(one.rank[1].worker, "two") && one.rank[1].at.line == 2 && one.rank[1].at.column == 1);
     CU_ASSERT(one.rank[0].memory == -80 && one.rank[0].memory_at.line == 3 && one.rank[2].has_gpu);
-    CU_ASSERT(one.rank[2].gpu == 3 && one.rank[2].device == CAKE_WISH_CUDA &&
-              one.rank[1].device == CAKE_WISH_CPU);
+    CU_ASSERT(one.rank[2].gpu == 3 && one.rank[2].device == CAKE_DEVICE_CUDA &&
+              one.rank[1].device == CAKE_DEVICE_CPU);
     CU_ASSERT(one.rank[1].where == CAKE_WHERE_CPUS && cake_cpuset_count(&one.rank[1].set) == 6 &&
               cake_cpuset_has(&one.rank[1].set, 8191) && !cake_cpuset_has(&one.rank[1].set, 4));
     CU_ASSERT(one.rank[3].where == CAKE_WHERE_DOMAINS && cake_cpuset_count(&one.rank[3].set) == 2);
@@ -457,10 +457,10 @@ static void make_said(made *m, cake_topology_rank *rank)
     if (!draw(m, 3))
         cake_buf_addf(&m->text, "  kv_memory: %d%%\n", -(int)(rank->kv_memory = -1 - draw(m, 100)));
     if (!draw(m, 4)) {
-        rank->device = draw(m, 2) ? CAKE_WISH_CUDA : CAKE_WISH_CPU;
-        cake_buf_addf(&m->text, "  device: %s\n", rank->device == CAKE_WISH_CUDA ? "cuda" : "cpu");
+        rank->device = draw(m, 2) ? CAKE_DEVICE_CUDA : CAKE_DEVICE_CPU;
+        cake_buf_addf(&m->text, "  device: %s\n", rank->device == CAKE_DEVICE_CUDA ? "cuda" : "cpu");
     }
-    if (rank->device != CAKE_WISH_CPU && !draw(m, 4)) {
+    if (rank->device != CAKE_DEVICE_CPU && !draw(m, 4)) {
         rank->has_gpu = true;
         cake_buf_addf(&m->text, "  gpu: %d\n", rank->gpu = draw(m, 64));
     }

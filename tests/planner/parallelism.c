@@ -76,7 +76,7 @@ static void add_hosts(world *w, const char *words)
         cake_rate *rate = &w->cluster.rate[w->n];
         *rate = (cake_rate){.cpus = 8, .flops = 1e9 * flops, .bytes = 1e9 * bytes};
         snprintf(rate->host, sizeof rate->host, "h%d", w->n - i % ranks);
-        w->cluster.resources[w->n] = (cake_rank_resources){.host = w->n - i % ranks,
+        w->cluster.resources[w->n] = (cake_rank_resources){.node = w->n - i % ranks,
                                                            .local_size = ranks,
                                                            .n_thread = 8,
                                                            .memory = (int64_t)(memory * GIB),
@@ -119,10 +119,10 @@ static void check_memory(world *w)
         before = text;
         text = (cake_buf){0};
         const cake_plan *plan = &w->planning.plan;
-        held[w->cluster.resources[plan->first].host] += w->input.layers.ends;
+        held[w->cluster.resources[plan->first].node] += w->input.layers.ends;
         for (int i = 0; i < plan->n_hop; i++)
             for (int j = 0; j < plan->hop[i].count; j++)
-                held[w->cluster.resources[plan->first + plan->hop[i].rank].host] +=
+                held[w->cluster.resources[plan->first + plan->hop[i].rank].node] +=
                     w->input.layers.bytes[plan->hop[i].first + j];
     }
     for (int i = 0; i < w->n; i++)
@@ -137,7 +137,7 @@ static void choose(world *w, const char *wanted)
     cake_buf why = {0}, text = {0};
     char got[64];
     cake_planning_normalize(&w->cluster, &w->input, w->n);
-    cake_planning_weigh(&w->cluster, &w->input);
+    cake_planning_set_layers(&w->cluster, &w->input);
     w->replicas = cake_parallelism_best(&w->planning, w->n, w->requests, false, &why);
     CU_ASSERT_FATAL(w->replicas > 0 && w->n % w->replicas == 0);
     w->planning.n_replica = w->replicas;

@@ -73,7 +73,7 @@ static void test_short(void)
     cake_run_metrics f = even();
     f.seconds = 0.2;
     says_nothing(&f);
-    f.crowd = (cake_crowd){"vm", 2, 4, 2};
+    f.oversubscription = (cake_oversubscription){"vm", 2, 4, 2};
     says_nothing(&f);
     f = even();
     f.waves = 20;
@@ -84,7 +84,7 @@ static void test_short(void)
 }
 
 /* Ranks that share cpus wait for each other in messages, at the root and in layers: that is the cause. */
-static void test_crowd(void)
+static void test_oversubscription(void)
 {
     cake_run_metrics f = even();
     ranks[0].move = 5;
@@ -92,20 +92,20 @@ static void test_crowd(void)
     f.head = 7;
     for (int i = 0; i < 3; i++)
         ranks[i].planned = i == 1 ? 5 : 10;
-    f.crowd = (cake_crowd){"vm", 3, 6, 2};
+    f.oversubscription = (cake_oversubscription){"vm", 3, 6, 2};
     says(&f, "ranks of vm have 6 threads on 2 cpus and take turns: start fewer ranks, or use --threads");
     cake_buf out = {0};
     cake_diagnosis_late(&f, &out);
     CU_ASSERT_EQUAL(out.len, 0);
     cake_buf_free(&out);
-    f.crowd = (cake_crowd){"vm", 1, 4, 1.5};
+    f.oversubscription = (cake_oversubscription){"vm", 1, 4, 1.5};
     says(&f, "the rank of vm has 4 threads on 1.5 cpus and takes turns: use --threads");
-    f.crowd = (cake_crowd){0};
+    f.oversubscription = (cake_oversubscription){0};
     says(&f, "messages take");
 }
 
 /* The summary of a run of so many seconds on n ranks, of a hundred waves each. */
-static cake_buf summary_of(double seconds, int n, cake_level level, int crowd)
+static cake_buf summary_of(double seconds, int n, cake_level level, int oversubscribed)
 {
     cake_report_stage stages[2] = {{.host = "vm", .threads = 1, .busy_s = seconds, .compute_s = seconds},
                                    {.host = "vm", .threads = 1, .busy_s = seconds, .compute_s = seconds}};
@@ -116,8 +116,8 @@ static cake_buf summary_of(double seconds, int n, cake_level level, int crowd)
         .plans = &plan, .n_replica = 1, .n_layer = 8, .world = &world, .stages = stages, .run_s = seconds};
     cake_buf out = {0};
     stages[0].root.waves = 100;
-    stages[0].crowd_ranks = stages[1].crowd_ranks = stages[0].crowd_threads = crowd;
-    stages[0].crowd_cpus = 1;
+    stages[0].sharing_ranks = stages[1].sharing_ranks = stages[0].sharing_threads = oversubscribed;
+    stages[0].shared_cpus = 1;
     r.counts.done = 3;
     cake_level before = cake_log_level(level);
     cake_log_capture(&out);
@@ -136,7 +136,7 @@ static void test_told(void)
         double seconds;
         int n;
         cake_level level;
-        int crowd;
+        int oversubscribed;
         bool table, advice;
     } rows[] = {
         {9.9, 2, CAKE_INFO, 0, false, false}, {10, 2, CAKE_INFO, 0, true, true},
@@ -145,12 +145,12 @@ static void test_told(void)
         {10, 2, CAKE_INFO, 2, true, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        cake_buf out = summary_of(rows[i].seconds, rows[i].n, rows[i].level, rows[i].crowd);
+        cake_buf out = summary_of(rows[i].seconds, rows[i].n, rows[i].level, rows[i].oversubscribed);
         CU_ASSERT(strstr(out.data, "cake-mpi: 3 requests (0 failed)") == out.data);
         CU_ASSERT_EQUAL(strstr(out.data, "cake-mpi: rank  host") != NULL, rows[i].table);
         CU_ASSERT_EQUAL(strstr(out.data, "cake-mpi: advice: ") != NULL, rows[i].advice);
         CU_ASSERT_EQUAL(strstr(out.data, "ranks of vm have 2 threads on 1 cpu and") != NULL,
-                        rows[i].crowd > 0);
+                        rows[i].oversubscribed > 0);
         cake_buf_free(&out);
     }
 }
@@ -259,11 +259,16 @@ static void test_messages(void)
 int main(void)
 {
     const suite_test tests[] = {
-        {"busy and even", test_even},         {"too short", test_short},
-        {"one rank is slower", test_slowest}, {"... than planned", test_late},
-        {"the root is slower", test_root},    {"too few sequences", test_few},
-        {"bound by memory", test_reading},    {"messages and text", test_messages},
-        {"ranks take turns", test_crowd},     {"what is told, and when", test_told},
+        {"busy and even", test_even},
+        {"too short", test_short},
+        {"one rank is slower", test_slowest},
+        {"... than planned", test_late},
+        {"the root is slower", test_root},
+        {"too few sequences", test_few},
+        {"bound by memory", test_reading},
+        {"messages and text", test_messages},
+        {"ranks take turns", test_oversubscription},
+        {"what is told, and when", test_told},
     };
     return SUITE_MAIN("advice", tests);
 }

@@ -342,7 +342,7 @@ env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$mode
 ok "tasks of srun that do not know of each other are told of" $?
 mkdir "$dir/huge" && sed -e 's/"hidden_size": [0-9]*/"hidden_size": 16384/' -e 's/"intermediate_size": 512/"intermediate_size": 10000000/' \
     "$model/config.json" >"$dir/huge/config.json"
-expect "a model larger than all memory" 1 'does not fit into the memory of 2 ranks: .* are free on .* too little' \
+expect "a model larger than all memory" 1 'the model does not fit: for 2 ranks .* are free on .* too little' \
     "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2
 
 expect "... is said once" 1 'however many ranks there are, one of them needs [0-9.]+ GiB|such hosts with 2 ranks each would do' mpi 2 plan -m "$dir/huge" --dummy-weights --replicas 1

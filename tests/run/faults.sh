@@ -134,7 +134,7 @@ mkdir "$dir/huge"
 cp "$model/tokenizer.json" "$dir/huge"
 sed -E 's/"num_hidden_layers": [0-9]+/"num_hidden_layers": 1000/; s/"hidden_size": [0-9]+/"hidden_size": 65536/; s/"intermediate_size": [0-9]+/"intermediate_size": 262144/; s/"full_attention",?//g; s/"layer_types": \[/"_": [/' \
     "$model/config.json" >"$dir/huge/config.json"
-expect "a model that does not fit" 1 'the model does not fit: this rank needs .* \(weights .*TiB' "$cake" run -m "$dir/huge" --dummy-weights -p x
+expect "a model that does not fit" 1 'the model does not fit: rank 0 needs .* \(weights .*TiB' "$cake" run -m "$dir/huge" --dummy-weights -p x
 expect "... nor on any number of ranks" 1 'TiB too little; however many ranks there are, one of them needs [0-9.]+ [GT]iB' "$cake" plan -m "$dir/huge" --dummy-weights
 sed -i 's/"hidden_size": 65536/"hidden_size": 8192/; s/"intermediate_size": 262144/"intermediate_size": 32768/' "$dir/huge/config.json"
 expect "... how many would do" 1 ' too little; ([0-9]+) such hosts with 1 rank each would do \(-np \1\)' "$cake" plan -m "$dir/huge" --dummy-weights
@@ -261,7 +261,7 @@ if limited 700000 "$cake" --version >"$dir/out" 2>&1; then
     ok "a limit on memory" $?
     for command in "run -p x" plan; do
         # shellcheck disable=SC2086
-        expect "... that a cache goes beyond: ${command%% *}" 1 '^cake-mpi: error: planner: ulimit -v lets this rank map [0-9.]+ MiB more, but weights \([0-9.]+ [KM]iB\), the requested KV cache and buffers take .* too little; raise the limit, or use more ranks$' \
+        expect "... that a cache goes beyond: ${command%% *}" 1 '^cake-mpi: error: planner: ulimit -v lets rank 0 on [^ ]+ map [0-9.]+ MiB more, but weights \([0-9.]+ [KM]iB\), the requested KV cache and buffers take .* too little; raise the limit, or use more ranks$' \
             limited 700000 "$cake" $command -m "$model" --kv-memory 600M
     done
 else

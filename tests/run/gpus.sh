@@ -71,7 +71,7 @@ mkdir "$dir/huge" && cp "$model"/tokenizer* "$dir/huge" &&
     sed 's/"intermediate_size": [0-9]*/"intermediate_size": 400000/' "$model/config.json" >"$dir/huge/config.json"
 expect "... how many would do" 1 'too little; 8 such GPUs would do \(-np 8\)' huge --gpu-layers 8
 expect "... do" 0 '^7 +[^ ]+ +0 .* 7-7 ' huge --ranks 8
-expect "... one less does not" 1 'the memory of 7 GPUs: 1.0 GiB are free on each, .* 8 such GPUs would do \(--ranks 8\)' huge --ranks 7
+expect "... one less does not" 1 'the model does not fit: for 7 GPUs 1.0 GiB are free on each, .* 8 such GPUs would do \(--ranks 8\)' huge --ranks 7
 
 # Unknown sizes and impossible requests.
 expect "no size" 1 'GPU 0 of [^ ]+ \(0000:[^)]*\) is not known: it is hidden from this process, or this build has no CUDA; give it with --gpu-memory' plan gpu4 1

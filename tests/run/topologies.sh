@@ -150,7 +150,7 @@ expect "... is planned" 0 '^2 +[^ ]+ .* 2-5 ' "$cake" plan -m "$model" --topolog
 grep -Eq '^0 .* 6-7 ' "$dir/out" && grep -Eq '^1 .* 0-1 ' "$dir/out" && ! grep -q 'on their own hosts only' "$dir/err"
 ok "... rank by rank" $?
 expect "... of too few ranks" 1 "cake.yml:12:1: worker 'macbook': more workers than ranks, 1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 1
-expect "... that have too little memory" 1 'the memory of 3 ranks: 1.0 MiB are free on .*; give some worker fewer layers' \
+expect "... that have too little memory" 1 'the model does not fit: for 3 ranks 1.0 MiB are free on .*; give some worker fewer layers' \
     env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=1MiB)] core:2 pu:1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
 echo "{a: {host: far, memory: 1G, layers: ['model.layers.4-7']}}" >"$dir/t.yml"
 expect "... memory of theirs" 0 'are used on their own hosts only; ranks are planned like those of this run' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2

@@ -111,7 +111,7 @@ static void test_dealing(void)
 }
 
 /* The costs of a shape are those of layers, over the operations of a row. */
-static void test_weigh(void)
+static void test_costs(void)
 {
     cake_cost all = {.balance = 10, .row_flops = 1000, .sequence_bytes = 10, .n_group = 2};
     all.kv[0].position_flops = 10;
@@ -119,7 +119,7 @@ static void test_weigh(void)
     all.kv[1].position_flops = 10;
     all.kv[1].position_bytes = 5;
     cake_schedule_shape shape = {.n_group = 2};
-    cake_schedule_weigh(&shape, &all, 500);
+    cake_schedule_set_costs(&shape, &all, 500);
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.prompt_seen[0], 0.01, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.prompt_seen[1], 0.01, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.generated_seen[0], 0.01, 1e-12);
@@ -133,7 +133,7 @@ int main(void)
     static const suite_test tests[] = {
         {"waves cost the same, whatever they are of", test_cost},
         {"lanes cost the same", test_dealing},
-        {"costs of a shape", test_weigh},
+        {"costs of a shape", test_costs},
     };
     return SUITE_MAIN("budget", tests);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the messages of a request. Out: the messages as a template expects them.
- * Invariant: the template's messages differ from the request's only as messages.h says, and live as long as
- * the request and the rendering.
+ * Invariant: the template's messages differ from the request's only as template_messages.h says, and live as
+ * long as the request and the rendering.
  */
-#include "chat/messages.h"
+#include "chat/template_messages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * Invariant: rank 0's copy of a sequence gets the same tokens and scores as the replica's in the same order,
  * so its text ends at the same place.
  */
-#include "dispatch/messages.h"
+#include "dispatch/protocol.h"
 
 #include <stdlib.h>
 #include <string.h>

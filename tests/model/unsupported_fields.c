@@ -3,19 +3,19 @@
  * Every field that transformers has for config.json and generation_config.json is applied, without effect, or
  * has a row in the table of effects; and each row has the stated effect.
  */
-#include "model/effects.h"
+#include "model/unsupported_fields.h"
 
 #include <math.h>
 
 #include "base/file.h"
 #include "configs.h"
-#include "tokenizer/effects.h"
+#include "tokenizer/unsupported_fields.h"
 
 #define SIZES                                                                                                \
     "\"hidden_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 100," \
     "\"vocab_size\": 517, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6"
 
-static bool is_in(const cake_effect *table, const char *name)
+static bool is_in(const cake_unsupported_field *table, const char *name)
 {
     while (table->name && strcmp(table->name, name))
         table++;
@@ -41,8 +41,8 @@ static int places_of(const cake_json *silent, const char *owner, const char *fie
     int n =
         is_listed(cake_json_get(lists, "read"), field) + is_listed(cake_json_get(lists, "no effect"), field);
     if (generation || tokenizer)
-        return n + is_in(generation ? cake_generation_effects : cake_tokenizer_effects, field);
-    return n + is_in(cake_config_effects, field) + is_in(cake_relative_effects, field);
+        return n + is_in(generation ? cake_unsupported_generation : cake_unsupported_tokenizer, field);
+    return n + is_in(cake_unsupported_config, field) + is_in(cake_unsupported_relative, field);
 }
 
 /* tests/golden/fields.json: the fields of each class. */
@@ -88,11 +88,11 @@ static cake_err read_with(bool generation, const char *field, const char *value,
 }
 
 /* Neutral values say nothing; others are warned of, or refused, by name. */
-static void check_row(const cake_effect *e, bool generation)
+static void check_row(const cake_unsupported_field *e, bool generation)
 {
     static const char *const others[] = {"[7]", "{\"a\": 1}", "\"x\"", "7", "-1"};
     cake_buf said = {0}, name = {0}, number = {0};
-    bool refused = e->kind == CAKE_EFFECT_REFUSE;
+    bool refused = e->kind == CAKE_UNSUPPORTED_REFUSE;
     if (isfinite(e->neutral))
         cake_json_add_real(&number, e->neutral);
     const char *neutral[] = {e->null_counts ? "true" : "null", number.len ? number.data : "[]",
@@ -122,12 +122,13 @@ static void check_row(const cake_effect *e, bool generation)
 static void test_rows(void)
 {
     static const struct {
-        const cake_effect *table;
+        const cake_unsupported_field *table;
         bool generation;
-    } tables[] = {
-        {cake_generation_effects, true}, {cake_relative_effects, false}, {cake_config_effects, false}};
+    } tables[] = {{cake_unsupported_generation, true},
+                  {cake_unsupported_relative, false},
+                  {cake_unsupported_config, false}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const cake_effect *e = tables[i].table; e->name; e++)
+        for (const cake_unsupported_field *e = tables[i].table; e->name; e++)
             check_row(e, tables[i].generation);
 }
 
@@ -228,5 +229,5 @@ int main(void)
         {"in models of several parts", test_parts},
         {"suppressed tokens become biases of all requests", test_suppressed},
     };
-    return SUITE_MAIN("effects", tests);
+    return SUITE_MAIN("unsupported fields", tests);
 }

@@ -3,7 +3,7 @@
  * A request is sent to another rank, and the events of the copy are applied to the original. Uses the demo
  * model's tokenizer.
  */
-#include "dispatch/messages.h"
+#include "dispatch/protocol.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -313,7 +313,7 @@ int main(void)
     dir[sizeof dir - 1] = 0;
     if (cake_tokenizer_open(dir, &tokenizer))
         return 1;
-    int failed = SUITE_MAIN("messages", tests);
+    int failed = SUITE_MAIN("protocol", tests);
     cake_tokenizer_close(tokenizer);
     return failed;
 }

@@ -3,8 +3,8 @@
  * Changes to messages before the template, and to its text before the tokenizer, as transformers'
  * apply_chat_template makes them.
  */
-#ifndef CAKE_CHAT_MESSAGES_H
-#define CAKE_CHAT_MESSAGES_H
+#ifndef CAKE_CHAT_TEMPLATE_MESSAGES_H
+#define CAKE_CHAT_TEMPLATE_MESSAGES_H
 
 #include <stdbool.h>
 

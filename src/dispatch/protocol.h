@@ -3,8 +3,8 @@
  * Messages between the dispatcher on world rank 0 and the clients: requests to a client, events back. Both
  * ends are the same program, so structs are sent as they are in memory; lengths are checked all the same.
  */
-#ifndef CAKE_DISPATCH_MESSAGES_H
-#define CAKE_DISPATCH_MESSAGES_H
+#ifndef CAKE_DISPATCH_PROTOCOL_H
+#define CAKE_DISPATCH_PROTOCOL_H
 
 #include "dispatch/policy.h"
 #include "request/sequence.h"
