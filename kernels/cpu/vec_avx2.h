@@ -20,29 +20,27 @@
 
 typedef __m256 vec;
 
+#define vec_set      _mm256_set1_ps
+#define vec_load     _mm256_loadu_ps
+#define vec_store    _mm256_storeu_ps
+#define vec_add      _mm256_add_ps
+#define vec_sub      _mm256_sub_ps
+#define vec_mul      _mm256_mul_ps
+#define vec_div      _mm256_div_ps
+#define vec_fma      _mm256_fmadd_ps
+#define vec_fma_sub  _mm256_fmsub_ps
+#define vec_fma_less _mm256_fnmadd_ps
+#define vec_max      _mm256_max_ps
+#define vec_min      _mm256_min_ps
+
 INLINE __m256i vec_mask(int n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-INLINE vec vec_set(float value)
-{
-    return _mm256_set1_ps(value);
-}
-
-INLINE vec vec_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-
 INLINE vec vec_load_n(const float *p, int n)
 {
     return n >= LANES ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vec_mask(n));
-}
-
-INLINE void vec_store(float *p, vec v)
-{
-    _mm256_storeu_ps(p, v);
 }
 
 INLINE void vec_store_n(float *p, vec v, int n)
@@ -51,51 +49,6 @@ INLINE void vec_store_n(float *p, vec v, int n)
         _mm256_storeu_ps(p, v);
     else
         _mm256_maskstore_ps(p, vec_mask(n), v);
-}
-
-INLINE vec vec_add(vec a, vec b)
-{
-    return _mm256_add_ps(a, b);
-}
-
-INLINE vec vec_sub(vec a, vec b)
-{
-    return _mm256_sub_ps(a, b);
-}
-
-INLINE vec vec_mul(vec a, vec b)
-{
-    return _mm256_mul_ps(a, b);
-}
-
-INLINE vec vec_div(vec a, vec b)
-{
-    return _mm256_div_ps(a, b);
-}
-
-INLINE vec vec_fma(vec a, vec b, vec c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-
-INLINE vec vec_fma_sub(vec a, vec b, vec c)
-{
-    return _mm256_fmsub_ps(a, b, c);
-}
-
-INLINE vec vec_fma_less(vec a, vec b, vec c)
-{
-    return _mm256_fnmadd_ps(a, b, c);
-}
-
-INLINE vec vec_max(vec a, vec b)
-{
-    return _mm256_max_ps(a, b);
-}
-
-INLINE vec vec_min(vec a, vec b)
-{
-    return _mm256_min_ps(a, b);
 }
 
 INLINE vec vec_between(vec v, vec low, vec at, vec high)
@@ -208,20 +161,12 @@ INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
 
 typedef __m256i wholes;
 
-INLINE wholes whole_set(int32_t value)
-{
-    return _mm256_set1_epi32(value);
-}
-
-INLINE wholes whole_add(wholes a, wholes b)
-{
-    return _mm256_add_epi32(a, b);
-}
-
-INLINE wholes whole_max(wholes a, wholes b)
-{
-    return _mm256_max_epi32(a, b);
-}
+#define whole_set   _mm256_set1_epi32
+#define whole_add   _mm256_add_epi32
+#define whole_max   _mm256_max_epi32
+#define whole_round _mm256_cvtps_epi32
+#define whole_float _mm256_cvtepi32_ps
+#define whole_pairs _mm256_madd_epi16
 
 INLINE int32_t whole_sum(wholes v)
 {
@@ -242,16 +187,6 @@ INLINE wholes whole_size(vec v)
     return _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7FFFFFFF));
 }
 
-INLINE wholes whole_round(vec v)
-{
-    return _mm256_cvtps_epi32(v);
-}
-
-INLINE vec whole_float(wholes v)
-{
-    return _mm256_cvtepi32_ps(v);
-}
-
 INLINE wholes whole_load(const char *p)
 {
     return _mm256_loadu_si256((const __m256i *)p);
@@ -265,11 +200,6 @@ INLINE wholes whole_low_bytes(wholes v)
 INLINE wholes whole_high_bytes(wholes v)
 {
     return _mm256_srli_epi16(v, 8);
-}
-
-INLINE wholes whole_pairs(wholes a, wholes b)
-{
-    return _mm256_madd_epi16(a, b);
 }
 
 INLINE void whole_store_turned(char *to, wholes v)
