@@ -57,10 +57,7 @@ INLINE vec vec_between(vec v, vec low, vec at, vec high)
     return _mm256_blendv_ps(vec_set(-__builtin_inff()), v, in);
 }
 
-INLINE vec vec_round(vec v)
-{
-    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
+#define vec_round(v) _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 /* In two steps, since 2^n itself may be out of range where v * 2^n is not. |n| <= 252. */
 INLINE vec vec_scale(vec v, vec n)
@@ -182,25 +179,10 @@ INLINE int32_t whole_most(wholes v)
     return _mm_cvtsi128_si32(_mm_max_epi32(b, _mm_shuffle_epi32(b, 0xB1)));
 }
 
-INLINE wholes whole_size(vec v)
-{
-    return _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7FFFFFFF));
-}
-
-INLINE wholes whole_load(const char *p)
-{
-    return _mm256_loadu_si256((const __m256i *)p);
-}
-
-INLINE wholes whole_low_bytes(wholes v)
-{
-    return _mm256_and_si256(v, _mm256_set1_epi16(0xFF));
-}
-
-INLINE wholes whole_high_bytes(wholes v)
-{
-    return _mm256_srli_epi16(v, 8);
-}
+#define whole_size(v)       _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7FFFFFFF))
+#define whole_load(p)       _mm256_loadu_si256((const __m256i *)(p))
+#define whole_low_bytes(v)  _mm256_and_si256(v, _mm256_set1_epi16(0xFF))
+#define whole_high_bytes(v) _mm256_srli_epi16(v, 8)
 
 INLINE void whole_store_turned(char *to, wholes v)
 {

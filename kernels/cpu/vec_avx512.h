@@ -60,10 +60,7 @@ INLINE vec vec_between(vec v, vec low, vec at, vec high)
     return _mm512_mask_mov_ps(vec_set(-__builtin_inff()), in, v);
 }
 
-INLINE vec vec_round(vec v)
-{
-    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
+#define vec_round(v) _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 /* Folds halves: lane i is added to i + 8, then i + 4, i + 2, i + 1. */
 INLINE float vec_sum(vec v)
@@ -82,10 +79,7 @@ INLINE float vec_most(vec v)
     return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
 }
 
-INLINE vec vec_from_bf16(__m256i half)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-}
+#define vec_from_bf16(half) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))
 
 /* Elements [at, at + n) of data; no byte after them is read. */
 INLINE vec vec_load_as(const void *data, cake_dtype dtype, size_t at, int n)
@@ -173,21 +167,11 @@ typedef __m512i wholes; /* int32 [LANES] */
 #define whole_pairs _mm512_madd_epi16
 
 /* The bits of |v|, which are in the order of the values; those of NaN are above all others. */
-INLINE wholes whole_size(vec v)
-{
-    return _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7FFFFFFF));
-}
+#define whole_size(v) _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7FFFFFFF))
 
 /* The low or the high byte of each 16 bits, unsigned. */
-INLINE wholes whole_low_bytes(wholes v)
-{
-    return _mm512_and_si512(v, _mm512_set1_epi16(0xFF));
-}
-
-INLINE wholes whole_high_bytes(wholes v)
-{
-    return _mm512_srli_epi16(v, 8);
-}
+#define whole_low_bytes(v)  _mm512_and_si512(v, _mm512_set1_epi16(0xFF))
+#define whole_high_bytes(v) _mm512_srli_epi16(v, 8)
 
 /* LANES numbers in 16 bits each; of each four, the second and the third are swapped. */
 INLINE void whole_store_turned(char *to, wholes v)
