@@ -386,30 +386,16 @@ INLINE void take_heads(const segment *s, bunch *p, int i, bool values, ahead nex
     }
 }
 
-static void take_f32(const segment *s, bunch *p, int i, bool values, ahead next)
-{
-    take_heads(s, p, i, values, next, CAKE_F32, ONE);
-}
-
-static void take_bf16(const segment *s, bunch *p, int i, bool values, ahead next)
-{
-    take_heads(s, p, i, values, next, CAKE_BF16, ONE);
-}
-
-static void take_f16(const segment *s, bunch *p, int i, bool values, ahead next)
-{
-    take_heads(s, p, i, values, next, CAKE_F16, ONE);
-}
-
-static void take_split(const segment *s, bunch *p, int i, bool values, ahead next)
-{
-    take_heads(s, p, i, values, next, CAKE_BF16, SPLIT);
-}
-
-static void take_pair(const segment *s, bunch *p, int i, bool values, ahead next)
-{
-    take_heads(s, p, i, values, next, CAKE_BF16, PAIR);
-}
+#define TAKER(name, dtype, how)                                                                              \
+    static void name(const segment *s, bunch *p, int i, bool values, ahead next)                             \
+    {                                                                                                        \
+        take_heads(s, p, i, values, next, dtype, how);                                                       \
+    }
+TAKER(take_f32, CAKE_F32, ONE)
+TAKER(take_bf16, CAKE_BF16, ONE)
+TAKER(take_f16, CAKE_F16, ONE)
+TAKER(take_split, CAKE_BF16, SPLIT)
+TAKER(take_pair, CAKE_BF16, PAIR)
 
 typedef void taker(const segment *s, bunch *p, int i, bool values, ahead next);
 

@@ -34,9 +34,6 @@ INLINE wholes dot_add(wholes sum, wholes w, wholes x)
 }
 
 /* LANES values of x as dot_set reads them. */
-INLINE void dot_store(char *to, wholes v)
-{
-    whole_store_turned(to, v);
-}
+#define dot_store whole_store_turned
 
 #endif

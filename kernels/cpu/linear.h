@@ -302,20 +302,14 @@ INLINE int multiply_rows(const meeting *m, size_t stride, int rows, int left, co
     return 0;
 }
 
-static int multiply_f32(const meeting *m, size_t stride, int rows, int left)
-{
-    return multiply_rows(m, stride, rows, left, CAKE_F32);
-}
-
-static int multiply_bf16(const meeting *m, size_t stride, int rows, int left)
-{
-    return multiply_rows(m, stride, rows, left, CAKE_BF16);
-}
-
-static int multiply_f16(const meeting *m, size_t stride, int rows, int left)
-{
-    return multiply_rows(m, stride, rows, left, CAKE_F16);
-}
+#define MULTIPLY(name, dtype)                                                                                \
+    static int name(const meeting *m, size_t stride, int rows, int left)                                     \
+    {                                                                                                        \
+        return multiply_rows(m, stride, rows, left, dtype);                                                  \
+    }
+MULTIPLY(multiply_f32, CAKE_F32)
+MULTIPLY(multiply_bf16, CAKE_BF16)
+MULTIPLY(multiply_f16, CAKE_F16)
 
 static int (*const multiply_as[CAKE_N_DTYPE])(const meeting *m, size_t stride, int rows, int left) = {
     [CAKE_F32] = multiply_f32, [CAKE_BF16] = multiply_bf16, [CAKE_F16] = multiply_f16};

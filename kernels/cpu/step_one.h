@@ -13,10 +13,7 @@
 #define STEP_OF(dtype) ((void)(dtype), 1)
 
 /* 2 * LANES weights of one step: columns 0 to LANES - 1 in *low, the others in *high. */
-INLINE void step_load(const char *p, cake_dtype dtype, vec *low, vec *high)
-{
-    vec_load_pair(p, dtype, low, high);
-}
+#define step_load vec_load_pair
 
 /* sum + x w */
 INLINE vec step_add(vec x, vec w, vec sum, cake_dtype dtype)

@@ -20,29 +20,27 @@
 
 typedef __m256 vec;
 
+#define vec_set      _mm256_set1_ps
+#define vec_load     _mm256_loadu_ps
+#define vec_store    _mm256_storeu_ps
+#define vec_add      _mm256_add_ps
+#define vec_sub      _mm256_sub_ps
+#define vec_mul      _mm256_mul_ps
+#define vec_div      _mm256_div_ps
+#define vec_fma      _mm256_fmadd_ps
+#define vec_fma_sub  _mm256_fmsub_ps
+#define vec_fma_less _mm256_fnmadd_ps
+#define vec_max      _mm256_max_ps
+#define vec_min      _mm256_min_ps
+
 INLINE __m256i vec_mask(int n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-INLINE vec vec_set(float value)
-{
-    return _mm256_set1_ps(value);
-}
-
-INLINE vec vec_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-
 INLINE vec vec_load_n(const float *p, int n)
 {
     return n >= LANES ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vec_mask(n));
-}
-
-INLINE void vec_store(float *p, vec v)
-{
-    _mm256_storeu_ps(p, v);
 }
 
 INLINE void vec_store_n(float *p, vec v, int n)
@@ -53,61 +51,13 @@ INLINE void vec_store_n(float *p, vec v, int n)
         _mm256_maskstore_ps(p, vec_mask(n), v);
 }
 
-INLINE vec vec_add(vec a, vec b)
-{
-    return _mm256_add_ps(a, b);
-}
-
-INLINE vec vec_sub(vec a, vec b)
-{
-    return _mm256_sub_ps(a, b);
-}
-
-INLINE vec vec_mul(vec a, vec b)
-{
-    return _mm256_mul_ps(a, b);
-}
-
-INLINE vec vec_div(vec a, vec b)
-{
-    return _mm256_div_ps(a, b);
-}
-
-INLINE vec vec_fma(vec a, vec b, vec c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-
-INLINE vec vec_fma_sub(vec a, vec b, vec c)
-{
-    return _mm256_fmsub_ps(a, b, c);
-}
-
-INLINE vec vec_fma_less(vec a, vec b, vec c)
-{
-    return _mm256_fnmadd_ps(a, b, c);
-}
-
-INLINE vec vec_max(vec a, vec b)
-{
-    return _mm256_max_ps(a, b);
-}
-
-INLINE vec vec_min(vec a, vec b)
-{
-    return _mm256_min_ps(a, b);
-}
-
 INLINE vec vec_between(vec v, vec low, vec at, vec high)
 {
     vec in = _mm256_and_ps(_mm256_cmp_ps(low, at, _CMP_LE_OQ), _mm256_cmp_ps(at, high, _CMP_LE_OQ));
     return _mm256_blendv_ps(vec_set(-__builtin_inff()), v, in);
 }
 
-INLINE vec vec_round(vec v)
-{
-    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
+#define vec_round(v) _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 /* In two steps, since 2^n itself may be out of range where v * 2^n is not. |n| <= 252. */
 INLINE vec vec_scale(vec v, vec n)
@@ -208,20 +158,12 @@ INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
 
 typedef __m256i wholes;
 
-INLINE wholes whole_set(int32_t value)
-{
-    return _mm256_set1_epi32(value);
-}
-
-INLINE wholes whole_add(wholes a, wholes b)
-{
-    return _mm256_add_epi32(a, b);
-}
-
-INLINE wholes whole_max(wholes a, wholes b)
-{
-    return _mm256_max_epi32(a, b);
-}
+#define whole_set   _mm256_set1_epi32
+#define whole_add   _mm256_add_epi32
+#define whole_max   _mm256_max_epi32
+#define whole_round _mm256_cvtps_epi32
+#define whole_float _mm256_cvtepi32_ps
+#define whole_pairs _mm256_madd_epi16
 
 INLINE int32_t whole_sum(wholes v)
 {
@@ -237,40 +179,10 @@ INLINE int32_t whole_most(wholes v)
     return _mm_cvtsi128_si32(_mm_max_epi32(b, _mm_shuffle_epi32(b, 0xB1)));
 }
 
-INLINE wholes whole_size(vec v)
-{
-    return _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7FFFFFFF));
-}
-
-INLINE wholes whole_round(vec v)
-{
-    return _mm256_cvtps_epi32(v);
-}
-
-INLINE vec whole_float(wholes v)
-{
-    return _mm256_cvtepi32_ps(v);
-}
-
-INLINE wholes whole_load(const char *p)
-{
-    return _mm256_loadu_si256((const __m256i *)p);
-}
-
-INLINE wholes whole_low_bytes(wholes v)
-{
-    return _mm256_and_si256(v, _mm256_set1_epi16(0xFF));
-}
-
-INLINE wholes whole_high_bytes(wholes v)
-{
-    return _mm256_srli_epi16(v, 8);
-}
-
-INLINE wholes whole_pairs(wholes a, wholes b)
-{
-    return _mm256_madd_epi16(a, b);
-}
+#define whole_size(v)       _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7FFFFFFF))
+#define whole_load(p)       _mm256_loadu_si256((const __m256i *)(p))
+#define whole_low_bytes(v)  _mm256_and_si256(v, _mm256_set1_epi16(0xFF))
+#define whole_high_bytes(v) _mm256_srli_epi16(v, 8)
 
 INLINE void whole_store_turned(char *to, wholes v)
 {

@@ -20,19 +20,27 @@
 
 typedef __m512 vec;
 
+/* An operation that is one instruction is a name of its intrinsic. */
+#define vec_set   _mm512_set1_ps
+#define vec_load  _mm512_loadu_ps
+#define vec_store _mm512_storeu_ps
+#define vec_add   _mm512_add_ps
+#define vec_sub   _mm512_sub_ps
+#define vec_mul   _mm512_mul_ps
+#define vec_div   _mm512_div_ps
+/* a * b + c, rounded once; sub: a * b - c; less: c - a * b. */
+#define vec_fma      _mm512_fmadd_ps
+#define vec_fma_sub  _mm512_fmsub_ps
+#define vec_fma_less _mm512_fnmadd_ps
+/* The second where either is NaN. */
+#define vec_max _mm512_max_ps
+#define vec_min _mm512_min_ps
+/* v * 2^n of whole n */
+#define vec_scale _mm512_scalef_ps
+
 INLINE __mmask16 vec_mask(int n)
 {
     return (__mmask16)(n >= LANES ? 0xFFFF : (1u << n) - 1);
-}
-
-INLINE vec vec_set(float value)
-{
-    return _mm512_set1_ps(value);
-}
-
-INLINE vec vec_load(const float *p)
-{
-    return _mm512_loadu_ps(p);
 }
 
 INLINE vec vec_load_n(const float *p, int n)
@@ -40,61 +48,9 @@ INLINE vec vec_load_n(const float *p, int n)
     return _mm512_maskz_loadu_ps(vec_mask(n), p);
 }
 
-INLINE void vec_store(float *p, vec v)
-{
-    _mm512_storeu_ps(p, v);
-}
-
 INLINE void vec_store_n(float *p, vec v, int n)
 {
     _mm512_mask_storeu_ps(p, vec_mask(n), v);
-}
-
-INLINE vec vec_add(vec a, vec b)
-{
-    return _mm512_add_ps(a, b);
-}
-
-INLINE vec vec_sub(vec a, vec b)
-{
-    return _mm512_sub_ps(a, b);
-}
-
-INLINE vec vec_mul(vec a, vec b)
-{
-    return _mm512_mul_ps(a, b);
-}
-
-INLINE vec vec_div(vec a, vec b)
-{
-    return _mm512_div_ps(a, b);
-}
-
-/* a * b + c, rounded once; sub: a * b - c; less: c - a * b. */
-INLINE vec vec_fma(vec a, vec b, vec c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-
-INLINE vec vec_fma_sub(vec a, vec b, vec c)
-{
-    return _mm512_fmsub_ps(a, b, c);
-}
-
-INLINE vec vec_fma_less(vec a, vec b, vec c)
-{
-    return _mm512_fnmadd_ps(a, b, c);
-}
-
-/* The second where either is NaN. */
-INLINE vec vec_max(vec a, vec b)
-{
-    return _mm512_max_ps(a, b);
-}
-
-INLINE vec vec_min(vec a, vec b)
-{
-    return _mm512_min_ps(a, b);
 }
 
 /* v where low <= at <= high, else -infinity. */
@@ -104,16 +60,7 @@ INLINE vec vec_between(vec v, vec low, vec at, vec high)
     return _mm512_mask_mov_ps(vec_set(-__builtin_inff()), in, v);
 }
 
-INLINE vec vec_round(vec v)
-{
-    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-/* v * 2^n of whole n */
-INLINE vec vec_scale(vec v, vec n)
-{
-    return _mm512_scalef_ps(v, n);
-}
+#define vec_round(v) _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 /* Folds halves: lane i is added to i + 8, then i + 4, i + 2, i + 1. */
 INLINE float vec_sum(vec v)
@@ -132,10 +79,7 @@ INLINE float vec_most(vec v)
     return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
 }
 
-INLINE vec vec_from_bf16(__m256i half)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-}
+#define vec_from_bf16(half) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))
 
 /* Elements [at, at + n) of data; no byte after them is read. */
 INLINE vec vec_load_as(const void *data, cake_dtype dtype, size_t at, int n)
@@ -210,69 +154,24 @@ INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
 
 typedef __m512i wholes; /* int32 [LANES] */
 
-INLINE wholes whole_set(int32_t value)
-{
-    return _mm512_set1_epi32(value);
-}
-
-INLINE wholes whole_add(wholes a, wholes b)
-{
-    return _mm512_add_epi32(a, b);
-}
-
-INLINE wholes whole_max(wholes a, wholes b)
-{
-    return _mm512_max_epi32(a, b);
-}
-
-INLINE int32_t whole_sum(wholes v)
-{
-    return _mm512_reduce_add_epi32(v);
-}
-
-INLINE int32_t whole_most(wholes v)
-{
-    return _mm512_reduce_max_epi32(v);
-}
+#define whole_set  _mm512_set1_epi32
+#define whole_add  _mm512_add_epi32
+#define whole_max  _mm512_max_epi32
+#define whole_sum  _mm512_reduce_add_epi32
+#define whole_most _mm512_reduce_max_epi32
+/* The nearest whole numbers, ties to even. */
+#define whole_round _mm512_cvtps_epi32
+#define whole_float _mm512_cvtepi32_ps
+#define whole_load  _mm512_loadu_si512
+/* Products of 16 bits, two added. */
+#define whole_pairs _mm512_madd_epi16
 
 /* The bits of |v|, which are in the order of the values; those of NaN are above all others. */
-INLINE wholes whole_size(vec v)
-{
-    return _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7FFFFFFF));
-}
-
-/* The nearest whole numbers, ties to even. */
-INLINE wholes whole_round(vec v)
-{
-    return _mm512_cvtps_epi32(v);
-}
-
-INLINE vec whole_float(wholes v)
-{
-    return _mm512_cvtepi32_ps(v);
-}
-
-INLINE wholes whole_load(const char *p)
-{
-    return _mm512_loadu_si512(p);
-}
+#define whole_size(v) _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7FFFFFFF))
 
 /* The low or the high byte of each 16 bits, unsigned. */
-INLINE wholes whole_low_bytes(wholes v)
-{
-    return _mm512_and_si512(v, _mm512_set1_epi16(0xFF));
-}
-
-INLINE wholes whole_high_bytes(wholes v)
-{
-    return _mm512_srli_epi16(v, 8);
-}
-
-/* Products of 16 bits, two added. */
-INLINE wholes whole_pairs(wholes a, wholes b)
-{
-    return _mm512_madd_epi16(a, b);
-}
+#define whole_low_bytes(v)  _mm512_and_si512(v, _mm512_set1_epi16(0xFF))
+#define whole_high_bytes(v) _mm512_srli_epi16(v, 8)
 
 /* LANES numbers in 16 bits each; of each four, the second and the third are swapped. */
 INLINE void whole_store_turned(char *to, wholes v)

@@ -87,10 +87,7 @@ void cake_buf_free(cake_buf *buf)
 
 void cake_ids_add(cake_ids *ids, int32_t id)
 {
-    if (ids->len == ids->cap) {
-        ids->cap = ids->cap ? 2 * ids->cap : 32;
-        ids->id = cake_grow(ids->id, ids->cap, sizeof *ids->id);
-    }
+    CAKE_RESERVE(ids->id, ids->len, ids->cap);
     ids->id[ids->len++] = id;
 }
 

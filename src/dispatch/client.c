@@ -136,10 +136,7 @@ static void receive_requests(cake_dispatch_client *o, cake_dispatch_msg *message
         memmove(o->inbox, o->inbox + o->first, (size_t)o->n * sizeof *o->inbox);
     o->first = 0;
     while (message->at < message->end) {
-        if (o->n == o->cap) {
-            o->cap = o->cap ? 2 * o->cap : 16;
-            o->inbox = cake_grow(o->inbox, (size_t)o->cap, sizeof *o->inbox);
-        }
+        CAKE_RESERVE(o->inbox, o->n, o->cap);
         o->inbox[o->n++] =
             cake_dispatch_msg_take_request(message, o->context, o->token, o->config->eos, o->config->n_eos);
     }

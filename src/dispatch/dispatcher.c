@@ -297,10 +297,7 @@ static void assign_local(cake_dispatcher *d, cake_sequence *lead)
     if (d->first)
         memmove(d->local, d->local + d->first, (size_t)d->n * sizeof *d->local);
     d->first = 0;
-    if (d->n == d->cap) {
-        d->cap = d->cap ? 2 * d->cap : 64;
-        d->local = cake_grow(d->local, (size_t)d->cap, sizeof *d->local);
-    }
+    CAKE_RESERVE(d->local, d->n, d->cap);
     d->local[d->n++] = lead;
 }
 

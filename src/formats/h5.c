@@ -79,36 +79,18 @@ cake_h5 *cake_h5_create(const char *path)
 
 static hid_t stored(const cake_h5 *file, cake_h5_type type)
 {
-    switch (type) {
-    case CAKE_H5_BYTE:
-        return H5T_STD_U8LE;
-    case CAKE_H5_INT:
-        return H5T_STD_I32LE;
-    case CAKE_H5_LONG:
-        return H5T_STD_I64LE;
-    case CAKE_H5_REAL:
-        return H5T_IEEE_F32LE;
-    case CAKE_H5_WORD:
-        return file->word;
-    default:
-        return file->text;
-    }
+    const hid_t types[] = {
+        [CAKE_H5_BYTE] = H5T_STD_U8LE,   [CAKE_H5_INT] = H5T_STD_I32LE, [CAKE_H5_LONG] = H5T_STD_I64LE,
+        [CAKE_H5_REAL] = H5T_IEEE_F32LE, [CAKE_H5_WORD] = file->word,   [CAKE_H5_TEXT] = file->text};
+    return types[type];
 }
 
 static hid_t in_memory(const cake_h5 *file, cake_h5_type type)
 {
-    switch (type) {
-    case CAKE_H5_BYTE:
-        return H5T_NATIVE_UINT8;
-    case CAKE_H5_INT:
-        return H5T_NATIVE_INT32;
-    case CAKE_H5_LONG:
-        return H5T_NATIVE_INT64;
-    case CAKE_H5_REAL:
-        return H5T_NATIVE_FLOAT;
-    default:
-        return stored(file, type);
-    }
+    const hid_t types[] = {[CAKE_H5_BYTE] = H5T_NATIVE_UINT8, [CAKE_H5_INT] = H5T_NATIVE_INT32,
+                           [CAKE_H5_LONG] = H5T_NATIVE_INT64, [CAKE_H5_REAL] = H5T_NATIVE_FLOAT,
+                           [CAKE_H5_WORD] = file->word,       [CAKE_H5_TEXT] = file->text};
+    return types[type];
 }
 
 cake_h5_column *cake_h5_add(cake_h5 *file, const char *path, cake_h5_type type)

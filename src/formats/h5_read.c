@@ -312,11 +312,6 @@ static bool try_range(cake_h5_column *c, hsize_t from, hsize_t n, void *into)
     return good;
 }
 
-static cake_err read_range(cake_h5_column *c, hsize_t from, hsize_t n, void *into)
-{
-    return try_range(c, from, n, into) ? CAKE_OK : fail(c->file, c->name, "cannot be read");
-}
-
 static void drop_texts(cake_h5_column *c)
 {
     for (size_t i = 0; c->type == CAKE_H5_TEXT && !c->fixed && i < c->n; i++)
@@ -355,7 +350,7 @@ cake_err cake_h5_read(cake_h5_column *c, int64_t from, size_t n, void *into)
     CAKE_ASSERT(c->type != CAKE_H5_TEXT && from >= 0 && from <= cake_h5_length(c) &&
                 n <= (size_t)(cake_h5_length(c) - from));
     if (n > WINDOW)
-        return read_range(c, (hsize_t)from, n, into);
+        return try_range(c, (hsize_t)from, n, into) ? CAKE_OK : fail(c->file, c->name, "cannot be read");
     for (char *to = into; n > 0;) {
         cake_err err = move_window(c, (hsize_t)from, bytes);
         if (err)

@@ -238,25 +238,14 @@ void cake_json_free(cake_json *root)
 
 cake_json_type cake_json_kind(const cake_json *node)
 {
+    static const cake_json_type kinds[] = {
+        [JSON_OBJECT] = CAKE_JSON_OBJECT, [JSON_ARRAY] = CAKE_JSON_ARRAY, [JSON_STRING] = CAKE_JSON_STRING,
+        [JSON_INTEGER] = CAKE_JSON_INT,   [JSON_REAL] = CAKE_JSON_REAL,   [JSON_TRUE] = CAKE_JSON_BOOL,
+        [JSON_FALSE] = CAKE_JSON_BOOL,    [JSON_NULL] = CAKE_JSON_NULL};
     if (!node)
         return CAKE_JSON_ABSENT;
-    switch (json_typeof(node_of(node))) {
-    case JSON_OBJECT:
-        return CAKE_JSON_OBJECT;
-    case JSON_ARRAY:
-        return CAKE_JSON_ARRAY;
-    case JSON_STRING:
-        return is_big(node_of(node)) ? CAKE_JSON_REAL : CAKE_JSON_STRING;
-    case JSON_INTEGER:
-        return CAKE_JSON_INT;
-    case JSON_REAL:
-        return CAKE_JSON_REAL;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return CAKE_JSON_BOOL;
-    default:
-        return CAKE_JSON_NULL;
-    }
+    cake_json_type kind = kinds[json_typeof(node_of(node))];
+    return kind == CAKE_JSON_STRING && is_big(node_of(node)) ? CAKE_JSON_REAL : kind;
 }
 
 const char *cake_json_kind_name(const cake_json *node)

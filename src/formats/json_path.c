@@ -86,17 +86,16 @@ cake_err cake_json_path_flag(const cake_json_path *path, const char *key, bool o
     return CAKE_OK;
 }
 
-cake_err cake_json_path_added(const cake_json_path *path, bool otherwise, bool *special, bool *left,
-                              bool *right, bool *word, bool *normalized)
+cake_err cake_json_path_added(const cake_json_path *path, bool otherwise, cake_token_flags *out)
 {
-    cake_err err = cake_json_path_flag(path, "special", otherwise, special);
+    cake_err err = cake_json_path_flag(path, "special", otherwise, &out->special);
     if (!err)
-        err = cake_json_path_flag(path, "lstrip", false, left);
+        err = cake_json_path_flag(path, "lstrip", false, &out->left);
     if (!err)
-        err = cake_json_path_flag(path, "rstrip", false, right);
+        err = cake_json_path_flag(path, "rstrip", false, &out->right);
     if (!err)
-        err = cake_json_path_flag(path, "single_word", false, word);
-    return err ? err : cake_json_path_flag(path, "normalized", !*special, normalized);
+        err = cake_json_path_flag(path, "single_word", false, &out->word);
+    return err ? err : cake_json_path_flag(path, "normalized", !out->special, &out->normalized);
 }
 
 cake_err cake_json_path_int(const cake_json_path *path, const char *key, int64_t least, int64_t most,

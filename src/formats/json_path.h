@@ -32,9 +32,13 @@ cake_err cake_json_path_need(const cake_json_path *path, cake_json_type kind, co
 /* Members of the object at path; text is required, the others may be absent or null. */
 cake_err cake_json_path_text(const cake_json_path *path, const char *key, const char **text, size_t *len);
 cake_err cake_json_path_flag(const cake_json_path *path, const char *key, bool otherwise, bool *out);
-/* The flags of an added token; otherwise: the default of `special`. */
-cake_err cake_json_path_added(const cake_json_path *path, bool otherwise, bool *special, bool *left,
-                              bool *right, bool *word, bool *normalized);
+/* An added token is special; takes white space on its left or right; is a word of its own; is found in
+ * normalized text. */
+typedef struct cake_token_flags {
+    bool special, left, right, word, normalized;
+} cake_token_flags;
+/* otherwise: the default of `special`. */
+cake_err cake_json_path_added(const cake_json_path *path, bool otherwise, cake_token_flags *out);
 cake_err cake_json_path_int(const cake_json_path *path, const char *key, int64_t least, int64_t most,
                             int64_t *out);
 

@@ -125,10 +125,7 @@ static bool is_long(const char *at, const char *end)
 
 static void keep(cake_json_strings *out)
 {
-    if (out->n == out->cap) {
-        out->cap = out->cap ? 2 * out->cap : 16;
-        out->end = cake_grow(out->end, out->cap, sizeof *out->end);
-    }
+    CAKE_RESERVE(out->end, out->n, out->cap);
     out->end[out->n++] = out->strings.len;
 }
 

@@ -32,10 +32,7 @@ static cake_err fail_at(const lexer *x, const char *what)
 
 static cake_lex *push(lexer *x, cake_lex_kind kind, size_t at, size_t len)
 {
-    if (x->n == x->room) {
-        x->room = x->room ? 2 * x->room : 256;
-        x->out = cake_grow(x->out, x->room, sizeof *x->out);
-    }
+    CAKE_RESERVE(x->out, x->n, x->room);
     x->out[x->n] = (cake_lex){.kind = kind, .line = x->line, .at = x->text + at, .len = len};
     return &x->out[x->n++];
 }

@@ -127,10 +127,7 @@ int cake_parse_symbol(cake_parser *p, cake_value name)
         cake_parse_fail(p, p->now->line, "more than %d different names", MAX_SYMBOLS);
         return 0;
     }
-    if (j->n_symbols == j->room_symbols) {
-        j->room_symbols = j->room_symbols ? 2 * j->room_symbols : 32;
-        j->symbols = cake_grow(j->symbols, j->room_symbols, sizeof *j->symbols);
-    }
+    CAKE_RESERVE(j->symbols, j->n_symbols, j->room_symbols);
     j->symbols[j->n_symbols] = name;
     return (int)j->n_symbols++;
 }

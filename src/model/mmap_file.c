@@ -6,20 +6,12 @@
 #include "model/mmap_file.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-
-struct cake_mmap_file {
-    char *base;
-    size_t size;
-    atomic_bool faulted;
-    cake_mmap_file *next;
-};
 
 static struct {
     cake_mmap_file *first;
@@ -53,9 +45,7 @@ cake_mmap_file *cake_mmap_file_open(int fd, int64_t size)
     if (base == MAP_FAILED)
         return NULL;
     cake_mmap_file *m = cake_alloc(1, sizeof *m);
-    m->base = base;
-    m->size = (size_t)size;
-    m->next = state.first;
+    *m = (cake_mmap_file){.base = base, .size = (size_t)size, .next = state.first};
     if (!state.first) {
         state.page = (uintptr_t)sysconf(_SC_PAGESIZE);
         struct sigaction ours = {.sa_sigaction = mend, .sa_flags = SA_SIGINFO};
@@ -78,16 +68,6 @@ void cake_mmap_file_close(cake_mmap_file *mapping)
         sigaction(SIGBUS, &state.before, NULL);
     munmap(mapping->base, mapping->size);
     free(mapping);
-}
-
-const char *cake_mmap_file_at(const cake_mmap_file *mapping, int64_t offset)
-{
-    return mapping->base + offset;
-}
-
-bool cake_mmap_file_faulted(const cake_mmap_file *mapping)
-{
-    return atomic_load(&mapping->faulted);
 }
 
 void cake_mmap_file_leave(cake_mmap_file *mapping, int64_t begin, int64_t end)

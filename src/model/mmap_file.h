@@ -7,19 +7,22 @@
 #ifndef CAKE_MODEL_MMAP_FILE_H
 #define CAKE_MODEL_MMAP_FILE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-typedef struct cake_mmap_file cake_mmap_file;
+typedef struct cake_mmap_file {
+    char *base; /* [size] */
+    size_t size;
+    atomic_bool faulted; /* some access has; never reset */
+    struct cake_mmap_file *next;
+} cake_mmap_file;
 
 /* Maps bytes [0, size); NULL and errno on failure. Open and close mappings only while no thread accesses
  * one. */
 cake_mmap_file *cake_mmap_file_open(int fd, int64_t size);
 void cake_mmap_file_close(cake_mmap_file *mapping); /* NULL is fine */
-
-const char *cake_mmap_file_at(const cake_mmap_file *mapping, int64_t offset);
-/* Whether any access has faulted. Never reset. */
-bool cake_mmap_file_faulted(const cake_mmap_file *mapping);
 /* Bytes [begin, end) are no longer needed; they may leave this process's memory. */
 void cake_mmap_file_leave(cake_mmap_file *mapping, int64_t begin, int64_t end);
 

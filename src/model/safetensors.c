@@ -383,7 +383,7 @@ void cake_safetensors_unmap(cake_safetensors *file)
 
 const void *cake_safetensors_view(const cake_safetensors *file, const cake_tensor *tensor, int64_t offset)
 {
-    return file->mapping ? cake_mmap_file_at(file->mapping, tensor->begin + offset) : NULL;
+    return file->mapping ? file->mapping->base + tensor->begin + offset : NULL;
 }
 
 cake_err cake_safetensors_unchanged(const cake_safetensors *file)
@@ -404,7 +404,7 @@ cake_err cake_safetensors_unchanged(const cake_safetensors *file)
 bool cake_safetensors_faulted(const cake_safetensors *file)
 {
     struct stat st;
-    return cake_mmap_file_faulted(file->mapping) || fstat(file->fd, &st) || (int64_t)st.st_size < file->size;
+    return atomic_load(&file->mapping->faulted) || fstat(file->fd, &st) || (int64_t)st.st_size < file->size;
 }
 
 void cake_safetensors_leave(const cake_safetensors *file, int64_t begin, int64_t end, bool drop)

@@ -72,50 +72,30 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
 {
     const cake_arch *arch = config->arch;
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
-    switch (part->when) {
-    case CAKE_WHEN_ATTENTION:
-        return attention;
-    case CAKE_WHEN_APART:
-        return attention && !arch->fused;
-    case CAKE_WHEN_Q_APART:
-        return attention && !arch->fused && !arch->out_gate;
-    case CAKE_WHEN_GATED:
-        return attention && arch->out_gate;
-    case CAKE_WHEN_FUSED:
-        return attention && arch->fused;
-    case CAKE_WHEN_Q_BIAS:
-        return attention && config->qkv_bias && !arch->out_gate;
-    case CAKE_WHEN_GATED_BIAS:
-        return attention && config->qkv_bias && arch->out_gate;
-    case CAKE_WHEN_DELTA:
-        return config->layer[layer].mixer == CAKE_MIX_DELTA;
-    case CAKE_WHEN_QKV_BIAS:
-        return attention && config->qkv_bias;
-    case CAKE_WHEN_O_BIAS:
-        return attention && config->o_bias;
-    case CAKE_WHEN_HEAD_NORM:
-        return attention && arch->qk_norm == CAKE_QK_NORM_HEAD;
-    case CAKE_WHEN_QK_NORM:
-        return attention && arch->qk_norm == CAKE_QK_NORM_ALL;
-    case CAKE_WHEN_MLP_APART:
-        return !arch->fused;
-    case CAKE_WHEN_MLP_FUSED:
-        return arch->fused;
-    case CAKE_WHEN_MLP_BIAS:
-        return config->mlp_bias;
-    case CAKE_WHEN_NORM_BEFORE:
-        return arch->norms != CAKE_NORMS_AFTER;
-    case CAKE_WHEN_NORM_AFTER:
-        return arch->norms != CAKE_NORMS_BEFORE;
-    case CAKE_WHEN_NO_NORM_AFTER:
-        return arch->norms == CAKE_NORMS_BEFORE;
-    case CAKE_WHEN_NORMS_BOTH:
-        return arch->norms == CAKE_NORMS_BOTH;
-    case CAKE_WHEN_UNTIED:
-        return !config->tied;
-    default:
-        return true;
-    }
+    const bool present[] = {
+        [CAKE_WHEN_ALWAYS] = true,
+        [CAKE_WHEN_ATTENTION] = attention,
+        [CAKE_WHEN_APART] = attention && !arch->fused,
+        [CAKE_WHEN_Q_APART] = attention && !arch->fused && !arch->out_gate,
+        [CAKE_WHEN_GATED] = attention && arch->out_gate,
+        [CAKE_WHEN_FUSED] = attention && arch->fused,
+        [CAKE_WHEN_Q_BIAS] = attention && config->qkv_bias && !arch->out_gate,
+        [CAKE_WHEN_GATED_BIAS] = attention && config->qkv_bias && arch->out_gate,
+        [CAKE_WHEN_DELTA] = config->layer[layer].mixer == CAKE_MIX_DELTA,
+        [CAKE_WHEN_QKV_BIAS] = attention && config->qkv_bias,
+        [CAKE_WHEN_O_BIAS] = attention && config->o_bias,
+        [CAKE_WHEN_HEAD_NORM] = attention && arch->qk_norm == CAKE_QK_NORM_HEAD,
+        [CAKE_WHEN_QK_NORM] = attention && arch->qk_norm == CAKE_QK_NORM_ALL,
+        [CAKE_WHEN_MLP_APART] = !arch->fused,
+        [CAKE_WHEN_MLP_FUSED] = arch->fused,
+        [CAKE_WHEN_MLP_BIAS] = config->mlp_bias,
+        [CAKE_WHEN_NORM_BEFORE] = arch->norms != CAKE_NORMS_AFTER,
+        [CAKE_WHEN_NORM_AFTER] = arch->norms != CAKE_NORMS_BEFORE,
+        [CAKE_WHEN_NO_NORM_AFTER] = arch->norms == CAKE_NORMS_BEFORE,
+        [CAKE_WHEN_NORMS_BOTH] = arch->norms == CAKE_NORMS_BOTH,
+        [CAKE_WHEN_UNTIED] = !config->tied,
+    };
+    return present[part->when];
 }
 
 bool cake_tensor_spec_matrix(const cake_tensor_spec *part)
@@ -125,42 +105,25 @@ bool cake_tensor_spec_matrix(const cake_tensor_spec *part)
 
 int cake_width_of(cake_width width, const cake_config *config)
 {
-    switch (width) {
-    case CAKE_WIDTH_DIM:
-        return config->dim;
-    case CAKE_WIDTH_HEAD:
-        return config->head_dim;
-    case CAKE_WIDTH_Q:
-        return config->n_head * config->head_dim;
-    case CAKE_WIDTH_KV:
-        return config->n_kv * config->head_dim;
-    case CAKE_WIDTH_QK:
-        return (config->n_head + config->n_kv) * config->head_dim;
-    case CAKE_WIDTH_QKV:
-        return (config->n_head + 2 * config->n_kv) * config->head_dim;
-    case CAKE_WIDTH_FF:
-        return config->n_ff;
-    case CAKE_WIDTH_FF_TWICE:
-        return 2 * config->n_ff;
-    case CAKE_WIDTH_Q_TWICE:
-        return 2 * config->n_head * config->head_dim;
-    case CAKE_WIDTH_CHANNELS:
-        return (int)cake_delta_channels(&config->delta);
-    case CAKE_WIDTH_CONV:
-        return config->delta.width;
-    case CAKE_WIDTH_VALUE_HEADS:
-        return config->delta.n_value;
-    case CAKE_WIDTH_VALUE_HEAD:
-        return config->delta.value_dim;
-    case CAKE_WIDTH_VALUES:
-        return config->delta.n_value * config->delta.value_dim;
-    case CAKE_WIDTH_VOCAB:
-        return config->n_vocab;
-    case CAKE_WIDTH_ONE:
-        return 1;
-    default:
-        return 0;
-    }
+    const int size[] = {
+        [CAKE_WIDTH_DIM] = config->dim,
+        [CAKE_WIDTH_HEAD] = config->head_dim,
+        [CAKE_WIDTH_Q] = config->n_head * config->head_dim,
+        [CAKE_WIDTH_KV] = config->n_kv * config->head_dim,
+        [CAKE_WIDTH_QK] = (config->n_head + config->n_kv) * config->head_dim,
+        [CAKE_WIDTH_QKV] = (config->n_head + 2 * config->n_kv) * config->head_dim,
+        [CAKE_WIDTH_FF] = config->n_ff,
+        [CAKE_WIDTH_FF_TWICE] = 2 * config->n_ff,
+        [CAKE_WIDTH_Q_TWICE] = 2 * config->n_head * config->head_dim,
+        [CAKE_WIDTH_CHANNELS] = (int)cake_delta_channels(&config->delta),
+        [CAKE_WIDTH_CONV] = config->delta.width,
+        [CAKE_WIDTH_VALUE_HEADS] = config->delta.n_value,
+        [CAKE_WIDTH_VALUE_HEAD] = config->delta.value_dim,
+        [CAKE_WIDTH_VALUES] = config->delta.n_value * config->delta.value_dim,
+        [CAKE_WIDTH_VOCAB] = config->n_vocab,
+        [CAKE_WIDTH_ONE] = 1,
+    };
+    return size[width];
 }
 
 /* Prefixes of tensor names: text model alone, part of a larger model, the same before transformers 4.52; then

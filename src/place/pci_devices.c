@@ -22,11 +22,6 @@ static bool is_gpu(const struct hwloc_pcidev_attr_s *pci)
            (pci->class_id == VGA && (pci->vendor_id == NVIDIA || pci->vendor_id == AMD));
 }
 
-static bool is_network(const struct hwloc_pcidev_attr_s *pci)
-{
-    return pci->class_id >> 8 == 0x02;
-}
-
 static void name_device(hwloc_obj_t pci, cake_device *device)
 {
     size_t used = 0;
@@ -97,6 +92,7 @@ static int by_bus(const void *a, const void *b)
 
 cake_device *cake_devices_list(struct hwloc_topology *hwloc, int *n, int *n_gpu)
 {
+    enum { NETWORK = 0x02 };
     int all = 0, max = 1;
     for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(hwloc, pci));)
         max++;
@@ -113,7 +109,7 @@ cake_device *cake_devices_list(struct hwloc_topology *hwloc, int *n, int *n_gpu)
         }
     *n_gpu = *n;
     for (int i = 0; i < all; i++) {
-        if (!is_network(&found[i]->attr->pcidev))
+        if (found[i]->attr->pcidev.class_id >> 8 != NETWORK)
             continue;
         list[*n] = make_device(hwloc, found[i]);
         for (int g = 0; g < *n_gpu; g++)

@@ -183,10 +183,7 @@ static cake_err read_layer_entry(reader *r, int worker)
     if (last >= r->n_layer)
         return cake_yaml_wrong(r->fault, position(r), "'%s': the model has %d layer%s, from 0 to %d",
                                shown(r).s, r->n_layer, r->n_layer == 1 ? "" : "s", r->n_layer - 1);
-    if (r->n_claim == r->cap_claim) {
-        r->cap_claim = 2 * r->cap_claim + 8;
-        r->claim = cake_grow(r->claim, (size_t)r->cap_claim, sizeof *r->claim);
-    }
+    CAKE_RESERVE(r->claim, r->n_claim, r->cap_claim);
     r->claim[r->n_claim++] = (cake_layer_claim){worker, first, last, position(r)};
     return CAKE_OK;
 }
@@ -373,10 +370,7 @@ static cake_err read_worker(void *self, cake_yaml *yaml)
                               shown(r).s, r->n_rank, r->n_rank + 1);
     if (err)
         return err;
-    if (r->n_worker == r->cap_worker) {
-        r->cap_worker = 2 * r->cap_worker + 8;
-        r->worker = cake_grow(r->worker, (size_t)r->cap_worker, sizeof *r->worker);
-    }
+    CAKE_RESERVE(r->worker, r->n_worker, r->cap_worker);
     cake_worker *w = &r->worker[r->n_worker++];
     *w = (cake_worker){
         .name = cake_copy(value(r), strlen(value(r))), .given.at = position(r), .rank = -1, .replica = -1};

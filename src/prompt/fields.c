@@ -332,12 +332,6 @@ static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
     return read_ids(p, f->name, node, &p->request->ids);
 }
 
-static cake_err read_nothing(pass *p, const field *f, const cake_json *node)
-{
-    (void)p, (void)f, (void)node;
-    return CAKE_OK;
-}
-
 static cake_err refuse(pass *p, const field *f, const cake_json *node)
 {
     char found[CAKE_FOUND];
@@ -396,14 +390,14 @@ static const field fields[] = {
     {"add_special_tokens", CHAT, "false", refuse},
     {"add_special_tokens", TEXT, "true", refuse},
     /* about delivery and accounting, which a file does not have: they change nothing */
-    {"stream", BOTH, NULL, read_nothing},
-    {"stream_options", BOTH, NULL, read_nothing},
-    {"user", BOTH, NULL, read_nothing},
-    {"safety_identifier", BOTH, NULL, read_nothing},
-    {"prompt_cache_key", BOTH, NULL, read_nothing},
-    {"prompt_cache_options", BOTH, NULL, read_nothing},
-    {"metadata", BOTH, NULL, read_nothing},
-    {"store", BOTH, NULL, read_nothing},
+    {"stream", BOTH, NULL, NULL},
+    {"stream_options", BOTH, NULL, NULL},
+    {"user", BOTH, NULL, NULL},
+    {"safety_identifier", BOTH, NULL, NULL},
+    {"prompt_cache_key", BOTH, NULL, NULL},
+    {"prompt_cache_options", BOTH, NULL, NULL},
+    {"metadata", BOTH, NULL, NULL},
+    {"store", BOTH, NULL, NULL},
     /* of the API and of other engines, not supported */
     {"suffix", BOTH, "\"\"", refuse},
     {"response_format", BOTH, "{\"type\":\"text\"}", refuse},
@@ -475,7 +469,7 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
     if (is_default(f, node))
         return CAKE_OK;
     if (f->kinds & (p->chat ? CHAT : TEXT))
-        return f->read(p, f, node);
+        return f->read ? f->read(p, f, node) : CAKE_OK;
     cake_fault *fault = &p->request->fault;
     if (p->request->form == CAKE_FORM_SIMPLE)
         return cake_fault_set(fault, f->name, "%s does not go with %s; expected one of the two", f->name,

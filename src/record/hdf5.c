@@ -80,15 +80,12 @@ typedef struct sheet {
 
 static void open_ragged(sheet *s, const char *name, cake_h5_type type, ragged *out)
 {
-    cake_buf path = {0};
-    const int64_t zero = 0;
-    cake_buf_addf(&path, "%s/data", name);
-    out->data = cake_h5_add(s->file, path.data, type);
-    cake_buf_cut(&path, strlen(name));
-    cake_buf_adds(&path, "/offsets");
-    out->offsets = cake_h5_add(s->file, path.data, CAKE_H5_LONG);
-    cake_h5_put(out->offsets, &zero, 1);
-    cake_buf_free(&path);
+    char path[64];
+    snprintf(path, sizeof path, "%s/data", name);
+    out->data = cake_h5_add(s->file, path, type);
+    snprintf(path, sizeof path, "%s/offsets", name);
+    out->offsets = cake_h5_add(s->file, path, CAKE_H5_LONG);
+    cake_h5_put(out->offsets, &(int64_t){0}, 1);
 }
 
 static void put_ragged(ragged *r, const void *values, size_t n)
@@ -179,23 +176,20 @@ static parts look(const cake_json *root, const cake_json *rest)
     return p;
 }
 
-/* Replaces value, if it lies after *from, by the placeholder. */
-static bool cut_out(cake_buf *line, size_t *from, const cake_buf *value, char mark, cake_buf *anew)
+/* Replaces s->piece in the skeleton, if it lies after *from, by the placeholder. If not, none follows:
+ * placeholders refer to a line's first rows only. */
+static void cut_out(sheet *s, size_t *from, char mark)
 {
-    const char *at =
-        value->len ? memmem(line->data + *from, line->len - *from, value->data, value->len) : NULL;
+    cake_buf *line = &s->skeleton;
+    char *at = *from == SIZE_MAX || !s->piece.len
+                   ? NULL
+                   : memmem(line->data + *from, line->len - *from, s->piece.data, s->piece.len);
+    *from = at ? (size_t)(at - line->data) + 1 : SIZE_MAX;
     if (!at)
-        return false;
-    size_t before = (size_t)(at - line->data);
-    cake_buf_cut(anew, 0);
-    cake_buf_add(anew, line->data, before);
-    cake_buf_addc(anew, mark);
-    cake_buf_add(anew, at + value->len, line->len - before - value->len);
-    *from = before + 1;
-    cake_buf swap = *line;
-    *line = *anew;
-    *anew = swap;
-    return true;
+        return;
+    *at = mark;
+    memmove(at + 1, at + s->piece.len, line->len - *from + 1 - s->piece.len);
+    cake_buf_cut(line, line->len - s->piece.len + 1);
 }
 
 static void read_ids(const cake_json *array, cake_ids *ids)
@@ -213,8 +207,8 @@ static void put_ids(sheet *s, const cake_json *own, const cake_json *extra, ragg
     put_ragged(into, s->ids.id, s->ids.len);
     cake_buf_cut(&s->piece, 0);
     cake_line_ids(&s->piece, s->ids.id, (int)s->ids.len);
-    if (*from != SIZE_MAX && (!own || !cut_out(&s->skeleton, from, &s->piece, mark, &s->anew)))
-        *from = SIZE_MAX; /* placeholders refer to a line's first rows only */
+    *from = own ? *from : SIZE_MAX;
+    cut_out(s, from, mark);
 }
 
 static void put_text(sheet *s, const cake_json *choice, size_t *from)
@@ -227,8 +221,7 @@ static void put_text(sheet *s, const cake_json *choice, size_t *from)
     cake_buf_cut(&s->piece, 0);
     if (text)
         cake_json_add_text(&s->piece, text, len);
-    if (*from != SIZE_MAX && !cut_out(&s->skeleton, from, &s->piece, CAKE_HDF5_TEXT, &s->anew))
-        *from = SIZE_MAX;
+    cut_out(s, from, CAKE_HDF5_TEXT);
 }
 
 /* Only the answer's own tokens, which are the last ones: with echo the prompt's come first. */
@@ -253,9 +246,8 @@ static void put_scores(sheet *s, const cake_json *choice, size_t n_token, size_t
     put_ragged(&s->logprobs, s->scores, n);
     cake_buf_cut(&s->piece, 0);
     cake_line_scores(s->scores, n, &s->piece);
-    if (*from != SIZE_MAX && (cake_json_get(logprobs, "content") ||
-                              !cut_out(&s->skeleton, from, &s->piece, CAKE_HDF5_SCORES, &s->anew)))
-        *from = SIZE_MAX;
+    *from = cake_json_get(logprobs, "content") ? SIZE_MAX : *from;
+    cut_out(s, from, CAKE_HDF5_SCORES);
 }
 
 static void put_choices(sheet *s, const parts *p)

@@ -127,10 +127,7 @@ void cake_inflights_put(cake_inflights *all, cake_inflight *part)
         all->entry[at] = *part;
         *part = (cake_inflight){0};
     } else if (!known && !part->at) {
-        if (all->n == all->cap) {
-            all->cap = all->cap ? 2 * all->cap : 16;
-            all->entry = cake_grow(all->entry, all->cap, sizeof *all->entry);
-        }
+        CAKE_RESERVE(all->entry, all->n, all->cap);
         memmove(&all->entry[at + 1], &all->entry[at], (all->n++ - at) * sizeof *all->entry);
         all->entry[at] = *part;
         *part = (cake_inflight){0};

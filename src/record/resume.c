@@ -422,13 +422,6 @@ static cake_err take_line(cake_recorder *r, cake_entry entry, const char *line, 
     return cake_journal_writer_append(r, entry, line, len);
 }
 
-/* Copies RESULTS into groups of the journal. */
-static cake_err import(cake_recorder *r, FILE *from)
-{
-    cake_err err = read_results(r, from, take_line);
-    return err ? err : cake_record_flush(r);
-}
-
 cake_err cake_record_reopen(cake_recorder *r)
 {
     cake_journal old = r->journal;
@@ -448,8 +441,10 @@ cake_err cake_record_reopen(cake_recorder *r)
     if (old.n_mark)
         r->read = old.marks[old.n_mark - 1];
     r->imports = true;
+    if (!err) /* copies RESULTS into groups of the journal */
+        err = read_results(r, from, take_line);
     if (!err)
-        err = import(r, from);
+        err = cake_record_flush(r);
     r->imports = false;
     fclose(from);
     if (err) { /* drop the copy: it holds only what RESULTS holds */

@@ -255,10 +255,7 @@ static void list_begun(cake_batch_io *io, cake_sequence *s)
 {
     if (s->listed || !io->recorder || !cake_sequence_is_resumable(s))
         return;
-    if (io->n_begun == io->cap_begun) {
-        io->cap_begun = io->cap_begun ? 2 * io->cap_begun : 64;
-        io->begun = cake_grow(io->begun, (size_t)io->cap_begun, sizeof(cake_sequence *));
-    }
+    CAKE_RESERVE(io->begun, io->n_begun, io->cap_begun);
     io->begun[io->n_begun++] = s;
     s->listed = io->n_begun;
 }

@@ -169,10 +169,7 @@ static cake_err add_prompt(void *self, const cake_request *r, int64_t n_tok, con
     c->requests++;
     cake_prepare_warn(&c->warned, r);
     if (n_tok) {
-        if (c->n == c->cap) {
-            c->cap = c->cap ? 2 * c->cap : 4096;
-            c->length = cake_grow(c->length, (size_t)c->cap, sizeof *c->length);
-        }
+        CAKE_RESERVE(c->length, c->n, c->cap);
         c->length[c->n++] = n_tok < INT32_MAX ? (int32_t)n_tok : INT32_MAX;
         c->total += n_tok;
     }

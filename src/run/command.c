@@ -32,12 +32,6 @@ static const struct {
 } alone[] = {{"tokenize", cake_cmd_tokenize}, {"info", cake_cmd_info}, {"merge", cake_cmd_merge},
              {"status", cake_cmd_status},     {"help", help},          {"version", version}};
 
-static cake_err run_alone(cake_err (*run)(const cake_options *options), const cake_options *options,
-                          const cake_comm *world)
-{
-    return cake_comm_agree(world, world->rank == 0 ? run(options) : CAKE_OK);
-}
-
 static cake_err stage(const cake_options *options, const cake_comm *world)
 {
     char name[CAKE_MODEL_NAME];
@@ -53,7 +47,8 @@ cake_err cake_command(const cake_options *options, const cake_comm *world, int a
 {
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
         if (!strcmp(alone[i].name, options->command))
-            return cake_paths_flush(world, run_alone(alone[i].run, options, world));
+            return cake_paths_flush(
+                world, cake_comm_agree(world, world->rank == 0 ? alone[i].run(options) : CAKE_OK));
     if (!strcmp(options->command, "plan"))
         return cake_paths_flush(world, cake_cmd_plan(options, world));
     if (!strcmp(options->command, "stage"))

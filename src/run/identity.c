@@ -55,12 +55,6 @@ static void add_sum(cake_buf *out, const char *key, uint32_t sum)
     cake_buf_addf(out, ", \"%s\": \"%08x\"", key, sum);
 }
 
-static void add_shard(cake_buf *out, const cake_shard *shard)
-{
-    char text[CAKE_SHARD_TEXT];
-    add_text(out, "shard", cake_shard_text(shard, text));
-}
-
 /* The defaults of request parameters. */
 static void add_params(cake_buf *out, const cake_params *params)
 {
@@ -108,7 +102,8 @@ cake_err cake_identity_add(const cake_options *o, const cake_rank *me, const cak
     add_int(out, "deterministic_ids", o->deterministic_ids);
     if (o->timing)
         add_int(out, "timing", 1);
-    add_shard(out, &o->shard);
+    char shard[CAKE_SHARD_TEXT];
+    add_text(out, "shard", cake_shard_text(&o->shard, shard));
     add_text(out, "output", cake_record_form(o->output));
     add_params(out, &preparation->defaults);
     cake_buf_addc(out, '}');

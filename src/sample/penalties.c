@@ -52,10 +52,7 @@ static past_token *token_of(cake_penalties *p, int32_t id)
     }
     uint32_t *place = place_of(p, id);
     if (!*place) {
-        if (p->n == p->cap) {
-            p->cap = p->cap ? 2 * p->cap : 32;
-            p->token = cake_grow(p->token, p->cap, sizeof *p->token);
-        }
+        CAKE_RESERVE(p->token, p->n, p->cap);
         p->token[p->n++] = (past_token){.id = id};
         *place = p->n;
     }

@@ -96,10 +96,7 @@ static int32_t take_unheld(cake_page_pool *p)
 
 static void append_page(cake_page_list *held, int32_t page)
 {
-    if (held->hi == held->cap) {
-        held->cap = held->cap ? 2 * held->cap : 16;
-        held->page = cake_grow(held->page, (size_t)held->cap, sizeof *held->page);
-    }
+    CAKE_RESERVE(held->page, held->hi, held->cap);
     held->page[held->hi++] = page;
 }
 

@@ -17,17 +17,13 @@
 #include "base/err.h"
 #include "schedule/internal.h"
 
-/* In each group a fork shares pages and copies one; it copies the states, too. */
-static int fork_changes(const cake_schedule_shape *shape)
-{
-    return 2 * shape->n_group + 1;
-}
-
 int cake_schedule_changes(const cake_schedule_shape *shape)
 {
     int n_slot = shape->n_lane * shape->lane_seqs;
+    int fork =
+        2 * shape->n_group + 1; /* in each group it shares pages and copies one; it copies the states */
     /* own pages, as many attached ones, changes of forks, saved states */
-    return 2 * shape->n_group * shape->max_tok + n_slot * (fork_changes(shape) + 1);
+    return 2 * shape->n_group * shape->max_tok + n_slot * (fork + 1);
 }
 
 cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_tree *prefixes)

@@ -71,10 +71,7 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
                  token->text, token->file_id, id);
     if (at < 0) {
         at = (int32_t)added->n;
-        if (added->n == added->room) {
-            added->room = added->room ? 2 * added->room : 16;
-            added->token = cake_grow(added->token, added->room, sizeof *added->token);
-        }
+        CAKE_RESERVE(added->token, added->n, added->room);
         added->token[added->n++] =
             (cake_added_token){.text = cake_copy(token->text, token->len), .len = token->len};
         cake_vocab_put(&added->texts, token->text, token->len, at);
@@ -82,15 +79,11 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
         added->top = id > added->top ? id : added->top;
     }
     cake_added_token *mine = &added->token[at];
-    mine->skipped = mine->skipped || token->special;
+    mine->skipped = mine->skipped || token->is.special;
     mine->id = id;
     mine->file_id = token->file_id >= 0 ? token->file_id : id;
-    mine->special = token->special;
-    mine->left = token->left;
-    mine->right = token->right;
-    mine->word = token->word;
-    mine->normalized = token->normalized;
-    mine->normal = mine->normal || token->normalized;
+    mine->is = token->is;
+    mine->normal = mine->normal || token->is.normalized;
     return CAKE_OK;
 }
 
@@ -104,8 +97,7 @@ static cake_err read_token(const cake_json_path *path, cake_added_token *token)
     if (!err)
         err = cake_json_path_text(path, "content", &text, &token->len);
     if (!err)
-        err = cake_json_path_added(path, false, &token->special, &token->left, &token->right, &token->word,
-                                   &token->normalized);
+        err = cake_json_path_added(path, false, &token->is);
     token->text = (char *)text;
     token->file_id = (int32_t)id;
     return err;
@@ -132,14 +124,7 @@ cake_err cake_added_read(const cake_json_path *path, const cake_vocab *vocab, ca
 static cake_err put_special(cake_added *added, const cake_vocab *vocab, const cake_json_path *path,
                             const cake_special *s)
 {
-    cake_added_token token = {.text = s->text,
-                              .len = s->len,
-                              .file_id = -1,
-                              .special = s->special,
-                              .left = s->left,
-                              .right = s->right,
-                              .word = s->word,
-                              .normalized = s->normalized};
+    cake_added_token token = {.text = s->text, .len = s->len, .file_id = -1, .is = s->is};
     return put_added(added, vocab, path, &token);
 }
 
@@ -154,7 +139,7 @@ static cake_err put_listed(cake_added *added, const cake_vocab *vocab, const cak
             cake_vocab_put(&names, named->at[i].text, named->at[i].len, names.count);
     for (size_t i = 0; !err && i < list->n; i++) {
         cake_special s = list->at[i];
-        s.special = s.special || cake_vocab_find(&names, s.text, s.len) >= 0;
+        s.is.special = s.is.special || cake_vocab_find(&names, s.text, s.len) >= 0;
         err = put_special(added, vocab, path, &s);
     }
     cake_vocab_free(&names);
@@ -181,7 +166,7 @@ static cake_err put_again(cake_added *added, const cake_vocab *vocab, const cake
 {
     cake_err err = CAKE_OK;
     for (size_t i = 0; !err && i < list->n; i++) {
-        cake_special token = {.text = list->at[i].text, .len = list->at[i].len, .id = -1, .special = true};
+        cake_special token = {.text = list->at[i].text, .len = list->at[i].len, .id = -1, .is.special = true};
         if (token.text)
             err = put_special(added, vocab, path, &token);
     }
@@ -202,14 +187,7 @@ static cake_special_list list_all(const cake_added *added, const cake_specials *
     cake_special_list out = {cake_alloc(listed->n + added->n + 1, sizeof *out.at), 0, 0};
     for (size_t i = 0; !specials->all && i < added->n; i++) {
         const cake_added_token *t = &added->token[i];
-        out.at[out.n++] = (cake_special){.text = t->text,
-                                         .len = t->len,
-                                         .id = t->file_id,
-                                         .special = t->special,
-                                         .left = t->left,
-                                         .right = t->right,
-                                         .word = t->word,
-                                         .normalized = t->normalized};
+        out.at[out.n++] = (cake_special){.text = t->text, .len = t->len, .id = t->file_id, .is = t->is};
     }
     size_t n = out.n;
     if (n)
@@ -264,7 +242,7 @@ cake_err cake_added_finish(cake_added *added, const cake_json_path *path, const 
             err = cake_json_path_fail(path, "\"%.80s\" cannot be normalized: %s", token->text, fault.message);
         token->shown = cake_copy(scratch.normal.data, scratch.normal.len);
         token->shown_len = scratch.normal.len;
-        if (token->normalized)
+        if (token->is.normalized)
             cake_trie_add(&added->normalized, token->shown, token->shown_len, (int32_t)i, true);
         else
             cake_trie_add(&added->raw, token->text, token->len, (int32_t)i, true);
@@ -307,9 +285,9 @@ static cake_added_match widen(const cake_added_token *token, const char *text, s
 {
     size_t at;
     uint32_t code;
-    while (token->left && start > from && cake_char_is_space(cake_text_last(text, start, &at)))
+    while (token->is.left && start > from && cake_char_is_space(cake_text_last(text, start, &at)))
         start = at;
-    while (token->right && end < len) {
+    while (token->is.right && end < len) {
         int n = cake_utf8_next(text + end, len - end, &code);
         if (!n || !cake_char_is_space(code))
             break;
@@ -330,10 +308,11 @@ cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie,
         if (i < 0)
             continue;
         const cake_added_token *token = &added->token[i];
-        if ((added->split && token->skipped) || (token->word && !is_single_word(text, len, start, *at)))
+        if ((added->split && token->skipped) || (token->is.word && !is_single_word(text, len, start, *at)))
             continue;
         cake_added_match match = widen(token, text, len, from, start, *at);
-        if (!token->left || match.start < match.end) /* else an earlier token took all of it as white space */
+        if (!token->is.left ||
+            match.start < match.end) /* else an earlier token took all of it as white space */
             return match;
     }
     return (cake_added_match){NULL, len, len};

@@ -400,10 +400,7 @@ static cake_err spell(const cake_tokenizer_model *words, const char *piece, size
 
 static void heap_push(cake_encode_ws *scratch, uint64_t key)
 {
-    if (scratch->n_heap == scratch->heap_room) {
-        scratch->heap_room = scratch->heap_room ? 2 * scratch->heap_room : 64;
-        scratch->heap = cake_grow(scratch->heap, scratch->heap_room, sizeof *scratch->heap);
-    }
+    CAKE_RESERVE(scratch->heap, scratch->n_heap, scratch->heap_room);
     uint64_t *heap = scratch->heap;
     size_t at = scratch->n_heap++;
     while (at && heap[(at - 1) / 2] > key) {

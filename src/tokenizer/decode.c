@@ -90,10 +90,7 @@ static void mark_held(const cake_decoder *d, state *s, size_t at)
 {
     if (at == s->held.len)
         return;
-    if (s->n_mark == s->cap_mark) {
-        s->cap_mark = s->cap_mark ? 2 * s->cap_mark : 4;
-        s->mark = cake_grow(s->mark, s->cap_mark, sizeof *s->mark);
-    }
+    CAKE_RESERVE(s->mark, s->n_mark, s->cap_mark);
     s->mark[s->n_mark++] = (mark){at, d->owner};
 }
 
@@ -346,11 +343,6 @@ static void own_replace(const cake_decode_stage *s, cake_buf *text, cake_buf *sp
 
 /* --- Fuse, and the spaces between tokens if there is no decoder --- */
 
-static void push_fuse(cake_decoder *d, size_t i, const char *text, size_t len)
-{
-    next(d, i, text, len);
-}
-
 static void push_join(cake_decoder *d, size_t i, const char *text, size_t len)
 {
     if (d->state[i].any)
@@ -495,7 +487,7 @@ static const stage_kind kinds[] = {
     {"ByteLevel", NULL, push_bytes, end_bytes, NULL, own_bytes, true, true},
     {"Replace", open_replace, push_replace, end_replace, NULL, own_replace, false, false},
     {"ByteFallback", NULL, push_fallback, end_fallback, settle_fallback, own_fallback, false, true},
-    {"Fuse", NULL, push_fuse, NULL, NULL, NULL, true, false},
+    {"Fuse", NULL, next, NULL, NULL, NULL, true, false},
     {"Strip", open_strip, push_strip, NULL, NULL, NULL, false, false},
     {"Metaspace", open_meta, push_meta, NULL, NULL, own_replace, false, false},
     {"BPEDecoder", open_suffix, push_suffix, end_suffix, NULL, own_suffix, false, false},

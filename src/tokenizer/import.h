@@ -12,12 +12,8 @@
 #include "base/err.h"
 #include "tokenizer/specials.h"
 
-/* Appends the tokenizer.json for the bytes of a file to *json. where: the file's name for messages. Special
+/* Append the tokenizer.json for the bytes of a file to *json. where: the file's name for messages. Special
  * tokens of the file itself are added to specials, unless other files define them. */
-cake_err cake_import_convert(const char *bytes, size_t len, const char *where, cake_specials *specials,
-                             cake_buf *json);
-
-/* The two formats; the first bytes distinguish them. */
 cake_err cake_sentencepiece_convert(const char *bytes, size_t len, const char *where, cake_specials *specials,
                                     cake_buf *json);
 cake_err cake_tiktoken_convert(const char *bytes, size_t len, const char *where,

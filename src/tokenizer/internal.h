@@ -209,7 +209,7 @@ typedef struct cake_added_token {
     size_t len, shown_len;
     int32_t id;
     int32_t file_id; /* the id in the file; -1: none */
-    bool special, left, right, word, normalized;
+    cake_token_flags is;
     bool skipped; /* it was special once: decoding skips its text */
     bool normal;  /* it was normalized once: it decodes as normalized */
 } cake_added_token;

@@ -15,9 +15,9 @@
 
 typedef struct cake_pre_tokenizer_kind {
     const char *type;
-    cake_err (*open)(const cake_json_path *path, cake_pre_tokenizers *out);
     /* The end of the match at the beginning of text (not empty), 0: none. NULL: use the pattern. */
     size_t (*match)(const cake_pre_tokenizer *step, const char *text, size_t len);
+    bool (*is)(uint32_t code); /* of match_class */
 } splitter_kind;
 
 typedef enum behaviour { ISOLATED, REMOVED, WITH_PREVIOUS, WITH_NEXT, CONTIGUOUS } behaviour;
@@ -31,29 +31,11 @@ static cake_pre_tokenizer *add_step(cake_pre_tokenizers *out, const splitter_kin
 
 /* --- matches --- */
 
-static size_t match_one(const char *text, size_t len, bool (*is)(uint32_t))
+static size_t match_class(const cake_pre_tokenizer *step, const char *text, size_t len)
 {
     uint32_t code = 0;
     size_t n = (size_t)cake_utf8_next(text, len, &code);
-    return is(code) ? n : 0;
-}
-
-static size_t match_space(const cake_pre_tokenizer *step, const char *text, size_t len)
-{
-    (void)step;
-    return match_one(text, len, cake_char_is_space);
-}
-
-static size_t match_number(const cake_pre_tokenizer *step, const char *text, size_t len)
-{
-    (void)step;
-    return match_one(text, len, cake_char_is_number);
-}
-
-static size_t match_punctuation(const cake_pre_tokenizer *step, const char *text, size_t len)
-{
-    (void)step;
-    return match_one(text, len, cake_char_is_punctuation);
+    return step->kind->is(code) ? n : 0;
 }
 
 static size_t match_character(const cake_pre_tokenizer *step, const char *text, size_t len)
@@ -134,15 +116,15 @@ static cake_err open_character(const cake_json_path *path, const char *key, uint
 }
 
 static const splitter_kind split = {"Split", NULL, NULL};
-static const splitter_kind known = {"Split", NULL, match_known};
+static const splitter_kind known = {"Split", match_known, NULL};
 static const splitter_kind bytes = {"ByteLevel", NULL, NULL};
-static const splitter_kind spaces = {"WhitespaceSplit", NULL, match_space};
-static const splitter_kind words = {"Whitespace", NULL, match_word};
-static const splitter_kind punctuation = {"Punctuation", NULL, match_punctuation};
-static const splitter_kind numbers = {"Digits", NULL, match_number};
-static const splitter_kind character = {"Metaspace", NULL, match_character};
-static const splitter_kind scripts = {"UnicodeScripts", NULL, match_script};
-static const splitter_kind lengths = {"FixedLength", NULL, match_length};
+static const splitter_kind spaces = {"WhitespaceSplit", match_class, cake_char_is_space};
+static const splitter_kind words = {"Whitespace", match_word, NULL};
+static const splitter_kind punctuation = {"Punctuation", match_class, cake_char_is_punctuation};
+static const splitter_kind numbers = {"Digits", match_class, cake_char_is_number};
+static const splitter_kind character = {"Metaspace", match_character, NULL};
+static const splitter_kind scripts = {"UnicodeScripts", match_script, NULL};
+static const splitter_kind lengths = {"FixedLength", match_length, NULL};
 
 static cake_err open_split(const cake_json_path *path, cake_pre_tokenizers *list)
 {
@@ -283,19 +265,22 @@ static cake_err open_length(const cake_json_path *path, cake_pre_tokenizers *lis
                : CAKE_OK;
 }
 
-static const splitter_kind kinds[] = {
-    {"Sequence", NULL, NULL},
-    {"Split", open_split, NULL},
-    {"ByteLevel", open_bytes, NULL},
-    {"Metaspace", open_meta, NULL},
-    {"Digits", open_digits, NULL},
-    {"Punctuation", open_punctuation, NULL},
-    {"Whitespace", open_words, NULL},
-    {"WhitespaceSplit", open_spaces, NULL},
-    {"UnicodeScripts", open_scripts, NULL},
-    {"BertPreTokenizer", open_bert, NULL},
-    {"CharDelimiterSplit", open_delimiter, NULL},
-    {"FixedLength", open_length, NULL},
+static const struct {
+    const char *type;
+    cake_err (*open)(const cake_json_path *path, cake_pre_tokenizers *out);
+} kinds[] = {
+    {"Sequence", NULL},
+    {"Split", open_split},
+    {"ByteLevel", open_bytes},
+    {"Metaspace", open_meta},
+    {"Digits", open_digits},
+    {"Punctuation", open_punctuation},
+    {"Whitespace", open_words},
+    {"WhitespaceSplit", open_spaces},
+    {"UnicodeScripts", open_scripts},
+    {"BertPreTokenizer", open_bert},
+    {"CharDelimiterSplit", open_delimiter},
+    {"FixedLength", open_length},
 };
 
 static cake_err open_step(const cake_json_path *path, size_t row, void *out)

@@ -108,10 +108,7 @@ static cake_err read_piece(spm *m, const field *outer)
         return cake_fail("tokenizer", "%s: piece %zu is not UTF-8, or holds a NUL", m->where, m->n);
     if (m->n == CAKE_MAX_VOCAB)
         return broken(m, "it has too many pieces");
-    if (m->n == m->room) {
-        m->room = m->room ? 2 * m->room : 1024;
-        m->piece = cake_grow(m->piece, m->room, sizeof *m->piece);
-    }
+    CAKE_RESERVE(m->piece, m->n, m->room);
     m->piece[m->n++] = p;
     return CAKE_OK;
 }

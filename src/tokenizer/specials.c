@@ -20,15 +20,12 @@
 
 static cake_special *append(cake_special_list *list, const char *name, const char *text, size_t len)
 {
-    if (list->n == list->room) {
-        list->room = list->room ? 2 * list->room : 16;
-        list->at = cake_grow(list->at, list->room, sizeof *list->at);
-    }
+    CAKE_RESERVE(list->at, list->n, list->room);
     list->at[list->n] = (cake_special){.name = name ? cake_copy(name, strlen(name)) : NULL,
                                        .text = text ? cake_copy(text, len) : NULL,
                                        .len = len,
                                        .id = -1,
-                                       .special = true};
+                                       .is.special = true};
     return &list->at[list->n++];
 }
 
@@ -44,7 +41,7 @@ static void clear(cake_special_list *list)
 
 void cake_specials_extra(cake_specials *specials, const char *text, size_t len, bool special)
 {
-    append(&specials->extra, NULL, text, len)->special = special;
+    append(&specials->extra, NULL, text, len)->is.special = special;
 }
 
 void cake_specials_drop(cake_specials *specials)
@@ -60,15 +57,7 @@ void cake_specials_name(cake_specials *specials, int index, const char *text, si
     free(token->text);
     token->text = text ? cake_copy(text, len) : NULL;
     token->len = len;
-    token->special = true;
-    token->left = token->right = token->word = token->normalized = false;
-}
-
-/* The flags of an added token given as an object. special: the default. */
-static cake_err read_flags(const cake_json_path *place, bool special, cake_special *token)
-{
-    return cake_json_path_added(place, special, &token->special, &token->left, &token->right, &token->word,
-                                &token->normalized);
+    token->is = (cake_token_flags){.special = true};
 }
 
 /* Appends a token, given as a text or an object with the text as its content, to list. */
@@ -88,7 +77,7 @@ static cake_err read_token(const cake_json_path *place, const char *name, bool s
         return err;
     cake_special *token = append(list, name, text, len);
     token->late = cake_json_get(place->node, "__type") != NULL;
-    return plain ? CAKE_OK : read_flags(place, special, token);
+    return plain ? CAKE_OK : cake_json_path_added(place, special, &token->is);
 }
 
 /* Reads one token in place of another. */
@@ -103,7 +92,7 @@ static cake_err read_into(const cake_json_path *place, const char *name, cake_sp
     free(token->name);
     free(token->text);
     *token = one.at[0];
-    token->special = true;
+    token->is.special = true;
     free(one.at);
     return CAKE_OK;
 }
@@ -316,8 +305,8 @@ static cake_err read_added(const cake_json_path *root, cake_specials *out)
                                       cake_json_kind_name(member.node), CAKE_MAX_VOCAB - 1);
         cake_special *token = append(&out->listed, NULL, member.key, len);
         token->id = id;
-        token->special = cake_vocab_find(&texts, member.key, len) >= 0;
-        token->normalized = !token->special;
+        token->is.special = cake_vocab_find(&texts, member.key, len) >= 0;
+        token->is.normalized = !token->is.special;
     }
     cake_vocab_free(&texts);
     return err;

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "formats/json.h"
+#include "formats/json_path.h"
 #include "tokenizer/tokenizer_class.h"
 #include "tokenizer/vocab.h"
 
@@ -20,7 +21,7 @@ typedef struct cake_special {
     char *text; /* owned; NULL: no such token */
     size_t len;
     int64_t id; /* the listed id; -1: none */
-    bool special, left, right, word, normalized;
+    cake_token_flags is;
     bool late; /* transformers reads it after added_tokens.json */
 } cake_special;
 

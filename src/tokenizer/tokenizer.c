@@ -80,7 +80,7 @@ static size_t find_longest(const cake_tokenizer *token)
     cake_buf_free(&bytes);
     for (size_t i = 0; i < token->added.n; i++) {
         const cake_added_token *t = &token->added.token[i];
-        endless = endless || t->left || t->right; /* they include any amount of white space */
+        endless = endless || t->is.left || t->is.right; /* they include any amount of white space */
         longest = t->len > longest ? t->len : longest;
     }
     return endless || __builtin_mul_overflow(longest, shrink, &longest) ? SIZE_MAX : longest;
@@ -205,7 +205,9 @@ static cake_err import(const char *bytes, size_t len, const char *where, cake_sp
                        cake_tokenizer **out)
 {
     cake_buf json = {0};
-    cake_err err = cake_import_convert(bytes, len, where, specials, &json);
+    /* A model begins with a piece, 0x0A; ranks begin with base64. */
+    cake_err err = len && bytes[0] == '\n' ? cake_sentencepiece_convert(bytes, len, where, specials, &json)
+                                           : cake_tiktoken_convert(bytes, len, where, specials, &json);
     if (!err)
         err = parse(json.data, json.len, false, specials, where, out);
     cake_buf_free(&json);

@@ -17,9 +17,9 @@ void cake_latency_add(cake_latency *t, double seconds)
         at = (int64_t)((z ^ z >> 32) % t->seen);
         if (at >= MAX_KEPT)
             return;
-    } else if (t->n++ == t->cap) {
-        t->cap = t->cap ? 2 * t->cap : 256;
-        t->value = cake_grow(t->value, (size_t)t->cap, sizeof *t->value);
+    } else {
+        CAKE_RESERVE(t->value, t->n, t->cap);
+        t->n++;
     }
     t->value[at] = (float)(1e3 * seconds);
 }

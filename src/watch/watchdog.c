@@ -289,13 +289,6 @@ static void log_unheard(cake_watchdog *w, const cake_peer *peers)
 
 /* ---- actions */
 
-/* Rank 0's main thread closes the files, if it reacts in time. */
-static void end_soon(cake_watchdog *w, int status, double now)
-{
-    w->found = now;
-    w->lost = status ? status : CAKE_ERR_FATAL;
-}
-
 static void end_now(const cake_watchdog *w)
 {
     cake_lock_abandon();
@@ -324,7 +317,8 @@ static void check_all(cake_watchdog *w, const cake_peer *peers, double now)
     } else if (v.kind != CAKE_VERDICT_FINE) {
         if (v.kind != CAKE_VERDICT_FAILED)
             log_lost(w, peers, &v);
-        end_soon(w, v.status, now);
+        w->found = now; /* rank 0's main thread closes the files, if it reacts in time */
+        w->lost = v.status ? v.status : CAKE_ERR_FATAL;
     }
 }
 
