@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Submits a chain of N jobs, for centres where jobs may not be requeued, and prints their job ids:
 #     jobs/chain.sh N [OPTION OF sbatch...] jobs/batch.sbatch MODEL PROMPTS RESULTS [OPTION...]
-# A job starts if the one before it was stopped by its time limit, and resumes its run. When one has finished, Slurm cancels
-# the rest.
+# A job starts if the one before it was stopped by its time limit or failed, and resumes its run. When one has finished, Slurm
+# cancels the rest. After an error that stays (a wrong path) the others fail in the same way, within seconds of their start:
+# cancel them by the ids printed here.
 set -eu
 n=${1:?usage: jobs/chain.sh N jobs/batch.sbatch MODEL PROMPTS RESULTS [OPTION...]}
 shift

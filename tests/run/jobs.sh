@@ -72,10 +72,26 @@ says "... but requeued if answers grew" 75 "$run;scontrol requeue 77" env STATUS
 says "... nor where errors came again (--retry-errors)" 75 "$run" env STATUS=75 BEFORE=5 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "... but where fewer are left" 75 "$run;scontrol requeue 77" env STATUS=75 BEFORE=5 DOES=0 MENDS=1 bash "$root/jobs/batch.sbatch" M P R.jsonl
 says "mpirun" 0 "mpirun;$run" env LAUNCHER=mpirun bash "$root/jobs/batch.sbatch" M P R.jsonl
+for script in batch.sbatch nodes.sbatch array.sbatch; do
+    expect "$script: an unknown launcher" 2 "LAUNCHER is 'mpiexec'; expected srun or mpirun" env LAUNCHER=mpiexec bash "$root/jobs/$script" M P R.jsonl
+done
 expect "no prompts" 1 'which prompts' bash "$root/jobs/batch.sbatch" M
 says "several nodes" 0 "$run" bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... of which one is lost: requeued" 1 "$run;scontrol requeue 77" env STATUS=1 bash "$root/jobs/nodes.sbatch" M P R.jsonl
-says "... but not for ever" 1 "$run" env STATUS=1 SLURM_RESTART_COUNT=10 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+grep -qx '77 1' R.jsonl.restarts
+ok "... and counted" $?
+after() { # LINE COMMAND... : with this line in the file that counts
+    echo "$1" >R.jsonl.restarts
+    "${@:2}"
+}
+says "... but not for ever" 1 "$run" after "77 10" env STATUS=1 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... where only errors of this job count" 1 "$run;scontrol requeue 77" after "76 10" env STATUS=1 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+says "... and no time limits" 75 "$run;scontrol requeue 77" after "77 9" env STATUS=75 SLURM_RESTART_COUNT=30 bash "$root/jobs/nodes.sbatch" M P R.jsonl
+grep -qx '77 9' R.jsonl.restarts
+ok "... which leave the count" $?
+says "... and the run that finishes" 0 "$run" bash "$root/jobs/nodes.sbatch" M P R.jsonl
+test ! -e R.jsonl.restarts
+ok "... and the file is gone" $?
 says "... but not without progress" 1 "$run" env STATUS=1 DOES=0 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... stopped" 75 "$run;scontrol requeue 77" env STATUS=75 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... with a copy on their disks" 0 "stage -m M -d /s;run -m /s -i P -o R.jsonl" env CAKE_STAGE_DIR=/s bash "$root/jobs/nodes.sbatch" M P R.jsonl
