@@ -92,6 +92,9 @@ expect "a slip in a variable" 0 'CAKE_MAXTOKENS in the environment belongs to no
     env CAKE_MAXTOKENS=1 "$cake" -m "$model" -p x --max-tokens 1 -q
 test "$(wc -l <"$dir/err")" -eq 1
 ok "... said once, and nothing of our scripts' own" $?
+mapfile -t variables < <(grep -ohE '\$\{CAKE_[A-Z_]+' "$root"/jobs/*.sbatch | tr -d '${' | sort -u)
+[ ${#variables[@]} -ge 3 ] && env "${variables[@]/%/=x}" "$cake" -m "$model" -p x --max-tokens 1 -q >/dev/null 2>"$dir/err" && test ! -s "$dir/err"
+ok "variables of the job scripts cause no warning: ${variables[*]}" $?
 # Messages about requests: lines as editors count them, ids, the number of failed requests and the first of them.
 printf '{"prompt": "a", "max_tokens": 1}\n\n{"id": "x", "prompt": "a", "top_p": 7}\n' >"$dir/bad.jsonl"
 expect "failed requests are named at the end" 3 '1 request failed: the run is complete, its exit status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
