@@ -80,10 +80,10 @@ static cake_err choose_kernels(const cake_rank_options *o, const cake_comm *worl
     if (strcmp(o->isa, "auto")) {
         level = cake_kernels_level(o->isa);
         if (level < 0 || level > best)
-            err = cake_fail("planner", "%s %s: %s; the best here is %s", o->isa_from ? o->isa_from : "--isa",
-                            o->isa,
-                            level < 0 ? "this build does not have it" : "this processor does not have it",
-                            cake_kernels_at(best)->name);
+            err = cake_fail("planner", "%s%s--isa %s: this %s does not have it; the best here is %s%s",
+                            o->isa_from ? o->isa_from : "", o->isa_from ? " was begun with " : "", o->isa,
+                            level < 0 ? "build" : "processor", cake_kernels_at(best)->name,
+                            o->isa_from ? "; resume on a node that has it, or begin anew with --force" : "");
     }
     err = cake_comm_agree(world, err);
     if (!err)
