@@ -46,7 +46,7 @@ void cake_watchdog_close(cake_watchdog *watch); /* NULL is fine */
 /* Rank 0, with replicas: a message came from a replica's root, so its waves return. NULL is fine. */
 void cake_watchdog_heard(cake_watchdog *watch, int root);
 /* Rank 0: CAKE_OK, or the exit status of the run, which another rank has ended; the watchdog has printed why.
- * The caller then closes the files and ends all ranks: 2 s later the watchdog ends the process. */
+ * The caller has 2 s to close the files and end all ranks; then the watchdog ends the process. */
 cake_err cake_watchdog_lost(const cake_watchdog *watch);
 
 /* ---- for tests: the verdict on all ranks */
