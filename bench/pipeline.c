@@ -82,7 +82,7 @@ static void make_plan(rig *r)
     prediction p = predict(&r->cost, &one, &r->shape, &r->load);
     cake_partition_input input = {
         .n_rank = size, .n_layer = r->config->n_layer, .layer = p.layer, .root = p.head};
-    cake_plan_make(&input, &r->plan);
+    cake_plan_partition(&input, &r->plan);
     predict_free(&p);
     r->predicted = predict(&r->cost, &r->plan, &r->shape, &r->load);
 }

@@ -76,7 +76,7 @@ double predict_ideal(const double *layer, int n_layer, double head, int n_rank)
 {
     cake_plan best;
     cake_partition_input cut = {.n_rank = n_rank, .n_layer = n_layer, .layer = layer, .root = head};
-    cake_plan_make(&cut, &best);
+    cake_plan_partition(&cut, &best);
     double seconds = cake_plan_cost(&best, &cut);
     cake_plan_free(&best);
     return seconds;

@@ -192,7 +192,7 @@ static void plan_even(const staging *s, int n_rank, cake_plan *plan)
                                .n_layer = s->common->n_layer,
                                .layer = input.layers.cost,
                                .root = input.layers.root};
-    bool fits = cake_plan_make(&in, plan);
+    bool fits = cake_plan_partition(&in, plan);
     CAKE_ASSERT(fits);
     cake_plan_input_free(&input);
 }

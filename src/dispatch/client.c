@@ -25,7 +25,7 @@ static const double report_interval = 1; /* seconds after which progress is sent
 struct cake_dispatch_client {
     int context;
     const cake_config *config;
-    cake_tokenizer *token;
+    cake_tokenizer *tokenizer;
     cake_channel *channel;
     cake_engine *root;
     cake_sequence **inbox; /* [cap] n requests that have not begun, starting at `first` */
@@ -46,7 +46,7 @@ cake_err cake_dispatch_client_open(const char *model, const cake_config *config,
     o->context = context;
     o->config = config;
     bool hushed = cake_log_hush(true); /* warnings are rank 0's */
-    cake_err err = cake_tokenizer_open(model, &o->token);
+    cake_err err = cake_tokenizer_open(model, &o->tokenizer);
     cake_log_hush(hushed);
     cake_alloc_trim();
     if (err) {
@@ -85,7 +85,7 @@ void cake_dispatch_client_close(cake_dispatch_client *o)
         cake_sequence_close(o->inbox[o->first + i]);
     free(o->inbox);
     cake_channel_close(o->channel);
-    cake_tokenizer_close(o->token);
+    cake_tokenizer_close(o->tokenizer);
     cake_buf_free(&o->message);
     free(o);
 }
@@ -137,8 +137,8 @@ static void receive_requests(cake_dispatch_client *o, cake_dispatch_msg *message
     o->first = 0;
     while (message->at < message->end) {
         CAKE_RESERVE(o->inbox, o->n, o->cap);
-        o->inbox[o->n++] =
-            cake_dispatch_msg_take_request(message, o->context, o->token, o->config->eos, o->config->n_eos);
+        o->inbox[o->n++] = cake_dispatch_msg_take_request(message, o->context, o->tokenizer, o->config->eos,
+                                                          o->config->n_eos);
     }
 }
 

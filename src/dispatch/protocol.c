@@ -52,7 +52,7 @@ void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake
               .n_choice = lead->n_choice};
     cake_buf_add(message, &h, sizeof h);
     cake_buf_add(message, lead->ids.id, lead->ids.len * sizeof *lead->ids.id);
-    cake_buf_add(message, lead->scored, scores * sizeof *lead->scored);
+    cake_buf_add(message, lead->logprobs, scores * sizeof *lead->logprobs);
     cake_buf_add(message, p->stop_ids.id, p->stop_ids.len * sizeof *p->stop_ids.id);
     cake_buf_add(message, p->bias, p->n_bias * sizeof *p->bias);
     for (int i = 0; i < p->n_stop; i++) {
@@ -65,7 +65,7 @@ void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake
         uint64_t n = (uint64_t)cake_sequence_generated(s);
         cake_buf_add(message, &n, sizeof n);
         cake_buf_add(message, s->ids.id + s->n_prompt, n * sizeof *s->ids.id);
-        cake_buf_add(message, s->scored, n * (size_t)(1 + s->n_top) * sizeof *s->scored);
+        cake_buf_add(message, s->logprobs, n * (size_t)(1 + s->n_top) * sizeof *s->logprobs);
     }
 }
 
@@ -75,14 +75,14 @@ static void take_begun(cake_dispatch_msg *message, uint64_t n, cake_sequence *s,
 {
     size_t width = (size_t)(1 + s->n_top);
     int32_t *ids = take_list(message, n, sizeof *ids);
-    cake_scored *scored = take_list(message, n * width, sizeof *scored);
-    cake_sequence_resume(s, ids, n, scored, eos, n_eos);
+    cake_token_logprob *logprobs = take_list(message, n * width, sizeof *logprobs);
+    cake_sequence_resume(s, ids, n, logprobs, eos, n_eos);
     free(ids);
-    free(scored);
+    free(logprobs);
 }
 
 cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int context,
-                                              const cake_tokenizer *token, const int32_t *eos, int n_eos)
+                                              const cake_tokenizer *tokenizer, const int32_t *eos, int n_eos)
 {
     head h;
     uint64_t n_token;
@@ -95,7 +95,7 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
     ids.cap = ids.len;
     size_t n = (size_t)h.n_begun, width = p->logprobs == CAKE_UNSET ? 0 : 1 + (size_t)p->logprobs;
     int32_t *begun = take_list(message, n, sizeof *begun);
-    cake_scored *scored = take_list(message, n * width, sizeof *scored);
+    cake_token_logprob *logprobs = take_list(message, n * width, sizeof *logprobs);
     p->stop_ids = (cake_ids){.id = take_list(message, h.n_stop_id, sizeof(int32_t)), .len = h.n_stop_id};
     p->stop_ids.cap = p->stop_ids.len;
     p->bias = take_list(message, h.n_bias, sizeof *p->bias);
@@ -106,11 +106,11 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
         p->stop[i] = cake_copy(message->at, len);
         message->at += len;
     }
-    cake_sequence *lead = cake_sequence_open(&request, &ids, context, 0, p->n_stop ? token : NULL);
+    cake_sequence *lead = cake_sequence_open(&request, &ids, context, 0, p->n_stop ? tokenizer : NULL);
     lead->key.seed = h.seed;
-    cake_sequence_resume(lead, begun, n, scored, eos, n_eos);
+    cake_sequence_resume(lead, begun, n, logprobs, eos, n_eos);
     free(begun);
-    free(scored);
+    free(logprobs);
     CAKE_ASSERT(h.n_choice >= 0 && h.n_choice <= lead->request.params.n);
     cake_sequence_resume_choices(lead, h.n_choice);
     for (int i = 0; i < lead->n_choice; i++) {
@@ -130,20 +130,20 @@ void cake_dispatch_msg_add_token(cake_buf *message, const cake_sequence *s, doub
                         .n = (int32_t)n,
                         .waited = (float)waited};
     cake_buf_add(message, &event, sizeof event);
-    cake_buf_add(message, s->scored ? s->scored + last * n : NULL, n * sizeof *s->scored);
+    cake_buf_add(message, s->logprobs ? s->logprobs + last * n : NULL, n * sizeof *s->logprobs);
 }
 
 void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
 {
     const cake_request *r = &lead->request;
     cake_event event = {.ticket = r->order};
-    if (!r->err && lead->n_prompt_scored > 1) {
+    if (!r->err && lead->n_prompt_logprobs > 1) {
         size_t n = 1 + (size_t)lead->n_top;
         event.kind = CAKE_EVENT_SCORES;
         event.at = 1; /* the first token has no score */
-        event.n = lead->n_prompt_scored - 1;
+        event.n = lead->n_prompt_logprobs - 1;
         cake_buf_add(message, &event, sizeof event);
-        cake_buf_add(message, lead->prompt_scored + n, (size_t)event.n * n * sizeof *lead->prompt_scored);
+        cake_buf_add(message, lead->prompt_logprobs + n, (size_t)event.n * n * sizeof *lead->prompt_logprobs);
     }
     event.kind = CAKE_EVENT_DONE;
     event.at = lead->n_choice;
@@ -165,24 +165,24 @@ static cake_sequence *get_choice(cake_sequence *lead, int at)
 static void apply_token(cake_dispatch_msg *message, const cake_event *event, const int32_t *eos, int n_eos,
                         cake_sequence *lead, cake_sequence **token)
 {
-    cake_scored scored[1 + CAKE_MAX_TOP];
+    cake_token_logprob logprobs[1 + CAKE_MAX_TOP];
     CAKE_ASSERT(event->n == (lead->n_top >= 0 ? 1 + lead->n_top : 0));
-    cake_dispatch_msg_take(message, scored, (size_t)event->n * sizeof *scored);
+    cake_dispatch_msg_take(message, logprobs, (size_t)event->n * sizeof *logprobs);
     if (lead->request.err) /* rank 0 could not decode its text; the replica does not know */
         return;
     *token = get_choice(lead, event->at);
     CAKE_ASSERT((int)(*token)->ids.len < (*token)->max_len);
-    cake_sequence_push(*token, event->id, scored, eos, n_eos);
+    cake_sequence_push(*token, event->id, logprobs, eos, n_eos);
 }
 
 static void apply_scores(cake_dispatch_msg *message, const cake_event *event, cake_sequence *lead)
 {
-    cake_scored scored[1 + CAKE_MAX_TOP];
+    cake_token_logprob logprobs[1 + CAKE_MAX_TOP];
     CAKE_ASSERT(cake_sequence_scores_prompt(lead) && event->at >= 1 &&
                 event->n <= lead->n_prompt - event->at);
     for (int i = 0; i < event->n; i++) {
-        cake_dispatch_msg_take(message, scored, (1 + (size_t)lead->n_top) * sizeof *scored);
-        cake_sequence_score_prompt(lead, event->at + i, scored);
+        cake_dispatch_msg_take(message, logprobs, (1 + (size_t)lead->n_top) * sizeof *logprobs);
+        cake_sequence_score_prompt(lead, event->at + i, logprobs);
     }
 }
 

@@ -28,10 +28,10 @@ void cake_dispatch_msg_take(cake_dispatch_msg *message, void *into, size_t bytes
 
 /* ticket: names the request in the client's events; the client keeps it in request.order. */
 void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake_sequence *lead);
-/* Owned, with the tokens of an earlier run. token: used only for answers with stop strings, the others are
- * not decoded. context, eos [n_eos]: as on rank 0. */
+/* Owned, with the tokens of an earlier run. tokenizer: used only for answers with stop strings, the others
+ * are not decoded. context, eos [n_eos]: as on rank 0. */
 cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int context,
-                                              const cake_tokenizer *token, const int32_t *eos, int n_eos);
+                                              const cake_tokenizer *tokenizer, const int32_t *eos, int n_eos);
 
 typedef enum cake_event_kind {
     CAKE_EVENT_TOKEN,  /* n: 0, or 1 + n_top scores of token `id` of choice `at` (-1: of the lead itself) */

@@ -21,10 +21,10 @@
 
 typedef struct cake_engine cake_engine;
 
-/* embed, head: the kernels that loaded the embedding and the LM head. If embed is a GPU's, waves leave with
- * their body in its memory, which hop 0 must accept. plan names the rank of a layer in warnings. model,
- * kernels and plan outlive the engine. n_decode: how many of the n_thread threads a wave without prompt rows
- * uses; 0: all. */
+/* embed, head: the kernels that loaded the embedding and the LM head. If embed has a GPU's memory, the engine
+ * sends each wave with its body in that memory, and hop 0 must accept it there. plan: to name the rank of a
+ * layer in warnings. model, kernels and plan outlive the engine. n_decode: how many of the n_thread threads
+ * work on a wave without prompt rows; 0: all. */
 cake_err cake_engine_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
                           const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
                           const cake_sequence_io *io, cake_engine **out);

@@ -384,7 +384,7 @@ static bool run_engine(cake_pipeline *p, bool *stopping, bool *stopped)
                           .number = p->n_received++,
                           .lane = msg->wave->lane};
         cake_engine_receive(p->engine, msg);
-        increment(&p->status->back);
+        increment(&p->status->returned);
         cake_trace_add(p->trace, span, cake_clock_now());
         worked = true;
     }
@@ -431,7 +431,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *hook)
         double begin = cake_clock_now();
         p->stats.starved_s += (begin - checked) * p->starved;
         checked = begin;
-        atomic_store_explicit(&p->status->turned, begin, memory_order_relaxed);
+        atomic_store_explicit(&p->status->loop_at, begin, memory_order_relaxed);
         bool worked = run_hops(p);
         if (p->engine && !stopped) {
             worked |= run_engine(p, &stopping, &stopped);

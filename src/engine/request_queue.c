@@ -41,7 +41,7 @@ void cake_request_queue_close(cake_request_queue *q)
 
 static void append(cake_request_queue *q, cake_sequence *s)
 {
-    int n = cake_schedule_chain(s->n_prompt);
+    int n = cake_schedule_chain_len(s->n_prompt);
     q->n_tok += s->n_prompt;
     if (!q->prefixes || !n)
         return;
@@ -53,7 +53,7 @@ static void append(cake_request_queue *q, cake_sequence *s)
 void cake_request_queue_forget(const cake_request_queue *q, cake_sequence *s)
 {
     if (s->chain)
-        cake_prefix_tree_release(q->prefixes, s->chain, cake_schedule_chain(s->n_prompt));
+        cake_prefix_tree_release(q->prefixes, s->chain, cake_schedule_chain_len(s->n_prompt));
     free(s->chain);
     s->chain = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bounded look-ahead queue of requests. It tells the schedule which prompts have a prefix in common before
- * that prefix is computed.
+ * Bounded look-ahead queue of requests: FIFO. It tells the schedule which prompts have a prefix in common
+ * before that prefix is computed.
  */
 #ifndef CAKE_ENGINE_REQUEST_QUEUE_H
 #define CAKE_ENGINE_REQUEST_QUEUE_H
@@ -43,7 +43,7 @@ void cake_request_queue_open(const cake_sequence_io *io, const cake_config *conf
 void cake_request_queue_close(cake_request_queue *queue); /* zeros are fine */
 /* Reads up to n more requests while there is room; those that have failed already go back to the io. */
 cake_err cake_request_queue_read(cake_request_queue *queue, int n);
-/* The next sequence, with the chain of its prompt; owned. NULL: the queue is empty. */
+/* The sequence that was read first, with the chain of its prompt; owned. NULL: the queue is empty. */
 cake_sequence *cake_request_queue_pop(cake_request_queue *queue);
 /* Releases the chain of a sequence's prompt. */
 void cake_request_queue_forget(const cake_request_queue *queue, cake_sequence *sequence);

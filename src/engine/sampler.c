@@ -73,9 +73,9 @@ static void score_token(cake_sample_row *c, int n_vocab, int n_top)
     int32_t best[CAKE_MAX_TOP];
     double total = cake_logits_total(c->score, n_vocab);
     cake_logits_top(c->score, n_vocab, n_top, best);
-    c->scored[0] = (cake_scored){c->id, (float)((double)c->score[c->id] - total)};
+    c->logprobs[0] = (cake_token_logprob){c->id, (float)((double)c->score[c->id] - total)};
     for (int i = 0; i < n_top; i++)
-        c->scored[1 + i] = (cake_scored){best[i], (float)((double)c->score[best[i]] - total)};
+        c->logprobs[1 + i] = (cake_token_logprob){best[i], (float)((double)c->score[best[i]] - total)};
 }
 
 int cake_sample_row_topk(const cake_sample_row *row, int n_vocab)

@@ -23,9 +23,10 @@ typedef struct cake_sample_row {
         CAKE_SAMPLE_CHECK,
         CAKE_SAMPLE_SCORE,
         CAKE_SAMPLE_SAMPLE
-    } what;                               /* each includes the ones before */
-    int32_t id;                           /* in: the token to score; out: the sampled one */
-    cake_scored scored[1 + CAKE_MAX_TOP]; /* out, if the sequence wants logprobs: of id and of the best */
+    } what;     /* each includes the ones before */
+    int32_t id; /* in: the token to score; out: the sampled one */
+    cake_token_logprob
+        logprobs[1 + CAKE_MAX_TOP]; /* out, if the sequence wants logprobs: of id and of the best */
 } cake_sample_row;
 
 /* Number of best scores that the row needs; 0: all, because of penalties, logprobs or sampling from many. */

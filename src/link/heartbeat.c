@@ -164,9 +164,9 @@ static void handle_message(cake_peer *peer, const message *m, double now)
     bool first = peer->state == CAKE_PEER_NONE;
     peer->state = CAKE_PEER_HEARD;
     if (first || m->beat.steps != peer->beat.steps || m->beat.phase != peer->beat.phase)
-        peer->moved = now;
-    if (first || m->beat.back != peer->beat.back)
-        peer->came = now;
+        peer->progress_at = now;
+    if (first || m->beat.returned != peer->beat.returned)
+        peer->returned_at = now;
     peer->beat = m->beat;
     peer->beat.layers[CAKE_STATUS_LAYERS - 1] = 0;
 }
@@ -333,8 +333,8 @@ static void skip_pause(cake_heartbeat *p, double gap)
 {
     for (int i = 0; i < p->n_connection; i++) {
         p->peers[i].heard += gap;
-        p->peers[i].moved += gap;
-        p->peers[i].came += gap;
+        p->peers[i].progress_at += gap;
+        p->peers[i].returned_at += gap;
     }
 }
 

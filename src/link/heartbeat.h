@@ -2,7 +2,8 @@
  *
  * Heartbeats outside MPI: a thread of each rank reports its status to rank 0 twice a second, and rank 0
  * reports to all, over separate TCP connections. When a process dies its connection closes, which is noticed
- * at once; a process that hangs or is cut off from the network falls silent. MPI reports neither.
+ * at once; a process that is stopped or cut off from the network falls silent. MPI reports neither. A main
+ * thread that hangs does not make its process silent: only its status stops changing.
  */
 #ifndef CAKE_LINK_HEARTBEAT_H
 #define CAKE_LINK_HEARTBEAT_H
@@ -21,10 +22,10 @@ typedef struct cake_rank_beat {
     int32_t layer, rows;             /* of the wave it works on; layer -1: none */
     int32_t in_flight, active;       /* of a root: waves and sequences in flight */
     int64_t steps;                   /* increases with all progress */
-    int64_t back;                    /* of a root: waves returned */
+    int64_t returned;                /* of a root: waves that came back from the last stage */
     int64_t got, sent;               /* waves received from and sent to other ranks */
     double since_s;                  /* seconds since the layer or phase began */
-    double turned_s;                 /* seconds since the last iteration of its loop */
+    double since_loop_s;             /* seconds since the last iteration of the main thread's loop */
     char layers[CAKE_STATUS_LAYERS]; /* layers of this rank */
 } cake_rank_beat;
 
@@ -40,8 +41,8 @@ typedef enum cake_peer_state {
 typedef struct cake_peer {
     cake_peer_state state;
     int status;
-    double heard;       /* time of the last message */
-    double moved, came; /* times when beat.steps and beat.back last changed */
+    double heard;                    /* time of the last message */
+    double progress_at, returned_at; /* times when beat.steps and beat.returned last changed */
     cake_rank_beat beat;
 } cake_peer;
 

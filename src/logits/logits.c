@@ -216,8 +216,8 @@ cake_flops_bytes cake_logits_work(const cake_logits *logits, int n)
 
 double cake_logits_total(const float *score, int n_vocab)
 {
-    cake_softmax law = cake_softmax_of(cake_softmax_max(score, n_vocab), 1);
-    return law.top + log(cake_softmax_sum(&law, score, n_vocab, NULL));
+    cake_softmax softmax = cake_softmax_of(cake_softmax_max(score, n_vocab), 1);
+    return softmax.top + log(cake_softmax_sum(&softmax, score, n_vocab, NULL));
 }
 
 void cake_logits_top(const float *score, int n_vocab, int n, int32_t *ids)

@@ -194,7 +194,7 @@ static bool solve_with(const cake_partition_input *input, int64_t extra, cake_pl
     return fits;
 }
 
-bool cake_plan_make(const cake_partition_input *input, cake_plan *plan)
+bool cake_plan_partition(const cake_partition_input *input, cake_plan *plan)
 {
     return solve_with(input, 0, plan);
 }

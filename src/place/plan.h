@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Partition of layers, wave sizes, page counts. Pure: no I/O, no MPI, no clock.
+ * Plans, and the search that partitions layers into one; wave sizes; page counts. It knows numbers only:
+ * planner/partition.c prepares them from model and cluster. Pure: no I/O, no MPI, no clock.
  */
 #ifndef CAKE_PLACE_PLAN_H
 #define CAKE_PLACE_PLAN_H
@@ -44,7 +45,7 @@ typedef struct cake_partition_input {
 /* Partitions the layers so that everything fits and the slowest stage is as fast as possible. Every rank gets
  * at least one layer, but rank 0 none where that is better. False: nothing fits. Dynamic programming: at most
  * n_rank * n_layer^2 steps, times the number of different limits of pools with several ranks. */
-bool cake_plan_make(const cake_partition_input *input, cake_plan *plan);
+bool cake_plan_partition(const cake_partition_input *input, cake_plan *plan);
 /* The minimum of additional bytes per pool with which a plan exists (0: one fits already), and that plan. */
 int64_t cake_plan_deficit(const cake_partition_input *input, cake_plan *plan);
 /* Copies a plan for ranks that begin at `first`. */
@@ -61,7 +62,7 @@ double cake_plan_cost(const cake_plan *plan, const cake_partition_input *input);
 
 /* Sequences and rows of a replica's waves. Set what is not requested to 0 before the call. */
 typedef struct cake_batch_size {
-    int max_seqs, chunk;   /* requested, or 0 */
+    int max_seqs, chunk;   /* requested, or 0; out: chosen (--chunk) */
     int memory_seqs;       /* maximum per lane that memory allows, if none is requested; or 0 */
     int n_stage, n_vocab;  /* n_stage: ranks with layers, and rank 0 */
     bool gpus;             /* some stages are on GPUs with memory for large waves */

@@ -13,8 +13,8 @@
 typedef struct cake_workload_item {
     int n_prompt, computed;           /* of the prompt; of these, not in the prefix cache */
     int min_generated, max_generated; /* tokens generated */
-    int flags;                        /* CAKE_SEQ_SCORED */
-    int32_t *chain; /* [cake_schedule_chain(n_prompt)] owned; prefix tree nodes, or NULL without prefixes */
+    int flags;                        /* CAKE_SEQ_SCORE_PROMPT */
+    int32_t *chain; /* [cake_schedule_chain_len(n_prompt)] owned prefix nodes, or NULL without prefixes */
 } cake_workload_item;
 
 /* The workload of a prompt file: the first answers one by one, and the sums over all. */

@@ -107,7 +107,7 @@ int64_t cake_partition_solve(cake_planning *p, int first, int n)
     cake_partition_input in = input_of(p, n, p->cluster->speed + first);
     cake_plan plan;
     int max_pages[CAKE_MAX_KV_GROUPS];
-    cake_plan_make(&in, &plan);
+    cake_plan_partition(&in, &plan);
     replace_plan(p, plan, first);
     p->max_positions = cake_memory_plan_max_positions(p);
     cake_memory_plan_batch_limits(p, 0);
@@ -124,7 +124,7 @@ int64_t cake_partition_solve(cake_planning *p, int first, int n)
     for (int64_t part = 1; part / 2 <= parts && fastest > unlimited; part *= 2) {
         cake_plan other;
         weigh_layers(p, pages, max_pages, part, bytes);
-        if (!cake_plan_make(&in, &other))
+        if (!cake_plan_partition(&in, &other))
             continue;
         double seconds = cake_plan_cost(&other, &in) * slowdown(p, part);
         cake_plan_free(seconds < fastest ? &plan : &other);
@@ -266,7 +266,7 @@ static bool ranks_fit(const cake_planning *p, int n_rank, int64_t bytes, int n_l
     in.bytes = p->input->layers.bytes;
     in.pool = pool;
     cake_plan plan = {0};
-    bool fit = cake_plan_make(&in, &plan);
+    bool fit = cake_plan_partition(&in, &plan);
     cake_plan_free(&plan);
     free(pool);
     return fit;

@@ -59,9 +59,9 @@ static void complete_wave(sim *s)
     occupy(s, 0, t.ready, s->in->root(s->in->self, batch));
     cake_schedule_complete(s->schedule, t.lane);
     for (int i = 0; i < batch->n_score; i++) {
-        int slot = batch->slot[i];
+        int slot = batch->score_slot[i];
         const cake_sim_request *r = &s->in->request[s->request[slot]];
-        if (batch->rows[batch->score[i]].pos + 1 < r->n_prompt)
+        if (batch->rows[batch->score_row[i]].pos + 1 < r->n_prompt)
             continue; /* a prompt score that was requested */
         if (++s->generated[slot] == r->n_generated)
             cake_schedule_retire(s->schedule, slot);

@@ -10,9 +10,9 @@
 
 typedef struct cake_sim_request {
     int n_prompt, n_generated; /* tokens; at least 1 each */
-    int flags;                 /* CAKE_SEQ_SCORED */
+    int flags;                 /* CAKE_SEQ_SCORE_PROMPT */
     int shared;                /* tokens of the prompt in prefix pages of earlier requests; whole pages */
-    const int32_t *chain;      /* [cake_schedule_chain(n_prompt)] prefix nodes, or NULL without prefixes */
+    const int32_t *chain; /* [cake_schedule_chain_len(n_prompt)] prefix nodes, or NULL without prefixes */
 } cake_sim_request;
 
 typedef struct cake_simulation {

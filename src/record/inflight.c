@@ -16,7 +16,7 @@
 void cake_inflight_free(cake_inflight *inflight)
 {
     cake_ids_free(&inflight->ids);
-    free(inflight->scored);
+    free(inflight->logprobs);
     *inflight = (cake_inflight){0};
 }
 
@@ -31,8 +31,8 @@ void cake_inflight_add(const cake_inflight *part, cake_buf *out)
     cake_buf_addf(out, "], \"width\": %d, \"scores\": [", part->width);
     for (size_t i = 0; i < part->ids.len * (size_t)part->width; i++) {
         uint32_t bits;
-        memcpy(&bits, &part->scored[i].logprob, sizeof bits);
-        cake_buf_addf(out, "%s%" PRId32 ", %" PRIu32, i ? ", " : "", part->scored[i].id, bits);
+        memcpy(&bits, &part->logprobs[i].logprob, sizeof bits);
+        cake_buf_addf(out, "%s%" PRId32 ", %" PRIu32, i ? ", " : "", part->logprobs[i].id, bits);
     }
     cake_buf_adds(out, "]}");
 }
@@ -48,7 +48,7 @@ static bool read_ids(const cake_json *array, cake_ids *ids)
     return ids->len > 0;
 }
 
-static bool read_scores(const cake_json *array, size_t n, cake_scored *scored)
+static bool read_scores(const cake_json *array, size_t n, cake_token_logprob *logprobs)
 {
     for (size_t i = 0; i < n; i++) {
         int64_t id = cake_json_int(cake_json_at(array, 2 * i), -1);
@@ -56,8 +56,8 @@ static bool read_scores(const cake_json *array, size_t n, cake_scored *scored)
         if (id < 0 || id > INT32_MAX || bits < 0 || bits > UINT32_MAX)
             return false;
         uint32_t low = (uint32_t)bits;
-        scored[i].id = (int32_t)id;
-        memcpy(&scored[i].logprob, &low, sizeof low);
+        logprobs[i].id = (int32_t)id;
+        memcpy(&logprobs[i].logprob, &low, sizeof low);
     }
     return true;
 }
@@ -77,8 +77,8 @@ bool cake_inflight_parse(const cake_json *object, cake_inflight *part)
     parsed.choice = right ? (int)choice : 0;
     if (right && width) {
         parsed.width = (int)width;
-        parsed.scored = cake_alloc(parsed.ids.len * (size_t)width, sizeof *parsed.scored);
-        right = read_scores(scores, parsed.ids.len * (size_t)width, parsed.scored);
+        parsed.logprobs = cake_alloc(parsed.ids.len * (size_t)width, sizeof *parsed.logprobs);
+        right = read_scores(scores, parsed.ids.len * (size_t)width, parsed.logprobs);
     }
     if (right)
         *part = parsed;
@@ -113,8 +113,8 @@ static void append(cake_inflight *known, const cake_inflight *part)
     for (size_t i = 0; i < part->ids.len; i++)
         cake_ids_add(&known->ids, part->ids.id[i]);
     if (more) {
-        known->scored = cake_grow(known->scored, before + more, sizeof *known->scored);
-        memcpy(known->scored + before, part->scored, more * sizeof *part->scored);
+        known->logprobs = cake_grow(known->logprobs, before + more, sizeof *known->logprobs);
+        memcpy(known->logprobs + before, part->logprobs, more * sizeof *part->logprobs);
     }
 }
 

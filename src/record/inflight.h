@@ -12,18 +12,18 @@
 
 #include "base/buf.h"
 
-typedef struct cake_scored {
+typedef struct cake_token_logprob {
     int32_t id;
     float logprob; /* natural logarithm */
-} cake_scored;
+} cake_token_logprob;
 
 typedef struct cake_inflight {
-    int64_t order;       /* index among the requests of the input */
-    int choice;          /* index among the request's answers */
-    int64_t at;          /* tokens before this part */
-    cake_ids ids;        /* generated */
-    int width;           /* scores per token; 0: none */
-    cake_scored *scored; /* [ids.len, width] */
+    int64_t order;                /* index among the requests of the input */
+    int choice;                   /* index among the request's answers */
+    int64_t at;                   /* tokens before this part */
+    cake_ids ids;                 /* generated */
+    int width;                    /* scores per token; 0: none */
+    cake_token_logprob *logprobs; /* [ids.len, width] */
 } cake_inflight;
 
 /* Ordered by (order, choice). */

@@ -218,7 +218,7 @@ void cake_record_add_inflight(cake_recorder *r, const cake_inflight *part)
         piece.at += (int64_t)piece.ids.len;
         piece.ids.id += piece.ids.len;
         if (piece.width)
-            piece.scored += piece.ids.len * (size_t)piece.width;
+            piece.logprobs += piece.ids.len * (size_t)piece.width;
         spend(r, begin);
     }
 }

@@ -46,14 +46,14 @@ static void spell(const cake_record_options *options, int32_t id, cake_buf *byte
         cake_buf_adds(bytes, ""); /* data must not be NULL for an empty token */
 }
 
-static void add_chat_token(const cake_record_options *options, const cake_scored *scored, cake_buf *bytes,
-                           cake_buf *out)
+static void add_chat_token(const cake_record_options *options, const cake_token_logprob *entry,
+                           cake_buf *bytes, cake_buf *out)
 {
-    spell(options, scored->id, bytes);
+    spell(options, entry->id, bytes);
     cake_buf_adds(out, "{\"token\": ");
     cake_json_add_text(out, bytes->data, bytes->len);
     cake_buf_adds(out, ", \"logprob\": ");
-    add_logprob(scored->logprob, out);
+    add_logprob(entry->logprob, out);
     cake_buf_adds(out, ", \"bytes\": [");
     for (size_t i = 0; i < bytes->len; i++) {
         if (i)
@@ -69,7 +69,7 @@ void cake_line_logprobs_chat(const cake_record_options *options, const cake_reco
     cake_buf bytes = {0};
     cake_buf_adds(out, "{\"content\": [");
     for (int i = 0; i < choice->n_id; i++) {
-        const cake_scored *row = choice->logprobs + (size_t)i * (size_t)(1 + record->n_top);
+        const cake_token_logprob *row = choice->logprobs + (size_t)i * (size_t)(1 + record->n_top);
         if (i)
             cake_buf_add(out, ", ", 2);
         add_chat_token(options, &row[0], &bytes, out);
@@ -102,15 +102,16 @@ static void add_spelled(const cake_buf *bytes, cake_buf *out)
 
 /* Appends the n_top most likely tokens and, if it is not among them, the chosen one. Of two tokens with the
  * same spelling only the likelier is kept, since a key occurs once. */
-static void add_top(const cake_record_options *options, const cake_scored *row, int n_top, cake_buf *out)
+static void add_top(const cake_record_options *options, const cake_token_logprob *row, int n_top,
+                    cake_buf *out)
 {
     cake_buf bytes = {0}, keys = {0};
     size_t begin[32], end[32];
     int n = 0;
     cake_buf_addc(out, '{');
     for (int t = 1; t <= n_top + 1 && n < 32; t++) {
-        const cake_scored *scored = &row[t > n_top ? 0 : t];
-        spell(options, scored->id, &bytes);
+        const cake_token_logprob *entry = &row[t > n_top ? 0 : t];
+        spell(options, entry->id, &bytes);
         begin[n] = keys.len;
         add_spelled(&bytes, &keys);
         end[n] = keys.len;
@@ -124,7 +125,7 @@ static void add_top(const cake_record_options *options, const cake_scored *row, 
             cake_buf_add(out, ", ", 2);
         cake_buf_add(out, keys.data + begin[n], end[n] - begin[n]);
         cake_buf_add(out, ": ", 2);
-        add_logprob(scored->logprob, out);
+        add_logprob(entry->logprob, out);
         n++;
     }
     cake_buf_addc(out, '}');
@@ -139,10 +140,10 @@ typedef struct token_rows {
     int n_echoed, n;
 } token_rows;
 
-static const cake_scored *row_of(const token_rows *t, int i)
+static const cake_token_logprob *row_of(const token_rows *t, int i)
 {
     bool echoed = i < t->n_echoed;
-    const cake_scored *rows = echoed ? t->record->prompt_logprobs : t->choice->logprobs;
+    const cake_token_logprob *rows = echoed ? t->record->prompt_logprobs : t->choice->logprobs;
     return rows + (size_t)(echoed ? i : i - t->n_echoed) * (size_t)(1 + t->record->n_top);
 }
 

@@ -26,7 +26,7 @@ typedef struct cake_choice {
     const int32_t *ids; /* [n_id] including the end token */
     int n_id;
     cake_finish finish;
-    const cake_scored
+    const cake_token_logprob
         *logprobs;       /* [n_id, 1 + n_top]: the chosen token, then the n_top most likely; if n_top >= 0 */
     const size_t *begin; /* [n_id] ascending: byte of text at which each token begins; if n_top >= 0 */
 } cake_choice;
@@ -56,9 +56,10 @@ typedef struct cake_record {
 
     const char *echo; /* [echo_len] the prompt, with which every text begins; NULL: none */
     size_t echo_len;
-    const cake_scored *prompt_logprobs; /* [n_prompt, 1 + n_top], of the first token only the id; if echo and
+    const cake_token_logprob
+        *prompt_logprobs;       /* [n_prompt, 1 + n_top], of the first token only the id; if echo and
                                          * n_top >= 0 */
-    const size_t *prompt_begin;         /* [n_prompt] ascending: bytes of echo; if echo and n_top >= 0 */
+    const size_t *prompt_begin; /* [n_prompt] ascending: bytes of echo; if echo and n_top >= 0 */
 } cake_record;
 
 typedef enum cake_record_format {

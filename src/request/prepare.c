@@ -62,7 +62,7 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
     cake_params base = cake_params_base();
     cake_params_merge(&preparation->defaults, &base);
 
-    cake_err err = cake_tokenizer_open(o->model, &preparation->token);
+    cake_err err = cake_tokenizer_open(o->model, &preparation->tokenizer);
     cake_alloc_trim(); /* returns the memory of a large tokenizer.json */
     if (!err)
         err = cake_chat_open(o->model, &preparation->chat);
@@ -75,17 +75,17 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
 
 void cake_prepare_check_vocab(const cake_preparation *preparation, int64_t n_vocab, const char *what)
 {
-    if (cake_tokenizer_count(preparation->token) > n_vocab)
+    if (cake_tokenizer_count(preparation->tokenizer) > n_vocab)
         cake_log(CAKE_WARN, "request",
                  "%s: the tokenizer has ids up to %d, the model's embedding %lld rows: %s",
-                 preparation->options.model, cake_tokenizer_count(preparation->token) - 1, (long long)n_vocab,
-                 what);
+                 preparation->options.model, cake_tokenizer_count(preparation->tokenizer) - 1,
+                 (long long)n_vocab, what);
 }
 
 static void add_token(const cake_preparation *preparation, int32_t id, cake_buf *out)
 {
     cake_buf bytes = {0};
-    cake_tokenizer_bytes(preparation->token, id, &bytes);
+    cake_tokenizer_bytes(preparation->tokenizer, id, &bytes);
     cake_buf_addf(out, "%d (", id);
     cake_json_add_text(out, bytes.data ? bytes.data : "", bytes.len);
     cake_buf_addc(out, ')');
@@ -95,7 +95,7 @@ static void add_token(const cake_preparation *preparation, int32_t id, cake_buf 
 void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *eos, int n_eos)
 {
     enum { MAX_SHOWN = 4 };
-    int32_t end = cake_tokenizer_eos(preparation->token);
+    int32_t end = cake_tokenizer_eos(preparation->tokenizer);
     cake_buf text = {0};
     for (int i = 0; i < n_eos; i++)
         if (eos[i] == end)
@@ -120,7 +120,7 @@ void cake_prepare_close(cake_preparation *preparation)
 {
     cake_prompt_close(preparation->prompt);
     cake_chat_close(preparation->chat);
-    cake_tokenizer_close(preparation->token);
+    cake_tokenizer_close(preparation->tokenizer);
     cake_params_free(&preparation->defaults);
     cake_buf_free(&preparation->text);
     *preparation = (cake_preparation){.defaults = cake_params_unset()};
@@ -191,15 +191,15 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
         cake_buf_add(text, r->text, r->text_len);
     if (err)
         return err;
-    size_t min_tokens = text->len / cake_tokenizer_longest(preparation->token);
+    size_t min_tokens = text->len / cake_tokenizer_longest(preparation->tokenizer);
     if (preparation->context &&
         min_tokens > max_prompt_tokens(preparation, r)) /* saves tokenizing megabytes in vain */
         return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
                               "the prompt has %zu bytes, at least %zu tokens, "
                               "and leaves no room for an answer in a context of %d; shorten it",
                               text->len, min_tokens, preparation->context);
-    return cake_tokenizer_encode(preparation->token, text->data ? text->data : "", text->len, !templated, ids,
-                                 &r->fault);
+    return cake_tokenizer_encode(preparation->tokenizer, text->data ? text->data : "", text->len, !templated,
+                                 ids, &r->fault);
 }
 
 /* Checks the token ids in a request's parameters. */
@@ -312,8 +312,8 @@ cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out)
     cake_prepare_request(preparation, &request, &preparation->text, &ids);
     cake_prepare_warn(&preparation->warned, &request);
     int context = preparation->context ? preparation->context : INT32_MAX;
-    *out =
-        cake_sequence_open(&request, &ids, context, (uint64_t)preparation->options.seed, preparation->token);
+    *out = cake_sequence_open(&request, &ids, context, (uint64_t)preparation->options.seed,
+                              preparation->tokenizer);
     (*out)->chat = (*out)->request.chat;
     return CAKE_OK;
 }

@@ -31,7 +31,7 @@ typedef struct cake_prepare_options {
 
 typedef struct cake_preparation {
     cake_prompt *prompt;
-    cake_tokenizer *token;
+    cake_tokenizer *tokenizer;
     cake_chat *chat;
     cake_prepare_options options; /* strings borrowed */
     cake_params defaults;         /* from the command line, else generation_config.json, else the interface */

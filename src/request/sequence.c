@@ -38,7 +38,7 @@ static void find_begins(cake_sequence *lead, const char *text, size_t len)
     for (int i = 0; i < lead->n_prompt; i++) {
         lead->prompt_begin[i] = at;
         cake_buf_cut(&own, 0);
-        cake_tokenizer_bytes(lead->token, lead->ids.id[i], &own);
+        cake_tokenizer_bytes(lead->tokenizer, lead->ids.id[i], &own);
         bool added_space = own.len && own.data[0] == ' ' && !at; /* added before the first word */
         if (own.len <= len - at && own.len && !memcmp(text + at, own.data, own.len))
             at += own.len;
@@ -89,7 +89,7 @@ static uint64_t seed_of(const cake_request *r, uint64_t job_seed)
 }
 
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
-                                  const cake_tokenizer *token)
+                                  const cake_tokenizer *tokenizer)
 {
     cake_sequence *s = cake_alloc(1, sizeof *s);
     s->lead = s;
@@ -104,15 +104,16 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     s->n_top = p->logprobs == CAKE_UNSET ? -1 : (int)p->logprobs;
     s->finish = CAKE_FINISH_LENGTH;
     s->key.seed = seed_of(&s->request, job_seed);
-    s->token = token;
-    if (token)
-        s->decoder = cake_decoder_open(token);
-    if (token && p->echo == 1 && !s->request.err)
+    s->tokenizer = tokenizer;
+    if (tokenizer)
+        s->decoder = cake_decoder_open(tokenizer);
+    if (tokenizer && p->echo == 1 && !s->request.err)
         feed_prompt(s);
     if (!s->request.err && cake_sequence_scores_prompt(s)) {
-        s->prompt_scored = cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_scored);
-        s->prompt_scored[0].id = s->ids.id[0]; /* the first token has no score */
-        s->n_prompt_scored = 1;
+        s->prompt_logprobs =
+            cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_logprobs);
+        s->prompt_logprobs[0].id = s->ids.id[0]; /* the first token has no score */
+        s->n_prompt_logprobs = 1;
     }
     return s;
 }
@@ -130,10 +131,10 @@ cake_sequence *cake_sequence_branch(cake_sequence *lead)
     s->key = lead->key;
     s->key.choice = (uint32_t)lead->n_choice;
     s->admitted = lead->admitted;
-    s->token = lead->token;
-    if (s->token)
-        s->decoder = cake_decoder_open(s->token);
-    if (s->token && params_of(s)->echo == 1)
+    s->tokenizer = lead->tokenizer;
+    if (s->tokenizer)
+        s->decoder = cake_decoder_open(s->tokenizer);
+    if (s->tokenizer && params_of(s)->echo == 1)
         feed_prompt(s);
     lead->choice = cake_grow(lead->choice, (size_t)lead->n_choice + 1, sizeof *lead->choice);
     lead->choice[lead->n_choice++] = s;
@@ -154,9 +155,9 @@ void cake_sequence_close(cake_sequence *s)
     cake_decoder_close(s->decoder);
     cake_penalties_close(s->penalties);
     cake_buf_free(&s->text);
-    free(s->scored);
+    free(s->logprobs);
     free(s->begin);
-    free(s->prompt_scored);
+    free(s->prompt_logprobs);
     free(s->prompt_begin);
     free(s);
 }
@@ -211,30 +212,30 @@ static bool contains(const int32_t *ids, size_t n, int32_t id)
 }
 
 /* Stores the scores of the latest token. */
-static void keep_scores(cake_sequence *s, const cake_scored *scored)
+static void keep_scores(cake_sequence *s, const cake_token_logprob *logprobs)
 {
     size_t n = 1 + (size_t)s->n_top, i = (size_t)cake_sequence_generated(s) - 1;
-    if (i == s->cap_scored) {
-        s->cap_scored = s->cap_scored ? 2 * s->cap_scored : 16;
-        s->scored = cake_grow(s->scored, s->cap_scored * n, sizeof *s->scored);
-        s->begin = cake_grow(s->begin, s->cap_scored, sizeof *s->begin);
+    if (i == s->cap_logprobs) {
+        s->cap_logprobs = s->cap_logprobs ? 2 * s->cap_logprobs : 16;
+        s->logprobs = cake_grow(s->logprobs, s->cap_logprobs * n, sizeof *s->logprobs);
+        s->begin = cake_grow(s->begin, s->cap_logprobs, sizeof *s->begin);
     }
-    memcpy(s->scored + i * n, scored, n * sizeof *scored);
+    memcpy(s->logprobs + i * n, logprobs, n * sizeof *logprobs);
     if (s->decoder)
         cake_decoder_trace(s->decoder, s->begin);
 }
 
-void cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_scored *scored)
+void cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_token_logprob *logprobs)
 {
     cake_sequence *lead = s->lead;
     size_t n = 1 + (size_t)lead->n_top;
-    if (pos != lead->n_prompt_scored) /* replayed */
+    if (pos != lead->n_prompt_logprobs) /* replayed */
         return;
-    memcpy(lead->prompt_scored + (size_t)pos * n, scored, n * sizeof *scored);
-    lead->n_prompt_scored++;
+    memcpy(lead->prompt_logprobs + (size_t)pos * n, logprobs, n * sizeof *logprobs);
+    lead->n_prompt_logprobs++;
 }
 
-bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored, const int32_t *eos,
+bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_token_logprob *logprobs, const int32_t *eos,
                         int n_eos)
 {
     const cake_params *p = params_of(s);
@@ -246,7 +247,7 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_scored *scored,
                  contains(p->stop_ids.id, p->stop_ids.len, id);
     bool full = (int)s->ids.len >= s->max_len;
     if (s->n_top >= 0)
-        keep_scores(s, scored);
+        keep_scores(s, logprobs);
     if (s->decoder)
         cake_decoder_push(s->decoder, ended ? -1 : id,
                           &s->text); /* the end token has a position, but no text */
@@ -272,7 +273,7 @@ static bool is_valid(const cake_sequence *lead, const cake_inflight *r, int n_vo
     for (size_t i = 0; right && i < r->ids.len; i++)
         right = r->ids.id[i] >= 0 && r->ids.id[i] < n_vocab;
     for (size_t i = 0; right && i < r->ids.len * width; i++)
-        right = r->scored[i].id >= 0 && r->scored[i].id < n_vocab;
+        right = r->logprobs[i].id >= 0 && r->logprobs[i].id < n_vocab;
     return right;
 }
 
@@ -284,11 +285,12 @@ void cake_sequence_resume_choices(cake_sequence *lead, int n)
     }
 }
 
-void cake_sequence_resume(cake_sequence *s, const int32_t *ids, size_t n_id, const cake_scored *scored,
-                          const int32_t *eos, int n_eos)
+void cake_sequence_resume(cake_sequence *s, const int32_t *ids, size_t n_id,
+                          const cake_token_logprob *logprobs, const int32_t *eos, int n_eos)
 {
     for (size_t i = 0; !s->over && !s->lead->request.err && i < n_id; i++)
-        cake_sequence_push(s, ids[i], s->n_top >= 0 ? scored + i * (1 + (size_t)s->n_top) : NULL, eos, n_eos);
+        cake_sequence_push(s, ids[i], s->n_top >= 0 ? logprobs + i * (1 + (size_t)s->n_top) : NULL, eos,
+                           n_eos);
     s->lead->n_done += s != s->lead && s->over;
 }
 
@@ -305,7 +307,7 @@ static bool is_finished(cake_sequence *lead, const cake_inflight *r, const int32
     if (params_of(lead)->n > 1)
         return lead->n_done == params_of(lead)->n;
     cake_sequence *trial = cake_sequence_branch(lead); /* a lead's tokens cannot be removed again */
-    cake_sequence_resume(trial, r->ids.id, r->ids.len, r->scored, eos, n_eos);
+    cake_sequence_resume(trial, r->ids.id, r->ids.len, r->logprobs, eos, n_eos);
     bool over = trial->over;
     forget_choices(lead);
     return over;
@@ -324,7 +326,7 @@ bool cake_sequence_restore(cake_sequence *lead, const cake_inflight *r, int n, i
         if (several)
             cake_sequence_resume_choices(lead, r[i].choice + 1);
         cake_sequence_resume(several ? lead->choice[r[i].choice] : lead, r[i].ids.id, r[i].ids.len,
-                             r[i].scored, eos, n_eos);
+                             r[i].logprobs, eos, n_eos);
     }
     if (!several || !scores || !is_finished(lead, r, eos, n_eos))
         return true;

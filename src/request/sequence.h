@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A request from prompt to answer, shared by the io, which reads and writes files, and the engine, which
- * samples. A request of several choices has a lead, which holds request and prompt and never generates, and a
- * sequence for each choice.
+ * samples. Every request has a lead: the sequence that holds request and prompt. With n = 1 it generates the
+ * only answer. With n > 1 it never generates, and each choice is a further sequence.
  */
 #ifndef CAKE_REQUEST_SEQUENCE_H
 #define CAKE_REQUEST_SEQUENCE_H
@@ -20,22 +20,22 @@
 typedef struct cake_sequence cake_sequence;
 
 struct cake_sequence {
-    cake_sequence *lead;   /* the sequence with the request: itself, unless this is one of several choices */
+    cake_sequence *lead;   /* itself, or the lead of this choice */
     cake_request request;  /* of a lead; params are complete; request.err: it failed */
     bool chat;             /* the prompt came as messages */
     cake_ids ids;          /* prompt and generated tokens */
     int n_prompt, max_len; /* ids.len never exceeds max_len */
     cake_key key;
-    const cake_tokenizer *token; /* NULL where nothing is decoded */
+    const cake_tokenizer *tokenizer; /* NULL where nothing is decoded */
     cake_decoder *decoder;
     cake_penalties *penalties; /* the engine's: penalties on the next scores, or NULL */
     cake_buf text;             /* generated text, cut before a stop string */
     cake_finish finish;
-    bool over;           /* the latest token ended the answer */
-    int n_top;           /* alternatives of each token; -1: no logprobs */
-    cake_scored *scored; /* [generated, 1 + n_top] */
+    bool over;                    /* the latest token ended the answer */
+    int n_top;                    /* alternatives of each token; -1: no logprobs */
+    cake_token_logprob *logprobs; /* [generated, 1 + n_top] */
     size_t *begin; /* [generated] byte of text where each token begins, if n_top >= 0 and text is decoded */
-    size_t cap_scored;              /* capacity of scored and begin, in tokens */
+    size_t cap_logprobs;            /* capacity of logprobs and begin, in tokens */
     double admitted, first, latest; /* time of admission, and of the first and the latest token */
     double ttft;   /* the io's: seconds from admission to the first token; 0: an earlier run generated it */
     double waited; /* the io's: seconds from admission to the latest token */
@@ -44,29 +44,28 @@ struct cake_sequence {
     int kept;   /* the io's: tokens already in the journal */
 
     /* of a lead */
-    bool begun;     /* rows of its prompt were sent */
-    int32_t *chain; /* prefix nodes of its prompt (cake_schedule_chain) while the engine has it; or NULL */
+    bool begun;             /* rows of its prompt were sent */
+    int32_t *chain;         /* [cake_schedule_chain_len] prefix nodes, while the engine has it; or NULL */
     cake_sequence **choice; /* [n_choice] owned: choices begun so far, of params.n > 1 */
     int n_choice, n_done;
     int n_resumed; /* how many of the last ones come from an earlier run and have no slot yet */
-    cake_scored
-        *prompt_scored; /* [n_prompt, 1 + n_top] with echo and logprobs; filled: rows [0, n_prompt_scored) */
-    size_t *prompt_begin; /* [n_prompt] byte of request.text at which each token begins */
-    int n_prompt_scored;
-    int nonfinite; /* cause of its first non-finite row: see cake_row */
+    cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top] with echo and logprobs */
+    size_t *prompt_begin;                /* [n_prompt] byte of request.text at which each token begins */
+    int n_prompt_logprobs;               /* rows that are filled */
+    int nonfinite;                       /* cause of its first non-finite row: see cake_row */
 };
 
-/* Returns an owned lead and takes *request over. The prompt is in ids already; token must outlive it. With
- * echo, request.text is the echoed text (set from ids if the prompt came as ids). */
+/* Returns an owned lead and takes *request over. The prompt is in ids already; tokenizer must outlive it.
+ * With echo, request.text is the echoed text (set from ids if the prompt came as ids). */
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
-                                  const cake_tokenizer *token);
+                                  const cake_tokenizer *tokenizer);
 /* The next choice of a lead with params.n > 1 and fewer choices; owned by the lead. */
 cake_sequence *cake_sequence_branch(cake_sequence *lead);
 void cake_sequence_close(cake_sequence *lead);
 
-/* Adds a generated token; true: the answer is finished. scored: [1 + n_top], read if n_top >= 0. */
-bool cake_sequence_push(cake_sequence *sequence, int32_t id, const cake_scored *scored, const int32_t *eos,
-                        int n_eos);
+/* Adds a generated token; true: the answer is finished. logprobs: [1 + n_top], read if n_top >= 0. */
+bool cake_sequence_push(cake_sequence *sequence, int32_t id, const cake_token_logprob *logprobs,
+                        const int32_t *eos, int n_eos);
 /* Adds the tokens of a lead's answers from an earlier run, inflight [n]. false: nothing was added, because it
  * is of another request, or nothing is left to generate though the prompt must be scored. */
 bool cake_sequence_restore(cake_sequence *lead, const cake_inflight *inflight, int n, int n_vocab,
@@ -74,16 +73,16 @@ bool cake_sequence_restore(cake_sequence *lead, const cake_inflight *inflight, i
 /* Whether a later run can resume it; not a lead of several choices, which generates nothing. */
 bool cake_sequence_is_resumable(const cake_sequence *sequence);
 /* Creates the first n choices of a lead as resumed ones; adds earlier tokens to a sequence: ids [n_id],
- * scored [n_id, 1 + n_top]. */
+ * logprobs [n_id, 1 + n_top]. */
 void cake_sequence_resume_choices(cake_sequence *lead, int n);
-void cake_sequence_resume(cake_sequence *sequence, const int32_t *ids, size_t n_id, const cake_scored *scored,
-                          const int32_t *eos, int n_eos);
+void cake_sequence_resume(cake_sequence *sequence, const int32_t *ids, size_t n_id,
+                          const cake_token_logprob *logprobs, const int32_t *eos, int n_eos);
 int cake_sequence_generated(const cake_sequence *sequence);
 /* Whether prompt tokens are scored, too; the answer then begins after all of them. */
 bool cake_sequence_scores_prompt(const cake_sequence *sequence);
 /* Adds the scores [1 + n_top] of the prompt's token pos >= 1. In ascending order; repeated ones are
  * ignored. */
-void cake_sequence_score_prompt(cake_sequence *sequence, int pos, const cake_scored *scored);
+void cake_sequence_score_prompt(cake_sequence *sequence, int pos, const cake_token_logprob *logprobs);
 /* Length of the text that can no longer be cut off by an incomplete stop string. */
 size_t cake_sequence_settled(const cake_sequence *sequence);
 

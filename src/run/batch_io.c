@@ -23,7 +23,7 @@
 
 static void token_bytes(const void *io, int32_t id, cake_buf *out)
 {
-    cake_tokenizer_bytes(((const cake_batch_io *)io)->preparation.token, id, out);
+    cake_tokenizer_bytes(((const cake_batch_io *)io)->preparation.tokenizer, id, out);
 }
 
 /* Quotes words for a shell. */
@@ -202,7 +202,7 @@ static void write_tokens(cake_batch_io *io, int min_tokens)
                               .at = s->kept,
                               .ids = {.id = s->ids.id + s->n_prompt + s->kept, .len = (size_t)n},
                               .width = width,
-                              .scored = width ? s->scored + (size_t)s->kept * (size_t)width : NULL};
+                              .logprobs = width ? s->logprobs + (size_t)s->kept * (size_t)width : NULL};
         if (n < min_tokens)
             continue;
         cake_record_add_inflight(io->recorder, &part);
@@ -363,7 +363,7 @@ static cake_choice choice_of(const cake_sequence *s)
                          .ids = s->ids.id ? s->ids.id + s->n_prompt : NULL,
                          .n_id = cake_sequence_generated(s),
                          .finish = s->finish,
-                         .logprobs = s->scored,
+                         .logprobs = s->logprobs,
                          .begin = s->begin};
 }
 
@@ -399,7 +399,7 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .waited = waited,
                           .echo = r->params.echo == 1 ? r->text : NULL,
                           .echo_len = r->text_len,
-                          .prompt_logprobs = s->prompt_scored,
+                          .prompt_logprobs = s->prompt_logprobs,
                           .prompt_begin = s->prompt_begin};
     return cake_record_add(io->recorder, &record);
 }

@@ -100,7 +100,7 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
     const census *c = self;
     (void)text;
     if (!r->err && ids->len && ids->len < (size_t)c->rank->input.context)
-        cake_buf_add(out, (const char *)ids->id, (size_t)cake_schedule_chain((int)ids->len) * PAGE_BYTES);
+        cake_buf_add(out, (const char *)ids->id, (size_t)cake_schedule_chain_len((int)ids->len) * PAGE_BYTES);
 }
 
 static bool is_scored(const cake_request *r)
@@ -124,7 +124,7 @@ static void add_workload(census *c, const cake_request *r, int n_tok, const char
                                  .computed = computed,
                                  .min_generated = min_generated > 0 ? min_generated : 1,
                                  .max_generated = max_generated > 0 ? max_generated : 1,
-                                 .flags = is_scored(r) ? CAKE_SEQ_SCORED : 0};
+                                 .flags = is_scored(r) ? CAKE_SEQ_SCORE_PROMPT : 0};
     for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
         if (cake_workload_is_sampled(&c->workload) && n) {
             int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);

@@ -125,7 +125,7 @@ static cake_err open_engine(job *j)
 
 static void enter_phase(job *j, cake_phase phase)
 {
-    j->where.since = j->where.turned = cake_clock_now();
+    j->where.since = j->where.loop_at = cake_clock_now();
     j->where.phase = phase;
 }
 
@@ -232,7 +232,7 @@ static bool poll_run(void *self)
 static void serve_replicas(job *j)
 {
     do {
-        j->where.turned = cake_clock_now();
+        j->where.loop_at = cake_clock_now();
         if (!poll_run(j))
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     } while (!cake_dispatcher_over(j->dispatcher));

@@ -28,25 +28,25 @@ enum {
 };
 
 /* A token in the ranking: a higher score has a lower key. */
-typedef struct scored_token {
+typedef struct ranked_token {
     uint32_t key;
     int32_t id;
-} scored_token;
+} ranked_token;
 
 /* Memory for one call: see cake_sample_scratch. */
 typedef struct workspace {
-    scored_token *list, *rest, *sorted; /* [n_vocab] */
+    ranked_token *list, *rest, *sorted; /* [n_vocab] */
 } workspace;
 
-static scored_token scored(float score, int32_t id)
+static ranked_token ranked(float score, int32_t id)
 {
     float value = score + 0.0f; /* -0 and 0 are the same score */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return (scored_token){.key = bits >> 31 ? bits : ~(bits | 0x80000000u), .id = id};
+    return (ranked_token){.key = bits >> 31 ? bits : ~(bits | 0x80000000u), .id = id};
 }
 
-static float score_of(scored_token token)
+static float score_of(ranked_token token)
 {
     uint32_t bits = token.key >> 31 ? token.key : ~token.key & 0x7FFFFFFF;
     float score;
@@ -54,7 +54,7 @@ static float score_of(scored_token token)
     return score;
 }
 
-static bool before(scored_token a, scored_token b)
+static bool before(ranked_token a, ranked_token b)
 {
     return a.key < b.key || (a.key == b.key && a.id < b.id);
 }
@@ -80,9 +80,9 @@ static int32_t find(const double *part, int32_t n, double target, bool reach, do
 /* ---- the first k */
 
 /* Restores the heap below index at: its top is the token ranked last. */
-static void sift(scored_token *heap, int32_t n, int32_t at)
+static void sift(ranked_token *heap, int32_t n, int32_t at)
 {
-    scored_token token = heap[at];
+    ranked_token token = heap[at];
     for (int32_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && before(heap[child], heap[child + 1]))
             child++;
@@ -95,10 +95,10 @@ static void sift(scored_token *heap, int32_t n, int32_t at)
 
 /* The k tokens ranked first, in order: a heap whose top is the worst one kept so far. Nearly all groups cost
  * only a comparison with their maximum. */
-static void list_first(const float *score, int n_vocab, int32_t k, scored_token *list)
+static void list_first(const float *score, int n_vocab, int32_t k, ranked_token *list)
 {
     for (int32_t i = 0; i < k; i++)
-        list[i] = scored(score[i], i);
+        list[i] = ranked(score[i], i);
     for (int32_t at = k / 2; at-- > 0;)
         sift(list, k, at);
     float worst = score_of(list[0]);
@@ -108,14 +108,14 @@ static void list_first(const float *score, int n_vocab, int32_t k, scored_token 
             continue;
         for (int32_t i = from; i < from + n; i++) {
             if (score[i] > worst) { /* an equal score has a higher id here */
-                list[0] = scored(score[i], i);
+                list[0] = ranked(score[i], i);
                 sift(list, k, 0);
                 worst = score_of(list[0]);
             }
         }
     }
     for (int32_t left = k - 1; left > 0; left--) {
-        scored_token last = list[0];
+        ranked_token last = list[0];
         list[0] = list[left];
         list[left] = last;
         sift(list, left, 0);
@@ -123,13 +123,13 @@ static void list_first(const float *score, int n_vocab, int32_t k, scored_token 
 }
 
 /* A score whose weight is below `weight`: that of the next lower power of two, which needs no logarithm. */
-static float score_for(const cake_softmax *law, double weight)
+static float score_for(const cake_softmax *softmax, double weight)
 {
     int exponent;
-    if (!(weight > 0x1p-100 && law->scale > 0))
+    if (!(weight > 0x1p-100 && softmax->scale > 0))
         return -FLT_MAX;
     frexp(weight, &exponent);
-    double score = law->top + (exponent - 1) / law->scale;
+    double score = softmax->top + (exponent - 1) / softmax->scale;
     if (!(score > -FLT_MAX))
         return -FLT_MAX;
     return (float)score > score ? nextafterf((float)score, -FLT_MAX) : (float)score;
@@ -149,39 +149,39 @@ static int32_t list_above(const float *score, int n_vocab, float min, const work
         }
     }
     for (int32_t i = 0; i < n; i++)
-        ws->list[i] = scored(score[id[i]], id[i]);
+        ws->list[i] = ranked(score[id[i]], id[i]);
     return n;
 }
 
 /* ---- positions in the ranking */
 
 /* weight [n] of the tokens of a list, n <= GROUP. */
-static void weigh(const cake_softmax *law, const scored_token *list, int32_t n, double *weight)
+static void weigh(const cake_softmax *softmax, const ranked_token *list, int32_t n, double *weight)
 {
     float score[GROUP];
     for (int32_t i = 0; i < n; i++)
         score[i] = score_of(list[i]);
-    cake_softmax_weigh(law, score, n, weight);
+    cake_softmax_weigh(softmax, score, n, weight);
 }
 
 /* Adds the weights of the tokens of a list to the sums of their digits at `shift`. */
-static void add_up(const cake_softmax *law, const scored_token *list, int32_t n, int shift, double *sum)
+static void add_up(const cake_softmax *softmax, const ranked_token *list, int32_t n, int shift, double *sum)
 {
     double weight[GROUP];
     for (int32_t from = 0; from < n; from += GROUP) {
         int32_t here = n - from < GROUP ? n - from : GROUP;
-        weigh(law, list + from, here, weight);
+        weigh(softmax, list + from, here, weight);
         for (int32_t i = 0; i < here; i++)
             sum[list[from + i].key >> shift & (DIGITS - 1)] += weight[i];
     }
 }
 
-static double total(const cake_softmax *law, const scored_token *list, int32_t n)
+static double total(const cake_softmax *softmax, const ranked_token *list, int32_t n)
 {
     double weight[GROUP], sum = 0;
     for (int32_t from = 0; from < n; from += GROUP) {
         int32_t here = n - from < GROUP ? n - from : GROUP;
-        weigh(law, list + from, here, weight);
+        weigh(softmax, list + from, here, weight);
         for (int32_t i = 0; i < here; i++)
             sum += weight[i];
     }
@@ -190,7 +190,7 @@ static double total(const cake_softmax *law, const scored_token *list, int32_t n
 
 /* Sorts by key, from the lowest digit up; stable. After the three digits the result is in `to`, and `from` is
  * free. For few tokens counting digits would dominate the time. */
-static void sort(scored_token *from, scored_token *to, int32_t n)
+static void sort(ranked_token *from, ranked_token *to, int32_t n)
 {
     if (n <= FEW) {
         for (int32_t i = 0, at; i < n; i++) {
@@ -211,7 +211,7 @@ static void sort(scored_token *from, scored_token *to, int32_t n)
         }
         for (int32_t i = 0; i < n; i++)
             to[count[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
-        scored_token *swap = from;
+        ranked_token *swap = from;
         from = to;
         to = swap;
     }
@@ -219,18 +219,18 @@ static void sort(scored_token *from, scored_token *to, int32_t n)
 
 /* The token of list [n] at which the running sum of weights in ranking order passes target (see find), and
  * the sum before it. The list keeps its order. */
-static scored_token search(const cake_softmax *law, const workspace *ws, int32_t n, double target, bool reach,
-                           double *sum)
+static ranked_token search(const cake_softmax *softmax, const workspace *ws, int32_t n, double target,
+                           bool reach, double *sum)
 {
-    const scored_token *list = ws->list;
+    const ranked_token *list = ws->list;
     *sum = 0;
     for (int shift = 32 - BITS; shift > 0 && n > FEW; shift -= BITS) {
         double part[DIGITS] = {0};
-        add_up(law, list, n, shift, part);
+        add_up(softmax, list, n, shift, part);
         uint32_t digit = (uint32_t)find(part, DIGITS, target, reach, sum);
         int32_t kept = 0;
         for (int32_t i = 0; i < n; i++) {
-            scored_token token = list[i];
+            ranked_token token = list[i];
             ws->rest[kept] = token;
             kept += (token.key >> shift & (DIGITS - 1)) == digit;
         }
@@ -241,16 +241,16 @@ static scored_token search(const cake_softmax *law, const workspace *ws, int32_t
     sort(ws->rest, ws->sorted, n);
     double *weight = (void *)ws->rest; /* no longer in use */
     for (int32_t i = 0; i < n; i += GROUP)
-        weigh(law, ws->sorted + i, n - i < GROUP ? n - i : GROUP, weight + i);
+        weigh(softmax, ws->sorted + i, n - i < GROUP ? n - i : GROUP, weight + i);
     return ws->sorted[find(weight, n, target, reach, sum)];
 }
 
 /* Keeps the tokens of the list up to and including `last` in the ranking; returns their number. */
-static int32_t keep_until(scored_token *list, int32_t n, scored_token last)
+static int32_t keep_until(ranked_token *list, int32_t n, ranked_token last)
 {
     int32_t kept = 0;
     for (int32_t i = 0; i < n; i++) {
-        scored_token token = list[i];
+        ranked_token token = list[i];
         list[kept] = token;
         kept += !before(last, token);
     }
@@ -258,6 +258,18 @@ static int32_t keep_until(scored_token *list, int32_t n, scored_token last)
 }
 
 /* ---- the draw */
+
+static bool has_top_k(const cake_params *params, int n_vocab)
+{
+    return params->top_k > 0 && params->top_k < n_vocab;
+}
+
+/* True if a filter is on that draw applies to a list of tokens. Every such filter must be named here: without
+ * one, cake_sample calls sample_all, which knows temperature and min_p only. */
+static bool has_list_filter(const cake_params *params, int n_vocab)
+{
+    return has_top_k(params, n_vocab) || params->top_p < 1;
+}
 
 /* Lists the first top_k tokens; returns their number. */
 static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top, const workspace *ws)
@@ -274,12 +286,12 @@ static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top,
 
 /* A power of two such that all tokens of less weight together weigh about `budget` or less: a guess from a
  * sample of the groups. */
-static double guess_threshold(const cake_softmax *law, const float *score, int n_vocab, double budget)
+static double guess_threshold(const cake_softmax *softmax, const float *score, int n_vocab, double budget)
 {
     enum { EVERY = 16, OCTAVES = 128 };
     double octave[OCTAVES] = {0}, weight[GROUP], below = 0;
     for (int32_t from = 0; from + GROUP <= n_vocab; from += EVERY * GROUP) {
-        cake_softmax_weigh(law, score + from, GROUP, weight);
+        cake_softmax_weigh(softmax, score + from, GROUP, weight);
         for (int i = 0, exponent; i < GROUP; i++) {
             frexp(weight[i], &exponent);
             octave[weight[i] > 0 ? 1 - exponent : OCTAVES - 1] += EVERY * weight[i];
@@ -294,60 +306,61 @@ static double guess_threshold(const cake_softmax *law, const float *score, int n
 /* Lists the tokens among which top_p cuts; target: the weight that it keeps. Tokens that together weigh less
  * than half of what it cuts off are left out: a guess says which, and the weight of the others verifies the
  * guess. If rounding could be coarser than that, all are listed. */
-static int32_t list_top_p(const cake_softmax *law, const float *score, int n_vocab, double sum, double target,
-                          const workspace *ws)
+static int32_t list_top_p(const cake_softmax *softmax, const float *score, int n_vocab, double sum,
+                          double target, const workspace *ws)
 {
     double cut = sum - target, sure = cut > 1e-5 * sum ? 0.5 * cut / n_vocab : 0;
     if (sure > 0) {
-        double threshold = guess_threshold(law, score, n_vocab, 0.8 * cut);
-        int32_t n = list_above(score, n_vocab, score_for(law, threshold), ws);
-        if (total(law, ws->list, n) >= target)
+        double threshold = guess_threshold(softmax, score, n_vocab, 0.8 * cut);
+        int32_t n = list_above(score, n_vocab, score_for(softmax, threshold), ws);
+        if (total(softmax, ws->list, n) >= target)
             return n;
     }
-    return list_above(score, n_vocab, score_for(law, sure), ws);
+    return list_above(score, n_vocab, score_for(softmax, sure), ws);
 }
 
-/* Draws from a list of weight `sum` after top_p and min_p. */
-static int32_t draw(cake_softmax law, const cake_params *params, double u, const workspace *ws, int32_t n,
+/* Draws from a list of weight `sum`: applies the filters that follow top_k, in their order. */
+static int32_t draw(cake_softmax softmax, const cake_params *params, double u, const workspace *ws, int32_t n,
                     double sum)
 {
     double before_last;
     if (params->top_p < 1)
-        n = keep_until(ws->list, n, search(&law, ws, n, params->top_p * sum, true, &before_last));
-    cake_softmax_cut(&law, params->min_p);
-    sum = total(&law, ws->list, n);
-    return search(&law, ws, n, u * sum, false, &before_last).id;
+        n = keep_until(ws->list, n, search(&softmax, ws, n, params->top_p * sum, true, &before_last));
+    cake_softmax_cut(&softmax, params->min_p);
+    sum = total(&softmax, ws->list, n);
+    return search(&softmax, ws, n, u * sum, false, &before_last).id;
 }
 
-/* By rank, of all tokens or of those that top_k keeps. */
-static int32_t sample_ranked(const float *score, int n_vocab, cake_softmax law, const cake_params *params,
+/* By rank, of those tokens that top_k keeps, or of all. */
+static int32_t sample_ranked(const float *score, int n_vocab, cake_softmax softmax, const cake_params *params,
                              double u, const workspace *ws)
 {
     int32_t n;
-    if (params->top_k > 0 && params->top_k < n_vocab) {
-        n = list_top_k(score, n_vocab, (int32_t)params->top_k, law.top, ws);
-        return draw(law, params, u, ws, n, total(&law, ws->list, n));
+    if (has_top_k(params, n_vocab)) {
+        n = list_top_k(score, n_vocab, (int32_t)params->top_k, softmax.top, ws);
+        return draw(softmax, params, u, ws, n, total(&softmax, ws->list, n));
     }
-    double sum = cake_softmax_sum(&law, score, n_vocab, NULL);
-    n = list_top_p(&law, score, n_vocab, sum, params->top_p * sum, ws);
-    return draw(law, params, u, ws, n, sum);
+    double sum = cake_softmax_sum(&softmax, score, n_vocab, NULL);
+    n = list_top_p(&softmax, score, n_vocab, sum, params->top_p * sum, ws);
+    return draw(softmax, params, u, ws, n, sum);
 }
 
 /* By id: the block in which the sum passes, then the token in the block. */
-static int32_t sample_all(const float *score, int n_vocab, const cake_softmax *law, double u, double *part)
+static int32_t sample_all(const float *score, int n_vocab, const cake_softmax *softmax, double u,
+                          double *part)
 {
     int32_t n_block = (n_vocab + CAKE_SOFTMAX_BLOCK - 1) / CAKE_SOFTMAX_BLOCK;
     double *weight = part + n_block, sum = 0;
-    double target = u * cake_softmax_sum(law, score, n_vocab, part);
+    double target = u * cake_softmax_sum(softmax, score, n_vocab, part);
     int32_t first = find(part, n_block, target, false, &sum) * CAKE_SOFTMAX_BLOCK;
     int32_t n = n_vocab - first < CAKE_SOFTMAX_BLOCK ? n_vocab - first : CAKE_SOFTMAX_BLOCK;
-    cake_softmax_weigh(law, score + first, n, weight);
+    cake_softmax_weigh(softmax, score + first, n, weight);
     return first + find(weight, n, target, false, &sum);
 }
 
 size_t cake_sample_scratch(int n_vocab)
 {
-    return (size_t)n_vocab * 3 * sizeof(scored_token);
+    return (size_t)n_vocab * 3 * sizeof(ranked_token);
 }
 
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
@@ -356,34 +369,34 @@ int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, 
     int32_t best = cake_softmax_argmax(score, n_vocab);
     if (params->temperature == 0 || score[best] == -INFINITY)
         return best;
-    cake_softmax law = cake_softmax_of(score[best], params->temperature);
+    cake_softmax softmax = cake_softmax_of(score[best], params->temperature);
     double u = cake_key_uniform(key);
-    if (params->top_p < 1 || (params->top_k > 0 && params->top_k < n_vocab)) {
+    if (has_list_filter(params, n_vocab)) {
         workspace ws = {.list = scratch};
         ws.rest = ws.list + n_vocab;
         ws.sorted = ws.rest + n_vocab;
-        return sample_ranked(score, n_vocab, law, params, u, &ws);
+        return sample_ranked(score, n_vocab, softmax, params, u, &ws);
     }
-    cake_softmax_cut(&law, params->min_p);
-    return sample_all(score, n_vocab, &law, u, scratch);
+    cake_softmax_cut(&softmax, params->min_p);
+    return sample_all(score, n_vocab, &softmax, u, scratch);
 }
 
 int cake_sample_needs(const cake_params *params, int n_vocab)
 {
     if (params->temperature == 0)
         return 1;
-    return params->top_k > 0 && params->top_k < n_vocab && params->top_k <= CAKE_MAX_TOPK ? (int)params->top_k
-                                                                                          : 0;
+    /* the filters of draw only keep some of the tokens that top_k kept, so these suffice */
+    return has_top_k(params, n_vocab) && params->top_k <= CAKE_MAX_TOPK ? (int)params->top_k : 0;
 }
 
 int32_t cake_sample_best(const cake_topk *best, const cake_params *params, const cake_key *key)
 {
     if (params->temperature == 0)
         return best->held[0].id;
-    scored_token list[3][CAKE_MAX_TOPK];
+    ranked_token list[3][CAKE_MAX_TOPK];
     workspace ws = {list[0], list[1], list[2]};
     for (int i = 0; i < best->n; i++)
-        ws.list[i] = scored(best->held[i].score, best->held[i].id);
-    cake_softmax law = cake_softmax_of(best->held[0].score, params->temperature);
-    return draw(law, params, cake_key_uniform(key), &ws, best->n, total(&law, ws.list, best->n));
+        ws.list[i] = ranked(best->held[i].score, best->held[i].id);
+    cake_softmax softmax = cake_softmax_of(best->held[0].score, params->temperature);
+    return draw(softmax, params, cake_key_uniform(key), &ws, best->n, total(&softmax, ws.list, best->n));
 }

@@ -50,7 +50,7 @@ static double page_cost(const cake_schedule *s, const cake_seq *q, int from, int
     prompt -= generated;
     return prompt + prompt * cost_at(s, middle, cost->prompt_seen) +
            generated * (cake_budget_generated(s, (int)middle) - cost->score) +
-           cost->score * (q->flags & CAKE_SEQ_SCORED ? prompt : end == q->n_token);
+           cost->score * (q->flags & CAKE_SEQ_SCORE_PROMPT ? prompt : end == q->n_token);
 }
 
 /* The end of the next step: a multiple of CAKE_PAGE, or all there is. */
@@ -62,7 +62,7 @@ static int step_end(const cake_seq *q, int from)
 
 bool cake_budget_generates(const cake_seq *q)
 {
-    return q->n_computed == q->n_token - 1 && q->n_computed >= q->n_prompt;
+    return q->n_sent == q->n_token - 1 && q->n_sent >= q->n_prompt;
 }
 
 double cake_budget_wave(const cake_schedule *s)
@@ -73,10 +73,10 @@ double cake_budget_wave(const cake_schedule *s)
         double generated = 0;
         for (int j = 0; j < l->n; j++) {
             const cake_seq *q = &s->seqs[l->slots[j]];
-            bool prompt = q->n_computed < q->n_token && !cake_budget_generates(q);
-            double next = prompt ? page_cost(s, q, q->n_computed, step_end(q, q->n_computed)) : 0;
-            max_step = q->active && next > max_step ? next : max_step;
-            generated += q->active && !prompt ? cake_budget_generated(s, q->n_token - 1) : 0;
+            bool prompt = q->n_sent < q->n_token && !cake_budget_generates(q);
+            double next = prompt ? page_cost(s, q, q->n_sent, step_end(q, q->n_sent)) : 0;
+            max_step = q->running && next > max_step ? next : max_step;
+            generated += q->running && !prompt ? cake_budget_generated(s, q->n_token - 1) : 0;
         }
         wave_cost = generated > wave_cost ? generated : wave_cost;
     }
@@ -90,12 +90,12 @@ double cake_budget_wave(const cake_schedule *s)
 
 int cake_budget_reach(const cake_schedule *s, const cake_seq *q, double budget, int rows, double *cost)
 {
-    int end = q->n_computed;
+    int end = q->n_sent;
     *cost = 0;
     while (end < q->n_token) {
         int next = step_end(q, end);
         double more = page_cost(s, q, end, next);
-        if (next - q->n_computed > rows || *cost + more > budget)
+        if (next - q->n_sent > rows || *cost + more > budget)
             break;
         *cost += more;
         end = next;

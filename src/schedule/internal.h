@@ -12,7 +12,8 @@
 #include "schedule/schedule.h"
 
 typedef struct cake_seq {
-    bool used, active;
+    bool used;
+    bool running;   /* it has pages; else it waits for them */
     bool in_flight; /* it has rows in waves in flight */
     bool evict;     /* to be evicted when its rows in flight are complete */
     bool wait_page; /* it waits for a page that a pending eviction will free */
@@ -20,12 +21,13 @@ typedef struct cake_seq {
     int lane;
     int last_lane; /* in_flight: the lane of the latest such wave */
     int64_t age;   /* number of its admission; a stem counts as the youngest */
-    int n_prompt, n_token, n_computed;
+    int n_prompt, n_token;
+    int n_sent;           /* its first n_sent tokens need no further row: see schedule.h */
     int max_len;          /* maximum of tokens, prompt included */
-    int scored;           /* prompt rows that were sent to be scored, if all are */
-    int covered;          /* prompt rows that were ever sent or shared */
-    int announced;        /* pages of each group that the stages know of */
-    int published;        /* pages of its prompt that others may share already */
+    int n_scored;         /* CAKE_SEQ_SCORE_PROMPT: prompt rows that were sent to be scored */
+    int max_sent;         /* maximum of n_sent, which an eviction resets */
+    int n_mapped;         /* pages of each group that CAKE_CHANGE_MAPs, sent or pending, have mapped */
+    int n_published;      /* pages of its prompt that others can share */
     int n_chain;          /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
     cake_page_list held[CAKE_MAX_KV_GROUPS];
@@ -54,18 +56,19 @@ struct cake_schedule {
     cake_schedule_shape shape;
     cake_prefix_tree *prefixes; /* borrowed; NULL: no prefix cache */
     cake_page_pool pages[CAKE_MAX_KV_GROUPS];
-    cake_seq *seqs;   /* [n_slot] */
-    cake_lane *lanes; /* [n_lane] */
-    int n_slot, n_active, n_waiting, n_wait_page;
+    cake_seq *seqs;       /* [n_slot] */
+    cake_lane *lanes;     /* [n_lane] */
+    int n_slot, n_active; /* n_active: sequences, waiting or running */
+    int n_waiting, n_wait_page;
     cake_seq *stem;            /* NULL: there is none */
     int64_t admitted, n_batch; /* sequences, batches so far */
-    double typical;            /* moving average of the length of answers that may end at any time */
+    double mean_answer;        /* moving average of the length of answers that may end at any time */
     cake_schedule_stats stats;
-    cake_change *pending;     /* [n_pending] changes that the next wave carries, whatever its lane */
-    int n_pending, n_adopted; /* n_adopted: pending changes that map shared pages */
-    cake_saved *saved;        /* [shape.n_saved] */
-    int64_t *sent;            /* [n_node] the last batch with rows of the node */
-    int32_t *maker;           /* [n_node] the slot that will compute the state at the node's end */
+    cake_change *pending;      /* [n_pending] changes that the next wave carries, whatever its lane */
+    int n_pending, n_attached; /* n_attached: pages of the prefix cache that the next batch maps */
+    cake_saved *saved;         /* [shape.n_saved] */
+    int64_t *sent;             /* [n_node] the last batch with rows of the node */
+    int32_t *maker;            /* [n_node] the slot that will compute the state at the node's end */
     int n_node;
     cake_kv_forecast *forecasts; /* [n_slot] scratch of kv_admission.c */
     int prefill_waves;           /* of kv_admission.c: waves of each lane before all sequences generate */
@@ -76,14 +79,15 @@ void cake_schedule_push(cake_schedule *schedule, cake_change change);
 int cake_schedule_need(const cake_schedule *schedule, const cake_seq *seq, int group);
 /* Starts a waiting sequence if enough pages are available and no older one waits. An idle stem is evicted for
  * it: the stem may be the only one that holds pages. */
-void cake_schedule_activate(cake_schedule *schedule, cake_seq *seq);
+void cake_schedule_start(cake_schedule *schedule, cake_seq *seq);
 /* Evicts the youngest sequence. False if seq has to wait: it was the youngest itself, or the youngest has
  * rows in flight and is evicted later. */
 bool cake_schedule_make_room(cake_schedule *schedule, cake_seq *seq);
 void cake_schedule_wait_page(cake_schedule *schedule, cake_seq *seq, bool wait_page);
 
-/* Pages from the beginning of a sequence that need not be computed: its own, then cached ones, as long as all
- * that later rows see is cached. seq->n_computed is a multiple of CAKE_PAGE. */
+/* The number of pages at the beginning of a sequence that need not be computed: its own, and the cached pages
+ * that follow them, provided that every page that a later row sees is its own or cached. seq->n_sent is a
+ * multiple of CAKE_PAGE. */
 int cake_prefix_cache_match(const cake_schedule *schedule, const cake_seq *seq);
 /* Attaches the matching cached pages to it, and the state at their end. */
 void cake_prefix_cache_attach(cake_schedule *schedule, cake_seq *seq);
@@ -91,7 +95,7 @@ void cake_prefix_cache_attach(cake_schedule *schedule, cake_seq *seq);
 bool cake_prefix_cache_defer(cake_schedule *schedule, const cake_seq *seq);
 /* The position, at most `end`, where its rows must end so that the state there can be saved for others. */
 int cake_prefix_cache_split(cake_schedule *schedule, const cake_seq *seq, int end);
-/* Records that its rows [from, n_computed) are in this wave. */
+/* Records that its rows [from, n_sent) are in this wave. */
 void cake_prefix_cache_mark_sent(cake_schedule *schedule, const cake_seq *seq, int from);
 /* Called when the batch is complete: the pages that it computes can be shared from the next wave on. */
 void cake_prefix_cache_publish(cake_schedule *schedule, cake_seq *seq);
@@ -106,9 +110,9 @@ int cake_budget_reach(const cake_schedule *schedule, const cake_seq *seq, double
 /* True if its only row to send is that of its latest token. */
 bool cake_budget_generates(const cake_seq *seq);
 
-/* True if all active sequences and seq are expected to reach their ends without eviction. */
+/* True if all running sequences and seq are expected to reach their ends without eviction. */
 bool cake_kv_admission_fits(cake_schedule *schedule, const cake_seq *seq);
-/* Updates the usual length of answers by a sequence that has ended. */
+/* Updates mean_answer by a sequence that has ended. */
 void cake_kv_admission_learn(cake_schedule *schedule, const cake_seq *seq);
 
 #endif

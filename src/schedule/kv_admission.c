@@ -16,7 +16,7 @@ enum {
 /* Tokens that a sequence will have at its end. */
 static int expected_end(const cake_schedule *s, const cake_seq *q)
 {
-    int made = q->n_token - q->n_prompt, more = (int)s->typical - made;
+    int made = q->n_token - q->n_prompt, more = (int)s->mean_answer - made;
     if (q->flags & CAKE_SEQ_SURE)
         return q->max_len;
     if (more < made / 2)
@@ -40,10 +40,10 @@ static int shared_pages(const cake_schedule *s, const cake_seq *q)
     return lo;
 }
 
-/* at has pages, or is the candidate q. */
+/* at is running, or is the candidate q. */
 static bool is_counted(const cake_schedule *s, const cake_seq *at, const cake_seq *q)
 {
-    return at == q || (at->used && at->active && at != s->stem);
+    return at == q || (at->used && at->running && at != s->stem);
 }
 
 /* Waves of each lane before all sequences generate. Lanes share the work of prompts. */
@@ -52,7 +52,7 @@ static int count_prefill_waves(const cake_schedule *s, const cake_seq *q)
     int64_t rows = 0;
     for (int i = 0; i < s->n_slot; i++)
         if (is_counted(s, &s->seqs[i], q))
-            rows += s->seqs[i].n_token - s->seqs[i].n_computed;
+            rows += s->seqs[i].n_token - s->seqs[i].n_sent;
     return (int)(rows / s->shape.chunk / s->shape.n_lane);
 }
 
@@ -72,7 +72,7 @@ static int forecast(cake_schedule *s, const cake_seq *q, int group, int *common)
             .n_token = at->n_token,
             .end = expected_end(s, at),
             .last = expected_end(s, at) - at->n_token + s->prefill_waves + SLACK,
-            .has = at->active ? has->hi - has->lo + has->reserved : cake_schedule_need(s, at, group),
+            .has = at->running ? has->hi - has->lo + has->reserved : cake_schedule_need(s, at, group),
             .shared = shared};
     }
     *common = !p->window && held > 0 ? held : 0;
@@ -120,5 +120,5 @@ void cake_kv_admission_learn(cake_schedule *s, const cake_seq *q)
 {
     int made = q->n_token - q->n_prompt;
     if (made > 0 && !(q->flags & CAKE_SEQ_SURE))
-        s->typical += (made - s->typical) / 16;
+        s->mean_answer += (made - s->mean_answer) / 16;
 }

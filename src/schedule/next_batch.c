@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: tokens of sequences, and how many were sent. Out: the rows of a lane's next wave.
+ * In: how many tokens sequences have, and how many were sent. Out: the rows of a lane's next wave.
  *
  * Invariant: a row is sent in the same wave as the rows of its sequence before it, or in a later one; rows
  * are written only to pages that their sequence does not share.
@@ -22,18 +22,18 @@ static int paged_end(const cake_schedule *s, const cake_seq *q, int end)
     return end;
 }
 
-/* Pages in its table that the stages do not know of yet. */
-static int unannounced(const cake_schedule *s, const cake_seq *q)
+/* The number of pages in its table that no change has mapped: they were attached from the prefix cache. */
+static int unmapped_pages(const cake_schedule *s, const cake_seq *q)
 {
     int n = 0;
     for (int group = 0; group < s->shape.n_group; group++) {
         const cake_page_list *held = &q->held[group];
-        n += held->hi - (held->lo > q->announced ? held->lo : q->announced);
+        n += held->hi - (held->lo > q->n_mapped ? held->lo : q->n_mapped);
     }
     return n;
 }
 
-/* Allocates pages up to position `end` and announces all new ones to the stages. */
+/* Allocates pages up to position `end`, and maps all new ones in the stages' page tables. */
 static void map_pages(cake_schedule *s, cake_seq *q, int end)
 {
     int pages = cake_pages_held(0, end, 1);
@@ -41,65 +41,67 @@ static void map_pages(cake_schedule *s, cake_seq *q, int end)
         cake_page_list *held = &q->held[group];
         while (held->hi < pages)
             cake_page_pool_alloc(&s->pages[group], held);
-        for (int i = held->lo > q->announced ? held->lo : q->announced; i < pages; i++)
+        for (int i = held->lo > q->n_mapped ? held->lo : q->n_mapped; i < pages; i++)
             cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_MAP,
                                                 .group = group,
                                                 .slot = (int32_t)(q - s->seqs),
                                                 .index = i,
                                                 .page = held->page[i]});
     }
-    q->announced = pages;
+    q->n_mapped = pages;
 }
 
 static void request_score(int32_t slot, cake_batch *batch)
 {
     batch->rows[batch->n_tok - 1].no_output = false;
-    batch->score[batch->n_score] = batch->n_tok - 1;
-    batch->slot[batch->n_score++] = slot;
+    batch->score_row[batch->n_score] = batch->n_tok - 1;
+    batch->score_slot[batch->n_score++] = slot;
 }
 
-/* Adds rows [n_computed, end) of a sequence, or as many as there are pages for. */
+/* Adds rows [n_sent, end) of a sequence, or as many as there are pages for. */
 static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_batch *batch)
 {
     cake_seq *q = &s->seqs[slot];
-    bool fresh = q->n_computed >= q->n_token - 1;
-    int from = q->n_computed;
-    if (q->evict || (q->in_flight && paged_end(s, q, end) <= q->n_computed))
+    int from = q->n_sent;
+    /* a generated token before the last one was sent before: by an earlier run, or before an eviction */
+    bool replay = from < q->n_token - 1;
+    if (q->evict || (q->in_flight && paged_end(s, q, end) <= q->n_sent))
         return; /* it has to wait for its rows in flight */
-    if (s->n_adopted + unannounced(s, q) > s->shape.n_group * s->shape.max_tok)
+    if (s->n_attached + unmapped_pages(s, q) > s->shape.n_group * s->shape.max_tok)
         return; /* this wave has no room for more changes */
     for (int group = 0; group < s->shape.n_group; group++)
-        cake_page_pool_slide(&s->pages[group], &q->held[group], q->n_computed);
-    while (paged_end(s, q, end) <= q->n_computed)
+        cake_page_pool_slide(&s->pages[group], &q->held[group], q->n_sent);
+    while (paged_end(s, q, end) <= q->n_sent)
         if (!cake_schedule_make_room(s, q))
             return;
     cake_schedule_wait_page(s, q, false);
     end = paged_end(s, q, end);
-    s->n_adopted += unannounced(s, q);
+    s->n_attached += unmapped_pages(s, q);
     map_pages(s, q, end);
     q->in_flight = true;
     q->last_lane = lane;
-    for (; q->n_computed < end; q->n_computed++) {
-        bool prompt = q->n_computed < q->n_prompt;
+    for (; q->n_sent < end; q->n_sent++) {
+        bool prompt = q->n_sent < q->n_prompt;
         batch->rows[batch->n_tok++] = (cake_row){.slot = slot,
-                                                 .pos = q->n_computed,
-                                                 .kind = prompt  ? CAKE_ROW_PROMPT
-                                                         : fresh ? CAKE_ROW_GENERATED
-                                                                 : CAKE_ROW_REPLAYED,
-                                                 .rope_len = prompt ? q->n_prompt : q->n_computed + 1,
+                                                 .pos = q->n_sent,
+                                                 .kind = prompt   ? CAKE_ROW_PROMPT
+                                                         : replay ? CAKE_ROW_REPLAYED
+                                                                  : CAKE_ROW_GENERATED,
+                                                 .rope_len = prompt ? q->n_prompt : q->n_sent + 1,
                                                  .no_output = true};
-        bool first_time = q->flags & CAKE_SEQ_SCORED && prompt && q->n_computed >= q->scored;
+        bool first_time = q->flags & CAKE_SEQ_SCORE_PROMPT && prompt && q->n_sent >= q->n_scored;
         if (first_time)
-            q->scored = q->n_computed + 1;
+            q->n_scored = q->n_sent + 1;
         /* the token after a prompt's last row is sampled or replayed, not scored */
-        if ((first_time && q->n_computed + 1 < q->n_prompt) || q->n_computed == q->n_token - 1)
+        if ((first_time && q->n_sent + 1 < q->n_prompt) || q->n_sent == q->n_token - 1)
             request_score(slot, batch);
     }
-    q->covered = q->n_computed > q->covered ? q->n_computed : q->covered;
+    q->max_sent = q->n_sent > q->max_sent ? q->n_sent : q->max_sent;
     cake_prefix_cache_mark_sent(s, q, from);
 }
 
-/* True if it needs more pages than exist, even alone and in the smallest steps. */
+/* True if its tokens need more pages than exist, even if it were the only sequence and sent a page of rows at
+ * a time. */
 static bool too_long(const cake_schedule *s, const cake_seq *q)
 {
     for (int group = 0; group < s->shape.n_group; group++)
@@ -113,23 +115,23 @@ static double add_prompt_rows(cake_schedule *s, int l, int32_t slot, double budg
 {
     cake_seq *q = &s->seqs[slot];
     double cost;
-    if (!q->active)
-        cake_schedule_activate(s, q);
+    if (!q->running)
+        cake_schedule_start(s, q);
     /* A request whose prompt is scored may fail at any row, and must have no others in flight then. */
-    if (!q->active || cake_budget_generates(q) || (q->in_flight && q->flags & CAKE_SEQ_SCORED))
+    if (!q->running || cake_budget_generates(q) || (q->in_flight && q->flags & CAKE_SEQ_SCORE_PROMPT))
         return budget;
     cake_prefix_cache_attach(s, q);
     int before = batch->n_tok;
     int end = cake_budget_reach(s, q, budget, s->shape.max_tok - batch->n_tok, &cost);
-    if (end == q->n_computed || cake_prefix_cache_defer(s, q))
+    if (end == q->n_sent || cake_prefix_cache_defer(s, q))
         return budget;
     add_rows(s, l, slot, cake_prefix_cache_split(s, q, end), batch);
     return batch->n_tok > before ? budget - cost : budget;
 }
 
-/* The lane's own sequences first, oldest first. Then those of lanes in flight, the one sent last first: a
- * prompt's rows may follow rows in flight, because waves keep their order at every stage. So one long prompt
- * alone keeps all stages busy. */
+/* Adds prompt rows of lane l's sequences, then of the sequences of lanes in flight, beginning with the lane
+ * before l, which was sent last. Prompt rows may follow rows in flight, because waves keep their order at
+ * every stage: so one long prompt alone keeps all stages busy. */
 static void add_prompts(cake_schedule *s, int l, double budget, cake_batch *batch)
 {
     for (int k = 0; k < s->shape.n_lane; k++) {
@@ -162,13 +164,14 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
     if (batch->n_overflow)
         return batch;
     s->n_batch++;
-    s->n_adopted = 0;
+    s->n_attached = 0;
     double budget = cake_budget_wave(s);
-    /* One row for each sequence that generates, oldest first: those that it evicts have no row yet. */
+    /* One row for each generating sequence. Oldest first: to get a page, a sequence evicts a younger one,
+     * which must not have a row in this batch yet. */
     for (int i = 0; i < at->n; i++) {
         cake_seq *q = &s->seqs[at->slots[i]];
         int before = batch->n_tok;
-        if (q->active && cake_budget_generates(q))
+        if (q->running && cake_budget_generates(q))
             add_rows(s, l, at->slots[i], q->n_token, batch);
         if (batch->n_tok > before)
             budget -= cake_budget_generated(s, q->n_token - 1);

@@ -18,8 +18,8 @@
 /* Pages of its prompt that it may share: not those whose rows it has to score. */
 static int max_shared(const cake_seq *q)
 {
-    int scored = q->scored / CAKE_PAGE;
-    return q->flags & CAKE_SEQ_SCORED && scored < q->n_chain ? scored : q->n_chain;
+    int scored = q->n_scored / CAKE_PAGE;
+    return q->flags & CAKE_SEQ_SCORE_PROMPT && scored < q->n_chain ? scored : q->n_chain;
 }
 
 static cake_saved *saved_at(const cake_schedule *s, int32_t node)
@@ -51,10 +51,10 @@ static int first_to_attach(const cake_page_pool *p, const cake_page_list *held, 
 
 int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
 {
-    int begin = q->n_computed / CAKE_PAGE, max = max_shared(q), reach = begin;
-    int since[CAKE_MAX_KV_GROUPS];             /* all pages from here on are cached */
-    if (max > q->announced + s->shape.max_tok) /* the changes that one wave can carry */
-        max = q->announced + s->shape.max_tok;
+    int begin = q->n_sent / CAKE_PAGE, max = max_shared(q), reach = begin;
+    int since[CAKE_MAX_KV_GROUPS];            /* all pages from here on are cached */
+    if (max > q->n_mapped + s->shape.max_tok) /* the changes that one wave can carry */
+        max = q->n_mapped + s->shape.max_tok;
     for (int group = 0; group < s->shape.n_group; group++)
         since[group] = begin;
     for (int i = begin; i < max; i++) {
@@ -106,7 +106,7 @@ static void copy_state(cake_schedule *s, const cake_seq *q, int reach)
 void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
 {
     int reach = cake_prefix_cache_match(s, q);
-    if (reach <= q->n_computed / CAKE_PAGE || !affordable(s, q, reach))
+    if (reach <= q->n_sent / CAKE_PAGE || !affordable(s, q, reach))
         return;
     for (int group = 0; group < s->shape.n_group; group++) {
         cake_page_pool *p = &s->pages[group];
@@ -121,18 +121,18 @@ void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
     }
     if (s->shape.states)
         copy_state(s, q, reach);
-    q->n_computed = reach * CAKE_PAGE;
-    q->published = reach;
-    if (q->n_computed > q->covered) {
-        s->stats.shared += q->flags & CAKE_SEQ_AGAIN ? 0 : q->n_computed - q->covered;
-        q->covered = q->n_computed;
+    q->n_sent = reach * CAKE_PAGE;
+    q->n_published = reach;
+    if (q->n_sent > q->max_sent) {
+        s->stats.shared += q->flags & CAKE_SEQ_AGAIN ? 0 : q->n_sent - q->max_sent;
+        q->max_sent = q->n_sent;
     }
 }
 
 /* The nearest page of its chain after which another prompt diverges; n_chain or more: none. */
 static int next_divergence(const cake_schedule *s, const cake_seq *q)
 {
-    int i = q->n_computed / CAKE_PAGE;
+    int i = q->n_sent / CAKE_PAGE;
     for (int users, next; i < q->n_chain; i++) {
         users = cake_prefix_tree_users(s->prefixes, q->chain[i]);
         next = i + 1 < q->n_chain ? cake_prefix_tree_users(s->prefixes, q->chain[i + 1]) : 0;
@@ -147,13 +147,13 @@ static bool has_maker(const cake_schedule *s, const cake_seq *q, int at)
 {
     int32_t node = q->chain[at], slot = node < s->n_node ? s->maker[node] : -1;
     const cake_seq *maker = slot < 0 ? NULL : &s->seqs[slot];
-    return maker && maker != q && maker->used && maker->active && at < maker->n_chain &&
-           maker->chain[at] == node && maker->n_computed <= at * CAKE_PAGE;
+    return maker && maker != q && maker->used && maker->running && at < maker->n_chain &&
+           maker->chain[at] == node && maker->n_sent <= at * CAKE_PAGE;
 }
 
 bool cake_prefix_cache_defer(cake_schedule *s, const cake_seq *q)
 {
-    int at = q->n_computed / CAKE_PAGE;
+    int at = q->n_sent / CAKE_PAGE;
     if (at >= max_shared(q))
         return false;
     if (!s->shape.states)
@@ -164,7 +164,7 @@ bool cake_prefix_cache_defer(cake_schedule *s, const cake_seq *q)
 
 int cake_prefix_cache_split(cake_schedule *s, const cake_seq *q, int end)
 {
-    int at = s->shape.n_saved && q->n_computed % CAKE_PAGE == 0 ? next_divergence(s, q) : q->n_chain;
+    int at = s->shape.n_saved && q->n_sent % CAKE_PAGE == 0 ? next_divergence(s, q) : q->n_chain;
     if (at >= q->n_chain)
         return end;
     grow_node_arrays(s, q->chain[at]);
@@ -175,7 +175,7 @@ int cake_prefix_cache_split(cake_schedule *s, const cake_seq *q, int end)
 
 void cake_prefix_cache_mark_sent(cake_schedule *s, const cake_seq *q, int from)
 {
-    for (int i = from / CAKE_PAGE; i < q->n_chain && i * CAKE_PAGE < q->n_computed; i++) {
+    for (int i = from / CAKE_PAGE; i < q->n_chain && i * CAKE_PAGE < q->n_sent; i++) {
         grow_node_arrays(s, q->chain[i]);
         s->sent[q->chain[i]] = s->n_batch;
     }
@@ -215,14 +215,15 @@ static void save_state(cake_schedule *s, const cake_seq *q, int32_t node)
 
 void cake_prefix_cache_publish(cake_schedule *s, cake_seq *q)
 {
-    int before = q->published;
-    for (; q->published < q->n_chain && (q->published + 1) * CAKE_PAGE <= q->n_computed; q->published++)
+    int before = q->n_published;
+    for (; q->n_published < q->n_chain && (q->n_published + 1) * CAKE_PAGE <= q->n_sent; q->n_published++)
         for (int group = 0; group < s->shape.n_group; group++)
-            cake_page_pool_cache(&s->pages[group], &q->held[group], q->published, q->chain[q->published]);
-    if (!s->shape.n_saved || q->published == before || q->n_computed != q->published * CAKE_PAGE)
+            cake_page_pool_cache(&s->pages[group], &q->held[group], q->n_published, q->chain[q->n_published]);
+    if (!s->shape.n_saved || q->n_published == before || q->n_sent != q->n_published * CAKE_PAGE)
         return;
-    int32_t last = q->chain[q->published - 1];
-    int next = q->published < q->n_chain ? cake_prefix_tree_users(s->prefixes, q->chain[q->published]) : 0;
+    int32_t last = q->chain[q->n_published - 1];
+    int next =
+        q->n_published < q->n_chain ? cake_prefix_tree_users(s->prefixes, q->chain[q->n_published]) : 0;
     if (cake_prefix_tree_users(s->prefixes, last) > 1 && next < cake_prefix_tree_users(s->prefixes, last))
         save_state(s, q, last);
 }

@@ -36,7 +36,7 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_
     s->lanes = cake_alloc((size_t)shape->n_lane, sizeof *s->lanes);
     s->forecasts = cake_alloc((size_t)s->n_slot, sizeof *s->forecasts);
     s->prefixes = prefixes;
-    s->typical = CAKE_PAGE; /* until an answer has ended */
+    s->mean_answer = CAKE_PAGE; /* until an answer has ended */
     s->pending = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *s->pending);
     s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
     for (int i = 0; i < shape->n_saved; i++)
@@ -50,8 +50,8 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_
         l->batch = (cake_batch){
             .rows = cake_alloc(max_tok, sizeof *l->batch.rows),
             .changes = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *l->batch.changes),
-            .score = cake_alloc(max_tok, sizeof *l->batch.score),
-            .slot = cake_alloc(max_tok, sizeof *l->batch.slot),
+            .score_row = cake_alloc(max_tok, sizeof *l->batch.score_row),
+            .score_slot = cake_alloc(max_tok, sizeof *l->batch.score_slot),
             .overflow = cake_alloc(seqs, sizeof *l->batch.overflow)};
     }
     return s;
@@ -68,8 +68,8 @@ void cake_schedule_close(cake_schedule *s)
         free(s->lanes[i].slots);
         free(s->lanes[i].batch.rows);
         free(s->lanes[i].batch.changes);
-        free(s->lanes[i].batch.score);
-        free(s->lanes[i].batch.slot);
+        free(s->lanes[i].batch.score_row);
+        free(s->lanes[i].batch.score_slot);
         free(s->lanes[i].batch.overflow);
     }
     for (int group = 0; group < s->shape.n_group; group++)
@@ -99,7 +99,7 @@ cake_schedule_stats cake_schedule_statistics(const cake_schedule *s)
     return s->stats;
 }
 
-int cake_schedule_chain(int n_prompt)
+int cake_schedule_chain_len(int n_prompt)
 {
     return (n_prompt - 1) / CAKE_PAGE;
 }
@@ -132,19 +132,19 @@ static void drop_pending(cake_schedule *s, int slot)
 }
 
 /* Frees all pages of the sequence; later it starts again from its first token. */
-static void deactivate(cake_schedule *s, cake_seq *q)
+static void release_pages(cake_schedule *s, cake_seq *q)
 {
     drop_pending(s, (int)(q - s->seqs));
     for (int group = 0; group < s->shape.n_group; group++)
         cake_page_pool_free(&s->pages[group], &q->held[group]);
-    q->n_computed = q->announced = q->published = 0;
+    q->n_sent = q->n_mapped = q->n_published = 0;
     cake_schedule_wait_page(s, q, false);
-    q->active = q->evict = false;
+    q->running = q->evict = false;
 }
 
 static void evict(cake_schedule *s, cake_seq *q)
 {
-    deactivate(s, q);
+    release_pages(s, q);
     s->n_waiting++;
     s->stats.evictions++;
 }
@@ -153,7 +153,7 @@ static void evict(cake_schedule *s, cake_seq *q)
 static bool is_next(const cake_schedule *s, const cake_seq *q)
 {
     for (int i = 0; i < s->n_slot; i++)
-        if (s->seqs[i].used && !s->seqs[i].active && s->seqs[i].age < q->age)
+        if (s->seqs[i].used && !s->seqs[i].running && s->seqs[i].age < q->age)
             return false;
     return true;
 }
@@ -181,27 +181,27 @@ static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
 /* True if all rows of a stem's prompt are computed. */
 static bool is_idle(const cake_seq *q)
 {
-    return q->active && !q->in_flight && q->n_computed == q->n_token;
+    return q->running && !q->in_flight && q->n_sent == q->n_token;
 }
 
-/* True if a sequence other than the stem has pages: one without pages can wait until it ends. */
-static bool others_active(const cake_schedule *s)
+/* True if a sequence other than the stem is running: a waiting one can wait until it ends. */
+static bool others_running(const cake_schedule *s)
 {
-    return s->n_active - s->n_waiting > (s->stem && s->stem->active);
+    return s->n_active - s->n_waiting > (s->stem && s->stem->running);
 }
 
-void cake_schedule_activate(cake_schedule *s, cake_seq *q)
+void cake_schedule_start(cake_schedule *s, cake_seq *q)
 {
     if (s->n_wait_page || !is_next(s, q))
         return;
     if (!fits(s, q, cake_prefix_cache_match(s, q)) && s->stem && is_idle(s->stem))
         evict(s, s->stem);
-    if (!fits(s, q, cake_prefix_cache_match(s, q)) || (others_active(s) && !cake_kv_admission_fits(s, q)))
+    if (!fits(s, q, cake_prefix_cache_match(s, q)) || (others_running(s) && !cake_kv_admission_fits(s, q)))
         return;
     int spare[CAKE_MAX_KV_GROUPS];
     for (int group = 0; group < s->shape.n_group; group++)
         spare[group] = cake_page_pool_available(&s->pages[group]);
-    q->active = true;
+    q->running = true;
     cake_prefix_cache_attach(s, q);
     for (int group = 0; group < s->shape.n_group; group++) {
         cake_page_pool *p = &s->pages[group];
@@ -226,15 +226,16 @@ static int add_to_lane(cake_schedule *s, int l, int n_prompt, int n_token, int m
     int slot = 0;
     while (s->seqs[slot].used)
         slot++;
-    cake_seq *q = &s->seqs[slot], fresh = {.used = true,
-                                           .flags = flags,
-                                           .lane = l,
-                                           .age = flags & CAKE_SEQ_STEM ? INT64_MAX : s->admitted++,
-                                           .n_prompt = n_prompt,
-                                           .n_token = n_token,
-                                           .max_len = max_len,
-                                           .chain = chain,
-                                           .n_chain = shares_pages(s) ? cake_schedule_chain(n_prompt) : 0};
+    cake_seq *q = &s->seqs[slot],
+             fresh = {.used = true,
+                      .flags = flags,
+                      .lane = l,
+                      .age = flags & CAKE_SEQ_STEM ? INT64_MAX : s->admitted++,
+                      .n_prompt = n_prompt,
+                      .n_token = n_token,
+                      .max_len = max_len,
+                      .chain = chain,
+                      .n_chain = shares_pages(s) ? cake_schedule_chain_len(n_prompt) : 0};
     memcpy(fresh.held, q->held, sizeof fresh.held); /* empty, but keeps its arrays */
     *q = fresh;
     s->lanes[l].slots[s->lanes[l].n++] = slot;
@@ -279,7 +280,7 @@ int cake_schedule_resume(cake_schedule *s, int n_prompt, int n_token, int max_le
         s->stem = &s->seqs[slot];
     }
     s->n_waiting++;
-    cake_schedule_activate(s, &s->seqs[slot]);
+    cake_schedule_start(s, &s->seqs[slot]);
     return slot;
 }
 
@@ -319,10 +320,10 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     int slot = add_to_lane(s, l, of->n_prompt, of->n_prompt, of->max_len, of->chain,
                            CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
     cake_seq *q = &s->seqs[slot];
-    q->active = true;
-    q->n_computed = q->covered = q->n_prompt;
-    q->announced = cake_pages_held(0, q->n_prompt, 1);
-    q->published = q->n_chain;
+    q->running = true;
+    q->n_sent = q->max_sent = q->n_prompt;
+    q->n_mapped = cake_pages_held(0, q->n_prompt, 1);
+    q->n_published = q->n_chain;
     for (int group = 0; group < s->shape.n_group; group++) {
         cake_page_pool_reserve(&s->pages[group], &q->held[group], own);
         share_prompt(s, slot, stem, group);
@@ -365,8 +366,8 @@ void cake_schedule_retire(cake_schedule *s, int slot)
     cake_lane *l = &s->lanes[q->lane];
     CAKE_ASSERT(q->used && !q->in_flight);
     cake_kv_admission_learn(s, q);
-    if (q->active)
-        deactivate(s, q);
+    if (q->running)
+        release_pages(s, q);
     else
         s->n_waiting--;
     int at = 0;
@@ -379,12 +380,12 @@ void cake_schedule_retire(cake_schedule *s, int slot)
         s->stem = NULL;
 }
 
-static cake_seq *youngest_active(cake_schedule *s)
+static cake_seq *youngest_running(cake_schedule *s)
 {
     cake_seq *young = NULL;
     for (int i = 0; i < s->n_slot; i++) {
         cake_seq *q = &s->seqs[i];
-        if (q->used && q->active && (!young || q->age > young->age))
+        if (q->used && q->running && (!young || q->age > young->age))
             young = q;
     }
     return young;
@@ -392,7 +393,7 @@ static cake_seq *youngest_active(cake_schedule *s)
 
 bool cake_schedule_make_room(cake_schedule *s, cake_seq *q)
 {
-    cake_seq *young = youngest_active(s);
+    cake_seq *young = youngest_running(s);
     if (young != q && young->in_flight) {
         young->evict = true;
         cake_schedule_wait_page(s, q, true);

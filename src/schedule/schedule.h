@@ -4,9 +4,10 @@
  * common prefixes, never tokens, text or time. The engine asks it; its decisions travel in wave headers, and
  * every stage follows them.
  *
- * A sequence has a slot and a lane. It is waiting (without pages) or active. Its tokens are those of the
- * prompt and the generated ones; n_computed of them have been sent through the layers. The row of the last
- * token gives the scores of the next one.
+ * An active sequence was admitted and not retired: it has a slot and a lane, and is waiting (without pages)
+ * or running. Its tokens are those of the prompt and the generated ones. The first n_sent of them need no
+ * further row: theirs were sent, and may still be in flight, or came from the prefix cache. The row of the
+ * last token gives the scores of the next one.
  *
  * Several answers to one prompt: a stem is a sequence that only holds the prompt; forks share its pages.
  * Prompts with a common prefix share its pages, and saved recurrent states at its end.
@@ -33,8 +34,8 @@ typedef struct cake_row_cost {
 typedef struct cake_schedule_shape {
     int n_lane;
     int lane_seqs; /* sequences per lane; there are n_lane * lane_seqs slots */
-    int chunk;     /* rows that a wave should have, or others of the same cost */
-    int max_tok;   /* maximum rows of a wave: at least lane_seqs + CAKE_PAGE */
+    int chunk;     /* --chunk, the cost of a wave: that of so many rows at the beginning of a prompt */
+    int max_tok;   /* maximum rows of a wave, whatever they cost: at least lane_seqs + CAKE_PAGE */
     int n_group;   /* KV cache groups */
     int window[CAKE_MAX_KV_GROUPS];
     int n_page[CAKE_MAX_KV_GROUPS]; /* the pages of each group that exist */
@@ -44,7 +45,7 @@ typedef struct cake_schedule_shape {
     cake_row_cost cost;
 } cake_schedule_shape;
 
-/* Sets the costs of a shape from the cost of all layers and of the scores of a row. */
+/* Sets shape->cost. all: the costs of all layers together; score: operations of the LM head for one row. */
 void cake_schedule_set_costs(cake_schedule_shape *shape, const cake_cost *all, double score);
 
 /* The content of one wave. The schedule owns the arrays; they are valid until the lane's next batch. */
@@ -52,8 +53,8 @@ typedef struct cake_batch {
     int n_tok, n_change, n_score, n_overflow;
     cake_row *rows;       /* [max_tok] */
     cake_change *changes; /* [cake_schedule_changes] */
-    int32_t *score;       /* [n_score] rows to score; capacity max_tok */
-    int32_t *slot;        /* [n_score] the sequences of these rows */
+    int32_t *score_row;   /* [n_score] rows to score; capacity max_tok */
+    int32_t *score_slot;  /* [n_score] the sequences of these rows */
     int32_t *overflow;    /* [n_overflow] slots that must fail: alone they need more pages than exist */
 } cake_batch;
 
@@ -68,15 +69,16 @@ void cake_schedule_close(cake_schedule *schedule);
 bool cake_schedule_can_admit(const cake_schedule *schedule);
 
 enum {
-    CAKE_SEQ_STEM = 1,   /* it only holds its prompt, until it is retired; one at a time */
-    CAKE_SEQ_SCORED = 2, /* each row of its prompt is scored once */
-    CAKE_SEQ_AGAIN = 4,  /* its prompt was counted before, so shared rows are not counted again */
-    CAKE_SEQ_SURE = 8    /* nothing ends its answer before max_len */
+    CAKE_SEQ_STEM = 1,         /* it only holds its prompt, until it is retired; one at a time */
+    CAKE_SEQ_SCORE_PROMPT = 2, /* each row of its prompt is scored once */
+    CAKE_SEQ_AGAIN = 4,        /* its prompt was counted before, so shared rows are not counted again */
+    CAKE_SEQ_SURE = 8          /* nothing ends its answer before max_len */
 };
-/* Pages of a prompt that can be shared. The last token is never among them: it is always computed. */
-int cake_schedule_chain(int n_prompt);
+/* The number of nodes of a prompt: its full pages, which can be shared. The last token is never among them,
+ * since it is always computed. */
+int cake_schedule_chain_len(int n_prompt);
 /* Admits a sequence of n_prompt tokens, and of max_len at its end, to the lane with the least to do; returns
- * its slot. chain: [cake_schedule_chain(n_prompt)] the nodes of its prompt, valid until it is retired. */
+ * its slot. chain: [cake_schedule_chain_len(n_prompt)] the nodes of its prompt, valid until it is retired. */
 int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int max_len, const int32_t *chain, int flags);
 /* Admits a sequence that has n_token tokens already: the generated ones are replayed. */
 int cake_schedule_resume(cake_schedule *schedule, int n_prompt, int n_token, int max_len,
@@ -87,7 +89,7 @@ enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
  * the stem's prompt is not computed yet, or other sequences hold the pages. CAKE_FORK_NEVER: only the stem
  * holds pages, and too few are left; retire it and admit the sequence instead. */
 int cake_schedule_fork(cake_schedule *schedule, int stem);
-int cake_schedule_active(const cake_schedule *schedule); /* admitted and not retired */
+int cake_schedule_active(const cake_schedule *schedule); /* sequences, waiting or running */
 
 /* Decides the next wave of a lane that is not in flight. n_tok 0: nothing can be sent now. Otherwise the lane
  * is in flight until cake_schedule_complete. A batch with overflow has no rows: the caller retires those

@@ -48,17 +48,17 @@ cake_softmax cake_softmax_of(float top, double temperature)
                           .min_weight = MIN_WEIGHT};
 }
 
-void cake_softmax_cut(cake_softmax *law, double min)
+void cake_softmax_cut(cake_softmax *softmax, double min)
 {
-    law->min_weight = min > MIN_WEIGHT ? (float)min : MIN_WEIGHT;
+    softmax->min_weight = min > MIN_WEIGHT ? (float)min : MIN_WEIGHT;
 }
 
 /* Not inlined constants: with them gcc makes branches and no vectors. */
-static inline float weigh(const cake_softmax law, float score)
+static inline float weigh(const cake_softmax softmax, float score)
 {
-    float x = (score - law.top) * law.scale;
-    float weight = power(x > law.lowest ? x : law.lowest);
-    return weight >= law.min_weight ? weight : 0;
+    float x = (score - softmax.top) * softmax.scale;
+    float weight = power(x > softmax.lowest ? x : softmax.lowest);
+    return weight >= softmax.min_weight ? weight : 0;
 }
 
 /* The group at score; if fewer than n are left, a copy padded to [GROUP] with weights of 0. */
@@ -72,9 +72,9 @@ static inline const float *group_of(const float *score, int n, float *padded)
     return padded;
 }
 
-void cake_softmax_weigh(const cake_softmax *law, const float *score, int n, double *weight)
+void cake_softmax_weigh(const cake_softmax *softmax, const float *score, int n, double *weight)
 {
-    const cake_softmax known = *law;
+    const cake_softmax known = *softmax;
     float padded[GROUP], weights[GROUP];
     for (int i = 0; i < n; i += GROUP) {
         int here = n - i < GROUP ? n - i : GROUP;
@@ -87,34 +87,35 @@ void cake_softmax_weigh(const cake_softmax *law, const float *score, int n, doub
 }
 
 /* Adds a group to the chains. A chain's few weights are added in float first, without loss. */
-static inline void add_group(const cake_softmax law, const float *restrict score, double *restrict chain)
+static inline void add_group(const cake_softmax softmax, const float *restrict score, double *restrict chain)
 {
     float lane[LANES];
     for (int j = 0; j < LANES; j++)
-        lane[j] = weigh(law, score[j]);
+        lane[j] = weigh(softmax, score[j]);
     for (int k = LANES; k < GROUP; k += LANES)
         for (int j = 0; j < LANES; j++)
-            lane[j] += weigh(law, score[k + j]);
+            lane[j] += weigh(softmax, score[k + j]);
     for (int j = 0; j < LANES; j++)
         chain[j] += lane[j];
 }
 
-static double sum_block(const cake_softmax law, const float *score, int n)
+static double sum_block(const cake_softmax softmax, const float *score, int n)
 {
     float padded[GROUP];
     double chain[LANES] = {0}, sum = 0;
     for (int i = 0; i < n; i += GROUP)
-        add_group(law, group_of(score + i, n - i, padded), chain);
+        add_group(softmax, group_of(score + i, n - i, padded), chain);
     for (int j = 0; j < LANES; j++)
         sum += chain[j];
     return sum;
 }
 
-double cake_softmax_sum(const cake_softmax *law, const float *score, int n, double *part)
+double cake_softmax_sum(const cake_softmax *softmax, const float *score, int n, double *part)
 {
     double sum = 0;
     for (int i = 0; i < n; i += CAKE_SOFTMAX_BLOCK) {
-        double block = sum_block(*law, score + i, n - i < CAKE_SOFTMAX_BLOCK ? n - i : CAKE_SOFTMAX_BLOCK);
+        double block =
+            sum_block(*softmax, score + i, n - i < CAKE_SOFTMAX_BLOCK ? n - i : CAKE_SOFTMAX_BLOCK);
         if (part)
             part[i / CAKE_SOFTMAX_BLOCK] = block;
         sum += block;

@@ -17,12 +17,12 @@ typedef struct cake_softmax {
     float lowest, min_weight;
 } cake_softmax;
 
-/* The law exp((score - top) / temperature); temperature > 0, INFINITY gives all the weight 1. */
+/* Weights exp((score - top) / temperature); temperature > 0, INFINITY gives all the weight 1. */
 cake_softmax cake_softmax_of(float top, double temperature);
 /* Weights below min become 0. */
-void cake_softmax_cut(cake_softmax *law, double min);
+void cake_softmax_cut(cake_softmax *softmax, double min);
 /* weight [n] of score [n]. */
-void cake_softmax_weigh(const cake_softmax *law, const float *score, int n, double *weight);
+void cake_softmax_weigh(const cake_softmax *softmax, const float *score, int n, double *weight);
 
 /* The next functions require n > 0 and no NaN. */
 
@@ -31,6 +31,6 @@ float cake_softmax_max(const float *score, int n);
 int32_t cake_softmax_argmax(const float *score, int n);
 /* The sum of the weights of score [n]; part, unless NULL, gets the sums of the blocks of
  * CAKE_SOFTMAX_BLOCK. */
-double cake_softmax_sum(const cake_softmax *law, const float *score, int n, double *part);
+double cake_softmax_sum(const cake_softmax *softmax, const float *score, int n, double *part);
 
 #endif

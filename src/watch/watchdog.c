@@ -41,7 +41,7 @@ struct cake_watchdog {
     double found;             /* time at which the run was found to be lost */
     _Atomic int lost;         /* the status; 0: not lost */
     int64_t steps;            /* other ranks than 0: status->steps at the last look */
-    double moved;             /* time at which status->steps last changed */
+    double progress_at;       /* time at which status->steps last changed */
 };
 
 static void fill_beat(void *self, cake_rank_beat *b)
@@ -58,11 +58,11 @@ static void fill_beat(void *self, cake_rank_beat *b)
                           .in_flight = at->in_flight,
                           .active = at->active,
                           .steps = at->steps,
-                          .back = at->back,
+                          .returned = at->returned,
                           .got = at->got,
                           .sent = at->sent,
                           .since_s = now - at->since,
-                          .turned_s = now - at->turned};
+                          .since_loop_s = now - at->loop_at};
     if (b->phase > CAKE_PHASE_START)
         memcpy(b->layers, at->layers, sizeof b->layers);
 }
@@ -103,9 +103,9 @@ static cake_watchdog_verdict judge_replica(const cake_peer *peers, int n, int ro
             continue;
         if (e->state != CAKE_PEER_HEARD || e->beat.phase != CAKE_PHASE_RUN || now - e->heard > fresh)
             return v;
-        latest = e->moved > latest ? e->moved : latest;
-        if (e->beat.turned_s > 1 && e->beat.turned_s > longest) {
-            longest = e->beat.turned_s;
+        latest = e->progress_at > latest ? e->progress_at : latest;
+        if (e->beat.since_loop_s > 1 && e->beat.since_loop_s > longest) {
+            longest = e->beat.since_loop_s;
             busy = r;
         }
     }
@@ -123,7 +123,7 @@ static cake_watchdog_verdict judge_replica(const cake_peer *peers, int n, int ro
 /* Seconds since a wave of the replica was known to be finished: from its root's heartbeats or messages. */
 static double since_last_wave(const cake_peer *peers, const _Atomic double *messages, int root, double now)
 {
-    double beat = peers[root].came, message = messages ? messages[root] : 0;
+    double beat = peers[root].returned_at, message = messages ? messages[root] : 0;
     return now - (beat > message ? beat : message);
 }
 
@@ -187,8 +187,8 @@ static void put_activity(text *t, const cake_rank_beat *b)
     }
     if (b->layer >= 0)
         put(t, "in layer %d with a wave of %d rows for %.1f s", b->layer, b->rows, b->since_s);
-    else if (b->turned_s > 1)
-        put(t, "busy outside its layers for %.1f s", b->turned_s);
+    else if (b->since_loop_s > 1)
+        put(t, "busy outside its layers for %.1f s", b->since_loop_s);
     else
         put(t, "waiting for a wave");
 }
@@ -330,11 +330,11 @@ static void check_root(cake_watchdog *w, const cake_peer *peer, double now)
         cake_comm_exit_now(peer->status);
     if (w->status->steps != w->steps) {
         w->steps = w->status->steps;
-        w->moved = now;
+        w->progress_at = now;
     }
     if (peer->state == CAKE_PEER_GONE)
         v.kind = CAKE_VERDICT_GONE;
-    else if (peer->state == CAKE_PEER_HEARD && v.seconds > w->patience && now - w->moved > w->patience)
+    else if (peer->state == CAKE_PEER_HEARD && v.seconds > w->patience && now - w->progress_at > w->patience)
         v.kind = CAKE_VERDICT_SILENT;
     if (!v.kind)
         return;
@@ -377,7 +377,7 @@ cake_watchdog *cake_watchdog_open(int64_t seconds, bool journal, const cake_comm
 {
     char names[512] = "";
     *status = (cake_rank_status){
-        .layer = -1, .upstream = -1, .since = cake_clock_now(), .turned = cake_clock_now()};
+        .layer = -1, .upstream = -1, .since = cake_clock_now(), .loop_at = cake_clock_now()};
     /* a launcher may not pass rank 0's environment to the others */
     cake_comm_bcast(world, &seconds, sizeof seconds);
     if (world->size == 1 || !seconds)

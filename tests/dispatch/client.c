@@ -166,7 +166,7 @@ static void test_answers(void)
     for (int i = 0; i < N; i++) {
         const cake_sequence *s = io->done[i];
         CU_ASSERT(s && s->n_choice == (i % 3 == 2 ? 3 : 0));
-        CU_ASSERT(i % 5 != 4 || s->n_prompt_scored == s->n_prompt);
+        CU_ASSERT(i % 5 != 4 || s->n_prompt_logprobs == s->n_prompt);
         for (int c = 0; c < s->n_choice; c++)
             CU_ASSERT(counting_is_right(s->choice[c], 1 + i % 7));
         CU_ASSERT(s->n_choice || counting_is_right(s, 1 + i % 7));

@@ -86,9 +86,9 @@ static void test_begun(void)
     cake_params p = all_set();
     p.echo = 0;
     cake_sequence *here = request("3 + 4 = ", &p);
-    cake_scored scored[2][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
+    cake_token_logprob scored[2][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
     int32_t ids[] = {7, 6};
-    cake_inflight running = {.ids = {.id = ids, .len = 2}, .width = 3, .scored = scored[0]};
+    cake_inflight running = {.ids = {.id = ids, .len = 2}, .width = 3, .logprobs = scored[0]};
     CU_ASSERT_FALSE(
         cake_sequence_restore(here, &running, 1, 7, NULL, 0)); /* 7 is no id, 8 is none in scores */
     running.width = 0;
@@ -98,7 +98,7 @@ static void test_begun(void)
     cake_sequence *there = sent(here, 3);
     CU_ASSERT(there->ids.len == here->ids.len && cake_sequence_generated(there) == 2 && !there->over);
     CU_ASSERT(!memcmp(there->ids.id, here->ids.id, here->ids.len * sizeof(int32_t)));
-    CU_ASSERT(!memcmp(there->scored, scored, sizeof scored));
+    CU_ASSERT(!memcmp(there->logprobs, scored, sizeof scored));
     cake_sequence_close(here);
     cake_sequence_close(there);
 }
@@ -113,12 +113,12 @@ static void test_begun_choices(void)
     p.logprobs = 2;
     p.temperature = 0.7;
     cake_sequence *here = request("3 + 4 = ", &p);
-    cake_scored scored[4][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
+    cake_token_logprob scored[4][3] = {{{7, -1.5f}, {7, -1.5f}, {8, -2}}, {{6, -0.1f}, {6, -0.1f}, {5, -3}}};
     int32_t ids[] = {7, 6, 7, 6};
     cake_inflight all[5];
     for (int i = 0; i < 5; i++)
         all[i] = (cake_inflight){
-            .choice = i, .ids = {.id = ids, .len = i == 2 ? 2 : 4}, .width = 3, .scored = scored[0]};
+            .choice = i, .ids = {.id = ids, .len = i == 2 ? 2 : 4}, .width = 3, .logprobs = scored[0]};
     cake_inflight some[] = {all[0], all[2]}, beyond[] = {all[0], all[2]};
     beyond[1].choice = 5;
     CU_ASSERT_FALSE(cake_sequence_restore(here, beyond, 2, 100, NULL, 0));
@@ -129,7 +129,7 @@ static void test_begun_choices(void)
     CU_ASSERT(!cake_sequence_generated(there->choice[1]) && cake_sequence_generated(there->choice[2]) == 2);
     CU_ASSERT(!memcmp(there->choice[2]->ids.id, here->choice[2]->ids.id,
                       here->choice[2]->ids.len * sizeof(int32_t)));
-    CU_ASSERT(!memcmp(there->choice[2]->scored, scored, 2 * sizeof scored[0]));
+    CU_ASSERT(!memcmp(there->choice[2]->logprobs, scored, 2 * sizeof scored[0]));
     CU_ASSERT(there->choice[2]->key.choice == 2 && there->choice[2]->key.seed == here->key.seed);
     cake_sequence_close(there);
     cake_sequence_close(here);
@@ -157,7 +157,7 @@ static void test_keys(void)
         p.seed = i == 0 ? 5 : i == 1 ? -1 : CAKE_UNSET;
         cake_sequence *here = request("abc", &p), *there = sent(here, 0);
         CU_ASSERT(there->key.seed == here->key.seed);
-        CU_ASSERT(there->token == NULL && here->token != NULL);
+        CU_ASSERT(there->tokenizer == NULL && here->tokenizer != NULL);
         cake_sequence_close(here);
         cake_sequence_close(there);
     }
@@ -166,9 +166,9 @@ static void test_keys(void)
 /* The root pushes a token and writes it down. True if the answer is over. */
 static bool generate(cake_buf *message, cake_sequence *s, int32_t id)
 {
-    cake_scored scored[1 + CAKE_MAX_TOP];
+    cake_token_logprob scored[1 + CAKE_MAX_TOP];
     for (int i = 0; i <= CAKE_MAX_TOP; i++)
-        scored[i] = (cake_scored){id + i, -0.5f * (float)i - (float)s->ids.len};
+        scored[i] = (cake_token_logprob){id + i, -0.5f * (float)i - (float)s->ids.len};
     bool over = cake_sequence_push(s, id, scored, eos, 1);
     cake_dispatch_msg_add_token(message, s, 0.25 * (double)s->ids.len);
     return over;
@@ -199,8 +199,9 @@ static void same_answer(const cake_sequence *here, const cake_sequence *there)
     CU_ASSERT_FATAL(here->ids.len == there->ids.len);
     CU_ASSERT(!memcmp(here->ids.id, there->ids.id, here->ids.len * sizeof(int32_t)));
     CU_ASSERT(here->finish == there->finish && here->key.choice == there->key.choice);
-    CU_ASSERT(!n || here->n_top < 0 || !memcmp(here->scored, there->scored, n * each * sizeof(cake_scored)));
-    if (!there->token)
+    CU_ASSERT(!n || here->n_top < 0 ||
+              !memcmp(here->logprobs, there->logprobs, n * each * sizeof(cake_token_logprob)));
+    if (!there->tokenizer)
         return;
     CU_ASSERT(here->text.len == there->text.len &&
               !memcmp(here->text.data, there->text.data, here->text.len));
@@ -224,15 +225,15 @@ static void test_answer(void)
     CU_ASSERT_EQUAL(follow(&message, here, 6), tokens);
     cake_buf_cut(&message, 0);
     for (int i = 1; i < there->n_prompt; i++) {
-        cake_scored scored[3] = {{i, -1}, {i + 1, -2}, {i + 2, -3}};
+        cake_token_logprob scored[3] = {{i, -1}, {i + 1, -2}, {i + 2, -3}};
         cake_sequence_score_prompt(there, i, scored);
     }
     cake_dispatch_msg_add_done(&message, there);
     CU_ASSERT_EQUAL(follow(&message, here, 6), -1);
     same_answer(here, there);
-    CU_ASSERT(!here->request.err && here->n_prompt_scored == here->n_prompt);
-    CU_ASSERT(
-        !memcmp(here->prompt_scored, there->prompt_scored, (size_t)here->n_prompt * 3 * sizeof(cake_scored)));
+    CU_ASSERT(!here->request.err && here->n_prompt_logprobs == here->n_prompt);
+    CU_ASSERT(!memcmp(here->prompt_logprobs, there->prompt_logprobs,
+                      (size_t)here->n_prompt * 3 * sizeof(cake_token_logprob)));
     cake_buf_free(&message);
     cake_ids_free(&ids);
     cake_sequence_close(here);

@@ -214,10 +214,10 @@ static void test_prefix_cache(void)
 /* Log probabilities of the prompt: of each token and of the one that was most likely. */
 static bool is_scored(const cake_sequence *s)
 {
-    bool right = s->n_prompt_scored == s->n_prompt && s->prompt_scored[0].id == s->ids.id[0];
+    bool right = s->n_prompt_logprobs == s->n_prompt && s->prompt_logprobs[0].id == s->ids.id[0];
     for (int i = 1; right && i < s->n_prompt; i++)
-        right = s->prompt_scored[2 * i].id == s->ids.id[i] && s->prompt_scored[2 * i].logprob < 0 &&
-                s->prompt_scored[2 * i + 1].id == counting_next(s->ids.id[i - 1]);
+        right = s->prompt_logprobs[2 * i].id == s->ids.id[i] && s->prompt_logprobs[2 * i].logprob < 0 &&
+                s->prompt_logprobs[2 * i + 1].id == counting_next(s->ids.id[i - 1]);
     return right;
 }
 

@@ -179,7 +179,7 @@ static int64_t sum_of(const int *values, int n)
 static void check_root(const rig *r)
 {
     cake_engine_stats stats = cake_engine_statistics(r->engine);
-    CU_ASSERT(r->status.back == stats.waves && r->status.in_flight == 0);
+    CU_ASSERT(r->status.returned == stats.waves && r->status.in_flight == 0);
     CU_ASSERT(cake_engine_done(r->engine) && cake_engine_in_flight(r->engine) == 0);
     CU_ASSERT_EQUAL(r->max_in_flight, r->shape.n_lane);
     if (r->n_here)
@@ -203,7 +203,7 @@ static void test_no_wave(void)
     rig *r = open_rig("00", N_LANE);
     CU_ASSERT_EQUAL(run(r, NULL), CAKE_OK);
     check_waves(r, 0);
-    CU_ASSERT(r->status.back == 0 && r->status.steps >= 2 && r->io.n_done == 0);
+    CU_ASSERT(r->status.returned == 0 && r->status.steps >= 2 && r->io.n_done == 0);
     close_rig(r);
 }
 

@@ -169,7 +169,7 @@ static void test_chains(void)
     r.in.n_prompt = N_PROMPT;
     CU_ASSERT_EQUAL(cake_request_queue_read(&r.queue, 2), CAKE_OK);
     cake_sequence *first = cake_request_queue_pop(&r.queue), *second = cake_request_queue_pop(&r.queue);
-    CU_ASSERT_FATAL(first->chain && second->chain && cake_schedule_chain(N_PROMPT) == 2);
+    CU_ASSERT_FATAL(first->chain && second->chain && cake_schedule_chain_len(N_PROMPT) == 2);
     int32_t node = first->chain[1];
     CU_ASSERT(node == second->chain[1] && first->chain[0] == second->chain[0]);
     CU_ASSERT_EQUAL(cake_prefix_tree_users(r.prefixes, node), 2);

@@ -52,9 +52,9 @@ static void check(const cake_sample_row *draw, const float *before, int row)
     for (int i = 0; i < N_VOCAB; i++)
         total += exp((double)before[i]);
     if (s->n_top >= 0) {
-        CU_ASSERT_EQUAL(draw->scored[0].id, draw->id);
-        CU_ASSERT(fabs((double)draw->scored[0].logprob - (before[draw->id] - log(total))) < 1e-5);
-        CU_ASSERT(draw->scored[1].logprob >= draw->scored[2].logprob);
+        CU_ASSERT_EQUAL(draw->logprobs[0].id, draw->id);
+        CU_ASSERT(fabs((double)draw->logprobs[0].logprob - (before[draw->id] - log(total))) < 1e-5);
+        CU_ASSERT(draw->logprobs[1].logprob >= draw->logprobs[2].logprob);
     }
     free(scratch);
 }

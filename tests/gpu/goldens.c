@@ -4,7 +4,7 @@
  * few.
  */
 #include "kernels/device.h"
-#include "tests/run/rig.h"
+#include "tests/run/golden_models.h"
 
 static const cake_kernels *kernels;
 
@@ -30,12 +30,12 @@ static void check(const char *dtype, cake_dtype kv_dtype, double tolerance)
                          : !exact && m < N_DELTA                   ? 1
                                                                    : tolerance;
         cake_json *expected = read_expected(models[m]);
-        rig r = {0};
-        open_rig(&r, models[m], kernels, dtype, kv_dtype);
+        golden_model r = {0};
+        open_model(&r, models[m], kernels, dtype, kv_dtype);
         double off = follow(&r, cake_json_at(cake_json_get(expected, "sequences"), 0), allowed);
         printf("\n    %-6s %-15s %-4s KV %-4s: logprobs off by %.2g at most, %g allowed ", kernels->name,
                models[m], dtype, cake_dtype_name(kv_dtype), off, allowed);
-        close_rig(&r);
+        close_model(&r);
         cake_json_free(expected);
     }
 }
@@ -58,16 +58,16 @@ static void test_unread(void)
             continue;
         cake_json *expected = read_expected(models[m]);
         const cake_json *sequence = cake_json_at(cake_json_get(expected, "sequences"), 0);
-        rig r = {0}, other = {0};
-        open_rig(&r, models[m], kernels, "auto", CAKE_BF16);
-        open_rig(&other, models[m], kernels, "auto", CAKE_BF16);
+        golden_model r = {0}, other = {0};
+        open_model(&r, models[m], kernels, "auto", CAKE_BF16);
+        open_model(&other, models[m], kernels, "auto", CAKE_BF16);
         float *all = scores_of(&r, sequence, false), *few = scores_of(&other, sequence, true);
         size_t bytes = (1 + 2) * (size_t)cake_model_config(r.model)->n_vocab * sizeof(float);
         CU_ASSERT_EQUAL(memcmp(all, few, bytes), 0);
         free(all);
         free(few);
-        close_rig(&r);
-        close_rig(&other);
+        close_model(&r);
+        close_model(&other);
         cake_json_free(expected);
     }
 }

@@ -38,7 +38,7 @@ static double check_plan(int n_rank, int n_layer, const double *layer, double ro
     cake_plan plan;
     cake_partition_input cut = {
         .n_rank = n_rank, .n_layer = n_layer, .layer = layer, .root = root, .speed = speed};
-    CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
+    CU_ASSERT_FATAL(cake_plan_partition(&cut, &plan));
     CU_ASSERT(plan.steps <= (int64_t)n_rank * (n_layer + 1) * (n_layer + 2));
     int next = 0, rank = plan.hop[0].rank;
     double most = speed ? root / speed[0] : root;
@@ -100,7 +100,7 @@ static void test_even(void)
     for (int n_rank = 1; n_rank <= 126; n_rank++) {
         cake_plan plan;
         cake_partition_input cut = {.n_rank = n_rank, .n_layer = 126, .layer = layer, .root = 0.5};
-        CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
+        CU_ASSERT_FATAL(cake_plan_partition(&cut, &plan));
         for (int i = 1; i < plan.n_hop; i++)
             CU_ASSERT(plan.hop[i].rank == 0 || abs(plan.hop[i].count - 126 / n_rank) <= 1);
         cake_plan_free(&plan);
@@ -115,16 +115,16 @@ static void test_root(void)
     cake_partition_input cut = {.n_rank = 2, .n_layer = 28, .layer = layer, .root = 2.5};
     for (int i = 0; i < 28; i++)
         layer[i] = 1;
-    cake_plan_make(&cut, &plan);
+    cake_plan_partition(&cut, &plan);
     CU_ASSERT(plan.hop[0].count == 13 && plan.hop[1].count == 15);
     cake_plan_free(&plan);
     cut.speed = (double[]){0.5, 1}; /* half as fast, less than half of it */
-    cake_plan_make(&cut, &plan);
+    cake_plan_partition(&cut, &plan);
     CU_ASSERT(plan.hop[0].count == 8 && plan.hop[1].count == 20);
     cake_plan_free(&plan);
     cut.n_rank = 16;
     cut.speed = NULL;
-    cake_plan_make(&cut, &plan);
+    cake_plan_partition(&cut, &plan);
     CU_ASSERT(plan.n_hop == 15 && plan.hop[0].rank == 1 && cake_plan_cost(&plan, &cut) == 2.5);
     cake_plan_free(&plan);
 }
@@ -215,7 +215,7 @@ static void test_memory(void)
         try_all(&cut, 0, end, INT64_MAX, &lack, &freely);
         try_all(&cut, 0, end, lack, &lack, &time);
         cake_plan plan;
-        bool fits = cake_plan_make(&cut, &plan);
+        bool fits = cake_plan_partition(&cut, &plan);
         CU_ASSERT_EQUAL(fits, lack == 0);
         if (!fits)
             CU_ASSERT_EQUAL(cake_plan_deficit(&cut, &plan), lack);
@@ -249,16 +249,16 @@ static void test_little_memory(void)
                                 .bytes = bytes,
                                 .pool = pool,
                                 .n_pool = 2};
-    CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
+    CU_ASSERT_FATAL(cake_plan_partition(&cut, &plan));
     CU_ASSERT(plan.hop[0].count == 13 && plan.hop[1].count == 13 && plan.hop[2].count == 3);
     cake_plan_free(&plan);
     pool[0].bytes = 165; /* room for 16 layers on both of its ranks, in whatever way they share them */
-    CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
+    CU_ASSERT_FATAL(cake_plan_partition(&cut, &plan));
     CU_ASSERT(plan.hop[0].count + plan.hop[1].count == 16 && plan.hop[2].count == 8 &&
               plan.hop[3].count == 8);
     cake_plan_free(&plan);
     pool[1].bytes = 150; /* one layer is in no place */
-    CU_ASSERT(!cake_plan_make(&cut, &plan));
+    CU_ASSERT(!cake_plan_partition(&cut, &plan));
     CU_ASSERT_EQUAL(cake_plan_deficit(&cut, &plan), 5); /* which would be the first host's */
     CU_ASSERT(plan.hop[0].count + plan.hop[1].count == 17);
     cake_plan_free(&plan);
@@ -293,7 +293,7 @@ static void test_large(void)
                 pool[cut.n_pool++] = (cake_host_memory){n, (int64_t)n * 200 * MOST / n_rank};
             }
             cake_plan plan;
-            CU_ASSERT_FATAL(cake_plan_make(&cut, &plan));
+            CU_ASSERT_FATAL(cake_plan_partition(&cut, &plan));
             CU_ASSERT(plan.steps < (each == 1 ? 2 * MOST * MOST + 4 * n_rank * MOST
                                               : 20000000)); /* a host of each rank's own is cheap */
             cake_plan_free(&plan);

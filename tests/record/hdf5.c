@@ -87,7 +87,7 @@ static cake_recorder *recorder_at(const char *path)
 /* An answer, a failure, a chat of two choices; in another order than that of the input. */
 static void add_all(cake_recorder *recorder)
 {
-    static const cake_scored scored[] = {{1, -0.5f}, {2, -1.25f}, {0, -INFINITY}};
+    static const cake_token_logprob scored[] = {{1, -0.5f}, {2, -1.25f}, {0, -INFINITY}};
     static const size_t begin[] = {0, 3, 5};
     cake_fault fault;
     cake_fault_set(&fault, "top_p", "top_p is 9");

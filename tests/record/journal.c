@@ -139,19 +139,19 @@ static void test_torn(void)
 static void compose_begun(cake_buf *out, int64_t order, int answer, int64_t at, int n)
 {
     int32_t ids[8];
-    cake_scored scored[16];
+    cake_token_logprob scored[16];
     cake_buf line = {0};
     for (int i = 0; i < n; i++) {
         ids[i] = (int32_t)(order + at + i);
-        scored[2 * i] = (cake_scored){ids[i], i ? -0.1f * (float)(at + i) : -INFINITY};
-        scored[2 * i + 1] = (cake_scored){3, -1e-7f};
+        scored[2 * i] = (cake_token_logprob){ids[i], i ? -0.1f * (float)(at + i) : -INFINITY};
+        scored[2 * i + 1] = (cake_token_logprob){3, -1e-7f};
     }
     cake_inflight part = {.order = order,
                           .choice = answer,
                           .at = at,
                           .ids = {.id = ids, .len = (size_t)n},
                           .width = 2,
-                          .scored = scored};
+                          .logprobs = scored};
     cake_input_checkpoint read = {30, 32, 1};
     cake_journal_open_running(&line);
     cake_inflight_add(&part, &line);
@@ -167,7 +167,7 @@ static size_t begun(const cake_journal *j, int64_t order, int answer)
     while (n && r->choice != answer)
         r = --n ? r + 1 : NULL;
     for (size_t i = 0; r && i < r->ids.len; i++)
-        if (r->ids.id[i] != (int32_t)(order + (int64_t)i) || r->scored[2 * i].id != r->ids.id[i])
+        if (r->ids.id[i] != (int32_t)(order + (int64_t)i) || r->logprobs[2 * i].id != r->ids.id[i])
             return 99;
     return r ? r->ids.len : 0;
 }

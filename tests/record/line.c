@@ -104,7 +104,7 @@ static void test_openai(void)
 static void test_logprobs(void)
 {
     static const int32_t ids[] = {1, 2, 3, 4, 5, 0};
-    static const cake_scored scored[] = {
+    static const cake_token_logprob scored[] = {
         /* 2 and 6 are spelled alike */
         {1, -0.5f}, {1, -0.5f}, {2, -1.25f},    {2, -3},     {6, -0.1f},  {2, -3},
         {3, 0},     {3, 0},     {4, -INFINITY}, {4, -2},     {4, -2},     {3, -3},
@@ -129,7 +129,8 @@ static void test_logprobs(void)
         "-3.0}, {\" \\\"w\\\"\": -1.0, \"<end>\": -1e-07}, {\"<end>\": -1e-07, \"Hel\": -16.25}], "
         "\"text_offset\": [0, 3, 5, 6, 6, 10]}}");
 
-    static const cake_scored zero[] = {{7, -0.5f}, {7, -0.5f}, {1, -2}}; /* no key of JSON to many parsers */
+    static const cake_token_logprob zero[] = {
+        {7, -0.5f}, {7, -0.5f}, {1, -2}}; /* no key of JSON to many parsers */
     choice.ids = &zero[0].id;
     choice.n_id = 1;
     choice.logprobs = zero;
@@ -207,9 +208,10 @@ static void test_choices(void)
 static void test_echo(void)
 {
     static const int32_t prompt[] = {0, 3, 4};
-    static const cake_scored prompt_scored[] = {{0, 9}, {0, 9}, {3, -2}, {5, -1}, {4, -0.5f}, {4, -0.5f}};
+    static const cake_token_logprob prompt_logprobs[] = {{0, 9},  {0, 9},     {3, -2},
+                                                         {5, -1}, {4, -0.5f}, {4, -0.5f}};
     static const size_t prompt_begin[] = {0, 0, 1}, begin[] = {0, 3, 9};
-    static const cake_scored scored[] = {{1, -1}, {1, -1}, {2, -2}, {1, -1.5f}, {0, -3}, {1, -1}};
+    static const cake_token_logprob scored[] = {{1, -1}, {1, -1}, {2, -2}, {1, -1.5f}, {0, -3}, {1, -1}};
     cake_record_options options = options_of(path_of("shape.jsonl"));
     cake_record r = answer_of(0, "Hello");
     r.prompt_ids = prompt;
@@ -220,7 +222,7 @@ static void test_echo(void)
         "{\"id\": null, \"index\": 0, \"text\": \"\xC3\xA9Hello\", \"finish_reason\": \"stop\", \"usage\": "
         "{\"prompt_tokens\": 3, \"completion_tokens\": 3}}");
     r.n_top = 1;
-    r.prompt_logprobs = prompt_scored;
+    r.prompt_logprobs = prompt_logprobs;
     r.prompt_begin = prompt_begin;
     choice.logprobs = scored;
     choice.begin = begin;

@@ -17,8 +17,8 @@
  * be. */
 static void add_all(cake_recorder *recorder)
 {
-    static const cake_scored scored[] = {{1, -0.5f}, {7, -1.25f},    {2, -1.25f},
-                                         {1, -2},    {0, -INFINITY}, {7, 0}};
+    static const cake_token_logprob scored[] = {{1, -0.5f}, {7, -1.25f},    {2, -1.25f},
+                                                {1, -2},    {0, -INFINITY}, {7, 0}};
     static const size_t begin[] = {0, 3, 5};
     cake_fault fault;
     cake_fault_set(&fault, "top_p", "top_p is 9");

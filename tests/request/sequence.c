@@ -35,7 +35,7 @@ static int push(cake_sequence *s, const char *text)
     cake_fault fault;
     CU_ASSERT_EQUAL_FATAL(cake_tokenizer_encode(tokenizer, text, strlen(text), false, &ids, &fault), CAKE_OK);
     int taken = -1;
-    cake_scored scored[3] = {{1, -1}, {2, -2}, {3, -3}};
+    cake_token_logprob scored[3] = {{1, -1}, {2, -2}, {3, -3}};
     for (size_t i = 0; i < ids.len && taken < 0; i++)
         if (cake_sequence_push(s, ids.id[i], scored, eos, 1))
             taken = (int)i + 1;
@@ -185,7 +185,7 @@ static void test_begins(void)
         CU_ASSERT_EQUAL(s->prompt_begin[i], begins[i]);
     cake_sequence_close(s);
     s = begin(NULL, NULL, 100, 0); /* the same of what is generated */
-    cake_scored scored = {0};
+    cake_token_logprob scored = {0};
     for (int i = 1; i < 6; i++)
         CU_ASSERT_FALSE(cake_sequence_push(s, broken[i], &scored, NULL, 0));
     for (int i = 1; i < 6; i++)
@@ -256,11 +256,11 @@ static void test_choices(void)
         CU_ASSERT(cake_sequence_generated(s) == 2 && cake_sequence_generated(lead) == 0);
     }
     CU_ASSERT_EQUAL(lead->n_choice, 3);
-    cake_scored scored = {lead->ids.id[1], -1}, again = {9, -9};
+    cake_token_logprob scored = {lead->ids.id[1], -1}, again = {9, -9};
     cake_sequence_score_prompt(lead->choice[0], 1, &scored);
     cake_sequence_score_prompt(lead, 1, &again); /* replayed */
-    CU_ASSERT(lead->n_prompt_scored == 2 && lead->prompt_scored[1].logprob == -1);
-    CU_ASSERT_EQUAL(lead->prompt_scored[0].id, lead->ids.id[0]);
+    CU_ASSERT(lead->n_prompt_logprobs == 2 && lead->prompt_logprobs[1].logprob == -1);
+    CU_ASSERT_EQUAL(lead->prompt_logprobs[0].id, lead->ids.id[0]);
     cake_sequence_close(lead);
 }
 
@@ -269,7 +269,7 @@ static void test_scores(void)
     cake_sequence *s = begin(NULL, NULL, 50, 2);
     push(s, "12345678");
     CU_ASSERT_EQUAL(cake_sequence_generated(s), 8);
-    CU_ASSERT(s->scored[21].id == 1 && s->scored[22].id == 2 && s->scored[23].id == 3);
+    CU_ASSERT(s->logprobs[21].id == 1 && s->logprobs[22].id == 2 && s->logprobs[23].id == 3);
     cake_sequence_close(s);
 }
 

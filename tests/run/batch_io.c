@@ -102,7 +102,7 @@ static void push(job *j, cake_sequence *s, const char *text, int most)
     cake_ids ids = {0};
     cake_fault fault;
     CU_ASSERT_EQUAL_FATAL(
-        cake_tokenizer_encode(j->io.preparation.token, text, strlen(text), false, &ids, &fault), CAKE_OK);
+        cake_tokenizer_encode(j->io.preparation.tokenizer, text, strlen(text), false, &ids, &fault), CAKE_OK);
     for (int i = cake_sequence_generated(s); i < (int)ids.len && i < most && !s->over; i++) {
         cake_sequence_push(s, ids.id[i], NULL, j->io.eos, j->io.n_eos);
         j->sequences.token(j->sequences.self, s, 0.25);

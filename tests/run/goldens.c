@@ -4,9 +4,9 @@
  * arithmetic alone, fed with the reference's own tokens, then whole runs of the program on one rank and on
  * several.
  */
-#include "away.h"
+#include "fake_device.h"
+#include "golden_models.h"
 #include "launch.h"
-#include "rig.h"
 
 /* ---- the arithmetic alone */
 
@@ -20,8 +20,8 @@ static void check_arithmetic(const cake_kernels *kernels, const char *dtype, cak
         cake_json *expected = read_expected(models[m]);
         const cake_json *sequences = cake_json_get(expected, "sequences");
         double most = 0;
-        rig r = {0};
-        open_rig(&r, models[m], kernels, dtype, kv_dtype);
+        golden_model r = {0};
+        open_model(&r, models[m], kernels, dtype, kv_dtype);
         for (size_t s = 0; s < cake_json_size(sequences); s++) {
             double off = follow(&r, cake_json_at(sequences, s), tolerance);
             most = off > most ? off : most;
@@ -30,7 +30,7 @@ static void check_arithmetic(const cake_kernels *kernels, const char *dtype, cak
                models[m], dtype, cake_dtype_name(kv_dtype), most, tolerance);
         sum += most;
         all = most > all ? most : all;
-        close_rig(&r);
+        close_model(&r);
         cake_json_free(expected);
     }
     printf("\n    %-6s %-4s KV %-4s: off by %.2g on average of the models, %.2g at most ", kernels->name,
@@ -57,14 +57,14 @@ static void test_int8(void)
 /* The last layer leaves out rows without output; the others have the same bits, there and later. */
 static void check_unread(const char *model, const cake_json *sequence, const cake_kernels *kernels)
 {
-    rig r = {0};
-    open_rig(&r, model, kernels, "auto", CAKE_BF16);
+    golden_model r = {0};
+    open_model(&r, model, kernels, "auto", CAKE_BF16);
     size_t bytes = (1 + 2) * (size_t)cake_model_config(r.model)->n_vocab * sizeof(float);
     float *all = scores_of(&r, sequence, false), *few = scores_of(&r, sequence, true);
     CU_ASSERT_EQUAL(memcmp(all, few, bytes), 0);
     free(all);
     free(few);
-    close_rig(&r);
+    close_model(&r);
 }
 
 static void test_unread(void)
@@ -81,23 +81,23 @@ static void test_unread(void)
 }
 
 /* Operands in a memory that the host cannot touch: the same bits. */
-static void test_away(void)
+static void test_device(void)
 {
     for (int m = 0; m < N_MODEL; m += suite_all() ? 1 : 3) {
         cake_json *expected = read_expected(models[m]);
         const cake_json *sequences = cake_json_get(expected, "sequences");
         const cake_json *longest = cake_json_at(sequences, cake_json_size(sequences) - 1);
         for (int spares = 0; spares < 2; spares++) {
-            rig here = {0}, away = {0};
-            open_rig(&here, models[m], &cake_kernels_ref, "auto", CAKE_BF16);
-            open_rig(&away, models[m], &away_kernels, "auto", CAKE_BF16);
+            golden_model here = {0}, device = {0};
+            open_model(&here, models[m], &cake_kernels_ref, "auto", CAKE_BF16);
+            open_model(&device, models[m], &fake_device_kernels, "auto", CAKE_BF16);
             size_t bytes = (1 + 2) * (size_t)cake_model_config(here.model)->n_vocab * sizeof(float);
-            float *one = scores_of(&here, longest, spares), *other = scores_of(&away, longest, spares);
+            float *one = scores_of(&here, longest, spares), *other = scores_of(&device, longest, spares);
             CU_ASSERT_EQUAL(memcmp(one, other, bytes), 0);
             free(one);
             free(other);
-            close_rig(&here);
-            close_rig(&away);
+            close_model(&here);
+            close_model(&device);
         }
         cake_json_free(expected);
     }
@@ -207,7 +207,7 @@ int main(void)
         {"the arithmetic, fed with the reference's tokens", test_arithmetic},
         {"the arithmetic in int8", test_int8},
         {"rows that nobody reads", test_unread},
-        {"operands that are not with the host", test_away},
+        {"operands that are not with the host", test_device},
         {"the program on one rank", test_one_rank},
         {"the program on three ranks, on two where there are two layers", test_ranks},
     };

@@ -239,8 +239,8 @@ static void test_weights(void)
         score[n / 3] = -INFINITY;
         score[n / 2] = 17.5f;
         double temperature = 0.3 + n % 4 * 0.4, all = 0, worst = 0;
-        cake_softmax law = cake_softmax_of(cake_softmax_max(score, n), temperature);
-        cake_softmax_weigh(&law, score, n, weight);
+        cake_softmax softmax = cake_softmax_of(cake_softmax_max(score, n), temperature);
+        cake_softmax_weigh(&softmax, score, n, weight);
         for (int i = 0; i < n; i++) {
             long double x = ((long double)score[i] - 17.5L) / temperature, exact = expl(x);
             double off = fabs((double)(weight[i] / exact - 1)) / (1 + 1.4427 * fabs((double)x));
@@ -249,7 +249,7 @@ static void test_weights(void)
             worst = off > worst ? off : worst;
             all += (double)exact;
         }
-        double sum = cake_softmax_sum(&law, score, n, part);
+        double sum = cake_softmax_sum(&softmax, score, n, part);
         CU_ASSERT(worst < 2e-7);
         CU_ASSERT(fabs(sum / all - 1) < 2e-7);
         CU_ASSERT_EQUAL(n > 4096 ? part[0] + part[1] : part[0], sum);
@@ -258,9 +258,9 @@ static void test_weights(void)
     }
     score[7] = score[3000] = 18;
     CU_ASSERT_EQUAL(cake_softmax_argmax(score, N), 7);
-    cake_softmax law = cake_softmax_of(18, 1);
-    cake_softmax_cut(&law, 0.55);
-    cake_softmax_weigh(&law, score, N, weight);
+    cake_softmax softmax = cake_softmax_of(18, 1);
+    cake_softmax_cut(&softmax, 0.55);
+    cake_softmax_weigh(&softmax, score, N, weight);
     for (int i = 0; i < N; i++)
         CU_ASSERT(weight[i] == 0 ? score[i] < 17.41f : weight[i] >= 0.55);
     free(score);

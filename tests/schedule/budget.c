@@ -34,7 +34,7 @@ static void answer(cake_schedule *s, int lane, const cake_batch *b, int *made, i
 {
     cake_schedule_complete(s, lane);
     for (int i = 0; i < b->n_score; i++) {
-        int slot = b->slot[i];
+        int slot = b->score_slot[i];
         if (++made[slot] == most)
             cake_schedule_retire(s, slot);
         else

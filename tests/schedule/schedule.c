@@ -130,7 +130,7 @@ static void leave(int id)
 {
     int group = job.group[id];
     if (--job.left[group] == 0)
-        cake_prefix_tree_release(job.prefixes, job.chain[group], cake_schedule_chain(job.prompt[id]));
+        cake_prefix_tree_release(job.prefixes, job.chain[group], cake_schedule_chain_len(job.prompt[id]));
 }
 
 static void advance(cake_schedule *s, int slot)
@@ -151,8 +151,8 @@ static bool come_back(cake_schedule *s, int lane, const cake_batch *b)
     bool stem = false;
     cake_schedule_complete(s, lane);
     for (int i = 0; i < b->n_score; i++) {
-        int slot = b->slot[i], id = job.owner[slot], pos = b->rows[b->score[i]].pos;
-        job.wrong += b->rows[b->score[i]].slot != slot;
+        int slot = b->score_slot[i], id = job.owner[slot], pos = b->rows[b->score_row[i]].pos;
+        job.wrong += b->rows[b->score_row[i]].slot != slot;
         if (id < 0) {
             stem = true;
             continue;
@@ -172,8 +172,8 @@ static void look_ahead(int n, int next)
     int last = next < n ? job.group[next] + AHEAD : job.entered - 1;
     for (int i = 0; i < n; i++)
         if (job.group[i] == job.entered && job.entered <= last) {
-            cake_prefix_tree_insert(job.prefixes, 0, job.id[job.entered], cake_schedule_chain(job.prompt[i]),
-                                    job.chain[job.entered]);
+            cake_prefix_tree_insert(job.prefixes, 0, job.id[job.entered],
+                                    cake_schedule_chain_len(job.prompt[i]), job.chain[job.entered]);
             job.entered++;
         }
 }
@@ -206,7 +206,7 @@ static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, in
             *ready = false;
         } else {
             job.owner[cake_schedule_admit(s, job.prompt[id], job.most[id], job.chain[group],
-                                          flags & (CAKE_SEQ_SCORED | CAKE_SEQ_SURE))] = (*next)++;
+                                          flags & (CAKE_SEQ_SCORE_PROMPT | CAKE_SEQ_SURE))] = (*next)++;
         }
     }
 }
@@ -426,13 +426,13 @@ static void test_share_tight(void)
             shape.n_page[kv_group] =
                 1 + cake_pages_held(shape.window[kv_group], 900, CAKE_PAGE) + dice(pages);
         }
-        int flags = dice(2) ? CAKE_SEQ_STEM : dice(4) ? 0 : CAKE_SEQ_SCORED;
+        int flags = dice(2) ? CAKE_SEQ_STEM : dice(4) ? 0 : CAKE_SEQ_SCORE_PROMPT;
         if (shape.n_lane * seqs < 2)
             flags &= ~CAKE_SEQ_STEM;
         evictions += play(80, &shape, 900, flags & CAKE_SEQ_STEM ? 1 + dice(4) : 1, flags);
         CU_ASSERT_EQUAL(job.finished, 80);
         CU_ASSERT_EQUAL(job.wrong, 0);
-        CU_ASSERT(!(flags & CAKE_SEQ_SCORED) || job.stats.shared == 0);
+        CU_ASSERT(!(flags & CAKE_SEQ_SCORE_PROMPT) || job.stats.shared == 0);
         forks += job.forks;
         shared += job.stats.shared;
     }
@@ -483,7 +483,7 @@ static void test_share_one(void)
 static void test_scored(void)
 {
     cake_schedule_shape shape = one_kv_group(2, 5, 64, 128, 12);
-    CU_ASSERT(play(60, &shape, 360, 1, CAKE_SEQ_SCORED) > 0);
+    CU_ASSERT(play(60, &shape, 360, 1, CAKE_SEQ_SCORE_PROMPT) > 0);
     CU_ASSERT_EQUAL(job.finished, 60);
     CU_ASSERT_EQUAL(job.wrong, 0);
     for (int i = 0; i < 60; i++)
@@ -548,7 +548,7 @@ static void test_ahead(void)
     cake_schedule_close(s);
 
     s = cake_schedule_open(&shape, NULL); /* a prompt that may fail at any of its rows waits for them */
-    cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SEQ_SCORED);
+    cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SEQ_SCORE_PROMPT);
     CU_ASSERT(cake_schedule_next_batch(s, 0)->n_tok == 128 && cake_schedule_next_batch(s, 1)->n_tok == 0);
     cake_schedule_close(s);
 }

@@ -3,7 +3,7 @@
  * In: calls of operations, and bytes that come and go. Out: what ref makes of them. Invariant: pages of this
  * memory are open while one of these functions runs, and closed else.
  */
-#include "away.h"
+#include "fake_device.h"
 #include "kernels/unfused.h"
 
 #include <pthread.h>
@@ -42,7 +42,7 @@ static void leave(void)
     pthread_mutex_unlock(&lock);
 }
 
-static cake_err open_away(cake_arena *arena, const char *what, size_t size)
+static cake_err open_fake(cake_arena *arena, const char *what, size_t size)
 {
     if (n_arena == MOST || cake_arena_open(arena, what, size))
         return cake_fail("memory", "%s: no more of this", what);
@@ -51,7 +51,7 @@ static cake_err open_away(cake_arena *arena, const char *what, size_t size)
     return CAKE_OK;
 }
 
-static void close_away(cake_arena *arena)
+static void close_fake(cake_arena *arena)
 {
     for (int i = 0; i < n_arena; i++)
         if (arenas[i].base == arena->base)
@@ -94,8 +94,8 @@ static cake_err check(void)
 
 static const cake_memory memory = {
     .name = "a test's memory",
-    .open = open_away,
-    .close = close_away,
+    .open = open_fake,
+    .close = close_fake,
     .upload = copy,
     .download = copy,
     .copy = copy,
@@ -181,8 +181,8 @@ OPERATION(move_rows,
           (const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim, bool back),
           (exec, to, x, from, n, dim, back))
 
-const cake_kernels away_kernels = {
-    .name = "away",
+const cake_kernels fake_device_kernels = {
+    .name = "fake",
     .oracle = &cake_kernels_ref,
     .memory = &memory,
     .weight_bytes = weight_bytes,

@@ -3,8 +3,8 @@
  * The golden models of tests/golden, layer by layer without the program around them: fed with the tokens of
  * transformers in float64, by whichever operations.
  */
-#ifndef CAKE_TESTS_RIG_H
-#define CAKE_TESTS_RIG_H
+#ifndef CAKE_TESTS_GOLDEN_MODELS_H
+#define CAKE_TESTS_GOLDEN_MODELS_H
 
 #include <math.h>
 #include <stdio.h>
@@ -54,17 +54,17 @@ static inline double real_at(const cake_json *array, size_t i)
     return cake_json_real(cake_json_at(array, i), NAN);
 }
 
-typedef struct rig {
+typedef struct golden_model {
     cake_model *model;
     const cake_kernels *kernels;
     cake_slice *slice;
     cake_logits *logits;
     cake_wave *wave;
     bool spares; /* of a prompt only the last row is read */
-} rig;
+} golden_model;
 
-static inline void open_rig(rig *r, const char *name, const cake_kernels *kernels, const char *dtype,
-                            cake_dtype kv_dtype)
+static inline void open_model(golden_model *r, const char *name, const cake_kernels *kernels,
+                              const char *dtype, cake_dtype kv_dtype)
 {
     cake_model_options options = {.convert = strcmp(dtype, "auto")};
     for (int i = 0; i < CAKE_N_KEPT; i++)
@@ -95,7 +95,7 @@ static inline void open_rig(rig *r, const char *name, const cake_kernels *kernel
         aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_TOK, 2 * CAKE_MAX_KV_GROUPS, c->dim)));
 }
 
-static inline void close_rig(rig *r)
+static inline void close_model(golden_model *r)
 {
     free(r->wave);
     cake_logits_close(r->logits);
@@ -110,7 +110,7 @@ static inline void no_messages(void *arg, bool layer)
 
 /* Tokens ids [n] of a prompt of n_prompt, or behind it, at positions pos, pos + 1, ...; the scores behind the
  * last of them. */
-static inline const float *step(rig *r, const int32_t *ids, int n, int pos, int n_prompt)
+static inline const float *step(golden_model *r, const int32_t *ids, int n, int pos, int n_prompt)
 {
     int page = (pos + CAKE_PAGE - 1) / CAKE_PAGE, last = (pos + n - 1) / CAKE_PAGE;
     const cake_config *c = cake_model_config(r->model);
@@ -156,7 +156,7 @@ static inline double worst(const float *score, int n_vocab, const cake_json *top
     return most;
 }
 
-static inline double follow(rig *r, const cake_json *sequence, double tolerance)
+static inline double follow(golden_model *r, const cake_json *sequence, double tolerance)
 {
     const cake_json *prompt = cake_json_get(sequence, "prompt"), *ids = cake_json_get(sequence, "ids");
     int n_prompt = (int)cake_json_size(prompt), n_vocab = cake_model_config(r->model)->n_vocab;
@@ -184,7 +184,7 @@ static inline double follow(rig *r, const cake_json *sequence, double tolerance)
 }
 
 /* The scores behind a prompt and behind each of two tokens more; owned. */
-static inline float *scores_of(rig *r, const cake_json *sequence, bool spares)
+static inline float *scores_of(golden_model *r, const cake_json *sequence, bool spares)
 {
     enum { AFTER = 2 };
     const cake_json *prompt = cake_json_get(sequence, "prompt"), *ids = cake_json_get(sequence, "ids");
