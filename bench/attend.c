@@ -124,7 +124,8 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
                          DIM,
                          0,
                          table,
-                         stride};
+                         stride,
+                         NULL};
         j.q = cake_arena_take(&arena, act);
         j.out = cake_arena_take(&arena, act);
         fill_cache(&j, n_page * page);

@@ -72,7 +72,7 @@ static void norm_rope(const cake_exec *exec, void *arg)
 /* Packed for float32 products, so that as many bytes are written as read. */
 static void pack(const cake_exec *exec, job *j, cake_act act)
 {
-    cake_gate gate = {j->y, act};
+    cake_gate gate = {.g = j->y, .act = act};
     j->op->input_pack(exec, j->out, j->x, &gate, CAKE_F32, FF, j->n);
     cake_exec_barrier(exec);
 }
@@ -134,7 +134,7 @@ static void make_cache(job *j)
     for (int i = 0; i < n_page; i++)
         table[i] = i;
     uint16_t *k = (uint16_t *)(void *)j->out;
-    j->kv = (cake_kv){k, k + page * n_page, page, CAKE_BF16, KV_HEADS, HEAD_DIM, 0, table, n_page};
+    j->kv = (cake_kv){k, k + page * n_page, page, CAKE_BF16, KV_HEADS, HEAD_DIM, 0, table, n_page, NULL};
     j->rows = cake_alloc((size_t)j->n, sizeof *j->rows);
     for (int i = 0; i < j->n; i++)
         j->rows[i] = (cake_row){.pos = i, .kind = CAKE_ROW_PROMPT, .rope_len = j->n};

@@ -12,9 +12,11 @@
 #ifndef CAKE_KERNELS_KERNELS_H
 #define CAKE_KERNELS_KERNELS_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "kernels/experts.h"
 #include "kernels/memory.h"
 #include "kernels/tensor.h"
 #include "types/row.h"
@@ -80,7 +82,15 @@ typedef struct cake_kv {
     int window;           /* positions visible to a row, including its own; 0: all */
     const int32_t *table; /* [n_slot, stride] */
     int stride;
+    const float *sink; /* [n_head] attention sinks, or NULL */
 } cake_kv;
+
+/* What the weights exp(score - most) of a head, whose sum is total, are divided by. An attention sink
+ * counts as the score of one more position, which has no value (gpt-oss). */
+CAKE_ANYWHERE static inline float cake_kv_divisor(const cake_kv *kv, int head, float total, float most)
+{
+    return kv->sink ? total + expf(kv->sink[head] - most) : total;
+}
 
 /* Elements of a key, or lines of values, that are stored as a pair: 2 or 1. */
 CAKE_ANYWHERE static inline int cake_kv_pair(const cake_kv *kv)
@@ -181,12 +191,14 @@ typedef enum cake_act {
     /* x g / (1 + exp(-2 u)) with u = sqrt(2 / pi) (g + 0.044715 g^3), equal to x 0.5 g (1 + tanh(u)): the
      * approximation of Hendrycks & Gimpel 2016 that transformers calls gelu_pytorch_tanh */
     CAKE_ACT_GELU,
-    CAKE_ACT_SIGMOID /* x / (1 + exp(-g)) */
+    CAKE_ACT_SIGMOID, /* x / (1 + exp(-g)) */
+    CAKE_ACT_CLAMPED  /* (u + 1) h / (1 + exp(-alpha h)), h = min(g, limit), u = x within +-limit (gpt-oss) */
 } cake_act;
 
 typedef struct cake_gate {
     const float *g; /* one for each element */
     cake_act act;
+    float alpha, limit; /* of CAKE_ACT_CLAMPED */
 } cake_gate;
 
 /* One product of linear_multi. */
@@ -196,6 +208,12 @@ typedef struct cake_product {
     const cake_weight *w;
     const float *bias; /* or NULL */
 } cake_product;
+
+/* One product of linear_grouped. */
+typedef struct cake_expert_product {
+    float *out;
+    const cake_experts *experts;
+} cake_expert_product;
 
 /* Arguments of rope for the heads of q and k. */
 typedef struct cake_rope_args {
@@ -261,12 +279,12 @@ typedef struct cake_kernels {
     /* Writes k, v [n_tok, n_kv, head_dim] of each row to its page, rounded to the cache's dtype. */
     void (*kv_store)(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_tok);
-    /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own slot,
-     * or over the last kv->window of them; query head h uses KV head h / (n_head / n_kv). A score is scale q
-     * k^T; with cap > 0 then cap tanh(score / cap). Segments between multiples of CAKE_SEGMENT positions are
-     * merged in order, positions ascending (online softmax, Milakov & Gimelshein 2018). avx512bf16 rounds q,
-     * and the weights before they are summed in any way, to BF16 where the cache is stored in pairs and
-     * head_dim <= 256. */
+    /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own
+     * slot, or over the last kv->window of them; query head h uses KV head h / (n_head / n_kv). A score
+     * is scale q k^T; with cap > 0 then cap tanh(score / cap); the sum of weights includes kv->sink.
+     * Segments between multiples of CAKE_SEGMENT positions are merged in order, positions ascending
+     * (online softmax, Milakov & Gimelshein 2018). avx512bf16 rounds q, and the weights before they are
+     * summed in any way, to BF16 where the cache is stored in pairs and head_dim <= 256. */
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
                    int n_tok, int n_head, float scale, float cap);
 
@@ -297,6 +315,22 @@ typedef struct cake_kernels {
     /* x [n_row, dim] in place: x / sqrt(mean(x^2) + eps) * weight [dim] * silu(gate [n_row, dim]). */
     void (*rmsnorm_gated)(const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row,
                           int dim, float eps);
+
+    /* The next three are the products of experts (experts.h). A sorted row is one of `groups`. */
+
+    /* input_pack of sorted rows: to [input_bytes of groups->n_row rows]. With `gather`, a sorted row is taken
+     * from the wave's row of x (and gate) that groups->row names; without, x and gate are sorted already. */
+    void (*input_pack_grouped)(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                               cake_dtype dtype, int n_in, const cake_groups *groups, bool gather);
+    /* For each of n <= CAKE_PRODUCTS products, whose matrices have equal shapes and dtypes: out
+     * [groups->n_row, n_out] = sorted row of x times its expert's matrix, plus its bias, with the bits of
+     * linear. */
+    void (*linear_grouped)(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
+                           const cake_groups *groups);
+    /* out [n_tok, dim] = the sum over j < groups->stride, j ascending, of weight [n_tok, stride] times row
+     * groups->sorted [n_tok, stride] of y, + residual [n_tok, dim], which may be NULL or out. */
+    void (*combine)(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
+                    const float *weight, const float *residual, int n_tok, int dim);
 
     /* The operations below are fused. Each gives the bits of the operations above that it combines. False: it
      * does not support these rows or matrices, and nothing was done; a table without one takes that of

@@ -54,3 +54,24 @@ bool cake_unfused_attend_pack(const cake_exec *exec, void *to, cake_dtype dtype,
     (void)cap;
     return false;
 }
+
+void cake_no_input_pack_grouped(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                                cake_dtype dtype, int n_in, const cake_groups *groups, bool gather)
+{
+    (void)exec, (void)to, (void)x, (void)gate, (void)dtype, (void)n_in, (void)groups, (void)gather;
+    CAKE_ASSERT(!"experts on this device");
+}
+
+void cake_no_linear_grouped(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
+                            const cake_groups *groups)
+{
+    (void)exec, (void)product, (void)n, (void)x, (void)groups;
+    CAKE_ASSERT(!"experts on this device");
+}
+
+void cake_no_combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
+                     const float *weight, const float *residual, int n_tok, int dim)
+{
+    (void)exec, (void)out, (void)y, (void)groups, (void)weight, (void)residual, (void)n_tok, (void)dim;
+    CAKE_ASSERT(!"experts on this device");
+}

@@ -23,6 +23,18 @@ bool cake_unfused_attend_pack(const cake_exec *exec, void *to, cake_dtype dtype,
                               const cake_kv *kv, const cake_row *rows, int n_tok, int n_head, float scale,
                               float cap);
 
+/* Of a table without experts; never called, since no layer with experts is on its device. */
+void cake_no_input_pack_grouped(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                                cake_dtype dtype, int n_in, const cake_groups *groups, bool gather);
+void cake_no_linear_grouped(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
+                            const cake_groups *groups);
+void cake_no_combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
+                     const float *weight, const float *residual, int n_tok, int dim);
+
+#define CAKE_NO_EXPERTS                                                                                      \
+    .input_pack_grouped = cake_no_input_pack_grouped, .linear_grouped = cake_no_linear_grouped,              \
+    .combine = cake_no_combine
+
 /* Their entries in the initializer of a table. */
 #define CAKE_UNFUSED                                                                                         \
     .select_algorithm = cake_unfused_select_algorithm, .set_rows = cake_unfused_set_rows,                    \

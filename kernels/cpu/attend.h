@@ -37,6 +37,7 @@ static void take_part(const segment *s, bunch *p, const piece *w, int number, in
     int64_t at = (((int64_t)r * s->kv->n_kv + number / each) * group + h) * dim;
     p->of = &s->view[r];
     p->kv_head = number / each;
+    p->head = p->kv_head * group + h;
     p->heads = group - h < HEADS ? group - h : HEADS;
     p->out = w->out + at;
     p->q = w->q + at;
@@ -47,12 +48,14 @@ static void take_part(const segment *s, bunch *p, const piece *w, int number, in
 static void give_part(const segment *s, const bunch *p)
 {
     int64_t dim = s->kv->head_dim;
-    for (int h = 0; h < p->heads; h++)
+    for (int h = 0; h < p->heads; h++) {
+        const vec divisor = vec_set(cake_kv_divisor(s->kv, p->head + h, p->total[h], p->most[h]));
         for (int64_t j = 0; j < dim; j += LANES) {
             int n = dim - j < LANES ? (int)(dim - j) : LANES;
             float *to = p->out + h * dim + j;
-            vec_store_n(to, vec_div(vec_load_n(to, n), vec_set(p->total[h])), n);
+            vec_store_n(to, vec_div(vec_load_n(to, n), divisor), n);
         }
+    }
 }
 
 /* next: the following work item; without rows if there is none. */

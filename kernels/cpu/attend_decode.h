@@ -60,6 +60,7 @@ typedef struct view {
 typedef struct bunch {
     const view *of;
     int kv_head, heads;
+    int head;                                 /* the first of them */
     float *out;                               /* [heads, head_dim] sums so far */
     const float *q;                           /* [heads, head_dim] */
     float most[HEADS], total[HEADS];          /* so far */

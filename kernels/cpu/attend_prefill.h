@@ -278,7 +278,8 @@ static void give_means(prefill *p, float *out, int64_t query, int group)
         float *to[TURN], factor[TURN];
         for (int r = 0; r < n; r++) {
             to[r] = out + place_of_query(p, query + i + r, group);
-            factor[r] = 1 / p->total[i + r];
+            int head = p->kv_head * group + (int)((query + i + r) % group);
+            factor[r] = 1 / cake_kv_divisor(p->kv, head, p->total[i + r], p->most[i + r]);
             for (int j = 0; j < dim; j += 16) /* prefetched for its turn */
                 _mm_prefetch((const char *)(to[r] + j), _MM_HINT_T0);
         }

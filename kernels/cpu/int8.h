@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/grouped_gemm.h"
 #include "kernels/cpu/int8_pack.h"
 #include "kernels/cpu/row_ops.h"
 #include "kernels/int8.h"
@@ -76,7 +77,8 @@ static void i8_quantise(i8_row *to, const entering *in, int64_t row, int64_t at,
 {
     float room[I8_DEPTH];
     const float *x = enter(in, row, at, n, room);
-    const char *soon = (const char *)(in->x + (row + I8_ROWS_AHEAD) * in->n_in + at);
+    int64_t later = row + I8_ROWS_AHEAD < in->rows ? row + I8_ROWS_AHEAD : row;
+    const char *soon = (const char *)(in->x + entering_at(in, later, at));
     for (int k = 0; k < n; k += CAKE_I8_GROUP) {
         i8_part *part = &to->part[k / CAKE_I8_GROUP];
         for (int i = 0; i < CAKE_I8_GROUP;
@@ -209,12 +211,11 @@ static void i8_pack_part(i8_row *to, const entering *in, int64_t first, int64_t 
             i8_quantise(to + row, in, row, k, n < I8_DEPTH ? n : I8_DEPTH);
 }
 
-/* The arguments of linear. */
+/* A problem, and the packed rows of x of all problems. */
 typedef struct i8_product {
-    ending end;
-    const i8_row *x; /* [n_in in blocks, n_tok] */
-    const cake_weight *w;
-    int n_tok;
+    problem with;
+    const i8_row *x; /* [n_in in blocks, n_row] */
+    int64_t n_row;
 } i8_product;
 
 /* Rows whose sums fit the registers, and the index of this tile among those that share panels. */
@@ -234,11 +235,12 @@ static i8_tile i8_tile_at(int64_t row, int64_t rows, int64_t number, int64_t of)
  * part. */
 static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next, int k)
 {
-    int n = p->w->n_in - k < I8_DEPTH ? p->w->n_in - k : I8_DEPTH;
-    return (i8_meeting){.x = p->x + t->row + k / I8_DEPTH * (int64_t)p->n_tok,
-                        .w = i8_group(p->w, panel * I8_PANEL, k),
+    const cake_weight *w = &p->with.w;
+    int n = w->n_in - k < I8_DEPTH ? w->n_in - k : I8_DEPTH;
+    return (i8_meeting){.x = p->x + p->with.first + t->row + k / I8_DEPTH * p->n_row,
+                        .w = i8_group(w, panel * I8_PANEL, k),
                         .n = n,
-                        .soon = i8_group(p->w, next * I8_PANEL, k) + (int64_t)i8_bytes(n) * t->number / t->of,
+                        .soon = i8_group(w, next * I8_PANEL, k) + (int64_t)i8_bytes(n) * t->number / t->of,
                         .stride = I8_PANEL * I8_STEP / t->of + 1,
                         .begins = k == 0};
 }
@@ -247,15 +249,15 @@ static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t p
 static void i8_multiply_tile(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next)
 {
     _Alignas(64) float sum[DOT_ROWS * I8_PANEL];
-    const ending *e = &p->end;
+    const ending *e = &p->with.end;
     int64_t column = panel * I8_PANEL, n_out = e->n_out;
     float *out = e->out + t->row * n_out + column;
     bool waits = e->best || e->bias || e->residual || column + I8_PANEL > n_out;
     fetch_places(e, t->row, t->rows, column, I8_PANEL);
-    for (int k = 0; k < p->w->n_in; k += I8_DEPTH) {
+    for (int k = 0; k < p->with.w.n_in; k += I8_DEPTH) {
         i8_meeting m = i8_meeting_of(p, t, panel, next, k);
         m.sum = sum;
-        m.out = waits || k + m.n < p->w->n_in ? NULL : out;
+        m.out = waits || k + m.n < p->with.w.n_in ? NULL : out;
         m.pitch = n_out;
         i8_multiply_rows(&m, t->rows);
     }
@@ -263,43 +265,48 @@ static void i8_multiply_tile(const i8_product *p, const i8_tile *t, int64_t pane
         finish(e, sum, I8_PANEL, t->row, t->rows, column, I8_PANEL);
 }
 
-/* Neighbouring panels. */
-typedef struct i8_some {
-    int64_t first, last;
-} i8_some;
-
-/* Rows [row, row + rows) with some panels. A tile stays in L1 while the panels pass; the panels stay in L2
- * until all tiles have used them, while the next ones are prefetched. */
-static void i8_multiply_some(const i8_product *p, i8_some now, i8_some next, int64_t row, int64_t rows)
+/* Rows [row, row + rows) of a problem with some of its panels. A tile stays in L1 while the panels pass; the
+ * panels stay in L2 until all tiles have used them, while the next ones are prefetched. */
+static void i8_multiply_some(const i8_product *p, const take *now, const take *next, int64_t row,
+                             int64_t rows)
 {
     int64_t tiles = (rows + DOT_ROWS - 1) / DOT_ROWS;
     for (int64_t i = 0; i < tiles; i++) {
         i8_tile t = i8_tile_at(row, rows, i, tiles);
-        for (int64_t j = now.first; j < now.last; j++) {
-            int64_t then = next.first + (j - now.first),
+        for (int64_t j = now->first; j < now->last; j++) {
+            int64_t then = next->first + (j - now->first),
                     near = j + (rows > 1); /* one row: one stream of memory */
-            i8_multiply_tile(p, &t, j, tiles == 1 ? near : then < next.last ? then : j);
+            i8_multiply_tile(p, &t, j, tiles == 1 ? near : then < next->last ? then : j);
         }
     }
 }
 
-/* linear of kernels.h, for as many rows at a time as stay in cache. */
-static void i8_linear(const cake_exec *exec, const ending *end, const void *x, const cake_weight *w,
-                      int n_tok)
+static int64_t i8_turns(int64_t rows, int64_t most)
 {
-    i8_product p = {*end, x, w, n_tok};
+    return (rows + most - 1) / most;
+}
+
+/* All problems, for as many rows of each at a time as stay in cache. */
+static void i8_multiply_all(const cake_exec *exec, const problems *of, const void *x)
+{
+    const cake_weight *w = of->groups ? &of->product->experts->w : &of->whole.w;
+    i8_product p = {.x = x, .n_row = problems_rows(of)};
     int64_t depth = ((int64_t)w->n_in + I8_DEPTH - 1) / I8_DEPTH;
-    int64_t most = I8_COPY / depth > DOT_ROWS ? I8_COPY / depth : DOT_ROWS, parts = (n_tok + most - 1) / most;
+    int64_t most = I8_COPY / depth > DOT_ROWS ? I8_COPY / depth : DOT_ROWS;
     int64_t panels = ((int64_t)w->n_out + I8_PANEL - 1) / I8_PANEL,
-            some = (int64_t)(I8_SOME / i8_bytes(w->n_in)) + 1;
-    for (int64_t i = 0; i < parts; i++) {
-        int64_t row = n_tok * i / parts, rows = n_tok * (i + 1) / parts - row;
-        cake_work_queue queue = cake_exec_queue(exec, panels);
-        i8_some now, next;
-        bool more = cake_exec_next(&queue, some, &now.first, &now.last);
+            some = (int64_t)(I8_SOME / i8_bytes(w->n_in)) + 1, all = i8_turns(problems_most_rows(of), most);
+    for (int64_t i = 0; i < all; i++) {
+        panel_queue queue = panel_queue_of(exec, of, panels, some);
+        take now, next;
+        bool more = next_take(&queue, &now);
         for (; more; now = next) {
-            more = cake_exec_next(&queue, some, &next.first, &next.last);
-            i8_multiply_some(&p, now, more ? next : now, row, rows);
+            more = next_take(&queue, &next);
+            p.with = problem_at(of, now.problem);
+            int64_t turns = i8_turns(p.with.n_tok, most);
+            if (i >= turns)
+                continue;
+            int64_t row = p.with.n_tok * i / turns, rows = p.with.n_tok * (i + 1) / turns - row;
+            i8_multiply_some(&p, &now, more && next.problem == now.problem ? &next : &now, row, rows);
         }
     }
 }

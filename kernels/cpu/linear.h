@@ -20,6 +20,7 @@
 
 #include "base/arena.h"
 #include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/grouped_gemm.h"
 #include "kernels/cpu/int8.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/row_ops.h"
@@ -199,32 +200,68 @@ static void pack_part(float *to, const entering *in, int64_t row, int64_t last, 
     }
 }
 
-/* Rows with gates cost enough to be divided, even if there are fewer rows than members. */
+/* Packs rows [row, last), n values of k of each, of a problem whose packed rows begin at `to`. */
+static void pack_rows_of(void *to, const entering *in, int64_t row, int64_t last, int64_t k, int n,
+                         cake_dtype dtype, int n_tok)
+{
+    if (dtype == CAKE_I8)
+        i8_pack_part(to, in, row, last, k, n, n_tok);
+    else
+        pack_part(to, in, row, last, k, n, dtype, n_tok);
+}
+
+/* Values of k of a row that are packed at a time. Rows with gates cost enough to be divided, even if there
+ * are fewer rows than members. */
+static int64_t pack_depth(const cake_gate *gate, int n_in)
+{
+    return gate ? least(n_in, I8_DEPTH) : n_in;
+}
+
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                        cake_dtype dtype, int n_in, int n_tok)
 {
-    entering in = {x, gate, n_in};
-    int64_t first, last, deep = gate ? least(n_in, I8_DEPTH) : n_in;
+    entering in = {x, gate, n_in, NULL, n_tok};
+    int64_t first, last, deep = pack_depth(gate, n_in);
     cake_exec_range(exec, (n_in + deep - 1) / deep * n_tok, 1, &first, &last);
     for (int64_t row, end, k; first < last; first += end - row) {
         row = first % n_tok;
         end = least(row + last - first, n_tok);
         k = first / n_tok * deep;
-        if (dtype == CAKE_I8)
-            i8_pack_part(to, &in, row, end, k, (int)least(n_in - k, deep), n_tok);
-        else
-            pack_part(to, &in, row, end, k, (int)least(n_in - k, deep), dtype, n_tok);
+        pack_rows_of(to, &in, row, end, k, (int)least(n_in - k, deep), dtype, n_tok);
     }
 }
 
-/* The arguments of linear, for the functions below. */
-typedef struct product {
-    ending end;
-    const float *x; /* packed */
-    const cake_weight *w;
-    size_t panel; /* bytes from panel to panel */
-    int n_tok;
-} product;
+/* As input_pack. int8 packs the rows of all groups together, other types those of each group. */
+static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                               cake_dtype dtype, int n_in, const cake_groups *groups, bool gather)
+{
+    int64_t first, last, deep = pack_depth(gate, n_in), n_row = groups->n_row, group = 0;
+    entering in = {x, gate, n_in, gather ? groups->row : NULL, n_row};
+    cake_exec_range(exec, (n_in + deep - 1) / deep * n_row, 1, &first, &last);
+    for (int64_t row, end, k; first < last; first += end - row) {
+        row = first % n_row;
+        k = first / n_row * deep;
+        int n = (int)least(n_in - k, deep);
+        if (dtype == CAKE_I8) {
+            end = least(row + last - first, n_row);
+            i8_pack_part(to, &in, row, end, k, n, (int)n_row);
+            continue;
+        }
+        group = groups->first[group] > row ? 0 : group;
+        while (groups->first[group + 1] <= row)
+            group++;
+        int64_t begin = groups->first[group], size = groups->first[group + 1] - begin;
+        end = least(row + last - first, begin + size);
+        entering part_in = in;
+        part_in.x += gather ? 0 : begin * n_in;
+        part_in.from += gather ? begin : 0;
+        cake_gate part_gate = gate ? *gate : (cake_gate){0};
+        part_gate.g += gate && !gather ? begin * n_in : 0;
+        part_in.gate = gate ? &part_gate : NULL;
+        pack_part((float *)to + begin * steps_of(dtype, n_in), &part_in, row - begin, end - begin, k, n,
+                  dtype, (int)size);
+    }
+}
 
 /* The product of a tile with panels, over n steps. */
 typedef struct meeting {
@@ -314,106 +351,123 @@ MULTIPLY(multiply_f16, CAKE_F16)
 static int (*const multiply_as[CAKE_N_DTYPE])(const meeting *m, size_t stride, int rows, int left) = {
     [CAKE_F32] = multiply_f32, [CAKE_BF16] = multiply_bf16, [CAKE_F16] = multiply_f16};
 
-/* A block: tiles, panels and steps that are multiplied together. */
+/* A block: tiles, panels and steps of a problem that are multiplied together. */
 typedef struct block {
+    problem with;
     int64_t tile, tiles, panel, panels, k;
     int n;
 } block;
 
-/* A member's iteration over the blocks of a product: some panels, then further steps, then further tiles,
- * then the next panels. */
+/* A member's iteration over the blocks of a product: some panels of a problem, then further steps, then
+ * further tiles, then the next panels. */
 typedef struct walk {
-    cake_work_queue queue;
-    int64_t most;        /* panels at a time */
-    int64_t first, last; /* those it is at */
+    const problems *of;
+    panel_queue queue;
+    problem with; /* the problem that it is at */
+    take at;
     int64_t n_deep, most_tiles, n_block, i;
 } walk;
 
-static walk walk_of(const cake_exec *exec, const product *p)
+static walk walk_of(const cake_exec *exec, const problems *p)
 {
-    const cake_weight *w = p->w;
-    int64_t steps = steps_of(w->dtype, w->n_in), tiles = tiles_of(p->n_tok);
-    int64_t meet = tiles > 1 ? PASSES : ALONE;
-    walk at = {.queue = cake_exec_queue(exec, ((int64_t)w->n_out + PANEL - 1) / PANEL),
-               .most = meet / (least(steps, DEPTH) * (int64_t)step_bytes(w->dtype)),
-               .n_deep = (steps + DEPTH - 1) / DEPTH};
-    at.most = at.most < 1 ? 1 : least(at.most, GROUP);
-    at.most_tiles = at.n_deep > 1 ? least(tiles, WAITING) : tiles;
-    at.n_block = at.i = (tiles + at.most_tiles - 1) / at.most_tiles * at.n_deep;
-    return at;
+    const cake_weight *w = p->groups ? &p->product->experts->w : &p->whole.w;
+    int64_t steps = steps_of(w->dtype, w->n_in), n = problems_count(p);
+    int64_t rows = n ? problems_rows(p) * (p->groups ? p->n : 1) / n : 0; /* of a problem, on average */
+    int64_t meet = tiles_of(rows) > 1 ? PASSES : ALONE;
+    int64_t most = meet / (least(steps, DEPTH) * (int64_t)step_bytes(w->dtype));
+    most = most < 1 ? 1 : least(most, GROUP);
+    return (walk){.of = p,
+                  .queue = panel_queue_of(exec, p, ((int64_t)w->n_out + PANEL - 1) / PANEL, most),
+                  .n_deep = (steps + DEPTH - 1) / DEPTH};
+}
+
+/* Moves on to the next panels; false: there are none. */
+static bool next_panels(walk *at)
+{
+    if (!next_take(&at->queue, &at->at))
+        return false;
+    at->with = problem_at(at->of, at->at.problem);
+    int64_t tiles = tiles_of(at->with.n_tok);
+    at->most_tiles = at->n_deep > 1 ? least(tiles, WAITING) : tiles;
+    at->n_block = (tiles + at->most_tiles - 1) / at->most_tiles * at->n_deep;
+    at->i = 0;
+    return true;
 }
 
 /* The next block; after the last one a block without panels. */
-static block next_block(const product *p, walk *at)
+static block next_block(walk *at)
 {
-    if (at->i == at->n_block) {
-        at->i = 0;
-        if (!cake_exec_next(&at->queue, at->most, &at->first, &at->last))
-            at->first = at->last;
-    }
-    block b = {.k = at->i % at->n_deep * DEPTH,
+    if (at->i == at->n_block && !next_panels(at))
+        return (block){.panels = 0};
+    const cake_weight *w = &at->with.w;
+    block b = {.with = at->with,
+               .k = at->i % at->n_deep * DEPTH,
                .tile = at->i / at->n_deep * at->most_tiles,
-               .panel = at->first,
-               .panels = at->last - at->first};
-    b.n = (int)least(steps_of(p->w->dtype, p->w->n_in) - b.k, DEPTH);
-    b.tiles = least(tiles_of(p->n_tok) - b.tile, at->most_tiles);
+               .panel = at->at.first,
+               .panels = at->at.last - at->at.first};
+    b.n = (int)least(steps_of(w->dtype, w->n_in) - b.k, DEPTH);
+    b.tiles = least(tiles_of(at->with.n_tok) - b.tile, at->most_tiles);
     at->i++;
     return b;
 }
 
-static const char *weights_at(const product *p, int64_t panel, int64_t k)
+static const char *weights_at(const block *b, int64_t panel)
 {
-    return (const char *)p->w->data + (size_t)panel * p->panel + (size_t)k * step_bytes(p->w->dtype);
+    const cake_weight *w = &b->with.w;
+    return (const char *)w->data + (size_t)panel * panel_bytes(w->dtype, w->n_in) +
+           (size_t)b->k * step_bytes(w->dtype);
 }
 
 /* Address of line `line` of a block's weights; beyond its end, any that is in the cache anyway. */
-static const char *line_of(const product *p, const block *b, int64_t line, const char *near)
+static const char *line_of(const block *b, int64_t line, const char *near)
 {
-    int64_t lines = (b->n * (int64_t)step_bytes(p->w->dtype) + 63) / 64;
-    return line / lines < b->panels ? weights_at(p, b->panel + line / lines, b->k) + line % lines * 64 : near;
+    int64_t lines = (b->n * (int64_t)step_bytes(b->with.w.dtype) + 63) / 64;
+    return b->panels && line / lines < b->panels ? weights_at(b, b->panel + line / lines) + line % lines * 64
+                                                 : near;
 }
 
-/* Multiplies the block's tiles and prefetches the next block's weights meanwhile. */
-static void multiply_block(const product *p, const block *b, const block *next, float *sum)
+/* Multiplies the block's tiles and prefetches the next block's weights meanwhile. x: packed rows of
+ * all problems. */
+static void multiply_block(const float *x, const block *b, const block *next, float *sum)
 {
-    cake_dtype dtype = p->w->dtype;
-    int64_t steps = steps_of(dtype, p->w->n_in), line = 0;
+    const ending *end = &b->with.end;
+    cake_dtype dtype = b->with.w.dtype;
+    int64_t steps = steps_of(dtype, b->with.w.n_in), line = 0;
+    size_t panel = panel_bytes(dtype, b->with.w.n_in);
     bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1;
     for (int64_t i = 0; i < b->tiles; i++) {
-        tile t = tile_at(p->n_tok, b->tile + i);
-        meeting m = {.x = p->x + t.first * steps + b->k * t.rows,
+        tile t = tile_at(b->with.n_tok, b->tile + i);
+        meeting m = {.x = x + (b->with.first + t.first) * steps + b->k * t.rows,
                      .soon = several ? AHEAD : EARLY,
                      .n = b->n,
                      .begins = b->k == 0};
         for (int done = 0, panels; done < b->panels; done += panels, line += b->n) {
             int64_t column = (b->panel + done) * PANEL;
-            m.w = weights_at(p, b->panel + done, b->k);
-            m.next = several ? line_of(p, next, line, m.w) : m.w;
+            m.w = weights_at(b, b->panel + done);
+            m.next = several ? line_of(next, line, m.w) : m.w;
             m.sum = waits ? sum + (i * MAX_ROWS * GROUP + done) * PANEL : sum;
             if (ends)
-                fetch_places(&p->end, t.first, t.rows, column, PANEL);
-            panels = multiply_as[dtype](&m, p->panel, t.rows, (int)b->panels - done);
+                fetch_places(end, t.first, t.rows, column, PANEL);
+            panels = multiply_as[dtype](&m, panel, t.rows, (int)b->panels - done);
             if (ends)
-                finish(&p->end, m.sum, GROUP * PANEL, t.first, t.rows, column, panels * PANEL);
+                finish(end, m.sum, GROUP * PANEL, t.first, t.rows, column, panels * PANEL);
         }
     }
 }
 
-static void multiply_all(const cake_exec *exec, const ending *end, const void *x, const cake_weight *w,
-                         int n_tok)
+static void multiply_all(const cake_exec *exec, const problems *p, const void *x)
 {
-    if (w->dtype == CAKE_I8) {
-        i8_linear(exec, end, x, w, n_tok);
-        return;
-    }
     enum { SUMS = WAITING * MAX_ROWS * GROUP * PANEL };
     _Static_assert(SUMS * sizeof(float) <= CAKE_SCRATCH_BYTES, "the sums of a block fit their scratch");
+    if ((p->groups ? p->product->experts->w.dtype : p->whole.w.dtype) == CAKE_I8) {
+        i8_multiply_all(exec, p, x);
+        return;
+    }
     float *sum = cake_exec_scratch(); /* [SUMS] */
-    product p = {*end, x, w, panel_bytes(w->dtype, w->n_in), n_tok};
-    walk at = walk_of(exec, &p);
-    for (block b = next_block(&p, &at), next; b.panels > 0; b = next) {
-        next = next_block(&p, &at);
-        multiply_block(&p, &b, &next, sum);
+    walk at = walk_of(exec, p);
+    for (block b = next_block(&at), next; b.panels > 0; b = next) {
+        next = next_block(&at);
+        multiply_block(x, &b, &next, sum);
     }
 }
 
@@ -421,14 +475,20 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
                    const float *residual, int n_tok)
 {
     ending end = {.out = out, .bias = bias, .residual = residual, .n_out = w->n_out};
-    multiply_all(exec, &end, x, w, n_tok);
+    multiply_all(exec, &(problems){.whole = {end, *w, 0, n_tok}}, x);
+}
+
+static void linear_grouped(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
+                           const cake_groups *groups)
+{
+    multiply_all(exec, &(problems){.groups = groups, .product = product, .n = n}, x);
 }
 
 static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
                    const bool *wanted, float cap, int n_tok)
 {
     ending end = {.out = out, .n_out = w->n_out, .best = best, .wanted = wanted, .cap = cap};
-    multiply_all(exec, &end, x, w, n_tok);
+    multiply_all(exec, &(problems){.whole = {end, *w, 0, n_tok}}, x);
 }
 
 #endif

@@ -94,6 +94,26 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
     }
 }
 
+static void combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
+                    const float *weight, const float *residual, int n_tok, int dim)
+{
+    int64_t first, last;
+    cake_exec_range(exec, n_tok, 1, &first, &last);
+    for (int64_t row = first; row < last; row++) {
+        const int32_t *sorted = groups->sorted + row * groups->stride;
+        for (int64_t i = 0; i < dim; i += LANES) {
+            int n = dim - i < LANES ? (int)(dim - i) : LANES;
+            vec sum = vec_set(0);
+            for (int j = 0; j < groups->stride; j++)
+                sum = vec_fma(vec_set(weight[row * groups->stride + j]),
+                              vec_load_n(y + (int64_t)sorted[j] * dim + i, n), sum);
+            if (residual)
+                sum = vec_add(sum, vec_load_n(residual + row * dim + i, n));
+            vec_store_n(out + row * dim + i, sum, n);
+        }
+    }
+}
+
 /* n elements of a head from `at` on, normalised as by rmsnorm if there is a norm. */
 INLINE vec head_load(const float *x, const float *norm, vec scale, int at, int n)
 {
@@ -145,17 +165,32 @@ INLINE vec vec_sigmoid_mul(vec x, vec g)
     return vec_div(x, vec_add(vec_set(1), vec_exp(vec_sub(vec_set(0), g))));
 }
 
+/* (u + 1) h / (1 + e^(-alpha h)) with both clamped; NaN stays. */
+INLINE vec vec_clamped(vec x, vec g, vec alpha, vec limit)
+{
+    vec h = vec_min(limit, g), u = vec_min(limit, vec_max(vec_sub(vec_set(0), limit), x));
+    vec e = vec_exp(vec_sub(vec_set(0), vec_mul(alpha, h)));
+    return vec_mul(vec_add(u, vec_set(1)), vec_div(h, vec_add(vec_set(1), e)));
+}
+
 /* Prepares rows for products. */
 typedef struct entering {
-    const float *x;        /* [n_tok, n_in] */
+    const float *x;        /* [.., n_in] */
     const cake_gate *gate; /* or NULL */
     int64_t n_in;
+    const int32_t *from; /* [rows] the row of x and gate that each row is taken from; NULL: the same */
+    int64_t rows;
 } entering;
+
+INLINE int64_t entering_at(const entering *in, int64_t row, int64_t k)
+{
+    return (in->from ? in->from[row] : row) * in->n_in + k;
+}
 
 /* Prefetches values [k, k + n) of a row, or what follows it. */
 INLINE void enter_soon(const entering *in, int64_t row, int64_t k, int n)
 {
-    int64_t at = row * in->n_in + k;
+    int64_t at = entering_at(in, row, k);
     for (int i = 0; i < n; i += 64 / (int)sizeof *in->x) {
         _mm_prefetch((const char *)(in->x + at + i), _MM_HINT_T0);
         if (in->gate)
@@ -173,7 +208,7 @@ INLINE void enter_soon(const entering *in, int64_t row, int64_t k, int n)
 /* Values [k, k + n) of a row: in place, or gated, in room [n]. */
 static const float *enter(const entering *in, int64_t row, int64_t k, int n, float *room)
 {
-    int64_t at = row * in->n_in + k;
+    int64_t at = entering_at(in, row, k);
     const float *x = in->x + at;
     if (!in->gate)
         return x;
@@ -187,6 +222,9 @@ static const float *enter(const entering *in, int64_t row, int64_t k, int n, flo
         break;
     case CAKE_ACT_SIGMOID:
         PASS(vec_sigmoid_mul(v, g))
+        break;
+    case CAKE_ACT_CLAMPED:
+        PASS(vec_clamped(v, g, vec_set(in->gate->alpha), vec_set(in->gate->limit)))
     }
     return room;
 }

@@ -14,6 +14,7 @@
     {                                                                                                        \
         .name = isa, .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                      \
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = linear,  \
+        .input_pack_grouped = input_pack_grouped, .linear_grouped = linear_grouped, .combine = combine,      \
         .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
         .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
         .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \

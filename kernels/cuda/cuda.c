@@ -4,6 +4,7 @@
  * launches; the others have nothing to do. The host packs matrices row by row (layout.h).
  */
 #include "kernels/cuda/cuda.h"
+#include "kernels/unfused.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -424,4 +425,5 @@ const cake_kernels cake_kernels_cuda = {
     .rmsnorm_pack = rmsnorm_pack,
     .rope_kv_store = rope_kv_store,
     .attend_pack = attend_pack,
+    CAKE_NO_EXPERTS,
 };

@@ -128,6 +128,13 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return cake_arena_round((size_t)n_tok * (size_t)n_in * sizeof(float));
 }
 
+static float passed_clamped(float x, const cake_gate *gate, float g)
+{
+    float h = g > gate->limit ? gate->limit : g;
+    float u = x > gate->limit ? gate->limit : x < -gate->limit ? -gate->limit : x;
+    return (u + 1) * (h / (1 + expf(-gate->alpha * h)));
+}
+
 static float passed(float x, float g, cake_act act)
 {
     float u = CAKE_GELU_SCALE * (g + CAKE_GELU_CUBE * g * g * g);
@@ -145,7 +152,9 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
     (void)dtype;
     cake_exec_range(exec, n_tok, 1, &first, &last);
     for (int64_t i = first * n_in; i < last * n_in; i++)
-        out[i] = gate ? passed(x[i], gate->g[i], gate->act) : x[i];
+        out[i] = !gate                           ? x[i]
+                 : gate->act == CAKE_ACT_CLAMPED ? passed_clamped(x[i], gate, gate->g[i])
+                                                 : passed(x[i], gate->g[i], gate->act);
 }
 
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
@@ -164,6 +173,64 @@ static void linear_bf16(const cake_exec *exec, float *out, const void *x, const 
         multiply(exec, out, x, w, bias, residual, n_tok, sum_pairs);
     else
         linear(exec, out, x, w, bias, residual, n_tok);
+}
+
+static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
+                               cake_dtype dtype, int n_in, const cake_groups *groups, bool gather)
+{
+    int64_t first, last;
+    cake_exec_range(exec, groups->n_row, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int64_t from = (gather ? groups->row[i] : i) * n_in;
+        cake_gate row = gate ? *gate : (cake_gate){0};
+        row.g += gate ? from : 0;
+        input_pack(&(cake_exec){0, 1, NULL}, (float *)to + i * n_in, x + from, gate ? &row : NULL, dtype,
+                   n_in, 1);
+    }
+}
+
+typedef void linear_function(const cake_exec *exec, float *out, const void *x, const cake_weight *w,
+                             const float *bias, const float *residual, int n_tok);
+
+/* One product after the other by `linear`. */
+static void each_group(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
+                       const cake_groups *groups, linear_function *linear_of)
+{
+    for (int i = 0; i < n * groups->n; i++) {
+        const cake_experts *experts = product[i % n].experts;
+        int64_t first = groups->first[i / n], e = groups->expert[i / n];
+        cake_weight w = experts->w;
+        w.data = (char *)w.data + e * experts->step;
+        linear_of(exec, product[i % n].out + first * w.n_out, (const float *)x + first * w.n_in, &w,
+                  experts->bias ? experts->bias + e * w.n_out : NULL, NULL,
+                  (int)(groups->first[i / n + 1] - first));
+    }
+}
+
+static void linear_grouped(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
+                           const cake_groups *groups)
+{
+    each_group(exec, product, n, x, groups, linear);
+}
+
+static void linear_grouped_bf16(const cake_exec *exec, const cake_expert_product *product, int n,
+                                const void *x, const cake_groups *groups)
+{
+    each_group(exec, product, n, x, groups, linear_bf16);
+}
+
+static void combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
+                    const float *weight, const float *residual, int n_tok, int dim)
+{
+    int64_t first, last, stride = groups->stride;
+    cake_exec_range(exec, n_tok, 1, &first, &last);
+    for (int64_t row = first; row < last; row++)
+        for (int64_t i = 0; i < dim; i++) {
+            float sum = 0;
+            for (int64_t j = row * stride; j < (row + 1) * stride; j++)
+                sum = fmaf(weight[j], y[(int64_t)groups->sorted[j] * dim + i], sum);
+            out[row * dim + i] = residual ? sum + residual[row * dim + i] : sum;
+        }
 }
 
 static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
@@ -302,8 +369,9 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
             next = cake_kv_next(row, first);
             attend_segment(&s, to, q + item * kv->head_dim, first, next - first);
         }
+        float divisor = cake_kv_divisor(kv, (int)(item % n_head), s.total, s.most);
         for (int j = 0; j < kv->head_dim; j++)
-            to[j] /= s.total;
+            to[j] /= divisor;
     }
 }
 
@@ -352,15 +420,17 @@ static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, cons
     find_best(exec, out, best, w->n_out, cap, n_tok);
 }
 
-#define TABLE(product, head, plain)                                                                          \
+#define TABLE(product, grouped, head, plain)                                                                 \
     {                                                                                                        \
         .name = "ref", .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                    \
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, \
+        .input_pack_grouped = input_pack_grouped, .linear_grouped = grouped, .combine = combine,             \
         .scores = head, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,            \
         .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
         .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \
         .move_rows = cake_rows_move, CAKE_UNFUSED,                                                           \
     }
 
-const cake_kernels cake_kernels_ref = TABLE(linear, scores, &cake_kernels_ref);
-const cake_kernels cake_kernels_ref_bf16 = TABLE(linear_bf16, scores_bf16, &cake_kernels_ref_bf16);
+const cake_kernels cake_kernels_ref = TABLE(linear, linear_grouped, scores, &cake_kernels_ref);
+const cake_kernels cake_kernels_ref_bf16 =
+    TABLE(linear_bf16, linear_grouped_bf16, scores_bf16, &cake_kernels_ref_bf16);

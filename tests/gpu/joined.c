@@ -22,7 +22,7 @@ static void run_pair(const cake_exec *exec, void *arg)
     pair *p = arg;
     const int n_out = p->gate->n_out;
     const cake_dtype dtype = p->gate->dtype;
-    const cake_gate gate = {p->sums[0], p->act};
+    const cake_gate gate = {.g = p->sums[0], .act = p->act};
     p->op->linear(exec, p->sums[0], p->input, p->gate, p->bias[0], NULL, p->n_tok);
     p->op->linear(exec, p->sums[1], p->input, p->up, p->bias[1], NULL, p->n_tok);
     p->op->input_pack(exec, p->wanted, p->sums[1], &gate, dtype, n_out, p->n_tok);
@@ -286,7 +286,8 @@ static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, i
                             head_dim,
                             0,
                             table,
-                            2};
+                            2,
+                            NULL};
     }
     cake_exec_run(1, run_turn, &t);
     CU_ASSERT(same_bits(t.q[0], t.q[1], heads));

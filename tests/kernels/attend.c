@@ -35,11 +35,14 @@ typedef struct look {
     int window;
 } look;
 
-static void check_look(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim, look how)
+/* sink [n_head], or NULL. */
+static void check_with(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim, look how,
+                       const float *sink)
 {
     cache c = cache_open(dtype, N_SLOT, LENGTH, n_kv, head_dim, 0);
     cache other = cache_open(dtype, N_SLOT, LENGTH, n_kv, head_dim, 99);
     c.kv.window = other.kv.window = how.window;
+    c.kv.sink = other.kv.sink = sink;
     cache_fill(op, &c, 1);
     cache_fill(op, &other, 3);
     spoil(&other, rows, N_ROW);
@@ -70,6 +73,11 @@ static void check_look(const cake_kernels *op, cake_dtype dtype, int n_head, int
     cache_close(&other);
 }
 
+static void check_look(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim, look how)
+{
+    check_with(op, dtype, n_head, n_kv, head_dim, how, NULL);
+}
+
 static void check_shape(const cake_kernels *op, cake_dtype dtype, int n_head, int n_kv, int head_dim,
                         float sharp)
 {
@@ -89,6 +97,24 @@ static void check_windows(const cake_kernels *op)
 static void test_windows(void)
 {
     for_tables(check_windows);
+}
+
+static void check_sinks(const cake_kernels *op)
+{
+    static const int shapes[][3] = {{6, 2, 24}, {8, 1, 64}, {5, 1, 38}, {24, 12, 8}, {4, 2, 300}};
+    float sink[64];
+    for (int i = 0; i < COUNT(sink); i++) /* some outweigh everything, some nothing */
+        sink[i] = (float)(i % 5 * 40 - 60) / (float)(i % 3 + 1);
+    for (int i = 0; i < COUNT(shapes) && op->oracle; i++)
+        for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
+            if (!is_slow(op) || i == dtype)
+                check_with(op, (cake_dtype)dtype, shapes[i][0], shapes[i][1], shapes[i][2],
+                           (look){i % 2 ? 10 : 1, i == 2 ? 5 : 0, i % 3 ? 0 : 333 + i}, sink);
+}
+
+static void test_sinks(void)
+{
+    for_tables(check_sinks);
 }
 
 static void check_attend(const cake_kernels *op)
@@ -591,6 +617,7 @@ int main(void)
         {"attend: float64; any company, team and place of pages", test_attend},
         {"attend: pairs of BF16, groups of 1 to 8 heads, NaN in every line that is not seen", test_pairs},
         {"attend: windows and soft caps, whatever lies behind the window", test_windows},
+        {"attention: sinks, against float64 and in any company", test_sinks},
         {"attend: prompt rows, however they are cut into waves", test_prompt},
         {"attend: prompts of several sequences side by side", test_neighbours},
         {"attend: rows that share pages, in any company, by any team", test_shared},

@@ -59,7 +59,7 @@ static inline cache cache_open(cake_dtype dtype, int n_slot, int length, int n_k
         c.table[j] = page;
     }
     int64_t step = (int64_t)n_kv * CAKE_PAGE * head_dim;
-    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, 0, c.table, stride};
+    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, 0, c.table, stride, NULL};
     CU_ASSERT_FATAL(c.kv.k && c.kv.v);
     memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype */
     memset(c.kv.v, 0xFF, c.bytes);
@@ -119,9 +119,10 @@ static inline bool rounds(const cake_kernels *op, const cake_kv *kv)
            kv->head_dim <= 256;
 }
 
-/* out [head_dim] and the largest |score| before the cap, for one query head of one row. */
+/* out [head_dim] and the largest |score| before the cap, for one query head of one row, which has this
+ * sink. */
 static inline double attend_double(const cache *c, const cake_row *row, const float *q, int head,
-                                   const call *how, double *out)
+                                   const float *sink, const call *how, double *out)
 {
     int dim = c->kv.head_dim, n = row->pos + 1, window = how->kv->window;
     int begin = window && n > window ? n - window : 0;
@@ -138,6 +139,8 @@ static inline double attend_double(const cache *c, const cake_row *row, const fl
     }
     for (int j = 0; j < dim; j++)
         out[j] = 0;
+    if (sink)
+        total = exp((double)*sink - (how->cap > 0 ? 0 : most));
     for (int i = begin; i < n; i++) {
         const float *v = c->v + (((int64_t)row->slot * c->length + i) * c->kv.n_kv + head) * dim;
         double w = exp(weight[i] - (how->cap > 0 ? 0 : most));
@@ -163,7 +166,8 @@ static inline int attend_errors(const call *c, const cache *from)
         free(as_dtype(q, n, CAKE_BF16));
     for (int i = 0; i<c->n_tok * c->n_head; i += c->n_tok * c->n_head> 300 ? 7 : 1) {
         const cake_row *row = &c->rows[i / c->n_head];
-        double size = attend_double(from, row, q + (int64_t)i * dim, i % c->n_head / group, c, exact);
+        double size = attend_double(from, row, q + (int64_t)i * dim, i % c->n_head / group,
+                                    c->kv->sink ? &c->kv->sink[i % c->n_head] : NULL, c, exact);
         /* |v| <= 1: what scores lose weighs double, and long chains of sums lose a little each. */
         double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(row->pos + 1) + 32);
         /* Weights w that are rounded are off by w 2^-9 at most. The mean of v moves by the mean of these
