@@ -17,14 +17,21 @@ typedef enum cake_bias { CAKE_BIAS_NEVER, CAKE_BIAS_ALWAYS, CAKE_BIAS_AS_CONFIG 
 /* Position of norms in a layer: on the input of attention and MLP, on their output, or both. */
 typedef enum cake_norms { CAKE_NORMS_BEFORE, CAKE_NORMS_AFTER, CAKE_NORMS_BOTH } cake_norms;
 
-/* RMSNorm of q and k before rotary embedding: per head, or over all heads together. */
-typedef enum cake_qk_norm { CAKE_QK_NORM_NONE, CAKE_QK_NORM_HEAD, CAKE_QK_NORM_ALL } cake_qk_norm;
+/* RMSNorm of q and k before rotary embedding: per head, over all heads together, or per head if use_qk_norm
+ * says so. */
+typedef enum cake_qk_norm {
+    CAKE_QK_NORM_NONE,
+    CAKE_QK_NORM_HEAD,
+    CAKE_QK_NORM_ALL,
+    CAKE_QK_NORM_CONFIG
+} cake_qk_norm;
 
 /* Layers with a sliding window, if config.json has no layer_types. Anything beyond these rules is refused. */
 typedef enum cake_sliding {
     CAKE_SLIDING_NONE,    /* none, and layer_types must agree */
     CAKE_SLIDING_UNIFORM, /* all if there is a sliding_window, and layer_types must agree */
     CAKE_SLIDING_ALL,     /* all if there is a sliding_window */
+    CAKE_SLIDING_SWITCH,  /* with use_sliding_window: all */
     CAKE_SLIDING_PERIOD,  /* all except every period-th */
     CAKE_SLIDING_FROM,    /* with use_sliding_window: from max_window_layers on */
     CAKE_SLIDING_NO_ROPE  /* with use_sliding_window: those without rotary embedding */
@@ -37,6 +44,33 @@ typedef enum cake_nope {
     CAKE_NOPE_FULL    /* full-attention layers, if any layer slides */
 } cake_nope;
 
+/* How config.json describes a family's experts. A NULL name: the family has no such field. */
+typedef struct cake_moe_arch {
+    const char *n_expert; /* name of the field with the number of experts */
+    const char *n_ff;     /* and of that with the width of an expert */
+    cake_router_score score;
+    cake_bias renormalise;   /* the chosen weights; AS_CONFIG: norm_topk_prob */
+    float epsilon;           /* added to their sum */
+    bool correction;         /* the files have e_score_correction_bias, which is added for the choice */
+    bool router_bias;        /* the router's product has a bias */
+    bool turned;             /* experts are one transposed tensor, where gate and up alternate; with biases */
+    bool clamped;            /* CAKE_ACT_CLAMPED with swiglu_alpha and swiglu_limit */
+    bool groups;             /* n_group, topk_group; the two best experts of a group are its score */
+    bool scaled;             /* routed_scaling_factor */
+    const char *n_shared;    /* the shared expert is as wide as so many experts */
+    const char *n_ff_shared; /* width of the shared expert */
+    bool shared_gate;        /* its output is multiplied by the sigmoid of a product with one row */
+    bool sparse_step;        /* dense layers are given by decoder_sparse_step and mlp_only_layers */
+    const char *n_dense;     /* so many first layers are dense */
+} cake_moe_arch;
+
+/* A tensor's name begins with `to` instead of `from`. */
+typedef struct cake_rename {
+    const char *from, *to;
+} cake_rename;
+
+#define CAKE_MAX_RENAME 6
+
 typedef struct cake_arch {
     const char *name;           /* model_type in config.json */
     const char *architecture;   /* in config.json's architectures */
@@ -46,10 +80,12 @@ typedef struct cake_arch {
     cake_norms norms;
     bool norms_less_one; /* files store weight - 1 */
     cake_qk_norm qk_norm;
-    bool fused;    /* q, k, v are one tensor; gate and up are one */
-    bool out_gate; /* attention's output is gated; q's tensor holds the gate of each head */
-    bool delta;    /* linear_attention layers are gated delta nets; without layer_types, all except every
+    bool fused;       /* q, k, v are one tensor; gate and up are one */
+    bool out_gate;    /* attention's output is gated; q's tensor holds the gate of each head */
+    bool sinks;       /* heads have attention sinks */
+    bool delta;       /* linear_attention layers are gated delta nets; without layer_types, all except every
                  * full_attention_interval-th */
+    bool delta_fused; /* delta nets' q, k, v and z are one tensor, by key heads, and b and a are one */
     cake_sliding sliding;
     int period;   /* of SLIDING_PERIOD; 0: sliding_window_pattern */
     int head_dim; /* default; 0: dim / n_head */
@@ -57,12 +93,17 @@ typedef struct cake_arch {
     bool rope_by_type;   /* separate rotary parameters for sliding and full layers */
     bool rope_sections;  /* mrope_section assigns pairs to three positions, which are equal for text */
     bool rope_partial;   /* partial_rotary_factor may be less than 1 */
+    bool rotary_dim;     /* an old name of it: rotated elements of a head */
     bool scaled_embed;   /* embeddings times sqrt(dim) */
     bool query_scalar;   /* scores over sqrt(query_pre_attn_scalar), not sqrt(head_dim) */
     bool score_cap;      /* attn_logit_softcapping */
     bool logit_cap;      /* final_logit_softcapping */
     const char *act_key; /* name of the field with the MLP's activation; NULL: hidden_act */
     cake_act act;        /* if that field is absent */
+    bool experts;        /* layers have experts, which moe describes */
+    cake_moe_arch moe;
+    cake_rename
+        rename[CAKE_MAX_RENAME]; /* names of tensors in layers, after "layers.N."; the first that fits */
     /* JSON object: transformers' defaults for absent fields (not for null ones). A field without default that
      * is absent in config.json is either required or has no effect. */
     const char *defaults;

@@ -28,7 +28,6 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
         {"hidden_size", offsetof(cake_config, dim), MAX_DIM},
         {"num_hidden_layers", offsetof(cake_config, n_layer), CAKE_MAX_LAYER},
         {"num_attention_heads", offsetof(cake_config, n_head), 1 << 16},
-        {"intermediate_size", offsetof(cake_config, n_ff), MAX_WIDE},
         {"vocab_size", offsetof(cake_config, n_vocab), MAX_WIDE},
         {"max_position_embeddings", offsetof(cake_config, context), INT32_MAX},
     };
@@ -36,7 +35,10 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
         if (cake_field_int(fields, sizes[i].name, CAKE_REQUIRED, 1, sizes[i].most,
                            (int *)((char *)c + sizes[i].offset)))
             return CAKE_ERR_FATAL;
-    return CAKE_OK;
+    /* Where all layers have experts, the field may be absent or 0. */
+    const bool optional = c->arch->experts;
+    return cake_field_int(fields, "intermediate_size", optional ? 0 : CAKE_REQUIRED, !optional, MAX_WIDE,
+                          &c->n_ff);
 }
 
 static cake_err read_heads(const cake_fields *fields, cake_config *c)
@@ -69,6 +71,17 @@ static cake_err read_bias(const cake_fields *fields, const char *name, cake_bias
         return cake_field_bool(fields, name, false, out);
     *out = kind == CAKE_BIAS_ALWAYS;
     return CAKE_OK;
+}
+
+static cake_err read_qk_norm(const cake_fields *fields, cake_config *c)
+{
+    bool per_head = false;
+    c->qk_norm = c->arch->qk_norm;
+    if (c->qk_norm != CAKE_QK_NORM_CONFIG)
+        return CAKE_OK;
+    cake_err err = cake_field_bool(fields, "use_qk_norm", false, &per_head);
+    c->qk_norm = per_head ? CAKE_QK_NORM_HEAD : CAKE_QK_NORM_NONE;
+    return err;
 }
 
 /* PyTorch's spelling, with or without prefix. "auto" means the dtype of the tensors. */
@@ -217,10 +230,11 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
         cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
         cake_field_bool(tied_above ? top : fields, "tie_word_embeddings", false, &c->tied) ||
         read_bias(fields, "attention_bias", c->arch->qkv_bias, &c->qkv_bias) ||
-        read_bias(fields, "attention_bias", c->arch->o_bias, &c->o_bias) ||
+        read_bias(fields, "attention_bias", c->arch->o_bias, &c->o_bias) || read_qk_norm(fields, c) ||
         read_bias(fields, "mlp_bias", c->arch->mlp_bias, &c->mlp_bias) ||
         read_dtype(typed_above ? top : fields, &c->dtype) || cake_config_read_rope(fields, c) ||
-        cake_config_read_layers(fields, c) || cake_config_read_generation(top, fields, generation, c))
+        cake_config_read_layers(fields, c) || cake_config_read_moe(fields, c) ||
+        cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;
     return CAKE_OK;

@@ -23,12 +23,16 @@
 /* The block between a layer's first norm and its MLP. */
 typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA } cake_mixer;
 
+/* A layer's MLP: one for all rows, or experts, possibly with a shared one. */
+typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS } cake_mlp;
+
 #define CAKE_NO_ROPE UINT8_MAX
 
 typedef struct cake_layer_kind {
     uint8_t mixer; /* cake_mixer */
     uint8_t group; /* KV cache group, of attention */
     uint8_t rope;  /* index in rope, or CAKE_NO_ROPE */
+    uint8_t mlp;   /* cake_mlp */
 } cake_layer_kind;
 
 typedef enum cake_rope_kind {
@@ -54,22 +58,35 @@ typedef struct cake_rope {
                     [CAKE_MAX_STRETCH]; /* longrope [n_rot / 2]: within the original context, and beyond it */
 } cake_rope;
 
+/* The experts of a model's layers. */
+typedef struct cake_moe {
+    cake_router router; /* without the vectors of weights; n_expert 0: there are no experts */
+    int n_ff;           /* of an expert */
+    int n_ff_shared;    /* of the shared expert; 0: there is none */
+    int n_mtp;          /* layers after the last one that predict further tokens; they are not used */
+    bool fused;         /* in the files all experts' matrices are one tensor; set by cake_model_open */
+} cake_moe;
+
 typedef struct cake_config {
     const cake_arch *arch;
-    int dim, n_layer, n_head, n_kv, head_dim, n_ff, n_vocab;
+    int dim, n_layer, n_head, n_kv, head_dim, n_vocab;
+    int n_ff;    /* of dense layers */
     int context; /* max_position_embeddings, or as extended by dynamic or yarn */
     float norm_eps;
     bool tied; /* the head is the embedding */
     bool qkv_bias, o_bias, mlp_bias;
+    cake_qk_norm qk_norm; /* never CAKE_QK_NORM_CONFIG */
     cake_act act;
-    float score_scale; /* factor of q k^T */
-    float score_cap;   /* cap of scaled scores; 0: none */
-    float logit_cap;   /* cap of logits; 0: none */
+    float act_alpha, act_limit; /* of CAKE_ACT_CLAMPED */
+    float score_scale;          /* factor of q k^T */
+    float score_cap;            /* cap of scaled scores; 0: none */
+    float logit_cap;            /* cap of logits; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
     int n_group;                    /* KV cache groups; 0 if no layer keeps K and V */
     int window[CAKE_MAX_KV_GROUPS]; /* positions visible to a row in layers of the group; 0: all */
     cake_layer_kind layer[CAKE_MAX_LAYER];
+    cake_moe moe;
     cake_deltanet delta; /* sizes of recurrent layers; all 0: none */
     cake_dtype dtype;    /* of the file, if config.json names it; for dummy weights */
 

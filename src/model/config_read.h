@@ -39,6 +39,8 @@ cake_err cake_field_bool(const cake_fields *fields, const char *name, bool other
 cake_err cake_config_read_rope(const cake_fields *fields, cake_config *config);
 /* layer_kinds.c: fills in config->layer and the KV cache groups; needs n_layer and context. */
 cake_err cake_config_read_layers(const cake_fields *fields, cake_config *config);
+/* moe_config.c: fills in config->moe and the layers' MLPs; needs n_layer. */
+cake_err cake_config_read_moe(const cake_fields *fields, cake_config *config);
 /* generation_config.c: fills in eos and defaults. top is the whole config.json; generation may hold a NULL
  * object. */
 cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *fields,

@@ -18,7 +18,9 @@ static const char *const type_names[N_TYPE] = {
 static cake_err read_window(const cake_fields *fields, const cake_config *c, int *window)
 {
     cake_sliding sliding = c->arch->sliding;
-    bool may_switch = sliding == CAKE_SLIDING_FROM || sliding == CAKE_SLIDING_NO_ROPE, use;
+    bool may_switch = sliding == CAKE_SLIDING_FROM || sliding == CAKE_SLIDING_NO_ROPE ||
+                      sliding == CAKE_SLIDING_SWITCH,
+         use;
     if (cake_field_bool(fields, "use_sliding_window", !may_switch && sliding != CAKE_SLIDING_NONE, &use))
         return CAKE_ERR_FATAL;
     if (use && sliding == CAKE_SLIDING_NONE)
@@ -132,7 +134,8 @@ static cake_err read_types(const cake_fields *fields, const cake_config *c, int 
 {
     const cake_json *list = cake_field(fields, "layer_types");
     cake_sliding sliding = c->arch->sliding;
-    bool ruled = !c->arch->delta && (sliding == CAKE_SLIDING_NONE || sliding == CAKE_SLIDING_UNIFORM);
+    bool ruled = !c->arch->delta && (sliding == CAKE_SLIDING_NONE || sliding == CAKE_SLIDING_UNIFORM ||
+                                     sliding == CAKE_SLIDING_SWITCH);
     if (!list)
         return CAKE_OK;
     if (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) != (size_t)c->n_layer)

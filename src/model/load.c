@@ -75,28 +75,49 @@ typedef struct member {
     loading *l;
     const cake_exec *exec;
     walker now, ahead;
-    char *bounce, *kept; /* rows as in the file; rows as weight_pack takes them */
-    size_t bounce_size, kept_size;
+    char *bounce, *kept, *slab; /* rows as in the file; rows as weight_pack takes them; rows of a transposed
+                                 * matrix */
+    size_t bounce_size, kept_size, slab_size;
     int64_t read;
     double read_s, pack_s;
 } member;
 
 /* ---- the work */
 
-/* Row of the tensor that is row i of the item. */
+/* Row of the tensor, of all its matrices, that is row i of the item. */
 static int64_t row_in_file(const cake_tensor_item *p, int i)
 {
-    return (int64_t)i / p->run * 2 * p->run + p->before + i % p->run;
+    return (int64_t)i / p->run * p->stride + p->before + i % p->run;
 }
 
-static void set_place(const cake_model *model, const cake_tensor_item *p, void *data)
+/* An expert's matrix follows that of the expert before. */
+static void set_expert(cake_experts *experts, const cake_tensor_item *p, cake_weight weight, size_t bytes)
+{
+    if (p->expert == 0) {
+        experts->w = weight;
+        experts->step = (int64_t)bytes;
+    }
+    experts->n = p->expert + 1;
+    CAKE_ASSERT((char *)weight.data == (char *)experts->w.data + p->expert * experts->step);
+}
+
+static void set_place(const cake_model *model, const cake_tensor_item *p, void *data, size_t bytes)
 {
     char *owner = p->part->owner == CAKE_SPEC_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
-    if (cake_tensor_spec_matrix(p->part))
-        *(cake_weight *)(owner + p->part->offset) =
-            (cake_weight){.data = data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
+    void *place = owner + p->part->offset;
+    cake_weight weight = {.data = data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
+    if (p->part->expert)
+        set_expert(place, p, weight, bytes);
+    else if (cake_tensor_spec_matrix(p->part))
+        *(cake_weight *)place = weight;
     else
-        *(const float **)(owner + p->part->offset) = data;
+        *(const float **)place = data;
+}
+
+/* Bytes of one of the stacked matrices of a tensor. */
+static int64_t matrix_in_file(const cake_tensor_item *p)
+{
+    return (int64_t)p->all * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
 }
 
 static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
@@ -108,13 +129,17 @@ static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, v
     item *it = &l->items[l->n++];
     *it = (item){.piece = *p, .name = cake_copy(p->name, strlen(p->name))};
     it->piece.name = it->name;
-    it->data = cake_arena_take(l->arena, cake_tensor_walk_bytes(p, l->kernels));
-    if (p->from) {
-        int64_t bytes = (int64_t)cake_row_bytes(p->dtype, p->n_in);
-        it->begin = p->from->tensor->begin + row_in_file(p, 0) * bytes;
-        it->end = p->from->tensor->begin + (row_in_file(p, p->n_out - 1) + 1) * bytes;
+    size_t bytes = cake_tensor_walk_bytes(p, l->kernels);
+    it->data = p->at ? it[-1].data : cake_arena_take(l->arena, bytes);
+    if (p->from && p->part->transposed) {
+        it->begin = p->from->tensor->begin + p->expert * matrix_in_file(p);
+        it->end = it->begin + matrix_in_file(p);
+    } else if (p->from) {
+        int64_t row = (int64_t)cake_row_bytes(p->dtype, p->n_in);
+        it->begin = p->from->tensor->begin + row_in_file(p, 0) * row;
+        it->end = p->from->tensor->begin + (row_in_file(p, p->n_out - 1) + 1) * row;
     }
-    set_place(model, p, it->data);
+    set_place(model, p, it->data, bytes);
     return CAKE_OK;
 }
 
@@ -151,9 +176,12 @@ static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *
         w->to = (int)to;
     }
     const cake_tensor_item *p = &l->items[w->item].piece;
-    int n = step_rows(p), run = p->run - w->next % p->run;
-    n = n < run ? n : run;
-    n = n < w->to - w->next ? n : w->to - w->next;
+    int n = w->to - w->next;
+    if (!p->part->transposed) {
+        int most = step_rows(p), run = p->run - w->next % p->run;
+        n = n < most ? n : most;
+        n = n < run ? n : run;
+    }
     *s = (step){w->item, w->next, n};
     w->next += n;
     w->bytes += n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
@@ -187,6 +215,54 @@ static void *room(char **memory, size_t *size, size_t need)
     return *memory;
 }
 
+/* Adds bytes of a tensor, from `offset` on, to its checksum, while they are in cache. */
+static void note_bytes(const loading *l, const cake_tensor_item *p, int64_t offset, const void *bytes,
+                       int64_t n)
+{
+    if (!p->from || !p->from->summed)
+        return;
+    seen *tensor = &l->seen[p->from - cake_tensor_index_at(l->model->store, 0)];
+    int64_t size = p->from->tensor->end - p->from->tensor->begin;
+    atomic_fetch_xor(&tensor->parts, cake_crc_part(bytes, (size_t)n, size - offset - n));
+    atomic_fetch_add(&tensor->bytes, n);
+}
+
+/* to [s->n, p->n_in] of dtype = the columns of a transposed matrix that are the rows of a step; from [n,
+ * all]: its rows [k, k + n). */
+static void turn_columns(const cake_tensor_item *p, const step *s, char *to, const char *from, int k, int n)
+{
+    const size_t size = cake_dtype_bytes(p->dtype);
+    const int64_t before = p->before - (int64_t)p->expert * p->all;
+    for (int r = 0; r < s->n; r++) {
+        int64_t row = s->first + r, column = row / p->run * p->stride + before + row % p->run;
+        char *out = to + ((size_t)r * (size_t)p->n_in + (size_t)k) * size;
+        for (int i = 0; i < n; i++)
+            memcpy(out + (size_t)i * size, from + ((size_t)i * (size_t)p->all + (size_t)column) * size, size);
+    }
+}
+
+/* Reads rows that are columns of a transposed matrix, slab by slab. Of the items and members that read a
+ * slab, one adds it to the tensor's checksum. */
+static const void *fetch_columns(member *m, const cake_tensor_item *p, const step *s, cake_buf *why)
+{
+    const int64_t row = (int64_t)p->all * (int64_t)cake_dtype_bytes(p->dtype);
+    const int64_t begin = p->expert * matrix_in_file(p), most = row < STEP_BYTES ? STEP_BYTES / row : 1;
+    const bool first_item = p->before == p->expert * p->all;
+    char *into = room(&m->bounce, &m->bounce_size, (size_t)s->n * cake_row_bytes(p->dtype, p->n_in));
+    for (int64_t k = 0, slab = 0, n; k < p->n_in; k += n, slab++) {
+        n = p->n_in - k < most ? p->n_in - k : most;
+        void *from = room(&m->slab, &m->slab_size, (size_t)(n * row));
+        m->read += n * row;
+        if (cake_safetensors_read(p->from->file, p->from->tensor, begin + k * row, from, (size_t)(n * row),
+                                  why))
+            return NULL;
+        if (first_item && slab % m->exec->size == m->exec->rank)
+            note_bytes(m->l, p, begin + k * row, from, n * row);
+        turn_columns(p, s, into, from, (int)k, (int)n);
+    }
+    return into;
+}
+
 /* Reads the rows of a step. NULL: failed, with the reason in why. */
 static const void *fetch(member *m, const cake_tensor_item *p, const step *s, cake_buf *why)
 {
@@ -197,6 +273,8 @@ static const void *fetch(member *m, const cake_tensor_item *p, const step *s, ca
                                  row_in_file(p, s->first) * p->n_in, (int64_t)s->n * p->n_in, into);
         return into;
     }
+    if (p->part->transposed)
+        return fetch_columns(m, p, s, why);
     m->read += (int64_t)bytes;
     return cake_safetensors_read(p->from->file, p->from->tensor, step_offset(p, s), into, bytes, why) ? NULL
                                                                                                       : into;
@@ -252,7 +330,7 @@ static void fill_vector(const cake_model *model, const cake_tensor_item *p, floa
                         int64_t n)
 {
     cake_to_f32(to, from, p->dtype, n);
-    if (p->part->norm && !p->part->whole && p->from && model->config.arch->norms_less_one)
+    if (p->part->norm && !p->part->plain && p->from && model->config.arch->norms_less_one)
         for (int64_t i = 0; i < n; i++)
             to[i] += 1;
 }
@@ -276,36 +354,18 @@ static bool take(member *m, const step *s, const void *rows, cake_buf *why)
             return false;
         rows = kept;
     }
-    cake_weight weight = {.data = it->data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
-    m->l->kernels->weight_pack(&weight, rows, s->first, s->n);
+    cake_weight weight = {.data = it->data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
+    m->l->kernels->weight_pack(&weight, rows, p->at + s->first, s->n);
     return true;
 }
 
 /* The rows in a mapped file; NULL: they must be read, which also aligns them. */
 static const void *view(const cake_tensor_item *p, const step *s)
 {
-    const void *rows =
-        p->from ? cake_safetensors_view(p->from->file, p->from->tensor, step_offset(p, s)) : NULL;
+    const void *rows = p->from && !p->part->transposed
+                           ? cake_safetensors_view(p->from->file, p->from->tensor, step_offset(p, s))
+                           : NULL;
     return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
-}
-
-/* The rows' part of their tensor's checksum, computed while they are in cache. */
-static uint32_t sum_up(const cake_tensor_item *p, const step *s, const void *rows)
-{
-    size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
-    if (!p->from || !p->from->summed)
-        return 0;
-    return cake_crc_part(rows, bytes,
-                         p->from->tensor->end - p->from->tensor->begin - step_offset(p, s) - (int64_t)bytes);
-}
-
-static void note(const loading *l, const cake_tensor_item *p, const step *s, uint32_t sum)
-{
-    if (!p->from || !p->from->summed)
-        return;
-    seen *tensor = &l->seen[p->from - cake_tensor_index_at(l->model->store, 0)];
-    atomic_fetch_xor(&tensor->parts, sum);
-    atomic_fetch_add(&tensor->bytes, s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
 }
 
 static bool do_step(member *m, const step *s, cake_buf *why)
@@ -314,7 +374,6 @@ static bool do_step(member *m, const step *s, cake_buf *why)
     const void *rows = view(p, s);
     double begin = cake_clock_now(), fetched = begin;
     bool done = rows && take(m, s, rows, why);
-    uint32_t sum = done ? sum_up(p, s, rows) : 0;
     done = done && !cake_safetensors_faulted(p->from->file);
     if (done) {
         m->read += s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
@@ -323,10 +382,9 @@ static bool do_step(member *m, const step *s, cake_buf *why)
         rows = fetch(m, p, s, why);
         fetched = cake_clock_now();
         done = rows && take(m, s, rows, why);
-        sum = done ? sum_up(p, s, rows) : 0;
     }
-    if (done)
-        note(m->l, p, s, sum);
+    if (done && !p->part->transposed)
+        note_bytes(m->l, p, step_offset(p, s), rows, s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
     m->read_s += fetched - begin;
     m->pack_s += cake_clock_now() - fetched;
     return done;
@@ -389,6 +447,7 @@ static void load_share(const cake_exec *exec, void *arg)
     pthread_mutex_unlock(&l->lock);
     cake_buf_free(&why);
     free(m.bounce);
+    free(m.slab);
     free(m.kept);
 }
 
@@ -438,8 +497,8 @@ static void settle(const loading *l)
 {
     for (int i = 0; i < l->n; i++) {
         const cake_tensor_item *p = &l->items[i].piece;
-        cake_weight weight = {.data = l->items[i].data, .n_out = p->n_out, .n_in = p->n_in, .dtype = p->kept};
-        if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part))
+        cake_weight weight = {.data = l->items[i].data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
+        if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part) && !p->at)
             l->kernels->select_algorithm(&weight);
     }
 }

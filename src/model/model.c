@@ -22,6 +22,7 @@
 /* ---- open */
 
 typedef struct census {
+    cake_tensor_item first_expert; /* of the spec that is visited */
     int64_t elements[CAKE_N_KEPT]; /* of matrices */
     int64_t parameters;
     cake_dtype embed;
@@ -35,23 +36,52 @@ static const char *path_of(const cake_model *model, const cake_tensor_item *p)
     return p->from->file ? cake_safetensors_path(p->from->file) : model->dir;
 }
 
+/* Returns the rank. */
+static int expected_shape(const cake_tensor_item *p, int64_t *shape)
+{
+    int rank = 0;
+    if (p->part->stacked)
+        shape[rank++] = p->stack;
+    if (p->part->transposed)
+        shape[rank++] = p->n_in;
+    shape[rank++] = p->all;
+    if (p->part->flat)
+        shape[rank++] = 1;
+    if (!p->part->transposed && p->part->in != CAKE_WIDTH_ONE)
+        shape[rank++] = p->n_in;
+    return rank;
+}
+
 static cake_err check_shape(const cake_model *model, const cake_tensor_item *p)
 {
     const cake_tensor *t = p->from->tensor;
-    int rank = p->part->flat ? 3 : cake_tensor_spec_matrix(p->part) ? 2 : 1;
-    if (t->rank == rank && t->shape[0] == p->all && (rank == 1 || t->shape[rank - 1] == p->n_in) &&
-        (rank < 3 || t->shape[1] == 1))
+    int64_t want[3];
+    int rank = expected_shape(p, want);
+    if (t->rank == rank && !memcmp(t->shape, want, (size_t)rank * sizeof *want))
         return CAKE_OK;
     cake_buf text = {0};
     for (int i = 0; i < t->rank; i++)
         cake_buf_addf(&text, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
-    cake_buf_addf(&text, "], but config.json makes it [%d", p->all);
-    if (rank > 1)
-        cake_buf_addf(&text, "%s, %d", rank == 3 ? ", 1" : "", p->n_in);
+    cake_buf_adds(&text, "], but config.json makes it [");
+    for (int i = 0; i < rank; i++)
+        cake_buf_addf(&text, "%s%lld", i ? ", " : "", (long long)want[i]);
     cake_err err = cake_fail("model", "%s: tensor %s has shape [%s]: they are not of one model",
                              path_of(model, p), p->name, text.data);
     cake_buf_free(&text);
     return err;
+}
+
+/* The matrices of all experts are multiplied together, so they must be of one type. */
+static cake_err check_expert(const cake_model *model, const cake_tensor_item *p, cake_tensor_item *first)
+{
+    if (p->part->expert && p->expert == 0)
+        *first = *p;
+    if (!p->part->expert || p->kept == first->kept)
+        return CAKE_OK;
+    return cake_fail("model",
+                     "%s: tensor %s has dtype %s, but the same tensor of expert 0 has %s: all experts of a "
+                     "layer must have one; --dtype bf16 converts them",
+                     path_of(model, p), p->name, cake_dtype_name(p->dtype), cake_dtype_name(first->dtype));
 }
 
 static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p, void *arg)
@@ -70,6 +100,8 @@ static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p,
         return cake_fail("model", "%s: tensor %s has dtype %s, but only F32, BF16 and F16 are supported",
                          path_of(model, p), p->name, p->from->tensor->dtype_name);
     if (p->from && check_shape(model, p))
+        return CAKE_ERR_FATAL;
+    if (check_expert(model, p, &c->first_expert))
         return CAKE_ERR_FATAL;
     if (p->from)
         c->used[p->from - cake_tensor_index_at(model->store, 0)] = true;
@@ -103,8 +135,29 @@ static bool is_other_modality(const char *name)
     return false;
 }
 
+/* The number after `key` in a tensor's name; -1: there is none. */
+static int64_t number_after(const char *name, const char *key)
+{
+    const char *at = strstr(name, key);
+    if (!at || at[strlen(key)] < '0' || at[strlen(key)] > '9')
+        return -1;
+    return strtol(at + strlen(key), NULL, 10);
+}
+
+/* Unused tensors of an expert that config.json does not count: the router of these files chooses among
+ * more. */
+static cake_err check_experts(const cake_model *model, const char *name)
+{
+    const cake_config *c = &model->config;
+    int64_t layer = number_after(name, ".layers."), expert = number_after(name, ".experts.");
+    if (!c->moe.router.n_expert || expert < c->moe.router.n_expert || layer < 0 || layer >= c->n_layer)
+        return CAKE_OK;
+    return cake_fail("model", "%s: has tensor %s, but %s is %d in config.json: they are not of one model",
+                     model->dir, name, c->arch->moe.n_expert, c->moe.router.n_expert);
+}
+
 /* Unused tensors are a hint that config.json and files do not belong together. */
-static void warn_unused(const cake_model *model, const census *c)
+static cake_err warn_unused(const cake_model *model, const census *c)
 {
     const char *first = NULL;
     int n = 0, n_other = 0;
@@ -112,7 +165,12 @@ static void warn_unused(const cake_model *model, const census *c)
         const cake_indexed_tensor *stored = cake_tensor_index_at(model->store, i);
         if (c->used[i] || is_redundant(model, stored))
             continue;
-        if (is_other_modality(stored->tensor->name)) {
+        if (check_experts(model, stored->tensor->name))
+            return CAKE_ERR_FATAL;
+        const int n_layer = model->config.n_layer;
+        int64_t layer = number_after(stored->tensor->name, ".layers.");
+        if (is_other_modality(stored->tensor->name) ||
+            (layer >= n_layer && layer < n_layer + model->config.moe.n_mtp)) {
             n_other++;
             continue;
         }
@@ -127,6 +185,7 @@ static void warn_unused(const cake_model *model, const census *c)
         cake_log(CAKE_WARN, "model",
                  "%s: %d tensors do not belong to this model and are not used, the first is %s", model->dir,
                  n, first);
+    return CAKE_OK;
 }
 
 /* Compares two tensors of equal shape at a few positions. */
@@ -202,7 +261,7 @@ static cake_err check_all(cake_model *model)
         .used = cake_alloc(model->store ? (size_t)cake_tensor_index_count(model->store) : 0, sizeof *c.used)};
     cake_err err = cake_tensor_walk_visit(model, &share, check_tensor, &c);
     if (!err && model->store)
-        warn_unused(model, &c);
+        err = warn_unused(model, &c);
     model->identity = identify(model, c.used);
     list_used(model, c.used);
     free(c.used);
@@ -234,6 +293,23 @@ static cake_err choose_naming(cake_model *model)
         model->dir, cake_tensor_index_count(model->store), first ? first->tensor->name : "none");
 }
 
+/* Whether the files have all experts of a layer in one tensor. */
+static void choose_experts(cake_model *model)
+{
+    cake_config *c = &model->config;
+    cake_buf name = {0};
+    int layer = 0;
+    while (layer < c->n_layer && c->layer[layer].mlp != CAKE_MLP_EXPERTS)
+        layer++;
+    c->moe.fused = layer < c->n_layer;
+    for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)
+        if (part->when == CAKE_WHEN_EXPERTS_FUSED) {
+            cake_tensor_spec_name(part, c->arch, model->naming, layer, 0, &name);
+            c->moe.fused = c->moe.fused && cake_tensor_index_find(model->store, name.data);
+        }
+    cake_buf_free(&name);
+}
+
 /* Opens the files or the bundle, and decides whether the head is tied to the embedding. */
 static cake_err open_tensors(cake_model *model)
 {
@@ -249,6 +325,7 @@ static cake_err open_tensors(cake_model *model)
     err = choose_naming(model);
     if (err)
         return err;
+    choose_experts(model);
     if (!source)
         return check_tied(model);
     model->config.tied = source->tied;
@@ -298,6 +375,7 @@ void cake_model_close(cake_model *model)
 
 typedef struct byte_count {
     const cake_kernels *kernels;
+    bool experts; /* count their matrices only */
     size_t bytes; /* packed */
     int64_t in_files;
 } byte_count;
@@ -306,6 +384,8 @@ static cake_err count_tensor(const cake_model *model, const cake_tensor_item *p,
 {
     (void)model;
     byte_count *t = arg;
+    if (t->experts && !p->part->expert)
+        return CAKE_OK;
     t->bytes += t->kernels ? cake_tensor_walk_bytes(p, t->kernels) : 0;
     t->in_files += p->from ? (int64_t)p->n_out * p->n_in * (int64_t)cake_dtype_bytes(p->dtype) : 0;
     return CAKE_OK;
@@ -314,6 +394,14 @@ static cake_err count_tensor(const cake_model *model, const cake_tensor_item *p,
 size_t cake_model_bytes(const cake_model *model, const cake_weight_set *share, const cake_kernels *kernels)
 {
     byte_count t = {.kernels = kernels};
+    cake_tensor_walk_visit(model, share, count_tensor, &t);
+    return t.bytes;
+}
+
+size_t cake_model_expert_bytes(const cake_model *model, const cake_weight_set *share,
+                               const cake_kernels *kernels)
+{
+    byte_count t = {.kernels = kernels, .experts = true};
     cake_tensor_walk_visit(model, share, count_tensor, &t);
     return t.bytes;
 }

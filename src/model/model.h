@@ -43,9 +43,16 @@ typedef struct cake_layer_weights {
     const float *attn_post_norm, *mlp_post_norm; /* [dim] after them, before the residual is added */
     cake_weight q, k, v, o; /* [n_head * head_dim, dim] [n_kv * head_dim, dim] x2 [dim, n_head * head_dim] */
     const float *q_bias, *k_bias, *v_bias, *o_bias;
+    const float *sinks;           /* [n_head] */
     const float *q_norm, *k_norm; /* [head_dim], or [n_head * head_dim] and [n_kv * head_dim] */
-    cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff] */
+    cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff]; with experts, of the shared one */
     const float *gate_bias, *up_bias, *down_bias;
+
+    cake_weight router;                               /* [n_expert, dim] */
+    const float *router_bias;                         /* [n_expert] of its product */
+    const float *router_correction;                   /* [n_expert] added to scores for the choice */
+    cake_experts expert_gate, expert_up, expert_down; /* [expert n_ff, dim] x2, [dim, expert n_ff] */
+    cake_weight shared_gate;                          /* [1, dim] */
 
     cake_weight q_gate; /* [n_head * head_dim, dim] gate of attention's output */
     const float *q_gate_bias;
@@ -74,6 +81,9 @@ int64_t cake_model_parameters(const cake_model *model);
 uint32_t cake_model_identity(const cake_model *model);
 /* Exact bytes that load will need for the weight set with these kernels. */
 size_t cake_model_bytes(const cake_model *model, const cake_weight_set *share, const cake_kernels *kernels);
+/* The part of it that are matrices of experts. */
+size_t cake_model_expert_bytes(const cake_model *model, const cake_weight_set *share,
+                               const cake_kernels *kernels);
 /* Bytes that load will read from files for it. */
 int64_t cake_model_bytes_in_files(const cake_model *model, const cake_weight_set *share);
 

@@ -57,7 +57,13 @@ static cake_err read_part(const cake_fields *top, const cake_fields *fields, con
                           cake_rope *rope)
 {
     double part = 1, least = c->arch->rope_partial ? 1e-6 : 1;
-    if (cake_field_real(top, "partial_rotary_factor", 1, least, 1, &part) ||
+    int n;
+    if (c->arch->rotary_dim && cake_field(top, "rotary_dim")) {
+        if (cake_field_int(top, "rotary_dim", CAKE_REQUIRED, 2, c->head_dim, &n))
+            return CAKE_ERR_FATAL;
+        part = (double)n / c->head_dim;
+    }
+    if (cake_field_real(top, "partial_rotary_factor", part, least, 1, &part) ||
         cake_field_real(fields, "partial_rotary_factor", part, least, 1, &part))
         return CAKE_ERR_FATAL;
     rope->width = (int)(c->head_dim * part);

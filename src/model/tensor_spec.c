@@ -6,15 +6,20 @@
 #include "model/tensor_spec.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define IN_LAYER(field)    .owner = CAKE_SPEC_LAYER, .offset = offsetof(cake_layer_weights, field)
 #define WITH_EMBED(field)  .owner = CAKE_SPEC_EMBED, .offset = offsetof(cake_ends, field)
 #define WITH_HEAD(field)   .owner = CAKE_SPEC_HEAD, .offset = offsetof(cake_ends, field)
+#define EXPERT(field)      .expert = true, IN_LAYER(field)
+#define STACKED(field)     .stacked = true, EXPERT(field)
 #define SHAPE(n_out, n_in) .out = CAKE_WIDTH_##n_out, .in = CAKE_WIDTH_##n_in
 #define WHEN(what)         .when = CAKE_WHEN_##what
 
 #define SLICE(whole, above) .all = CAKE_WIDTH_##whole, .before = CAKE_WIDTH_##above
-#define IN_TURN(above)      SLICE(Q_TWICE, above), .run = CAKE_WIDTH_HEAD
+#define RUNS(length, step)  .run = CAKE_WIDTH_##length, .stride = CAKE_WIDTH_##step
+#define IN_TURN(above)      SLICE(Q_TWICE, above), RUNS(HEAD, HEAD_TWICE)
+#define PART(total, above)  .whole = CAKE_WIDTH_##total, .at = CAKE_WIDTH_##above
 
 const cake_tensor_spec cake_tensor_specs[] = {
     {"embed_tokens.weight", SHAPE(VOCAB, DIM), WITH_EMBED(embedding)},
@@ -34,18 +39,31 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"self_attn.k_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(k_bias)},
     {"self_attn.v_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(v_bias)},
     {"self_attn.o_proj.bias", SHAPE(DIM, ONE), WHEN(O_BIAS), IN_LAYER(o_bias)},
+    {"self_attn.sinks", SHAPE(HEADS, ONE), WHEN(SINKS), IN_LAYER(sinks)},
     {"self_attn.q_norm.weight", SHAPE(HEAD, ONE), WHEN(HEAD_NORM), .norm = true, IN_LAYER(q_norm)},
     {"self_attn.k_norm.weight", SHAPE(HEAD, ONE), WHEN(HEAD_NORM), .norm = true, IN_LAYER(k_norm)},
     {"self_attn.q_norm.weight", SHAPE(Q, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(q_norm)},
     {"self_attn.k_norm.weight", SHAPE(KV, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(k_norm)},
-    {"linear_attn.in_proj_qkv.weight", SHAPE(CHANNELS, DIM), WHEN(DELTA), IN_LAYER(delta_qkv)},
-    {"linear_attn.in_proj_z.weight", SHAPE(VALUES, DIM), WHEN(DELTA), IN_LAYER(delta_z)},
-    {"linear_attn.in_proj_a.weight", SHAPE(VALUE_HEADS, DIM), WHEN(DELTA), IN_LAYER(delta_a)},
-    {"linear_attn.in_proj_b.weight", SHAPE(VALUE_HEADS, DIM), WHEN(DELTA), IN_LAYER(delta_b)},
+    {"linear_attn.in_proj_qkv.weight", SHAPE(CHANNELS, DIM), WHEN(DELTA_APART), IN_LAYER(delta_qkv)},
+    {"linear_attn.in_proj_z.weight", SHAPE(VALUES, DIM), WHEN(DELTA_APART), IN_LAYER(delta_z)},
+    {"linear_attn.in_proj_a.weight", SHAPE(VALUE_HEADS, DIM), WHEN(DELTA_APART), IN_LAYER(delta_a)},
+    {"linear_attn.in_proj_b.weight", SHAPE(VALUE_HEADS, DIM), WHEN(DELTA_APART), IN_LAYER(delta_b)},
+    {"linear_attn.in_proj_qkvz.weight", SHAPE(KEYS, DIM), SLICE(QKVZ, NONE), RUNS(KEY_HEAD, SHARE_QKVZ),
+     PART(CHANNELS, NONE), WHEN(DELTA_FUSED), IN_LAYER(delta_qkv)},
+    {"linear_attn.in_proj_qkvz.weight", SHAPE(KEYS, DIM), SLICE(QKVZ, KEY_HEAD), RUNS(KEY_HEAD, SHARE_QKVZ),
+     PART(CHANNELS, KEYS), WHEN(DELTA_FUSED), IN_LAYER(delta_qkv)},
+    {"linear_attn.in_proj_qkvz.weight", SHAPE(VALUES, DIM), SLICE(QKVZ, KEY_HEAD_TWICE),
+     RUNS(SHARE_VALUES, SHARE_QKVZ), PART(CHANNELS, KEYS_TWICE), WHEN(DELTA_FUSED), IN_LAYER(delta_qkv)},
+    {"linear_attn.in_proj_qkvz.weight", SHAPE(VALUES, DIM), SLICE(QKVZ, SHARE_QKV),
+     RUNS(SHARE_VALUES, SHARE_QKVZ), WHEN(DELTA_FUSED), IN_LAYER(delta_z)},
+    {"linear_attn.in_proj_ba.weight", SHAPE(VALUE_HEADS, DIM), SLICE(VALUE_HEADS_TWICE, NONE),
+     RUNS(SHARE, SHARE_TWICE), WHEN(DELTA_FUSED), IN_LAYER(delta_b)},
+    {"linear_attn.in_proj_ba.weight", SHAPE(VALUE_HEADS, DIM), SLICE(VALUE_HEADS_TWICE, SHARE),
+     RUNS(SHARE, SHARE_TWICE), WHEN(DELTA_FUSED), IN_LAYER(delta_a)},
     {"linear_attn.conv1d.weight", SHAPE(CHANNELS, CONV), .flat = true, WHEN(DELTA), IN_LAYER(delta_conv)},
     {"linear_attn.A_log", SHAPE(VALUE_HEADS, ONE), WHEN(DELTA), IN_LAYER(delta_a_log)},
     {"linear_attn.dt_bias", SHAPE(VALUE_HEADS, ONE), WHEN(DELTA), IN_LAYER(delta_dt_bias)},
-    {"linear_attn.norm.weight", SHAPE(VALUE_HEAD, ONE), WHEN(DELTA), .norm = true, .whole = true,
+    {"linear_attn.norm.weight", SHAPE(VALUE_HEAD, ONE), WHEN(DELTA), .norm = true, .plain = true,
      IN_LAYER(delta_norm)},
     {"linear_attn.out_proj.weight", SHAPE(DIM, VALUES), WHEN(DELTA), IN_LAYER(delta_out)},
     {"post_attention_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
@@ -57,10 +75,38 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"mlp.up_proj.weight", SHAPE(FF, DIM), WHEN(MLP_APART), IN_LAYER(up)},
     {"mlp.gate_up_proj.weight", SHAPE(FF, DIM), SLICE(FF_TWICE, NONE), WHEN(MLP_FUSED), IN_LAYER(gate)},
     {"mlp.gate_up_proj.weight", SHAPE(FF, DIM), SLICE(FF_TWICE, FF), WHEN(MLP_FUSED), IN_LAYER(up)},
-    {"mlp.down_proj.weight", SHAPE(DIM, FF), IN_LAYER(down)},
+    {"mlp.down_proj.weight", SHAPE(DIM, FF), WHEN(MLP), IN_LAYER(down)},
     {"mlp.gate_proj.bias", SHAPE(FF, ONE), WHEN(MLP_BIAS), IN_LAYER(gate_bias)},
     {"mlp.up_proj.bias", SHAPE(FF, ONE), WHEN(MLP_BIAS), IN_LAYER(up_bias)},
     {"mlp.down_proj.bias", SHAPE(DIM, ONE), WHEN(MLP_BIAS), IN_LAYER(down_bias)},
+    {"mlp.gate.weight", SHAPE(EXPERTS, DIM), WHEN(EXPERTS), .exact = true, IN_LAYER(router)},
+    {"mlp.gate.bias", SHAPE(EXPERTS, ONE), WHEN(ROUTER_BIAS), IN_LAYER(router_bias)},
+    {"mlp.gate.e_score_correction_bias", SHAPE(EXPERTS, ONE), WHEN(CORRECTION), IN_LAYER(router_correction)},
+    {"mlp.experts.%d.gate_proj.weight", SHAPE(EXPERT_FF, DIM), WHEN(EXPERTS_APART), EXPERT(expert_gate)},
+    {"mlp.experts.%d.up_proj.weight", SHAPE(EXPERT_FF, DIM), WHEN(EXPERTS_APART), EXPERT(expert_up)},
+    {"mlp.experts.%d.down_proj.weight", SHAPE(DIM, EXPERT_FF), WHEN(EXPERTS_APART), EXPERT(expert_down)},
+    {"mlp.experts.gate_up_proj", SHAPE(EXPERT_FF, DIM), SLICE(EXPERT_FF_TWICE, NONE), WHEN(EXPERTS_FUSED),
+     STACKED(expert_gate)},
+    {"mlp.experts.gate_up_proj", SHAPE(EXPERT_FF, DIM), SLICE(EXPERT_FF_TWICE, EXPERT_FF),
+     WHEN(EXPERTS_FUSED), STACKED(expert_up)},
+    {"mlp.experts.down_proj", SHAPE(DIM, EXPERT_FF), WHEN(EXPERTS_FUSED), STACKED(expert_down)},
+    {"mlp.experts.gate_up_proj", SHAPE(EXPERT_FF, DIM), SLICE(EXPERT_FF_TWICE, NONE), RUNS(ONE, TWO),
+     .transposed = true, WHEN(EXPERTS_TURNED), STACKED(expert_gate)},
+    {"mlp.experts.gate_up_proj", SHAPE(EXPERT_FF, DIM), SLICE(EXPERT_FF_TWICE, ONE), RUNS(ONE, TWO),
+     .transposed = true, WHEN(EXPERTS_TURNED), STACKED(expert_up)},
+    {"mlp.experts.down_proj", SHAPE(DIM, EXPERT_FF), .transposed = true, WHEN(EXPERTS_TURNED),
+     STACKED(expert_down)},
+    {"mlp.experts.gate_up_proj_bias", SHAPE(EXPERTS_FF, ONE), SLICE(EXPERT_FF_TWICE, NONE), RUNS(ONE, TWO),
+     .stacked = true, WHEN(EXPERTS_TURNED), IN_LAYER(expert_gate.bias)},
+    {"mlp.experts.gate_up_proj_bias", SHAPE(EXPERTS_FF, ONE), SLICE(EXPERT_FF_TWICE, ONE), RUNS(ONE, TWO),
+     .stacked = true, WHEN(EXPERTS_TURNED), IN_LAYER(expert_up.bias)},
+    {"mlp.experts.down_proj_bias", SHAPE(EXPERTS_DIM, ONE), SLICE(DIM, NONE), .stacked = true,
+     WHEN(EXPERTS_TURNED), IN_LAYER(expert_down.bias)},
+    {"mlp.shared_expert.gate_proj.weight", SHAPE(SHARED_FF, DIM), WHEN(SHARED), IN_LAYER(gate)},
+    {"mlp.shared_expert.up_proj.weight", SHAPE(SHARED_FF, DIM), WHEN(SHARED), IN_LAYER(up)},
+    {"mlp.shared_expert.down_proj.weight", SHAPE(DIM, SHARED_FF), WHEN(SHARED), IN_LAYER(down)},
+    {"mlp.shared_expert_gate.weight", SHAPE(ONE, DIM), WHEN(SHARED_GATE), .exact = true,
+     IN_LAYER(shared_gate)},
     {"post_feedforward_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
      IN_LAYER(mlp_post_norm)},
     {"norm.weight", SHAPE(DIM, ONE), .norm = true, WITH_HEAD(final_norm)},
@@ -72,6 +118,8 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
 {
     const cake_arch *arch = config->arch;
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
+    bool experts = config->layer[layer].mlp == CAKE_MLP_EXPERTS;
+    bool delta = config->layer[layer].mixer == CAKE_MIX_DELTA;
     const bool present[] = {
         [CAKE_WHEN_ALWAYS] = true,
         [CAKE_WHEN_ATTENTION] = attention,
@@ -81,14 +129,26 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
         [CAKE_WHEN_FUSED] = attention && arch->fused,
         [CAKE_WHEN_Q_BIAS] = attention && config->qkv_bias && !arch->out_gate,
         [CAKE_WHEN_GATED_BIAS] = attention && config->qkv_bias && arch->out_gate,
-        [CAKE_WHEN_DELTA] = config->layer[layer].mixer == CAKE_MIX_DELTA,
+        [CAKE_WHEN_DELTA] = delta,
+        [CAKE_WHEN_DELTA_APART] = delta && !arch->delta_fused,
+        [CAKE_WHEN_DELTA_FUSED] = delta && arch->delta_fused,
         [CAKE_WHEN_QKV_BIAS] = attention && config->qkv_bias,
         [CAKE_WHEN_O_BIAS] = attention && config->o_bias,
-        [CAKE_WHEN_HEAD_NORM] = attention && arch->qk_norm == CAKE_QK_NORM_HEAD,
-        [CAKE_WHEN_QK_NORM] = attention && arch->qk_norm == CAKE_QK_NORM_ALL,
-        [CAKE_WHEN_MLP_APART] = !arch->fused,
-        [CAKE_WHEN_MLP_FUSED] = arch->fused,
-        [CAKE_WHEN_MLP_BIAS] = config->mlp_bias,
+        [CAKE_WHEN_HEAD_NORM] = attention && config->qk_norm == CAKE_QK_NORM_HEAD,
+        [CAKE_WHEN_QK_NORM] = attention && config->qk_norm == CAKE_QK_NORM_ALL,
+        [CAKE_WHEN_MLP] = !experts,
+        [CAKE_WHEN_MLP_APART] = !experts && !arch->fused,
+        [CAKE_WHEN_MLP_FUSED] = !experts && arch->fused,
+        [CAKE_WHEN_MLP_BIAS] = !experts && config->mlp_bias,
+        [CAKE_WHEN_EXPERTS] = experts,
+        [CAKE_WHEN_EXPERTS_APART] = experts && !config->moe.fused && !arch->moe.turned,
+        [CAKE_WHEN_EXPERTS_FUSED] = experts && config->moe.fused && !arch->moe.turned,
+        [CAKE_WHEN_EXPERTS_TURNED] = experts && arch->moe.turned,
+        [CAKE_WHEN_ROUTER_BIAS] = experts && arch->moe.router_bias,
+        [CAKE_WHEN_SINKS] = attention && arch->sinks,
+        [CAKE_WHEN_CORRECTION] = experts && arch->moe.correction,
+        [CAKE_WHEN_SHARED] = experts && config->moe.n_ff_shared,
+        [CAKE_WHEN_SHARED_GATE] = experts && config->moe.n_ff_shared && arch->moe.shared_gate,
         [CAKE_WHEN_NORM_BEFORE] = arch->norms != CAKE_NORMS_AFTER,
         [CAKE_WHEN_NORM_AFTER] = arch->norms != CAKE_NORMS_BEFORE,
         [CAKE_WHEN_NO_NORM_AFTER] = arch->norms == CAKE_NORMS_BEFORE,
@@ -105,23 +165,45 @@ bool cake_tensor_spec_matrix(const cake_tensor_spec *part)
 
 int cake_width_of(cake_width width, const cake_config *config)
 {
+    const cake_deltanet *d = &config->delta;
+    const int share = d->n_key ? d->n_value / d->n_key : 0; /* value heads of a key head */
     const int size[] = {
         [CAKE_WIDTH_DIM] = config->dim,
         [CAKE_WIDTH_HEAD] = config->head_dim,
+        [CAKE_WIDTH_HEAD_TWICE] = 2 * config->head_dim,
         [CAKE_WIDTH_Q] = config->n_head * config->head_dim,
         [CAKE_WIDTH_KV] = config->n_kv * config->head_dim,
         [CAKE_WIDTH_QK] = (config->n_head + config->n_kv) * config->head_dim,
         [CAKE_WIDTH_QKV] = (config->n_head + 2 * config->n_kv) * config->head_dim,
         [CAKE_WIDTH_FF] = config->n_ff,
         [CAKE_WIDTH_FF_TWICE] = 2 * config->n_ff,
+        [CAKE_WIDTH_EXPERTS] = config->moe.router.n_expert,
+        [CAKE_WIDTH_EXPERT_FF] = config->moe.n_ff,
+        [CAKE_WIDTH_EXPERT_FF_TWICE] = 2 * config->moe.n_ff,
+        [CAKE_WIDTH_EXPERTS_FF] = config->moe.router.n_expert * config->moe.n_ff,
+        [CAKE_WIDTH_EXPERTS_DIM] = config->moe.router.n_expert * config->dim,
+        [CAKE_WIDTH_HEADS] = config->n_head,
+        [CAKE_WIDTH_SHARED_FF] = config->moe.n_ff_shared,
         [CAKE_WIDTH_Q_TWICE] = 2 * config->n_head * config->head_dim,
         [CAKE_WIDTH_CHANNELS] = (int)cake_delta_channels(&config->delta),
         [CAKE_WIDTH_CONV] = config->delta.width,
         [CAKE_WIDTH_VALUE_HEADS] = config->delta.n_value,
         [CAKE_WIDTH_VALUE_HEAD] = config->delta.value_dim,
         [CAKE_WIDTH_VALUES] = config->delta.n_value * config->delta.value_dim,
+        [CAKE_WIDTH_KEYS] = d->n_key * d->key_dim,
+        [CAKE_WIDTH_KEYS_TWICE] = 2 * d->n_key * d->key_dim,
+        [CAKE_WIDTH_KEY_HEAD] = d->key_dim,
+        [CAKE_WIDTH_KEY_HEAD_TWICE] = 2 * d->key_dim,
+        [CAKE_WIDTH_SHARE] = share,
+        [CAKE_WIDTH_SHARE_TWICE] = 2 * share,
+        [CAKE_WIDTH_SHARE_VALUES] = share * d->value_dim,
+        [CAKE_WIDTH_SHARE_QKV] = 2 * d->key_dim + share * d->value_dim,
+        [CAKE_WIDTH_SHARE_QKVZ] = 2 * d->key_dim + 2 * share * d->value_dim,
+        [CAKE_WIDTH_QKVZ] = 2 * d->n_key * d->key_dim + 2 * d->n_value * d->value_dim,
+        [CAKE_WIDTH_VALUE_HEADS_TWICE] = 2 * d->n_value,
         [CAKE_WIDTH_VOCAB] = config->n_vocab,
         [CAKE_WIDTH_ONE] = 1,
+        [CAKE_WIDTH_TWO] = 2,
     };
     return size[width];
 }
@@ -139,12 +221,29 @@ const cake_name_prefix *cake_name_prefix_at(int i)
     return i < (int)(sizeof namings / sizeof *namings) ? &namings[i] : NULL;
 }
 
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *naming, int layer,
-                           cake_buf *out)
+/* "%d" in the text becomes the expert's number. */
+static void add_with_expert(cake_buf *out, const char *text, int expert)
 {
+    const char *at = strstr(text, "%d");
+    cake_buf_add(out, text, at ? (size_t)(at - text) : strlen(text));
+    if (at)
+        cake_buf_addf(out, "%d%s", expert, at + 2);
+}
+
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch,
+                           const cake_name_prefix *naming, int layer, int expert, cake_buf *out)
+{
+    const char *rest = part->name;
     cake_buf_cut(out, 0);
     cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? naming->head : naming->body);
-    if (part->owner == CAKE_SPEC_LAYER)
+    if (part->owner == CAKE_SPEC_LAYER) {
         cake_buf_addf(out, "layers.%d.", layer);
-    cake_buf_adds(out, part->name);
+        for (int i = 0; i < CAKE_MAX_RENAME && arch->rename[i].from; i++)
+            if (!strncmp(rest, arch->rename[i].from, strlen(arch->rename[i].from))) {
+                rest += strlen(arch->rename[i].from);
+                add_with_expert(out, arch->rename[i].to, expert);
+                break;
+            }
+    }
+    add_with_expert(out, rest, expert);
 }

@@ -19,20 +19,41 @@ typedef enum cake_tensor_spec_owner {
 typedef enum cake_width {
     CAKE_WIDTH_NONE, /* 0 */
     CAKE_WIDTH_ONE,
+    CAKE_WIDTH_TWO,
     CAKE_WIDTH_DIM,
     CAKE_WIDTH_HEAD,
+    CAKE_WIDTH_HEAD_TWICE,
     CAKE_WIDTH_Q,   /* n_head * head_dim */
     CAKE_WIDTH_KV,  /* n_kv * head_dim */
     CAKE_WIDTH_QK,  /* Q + KV */
     CAKE_WIDTH_QKV, /* Q + 2 KV */
     CAKE_WIDTH_FF,
     CAKE_WIDTH_FF_TWICE,
+    CAKE_WIDTH_EXPERTS,   /* their number */
+    CAKE_WIDTH_EXPERT_FF, /* width of an expert */
+    CAKE_WIDTH_EXPERT_FF_TWICE,
+    CAKE_WIDTH_EXPERTS_FF, /* of all experts */
+    CAKE_WIDTH_EXPERTS_DIM,
+    CAKE_WIDTH_HEADS,     /* n_head */
+    CAKE_WIDTH_SHARED_FF, /* width of the shared expert */
     CAKE_WIDTH_Q_TWICE,
     CAKE_WIDTH_CHANNELS,    /* of a delta net's convolution */
     CAKE_WIDTH_CONV,        /* width of the convolution */
     CAKE_WIDTH_VALUE_HEADS, /* n_value */
     CAKE_WIDTH_VALUE_HEAD,  /* value_dim */
     CAKE_WIDTH_VALUES,      /* n_value * value_dim */
+    CAKE_WIDTH_KEYS,        /* n_key * key_dim */
+    CAKE_WIDTH_KEYS_TWICE,
+    CAKE_WIDTH_KEY_HEAD, /* key_dim */
+    CAKE_WIDTH_KEY_HEAD_TWICE,
+    /* of one key head: its value heads, their values; its q, k and v; its q, k, v and z */
+    CAKE_WIDTH_SHARE,
+    CAKE_WIDTH_SHARE_TWICE,
+    CAKE_WIDTH_SHARE_VALUES,
+    CAKE_WIDTH_SHARE_QKV,
+    CAKE_WIDTH_SHARE_QKVZ,
+    CAKE_WIDTH_QKVZ, /* of all key heads */
+    CAKE_WIDTH_VALUE_HEADS_TWICE,
     CAKE_WIDTH_VOCAB
 } cake_width;
 
@@ -47,12 +68,24 @@ typedef enum cake_condition {
     CAKE_WHEN_Q_BIAS,
     CAKE_WHEN_GATED_BIAS,
     CAKE_WHEN_O_BIAS,
+    CAKE_WHEN_SINKS,
     CAKE_WHEN_HEAD_NORM, /* over each head */
     CAKE_WHEN_QK_NORM,   /* over all heads */
-    CAKE_WHEN_DELTA,     /* in layers that are delta nets */
+    CAKE_WHEN_DELTA,     /* in layers that are delta nets, as the next two */
+    CAKE_WHEN_DELTA_APART,
+    CAKE_WHEN_DELTA_FUSED, /* q, k, v and z are one tensor, by key heads, and b and a are one */
+    CAKE_WHEN_MLP,         /* in layers with a dense MLP, as the next three */
     CAKE_WHEN_MLP_APART,
     CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
+    CAKE_WHEN_EXPERTS,        /* in layers with experts, as the next five */
+    CAKE_WHEN_EXPERTS_APART,  /* a tensor for each expert */
+    CAKE_WHEN_EXPERTS_FUSED,  /* one tensor for all */
+    CAKE_WHEN_EXPERTS_TURNED, /* one tensor for all, transposed, where gate and up alternate; with biases */
+    CAKE_WHEN_CORRECTION,
+    CAKE_WHEN_ROUTER_BIAS,
+    CAKE_WHEN_SHARED,
+    CAKE_WHEN_SHARED_GATE,
     CAKE_WHEN_NORM_BEFORE,
     CAKE_WHEN_NORM_AFTER,
     CAKE_WHEN_NO_NORM_AFTER,
@@ -72,12 +105,17 @@ typedef struct cake_tensor_spec {
     cake_condition when;
     cake_width out, in;     /* in is ONE: a vector, converted to float32; else a matrix */
     cake_width all, before; /* rows of the tensor it is cut from, and rows before it; NONE: all */
-    cake_width
-        run;       /* rows alternate with as many of another item, in runs of this length; NONE: contiguous */
-    bool flat;     /* [out, 1, in] in the file, and float32 like a vector */
-    bool norm;     /* weights of a norm: factors around 1 */
-    bool whole;    /* norm: stored as factors even where the model's other norms store weight - 1 */
-    size_t offset; /* offset in cake_layer_weights or cake_ends of a cake_weight or const float * */
+    cake_width run, stride; /* rows come in runs of this length, so many rows apart; NONE: contiguous */
+    cake_width whole, at;   /* rows of the matrix that it is a part of, and rows before it; NONE: it is all */
+    bool expert;     /* one matrix for each expert, whose number is "%d" in the name; the destination is a
+                      * cake_experts */
+    bool stacked;    /* the tensor [experts, all, in], or [experts, all], has those of all experts */
+    bool transposed; /* [experts, in, all] */
+    bool exact;      /* kept in float32 */
+    bool flat;       /* [out, 1, in] in the file, and float32 like a vector */
+    bool norm;       /* weights of a norm: factors around 1 */
+    bool plain;      /* norm: stored as factors even where the model's other norms store weight - 1 */
+    size_t offset;   /* offset in cake_layer_weights or cake_ends of a cake_weight or const float * */
 } cake_tensor_spec;
 
 /* Prefix of all tensor names, and name of the head. */
@@ -91,8 +129,8 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
 bool cake_tensor_spec_matrix(const cake_tensor_spec *part);
 int cake_width_of(cake_width width, const cake_config *config);
 const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
-/* Writes the tensor's name in the files to out, replacing its content. */
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *naming, int layer,
-                           cake_buf *out);
+/* Writes the tensor's name in the files of a family to out, replacing its content. */
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch,
+                           const cake_name_prefix *naming, int layer, int expert, cake_buf *out);
 
 #endif

@@ -22,25 +22,33 @@ const cake_indexed_tensor *cake_tensor_walk_find_head(const cake_model *model)
 
 size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *kernels)
 {
-    size_t bytes = cake_tensor_spec_matrix(p->part) ? kernels->weight_bytes(p->kept, p->n_out, p->n_in)
+    if (p->at > 0)
+        return 0;
+    size_t bytes = cake_tensor_spec_matrix(p->part) ? kernels->weight_bytes(p->kept, p->whole, p->n_in)
                                                     : (size_t)p->n_out * (size_t)p->n_in * sizeof(float);
     return cake_arena_round(bytes);
 }
 
-static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part, int layer,
+static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part, int layer, int expert,
                           cake_tensor_walk_fn fn, void *arg)
 {
     const cake_config *c = &model->config;
     cake_buf name = {0};
-    cake_tensor_spec_name(part, model->naming, layer, &name);
+    cake_tensor_spec_name(part, c->arch, model->naming, layer, expert, &name);
     cake_tensor_item p = {.part = part,
                           .layer = layer,
+                          .expert = expert,
+                          .stack = part->stacked ? c->moe.router.n_expert : 1,
                           .n_out = cake_width_of(part->out, c),
                           .n_in = cake_width_of(part->in, c),
                           .all = cake_width_of(part->all ? part->all : part->out, c),
                           .before = cake_width_of(part->before, c),
                           .run = cake_width_of(part->run ? part->run : part->out, c),
+                          .stride = cake_width_of(part->stride ? part->stride : part->out, c),
+                          .whole = cake_width_of(part->whole ? part->whole : part->out, c),
+                          .at = cake_width_of(part->at, c),
                           .dtype = c->dtype};
+    p.before += expert * (part->stacked ? p.all : 0);
     if (model->store) {
         p.from = cake_tensor_index_find(model->store, name.data);
         if (!p.from && c->tied && part->owner == CAKE_SPEC_EMBED) /* one matrix under two names */
@@ -48,10 +56,21 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
         if (p.from)
             p.dtype = p.from->tensor->dtype;
     }
-    p.kept = model->options.convert ? model->options.dtype : p.dtype;
+    p.kept = part->exact ? CAKE_F32 : model->options.convert ? model->options.dtype : p.dtype;
     p.name = name.data;
     cake_err err = fn(model, &p, arg);
     cake_buf_free(&name);
+    return err;
+}
+
+/* A matrix for each expert follows the one before. */
+static cake_err visit_all(const cake_model *model, const cake_tensor_spec *part, int layer,
+                          cake_tensor_walk_fn fn, void *arg)
+{
+    const int n = part->expert ? model->config.moe.router.n_expert : 1;
+    cake_err err = CAKE_OK;
+    for (int expert = 0; expert < n && !err; expert++)
+        err = visit_one(model, part, layer, expert, fn, arg);
     return err;
 }
 
@@ -63,7 +82,7 @@ cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *
         bool held = part->owner == CAKE_SPEC_EMBED ? share->embed || (share->head && c->tied) : share->head;
         if (part->owner == CAKE_SPEC_LAYER || !held || !cake_tensor_spec_present(part, c, 0))
             continue;
-        cake_err err = visit_one(model, part, 0, fn, arg);
+        cake_err err = visit_all(model, part, 0, fn, arg);
         if (err)
             return err;
     }
@@ -74,7 +93,7 @@ cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *
             for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++) {
                 if (part->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_present(part, c, layer))
                     continue;
-                cake_err err = visit_one(model, part, layer, fn, arg);
+                cake_err err = visit_all(model, part, layer, fn, arg);
                 if (err)
                     return err;
             }

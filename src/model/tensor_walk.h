@@ -41,10 +41,13 @@ struct cake_model {
 typedef struct cake_tensor_item {
     const cake_tensor_spec *part;
     int layer;
+    int expert;       /* 0 unless there is a matrix for each expert */
     const char *name; /* borrowed during the visit */
     int n_out, n_in;
-    int all, before;                 /* rows of the tensor; first row of this item */
-    int run;                         /* contiguous rows, alternating with as many of another item */
+    int stack;                       /* matrices that the tensor consists of: [stack, all, n_in] */
+    int all, before;                 /* rows of each; first row of this item, in all of them */
+    int run, stride;                 /* contiguous rows, and rows from one run to the next */
+    int whole, at;                   /* rows of the matrix in memory, and its first row of this item */
     const cake_indexed_tensor *from; /* NULL: dummy, or not in the files */
     cake_dtype dtype;                /* in the file */
     cake_dtype kept;                 /* of a matrix: in memory */
@@ -55,7 +58,7 @@ typedef cake_err (*cake_tensor_walk_fn)(const cake_model *model, const cake_tens
 /* Calls fn for every tensor of the weight set until one fails. */
 cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *share, cake_tensor_walk_fn fn,
                                 void *arg);
-/* Bytes that it needs in the arena. */
+/* Bytes that it needs in the arena; 0 if it is a later part of a matrix, which the first part counts. */
 size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *kernels);
 
 /* The tensor by its name after `prefix`, and the head; NULL: absent. */

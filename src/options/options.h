@@ -40,7 +40,7 @@ typedef struct cake_options {
     /* With --shape: the text of config.json; model is then only a name. */
     const char *config;
     const char *shape, *batch; /* bench */
-    int64_t stages, flops, bandwidth;
+    int64_t layers, stages, flops, bandwidth;
     bool raw, force, retry_errors, deterministic_ids, timing, smoke;
     const char *resume;
     cake_shard shard;

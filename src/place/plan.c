@@ -275,6 +275,25 @@ typedef struct default_sizes {
 static const default_sizes on_cpus = {64, 512, 128, CAKE_PAGE, 64 << 20},
                            on_gpus = {512, 2048, 512, 256, 512 << 20};
 
+/* Weights of experts are read for fewer rows than those of dense layers: so many rows of a wave give an
+ * expert as many as need to share a reading. */
+#define EXPERT_ROWS 16
+#define MAX_SEQS    4096
+#define MAX_CHUNK   2048
+
+static default_sizes with_experts(default_sizes u, double expert_rows)
+{
+    double seqs = EXPERT_ROWS * expert_rows;
+    if (seqs <= u.seqs)
+        return u;
+    u.score_bytes = (int64_t)((double)u.score_bytes * seqs / u.seqs);
+    u.seqs = clamp((int64_t)seqs, u.seqs, MAX_SEQS);
+    int chunk = clamp(((int64_t)(2 * seqs) + CAKE_PAGE - 1) / CAKE_PAGE * CAKE_PAGE, 1, MAX_CHUNK);
+    u.max = chunk > u.max ? chunk : u.max;
+    u.mid = chunk / 2 > u.mid ? chunk / 2 / CAKE_PAGE * CAKE_PAGE : u.mid;
+    return u;
+}
+
 /* Rows of a wave. In a long pipeline the last stage idles until the first wave arrives, and the first one
  * after the last wave has left: the more stages, the smaller the waves. From 64 rows on a CPU loses little
  * efficiency. */
@@ -287,8 +306,7 @@ static int chunk_for(const default_sizes *u, int n_stage)
 
 void cake_batch_size_decide(cake_batch_size *load)
 {
-    enum { MAX_SEQS = 4096 };
-    const default_sizes *u = load->gpus ? &on_gpus : &on_cpus;
+    const default_sizes sizes = with_experts(load->gpus ? on_gpus : on_cpus, load->expert_rows), *u = &sizes;
     int64_t rows = u->score_bytes / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
     int64_t requested = ((int64_t)load->max_seqs + load->n_stage - 1) / load->n_stage;
     int max = load->memory_seqs && load->memory_seqs < u->seqs ? load->memory_seqs : u->seqs;

@@ -110,7 +110,8 @@ static double hop_seconds(void *self, int i)
     const costs *c = self;
     const hop_cost *h = &c->hop[i];
     const wave_rows *w = &c->rows;
-    double seconds = overlap(w->n_tok * h->cost.row_flops / h->flops, h->cost.wave_bytes / (GEMV * h->bytes));
+    double seconds = overlap(w->n_tok * h->cost.row_flops / h->flops,
+                             cake_cost_weight_bytes(&h->cost, w->n_tok) / (GEMV * h->bytes));
     for (int group = 0; group < h->cost.n_group; group++) {
         double flops = h->cost.kv[group].position_flops, bytes = h->cost.kv[group].position_bytes;
         seconds += w->prompt_seen[group] * flops / h->prompt_attention +

@@ -31,8 +31,9 @@ enum { USABLE_PERCENT = 97 }; /* percent of free memory: fragmentation takes the
 
 typedef enum policy { CPU_ONLY, IF_PRESENT, REQUIRED } policy;
 
-static policy policy_of(const cake_gpu_options *o, const cake_topology_file *file,
-                        const cake_topology_rank *from_file)
+/* What options and topology ask for. */
+static policy policy_asked(const cake_gpu_options *o, const cake_topology_file *file,
+                           const cake_topology_rank *from_file)
 {
     const bool cpu = !strcmp(o->device, "cpu"),
                asked = from_file->device == CAKE_DEVICE_CUDA || from_file->has_gpu;
@@ -49,6 +50,18 @@ static policy policy_of(const cake_gpu_options *o, const cake_topology_file *fil
         return REQUIRED;
     /* --isa asks for a CPU's bits, and --gpu-memory is given for GPUs that plan assumes */
     return strcmp(o->isa, "auto") ? CPU_ONLY : o->memory ? REQUIRED : IF_PRESENT;
+}
+
+static policy policy_of(const cake_gpu_options *o, const cake_topology_file *file,
+                        const cake_topology_rank *from_file)
+{
+    const policy asked = policy_asked(o, file, from_file);
+    if (!o->no_gpu)
+        return asked;
+    if (asked != CPU_ONLY && cake_device_built())
+        cake_log(asked == REQUIRED ? CAKE_WARN : CAKE_INFO, "planner", "all layers are on CPUs: %s",
+                 o->no_gpu);
+    return CPU_ONLY;
 }
 
 /* Called on one rank without a GPU, where none is required. others: other ranks see one, so the job is

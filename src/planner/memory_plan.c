@@ -190,13 +190,14 @@ int64_t cake_memory_plan_cache_bytes(int64_t requested, int64_t left, bool gpu)
 void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
 {
     const cake_config *config = cake_model_config(p->input->model);
+    const cake_cost all = p->input->cost;
     cake_batch_size size = {.max_seqs = p->input->max_seqs,
                             .chunk = p->input->chunk,
                             .n_stage = stages_of(p),
                             .n_vocab = config->n_vocab,
+                            .expert_rows = all.n_expert ? (double)all.n_expert / all.n_chosen : 0,
                             .gpus = p->cluster->big_gpus,
                             .memory_seqs = max_seqs};
-    cake_cost all = p->input->cost;
     if (size.n_stage > 1)
         size.max_row_cost = cake_cost_row(&all, p->input->context - 1, false) / all.row_flops;
     cake_batch_size_decide(&size);

@@ -90,9 +90,10 @@ static int find_pools(const cake_planning *p, cake_host_memory *pool)
 static double slowdown(const cake_planning *p, int64_t part)
 {
     const cake_cost *all = &p->input->cost;
-    double rows = 4.0 * p->shape.lane_seqs, read = all->wave_bytes * all->balance;
-    double few_rows = rows / (double)part > 1 ? rows / (double)part : 1;
-    return (all->row_flops + read / few_rows) / (all->row_flops + read / rows);
+    double rows = 4.0 * p->shape.lane_seqs, few = rows / (double)part > 1 ? rows / (double)part : 1;
+    double read = cake_cost_weight_bytes(all, rows) * all->balance / rows,
+           read_few = cake_cost_weight_bytes(all, few) * all->balance / few;
+    return (all->row_flops + read_few) / (all->row_flops + read);
 }
 
 static void replace_plan(cake_planning *p, cake_plan plan, int first)

@@ -30,6 +30,7 @@
 #include "planner/partition.h"
 #include "planner/topology_io.h"
 #include "planner/transport.h"
+#include "slice/layer.h"
 
 #define BIG_GPU ((int64_t)8 << 30) /* bytes; buffers of some thousand rows are a small part of such a GPU */
 
@@ -251,10 +252,12 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     me->input.context = o->context ? (int)o->context : config->context;
     me->input.kv_dtype = cake_rank_kv_dtype(o->kv_dtype, cake_model_dtype(me->input.model));
     me->input.kv_memory = me->topology_rank.kv_memory ? me->topology_rank.kv_memory : o->kv_memory;
+    cake_gpu_options gpu = o->gpu;
+    gpu.no_gpu = cake_layers_no_gpu(config);
     err = cake_affinity_open(&o->affinity, &o->topology_file, &me->topology_rank, world, &me->machine,
                              &me->affinity);
     if (!err)
-        err = cake_gpu_assign(&o->gpu, &o->topology_file, &me->topology_rank, world, &me->affinity, &me->gpu,
+        err = cake_gpu_assign(&gpu, &o->topology_file, &me->topology_rank, world, &me->affinity, &me->gpu,
                               &me->input.gpu_kernels, &me->cluster.gpus);
     if (err)
         return err;

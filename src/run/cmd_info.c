@@ -33,6 +33,10 @@ static cake_err describe_model(const char *dir, cake_buf *out)
                   (long long)cake_model_parameters(model), cake_dtype_name(cake_model_dtype(model)));
     cake_buf_addf(out, "layers      %d, width %d, %d query and %d KV heads of %d, MLP %d\n", c->n_layer,
                   c->dim, c->n_head, c->n_kv, c->head_dim, c->n_ff);
+    const cake_moe *moe = &c->moe;
+    if (moe->router.n_expert)
+        cake_buf_addf(out, "experts     %d of width %d, %d for a token%s\n", moe->router.n_expert, moe->n_ff,
+                      moe->router.n_chosen, moe->n_ff_shared ? ", and a shared one" : "");
     cake_slice_shape whole = {.count = c->n_layer};
     const cake_deltanet *d = &c->delta;
     if (d->n_value)

@@ -15,7 +15,7 @@ static void norm_and_rope(const cake_exec *exec, const cake_forward_ctx *pass, i
     const cake_config *c = pass->config;
     const float *cos = NULL, *sin = NULL;
     int n_tok = pass->n_tok, n_rot = 0;
-    if (norm && c->arch->qk_norm == CAKE_QK_NORM_ALL) {
+    if (norm && c->qk_norm == CAKE_QK_NORM_ALL) {
         op->rmsnorm(exec, x, x, norm, NULL, n_tok, n_head * c->head_dim, c->norm_eps);
         cake_exec_barrier(exec);
         norm = NULL;
@@ -35,7 +35,7 @@ static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
-    if (w->k_norm && c->arch->qk_norm == CAKE_QK_NORM_ALL)
+    if (w->k_norm && c->qk_norm == CAKE_QK_NORM_ALL)
         return false;
     cake_rope_args turn = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
     if (kind->rope != CAKE_NO_ROPE) {
@@ -103,7 +103,7 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
     op->attend(exec, pass->mix, pass->q, kv, pass->device_rows, pass->n_tok, c->n_head, c->score_scale,
                c->score_cap);
     cake_exec_barrier(exec);
-    cake_gate gate = {pass->z, CAKE_ACT_SIGMOID};
+    cake_gate gate = {.g = pass->z, .act = CAKE_ACT_SIGMOID};
     cake_layer_project_out(exec, pass, pass->mix, w->q_gate.data ? &gate : NULL, &w->o, w->o_bias,
                            w->attn_post_norm);
 }

@@ -5,6 +5,7 @@
  */
 #include "slice/cost.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "model/tensor_spec.h"
@@ -18,7 +19,8 @@ static double flops_of(const cake_config *c, int layer, bool kv)
             cake_tensor_spec_present(part, c, layer) &&
             (!kv || part->offset == offsetof(cake_layer_weights, k) ||
              part->offset == offsetof(cake_layer_weights, v)))
-            flops += 2.0 * cake_width_of(part->out, c) * cake_width_of(part->in, c);
+            flops += 2.0 * cake_width_of(part->out, c) * cake_width_of(part->in, c) *
+                     (part->expert ? c->moe.router.n_chosen : 1);
     return flops;
 }
 
@@ -44,8 +46,12 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     for (int group = 0; group < c->n_group; group++)
         cost.kv[group].window = c->window[group];
     cake_range range = {first, count};
-    cost.wave_bytes =
-        (double)cake_model_bytes(model, &(cake_weight_set){.range = &range, .n_range = 1}, kernels);
+    const cake_weight_set layers = {.range = &range, .n_range = 1};
+    double experts = (double)cake_model_expert_bytes(model, &layers, kernels);
+    cost.n_expert = experts > 0 ? c->moe.router.n_expert : 0;
+    cost.n_chosen = experts > 0 ? c->moe.router.n_chosen : 0;
+    cost.expert_bytes = experts > 0 ? experts / cost.n_expert : 0;
+    cost.wave_bytes = (double)cake_model_bytes(model, &layers, kernels) - experts;
     for (int i = first; i < first + count; i++) {
         cost.row_flops += flops_of(c, i, false);
         add_layer(&cost, c, &c->layer[i], kv_dtype);
@@ -57,6 +63,13 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
         cost.no_output.position_flops = 4.0 * c->n_head * c->head_dim;
     }
     return cost;
+}
+
+double cake_cost_weight_bytes(const cake_cost *cost, double n_tok)
+{
+    double met =
+        cost->n_expert && n_tok > 0 ? -expm1(n_tok * log1p(-(double)cost->n_chosen / cost->n_expert)) : 0;
+    return cost->wave_bytes + cost->expert_bytes * cost->n_expert * met;
 }
 
 /* The first position visible to a row. */
@@ -72,7 +85,7 @@ static double seen_by(const cake_cost *cost, int group, const cake_row *row)
 
 cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok)
 {
-    cake_flops_bytes work = {n_tok * cost->row_flops, cost->wave_bytes};
+    cake_flops_bytes work = {n_tok * cost->row_flops, cake_cost_weight_bytes(cost, n_tok)};
     for (int first = 0, next; first < n_tok; first = next) {
         next = first + 1;
         while (next < n_tok && rows[next].slot == rows[first].slot)

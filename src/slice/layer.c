@@ -5,6 +5,11 @@
  */
 #include "slice/layer.h"
 
+const char *cake_layers_no_gpu(const cake_config *config)
+{
+    return config->moe.router.n_expert ? "there are no GPU kernels for experts yet" : NULL;
+}
+
 /* Packs x [n_tok, n_in] for the next products. This member's rows must be complete; all rows are packed when
  * it returns. */
 static void take_rows(const cake_exec *exec, const cake_forward_ctx *pass, const float *x, int n_in)
@@ -94,7 +99,10 @@ void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, con
     else
         cake_attention_forward(exec, pass, kind, w, &view->kv);
     begin_block(exec, pass, w->mlp_norm, 0);
-    cake_mlp_forward(exec, pass, w);
+    if (kind->mlp == CAKE_MLP_EXPERTS)
+        cake_experts_forward(exec, pass, w);
+    else
+        cake_mlp_forward(exec, pass, w);
 }
 
 void cake_layer_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,

@@ -21,10 +21,18 @@ typedef struct cake_forward_ctx {
     float *q, *mix; /* [n_tok, n_head * head_dim] */
     float *z;       /* [n_tok, n_head * head_dim] gates the mixer's output */
     /* of a delta net, where mix and z are [n_tok, n_value * value_dim] */
-    float *qkv;                                     /* [n_tok, channels] */
-    float *decay, *beta;                            /* [n_tok, n_value] */
-    float *k, *v;                                   /* [n_tok, n_kv * head_dim] */
-    float *gate, *up;                               /* [n_tok, n_ff] */
+    float *qkv;          /* [n_tok, channels] */
+    float *decay, *beta; /* [n_tok, n_value] */
+    float *k, *v;        /* [n_tok, n_kv * head_dim] */
+    float *gate, *up;    /* [n_tok, n_ff] */
+    /* of experts, k of which are chosen for a row; the shared expert, if any, counts as its last choice */
+    float *router_score;                            /* [n_tok, n_expert] */
+    int32_t *choice;                                /* [n_tok, k] */
+    float *choice_weight;                           /* [n_tok, k] */
+    cake_groups *groups;                            /* the choices, sorted; without the shared expert's */
+    float *expert_gate, *expert_up;                 /* [n_tok * k, n_ff of an expert] */
+    float *expert_out;                              /* [n_tok * k, dim] sorted, then the shared expert's */
+    void *expert_input;                             /* [n_tok * k] rows packed for products */
     void *input[CAKE_N_KEPT];                       /* packed inputs, one per dtype of matrices; or NULL */
     float *cos[CAKE_MAX_ROPE], *sin[CAKE_MAX_ROPE]; /* [n_tok, n_rot / 2] per set of rotary parameters */
 } cake_forward_ctx;
@@ -34,6 +42,9 @@ typedef struct cake_layer_view {
     cake_kv kv;          /* of attention */
     cake_deltanet delta; /* of a delta net */
 } cake_layer_view;
+
+/* Why the layers of a model cannot be on a GPU: it has no kernels for them. NULL: they can. */
+const char *cake_layers_no_gpu(const cake_config *config);
 
 /* out = (packed input) w^T + bias; bias may be NULL. */
 void cake_layer_matmul(const cake_exec *exec, const cake_forward_ctx *pass, float *out, const cake_weight *w,
@@ -51,6 +62,9 @@ void cake_attention_store(const cake_exec *exec, const cake_forward_ctx *pass, c
 void cake_deltanet_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                            const cake_deltanet *delta);
 void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
+/* Returns act(gate) * up, packed for w->down and complete. */
+const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
+void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 /* Ends a block: x += w y + bias, or x += norm(w y + bias), where y is gated first if there is a gate. y
  * [n_tok, w->n_in] and the gate must be complete. */
 void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,

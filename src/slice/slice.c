@@ -27,6 +27,7 @@ struct cake_slice {
     cake_last_layer last;   /* the model's last layer, if it is in this slice */
     bool skips_rows;        /* the last layer skips rows of this wave that nobody reads */
     cake_cost cost;         /* what a wave costs in these layers */
+    cake_groups groups;     /* choices of experts of the wave's rows */
     cake_roofline roofline; /* work of all waves so far */
     cake_layer_view *view;  /* [count] */
     cake_row *rows;         /* the wave's rows on the host */
@@ -37,7 +38,26 @@ struct cake_slice {
 };
 
 /* Buffers of a pass, in the order of allocation. */
-enum { NORM, Q, MIX, K, V, GATE, UP, COS, SIN, N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1 };
+enum {
+    NORM,
+    Q,
+    MIX,
+    K,
+    V,
+    GATE,
+    UP,
+    ROUTER_SCORE,
+    CHOICE,
+    CHOICE_WEIGHT,
+    GROUP_ROW,
+    GROUP_SORTED,
+    EXPERT_GATE,
+    EXPERT_UP,
+    EXPERT_OUT,
+    COS,
+    SIN,
+    N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1
+};
 
 /* Parts of a wave that need their own buffers on a device. */
 enum { BODY, ROWS, READ, FROM, N_DEVICE };
@@ -62,11 +82,23 @@ static int64_t mix_of(const cake_config *c)
     return larger((int64_t)c->n_head * c->head_dim, (int64_t)c->delta.n_value * c->delta.value_dim);
 }
 
+/* Of the MLP that all rows pass. */
+static int64_t mlp_width(const cake_config *c)
+{
+    return larger(c->n_ff, c->moe.n_ff_shared);
+}
+
+/* Choices of a row, the shared expert among them. */
+static int choices_of(const cake_config *c)
+{
+    return c->moe.router.n_chosen + (c->moe.n_ff_shared > 0);
+}
+
 static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
 {
     const cake_deltanet *d = &c->delta;
     int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c);
-    int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value);
+    int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value), chosen = choices_of(c);
     /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
@@ -74,8 +106,16 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
         [MIX] = mix,
         [K] = kv,
         [V] = kv,
-        [GATE] = c->n_ff,
-        [UP] = larger(c->n_ff, mix),
+        [GATE] = mlp_width(c),
+        [UP] = larger(mlp_width(c), mix),
+        [ROUTER_SCORE] = c->moe.router.n_expert,
+        [CHOICE] = chosen,
+        [CHOICE_WEIGHT] = chosen,
+        [GROUP_ROW] = chosen,
+        [GROUP_SORTED] = chosen,
+        [EXPERT_GATE] = chosen * c->moe.n_ff,
+        [EXPERT_UP] = chosen * c->moe.n_ff,
+        [EXPERT_OUT] = chosen * c->dim,
     };
     for (int i = 0; i < c->n_rope; i++)
         width[COS + 2 * i] = width[SIN + 2 * i] = c->rope[i].n_rot / 2;
@@ -138,7 +178,22 @@ static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, 
     const cake_config *c = cake_model_config(model);
     if (!cake_model_keeps(model, (cake_dtype)dtype))
         return 0;
-    return kernels->input_bytes((cake_dtype)dtype, (int)larger(larger(c->dim, c->n_ff), mix_of(c)), max_tok);
+    return kernels->input_bytes((cake_dtype)dtype, (int)larger(larger(c->dim, mlp_width(c)), mix_of(c)),
+                                max_tok);
+}
+
+/* Bytes of the packed rows of all experts: of the widest type. */
+static size_t expert_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
+{
+    const cake_config *c = cake_model_config(model);
+    size_t bytes = 0;
+    for (int dtype = 0; dtype < CAKE_N_KEPT && c->moe.router.n_expert; dtype++) {
+        size_t needed = kernels->input_bytes((cake_dtype)dtype, (int)larger(c->dim, c->moe.n_ff),
+                                             max_tok * c->moe.router.n_chosen);
+        if (cake_model_keeps(model, (cake_dtype)dtype) && needed > bytes)
+            bytes = needed;
+    }
+    return bytes;
 }
 
 size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *kernels,
@@ -149,6 +204,7 @@ size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *ker
         bytes += buffer_bytes(cake_model_config(model), shape->max_tok, i);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         bytes += input_bytes(model, kernels, shape->max_tok, dtype);
+    bytes += expert_input_bytes(model, kernels, shape->max_tok);
     for (int i = 0; kernels->memory && i < N_DEVICE; i++)
         bytes += device_bytes(cake_model_config(model), shape->max_tok, i);
     return bytes;
@@ -164,8 +220,10 @@ static cake_err open_kv(cake_slice *s)
         if (err)
             return err;
         for (int i = 0, n = 0; i < s->shape.count; i++)
-            if (is_of(config, s->shape.first + i, group))
+            if (is_of(config, s->shape.first + i, group)) {
                 s->view[i].kv = cake_kv_layer(&s->kv[group], n++);
+                s->view[i].kv.sink = cake_model_layer(s->model, s->shape.first + i)->sinks;
+            }
     }
     return CAKE_OK;
 }
@@ -187,17 +245,47 @@ static cake_err open_states(cake_slice *s)
     return err;
 }
 
+static void take_expert_buffers(cake_slice *s, void *const *buffer)
+{
+    cake_forward_ctx *p = &s->pass;
+    const int n = p->config->moe.router.n_expert;
+    if (!n)
+        return;
+    p->router_score = buffer[ROUTER_SCORE];
+    p->choice = buffer[CHOICE];
+    p->choice_weight = buffer[CHOICE_WEIGHT];
+    p->expert_gate = buffer[EXPERT_GATE];
+    p->expert_up = buffer[EXPERT_UP];
+    p->expert_out = buffer[EXPERT_OUT];
+    s->groups = (cake_groups){.expert = cake_alloc((size_t)n, sizeof(int32_t)),
+                              .first = cake_alloc((size_t)n + 1, sizeof(int32_t)),
+                              .row = buffer[GROUP_ROW],
+                              .sorted = buffer[GROUP_SORTED],
+                              .stride = choices_of(p->config)};
+    p->groups = &s->groups;
+    p->expert_input =
+        cake_arena_take(&s->scratch, expert_input_bytes(s->model, p->kernels, s->shape.max_tok));
+}
+
 static void take_buffers(cake_slice *s)
 {
     cake_forward_ctx *p = &s->pass;
-    float **const buffer[COS] = {&p->norm, &p->q, &p->mix, &p->k, &p->v, &p->gate, &p->up};
+    void *buffer[COS];
     for (int i = 0; i < N_BUFFER; i++) {
-        float *taken = cake_arena_take(&s->scratch, buffer_bytes(p->config, s->shape.max_tok, i));
+        void *taken = cake_arena_take(&s->scratch, buffer_bytes(p->config, s->shape.max_tok, i));
         if (i < COS)
-            *buffer[i] = taken;
+            buffer[i] = taken;
         else
             ((i - COS) % 2 ? p->sin : p->cos)[(i - COS) / 2] = taken;
     }
+    p->norm = buffer[NORM];
+    p->q = buffer[Q];
+    p->mix = buffer[MIX];
+    p->k = buffer[K];
+    p->v = buffer[V];
+    p->gate = buffer[GATE];
+    p->up = buffer[UP];
+    take_expert_buffers(s, buffer);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;
@@ -259,6 +347,8 @@ void cake_slice_close(cake_slice *slice)
     cake_memory_close(slice->pass.kernels->memory, &slice->scratch);
     cake_rope_table_close(&slice->rotation);
     cake_last_layer_close(&slice->last);
+    free(slice->groups.expert);
+    free(slice->groups.first);
     free(slice->view);
     free(slice);
 }

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: config.json's fields about experts. Out: the router, widths of experts, and which layers have experts.
+ * Invariant: what is read can be routed: as many experts as are chosen, whole groups.
+ */
+#include "model/config_read.h"
+
+#define MAX_WIDTH (1 << 24)
+
+static cake_err read_groups(const cake_fields *fields, cake_router *r)
+{
+    if (cake_field_int(fields, "n_group", 1, 1, CAKE_MAX_CHOSEN, &r->n_group) ||
+        cake_field_int(fields, "topk_group", 1, 1, CAKE_MAX_CHOSEN, &r->n_group_chosen))
+        return CAKE_ERR_FATAL;
+    if (r->n_expert % r->n_group)
+        return cake_field_fail(fields, "n_group", "a divisor of the number of experts (%d) is expected",
+                               r->n_expert);
+    int size = r->n_expert / r->n_group;
+    if (r->n_group_chosen > r->n_group)
+        return cake_field_fail(fields, "topk_group", "at most n_group (%d) is expected", r->n_group);
+    if (r->n_group > 1 && size < r->group_best)
+        return cake_field_fail(fields, "n_group", "groups of at least %d of the %d experts are expected",
+                               r->group_best, r->n_expert);
+    if (r->n_chosen > r->n_group_chosen * size)
+        return cake_field_fail(fields, "topk_group",
+                               "num_experts_per_tok is %d, so that many experts are expected in the chosen "
+                               "groups of %d",
+                               r->n_chosen, size);
+    return CAKE_OK;
+}
+
+static cake_err read_router(const cake_fields *fields, const cake_moe_arch *arch, cake_router *r)
+{
+    double scale = 1;
+    *r = (cake_router){.score = arch->score,
+                       .n_group = 1,
+                       .n_group_chosen = 1,
+                       .group_best = 2,
+                       .renormalise = arch->renormalise == CAKE_BIAS_ALWAYS,
+                       .epsilon = arch->epsilon};
+    if (cake_field_int(fields, arch->n_expert, CAKE_REQUIRED, 1, CAKE_MAX_EXPERTS, &r->n_expert) ||
+        cake_field_int(fields, "num_experts_per_tok", CAKE_REQUIRED, 1, CAKE_MAX_CHOSEN, &r->n_chosen))
+        return CAKE_ERR_FATAL;
+    if (r->n_chosen > r->n_expert)
+        return cake_field_fail(fields, "num_experts_per_tok", "at most %s (%d) is expected", arch->n_expert,
+                               r->n_expert);
+    if (arch->renormalise == CAKE_BIAS_AS_CONFIG &&
+        cake_field_bool(fields, "norm_topk_prob", false, &r->renormalise))
+        return CAKE_ERR_FATAL;
+    if (arch->scaled && cake_field_real(fields, "routed_scaling_factor", 1, 1e-6, 1e6, &scale))
+        return CAKE_ERR_FATAL;
+    r->scale = (float)scale;
+    return arch->groups ? read_groups(fields, r) : CAKE_OK;
+}
+
+static cake_err read_widths(const cake_fields *fields, const cake_moe_arch *arch, cake_moe *moe)
+{
+    int n_shared = 0;
+    if (cake_field_int(fields, arch->n_ff, CAKE_REQUIRED, 1, MAX_WIDTH, &moe->n_ff))
+        return CAKE_ERR_FATAL;
+    if (arch->n_ff_shared &&
+        cake_field_int(fields, arch->n_ff_shared, CAKE_REQUIRED, 0, MAX_WIDTH, &moe->n_ff_shared))
+        return CAKE_ERR_FATAL;
+    if (arch->n_shared) {
+        if (cake_field_int(fields, arch->n_shared, CAKE_REQUIRED, 0, MAX_WIDTH / moe->n_ff, &n_shared))
+            return CAKE_ERR_FATAL;
+        moe->n_ff_shared = n_shared * moe->n_ff;
+    }
+    return CAKE_OK;
+}
+
+/* decoder_sparse_step: every so manieth layer has experts; mlp_only_layers: except these. */
+static cake_err read_sparse_step(const cake_fields *fields, cake_config *c)
+{
+    int step;
+    const cake_json *dense = cake_field(fields, "mlp_only_layers");
+    if (cake_field_int(fields, "decoder_sparse_step", 1, 1, CAKE_MAX_LAYER, &step))
+        return CAKE_ERR_FATAL;
+    if (dense && cake_json_kind(dense) != CAKE_JSON_ARRAY)
+        return cake_field_fail(fields, "mlp_only_layers", "an array of layer numbers is expected");
+    for (int i = 0; i < c->n_layer; i++)
+        if ((i + 1) % step == 0)
+            c->layer[i].mlp = CAKE_MLP_EXPERTS;
+    for (size_t i = 0; i < cake_json_size(dense); i++) {
+        int64_t layer = cake_json_int(cake_json_at(dense, i), -1);
+        if (layer < 0 || layer >= c->n_layer)
+            return cake_fail("model", "%s: %smlp_only_layers[%zu]: a number from 0 to %d is expected",
+                             fields->file, fields->prefix, i, c->n_layer - 1);
+        c->layer[layer].mlp = CAKE_MLP_DENSE;
+    }
+    return CAKE_OK;
+}
+
+static cake_err read_kinds(const cake_fields *fields, cake_config *c)
+{
+    const cake_moe_arch *arch = &c->arch->moe;
+    int n_dense = 0;
+    if (arch->sparse_step)
+        return read_sparse_step(fields, c);
+    if (arch->n_dense && cake_field_int(fields, arch->n_dense, 0, 0, INT32_MAX, &n_dense))
+        return CAKE_ERR_FATAL;
+    for (int i = n_dense; i < c->n_layer; i++)
+        c->layer[i].mlp = CAKE_MLP_EXPERTS;
+    return CAKE_OK;
+}
+
+static cake_err read_clamps(const cake_fields *fields, cake_config *c)
+{
+    double alpha, limit;
+    if (cake_field_real(fields, "swiglu_alpha", 1.702, 1e-3, 1e3, &alpha) ||
+        cake_field_real(fields, "swiglu_limit", 7, 1e-3, 1e6, &limit))
+        return CAKE_ERR_FATAL;
+    c->act = CAKE_ACT_CLAMPED;
+    c->act_alpha = (float)alpha;
+    c->act_limit = (float)limit;
+    return CAKE_OK;
+}
+
+cake_err cake_config_read_moe(const cake_fields *fields, cake_config *c)
+{
+    bool dense = false;
+    if (!c->arch->experts)
+        return CAKE_OK;
+    if (read_router(fields, &c->arch->moe, &c->moe.router) || read_widths(fields, &c->arch->moe, &c->moe) ||
+        read_kinds(fields, c))
+        return CAKE_ERR_FATAL;
+    if (cake_field_int(fields, "num_nextn_predict_layers", 0, 0, CAKE_MAX_LAYER, &c->moe.n_mtp))
+        return CAKE_ERR_FATAL;
+    if (c->arch->moe.clamped && read_clamps(fields, c))
+        return CAKE_ERR_FATAL;
+    for (int i = 0; i < c->n_layer; i++)
+        dense = dense || c->layer[i].mlp == CAKE_MLP_DENSE;
+    if (dense && !c->n_ff)
+        return cake_field_fail(fields, "intermediate_size", "the width of the dense layers is expected");
+    c->n_ff = dense ? c->n_ff : 0;
+    return CAKE_OK;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A mixture of experts: [n_tok, dim] in, x [n_tok, dim] += the weighted outputs of the experts that the
+ * router chose for each row, plus that of the shared expert. Rows are sorted by expert, so that a matrix
+ * is read once for all rows that want it.
+ */
+#include <math.h>
+
+#include "slice/layer.h"
+
+/* Chooses the experts of all rows and sorts the choices. */
+static void route(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
+{
+    cake_router router = pass->config->moe.router;
+    router.bias = w->router_correction;
+    cake_layer_matmul(exec, pass, pass->router_score, &w->router, w->router_bias);
+    cake_exec_barrier(exec);
+    cake_router_choose(exec, &router, pass->router_score, pass->choice, pass->choice_weight,
+                       pass->groups->stride, pass->n_tok);
+    cake_exec_barrier(exec);
+    if (exec->rank == 0)
+        cake_groups_sort(pass->groups, pass->choice, pass->n_tok, &router);
+    cake_exec_barrier(exec);
+}
+
+/* The output of all chosen experts: pass->expert_out [n_row, dim]. x [n_tok, dim]: the block's input. */
+static void multiply(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
+                     const float *x)
+{
+    const cake_kernels *op = pass->kernels;
+    const cake_groups *groups = pass->groups;
+    const cake_weight *in = &w->expert_gate.w, *down = &w->expert_down.w;
+    const cake_expert_product enter[] = {{pass->expert_gate, &w->expert_gate},
+                                         {pass->expert_up, &w->expert_up}},
+                              leave = {pass->expert_out, &w->expert_down};
+    const cake_config *c = pass->config;
+    const cake_gate gate = {pass->expert_gate, c->act, c->act_alpha, c->act_limit};
+    op->input_pack_grouped(exec, pass->expert_input, x, NULL, in->dtype, in->n_in, groups, true);
+    cake_exec_barrier(exec);
+    op->linear_grouped(exec, enter, 2, pass->expert_input, groups);
+    cake_exec_barrier(exec);
+    op->input_pack_grouped(exec, pass->expert_input, pass->expert_up, &gate, down->dtype, down->n_in, groups,
+                           false);
+    cake_exec_barrier(exec);
+    op->linear_grouped(exec, &leave, 1, pass->expert_input, groups);
+    cake_exec_barrier(exec);
+}
+
+/* Weights of the shared expert: 1, or the sigmoid of its gate. */
+static void weigh_shared(const cake_exec *exec, const cake_forward_ctx *pass, const float *score)
+{
+    const cake_groups *groups = pass->groups;
+    int64_t first, last, chosen = pass->config->moe.router.n_chosen;
+    cake_exec_range(exec, pass->n_tok, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        groups->sorted[i * groups->stride + chosen] = (int32_t)(groups->n_row + i);
+        pass->choice_weight[i * groups->stride + chosen] = score ? 1 / (1 + expf(-score[i])) : 1;
+    }
+}
+
+/* The output of the shared expert follows the sorted rows. */
+static void multiply_shared(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
+{
+    float *out = pass->expert_out + (int64_t)pass->groups->n_row * pass->config->dim;
+    if (w->shared_gate.data) {
+        cake_layer_matmul(exec, pass, pass->router_score, &w->shared_gate, NULL);
+        cake_exec_barrier(exec);
+    }
+    weigh_shared(exec, pass, w->shared_gate.data ? pass->router_score : NULL);
+    const void *hidden = cake_mlp_hidden(exec, pass, w);
+    pass->kernels->linear(exec, out, hidden, &w->down, w->down_bias, NULL, pass->n_tok);
+    cake_exec_barrier(exec);
+}
+
+void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
+{
+    const cake_kernels *op = pass->kernels;
+    const int dim = pass->config->dim;
+    const float *norm = w->mlp_post_norm;
+    route(exec, pass, w);
+    multiply(exec, pass, w, w->mlp_norm ? pass->norm : pass->x);
+    if (pass->config->moe.n_ff_shared)
+        multiply_shared(exec, pass, w);
+    op->combine(exec, norm ? pass->norm : pass->x, pass->expert_out, pass->groups, pass->choice_weight,
+                norm ? NULL : pass->x, pass->n_tok, dim);
+    cake_exec_barrier(exec);
+    if (norm) {
+        op->rmsnorm(exec, pass->x, pass->norm, norm, pass->x, pass->n_tok, dim, pass->config->norm_eps);
+        cake_exec_barrier(exec);
+    }
+}
