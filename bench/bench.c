@@ -153,8 +153,13 @@ static cake_err check_options(const cake_options *o, const cake_comm *world)
     struct stat info;
     if (o->model && o->shape)
         return cake_fail_usage("both -m and --shape: a benchmark runs one model");
-    if (o->shape && !shape_config(o->shape))
+    cake_buf config = {0};
+    bool known = !o->shape || shape_config(o->shape, o->layers, &config);
+    cake_buf_free(&config);
+    if (!known)
         return CAKE_ERR_USAGE;
+    if (o->model && o->layers)
+        return cake_fail_usage("both -m and --layers: only a --shape can be cut");
     if (o->model && stat(o->model, &info))
         return cake_fail_usage("-m %s: %s", o->model, strerror(errno));
     if (o->batch && !cost_load_read(o->batch, &load))

@@ -235,13 +235,17 @@ static cake_err run_modelled(cake_bench *bench, const cake_case *self)
     rig r = {.bench = bench, .load = choose_load(bench, (cost_load){256, 128, 32, 0})};
     const cake_options *o = bench->options;
     const char *shape = o->shape ? o->shape : bench->smoke ? "tiny" : "llama-3.1-405b";
-    cake_model_options options = {.dummy = true, .config = o->model ? NULL : shape_config(shape)};
+    cake_buf config = {0};
     (void)self;
+    if (!o->model && !shape_config(shape, o->layers, &config))
+        return CAKE_ERR_USAGE;
+    cake_model_options options = {.dummy = true, .config = config.data};
     cake_err err = cake_model_open(o->model ? o->model : shape, &options, &r.model);
     err = cake_comm_agree(bench->world, err);
     if (!err)
         err = run_model(&r, (cost_rates){0, 0}, CAKE_BF16);
     cake_model_close(r.model);
+    cake_buf_free(&config);
     return err;
 }
 

@@ -4,9 +4,9 @@
  */
 #include "bench/shapes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 
 static const struct {
@@ -46,6 +46,47 @@ static const struct {
      " \"num_key_value_heads\": 8, \"head_dim\": 128, \"max_position_embeddings\": 131072,"
      " \"rms_norm_eps\": 1e-5, \"rope_theta\": 5e5, \"tie_word_embeddings\": false,"
      " \"dtype\": \"bfloat16\"}"},
+    {"qwen3-30b-a3b",
+     "{\"model_type\": \"qwen3_moe\", \"vocab_size\": 151936, \"hidden_size\": 2048,"
+     " \"intermediate_size\": 6144, \"num_hidden_layers\": 48, \"num_attention_heads\": 32,"
+     " \"num_key_value_heads\": 4, \"head_dim\": 128, \"moe_intermediate_size\": 768, \"num_experts\": 128,"
+     " \"num_experts_per_tok\": 8, \"norm_topk_prob\": true, \"max_position_embeddings\": 40960,"
+     " \"rms_norm_eps\": 1e-6, \"rope_theta\": 1e6, \"tie_word_embeddings\": false, \"dtype\": "
+     "\"bfloat16\"}"},
+    {"gpt-oss-20b",
+     "{\"model_type\": \"gpt_oss\", \"vocab_size\": 201088, \"hidden_size\": 2880, \"intermediate_size\": "
+     "2880,"
+     " \"num_hidden_layers\": 24, \"num_attention_heads\": 64, \"num_key_value_heads\": 8, \"head_dim\": 64,"
+     " \"num_local_experts\": 32, \"num_experts_per_tok\": 4, \"sliding_window\": 128,"
+     " \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, \"rope_theta\": 150000,"
+     " \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 32.0, \"beta_fast\": 32.0, \"beta_slow\": 1.0,"
+     " \"truncate\": false, \"original_max_position_embeddings\": 4096}, \"tie_word_embeddings\": false,"
+     " \"dtype\": \"bfloat16\"}"},
+    {"qwen3.5-35b-a3b",
+     "{\"model_type\": \"qwen3_5_moe_text\", \"vocab_size\": 248320, \"hidden_size\": 2048,"
+     " \"num_hidden_layers\": 40, \"num_attention_heads\": 16, \"num_key_value_heads\": 2, \"head_dim\": 256,"
+     " \"full_attention_interval\": 4, \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 32,"
+     " \"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128, \"linear_conv_kernel_dim\": 4,"
+     " \"moe_intermediate_size\": 512, \"shared_expert_intermediate_size\": 512, \"num_experts\": 256,"
+     " \"num_experts_per_tok\": 8, \"max_position_embeddings\": 262144, \"rms_norm_eps\": 1e-6,"
+     " \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e7,"
+     " \"partial_rotary_factor\": 0.25}, \"tie_word_embeddings\": false, \"dtype\": \"bfloat16\"}"},
+    {"glm-4.5-air",
+     "{\"model_type\": \"glm4_moe\", \"vocab_size\": 151552, \"hidden_size\": 4096, \"intermediate_size\": "
+     "10944,"
+     " \"num_hidden_layers\": 46, \"num_attention_heads\": 96, \"num_key_value_heads\": 8, \"head_dim\": 128,"
+     " \"attention_bias\": true, \"moe_intermediate_size\": 1408, \"n_routed_experts\": 128,"
+     " \"num_experts_per_tok\": 8, \"n_shared_experts\": 1, \"first_k_dense_replace\": 1, \"n_group\": 1,"
+     " \"topk_group\": 1, \"norm_topk_prob\": true, \"routed_scaling_factor\": 1.0, \"use_qk_norm\": false,"
+     " \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, \"rope_theta\": 1e6,"
+     " \"partial_rotary_factor\": 0.5, \"tie_word_embeddings\": false, \"dtype\": \"bfloat16\"}"},
+    {"tiny-moe",
+     "{\"model_type\": \"qwen3_moe\", \"vocab_size\": 512, \"hidden_size\": 64, \"intermediate_size\": 128,"
+     " \"num_hidden_layers\": 4, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16,"
+     " \"moe_intermediate_size\": 32, \"num_experts\": 16, \"num_experts_per_tok\": 2, \"norm_topk_prob\": "
+     "true,"
+     " \"max_position_embeddings\": 4096, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1e4,"
+     " \"tie_word_embeddings\": true, \"dtype\": \"bfloat16\"}"},
     {"tiny",
      "{\"model_type\": \"qwen3\", \"vocab_size\": 512, \"hidden_size\": 64, \"intermediate_size\": 128,"
      " \"num_hidden_layers\": 8, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
@@ -55,15 +96,30 @@ static const struct {
 
 enum { N_SHAPE = sizeof shapes / sizeof *shapes };
 
-const char *shape_config(const char *name)
+/* Appends the text with another number of layers. */
+static bool cut_layers(const char *name, const char *text, int64_t layers, cake_buf *out)
+{
+    const char *key = "\"num_hidden_layers\": ", *number = strstr(text, key) + strlen(key);
+    char *rest;
+    long all = strtol(number, &rest, 10);
+    if (layers > all) {
+        cake_fail_usage("--layers %lld: the shape %s has %ld", (long long)layers, name, all);
+        return false;
+    }
+    cake_buf_add(out, text, (size_t)(number - text));
+    cake_buf_addf(out, "%lld%s", (long long)(layers ? layers : all), rest);
+    return true;
+}
+
+bool shape_config(const char *name, int64_t layers, cake_buf *out)
 {
     for (int i = 0; i < N_SHAPE; i++)
         if (!strcmp(shapes[i].name, name))
-            return shapes[i].config;
+            return cut_layers(name, shapes[i].config, layers, out);
     cake_buf names = {0};
     for (int i = 0; i < N_SHAPE; i++)
         cake_buf_addf(&names, "%s%s", i ? ", " : "", shapes[i].name);
     cake_fail_usage("--shape %s: there are %s", name, names.data);
     cake_buf_free(&names);
-    return NULL;
+    return false;
 }

@@ -5,7 +5,13 @@
 #ifndef CAKE_BENCH_SHAPES_H
 #define CAKE_BENCH_SHAPES_H
 
-/* The text of a config.json, or NULL if there is no such shape; the error message lists the known ones. */
-const char *shape_config(const char *name);
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* Appends the text of a config.json, with the first `layers` layers only (0: all). False: there is no such
+ * shape, and the error message lists the known ones, or it has fewer layers. */
+bool shape_config(const char *name, int64_t layers, cake_buf *out);
 
 #endif

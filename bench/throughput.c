@@ -28,10 +28,13 @@ enum { GIVEN = sizeof loads / sizeof *loads - 1 };
 cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *load, cake_rank *me)
 {
     cake_options o = *bench->options;
+    cake_buf config = {0};
     *me = (cake_rank){0};
     if (!o.model) {
         o.model = o.shape ? o.shape : bench->smoke ? "tiny" : shape;
-        o.config = shape_config(o.model);
+        if (!shape_config(o.model, o.layers, &config))
+            return CAKE_ERR_USAGE;
+        o.config = config.data;
         o.dummy = o.dummy < 0 ? 0 : o.dummy;
     }
     o.context = cost_load_longest(load);
@@ -40,7 +43,10 @@ cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *
     if (!err && o.dummy >= 0 && bench->world->rank == 0)
         cake_log(CAKE_INFO, "bench", "making weights, %.2f GB on rank 0 ...",
                  1e-9 * (double)me->report.weights_bytes);
-    return err ? err : cake_rank_load(&from, bench->world, me);
+    if (!err)
+        err = cake_rank_load(&from, bench->world, me);
+    cake_buf_free(&config);
+    return err;
 }
 
 cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost_load *load,

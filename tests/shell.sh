@@ -49,12 +49,26 @@ expect() {
     fi
 }
 
-poison() { # MODEL TENSOR BYTE: NaN in place of a float32
-    local file n at
+tensor_at() { # MODEL TENSOR : its file, first byte and number of bytes
+    local file n range
     file=$(grep -la "\"$2\":" "$1"/*.safetensors)
     n=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
-    at=$(tail -c +9 "$file" | head -c "$n" | grep -o "\"$2\":{[^}]*" | sed 's/.*data_offsets":\[\([0-9]*\),.*/\1/')
-    printf '\0\0\300\177' | dd of="$file" bs=1 seek=$((8 + n + at + $3)) conv=notrunc 2>/dev/null
+    range=$(tail -c +9 "$file" | head -c "$n" | grep -o "\"$2\":{[^}]*" | sed 's/.*data_offsets":\[\([0-9]*\),\([0-9]*\).*/\1 \2/')
+    # shellcheck disable=SC2086
+    set -- $range
+    echo "$file $((8 + n + $1)) $(($2 - $1))"
+}
+
+poison() { # MODEL TENSOR BYTE: NaN in place of a float32
+    local where
+    read -r -a where <<<"$(tensor_at "$1" "$2")"
+    printf '\0\0\300\177' | dd of="${where[0]}" bs=1 seek=$((where[1] + $3)) conv=notrunc 2>/dev/null
+}
+
+blank() { # MODEL TENSOR : zeros
+    local where
+    read -r -a where <<<"$(tensor_at "$1" "$2")"
+    head -c "${where[2]}" /dev/zero | dd of="${where[0]}" bs=1 seek="${where[1]}" conv=notrunc 2>/dev/null
 }
 
 alike() { # FILE FILE : the same bytes, or the first line that differs is shown

@@ -181,6 +181,66 @@ MODELS = {
                                   tie_word_embeddings=True, attn_output_gate=True, full_attention_interval=4,
                                   mamba_ssm_dtype="float32", mtp_num_hidden_layers=1, **linear(1, 4, 33, 17, 4),
                                   rope_parameters={**MROPE, "partial_rotary_factor": 0.25})),
+    "qwen3moe-mixed": dict(small=True, dtype="float32", files=2, old=False, model_type="qwen3_moe", hidden_size=36,
+                           num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
+                           intermediate_size=44, moe_intermediate_size=21, num_experts=7, num_experts_per_tok=3,
+                           norm_topk_prob=True, mlp_only_layers=[1], tie_word_embeddings=False,
+                           rope_parameters={"rope_type": "default", "rope_theta": 10000.0}),
+    "qwen3moe-step": dict(small=True, dtype="bfloat16", files=1, old=True, model_type="qwen3_moe", hidden_size=40,
+                          num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=1, head_dim=16,
+                          intermediate_size=40, moe_intermediate_size=24, num_experts=5, num_experts_per_tok=1,
+                          norm_topk_prob=False, decoder_sparse_step=2, mlp_only_layers=[], tie_word_embeddings=True,
+                          attention_bias=True, use_sliding_window=False, sliding_window=4096, max_window_layers=2,
+                          rope_theta=10000.0, rope_scaling=None),
+    "mixtral-eight": dict(small=True, dtype="bfloat16", files=3, old=True, model_type="mixtral", hidden_size=40,
+                          num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, intermediate_size=28,
+                          num_local_experts=8, num_experts_per_tok=2, tie_word_embeddings=False, sliding_window=50,
+                          rope_theta=10000.0),
+    "olmoe-plain": dict(small=True, dtype="float32", files=1, old=True, model_type="olmoe", hidden_size=32,
+                        num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4, intermediate_size=18,
+                        num_experts=6, num_experts_per_tok=4, norm_topk_prob=False, tie_word_embeddings=False,
+                        rope_theta=10000.0, rope_scaling=None, clip_qkv=None),
+    "glm4moe-groups": dict(small=True, dtype="float32", files=2, old=False, model_type="glm4_moe", hidden_size=36,
+                           num_hidden_layers=4, num_attention_heads=6, num_key_value_heads=2, head_dim=16,
+                           intermediate_size=44, moe_intermediate_size=14, n_routed_experts=12, num_experts_per_tok=3,
+                           n_shared_experts=2, n_group=4, topk_group=2, routed_scaling_factor=1.7,
+                           norm_topk_prob=True, first_k_dense_replace=1, use_qk_norm=True, attention_bias=True,
+                           tie_word_embeddings=False,
+                           rope_parameters={"rope_type": "default", "rope_theta": 10000.0,
+                                            "partial_rotary_factor": 0.5}),
+    "qwen3next-keys": dict(small=True, dtype="float32", files=2, old=False, model_type="qwen3_next", hidden_size=30,
+                           num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
+                           intermediate_size=37, moe_intermediate_size=15, shared_expert_intermediate_size=22,
+                           num_experts=6, num_experts_per_tok=2, norm_topk_prob=True, mlp_only_layers=[2],
+                           decoder_sparse_step=1, tie_word_embeddings=False, **linear(2, 4, 16, 9, 3),
+                           layer_types=["linear_attention", "full_attention"] * 2,
+                           rope_parameters={"rope_type": "default", "rope_theta": 10000.0,
+                                            "partial_rotary_factor": 0.5}),
+    "qwen3.5moe-wrap": dict(small=True, dtype="float32", files=3, old=False, model_type="qwen3_5_moe",
+                            tie_word_embeddings=False, **QWEN_IDS, vision_config={**QWEN_VISION, "model_type": "qwen3_5_moe_vision"},
+                            text=dict(model_type="qwen3_5_moe_text", hidden_size=30, num_hidden_layers=4,
+                                      num_attention_heads=4, num_key_value_heads=2, head_dim=12,
+                                      moe_intermediate_size=17, shared_expert_intermediate_size=20, num_experts=8,
+                                      num_experts_per_tok=3, **linear(3, 3, 16, 9, 3),
+                                      layer_types=["linear_attention", "full_attention"] * 2,
+                                      rope_parameters={**MROPE, "partial_rotary_factor": 0.5})),
+    "gptoss-sinks": dict(small=True, dtype="float32", files=2, old=True, model_type="gpt_oss", hidden_size=36,
+                         num_hidden_layers=4, num_attention_heads=6, num_key_value_heads=2, head_dim=12,
+                         intermediate_size=18, num_local_experts=6, num_experts_per_tok=2, attention_bias=True,
+                         sliding_window=40, swiglu_limit=2.5, tie_word_embeddings=False, rope_theta=15000.0,
+                         layer_types=["sliding_attention", "full_attention"] * 2,
+                         rope_scaling={**YARN, "factor": 8.0, "beta_fast": 4.0, "beta_slow": 1.0, "truncate": False}),
+    "gptoss-bf16": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="gpt_oss", hidden_size=40,
+                        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                        intermediate_size=24, num_local_experts=5, num_experts_per_tok=3, tie_word_embeddings=False,
+                        sliding_window=64,
+                        rope_parameters={"rope_type": "yarn", "rope_theta": 15000.0, "factor": 4.0, "beta_fast": 32.0,
+                                         "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 64}),
+    "minimax-part": dict(small=True, dtype="float32", files=1, old=True, model_type="minimax_m2", hidden_size=36,
+                         num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, head_dim=12,
+                         intermediate_size=18, num_local_experts=9, num_experts_per_tok=2, rotary_dim=6,
+                         scoring_func="sigmoid", use_routing_bias=True, tie_word_embeddings=False,
+                         rope_theta=10000.0),
 }
 CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "mistral": "MistralForCausalLM", "ministral": "MinistralForCausalLM",
@@ -188,9 +248,20 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Q
            "gemma3_text": "Gemma3ForCausalLM", "gemma3": "Gemma3ForConditionalGeneration",
            "phi3": "Phi3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "olmo3": "Olmo3ForCausalLM",
            "exaone4": "Exaone4ForCausalLM", "smollm3": "SmolLM3ForCausalLM",
+           "qwen3_moe": "Qwen3MoeForCausalLM", "mixtral": "MixtralForCausalLM", "olmoe": "OlmoeForCausalLM",
+           "qwen3_next": "Qwen3NextForCausalLM", "qwen3_5_moe": "Qwen3_5MoeForConditionalGeneration",
+           "gpt_oss": "GptOssForCausalLM",
+           "glm4_moe": "Glm4MoeForCausalLM", "minimax_m2": "MiniMaxM2ForCausalLM",
            "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_5": "Qwen3_5ForConditionalGeneration"}
-LESS_ONE = ("gemma2", "gemma3_text", "gemma3", "qwen3_5_text", "qwen3_5")  # norms multiply by 1 + weight
+LESS_ONE = ("gemma2", "gemma3_text", "gemma3", "qwen3_5_text", "qwen3_5", "qwen3_5_moe", "qwen3_next")  # norms multiply by 1 + weight
 AFTER = ("gemma2", "gemma3_text", "gemma3", "olmo2", "olmo3", "exaone4")  # post_attention_layernorm is behind attention
+
+
+# How the hub names the matrices of an expert, where each has tensors of its own: gate, up, down.
+APART = dict.fromkeys(("qwen3_moe", "olmoe", "glm4_moe", "qwen3_next"), ("gate_proj", "up_proj", "down_proj"))
+APART |= dict.fromkeys(("mixtral", "minimax_m2"), ("w1", "w3", "w2"))
+MIXTURES = (*APART, "qwen3_5_moe", "gpt_oss")
+BLOCK = ("mixtral", "minimax_m2")  # their MLP is called block_sparse_moe
 
 
 def write_json(path, value, indent=None):
@@ -280,6 +351,12 @@ def weights(model, spec, generator):
                 value *= 2 if "attention" in name else 4  # beside an embedding that is scaled up
             if spec["model_type"] in LESS_ONE and "linear_attn" not in name:
                 value -= 1
+        elif name.endswith("e_score_correction_bias"):
+            value = 0.2 * noise
+        elif name.endswith(("mlp.gate.weight", "block_sparse_moe.gate.weight", "mlp.router.weight")):  # choices are clear
+            value = 3 / shape[1] ** 0.5 * noise
+        elif name.endswith("sinks"):
+            value = 1.5 * noise
         elif name.endswith("bias"):
             value = 0.3 * noise
         elif "lm_head" in name:
@@ -288,15 +365,33 @@ def weights(model, spec, generator):
             value = (2 / shape[1] ** 0.5 if tied(spec) else 1) * noise
         else:  # the MLP outweighs the token itself, or answers repeat it; attention is small enough that a KV
             # cache in BF16, which the reference does not have, stays inside the tolerance
-            gain = 2 if "down_proj" in name else (0.15 if tied(spec) else 0.4 if spec.get("small") else 0.6) if "o_proj" in name else 1.1
-            value = gain / shape[-1] ** 0.5 * noise
+            fan_in = shape[-2] if spec["model_type"] == "gpt_oss" and len(shape) == 3 else shape[-1]
+            gain = 2 if "down_proj" in name else (0.15 if tied(spec) or spec["model_type"] == "gpt_oss" else 0.4 if spec.get("small") else 0.6) if "o_proj" in name else 1.1
+            value = gain / fan_in ** 0.5 * noise
         out[name] = value
+    return out
+
+
+def split_experts(tensors, family):
+    """Fused experts as a tensor for each, under the hub's names."""
+    out = {}
+    for name, value in tensors.items():
+        if family in BLOCK:
+            name = name.replace(".mlp.", ".block_sparse_moe.")
+        stem, _, part = name.rpartition(".")
+        if family not in APART or part not in ("gate_up_proj", "down_proj") or value.dim() != 3:
+            out[name] = value
+            continue
+        gate, up, down = APART[family]
+        for e, matrix in enumerate(value):
+            parts = {gate: matrix.chunk(2)[0], up: matrix.chunk(2)[1]} if part == "gate_up_proj" else {down: matrix}
+            out |= {f"{stem}.{e}.{n}.weight": v for n, v in parts.items()}
     return out
 
 
 def save(path, tensors, dtype, files):
     """One file, or shards with an index, names dealt out in turn."""
-    full = ("A_log", "linear_attn.norm.weight")  # F32 whatever the rest is
+    full = ("A_log", "linear_attn.norm.weight", "e_score_correction_bias")  # F32 whatever the rest is
     tensors = {name: value.to(torch.float32 if name.endswith(full) else dtype).contiguous()
                for name, value in tensors.items()}
     if files == 1:
@@ -313,11 +408,11 @@ def save(path, tensors, dtype, files):
 @contextlib.contextmanager
 def throughout_double(wanted):
     """What the model's code casts to float32, whatever the dtype of its weights, stays float64."""
-    kept = torch.float32, torch.Tensor.float
+    kept = torch.float32, torch.float, torch.Tensor.float
     if wanted:
-        torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
+        torch.float32, torch.float, torch.Tensor.float = torch.float64, torch.float64, torch.Tensor.double
     yield
-    torch.float32, torch.Tensor.float = kept
+    torch.float32, torch.float, torch.Tensor.float = kept
 
 
 @torch.no_grad()
@@ -348,8 +443,10 @@ def greedy(model, prompt, n, cached):
 def load(path, spec):
     """The model in float64, its weights as they are stored."""
     kind = transformers.AutoModelForImageTextToText if "text" in spec else transformers.AutoModelForCausalLM
+    experts = {"experts_implementation": "eager"} if spec["model_type"] in MIXTURES else {}
     model, info = kind.from_pretrained(path, dtype=torch.float64, attn_implementation="eager",
-                                       output_loading_info=True)
+                                       output_loading_info=True, **experts)
+    model.double()  # some keep a few weights in float32
     assert not info["missing_keys"] and not info["unexpected_keys"], info
     for module in model.modules():
         if hasattr(module, "embed_scale"):  # rounded as it is where the model runs in the dtype of its file
@@ -379,13 +476,13 @@ def make(name, spec):
         tensors["mtp.fc.weight"] = torch.ones(3, 2, dtype=torch.float64)
     for old, new in spec.get("names", {}).items():
         tensors = {new + k[len(old):] if k.startswith(old) else k: v for k, v in tensors.items()}
-    save(path, tensors, DTYPES[spec["dtype"]], spec["files"])
+    save(path, split_experts(tensors, spec["model_type"]), DTYPES[spec["dtype"]], spec["files"])
 
     model = load(path, spec)
     sequences, requests, spreads = [], [], []
     for length, count in SHORT if spec.get("small") else PROMPTS:
         prompt = torch.randint(n, (length,), generator=generator).tolist()
-        with throughout_double(spec["model_type"].startswith("qwen3_5")):  # the delta rule loses digits
+        with throughout_double(spec["model_type"].startswith(("qwen3_5", *MIXTURES))):  # delta rule, routers
             answer, spread = greedy(model, prompt, count, spec.get("cache"))
         spreads.append(round(spread, 2))
         request = f"{name}-{length}"

@@ -54,9 +54,12 @@ static void end_case(world *w)
 static void begin_case(world *w, const char *shape)
 {
     end_case(w);
-    cake_model_options options = {.config = shape_config(shape), .dummy = true};
+    cake_buf config = {0};
+    CU_ASSERT_FATAL(shape_config(shape, 0, &config));
+    cake_model_options options = {.config = config.data, .dummy = true};
     w->requests = w->n = w->replicas = 0;
     CU_ASSERT_FATAL(!cake_model_open(shape, &options, &w->model));
+    cake_buf_free(&config);
     w->input.model = w->model;
     w->input.kernels = cake_kernels_at(0);
     w->input.kv_dtype = CAKE_BF16;

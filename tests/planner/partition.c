@@ -32,9 +32,12 @@ typedef struct world {
 /* n ranks, each alone on a node with so many GiB; speeds NULL: all are equal. */
 static void open_world(world *w, int n, const double *gib, const double *speed)
 {
-    cake_model_options options = {.config = shape_config("tiny"), .dummy = true};
+    cake_buf config = {0};
+    CU_ASSERT_FATAL(shape_config("tiny", 0, &config));
+    cake_model_options options = {.config = config.data, .dummy = true};
     *w = (world){0};
     CU_ASSERT_FATAL(!cake_model_open("tiny", &options, &w->model));
+    cake_buf_free(&config);
     CU_ASSERT_EQUAL_FATAL(cake_model_config(w->model)->n_layer, N_LAYER);
     w->input = (cake_plan_input){.model = w->model,
                                  .kernels = cake_kernels_at(0),

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Mixtures of experts: promise 1 whatever rows share an expert, from none to all of a wave; and messages where
+# config.json and files do not agree.
+. "$(dirname "$0")/../shell.sh"
+
+text="the rain in the hills turns the small river into a lake and the road to the house is lost in it "
+for i in $(seq 1 64); do
+    how='"temperature": 0'
+    test $((i % 4)) -eq 0 || how='"temperature": 0.9, "seed": '$i
+    printf '{"id": "r%d", "prompt": "%sand %d", "max_tokens": %d, "ignore_eos": true, "logprobs": 2, %s}\n' \
+        "$i" "${text:$((i % 50)):$((i * 7 % 40 + 1))}" "$i" $((4 + i % 9)) "$how"
+done >"$dir/in.jsonl"
+printf '{"id": "long", "prompt": "%s", "max_tokens": 12, "ignore_eos": true, "logprobs": 2}\n' \
+    "$text$text$text$text" >>"$dir/in.jsonl"
+tac "$dir/in.jsonl" >"$dir/reverse.jsonl"
+
+answer() { # NP OUT ARGUMENT...
+    local np=$1 out=$2
+    shift 2
+    mpi "$np" run -m "$model" -i "$dir/${in:-in}.jsonl" -o "$dir/$out.jsonl" --force -q "$@" 2>"$dir/$out.err" ||
+        cat "$dir/$out.err"
+}
+
+same() { # NAME ARGUMENT... : as answer
+    local name=$1
+    shift
+    answer "$1" two "${@:2}"
+    cmp "$dir/one.jsonl" "$dir/two.jsonl"
+    ok "${model##*/}: $name" $?
+}
+
+for name in $(few "glm4moe-groups gptoss-sinks" \
+    "glm4moe-groups gptoss-sinks gptoss-bf16 qwen3moe-mixed qwen3moe-step mixtral-eight olmoe-plain minimax-part qwen3next-keys qwen3.5moe-wrap"); do
+    model=$root/tests/golden/$name
+    answer 1 one
+    test "$(grep -c '"finish_reason": *"length"' "$dir/one.jsonl")" -eq 65
+    ok "$name: one rank answers all" $?
+    same "each alone" 1 --max-seqs 1 --threads 2
+    same "2 ranks, --chunk 64, little KV memory" 2 --chunk 64 --kv-memory 400K
+    in=reverse answer "$(few 3 4)" two
+    sort "$dir/one.jsonl" | sed 's/"index": [0-9]*, //' >"$dir/sorted"
+    sort "$dir/two.jsonl" | sed 's/"index": [0-9]*, //' | cmp - "$dir/sorted"
+    ok "$name: the file in reverse, more ranks" $?
+    answer 1 one --dtype int8
+    same "int8, 2 ranks, --chunk 64, 5 in flight" 2 --dtype int8 --chunk 64 --max-seqs 5
+done
+
+# Scores that are all equal choose the first experts: every row of a layer is theirs.
+model=$dir/hot
+cp -r "$root/tests/golden/qwen3moe-mixed" "$model"
+for layer in 0 2 3; do
+    blank "$model" "model.layers.$layer.mlp.gate.weight"
+done
+answer 1 one
+same "all rows on three experts, 2 ranks, --chunk 64" 2 --chunk 64
+same "... each alone" 1 --max-seqs 1
+cmp -s "$dir/one.jsonl" "$dir/sorted"
+test $? -eq 1
+ok "hot: ... and other answers than with a router" $?
+
+refused() { # NAME MODEL SED TEXT : config.json changed by SED
+    rm -rf "$dir/bad"
+    cp -r "$root/tests/golden/$2" "$dir/bad"
+    sed -i "$3" "$dir/bad/config.json"
+    expect "$1" 1 "$4" mpi 1 run -m "$dir/bad" -p x --max-tokens 1
+}
+refused "fewer experts than files have" qwen3moe-mixed 's/"num_experts": 7/"num_experts": 6/' \
+    'layers.0.mlp.experts.6.down_proj.weight, but num_experts is 6 in config.json|router.*shape|gate.weight has shape \[7, 36\], but config.json makes it \[6, 36\]'
+refused "more experts than files have" qwen3moe-mixed 's/"num_experts": 7/"num_experts": 8/' \
+    'gate.weight has shape \[7, 36\], but config.json makes it \[8, 36\]'
+refused "another width" qwen3moe-mixed 's/"moe_intermediate_size": 21/"moe_intermediate_size": 22/' \
+    'experts.0.gate_proj.weight has shape \[21, 36\], but config.json makes it \[22, 36\]'
+refused "another width, fused" qwen3.5moe-wrap 's/"moe_intermediate_size": 17/"moe_intermediate_size": 16/' \
+    'experts.gate_up_proj has shape \[8, 34, 30\], but config.json makes it \[8, 32, 30\]'
+refused "another width, transposed" gptoss-sinks 's/"intermediate_size": 18/"intermediate_size": 20/' \
+    'experts.gate_up_proj has shape \[6, 36, 36\], but config.json makes it \[6, 36, 40\]'
+refused "more chosen than there are" qwen3moe-mixed 's/"num_experts_per_tok": 3/"num_experts_per_tok": 9/' \
+    'num_experts_per_tok is 9, but at most num_experts \(7\) is expected'
+
+# A router that is not finite fails the requests, and says in which layer.
+rm -rf "$model"
+cp -r "$root/tests/golden/qwen3moe-mixed" "$model"
+poison "$model" model.layers.2.mlp.gate.weight 0
+expect "NaN in a router" 3 'layer 2' mpi 1 run -m "$model" -p "x y z" --raw --max-tokens 3
+
+# A missing expert.
+sed -i 's/model.layers.2.mlp.experts.4.up_proj.weight/model.layers.2.mlp.experts.4.up_proj.weighx/' "$model"/*.safetensors \
+    "$model/model.safetensors.index.json"
+expect "a missing expert" 1 'tensor model.layers.2.mlp.experts.4.up_proj.weight is missing' mpi 1 run -m "$model" -p x
+finish
