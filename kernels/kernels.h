@@ -192,13 +192,19 @@ typedef enum cake_act {
      * approximation of Hendrycks & Gimpel 2016 that transformers calls gelu_pytorch_tanh */
     CAKE_ACT_GELU,
     CAKE_ACT_SIGMOID, /* x / (1 + exp(-g)) */
-    CAKE_ACT_CLAMPED  /* (u + 1) h / (1 + exp(-alpha h)), h = min(g, limit), u = x within +-limit (gpt-oss) */
+    CAKE_ACT_CLAMPED, /* (u + 1) h / (1 + exp(-alpha h)), h = min(g, limit), u = x within +-limit (gpt-oss) */
+    /* of g > 0: alpha_p g^2 + beta g; else alpha_n (e^min(g, eps) - 1 - g) + beta g; x is not used
+     * (Huang 2024: xIELU) */
+    CAKE_ACT_XIELU
 } cake_act;
+
+/* Parameters of CAKE_ACT_CLAMPED, then of CAKE_ACT_XIELU. */
+enum { CAKE_ALPHA, CAKE_LIMIT, CAKE_ALPHA_P = 0, CAKE_ALPHA_N, CAKE_BETA, CAKE_EPS, CAKE_N_ACT_PARAM };
 
 typedef struct cake_gate {
     const float *g; /* one for each element */
     cake_act act;
-    float alpha, limit; /* of CAKE_ACT_CLAMPED */
+    float param[CAKE_N_ACT_PARAM];
 } cake_gate;
 
 /* One product of linear_multi. */

@@ -173,6 +173,21 @@ INLINE vec vec_clamped(vec x, vec g, vec alpha, vec limit)
     return vec_mul(vec_add(u, vec_set(1)), vec_div(h, vec_add(vec_set(1), e)));
 }
 
+/* e^v - 1 for v <= 0, which loses nothing near zero; NaN stays. */
+INLINE vec vec_expm1(vec v)
+{
+    vec n, p = vec_exp_parts(vec_max(vec_set(-104.5f), v), &n);
+    return vec_add(vec_scale(p, n), vec_sub(vec_scale(vec_set(1), n), vec_set(1)));
+}
+
+INLINE vec vec_xielu(vec g, const float *param)
+{
+    vec above = vec_mul(vec_mul(vec_set(param[CAKE_ALPHA_P]), g), g);
+    vec below = vec_sub(vec_expm1(vec_min(vec_set(param[CAKE_EPS]), g)), g);
+    below = vec_mul(vec_set(param[CAKE_ALPHA_N]), below);
+    return vec_add(vec_if_positive(g, above, below), vec_mul(vec_set(param[CAKE_BETA]), g));
+}
+
 /* Prepares rows for products. */
 typedef struct entering {
     const float *x;        /* [.., n_in] */
@@ -224,7 +239,13 @@ static const float *enter(const entering *in, int64_t row, int64_t k, int n, flo
         PASS(vec_sigmoid_mul(v, g))
         break;
     case CAKE_ACT_CLAMPED:
-        PASS(vec_clamped(v, g, vec_set(in->gate->alpha), vec_set(in->gate->limit)))
+        PASS(vec_clamped(v, g, vec_set(in->gate->param[CAKE_ALPHA]), vec_set(in->gate->param[CAKE_LIMIT])))
+        break;
+    case CAKE_ACT_XIELU:
+        for (int i = 0; i < n; i += LANES) {
+            int m = n - i < LANES ? n - i : LANES;
+            vec_store_n(room + i, vec_xielu(vec_load_n(gate + i, m), in->gate->param), m);
+        }
     }
     return room;
 }

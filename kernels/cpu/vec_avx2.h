@@ -51,6 +51,12 @@ INLINE void vec_store_n(float *p, vec v, int n)
         _mm256_maskstore_ps(p, vec_mask(n), v);
 }
 
+/* a where v > 0, else b */
+INLINE vec vec_if_positive(vec v, vec a, vec b)
+{
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(v, vec_set(0), _CMP_GT_OQ));
+}
+
 INLINE vec vec_between(vec v, vec low, vec at, vec high)
 {
     vec in = _mm256_and_ps(_mm256_cmp_ps(low, at, _CMP_LE_OQ), _mm256_cmp_ps(at, high, _CMP_LE_OQ));

@@ -130,9 +130,17 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
 
 static float passed_clamped(float x, const cake_gate *gate, float g)
 {
-    float h = g > gate->limit ? gate->limit : g;
-    float u = x > gate->limit ? gate->limit : x < -gate->limit ? -gate->limit : x;
-    return (u + 1) * (h / (1 + expf(-gate->alpha * h)));
+    float h = g > gate->param[CAKE_LIMIT] ? gate->param[CAKE_LIMIT] : g;
+    float u = x > gate->param[CAKE_LIMIT]    ? gate->param[CAKE_LIMIT]
+              : x < -gate->param[CAKE_LIMIT] ? -gate->param[CAKE_LIMIT]
+                                             : x;
+    return (u + 1) * (h / (1 + expf(-gate->param[CAKE_ALPHA] * h)));
+}
+
+static float passed_xielu(const float *param, float g)
+{
+    float b = param[CAKE_BETA] * g, low = g < param[CAKE_EPS] ? g : param[CAKE_EPS];
+    return g > 0 ? param[CAKE_ALPHA_P] * g * g + b : param[CAKE_ALPHA_N] * (expm1f(low) - g) + b;
 }
 
 static float passed(float x, float g, cake_act act)
@@ -154,6 +162,7 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
     for (int64_t i = first * n_in; i < last * n_in; i++)
         out[i] = !gate                           ? x[i]
                  : gate->act == CAKE_ACT_CLAMPED ? passed_clamped(x[i], gate, gate->g[i])
+                 : gate->act == CAKE_ACT_XIELU   ? passed_xielu(gate->param, gate->g[i])
                                                  : passed(x[i], gate->g[i], gate->act);
 }
 

@@ -100,6 +100,7 @@ typedef struct cake_arch {
     bool logit_cap;      /* final_logit_softcapping */
     const char *act_key; /* name of the field with the MLP's activation; NULL: hidden_act */
     cake_act act;        /* if that field is absent */
+    bool ungated;        /* the MLP has no gate: act is applied to up */
     bool experts;        /* layers have experts, which moe describes */
     cake_moe_arch moe;
     cake_rename

@@ -115,17 +115,20 @@ static cake_err read_act(const cake_fields *fields, const cake_arch *arch, cake_
                  {"swish", CAKE_ACT_SILU}, /* aliases */
                  {"gelu_pytorch_tanh", CAKE_ACT_GELU},
                  {"gelu_new", CAKE_ACT_GELU},
-                 {"gelu_fast", CAKE_ACT_GELU}};
+                 {"gelu_fast", CAKE_ACT_GELU},
+                 {"xielu", CAKE_ACT_XIELU}};
     const char *key = arch->act_key ? arch->act_key : "hidden_act";
     const cake_json *node = cake_field(fields, key);
     const char *text = cake_json_text(node, NULL);
     *out = arch->act;
     for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
-        if (!strcmp(text, names[i].name)) {
+        if (!strcmp(text, names[i].name) && (names[i].act == CAKE_ACT_XIELU) == arch->ungated) {
             *out = names[i].act;
             return CAKE_OK;
         }
-    return node ? cake_field_fail(fields, key, "only silu and gelu_pytorch_tanh are supported") : CAKE_OK;
+    return node ? cake_field_fail(fields, key, "only %s supported",
+                                  arch->ungated ? "xielu is" : "silu and gelu_pytorch_tanh are")
+                : CAKE_OK;
 }
 
 /* *out 0: no cap. */

@@ -77,10 +77,10 @@ typedef struct cake_config {
     bool qkv_bias, o_bias, mlp_bias;
     cake_qk_norm qk_norm; /* never CAKE_QK_NORM_CONFIG */
     cake_act act;
-    float act_alpha, act_limit; /* of CAKE_ACT_CLAMPED */
-    float score_scale;          /* factor of q k^T */
-    float score_cap;            /* cap of scaled scores; 0: none */
-    float logit_cap;            /* cap of logits; 0: none */
+    float act_param[CAKE_N_ACT_PARAM]; /* of CAKE_ACT_CLAMPED */
+    float score_scale;                 /* factor of q k^T */
+    float score_cap;                   /* cap of scaled scores; 0: none */
+    float logit_cap;                   /* cap of logits; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
     int n_group;                    /* KV cache groups; 0 if no layer keeps K and V */

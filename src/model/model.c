@@ -55,6 +55,8 @@ static int expected_shape(const cake_tensor_item *p, int64_t *shape)
 static cake_err check_shape(const cake_model *model, const cake_tensor_item *p)
 {
     const cake_tensor *t = p->from->tensor;
+    if (p->part->scalar && (t->rank == 0 || (t->rank == 1 && t->shape[0] == 1)))
+        return CAKE_OK;
     int64_t want[3];
     int rank = expected_shape(p, want);
     if (t->rank == rank && !memcmp(t->shape, want, (size_t)rank * sizeof *want))

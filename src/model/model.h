@@ -47,6 +47,7 @@ typedef struct cake_layer_weights {
     const float *q_norm, *k_norm; /* [head_dim], or [n_head * head_dim] and [n_kv * head_dim] */
     cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff]; with experts, of the shared one */
     const float *gate_bias, *up_bias, *down_bias;
+    const float *xielu[CAKE_N_ACT_PARAM]; /* [1] each; alphas before softplus */
 
     cake_weight router;                               /* [n_expert, dim] */
     const float *router_bias;                         /* [n_expert] of its product */

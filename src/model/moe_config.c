@@ -111,8 +111,8 @@ static cake_err read_clamps(const cake_fields *fields, cake_config *c)
         cake_field_real(fields, "swiglu_limit", 7, 1e-3, 1e6, &limit))
         return CAKE_ERR_FATAL;
     c->act = CAKE_ACT_CLAMPED;
-    c->act_alpha = (float)alpha;
-    c->act_limit = (float)limit;
+    c->act_param[CAKE_ALPHA] = (float)alpha;
+    c->act_param[CAKE_LIMIT] = (float)limit;
     return CAKE_OK;
 }
 

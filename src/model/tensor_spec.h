@@ -75,7 +75,9 @@ typedef enum cake_condition {
     CAKE_WHEN_DELTA_APART,
     CAKE_WHEN_DELTA_FUSED, /* q, k, v and z are one tensor, by key heads, and b and a are one */
     CAKE_WHEN_MLP,         /* in layers with a dense MLP, as the next three */
+    CAKE_WHEN_MLP_GATE,
     CAKE_WHEN_MLP_APART,
+    CAKE_WHEN_XIELU,
     CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
     CAKE_WHEN_EXPERTS,        /* in layers with experts, as the next five */
@@ -112,6 +114,7 @@ typedef struct cake_tensor_spec {
     bool stacked;    /* the tensor [experts, all, in], or [experts, all], has those of all experts */
     bool transposed; /* [experts, in, all] */
     bool exact;      /* kept in float32 */
+    bool scalar;     /* the tensor has no dimensions, or one of 1 */
     bool flat;       /* [out, 1, in] in the file, and float32 like a vector */
     bool norm;       /* weights of a norm: factors around 1 */
     bool plain;      /* norm: stored as factors even where the model's other norms store weight - 1 */

@@ -5,6 +5,7 @@
  * is read once for all rows that want it.
  */
 #include <math.h>
+#include <string.h>
 
 #include "slice/layer.h"
 
@@ -34,7 +35,8 @@ static void multiply(const cake_exec *exec, const cake_forward_ctx *pass, const 
                                          {pass->expert_up, &w->expert_up}},
                               leave = {pass->expert_out, &w->expert_down};
     const cake_config *c = pass->config;
-    const cake_gate gate = {pass->expert_gate, c->act, c->act_alpha, c->act_limit};
+    cake_gate gate = {.g = pass->expert_gate, .act = c->act};
+    memcpy(gate.param, c->act_param, sizeof gate.param);
     op->input_pack_grouped(exec, pass->expert_input, x, NULL, in->dtype, in->n_in, groups, true);
     cake_exec_barrier(exec);
     op->linear_grouped(exec, enter, 2, pass->expert_input, groups);

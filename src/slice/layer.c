@@ -7,7 +7,9 @@
 
 const char *cake_layers_no_gpu(const cake_config *config)
 {
-    return config->moe.router.n_expert ? "there are no GPU kernels for experts yet" : NULL;
+    return config->moe.router.n_expert     ? "there are no GPU kernels for experts yet"
+           : config->act == CAKE_ACT_XIELU ? "there are no GPU kernels for xIELU yet"
+                                           : NULL;
 }
 
 /* Packs x [n_tok, n_in] for the next products. This member's rows must be complete; all rows are packed when

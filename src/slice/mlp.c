@@ -1,23 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated MLP (Shazeer 2020): [n_tok, dim] in, x [n_tok, dim] += down(act(gate) * up). down takes its input
- * through the gate.
+ * The gated MLP (Shazeer 2020): [n_tok, dim] in, x [n_tok, dim] += down(act(gate) * up), or without a gate
+ * down(act(up)). down takes its input through the gate.
  */
+#include <math.h>
+
 #include "slice/layer.h"
+
+static float softplus(float x)
+{
+    return x > 20 ? x : log1pf(expf(x));
+}
+
+/* up, or act(gate) * up, packed for w->down. */
+static void pack_hidden(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
+                        void *packed)
+{
+    cake_gate gate = {.g = pass->gate, .act = pass->config->act};
+    if (gate.act == CAKE_ACT_XIELU) {
+        gate.g = pass->up;
+        for (int i = 0; i < CAKE_N_ACT_PARAM; i++)
+            gate.param[i] = *w->xielu[i];
+        gate.param[CAKE_ALPHA_P] = softplus(gate.param[CAKE_ALPHA_P]);
+        gate.param[CAKE_ALPHA_N] = gate.param[CAKE_BETA] + softplus(gate.param[CAKE_ALPHA_N]);
+    }
+    pass->kernels->input_pack(exec, packed, pass->up, &gate, w->down.dtype, w->down.n_in, pass->n_tok);
+}
 
 const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
     const cake_kernels *op = pass->kernels;
-    const cake_act act = pass->config->act;
     void *packed = pass->gate;
-    if (!op->mlp_gate_up(exec, packed, pass->input[w->gate.dtype], &w->gate, w->gate_bias, &w->up, w->up_bias,
-                         act, w->down.dtype, pass->n_tok)) {
-        cake_gate gate = {.g = pass->gate, .act = act};
+    bool gated = w->gate.data;
+    if (!gated || !op->mlp_gate_up(exec, packed, pass->input[w->gate.dtype], &w->gate, w->gate_bias, &w->up,
+                                   w->up_bias, pass->config->act, w->down.dtype, pass->n_tok)) {
         packed = pass->input[w->down.dtype];
-        cake_layer_matmul(exec, pass, pass->gate, &w->gate, w->gate_bias);
+        if (gated)
+            cake_layer_matmul(exec, pass, pass->gate, &w->gate, w->gate_bias);
         cake_layer_matmul(exec, pass, pass->up, &w->up, w->up_bias);
         cake_exec_barrier(exec);
-        op->input_pack(exec, packed, pass->up, &gate, w->down.dtype, w->down.n_in, pass->n_tok);
+        pack_hidden(exec, pass, w, packed);
     }
     cake_exec_barrier(exec);
     return packed;

@@ -181,6 +181,10 @@ MODELS = {
                                   tie_word_embeddings=True, attn_output_gate=True, full_attention_interval=4,
                                   mamba_ssm_dtype="float32", mtp_num_hidden_layers=1, **linear(1, 4, 33, 17, 4),
                                   rope_parameters={**MROPE, "partial_rotary_factor": 0.25})),
+    "apertus-plain": dict(small=True, dtype="float32", files=2, old=False, model_type="apertus", hidden_act="xielu",
+                          hidden_size=28, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, head_dim=10,
+                          intermediate_size=38, tie_word_embeddings=False, attention_bias=False,
+                          rope_parameters={**LLAMA3, "rope_theta": 12000000.0}),
     "qwen3moe-mixed": dict(small=True, dtype="float32", files=2, old=False, model_type="qwen3_moe", hidden_size=36,
                            num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
                            intermediate_size=44, moe_intermediate_size=21, num_experts=7, num_experts_per_tok=3,
@@ -249,7 +253,7 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Q
            "phi3": "Phi3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "olmo3": "Olmo3ForCausalLM",
            "exaone4": "Exaone4ForCausalLM", "smollm3": "SmolLM3ForCausalLM",
            "qwen3_moe": "Qwen3MoeForCausalLM", "mixtral": "MixtralForCausalLM", "olmoe": "OlmoeForCausalLM",
-           "qwen3_next": "Qwen3NextForCausalLM", "qwen3_5_moe": "Qwen3_5MoeForConditionalGeneration",
+           "apertus": "ApertusForCausalLM", "qwen3_next": "Qwen3NextForCausalLM", "qwen3_5_moe": "Qwen3_5MoeForConditionalGeneration",
            "gpt_oss": "GptOssForCausalLM",
            "glm4_moe": "Glm4MoeForCausalLM", "minimax_m2": "MiniMaxM2ForCausalLM",
            "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_5": "Qwen3_5ForConditionalGeneration"}
@@ -355,6 +359,10 @@ def weights(model, spec, generator):
             value = 0.2 * noise
         elif name.endswith(("mlp.gate.weight", "block_sparse_moe.gate.weight", "mlp.router.weight")):  # choices are clear
             value = 3 / shape[1] ** 0.5 * noise
+        elif name.endswith(("act_fn.beta", "act_fn.eps")):
+            value = parameter.double()
+        elif name.endswith(("alpha_p", "alpha_n")):
+            value = 0.5 * noise
         elif name.endswith("sinks"):
             value = 1.5 * noise
         elif name.endswith("bias"):

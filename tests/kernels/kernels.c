@@ -402,6 +402,12 @@ static double passed(double x, double g, cake_act act, double *units)
         *units += fmin(fabs((double)ALPHA * h), 90); /* of the rounded exponent */
         return (u + 1) * h / (1 + exp(-(double)ALPHA * h));
     }
+    if (act == CAKE_ACT_XIELU) {
+        double above = (double)ALPHA * g * g, below = (double)LIMIT * (expm1(fmin(g, (double)-1e-6F)) - g);
+        *units +=
+            g > 0 ? 0 : 4 * (double)LIMIT * fabs(g) / fmax(fabs(below + 0.5 * g), 1e-30); /* cancelled */
+        return (g > 0 ? above : below) + 0.5 * g;
+    }
     if (act == CAKE_ACT_SILU)
         return x * g / (1 + exp(-g));
     if (act == CAKE_ACT_SIGMOID)
@@ -456,10 +462,10 @@ static void check_gates(const cake_kernels *op)
     static const int sizes[][2] = {
         /* n_in, n_tok */ {1, 40}, {7, 1}, {40, 3}, {257, 14}, {1100, 2}, {520, 5}};
     for (int i = 0; i < COUNT(sizes); i++)
-        for (int act = CAKE_ACT_SILU; act <= (op->oracle ? CAKE_ACT_CLAMPED : CAKE_ACT_SIGMOID); act++) {
+        for (int act = CAKE_ACT_SILU; act <= (op->oracle ? CAKE_ACT_XIELU : CAKE_ACT_SIGMOID); act++) {
             int n_in = sizes[i][0], n_tok = sizes[i][1], n = n_in * n_tok, wrong = 0;
             float *x = random_floats((size_t)n, 20), *g = gates(n);
-            cake_gate gate = {g, (cake_act)act, ALPHA, LIMIT};
+            cake_gate gate = {.g = g, .act = (cake_act)act, .param = {ALPHA, LIMIT, 0.5F, -1e-6F}};
             float *y = unpacked(op, x, &gate, n_in, n_tok, 1);
             for (int j = 0; j < n; j++) {
                 double units, exact = passed((double)x[j], (double)g[j], (cake_act)act, &units);

@@ -89,7 +89,7 @@ static void test_details(void)
     cake_config c;
     CU_ASSERT_EQUAL_FATAL(
         read_family("gpt_oss", "\"num_hidden_layers\": 3, \"intermediate_size\": 40", &c, &said), CAKE_OK);
-    CU_ASSERT(c.act == CAKE_ACT_CLAMPED && c.act_alpha == 1.702F && c.act_limit == 7);
+    CU_ASSERT(c.act == CAKE_ACT_CLAMPED && c.act_param[CAKE_ALPHA] == 1.702F && c.act_param[CAKE_LIMIT] == 7);
     CU_ASSERT(c.window[c.layer[0].group] == 128 && c.window[c.layer[1].group] == 0);
     CU_ASSERT(c.qkv_bias && c.o_bias);
     CU_ASSERT_EQUAL_FATAL(read_family("glm4_moe",
