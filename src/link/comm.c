@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stderr.h"
 #include "link/heartbeat.h"
 #include "link/tags.h"
 
@@ -280,7 +281,7 @@ double cake_comm_clock_offset(const cake_comm *world, int one, int other, double
 
 void cake_comm_exit_now(int status)
 {
-    cake_log_heard();
+    cake_stderr_wait_read();
     _exit(status);
 }
 

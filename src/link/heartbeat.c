@@ -27,6 +27,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stderr.h"
 
 enum {
     MAX_STRANGERS = 32,
@@ -525,7 +526,8 @@ void cake_heartbeat_send_failed(int status)
 {
     enum { PATIENCE = 200 }; /* hundredths of a second */
     cake_heartbeat *p = current;
-    cake_log_heard(); /* peers that receive the last message end, and some launchers then kill this process */
+    /* Peers that receive the last message end, and some launchers then kill this process. */
+    cake_stderr_wait_read();
     if (!p)
         return;
     atomic_store(&p->ending, true);
