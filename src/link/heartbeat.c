@@ -499,6 +499,7 @@ cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
         return NULL;
     }
     current = p;
+    cake_comm_before_abort(cake_heartbeat_send_failed);
     return p;
 }
 
@@ -507,6 +508,7 @@ void cake_heartbeat_close(cake_heartbeat *p)
     if (!p)
         return;
     current = NULL;
+    cake_comm_before_abort(NULL);
     p->stop = true;
     if (write(p->wake[1], "", 1) < 0)
         p->stop = true; /* the thread checks this twice a second */
