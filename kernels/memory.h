@@ -27,8 +27,7 @@ typedef struct cake_memory {
     void (*download)(void *to, const void *from, size_t bytes); /* to the host; complete when it returns */
     void (*copy)(void *to, const void *from, size_t bytes);     /* within the memory */
     /* Pins page-aligned host memory that is a frequent target of download, so that the device writes to it
-     * directly. It must be unpinned before it is freed; unpinning memory that is not pinned does nothing.
-     * NULL: no gain. */
+     * directly. It must be unpinned before it is freed; unpinning memory that is not pinned does nothing. */
     void (*pin)(void *host, size_t bytes);
     void (*unpin)(void *host);
     /* Uploads n > 0 rows for operations to read, and keeps a copy for the host. */
@@ -75,13 +74,13 @@ static inline void cake_memory_download(const cake_memory *memory, void *to, con
 
 static inline void cake_memory_pin(const cake_memory *memory, void *host, size_t bytes)
 {
-    if (memory && memory->pin)
+    if (memory)
         memory->pin(host, bytes);
 }
 
 static inline void cake_memory_unpin(const cake_memory *memory, void *host)
 {
-    if (memory && memory->unpin)
+    if (memory)
         memory->unpin(host);
 }
 

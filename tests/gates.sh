@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# layers.sh and style.sh must pass a small good tree and find each of the faults that are put into it.
+# layers.sh, style.sh and circles.sh must pass a small good tree and find each of the faults that are put into it.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
@@ -83,5 +83,33 @@ if grep -q 'not checked here: the layout' "$tree/log"; then
     echo "not checked here: whether a wrong layout is found (clang-format 14 is not installed)"
 else
     style "a function of 80 lines is fine, the layout is not" src/base/base.c "\nvoid f(void) {\n        f(); }"
+fi
+
+# circle WANTED_STATUS NAME FILE=LINE...: these files alone, compiled, are what circles.sh judges.
+circle() {
+    local wanted=$1 name=$2 file
+    fresh
+    shift 2
+    for file in "$@"; do
+        mkdir -p "$tree/$(dirname "${file%%=*}")"
+        printf '%s\n' "${file#*=}" >"$tree/${file%%=*}.c"
+        "${CC:-cc}" -c "$tree/${file%%=*}.c" -o "$tree/$(dirname "${file%%=*}")/libcake_a-$(basename "${file%%=*}").o" || exit 2
+    done
+    top_builddir=$tree must circles "$wanted" "$name"
+}
+if command -v "${CC:-cc}" >/dev/null; then
+    circle 0 "one way" "src/base/a=void b(void); void a(void) { b(); }" "src/base/b=void b(void) {}"
+    circle 1 "two files need each other" "src/base/a=void b(void); void a(void) { b(); }" \
+        "src/base/b=void a(void); void b(void) { a(); }"
+    circle 1 "three files in a circle" "src/base/a=void b(void); void a(void) { b(); }" \
+        "src/base/b=void c(void); void b(void) { c(); }" "src/base/c=void a(void); void c(void) { a(); }"
+    circle 1 "two folders, four files" "src/base/a=void b(void); void a(void) { b(); }" "src/link/b=void b(void) {}" \
+        "src/link/c=void d(void); void c(void) { d(); }" "src/base/d=void d(void) {}"
+    circle 0 "a circle that is listed" "src/slice/layer=void b(void); void a(void) { b(); }" \
+        "src/slice/mlp=void a(void); void b(void) { a(); }"
+    circle 1 "a listed circle that is gone" "src/slice/layer=void b(void); void a(void) { b(); }" \
+        "src/slice/mlp=void b(void) {}"
+else
+    echo "not checked here: whether circles.sh finds a circle (no compiler ${CC:-cc})"
 fi
 exit $failed

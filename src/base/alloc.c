@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
+#include "base/die.h"
 
 void *cake_alloc(size_t count, size_t size)
 {

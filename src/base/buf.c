@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/err.h"
+#include "base/die.h"
 
 /* Reserves `more` bytes and a NUL after len. */
 static void reserve(cake_buf *buf, size_t more)

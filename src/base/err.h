@@ -11,6 +11,8 @@
 #ifndef CAKE_BASE_ERR_H
 #define CAKE_BASE_ERR_H
 
+#include "base/die.h"
+
 typedef enum cake_err {
     CAKE_OK = 0,
     CAKE_ERR_FATAL = 1,   /* a file, memory, MPI or device failed; already logged */
@@ -35,13 +37,5 @@ cake_err cake_fault_set(cake_fault *fault, const char *param, const char *fmt, .
 /* Logs what, where and what to do (level error, topic) and returns the code. */
 cake_err cake_fail(const char *topic, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 cake_err cake_fail_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* Ends all ranks with a message and status 1: an allocation failed. */
-void cake_die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-/* Ends all ranks after a bug with SIGABRT, so that a debugger or a core file shows the place. */
-void cake_die_broken(const char *file, int line, const char *condition) __attribute__((noreturn));
-void cake_die_with(void (*last_words)(void)); /* comm.c registers the function that ends the other ranks */
-
-#define CAKE_ASSERT(condition) ((condition) ? (void)0 : cake_die_broken(__FILE__, __LINE__, #condition))
 
 #endif

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: messages of any thread. Out: one write per message to standard error, or to the capture.
+ * In: messages of any thread. Out: a line on standard error, or in the capture.
  * Invariant: no control character of a message reaches the terminal.
  */
 #include "base/log.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "base/stderr.h"
 
 static const char *const level_name[] = {"error: ", "warning: ", "", "debug: "};
 
@@ -24,16 +21,12 @@ static const char *const topics[] = {"bench",  "bundle", "chat",    "engine",  "
 
 enum { N_TOPIC = sizeof topics / sizeof *topics, UNSET = -1 };
 
-static const char wipe[] = "\r\033[K";
-
 static struct {
     _Atomic cake_level level;
     int of[N_TOPIC]; /* levels of topics, valid if has_topics; UNSET: the level of all */
     bool has_topics;
     atomic_bool hushed;
-    atomic_bool bar; /* a progress bar stands on the terminal's line */
     int rank;
-    char host[64];
     cake_buf *capture;
 } state = {.level = CAKE_INFO};
 
@@ -80,29 +73,13 @@ void cake_log_escape(cake_buf *line)
     cake_buf_free(&safe);
 }
 
-/* Ignores errors: a closed or full stderr is not worth stopping the run. */
-static void write_stderr(const char *text, size_t len)
-{
-    ssize_t n = write(STDERR_FILENO, text, len);
-    (void)n;
-}
-
-/* One write per message, so that lines of several ranks do not mix. */
-static void put(const char *line, size_t len)
-{
-    if (cake_log_bar(false))
-        write_stderr(wipe, sizeof wipe - 1);
-    write_stderr(line, len);
-}
-
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
 {
     if (!cake_log_wants(level, topic))
         return;
     cake_buf line = {0};
     cake_buf_adds(&line, "cake-mpi: ");
-    if (state.rank > 0)
-        cake_buf_addf(&line, "rank %d on %s: ", state.rank, state.host);
+    cake_buf_adds(&line, cake_stderr_origin());
     cake_buf_adds(&line, level_name[level]);
     if (topic)
         cake_buf_addf(&line, "%s: ", topic);
@@ -112,28 +89,17 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     va_end(args);
     cake_log_escape(&line);
     cake_buf_addc(&line, '\n');
-    if (state.capture) {
+    if (state.capture)
         cake_buf_add(state.capture, line.data, line.len);
-    } else {
-        put(line.data, line.len);
-    }
+    else
+        cake_stderr_write(line.data, line.len);
     cake_buf_free(&line);
 }
 
 void cake_log_now(cake_level level, const char *topic, const char *text)
 {
-    char line[1024], from[96] = "";
-    if (!cake_log_wants(level, topic))
-        return;
-    if (state.rank > 0)
-        snprintf(from, sizeof from, "rank %d on %s: ", state.rank, state.host);
-    int n = snprintf(line, sizeof line, "cake-mpi: %s%s%s%s%s", from, level_name[level], topic ? topic : "",
-                     topic ? ": " : "", text);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    for (size_t i = 0; i < len; i++)
-        line[i] = is_control((unsigned char)line[i]) ? '?' : line[i];
-    line[len] = '\n';
-    put(line, len + 1);
+    if (cake_log_wants(level, topic))
+        cake_stderr_message(level_name[level], topic, text);
 }
 
 cake_level cake_log_level(cake_level level)
@@ -198,12 +164,7 @@ bool cake_log_hush(bool hushed)
 void cake_log_rank(int rank, const char *host)
 {
     state.rank = rank;
-    snprintf(state.host, sizeof state.host, "%s", host);
-}
-
-bool cake_log_bar(bool stands)
-{
-    return atomic_exchange(&state.bar, stands);
+    cake_stderr_rank(rank, host);
 }
 
 cake_buf *cake_log_capture(cake_buf *into)
@@ -211,15 +172,4 @@ cake_buf *cake_log_capture(cake_buf *into)
     cake_buf *before = state.capture;
     state.capture = into;
     return before;
-}
-
-void cake_log_heard(void)
-{
-    enum { PATIENCE = 100 }; /* hundredths of a second */
-    struct stat s;
-    int unread;
-    if (fstat(STDERR_FILENO, &s) || !S_ISFIFO(s.st_mode))
-        return;
-    for (int i = 0; i < PATIENCE && !ioctl(STDERR_FILENO, FIONREAD, &unread) && unread; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }

@@ -29,13 +29,7 @@ bool cake_log_wants(cake_level level, const char *topic); /* whether this rank w
  * terminal. */
 void cake_log_escape(cake_buf *text);
 void cake_log_rank(int rank, const char *host); /* default rank 0 */
-/* Sets whether a progress bar stands on the terminal's line; the next message wipes it. Returns the previous
- * state. */
-bool cake_log_bar(bool stands);
 /* Collects messages in `into`; NULL: back to standard error. Returns the previous target. */
 cake_buf *cake_log_capture(cake_buf *into);
-/* Waits for at most a second until the reader of standard error, if it is a pipe, has read it: a launcher may
- * discard what it has not read of a rank that aborts. */
-void cake_log_heard(void);
 
 #endif

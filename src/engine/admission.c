@@ -26,7 +26,7 @@ static void finish_request(cake_engine *e, cake_sequence *lead)
     else
         err = e->io.done(e->io.self, lead);
     e->err = err ? err : e->err;
-    e->stats.write_s += cake_engine_trace(e, CAKE_SPAN_RECORD, start, 0);
+    e->stats.write_s += cake_trace_since(e->trace, CAKE_SPAN_RECORD, start, 0);
 }
 
 void cake_engine_retire(cake_engine *e, int slot)
@@ -212,7 +212,7 @@ void cake_engine_read(cake_engine *e, int n)
     int before = e->queue.n;
     e->err = cake_request_queue_read(&e->queue, n);
     if (e->queue.n > before || e->err) /* most calls read nothing: these are not traced */
-        e->stats.read_s += cake_engine_trace(e, CAKE_SPAN_READ, start, 0);
+        e->stats.read_s += cake_trace_since(e->trace, CAKE_SPAN_READ, start, 0);
 }
 
 void cake_engine_admit(cake_engine *e)

@@ -143,13 +143,6 @@ cake_replica_progress cake_engine_progress(const cake_engine *e)
         .begun = e->stats.begun, .begun_tok = e->stats.begun_tok, .rows = e->stats.rows};
 }
 
-double cake_engine_trace(cake_engine *e, cake_span_kind kind, double begin, int rows)
-{
-    double now = cake_clock_now();
-    cake_trace_add(e->trace, (cake_span){.begin = begin, .kind = (int32_t)kind, .rows = rows}, now);
-    return now - begin;
-}
-
 int cake_engine_in_flight(const cake_engine *e)
 {
     return e->n_in_flight;
@@ -210,7 +203,7 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
         cake_embed_fill_device(e->model, e->embed, e->ids, wave->n_tok, e->device_ids, l->body);
     else
         cake_embed_fill(e->model, e->embed, threads_of(e, wave), e->ids, wave);
-    e->stats.embed_s += cake_engine_trace(e, CAKE_SPAN_EMBED, start, batch->n_tok);
+    e->stats.embed_s += cake_trace_since(e->trace, CAKE_SPAN_EMBED, start, batch->n_tok);
     e->stats.rows += batch->n_tok;
     l->batch = batch;
     l->msg.in_flight = true;
@@ -357,7 +350,7 @@ static void score_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batc
         rows[i].score = e->need_all[i] ? scores + (size_t)i * (size_t)e->config->n_vocab : NULL;
         rows[i].best = &e->best[i];
     }
-    e->stats.head_s += cake_engine_trace(e, CAKE_SPAN_HEAD, start, n);
+    e->stats.head_s += cake_trace_since(e->trace, CAKE_SPAN_HEAD, start, n);
     cake_roofline_add(&e->stats.roofline, cake_logits_work(e->logits, n));
 }
 
@@ -373,7 +366,7 @@ static void score_and_sample(cake_engine *e, const cake_wave_msg *msg, const cak
         for (int i = 0; i < n; i++)
             apply_sample(e, batch->score_slot[first + i], &cake_wave_rows(wave)[batch->score_row[first + i]],
                          &cake_sampler_rows(e->sampler)[i]);
-        e->stats.sample_s += cake_engine_trace(e, CAKE_SPAN_SAMPLE, scored, n);
+        e->stats.sample_s += cake_trace_since(e->trace, CAKE_SPAN_SAMPLE, scored, n);
     }
 }
 

@@ -49,9 +49,6 @@ struct cake_engine {
     cake_trace *trace; /* or NULL */
 };
 
-/* Adds a span from `begin` until now to the trace; returns its seconds. */
-double cake_engine_trace(cake_engine *engine, cake_span_kind kind, double begin, int rows);
-
 /* Reads up to n more requests. */
 void cake_engine_read(cake_engine *engine, int n);
 /* Counts a request as begun, once: when the first rows of its prompt are sent, or when it ends before. */

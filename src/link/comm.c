@@ -15,10 +15,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "link/heartbeat.h"
+#include "base/stderr.h"
 #include "link/tags.h"
 
 static MPI_Comm everyone = MPI_COMM_NULL, local = MPI_COMM_NULL;
+static void (*_Atomic before_abort)(int status);
 
 /* Whether a launcher started this process: checks the variables set by Open MPI, MPICH and derivatives, Intel
  * MPI, Slurm's PMIx and PMI2, and Cray PALS. */
@@ -280,13 +281,22 @@ double cake_comm_clock_offset(const cake_comm *world, int one, int other, double
 
 void cake_comm_exit_now(int status)
 {
-    cake_log_heard();
+    cake_stderr_wait_read();
     _exit(status);
+}
+
+void cake_comm_before_abort(void (*hook)(int status))
+{
+    before_abort = hook;
 }
 
 void cake_comm_abort_with(cake_err err)
 {
-    cake_heartbeat_send_failed((int)err);
+    void (*hook)(int status) = before_abort;
+    if (hook)
+        hook((int)err);
+    else
+        cake_stderr_wait_read();
     if (open_now())
         MPI_Abort(MPI_COMM_WORLD, (int)err);
     _exit((int)err);

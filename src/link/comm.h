@@ -79,6 +79,10 @@ void cake_comm_abort(void) __attribute__((noreturn));
 /* As cake_comm_abort, with another status. */
 void cake_comm_abort_with(cake_err err) __attribute__((noreturn));
 
+/* Registers what cake_comm_abort calls first, on the thread that aborts; NULL: nothing. The heartbeat tells
+ * the other ranks, and waits until standard error was read. */
+void cake_comm_before_abort(void (*hook)(int status));
+
 /* Ends this process only, at once, from any thread; the others must end by themselves. */
 void cake_comm_exit_now(int status) __attribute__((noreturn));
 

@@ -27,6 +27,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stderr.h"
 
 enum {
     MAX_STRANGERS = 32,
@@ -498,6 +499,7 @@ cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
         return NULL;
     }
     current = p;
+    cake_comm_before_abort(cake_heartbeat_send_failed);
     return p;
 }
 
@@ -506,6 +508,7 @@ void cake_heartbeat_close(cake_heartbeat *p)
     if (!p)
         return;
     current = NULL;
+    cake_comm_before_abort(NULL);
     p->stop = true;
     if (write(p->wake[1], "", 1) < 0)
         p->stop = true; /* the thread checks this twice a second */
@@ -525,7 +528,8 @@ void cake_heartbeat_send_failed(int status)
 {
     enum { PATIENCE = 200 }; /* hundredths of a second */
     cake_heartbeat *p = current;
-    cake_log_heard(); /* peers that receive the last message end, and some launchers then kill this process */
+    /* Peers that receive the last message end, and some launchers then kill this process. */
+    cake_stderr_wait_read();
     if (!p)
         return;
     atomic_store(&p->ending, true);

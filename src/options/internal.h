@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by options.c (the table and its values), parse.c (where values come from) and the checks.
+ * Shared by options.c (the whole), values.c (the table and its values), parse.c (where values come from) and
+ * the checks.
  */
 #ifndef CAKE_OPTIONS_INTERNAL_H
 #define CAKE_OPTIONS_INTERNAL_H

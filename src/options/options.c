@@ -4,27 +4,12 @@
  */
 #include "options/internal.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/alloc.h"
 #include "base/crc.h"
-#include "base/duration.h"
-#include "base/escape.h"
 #include "base/log.h"
-#include "base/size.h"
-
-const option_row cake_option_rows[] = {
-#define OPTION(group, commands, name, letter, kind, argument, field, min, max, help)                         \
-    {group,         commands,      name, letter, kind, argument, offsetof(cake_options, field),              \
-     (double)(min), (double)(max), help},
-#include "options/options.def"
-#undef OPTION
-};
 
 static const struct {
     const char *name;
@@ -44,131 +29,6 @@ static int command_bit(const char *name)
         if (!strcmp(commands[i].name, name))
             return commands[i].bit;
     return 0;
-}
-
-bool cake_option_among(const char *choices, const char *word)
-{
-    size_t len = strlen(word);
-    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
-        if (!strncmp(at, word, len) && (at[len] == '|' || !at[len]))
-            return true;
-    return false;
-}
-
-static cake_err bad_value(const char *from, const char *value, const char *expected)
-{
-    return cake_fail_usage("%s: \"%s\" is not %s", from, value, expected);
-}
-
-static cake_err set_integer(const char *from, const option_row *row, const char *value, int64_t *into)
-{
-    char *end;
-    errno = 0;
-    long long number = strtoll(value, &end, 10);
-    if (end == value || *end || errno || (double)number < row->min || (double)number > row->max)
-        return cake_fail_usage("%s: \"%s\" is not an integer from %.0f to %lld", from, value, row->min,
-                               row->max >= 0x1p63 ? (long long)INT64_MAX : (long long)row->max);
-    *into = number;
-    return CAKE_OK;
-}
-
-static cake_err set_real(const char *from, const option_row *row, const char *value, double *into)
-{
-    char *end;
-    double number = strtod(value, &end);
-    const cake_params_field *field = cake_params_fields;
-    while (field->offset + offsetof(cake_options, params) != row->offset)
-        field++;
-    bool open = field->above_min;
-    if (end == value || *end || !isfinite(number) || number < row->min || (open && number == row->min) ||
-        number > row->max) {
-        char limit[32] = "";
-        if (isfinite(row->max))
-            snprintf(limit, sizeof limit, ", up to %g", row->max);
-        return cake_fail_usage("%s: \"%s\" is not a number %s %g%s", from, value, open ? "above" : "from",
-                               row->min, limit);
-    }
-    *into = number;
-    return CAKE_OK;
-}
-
-static cake_err set_size(const char *from, const char *value, int64_t *into)
-{
-    return cake_size_read(value, into) ? CAKE_OK : bad_value(from, value, "a size like 512M, 16G or 80%");
-}
-
-static cake_err add_stop(const char *from, const char *value, cake_params *params)
-{
-    if (!*value)
-        return cake_fail_usage("%s: an empty stop text would end every answer at once", from);
-    if (params->n_stop < 0)
-        params->n_stop = 0;
-    if (params->n_stop == CAKE_MAX_STOP)
-        return cake_fail_usage("%s: more than %d stop texts", from, CAKE_MAX_STOP);
-    char *text = params->stop[params->n_stop++] = cake_copy(value, strlen(value));
-    cake_escape_undo(text, strlen(text));
-    return CAKE_OK;
-}
-
-/* The words of YAML's core schema, in configuration files and in the environment. */
-#define TRUE  "1|true|True|TRUE"
-#define FALSE "0|false|False|FALSE"
-
-static cake_err set_flag(const char *from, const char *value, bool *into)
-{
-    if (value && !cake_option_among(TRUE "|" FALSE, value))
-        return bad_value(from, value, "true or false, 1 or 0");
-    *into = !value || cake_option_among(TRUE, value);
-    return CAKE_OK;
-}
-
-cake_err cake_option_set(cake_options *o, const option_row *row, const char *from, char *value)
-{
-    void *into = (char *)o + row->offset;
-    switch (row->kind) {
-    case FLAG:
-        return set_flag(from, value, into);
-    case TEXT:
-        if (strchr(row->argument, '|') && !cake_option_among(row->argument, value))
-            return cake_fail_usage("%s: \"%s\" is not one of %s", from, value, row->argument);
-        *(const char **)into = value;
-        return CAKE_OK;
-    case TEXTS: {
-        cake_texts *texts = into;
-        texts->text = cake_grow(texts->text, (size_t)texts->n + 1, sizeof *texts->text);
-        texts->text[texts->n++] = value;
-        return CAKE_OK;
-    }
-    case INTEGER:
-        return set_integer(from, row, value, into);
-    case REAL:
-        return set_real(from, row, value, into);
-    case SIZE:
-        return set_size(from, value, into);
-    case DURATION:
-        return cake_duration_read(value, into)
-                   ? CAKE_OK
-                   : bad_value(from, value, "a duration like 90, 15m, 2h or 1-12:00:00");
-    case SHARD:
-        return cake_shard_read(value, into)
-                   ? CAKE_OK
-                   : bad_value(from, value, "a shard like 0/8, the first of eight, to 7/8, the last");
-    case STOP:
-        return add_stop(from, value, &o->params);
-    default: /* SEED */
-        *(int64_t *)into = 0;
-        return value ? set_integer(from, row, value, into) : CAKE_OK;
-    }
-}
-
-bool cake_option_is_own(const option_row *row)
-{
-    return cake_option_among("model|directory|threads|threads-decode|bind|log|quiet|verbose", row->name);
-}
-
-bool cake_option_takes(int command, const option_row *row)
-{
-    return row->commands & (command == PLAN ? PLAN | RUN : command);
 }
 
 /* A streamed answer usually shares the terminal with messages: only warnings, unless more is asked for. */
@@ -282,18 +142,6 @@ int cake_options_threads(const cake_options *o, int suggested)
         return (int)o->threads;
     int64_t n = omp ? strtoll(omp, NULL, 10) : 0; /* of a list for nested regions: the first */
     return n > 0 && n <= MAX_THREADS ? (int)n : suggested;
-}
-
-bool cake_options_text(const char *path)
-{
-    size_t len = path ? strlen(path) : 0;
-    return len > 4 && !strcasecmp(path + len - 4, ".txt");
-}
-
-bool cake_options_stream(const cake_options *options)
-{
-    return options->prompts.n == 1 && !options->output &&
-           (options->params.n == CAKE_UNSET || options->params.n == 1);
 }
 
 const char *cake_options_model_name(const cake_options *o, char name[CAKE_MODEL_NAME])

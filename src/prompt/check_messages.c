@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "prompt/fault.h"
 #include "prompt/fields.h"
 
 /* Fails for the place that fmt names, as "messages[%zu].role". */

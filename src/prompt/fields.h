@@ -19,10 +19,6 @@ cake_err cake_fields_read(cake_request *request, const cake_json *object, bool c
 /* The field called name, or else the value at that path: a.b.0 is the first item of b in a. NULL: neither. */
 const cake_json *cake_field_at(const cake_json *object, const char *name);
 
-/* The value in words short enough for a message: 3.5, "abc", an array. */
-#define CAKE_FOUND 80
-const char *cake_field_found(const cake_json *node, char out[CAKE_FOUND]);
-
 /* Checks messages and tools as the API has them; the fault names the place (messages[2].content[0].type). */
 cake_err cake_messages_check(const cake_json *messages, cake_fault *fault);
 cake_err cake_tools_check(const cake_json *tools, cake_fault *fault);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "prompt/fault.h"
 #include "prompt/fields.h"
 #include "prompt/parsers.h"
 

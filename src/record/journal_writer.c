@@ -274,6 +274,21 @@ void cake_record_rollback(cake_recorder *r)
         r->size = r->begun; /* an empty file is removed at close */
 }
 
+cake_err cake_journal_writer_refuse_other(const cake_recorder *r)
+{
+    if (r->options.copies)
+        return cake_fail("record",
+                         "%s: another process created this file in the meantime; --force overwrites it, or "
+                         "name another file with -o",
+                         r->results);
+    return cake_fail(
+        "record",
+        "%s: another process created this file since the run began; %lld results are in %s: "
+        "move that file away, or give --force, and start the same command again%s",
+        r->results, (long long)r->journal.lines.n, r->partial,
+        r->options.resume == CAKE_RESUME_NEVER ? ", without --resume never, which would drop them" : "");
+}
+
 /* Writes the marks of earlier runs and of this one. */
 static void write_job(cake_recorder *r, const cake_file_digest *results, int *why)
 {

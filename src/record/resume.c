@@ -33,18 +33,6 @@ static cake_err refuse(const char *results, const char *why)
     return cake_fail("record", "%s: %s; --force overwrites it, or name another file with -o", results, why);
 }
 
-cake_err cake_journal_writer_refuse_other(const cake_recorder *r)
-{
-    if (r->options.copies)
-        return refuse(r->results, "another process created this file in the meantime");
-    return cake_fail(
-        "record",
-        "%s: another process created this file since the run began; %lld results are in %s: "
-        "move that file away, or give --force, and start the same command again%s",
-        r->results, (long long)r->journal.lines.n, r->partial,
-        r->options.resume == CAKE_RESUME_NEVER ? ", without --resume never, which would drop them" : "");
-}
-
 static bool exists(const char *path)
 {
     struct stat info;

@@ -16,6 +16,7 @@
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/slurm.h"
+#include "base/stderr.h"
 #include "formats/json.h"
 
 static const double bar_every = 0.2, line_every = 60, file_every = 5; /* seconds */
@@ -158,7 +159,7 @@ void cake_progress_tick(const cake_counts *c, double until_stop)
         cake_progress_bar(c, now - state.start, until_stop, &line);
         fprintf(stderr, "\r%s\033[K", line.data);
         fflush(stderr);
-        cake_log_bar(true);
+        cake_stderr_bar(true);
     } else {
         cake_progress_line(c, now - state.start, until_stop, &line);
         cake_log(CAKE_INFO, NULL, "%s", line.data);
@@ -168,7 +169,7 @@ void cake_progress_tick(const cake_counts *c, double until_stop)
 
 void cake_progress_close(void)
 {
-    if (cake_log_bar(false))
+    if (cake_stderr_bar(false))
         fputs("\r\033[K", stderr);
     state.mode = NONE;
 }

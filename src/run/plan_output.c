@@ -46,18 +46,20 @@ static int count_nodes(const cake_plan_output *s)
     return n;
 }
 
-/* "1.5 s", "12 min", "3.4 h", into one of four static buffers. */
-static const char *time_text(double seconds)
+typedef struct time_str {
+    char s[32];
+} time_str;
+
+/* "1.5 s", "12 min", "3.4 h": time_text(seconds).s lives until the end of the full expression. */
+static time_str time_text(double seconds)
 {
-    static char text[4][32];
-    static int turn;
-    char *out = text[turn = (turn + 1) % 4];
+    time_str out;
     if (seconds < 100)
-        snprintf(out, sizeof *text, "%.3g s", seconds);
+        snprintf(out.s, sizeof out.s, "%.3g s", seconds);
     else if (seconds < 100 * 60)
-        snprintf(out, sizeof *text, "%.3g min", seconds / 60);
+        snprintf(out.s, sizeof out.s, "%.3g min", seconds / 60);
     else
-        snprintf(out, sizeof *text, "%.4g h", seconds / 3600);
+        snprintf(out.s, sizeof out.s, "%.4g h", seconds / 3600);
     return out;
 }
 
@@ -245,7 +247,7 @@ static void add_time(const cake_plan_output *s, cake_buf *out)
     double hours = count_nodes(s) / 3600.0;
     if (a->generated >= b->generated) {
         cake_buf_addf(out, "time      %s predicted, without loading, for %.0f generated tokens",
-                      time_text(b->seconds), b->generated);
+                      time_text(b->seconds).s, b->generated);
         add_node_hours(b->seconds * hours, ": ", out);
         cake_buf_addc(out, '\n');
         return;
@@ -254,12 +256,12 @@ static void add_time(const cake_plan_output *s, cake_buf *out)
     cake_buf_addf(out,
                   "time      %s to %s predicted, without loading: "
                   "the first with answers of minimum length (%.0f tokens",
-                  time_text(a->seconds), time_text(b->seconds), a->generated);
+                  time_text(a->seconds).s, time_text(b->seconds).s, a->generated);
     add_node_hours(a->seconds * hours, ", ", out);
     cake_buf_addf(out, "), the second with answers of maximum length (%.0f tokens", b->generated);
     add_node_hours(b->seconds * hours, ", ", out);
     cake_buf_addf(out, "); 100 tokens more in each answer take about %s\n",
-                  time_text((b->seconds - a->seconds) * each));
+                  time_text((b->seconds - a->seconds) * each).s);
 }
 
 void cake_plan_output_text(const cake_plan_output *s, cake_buf *out)

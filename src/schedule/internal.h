@@ -2,7 +2,7 @@
  *
  * Shared by the schedule's files only: schedule.c (slots and eviction), prefix_cache.c (pages shared between
  * sequences), kv_admission.c (enough pages until all have ended?), budget.c (cost of a wave), next_batch.c
- * (rows of a wave).
+ * (rows of a wave), changes.c (changes that a wave carries).
  */
 #ifndef CAKE_SCHEDULE_INTERNAL_H
 #define CAKE_SCHEDULE_INTERNAL_H

@@ -17,15 +17,6 @@
 #include "base/err.h"
 #include "schedule/internal.h"
 
-int cake_schedule_changes(const cake_schedule_shape *shape)
-{
-    int n_slot = shape->n_lane * shape->lane_seqs;
-    int fork =
-        2 * shape->n_group + 1; /* in each group it shares pages and copies one; it copies the states */
-    /* own pages, as many attached ones, changes of forks, saved states */
-    return 2 * shape->n_group * shape->max_tok + n_slot * (fork + 1);
-}
-
 cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_tree *prefixes)
 {
     CAKE_ASSERT(shape->max_tok >= shape->lane_seqs + CAKE_PAGE);
@@ -115,12 +106,6 @@ void cake_schedule_wait_page(cake_schedule *s, cake_seq *q, bool wait_page)
     q->wait_page = wait_page;
 }
 
-void cake_schedule_push(cake_schedule *s, cake_change change)
-{
-    CAKE_ASSERT(s->n_pending < cake_schedule_changes(&s->shape));
-    s->pending[s->n_pending++] = change;
-}
-
 /* Drops pending changes of a sequence that ends before they were sent. */
 static void drop_pending(cake_schedule *s, int slot)
 {
@@ -156,12 +141,6 @@ static bool is_next(const cake_schedule *s, const cake_seq *q)
         if (s->seqs[i].used && !s->seqs[i].running && s->seqs[i].age < q->age)
             return false;
     return true;
-}
-
-int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int group)
-{
-    int n = cake_pages_held(s->shape.window[group], q->n_token, s->shape.max_tok) + 1;
-    return n < s->shape.n_page[group] ? n : s->shape.n_page[group];
 }
 
 /* True if enough pages are available for a sequence of which `reach` pages are cached. */

@@ -187,7 +187,7 @@ static cake_err open_unknown(const cake_json_path *model, const cake_vocab *voca
 static void open_tables(const cake_vocab *vocab, bpe *b)
 {
     if (b->byte_fallback)
-        cake_tokenizer_model_bytes(vocab, b->byte);
+        cake_vocab_byte_tokens(vocab, b->byte);
     else
         memset(b->byte, -1, sizeof b->byte);
     b->mark = cake_vocab_find(vocab, "\xE2\x96\x81", 3);
@@ -386,7 +386,7 @@ static cake_err spell(const cake_tokenizer_model *words, const char *piece, size
                                                    : add_bytes(b, c, piece + i, n))) {
             continue;
         } else if (b->unknown == ABSENT) {
-            return cake_tokenizer_model_unknown(piece + i, n, fault);
+            return cake_vocab_unknown(piece + i, n, fault);
         } else if (b->unknown >= 0) {
             if (waiting && !b->fuse_unknown)
                 add_symbol(c, b->unknown);

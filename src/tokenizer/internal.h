@@ -86,7 +86,7 @@ cake_err cake_charsmap_open(const cake_json_path *path, cake_charsmap **out); /*
 void cake_charsmap_close(cake_charsmap *map);
 void cake_charsmap_run(const cake_charsmap *map, const char *text, size_t len, cake_buf *out);
 
-void cake_encode_ws_free(cake_encode_ws *scratch); /* frees and zeroes (tokenizer.c) */
+void cake_encode_ws_free(cake_encode_ws *scratch); /* frees and zeroes (workspace.c) */
 
 /* --- normalizers: text to text (normalize.c) --- */
 
@@ -181,10 +181,6 @@ cake_err cake_tokenizer_model_run(const cake_tokenizer_model *words, const char 
 /* Whether characters can be lost: unknown ones without a token, or runs of them that share one. */
 bool cake_tokenizer_model_drop(const cake_tokenizer_model *words, bool spelled);
 int cake_byte_token(const char *text, size_t len); /* the byte of "<0x0A>"; -1: another token */
-/* The ids of the byte tokens, -1 if absent. */
-void cake_tokenizer_model_bytes(const cake_vocab *vocab, int32_t byte[256]);
-cake_err cake_tokenizer_model_unknown(const char *text, size_t len,
-                                      cake_fault *fault); /* fails with "no token for U+..." */
 
 /* Opens a model: reads path into words->own; words->vocab is set already. */
 cake_err cake_bpe_open(const cake_json_path *path, cake_tokenizer_model *words);

@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "text/pattern.h"
 #include "tokenizer/import.h"
 #include "tokenizer/internal.h"
 #include "tokenizer/unsupported_fields.h"
@@ -437,22 +436,6 @@ static cake_err encode_normalized(encoding *e, const char *text, size_t len, boo
     return err || !normal->len
                ? err
                : encode_added(e, trie, normal->data, normal->len, first && !e->scratch.moved, encode_plain);
-}
-
-void cake_encode_ws_free(cake_encode_ws *scratch)
-{
-    cake_pattern_match_free(scratch->match);
-    for (size_t i = 0; i < scratch->n_step; i++)
-        cake_buf_free(&scratch->step[i]);
-    free(scratch->step);
-    free(scratch->symbols);
-    free(scratch->heap);
-    free(scratch->path);
-    cake_buf_free(&scratch->character);
-    cake_buf_free(&scratch->spelled);
-    cake_buf_free(&scratch->normal);
-    cake_buf_free(&scratch->spare);
-    *scratch = (cake_encode_ws){0};
 }
 
 cake_err cake_tokenizer_encode(const cake_tokenizer *token, const char *text, size_t len, bool post,

@@ -2,10 +2,8 @@
  *
  * In: a tokenizer's `model`. Out: its vocabulary and the algorithm that splits a piece of text into tokens.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
 #include "tokenizer/internal.h"
 
 typedef struct cake_tokenizer_model_kind {
@@ -100,23 +98,6 @@ void cake_tokenizer_model_close(cake_tokenizer_model *words)
 bool cake_tokenizer_model_drop(const cake_tokenizer_model *words, bool spelled)
 {
     return words->kind->drop(words, spelled);
-}
-
-void cake_tokenizer_model_bytes(const cake_vocab *vocab, int32_t byte[256])
-{
-    for (int i = 0; i < 256; i++) {
-        char name[8];
-        snprintf(name, sizeof name, "<0x%02X>", i);
-        byte[i] = cake_vocab_find(vocab, name, 6);
-    }
-}
-
-cake_err cake_tokenizer_model_unknown(const char *text, size_t len, cake_fault *fault)
-{
-    uint32_t code = 0;
-    cake_utf8_next(text, len, &code);
-    return cake_fault_set(fault, NULL,
-                          "the tokenizer has no token for U+%04X, and none for unknown characters", code);
 }
 
 /* Encodes a part on its own, from the cache if it came before. */

@@ -73,7 +73,7 @@ cake_err cake_unigram_open(const cake_json_path *model, cake_tokenizer_model *wo
     if (!err && cake_json_kind(unk.node) > CAKE_JSON_NULL)
         err = cake_json_path_int(model, "unk_id", 0, words->vocab.count - 1, &unknown);
     u->unknown = (int32_t)unknown;
-    cake_tokenizer_model_bytes(&words->vocab, u->byte);
+    cake_vocab_byte_tokens(&words->vocab, u->byte);
     return err;
 }
 
@@ -164,7 +164,7 @@ cake_err cake_unigram_run(const cake_tokenizer_model *words, const char *piece, 
             continue;
         }
         if (u->unknown < 0)
-            return cake_tokenizer_model_unknown(piece + from, end - from, fault);
+            return cake_vocab_unknown(piece + from, end - from, fault);
         while (end < len && best[end].id == u->unknown)
             end = (size_t)best[end].from;
         add_unknown(words, piece + from, end - from, ids);

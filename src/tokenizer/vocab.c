@@ -5,10 +5,12 @@
  */
 #include "tokenizer/vocab.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 
 /* The upper half of a slot, which also gives the start of its search. */
 static uint64_t tag_of(uint64_t h)
@@ -113,6 +115,23 @@ int32_t cake_vocab_find(const cake_vocab *vocab, const char *text, size_t len)
         return -1;
     uint64_t slot = vocab->slot[probe(vocab, text, len, cake_vocab_hash(text, len))];
     return slot == CAKE_VOCAB_FREE ? -1 : (int32_t)(uint32_t)slot;
+}
+
+void cake_vocab_byte_tokens(const cake_vocab *vocab, int32_t byte[256])
+{
+    for (int i = 0; i < 256; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        byte[i] = cake_vocab_find(vocab, name, 6);
+    }
+}
+
+cake_err cake_vocab_unknown(const char *text, size_t len, cake_fault *fault)
+{
+    uint32_t code = 0;
+    cake_utf8_next(text, len, &code);
+    return cake_fault_set(fault, NULL,
+                          "the tokenizer has no token for U+%04X, and none for unknown characters", code);
 }
 
 const char *cake_vocab_text(const cake_vocab *vocab, int32_t id, size_t *len)

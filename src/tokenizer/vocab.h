@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 
 #define CAKE_MAX_VOCAB                                                                                       \
     (1 << 24) /* exclusive limit of ids: no model has more, and a larger one means a broken file */
@@ -56,6 +57,10 @@ int32_t cake_vocab_add(cake_vocab *vocab, const char *text, size_t len, int32_t 
 /* Adds a token with the next id, vocab->count; of equal texts the last one is found. */
 void cake_vocab_put(cake_vocab *vocab, const char *text, size_t len, int32_t id);
 int32_t cake_vocab_find(const cake_vocab *vocab, const char *text, size_t len); /* -1: none */
+/* The ids of the byte tokens "<0x0A>", -1 if absent. */
+void cake_vocab_byte_tokens(const cake_vocab *vocab, int32_t byte[256]);
+/* Fails with "no token for U+...": for the character at text. */
+cake_err cake_vocab_unknown(const char *text, size_t len, cake_fault *fault);
 /* NULL if no token has the id. Not NUL-terminated. */
 const char *cake_vocab_text(const cake_vocab *vocab, int32_t id, size_t *len);
 void cake_vocab_free(cake_vocab *vocab);

@@ -64,6 +64,13 @@ void cake_trace_add(cake_trace *t, cake_span span, double end)
     t->span[t->n++ % MAX_SPANS] = span;
 }
 
+double cake_trace_since(cake_trace *t, cake_span_kind kind, double begin, int rows)
+{
+    double now = cake_clock_now();
+    cake_trace_add(t, (cake_span){.begin = begin, .kind = (int32_t)kind, .rows = rows}, now);
+    return now - begin;
+}
+
 void cake_trace_align(cake_trace *t, const cake_comm *world)
 {
     size_t size = (size_t)world->size;

@@ -42,6 +42,8 @@ cake_trace *cake_trace_open(void);
 void cake_trace_close(cake_trace *trace); /* NULL is fine */
 /* end: on cake_clock_now, sets span.seconds. trace NULL: does nothing. */
 void cake_trace_add(cake_trace *trace, cake_span span, double end);
+/* Adds a span from `begin` until now; returns its seconds, also if trace is NULL. */
+double cake_trace_since(cake_trace *trace, cake_span_kind kind, double begin, int rows);
 
 /* All ranks call, before the first and after the last span: measures each clock's offset from rank 0's. */
 void cake_trace_align(cake_trace *trace, const cake_comm *world);

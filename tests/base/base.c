@@ -14,6 +14,7 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/stderr.h"
 #include "base/utf8.h"
 #include "formats/json.h"
 #include "tests/suite.h"
@@ -329,7 +330,7 @@ static void speak(void)
     static char vast[5000];
     memset(vast, 'a', sizeof vast - 1);
     cake_log_capture(&unsaid);
-    cake_log_bar(true);
+    cake_stderr_bar(true);
     cake_log_now(CAKE_WARN, "link", "one\x1b[2J");
     cake_log_now(CAKE_INFO, "link", "rank 0's to say");
     cake_log_now(CAKE_ERROR, NULL, vast);
@@ -354,11 +355,11 @@ static void speak_and_wait(void)
     int unread = -1;
     cake_log_now(CAKE_ERROR, "link", "the last word");
     bool before = !ioctl(STDERR_FILENO, FIONREAD, &unread) && unread > 0;
-    cake_log_heard();
+    cake_stderr_wait_read();
     _exit(!before || ioctl(STDERR_FILENO, FIONREAD, &unread) || unread);
 }
 
-static void test_log_heard(void)
+static void test_wait_read(void)
 {
     int ends[2], status = -1;
     char said[100];
@@ -461,7 +462,7 @@ int main(void)
         {"JSON: reals are short and exact", test_json_real},
         {"log: control characters of foreign text are shown, not sent", test_log_escapes},
         {"log: another thread's messages", test_log_now},
-        {"log: what was said is heard before a rank ends", test_log_heard},
+        {"log: what was said is heard before a rank ends", test_wait_read},
         {"err: memory that runs out ends all ranks with status 1", test_die},
         {"params: the first who says something wins", test_params_merge},
     };

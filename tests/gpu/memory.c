@@ -39,6 +39,16 @@ static void copy(void *to, const void *from, size_t bytes)
     memmove(to, from, bytes);
 }
 
+static void pin(void *host, size_t bytes)
+{
+    (void)host, (void)bytes;
+}
+
+static void unpin(void *host)
+{
+    (void)host;
+}
+
 static void upload_rows(cake_row *to, const cake_row *rows, int n)
 {
     memcpy(to, rows, (size_t)n * sizeof *rows);
@@ -101,6 +111,8 @@ const cake_memory cake_cuda_memory = {.name = "the executor's memory",
                                       .upload = copy,
                                       .download = copy,
                                       .copy = copy,
+                                      .pin = pin,
+                                      .unpin = unpin,
                                       .upload_rows = upload_rows,
                                       .replay = replay,
                                       .record_event = record_event,

@@ -66,6 +66,16 @@ static void copy(void *to, const void *from, size_t bytes)
     leave();
 }
 
+static void pin(void *host, size_t bytes)
+{
+    (void)host, (void)bytes;
+}
+
+static void unpin(void *host)
+{
+    (void)host;
+}
+
 static void upload_rows(cake_row *to, const cake_row *rows, int n)
 {
     copy(to, rows, (size_t)n * sizeof *rows);
@@ -99,6 +109,8 @@ static const cake_memory memory = {
     .upload = copy,
     .download = copy,
     .copy = copy,
+    .pin = pin,
+    .unpin = unpin,
     .upload_rows = upload_rows,
     .replay = replay,
     .record_event = record_event,
