@@ -15,40 +15,13 @@
 #include "embed/embed.h"
 #include "engine/internal.h"
 
-static size_t wave_bytes(const cake_config *config, const cake_schedule_shape *shape)
-{
-    return cake_arena_round(cake_wave_bytes(shape->max_tok, cake_schedule_changes(shape), config->dim));
-}
-
-static size_t host_bytes(const cake_config *config, const cake_schedule_shape *shape)
-{
-    return (size_t)shape->n_lane * wave_bytes(config, shape) +
-           cake_arena_round((size_t)shape->max_tok * sizeof(int32_t)) +
-           cake_arena_round((size_t)config->n_vocab * sizeof(float));
-}
-
-size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)
-{
-    return host_bytes(config, shape) + cake_sampler_bytes(config->n_vocab, shape->lane_seqs, n_thread);
-}
-
-static size_t body_bytes(const cake_config *config, const cake_schedule_shape *shape)
-{
-    return cake_arena_round((size_t)shape->max_tok * (size_t)config->dim * sizeof(float));
-}
-
-size_t cake_engine_device_bytes(const cake_config *config, const cake_schedule_shape *shape)
-{
-    return (size_t)shape->n_lane * body_bytes(config, shape) +
-           cake_arena_round((size_t)shape->max_tok * sizeof(int32_t));
-}
-
 static void alloc_lanes(cake_engine *e)
 {
     for (int i = 0; i < e->shape.n_lane; i++) {
-        e->lanes[i].msg.wave = cake_arena_take(&e->arena, wave_bytes(e->config, &e->shape));
+        e->lanes[i].msg.wave = cake_arena_take(&e->arena, cake_engine_wave_bytes(e->config, &e->shape));
         if (e->embed->memory)
-            e->lanes[i].body = cake_arena_take(&e->device_arena, body_bytes(e->config, &e->shape));
+            e->lanes[i].body =
+                cake_arena_take(&e->device_arena, cake_engine_body_bytes(e->config, &e->shape));
     }
     if (e->embed->memory)
         e->device_ids = cake_arena_take(&e->device_arena, (size_t)e->shape.max_tok * sizeof *e->device_ids);
@@ -69,7 +42,7 @@ cake_err cake_engine_open(const cake_model *model, const cake_kernels *embed, co
                        .n_thread = n_thread,
                        .n_decode = n_decode ? n_decode : n_thread,
                        .io = *io};
-    cake_err err = cake_arena_open(&e->arena, "waves", host_bytes(config, shape));
+    cake_err err = cake_arena_open(&e->arena, "waves", cake_engine_host_bytes(config, shape));
     if (!err && embed->memory)
         err = cake_memory_open(embed->memory, &e->device_arena, "waves",
                                cake_engine_device_bytes(config, shape));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by engine.c (lanes, waves, scores) and admission.c (sequences in slots, from admission to
- * retirement) only.
+ * Shared by engine.c (lanes, waves, scores), admission.c (sequences in slots, from admission to retirement)
+ * and buffer_bytes.c only.
  */
 #ifndef CAKE_ENGINE_INTERNAL_H
 #define CAKE_ENGINE_INTERNAL_H
@@ -63,5 +63,10 @@ void cake_engine_retire(cake_engine *engine, int slot);
 void cake_engine_retire_prompt(cake_engine *engine, int slot);
 /* Fails a request whose sequence needs more pages than exist. */
 void cake_engine_overflow(cake_engine *engine, int slot);
+
+/* Bytes of the host's arena, without the sampler; of one lane's wave; of one lane's body on a GPU. */
+size_t cake_engine_host_bytes(const cake_config *config, const cake_schedule_shape *shape);
+size_t cake_engine_wave_bytes(const cake_config *config, const cake_schedule_shape *shape);
+size_t cake_engine_body_bytes(const cake_config *config, const cake_schedule_shape *shape);
 
 #endif

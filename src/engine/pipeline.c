@@ -54,20 +54,6 @@ struct cake_pipeline {
     cake_stage_stats stats;
 };
 
-int cake_pipeline_depth(int n_lane)
-{
-    return n_lane + 1; /* + the stop wave */
-}
-
-size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes)
-{
-    size_t bytes = 0;
-    for (int e = 0; e <= plan->n_hop; e++)
-        if (cake_plan_to(plan, e) == rank && cake_plan_from(plan, e) != rank)
-            bytes += (size_t)cake_pipeline_depth(n_lane) * wave_bytes;
-    return bytes;
-}
-
 static void publish(_Atomic int32_t *field, int value)
 {
     atomic_store_explicit(field, value, memory_order_relaxed);

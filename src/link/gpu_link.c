@@ -123,11 +123,6 @@ static const cake_link_ops out_kind = {
     .buffer = next_buffer, .send = direct_send, .progress = sending, .close = direct_close};
 static const cake_link_ops in_kind = {.arrived = direct_arrived, .progress = listen, .close = direct_close};
 
-size_t cake_gpu_link_bytes(int depth, size_t body_bytes)
-{
-    return (size_t)depth * cake_arena_round(body_bytes);
-}
-
 /* head: the MPI link of this end; the new link takes ownership. */
 static cake_err open_direct(const cake_link_ops *kind, cake_link *head, const cake_edge_transport *with,
                             int depth, cake_link **out)

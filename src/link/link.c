@@ -43,3 +43,8 @@ void cake_link_close(cake_link *link)
     if (link)
         link->kind->close(link);
 }
+
+size_t cake_gpu_link_bytes(int depth, size_t body_bytes)
+{
+    return (size_t)depth * cake_arena_round(body_bytes);
+}

@@ -39,8 +39,8 @@ static policy policy_asked(const cake_gpu_options *o, const cake_topology_file *
                asked = from_file->device == CAKE_DEVICE_CUDA || from_file->has_gpu;
     if (cpu && asked)
         cake_log(CAKE_WARN, "planner", "%sa GPU is asked for here, but --device cpu overrides it",
-                 cake_topology_io_at(file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
-                                                                                 : from_file->gpu_at)
+                 cake_topology_at_text(file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
+                                                                                   : from_file->gpu_at)
                      .s);
     if (cpu || from_file->device == CAKE_DEVICE_CPU || o->layers == 0)
         return CPU_ONLY;
@@ -359,8 +359,8 @@ cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *fi
         n_sharing += gpu->used && choice[r] == gpu->number;
     cake_topology_at at = {""};
     if (from_file->device == CAKE_DEVICE_CUDA || from_file->has_gpu)
-        at = cake_topology_io_at(file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
-                                                                             : from_file->gpu_at);
+        at = cake_topology_at_text(file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
+                                                                               : from_file->gpu_at);
     cake_err err = (o->plan ? size_planned(o, world, gpus, n_gpu, at.s, n_sharing, gpu, kernels)
                             : open_assigned(world, gpus, n_gpu, at.s, n_sharing, gpu, kernels));
     if (!err)

@@ -10,8 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "dispatch/client.h"
-#include "dispatch/dispatcher.h"
 #include "engine/pipeline.h"
 #include "logits/logits.h"
 #include "planner/offload.h"
@@ -118,7 +116,7 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
         return bytes + (embeds ? (int64_t)cake_engine_device_bytes(config, &p->shape) : 0);
     }
     bytes += (int64_t)cake_engine_bytes(config, &p->shape, n_thread);
-    bytes += (int64_t)(plan->first ? cake_dispatch_client_bytes() : cake_dispatcher_bytes(p->n_replica));
+    bytes += plan->first ? p->input->client_bytes : (p->n_replica - 1) * p->input->dispatch_bytes;
     return bytes + (head->memory ? (int64_t)cake_logits_host_bytes(config, rows, n_thread) : 0);
 }
 

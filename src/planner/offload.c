@@ -5,12 +5,9 @@
  */
 #include "planner/offload.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "engine/pipeline.h"
 #include "link/link.h"
 
@@ -137,71 +134,4 @@ int64_t cake_offload_weights(const cake_planning *p, const cake_plan *plan, int 
     int64_t bytes = (int64_t)cake_model_bytes(p->input->model, &set, kernels);
     free(ranges);
     return bytes;
-}
-
-enum { NAME = 32 };
-
-/* names [n_layer + 1]: the kernels of this rank's layers, the head last; empty where another rank has the
- * layer. */
-static void fill_names(const cake_planning *p, char (*names)[NAME])
-{
-    const cake_plan *plan = &p->plan;
-    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
-    int n = cake_offload_of(p, plan, p->rank, part);
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < part[i].hop.count; j++)
-            snprintf(names[part[i].hop.first + j], NAME, "%s", part[i].kernels->name);
-    if (p->rank == 0)
-        snprintf(names[cake_model_config(p->input->model)->n_layer], NAME, "%s",
-                 cake_offload_head(p, plan)->name);
-    free(part);
-}
-
-/* "sm_90", or "sm_90 0-13, avx512 14-27 and head". */
-static void add_names(char (*names)[NAME], int n_layer, cake_buf *out)
-{
-    for (int from = 0, to; from < n_layer; from = to) {
-        for (to = from + 1; to < n_layer && !strcmp(names[from], names[to]); to++)
-            ;
-        bool head = to == n_layer && !strcmp(names[n_layer], names[from]);
-        if (from == 0 && head) {
-            cake_buf_adds(out, names[0]);
-            return;
-        }
-        cake_buf_addf(out, "%s%s %d-%d%s", from ? ", " : "", names[from], from, to - 1,
-                      head ? " and head" : "");
-        if (to == n_layer && !head)
-            cake_buf_addf(out, ", %s head", names[n_layer]);
-    }
-}
-
-void cake_offload_describe(const cake_comm *world, const cake_planning *p, cake_buf *out)
-{
-    int n_layer = cake_model_config(p->input->model)->n_layer, size = world->size / p->n_replica;
-    size_t n = (size_t)n_layer + 1;
-    char(*own)[NAME] = cake_alloc(n, NAME),
-    (*all)[NAME] = world->rank ? NULL : cake_alloc(n * (size_t)world->size, NAME);
-    fill_names(p, own);
-    cake_comm_gather(world, own, all, n * NAME);
-    cake_buf other = {0};
-    for (int r = 0; r < p->n_replica && world->rank == 0; r++) {
-        memset(own, 0, n * NAME);
-        for (int i = r * size; i < (r + 1) * size; i++)
-            for (size_t j = 0; j < n; j++)
-                if (all[(size_t)i * n + j][0])
-                    memcpy(own[j], all[(size_t)i * n + j], NAME);
-        other.len = 0;
-        add_names(own, n_layer, r ? &other : out);
-        if (r && strcmp(out->data, other.data)) {
-            cake_log(CAKE_WARN, "planner",
-                     "replica 0 computes with %s, replica %d with %s: "
-                     "the last digits of a result depend on the replica that computes it; "
-                     "--gpu-layers, --device or --isa make them the same",
-                     out->data, r, other.data);
-            break;
-        }
-    }
-    cake_buf_free(&other);
-    free(own);
-    free(all);
 }

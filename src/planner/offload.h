@@ -6,7 +6,6 @@
 #ifndef CAKE_PLANNER_OFFLOAD_H
 #define CAKE_PLANNER_OFFLOAD_H
 
-#include "link/comm.h"
 #include "planner/planning.h"
 
 /* Layers of a hop in one memory. */
@@ -41,9 +40,6 @@ cake_weight_set cake_offload_weight_set(const cake_planning *planning, const cak
 /* Bytes of these weights. */
 int64_t cake_offload_weights(const cake_planning *planning, const cake_plan *plan, int rank,
                              const cake_kernels *kernels);
-/* On rank 0, appends the name of the kernels that results depend on, or which layers have which; warns of
- * replicas that differ. All ranks call. */
-void cake_offload_describe(const cake_comm *world, const cake_planning *planning, cake_buf *out);
 /* The number of layers of a rank. */
 int cake_offload_layers(const cake_plan *plan, int rank);
 

@@ -198,7 +198,6 @@ static void add_possible(int n_rank, int n_layer, cake_buf *out)
     cake_buf_addf(out, "%s%d", out->len ? " or " : ", or use --replicas ", last);
 }
 
-/* On rank 0. */
 static cake_err fail_replicas(int n, int n_rank, int n_layer, bool propose)
 {
     cake_buf works = {0}, replicas = {0};
@@ -224,9 +223,9 @@ static cake_err fail_replicas(int n, int n_rank, int n_layer, bool propose)
     return err;
 }
 
-cake_err cake_parallelism_check(const cake_comm *world, int n, int n_layer, bool propose)
+cake_err cake_parallelism_check(int n_rank, int n, int n_layer, bool reports, bool propose)
 {
-    if (world->size % n == 0 && world->size / n <= n_layer)
+    if (n_rank % n == 0 && n_rank / n <= n_layer)
         return CAKE_OK;
-    return world->rank ? CAKE_ERR_USAGE : fail_replicas(n, world->size, n_layer, propose);
+    return reports ? fail_replicas(n, n_rank, n_layer, propose) : CAKE_ERR_USAGE;
 }

@@ -10,7 +10,6 @@
 #define CAKE_PLANNER_PARALLELISM_H
 
 #include "base/buf.h"
-#include "link/comm.h"
 #include "planner/planning.h"
 
 /* The number of replicas for n_rank ranks of the cluster and so many requests (0: unknown). Logs why. */
@@ -20,8 +19,8 @@ int cake_parallelism_decide(const cake_planning *planning, int n_rank, int64_t r
 int cake_parallelism_best(const cake_planning *planning, int n_rank, int64_t requests, bool in_seconds,
                           cake_buf *why);
 
-/* --replicas: checks that the ranks divide into n replicas with a layer for every rank. The same result on
- * all ranks; rank 0 logs what would work, and other numbers of replicas if propose. */
-cake_err cake_parallelism_check(const cake_comm *world, int n, int n_layer, bool propose);
+/* --replicas: checks that n_rank ranks divide into n replicas with a layer for every rank. reports: logs what
+ * would work; propose: also other numbers of replicas. */
+cake_err cake_parallelism_check(int n_rank, int n, int n_layer, bool reports, bool propose);
 
 #endif

@@ -65,6 +65,8 @@ typedef struct cake_plan_input {
     int context;            /* maximum positions of a sequence */
     int max_seqs, chunk;    /* --max-seqs, --chunk; 0: not given */
     int n_thread, n_decode; /* threads of this rank; those used for waves that only generate */
+    int64_t client_bytes;   /* buffers of a replica's first rank for messages with the dispatcher */
+    int64_t dispatch_bytes; /* buffers of the dispatcher on rank 0 for each other replica */
 } cake_plan_input;
 
 /* The plan of one replica, with its waves and pages. */

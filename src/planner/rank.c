@@ -16,6 +16,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "dispatch/client.h"
+#include "dispatch/dispatcher.h"
 #include "kernels/device.h"
 #include "place/thread_limit.h"
 #include "planner/bundle_plan.h"
@@ -196,16 +198,14 @@ static cake_err find_replicas(const cake_rank_options *o, const cake_comm *world
 {
     int n_layer = cake_model_config(me->input.model)->n_layer;
     const cake_bundle *bundle = cake_model_bundle(me->input.model);
-    cake_comm planned = *world;
+    int n_rank = o->n_rank ? o->n_rank : world->size;
     cake_err err = CAKE_OK;
-    if (o->n_rank)
-        planned.size = o->n_rank;
-    me->auto_replicas = replicas_undecided(o, planned.size, me->input.model);
+    me->auto_replicas = replicas_undecided(o, n_rank, me->input.model);
     me->planning.n_replica = o->n_replica ? o->n_replica : 1;
     if (o->topology_file.path && !o->n_rank) /* with --ranks whatif.c reads it */
         err = apply_topology(o, world, n_layer, me);
     if (!err && !me->auto_replicas)
-        err = cake_parallelism_check(&planned, me->planning.n_replica, n_layer,
+        err = cake_parallelism_check(n_rank, me->planning.n_replica, n_layer, !world->rank,
                                      o->purpose != CAKE_PURPOSE_BENCH);
     if (!err && bundle)
         err = cake_bundle_plan_take(o->topology_file.path, o->staged, world, bundle, &me->planning.plan);
@@ -229,6 +229,8 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     me->planning.input = &me->input;
     me->input.max_seqs = (int)o->max_seqs;
     me->input.chunk = (int)o->chunk;
+    me->input.client_bytes = (int64_t)cake_dispatch_client_bytes();
+    me->input.dispatch_bytes = (int64_t)cake_dispatcher_bytes(2);
     cake_machine_read(&me->machine);
     cake_err err = open_model(o, world, me);
     me->input.model = me->model;
@@ -324,6 +326,75 @@ void cake_rank_partition(const cake_comm *world, int n_replica, cake_rank *me)
     me->planning.plan.first = world->rank - me->replica.rank;
 }
 
+enum { NAME = 32 };
+
+/* names [n_layer + 1]: the kernels of this rank's layers, the head last; empty where another rank has the
+ * layer. */
+static void fill_names(const cake_planning *p, char (*names)[NAME])
+{
+    const cake_plan *plan = &p->plan;
+    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
+    int n = cake_offload_of(p, plan, p->rank, part);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < part[i].hop.count; j++)
+            snprintf(names[part[i].hop.first + j], NAME, "%s", part[i].kernels->name);
+    if (p->rank == 0)
+        snprintf(names[cake_model_config(p->input->model)->n_layer], NAME, "%s",
+                 cake_offload_head(p, plan)->name);
+    free(part);
+}
+
+/* "sm_90", or "sm_90 0-13, avx512 14-27 and head". */
+static void add_names(char (*names)[NAME], int n_layer, cake_buf *out)
+{
+    for (int from = 0, to; from < n_layer; from = to) {
+        for (to = from + 1; to < n_layer && !strcmp(names[from], names[to]); to++)
+            ;
+        bool head = to == n_layer && !strcmp(names[n_layer], names[from]);
+        if (from == 0 && head) {
+            cake_buf_adds(out, names[0]);
+            return;
+        }
+        cake_buf_addf(out, "%s%s %d-%d%s", from ? ", " : "", names[from], from, to - 1,
+                      head ? " and head" : "");
+        if (to == n_layer && !head)
+            cake_buf_addf(out, ", %s head", names[n_layer]);
+    }
+}
+
+/* On rank 0, appends the name of the kernels that results depend on, or which layers have which; warns of
+ * replicas that differ. All ranks call. */
+static void describe_kernels(const cake_comm *world, const cake_planning *p, cake_buf *out)
+{
+    int n_layer = cake_model_config(p->input->model)->n_layer, size = world->size / p->n_replica;
+    size_t n = (size_t)n_layer + 1;
+    char(*own)[NAME] = cake_alloc(n, NAME),
+    (*all)[NAME] = world->rank ? NULL : cake_alloc(n * (size_t)world->size, NAME);
+    fill_names(p, own);
+    cake_comm_gather(world, own, all, n * NAME);
+    cake_buf other = {0};
+    for (int r = 0; r < p->n_replica && world->rank == 0; r++) {
+        memset(own, 0, n * NAME);
+        for (int i = r * size; i < (r + 1) * size; i++)
+            for (size_t j = 0; j < n; j++)
+                if (all[(size_t)i * n + j][0])
+                    memcpy(own[j], all[(size_t)i * n + j], NAME);
+        other.len = 0;
+        add_names(own, n_layer, r ? &other : out);
+        if (r && strcmp(out->data, other.data)) {
+            cake_log(CAKE_WARN, "planner",
+                     "replica 0 computes with %s, replica %d with %s: "
+                     "the last digits of a result depend on the replica that computes it; "
+                     "--gpu-layers, --device or --isa make them the same",
+                     out->data, r, other.data);
+            break;
+        }
+    }
+    cake_buf_free(&other);
+    free(own);
+    free(all);
+}
+
 cake_err cake_rank_plan(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     cake_err err = cake_rank_open(o, world, me);
@@ -336,7 +407,7 @@ cake_err cake_rank_plan(const cake_rank_options *o, const cake_comm *world, cake
     if (err)
         return err;
     report_memory(me);
-    cake_offload_describe(world, &me->planning, &me->isa);
+    describe_kernels(world, &me->planning, &me->isa);
     if (me->cluster.gpus && strcmp(o->isa, "auto") && !world->rank && !strstr(me->isa.data, o->isa))
         cake_log(CAKE_WARN, "planner", "--isa %s is ignored: nothing is computed on CPUs", o->isa);
     return check_lock(o, world, me);

@@ -117,13 +117,6 @@ cake_err cake_topology_io_read_plan(const cake_topology_file *o, int n_rank, int
     return CAKE_OK;
 }
 
-cake_topology_at cake_topology_io_at(const cake_topology_file *o, cake_yaml_position at)
-{
-    cake_topology_at text;
-    snprintf(text.s, sizeof text.s, "%s:%d:%d: ", o->path, at.line, at.column);
-    return text;
-}
-
 /* Sets the cpus in request and appends to wrong why this rank cannot have them. */
 static void set_cpus(struct hwloc_topology *hwloc, const cake_comm *world, cake_bind bind,
                      const cake_topology_rank *mine, cake_bind_request *request, cake_buf *wrong)
@@ -182,18 +175,10 @@ cake_err cake_topology_io_cpus(const cake_topology_file *o, const cake_comm *wor
     bool first = cake_comm_allreduce_min(world, wrong.len ? world->rank : INT64_MAX) == world->rank;
     cake_err err = CAKE_OK;
     if (wrong.len)
-        err = first ? cake_fail("planner", "%s%s", cake_topology_io_at(o, at).s, wrong.data) : CAKE_ERR_FATAL;
+        err =
+            first ? cake_fail("planner", "%s%s", cake_topology_at_text(o, at).s, wrong.data) : CAKE_ERR_FATAL;
     cake_buf_free(&wrong);
     return cake_comm_agree(world, err);
-}
-
-cake_topology_at cake_topology_io_where(const cake_topology_file *o, const cake_topology_rank *mine)
-{
-    cake_topology_at text = {""};
-    if (o->path && mine->at.line)
-        snprintf(text.s, sizeof text.s, "; its layers are those of worker '%s' (%s:%d:%d)", mine->worker,
-                 o->path, mine->at.line, mine->at.column);
-    return text;
 }
 
 cake_err cake_topology_io_write(const char *path, const cake_plan *plans, int n_replica,

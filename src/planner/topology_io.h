@@ -9,18 +9,7 @@
 #include "link/comm.h"
 #include "place/pin.h"
 #include "place/topology.h"
-
-/* --topology. */
-typedef struct cake_topology_file {
-    const char *path; /* NULL: not given */
-    bool plan;        /* only plan: messages may propose --ranks */
-    bool check_gpus;  /* refuse numbers of GPUs that a host does not have */
-} cake_topology_file;
-
-/* "FILE:3:1: ", or a longer part of a message. */
-typedef struct cake_topology_at {
-    char s[512];
-} cake_topology_at;
+#include "planner/topology_at.h"
 
 /* A rank's view of the file. */
 typedef struct cake_topology_read_result {
@@ -43,12 +32,6 @@ cake_err cake_topology_io_read_plan(const cake_topology_file *file, int n_rank, 
 cake_err cake_topology_io_cpus(const cake_topology_file *file, const cake_comm *world,
                                struct hwloc_topology *hwloc, cake_bind bind, const cake_topology_rank *mine,
                                cake_bind_request *request);
-
-/* "FILE:3:1: " */
-cake_topology_at cake_topology_io_at(const cake_topology_file *file, cake_yaml_position at);
-/* "; its layers are those of worker 'a' (FILE:3:1)", or "" without a file or a worker: ends a message about
- * what does not fit. */
-cake_topology_at cake_topology_io_where(const cake_topology_file *file, const cake_topology_rank *mine);
 
 /* Rank 0: writes the file. plans [n_replica]; rank, stages [all ranks]. */
 cake_err cake_topology_io_write(const char *path, const cake_plan *plans, int n_replica,

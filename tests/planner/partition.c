@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "bench/shapes.h"
-#include "planner/memory_check.h"
+#include "planner/memory_fit.h"
 #include "planner/memory_plan.h"
 #include "planner/parallelism.h"
 #include "tests/suite.h"
@@ -216,7 +216,7 @@ static void expect_message(const world *w, cake_memory_lack lack, const char *en
     lack.option = "-np";
     lack.bytes = 3 * GIB;
     cake_log_capture(&text);
-    CU_ASSERT_EQUAL(cake_memory_check_too_large(&w->planning, &lack), CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(cake_memory_fit_too_large(&w->planning, &lack), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(text.data);
     CU_ASSERT(strstr(text.data, "the model does not fit: this is what it needs, 3.0 GiB too little; ") !=
@@ -265,10 +265,9 @@ static void test_min_ranks(void)
 
 static cake_buf check_replicas(int n_rank, int n_replica)
 {
-    cake_comm comm = {.size = n_rank};
     cake_buf text = {0};
     cake_log_capture(&text);
-    cake_err err = cake_parallelism_check(&comm, n_replica, N_LAYER, true);
+    cake_err err = cake_parallelism_check(n_rank, n_replica, N_LAYER, true, true);
     cake_log_capture(NULL);
     cake_buf_adds(&text, "");
     CU_ASSERT_EQUAL(err, text.len ? CAKE_ERR_USAGE : CAKE_OK);
