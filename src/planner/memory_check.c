@@ -246,10 +246,11 @@ static cake_err check_memory(const cake_comm *world, const cake_rank *me, const 
         return cake_fail(
             "planner",
             "%sa KV cache of %s does not hold the recurrent states "
-            "of %d sequences (%s on rank %d of %s); use more %s, fewer --max-seqs or more ranks%s",
+            "of %d sequence%s (%s on rank %d of %s); use more %s, fewer --max-seqs or more ranks%s",
             at.s, cake_size_text(r->cache > 0 ? r->cache : 0).s,
-            me->planning.shape.n_lane * me->planning.shape.lane_seqs, cake_size_text(states).s, world->rank,
-            world->host, more, where);
+            me->planning.shape.n_lane * me->planning.shape.lane_seqs,
+            cake_plural(me->planning.shape.n_lane * me->planning.shape.lane_seqs), cake_size_text(states).s,
+            world->rank, world->host, more, where);
     if (states + page_set > r->cache)
         return cake_fail("planner",
                          "%sa KV cache of %s does not hold one page of %d tokens (%s on rank %d of %s%s); "
@@ -371,11 +372,15 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
         kv[i] = cake_memory_plan_kv_bytes(&me->planning, &all[i].kv);
         me->report.weights_bytes += all[i].weights;
         cake_log(CAKE_DEBUG, "planner",
-                 "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all of %s; "
-                 "%d threads",
-                 me->planning.shape.n_lane, me->planning.shape.lane_seqs, me->planning.shape.max_tok,
-                 me->planning.shape.n_page[0], cake_size_text(kv[i]).s, cake_size_text(all[i].weights).s,
-                 cake_size_text(all[i].fixed + kv[i]).s, all[i].kernels->name, me->input.n_thread);
+                 "%d lane%s of %d sequence%s, waves of %d row%s, %d KV page%s, %s; weights %s, %s in all of "
+                 "%s; %d thread%s",
+                 me->planning.shape.n_lane, cake_plural(me->planning.shape.n_lane),
+                 me->planning.shape.lane_seqs, cake_plural(me->planning.shape.lane_seqs),
+                 me->planning.shape.max_tok, cake_plural(me->planning.shape.max_tok),
+                 me->planning.shape.n_page[0], cake_plural(me->planning.shape.n_page[0]),
+                 cake_size_text(kv[i]).s, cake_size_text(all[i].weights).s,
+                 cake_size_text(all[i].fixed + kv[i]).s, all[i].kernels->name, me->input.n_thread,
+                 cake_plural(me->input.n_thread));
     }
     const cake_memory_use *host_use = &all[n - 1];
     me->drop = host_use->memory - host_use->all_fixed - cake_comm_node_sum(world, kv[n - 1]) < files;

@@ -21,7 +21,8 @@ int cake_parallelism_best(const cake_planning *planning, int n_rank, int64_t req
                           cake_buf *why);
 
 /* --replicas: checks that the ranks divide into n replicas with a layer for every rank. The same result on
- * all ranks; rank 0 logs what would work, and other numbers of replicas if propose. */
-cake_err cake_parallelism_check(const cake_comm *world, int n, int n_layer, bool propose);
+ * all ranks; rank 0 logs what would work, after how ("start it with -np"), and other numbers of replicas if
+ * propose. */
+cake_err cake_parallelism_check(const cake_comm *world, int n, int n_layer, const char *how, bool propose);
 
 #endif

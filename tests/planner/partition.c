@@ -265,7 +265,7 @@ static cake_buf check_replicas(int n_rank, int n_replica)
     cake_comm comm = {.size = n_rank};
     cake_buf text = {0};
     cake_log_capture(&text);
-    cake_err err = cake_parallelism_check(&comm, n_replica, N_LAYER, true);
+    cake_err err = cake_parallelism_check(&comm, n_replica, N_LAYER, "start it with -np", true);
     cake_log_capture(NULL);
     cake_buf_adds(&text, "");
     CU_ASSERT_EQUAL(err, text.len ? CAKE_ERR_USAGE : CAKE_OK);
