@@ -161,7 +161,7 @@ static cake_err check_options(const cake_options *o, const cake_comm *world)
     if (o->model && o->layers)
         return cake_fail_usage("both -m and --layers: only a --shape can be cut");
     if (o->model && stat(o->model, &info))
-        return cake_fail_usage("-m %s: %s", o->model, strerror(errno));
+        return cake_fail("model", "%s: cannot be opened: %s", o->model, strerror(errno));
     if (o->batch && !cost_load_read(o->batch, &load))
         return cake_fail_usage("--batch: \"%s\" is not prompts x tokens + generated, like 32x128+32",
                                o->batch);

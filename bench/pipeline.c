@@ -206,7 +206,8 @@ static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
     const cake_comm *world = r->bench->world;
     r->config = cake_model_config(r->model);
     r->cache = cache;
-    cake_err err = cake_parallelism_check(world->size, 1, r->config->n_layer, !world->rank, false);
+    cake_err err =
+        cake_parallelism_check(world->size, 1, r->config->n_layer, !world->rank, "start it with -np", false);
     if (err)
         return err;
     cost_open(r->config, rates, cake_model_dtype(r->model), cache, &r->cost);

@@ -14,7 +14,7 @@
 
 static cake_err fail(const char *what, const char *path, int error)
 {
-    return cake_fail("run", "the %s cannot be written to %s: %s", what, path, strerror(error));
+    return cake_fail("output", "the %s cannot be written to %s: %s", what, path, strerror(error));
 }
 
 /* The temporary name. */

@@ -33,4 +33,10 @@ typedef struct cake_ids {
 void cake_ids_add(cake_ids *ids, int32_t id);
 void cake_ids_free(cake_ids *ids);
 
+/* The plural's ending, for messages: "%d rank%s", n, cake_plural(n). */
+static inline const char *cake_plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 #endif

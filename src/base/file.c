@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *kind_of(mode_t mode)
 {
@@ -22,9 +23,24 @@ static const char *kind_of(mode_t mode)
                             : "something else";
 }
 
+cake_err cake_file_find(const char *topic, const char *path)
+{
+    struct stat info;
+    char target[512];
+    if (!stat(path, &info) || errno != ENOENT)
+        return CAKE_OK;
+    ssize_t n = readlink(path, target, sizeof target); /* fails unless path is a link */
+    if (n < 0)
+        return CAKE_END;
+    return cake_fail(topic, "%s: is a link to a file that does not exist (%.*s): download or copy it again",
+                     path, (int)n, target);
+}
+
 cake_err cake_file_check(const char *topic, const char *path)
 {
     struct stat info;
+    if (cake_file_find(topic, path) == CAKE_ERR_FATAL)
+        return CAKE_ERR_FATAL;
     if (stat(path, &info))
         return cake_fail(topic, "%s: cannot be opened: %s", path, strerror(errno));
     if (!S_ISREG(info.st_mode))
@@ -80,10 +96,9 @@ cake_err cake_file_peek(const char *path, size_t max, cake_buf *out)
 
 cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t max, cake_buf *out)
 {
-    struct stat info;
-    if (optional && stat(path, &info) && errno == ENOENT)
-        return CAKE_END;
-    cake_err err = cake_file_check(topic, path);
+    cake_err err = optional ? cake_file_find(topic, path) : CAKE_OK;
+    if (!err)
+        err = cake_file_check(topic, path);
     if (err)
         return err;
     FILE *f = fopen(path, "rb");

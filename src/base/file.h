@@ -12,6 +12,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* CAKE_END: the file is absent, nothing is logged. A link to a file that does not exist is not absence: it is
+ * what an incomplete download leaves, so that is logged and CAKE_ERR_FATAL. */
+cake_err cake_file_find(const char *topic, const char *path);
 /* Appends the file to *out. Failures are logged with topic and path. An absent file is CAKE_END if
  * optional. */
 cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t max, cake_buf *out);

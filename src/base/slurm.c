@@ -90,7 +90,7 @@ int64_t cake_slurm_end(void)
     if (end && *end && strlen(end) < 16 && strspn(end, "0123456789") == strlen(end))
         return strtoll(end, NULL, 10);
     if (end)
-        cake_log(CAKE_WARN, NULL,
+        cake_log(CAKE_WARN, "watch",
                  "SLURM_JOB_END_TIME: \"%s\" is not a time in seconds since 1970: asking squeue instead",
                  end);
     if (!*job || ask_of(job, 'e', answer, sizeof answer) || !strptime(answer, "%Y-%m-%dT%H:%M:%S", &when))

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "bundle/writer.h"
@@ -24,9 +24,10 @@ typedef struct request {
 
 static bool has(const char *dir, const char *name)
 {
+    struct stat info;
     cake_buf path = {0};
     cake_buf_addf(&path, "%s/%s", dir, name);
-    bool exists = !access(path.data, F_OK);
+    bool exists = !lstat(path.data, &info); /* of a dangling link its reader says so */
     cake_buf_free(&path);
     return exists;
 }

@@ -223,8 +223,8 @@ static void warn_nonfinite(cake_engine *e, int layer, const char *where)
         if (layer >= e->plan->hop[i].first && layer < e->plan->hop[i].first + e->plan->hop[i].count)
             rank = e->plan->hop[i].rank;
     if (!e->nonfinite_warned)
-        cake_log(CAKE_WARN, "engine", "values that are not finite: %s, on rank %d, gave the first", where,
-                 e->plan->first + rank);
+        cake_log(CAKE_WARN, "engine", "values that are not finite: %s, on rank %d, is the first with them",
+                 where, e->plan->first + rank);
     e->nonfinite_warned = true;
 }
 
@@ -242,9 +242,10 @@ static void fail_nonfinite(cake_engine *e, int slot, const cake_row *row)
         snprintf(where, sizeof where, "layer %d", layer);
     else
         snprintf(where, sizeof where, "%s", nonfinite ? "the embedding" : "the final norm or the head");
-    request->err = cake_fault_set(
-        &request->fault, NULL,
-        "the model's scores after position %d are not finite numbers: %s gave the first", row->pos, where);
+    request->err = cake_fault_set(&request->fault, NULL,
+                                  "the model's scores after position %d are not finite numbers: %s is the "
+                                  "first with NaN or infinite values",
+                                  row->pos, where);
     request->fault.status = 500;
     warn_nonfinite(e, layer, where);
 }

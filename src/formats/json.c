@@ -196,6 +196,9 @@ static cake_err parse(const char *text, size_t len, bool python, cake_json **out
         root = load(text, len, python, &strings, &error);
     else if (!root) /* parse the whole text to find the byte of the error */
         json_decref(load(text, len, python, NULL, &error));
+    const char *nul = root ? NULL : memchr(text, 0, len); /* jansson takes it for the end of the text */
+    if (nul && (taken || nul - text <= error.position))
+        return cake_fault_set(fault, NULL, "invalid JSON: byte %zu is NUL", (size_t)(nul - text));
     if (!root)
         return cake_fault_set(fault, NULL, "invalid JSON at byte %d: %s",
                               error.position < 0 ? 0 : error.position, error.text);
@@ -429,7 +432,8 @@ static int add_chunk(const char *chunk, size_t size, void *buf)
     return 0;
 }
 
-void cake_json_add_node(cake_buf *buf, const cake_json *node)
+/* shortest: reals as cake_json_add_real writes them, else with all digits as jansson does. */
+static void add_node(cake_buf *buf, const cake_json *node, bool shortest)
 {
     cake_json_type kind = cake_json_kind(node);
     size_t len;
@@ -438,7 +442,7 @@ void cake_json_add_node(cake_buf *buf, const cake_json *node)
         cake_buf_addc(buf, '[');
         for (size_t i = 0; i < cake_json_size(node); i++) {
             cake_buf_adds(buf, i ? "," : "");
-            cake_json_add_node(buf, cake_json_at(node, i));
+            add_node(buf, cake_json_at(node, i), shortest);
         }
         cake_buf_addc(buf, ']');
     } else if (kind == CAKE_JSON_OBJECT) {
@@ -448,7 +452,7 @@ void cake_json_add_node(cake_buf *buf, const cake_json *node)
             cake_buf_addc(buf, before);
             cake_json_add_text(buf, key, len);
             cake_buf_addc(buf, ':');
-            cake_json_add_node(buf, cake_json_value(it));
+            add_node(buf, cake_json_value(it), shortest);
         }
         cake_buf_adds(buf, before == '{' ? "{}" : "}");
     } else if (digits) {
@@ -456,15 +460,26 @@ void cake_json_add_node(cake_buf *buf, const cake_json *node)
     } else if (kind == CAKE_JSON_STRING) {
         const char *text = cake_json_text(node, &len);
         cake_json_add_text(buf, text, len);
+    } else if (shortest && kind == CAKE_JSON_REAL) {
+        size_t start = buf->len;
+        cake_json_add_real(buf, cake_json_real(node, 0));
+        char *plus = strchr(buf->data + start, '+'); /* 1e300, not 1e+300 */
+        if (plus)
+            memmove(plus, plus + 1, strlen(plus)), buf->len--;
     } else {
         json_dump_callback(node_of(node), add_chunk, buf, JSON_COMPACT | JSON_ENCODE_ANY);
     }
 }
 
+void cake_json_add_node(cake_buf *buf, const cake_json *node)
+{
+    add_node(buf, node, false);
+}
+
 void cake_json_add_part(cake_buf *buf, const cake_json *node)
 {
     size_t start = buf->len;
-    cake_json_add_node(buf, node);
+    add_node(buf, node, true);
     if (buf->len - start <= MAX_SHOWN)
         return;
     cake_buf_cut(buf, start + MAX_SHOWN - cake_utf8_pending(buf->data + start, MAX_SHOWN));

@@ -27,6 +27,7 @@ cake_err cake_yaml_wrong(cake_yaml_fault *fault, cake_yaml_position at, const ch
     vsnprintf(fault->message, sizeof fault->message, fmt, args);
     va_end(args);
     fault->at = at;
+    fault->misfit = false;
     return CAKE_ERR_FATAL;
 }
 
@@ -37,6 +38,7 @@ cake_err cake_yaml_refuse(cake_yaml *y, const char *fmt, ...)
     vsnprintf(y->fault->message, sizeof y->fault->message, fmt, args);
     va_end(args);
     y->fault->at = cake_yaml_at(y);
+    y->fault->misfit = false;
     return CAKE_ERR_FATAL;
 }
 
@@ -191,15 +193,20 @@ bool cake_yaml_plain(const cake_yaml *y)
 
 cake_err cake_yaml_need_text(cake_yaml *y, const char *what)
 {
+    return cake_yaml_need(y, what, "a text");
+}
+
+cake_err cake_yaml_need(cake_yaml *y, const char *what, const char *expected)
+{
     static const char *const none[] = {"", "~", "null", "Null", "NULL"};
     if (y->event.type != YAML_SCALAR_EVENT)
-        return cake_yaml_refuse(y, "%s is %s; expected a text", what, cake_yaml_found(y));
+        return cake_yaml_refuse(y, "%s is %s; expected %s", what, cake_yaml_found(y), expected);
     size_t len = cake_yaml_length(y);
     if (strlen(cake_yaml_value(y)) != len)
         return cake_yaml_refuse(y, "%s has a NUL character in it", what);
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         if ((cake_yaml_plain(y) || !len) && !strcmp(cake_yaml_value(y), none[i]))
-            return cake_yaml_refuse(y, "%s is empty; expected a text", what);
+            return cake_yaml_refuse(y, "%s is empty; expected %s", what, expected);
     return CAKE_OK;
 }
 

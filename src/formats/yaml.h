@@ -22,6 +22,7 @@ typedef struct cake_yaml_position {
 typedef struct cake_yaml_fault {
     cake_yaml_position at;
     char message[600]; /* printable, one line */
+    bool misfit;       /* set by the reader of a form: its content is valid, but not here */
 } cake_yaml_fault;
 
 typedef enum cake_yaml_kind {
@@ -59,6 +60,8 @@ bool cake_yaml_plain(const cake_yaml *yaml); /* without quotes */
 /* Fails unless the event is a text that is neither empty nor null. what: for messages, as in "host" or "a
  * worker's name". */
 cake_err cake_yaml_need_text(cake_yaml *yaml, const char *what);
+/* The same, if the text stands for something else. expected: "a number" */
+cake_err cake_yaml_need(cake_yaml *yaml, const char *what, const char *expected);
 /* Fills the fault at the current position; returns CAKE_ERR_FATAL. */
 cake_err cake_yaml_refuse(cake_yaml *yaml, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -399,6 +399,15 @@ static bool at_end(const cake_parser *p, const char *const *ends)
     return false;
 }
 
+static void fail_unclosed(cake_parser *p, const char *const *ends)
+{
+    cake_buf names = {0};
+    for (int i = 0; ends[i]; i++)
+        cake_buf_addf(&names, "%s{%% %s %%}", !i ? "" : ends[i + 1] ? ", " : " or ", ends[i]);
+    cake_parse_fail(p, p->now->line, "the template ends before %s", names.data);
+    cake_buf_free(&names);
+}
+
 /* Statements up to the end of the template or, after {%, one of the keywords in ends. */
 static cake_node *parse_body(cake_parser *p, const char *const *ends)
 {
@@ -425,7 +434,7 @@ static cake_node *parse_body(cake_parser *p, const char *const *ends)
         last = &node->next;
     }
     if (ends && p->now->kind == CAKE_LEX_END)
-        cake_parse_fail(p, p->now->line, "the template ends before {%% %s %%}", ends[0]);
+        fail_unclosed(p, ends);
     p->nesting--;
     return list;
 }

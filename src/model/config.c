@@ -256,7 +256,7 @@ static cake_json *parse_defaults(const cake_arch *arch)
 static cake_err read_all(cake_fields *top, const cake_fields *generation, cake_config *c)
 {
     if (cake_json_kind(top->object) != CAKE_JSON_OBJECT)
-        return cake_fail("model", "%s: an object is expected, found %s", top->file,
+        return cake_fail("model", "%s: found %s, expected an object", top->file,
                          cake_json_kind_name(top->object));
     cake_json *defaults = NULL, *inner_defaults = NULL;
     cake_err err = read_arch(top, &c->arch);

@@ -40,8 +40,9 @@ cake_err cake_field_int(const cake_fields *fields, const char *name, int64_t oth
     const cake_json *node = cake_field(fields, name);
     int64_t value = cake_json_int(node, node ? CAKE_REQUIRED : otherwise);
     if (value == CAKE_REQUIRED || (node && (value < least || value > most)))
-        return cake_field_fail(fields, name, "an integer from %lld to %lld is expected", (long long)least,
-                               (long long)most);
+        return least == most ? cake_field_fail(fields, name, "only %lld is supported", (long long)least)
+                             : cake_field_fail(fields, name, "an integer from %lld to %lld is expected",
+                                               (long long)least, (long long)most);
     *out = (int)value;
     return CAKE_OK;
 }
@@ -52,7 +53,9 @@ cake_err cake_field_real(const cake_fields *fields, const char *name, double oth
     const cake_json *node = cake_field(fields, name);
     double value = cake_json_real(node, node ? NAN : otherwise);
     if (!isfinite(value) || (node && (value < least || value > most)))
-        return cake_field_fail(fields, name, "a number from %g to %g is expected", least, most);
+        return least == most
+                   ? cake_field_fail(fields, name, "only %g is supported", least)
+                   : cake_field_fail(fields, name, "a number from %g to %g is expected", least, most);
     *out = value;
     return CAKE_OK;
 }

@@ -4,6 +4,7 @@
  * parameters.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -92,25 +93,19 @@ static void warn_length(const cake_fields *fields, const cake_config *config)
 
 static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
 {
-    static const struct {
-        const char *name;
-        double least, most;
-        size_t offset;
-    } real[] = {{"temperature", 0, 2, offsetof(cake_params, temperature)},
-                {"top_p", 1e-9, 1, offsetof(cake_params, top_p)},
-                {"min_p", 0, 1, offsetof(cake_params, min_p)},
-                {"repetition_penalty", 1e-9, 1e9, offsetof(cake_params, repetition_penalty)},
-                {"presence_penalty", -2, 2, offsetof(cake_params, presence_penalty)},
-                {"frequency_penalty", -2, 2, offsetof(cake_params, frequency_penalty)}};
     bool do_sample;
     int top_k;
     if (cake_field_bool(fields, "do_sample", true, &do_sample))
         return CAKE_ERR_FATAL;
-    for (size_t i = 0; i < sizeof real / sizeof *real; i++)
-        if (cake_field(fields, real[i].name) &&
-            cake_field_real(fields, real[i].name, CAKE_REQUIRED_REAL, real[i].least, real[i].most,
-                            (double *)((char *)defaults + real[i].offset)))
-            return CAKE_ERR_FATAL;
+    for (const cake_params_field *f = cake_params_fields; f->name; f++) {
+        const cake_json *node = f->real ? cake_field(fields, f->name) : NULL;
+        double value = cake_json_real(node, NAN);
+        char range[CAKE_PARAMS_RANGE];
+        if (node && !cake_params_has(f, value))
+            return cake_field_fail(fields, f->name, "%s is expected", cake_params_range(f, range));
+        if (node)
+            memcpy((char *)defaults + f->offset, &value, sizeof value);
+    }
     if (cake_field(fields, "top_k")) {
         if (cake_field_int(fields, "top_k", CAKE_REQUIRED, -1, INT32_MAX, &top_k))
             return CAKE_ERR_FATAL;
@@ -134,7 +129,7 @@ cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *
     config->n_eos = 0;
     if (generation->object) {
         if (cake_json_kind(generation->object) != CAKE_JSON_OBJECT)
-            return cake_fail("model", "%s: an object is expected, found %s", generation->file,
+            return cake_fail("model", "%s: found %s, expected an object", generation->file,
                              cake_json_kind_name(generation->object));
         if (read_eos(generation, config) || read_sampling(generation, &config->defaults) ||
             read_suppressed(generation, "suppress_tokens", false, config) ||

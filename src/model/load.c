@@ -507,9 +507,10 @@ static void tell(const loading *l, double seconds)
 {
     cake_log(CAKE_DEBUG, "model",
              "%.1f MB of tensors became %.1f MB of weights in %.3f s; "
-             "%d threads spent %.3f s on reading and %.3f s on packing%s%s",
-             1e-6 * (double)l->read, 1e-6 * (double)l->arena->size, seconds, l->how->threads, l->read_s,
-             l->pack_s, l->how->mapped ? ", mapped" : "", l->how->drop ? ", the page cache is released" : "");
+             "%d thread%s spent %.3f s on reading and %.3f s on packing%s%s",
+             1e-6 * (double)l->read, 1e-6 * (double)l->arena->size, seconds, l->how->threads,
+             cake_plural(l->how->threads), l->read_s, l->pack_s, l->how->mapped ? ", mapped" : "",
+             l->how->drop ? ", the page cache is released" : "");
 }
 
 cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const cake_kernels *kernels,

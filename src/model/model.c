@@ -64,7 +64,7 @@ static cake_err check_shape(const cake_model *model, const cake_tensor_item *p)
     cake_buf text = {0};
     for (int i = 0; i < t->rank; i++)
         cake_buf_addf(&text, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
-    cake_buf_adds(&text, "], but config.json makes it [");
+    cake_buf_adds(&text, "], but config.json says [");
     for (int i = 0; i < rank; i++)
         cake_buf_addf(&text, "%s%lld", i ? ", " : "", (long long)want[i]);
     cake_err err = cake_fail("model", "%s: tensor %s has shape [%s]: they are not of one model",
@@ -181,12 +181,12 @@ static cake_err warn_unused(const cake_model *model, const census *c)
     }
     if (n_other)
         cake_log(CAKE_WARN, "model",
-                 "%s: %d tensors of vision or multi-token prediction are skipped: only text is computed",
-                 model->dir, n_other);
+                 "%s: %d tensor%s of vision or multi-token prediction %s skipped: only text is computed",
+                 model->dir, n_other, cake_plural(n_other), n_other == 1 ? "is" : "are");
     if (n)
-        cake_log(CAKE_WARN, "model",
-                 "%s: %d tensors do not belong to this model and are not used, the first is %s", model->dir,
-                 n, first);
+        cake_log(CAKE_WARN, "model", "%s: %d tensor%s to this model and %s not used, the first is %s",
+                 model->dir, n, n == 1 ? " does not belong" : "s do not belong", n == 1 ? "is" : "are",
+                 first);
     return CAKE_OK;
 }
 

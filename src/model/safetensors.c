@@ -112,13 +112,13 @@ static cake_err read_tensor(const cake_safetensors *f, const char *name, const c
                            (long long)end);
     if (end > data_size)
         return fail_tensor(f->path, name,
-                           "its data end at byte %lld, past the end of the file (%lld bytes): "
+                           "its data end at byte %lld, past the end of the file (%lld byte%s): "
                            "truncated? download or stage it again",
                            (long long)(end > INT64_MAX - f->data ? INT64_MAX : f->data + end),
-                           (long long)(f->data + data_size));
+                           (long long)(f->data + data_size), cake_plural(f->data + data_size));
     if (end - begin != bytes)
-        return fail_tensor(f->path, name, "shape and dtype %s need %lld bytes, but data_offsets hold %lld",
-                           t->dtype_name, (long long)bytes, (long long)(end - begin));
+        return fail_tensor(f->path, name, "shape and dtype %s need %lld byte%s, but data_offsets hold %lld",
+                           t->dtype_name, (long long)bytes, cake_plural(bytes), (long long)(end - begin));
     t->begin = f->data + begin;
     t->end = f->data + end;
     t->name = cake_copy(name, strlen(name));
@@ -153,9 +153,9 @@ static cake_err check_cover(const cake_safetensors *f, int64_t file_size)
     }
     if (at != file_size)
         return cake_fail("model",
-                         "%s: the last tensor ends at byte %lld, but the file has %lld bytes: "
+                         "%s: the last tensor ends at byte %lld, but the file has %lld byte%s: "
                          "damaged? download or stage it again",
-                         f->path, (long long)at, (long long)file_size);
+                         f->path, (long long)at, (long long)file_size, cake_plural(file_size));
     return CAKE_OK;
 }
 
@@ -208,7 +208,7 @@ cake_err cake_safetensors_parse(const char *header, size_t len, int64_t file_siz
     f->data = PREFIX + (int64_t)len;
     cake_err err;
     if (cake_json_kind(root) != CAKE_JSON_OBJECT)
-        err = cake_fail("model", "%s: header (from byte %d): an object is expected, found %s", path, PREFIX,
+        err = cake_fail("model", "%s: header (from byte %d): found %s, expected an object", path, PREFIX,
                         cake_json_kind_name(root));
     else if (count_names(header, len) != cake_json_size(root))
         err =
@@ -270,8 +270,8 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
         return CAKE_ERR_FATAL;
     if (file_size < PREFIX)
         return cake_fail("model",
-                         "%s: has %lld bytes, too short for a safetensors file: download or stage it again",
-                         path, (long long)file_size);
+                         "%s: has %lld byte%s, too short for a safetensors file: download or stage it again",
+                         path, (long long)file_size, cake_plural(file_size));
     if (read_or_say(fd, path, 0, prefix, PREFIX))
         return CAKE_ERR_FATAL;
     uint64_t header_len = 0;

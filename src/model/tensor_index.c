@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "formats/json.h"
 #include "model/not_a_model.h"
 
@@ -106,8 +106,8 @@ static cake_err open_shards(cake_tensor_index *store, const char *dir, const cha
         name[n] = cake_json_text(cake_json_value(it), &len);
         if (!name[n] || !plain_name(name[n], len))
             err = cake_fail("model",
-                            "%s: weight_map: %.200s: the name of a file in the same directory is expected, "
-                            "found %.200s",
+                            "%s: weight_map: %.200s: found %.200s, expected the name of a file in the same "
+                            "directory",
                             index, cake_json_key(it, NULL),
                             name[n] ? name[n] : cake_json_kind_name(cake_json_value(it)));
         n++;
@@ -157,16 +157,16 @@ cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
     cake_buf single = {0}, index = {0};
     cake_buf_addf(&single, "%s/" SINGLE, dir);
     cake_buf_addf(&index, "%s/" INDEX, dir);
-    cake_err err;
-    if (!access(single.data, F_OK)) {
+    cake_err err = cake_file_find("model", single.data);
+    if (!err) {
         err = open_file(store, dir, SINGLE);
         if (!err)
             err = collect(store, NULL);
-    } else if (!access(index.data, F_OK)) {
+    } else if (err == CAKE_END && !(err = cake_file_find("model", index.data))) {
         err = open_index(store, dir, index.data);
-    } else {
-        err = cake_not_a_model_fail(dir, SINGLE);
     }
+    if (err == CAKE_END)
+        err = cake_not_a_model_fail(dir, SINGLE);
     cake_buf_free(&single);
     cake_buf_free(&index);
     if (err)
@@ -198,9 +198,10 @@ static cake_err check_held(const cake_safetensors *file, const cake_bundle *bund
     return cake_safetensors_count(file) == n
                ? CAKE_OK
                : cake_fail("model",
-                           "%s: has %d tensors, but %s says %d: "
+                           "%s: has %d tensor%s, but %s says %d: "
                            "damaged; start cake-mpi stage again, which replaces it",
-                           cake_safetensors_path(file), cake_safetensors_count(file), bundle->path, n);
+                           cake_safetensors_path(file), cake_safetensors_count(file),
+                           cake_plural(cake_safetensors_count(file)), bundle->path, n);
 }
 
 cake_err cake_tensor_index_open_bundle(const char *dir, const cake_bundle *bundle, cake_tensor_index **out)

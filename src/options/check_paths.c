@@ -223,6 +223,6 @@ cake_err cake_paths_check(const cake_options *o)
 cake_err cake_paths_flush(const cake_comm *world, cake_err err)
 {
     if (world->rank == 0 && (fflush(stdout) || ferror(stdout)) && (!err || err == CAKE_ERR_REQUEST))
-        err = cake_fail("options", "standard output cannot be written: %s", strerror(errno));
+        err = cake_fail("output", "standard output cannot be written: %s", strerror(errno));
     return cake_comm_agree(world, err);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "options/internal.h"
 
 static cake_setting *add(cake_config_file *s, const char *name, cake_yaml_position at)
 {
@@ -35,7 +36,7 @@ static cake_err read_value(cake_yaml *y, cake_setting *setting)
     setting->value_at = cake_yaml_at(y);
     if (!setting->listed && is_null(y))
         return CAKE_OK;
-    cake_err err = quoted ? CAKE_OK : cake_yaml_need_text(y, setting->name);
+    cake_err err = quoted ? CAKE_OK : cake_yaml_need(y, setting->name, cake_option_expects(setting->name));
     if (err)
         return err;
     setting->value = cake_copy(cake_yaml_value(y), cake_yaml_length(y));

@@ -37,6 +37,10 @@ extern const option_row cake_option_rows[]; /* [N_ROW] */
 bool cake_option_among(const char *choices, const char *word);
 /* Options in which ranks may differ: there a rank's own CAKE_ variable wins over rank 0's. */
 bool cake_option_is_own(const option_row *row);
+/* What the option's values are, for messages: "a number". */
+const char *cake_option_expects(const char *name);
+/* Appends the names of the commands that have the option: "plan and stage". */
+void cake_option_add_commands(const char *name, cake_buf *out);
 /* plan also takes all options of run, so that a job's command line becomes its plan by changing one word. */
 bool cake_option_takes(int command, const option_row *row);
 /* from: name of the source for messages; value (borrowed): NULL for a flag on the command line. */

@@ -31,6 +31,20 @@ static int command_bit(const char *name)
     return 0;
 }
 
+void cake_option_add_commands(const char *name, cake_buf *out)
+{
+    int bits = 0, n = 0;
+    for (int i = 0; i < N_ROW; i++)
+        for (int c = 0; c < N_COMMAND && !strcmp(cake_option_rows[i].name, name); c++)
+            bits |= cake_option_takes(commands[c].bit, &cake_option_rows[i]) ? commands[c].bit : 0;
+    for (int c = 0; c < N_COMMAND; c++) {
+        if (!(bits & commands[c].bit))
+            continue;
+        bits &= ~commands[c].bit;
+        cake_buf_addf(out, "%s%s", !n++ ? "" : bits ? ", " : " and ", commands[c].name);
+    }
+}
+
 /* A streamed answer usually shares the terminal with messages: only warnings, unless more is asked for. */
 static bool is_streaming(const cake_options *o)
 {

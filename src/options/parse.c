@@ -246,21 +246,69 @@ static const option_row *row_of_letter(int letter)
     return NULL;
 }
 
-static cake_err report_bad_option(int found, int argc, char **argv, const char *command)
+/* Appends the options of the command that begin with name [len], or equal it: "--max-seqs, --max-tokens". */
+static int add_candidates(int command, const char *name, size_t len, cake_buf *out)
+{
+    int n = 0;
+    for (int i = 0; i < N_ROW; i++) {
+        const char *alias = underscore_name(i), *own = cake_option_rows[i].name;
+        if (cake_option_takes(command, &cake_option_rows[i]) &&
+            (!strncmp(own, name, len) || (alias && !strncmp(alias, name, len))))
+            cake_buf_addf(out, "%s--%s", n++ ? ", " : "", own);
+    }
+    return n;
+}
+
+/* The option that another command has under this name. */
+static const option_row *option_elsewhere(const char *name, size_t len)
+{
+    for (int i = 0; i < N_ROW; i++) {
+        const char *own = cake_option_rows[i].name, *alias = underscore_name(i);
+        if (strlen(own) == len && (!strncmp(own, name, len) || (alias && !strncmp(alias, name, len))))
+            return &cake_option_rows[i];
+    }
+    return NULL;
+}
+
+/* A name that getopt does not know, or knows as the beginning of several. */
+static cake_err report_unknown(const char *word, const option_row *elsewhere, int command_bit,
+                               const char *command)
+{
+    bool is_long = !strncmp(word, "--", 2);
+    size_t len = is_long ? strcspn(word + 2, "=") : 0;
+    cake_buf text = {0};
+    cake_err err;
+    if (elsewhere) {
+        cake_option_add_commands(elsewhere->name, &text);
+        err =
+            cake_fail_usage("%s is not an option of cake-mpi %s; it belongs to %s", word, command, text.data);
+    } else if (len && add_candidates(command_bit, word + 2, len, &text) > 1) {
+        err = cake_fail_usage("%.*s is ambiguous: %s", (int)len + 2, word, text.data);
+    } else {
+        const char *closest = len ? closest_option(word + 2, len) : NULL;
+        err = cake_fail_usage("%s is not an option of cake-mpi %s; %s%s%ssee cake-mpi %s --help", word,
+                              command, closest ? "did you mean --" : "", closest ? closest : "",
+                              closest ? "? " : "", command);
+    }
+    cake_buf_free(&text);
+    return err;
+}
+
+static cake_err report_bad_option(int found, int argc, char **argv, int bit, const char *command)
 {
     const char *word = optind <= argc && optind > 0 ? argv[optind - 1] : "";
     char letter[3] = {'-', (char)optopt, 0};
     bool is_long = !strncmp(word, "--", 2);
-    const char *name = is_long || optopt >= HELP || optopt <= 0 || optopt < ' ' ? word : letter;
+    if (!is_long && optopt < HELP && optopt >= ' ')
+        word = letter;
     if (found == ':')
-        return cake_fail_usage("%s needs an argument; see cake-mpi %s --help", name, command);
-    size_t len = is_long ? strcspn(name + 2, "=") : 0;
-    const char *closest = len ? closest_option(name + 2, len) : NULL;
-    if (closest && strlen(closest) == len && !strncmp(closest, name + 2, len)) /* another command has it */
-        closest = NULL;
-    return cake_fail_usage(
-        "%s is not an option of cake-mpi %s, or is ambiguous; %s%s%ssee cake-mpi %s --help", name, command,
-        closest ? "did you mean --" : "", closest ? closest : "", closest ? "? " : "", command);
+        return cake_fail_usage("%s needs an argument; see cake-mpi %s --help", word, command);
+    const option_row *row = is_long          ? option_elsewhere(word + 2, strcspn(word + 2, "="))
+                            : word == letter ? row_of_letter(optopt)
+                                             : NULL;
+    if (row && is_long && cake_option_takes(bit, row_of_name(bit, row->name))) /* known: so it is --quiet=1 */
+        return cake_fail_usage("--%s takes no argument; see cake-mpi %s --help", row->name, command);
+    return report_unknown(word, row, bit, command);
 }
 
 /* An option of the command line. */
@@ -280,7 +328,7 @@ static cake_err scan_command_line(int argc, char **argv, int command, cake_optio
     opterr = 0;
     for (int found; (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
         if (found == '?' || found == ':')
-            return report_bad_option(found, argc, argv, o->command);
+            return report_bad_option(found, argc, argv, command, o->command);
         if (found == HELP || found == 'h' || found == VERSION) {
             o->command = found == VERSION ? "version" : "help";
             return CAKE_OK;
@@ -350,8 +398,7 @@ static cake_err apply_setting(parsing *p, const char *path, const cake_setting *
         return CAKE_OK;
     cake_buf from = {0};
     cake_buf_addf(&from, "%s:%d:%d: %s", path, s->value_at.line, s->value_at.column, s->name);
-    cake_err err = apply(p, row, CONFIG_FILE, from.data,
-                         row->kind == SEED && cake_option_among("true|True|TRUE", value) ? NULL : value);
+    cake_err err = apply(p, row, CONFIG_FILE, from.data, value);
     cake_buf_free(&from);
     return err;
 }

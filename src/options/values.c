@@ -43,8 +43,10 @@ static cake_err set_integer(const char *from, const option_row *row, const char 
     char *end;
     errno = 0;
     long long number = strtoll(value, &end, 10);
-    if (end == value || *end || errno || (double)number < row->min || (double)number > row->max)
-        return cake_fail_usage("%s: \"%s\" is not an integer from %.0f to %lld", from, value, row->min,
+    if (end == value || *end || errno || number == CAKE_UNSET || (double)number < row->min ||
+        (double)number > row->max)
+        return cake_fail_usage("%s: \"%s\" is not an integer from %lld to %lld", from, value,
+                               row->min <= -0x1p63 ? (long long)-INT64_MAX : (long long)row->min,
                                row->max >= 0x1p63 ? (long long)INT64_MAX : (long long)row->max);
     *into = number;
     return CAKE_OK;
@@ -57,14 +59,9 @@ static cake_err set_real(const char *from, const option_row *row, const char *va
     const cake_params_field *field = cake_params_fields;
     while (field->offset + offsetof(cake_options, params) != row->offset)
         field++;
-    bool open = field->above_min;
-    if (end == value || *end || !isfinite(number) || number < row->min || (open && number == row->min) ||
-        number > row->max) {
-        char limit[32] = "";
-        if (isfinite(row->max))
-            snprintf(limit, sizeof limit, ", up to %g", row->max);
-        return cake_fail_usage("%s: \"%s\" is not a number %s %g%s", from, value, open ? "above" : "from",
-                               row->min, limit);
+    if (end == value || *end || !cake_params_has(field, number)) {
+        char range[CAKE_PARAMS_RANGE];
+        return cake_fail_usage("%s: \"%s\" is not %s", from, value, cake_params_range(field, range));
     }
     *into = number;
     return CAKE_OK;
@@ -134,14 +131,29 @@ cake_err cake_option_set(cake_options *o, const option_row *row, const char *fro
     case STOP:
         return add_stop(from, value, &o->params);
     default: /* SEED */
-        *(int64_t *)into = 0;
-        return value ? set_integer(from, row, value, into) : CAKE_OK;
+        if (value && !cake_option_among("true|True|TRUE|false|False|FALSE", value))
+            return set_integer(from, row, value, into);
+        *(int64_t *)into = value && cake_option_among("false|False|FALSE", value) ? -1 : 0;
+        return CAKE_OK;
     }
 }
 
 bool cake_option_is_own(const option_row *row)
 {
     return cake_option_among("model|directory|threads|threads-decode|bind|log|quiet|verbose", row->name);
+}
+
+const char *cake_option_expects(const char *name)
+{
+    static const char *const kinds[] = {
+        [FLAG] = "true or false",    [TEXT] = "a text",   [TEXTS] = "a text",
+        [INTEGER] = "an integer",    [REAL] = "a number", [SIZE] = "a size like 16G",
+        [DURATION] = "a duration",   [STOP] = "a text",   [SEED] = "true or a number",
+        [SHARD] = "a shard like 0/8"};
+    for (int i = 0; i < N_ROW; i++)
+        if (!strcmp(cake_option_rows[i].name, name))
+            return kinds[cake_option_rows[i].kind];
+    return "a value";
 }
 
 bool cake_option_takes(int command, const option_row *row)

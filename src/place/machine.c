@@ -120,7 +120,7 @@ static void describe_caches(hwloc_topology_t hwloc, cake_buf *out)
         int cores = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, cache->cpuset, HWLOC_OBJ_CORE);
         cake_buf_addf(out, "%s%s %s", before, names[i], cake_size_text((int64_t)cache->attr->cache.size).s);
         if (cores > 1)
-            cake_buf_addf(out, " for %d cores", cores);
+            cake_buf_addf(out, " for %d core%s", cores, cake_plural(cores));
         before = ", ";
     }
     cake_buf_adds(out, *before == ',' ? "\n" : "");
@@ -155,7 +155,7 @@ static void describe_domain(hwloc_topology_t hwloc, const struct hwloc_distances
         hwloc_bitmap_list_snprintf(cpus, sizeof cpus, node->cpuset);
         cake_buf_addf(out, ", %d core%s", cores, cores == 1 ? "" : "s");
         if (cores > 0 && threads > cores)
-            cake_buf_addf(out, " with %d threads", threads);
+            cake_buf_addf(out, " with %d thread%s", threads, cake_plural(threads));
         cake_buf_addf(out, ", cpus %s", cpus);
     }
     if (far)
@@ -216,8 +216,9 @@ static void add_huge_pages(cake_buf *out)
 void cake_machine_describe(const cake_machine *m, cake_buf *out)
 {
     unsigned version = hwloc_get_api_version();
-    cake_buf_addf(out, "processor   %s, %d package%s, %d NUMA domain%s, %d cores\n", m->model, m->packages,
-                  m->packages == 1 ? "" : "s", m->numa, m->numa == 1 ? "" : "s", m->cores);
+    cake_buf_addf(out, "processor   %s, %d package%s, %d NUMA domain%s, %d core%s\n", m->model, m->packages,
+                  m->packages == 1 ? "" : "s", m->numa, m->numa == 1 ? "" : "s", m->cores,
+                  cake_plural(m->cores));
     hwloc_topology_t hwloc;
     if (!hwloc_topology_init(&hwloc)) {
         cake_devices_configure(hwloc);

@@ -495,8 +495,8 @@ void cake_pin_advise(const cake_pin *pin, cake_launch launcher, int world, cake_
         cake_buf_addf(out, "ranks share cpus %s while others are idle; start it with ", list);
         cake_launcher_line(launcher, world, pin->n_thread, out);
     } else if (pin->warning != CAKE_PIN_WARN_NONE) {
-        cake_buf_addf(out, "%d threads per rank for %d core%s of cpus %s", pin->n_thread, pin->n_core,
-                      pin->n_core == 1 ? "" : "s", list);
+        cake_buf_addf(out, "%d thread%s per rank for %d core%s of cpus %s", pin->n_thread,
+                      cake_plural(pin->n_thread), pin->n_core, cake_plural(pin->n_core), list);
         cake_buf_addf(out, "%s; use --threads %d",
                       pin->warning == CAKE_PIN_WARN_SMT
                           ? ": hardware threads of one core share its arithmetic"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/size.h"
 #include "formats/yaml.h"
 #include "place/pci_devices.h"
@@ -34,6 +35,9 @@ typedef struct reader {
     cake_layer_claim *claim; /* [cap_claim] owned; n_claim are used, in the order of the file */
     int n_claim, cap_claim;
     bool ports;
+    int n_excess; /* workers beyond the ranks; the first one: */
+    cake_yaml_str excess;
+    cake_yaml_position excess_at;
     cake_yaml_position end; /* position for one more worker */
     cake_yaml_fault *fault;
 } reader;
@@ -353,6 +357,36 @@ static cake_err check_worker(reader *r, const cake_worker *w)
     return CAKE_OK;
 }
 
+/* Only counts a worker for whom there is no rank, so that the message can say how many there are. */
+static cake_err skip_worker(reader *r)
+{
+    int depth = 0;
+    if (!r->n_excess++) {
+        r->excess_at = position(r);
+        r->excess = shown(r);
+    }
+    cake_err err;
+    do {
+        err = next_event(r);
+        cake_yaml_kind kind = event(r);
+        depth += (kind == CAKE_YAML_MAP || kind == CAKE_YAML_LIST) -
+                 (kind == CAKE_YAML_MAP_END || kind == CAKE_YAML_LIST_END);
+    } while (!err && depth > 0);
+    return err;
+}
+
+static cake_err fail_excess(const reader *r, bool planned, int n_rank)
+{
+    int n = r->n_worker + r->n_excess;
+    if (!n_rank)
+        return cake_yaml_wrong(r->fault, r->excess_at,
+                               "worker '%s': %d workers for a model of %d layer%s, which has use for %d",
+                               r->excess.s, n, r->n_layer, cake_plural(r->n_layer), r->n_rank);
+    return cake_yaml_wrong(r->fault, r->excess_at, "worker '%s': %d workers for %d rank%s; %s %d",
+                           r->excess.s, n, n_rank, cake_plural(n_rank),
+                           planned ? "use --ranks" : "start it with -np", n);
+}
+
 static cake_err read_worker(void *self, cake_yaml *yaml)
 {
     reader *r = self;
@@ -364,12 +398,10 @@ static cake_err read_worker(void *self, cake_yaml *yaml)
             err = cake_yaml_wrong(r->fault, position(r),
                                   "worker '%s' is given twice; the first one is in line %d, column %d",
                                   shown(r).s, r->worker[i].given.at.line, r->worker[i].given.at.column);
-    if (!err && r->n_worker == r->n_rank)
-        err = cake_yaml_wrong(r->fault, position(r),
-                              "worker '%s': more workers than ranks, %d; start it with -np %d or more",
-                              shown(r).s, r->n_rank, r->n_rank + 1);
     if (err)
         return err;
+    if (r->n_worker == r->n_rank)
+        return skip_worker(r);
     CAKE_RESERVE(r->worker, r->n_worker, r->cap_worker);
     cake_worker *w = &r->worker[r->n_worker++];
     *w = (cake_worker){
@@ -412,7 +444,8 @@ static void make_topology(const reader *r, int n_replica, const int *owner, cake
 static cake_err assign_workers(reader *r, const char *const *hosts, cake_topology *out)
 {
     int n_replica, *owner = NULL;
-    cake_err err = cake_workers_part(r->worker, r->n_worker, r->n_rank, &n_replica, r->fault);
+    cake_err err = cake_workers_part(r->worker, r->n_worker, hosts != NULL, r->n_rank, &n_replica, r->fault);
+    bool fits = !err;
     for (int i = 0; i < r->n_worker && !err && !hosts; i++)
         if (r->worker[i].replica > 0)
             err = cake_yaml_wrong(r->fault, r->worker[i].given.at,
@@ -425,7 +458,9 @@ static cake_err assign_workers(reader *r, const char *const *hosts, cake_topolog
         err = cake_workers_own(r->worker, r->claim, r->n_claim, r->n_layer, n_replica, owner, r->fault);
     }
     if (!err)
-        err = cake_workers_match(r->worker, r->n_worker, hosts, r->n_rank, n_replica, r->end, r->fault);
+        fits = !(
+            err = cake_workers_match(r->worker, r->n_worker, hosts, r->n_rank, n_replica, r->end, r->fault));
+    r->fault->misfit = !fits;
     if (!err)
         make_topology(r, n_replica, owner, out);
     free(owner);
@@ -439,7 +474,10 @@ cake_err cake_topology_parse(const char *text, size_t len, const char *const *ho
     static const cake_yaml_form form = {"a topology", "a map of workers by name", read_worker};
     reader r = {.n_rank = max, .n_layer = n_layer, .fault = fault};
     cake_err err = cake_yaml_read(text, len, &form, &r, &r.end, fault);
-    if (!err) {
+    if (!err && r.n_excess) {
+        err = fail_excess(&r, !hosts, n_rank);
+        fault->misfit = true;
+    } else if (!err) {
         r.n_rank = n_rank ? n_rank : cake_workers_ranks(r.worker, r.n_worker);
         err = assign_workers(&r, hosts, out);
     }

@@ -145,10 +145,10 @@ static cake_err match_ranks(cake_worker *worker, int n, const job *j, cake_yaml_
         if (w->rank < 0)
             continue;
         if (w->rank >= j->n_rank)
-            return cake_yaml_wrong(
-                fault, w->rank_at,
-                "there is no rank %d: the job has %d rank%s, counted from 0; start it with %s %lld", w->rank,
-                j->n_rank, j->n_rank == 1 ? "" : "s", j->hosts ? "-np" : "--ranks", (long long)w->rank + 1);
+            return cake_yaml_wrong(fault, w->rank_at,
+                                   "there is no rank %d: the job has %d rank%s, counted from 0; %s %lld",
+                                   w->rank, j->n_rank, j->n_rank == 1 ? "" : "s",
+                                   j->hosts ? "start it with -np" : "use --ranks", (long long)w->rank + 1);
         if (j->taken[w->rank] >= 0) {
             const cake_worker *other = &worker[j->taken[w->rank]];
             return cake_yaml_wrong(fault, w->rank_at, "rank %d is worker '%s' already (line %d, column %d)",
@@ -222,7 +222,8 @@ int cake_workers_ranks(const cake_worker *worker, int n)
     return root ? n : n + 1;
 }
 
-cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replica, cake_yaml_fault *fault)
+cake_err cake_workers_part(cake_worker *worker, int n, bool running, int n_rank, int *n_replica,
+                           cake_yaml_fault *fault)
 {
     const cake_worker *last = NULL;
     for (int i = 0; i < n; i++)
@@ -233,8 +234,9 @@ cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replic
         return cake_yaml_wrong(fault, last->replica_at,
                                "replica %d, counted from 0, "
                                "makes %d of them, and %d rank%s cannot be divided evenly among them; "
-                               "start it with -np %lld or another multiple of %d",
+                               "%s %lld or another multiple of %d",
                                last->replica, replicas, n_rank, n_rank == 1 ? "" : "s",
+                               running ? "start it with -np" : "use --ranks",
                                ((long long)n_rank / replicas + 1) * replicas, replicas);
     int size = n_rank / replicas, *members = cake_alloc((size_t)replicas, sizeof *members), none = 1;
     for (int i = 0; i < n; i++) {

@@ -29,8 +29,10 @@ bool cake_workers_host_matches(const char *host, const char *names);
 int cake_workers_ranks(const cake_worker *worker, int n);
 
 /* Sets each worker's replica: the one it names, else that of its rank, else the first. Replicas have equal
- * numbers of consecutive ranks. *n_replica: their number. */
-cake_err cake_workers_part(cake_worker *worker, int n, int n_rank, int *n_replica, cake_yaml_fault *fault);
+ * numbers of consecutive ranks. *n_replica: their number. running: the ranks exist, they are not those of
+ * --ranks. */
+cake_err cake_workers_part(cake_worker *worker, int n, bool running, int n_rank, int *n_replica,
+                           cake_yaml_fault *fault);
 
 /* Sets each worker's rank: the one it names, else the next rank of its host; names are served before
  * patterns, and the first rank of a replica is used only if the others do not suffice. All ranks but the

@@ -198,7 +198,7 @@ static void add_possible(int n_rank, int n_layer, cake_buf *out)
     cake_buf_addf(out, "%s%d", out->len ? " or " : ", or use --replicas ", last);
 }
 
-static cake_err fail_replicas(int n, int n_rank, int n_layer, bool propose)
+static cake_err fail_replicas(int n, int n_rank, int n_layer, const char *how, bool propose)
 {
     cake_buf works = {0}, replicas = {0};
     cake_err err;
@@ -211,21 +211,21 @@ static cake_err fail_replicas(int n, int n_rank, int n_layer, bool propose)
         cake_buf_addf(&replicas, "%d replicas of ", n);
     if (n_rank % n)
         err = cake_fail_usage("--replicas %d: %d rank%s cannot be divided evenly; "
-                              "start it with -np %d or another multiple of %d%s",
-                              n, n_rank, n_rank == 1 ? "" : "s", (n_rank / n + 1) * n, n, works.data);
+                              "%s %d or another multiple of %d%s",
+                              n, n_rank, n_rank == 1 ? "" : "s", how, (n_rank / n + 1) * n, n, works.data);
     else
-        err =
-            cake_fail_usage("%d ranks for %sa model of %d layer%s: "
-                            "each rank needs at least one; start it with -np %d or fewer%s",
-                            n_rank, replicas.data, n_layer, n_layer == 1 ? "" : "s", n * n_layer, works.data);
+        err = cake_fail_usage("%d ranks for %sa model of %d layer%s: "
+                              "each rank needs at least one; %s %d or fewer%s",
+                              n_rank, replicas.data, n_layer, n_layer == 1 ? "" : "s", how, n * n_layer,
+                              works.data);
     cake_buf_free(&works);
     cake_buf_free(&replicas);
     return err;
 }
 
-cake_err cake_parallelism_check(int n_rank, int n, int n_layer, bool reports, bool propose)
+cake_err cake_parallelism_check(int n_rank, int n, int n_layer, bool reports, const char *how, bool propose)
 {
     if (n_rank % n == 0 && n_rank / n <= n_layer)
         return CAKE_OK;
-    return reports ? fail_replicas(n, n_rank, n_layer, propose) : CAKE_ERR_USAGE;
+    return reports ? fail_replicas(n, n_rank, n_layer, how, propose) : CAKE_ERR_USAGE;
 }

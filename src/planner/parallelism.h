@@ -21,6 +21,6 @@ int cake_parallelism_best(const cake_planning *planning, int n_rank, int64_t req
 
 /* --replicas: checks that n_rank ranks divide into n replicas with a layer for every rank. reports: logs what
  * would work; propose: also other numbers of replicas. */
-cake_err cake_parallelism_check(int n_rank, int n, int n_layer, bool reports, bool propose);
+cake_err cake_parallelism_check(int n_rank, int n, int n_layer, bool reports, const char *how, bool propose);
 
 #endif

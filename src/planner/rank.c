@@ -206,6 +206,7 @@ static cake_err find_replicas(const cake_rank_options *o, const cake_comm *world
         err = apply_topology(o, world, n_layer, me);
     if (!err && !me->auto_replicas)
         err = cake_parallelism_check(n_rank, me->planning.n_replica, n_layer, !world->rank,
+                                     o->n_rank ? "use --ranks" : "start it with -np",
                                      o->purpose != CAKE_PURPOSE_BENCH);
     if (!err && bundle)
         err = cake_bundle_plan_take(o->topology_file.path, o->staged, world, bundle, &me->planning.plan);
@@ -245,9 +246,9 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     if (o->context > config->context)
         return world->rank
                    ? CAKE_ERR_USAGE
-                   : cake_fail_usage("%s %lld: this model's context is %d tokens",
+                   : cake_fail_usage("%s %lld: this model's context is %d token%s",
                                      o->purpose != CAKE_PURPOSE_BENCH ? "--context" : "prompt and answer of",
-                                     (long long)o->context, config->context);
+                                     (long long)o->context, config->context, cake_plural(config->context));
     err = find_replicas(o, world, me);
     if (err)
         return err;

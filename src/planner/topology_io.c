@@ -34,7 +34,7 @@ static cake_err read_file(const cake_topology_file *o, int n_rank, const char *n
     err = cake_topology_parse(text.data ? text.data : "", text.len, hosts, n_rank, n_layer, out, &fault);
     if (err)
         err = cake_fail("planner", "%s:%d:%d: %s%s", o->path, fault.at.line, fault.at.column, fault.message,
-                        alone ? "; --ranks N plans for N ranks on other hosts" : "");
+                        alone && fault.misfit ? "; --ranks N plans for N ranks on other hosts" : "");
     else if (out->ports)
         cake_log(CAKE_INFO, "planner", "%s: ports of hosts are ignored: MPI connects the ranks", o->path);
     free(hosts);

@@ -50,17 +50,8 @@ static int64_t integer_of(const cake_json *node)
 
 static cake_err out_of_range(pass *p, const char *name, const cake_params_field *range, const cake_json *node)
 {
-    char expected[96];
-    const char *what = range->real ? "a number" : "an integer";
-    if (range->above_min && isinf(range->max))
-        snprintf(expected, sizeof expected, "%s above %.15g", what, range->min);
-    else if (range->above_min)
-        snprintf(expected, sizeof expected, "%s above %.15g and at most %.15g", what, range->min, range->max);
-    else if (range->max > 0x1p53) /* an integer as wide as its type */
-        snprintf(expected, sizeof expected, "%s from -9223372036854775807 to 9223372036854775807", what);
-    else
-        snprintf(expected, sizeof expected, "%s from %.15g to %.15g", what, range->min, range->max);
-    return wrong(p, name, node, expected);
+    char expected[CAKE_PARAMS_RANGE];
+    return wrong(p, name, node, cake_params_range(range, expected));
 }
 
 static const cake_params_field *param(const char *name)
@@ -78,7 +69,7 @@ static cake_err read_named(pass *p, const field *f, const char *name, const cake
     void *into = (char *)&p->request->params + range->offset;
     if (range->real) {
         double value = cake_json_real(node, NAN);
-        if (!(value >= range->min && value <= range->max) || (range->above_min && value == range->min))
+        if (!cake_params_has(range, value))
             return out_of_range(p, f->name, range, node);
         memcpy(into, &value, sizeof value);
     } else {
@@ -438,6 +429,10 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
     if (f->kinds & (p->chat ? CHAT : TEXT))
         return f->read ? f->read(p, f, node) : CAKE_OK;
     cake_fault *fault = &p->request->fault;
+    bool source = !strcmp(f->name, "prompt") || !strcmp(f->name, "messages");
+    if (p->request->form == CAKE_FORM_SIMPLE && !source)
+        return cake_fault_set(fault, f->name, "only %s %s; take it out",
+                              p->chat ? "a prompt takes" : "messages take", f->name);
     if (p->request->form == CAKE_FORM_SIMPLE)
         return cake_fault_set(fault, f->name, "%s does not go with %s; expected one of the two", f->name,
                               p->chat ? "messages" : "a prompt");

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/crc.h"
@@ -95,9 +96,10 @@ static cake_err guess(const char *path, cake_prompt_format *format)
     while (ending && i < sizeof known / sizeof *known && strcasecmp(ending, known[i].ending) != 0)
         i++;
     cake_err err = CAKE_OK;
+    struct stat info;
     *format = CAKE_PROMPT_JSONL;
-    if (!strcmp(path, "-") || !ending)
-        ;
+    if (!strcmp(path, "-") || !ending || (!stat(path, &info) && S_ISDIR(info.st_mode)))
+        ; /* of a directory cake_lines_open says so */
     else if (i == sizeof known / sizeof *known)
         err = refuse_ending(path, ending);
     else

@@ -529,7 +529,7 @@ static cake_err read_head(scan *s, const char *path, cake_journal *j)
         !memcmp(line->data ? line->data : "", BEGINS, line->len < begins ? line->len : begins))
         return CAKE_END;
     if (!got || line->len < begins || memcmp(line->data, BEGINS, begins))
-        return no_journal(path, "does not begin like the results of a stopped run");
+        return no_journal(path, "is not a journal of cake-mpi");
     cake_json *root = parse_own(line, 0);
     const cake_json *own = cake_json_get(root, "_cake");
     int64_t version = cake_json_int(cake_json_get(own, "journal"), -1);

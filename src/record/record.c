@@ -182,12 +182,13 @@ cake_err cake_record_stop(cake_recorder *recorder)
     if (err)
         return err;
     if (recorder->stream)
-        cake_log(CAKE_INFO, "record", "wrote %lld results; a stream cannot be resumed: use -o FILE for that",
-                 (long long)n);
-    else
-        cake_log(CAKE_INFO, "record", "%s.partial has %lld results; the same command resumes from there",
-                 recorder->results,
-                 (long long)(recorder->fd < 0 ? recorder->resumed : recorder->journal.lines.n));
+        cake_log(CAKE_INFO, "record", "wrote %lld result%s; a stream cannot be resumed: use -o FILE for that",
+                 (long long)n, cake_plural(n));
+    else {
+        n = recorder->fd < 0 ? recorder->resumed : recorder->journal.lines.n;
+        cake_log(CAKE_INFO, "record", "%s.partial has %lld result%s; the same command resumes from there",
+                 recorder->results, (long long)n, cake_plural(n));
+    }
     return CAKE_OK;
 }
 

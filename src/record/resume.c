@@ -235,11 +235,11 @@ static cake_err look_at_finished(cake_recorder *r, const cake_journal_head *head
     cake_err err = CAKE_OK;
     if (differs.len) {
         cake_buf why = {0};
-        cake_buf_addf(&why, "already exists and belongs to another job: %s", differs.data);
+        cake_buf_addf(&why, "exists already and belongs to another job: %s", differs.data);
         err = refuse(r->results, why.data);
         cake_buf_free(&why);
     } else if (!whole) {
-        err = refuse(r->results, "already exists and was changed since it was written");
+        err = refuse(r->results, "exists already and was changed since it was written");
     } else {
         r->journal = (cake_journal){.head = job.head,
                                     .marks = job.marks,

@@ -227,10 +227,13 @@ static void say_stopped(const part *p, const cake_input_checkpoint *end)
     }
     add_range(&r, next, until);
     end_range(&r);
+    char what[64] = "the run";
+    if (p->shard.of > 1)
+        snprintf(what, sizeof what, "shard %" PRId64 "/%" PRId64, p->shard.which, p->shard.of);
     cake_fail("record",
-              "%s: shard %" PRId64 "/%" PRId64 " is not finished: it has %" PRId64
-              " results%s%s%s; run the same command again to resume it, unless it is still running",
-              path, p->shard.which, p->shard.of, lines->n,
+              "%s: %s is not finished: it has %" PRId64
+              " result%s%s%s%s; run the same command again to resume it, unless it is still running",
+              path, what, lines->n, cake_plural(lines->n),
               r.n ? end->line ? ", and none of index " : ", and of the input it has read none of index " : "",
               r.n ? r.text.data : "", end->line > end->requests ? " (some of these lines are blank)" : "");
     if (fd >= 0)
@@ -305,10 +308,15 @@ static cake_err say_missing(int64_t of, const int32_t *who)
     }
     end_range(&r);
     cake_err err = CAKE_OK;
-    if (r.n)
+    if (r.n == 1)
+        err = cake_fail("record",
+                        "shard %s/%" PRId64 " is missing: the requests whose index modulo %" PRId64
+                        " is %s have no results",
+                        r.text.data, of, of, r.text.data);
+    else if (r.n)
         err = cake_fail("record",
                         "%" PRId64 " of the %" PRId64
-                        " shards are not given: %s; the requests whose index modulo %" PRId64
+                        " shards are missing: %s; the requests whose index modulo %" PRId64
                         " is one of these have no results",
                         r.n, of, r.text.data, of);
     cake_buf_free(&r.text);
@@ -319,8 +327,11 @@ static cake_err say_missing(int64_t of, const int32_t *who)
 static cake_err arrange(cake_shards *s)
 {
     int64_t of = 0;
-    for (int i = 0; i < s->n; i++)
+    bool all_known = true;
+    for (int i = 0; i < s->n; i++) {
         of = s->parts[i].known ? s->parts[i].shard.of : of;
+        all_known &= s->parts[i].known;
+    }
     if (!of)
         return CAKE_ERR_FATAL; /* already reported */
     int32_t *who = cake_alloc((size_t)of, sizeof *who);
@@ -337,7 +348,7 @@ static cake_err arrange(cake_shards *s)
         if (p->known)
             who[p->shard.which] = i;
     }
-    if (say_missing(of, who))
+    if (!all_known || say_missing(of, who)) /* an unknown file may be the missing shard */
         err = CAKE_ERR_FATAL;
     /* Files that cannot be identified have failed already. */
     part *ordered = err || s->n != of ? NULL : cake_alloc((size_t)of, sizeof *ordered);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,8 +51,11 @@ cake_err cake_stream_open(const char *path, cake_stream **out)
 static cake_err broken(cake_stream *stream, int why)
 {
     stream->broken = true;
-    return cake_fail("record", "%s: cannot be written: %s; the first %lld results were written", stream->name,
-                     strerror(why), (long long)stream->next);
+    char written[48] = "no result was";
+    if (stream->next)
+        snprintf(written, sizeof written, "%lld result%s", (long long)stream->next,
+                 stream->next == 1 ? " was" : "s were");
+    return cake_fail("output", "%s: cannot be written: %s; %s written", stream->name, strerror(why), written);
 }
 
 static cake_err spool_failed(const cake_stream *stream, int why)

@@ -127,7 +127,8 @@ void cake_progress_bar(const cake_counts *c, double seconds, double until_stop, 
         int cells = (int)(c->share * 20);
         cake_buf_addf(out, "[%.*s%*s] ", cells, "####################", 20 - cells, "");
     }
-    cake_buf_addf(out, "%lld requests", (long long)(c->resumed + c->done));
+    cake_buf_addf(out, "%lld request%s", (long long)(c->resumed + c->done),
+                  cake_plural(c->resumed + c->done));
     if (c->failed)
         cake_buf_addf(out, " (%lld failed)", (long long)c->failed);
     cake_buf_addf(out, ", %.0f tokens/s", (double)c->generated / seconds);
@@ -136,12 +137,12 @@ void cake_progress_bar(const cake_counts *c, double seconds, double until_stop, 
 
 void cake_progress_line(const cake_counts *c, double seconds, double until_stop, cake_buf *out)
 {
-    cake_buf_addf(out, "%lld requests done, %lld failed", (long long)(c->resumed + c->done),
-                  (long long)c->failed);
+    cake_buf_addf(out, "%lld request%s done, %lld failed", (long long)(c->resumed + c->done),
+                  cake_plural(c->resumed + c->done), (long long)c->failed);
     if (c->share >= 0)
         cake_buf_addf(out, ", %.1f %%", 100 * c->share);
-    cake_buf_addf(out, ", %lld tokens generated, %.1f tokens/s, ", (long long)c->generated,
-                  (double)c->generated / seconds);
+    cake_buf_addf(out, ", %lld token%s generated, %.1f tokens/s, ", (long long)c->generated,
+                  cake_plural(c->generated), (double)c->generated / seconds);
     cake_duration_add(out, seconds);
     add_time(c, until_stop, out);
 }

@@ -195,9 +195,9 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
     if (preparation->context &&
         min_tokens > max_prompt_tokens(preparation, r)) /* saves tokenizing megabytes in vain */
         return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
-                              "the prompt has %zu bytes, at least %zu tokens, "
+                              "the prompt has %zu bytes, at least %zu token%s, "
                               "and leaves no room for an answer in a context of %d; shorten it",
-                              text->len, min_tokens, preparation->context);
+                              text->len, min_tokens, cake_plural((int64_t)min_tokens), preparation->context);
     return cake_tokenizer_encode(preparation->tokenizer, text->data ? text->data : "", text->len, !templated,
                                  ids, &r->fault);
 }
@@ -233,8 +233,9 @@ static cake_err check(const cake_preparation *preparation, const cake_ids *ids, 
     if (preparation->context && ids->len > max_prompt_tokens(preparation, r))
         return cake_fault_set(
             fault, "prompt",
-            "the prompt has %zu tokens and leaves no room for an answer in a context of %d; shorten it%s",
-            ids->len, preparation->context, preparation->options.context ? " or raise --context" : "");
+            "the prompt has %zu token%s and leaves no room for an answer in a context of %d; shorten it%s",
+            ids->len, cake_plural((int64_t)ids->len), preparation->context,
+            preparation->options.context ? " or raise --context" : "");
     for (size_t i = 0; preparation->n_vocab && i < ids->len; i++)
         if (ids->id[i] < 0 || ids->id[i] >= preparation->n_vocab)
             return cake_fault_set(fault, "prompt",

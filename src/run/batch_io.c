@@ -127,8 +127,10 @@ static cake_err check_finished(const cake_options *o, cake_batch_io *io, bool mo
                          o->output);
     if (more || (o->retry_errors && failed))
         return cake_record_reopen(io->recorder);
-    cake_log(CAKE_INFO, "run", "%s: all %lld requests are done already (%lld failed)%s", o->output,
-             (long long)cake_record_resumed(io->recorder), (long long)failed,
+    char all[48] = "the one request is";
+    if (cake_record_resumed(io->recorder) != 1)
+        snprintf(all, sizeof all, "all %lld requests are", (long long)cake_record_resumed(io->recorder));
+    cake_log(CAKE_INFO, "run", "%s: %s done already (%lld failed)%s", o->output, all, (long long)failed,
              failed ? "; --retry-errors does these again" : "");
     if (o->report || o->trace)
         cake_log(CAKE_WARN, "run", "nothing was left to run, so --report and --trace write nothing");
@@ -300,7 +302,7 @@ static cake_err stream(cake_batch_io *io, const cake_sequence *s, bool end)
         fputc('\n', stdout);
     io->broken = fflush(stdout) || ferror(stdout);
     if (io->broken)
-        return cake_fail("run", "standard output cannot be written: %s", strerror(errno));
+        return cake_fail("output", "standard output cannot be written: %s", strerror(errno));
     return CAKE_OK;
 }
 
@@ -433,15 +435,19 @@ void cake_batch_io_say(const cake_batch_io *io)
     long long failed = io->counts.failed, earlier = io->counts.resumed_failed;
     if (!io->recorder || (!failed && !earlier))
         return;
-    cake_buf earlier_text = {0};
-    if (earlier)
-        cake_buf_addf(&earlier_text, ", and %lld of earlier runs", earlier);
-    cake_log(CAKE_WARN, "run", "%lld request%s failed%s: the run is complete, its exit status is 3%s", failed,
-             failed == 1 ? "" : "s", earlier_text.len ? earlier_text.data : "",
+    cake_buf text = {0};
+    if (failed)
+        cake_buf_addf(&text, "%lld request%s failed", failed, cake_plural(failed));
+    if (failed && earlier)
+        cake_buf_addf(&text, ", and %lld in an earlier run", earlier);
+    else if (earlier)
+        cake_buf_addf(&text, "%lld request%s failed in an earlier run, none in this one", earlier,
+                      cake_plural(earlier));
+    cake_log(CAKE_WARN, "run", "%s: the run is complete, its exit status is 3%s", text.data,
              io->n_failure < failed && io->n_failure ? "; the first were" : "");
     for (int i = 0; i < io->n_failure; i++)
         cake_log(CAKE_WARN, "run", "%s", io->failure[i].data);
-    cake_buf_free(&earlier_text);
+    cake_buf_free(&text);
 }
 
 static cake_err on_done(void *self, cake_sequence *s)
@@ -464,7 +470,7 @@ static cake_err on_done(void *self, cake_sequence *s)
     } else if (!failed)
         err = stream(io, s, true);
     else
-        cake_log(CAKE_ERROR, NULL, "%s", s->request.fault.message);
+        cake_log(CAKE_ERROR, "run", "%s", s->request.fault.message);
     cake_sequence_close(s);
     io->failed |= err != CAKE_OK;
     return err;

@@ -66,9 +66,9 @@ static cake_err check_existing(const cake_options *o, const cake_shards *shards,
         return CAKE_OK;
     if (!same)
         return cake_fail("run",
-                         "%s: already has results of the same job, of %lld requests of the input; "
+                         "%s: already has results of the same job, of %lld request%s of the input; "
                          "--force overwrites them, or name another file with -o",
-                         o->output, (long long)last.requests);
+                         o->output, (long long)last.requests, cake_plural(last.requests));
     cake_log(CAKE_INFO, "run", "%s: all %lld requests are merged already", o->output,
              (long long)end.requests);
     return CAKE_END;
@@ -100,6 +100,17 @@ static cake_err copy_lines(cake_shards *shards, cake_recorder *recorder)
     return err == CAKE_END ? CAKE_OK : err;
 }
 
+static void log_merged(const cake_options *o, const cake_shards *shards)
+{
+    long long n = (long long)cake_shards_count(shards);
+    char of[32] = "";
+    if (o->operands.n > 1) /* else the results of a whole run */
+        snprintf(of, sizeof of, " of %d shards", o->operands.n);
+    cake_log(CAKE_INFO, "run", "%s: %lld request%s (%lld failed)%s",
+             o->output ? o->output : "standard output", n, cake_plural(n),
+             (long long)cake_shards_failed(shards), of);
+}
+
 cake_err cake_cmd_merge(const cake_options *o)
 {
     cake_shards *shards = NULL;
@@ -120,9 +131,7 @@ cake_err cake_cmd_merge(const cake_options *o)
     if (began && err)
         cake_record_rollback(recorder);
     if (!err)
-        cake_log(CAKE_INFO, "run", "%s: %lld requests (%lld failed) of %d shard%s",
-                 o->output ? o->output : "standard output", (long long)cake_shards_count(shards),
-                 (long long)cake_shards_failed(shards), o->operands.n, o->operands.n == 1 ? "" : "s");
+        log_merged(o, shards);
     cake_record_close(recorder);
     cake_shards_close(shards);
     return err == CAKE_END ? CAKE_OK : err;

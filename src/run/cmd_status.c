@@ -62,7 +62,7 @@ static void compose(const char *path, const cake_result_status *f, cake_buf *lin
     if (f->wrote)
         add_ago(line, f->wrote);
     if (f->torn && !f->held) /* while a run writes, the last group is still growing */
-        cake_buf_addf(line, "; %lld bytes of an unfinished group", (long long)f->torn);
+        cake_buf_addf(line, "; %lld byte%s of an unfinished group", (long long)f->torn, cake_plural(f->torn));
     if (f->lost)
         cake_buf_addf(line, "; %lld bytes are damaged; their requests will be done again",
                       (long long)f->lost);

@@ -46,7 +46,7 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
 
 static cake_err fail_write(const token_list *s)
 {
-    return cake_fail("run", "%s cannot be written: %s", s->name, strerror(errno));
+    return cake_fail("output", "%s cannot be written: %s", s->name, strerror(errno));
 }
 
 static cake_err write_line(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)

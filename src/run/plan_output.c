@@ -170,12 +170,13 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
     const cake_schedule_shape *shape = &me->planning.shape;
     double min_flops = INFINITY, max_flops = 0;
     cake_buf_addf(out,
-                  "\nwaves     %d of up to %d tokens, %d sequences each; instruction set %s, %d rank%s\n",
-                  shape->n_lane, shape->max_tok, shape->lane_seqs, isa_of(me), s->world->size,
-                  s->world->size == 1 ? "" : "s");
+                  "\nwaves     %d of up to %d token%s, %d sequence%s each; instruction set %s, %d rank%s\n",
+                  shape->n_lane, shape->max_tok, cake_plural(shape->max_tok), shape->lane_seqs,
+                  cake_plural(shape->lane_seqs), isa_of(me), s->world->size, s->world->size == 1 ? "" : "s");
     add_replicas(s, out);
     for (int group = 0; group < shape->n_group; group++) {
-        cake_buf_addf(out, "KV        %d pages of %d tokens", shape->n_page[group], CAKE_PAGE);
+        cake_buf_addf(out, "KV        %d page%s of %d tokens", shape->n_page[group],
+                      cake_plural(shape->n_page[group]), CAKE_PAGE);
         if (shape->window[group])
             cake_buf_addf(out, " for layers that see %d tokens", shape->window[group]);
         cake_buf_addc(out, '\n');

@@ -371,7 +371,9 @@ cake_err cake_specials_open(const char *dir, const char *tokenizer, size_t len, 
     *out = CAKE_SPECIALS_NONE;
     set_path(&path, dir, "config.json"); /* users of this file check it */
     cake_json *model = cake_json_peek(path.data);
-    cake_err err = load(dir, "tokenizer_config.json", &path, &out->config);
+    cake_err err = cake_file_find("tokenizer", path.data) == CAKE_ERR_FATAL
+                       ? CAKE_ERR_FATAL
+                       : load(dir, "tokenizer_config.json", &path, &out->config);
     if (!err) {
         bool bytes = cake_tokenizer_class_asks(out->config, model) && has_bytes(dir, tokenizer, len, &path);
         set_class(cake_tokenizer_class_find(out->config, model, bytes), out);

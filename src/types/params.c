@@ -53,6 +53,27 @@ const char *cake_request_name(cake_form form, int64_t index, const char *id, cha
     return out;
 }
 
+bool cake_params_has(const cake_params_field *field, double value)
+{
+    return isfinite(value) && value >= field->min && value <= field->max &&
+           !(field->above_min && value == field->min);
+}
+
+const char *cake_params_range(const cake_params_field *field, char out[CAKE_PARAMS_RANGE])
+{
+    const char *what = field->real ? "a number" : "an integer";
+    if (field->above_min && isinf(field->max))
+        snprintf(out, CAKE_PARAMS_RANGE, "%s above %.15g", what, field->min);
+    else if (field->above_min)
+        snprintf(out, CAKE_PARAMS_RANGE, "%s above %.15g and at most %.15g", what, field->min, field->max);
+    else if (field->max > 0x1p53) /* an integer as wide as its type; INT64_MIN means unset */
+        snprintf(out, CAKE_PARAMS_RANGE, "%s from %lld to %lld", what, (long long)-INT64_MAX,
+                 (long long)INT64_MAX);
+    else
+        snprintf(out, CAKE_PARAMS_RANGE, "%s from %.15g to %.15g", what, field->min, field->max);
+    return out;
+}
+
 cake_params cake_params_unset(void)
 {
     cake_params params = {.n_stop = -1};

@@ -71,6 +71,12 @@ typedef struct cake_params_field {
 
 extern const cake_params_field cake_params_fields[]; /* ends with a NULL name; lists are not among them */
 
+/* Whether a field of reals may have the value. */
+bool cake_params_has(const cake_params_field *field, double value);
+/* The field's range for messages: "a number above 0 and at most 1". */
+enum { CAKE_PARAMS_RANGE = 96 };
+const char *cake_params_range(const cake_params_field *field, char out[CAKE_PARAMS_RANGE]);
+
 cake_params cake_params_unset(void);
 /* The defaults of the interface: max_tokens, seed and logprobs are unset, all else is set. */
 cake_params cake_params_base(void);

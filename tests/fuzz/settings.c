@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cake_config_file settings;
-    cake_yaml_fault fault = {{0, 0}, ""};
+    cake_yaml_fault fault = {.message = ""};
     if (cake_config_file_parse((const char *)data, size, &settings, &fault)) {
         CAKE_ASSERT(fault.at.line > 0 && fault.at.column > 0 && fault.message[0]);
     } else {

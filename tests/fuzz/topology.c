@@ -40,7 +40,7 @@ static void check(const cake_topology *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cake_topology one, two;
-    cake_yaml_fault fault = {{0, 0}, ""};
+    cake_yaml_fault fault = {.message = ""};
     if (cake_topology_parse((const char *)data, size, hosts, N_RANK, N_LAYER, &one, &fault)) {
         CAKE_ASSERT(fault.at.line > 0 && fault.at.column > 0 && fault.message[0]);
         return 0;

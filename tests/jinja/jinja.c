@@ -304,7 +304,7 @@ static void test_open_errors(void)
          "template:1: the filter \"center\" is one of Jinja's that this program leaves out"},
         {"\n\n{{ x is nope }}", "template:3: the test \"nope\" is not known"},
         {"{{ x", "template:1: a {{ that is not closed"},
-        {"{% if x %}\n\n", "template:2: the template ends before {% elif %}"},
+        {"{% if x %}\n\n", "template:2: the template ends before {% elif %}, {% else %} or {% endif %}"},
         {"{{ 'abc }}", "template:1: a string that does not end"},
         {"{{ (a] }}", "template:1: a bracket that closes nothing"},
         {"{{ a b }}", "template:1: found \"b\", expected the end of the tag"},

@@ -161,7 +161,7 @@ static void test_not_an_object(void)
     cake_buf said = {0};
     cake_config config;
     CU_ASSERT_EQUAL(read_text("[1]", NULL, &config, &said), CAKE_ERR_FATAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "DIR/config.json: an object is expected, found an array"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "DIR/config.json: found an array, expected an object"));
     cake_buf_free(&said);
 }
 

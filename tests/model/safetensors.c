@@ -35,7 +35,7 @@ static void test_headers(void)
         const char *message;
     } cases[] = {
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}", 8, "invalid JSON at byte"},
-        {"[]", 0, "an object is expected, found an array"},
+        {"[]", 0, "found an array, expected an object"},
         {"{\"a\":1}", 0, "\"a\": dtype is nothing"},
         {"{\"a\":{\"dtype\":\"F7\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
          "\"a\": dtype \"F7\" is unknown"},

@@ -22,7 +22,7 @@ static const char *parse(const char *text, size_t len, const char *hosts, int n_
     for (char *at = strtok(names, ","); at; at = strtok(NULL, ","))
         host[n_rank++] = at;
     cake_topology topology;
-    cake_yaml_fault fault = {{0, 0}, ""};
+    cake_yaml_fault fault = {.message = ""};
     if (cake_topology_parse(text, len, (const char *const *)host, n_rank, n_layer, &topology, &fault)) {
         snprintf(out, sizeof out, "%d:%d %s", fault.at.line, fault.at.column, fault.message);
         return out;
@@ -247,7 +247,7 @@ static const char *const refused[][3] = {
     {"{}", "h,h1", "1:2 rank 1 on h1 has no worker"},
     {A("model.layers.0") "b: {host: h1, layers: [model.layers.1]}\nc: {host: h1, layers: "
                          "[model.layers.2]}\n",
-     "h,h1", "5:1 worker 'c': more workers than ranks, 2"},
+     "h,h1", "5:1 worker 'c': 3 workers for 2 ranks; start it with -np 3"},
     {"a:\n  rank: 2\n  layers: [model.layers.0]\n", "h,h1", "2:9 there is no rank 2: the job has 2 ranks"},
     {"a:\n  rank: 1\n  layers: [model.layers.0]\nb:\n  rank: 1\n  layers: [model.layers.1]\n", "h,h1",
      "5:9 rank 1 is worker 'a' already (line 2, column 9)"},
@@ -547,7 +547,7 @@ static void break_file(made *m, const char *const *hosts)
         "cpus: 9,9",   "numa: 8192",  "kv_memory: 200%", "layers: [model.layers.8]"};
     static const char wild[] = "\n\t :-,'\"[]{}#&*!|>%@`09aZ\xC3\xFF";
     cake_topology t;
-    cake_yaml_fault fault = {{0, 0}, ""};
+    cake_yaml_fault fault = {.message = ""};
     size_t len = m->text.len;
     int n_rank = m->n_replica * m->size, lines = lines_of(m->text.data, len);
     if (m->text.data[0] == '{')
@@ -571,7 +571,7 @@ static void test_random(void)
     for (unsigned round = 0; round < 4000; round++) {
         made m;
         cake_topology t;
-        cake_yaml_fault fault = {{0, 0}, ""};
+        cake_yaml_fault fault = {.message = ""};
         make_file(&m, round);
         cake_err err =
             cake_topology_parse(m.text.data, m.text.len, hosts, m.n_replica * m.size, LAYERS, &t, &fault);

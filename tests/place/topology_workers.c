@@ -314,7 +314,7 @@ static bool is_inside(const cake_buf *text, const cake_yaml_fault *fault)
 
 static cake_err parse(const pen *p, const scheme *s, cake_topology *out, cake_yaml_fault *fault)
 {
-    *fault = (cake_yaml_fault){{0, 0}, ""};
+    *fault = (cake_yaml_fault){.message = ""};
     char *copy = malloc(p->text.len + 1); /* as long as the text, so that sanitizers see one byte too many */
     memcpy(copy, p->text.data, p->text.len);
     cake_err err = cake_topology_parse(copy, p->text.len, s->hosts, s->n_rank, s->n_layer, out, fault);

@@ -23,7 +23,7 @@
 /* A world of n ranks of these rates; each is a replica. */
 static void open_replicas(cake_rank *me, int n, double flops, double bytes)
 {
-    open_world(me, shape_config("tiny"), n, 1 << 30);
+    open_tiny(me, n, 1 << 30);
     for (int i = 0; i < n; i++) {
         me->cluster.rate[i].flops = flops;
         me->cluster.rate[i].bytes = bytes;

@@ -14,7 +14,7 @@ static const cake_comm world = {.rank = 3, .size = 8, .local_rank = 0, .local_si
 /* An open world of eight ranks with a plan, 12 sequences and a page of 1000 bytes. */
 static cake_memory_use open_use(cake_rank *me, int64_t memory)
 {
-    open_world(me, shape_config("tiny"), 8, memory);
+    open_tiny(me, 8, memory);
     me->planning.shape =
         (cake_schedule_shape){.n_lane = 2, .lane_seqs = 6, .chunk = 64, .max_tok = 128, .n_group = 1};
     return (cake_memory_use){.kernels = &cake_kernels_ref, .memory = memory, .n_rank = 2, .kv = {{1000}, 0}};

@@ -48,7 +48,7 @@ static void test_layers(void)
 {
     cake_rank me;
     cake_kv_use kv = {0};
-    open_world(&me, shape_config("tiny"), 1, 0);
+    open_tiny(&me, 1, 0);
     cake_memory_plan_add_kv(&me.planning, &(cake_hop){0, 2, 3}, &kv);
     CU_ASSERT(kv.page[0] == 3 * PAGE_BYTES && kv.state == 0);
     cake_memory_plan_add_kv(&me.planning, &(cake_hop){0, 7, 1}, &kv);
@@ -151,7 +151,7 @@ static void test_max_positions(void)
 {
     enum { PAGES = 5 * PAGE_BYTES }; /* of the five layers of rank 1, in two hops */
     cake_rank me;
-    open_world(&me, shape_config("tiny"), 2, 0);
+    open_tiny(&me, 2, 0);
     me.input.context = 1000;
     set_plan(&me, 2, 3, (cake_hop[]){{1, 0, 4}, {0, 4, 3}, {1, 7, 1}});
     CU_ASSERT_EQUAL(cake_memory_plan_rank_max_positions(&me.planning, 1, 3 * PAGES), 192);
@@ -184,7 +184,7 @@ static void test_dense(void)
         DISPATCH = 70000
     };
     cake_rank me;
-    open_world(&me, shape_config("tiny"), 2, 0);
+    open_tiny(&me, 2, 0);
     set_shape(&me, 2, 3, 0);
     const cake_planning *p = &me.planning;
     const cake_config *config = cake_model_config(me.model);
@@ -222,7 +222,7 @@ static void test_weights(void)
         ENDS = 2 * 512 * 64 + 4 * 64 /* tied; the final norm */
     };
     cake_rank me;
-    open_world(&me, shape_config("tiny"), 2, 0);
+    open_tiny(&me, 2, 0);
     set_plan(&me, 2, 3, (cake_hop[]){{0, 0, 2}, {1, 2, 5}, {0, 7, 1}});
     const cake_planning *p = &me.planning;
     CU_ASSERT_EQUAL(cake_offload_weights(p, &p->plan, 1, &cake_kernels_ref), 5 * LAYER);
@@ -260,7 +260,7 @@ static void test_gpu(void)
     cake_kernels gpu = cake_kernels_ref;
     gpu.memory = &memory;
     cake_rank me;
-    open_world(&me, shape_config("tiny"), 1, 0);
+    open_tiny(&me, 1, 0);
     me.input.gpu_kernels = &gpu;
     me.planning.gpu_layers = 3;
     set_shape(&me, 1, 3, 0);
@@ -288,7 +288,7 @@ static void test_gpu(void)
 static void test_batch_limits(void)
 {
     cake_rank me;
-    open_world(&me, shape_config("tiny"), 3, 0);
+    open_tiny(&me, 3, 0);
     cake_schedule_shape *shape = &me.planning.shape;
     set_plan(&me, 1, 1, (cake_hop[]){{0, 0, 8}});
     cake_memory_plan_batch_limits(&me.planning, 0);

@@ -267,7 +267,7 @@ static cake_buf check_replicas(int n_rank, int n_replica)
 {
     cake_buf text = {0};
     cake_log_capture(&text);
-    cake_err err = cake_parallelism_check(n_rank, n_replica, N_LAYER, true, true);
+    cake_err err = cake_parallelism_check(n_rank, n_replica, N_LAYER, true, "start it with -np", true);
     cake_log_capture(NULL);
     cake_buf_adds(&text, "");
     CU_ASSERT_EQUAL(err, text.len ? CAKE_ERR_USAGE : CAKE_OK);

@@ -13,7 +13,7 @@ static void test_repeat(void)
 {
     static const int node[] = {0, 0, 2, 3, 3, 5, 6}, local_size[] = {2, 2, 1, 2, 2, 1, 1};
     cake_rank me;
-    open_world(&me, shape_config("tiny"), 3, MANY);
+    open_tiny(&me, 3, MANY);
     me.cluster.resources[1].node = 0;
     me.cluster.resources[0].local_size = me.cluster.resources[1].local_size = 2;
     for (int i = 0; i < 3; i++)
@@ -37,7 +37,7 @@ static void test_replicas(void)
 {
     cake_rank me;
     cake_plan plans[2];
-    open_world(&me, shape_config("tiny"), 1, MANY);
+    open_tiny(&me, 1, MANY);
     cake_whatif_plan_repeat(&me.cluster, 4);
     me.planning.n_replica = 2;
     CU_ASSERT_EQUAL_FATAL(cake_whatif_plan_replicas(&me, NULL, plans), CAKE_OK);
@@ -68,12 +68,12 @@ static void test_smallest(void)
     cake_rank me;
     cake_plan plans[3];
     int alone[3];
-    open_world(&me, shape_config("tiny"), 3, MANY);
+    open_tiny(&me, 3, MANY);
     me.cluster.resources[1].memory = 16 << 20;
     for (int i = 0; i < 3; i++) {
         cake_rank one;
         cake_plan plan;
-        open_world(&one, shape_config("tiny"), 1, me.cluster.resources[i].memory);
+        open_tiny(&one, 1, me.cluster.resources[i].memory);
         CU_ASSERT_EQUAL_FATAL(cake_whatif_plan_replicas(&one, NULL, &plan), CAKE_OK);
         alone[i] = one.planning.shape.n_page[0];
         cake_plan_free(&plan);
@@ -100,14 +100,14 @@ static void expect_failure(cake_rank *me, const char *wanted)
 static void test_too_large(void)
 {
     cake_rank me;
-    open_world(&me, shape_config("tiny"), 2, 1000);
+    open_tiny(&me, 2, 1000);
     expect_failure(&me, "the model does not fit: for 2 ranks 1000 bytes are free on node0, ");
     close_world(&me);
-    open_world(&me, shape_config("tiny"), 2, MANY);
+    open_tiny(&me, 2, MANY);
     me.cluster.resources[0].mapping = me.cluster.resources[1].mapping = 2000;
     expect_failure(&me, "for 2 ranks 2.0 KiB are free on node0 for each (ulimit -v), ");
     close_world(&me);
-    open_world(&me, shape_config("tiny"), 2, 64 << 20);
+    open_tiny(&me, 2, 64 << 20);
     me.input.kv_memory = MANY;
     me.input.context = 1 << 20;
     expect_failure(&me, "a KV cache of 1.0 GiB on each rank is more than the layers leave free: ");

@@ -62,6 +62,15 @@ static inline void open_world(cake_rank *me, const char *config, int n, int64_t 
         (cake_planning){.cluster = &me->cluster, .input = &me->input, .n_replica = 1, .max_positions = 256};
 }
 
+/* A world of the shape "tiny". */
+static inline void open_tiny(cake_rank *me, int n, int64_t memory)
+{
+    cake_buf config = {0};
+    CU_ASSERT_FATAL(shape_config("tiny", 0, &config));
+    open_world(me, config.data, n, memory);
+    cake_buf_free(&config);
+}
+
 static inline void close_world(cake_rank *me)
 {
     cake_plan_free(&me->planning.plan);

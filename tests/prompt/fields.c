@@ -221,7 +221,7 @@ static void test_bad_lines(void)
         {"{\"prompt\": \"a\", \"use_beam_search\": true}", "use_beam_search",
          "use_beam_search is true; this version does not support it: leave it out or give false"},
         {"{\"prompt\": \"a\", \"prompt_logprobs\": 1}", "prompt_logprobs", "does not support"},
-        {"{\"prompt\": \"a\", \"tools\": [1]}", "tools", "tools does not go with a prompt"},
+        {"{\"prompt\": \"a\", \"tools\": [1]}", "tools", "only messages take tools; take it out"},
         {"{\"prompt\": \"a\", \"model\": 3}", "model", "model is 3; expected a string"},
     };
     CHECK_BAD(cases);
@@ -273,7 +273,7 @@ static void test_bad_values(void)
         {P("\"logit_bias\": {\"2147483648\": 1}"), "logit_bias", "the key \"2147483648\""},
         {P("\"logit_bias\": {\"99999999999999999999\": 1}"), "logit_bias", "the key \"9999"},
         {P("\"echo\": 1"), "echo", "echo is 1; expected true or false"},
-        {"{" HI ", \"echo\": true}", "echo", "echo does not go with messages"},
+        {"{" HI ", \"echo\": true}", "echo", "only a prompt takes echo; take it out"},
         {P("\"max_tokens\": 1e300"), "max_tokens", "max_tokens is 1e+300"},
         {P("\"max_tokens\": 3, \"max_completion_tokens\": 4"), "max_completion_tokens", "differ"},
         {P("\"seed\": 1.5"), "seed", "seed is 1.5; expected an integer from -9223372036854775807 to"},

@@ -278,10 +278,10 @@ static void test_others(void)
 {
     static const struct {
         const char *text, *said;
-    } files[] = {{"{}\n{}\n", "does not begin like the results of a stopped run"},
-                 {"text", "does not begin"},
+    } files[] = {{"{}\n{}\n", "is not a journal of cake-mpi"},
+                 {"text", "is not a journal"},
                  {"{\"_cake\": {\"journal\": 1}}\n", "is damaged"},
-                 {"\n", "does not begin"}};
+                 {"\n", "is not a journal"}};
     static const struct {
         const char *body, *said;
     } heads[] = {
@@ -428,7 +428,7 @@ static void test_take_up(void)
     o.identity = "{\"isa\": \"avx2\"}";
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);
     CU_ASSERT_PTR_NOT_NULL(
-        strstr(said.data, "job.jsonl: already exists and belongs to another job: isa was"));
+        strstr(said.data, "job.jsonl: exists already and belongs to another job: isa was"));
     o.identity = NULL;
     o.resume = CAKE_RESUME_NEVER;
     CU_ASSERT_EQUAL(do_some(o, 0, 520, 520, &said), CAKE_ERR_FATAL);

@@ -129,9 +129,7 @@ static void test_existing(void)
     options.force = false;
     unlink(path);
     put(partial, "{}\n{}\n{}\n{\"torn");
-    CU_ASSERT_EQUAL(
-        open_said(&options, "old.jsonl.partial: does not begin like the results of a stopped run"),
-        CAKE_ERR_FATAL);
+    CU_ASSERT_EQUAL(open_said(&options, "old.jsonl.partial: is not a journal of cake-mpi"), CAKE_ERR_FATAL);
     char *text = slurp(partial);
     CU_ASSERT_STRING_EQUAL(text, "{}\n{}\n{}\n{\"torn");
     free(text);

@@ -149,7 +149,7 @@ static void test_wrong(void)
         {{7, 9, "ref", 0, LINES, 0, -100, 1}, "part-1.jsonl: is shard 7 of 9, but .* one of 3"},
         {{2, 3, "ref", 0, LINES, 0, -100, 1}, "both are shard 2/3: its requests would appear twice"},
         {{2, 3, "ref", 0, LINES, 0, -100, 1},
-         "1 of the 3 shards are not given: 1; the requests whose index modulo 3 is one"},
+         "shard 1/3 is missing: the requests whose index modulo 3 is 1 have no results"},
         {{1, 3, "ref", 0, LINES + 6, 0, -100, 1},
          "part-1.jsonl: belongs to an input of 66 requests, .* of 60;"},
         {{1, 3, "ref", 0, LINES, 5, -100, 1},
@@ -194,13 +194,23 @@ static void test_damage(void)
     close(fd);
     unlink(name);
     CU_ASSERT_EQUAL(open_parts(2, &s, &said), CAKE_ERR_FATAL);
-    CU_ASSERT(matches(
-        &said, "part-1.jsonl: does not exist, nor does its .partial.*1 of the 2 shards are not given: 1;"));
+    CU_ASSERT(matches(&said, "part-1.jsonl: does not exist, nor does its .partial"));
     make(1, &m);
     strcat(name, ".job");
     unlink(name);
     CU_ASSERT_EQUAL(open_parts(2, &s, &said), CAKE_ERR_FATAL);
     CU_ASSERT(matches(&said, "part-1.jsonl: found no readable .*part-1.jsonl.job"));
+    CU_ASSERT(!strstr(said.data, "is missing"));
+    made run = plain;
+    run.of = 1;
+    run.stop = 1;
+    make(0, &run);
+    CU_ASSERT_EQUAL(open_parts(1, &s, &said), CAKE_ERR_FATAL);
+    CU_ASSERT(matches(
+        &said, "part-0.jsonl.partial: the run is not finished: it has 1 result, .*none of index 1 to"));
+    m.which = 0;
+    make(0, &m);
+    m.which = 1;
     static const char *const hostile[][4] = {/* bytes, requests, and the input's: requests, lines */
                                              {"10", "60", "60", "60"},
                                              {"0", "4294967296", "4294967296", "4294967296"},

@@ -57,7 +57,7 @@ expect "a load that is none" 2 '"32x128" is not prompts' "$cake" bench throughpu
 expect "a range of lengths that is none" 2 '"32x128..16.1" is not prompts' "$cake" bench throughput --batch 32x128..16+1
 expect "a shape that is none" 2 'there are qwen3-0.6b, ' "$cake" bench throughput --shape gpt-9
 expect "a model and a shape" 2 'both -m and --shape' "$cake" bench throughput --shape tiny -m "$model"
-expect "a model that is nowhere" 2 '-m .*/nowhere: No such' "$cake" bench rows.rope --smoke -m "$dir/nowhere"
+expect "a model that is nowhere" 1 'model: .*/nowhere: cannot be opened: No such' "$cake" bench rows.rope --smoke -m "$dir/nowhere"
 expect "a load longer than the context" 2 "prompt and answer of 50010: this model's context is 40960" "$cake" bench throughput.load --batch 1x50000+10
 expect "a name that is none" 2 '"frob" is not a measurement' "$cake" bench frob
 expect "a name needs its dot" 2 '"pea" is not a measurement' "$cake" bench pea

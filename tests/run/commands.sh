@@ -69,7 +69,10 @@ raw: maybe|1:6: raw: "maybe" is not true or false, 1 or 0
 max-token: 3|1:1: 'max-token' is not an option; did you mean 'max-tokens'
 stop: [null]|1:8: stop is empty
 stop: []|1:8: stop is an empty list
-seed:|1:6: seed is empty
+seed:|1:6: seed is empty; expected an integer
+temperature:|1:13: temperature is empty; expected a number
+temperature: {a: 1}|1:14: temperature is a map; expected a number
+dummy-weights: maybe|1:16: dummy-weights: "maybe" is not an integer
 seed: 1\nseed: 2|2:1: 'seed' occurs twice; the first one is in line 1
 seed: &a 1|1:7: anchors and aliases are not supported
 \tseed: 1|1:1: a tab: YAML is indented by spaces
@@ -83,6 +86,16 @@ for word in true True TRUE; do
     test ! -s "$dir/err"
     ok "... true" $?
 done
+for word in true False; do
+    wanted=$([ $word = true ] && echo "^[^3]" || echo "^37\$")
+    echo "dummy-weights: $word" >"$dir/dummy.yaml"
+    expect "dummy-weights: $word" 0 "$wanted" run -p 'What is 37 + 45?' --max-tokens 2 --config "$dir/dummy.yaml"
+    expect "... in the environment" 0 "$wanted" env CAKE_DUMMY_WEIGHTS=$word "$cake" -m "$model" -p 'What is 37 + 45?' --max-tokens 2
+done
+expect "an ambiguous option" 2 'usage: --max is ambiguous: --max-tokens, --max-seqs, --max-runtime$' run -p x --max 3
+expect "an option of other commands" 2 '\-\-ranks is not an option of cake-mpi run; it belongs to plan and stage$' run -p x --ranks 3
+expect "... by its letter" 2 '\-d is not an option of cake-mpi run; it belongs to stage$' run -p x -d 3
+expect "a value that an option does not take" 2 '\-\-quiet takes no argument' run -p x --quiet=1
 expect "underscores in options" 0 '^37$' run -p 'What is 37 + 45?' --max_tokens 2
 expect "a slip in an option" 2 'did you mean --max-tokens\?' run -p x --maxtoken 2
 newline=$("$cake" tokenize -m "$model" --raw -p "$(printf 'a\nb')" -q | grep -oE '"token_ids": \[[0-9]+, [0-9]+' | grep -oE '[0-9]+$')
@@ -103,8 +116,12 @@ ok "... by their line and id" $?
 expect "... by plan, too" 3 'run: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
 echo '{"prompt": "b", "max_tokens": 1}' >>"$dir/bad.jsonl"
 expect "failed ones of earlier runs are counted" 3 'in addition 2 results of earlier runs \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
-grep -q '0 requests failed, and 1 of earlier runs: the run is complete, its exit status is 3' "$dir/err"
+grep -q '1 request failed in an earlier run, none in this one: the run is complete, its exit status is 3' "$dir/err"
 ok "... and the status is explained" $?
+printf '\0\0\0\0\0\0\n{"prompt": "a", "tools": "x"}\n' >"$dir/nul.jsonl"
+expect "a line of NUL bytes" 3 'line 1: invalid JSON: byte 0 is NUL' run -i "$dir/nul.jsonl"
+grep -q 'line 2: only messages take tools; take it out' "$dir/err"
+ok "... and tools of a plain prompt" $?
 : >"$dir/empty.jsonl"
 expect "an empty input" 0 'empty.jsonl: it has no prompts' run -i "$dir/empty.jsonl" -q
 for i in 1 2; do
@@ -337,7 +354,10 @@ expect "plan for ranks that are not there" 0 '^3 +[^ ]+\+3 .* 6-7 ' "$cake" plan
 columns <"$dir/out" | cmp - "$dir/here" && test "$(wc -l <"$dir/here")" -eq 4
 ok "... is that of ranks that are" $?
 expect "... on hosts of as many as here" 0 '"nodes": 3, ' mpi 2 plan -m "$model" --ranks 6 --json
-expect "... more than layers" 2 '9 ranks for a model of 8 layers' "$cake" plan -m "$model" --ranks 9
+expect "... more than layers" 2 '9 ranks for a model of 8 layers.* use --ranks 8 or fewer' "$cake" plan -m "$model" --ranks 9
+expect "... that replicas do not divide" 2 'evenly; use --ranks 70 or another multiple of 7' "$cake" plan -m "$model" --ranks 64 --replicas 7
+printf 'foo: {\n' >"$dir/broken.yml"
+expect "a topology that is not YAML" 1 'broken.yml:2:1: this is not YAML: [^;]*$' "$cake" plan -m "$model" --topology "$dir/broken.yml"
 expect "... of two replicas" 0 '^replicas  2, of 8 ranks each' "$cake" plan -m "$model" --ranks 16 --replicas 2
 expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] times more$' "$cake" plan -m "$model" --ranks 128 --replicas 16
 expect "... of a machine that hwloc is told of" 1 'but 8.0 MiB of memory are free' env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"

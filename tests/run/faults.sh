@@ -10,7 +10,7 @@ run() { "$cake" run -m "$model" -i "$dir/in.jsonl" "$@"; }
 expect "no command line" 2 'no model: give its directory with -m' "$cake"
 expect "an unknown option" 2 '\-\-frob is not an option' run --frob
 expect "an option without its argument" 2 '\-\-output needs an argument' run --output
-expect "a value out of range" 2 '\-\-temperature: "3" is not a number from 0, up to 2' run --temperature 3
+expect "a value out of range" 2 '\-\-temperature: "3" is not a number from 0 to 2' run --temperature 3
 expect "more threads for decoding than there are" 2 '\-\-threads-decode 3: more than the 2 of --threads' run --threads 2 --threads-decode 3
 expect "a penalty of nothing" 2 '\-\-repetition-penalty: "0" is not a number above 0$' run --repetition-penalty 0
 expect "a number that is none" 2 '\-\-repetition-penalty: "inf" is not' run --repetition-penalty inf
@@ -35,6 +35,37 @@ expect "... that hosts may differ in, wrong" 2 'rank 1 on .*CAKE_THREADS: "many"
 expect "an option of rank 1 alone" 1 '--trace: rank 0 on .* and rank 1 on .* were started with different values' second "A=b" "--trace $dir/trace"
 expect "a stop string of rank 1 alone" 1 '--stop: rank 0 on .* and rank 1 on .* were started with different values' second "A=b" "--stop x"
 expect "no such model" 1 'nowhere: cannot be opened' "$cake" run -m "$dir/nowhere" -i "$dir/in.jsonl"
+# A link whose target is not there, as an incomplete download leaves it, is not an absent file.
+mkdir "$dir/links" && ln -s "$(realpath "$model")"/* "$dir/links/"
+for name in chat_template.jinja generation_config.json tokenizer_config.json special_tokens_map.json config.json tokenizer.json \
+    model.safetensors model.safetensors.index.json bundle.json; do
+    [ "$name" != model.safetensors.index.json ] || mv "$dir/links/model.safetensors" "$dir/aside"
+    mv "$dir/links/$name" "$dir/link" 2>/dev/null
+    ln -s ../blobs/gone "$dir/links/$name"
+    expect "a dangling link: $name" 1 "links/$name: is a link to a file that does not exist \(../blobs/gone\): download or copy it again" \
+        "$cake" run -m "$dir/links" -p x --max-tokens 1
+    rm "$dir/links/$name" && mv "$dir/link" "$dir/links/$name" 2>/dev/null
+    [ "$name" != model.safetensors.index.json ] || mv "$dir/aside" "$dir/links/model.safetensors"
+done
+expect "... restored" 0 . "$cake" run -m "$dir/links" -p x --max-tokens 1
+# One rule for a parameter, whoever sets it.
+rm "$dir/links/generation_config.json"
+for top_p in 0 1.5; do
+    echo "{\"top_p\": $top_p}" >"$dir/links/generation_config.json"
+    expect "top_p $top_p of the model" 1 "top_p is $top_p, but a number above 0 and at most 1 is expected" "$cake" run -m "$dir/links" -p x
+    expect "... of an option" 2 "\"$top_p\" is not a number above 0 and at most 1" "$cake" run -m "$model" -p x --top-p $top_p
+    echo "{\"prompt\": \"x\", \"top_p\": $top_p}" >"$dir/top_p.jsonl"
+    expect "... of a request" 3 "top_p is $top_p; expected a number above 0 and at most 1" "$cake" run -m "$model" -i "$dir/top_p.jsonl"
+done
+echo '{"top_p": 1e-12}' >"$dir/links/generation_config.json"
+expect "a tiny top_p of the model" 0 . "$cake" run -m "$dir/links" -p x --max-tokens 1
+seeds='an integer from -9223372036854775807 to 9223372036854775807'
+expect "a seed beyond the range" 2 "is not $seeds" run --seed -9223372036854775808
+echo '{"prompt": "x", "seed": -9223372036854775808}' >"$dir/seed.jsonl"
+expect "... of a request" 3 "expected $seeds" "$cake" run -m "$model" -i "$dir/seed.jsonl"
+expect "a directory as input" 1 ': \.: is a directory; expected a file of prompts' "$cake" run -m "$model" -i .
+mkdir "$dir/nothing" && touch "$dir/nothing/config.status"
+expect "tests/which before make check" 1 'no test program is built here' sh -c "cd '$dir/nothing' && '$root/tests/which' src/base/file.c"
 expect "no such input" 1 'nowhere.jsonl' "$cake" run -m "$model" -i "$dir/nowhere.jsonl"
 expect "no such output directory" 1 "$dir/no/such" run -o "$dir/no/such/out.jsonl"
 # Limits of the system are seen before the work, or are none.
@@ -166,8 +197,8 @@ expect "truncated weights" 1 'short/model.safetensors' "$cake" run -m "$dir/shor
 cp -r "$root/tests/golden/qwen3-dynamic" "$dir/layer"
 poison "$dir/layer" model.layers.1.mlp.down_proj.weight 0
 for np in 1 3; do
-    expect "a broken layer, $np ranks" 3 "not finite: layer 1, on rank $((np / 2)), gave" mpi $np run -m "$dir/layer" -p x -p y --max-tokens 2 --deterministic-ids
-    grep -q 'are not finite numbers: layer 1 gave the first' "$dir/out" && test "$(grep -c 'that are not finite' "$dir/err")" -eq 1 && mv "$dir/out" "$dir/broken.$np"
+    expect "a broken layer, $np ranks" 3 "not finite: layer 1, on rank $((np / 2)), is the first" mpi $np run -m "$dir/layer" -p x -p y --max-tokens 2 --deterministic-ids
+    grep -q 'are not finite numbers: layer 1 is the first with NaN' "$dir/out" && test "$(grep -c 'that are not finite' "$dir/err")" -eq 1 && mv "$dir/out" "$dir/broken.$np"
     ok "... a record names it, a message its rank, once" $?
 done
 cmp "$dir/broken.1" "$dir/broken.3"
@@ -181,7 +212,7 @@ for i in 0 1 2 3 4 5; do
 done >"$dir/odd.jsonl"
 "$cake" run -m "$root/tests/golden/qwen3-dynamic" -i "$dir/odd.jsonl" -q >"$dir/whole.jsonl"
 for seqs in 1 8; do
-    expect "a broken token" 3 "not finite numbers: the embedding gave the first" "$cake" run -m "$dir/token" -i "$dir/odd.jsonl" --max-seqs $seqs -q
+    expect "a broken token" 3 "not finite numbers: the embedding is the first with NaN" "$cake" run -m "$dir/token" -i "$dir/odd.jsonl" --max-seqs $seqs -q
     test "$(grep -c error "$dir/out")" -eq 2 && cmp <(sed '2d;5d' "$dir/out") <(sed '2d;5d' "$dir/whole.jsonl")
     ok "... fails the two requests that have it, $seqs at a time" $?
 done

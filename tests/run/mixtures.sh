@@ -66,15 +66,15 @@ refused() { # NAME MODEL SED TEXT : config.json changed by SED
     expect "$1" 1 "$4" mpi 1 run -m "$dir/bad" -p x --max-tokens 1
 }
 refused "fewer experts than files have" qwen3moe-mixed 's/"num_experts": 7/"num_experts": 6/' \
-    'layers.0.mlp.experts.6.down_proj.weight, but num_experts is 6 in config.json|router.*shape|gate.weight has shape \[7, 36\], but config.json makes it \[6, 36\]'
+    'layers.0.mlp.experts.6.down_proj.weight, but num_experts is 6 in config.json|router.*shape|gate.weight has shape \[7, 36\], but config.json says \[6, 36\]'
 refused "more experts than files have" qwen3moe-mixed 's/"num_experts": 7/"num_experts": 8/' \
-    'gate.weight has shape \[7, 36\], but config.json makes it \[8, 36\]'
+    'gate.weight has shape \[7, 36\], but config.json says \[8, 36\]'
 refused "another width" qwen3moe-mixed 's/"moe_intermediate_size": 21/"moe_intermediate_size": 22/' \
-    'experts.0.gate_proj.weight has shape \[21, 36\], but config.json makes it \[22, 36\]'
+    'experts.0.gate_proj.weight has shape \[21, 36\], but config.json says \[22, 36\]'
 refused "another width, fused" qwen3.5moe-wrap 's/"moe_intermediate_size": 17/"moe_intermediate_size": 16/' \
-    'experts.gate_up_proj has shape \[8, 34, 30\], but config.json makes it \[8, 32, 30\]'
+    'experts.gate_up_proj has shape \[8, 34, 30\], but config.json says \[8, 32, 30\]'
 refused "another width, transposed" gptoss-sinks 's/"intermediate_size": 18/"intermediate_size": 20/' \
-    'experts.gate_up_proj has shape \[6, 36, 36\], but config.json makes it \[6, 36, 40\]'
+    'experts.gate_up_proj has shape \[6, 36, 36\], but config.json says \[6, 36, 40\]'
 refused "more chosen than there are" qwen3moe-mixed 's/"num_experts_per_tok": 3/"num_experts_per_tok": 9/' \
     'num_experts_per_tok is 9, but at most num_experts \(7\) is expected'
 

@@ -112,7 +112,7 @@ expect "a topology of hosts that are not here" 0 'bundles for 3 ranks \(layers 0
 expect "... of fewer ranks, so that rank 0 is one of them" 0 'bundles for 2 ranks \(layers 0-3 \| 4-7\)' \
     "$cake" stage -m "$model" -d "$dir/staged/few" --topology "$dir/t.yml" --ranks 2
 expect "... of too many" 1 't.yml:.*rank 3 has no worker: there are 2 for 4 ranks' "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 4
-expect "... of too few" 1 "t.yml:4:1: worker 'b': more workers than ranks, 1" "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 1
+expect "... of too few" 1 "t.yml:4:1: worker 'b': 2 workers for 1 rank; use --ranks 2" "$cake" stage -m "$model" -d "$dir/x" --topology "$dir/t.yml" --ranks 1
 cp -r "$dir/staged/demo-4" "$dir/fewer" && mkdir "$dir/fewer/rank-0007" "$dir/fewer/rank-12x"
 rm -r "$dir/fewer/rank-0002" && mkdir "$dir/fewer/rank-0002" # somebody's; what is behind it is told all the same
 expect "fewer ranks than before" 0 'fewer/rank-0003 and later: left by an earlier stage for more ranks; no run of 2' "$cake" stage -m "$model" -d "$dir/fewer" --ranks 2

@@ -149,7 +149,7 @@ expect "a file of hosts that are not here" 1 'cake.yml:12:1: .*; --ranks N plans
 expect "... is planned" 0 '^2 +[^ ]+ .* 2-5 ' "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
 grep -Eq '^0 .* 6-7 ' "$dir/out" && grep -Eq '^1 .* 0-1 ' "$dir/out" && ! grep -q 'on their own hosts only' "$dir/err"
 ok "... rank by rank" $?
-expect "... of too few ranks" 1 "cake.yml:12:1: worker 'macbook': more workers than ranks, 1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 1
+expect "... of too few ranks" 1 "cake.yml:12:1: worker 'macbook': 2 workers for 1 rank; use --ranks 2" "$cake" plan -m "$model" --topology "$cake_file" --ranks 1
 expect "... that have too little memory" 1 'the model does not fit: for 3 ranks 1.0 MiB are free on .*; give some worker fewer layers' \
     env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=1MiB)] core:2 pu:1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
 echo "{a: {host: far, memory: 1G, layers: ['model.layers.4-7']}}" >"$dir/t.yml"
@@ -168,7 +168,7 @@ deal '4-8'
 refused "a layer beyond the model" 1 1 "t.yml:3:12: 'model.layers.4-8': the model has 8 layers, from 0 to 7"
 deal '4-7' '3-5'
 refused "overlaps" 3 1 "t.yml:6:12: 'model.layers.3-5': layer 4 is worker 'worker1's already \(line 3, column 12\)"
-refused "more workers than ranks" 1 1 "t.yml:4:1: worker 'worker2': more workers than ranks, 1"
+refused "more workers than ranks" 1 1 "t.yml:4:1: worker 'worker2': 2 workers for 1 rank; start it with -np 2"
 deal '4-7'
 refused "fewer workers than ranks" 3 1 "t.yml:4:1: rank 2 on $host has no worker"
 printf "a:\n  host: elsewhere:1\n  layers: ['model.layers.0']\n" >"$dir/t.yml"
