@@ -156,13 +156,13 @@ static cake_err conduct(rig *r)
         }
     cake_hop_work work = modelled_work(&modelled);
     source from = {.load = r->load, .n_vocab = r->config->n_vocab};
-    cake_sequence_io conductor = source_io(&from);
+    cake_sequence_io io = source_io(&from);
     cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = check_memory(r);
     const cake_kernels *kernels = modelled_kernels(&r->cost, &r->head);
     if (!err && world->rank == 0)
-        err = cake_engine_open(r->model, kernels, kernels, &r->plan, &r->shape, 1, 0, &conductor, &root);
+        err = cake_engine_open(r->model, kernels, kernels, &r->plan, &r->shape, 1, 0, &io, &root);
     if (!err)
         err =
             cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, NULL, &pipeline);

@@ -324,7 +324,7 @@ typedef struct block {
  * then the next panels. */
 typedef struct walk {
     cake_work_queue queue;
-    int64_t most;        /* panels at a time */
+    int64_t max;         /* panels at a time */
     int64_t first, last; /* those it is at */
     int64_t n_deep, most_tiles, n_block, i;
 } walk;
@@ -335,9 +335,9 @@ static walk walk_of(const cake_exec *exec, const product *p)
     int64_t steps = steps_of(w->dtype, w->n_in), tiles = tiles_of(p->n_tok);
     int64_t meet = tiles > 1 ? PASSES : ALONE;
     walk at = {.queue = cake_exec_queue(exec, ((int64_t)w->n_out + PANEL - 1) / PANEL),
-               .most = meet / (least(steps, DEPTH) * (int64_t)step_bytes(w->dtype)),
+               .max = meet / (least(steps, DEPTH) * (int64_t)step_bytes(w->dtype)),
                .n_deep = (steps + DEPTH - 1) / DEPTH};
-    at.most = at.most < 1 ? 1 : least(at.most, GROUP);
+    at.max = at.max < 1 ? 1 : least(at.max, GROUP);
     at.most_tiles = at.n_deep > 1 ? least(tiles, WAITING) : tiles;
     at.n_block = at.i = (tiles + at.most_tiles - 1) / at.most_tiles * at.n_deep;
     return at;
@@ -348,7 +348,7 @@ static block next_block(const product *p, walk *at)
 {
     if (at->i == at->n_block) {
         at->i = 0;
-        if (!cake_exec_next(&at->queue, at->most, &at->first, &at->last))
+        if (!cake_exec_next(&at->queue, at->max, &at->first, &at->last))
             at->first = at->last;
     }
     block b = {.k = at->i % at->n_deep * DEPTH,

@@ -50,7 +50,7 @@ struct cake_pipeline {
     cake_trace *trace;                      /* or NULL */
     cake_rank_status *status, local_status; /* status: local_status unless cake_pipeline_publish set it */
     bool far_first, far_last;               /* the engine's edges lead to other ranks */
-    double starved; /* engine: fraction of the stages without a wave, at the last check */
+    double bubble; /* engine: fraction of the stages without a wave, at the last check */
     cake_stage_stats stats;
 };
 
@@ -412,7 +412,7 @@ static void back_off(const cake_pipeline *p, int idle_rounds)
 }
 
 /* Fraction of the stages without a wave: only more requests could keep them busy. */
-static double starved_fraction(const cake_pipeline *p)
+static double bubble_fraction(const cake_pipeline *p)
 {
     int waves = p->engine ? cake_engine_in_flight(p->engine) : p->n_stage;
     return waves < p->n_stage ? (double)(p->n_stage - waves) / p->n_stage : 0;
@@ -429,7 +429,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *hook)
         p->hook = *hook;
     while (!stopped || p->n_done < p->n_hop) {
         double begin = cake_clock_now();
-        p->stats.starved_s += (begin - checked) * p->starved;
+        p->stats.bubble_s += (begin - checked) * p->bubble;
         checked = begin;
         atomic_store_explicit(&p->status->loop_at, begin, memory_order_relaxed);
         bool worked = run_hops(p);
@@ -441,7 +441,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *hook)
         if (worked)
             increment(&p->status->steps);
         worked |= poll_hook(p);
-        p->starved = starved_fraction(p);
+        p->bubble = bubble_fraction(p);
         if (worked)
             p->stats.busy_s += cake_clock_now() - begin;
         if (worked && waiting > 0)

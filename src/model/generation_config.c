@@ -94,7 +94,7 @@ static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
 {
     static const struct {
         const char *name;
-        double least, most;
+        double min, max;
         size_t offset;
     } real[] = {{"temperature", 0, 2, offsetof(cake_params, temperature)},
                 {"top_p", 1e-9, 1, offsetof(cake_params, top_p)},
@@ -108,7 +108,7 @@ static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
         return CAKE_ERR_FATAL;
     for (size_t i = 0; i < sizeof real / sizeof *real; i++)
         if (cake_field(fields, real[i].name) &&
-            cake_field_real(fields, real[i].name, CAKE_REQUIRED_REAL, real[i].least, real[i].most,
+            cake_field_real(fields, real[i].name, CAKE_REQUIRED_REAL, real[i].min, real[i].max,
                             (double *)((char *)defaults + real[i].offset)))
             return CAKE_ERR_FATAL;
     if (cake_field(fields, "top_k")) {

@@ -293,7 +293,7 @@ static const void *view(const cake_tensor_item *p, const step *s)
 static uint32_t sum_up(const cake_tensor_item *p, const step *s, const void *rows)
 {
     size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
-    if (!p->from || !p->from->summed)
+    if (!p->from || !p->from->has_crc)
         return 0;
     return cake_crc_part(rows, bytes,
                          p->from->tensor->end - p->from->tensor->begin - step_offset(p, s) - (int64_t)bytes);
@@ -301,7 +301,7 @@ static uint32_t sum_up(const cake_tensor_item *p, const step *s, const void *row
 
 static void note(const loading *l, const cake_tensor_item *p, const step *s, uint32_t sum)
 {
-    if (!p->from || !p->from->summed)
+    if (!p->from || !p->from->has_crc)
         return;
     seen *tensor = &l->seen[p->from - cake_tensor_index_at(l->model->store, 0)];
     atomic_fetch_xor(&tensor->parts, sum);
@@ -412,7 +412,7 @@ static cake_err check_sums(const loading *l)
     for (int i = 0; l->model->store && i < cake_tensor_index_count(l->model->store); i++) {
         const cake_indexed_tensor *s = cake_tensor_index_at(l->model->store, i);
         int64_t bytes = s->tensor->end - s->tensor->begin;
-        if (!s->summed || !atomic_load(&l->seen[i].bytes))
+        if (!s->has_crc || !atomic_load(&l->seen[i].bytes))
             continue;
         CAKE_ASSERT(atomic_load(&l->seen[i].bytes) == bytes); /* the items cover their whole tensor */
         uint32_t sum = cake_crc_whole((uint32_t)atomic_load(&l->seen[i].parts), bytes);
@@ -444,7 +444,7 @@ static void settle(const loading *l)
     }
 }
 
-static void tell(const loading *l, double seconds)
+static void log_load(const loading *l, double seconds)
 {
     cake_log(CAKE_DEBUG, "model",
              "%.1f MB of tensors became %.1f MB of weights in %.3f s; "
@@ -487,7 +487,7 @@ cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const 
         err = cake_tensor_index_unchanged(model->store);
     if (!err)
         settle(&l);
-    tell(&l, cake_clock_now() - start);
+    log_load(&l, cake_clock_now() - start);
     free(l.seen);
     for (int i = 0; i < l.n; i++)
         free(l.items[i].name);

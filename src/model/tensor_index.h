@@ -13,7 +13,7 @@ typedef struct cake_tensor_index cake_tensor_index;
 typedef struct cake_indexed_tensor {
     const cake_safetensors *file; /* NULL: in another rank's bundle */
     const cake_tensor *tensor;
-    bool summed; /* a checksum is known */
+    bool has_crc; /* a checksum is known */
     uint32_t sum;
 } cake_indexed_tensor;
 

@@ -139,11 +139,11 @@ const cake_name_prefix *cake_name_prefix_at(int i)
     return i < (int)(sizeof namings / sizeof *namings) ? &namings[i] : NULL;
 }
 
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *naming, int layer,
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *name_prefix, int layer,
                            cake_buf *out)
 {
     cake_buf_cut(out, 0);
-    cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? naming->head : naming->body);
+    cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? name_prefix->head : name_prefix->body);
     if (part->owner == CAKE_SPEC_LAYER)
         cake_buf_addf(out, "layers.%d.", layer);
     cake_buf_adds(out, part->name);

@@ -92,7 +92,7 @@ bool cake_tensor_spec_matrix(const cake_tensor_spec *part);
 int cake_width_of(cake_width width, const cake_config *config);
 const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
 /* Writes the tensor's name in the files to out, replacing its content. */
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *naming, int layer,
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_name_prefix *name_prefix, int layer,
                            cake_buf *out);
 
 #endif

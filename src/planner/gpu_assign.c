@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-/* What each rank sends to the others of its host. */
+/* Each rank sends this to the others of its host. */
 typedef struct gpu_claim {
     bool on_gpu; /* it is on a GPU; else the rest does not matter */
     cake_cpuset cpus;

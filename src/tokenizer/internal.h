@@ -216,7 +216,7 @@ typedef struct cake_added_token {
 
 typedef struct cake_added {
     cake_added_token *token; /* [n], with different texts */
-    size_t n, room;
+    size_t n, cap;
     cake_vocab texts;     /* text to index into token */
     int32_t top, next;    /* the highest id; the next new one */
     bool split;           /* skipped tokens are not recognized */
