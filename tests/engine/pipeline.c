@@ -120,8 +120,13 @@ static cake_err run(rig *r, cake_trace *trace)
         works[i] = (cake_hop_work){&r->layers[i], forward};
     if (!world.rank)
         r->engine = counting_engine(&r->shape, &io);
-    cake_err err =
-        cake_pipeline_open(&world, &r->plan, works, r->engine, r->shape.n_lane, bytes, NULL, &r->pipeline);
+    cake_pipeline_setup setup = {.world = &world,
+                                 .plan = &r->plan,
+                                 .works = works,
+                                 .engine = r->engine,
+                                 .n_lane = r->shape.n_lane,
+                                 .wave_bytes = bytes};
+    cake_err err = cake_pipeline_open(&setup, &r->pipeline);
     if (err)
         return err;
     cake_pipeline_set_trace(r->pipeline, trace);
