@@ -50,7 +50,8 @@ typedef struct cake_rope {
     double low_freq, high_freq; /* llama3: rotations within the original context */
     double low_pair, high_pair; /* yarn: between these pairs frequencies change from plain to stretched */
     int original_context;       /* llama3, yarn, longrope; dynamic: where the base starts to grow */
-    float factors[2][CAKE_MAX_ROPE_FACTORS]; /* longrope [n_rot / 2]: within the original context; beyond it */
+    /* longrope [n_rot / 2]: within the original context; beyond it */
+    float factors[2][CAKE_MAX_ROPE_FACTORS];
 } cake_rope;
 
 typedef struct cake_config {

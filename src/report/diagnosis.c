@@ -106,7 +106,7 @@ static void say_evicting(const cake_run_metrics *f, cake_buf *out)
                   100 * f->again);
 }
 
-static void say_starving(const cake_run_metrics *f, cake_buf *out)
+static void say_bubbles(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "few sequences: the stages had no wave for %.0f %% of the time, and waves had %.0f rows; "
@@ -218,7 +218,7 @@ void cake_diagnosis_give(const cake_run_metrics *f, cake_buf *out)
     else if (f->again > 0.05)
         say_evicting(f, out);
     else if (f->n_rank > 1 && f->bubble > 0.2)
-        say_starving(f, out);
+        say_bubbles(f, out);
     else if (f->rank[busiest(f)].move > 0.1 * f->seconds)
         say_moving(f, out);
     else if (is_root(f))

@@ -83,5 +83,5 @@ int main(void)
         {"items are finished in order, each worked on once", test_order},
         {"a failure ends the work", test_failures},
     };
-    return SUITE_MAIN("crew", tests);
+    return SUITE_MAIN("worker_pool", tests);
 }

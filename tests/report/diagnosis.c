@@ -130,7 +130,7 @@ static cake_buf summary_of(double seconds, int n, cake_level level, int oversubs
 
 /* The table and the advice are for runs that are worth it, or for who asks; a table of one rank for the
  * latter only. */
-static void test_messages(void)
+static void test_findings(void)
 {
     static const struct {
         double seconds;
@@ -268,7 +268,7 @@ int main(void)
         {"bound by memory", test_reading},
         {"messages and text", test_messages},
         {"ranks take turns", test_oversubscription},
-        {"what is told, and when", test_messages},
+        {"which findings are reported, and when", test_findings},
     };
     return SUITE_MAIN("advice", tests);
 }
