@@ -156,16 +156,27 @@ static cake_err conduct(rig *r)
         }
     cake_hop_work work = modelled_work(&modelled);
     source from = {.load = r->load, .n_vocab = r->config->n_vocab};
-    cake_sequence_io conductor = source_io(&from);
+    cake_sequence_io io = source_io(&from);
     cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = check_memory(r);
     const cake_kernels *kernels = modelled_kernels(&r->cost, &r->head);
     if (!err && world->rank == 0)
-        err = cake_engine_open(r->model, kernels, kernels, &r->plan, &r->shape, 1, 0, &conductor, &root);
+        err = cake_engine_open(&(cake_engine_setup){.model = r->model,
+                                                    .embed = kernels,
+                                                    .head = kernels,
+                                                    .plan = &r->plan,
+                                                    .shape = &r->shape,
+                                                    .n_thread = 1},
+                               &io, &root);
     if (!err)
-        err =
-            cake_pipeline_open(world, &r->plan, &work, root, r->shape.n_lane, r->wave_bytes, NULL, &pipeline);
+        err = cake_pipeline_open(&(cake_pipeline_setup){.world = world,
+                                                        .plan = &r->plan,
+                                                        .works = &work,
+                                                        .engine = root,
+                                                        .n_lane = r->shape.n_lane,
+                                                        .wave_bytes = r->wave_bytes},
+                                 &pipeline);
     err = cake_comm_agree(world, err);
     if (!err)
         err = cake_comm_agree(world, cake_pipeline_run(pipeline, NULL));

@@ -58,12 +58,24 @@ cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost
     cake_pipeline *pipeline = NULL;
     cake_err err = CAKE_OK;
     if (bench->world->rank == 0)
-        err = cake_engine_open(me->input.model, cake_offload_embed(&me->planning, &me->planning.plan),
-                               cake_offload_head(&me->planning, &me->planning.plan), &me->planning.plan,
-                               &me->planning.shape, me->input.n_thread, me->input.n_decode, &io, &root);
+        err = cake_engine_open(
+            &(cake_engine_setup){.model = me->input.model,
+                                 .embed = cake_offload_embed(&me->planning, &me->planning.plan),
+                                 .head = cake_offload_head(&me->planning, &me->planning.plan),
+                                 .plan = &me->planning.plan,
+                                 .shape = &me->planning.shape,
+                                 .n_thread = me->input.n_thread,
+                                 .n_decode = me->input.n_decode},
+            &io, &root);
     if (!err)
-        err = cake_pipeline_open(bench->world, &me->planning.plan, me->works, root, me->planning.shape.n_lane,
-                                 me->planning.wave_bytes, me->edge, &pipeline);
+        err = cake_pipeline_open(&(cake_pipeline_setup){.world = bench->world,
+                                                        .plan = &me->planning.plan,
+                                                        .works = me->works,
+                                                        .engine = root,
+                                                        .n_lane = me->planning.shape.n_lane,
+                                                        .wave_bytes = me->planning.wave_bytes,
+                                                        .edges = me->edge},
+                                 &pipeline);
     err = cake_comm_agree(bench->world, err);
     if (!err)
         err = cake_comm_agree(bench->world, cake_pipeline_run(pipeline, NULL));

@@ -46,6 +46,12 @@ style() {
     must style 1 "$1"
 }
 
+# retired NAME FILE LINE: style.sh must find a retired word in it.
+retired() {
+    style "a retired word in $1" "$2" "$3"
+    grep -q "retired word" "$tree/log" || { echo "FAILED: style.sh: $1: not for its retired word"; failed=1; }
+}
+
 fresh
 must layers 0 "the good tree"
 must style 0 "the good tree"
@@ -71,7 +77,21 @@ must layers 1 "a folder in no row"
 
 style "a function of 81 lines" src/base/base.c "\nvoid f(void)\n{\n$(printf '    f();\\n%.0s' $(seq 81))}"
 style "a file of 651 lines" src/base/base.c "$(printf 'int x;\\n%.0s' $(seq 650))"
-style "a retired word" src/base/base.c "int cake_des""k_open(void);"
+retired "a public function" src/base/base.c "int cake_mail_open(void);"
+retired "a type" src/base/base.c "typedef struct seat { int n; } seat;"
+retired "a static function" src/base/base.c "static int open_desk(void);"
+retired "a local" src/base/base.c "\nint f(void)\n{\n    int n_stretch = 1;\n    return n_stretch;\n}"
+retired "a field" src/base/base.c "struct x {\n    int starved_s;\n};"
+retired "a field, of a word that a local may have" src/base/base.c "int n = f(x)->room;"
+retired "a macro" src/base/base.c "#define CAKE_MAX_PARCELS 3"
+retired "the topic of a message" src/base/base.c "int n = f(1, \"conductor\", \"text\");"
+retired "a local after a comment" src/base/base.c "/* one\n * two */ int desk;"
+retired "a kernel" kernels/cpu/cpu.c "int n_portion;"
+retired "the name of a file" src/base/outpost_io.c "/* SPDX-License-Identifier: Apache-2.0 */"
+fresh
+printf '%s\n' '' '/* a seat of one,' ' * a desk of another */' 'int desktop, best; /* seat */' \
+    'const char *text = "a desk and a \"seat\"";' >>"$tree/src/base/base.c"
+must style 0 "retired words in comments and texts"
 style "something unfinished" src/base/base.c "/* TO""DO: later */"
 fresh
 sed -i 1d "$tree/src/base/base.c"
@@ -112,4 +132,9 @@ if command -v "${CC:-cc}" >/dev/null; then
 else
     echo "not checked here: whether circles.sh finds a circle (no compiler ${CC:-cc})"
 fi
+# Every folder of src has a rule to run its tests.
+for folder in "$here"/../src/*/; do
+    folder=$(basename "$folder")
+    grep -q "^check-.*\\bcheck-$folder\\b\|^check-$folder\\b" "$here/local.am" || { echo "FAILED: tests/local.am has no check-$folder"; failed=1; }
+done
 exit $failed

@@ -49,7 +49,7 @@ static void give_part(const segment *s, const bunch *p)
 {
     int64_t dim = s->kv->head_dim;
     for (int h = 0; h < p->heads; h++) {
-        const vec divisor = vec_set(cake_kv_divisor(s->kv, p->head + h, p->total[h], p->most[h]));
+        const vec divisor = vec_set(cake_kv_divisor(s->kv, p->head + h, p->total[h], p->max[h]));
         for (int64_t j = 0; j < dim; j += LANES) {
             int n = dim - j < LANES ? (int)(dim - j) : LANES;
             float *to = p->out + h * dim + j;

@@ -63,7 +63,7 @@ typedef struct bunch {
     int head;                                 /* the first of them */
     float *out;                               /* [heads, head_dim] sums so far */
     const float *q;                           /* [heads, head_dim] */
-    float most[HEADS], total[HEADS];          /* so far */
+    float max[HEADS], total[HEADS];           /* so far */
     float change[HEADS];                      /* scale of the earlier sums */
     float pairs[HEADS * QUERY];               /* of queries */
     _Alignas(64) float score[HEADS * SCORES]; /* of pages; then exp(score - most); then pairs of that */
@@ -338,7 +338,7 @@ static void soften(const segment *s, bunch *p, int h, ahead *next)
         score[i] = -INFINITY; /* weighs nothing */
     for (int i = 0; i < v->n; i += LANES)
         top = vec_max(top, vec_load(score + i));
-    float before = v->begun ? p->most[h] : -INFINITY, most = vec_most(top);
+    float before = v->begun ? p->max[h] : -INFINITY, most = vec_most(top);
     most = most > before ? most : before;
     for (int i = 0; i < v->n; i += LANES) {
         vec weight = vec_exp(vec_sub(vec_load(score + i), vec_set(most)));
@@ -355,7 +355,7 @@ static void soften(const segment *s, bunch *p, int h, ahead *next)
     vec_store(change, vec_exp(vec_load(change)));
     p->change[h] = v->begun ? change[0] : 0;
     p->total[h] = v->begun ? p->total[h] * change[0] + total : total;
-    p->most[h] = most;
+    p->max[h] = most;
 }
 
 /* A part's keys, or values, of the page of the row's i-th position in the segment. The number of heads, the

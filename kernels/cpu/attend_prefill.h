@@ -45,7 +45,7 @@ typedef struct prefill {
     sight block[STAND / LANES];                 /* of BLOCK_WIDTH queries each */
     int from[STAND], to[STAND];                 /* positions that each sees, both included */
     _Alignas(64) float near[STAND], far[STAND]; /* the same, from the page's first line on */
-    float most[STAND], total[STAND], change[STAND];
+    float max[STAND], total[STAND], change[STAND];
     float q[PREFILL_DIM * STAND];   /* [steps of head_dim, width] */
     float out[PREFILL_DIM * STAND]; /* [head_dim, width] */
     float score[CAKE_PAGE * STAND]; /* [position, width], then weights [steps of positions, width] */
@@ -126,7 +126,7 @@ INLINE void weigh_lines(prefill *p, int i, int n, const bool masked, const cake_
 {
     const int step = STEP_OF(dtype);
     vec near = vec_load(p->near + i), far = vec_load(p->far + i);
-    vec before = vec_load(p->most + i), most = before, sum = vec_set(0);
+    vec before = vec_load(p->max + i), most = before, sum = vec_set(0);
     for (int t = 0; t < n; t++) {
         vec score = vec_mul(vec_load(p->score + t * p->width + i), vec_set(p->scale));
         if (p->cap > 0)
@@ -145,7 +145,7 @@ INLINE void weigh_lines(prefill *p, int i, int n, const bool masked, const cake_
         UNROLL for (int s = 0; s < step; s++) sum = vec_add(sum, weight[s]);
     }
     vec change = vec_exp(vec_sub(before, base));
-    vec_store(p->most + i, most);
+    vec_store(p->max + i, most);
     vec_store(p->change + i, change);
     vec_store(p->total + i, vec_fma(vec_load(p->total + i), change, sum));
 }
@@ -240,7 +240,7 @@ static void look_around(prefill *p, const cake_row *rows, int64_t query, int gro
         widen(&p->block[i / BLOCK_WIDTH], p->from[i], p->to[i], i % BLOCK_WIDTH == 0);
         p->first = p->from[i] < p->first ? p->from[i] : p->first;
         p->last = p->to[i] > p->last ? p->to[i] : p->last;
-        p->most[i] = -INFINITY;
+        p->max[i] = -INFINITY;
         p->total[i] = 0;
     }
 }
@@ -279,7 +279,7 @@ static void give_means(prefill *p, float *out, int64_t query, int group)
         for (int r = 0; r < n; r++) {
             to[r] = out + place_of_query(p, query + i + r, group);
             int head = p->kv_head * group + (int)((query + i + r) % group);
-            factor[r] = 1 / cake_kv_divisor(p->kv, head, p->total[i + r], p->most[i + r]);
+            factor[r] = 1 / cake_kv_divisor(p->kv, head, p->total[i + r], p->max[i + r]);
             for (int j = 0; j < dim; j += 16) /* prefetched for its turn */
                 _mm_prefetch((const char *)(to[r] + j), _MM_HINT_T0);
         }

@@ -15,25 +15,25 @@
 
 #include "kernels/kernels.h"
 
-#define SPINS  2000 /* some microseconds: longer than a barrier after equal shares takes */
-#define N_SEAT 256  /* larger teams do not steal work */
+#define SPINS       2000 /* some microseconds: longer than a barrier after equal shares takes */
+#define MAX_MEMBERS 256  /* larger teams do not steal work */
 
 /* A member's share of a queue in one atomic word: [queue, begin, end) of the units not yet taken. */
-typedef struct seat {
+typedef struct member {
     _Alignas(64) _Atomic uint64_t left;
-    unsigned deals; /* queues so far; private to the member */
-} seat;
+    unsigned n_queue; /* queues so far; private to the member */
+} member;
 
 #define UNIT_BITS 26
 #define UNITS     (((uint64_t)1 << UNIT_BITS) - 1)
-#define DEALS     (((unsigned)1 << (64 - 2 * UNIT_BITS)) - 1)
+#define QUEUES    (((unsigned)1 << (64 - 2 * UNIT_BITS)) - 1)
 
 /* A team's barrier: the last member to arrive opens the next round. Counter and round are on different cache
  * lines, because waiting members read one while arriving members write the other. */
 struct cake_team {
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint round;
-    seat seats[N_SEAT];
+    member members[MAX_MEMBERS];
 };
 
 static void pause_briefly(void)
@@ -216,9 +216,9 @@ void cake_exec_run(int size, void (*work)(const cake_exec *exec, void *arg), voi
         struct cake_team team;
         atomic_init(&team.arrived, 0);
         atomic_init(&team.round, 0);
-        for (int i = 0; i < N_SEAT && i < size; i++) {
-            atomic_init(&team.seats[i].left, 0);
-            team.seats[i].deals = 0;
+        for (int i = 0; i < MAX_MEMBERS && i < size; i++) {
+            atomic_init(&team.members[i].left, 0);
+            team.members[i].n_queue = 0;
         }
         if (in_session()) {
             run_in_session(&(job){work, arg, &team, size < session.size ? size : session.size});
@@ -264,12 +264,12 @@ static uint64_t word_of(unsigned queue, int64_t begin, int64_t end)
     return (uint64_t)queue << 2 * UNIT_BITS | (uint64_t)begin << UNIT_BITS | (uint64_t)end;
 }
 
-static unsigned deal_of(uint64_t word)
+static unsigned queue_of(uint64_t word)
 {
     return (unsigned)(word >> 2 * UNIT_BITS);
 }
 
-static bool change(seat *of, uint64_t *from, uint64_t to)
+static bool change(member *of, uint64_t *from, uint64_t to)
 {
     return atomic_compare_exchange_strong_explicit(&of->left, from, to, memory_order_relaxed,
                                                    memory_order_relaxed);
@@ -277,7 +277,7 @@ static bool change(seat *of, uint64_t *from, uint64_t to)
 
 static bool alone(const cake_exec *exec)
 {
-    return exec->size == 1 || exec->size > N_SEAT;
+    return exec->size == 1 || exec->size > MAX_MEMBERS;
 }
 
 /* An earlier member may have opened this one's share, taken all of it, and continued with later queues. */
@@ -288,16 +288,16 @@ cake_work_queue cake_exec_queue(const cake_exec *exec, int64_t n)
     share(n, exec->rank, exec->size, &queue.first, &queue.last);
     if (alone(exec))
         return queue;
-    seat *mine = &exec->team->seats[exec->rank];
-    queue.number = ++mine->deals & DEALS;
+    member *mine = &exec->team->members[exec->rank];
+    queue.number = ++mine->n_queue & QUEUES;
     uint64_t word = atomic_load_explicit(&mine->left, memory_order_relaxed);
-    if (deal_of(word) == ((queue.number - 1) & DEALS))
+    if (queue_of(word) == ((queue.number - 1) & QUEUES))
         change(mine, &word, word_of(queue.number, queue.first, queue.last));
     return queue;
 }
 
 /* Units to take at once: few enough to leave some for a member that arrives now. */
-static int64_t portion(int64_t left, int64_t most)
+static int64_t chunk_size(int64_t left, int64_t most)
 {
     int64_t half = (left + 1) / 2;
     return half < most ? half : most;
@@ -308,17 +308,17 @@ static int64_t portion(int64_t left, int64_t most)
  * further back is not touched. */
 static bool take_of(const cake_work_queue *queue, int rank, int64_t most, int64_t *first, int64_t *last)
 {
-    seat *from = &queue->exec->team->seats[rank];
+    member *from = &queue->exec->team->members[rank];
     uint64_t word = atomic_load_explicit(&from->left, memory_order_relaxed), rest;
     do {
         int64_t begin = (int64_t)(word >> UNIT_BITS & UNITS), end = (int64_t)(word & UNITS);
-        if (begin == end && deal_of(word) == ((queue->number - 1) & DEALS))
+        if (begin == end && queue_of(word) == ((queue->number - 1) & QUEUES))
             share(queue->n, rank, queue->exec->size, &begin, &end);
-        else if (deal_of(word) != queue->number)
+        else if (queue_of(word) != queue->number)
             return false;
         if (begin == end)
             return false;
-        int64_t n = portion(end - begin, most);
+        int64_t n = chunk_size(end - begin, most);
         bool own = rank == queue->exec->rank;
         *first = own ? begin : end - n;
         *last = *first + n;

@@ -69,7 +69,7 @@ static problem problem_at(const problems *p, int64_t i)
 typedef struct panel_queue {
     cake_work_queue queue;
     int64_t panels;      /* of each problem */
-    int64_t most;        /* panels at a time */
+    int64_t max;         /* panels at a time */
     int64_t next, taken; /* units taken and not returned yet */
 } panel_queue;
 
@@ -78,16 +78,16 @@ typedef struct take {
     int64_t problem, first, last;
 } take;
 
-static panel_queue panel_queue_of(const cake_exec *exec, const problems *p, int64_t panels, int64_t most)
+static panel_queue panel_queue_of(const cake_exec *exec, const problems *p, int64_t panels, int64_t max)
 {
     return (panel_queue){
-        .queue = cake_exec_queue(exec, problems_count(p) * panels), .panels = panels, .most = most};
+        .queue = cake_exec_queue(exec, problems_count(p) * panels), .panels = panels, .max = max};
 }
 
 /* False: all panels are taken. */
 static bool next_take(panel_queue *q, take *t)
 {
-    if (q->next == q->taken && !cake_exec_next(&q->queue, q->most, &q->next, &q->taken))
+    if (q->next == q->taken && !cake_exec_next(&q->queue, q->max, &q->next, &q->taken))
         return false;
     t->problem = q->next / q->panels;
     t->first = q->next % q->panels;

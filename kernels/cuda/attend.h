@@ -62,7 +62,7 @@ struct lines {
 
 /* The online softmax so far, of a lane's two lines of a tile, g and g + 8. */
 template <int STEPS> struct progress {
-    float most[2], total[2];
+    float max[2], total[2];
     float sum[2 * STEPS][4]; /* tiles of 8 elements of the output, as mma.h has them */
 };
 
@@ -134,7 +134,7 @@ template <int STEPS> __device__ __forceinline__ void begin(progress<STEPS> &p)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        p.most[i] = -INFINITY;
+        p.max[i] = -INFINITY;
         p.total[i] = 0;
     }
 #pragma unroll
@@ -186,8 +186,8 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
             }
         most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, 1));
         most = fmaxf(most, __shfl_xor_sync(CAKE_ALL, most, 2));
-        most = fmaxf(p.most[line], most * scale); /* scaling keeps the order of scores */
-        old[line] = most == p.most[line] ? 1 : exp2f(p.most[line] - most);
+        most = fmaxf(p.max[line], most * scale); /* scaling keeps the order of scores */
+        old[line] = most == p.max[line] ? 1 : exp2f(p.max[line] - most);
         const float from =
             most == -INFINITY ? 0 : most; /* a line that has seen nothing yet gets weights of 0 */
 #pragma unroll
@@ -201,7 +201,7 @@ __device__ __forceinline__ void weigh(float (*score)[4], progress<STEPS> &p, con
         total += __shfl_xor_sync(CAKE_ALL, total, 1);
         total += __shfl_xor_sync(CAKE_ALL, total, 2);
         p.total[line] = fused(p.total[line], old[line], total);
-        p.most[line] = most;
+        p.max[line] = most;
     }
     if (old[0] == 1 && old[1] == 1)
         return; /* the usual case: later scores seldom exceed the largest one */

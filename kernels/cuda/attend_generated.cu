@@ -202,20 +202,20 @@ __device__ __forceinline__ turn turn_of(const attention &a)
 
 /* The results of the warps of a block, for each line. */
 struct shares {
-    float most[WARPS][LINES], total[WARPS][LINES];
+    float max[WARPS][LINES], total[WARPS][LINES];
 
     __device__ __forceinline__ float largest(int line) const
     {
-        float all = most[0][line];
+        float all = max[0][line];
         for (int w = 1; w < WARPS; w++)
-            all = fmaxf(all, most[w][line]);
+            all = fmaxf(all, max[w][line]);
         return all;
     }
     __device__ __forceinline__ float whole(int line, float all) const
     {
         float sum = 0;
         for (int w = 0; w < WARPS; w++)
-            sum = most[w][line] == -INFINITY ? sum : fused(total[w][line], exp2f(most[w][line] - all), sum);
+            sum = max[w][line] == -INFINITY ? sum : fused(total[w][line], exp2f(max[w][line] - all), sum);
         return sum;
     }
 };
@@ -229,7 +229,7 @@ __device__ __forceinline__ void add_up(float (*sum)[16 * STEPS + 1], shares &s, 
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (t == 0) {
-            s.most[warp][g + 8 * i] = p.most[i];
+            s.max[warp][g + 8 * i] = p.max[i];
             s.total[warp][g + 8 * i] = p.total[i];
         }
     __syncthreads();
@@ -238,7 +238,7 @@ __device__ __forceinline__ void add_up(float (*sum)[16 * STEPS + 1], shares &s, 
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 const int line = g + 8 * i;
-                const float share = p.most[i] == -INFINITY ? 0 : exp2f(p.most[i] - s.largest(line));
+                const float share = p.max[i] == -INFINITY ? 0 : exp2f(p.max[i] - s.largest(line));
 #pragma unroll
                 for (int tile = 0; tile < 2 * STEPS; tile++)
 #pragma unroll

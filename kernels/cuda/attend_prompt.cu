@@ -30,23 +30,23 @@ template <int STEPS> struct block_of {
 };
 
 /* Rows [row, end) of a block, which are all of one sequence. */
-struct stretch {
+struct row_range {
     int row, end;
 };
 
-/* Positions that a warp's lines of a stretch see: some line sees each of positions [first, last], all lines
+/* Positions that a warp's lines of a row range see: some line sees each of positions [first, last], all lines
  * see [all_first, all_last]. last < 0: the warp has no line here; all_last < 0: some of its lines are of
  * other sequences. */
 struct view {
     int first, last, all_first, all_last;
 };
 
-/* The stretch that begins at a row: consecutive rows of a sequence, without gaps in their positions. */
-__device__ __forceinline__ stretch begin_at(const attention &a, const lines &l, int row)
+/* The row range that begins at a row: consecutive rows of a sequence, without gaps in their positions. */
+__device__ __forceinline__ row_range begin_at(const attention &a, const lines &l, int row)
 {
     const int end = l.first_row + l.n_row;
     const cake_row *top = &a.rows[row], *bottom = &a.rows[end - 1];
-    stretch s = {row, row + 1};
+    row_range s = {row, row + 1};
     if (bottom->slot == top->slot && bottom->pos - top->pos == end - 1 - row)
         s.end = end;
     while (s.end < end && a.rows[s.end].slot == top->slot)
@@ -54,7 +54,7 @@ __device__ __forceinline__ stretch begin_at(const attention &a, const lines &l, 
     return s;
 }
 
-__device__ __forceinline__ view look(const attention &a, const lines &l, const stretch &s, int first_line,
+__device__ __forceinline__ view look(const attention &a, const lines &l, const row_range &s, int first_line,
                                      int n_line)
 {
     view v = {0, -1, 0, -1};
@@ -205,7 +205,7 @@ __device__ __forceinline__ void take_all(progress<STEPS> *p, float (*score)[COLU
 /* As take_all, for a part that some lines see only partly. */
 template <int STEPS, int TILES>
 __device__ __forceinline__ void take_some(progress<STEPS> *p, float (*score)[COLUMNS][4], const attention &a,
-                                          const lines &l, const stretch &s, const view &v, int zero,
+                                          const lines &l, const row_range &s, const view &v, int zero,
                                           const uint4 *value, int first_line)
 {
     const int g = (int)threadIdx.x % CAKE_WARP / 4;
@@ -278,7 +278,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++)
         begin(p[tile]);
-    for (stretch s = {0, first}; s.end < first + l.n_row;) {
+    for (row_range s = {0, first}; s.end < first + l.n_row;) {
         s = begin_at(a, l, s.end);
         const int slot = a.rows[s.row].slot, last = a.rows[s.end - 1].pos;
         int zero = cake_kv_first(&a.kv, &a.rows[s.row]) / PART * PART; /* the part's first position */

@@ -46,34 +46,34 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
         cake_cuda_input_pack(to, x, gate, dtype, n_in, n_tok);
 }
 
-/* The rows that linear multiplies, in alternating stretches of prompt rows and others: where each begins. */
+/* The rows that linear multiplies, in alternating groups of prompt rows and others: where each begins. */
 static struct {
     int *first; /* [n + 1] the last entry is the end of the rows */
     bool *prompt;
     int n, cap;
-    bool prompts; /* some stretch has prompt rows */
-} stretches;
+    bool prompts; /* some group has prompt rows */
+} row_groups;
 
 static void set_rows(const cake_row *rows, int n_tok)
 {
     const cake_row *row = n_tok ? cake_cuda_rows(rows) : NULL;
-    stretches.n = 0;
-    stretches.prompts = false;
+    row_groups.n = 0;
+    row_groups.prompts = false;
     for (int i = 0; i < n_tok; i++) {
         bool prompt = row[i].kind == CAKE_ROW_PROMPT;
-        stretches.prompts |= prompt;
-        if (i && stretches.prompt[stretches.n - 1] == prompt)
+        row_groups.prompts |= prompt;
+        if (i && row_groups.prompt[row_groups.n - 1] == prompt)
             continue;
-        if (stretches.n + 2 > stretches.cap) {
-            stretches.cap = 2 * stretches.cap + 16;
-            stretches.first = cake_grow(stretches.first, (size_t)stretches.cap, sizeof(int));
-            stretches.prompt = cake_grow(stretches.prompt, (size_t)stretches.cap, sizeof(bool));
+        if (row_groups.n + 2 > row_groups.cap) {
+            row_groups.cap = 2 * row_groups.cap + 16;
+            row_groups.first = cake_grow(row_groups.first, (size_t)row_groups.cap, sizeof(int));
+            row_groups.prompt = cake_grow(row_groups.prompt, (size_t)row_groups.cap, sizeof(bool));
         }
-        stretches.first[stretches.n] = i;
-        stretches.prompt[stretches.n++] = prompt;
+        row_groups.first[row_groups.n] = i;
+        row_groups.prompt[row_groups.n++] = prompt;
     }
-    if (stretches.n)
-        stretches.first[stretches.n] = n_tok;
+    if (row_groups.n)
+        row_groups.first[row_groups.n] = n_tok;
 }
 
 _Static_assert(CAKE_CUDA_PARTS_BYTES <= CAKE_CUDA_WORKSPACE, "parts of products have room");
@@ -84,17 +84,17 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
 {
     if (exec->rank)
         return;
-    if (!stretches.n) {
+    if (!row_groups.n) {
         cake_cuda_linear(out, x, w, bias, residual, n_tok, cake_cuda_workspace());
         return;
     }
-    CAKE_ASSERT(stretches.first[stretches.n] == n_tok);
-    for (int i = 0; i < stretches.n; i++) {
-        const int first = stretches.first[i], n = stretches.first[i + 1] - first;
+    CAKE_ASSERT(row_groups.first[row_groups.n] == n_tok);
+    for (int i = 0; i < row_groups.n; i++) {
+        const int first = row_groups.first[i], n = row_groups.first[i + 1] - first;
         const int64_t at = (int64_t)first * w->n_out;
         const char *from = (const char *)x + (size_t)first * cake_cuda_step(w->dtype, w->n_in);
         const float *rest = residual ? residual + at : NULL;
-        if (!stretches.prompt[i] || !cake_cublaslt_linear(out + at, from, w, bias, rest, n))
+        if (!row_groups.prompt[i] || !cake_cublaslt_linear(out + at, from, w, bias, rest, n))
             cake_cuda_linear(out + at, from, w, bias, rest, n, cake_cuda_workspace());
     }
 }
@@ -107,7 +107,7 @@ static bool mlp_gate_up(const cake_exec *exec, void *to, const void *x, const ca
     bool alike = gate->dtype == up->dtype && gate->dtype == dtype &&
                  (dtype == CAKE_BF16 || dtype == CAKE_F16) &&
                  cake_cuda_step(dtype, gate->n_out) <= (size_t)gate->n_out * sizeof(float);
-    if (!alike || stretches.prompts)
+    if (!alike || row_groups.prompts)
         return false;
     if (exec->rank == 0)
         cake_cuda_mlp_gate_up(to, x, gate, gate_bias, up, up_bias, (int)act, n_tok, cake_cuda_workspace());
@@ -119,7 +119,7 @@ static bool mlp_gate_up(const cake_exec *exec, void *to, const void *x, const ca
 static bool linear_multi(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok)
 {
     const cake_dtype dtype = product->w->dtype;
-    bool fits = !stretches.prompts && n_tok <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
+    bool fits = !row_groups.prompts && n_tok <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
     for (int i = 1; i < n; i++)
         fits &= product[i].w->dtype == dtype && cake_cuda_parts(product[i].w) == cake_cuda_parts(product->w);
     if (fits && exec->rank == 0)
@@ -234,7 +234,7 @@ static void attend_to(void *out, cake_dtype is, const float *q, const cake_kv *k
 {
     const cake_row *row = cake_cuda_rows(rows);
     const int64_t size = (int64_t)n_head * kv->head_dim;
-    for (int at = 0, end; at < n_tok;) { /* one stretch of rows of one kind after the other */
+    for (int at = 0, end; at < n_tok;) { /* one group of rows of one kind after the other */
         bool prompt = row[at].kind == CAKE_ROW_PROMPT;
         int last = 0;
         for (end = at; end < n_tok && (row[end].kind == CAKE_ROW_PROMPT) == prompt; end++)

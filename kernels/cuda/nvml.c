@@ -13,7 +13,7 @@ enum { LINKS = 18 }; /* NVML_NVLINK_MAX_LINKS */
 typedef struct nvmlDevice_st *device;
 
 static struct {
-    bool tried, there;
+    bool tried, found;
     int (*init)(void);
     int (*driver)(char *text, unsigned length);
     int (*by_bus)(const char *bus, device *out);
@@ -25,7 +25,7 @@ static struct {
 static bool find(void)
 {
     if (nvml.tried)
-        return nvml.there;
+        return nvml.found;
     nvml.tried = true;
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
@@ -35,10 +35,10 @@ static bool find(void)
     *(void **)&nvml.by_bus = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
     *(void **)&nvml.energy = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
     *(void **)&nvml.link_state = dlsym(library, "nvmlDeviceGetNvLinkState");
-    nvml.there = nvml.init && nvml.driver && nvml.by_bus && nvml.energy && nvml.link_state && !nvml.init();
-    if (nvml.there && nvml.driver(nvml.version, sizeof nvml.version))
+    nvml.found = nvml.init && nvml.driver && nvml.by_bus && nvml.energy && nvml.link_state && !nvml.init();
+    if (nvml.found && nvml.driver(nvml.version, sizeof nvml.version))
         nvml.version[0] = 0;
-    return nvml.there;
+    return nvml.found;
 }
 
 const char *cake_nvml_driver(void)

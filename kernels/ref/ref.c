@@ -323,8 +323,8 @@ typedef struct state {
     int slot, head;
     float scale, cap;
     bool begun;  /* an earlier segment has been added */
-    float most;  /* the largest score so far */
-    float total; /* sum of exp(score - most) */
+    float max;   /* the largest score so far */
+    float total; /* sum of exp(score - max) */
 } state;
 
 /* One element of K or V; slow and plain, so that head_dim needs no bound. */
@@ -353,8 +353,8 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
         score[i] = expf(score[i] - most);
         total += score[i];
     }
-    float both = most > s->most ? most : s->most;
-    float old = s->begun ? expf(s->most - both) : 0, new = expf(most - both);
+    float both = most > s->max ? most : s->max;
+    float old = s->begun ? expf(s->max - both) : 0, new = expf(most - both);
     for (int j = 0; j < kv->head_dim; j++) {
         float sum = 0;
         for (int i = 0; i < n; i++)
@@ -362,7 +362,7 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
         out[j] = s->begun ? out[j] * old + sum * new : sum;
     }
     s->total = s->begun ? s->total * old + total * new : total;
-    s->most = both;
+    s->max = both;
     s->begun = true;
 }
 
@@ -378,7 +378,7 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
             next = cake_kv_next(row, first);
             attend_segment(&s, to, q + item * kv->head_dim, first, next - first);
         }
-        float divisor = cake_kv_divisor(kv, (int)(item % n_head), s.total, s.most);
+        float divisor = cake_kv_divisor(kv, (int)(item % n_head), s.total, s.max);
         for (int j = 0; j < kv->head_dim; j++)
             to[j] /= divisor;
     }

@@ -41,7 +41,7 @@ typedef struct counts {
     int64_t read, kept;     /* bytes of tensors: read from the model, kept from an earlier attempt */
 } counts;
 
-typedef struct staging {
+typedef struct stage_state {
     const cake_stage_options *options;
     const cake_comm *world;
     cake_bundle_file *file; /* [n_file] files other than weights: rank 0 */
@@ -56,14 +56,14 @@ typedef struct staging {
     bool writes;     /* this rank writes; else another one of the group writes to the same directory */
     char *chunk;     /* [CHUNK] */
     counts counts;
-} staging;
+} stage_state;
 
 /* ---- the model */
 
 /* Adds a file that is not weights. */
 static cake_err add_file(void *self, const char *name, cake_buf *text)
 {
-    staging *s = self;
+    stage_state *s = self;
     s->file = cake_grow(s->file, (size_t)s->n_file + 1, sizeof *s->file);
     s->text = cake_grow(s->text, (size_t)s->n_file + 1, sizeof *s->text);
     s->file[s->n_file] = (cake_bundle_file){.name = cake_copy(name, strlen(name)),
@@ -74,7 +74,7 @@ static cake_err add_file(void *self, const char *name, cake_buf *text)
 }
 
 /* On rank 0: reads everything except weights, with the checks of a run. */
-static cake_err read_model(staging *s)
+static cake_err read_model(stage_state *s)
 {
     cake_model_options whole = {0};
     cake_model *model = NULL;
@@ -108,14 +108,14 @@ static void bcast_text(const cake_comm *part, cake_buf *text)
 }
 
 /* Whether all bundles have the file, or only rank 0's. */
-static bool is_common(const staging *s, int file)
+static bool is_common(const stage_state *s, int file)
 {
     cake_bundle other = {.file = s->common->file, .rank = 1};
     return cake_bundle_has_file(&other, file);
 }
 
 /* Broadcasts what rank 0 has read: the description, and the files that all bundles have. */
-static cake_err bcast_model(staging *s)
+static cake_err bcast_model(stage_state *s)
 {
     cake_bundle_hop all = {0, 0, 1};
     cake_buf head = {0};
@@ -145,7 +145,7 @@ static cake_err bcast_model(staging *s)
 }
 
 /* The content of a file that all bundles have. */
-static const char *text_of(const staging *s, const char *name)
+static const char *text_of(const stage_state *s, const char *name)
 {
     for (int i = 0; i < s->common->n_file; i++)
         if (!strcmp(s->common->file[i].name, name))
@@ -157,7 +157,7 @@ static const char *text_of(const staging *s, const char *name)
 
 /* Reuses the plan of an earlier attempt on rank 0's host for the same model and ranks: newly measured rates
  * could change it slightly, and then no existing file could be kept. */
-static bool reuse_plan(const staging *s, int n_rank, cake_plan *plan)
+static bool reuse_plan(const stage_state *s, int n_rank, cake_plan *plan)
 {
     cake_bundle *earlier = cake_bundle_writer_peek(s->options->directory, 0);
     bool same = earlier && earlier->n_rank == n_rank;
@@ -181,7 +181,7 @@ static bool reuse_plan(const staging *s, int n_rank, cake_plan *plan)
 }
 
 /* Plans for n_rank equal ranks with enough memory. */
-static void plan_even(const staging *s, int n_rank, cake_plan *plan)
+static void plan_even(const stage_state *s, int n_rank, cake_plan *plan)
 {
     cake_cluster cluster = {.balance = CAKE_COST_BALANCE};
     cake_plan_input input = {.model = s->model,
@@ -198,7 +198,7 @@ static void plan_even(const staging *s, int n_rank, cake_plan *plan)
 }
 
 /* Plans for the ranks of this job, with their measured speed and memory. All call. */
-static cake_err plan_measured(const staging *s, cake_plan *plan)
+static cake_err plan_measured(const stage_state *s, cake_plan *plan)
 {
     cake_rank me = {0};
     cake_rank_options options = s->options->rank;
@@ -215,7 +215,7 @@ static cake_err plan_measured(const staging *s, cake_plan *plan)
     return err;
 }
 
-static void bcast_plan(const staging *s, cake_plan *plan)
+static void bcast_plan(const stage_state *s, cake_plan *plan)
 {
     cake_comm_bcast(s->world, &plan->n_rank, sizeof plan->n_rank);
     cake_comm_bcast(s->world, &plan->n_hop, sizeof plan->n_hop);
@@ -224,7 +224,7 @@ static void bcast_plan(const staging *s, cake_plan *plan)
     cake_comm_bcast(s->world, plan->hop, (size_t)plan->n_hop * sizeof *plan->hop);
 }
 
-static cake_err check_ranks(const staging *s, int n_rank, int n_layer)
+static cake_err check_ranks(const stage_state *s, int n_rank, int n_layer)
 {
     int size = s->world->size;
     if (n_rank > n_layer)
@@ -239,7 +239,7 @@ static cake_err check_ranks(const staging *s, int n_rank, int n_layer)
 }
 
 /* Makes the plan, the same on all ranks. */
-static cake_err make_plan(staging *s)
+static cake_err make_plan(stage_state *s)
 {
     const cake_stage_options *o = s->options;
     int n_layer = s->common->n_layer, size = s->world->size;
@@ -283,7 +283,7 @@ static cake_err make_plan(staging *s)
 
 /* If several ranks of a group see the same directory (on one host or a shared file system), the first one
  * writes. */
-static cake_err choose_writers(staging *s)
+static cake_err choose_writers(stage_state *s)
 {
     int64_t token = (int64_t)time(NULL) << 20 ^ getpid();
     cake_buf name = {0};
@@ -316,7 +316,7 @@ static cake_err choose_writers(staging *s)
 
 /* Reads a tensor, broadcasts it in the group, and writes it to `to`. All of the group call; a writer that
  * failed still takes part, so that the others can finish. *err is this rank's. */
-static cake_err copy_tensor(staging *s, cake_bundle_writer *to, int tensor, cake_err *err)
+static cake_err copy_tensor(stage_state *s, cake_bundle_writer *to, int tensor, cake_err *err)
 {
     const cake_tensor *t = &s->common->tensor[tensor];
     int64_t bytes = t->end - t->begin;
@@ -335,7 +335,7 @@ static cake_err copy_tensor(staging *s, cake_bundle_writer *to, int tensor, cake
     return CAKE_OK;
 }
 
-static cake_err copy_tensors(staging *s, const cake_bundle *wanted, cake_bundle_writer *to, cake_err err)
+static cake_err copy_tensors(stage_state *s, const cake_bundle *wanted, cake_bundle_writer *to, cake_err err)
 {
     for (int i = 0; i < wanted->n_tensor; i++) {
         if (!wanted->held[i])
@@ -351,7 +351,7 @@ static cake_err copy_tensors(staging *s, const cake_bundle *wanted, cake_bundle_
 }
 
 /* Makes a rank's bundle (the tensors it holds) and its head. */
-static cake_err make_bundle(const staging *s, int rank, cake_buf *head, cake_bundle **out)
+static cake_err make_bundle(const stage_state *s, int rank, cake_buf *head, cake_bundle **out)
 {
     cake_range *range = cake_alloc((size_t)s->plan.n_hop, sizeof *range);
     cake_bundle_hop *hop = cake_alloc((size_t)s->plan.n_hop, sizeof *hop);
@@ -372,7 +372,7 @@ static cake_err make_bundle(const staging *s, int rank, cake_buf *head, cake_bun
 }
 
 /* All of the group call. */
-static cake_err stage_one(staging *s, int rank)
+static cake_err stage_one(stage_state *s, int rank)
 {
     cake_buf head = {0};
     cake_bundle *wanted = NULL;
@@ -403,12 +403,12 @@ static cake_err stage_one(staging *s, int rank)
 
 static const char *name_of(const void *self, int i)
 {
-    const staging *s = self;
+    const stage_state *s = self;
     return s->common->tensor[i].name;
 }
 
 /* Checks that all readers have the same weights, by a sample of each tensor. */
-static cake_err compare_readers(staging *s)
+static cake_err compare_readers(stage_state *s)
 {
     int n = s->common->n_tensor;
     int64_t *sums = cake_alloc((size_t)n, sizeof *sums);
@@ -445,7 +445,7 @@ static cake_err check_directory(const cake_stage_options *o)
     return err;
 }
 
-static void log_counts(staging *s)
+static void log_counts(stage_state *s)
 {
     const cake_comm *world = s->world;
     counts *all = cake_alloc((size_t)world->size, sizeof *all), sum = {0};
@@ -475,7 +475,7 @@ static void log_counts(staging *s)
     free(all);
 }
 
-static cake_err stage_all(staging *s)
+static cake_err stage_all(stage_state *s)
 {
     cake_err err = CAKE_OK;
     if (s->world->size > 1)
@@ -485,7 +485,7 @@ static cake_err stage_all(staging *s)
     return err;
 }
 
-static void close_staging(staging *s)
+static void close_stage_state(stage_state *s)
 {
     for (int i = 0; i < s->n_file; i++) {
         if (s->file)
@@ -505,7 +505,7 @@ static void close_staging(staging *s)
 
 cake_err cake_stage(const cake_stage_options *options, const cake_comm *world)
 {
-    staging s = {.options = options, .world = world, .chunk = cake_alloc(CHUNK, 1)};
+    stage_state s = {.options = options, .world = world, .chunk = cake_alloc(CHUNK, 1)};
     cake_err err = cake_comm_agree(world, world->rank ? CAKE_OK : check_directory(options));
     if (!err)
         err = bcast_model(&s);
@@ -528,6 +528,6 @@ cake_err cake_stage(const cake_stage_options *options, const cake_comm *world)
         err = cake_comm_agree(world, stage_all(&s));
     if (!err)
         log_counts(&s);
-    close_staging(&s);
+    close_stage_state(&s);
     return err;
 }

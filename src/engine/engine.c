@@ -27,27 +27,27 @@ static void alloc_lanes(cake_engine *e)
         e->device_ids = cake_arena_take(&e->device_arena, (size_t)e->shape.max_tok * sizeof *e->device_ids);
 }
 
-cake_err cake_engine_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
-                          const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
-                          const cake_sequence_io *io, cake_engine **out)
+cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io *io, cake_engine **out)
 {
-    const cake_config *config = cake_model_config(model);
+    const cake_config *config = cake_model_config(setup->model);
+    const cake_schedule_shape *shape = setup->shape;
+    const int n_thread = setup->n_thread;
     cake_engine *e = cake_alloc(1, sizeof *e);
-    *e = (cake_engine){.model = model,
+    *e = (cake_engine){.model = setup->model,
                        .config = config,
-                       .embed = embed,
-                       .plan = plan,
+                       .embed = setup->embed,
+                       .plan = setup->plan,
                        .stem = -1,
                        .shape = *shape,
                        .n_thread = n_thread,
-                       .n_decode = n_decode ? n_decode : n_thread,
+                       .n_decode = setup->n_decode ? setup->n_decode : n_thread,
                        .io = *io};
     cake_err err = cake_arena_open(&e->arena, "waves", cake_engine_host_bytes(config, shape));
-    if (!err && embed->memory)
-        err = cake_memory_open(embed->memory, &e->device_arena, "waves",
+    if (!err && e->embed->memory)
+        err = cake_memory_open(e->embed->memory, &e->device_arena, "waves",
                                cake_engine_device_bytes(config, shape));
     if (!err)
-        err = cake_logits_open(model, head, shape->lane_seqs, n_thread, &e->logits);
+        err = cake_logits_open(e->model, setup->head, shape->lane_seqs, n_thread, &e->logits);
     if (!err)
         err = cake_sampler_open(config->n_vocab, shape->lane_seqs, n_thread, &e->sampler);
     if (err) {
@@ -315,8 +315,8 @@ static void score_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batc
         cake_topk_clear(&e->best[i], needs ? needs : 1);
     }
     double start = cake_clock_now();
-    float *scores =
-        cake_logits_forward(e->logits, threads_of(e, wave), wave, msg->body, row, n, e->need_all, e->best);
+    float *scores = cake_logits_forward(e->logits, threads_of(e, wave), wave, msg->body,
+                                        &(cake_logits_rows){n, row, e->need_all}, e->best);
     if (!scores)
         cake_comm_abort();
     for (int i = 0; i < n; i++) {

@@ -21,13 +21,17 @@
 
 typedef struct cake_engine cake_engine;
 
-/* embed, head: the kernels that loaded the embedding and the LM head. If embed has a GPU's memory, the engine
- * sends each wave with its body in that memory, and hop 0 must accept it there. plan: to name the rank of a
- * layer in warnings. model, kernels and plan outlive the engine. n_decode: how many of the n_thread threads
- * work on a wave without prompt rows; 0: all. */
-cake_err cake_engine_open(const cake_model *model, const cake_kernels *embed, const cake_kernels *head,
-                          const cake_plan *plan, const cake_schedule_shape *shape, int n_thread, int n_decode,
-                          const cake_sequence_io *io, cake_engine **out);
+/* model, kernels and plan outlive the engine. If embed has a GPU's memory, waves are sent with
+ * their bodies in that memory, and hop 0 must accept them there. */
+typedef struct cake_engine_setup {
+    const cake_model *model;
+    const cake_kernels *embed, *head; /* the kernels that loaded the embedding and the LM head */
+    const cake_plan *plan;            /* to name the rank of a layer in warnings */
+    const cake_schedule_shape *shape; /* copied */
+    int n_thread, n_decode;           /* n_decode: for waves without prompt rows; 0: all n_thread */
+} cake_engine_setup;
+
+cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io *io, cake_engine **out);
 /* Bytes of host memory that open takes, in addition to cake_logits_bytes. */
 size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread);
 /* Bytes of GPU memory that open takes if embed is a GPU's. */

@@ -50,7 +50,7 @@ struct cake_pipeline {
     cake_trace *trace;                      /* or NULL */
     cake_rank_status *status, local_status; /* status: local_status unless cake_pipeline_publish set it */
     bool far_first, far_last;               /* the engine's edges lead to other ranks */
-    double starved; /* engine: fraction of the stages without a wave, at the last check */
+    double bubble; /* engine: fraction of the stages without a wave, at the last check */
     cake_stage_stats stats;
 };
 
@@ -66,37 +66,37 @@ static void increment(_Atomic int64_t *field)
 }
 
 /* Opens this rank's ends of edge e: *in and *out, NULL where it has none. */
-static cake_err open_edge(cake_pipeline *p, const cake_comm *world, const cake_plan *plan, int e,
-                          size_t wave_bytes, const cake_edge_transport *edges, cake_link **in,
+static cake_err open_edge(cake_pipeline *p, const cake_pipeline_setup *setup, int e, cake_link **in,
                           cake_link **out)
 {
-    int rank = world->rank;
-    int from = cake_plan_from(plan, e), to = cake_plan_to(plan, e), depth = cake_pipeline_depth(p->n_lane);
+    const cake_comm *world = setup->world;
+    int rank = world->rank, from = cake_plan_from(setup->plan, e), to = cake_plan_to(setup->plan, e),
+        depth = cake_pipeline_depth(p->n_lane);
     cake_err err = CAKE_OK;
     *in = *out = NULL;
-    const cake_edge_transport *gpu = edges && edges[e].transport ? &edges[e] : NULL;
+    const cake_edge_transport *gpu = setup->edges && setup->edges[e].transport ? &setup->edges[e] : NULL;
     if (from == rank && to == rank)
         *in = *out = cake_link_open_self(depth);
     else if (from == rank && gpu)
         err = cake_gpu_link_open_out(world, to, e, depth, gpu, out);
     else if (to == rank && gpu)
-        err = cake_gpu_link_open_in(world, from, e, depth, wave_bytes, gpu, in);
+        err = cake_gpu_link_open_in(world, from, e, depth, setup->wave_bytes, gpu, in);
     else if (from == rank)
         err = cake_link_open_mpi_out(world, to, e, depth, out);
     else if (to == rank)
-        err = cake_link_open_mpi_in(world, from, e, depth, wave_bytes, in);
+        err = cake_link_open_mpi_in(world, from, e, depth, setup->wave_bytes, in);
     if (*in || *out)
         p->links[p->n_link++] = *in ? *in : *out;
     return err;
 }
 
-cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const cake_hop_work *works,
-                            cake_engine *root, int n_lane, size_t wave_bytes,
-                            const cake_edge_transport *edges, cake_pipeline **out)
+cake_err cake_pipeline_open(const cake_pipeline_setup *setup, cake_pipeline **out)
 {
+    const cake_comm *world = setup->world;
+    const cake_plan *plan = setup->plan;
     cake_pipeline *p = cake_alloc(1, sizeof *p);
-    p->engine = root;
-    p->n_lane = n_lane;
+    p->engine = setup->engine;
+    p->n_lane = setup->n_lane;
     p->status = &p->local_status;
     p->n_stage = plan->n_rank;
     p->world_size = world->size;
@@ -111,11 +111,11 @@ cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const
     for (int e = 0; e <= plan->n_hop && !err; e++) {
         cake_link *in_end, *out_end;
         bool far = cake_plan_from(plan, e) != cake_plan_to(plan, e);
-        err = open_edge(p, world, plan, e, wave_bytes, edges, &in_end, &out_end);
+        err = open_edge(p, setup, e, &in_end, &out_end);
         if (before) {
             before->out = out_end;
             before->far_out = far;
-            before->body_stays_on_gpu = !far && edges && edges[e].memory;
+            before->body_stays_on_gpu = !far && setup->edges && setup->edges[e].memory;
         } else if (e == 0 && rank == 0) {
             p->first = out_end;
             p->far_first = far;
@@ -126,7 +126,7 @@ cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const
         } else if (plan->hop[e].rank == rank) {
             before = &p->hop_states[p->n_hop];
             *before = (hop_state){
-                .work = works[p->n_hop], .in = in_end, .far_in = far, .at = e, .hop = plan->hop[e]};
+                .work = setup->works[p->n_hop], .in = in_end, .far_in = far, .at = e, .hop = plan->hop[e]};
             before->layer_s = cake_alloc((size_t)plan->hop[e].count, sizeof(double));
             p->n_hop++;
         } else {
@@ -398,7 +398,7 @@ static void back_off(const cake_pipeline *p, int idle_rounds)
 }
 
 /* Fraction of the stages without a wave: only more requests could keep them busy. */
-static double starved_fraction(const cake_pipeline *p)
+static double bubble_fraction(const cake_pipeline *p)
 {
     int waves = p->engine ? cake_engine_in_flight(p->engine) : p->n_stage;
     return waves < p->n_stage ? (double)(p->n_stage - waves) / p->n_stage : 0;
@@ -415,7 +415,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *hook)
         p->hook = *hook;
     while (!stopped || p->n_done < p->n_hop) {
         double begin = cake_clock_now();
-        p->stats.starved_s += (begin - checked) * p->starved;
+        p->stats.bubble_s += (begin - checked) * p->bubble;
         checked = begin;
         atomic_store_explicit(&p->status->loop_at, begin, memory_order_relaxed);
         bool worked = run_hops(p);
@@ -427,7 +427,7 @@ cake_err cake_pipeline_run(cake_pipeline *p, const cake_poll_hook *hook)
         if (worked)
             increment(&p->status->steps);
         worked |= poll_hook(p);
-        p->starved = starved_fraction(p);
+        p->bubble = bubble_fraction(p);
         if (worked)
             p->stats.busy_s += cake_clock_now() - begin;
         if (worked && waiting > 0)

@@ -27,12 +27,19 @@ typedef struct cake_hop_work {
 int cake_pipeline_depth(int n_lane);
 /* Bytes of link buffers on a rank. */
 size_t cake_pipeline_bytes(const cake_plan *plan, int rank, int n_lane, size_t wave_bytes);
-/* world: the ranks of the replica. works: one for each hop of this rank, in the plan's order; copied. root:
- * the engine on rank 0, else NULL; borrowed. edges [n_hop + 1]: the GPU transport of each edge of this rank
- * that has one; borrowed; NULL: none has. */
-cake_err cake_pipeline_open(const cake_comm *world, const cake_plan *plan, const cake_hop_work *works,
-                            cake_engine *root, int n_lane, size_t wave_bytes,
-                            const cake_edge_transport *edges, cake_pipeline **out);
+
+typedef struct cake_pipeline_setup {
+    const cake_comm *world; /* the ranks of the replica */
+    const cake_plan *plan;
+    const cake_hop_work *works; /* one for each hop of this rank, in the plan's order; copied */
+    cake_engine *engine;        /* borrowed; on rank 0, else NULL */
+    int n_lane;
+    size_t wave_bytes;
+    const cake_edge_transport
+        *edges; /* borrowed [n_hop + 1]: of edges that have a GPU transport; NULL: none */
+} cake_pipeline_setup;
+
+cake_err cake_pipeline_open(const cake_pipeline_setup *setup, cake_pipeline **out);
 /* Traces the pipeline and its engine. trace outlives them; NULL: off. */
 void cake_pipeline_set_trace(cake_pipeline *pipeline, cake_trace *trace);
 /* Keeps *status up to date from now on; borrowed. */

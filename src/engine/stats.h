@@ -26,7 +26,7 @@ typedef struct cake_stage_stats {
     double run_s;     /* from the first wave to the last */
     double busy_s;    /* in slices and, on the root, in everything else it does */
     double move_s;    /* of compute_s, in moving messages */
-    double starved_s; /* rank 0: seconds without a wave, the mean over the stages */
+    double bubble_s;  /* rank 0: seconds without a wave, the mean over the stages */
     double joules;    /* energy of this rank's GPU in run_s, other users included; negative: unknown */
     int64_t link_bytes;
     int64_t waves; /* received by this rank's hops */
@@ -49,7 +49,7 @@ typedef struct cake_report_stage {
     int64_t grown_bytes;   /* growth of the process's memory meanwhile */
     double load_s, compute_s, busy_s, move_s, run_s;
     double rtt_s;           /* round trip to the rank that its waves come from; 0: itself, or not measured */
-    double starved_s;       /* with an engine: seconds without a wave, the mean over its replica's stages */
+    double bubble_s;        /* with an engine: seconds without a wave, the mean over its replica's stages */
     double planned;         /* planned cost of its layers, in one unit for all ranks */
     cake_engine_stats root; /* zeros on ranks without an engine */
     int64_t requests;       /* answered by its engine */

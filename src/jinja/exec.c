@@ -139,7 +139,7 @@ static void run_loop(cake_render *run, const cake_node *node, cake_value over, i
         if (inner && escapes == run->escapes) {
             cake_jinja_arena_back(&run->arena, mark);
             inner->n = 0;
-            inner->room = sizeof inner->few / sizeof *inner->few;
+            inner->cap = sizeof inner->few / sizeof *inner->few;
             inner->binding = inner->few;
         } else {
             inner = cake_scope_open(run, outer);

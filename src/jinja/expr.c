@@ -38,7 +38,7 @@ static cake_node *make_list(cake_parser *p, cake_node_kind kind, cake_node *list
     all->item = cake_jinja_arena_take(&p->jinja->arena, n * sizeof *all->item);
     for (const cake_node *item = list; item; item = item->next)
         all->item[all->n++] = item->value;
-    all->room = n;
+    all->cap = n;
     node->value = (cake_value){.kind = CAKE_VALUE_LIST, .list = all};
     return node;
 }

@@ -22,7 +22,7 @@ typedef struct lexer {
     int line;
     bool line_start; /* the previous token ended with a newline */
     cake_lex *out;
-    size_t n, room;
+    size_t n, cap;
 } lexer;
 
 static cake_err fail_at(const lexer *x, const char *what)
@@ -32,7 +32,7 @@ static cake_err fail_at(const lexer *x, const char *what)
 
 static cake_lex *push(lexer *x, cake_lex_kind kind, size_t at, size_t len)
 {
-    CAKE_RESERVE(x->out, x->n, x->room);
+    CAKE_RESERVE(x->out, x->n, x->cap);
     x->out[x->n] = (cake_lex){.kind = kind, .line = x->line, .at = x->text + at, .len = len};
     return &x->out[x->n++];
 }

@@ -115,7 +115,7 @@ static cake_value repeat(cake_render *run, cake_value v, int64_t times)
 static cake_tail *find_tail(cake_render *run, cake_value text, size_t more)
 {
     for (size_t i = 0; text.kept && text.text.len && i < sizeof run->tail / sizeof *run->tail; i++)
-        if (text.text.data + text.text.len == run->tail[i].end && more <= run->tail[i].room)
+        if (text.text.data + text.text.len == run->tail[i].end && more <= run->tail[i].cap)
             return &run->tail[i];
     return NULL;
 }
@@ -141,7 +141,7 @@ cake_value cake_text_append(cake_render *run, const cake_value *part, size_t n)
     if (tail) {
         sum.kept = true;
         tail->end = at;
-        tail->room -= more;
+        tail->cap -= more;
     }
     return sum;
 }
@@ -165,9 +165,9 @@ static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
     cake_value sum = cake_value_list(run, (cake_list_kind)a.subtype);
     size_t n = a.list->n + b.list->n;
     cake_shared *shared = a.list->shared;
-    *sum.list = (cake_list){.item = a.list->item, .n = n, .room = n, .shared = shared};
+    *sum.list = (cake_list){.item = a.list->item, .n = n, .cap = n, .shared = shared};
     /* A list that grows in a loop grows in place, unless another list already continues there. */
-    bool copies = !shared || shared->used != a.list->n || shared->room < n;
+    bool copies = !shared || shared->used != a.list->n || shared->cap < n;
     if (!cake_render_spend(run, copies ? n : b.list->n))
         return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
     if (copies) {
@@ -175,7 +175,7 @@ static cake_value join_lists(cake_render *run, cake_value a, cake_value b)
         if (!cake_render_room(run, room * sizeof *sum.list->item))
             return (cake_value){.kind = CAKE_VALUE_UNDEFINED};
         shared = cake_jinja_arena_take(&run->arena, sizeof *shared);
-        shared->room = room;
+        shared->cap = room;
         sum.list->shared = shared;
         sum.list->item = cake_jinja_arena_take(&run->arena, room * sizeof *sum.list->item);
         if (a.list->n)
@@ -250,7 +250,7 @@ bool cake_value_contains(cake_render *run, cake_value item, cake_value in)
         if (cake_value_equal(run, items->item[i], item)) {
             size_t left = items->n - i - 1; /* a generator continues after the match */
             if (in.kind == CAKE_VALUE_LIST && in.subtype == CAKE_GENERATOR && left)
-                *in.list = (cake_list){.item = items->item + i + 1, .n = left, .room = left};
+                *in.list = (cake_list){.item = items->item + i + 1, .n = left, .cap = left};
             return true;
         }
     return false;

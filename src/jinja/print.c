@@ -17,9 +17,9 @@ static void sync_with_buf(cake_writer *w)
 {
     w->data = w->out->data;
     w->len = w->out->len;
-    w->room = w->out->cap ? w->out->cap - 1 : 0; /* reserve one for the NUL */
-    if (!w->inner && w->room > w->base + CAKE_OUTPUT)
-        w->room = w->base + CAKE_OUTPUT;
+    w->cap = w->out->cap ? w->out->cap - 1 : 0; /* reserve one for the NUL */
+    if (!w->inner && w->cap > w->base + CAKE_OUTPUT)
+        w->cap = w->base + CAKE_OUTPUT;
 }
 
 cake_writer cake_write_open(cake_render *run, cake_buf *out, bool inner)
@@ -62,7 +62,7 @@ void cake_write_more(cake_writer *w, const char *text, size_t len)
         sync_with_buf(w);
         return;
     }
-    size_t room = w->room ? 2 * w->room : 64;
+    size_t room = w->cap ? 2 * w->cap : 64;
     while (room - w->len < len)
         room *= 2;
     if (!cake_render_room(w->run, room))
@@ -72,7 +72,7 @@ void cake_write_more(cake_writer *w, const char *text, size_t len)
         memcpy(grown, w->data, w->len);
     memcpy(grown + w->len, text, len);
     w->data = grown;
-    w->room = room;
+    w->cap = room;
     w->len += len;
 }
 

@@ -63,7 +63,7 @@ cake_scope *cake_scope_open(cake_render *run, cake_scope *parent)
     scope->variables = NULL;
     scope->binding = scope->few;
     scope->n = 0;
-    scope->room = sizeof scope->few / sizeof *scope->few;
+    scope->cap = sizeof scope->few / sizeof *scope->few;
     cake_render_room(run, 0);
     return scope;
 }
@@ -88,12 +88,12 @@ void cake_scope_bind(cake_render *run, cake_scope *scope, int symbol, cake_value
             return;
         }
     }
-    if (scope->n == scope->room) {
-        size_t room = 2 * scope->room;
+    if (scope->n == scope->cap) {
+        size_t room = 2 * scope->cap;
         cake_binding *grown = cake_jinja_arena_take(&run->arena, room * sizeof *grown);
         memcpy(grown, scope->binding, scope->n * sizeof *grown);
         scope->binding = grown;
-        scope->room = room;
+        scope->cap = room;
     }
     scope->binding[scope->n++] = (cake_binding){symbol, value};
 }

@@ -26,7 +26,7 @@ typedef struct cake_scope {
     struct cake_scope *parent;
     cake_value *variables; /* [n_symbols]; NULL: a list */
     cake_binding *binding; /* [n] */
-    size_t n, room;
+    size_t n, cap;
     cake_binding few[4];
 } cake_scope;
 
@@ -35,7 +35,7 @@ typedef enum cake_flow { CAKE_GO, CAKE_BREAK, CAKE_CONTINUE } cake_flow;
 /* The end of a text, and the free bytes after it. */
 typedef struct cake_tail {
     char *end;
-    size_t room;
+    size_t cap;
 } cake_tail;
 
 /* Memory for captured texts. */
@@ -110,7 +110,7 @@ struct cake_writer {
     bool inner;    /* out is a captured part, not the rendering itself */
     size_t base;   /* in out: start of the rendering; for a part: bytes that already count as captured */
     char *data;
-    size_t len, room;
+    size_t len, cap;
 };
 
 cake_writer cake_write_open(cake_render *run, cake_buf *out, bool inner);
@@ -123,7 +123,7 @@ static inline void cake_write(cake_writer *w, const char *text, size_t len)
 {
     if (!cake_render_spend(w->run, 1 + len / 64))
         return;
-    if (len > w->room - w->len) {
+    if (len > w->cap - w->len) {
         cake_write_more(w, text, len);
         return;
     }
@@ -197,14 +197,14 @@ static inline const cake_value *cake_scope_find(cake_render *run, int symbol)
 /* Every item that is copied counts as a step. */
 static inline void cake_list_push(cake_render *run, cake_list *list, cake_value item)
 {
-    if ((list->n < list->room || cake_list_grow(run, list)) && cake_render_spend(run, 1))
+    if ((list->n < list->cap || cake_list_grow(run, list)) && cake_render_spend(run, 1))
         list->item[list->n++] = item;
 }
 
 /* For keys that are not in the dict yet. */
 static inline void cake_dict_add(cake_render *run, cake_dict *dict, cake_value key, cake_value value)
 {
-    if (dict->n < dict->room || cake_dict_grow(run, dict)) {
+    if (dict->n < dict->cap || cake_dict_grow(run, dict)) {
         dict->key[dict->n] = key;
         dict->value[dict->n++] = value;
     }

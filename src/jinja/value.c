@@ -91,20 +91,20 @@ static void *move(cake_render *run, const void *old, size_t n, size_t room, size
 
 bool cake_list_grow(cake_render *run, cake_list *list)
 {
-    size_t room = list->room ? 2 * list->room : 4;
+    size_t room = list->cap ? 2 * list->cap : 4;
     cake_value *item = move(run, list->item, list->n, room, sizeof *item);
     if (item)
-        *list = (cake_list){.item = item, .n = list->n, .room = room};
+        *list = (cake_list){.item = item, .n = list->n, .cap = room};
     return item;
 }
 
 bool cake_dict_grow(cake_render *run, cake_dict *dict)
 {
-    size_t room = dict->room ? 2 * dict->room : 4;
+    size_t room = dict->cap ? 2 * dict->cap : 4;
     cake_value *key = move(run, dict->key, dict->n, room, sizeof *key);
     cake_value *value = move(run, dict->value, dict->n, room, sizeof *value);
     if (key && value)
-        *dict = (cake_dict){.key = key, .value = value, .n = dict->n, .room = room};
+        *dict = (cake_dict){.key = key, .value = value, .n = dict->n, .cap = room};
     return key && value;
 }
 
@@ -113,7 +113,7 @@ cake_value cake_value_sized_list(cake_render *run, size_t n)
     cake_value list = cake_value_list(run, CAKE_LIST);
     if (n && cake_render_room(run, n * sizeof *list.list->item)) {
         list.list->item = cake_jinja_arena_raw(&run->arena, n * sizeof *list.list->item);
-        list.list->room = n;
+        list.list->cap = n;
     }
     return list;
 }
@@ -124,7 +124,7 @@ cake_value cake_value_sized_dict(cake_render *run, size_t n)
     if (n && cake_render_room(run, 2 * n * sizeof *dict.dict->key)) {
         dict.dict->key = cake_jinja_arena_raw(&run->arena, 2 * n * sizeof *dict.dict->key);
         dict.dict->value = dict.dict->key + n;
-        dict.dict->room = n;
+        dict.dict->cap = n;
     }
     return dict;
 }

@@ -130,12 +130,12 @@ typedef struct cake_value {
 
 /* Sums of lists share their items if possible: the longest one has room for more items after its own. */
 typedef struct cake_shared {
-    size_t used, room;
+    size_t used, cap;
 } cake_shared;
 
 typedef struct cake_list {
     cake_value *item;
-    size_t n, room;
+    size_t n, cap;
     cake_shared *shared; /* for sums; NULL: the items are this list's own */
 } cake_list;
 
@@ -147,7 +147,7 @@ typedef struct cake_jinja_range {
 
 typedef struct cake_dict {
     cake_value *key, *value;
-    size_t n, room;
+    size_t n, cap;
 } cake_dict;
 
 /* The origin of an undefined value, for the message when it is used. */

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "link/link.h"
 
-typedef struct direct {
+typedef struct gpu_link {
     cake_link link;
     cake_link *head;               /* MPI link for metadata, owned */
     cake_gpu_transport *transport; /* borrowed */
@@ -21,19 +21,19 @@ typedef struct direct {
     size_t each;        /* bytes of a buffer */
     int depth, next, n; /* number of body buffers; the next one to use; how many before it are in flight */
     cake_wave_msg **arriving; /* [depth] receiving end: the message of each buffer's body */
-} direct;
+} gpu_link;
 
-static float *buffer_at(const direct *d, int i)
+static float *buffer_at(const gpu_link *d, int i)
 {
     return (float *)(d->arena.base + (size_t)i * d->each);
 }
 
-static int oldest(const direct *d)
+static int oldest(const gpu_link *d)
 {
     return (d->next + d->depth - d->n) % d->depth;
 }
 
-static size_t floats_of(const direct *d, const cake_wave *wave)
+static size_t floats_of(const gpu_link *d, const cake_wave *wave)
 {
     size_t n = (size_t)wave->n_tok * (size_t)wave->dim;
     CAKE_ASSERT(n * sizeof(float) <= d->each);
@@ -41,7 +41,7 @@ static size_t floats_of(const direct *d, const cake_wave *wave)
 }
 
 /* Frees the buffers of bodies that were sent; returns whether one is still in flight. */
-static bool still_sending(direct *d)
+static bool still_sending(gpu_link *d)
 {
     while (d->n && d->transport->kind->done(d->transport, oldest(d)))
         d->n--;
@@ -50,15 +50,15 @@ static bool still_sending(direct *d)
 
 static float *next_buffer(cake_link *link)
 {
-    direct *d = (direct *)link;
+    gpu_link *d = (gpu_link *)link;
     while (still_sending(d) && d->n == d->depth)
         sched_yield();
     return buffer_at(d, d->next);
 }
 
-static void direct_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
+static void gpu_link_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
 {
-    direct *d = (direct *)link;
+    gpu_link *d = (gpu_link *)link;
     if (msg->body) {
         size_t n = floats_of(d, msg->wave);
         CAKE_ASSERT(msg->body == buffer_at(d, d->next) && d->n < d->depth);
@@ -72,7 +72,7 @@ static void direct_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
 
 static bool sending(cake_link *link)
 {
-    direct *d = (direct *)link;
+    gpu_link *d = (gpu_link *)link;
     bool head = cake_link_progress(d->head), body = still_sending(d);
     return head || (body && !d->transport->kind->alone);
 }
@@ -80,7 +80,7 @@ static bool sending(cake_link *link)
 /* Posts receives for the bodies of arrived waves, as far as buffers are free. The stop wave has no body. */
 static bool listen(cake_link *link)
 {
-    direct *d = (direct *)link;
+    gpu_link *d = (gpu_link *)link;
     cake_link_progress(d->head);
     for (cake_wave_msg *msg; d->n < d->depth && (msg = cake_link_arrived(d->head)) != NULL; d->n++) {
         size_t n = floats_of(d, msg->wave);
@@ -95,9 +95,9 @@ static bool listen(cake_link *link)
     return false;
 }
 
-static cake_wave_msg *direct_arrived(cake_link *link)
+static cake_wave_msg *gpu_link_arrived(cake_link *link)
 {
-    direct *d = (direct *)link;
+    gpu_link *d = (gpu_link *)link;
     listen(link);
     if (!d->n)
         return NULL;
@@ -108,9 +108,9 @@ static cake_wave_msg *direct_arrived(cake_link *link)
     return msg;
 }
 
-static void direct_close(cake_link *link)
+static void gpu_link_close(cake_link *link)
 {
-    direct *d = (direct *)link;
+    gpu_link *d = (gpu_link *)link;
     while (!d->arriving && still_sending(d))
         sched_yield();
     cake_link_close(d->head);
@@ -120,24 +120,25 @@ static void direct_close(cake_link *link)
 }
 
 static const cake_link_ops out_kind = {
-    .buffer = next_buffer, .send = direct_send, .progress = sending, .close = direct_close};
-static const cake_link_ops in_kind = {.arrived = direct_arrived, .progress = listen, .close = direct_close};
+    .buffer = next_buffer, .send = gpu_link_send, .progress = sending, .close = gpu_link_close};
+static const cake_link_ops in_kind = {
+    .arrived = gpu_link_arrived, .progress = listen, .close = gpu_link_close};
 
 /* head: the MPI link of this end; the new link takes ownership. */
-static cake_err open_direct(const cake_link_ops *kind, cake_link *head, const cake_edge_transport *with,
-                            int depth, cake_link **out)
+static cake_err open_gpu_link(const cake_link_ops *kind, cake_link *head, const cake_edge_transport *with,
+                              int depth, cake_link **out)
 {
-    direct *d = cake_alloc(1, sizeof *d);
-    *d = (direct){.link = {.kind = kind},
-                  .head = head,
-                  .transport = with->transport,
-                  .memory = with->memory,
-                  .each = cake_arena_round(with->body_bytes),
-                  .depth = depth};
+    gpu_link *d = cake_alloc(1, sizeof *d);
+    *d = (gpu_link){.link = {.kind = kind},
+                    .head = head,
+                    .transport = with->transport,
+                    .memory = with->memory,
+                    .each = cake_arena_round(with->body_bytes),
+                    .depth = depth};
     cake_err err = cake_memory_open(d->memory, &d->arena, "bodies of waves",
                                     cake_gpu_link_bytes(depth, with->body_bytes));
     if (err) {
-        direct_close(&d->link);
+        gpu_link_close(&d->link);
         return err;
     }
     if (kind == &in_kind)
@@ -151,7 +152,7 @@ cake_err cake_gpu_link_open_out(const cake_comm *world, int to, int edge, int de
 {
     cake_link *head = NULL;
     cake_err err = cake_link_open_mpi_out(world, to, edge, depth, &head);
-    return err ? err : open_direct(&out_kind, head, with, depth, out);
+    return err ? err : open_gpu_link(&out_kind, head, with, depth, out);
 }
 
 cake_err cake_gpu_link_open_in(const cake_comm *world, int from, int edge, int depth, size_t max_bytes,
@@ -159,5 +160,5 @@ cake_err cake_gpu_link_open_in(const cake_comm *world, int from, int edge, int d
 {
     cake_link *head = NULL;
     cake_err err = cake_link_open_mpi_in(world, from, edge, depth, max_bytes, &head);
-    return err ? err : open_direct(&in_kind, head, with, depth, out);
+    return err ? err : open_gpu_link(&in_kind, head, with, depth, out);
 }

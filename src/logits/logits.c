@@ -185,16 +185,17 @@ static void forward_on_device(cake_logits *l)
 }
 
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
-                           const int32_t *row, int n, const bool *wanted, cake_topk *best)
+                           const cake_logits_rows *rows, cake_topk *best)
 {
+    const int n = rows->n;
     CAKE_ASSERT(n <= logits->max_row && n_thread <= logits->n_thread);
     const buffers *p = &logits->host;
-    take_rows(logits, wave, body, row, n);
+    take_rows(logits, wave, body, rows->row, n);
     for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller than n_thread */
         for (int i = 0; i < n; i++)
             cake_topk_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].k);
     logits->n = n;
-    logits->wanted = wanted;
+    logits->wanted = rows->wanted;
     if (logits->kernels->memory)
         forward_on_device(logits);
     if (logits->kernels->memory && logits->kernels->memory->check())

@@ -24,12 +24,19 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
                           cake_logits **out);
 void cake_logits_close(cake_logits *logits);
 
-/* Scores [n, n_vocab] of the wave's rows row[i], for those that are wanted [n], by at most n_thread threads
- * (at most open's number). The caller may change them until the next call. body: the wave's body in kernel
- * memory; NULL: in the wave. best [n]: top of each row, cleared by the caller. Scores of broken rows must not
- * be sampled. NULL: the device failed (reported). */
+/* The rows of a wave to score. */
+typedef struct cake_logits_rows {
+    int n;
+    const int32_t *row; /* [n] their indices in the wave */
+    const bool *wanted; /* [n] all scores are wanted; else only the top ones */
+} cake_logits_rows;
+
+/* Scores [n, n_vocab] of the rows for which they are wanted, by at most n_thread threads (at most open's
+ * number). The caller may change them until the next call. body: the wave's body in kernel memory; NULL: in
+ * the wave. best [n]: top of each row, cleared by the caller. Scores of broken rows must not be sampled.
+ * NULL: the device failed (reported). */
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
-                           const int32_t *row, int n, const bool *wanted, cake_topk *best);
+                           const cake_logits_rows *rows, cake_topk *best);
 
 /* Min cost of scoring n rows: two operations per weight and row, the head read once. */
 cake_flops_bytes cake_logits_work(const cake_logits *logits, int n);

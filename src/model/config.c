@@ -23,7 +23,7 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
     static const struct {
         const char *name;
         size_t offset;
-        int64_t most;
+        int64_t max;
     } sizes[] = {
         {"hidden_size", offsetof(cake_config, dim), MAX_DIM},
         {"num_hidden_layers", offsetof(cake_config, n_layer), CAKE_MAX_LAYER},
@@ -32,7 +32,7 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
         {"max_position_embeddings", offsetof(cake_config, context), INT32_MAX},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (cake_field_int(fields, sizes[i].name, CAKE_REQUIRED, 1, sizes[i].most,
+        if (cake_field_int(fields, sizes[i].name, CAKE_REQUIRED, 1, sizes[i].max,
                            (int *)((char *)c + sizes[i].offset)))
             return CAKE_ERR_FATAL;
     /* Where all layers have experts, the field may be absent or 0. */

@@ -15,10 +15,10 @@
 #include "types/params.h"
 #include "types/wave.h"
 
-#define CAKE_MAX_EOS     256
-#define CAKE_MAX_LAYER   1024
-#define CAKE_MAX_ROPE    2   /* sets of rotary parameters */
-#define CAKE_MAX_STRETCH 512 /* max pairs of a head with their own frequency factors */
+#define CAKE_MAX_EOS          256
+#define CAKE_MAX_LAYER        1024
+#define CAKE_MAX_ROPE         2   /* sets of rotary parameters */
+#define CAKE_MAX_ROPE_FACTORS 512 /* max pairs of a head with their own frequency factors */
 
 /* The block between a layer's first norm and its MLP. */
 typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA } cake_mixer;
@@ -54,8 +54,8 @@ typedef struct cake_rope {
     double low_freq, high_freq; /* llama3: rotations within the original context */
     double low_pair, high_pair; /* yarn: between these pairs frequencies change from plain to stretched */
     int original_context;       /* llama3, yarn, longrope; dynamic: where the base starts to grow */
-    float hop_slices[2]
-                    [CAKE_MAX_STRETCH]; /* longrope [n_rot / 2]: within the original context, and beyond it */
+    /* longrope [n_rot / 2]: within the original context; beyond it */
+    float factors[2][CAKE_MAX_ROPE_FACTORS];
 } cake_rope;
 
 /* The experts of a model's layers. */

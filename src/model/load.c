@@ -219,7 +219,7 @@ static void *room(char **memory, size_t *size, size_t need)
 static void note_bytes(const loading *l, const cake_tensor_item *p, int64_t offset, const void *bytes,
                        int64_t n)
 {
-    if (!p->from || !p->from->summed)
+    if (!p->from || !p->from->has_crc)
         return;
     seen *tensor = &l->seen[p->from - cake_tensor_index_at(l->model->store, 0)];
     int64_t size = p->from->tensor->end - p->from->tensor->begin;
@@ -471,7 +471,7 @@ static cake_err check_sums(const loading *l)
     for (int i = 0; l->model->store && i < cake_tensor_index_count(l->model->store); i++) {
         const cake_indexed_tensor *s = cake_tensor_index_at(l->model->store, i);
         int64_t bytes = s->tensor->end - s->tensor->begin;
-        if (!s->summed || !atomic_load(&l->seen[i].bytes))
+        if (!s->has_crc || !atomic_load(&l->seen[i].bytes))
             continue;
         CAKE_ASSERT(atomic_load(&l->seen[i].bytes) == bytes); /* the items cover their whole tensor */
         uint32_t sum = cake_crc_whole((uint32_t)atomic_load(&l->seen[i].parts), bytes);
@@ -503,7 +503,7 @@ static void settle(const loading *l)
     }
 }
 
-static void tell(const loading *l, double seconds)
+static void log_load(const loading *l, double seconds)
 {
     cake_log(CAKE_DEBUG, "model",
              "%.1f MB of tensors became %.1f MB of weights in %.3f s; "
@@ -547,7 +547,7 @@ cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const 
         err = cake_tensor_index_unchanged(model->store);
     if (!err)
         settle(&l);
-    tell(&l, cake_clock_now() - start);
+    log_load(&l, cake_clock_now() - start);
     free(l.seen);
     for (int i = 0; i < l.n; i++)
         free(l.items[i].name);

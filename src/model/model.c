@@ -212,7 +212,7 @@ static cake_err compare_probes(const cake_indexed_tensor *a, const cake_indexed_
 static cake_err check_tied(cake_model *model)
 {
     const cake_indexed_tensor *embedding =
-        cake_tensor_walk_find(model, model->naming->body, "embed_tokens.weight");
+        cake_tensor_walk_find(model, model->name_prefix->body, "embed_tokens.weight");
     const cake_indexed_tensor *head = cake_tensor_walk_find_head(model);
     bool same = true;
     if (!model->config.tied || !embedding || !head)
@@ -223,7 +223,7 @@ static cake_err check_tied(cake_model *model)
         cake_log(CAKE_WARN, "model",
                  "%s: tie_word_embeddings is true, "
                  "but lm_head.weight differs from %sembed_tokens.weight and is used",
-                 model->dir, model->naming->body);
+                 model->dir, model->name_prefix->body);
     model->config.tied = same;
     return CAKE_OK;
 }
@@ -277,13 +277,13 @@ static cake_err check_all(cake_model *model)
 }
 
 /* The prefix under which there is an embedding or, if only the tied head is stored, a final norm. */
-static cake_err choose_naming(cake_model *model)
+static cake_err choose_name_prefix(cake_model *model)
 {
-    const cake_name_prefix *naming;
-    for (int i = 0; (naming = cake_name_prefix_at(i)); i++)
-        if (cake_tensor_walk_find(model, naming->body, "embed_tokens.weight") ||
-            cake_tensor_walk_find(model, naming->body, "norm.weight")) {
-            model->naming = naming;
+    const cake_name_prefix *name_prefix;
+    for (int i = 0; (name_prefix = cake_name_prefix_at(i)); i++)
+        if (cake_tensor_walk_find(model, name_prefix->body, "embed_tokens.weight") ||
+            cake_tensor_walk_find(model, name_prefix->body, "norm.weight")) {
+            model->name_prefix = name_prefix;
             return CAKE_OK;
         }
     const cake_indexed_tensor *first =
@@ -306,7 +306,7 @@ static void choose_experts(cake_model *model)
     c->moe.fused = layer < c->n_layer;
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)
         if (part->when == CAKE_WHEN_EXPERTS_FUSED) {
-            cake_tensor_spec_name(part, c->arch, model->naming, layer, 0, &name);
+            cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, 0, &name);
             c->moe.fused = c->moe.fused && cake_tensor_index_find(model->store, name.data);
         }
     cake_buf_free(&name);
@@ -324,7 +324,7 @@ static cake_err open_tensors(cake_model *model)
                  : cake_tensor_index_open(model->dir, &model->store);
     if (err)
         return err;
-    err = choose_naming(model);
+    err = choose_name_prefix(model);
     if (err)
         return err;
     choose_experts(model);
@@ -342,7 +342,7 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
     cake_model *model = cake_alloc(1, sizeof *model);
     model->options = *options;
     model->dir = cake_copy(dir, strlen(dir));
-    model->naming = cake_name_prefix_at(0);
+    model->name_prefix = cake_name_prefix_at(0);
     cake_err err = options->config ? cake_config_parse(options->config, dir, &model->config)
                                    : cake_config_load(dir, &model->config);
     if (!err && !options->dummy)

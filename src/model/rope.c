@@ -145,14 +145,14 @@ static cake_err read_yarn(const cake_fields *fields, const cake_config *c, cake_
     return CAKE_OK;
 }
 
-static cake_err read_stretch(const cake_fields *fields, const char *name, const cake_rope *rope, float *out)
+static cake_err read_factors(const cake_fields *fields, const char *name, const cake_rope *rope, float *out)
 {
     const cake_json *list = cake_field(fields, name);
     size_t n = (size_t)rope->n_rot / 2;
-    if (n > CAKE_MAX_STRETCH)
+    if (n > CAKE_MAX_ROPE_FACTORS)
         return cake_field_fail(fields, name,
                                "heads with more than %d rotated elements are not supported with it",
-                               2 * CAKE_MAX_STRETCH);
+                               2 * CAKE_MAX_ROPE_FACTORS);
     if (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) != n)
         return cake_field_fail(fields, name, "an array of %zu numbers is expected", n);
     for (size_t i = 0; i < n; i++) {
@@ -168,8 +168,8 @@ static cake_err read_stretch(const cake_fields *fields, const char *name, const 
 /* Ding et al. 2024. */
 static cake_err read_longrope(const cake_fields *fields, const cake_config *c, cake_rope *rope)
 {
-    if (read_growth(fields, c, rope) || read_stretch(fields, "short_factor", rope, rope->hop_slices[0]) ||
-        read_stretch(fields, "long_factor", rope, rope->hop_slices[1]))
+    if (read_growth(fields, c, rope) || read_factors(fields, "short_factor", rope, rope->factors[0]) ||
+        read_factors(fields, "long_factor", rope, rope->factors[1]))
         return CAKE_ERR_FATAL;
     double usual = 1;
     if (rope->factor > 1 && rope->original_context > 1)
@@ -339,6 +339,6 @@ void cake_rope_frequencies(const cake_rope *rope, int span, double *freq)
         else if (rope->kind == CAKE_ROPE_YARN)
             freq[i] = yarn_frequency(rope, freq[i], i);
         else if (rope->kind == CAKE_ROPE_LONGROPE)
-            freq[i] /= (double)rope->hop_slices[epoch][i];
+            freq[i] /= (double)rope->factors[epoch][i];
     }
 }

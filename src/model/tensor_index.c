@@ -29,13 +29,14 @@ static int by_name(const void *a, const void *b)
                   ((const cake_indexed_tensor *)b)->tensor->name);
 }
 
-static cake_err open_file(cake_tensor_index *store, const char *dir, const char *name)
+static cake_err open_file(cake_tensor_index *tensor_index, const char *dir, const char *name)
 {
     cake_buf path = {0};
     cake_buf_addf(&path, "%s/%s", dir, name);
-    store->file = cake_grow(store->file, (size_t)store->n_file + 1, sizeof *store->file);
-    cake_err err = cake_safetensors_open(path.data, &store->file[store->n_file]);
-    store->n_file += !err;
+    tensor_index->file =
+        cake_grow(tensor_index->file, (size_t)tensor_index->n_file + 1, sizeof *tensor_index->file);
+    cake_err err = cake_safetensors_open(path.data, &tensor_index->file[tensor_index->n_file]);
+    tensor_index->n_file += !err;
     cake_buf_free(&path);
     return err;
 }
@@ -47,39 +48,40 @@ static const char *name_of(const cake_safetensors *file)
 }
 
 /* If several tensors have one name, keeps the one in the file that the index names. */
-static void drop_others(cake_tensor_index *store, const cake_json *map)
+static void drop_others(cake_tensor_index *tensor_index, const cake_json *map)
 {
     int n = 0;
-    for (int i = 0; i < store->n_entry; i++) {
-        const cake_indexed_tensor *s = &store->entry[i];
+    for (int i = 0; i < tensor_index->n_entry; i++) {
+        const cake_indexed_tensor *s = &tensor_index->entry[i];
         const char *file = cake_json_text(cake_json_get(map, s->tensor->name), NULL);
-        bool twin = (i && !by_name(s - 1, s)) || (i + 1 < store->n_entry && !by_name(s, s + 1));
+        bool twin = (i && !by_name(s - 1, s)) || (i + 1 < tensor_index->n_entry && !by_name(s, s + 1));
         if (!twin || !file || !strcmp(file, name_of(s->file)))
-            store->entry[n++] = *s;
+            tensor_index->entry[n++] = *s;
     }
-    store->n_entry = n;
+    tensor_index->n_entry = n;
 }
 
 /* Merges all files' tensors into one sorted list. map: file of each tensor; NULL: there is one file. */
-static cake_err collect(cake_tensor_index *store, const cake_json *map)
+static cake_err collect(cake_tensor_index *tensor_index, const cake_json *map)
 {
     size_t n = 0;
-    for (int i = 0; i < store->n_file; i++)
-        n += (size_t)cake_safetensors_count(store->file[i]);
+    for (int i = 0; i < tensor_index->n_file; i++)
+        n += (size_t)cake_safetensors_count(tensor_index->file[i]);
     if (n > INT32_MAX)
         return cake_fail("model", "%zu tensors are too many", n);
-    store->entry = cake_alloc(n, sizeof *store->entry);
-    for (int i = 0; i < store->n_file; i++)
-        for (int t = 0; t < cake_safetensors_count(store->file[i]); t++)
-            store->entry[store->n_entry++] = (cake_indexed_tensor){
-                .file = store->file[i], .tensor = cake_safetensors_at(store->file[i], t)};
-    qsort(store->entry, n, sizeof *store->entry, by_name);
-    drop_others(store, map);
-    for (int i = 1; i < store->n_entry; i++)
-        if (!by_name(&store->entry[i - 1], &store->entry[i]))
+    tensor_index->entry = cake_alloc(n, sizeof *tensor_index->entry);
+    for (int i = 0; i < tensor_index->n_file; i++)
+        for (int t = 0; t < cake_safetensors_count(tensor_index->file[i]); t++)
+            tensor_index->entry[tensor_index->n_entry++] = (cake_indexed_tensor){
+                .file = tensor_index->file[i], .tensor = cake_safetensors_at(tensor_index->file[i], t)};
+    qsort(tensor_index->entry, n, sizeof *tensor_index->entry, by_name);
+    drop_others(tensor_index, map);
+    for (int i = 1; i < tensor_index->n_entry; i++)
+        if (!by_name(&tensor_index->entry[i - 1], &tensor_index->entry[i]))
             return cake_fail("model", "tensor %s is in both %s and %s: it has to be in one of them",
-                             store->entry[i].tensor->name, cake_safetensors_path(store->entry[i - 1].file),
-                             cake_safetensors_path(store->entry[i].file));
+                             tensor_index->entry[i].tensor->name,
+                             cake_safetensors_path(tensor_index->entry[i - 1].file),
+                             cake_safetensors_path(tensor_index->entry[i].file));
     return CAKE_OK;
 }
 
@@ -95,7 +97,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Opens each file of the map once. */
-static cake_err open_shards(cake_tensor_index *store, const char *dir, const char *index,
+static cake_err open_shards(cake_tensor_index *tensor_index, const char *dir, const char *index,
                             const cake_json *map)
 {
     const char **name = cake_alloc(cake_json_size(map), sizeof *name);
@@ -117,17 +119,17 @@ static cake_err open_shards(cake_tensor_index *store, const char *dir, const cha
     for (size_t i = 0; i < n && !err; i++)
         if (!i || strcmp(name[i - 1], name[i]))
             err = ++n_file > MAX_FILES ? cake_fail("model", "%s: more than %d files", index, MAX_FILES)
-                                       : open_file(store, dir, name[i]);
+                                       : open_file(tensor_index, dir, name[i]);
     free(name);
     return err;
 }
 
 /* A tensor in no file may be unneeded; model.c reports those that are needed. */
-static cake_err check_map(const cake_tensor_index *store, const char *index, const cake_json *map)
+static cake_err check_map(const cake_tensor_index *tensor_index, const char *index, const cake_json *map)
 {
     for (void *it = cake_json_first(map); it; it = cake_json_next(map, it)) {
         const char *name = cake_json_key(it, NULL), *file = cake_json_text(cake_json_value(it), NULL);
-        const cake_indexed_tensor *found = cake_tensor_index_find(store, name);
+        const cake_indexed_tensor *found = cake_tensor_index_find(tensor_index, name);
         if (found && strcmp(name_of(found->file), file))
             return cake_fail("model", "%s: tensor %.200s should be in %.200s, but is in %s", index, name,
                              file, cake_safetensors_path(found->file));
@@ -135,7 +137,7 @@ static cake_err check_map(const cake_tensor_index *store, const char *index, con
     return CAKE_OK;
 }
 
-static cake_err open_index(cake_tensor_index *store, const char *dir, const char *index)
+static cake_err open_index(cake_tensor_index *tensor_index, const char *dir, const char *index)
 {
     cake_json *root = NULL;
     cake_err err = cake_json_load("model", index, false, &root);
@@ -145,34 +147,34 @@ static cake_err open_index(cake_tensor_index *store, const char *dir, const char
     if (cake_json_kind(map) != CAKE_JSON_OBJECT || !cake_json_size(map))
         err = cake_fail("model", "%s: weight_map is %s, an object of tensor and file names is expected",
                         index, cake_json_size(map) ? cake_json_kind_name(map) : "empty or missing");
-    else if (!(err = open_shards(store, dir, index, map)) && !(err = collect(store, map)))
-        err = check_map(store, index, map);
+    else if (!(err = open_shards(tensor_index, dir, index, map)) && !(err = collect(tensor_index, map)))
+        err = check_map(tensor_index, index, map);
     cake_json_free(root);
     return err;
 }
 
 cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
 {
-    cake_tensor_index *store = cake_alloc(1, sizeof *store);
+    cake_tensor_index *tensor_index = cake_alloc(1, sizeof *tensor_index);
     cake_buf single = {0}, index = {0};
     cake_buf_addf(&single, "%s/" SINGLE, dir);
     cake_buf_addf(&index, "%s/" INDEX, dir);
     cake_err err = cake_file_find("model", single.data);
     if (!err) {
-        err = open_file(store, dir, SINGLE);
+        err = open_file(tensor_index, dir, SINGLE);
         if (!err)
-            err = collect(store, NULL);
+            err = collect(tensor_index, NULL);
     } else if (err == CAKE_END && !(err = cake_file_find("model", index.data))) {
-        err = open_index(store, dir, index.data);
+        err = open_index(tensor_index, dir, index.data);
     }
     if (err == CAKE_END)
         err = cake_not_a_model_fail(dir, SINGLE);
     cake_buf_free(&single);
     cake_buf_free(&index);
     if (err)
-        cake_tensor_index_close(store);
+        cake_tensor_index_close(tensor_index);
     else
-        *out = store;
+        *out = tensor_index;
     return err;
 }
 
@@ -206,73 +208,74 @@ static cake_err check_held(const cake_safetensors *file, const cake_bundle *bund
 
 cake_err cake_tensor_index_open_bundle(const char *dir, const cake_bundle *bundle, cake_tensor_index **out)
 {
-    cake_tensor_index *store = cake_alloc(1, sizeof *store);
-    cake_err err = dir ? open_file(store, dir, SINGLE) : CAKE_OK;
+    cake_tensor_index *tensor_index = cake_alloc(1, sizeof *tensor_index);
+    cake_err err = dir ? open_file(tensor_index, dir, SINGLE) : CAKE_OK;
     if (!err && dir)
-        err = check_held(store->file[0], bundle);
-    store->entry = cake_alloc((size_t)bundle->n_tensor, sizeof *store->entry);
+        err = check_held(tensor_index->file[0], bundle);
+    tensor_index->entry = cake_alloc((size_t)bundle->n_tensor, sizeof *tensor_index->entry);
     for (int i = 0, at = 0; i < bundle->n_tensor && !err; i++) {
         bool here = dir && bundle->held[i];
-        store->entry[store->n_entry++] = (cake_indexed_tensor){
-            .file = here ? store->file[0] : NULL,
-            .tensor = here ? cake_safetensors_at(store->file[0], at++) : &bundle->tensor[i],
-            .summed = here,
+        tensor_index->entry[tensor_index->n_entry++] = (cake_indexed_tensor){
+            .file = here ? tensor_index->file[0] : NULL,
+            .tensor = here ? cake_safetensors_at(tensor_index->file[0], at++) : &bundle->tensor[i],
+            .has_crc = here,
             .sum = bundle->sum[i]};
     }
-    qsort(store->entry, (size_t)store->n_entry, sizeof *store->entry, by_name);
+    qsort(tensor_index->entry, (size_t)tensor_index->n_entry, sizeof *tensor_index->entry, by_name);
     if (err)
-        cake_tensor_index_close(store);
+        cake_tensor_index_close(tensor_index);
     else
-        *out = store;
+        *out = tensor_index;
     return err;
 }
 
-void cake_tensor_index_close(cake_tensor_index *store)
+void cake_tensor_index_close(cake_tensor_index *tensor_index)
 {
-    if (!store)
+    if (!tensor_index)
         return;
-    for (int i = 0; i < store->n_file; i++)
-        cake_safetensors_close(store->file[i]);
-    free(store->file);
-    free(store->entry);
-    free(store);
+    for (int i = 0; i < tensor_index->n_file; i++)
+        cake_safetensors_close(tensor_index->file[i]);
+    free(tensor_index->file);
+    free(tensor_index->entry);
+    free(tensor_index);
 }
 
-const cake_indexed_tensor *cake_tensor_index_find(const cake_tensor_index *store, const char *name)
+const cake_indexed_tensor *cake_tensor_index_find(const cake_tensor_index *tensor_index, const char *name)
 {
     cake_tensor tensor = {.name = (char *)(uintptr_t)name};
     cake_indexed_tensor key = {.tensor = &tensor};
-    return bsearch(&key, store->entry, (size_t)store->n_entry, sizeof *store->entry, by_name);
+    return bsearch(&key, tensor_index->entry, (size_t)tensor_index->n_entry, sizeof *tensor_index->entry,
+                   by_name);
 }
 
-cake_err cake_tensor_index_map(cake_tensor_index *store)
+cake_err cake_tensor_index_map(cake_tensor_index *tensor_index)
 {
     cake_err err = CAKE_OK;
-    for (int i = 0; i < store->n_file && !err; i++)
-        err = cake_safetensors_map(store->file[i]);
+    for (int i = 0; i < tensor_index->n_file && !err; i++)
+        err = cake_safetensors_map(tensor_index->file[i]);
     return err;
 }
 
-void cake_tensor_index_unmap(cake_tensor_index *store)
+void cake_tensor_index_unmap(cake_tensor_index *tensor_index)
 {
-    for (int i = 0; i < store->n_file; i++)
-        cake_safetensors_unmap(store->file[i]);
+    for (int i = 0; i < tensor_index->n_file; i++)
+        cake_safetensors_unmap(tensor_index->file[i]);
 }
 
-cake_err cake_tensor_index_unchanged(const cake_tensor_index *store)
+cake_err cake_tensor_index_unchanged(const cake_tensor_index *tensor_index)
 {
     cake_err err = CAKE_OK;
-    for (int i = 0; i < store->n_file && !err; i++)
-        err = cake_safetensors_unchanged(store->file[i]);
+    for (int i = 0; i < tensor_index->n_file && !err; i++)
+        err = cake_safetensors_unchanged(tensor_index->file[i]);
     return err;
 }
 
-int cake_tensor_index_count(const cake_tensor_index *store)
+int cake_tensor_index_count(const cake_tensor_index *tensor_index)
 {
-    return store->n_entry;
+    return tensor_index->n_entry;
 }
 
-const cake_indexed_tensor *cake_tensor_index_at(const cake_tensor_index *store, int i)
+const cake_indexed_tensor *cake_tensor_index_at(const cake_tensor_index *tensor_index, int i)
 {
-    return &store->entry[i];
+    return &tensor_index->entry[i];
 }

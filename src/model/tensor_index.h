@@ -13,7 +13,7 @@ typedef struct cake_tensor_index cake_tensor_index;
 typedef struct cake_indexed_tensor {
     const cake_safetensors *file; /* NULL: in another rank's bundle */
     const cake_tensor *tensor;
-    bool summed; /* a checksum is known */
+    bool has_crc; /* a checksum is known */
     uint32_t sum;
 } cake_indexed_tensor;
 
@@ -22,16 +22,16 @@ cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out);
 /* Opens the bundle in dir, which is borrowed. Lists all tensors of the model, also those of other ranks'
  * bundles. dir NULL: none. */
 cake_err cake_tensor_index_open_bundle(const char *dir, const cake_bundle *bundle, cake_tensor_index **out);
-void cake_tensor_index_close(cake_tensor_index *store);
-const cake_indexed_tensor *cake_tensor_index_find(const cake_tensor_index *store,
+void cake_tensor_index_close(cake_tensor_index *index);
+const cake_indexed_tensor *cake_tensor_index_find(const cake_tensor_index *index,
                                                   const char *name); /* NULL: there is none */
 /* Maps every file; on failure unmaps all. Errors are reported. */
-cake_err cake_tensor_index_map(cake_tensor_index *store);
-void cake_tensor_index_unmap(cake_tensor_index *store);
+cake_err cake_tensor_index_map(cake_tensor_index *index);
+void cake_tensor_index_unmap(cake_tensor_index *index);
 /* Fails, naming the file, if one was modified since it was opened. */
-cake_err cake_tensor_index_unchanged(const cake_tensor_index *store);
-int cake_tensor_index_count(const cake_tensor_index *store);
-const cake_indexed_tensor *cake_tensor_index_at(const cake_tensor_index *store,
+cake_err cake_tensor_index_unchanged(const cake_tensor_index *index);
+int cake_tensor_index_count(const cake_tensor_index *index);
+const cake_indexed_tensor *cake_tensor_index_at(const cake_tensor_index *index,
                                                 int i); /* in alphabetical order */
 
 #endif

@@ -237,11 +237,11 @@ static void add_with_expert(cake_buf *out, const char *text, int expert)
 }
 
 void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch,
-                           const cake_name_prefix *naming, int layer, int expert, cake_buf *out)
+                           const cake_name_prefix *name_prefix, int layer, int expert, cake_buf *out)
 {
     const char *rest = part->name;
     cake_buf_cut(out, 0);
-    cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? naming->head : naming->body);
+    cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? name_prefix->head : name_prefix->body);
     if (part->owner == CAKE_SPEC_LAYER) {
         cake_buf_addf(out, "layers.%d.", layer);
         for (int i = 0; i < CAKE_MAX_RENAME && arch->rename[i].from; i++)

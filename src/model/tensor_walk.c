@@ -17,7 +17,7 @@ const cake_indexed_tensor *cake_tensor_walk_find(const cake_model *model, const 
 
 const cake_indexed_tensor *cake_tensor_walk_find_head(const cake_model *model)
 {
-    return cake_tensor_walk_find(model, model->naming->head, "lm_head.weight");
+    return cake_tensor_walk_find(model, model->name_prefix->head, "lm_head.weight");
 }
 
 size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *kernels)
@@ -34,7 +34,7 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
 {
     const cake_config *c = &model->config;
     cake_buf name = {0};
-    cake_tensor_spec_name(part, c->arch, model->naming, layer, expert, &name);
+    cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, expert, &name);
     cake_tensor_item p = {.part = part,
                           .layer = layer,
                           .expert = expert,

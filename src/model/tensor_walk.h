@@ -20,7 +20,7 @@ struct cake_model {
     char *dir;
     cake_tensor_index *store; /* NULL: dummy weights */
     cake_bundle *bundle;      /* NULL: the directory holds the whole model */
-    const cake_name_prefix *naming;
+    const cake_name_prefix *name_prefix;
     cake_dtype dtype, embed_dtype;
     bool keeps[CAKE_N_KEPT];
     int64_t parameters, bytes_read;

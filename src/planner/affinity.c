@@ -100,7 +100,7 @@ static void limit_to_quota(const cake_comm *world, double quota, cake_affinity *
     p->n_thread = p->n_thread < max_threads ? p->n_thread : max_threads;
 }
 
-/* What each rank sends to the others of its host. */
+/* Each rank sends this to the others of its host. */
 typedef struct cpu_use {
     cake_cpuset cpus;
     int n_thread;
@@ -131,11 +131,11 @@ static void find_oversubscription(const cake_comm *world, const cake_cpuset *mas
         cake_cpuset_or(&together, &all[r].cpus);
     }
     free(all);
-    bool starved = quota > 0 && all_threads > quota; /* the quota is of the whole host */
-    p->oversubscribed = requested > cake_cpuset_count(&mine.cpus) + 0.01 || starved;
-    p->sharing_ranks = starved ? world->local_size : ranks;
-    p->sharing_threads = starved ? (int)all_threads : threads;
-    p->shared_cpus = starved ? quota : cake_cpuset_count(&together);
+    bool over_quota = quota > 0 && all_threads > quota; /* the quota is of the whole host */
+    p->oversubscribed = requested > cake_cpuset_count(&mine.cpus) + 0.01 || over_quota;
+    p->sharing_ranks = over_quota ? world->local_size : ranks;
+    p->sharing_threads = over_quota ? (int)all_threads : threads;
+    p->shared_cpus = over_quota ? quota : cake_cpuset_count(&together);
 }
 
 /* Warns of ranks that have one thread a core and are still too many. Ranks with more threads, or with another

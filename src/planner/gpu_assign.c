@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-/* What each rank sends to the others of its host. */
+/* Each rank sends this to the others of its host. */
 typedef struct gpu_claim {
     bool on_gpu; /* it is on a GPU; else the rest does not matter */
     cake_cpuset cpus;
@@ -269,31 +269,39 @@ static cake_err find_card(const cake_comm *world, const cake_device *gpus, int n
     return err;
 }
 
-static cake_err open_card(const cake_comm *world, const cake_device *gpus, int n_gpu, int number,
-                          const char *at, const cake_kernels **kernels)
+/* The GPUs of this host, for one rank. */
+typedef struct host_gpus {
+    const cake_device *gpus;
+    int n;
+    const char *at; /* where the topology file asks for one; "": nowhere */
+    int n_sharing;  /* ranks that share the rank's GPU */
+} host_gpus;
+
+static cake_err open_card(const cake_comm *world, const host_gpus *host, int number,
+                          const cake_kernels **kernels)
 {
     int card;
-    cake_err err = find_card(world, gpus, n_gpu, number, at, &card);
+    cake_err err = find_card(world, host->gpus, host->n, number, host->at, &card);
     return err ? err : cake_device_open(card, number, kernels);
 }
 
 /* Opens the GPU. All ranks together. */
-static cake_err open_assigned(const cake_comm *world, const cake_device *gpus, int n_gpu, const char *at,
-                              int n_sharing, cake_gpu *gpu, const cake_kernels **kernels)
+static cake_err open_assigned(const cake_comm *world, const host_gpus *host, cake_gpu *gpu,
+                              const cake_kernels **kernels)
 {
     cake_buf warnings = {0};
     cake_buf *previous = cake_log_capture(&warnings);
-    cake_err err = gpu->used ? open_card(world, gpus, n_gpu, gpu->number, at, kernels) : CAKE_OK;
+    cake_err err = gpu->used ? open_card(world, host, gpu->number, kernels) : CAKE_OK;
     cake_log_capture(previous);
     if (!err && warnings.len && !world->rank) /* warnings are probably the same on all ranks */
         fputs(warnings.data, stderr);
     cake_buf_free(&warnings);
     /* the first rank that failed tries again, to log its error */
     if (cake_comm_allreduce_min(world, err ? world->rank : INT64_MAX) == world->rank)
-        err = open_card(world, gpus, n_gpu, gpu->number, at, kernels);
+        err = open_card(world, host, gpu->number, kernels);
     err = cake_comm_agree(world, err); /* all have opened theirs before free memory is divided */
     if (!err && gpu->used)
-        gpu->memory = gpu->size = cake_device_free() / 100 * USABLE_PERCENT / n_sharing;
+        gpu->memory = gpu->size = cake_device_free() / 100 * USABLE_PERCENT / host->n_sharing;
     return cake_comm_agree(world, err);
 }
 
@@ -306,31 +314,30 @@ static int64_t usable_bytes(int64_t memory)
 }
 
 /* As open_assigned, for a plan. */
-static cake_err size_planned(const cake_gpu_options *o, const cake_comm *world, const cake_device *gpus,
-                             int n_gpu, const char *at, int n_sharing, cake_gpu *gpu,
-                             const cake_kernels **kernels)
+static cake_err size_planned(const cake_gpu_options *o, const cake_comm *world, const host_gpus *host,
+                             cake_gpu *gpu, const cake_kernels **kernels)
 {
-    int64_t memory = gpu->used ? memory_of(o, gpus, n_gpu, gpu->number) : INT64_MAX;
+    int64_t memory = gpu->used ? memory_of(o, host->gpus, host->n, gpu->number) : INT64_MAX;
     bool first = cake_comm_allreduce_min(world, memory ? INT64_MAX : world->rank) == world->rank;
     cake_err err = memory  ? CAKE_OK
-                   : first ? fail_unknown_size(world, gpus, n_gpu, gpu->number, at)
+                   : first ? fail_unknown_size(world, host->gpus, host->n, gpu->number, host->at)
                            : CAKE_ERR_FATAL;
     if (gpu->used) {
-        gpu->size = memory / n_sharing;
-        gpu->memory = usable_bytes(memory) / n_sharing;
+        gpu->size = memory / host->n_sharing;
+        gpu->memory = usable_bytes(memory) / host->n_sharing;
         *kernels = &cake_kernels_planned;
     }
     return cake_comm_agree(world, err);
 }
 
-cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *file,
-                         const cake_topology_rank *from_file, const cake_comm *world,
-                         const cake_affinity *affinity, cake_gpu *gpu, const cake_kernels **kernels,
-                         bool *any)
+cake_err cake_gpu_assign(const cake_comm *world, const cake_gpu_request *request, cake_gpu *gpu,
+                         const cake_kernels **kernels, bool *any)
 {
+    const cake_gpu_options *o = request->options;
+    const cake_topology_rank *from_file = request->from_file;
     *gpu = (cake_gpu){0};
     *kernels = NULL;
-    gpu->used = is_used(world, policy_of(o, file, from_file), any);
+    gpu->used = is_used(world, policy_of(o, request->file, from_file), any);
     if (!*any && o->memory && !world->rank)
         cake_log(CAKE_WARN, "planner", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
     if (!*any)
@@ -340,7 +347,7 @@ cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *fi
     gpu_claim *mine = cake_alloc(1, sizeof *mine), *all = cake_alloc((size_t)n, sizeof *all);
     int *choice = cake_alloc((size_t)n, sizeof *choice);
     *mine = (gpu_claim){.on_gpu = gpu->used,
-                        .cpus = affinity->pin.cpus,
+                        .cpus = request->affinity->pin.cpus,
                         .fixed = from_file->has_gpu ? from_file->gpu : -1,
                         .listed = !o->plan};
     if (!o->plan || !n_gpu)
@@ -359,10 +366,11 @@ cake_err cake_gpu_assign(const cake_gpu_options *o, const cake_topology_file *fi
         n_sharing += gpu->used && choice[r] == gpu->number;
     cake_topology_at at = {""};
     if (from_file->device == CAKE_DEVICE_CUDA || from_file->has_gpu)
-        at = cake_topology_at_text(file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
-                                                                               : from_file->gpu_at);
-    cake_err err = (o->plan ? size_planned(o, world, gpus, n_gpu, at.s, n_sharing, gpu, kernels)
-                            : open_assigned(world, gpus, n_gpu, at.s, n_sharing, gpu, kernels));
+        at = cake_topology_at_text(request->file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
+                                                                                        : from_file->gpu_at);
+    const host_gpus host = {gpus, n_gpu, at.s, n_sharing};
+    cake_err err =
+        o->plan ? size_planned(o, world, &host, gpu, kernels) : open_assigned(world, &host, gpu, kernels);
     if (!err)
         warn_shared(world, n_gpu, n_sharing > 1);
     free(gpus);

@@ -260,8 +260,9 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     err = cake_affinity_open(&o->affinity, &o->topology_file, &me->topology_rank, world, &me->machine,
                              &me->affinity);
     if (!err)
-        err = cake_gpu_assign(&gpu, &o->topology_file, &me->topology_rank, world, &me->affinity, &me->gpu,
-                              &me->input.gpu_kernels, &me->cluster.gpus);
+        err = cake_gpu_assign(world,
+                              &(cake_gpu_request){&gpu, &o->topology_file, &me->topology_rank, &me->affinity},
+                              &me->gpu, &me->input.gpu_kernels, &me->cluster.gpus);
     if (err)
         return err;
     me->cluster.big_gpus =

@@ -14,15 +14,15 @@
 #include "base/log.h"
 #include "planner/offload.h"
 
-enum { STAGED, AWARE, NCCL, SELF }; /* kinds of edges */
+enum { STAGED, CUDA_AWARE, NCCL, SELF }; /* kinds of edges */
 
 static const char *const names[] = {"mpi", "mpi-cuda", "nccl", "self"};
 
-/* What each end sends to the other. */
+/* Each end of an edge sends this to the other. */
 typedef struct endpoint {
     int32_t gpu;  /* that holds the body; -1: none */
     int32_t nccl; /* version; 0: not available, or not wanted */
-    int32_t aware;
+    int32_t cuda_aware;
     char host[64];
 } endpoint;
 
@@ -65,13 +65,13 @@ static int negotiate_edge(const char *link, const cake_comm *world, cake_rank *m
                                    : cake_offload_sends_device)(&me->planning, &me->planning.plan, e);
     endpoint mine = {.gpu = on_gpu ? me->gpu.number : -1,
                      .nccl = me->nccl,
-                     .aware = cake_gpu_transport_mpi_can()},
+                     .cuda_aware = cake_gpu_transport_mpi_can()},
              theirs;
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
     cake_comm_sendrecv(&me->replica, to == own ? from : to, &mine, &theirs, sizeof mine);
     if (mine.gpu < 0 || theirs.gpu < 0)
         return STAGED;
-    const int fallback = mine.aware && theirs.aware ? AWARE : STAGED;
+    const int fallback = mine.cuda_aware && theirs.cuda_aware ? CUDA_AWARE : STAGED;
     if (!strcmp(link, "mpi"))
         return fallback;
     char text[256];
@@ -147,7 +147,7 @@ static cake_gpu_transport *open_nccl(const cake_comm *world, cake_rank *me, int 
     *broken = !transport;
     /* the end that knows the reason warns; if both do, the sender */
     struct {
-        bool knows, aware;
+        bool knows, cuda_aware;
     } mine = {!transport && why.len, cake_gpu_transport_mpi_can()}, theirs;
     cake_comm_sendrecv(&me->replica, peer, &mine, &theirs, sizeof mine);
     bool reports = from == own ? mine.knows || !theirs.knows : mine.knows && !theirs.knows;
@@ -155,7 +155,7 @@ static cake_gpu_transport *open_nccl(const cake_comm *world, cake_rank *me, int 
         warn_no_nccl(world, me, e, why.len ? why.data : "it does not open");
     cake_buf_free(&why);
     if (!transport)
-        me->edge_kind[e] = mine.aware && theirs.aware ? AWARE : STAGED;
+        me->edge_kind[e] = mine.cuda_aware && theirs.cuda_aware ? CUDA_AWARE : STAGED;
     return transport;
 }
 
@@ -169,7 +169,7 @@ void cake_transport_plan_open(const cake_comm *world, cake_rank *me)
         cake_gpu_transport *transport = NULL;
         if (me->edge_kind[e] == NCCL)
             transport = open_nccl(world, me, e, peer, depth, &broken);
-        if (me->edge_kind[e] == AWARE)
+        if (me->edge_kind[e] == CUDA_AWARE)
             transport = cake_gpu_transport_open_mpi(&me->replica, peer, e, depth);
         if (transport || cake_offload_stays_on_device(&me->planning, plan, e))
             me->edge[e] = (cake_edge_transport){transport, me->input.gpu_kernels->memory,

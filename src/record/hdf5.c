@@ -75,7 +75,7 @@ typedef struct sheet {
     cake_buf skeleton, piece, anew;
     cake_ids ids;
     float *scores; /* [room] */
-    size_t room;
+    size_t cap;
 } sheet;
 
 static void open_ragged(sheet *s, const char *name, cake_h5_type type, ragged *out)
@@ -230,8 +230,8 @@ static size_t read_scores(sheet *s, const cake_json *logprobs, size_t n)
     const cake_json *content = cake_json_get(logprobs, "content");
     const cake_json *list = content ? content : cake_json_get(logprobs, "token_logprobs");
     size_t all = cake_json_size(list), skip = all > n ? all - n : 0;
-    if (all > s->room)
-        s->scores = cake_grow(s->scores, s->room = 2 * all, sizeof *s->scores);
+    if (all > s->cap)
+        s->scores = cake_grow(s->scores, s->cap = 2 * all, sizeof *s->scores);
     for (size_t i = skip; i < all; i++) {
         const cake_json *node = cake_json_at(list, i);
         s->scores[i - skip] = (float)cake_json_real(content ? cake_json_get(node, "logprob") : node, NAN);

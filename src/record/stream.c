@@ -122,7 +122,7 @@ static void renew(cake_stream *stream)
     memcpy(stream->where, where, sizeof where);
 }
 
-static cake_err lay_aside(cake_stream *stream, int64_t order, const char *line, size_t len)
+static cake_err spool_line(cake_stream *stream, int64_t order, const char *line, size_t len)
 {
     if (stream->spool < 0 && (stream->spool = cake_io_spool(NULL, stream->where, sizeof stream->where)) < 0)
         return spool_failed(stream, errno);
@@ -171,7 +171,7 @@ cake_err cake_stream_add(cake_stream *stream, int64_t order, const char *line, s
         return CAKE_ERR_FATAL;
     CAKE_ASSERT(order >= stream->next);
     if (order > stream->next)
-        return lay_aside(stream, order, line, len);
+        return spool_line(stream, order, line, len);
     cake_buf_add(&stream->block, line, len);
     return catch_up(stream, order + 1);
 }

@@ -33,7 +33,7 @@
 typedef struct sink {
     const char *results; /* borrowed */
     const cake_unpack_to *to;
-    int64_t at, most;     /* bytes written; max */
+    int64_t at, max;      /* bytes written; max */
     int64_t lines, whole; /* expected; completed */
     size_t line;          /* bytes of the incomplete line */
     cake_buf block;
@@ -41,12 +41,12 @@ typedef struct sink {
 
 static cake_err flush(sink *out)
 {
-    if (out->at + (int64_t)out->block.len > out->most)
+    if (out->at + (int64_t)out->block.len > out->max)
         return cake_fail("record",
                          "%s: expands to more than %" PRId64
                          " MiB of lines, which is more than %d times its size: it is considered damaged; if "
                          "it is right, write it again as .jsonl",
-                         out->results, out->most >> 20, RATIO_MOST);
+                         out->results, out->max >> 20, RATIO_MOST);
     if (!cake_io_write_at(out->to->fd, out->block.data, out->block.len, out->to->at + out->at))
         return cake_fail("record", "the temporary file %s cannot be written: %s", out->to->where,
                          strerror(errno));
@@ -357,9 +357,9 @@ cake_err cake_unpack(const char *results, int64_t lines, const cake_unpack_to *t
     *len = 0;
     if (stat(results, &info))
         return cake_fail("record", "%s: cannot be read: %s", results, strerror(errno));
-    sink out = {.results = results, .to = to, .lines = lines, .most = SMALL};
+    sink out = {.results = results, .to = to, .lines = lines, .max = SMALL};
     if (info.st_size > SMALL / RATIO_MOST)
-        out.most = info.st_size < INT64_MAX / RATIO_MOST ? info.st_size * RATIO_MOST : INT64_MAX;
+        out.max = info.st_size < INT64_MAX / RATIO_MOST ? info.st_size * RATIO_MOST : INT64_MAX;
     cake_err err = pack ? expand_packed(results, pack, &out) : expand_columns(results, &out);
     if (!err)
         err = flush(&out);

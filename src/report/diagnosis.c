@@ -70,7 +70,7 @@ void cake_diagnosis_waits(const cake_run_metrics *f, int rank, cake_buf *out)
     int waits_for = rank == slowest ? f->rank[rank].upstream : slowest;
     if (idle < min_idle)
         cake_buf_adds(out, "-");
-    else if (f->starved >= idle / 2 || f->n_rank == 1)
+    else if (f->bubble >= idle / 2 || f->n_rank == 1)
         cake_buf_adds(out, "nothing to do");
     else if (waits_for == 0 && root_work(f) > f->rank[0].layer)
         cake_buf_adds(out, "root");
@@ -106,12 +106,12 @@ static void say_evicting(const cake_run_metrics *f, cake_buf *out)
                   100 * f->again);
 }
 
-static void say_starving(const cake_run_metrics *f, cake_buf *out)
+static void say_bubbles(const cake_run_metrics *f, cake_buf *out)
 {
     cake_buf_addf(out,
                   "few sequences: the stages had no wave for %.0f %% of the time, and waves had %.0f rows; "
                   "more requests in flight would fill them (a longer file, a larger --max-seqs)",
-                  100 * f->starved, rows_a_wave(f));
+                  100 * f->bubble, rows_a_wave(f));
 }
 
 static void say_moving(const cake_run_metrics *f, cake_buf *out)
@@ -217,8 +217,8 @@ void cake_diagnosis_give(const cake_run_metrics *f, cake_buf *out)
         say_oversubscribed(f, out);
     else if (f->again > 0.05)
         say_evicting(f, out);
-    else if (f->n_rank > 1 && f->starved > 0.2)
-        say_starving(f, out);
+    else if (f->n_rank > 1 && f->bubble > 0.2)
+        say_bubbles(f, out);
     else if (f->rank[busiest(f)].move > 0.1 * f->seconds)
         say_moving(f, out);
     else if (is_root(f))

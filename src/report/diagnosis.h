@@ -32,7 +32,7 @@ typedef struct cake_run_metrics {
     int n_rank;
     int first;      /* world rank of rank[0]: the ranks are those of one replica */
     double seconds; /* of the run */
-    double starved; /* fraction of the stages' time without a wave */
+    double bubble;  /* fraction of the stages' time without a wave */
     double reading; /* fraction of the roofline's time that is memory bound; -1: no peak was measured */
     double again;   /* rows computed again after an eviction, over all rows */
     cake_oversubscription oversubscription; /* the first oversubscribed host */

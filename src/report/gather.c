@@ -66,7 +66,7 @@ void cake_gather_stats(const cake_comm *world, cake_rank *me, const cake_pipelin
     for (int i = 0; i < me->n_slices; i++)
         for (int j = 0; j < me->slices[i].n; j++)
             cake_roofline_merge(&mine->roofline, cake_slice_roofline(me->slices[i].slice[j]));
-    mine->starved_s = stats.starved_s;
+    mine->bubble_s = stats.bubble_s;
     if (root) {
         mine->root = cake_engine_statistics(root);
         cake_roofline_merge(&mine->roofline, &mine->root.roofline);

@@ -99,7 +99,7 @@ static cake_run_metrics metrics_of(const cake_report *r, int replica, cake_rank_
                           .n_rank = plan->n_rank,
                           .first = plan->first,
                           .seconds = r->run_s,
-                          .starved = r->run_s > 0 ? stages->starved_s / r->run_s : 0,
+                          .bubble = r->run_s > 0 ? stages->bubble_s / r->run_s : 0,
                           .reading = -1,
                           .waves = root->waves,
                           .rows = root->rows,

@@ -164,9 +164,9 @@ static void compose(cake_report *r, cake_buf *out)
     cake_buf advice = {0};
     cake_roofline_summary peaks = cake_report_roofline(r, 0, r->world->size);
     cake_engine_stats engines = cake_report_engines(r);
-    double starved = 0;
+    double bubble = 0;
     for (int i = 0; i < r->n_replica; i++)
-        starved += all[i].starved / r->n_replica;
+        bubble += all[i].bubble / r->n_replica;
     cake_json_put_text(out, "{\n  \"model\": ", r->model);
     cake_buf_addf(out, ",\n  \"ranks\": %d,\n  \"replicas\": %d,\n", r->world->size, r->n_replica);
     cake_buf_addf(out, "  \"seconds\": {\"load\": %.6f, \"run\": %.6f, \"total\": %.6f},\n", r->load_s,
@@ -192,7 +192,7 @@ static void compose(cake_report *r, cake_buf *out)
     cake_json_put_known(out, ", \"finish_s\": ", r->journal.finish);
     cake_buf_adds(out, "},\n");
     add_energy(out, r);
-    cake_buf_addf(out, "  \"starved_share\": %.4f,\n", starved);
+    cake_buf_addf(out, "  \"starved_share\": %.4f,\n", bubble);
     cake_report_advise(all, r, &advice);
     cake_json_put_name(out, "  \"advice\": ", advice.len ? advice.data : NULL);
     cake_buf_adds(out, ",\n  \"stages\": [\n");

@@ -50,7 +50,7 @@ static void find_begins(cake_sequence *lead, const char *text, size_t len)
 
 /* Feeds the prompt to the decoder, so that the answer continues its text. This also gives the text of a
  * prompt that came as ids. */
-static void feed_prompt(cake_sequence *s)
+static void add_prompt(cake_sequence *s)
 {
     cake_request *r = &s->lead->request;
     cake_buf text = {0};
@@ -108,7 +108,7 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     if (tokenizer)
         s->decoder = cake_decoder_open(tokenizer);
     if (tokenizer && p->echo == 1 && !s->request.err)
-        feed_prompt(s);
+        add_prompt(s);
     if (!s->request.err && cake_sequence_scores_prompt(s)) {
         s->prompt_logprobs =
             cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_logprobs);
@@ -135,7 +135,7 @@ cake_sequence *cake_sequence_branch(cake_sequence *lead)
     if (s->tokenizer)
         s->decoder = cake_decoder_open(s->tokenizer);
     if (s->tokenizer && params_of(s)->echo == 1)
-        feed_prompt(s);
+        add_prompt(s);
     lead->choice = cake_grow(lead->choice, (size_t)lead->n_choice + 1, sizeof *lead->choice);
     lead->choice[lead->n_choice++] = s;
     return s;

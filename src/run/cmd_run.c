@@ -112,10 +112,15 @@ static cake_err open_engine(job *j)
         return CAKE_OK;
     if (j->client)
         io = cake_dispatch_client_io(j->client);
-    cake_err err = cake_engine_open(
-        j->rank.input.model, cake_offload_embed(&j->rank.planning, &j->rank.planning.plan),
-        cake_offload_head(&j->rank.planning, &j->rank.planning.plan), &j->rank.planning.plan,
-        &j->rank.planning.shape, j->rank.input.n_thread, j->rank.input.n_decode, &io, &j->engine);
+    const cake_planning *planning = &j->rank.planning;
+    cake_engine_setup setup = {.model = j->rank.input.model,
+                               .embed = cake_offload_embed(planning, &planning->plan),
+                               .head = cake_offload_head(planning, &planning->plan),
+                               .plan = &planning->plan,
+                               .shape = &planning->shape,
+                               .n_thread = j->rank.input.n_thread,
+                               .n_decode = j->rank.input.n_decode};
+    cake_err err = cake_engine_open(&setup, &io, &j->engine);
     if (!err && j->client)
         err = cake_dispatch_client_connect(j->client, j->world, j->engine);
     if (!err && j->dispatcher)
@@ -155,8 +160,13 @@ static cake_err open_pipeline(job *j)
 {
     cake_err err = open_engine(j);
     if (!err)
-        err = cake_pipeline_open(&j->rank.replica, &j->rank.planning.plan, j->rank.works, j->engine,
-                                 j->rank.planning.shape.n_lane, j->rank.planning.wave_bytes, j->rank.edge,
+        err = cake_pipeline_open(&(cake_pipeline_setup){.world = &j->rank.replica,
+                                                        .plan = &j->rank.planning.plan,
+                                                        .works = j->rank.works,
+                                                        .engine = j->engine,
+                                                        .n_lane = j->rank.planning.shape.n_lane,
+                                                        .wave_bytes = j->rank.planning.wave_bytes,
+                                                        .edges = j->rank.edge},
                                  &j->pipeline);
     j->rank.report.opened_bytes = (int64_t)cake_arena_bytes();
     j->rank.report.grown_bytes = cake_machine_data() - j->data;

@@ -30,7 +30,7 @@ typedef struct cake_seq {
     int n_published;      /* pages of its prompt that others can share */
     int n_chain;          /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
-    cake_page_list held[CAKE_MAX_KV_GROUPS];
+    cake_page_list page_list[CAKE_MAX_KV_GROUPS];
 } cake_seq;
 
 typedef struct cake_lane {

@@ -65,7 +65,7 @@ static int forecast(cake_schedule *s, const cake_seq *q, int group, int *common)
         const cake_seq *at = &s->seqs[i];
         if (!is_counted(s, at, q))
             continue;
-        const cake_page_list *has = &at->held[group];
+        const cake_page_list *has = &at->page_list[group];
         int shared = p->window ? 0 : shared_pages(s, at), own = has->hi - has->lo - shared;
         held -= own > 0 ? own : 0;
         s->forecasts[n++] = (cake_kv_forecast){

@@ -14,8 +14,8 @@
 static int paged_end(const cake_schedule *s, const cake_seq *q, int end)
 {
     for (int group = 0; group < s->shape.n_group; group++) {
-        const cake_page_list *held = &q->held[group];
-        int64_t pages = (int64_t)held->hi + held->reserved + cake_page_pool_available(&s->pages[group]);
+        const cake_page_list *list = &q->page_list[group];
+        int64_t pages = (int64_t)list->hi + list->reserved + cake_page_pool_available(&s->pages[group]);
         if (pages * CAKE_PAGE < end)
             end = (int)(pages * CAKE_PAGE);
     }
@@ -27,8 +27,8 @@ static int unmapped_pages(const cake_schedule *s, const cake_seq *q)
 {
     int n = 0;
     for (int group = 0; group < s->shape.n_group; group++) {
-        const cake_page_list *held = &q->held[group];
-        n += held->hi - (held->lo > q->n_mapped ? held->lo : q->n_mapped);
+        const cake_page_list *list = &q->page_list[group];
+        n += list->hi - (list->lo > q->n_mapped ? list->lo : q->n_mapped);
     }
     return n;
 }
@@ -38,15 +38,15 @@ static void map_pages(cake_schedule *s, cake_seq *q, int end)
 {
     int pages = cake_pages_held(0, end, 1);
     for (int group = 0; group < s->shape.n_group; group++) {
-        cake_page_list *held = &q->held[group];
-        while (held->hi < pages)
-            cake_page_pool_alloc(&s->pages[group], held);
-        for (int i = held->lo > q->n_mapped ? held->lo : q->n_mapped; i < pages; i++)
+        cake_page_list *list = &q->page_list[group];
+        while (list->hi < pages)
+            cake_page_pool_alloc(&s->pages[group], list);
+        for (int i = list->lo > q->n_mapped ? list->lo : q->n_mapped; i < pages; i++)
             cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_MAP,
                                                 .group = group,
                                                 .slot = (int32_t)(q - s->seqs),
                                                 .index = i,
-                                                .page = held->page[i]});
+                                                .page = list->page[i]});
     }
     q->n_mapped = pages;
 }
@@ -70,7 +70,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
     if (s->n_attached + unmapped_pages(s, q) > s->shape.n_group * s->shape.max_tok)
         return; /* this wave has no room for more changes */
     for (int group = 0; group < s->shape.n_group; group++)
-        cake_page_pool_slide(&s->pages[group], &q->held[group], q->n_sent);
+        cake_page_pool_slide(&s->pages[group], &q->page_list[group], q->n_sent);
     while (paged_end(s, q, end) <= q->n_sent)
         if (!cake_schedule_make_room(s, q))
             return;

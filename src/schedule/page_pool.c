@@ -46,18 +46,18 @@ int cake_page_pool_available(const cake_page_pool *p)
     return p->n_free + p->n_idle - p->reserved;
 }
 
-void cake_page_pool_reserve(cake_page_pool *p, cake_page_list *held, int n)
+void cake_page_pool_reserve(cake_page_pool *p, cake_page_list *list, int n)
 {
     CAKE_ASSERT(n <= cake_page_pool_available(p));
-    held->reserved += n;
+    list->reserved += n;
     p->reserved += n;
 }
 
-void cake_page_pool_unreserve(cake_page_pool *p, cake_page_list *held, int n)
+void cake_page_pool_unreserve(cake_page_pool *p, cake_page_list *list, int n)
 {
-    if (held->reserved > n) {
-        p->reserved -= held->reserved - n;
-        held->reserved = n;
+    if (list->reserved > n) {
+        p->reserved -= list->reserved - n;
+        list->reserved = n;
     }
 }
 
@@ -94,43 +94,43 @@ static int32_t take_unheld(cake_page_pool *p)
     return page;
 }
 
-static void append_page(cake_page_list *held, int32_t page)
+static void append_page(cake_page_list *list, int32_t page)
 {
-    CAKE_RESERVE(held->page, held->hi, held->cap);
-    held->page[held->hi++] = page;
+    CAKE_RESERVE(list->page, list->hi, list->cap);
+    list->page[list->hi++] = page;
 }
 
 /* Accounts for one more page that the sequence holds: a reserved one, else an available one. */
-static void use_reservation(cake_page_pool *p, cake_page_list *held)
+static void use_reservation(cake_page_pool *p, cake_page_list *list)
 {
-    CAKE_ASSERT(held->reserved || cake_page_pool_available(p) > 0);
-    cake_page_pool_unreserve(p, held, held->reserved ? held->reserved - 1 : 0);
+    CAKE_ASSERT(list->reserved || cake_page_pool_available(p) > 0);
+    cake_page_pool_unreserve(p, list, list->reserved ? list->reserved - 1 : 0);
 }
 
-int32_t cake_page_pool_alloc(cake_page_pool *p, cake_page_list *held)
+int32_t cake_page_pool_alloc(cake_page_pool *p, cake_page_list *list)
 {
-    use_reservation(p, held);
+    use_reservation(p, list);
     int32_t page = take_unheld(p);
     p->holders[page] = 1;
-    append_page(held, page);
+    append_page(list, page);
     return page;
 }
 
-void cake_page_pool_share(cake_page_pool *p, cake_page_list *held, const cake_page_list *of, int n)
+void cake_page_pool_share(cake_page_pool *p, cake_page_list *list, const cake_page_list *of, int n)
 {
-    CAKE_ASSERT(held->hi == 0 && n <= of->hi);
+    CAKE_ASSERT(list->hi == 0 && n <= of->hi);
     for (int i = 0; i < n; i++) {
-        append_page(held, of->page[i]);
+        append_page(list, of->page[i]);
         if (i >= of->lo)
             p->holders[of->page[i]]++;
     }
-    held->lo = of->lo < n ? of->lo : n;
+    list->lo = of->lo < n ? of->lo : n;
 }
 
-void cake_page_pool_cache(cake_page_pool *p, const cake_page_list *held, int index, int32_t node)
+void cake_page_pool_cache(cake_page_pool *p, const cake_page_list *list, int index, int32_t node)
 {
-    int32_t page = held->page[index];
-    if (index < held->lo || p->node[page] >= 0 || cake_page_pool_cached(p, node) >= 0)
+    int32_t page = list->page[index];
+    if (index < list->lo || p->node[page] >= 0 || cake_page_pool_cached(p, node) >= 0)
         return;
     if (node >= p->n_node) {
         int n = 2 * node + 256;
@@ -148,21 +148,21 @@ int32_t cake_page_pool_cached(const cake_page_pool *p, int32_t node)
     return node < p->n_node ? p->cached[node] : -1;
 }
 
-void cake_page_pool_attach(cake_page_pool *p, cake_page_list *held, int32_t page)
+void cake_page_pool_attach(cake_page_pool *p, cake_page_list *list, int32_t page)
 {
     if (!p->holders[page]) {
-        use_reservation(p, held);
+        use_reservation(p, list);
         unlink_idle(p, page);
     }
     p->holders[page]++;
-    append_page(held, page);
+    append_page(list, page);
 }
 
-void cake_page_pool_skip(cake_page_list *held, int first)
+void cake_page_pool_skip(cake_page_list *list, int first)
 {
-    while (held->hi < first) {
-        append_page(held, -1);
-        held->lo = held->hi;
+    while (list->hi < first) {
+        append_page(list, -1);
+        list->lo = list->hi;
     }
 }
 
@@ -183,19 +183,19 @@ int cake_page_pool_first(const cake_page_pool *p, int pos)
     return p->window && pos >= p->window ? (pos - p->window + 1) / CAKE_PAGE : 0;
 }
 
-void cake_page_pool_slide(cake_page_pool *p, cake_page_list *held, int pos)
+void cake_page_pool_slide(cake_page_pool *p, cake_page_list *list, int pos)
 {
     int first = cake_page_pool_first(p, pos);
-    for (; held->lo < first && held->lo < held->hi; held->lo++)
-        if (release_page(p, held->page[held->lo]) || cake_page_pool_available(p) > 0)
-            cake_page_pool_reserve(p, held, 1);
+    for (; list->lo < first && list->lo < list->hi; list->lo++)
+        if (release_page(p, list->page[list->lo]) || cake_page_pool_available(p) > 0)
+            cake_page_pool_reserve(p, list, 1);
 }
 
 /* The last pages become idle first: they are of no use without those before them. */
-void cake_page_pool_free(cake_page_pool *p, cake_page_list *held)
+void cake_page_pool_free(cake_page_pool *p, cake_page_list *list)
 {
-    while (held->hi > held->lo)
-        release_page(p, held->page[--held->hi]);
-    cake_page_pool_unreserve(p, held, 0);
-    held->lo = held->hi = 0;
+    while (list->hi > list->lo)
+        release_page(p, list->page[--list->hi]);
+    cake_page_pool_unreserve(p, list, 0);
+    list->lo = list->hi = 0;
 }

@@ -39,26 +39,26 @@ void cake_page_pool_close(cake_page_pool *pages);
 /* Pages that are neither held nor reserved. */
 int cake_page_pool_available(const cake_page_pool *pages);
 /* Reserves n more pages; they are available. */
-void cake_page_pool_reserve(cake_page_pool *pages, cake_page_list *held, int n);
+void cake_page_pool_reserve(cake_page_pool *pages, cake_page_list *list, int n);
 /* Keeps only n reserved pages. */
-void cake_page_pool_unreserve(cake_page_pool *pages, cake_page_list *held, int n);
+void cake_page_pool_unreserve(cake_page_pool *pages, cake_page_list *list, int n);
 /* Adds a page, a reserved one or an available one. The caller has made sure that there is one. */
-int32_t cake_page_pool_alloc(cake_page_pool *pages, cake_page_list *held);
+int32_t cake_page_pool_alloc(cake_page_pool *pages, cake_page_list *list);
 /* Adds the first n pages of another sequence to this one, which is empty. */
-void cake_page_pool_share(cake_page_pool *pages, cake_page_list *held, const cake_page_list *of, int n);
+void cake_page_pool_share(cake_page_pool *pages, cake_page_list *list, const cake_page_list *of, int n);
 /* Lets the sequence's page at index cache a node, unless another page does. */
-void cake_page_pool_cache(cake_page_pool *pages, const cake_page_list *held, int index, int32_t node);
+void cake_page_pool_cache(cake_page_pool *pages, const cake_page_list *list, int index, int32_t node);
 /* The page that caches a node, or -1. */
 int32_t cake_page_pool_cached(const cake_page_pool *pages, int32_t node);
 /* Appends a cached page to the sequence's pages. An idle one counts like a newly allocated one. */
-void cake_page_pool_attach(cake_page_pool *pages, cake_page_list *held, int32_t page);
+void cake_page_pool_attach(cake_page_pool *pages, cake_page_list *list, int32_t page);
 /* Lets the list continue at index `first`, without pages before it. */
-void cake_page_pool_skip(cake_page_list *held, int first);
+void cake_page_pool_skip(cake_page_list *list, int first);
 /* The first index that a row at position pos can see. */
 int cake_page_pool_first(const cake_page_pool *pages, int pos);
 /* Releases the pages that rows from position pos on cannot see. */
-void cake_page_pool_slide(cake_page_pool *pages, cake_page_list *held, int pos);
+void cake_page_pool_slide(cake_page_pool *pages, cake_page_list *list, int pos);
 /* Releases all pages and reservations. */
-void cake_page_pool_free(cake_page_pool *pages, cake_page_list *held);
+void cake_page_pool_free(cake_page_pool *pages, cake_page_list *list);
 
 #endif

@@ -43,10 +43,10 @@ static void grow_node_arrays(cake_schedule *s, int32_t node)
 }
 
 /* The first page to attach so that a row after n pages sees all that it needs. */
-static int first_to_attach(const cake_page_pool *p, const cake_page_list *held, int n)
+static int first_to_attach(const cake_page_pool *p, const cake_page_list *list, int n)
 {
     int first = cake_page_pool_first(p, n * CAKE_PAGE);
-    return first > held->hi ? first : held->hi;
+    return first > list->hi ? first : list->hi;
 }
 
 int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
@@ -66,7 +66,7 @@ int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
                     return reach;
                 since[group] = i + 1;
             }
-            usable = usable && since[group] <= first_to_attach(p, &q->held[group], i + 1);
+            usable = usable && since[group] <= first_to_attach(p, &q->page_list[group], i + 1);
         }
         reach = usable ? i + 1 : reach;
     }
@@ -79,9 +79,9 @@ static bool affordable(const cake_schedule *s, const cake_seq *q, int reach)
     for (int group = 0; group < s->shape.n_group; group++) {
         const cake_page_pool *p = &s->pages[group];
         int idle = 0;
-        for (int i = first_to_attach(p, &q->held[group], reach); i < reach; i++)
+        for (int i = first_to_attach(p, &q->page_list[group], reach); i < reach; i++)
             idle += !p->holders[cake_page_pool_cached(p, q->chain[i])];
-        if (idle > q->held[group].reserved + cake_page_pool_available(p))
+        if (idle > q->page_list[group].reserved + cake_page_pool_available(p))
             return false;
     }
     return true;
@@ -110,14 +110,14 @@ void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
         return;
     for (int group = 0; group < s->shape.n_group; group++) {
         cake_page_pool *p = &s->pages[group];
-        cake_page_list *held = &q->held[group];
-        int first = first_to_attach(p, held, reach);
-        cake_page_pool_slide(p, held, reach * CAKE_PAGE);
-        cake_page_pool_skip(held, first);
+        cake_page_list *list = &q->page_list[group];
+        int first = first_to_attach(p, list, reach);
+        cake_page_pool_slide(p, list, reach * CAKE_PAGE);
+        cake_page_pool_skip(list, first);
         for (int i = first; i < reach; i++)
-            cake_page_pool_attach(p, held, cake_page_pool_cached(p, q->chain[i]));
+            cake_page_pool_attach(p, list, cake_page_pool_cached(p, q->chain[i]));
         if (!p->window) /* it needs fewer further pages now */
-            cake_page_pool_unreserve(p, held, cake_schedule_need(s, q, group) - held->hi);
+            cake_page_pool_unreserve(p, list, cake_schedule_need(s, q, group) - list->hi);
     }
     if (s->shape.states)
         copy_state(s, q, reach);
@@ -218,7 +218,8 @@ void cake_prefix_cache_publish(cake_schedule *s, cake_seq *q)
     int before = q->n_published;
     for (; q->n_published < q->n_chain && (q->n_published + 1) * CAKE_PAGE <= q->n_sent; q->n_published++)
         for (int group = 0; group < s->shape.n_group; group++)
-            cake_page_pool_cache(&s->pages[group], &q->held[group], q->n_published, q->chain[q->n_published]);
+            cake_page_pool_cache(&s->pages[group], &q->page_list[group], q->n_published,
+                                 q->chain[q->n_published]);
     if (!s->shape.n_saved || q->n_published == before || q->n_sent != q->n_published * CAKE_PAGE)
         return;
     int32_t last = q->chain[q->n_published - 1];

@@ -54,7 +54,7 @@ void cake_schedule_close(cake_schedule *s)
         return;
     for (int i = 0; i < s->n_slot; i++)
         for (int group = 0; group < s->shape.n_group; group++)
-            free(s->seqs[i].held[group].page);
+            free(s->seqs[i].page_list[group].page);
     for (int i = 0; i < s->shape.n_lane; i++) {
         free(s->lanes[i].slots);
         free(s->lanes[i].batch.rows);
@@ -121,7 +121,7 @@ static void release_pages(cake_schedule *s, cake_seq *q)
 {
     drop_pending(s, (int)(q - s->seqs));
     for (int group = 0; group < s->shape.n_group; group++)
-        cake_page_pool_free(&s->pages[group], &q->held[group]);
+        cake_page_pool_free(&s->pages[group], &q->page_list[group]);
     q->n_sent = q->n_mapped = q->n_published = 0;
     cake_schedule_wait_page(s, q, false);
     q->running = q->evict = false;
@@ -185,9 +185,9 @@ void cake_schedule_start(cake_schedule *s, cake_seq *q)
     for (int group = 0; group < s->shape.n_group; group++) {
         cake_page_pool *p = &s->pages[group];
         /* a shared page that slides out of the window may stay with the others */
-        int has = p->window ? spare[group] - cake_page_pool_available(p) : q->held[group].hi;
+        int has = p->window ? spare[group] - cake_page_pool_available(p) : q->page_list[group].hi;
         int further = cake_schedule_need(s, q, group) - has;
-        cake_page_pool_reserve(p, &q->held[group], further > 0 ? further : 0);
+        cake_page_pool_reserve(p, &q->page_list[group], further > 0 ? further : 0);
     }
     s->n_waiting--;
 }
@@ -215,7 +215,7 @@ static int add_to_lane(cake_schedule *s, int l, int n_prompt, int n_token, int m
                       .max_len = max_len,
                       .chain = chain,
                       .n_chain = shares_pages(s) ? cake_schedule_chain_len(n_prompt) : 0};
-    memcpy(fresh.held, q->held, sizeof fresh.held); /* empty, but keeps its arrays */
+    memcpy(fresh.page_list, q->page_list, sizeof fresh.page_list); /* empty, but keeps its arrays */
     *q = fresh;
     s->lanes[l].slots[s->lanes[l].n++] = slot;
     s->n_active++;
@@ -272,18 +272,19 @@ static void share_prompt(cake_schedule *s, int slot, int stem, int group)
 {
     cake_seq *q = &s->seqs[slot], *of = &s->seqs[stem];
     int full = q->n_prompt / CAKE_PAGE;
-    cake_page_pool_share(&s->pages[group], &q->held[group], &of->held[group], full);
+    cake_page_pool_share(&s->pages[group], &q->page_list[group], &of->page_list[group], full);
     if (full)
         cake_schedule_push(
             s, (cake_change){
                    .kind = CAKE_CHANGE_SHARE, .group = group, .slot = slot, .index = full, .from = stem});
     if (q->n_prompt % CAKE_PAGE)
-        cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_COPY,
-                                            .group = group,
-                                            .slot = slot,
-                                            .index = full,
-                                            .page = cake_page_pool_alloc(&s->pages[group], &q->held[group]),
-                                            .from = of->held[group].page[full]});
+        cake_schedule_push(s,
+                           (cake_change){.kind = CAKE_CHANGE_COPY,
+                                         .group = group,
+                                         .slot = slot,
+                                         .index = full,
+                                         .page = cake_page_pool_alloc(&s->pages[group], &q->page_list[group]),
+                                         .from = of->page_list[group].page[full]});
 }
 
 int cake_schedule_fork(cake_schedule *s, int stem)
@@ -304,7 +305,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     q->n_mapped = cake_pages_held(0, q->n_prompt, 1);
     q->n_published = q->n_chain;
     for (int group = 0; group < s->shape.n_group; group++) {
-        cake_page_pool_reserve(&s->pages[group], &q->held[group], own);
+        cake_page_pool_reserve(&s->pages[group], &q->page_list[group], own);
         share_prompt(s, slot, stem, group);
     }
     if (s->shape.states)

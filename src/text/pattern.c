@@ -73,20 +73,20 @@ void cake_pattern_close(cake_pattern *pattern)
     free(pattern);
 }
 
-/* The first match at or after `from`; CAKE_END: none. */
-static cake_err find(const cake_pattern *pattern, const char *text, size_t len, size_t from, void **match,
-                     size_t *start, size_t *end, cake_fault *fault)
+/* The first match at or after s->at; CAKE_END: none. */
+static cake_err find(const cake_pattern *pattern, cake_search *s, cake_fault *fault)
 {
-    if (!*match)
-        *match = pcre2_match_data_create(1, NULL);
-    if (!*match)
+    if (!*s->match)
+        *s->match = pcre2_match_data_create(1, NULL);
+    if (!*s->match)
         cake_die("out of memory: a match");
     int rc = PCRE2_ERROR_JIT_STACKLIMIT;
     if (pattern->fast)
-        rc = pcre2_jit_match(pattern->code, (PCRE2_SPTR)text, len, from, 0, *match, pattern->limits);
+        rc =
+            pcre2_jit_match(pattern->code, (PCRE2_SPTR)s->text, s->len, s->at, 0, *s->match, pattern->limits);
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its frames on the heap */
-        rc = pcre2_match(pattern->code, (PCRE2_SPTR)text, len, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                         *match, pattern->limits);
+        rc = pcre2_match(pattern->code, (PCRE2_SPTR)s->text, s->len, s->at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                         *s->match, pattern->limits);
     if (rc == PCRE2_ERROR_NOMATCH)
         return CAKE_END;
     if (rc < 0) {
@@ -94,27 +94,25 @@ static cake_err find(const cake_pattern *pattern, const char *text, size_t len, 
         pcre2_get_error_message(rc, why, sizeof why);
         return cake_fault_set(fault, NULL,
                               "the tokenizer's pattern stopped at byte %zu of the text: %s; shorten the text",
-                              from, (const char *)why);
+                              s->at, (const char *)why);
     }
-    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(*match);
-    *start = ends[0];
-    *end = ends[1] < ends[0] ? ends[0] : ends[1]; /* \K can make the end precede the start */
+    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(*s->match);
+    s->start = ends[0];
+    s->end = ends[1] < ends[0] ? ends[0] : ends[1]; /* \K can make the end precede the start */
     return CAKE_OK;
 }
 
-cake_err cake_pattern_next(const cake_pattern *pattern, const char *text, size_t len, cake_search *search,
-                           void **match, size_t *start, size_t *end, cake_fault *fault)
+cake_err cake_pattern_next(const cake_pattern *pattern, cake_search *s, cake_fault *fault)
 {
-    while (search->at <= len) {
-        cake_err err = find(pattern, text, len, search->at, match, start, end, fault);
+    while (s->at <= s->len) {
+        cake_err err = find(pattern, s, fault);
         if (err)
             return err;
-        if (*start != *end || search->last != *end) {
-            search->at = search->last = *end;
+        if (s->start != s->end || s->last != s->end) {
+            s->at = s->last = s->end;
             return CAKE_OK;
         }
-        search->at +=
-            search->at < len ? (size_t)cake_utf8_next(text + search->at, len - search->at, NULL) : 1;
+        s->at += s->at < s->len ? (size_t)cake_utf8_next(s->text + s->at, s->len - s->at, NULL) : 1;
     }
     return CAKE_END;
 }

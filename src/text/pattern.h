@@ -22,16 +22,18 @@ cake_err cake_pattern_open(const cake_json_path *path, const char *text, size_t 
 cake_err cake_pattern_scripts(const cake_json_path *path, const char *const *names, size_t n,
                               uint8_t *script);
 void cake_pattern_close(cake_pattern *pattern);
-/* The state of a search; {0, SIZE_MAX} at the start. */
+/* The state of a search in a text of valid UTF-8; set text, len, match and last = SIZE_MAX at the start. */
 typedef struct cake_search {
-    size_t at, last; /* last: end of the previous match */
+    const char *text; /* borrowed */
+    size_t len;
+    void **
+        match; /* memory of this thread, for any pattern: NULL at first, freed with cake_pattern_match_free */
+    size_t at, last;   /* where the next search begins; end of the previous match */
+    size_t start, end; /* the match that was found */
 } cake_search;
 
-/* The next match in text (valid UTF-8); CAKE_END if there is none. An empty match at the end of the previous
- * one is skipped. *match is memory of this thread, for any pattern: NULL at first, freed with
- * cake_pattern_match_free. */
-cake_err cake_pattern_next(const cake_pattern *pattern, const char *text, size_t len, cake_search *search,
-                           void **match, size_t *start, size_t *end, cake_fault *fault);
+/* Finds the next match; CAKE_END: none. An empty match at the end of the previous one is skipped. */
+cake_err cake_pattern_next(const cake_pattern *pattern, cake_search *search, cake_fault *fault);
 void cake_pattern_match_free(void *match);
 
 #endif

@@ -28,7 +28,7 @@ static size_t part_end(const char *text, size_t len, size_t from)
     return at;
 }
 
-static void normalize_stretch(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
+static void normalize_span(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
 {
     static const int options[] = {
         [CAKE_NFC] = UTF8PROC_COMPOSE,
@@ -63,12 +63,12 @@ static void normalize_part(cake_unicode_form form, const char *text, size_t len,
         if (!is_young(code, CAKE_AGE_FORM))
             continue;
         if (at > from)
-            normalize_stretch(form, text + from, at - from, out);
+            normalize_span(form, text + from, at - from, out);
         cake_buf_add(out, text + at, n);
         from = at + n;
     }
     if (len > from)
-        normalize_stretch(form, text + from, len - from, out);
+        normalize_span(form, text + from, len - from, out);
 }
 
 /* Whether a form keeps the character and never combines it with the previous one. Recognizes common
@@ -80,10 +80,10 @@ static bool is_stable(cake_unicode_form form, uint32_t code)
     return form == CAKE_NFC && (code < 0x300 || (code >= 0x2010 && code <= 0x2027));
 }
 
-/* The end of a stretch of stable characters, or of unstable ones, from `at` on; *last: the start of its last
+/* The end of a span of stable characters, or of unstable ones, from `at` on; *last: the start of its last
  * character. */
-static size_t stretch_end(cake_unicode_form form, const char *text, size_t len, size_t at, bool stable,
-                          size_t *last)
+static size_t span_end(cake_unicode_form form, const char *text, size_t len, size_t at, bool stable,
+                       size_t *last)
 {
     for (size_t n; at < len; at += n) {
         uint32_t code = (unsigned char)text[at];
@@ -100,11 +100,11 @@ static size_t stretch_end(cake_unicode_form form, const char *text, size_t len, 
 void cake_unicode_normalize(cake_unicode_form form, const char *text, size_t len, cake_buf *out)
 {
     for (size_t at = 0; at < len;) {
-        size_t last = at, ignored, end = stretch_end(form, text, len, at, true, &last);
+        size_t last = at, ignored, end = span_end(form, text, len, at, true, &last);
         if (end == len)
             last = len;
         cake_buf_add(out, text + at, last - at);
-        at = end == len ? end : stretch_end(form, text, len, end, false, &ignored);
+        at = end == len ? end : span_end(form, text, len, end, false, &ignored);
         for (size_t from = last; from < at; from = end) {
             end = part_end(text, at, from);
             normalize_part(form, text + from, end - from, out);

@@ -71,7 +71,7 @@ static cake_err put_added(cake_added *added, const cake_vocab *vocab, const cake
                  token->text, token->file_id, id);
     if (at < 0) {
         at = (int32_t)added->n;
-        CAKE_RESERVE(added->token, added->n, added->room);
+        CAKE_RESERVE(added->token, added->n, added->cap);
         added->token[added->n++] =
             (cake_added_token){.text = cake_copy(token->text, token->len), .len = token->len};
         cake_vocab_put(&added->texts, token->text, token->len, at);

@@ -140,13 +140,18 @@ bool cake_pre_tokenizers_spell(
     const cake_pre_tokenizers *splitters); /* the model needs the byte-level alphabet */
 bool cake_pre_tokenizers_drop(const cake_pre_tokenizers *splitters); /* parts of the text are removed */
 void cake_pre_tokenizers_close(cake_pre_tokenizers *splitters);
-typedef cake_err (*cake_tensor_walk_function)(void *own, const char *piece, size_t len);
 
-/* Passes the pieces of text (UTF-8, not empty) to `each`, in order; none is empty. With splitters->raw they
- * are not spelled yet. first: the text is the start of the input. Fails if a pattern or `each` does. */
+/* The receiver of the pieces of a text. */
+typedef struct cake_split_sink {
+    void *self;
+    cake_err (*add)(void *self, const char *piece, size_t len);
+} cake_split_sink;
+
+/* Passes the pieces of text (UTF-8, not empty) to the sink, in order; none is empty. With splitters->raw they
+ * are not spelled yet. first: the text is the start of the input. Fails if a pattern or the sink does. */
 cake_err cake_pre_tokenizers_run(const cake_pre_tokenizers *splitters, const char *text, size_t len,
-                                 bool first, cake_encode_ws *scratch, cake_tensor_walk_function each,
-                                 void *own, cake_fault *fault);
+                                 bool first, cake_encode_ws *scratch, const cake_split_sink *sink,
+                                 cake_fault *fault);
 /* The script of each of CAKE_CODES characters as a number, 0: that of the previous character; owned
  * (scripts.c). */
 #define CAKE_CODES 0x110000
@@ -212,7 +217,7 @@ typedef struct cake_added_token {
 
 typedef struct cake_added {
     cake_added_token *token; /* [n], with different texts */
-    size_t n, room;
+    size_t n, cap;
     cake_vocab texts;     /* text to index into token */
     int32_t top, next;    /* the highest id; the next new one */
     bool split;           /* skipped tokens are not recognized */

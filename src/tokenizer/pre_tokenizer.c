@@ -330,8 +330,7 @@ void cake_pre_tokenizers_close(cake_pre_tokenizers *splitters)
 typedef struct splitting {
     const cake_pre_tokenizers *splitters;
     cake_encode_ws *scratch;
-    cake_tensor_walk_function each;
-    void *own;
+    const cake_split_sink *sink;
     cake_fault *fault;
 } splitting;
 
@@ -414,18 +413,17 @@ static cake_err cut_part(cutter *c, size_t start, size_t end, bool match)
 /* Cuts text at matches of the pattern. */
 static cake_err cut_pattern(cutter *c, size_t len)
 {
-    cake_search search = {0, SIZE_MAX};
-    size_t done = 0, start, end;
+    cake_search s = {.text = c->text, .len = len, .match = &c->run->scratch->match, .last = SIZE_MAX};
+    size_t done = 0;
     cake_err err;
-    while (!(err = cake_pattern_next(c->step->pattern, c->text, len, &search, &c->run->scratch->match, &start,
-                                     &end, c->run->fault))) {
-        if (done != start)
-            err = cut_part(c, done, start, false);
+    while (!(err = cake_pattern_next(c->step->pattern, &s, c->run->fault))) {
+        if (done != s.start)
+            err = cut_part(c, done, s.start, false);
         if (!err)
-            err = cut_part(c, start, end, true);
+            err = cut_part(c, s.start, s.end, true);
         if (err)
             return err;
-        done = end;
+        done = s.end;
     }
     if (err != CAKE_END)
         return err;
@@ -486,7 +484,7 @@ static cake_err prepare(const splitting *s, size_t index, const char **text, siz
 static cake_err split_from(const splitting *s, size_t step, const char *text, size_t len, size_t head)
 {
     if (step == s->splitters->n)
-        return s->each(s->own, text, len);
+        return s->sink->add(s->sink->self, text, len);
     cutter c = {.run = s, .index = step, .step = &s->splitters->step[step]};
     cake_err err = prepare(s, step, &text, &len, &head);
     if (err)
@@ -500,10 +498,10 @@ static cake_err split_from(const splitting *s, size_t step, const char *text, si
 }
 
 cake_err cake_pre_tokenizers_run(const cake_pre_tokenizers *splitters, const char *text, size_t len,
-                                 bool first, cake_encode_ws *scratch, cake_tensor_walk_function each,
-                                 void *own, cake_fault *fault)
+                                 bool first, cake_encode_ws *scratch, const cake_split_sink *sink,
+                                 cake_fault *fault)
 {
-    splitting s = {splitters, scratch, each, own, fault};
+    splitting s = {splitters, scratch, sink, fault};
     if (!scratch->step) {
         scratch->n_step = 2 * splitters->n;
         scratch->step = cake_alloc(scratch->n_step, sizeof *scratch->step);

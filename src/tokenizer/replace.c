@@ -59,38 +59,35 @@ void cake_text_replace(const char *text, size_t len, const char *from, size_t fr
 }
 
 /* The next occurrence of a String. */
-static cake_err find_text(const cake_replace *replace, const char *text, size_t len, cake_search *search,
-                          size_t *start, size_t *end)
+static cake_err find_text(const cake_replace *replace, cake_search *s)
 {
-    const char *hit = len > search->at
-                          ? memmem(text + search->at, len - search->at, replace->from, replace->from_len)
-                          : NULL;
+    const char *hit =
+        s->len > s->at ? memmem(s->text + s->at, s->len - s->at, replace->from, replace->from_len) : NULL;
     if (!hit)
         return CAKE_END;
-    *start = (size_t)(hit - text);
-    *end = search->at = *start + replace->from_len;
+    s->start = (size_t)(hit - s->text);
+    s->end = s->at = s->start + replace->from_len;
     return CAKE_OK;
 }
 
 cake_err cake_replace_run(const cake_replace *replace, const char *text, size_t len, cake_buf *out,
                           size_t *first, void **match, cake_fault *fault)
 {
-    cake_search search = {0, SIZE_MAX};
-    size_t done = 0, start, end;
+    cake_search s = {.text = text, .len = len, .match = match, .last = SIZE_MAX};
+    size_t done = 0;
     cake_err err = CAKE_OK;
     if (first)
         *first = 0;
-    while (len && !(err = replace->from ? find_text(replace, text, len, &search, &start, &end)
-                                        : cake_pattern_next(replace->pattern, text, len, &search, match,
-                                                            &start, &end, fault))) {
-        if (first && !start && end)
-            *first = end;
-        cake_err over = cake_text_grown(out->len + (start - done) + replace->to_len, "Replace", fault);
+    while (len &&
+           !(err = replace->from ? find_text(replace, &s) : cake_pattern_next(replace->pattern, &s, fault))) {
+        if (first && !s.start && s.end)
+            *first = s.end;
+        cake_err over = cake_text_grown(out->len + (s.start - done) + replace->to_len, "Replace", fault);
         if (over)
             return over;
-        cake_buf_add(out, text + done, start - done);
+        cake_buf_add(out, text + done, s.start - done);
         cake_buf_add(out, replace->to, replace->to_len);
-        done = end;
+        done = s.end;
     }
     cake_buf_add(out, text + done, len - done);
     return err == CAKE_END ? CAKE_OK : err;

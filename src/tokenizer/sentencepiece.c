@@ -30,7 +30,7 @@ typedef struct piece {
 typedef struct spm {
     const char *where;
     piece *piece; /* [n] */
-    size_t n, room;
+    size_t n, cap;
     int64_t model_type, byte_fallback;
     int64_t id[3];        /* of unk, bos, eos; negative: none */
     cake_buf own[3];      /* their texts */
@@ -108,7 +108,7 @@ static cake_err read_piece(spm *m, const field *outer)
         return cake_fail("tokenizer", "%s: piece %zu is not UTF-8, or holds a NUL", m->where, m->n);
     if (m->n == CAKE_MAX_VOCAB)
         return broken(m, "it has too many pieces");
-    CAKE_RESERVE(m->piece, m->n, m->room);
+    CAKE_RESERVE(m->piece, m->n, m->cap);
     m->piece[m->n++] = p;
     return CAKE_OK;
 }

@@ -20,7 +20,7 @@
 
 static cake_special *append(cake_special_list *list, const char *name, const char *text, size_t len)
 {
-    CAKE_RESERVE(list->at, list->n, list->room);
+    CAKE_RESERVE(list->at, list->n, list->cap);
     list->at[list->n] = (cake_special){.name = name ? cake_copy(name, strlen(name)) : NULL,
                                        .text = text ? cake_copy(text, len) : NULL,
                                        .len = len,

@@ -27,7 +27,7 @@ typedef struct cake_special {
 
 typedef struct cake_special_list {
     cake_special *at;
-    size_t n, room;
+    size_t n, cap;
 } cake_special_list;
 
 typedef struct cake_specials {

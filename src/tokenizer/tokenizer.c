@@ -397,8 +397,8 @@ static cake_err encode_plain(encoding *e, const char *text, size_t len, bool fir
 {
     if (!len)
         return CAKE_OK;
-    return cake_pre_tokenizers_run(&e->token->splitters, text, len, first, &e->scratch, encode_piece, e,
-                                   e->fault);
+    return cake_pre_tokenizers_run(&e->token->splitters, text, len, first, &e->scratch,
+                                   &(cake_split_sink){e, encode_piece}, e->fault);
 }
 
 typedef cake_err (*encode_rest)(encoding *e, const char *text, size_t len, bool first);

@@ -61,13 +61,13 @@ void cake_vocab_expect(cake_vocab *vocab, size_t n)
 
 static void grow_entries(cake_vocab *vocab, int32_t id)
 {
-    size_t room = vocab->n_room ? vocab->n_room : 1024;
+    size_t room = vocab->cap ? vocab->cap : 1024;
     while (room <= (size_t)id)
         room *= 2;
-    if (room > vocab->n_room) {
+    if (room > vocab->cap) {
         vocab->entry = cake_grow(vocab->entry, room, sizeof *vocab->entry);
-        memset(vocab->entry + vocab->n_room, 0, (room - vocab->n_room) * sizeof *vocab->entry);
-        vocab->n_room = room;
+        memset(vocab->entry + vocab->cap, 0, (room - vocab->cap) * sizeof *vocab->entry);
+        vocab->cap = room;
     }
     if (id >= vocab->count)
         vocab->count = id + 1;

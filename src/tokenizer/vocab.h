@@ -25,7 +25,7 @@ typedef struct cake_vocab {
     cake_buf text;           /* all tokens, concatenated */
     cake_vocab_entry *entry; /* [count], by id */
     int32_t count;           /* highest id + 1 */
-    size_t n_room;           /* capacity */
+    size_t cap;              /* capacity */
     uint64_t *slot;          /* [n_slot] hash << 32 | id, CAKE_VOCAB_FREE; open addressing */
     size_t n_slot;           /* a power of two, more than twice n_used */
     size_t n_used;

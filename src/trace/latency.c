@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: latencies in seconds. Out: percentiles in milliseconds. Values beyond MAX_KEPT are sampled.
+ */
 #include "trace/latency.h"
 
 #include <math.h>

@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum {
-    LANES = 16,  /* partial sums */
-    FEWER = 8,   /* partial maxima */
-    GROUP = 64,  /* scores that are weighed together */
-    STRETCH = 16 /* groups that are searched together */
+    LANES = 16,   /* partial sums */
+    FEWER = 8,    /* partial maxima */
+    GROUP = 64,   /* scores that are weighed together */
+    SEARCHED = 16 /* groups that are searched together */
 };
 
 #define SMALL      (-120.0f) /* smaller exponents give a weight of 0: such a token is never drawn */
@@ -144,8 +144,8 @@ int32_t cake_softmax_argmax(const float *score, int n)
 {
     float best = score[0];
     int32_t at = 0;
-    for (int i = 0; i < n; i += GROUP * STRETCH) {
-        float top = cake_softmax_max(score + i, n - i < GROUP * STRETCH ? n - i : GROUP * STRETCH);
+    for (int i = 0; i < n; i += GROUP * SEARCHED) {
+        float top = cake_softmax_max(score + i, n - i < GROUP * SEARCHED ? n - i : GROUP * SEARCHED);
         if (top > best) {
             best = top;
             at = i;

@@ -14,14 +14,14 @@ typedef struct item {
     int64_t number, result;
 } item;
 
-typedef struct desk {
+typedef struct pool_case {
     int64_t read, finished, wrong;
     int64_t fail_read, fail_finish; /* at this number; -1: never */
-} desk;
+} pool_case;
 
 static cake_err read_item(void *arg, void *into)
 {
-    desk *d = arg;
+    pool_case *d = arg;
     if (d->read == d->fail_read)
         return CAKE_ERR_FATAL;
     if (d->read == LAST)
@@ -42,19 +42,19 @@ static void work(void *arg, void *at)
 
 static cake_err finish(void *arg, void *at)
 {
-    desk *d = arg;
+    pool_case *d = arg;
     const item *i = at;
     d->wrong += i->number != d->finished || i->result != 3 * i->number;
     return d->finished++ == d->fail_finish ? CAKE_ERR_FATAL : CAKE_OK;
 }
 
-static desk play(int n_thread, int n_item, int64_t fail_read, int64_t fail_finish, cake_err expected)
+static pool_case play(int n_thread, int n_item, int64_t fail_read, int64_t fail_finish, cake_err expected)
 {
     item items[N_ITEM];
     void *slots[N_ITEM];
     for (int i = 0; i < N_ITEM; i++)
         slots[i] = &items[i];
-    desk d = {.fail_read = fail_read, .fail_finish = fail_finish};
+    pool_case d = {.fail_read = fail_read, .fail_finish = fail_finish};
     cake_worker_job job = {.arg = &d, .read = read_item, .work = work, .finish = finish};
     CU_ASSERT_EQUAL(cake_worker_pool_run(&job, n_thread, slots, n_item), expected);
     CU_ASSERT_EQUAL(d.wrong, 0);
@@ -83,5 +83,5 @@ int main(void)
         {"items are finished in order, each worked on once", test_order},
         {"a failure ends the work", test_failures},
     };
-    return SUITE_MAIN("crew", tests);
+    return SUITE_MAIN("worker_pool", tests);
 }

@@ -46,7 +46,7 @@ static void add(int group, int alike, int n_tok)
     cake_dispatch_policy_add(g.policy, &g.item[n], 0, ids, n_tok);
 }
 
-/* One portion; its replica. */
+/* One batch; its replica. */
 static int give(void)
 {
     void *item[CAKE_DISPATCH_MAX];
@@ -182,7 +182,8 @@ static void test_groups(void)
     end();
 }
 
-/* What all begin with keeps nobody idle, and what they go on with is held together all the same. */
+/* A beginning that all requests share does not send them all to one replica; those that also share their
+ * continuation still go to the same one. */
 static void test_groups_below_one_beginning(void)
 {
     begin(2, 64, 100000);

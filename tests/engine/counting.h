@@ -103,9 +103,13 @@ static inline cake_engine *counting_engine(const cake_schedule_shape *shape, con
     static cake_hop hop = {.count = 1};
     static const cake_plan plan = {.hop = &hop, .n_hop = 1, .n_rank = 1};
     cake_engine *engine = NULL;
-    CU_ASSERT_EQUAL_FATAL(cake_engine_open(counting_model, &cake_kernels_ref, &cake_kernels_ref, &plan, shape,
-                                           1, 0, io, &engine),
-                          CAKE_OK);
+    cake_engine_setup setup = {.model = counting_model,
+                               .embed = &cake_kernels_ref,
+                               .head = &cake_kernels_ref,
+                               .plan = &plan,
+                               .shape = shape,
+                               .n_thread = 1};
+    CU_ASSERT_EQUAL_FATAL(cake_engine_open(&setup, io, &engine), CAKE_OK);
     return engine;
 }
 

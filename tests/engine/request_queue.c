@@ -119,6 +119,12 @@ static void test_bounds(void)
     CU_ASSERT_EQUAL(cake_request_queue_read(&r.queue, 100), CAKE_OK);
     CU_ASSERT_EQUAL(r.queue.n, 4);
     close_rig(&r);
+
+    open_rig(&r, false);
+    r.in.n_prompt = 1 << 18; /* four prompts reach the bound of 2^20 tokens exactly */
+    CU_ASSERT_EQUAL(cake_request_queue_read(&r.queue, 100), CAKE_OK);
+    CU_ASSERT(r.queue.n == 4 && r.queue.n_tok == 1 << 20);
+    close_rig(&r);
 }
 
 /* An input that has nothing now is asked again; one that has ended is not. */

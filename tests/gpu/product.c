@@ -119,12 +119,12 @@ static void check_sums(const rig *r, const float *out, int first, int n, bool bi
 }
 
 /* Kinds in slices of some lengths; prompts begin if `prompts`. */
-static void set_kinds(rig *r, int hop_slices, bool prompts)
+static void set_kinds(rig *r, int group, bool prompts)
 {
     for (int i = 0; i < MOST; i++)
-        r->rows[i].kind = (i / hop_slices % 2 == 0) == prompts ? CAKE_ROW_PROMPT
-                          : i % 3                              ? CAKE_ROW_GENERATED
-                                                               : CAKE_ROW_REPLAYED;
+        r->rows[i].kind = (i / group % 2 == 0) == prompts ? CAKE_ROW_PROMPT
+                          : i % 3                         ? CAKE_ROW_GENERATED
+                                                          : CAKE_ROW_REPLAYED;
 }
 
 static void check_company(rig *r)
@@ -153,11 +153,11 @@ static void test_company(void)
 {
     static const struct {
         cake_dtype dtype;
-        int n_out, n_in, hop_slices;
+        int n_out, n_in, group;
     } cases[] = {{CAKE_BF16, 33, 70, 1000}, {CAKE_BF16, 16, 64, 37}, {CAKE_F16, 21, 40, 5}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig r = open_rig(cases[i].dtype, cases[i].n_out, cases[i].n_in);
-        set_kinds(&r, cases[i].hop_slices, i != 1);
+        set_kinds(&r, cases[i].group, i != 1);
         check_company(&r);
         close_rig(&r);
     }

@@ -142,7 +142,7 @@ static void copied(void *to)
     ptx_touch((uint32_t)((char *)to - (char *)executor_shared()), 16, true);
 }
 
-static const bool is_told = (executor_copied = copied, true);
+static const bool is_registered = (executor_copied = copied, true);
 
 /* ---- numbers of 16 bits */
 

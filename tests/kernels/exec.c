@@ -92,7 +92,7 @@ static void meet_on_one(const cake_exec *exec, void *arg)
 }
 
 /* Seconds of the processor that a team of 16 takes to meet on one cpu. */
-static double seconds_on_one_cpu(bool told)
+static double seconds_on_one_cpu(bool oversubscribed)
 {
     one_cpu c = {.meeting = {0}};
     struct timespec begin, end;
@@ -102,7 +102,7 @@ static double seconds_on_one_cpu(bool told)
     while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &all))
         first++;
     CPU_SET(first, &c.one);
-    cake_exec_oversubscribe(told);
+    cake_exec_oversubscribe(oversubscribed);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     cake_exec_run(16, meet_on_one, &c);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
@@ -135,10 +135,10 @@ static void run_teams(void *arg)
 
 static void test_session(void)
 {
-    for (int told = 0; told < 2; told++) {
+    for (int oversubscribed = 0; oversubscribed < 2; oversubscribed++) {
         meeting m = {0};
-        cake_exec_oversubscribe(told);
-        CU_ASSERT_EQUAL(cake_exec_is_oversubscribed(), told);
+        cake_exec_oversubscribe(oversubscribed);
+        CU_ASSERT_EQUAL(cake_exec_is_oversubscribed(), oversubscribed);
         cake_exec_session(8, run_teams, &m);
         cake_exec_session(1, run_teams, &m);
         CU_ASSERT_EQUAL(atomic_load(&m.wrong), 0);
@@ -171,15 +171,15 @@ static void test_share(void)
 #define N_UNITS 97
 
 /* Members take units of queue after queue, some of them with pauses, so that others come to deals first. */
-typedef struct dealt {
+typedef struct queue_case {
     atomic_int taken[N_UNITS];
     atomic_int wrong;
     int n_late; /* members that pause */
-} dealt;
+} queue_case;
 
 static void take_all(const cake_exec *exec, void *arg)
 {
-    dealt *d = arg;
+    queue_case *d = arg;
     for (int n = 0; n < N_DEAL; n++) {
         int64_t units = (n * 31) % (N_UNITS + 1), first, last;
         if (n % 100 == 0)
@@ -200,7 +200,7 @@ static void test_deal(void)
 {
     for (int team = 0; team < COUNT(team_sizes); team++)
         for (int n_late = 0; n_late < 3; n_late += 2) {
-            dealt d = {.n_late = n_late};
+            queue_case d = {.n_late = n_late};
             int want[N_UNITS] = {0}, bad = 0;
             cake_exec_run(team_sizes[team], take_all, &d);
             for (int n = 0; n < N_DEAL; n++)

@@ -83,9 +83,9 @@ static void test_wave(void)
         for (int p = 0; p < 64; p++)
             bytes += (seen[0][p] ? 2 : 0) + (seen[1][p] ? 7 : 0);
     }
-    cake_flops_bytes effort = cake_cost_of_wave(&cost, NULL, rows, n);
-    CU_ASSERT_DOUBLE_EQUAL(effort.flops, flops, 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(effort.bytes, bytes, 1e-6);
+    cake_flops_bytes wave_cost = cake_cost_of_wave(&cost, NULL, rows, n);
+    CU_ASSERT_DOUBLE_EQUAL(wave_cost.flops, flops, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(wave_cost.bytes, bytes, 1e-6);
 }
 
 /* The last layer, in the group with a window, computes only K and V of rows without output. */

@@ -22,7 +22,7 @@ enum { BEATS = 5 };
 
 static cake_comm world;
 static cake_heartbeat *heartbeat;
-static atomic_int calls, told;
+static atomic_int calls, n_filled;
 static _Atomic(cake_peer_state) state;
 static _Atomic int64_t steps;
 static atomic_bool backwards;
@@ -40,10 +40,10 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
     return syscall(SYS_sendto, fd, bytes, call && len > 10 ? 10 : len, flags, NULL, 0);
 }
 
-static void tell(void *self, cake_rank_beat *beat)
+static void fill_beat(void *self, cake_rank_beat *beat)
 {
     (void)self;
-    *beat = (cake_rank_beat){.steps = ++told};
+    *beat = (cake_rank_beat){.steps = ++n_filled};
 }
 
 static void look(void *self, const cake_peer *peers, double now)
@@ -63,15 +63,15 @@ static bool comes_to(cake_peer_state wanted, int64_t least)
     return state == wanted && steps >= least;
 }
 
-static void open_pulse(void)
+static void open_heartbeat(void)
 {
-    cake_heartbeat_owner owner = {.fill = tell, .check = look};
+    cake_heartbeat_owner owner = {.fill = fill_beat, .check = look};
     heartbeat = cake_heartbeat_open(&world, "127.0.0.1", &owner);
 }
 
 static void test_pieces(void)
 {
-    open_pulse();
+    open_heartbeat();
     CU_ASSERT_FATAL(heartbeat != NULL);
     CU_ASSERT(comes_to(CAKE_PEER_HEARD, BEATS));
     CU_ASSERT(!backwards);
@@ -82,8 +82,8 @@ static void test_pieces(void)
 /* Rank 1: beats, and a goodbye. */
 static void accompany(void)
 {
-    open_pulse();
-    while (told < BEATS + 2)
+    open_heartbeat();
+    while (n_filled < BEATS + 2)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     cake_heartbeat_close(heartbeat);
 }

@@ -204,7 +204,7 @@ static uintptr_t end_of(const mappings *m, uintptr_t at)
 /* Pages that came since `before` and were touched: how many, of these in the domain, and of these in mappings
  * that may have huge pages. */
 typedef struct pages {
-    int64_t there, right, huge;
+    int64_t touched, right, huge;
 } pages;
 
 static pages find_pages(const mappings *before, int domain)
@@ -223,7 +223,7 @@ static pages find_pages(const mappings *before, int domain)
             end = at + size;
             if (syscall(SYS_move_pages, 0, 1L, &page, NULL, &where, 0) || where < 0)
                 continue;
-            found.there++;
+            found.touched++;
             found.right += where == domain;
             found.huge += now.at[i].huge;
         }
@@ -288,9 +288,9 @@ static void check_rank(int domain)
 #endif
     }
     pages found = find_pages(&before, domain);
-    printf("%lld pages ", (long long)found.there);
-    CU_ASSERT(found.there >= (int64_t)taken / sysconf(_SC_PAGESIZE));
-    CU_ASSERT_EQUAL(found.there, found.right);
+    printf("%lld pages ", (long long)found.touched);
+    CU_ASSERT(found.touched >= (int64_t)taken / sysconf(_SC_PAGESIZE));
+    CU_ASSERT_EQUAL(found.touched, found.right);
     if (!access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK))
         CU_ASSERT(found.huge >= (int64_t)taken / sysconf(_SC_PAGESIZE));
     cake_slice_close(slice);

@@ -192,7 +192,7 @@ static void test_shared_memory(void)
     close_world(&w);
 }
 
-/* What is missing is the least that would do. */
+/* The reported deficit is the smallest amount of memory with which the model fits. */
 static void test_too_little(void)
 {
     world w;

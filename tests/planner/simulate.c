@@ -51,17 +51,17 @@ static double run(fixed *f, const cake_plan *plan, const cake_schedule_shape *sh
                   const cake_sim_request *requests, double *busy)
 {
     int64_t waves;
-    cake_simulation outlook = {.plan = plan,
-                               .shape = shape,
-                               .n = n,
-                               .request = requests,
-                               .self = f,
-                               .wave = wave,
-                               .hop = hop,
-                               .root = root};
+    cake_simulation simulation = {.plan = plan,
+                                  .shape = shape,
+                                  .n = n,
+                                  .request = requests,
+                                  .self = f,
+                                  .wave = wave,
+                                  .hop = hop,
+                                  .root = root};
     f->n = n;
     f->rows = f->scores = f->waves = 0;
-    double seconds = cake_simulate(&outlook, busy, &waves);
+    double seconds = cake_simulate(&simulation, busy, &waves);
     CU_ASSERT_EQUAL(waves, f->waves);
     return seconds;
 }

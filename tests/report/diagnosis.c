@@ -130,7 +130,7 @@ static cake_buf summary_of(double seconds, int n, cake_level level, int oversubs
 
 /* The table and the advice are for runs that are worth it, or for who asks; a table of one rank for the
  * latter only. */
-static void test_told(void)
+static void test_findings(void)
 {
     static const struct {
         double seconds;
@@ -220,11 +220,11 @@ static void test_few(void)
     cake_run_metrics f = even();
     for (int i = 0; i < 3; i++)
         ranks[i].busy = ranks[i].layer = 3.3;
-    f.starved = 0.66;
+    f.bubble = 0.66;
     f.rows = 1000;
     says(&f, "few sequences: the stages had no wave for 66 % of the time, and waves had 1 rows");
     waits(&f, 1, "nothing to do");
-    f.starved = 0.1; /* waves there were, but on their way or waiting for a cpu */
+    f.bubble = 0.1; /* waves there were, but on their way or waiting for a cpu */
     says(&f, "even the busiest rank is idle for 67 %");
     waits(&f, 0, "rank 2");
     f.again = 0.3;
@@ -268,7 +268,7 @@ int main(void)
         {"bound by memory", test_reading},
         {"messages and text", test_messages},
         {"ranks take turns", test_oversubscription},
-        {"what is told, and when", test_told},
+        {"which findings are reported, and when", test_findings},
     };
     return SUITE_MAIN("advice", tests);
 }

@@ -142,7 +142,8 @@ static inline const float *step(golden_model *r, const int32_t *ids, int n, int 
     bool wanted = true;
     cake_topk best;
     cake_topk_clear(&best, 1);
-    const float *score = cake_logits_forward(r->logits, 1, r->wave, NULL, &row, 1, &wanted, &best);
+    const float *score =
+        cake_logits_forward(r->logits, 1, r->wave, NULL, &(cake_logits_rows){1, &row, &wanted}, &best);
     CU_ASSERT(!best.nonfinite && best.n == 1 && best.held[0].score == score[best.held[0].id]);
     for (int i = 0; i < cake_model_config(r->model)->n_vocab; i++)
         CU_ASSERT(!cake_ranked_before((cake_ranked){score[i], i}, best.held[0]));

@@ -17,7 +17,7 @@ enum { AHEAD = MAX_SLOTS }; /* groups whose prompts are known before it is their
  * prompt; where a group's stem has a slot, its other members fork from it. */
 static struct {
     int prompt[MAX_SEQS], total[MAX_SEQS], known[MAX_SEQS], group[MAX_SEQS];
-    int most[MAX_SEQS];                   /* what is said of total */
+    int max_total[MAX_SEQS];              /* upper bound of total */
     int32_t id[MAX_SEQS][MAX_TOKENS / 2]; /* of the prompt */
     uint64_t past[MAX_SEQS]
                  [MAX_TOKENS / 2];   /* of [group]: what a row of the prompt stands for, with all before it */
@@ -201,11 +201,12 @@ static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, in
         bool first = id == 0 || job.group[id - 1] != group,
              several = id + 1 < n && job.group[id + 1] == group;
         if (first && several && id != job.alone && flags & CAKE_SEQ_STEM) {
-            *stem = cake_schedule_admit(s, job.prompt[id], job.most[id], job.chain[group], CAKE_SEQ_STEM);
+            *stem =
+                cake_schedule_admit(s, job.prompt[id], job.max_total[id], job.chain[group], CAKE_SEQ_STEM);
             job.owner[*stem] = -1 - group;
             *ready = false;
         } else {
-            job.owner[cake_schedule_admit(s, job.prompt[id], job.most[id], job.chain[group],
+            job.owner[cake_schedule_admit(s, job.prompt[id], job.max_total[id], job.chain[group],
                                           flags & (CAKE_SEQ_SCORE_PROMPT | CAKE_SEQ_SURE))] = (*next)++;
         }
     }
@@ -237,7 +238,7 @@ static void make_job(int n, int longest, int group, bool share, bool sure)
         job.left[i / group]++;
         job.known[i] = job.prompt[i] = same ? job.prompt[i - 1] : 1 + common + dice(longest / 2 - common);
         job.total[i] = job.prompt[i] + 1 + dice(longest / 2);
-        job.most[i] = sure ? job.total[i] : job.total[i] + dice(longest);
+        job.max_total[i] = sure ? job.total[i] : job.total[i] + dice(longest);
         if (!same)
             write_prompt(i / group, job.prompt[i], share);
     }
@@ -322,7 +323,7 @@ static void test_tight(void)
 
 /* Hardly any sequence of known length is evicted, and fewer than half as many of guessed length as without
  * admission control. */
-static void test_foreseen(void)
+static void test_kv_forecast(void)
 {
     int evictions[2] = {0};
     in_turn = true;
@@ -589,7 +590,7 @@ int main(void)
     static const suite_test tests[] = {
         {"plenty of pages: every sequence once, nothing evicted", test_plenty},
         {"few pages: evicted, replayed, and every row reads its own", test_tight},
-        {"what can be foreseen is not evicted", test_foreseen},
+        {"what can be foreseen is not evicted", test_kv_forecast},
         {"windows: pages behind them are given away, and every row reads its own", test_windows},
         {"a sequence longer than all pages of its window", test_window_alone},
         {"forks of a stem share its pages", test_forks},
