@@ -23,7 +23,7 @@ BEGIN {
     known("jinja", "access eval exec expr filters filters_text format globals json lex math methods number parse print " \
                    "render spec tests text value")
     # layer.c calls one of three mixers, and each ends with the steps that layer.c has for all of them.
-    known("slice", "attention deltanet layer mlp")
+    known("slice", "attention deltanet experts layer mlp")
 }
 {
     file = $1

@@ -33,6 +33,21 @@ enum {
 
 extern const option_row cake_option_rows[]; /* [N_ROW] */
 
+typedef struct command_row {
+    const char *name;
+    int bit;
+    const char *usage, *help;
+} command_row;
+
+enum {
+    N_COMMAND = 0
+#define COMMAND(...) +1
+#include "options/commands.def"
+#undef COMMAND
+};
+
+extern const command_row cake_command_rows[]; /* [N_COMMAND] */
+
 /* Whether word is one of the choices "a|b|c". */
 bool cake_option_among(const char *choices, const char *word);
 /* Options in which ranks may differ: there a rank's own CAKE_ variable wins over rank 0's. */

@@ -11,38 +11,12 @@
 #include "base/crc.h"
 #include "base/log.h"
 
-static const struct {
-    const char *name;
-    int bit;
-    const char *usage, *help;
-} commands[] = {
-#define COMMAND(...) {__VA_ARGS__},
-#include "options/commands.def"
-#undef COMMAND
-};
-
-enum { N_COMMAND = sizeof commands / sizeof *commands };
-
 static int command_bit(const char *name)
 {
     for (int i = 0; i < N_COMMAND; i++)
-        if (!strcmp(commands[i].name, name))
-            return commands[i].bit;
+        if (!strcmp(cake_command_rows[i].name, name))
+            return cake_command_rows[i].bit;
     return 0;
-}
-
-void cake_option_add_commands(const char *name, cake_buf *out)
-{
-    int bits = 0, n = 0;
-    for (int i = 0; i < N_ROW; i++)
-        for (int c = 0; c < N_COMMAND && !strcmp(cake_option_rows[i].name, name); c++)
-            bits |= cake_option_takes(commands[c].bit, &cake_option_rows[i]) ? commands[c].bit : 0;
-    for (int c = 0; c < N_COMMAND; c++) {
-        if (!(bits & commands[c].bit))
-            continue;
-        bits &= ~commands[c].bit;
-        cake_buf_addf(out, "%s%s", !n++ ? "" : bits ? ", " : " and ", commands[c].name);
-    }
 }
 
 /* A streamed answer usually shares the terminal with messages: only warnings, unless more is asked for. */
@@ -218,13 +192,13 @@ void cake_options_help(const char *command)
     int bit = command ? command_bit(command) : RUN;
     printf("Usage:\n");
     for (int i = 0; i < N_COMMAND; i++)
-        if (!command || commands[i].bit == bit)
-            printf("  %s\n", commands[i].usage);
+        if (!command || cake_command_rows[i].bit == bit)
+            printf("  %s\n", cake_command_rows[i].usage);
     printf("\n");
     for (int i = 0; i < N_COMMAND; i++)
-        if (!command || commands[i].bit == bit) {
-            printf("%-10s ", commands[i].name);
-            print_wrapped(commands[i].help, 11);
+        if (!command || cake_command_rows[i].bit == bit) {
+            printf("%-10s ", cake_command_rows[i].name);
+            print_wrapped(cake_command_rows[i].help, 11);
         }
     const char *group = "";
     for (int i = 0; i < N_ROW; i++) {

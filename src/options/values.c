@@ -24,6 +24,12 @@ const option_row cake_option_rows[] = {
 #undef OPTION
 };
 
+const command_row cake_command_rows[] = {
+#define COMMAND(...) {__VA_ARGS__},
+#include "options/commands.def"
+#undef COMMAND
+};
+
 bool cake_option_among(const char *choices, const char *word)
 {
     size_t len = strlen(word);
@@ -154,6 +160,22 @@ const char *cake_option_expects(const char *name)
         if (!strcmp(cake_option_rows[i].name, name))
             return kinds[cake_option_rows[i].kind];
     return "a value";
+}
+
+void cake_option_add_commands(const char *name, cake_buf *out)
+{
+    int bits = 0, n = 0;
+    for (int i = 0; i < N_ROW; i++)
+        for (int c = 0; c < N_COMMAND && !strcmp(cake_option_rows[i].name, name); c++)
+            bits |= cake_option_takes(cake_command_rows[c].bit, &cake_option_rows[i])
+                        ? cake_command_rows[c].bit
+                        : 0;
+    for (int c = 0; c < N_COMMAND; c++) {
+        if (!(bits & cake_command_rows[c].bit))
+            continue;
+        bits &= ~cake_command_rows[c].bit;
+        cake_buf_addf(out, "%s%s", !n++ ? "" : bits ? ", " : " and ", cake_command_rows[c].name);
+    }
 }
 
 bool cake_option_takes(int command, const option_row *row)

@@ -9,7 +9,7 @@
 #include "link/comm.h"
 #include "place/pin.h"
 #include "place/topology.h"
-#include "planner/topology_at.h"
+#include "place/topology_at.h"
 
 /* A rank's view of the file. */
 typedef struct cake_topology_read_result {

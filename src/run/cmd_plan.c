@@ -14,12 +14,12 @@
 #include "options/check_paths.h"
 #include "planner/rank.h"
 #include "planner/topology_io.h"
-#include "planner/whatif.h"
 #include "report/gather.h"
 #include "request/scan.h"
 #include "run/from_options.h"
 #include "run/plan_output.h"
 #include "run/run.h"
+#include "run/whatif.h"
 #include "schedule/prefix_tree.h"
 #include "schedule/schedule.h"
 

@@ -2,7 +2,7 @@
  *
  * In: a place in a topology file. Out: parts of messages.
  */
-#include "planner/topology_at.h"
+#include "place/topology_at.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
  *
  * In: the ranks that were started, their reports. Out: on rank 0, a plan for other ranks (whatif_plan.c).
  */
-#include "planner/whatif.h"
+#include "run/whatif.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  *
  * --topology in messages. Pure.
  */
-#ifndef CAKE_PLANNER_TOPOLOGY_AT_H
-#define CAKE_PLANNER_TOPOLOGY_AT_H
+#ifndef CAKE_PLACE_TOPOLOGY_AT_H
+#define CAKE_PLACE_TOPOLOGY_AT_H
 
 #include <stdbool.h>
 

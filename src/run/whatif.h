@@ -2,8 +2,8 @@
  *
  * `plan --ranks N`: plans for ranks that do not exist, on hosts like those that do.
  */
-#ifndef CAKE_PLANNER_WHATIF_H
-#define CAKE_PLANNER_WHATIF_H
+#ifndef CAKE_RUN_WHATIF_H
+#define CAKE_RUN_WHATIF_H
 
 #include "engine/stats.h"
 #include "planner/rank.h"
