@@ -51,18 +51,20 @@ static int problems_most_rows(const problems *p)
     return most;
 }
 
-static problem problem_at(const problems *p, int64_t i)
+/* room: memory for it, if it is one of several. */
+static const problem *problem_at(const problems *p, int64_t i, problem *room)
 {
     if (!p->groups)
-        return p->whole;
+        return &p->whole;
     const cake_expert_product *of = &p->product[i % p->n];
     int64_t group = i / p->n, first = p->groups->first[group], expert = p->groups->expert[group];
-    problem at = {.w = of->experts->w, .first = first, .n_tok = (int)(p->groups->first[group + 1] - first)};
-    at.w.data = (char *)at.w.data + expert * of->experts->step;
-    at.end = (ending){.out = of->out + first * at.w.n_out,
-                      .bias = of->experts->bias ? of->experts->bias + expert * at.w.n_out : NULL,
-                      .n_out = at.w.n_out};
-    return at;
+    *room =
+        (problem){.w = of->experts->w, .first = first, .n_tok = (int)(p->groups->first[group + 1] - first)};
+    room->w.data = (char *)room->w.data + expert * of->experts->step;
+    room->end = (ending){.out = of->out + first * room->w.n_out,
+                         .bias = of->experts->bias ? of->experts->bias + expert * room->w.n_out : NULL,
+                         .n_out = room->w.n_out};
+    return room;
 }
 
 /* Deals the panels of all problems; a unit of the queue is a panel. */
@@ -71,11 +73,13 @@ typedef struct panel_queue {
     int64_t panels;      /* of each problem */
     int64_t max;         /* panels at a time */
     int64_t next, taken; /* units taken and not returned yet */
+    int64_t base;        /* unit of the first panel of the problem that the last take was of */
 } panel_queue;
 
 /* Panels [first, last) of a problem. */
 typedef struct take {
-    int64_t problem, first, last;
+    int64_t base; /* unit of the problem's first panel */
+    int64_t first, last;
 } take;
 
 static panel_queue panel_queue_of(const cake_exec *exec, const problems *p, int64_t panels, int64_t max)
@@ -89,8 +93,10 @@ static bool next_take(panel_queue *q, take *t)
 {
     if (q->next == q->taken && !cake_exec_next(&q->queue, q->max, &q->next, &q->taken))
         return false;
-    t->problem = q->next / q->panels;
-    t->first = q->next % q->panels;
+    if (q->next - q->base >= q->panels || q->next < q->base) /* rarely: a division is slow */
+        q->base = q->next / q->panels * q->panels;
+    t->base = q->base;
+    t->first = q->next - q->base;
     int64_t n = q->taken - q->next, left = q->panels - t->first;
     t->last = t->first + (n < left ? n : left);
     q->next += t->last - t->first;

@@ -213,7 +213,7 @@ static void i8_pack_part(i8_row *to, const entering *in, int64_t first, int64_t 
 
 /* A problem, and the packed rows of x of all problems. */
 typedef struct i8_product {
-    problem with;
+    const problem *with;
     const i8_row *x; /* [n_in in blocks, n_row] */
     int64_t n_row;
 } i8_product;
@@ -235,9 +235,9 @@ static i8_tile i8_tile_at(int64_t row, int64_t rows, int64_t number, int64_t of)
  * part. */
 static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next, int k)
 {
-    const cake_weight *w = &p->with.w;
+    const cake_weight *w = &p->with->w;
     int n = w->n_in - k < I8_DEPTH ? w->n_in - k : I8_DEPTH;
-    return (i8_meeting){.x = p->x + p->with.first + t->row + k / I8_DEPTH * p->n_row,
+    return (i8_meeting){.x = p->x + p->with->first + t->row + k / I8_DEPTH * p->n_row,
                         .w = i8_group(w, panel * I8_PANEL, k),
                         .n = n,
                         .soon = i8_group(w, next * I8_PANEL, k) + (int64_t)i8_bytes(n) * t->number / t->of,
@@ -249,15 +249,15 @@ static i8_meeting i8_meeting_of(const i8_product *p, const i8_tile *t, int64_t p
 static void i8_multiply_tile(const i8_product *p, const i8_tile *t, int64_t panel, int64_t next)
 {
     _Alignas(64) float sum[DOT_ROWS * I8_PANEL];
-    const ending *e = &p->with.end;
+    const ending *e = &p->with->end;
     int64_t column = panel * I8_PANEL, n_out = e->n_out;
     float *out = e->out + t->row * n_out + column;
     bool waits = e->best || e->bias || e->residual || column + I8_PANEL > n_out;
     fetch_places(e, t->row, t->rows, column, I8_PANEL);
-    for (int k = 0; k < p->with.w.n_in; k += I8_DEPTH) {
+    for (int k = 0; k < p->with->w.n_in; k += I8_DEPTH) {
         i8_meeting m = i8_meeting_of(p, t, panel, next, k);
         m.sum = sum;
-        m.out = waits || k + m.n < p->with.w.n_in ? NULL : out;
+        m.out = waits || k + m.n < p->with->w.n_in ? NULL : out;
         m.pitch = n_out;
         i8_multiply_rows(&m, t->rows);
     }
@@ -298,15 +298,17 @@ static void i8_multiply_all(const cake_exec *exec, const problems *of, const voi
     for (int64_t i = 0; i < all; i++) {
         panel_queue queue = panel_queue_of(exec, of, panels, some);
         take now, next;
+        problem room;
         bool more = next_take(&queue, &now);
         for (; more; now = next) {
             more = next_take(&queue, &next);
-            p.with = problem_at(of, now.problem);
-            int64_t turns = i8_turns(p.with.n_tok, most);
+            p.with = problem_at(of, now.base / panels, &room);
+            int64_t turns = i8_turns(p.with->n_tok, most);
             if (i >= turns)
                 continue;
-            int64_t row = p.with.n_tok * i / turns, rows = p.with.n_tok * (i + 1) / turns - row;
-            i8_multiply_some(&p, &now, more && next.problem == now.problem ? &next : &now, row, rows);
+            int64_t row = (int64_t)p.with->n_tok * i / turns,
+                    rows = (int64_t)p.with->n_tok * (i + 1) / turns - row;
+            i8_multiply_some(&p, &now, more && next.base == now.base ? &next : &now, row, rows);
         }
     }
 }

@@ -353,7 +353,7 @@ static int (*const multiply_as[CAKE_N_DTYPE])(const meeting *m, size_t stride, i
 
 /* A block: tiles, panels and steps of a problem that are multiplied together. */
 typedef struct block {
-    problem with;
+    const problem *with;
     int64_t tile, tiles, panel, panels, k;
     int n;
 } block;
@@ -363,7 +363,10 @@ typedef struct block {
 typedef struct walk {
     const problems *of;
     panel_queue queue;
-    problem with; /* the problem that it is at */
+    problem two[2];      /* for the problems of this block and the next one */
+    const problem *with; /* the problem that it is at */
+    int64_t base;        /* its first panel's unit */
+    int turn;
     take at;
     int64_t n_deep, most_tiles, n_block, i;
 } walk;
@@ -377,6 +380,7 @@ static walk walk_of(const cake_exec *exec, const problems *p)
     int64_t most = meet / (least(steps, DEPTH) * (int64_t)step_bytes(w->dtype));
     most = most < 1 ? 1 : least(most, GROUP);
     return (walk){.of = p,
+                  .base = -1,
                   .queue = panel_queue_of(exec, p, ((int64_t)w->n_out + PANEL - 1) / PANEL, most),
                   .n_deep = (steps + DEPTH - 1) / DEPTH};
 }
@@ -386,8 +390,12 @@ static bool next_panels(walk *at)
 {
     if (!next_take(&at->queue, &at->at))
         return false;
-    at->with = problem_at(at->of, at->at.problem);
-    int64_t tiles = tiles_of(at->with.n_tok);
+    if (at->at.base != at->base) {
+        at->base = at->at.base;
+        at->turn = !at->turn;
+        at->with = problem_at(at->of, at->base / at->queue.panels, &at->two[at->turn]);
+    }
+    int64_t tiles = tiles_of(at->with->n_tok);
     at->most_tiles = at->n_deep > 1 ? least(tiles, WAITING) : tiles;
     at->n_block = (tiles + at->most_tiles - 1) / at->most_tiles * at->n_deep;
     at->i = 0;
@@ -399,21 +407,21 @@ static block next_block(walk *at)
 {
     if (at->i == at->n_block && !next_panels(at))
         return (block){.panels = 0};
-    const cake_weight *w = &at->with.w;
+    const cake_weight *w = &at->with->w;
     block b = {.with = at->with,
                .k = at->i % at->n_deep * DEPTH,
                .tile = at->i / at->n_deep * at->most_tiles,
                .panel = at->at.first,
                .panels = at->at.last - at->at.first};
     b.n = (int)least(steps_of(w->dtype, w->n_in) - b.k, DEPTH);
-    b.tiles = least(tiles_of(at->with.n_tok) - b.tile, at->most_tiles);
+    b.tiles = least(tiles_of(at->with->n_tok) - b.tile, at->most_tiles);
     at->i++;
     return b;
 }
 
 static const char *weights_at(const block *b, int64_t panel)
 {
-    const cake_weight *w = &b->with.w;
+    const cake_weight *w = &b->with->w;
     return (const char *)w->data + (size_t)panel * panel_bytes(w->dtype, w->n_in) +
            (size_t)b->k * step_bytes(w->dtype);
 }
@@ -421,23 +429,24 @@ static const char *weights_at(const block *b, int64_t panel)
 /* Address of line `line` of a block's weights; beyond its end, any that is in the cache anyway. */
 static const char *line_of(const block *b, int64_t line, const char *near)
 {
-    int64_t lines = (b->n * (int64_t)step_bytes(b->with.w.dtype) + 63) / 64;
-    return b->panels && line / lines < b->panels ? weights_at(b, b->panel + line / lines) + line % lines * 64
-                                                 : near;
+    if (!b->panels)
+        return near;
+    int64_t lines = (b->n * (int64_t)step_bytes(b->with->w.dtype) + 63) / 64;
+    return line / lines < b->panels ? weights_at(b, b->panel + line / lines) + line % lines * 64 : near;
 }
 
 /* Multiplies the block's tiles and prefetches the next block's weights meanwhile. x: packed rows of
  * all problems. */
 static void multiply_block(const float *x, const block *b, const block *next, float *sum)
 {
-    const ending *end = &b->with.end;
-    cake_dtype dtype = b->with.w.dtype;
-    int64_t steps = steps_of(dtype, b->with.w.n_in), line = 0;
-    size_t panel = panel_bytes(dtype, b->with.w.n_in);
+    const ending *end = &b->with->end;
+    cake_dtype dtype = b->with->w.dtype;
+    int64_t steps = steps_of(dtype, b->with->w.n_in), line = 0;
+    size_t panel = panel_bytes(dtype, b->with->w.n_in);
     bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1;
     for (int64_t i = 0; i < b->tiles; i++) {
-        tile t = tile_at(b->with.n_tok, b->tile + i);
-        meeting m = {.x = x + (b->with.first + t.first) * steps + b->k * t.rows,
+        tile t = tile_at(b->with->n_tok, b->tile + i);
+        meeting m = {.x = x + (b->with->first + t.first) * steps + b->k * t.rows,
                      .soon = several ? AHEAD : EARLY,
                      .n = b->n,
                      .begins = b->k == 0};
