@@ -19,18 +19,20 @@ void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, 
                           .rates = rates,
                           .weight = (double)cake_row_bytes(weights, CAKE_I8_GROUP) / CAKE_I8_GROUP,
                           .cache = (double)cake_dtype_bytes(cache),
-                          .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements)};
+                          .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements),
+                          .expert = cake_alloc((size_t)config->n_layer, sizeof *model->expert)};
     for (int layer = 0; layer < config->n_layer; layer++)
         for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
             if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
                 cake_tensor_spec_present(part, config, layer))
-                model->elements[layer] +=
+                (part->expert ? model->expert : model->elements)[layer] +=
                     (double)cake_width_of(part->out, config) * cake_width_of(part->in, config);
 }
 
 void cost_close(cost_model *model)
 {
     free(model->elements);
+    free(model->expert);
     *model = (cost_model){0};
 }
 
@@ -98,12 +100,23 @@ static double recurrence(const cost_model *model, const cost_wave *wave)
            max_seconds(model, 6 * state * wave->n_generated, 8 * state * wave->n_generated);
 }
 
+/* The products of a layer over n rows. A row meets k of E experts, all rows together E (1 - (1 - k/E)^n) of
+ * them. */
+static double products(const cost_model *model, int layer, double n)
+{
+    const cake_router *router = &model->config->moe.router;
+    double elements = model->elements[layer], expert = model->expert[layer], met = 0;
+    if (expert > 0 && n > 0)
+        met = router->n_expert * -expm1(n * log1p(-(double)router->n_chosen / router->n_expert));
+    return max_seconds(model, 2 * (elements + expert * router->n_chosen) * n,
+                       (elements + expert * met) * model->weight);
+}
+
 double cost_layer(const cost_model *model, int layer, const cost_wave *wave)
 {
     const cake_layer_kind *kind = &model->config->layer[layer];
-    double elements = model->elements[layer], n = wave->n_prompt + wave->n_generated;
-    double products = max_seconds(model, 2 * elements * n, elements * model->weight);
-    return products +
+    double n = wave->n_prompt + wave->n_generated;
+    return products(model, layer, n) +
            (kind->mixer == CAKE_MIX_DELTA ? recurrence(model, wave) : attention(model, kind->group, wave));
 }
 

@@ -53,11 +53,14 @@ static cake_err read_router(const cake_fields *fields, const cake_moe_arch *arch
     return arch->groups ? read_groups(fields, r) : CAKE_OK;
 }
 
-static cake_err read_widths(const cake_fields *fields, const cake_moe_arch *arch, cake_moe *moe)
+static cake_err read_widths(const cake_fields *fields, const cake_moe_arch *arch, int dim, cake_moe *moe)
 {
     int n_shared = 0;
     if (cake_field_int(fields, arch->n_ff, CAKE_REQUIRED, 1, MAX_WIDTH, &moe->n_ff))
         return CAKE_ERR_FATAL;
+    if ((int64_t)moe->router.n_expert * (2 * moe->n_ff + dim) > INT32_MAX)
+        return cake_field_fail(fields, arch->n_ff, "so many rows of %d experts in a tensor are not supported",
+                               moe->router.n_expert);
     if (arch->n_ff_shared &&
         cake_field_int(fields, arch->n_ff_shared, CAKE_REQUIRED, 0, MAX_WIDTH, &moe->n_ff_shared))
         return CAKE_ERR_FATAL;
@@ -121,8 +124,8 @@ cake_err cake_config_read_moe(const cake_fields *fields, cake_config *c)
     bool dense = false;
     if (!c->arch->experts)
         return CAKE_OK;
-    if (read_router(fields, &c->arch->moe, &c->moe.router) || read_widths(fields, &c->arch->moe, &c->moe) ||
-        read_kinds(fields, c))
+    if (read_router(fields, &c->arch->moe, &c->moe.router) ||
+        read_widths(fields, &c->arch->moe, c->dim, &c->moe) || read_kinds(fields, c))
         return CAKE_ERR_FATAL;
     if (cake_field_int(fields, "num_nextn_predict_layers", 0, 0, CAKE_MAX_LAYER, &c->moe.n_mtp))
         return CAKE_ERR_FATAL;

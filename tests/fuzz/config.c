@@ -14,9 +14,23 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_moe(const cake_config *c)
+{
+    const cake_router *r = &c->moe.router;
+    for (int i = 0; i < c->n_layer; i++)
+        CAKE_ASSERT(c->layer[i].mlp == CAKE_MLP_DENSE
+                        ? c->n_ff > 0
+                        : c->moe.n_ff > 0 && c->moe.n_ff_shared >= 0 && r->n_chosen > 0 &&
+                              r->n_chosen <= CAKE_MAX_CHOSEN && r->n_expert <= CAKE_MAX_EXPERTS &&
+                              r->n_group > 0 && r->n_expert % r->n_group == 0 && r->n_group_chosen > 0 &&
+                              r->n_group_chosen <= r->n_group && r->n_group <= CAKE_MAX_CHOSEN &&
+                              r->n_chosen <= r->n_group_chosen * (r->n_expert / r->n_group) &&
+                              (int64_t)r->n_expert * (2 * c->moe.n_ff + c->dim) <= INT32_MAX);
+}
+
 static void check(const cake_config *c)
 {
-    CAKE_ASSERT(c->dim > 0 && c->n_layer > 0 && c->n_ff > 0 && c->n_vocab > 0 && c->context > 0);
+    CAKE_ASSERT(c->dim > 0 && c->n_layer > 0 && c->n_vocab > 0 && c->context > 0);
     CAKE_ASSERT(c->n_kv > 0 && c->n_head % c->n_kv == 0 && c->head_dim > 0 && c->head_dim % 2 == 0);
     CAKE_ASSERT((int64_t)c->n_head * c->head_dim <= 1 << 24);
     CAKE_ASSERT(c->norm_eps >= 0 && c->norm_eps <= 1 && c->n_eos >= 0 && c->n_eos <= CAKE_MAX_EOS);
@@ -36,6 +50,7 @@ static void check(const cake_config *c)
     for (int i = 0; i < c->n_layer; i++)
         CAKE_ASSERT(c->layer[i].group < c->n_group &&
                     (c->layer[i].rope < c->n_rope || c->layer[i].rope == CAKE_NO_ROPE));
+    check_moe(c);
     CAKE_ASSERT(c->score_scale > 0 && c->score_cap >= 0 && c->logit_cap >= 0);
     double *freq = cake_alloc((size_t)c->head_dim / 2, sizeof *freq);
     for (int r = 0; r < c->n_rope; r++)

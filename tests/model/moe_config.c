@@ -127,6 +127,8 @@ static void test_refused(void)
         {"qwen3_moe", "\"num_experts\": 0", "num_experts is 0"},
         {"qwen3_moe", "\"num_experts\": 4097", "num_experts is 4097"},
         {"qwen3_moe", "\"num_experts_per_tok\": 65", "num_experts_per_tok is 65"},
+        {"qwen3_moe", "\"moe_intermediate_size\": 16777216",
+         "moe_intermediate_size is 16777216, but so many rows of 128 experts in a tensor are not supported"},
         {"qwen3_moe", "\"moe_intermediate_size\": 0", "moe_intermediate_size is 0"},
         {"qwen3_moe", "\"decoder_sparse_step\": 0", "decoder_sparse_step is 0"},
         {"qwen3_moe", "\"mlp_only_layers\": 1", "mlp_only_layers is 1, but an array of layer numbers"},
