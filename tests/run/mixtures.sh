@@ -30,6 +30,12 @@ same() { # NAME ARGUMENT... : as answer
     ok "${model##*/}: $name" $?
 }
 
+own() { # MODEL DIR : a copy that may be changed
+    rm -rf "$2"
+    cp -r "$1" "$2"
+    chmod -R u+w "$2"
+}
+
 for name in $(few "glm4moe-groups gptoss-sinks" \
     "glm4moe-groups gptoss-sinks gptoss-bf16 qwen3moe-mixed qwen3moe-step mixtral-eight olmoe-plain minimax-part qwen3next-keys qwen3.5moe-wrap"); do
     model=$root/tests/golden/$name
@@ -48,7 +54,7 @@ done
 
 # Scores that are all equal choose the first experts: every row of a layer is theirs.
 model=$dir/hot
-cp -r "$root/tests/golden/qwen3moe-mixed" "$model"
+own "$root/tests/golden/qwen3moe-mixed" "$model"
 for layer in 0 2 3; do
     blank "$model" "model.layers.$layer.mlp.gate.weight"
 done
@@ -60,8 +66,7 @@ test $? -eq 1
 ok "hot: ... and other answers than with a router" $?
 
 refused() { # NAME MODEL SED TEXT : config.json changed by SED
-    rm -rf "$dir/bad"
-    cp -r "$root/tests/golden/$2" "$dir/bad"
+    own "$root/tests/golden/$2" "$dir/bad"
     sed -i "$3" "$dir/bad/config.json"
     expect "$1" 1 "$4" mpi 1 run -m "$dir/bad" -p x --max-tokens 1
 }
@@ -79,8 +84,7 @@ refused "more chosen than there are" qwen3moe-mixed 's/"num_experts_per_tok": 3/
     'num_experts_per_tok is 9, but at most num_experts \(7\) is expected'
 
 # A router that is not finite fails the requests, and says in which layer.
-rm -rf "$model"
-cp -r "$root/tests/golden/qwen3moe-mixed" "$model"
+own "$root/tests/golden/qwen3moe-mixed" "$model"
 poison "$model" model.layers.2.mlp.gate.weight 0
 expect "NaN in a router" 3 'layer 2' mpi 1 run -m "$model" -p "x y z" --raw --max-tokens 3
 
