@@ -81,6 +81,8 @@ const cake_arch cake_archs[] = {
              .turned = true,
              .clamped = true},
      .rename = {{"mlp.gate.", "mlp.router."}},
+     .rope = "{\"rope_type\": \"yarn\", \"factor\": 32.0, \"beta_fast\": 32.0, \"beta_slow\": 1.0,"
+             " \"truncate\": false, \"original_max_position_embeddings\": 4096}",
      .defaults = "{\"num_key_value_heads\": 8, \"attention_bias\": true, \"sliding_window\": 128,"
                  " \"num_local_experts\": 128, \"num_experts_per_tok\": 4, \"rms_norm_eps\": 1e-5,"
                  " \"rope_theta\": 150000.0}"},
@@ -292,6 +294,8 @@ const cake_arch cake_archs[] = {
      .act = CAKE_ACT_XIELU,
      .rename = {{"input_layernorm.", "attention_layernorm."},
                 {"post_attention_layernorm.", "feedforward_layernorm."}},
+     .rope = "{\"rope_type\": \"llama3\", \"rope_theta\": 12e6, \"factor\": 8.0, \"low_freq_factor\": 1.0,"
+             " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}",
      .defaults = "{\"rms_norm_eps\": 1e-5, \"rope_theta\": 12e6}"},
     {.name = "smollm3",
      .architecture = "SmolLM3ForCausalLM",

@@ -90,6 +90,7 @@ typedef struct cake_arch {
     int period;   /* of SLIDING_PERIOD; 0: sliding_window_pattern */
     int head_dim; /* default; 0: dim / n_head */
     cake_nope nope;
+    const char *rope;    /* JSON object: rotary parameters of a config.json without any; NULL: default ones */
     bool rope_by_type;   /* separate rotary parameters for sliding and full layers */
     bool rope_sections;  /* mrope_section assigns pairs to three positions, which are equal for text */
     bool rope_partial;   /* partial_rotary_factor may be less than 1 */

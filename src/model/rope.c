@@ -276,7 +276,15 @@ static cake_err read_one(const cake_fields *top, cake_config *c)
             return cake_field_fail(&fields, cake_json_key(it, NULL),
                                    "separate rotary parameters for some layers are not supported");
     c->n_rope = 1;
-    return read_set(top, &fields, "rope_theta", c, &c->rope[0]);
+    if (!empty(fields.object) || !c->arch->rope)
+        return read_set(top, &fields, "rope_theta", c, &c->rope[0]);
+    cake_json *usual = NULL;
+    cake_fault fault;
+    CAKE_ASSERT(!cake_json_parse(c->arch->rope, strlen(c->arch->rope), &usual, &fault));
+    fields.object = usual;
+    err = read_set(top, &fields, "rope_theta", c, &c->rope[0]);
+    cake_json_free(usual);
+    return err;
 }
 
 /* The context where scaling extends it beyond max_position_embeddings. */

@@ -54,10 +54,36 @@ def types(rng, n):
     return [rng.choice(["full_attention", "sliding_attention"]) for _ in range(n)]
 
 
+def experts(rng, family, layers):
+    """Numbers of experts, as the family's config.json has them."""
+    n = rng.choice([3, 6, 8, 12])
+    chosen, width = rng.randint(1, min(n, 4)), rng.choice([7, 16, 21])
+    spec = {"num_experts_per_tok": chosen}
+    if family in ("mixtral", "minimax_m2", "gpt_oss"):
+        return {**spec, "num_local_experts": n}  # intermediate_size is that of an expert
+    if family == "olmoe":
+        return {**spec, "num_experts": n, "norm_topk_prob": rng.random() < 0.5}
+    spec["moe_intermediate_size"] = width
+    if family == "glm4_moe":
+        groups = rng.choice([g for g in (1, 2, 3, 4) if n % g == 0 and n // g >= 2])
+        kept = rng.randint(1, groups)
+        return {**spec, "num_experts_per_tok": min(chosen, kept * (n // groups)), "n_routed_experts": n,
+                "n_shared_experts": rng.choice([1, 2]), "n_group": groups, "topk_group": kept,
+                "routed_scaling_factor": rng.choice([1.0, 2.5]), "norm_topk_prob": rng.random() < 0.7,
+                "first_k_dense_replace": rng.choice([0, 1, layers]), "use_qk_norm": rng.random() < 0.5}
+    spec["num_experts"] = n
+    if family in ("qwen3_next", "qwen3_5_moe_text"):
+        spec["shared_expert_intermediate_size"] = rng.choice([5, 16])
+    if family in ("qwen3_moe", "qwen3_next"):
+        spec.update(norm_topk_prob=rng.random() < 0.5, decoder_sparse_step=rng.choice([1, 1, 2]),
+                    mlp_only_layers=rng.choice([[], [0], [1]]))
+    return spec
+
+
 def draw(rng, family):
     n_kv, group, layers = rng.choice([1, 2, 3]), rng.choice([1, 2, 3]), rng.choice([2, 3, 4])
     head_dim = rng.choice([4, 8, 10, 16, 20, 34])
-    fixed = family in ("phi3", "smollm3", "olmo2", "olmo3")  # head_dim is dim / heads in their files
+    fixed = family in ("phi3", "smollm3", "olmo2", "olmo3", "olmoe")  # head_dim is dim / heads in their files
     spec = dict(small=True, dtype=rng.choice(["float32", "float32", "bfloat16"]), files=rng.choice([1, 2]),
                 old=rng.random() < 0.5, model_type=family, num_hidden_layers=layers, num_attention_heads=n_kv * group,
                 num_key_value_heads=n_kv, hidden_size=n_kv * group * head_dim if fixed else 12 * n_kv * group,
@@ -102,11 +128,25 @@ def draw(rng, family):
         parameters = rng.choice([{"rope_type": "default"}, longrope(rng, half)])
         parameters = {**parameters, "rope_theta": 10000.0, "partial_rotary_factor": part}
         spec.update(original_max_position_embeddings=64)
-    if family == "qwen3_5_text":
+    if family in ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"):
         key = rng.choice([1, 2, 3])
         spec.update(models.linear(key, key * rng.choice([1, 2]), rng.choice([4, 10, 16]), rng.choice([5, 8, 16]),
                                   rng.choice([2, 4])), full_attention_interval=rng.choice([2, 3]))
         parameters = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": rng.choice([0.25, 0.5, 1.0])}
+    if family in models.MIXTURES:
+        spec.update(experts(rng, family, layers))
+    if family in ("qwen3_moe", "glm4_moe", "gpt_oss", "olmoe"):
+        spec.update(attention_bias=rng.random() < 0.5)
+    if family == "qwen3_moe":
+        spec.update(use_sliding_window=rng.random() < 0.5, sliding_window=window or 50)
+    if family in ("mixtral", "gpt_oss"):
+        spec.update(sliding_window=(window or 50) if family == "gpt_oss" else window)
+    if family == "gpt_oss" and rng.random() < 0.5:
+        spec.update(layer_types=types(rng, layers), swiglu_limit=rng.choice([0.7, 7.0]))
+    if family in ("glm4_moe", "minimax_m2"):
+        parameters = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": rng.choice([0.5, 1.0])}
+    if family == "apertus":
+        spec.update(hidden_act="xielu")
     if family == "smollm3":
         spec.update(no_rope_layers=[rng.choice([0, 1]) for _ in range(layers)] if rng.random() < 0.5 else None,
                     no_rope_layer_interval=rng.choice([2, 3]), use_sliding_window=rng.random() < 0.5, sliding_window=window)
@@ -144,7 +184,7 @@ def differ(cake, path):
 def main(cake, family=None, count=10, seed=1):
     models.SHORT = LENGTHS
     bad = 0
-    for name in [family] if family else [f for f in models.CLASSES if f not in ("gemma3", "mistral3", "qwen3_5")]:
+    for name in [family] if family else [f for f in models.CLASSES if f not in ("gemma3", "mistral3", "qwen3_5", "qwen3_5_moe")]:
         for i in range(int(count)):
             spec = draw(random.Random(f"{seed}-{name}-{i}"), name)
             with tempfile.TemporaryDirectory() as folder:

@@ -254,17 +254,18 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Q
            "exaone4": "Exaone4ForCausalLM", "smollm3": "SmolLM3ForCausalLM",
            "qwen3_moe": "Qwen3MoeForCausalLM", "mixtral": "MixtralForCausalLM", "olmoe": "OlmoeForCausalLM",
            "apertus": "ApertusForCausalLM", "qwen3_next": "Qwen3NextForCausalLM", "qwen3_5_moe": "Qwen3_5MoeForConditionalGeneration",
+           "qwen3_5_moe_text": "Qwen3_5MoeForCausalLM",
            "gpt_oss": "GptOssForCausalLM",
            "glm4_moe": "Glm4MoeForCausalLM", "minimax_m2": "MiniMaxM2ForCausalLM",
            "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_5": "Qwen3_5ForConditionalGeneration"}
-LESS_ONE = ("gemma2", "gemma3_text", "gemma3", "qwen3_5_text", "qwen3_5", "qwen3_5_moe", "qwen3_next")  # norms multiply by 1 + weight
+LESS_ONE = ("gemma2", "gemma3_text", "gemma3", "qwen3_5_text", "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next")  # norms multiply by 1 + weight
 AFTER = ("gemma2", "gemma3_text", "gemma3", "olmo2", "olmo3", "exaone4")  # post_attention_layernorm is behind attention
 
 
 # How the hub names the matrices of an expert, where each has tensors of its own: gate, up, down.
 APART = dict.fromkeys(("qwen3_moe", "olmoe", "glm4_moe", "qwen3_next"), ("gate_proj", "up_proj", "down_proj"))
 APART |= dict.fromkeys(("mixtral", "minimax_m2"), ("w1", "w3", "w2"))
-MIXTURES = (*APART, "qwen3_5_moe", "gpt_oss")
+MIXTURES = (*APART, "qwen3_5_moe", "qwen3_5_moe_text", "gpt_oss")
 BLOCK = ("mixtral", "minimax_m2")  # their MLP is called block_sparse_moe
 
 

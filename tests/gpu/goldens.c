@@ -22,7 +22,7 @@ static bool is_tried(const char *model)
  * bfloat16; of what BF16 rounds delta nets with random weights make ten times as much as others. */
 static void check(const char *dtype, cake_dtype kv_dtype, double tolerance)
 {
-    for (int m = 0; m < N_MODEL; m++) {
+    for (int m = 0; m < N_GPU; m++) {
         if (!is_tried(models[m]))
             continue;
         bool exact = !strcmp(dtype, "f32");
@@ -53,7 +53,7 @@ static void test_rounded(void)
 /* The last layer leaves out rows without output; the others have the same bits. */
 static void test_unread(void)
 {
-    for (int m = 0; m < N_MODEL; m++) {
+    for (int m = 0; m < N_GPU; m++) {
         if (!is_tried(models[m]) || (!getenv("CAKE_ALL_GPU") && strcmp(models[m], "gemma2-caps") != 0))
             continue;
         cake_json *expected = read_expected(models[m]);

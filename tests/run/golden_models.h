@@ -32,6 +32,7 @@ enum {
     N_DELTA = 3 /* the first ones */,
     N_MIXTURE = 10 /* the last ones */,
     N_DENSE = N_MODEL - N_MIXTURE,
+    N_GPU = N_DENSE - 1 /* all before apertus: those that GPUs have kernels for */,
     MAX_TOK = 64,
     CONTEXT = 512,
     N_TOP = 5
