@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The style test: functions of at most 80 lines, files of at most 650, lines of at most 110, the licence line, no TODO
-# marks, no retired word in a name or file name, and the layout of .clang-format. Versions of clang-format differ: only 14
-# is used, and with CI set it is required.
+# The style test: functions of at most 80 lines, files of at most 650, lines of at most 110, the licence line, nothing
+# unfinished, no retired word in a name or file name, and the layout of .clang-format. Versions of clang-format differ: only
+# 14 is used, and with CI set it is required.
 # tests/style.sh [ROOT]: ROOT is a source tree, default $top_srcdir. Exit status 1 and a line per violation.
 set -u
 root=${1:-${top_srcdir:-.}}
