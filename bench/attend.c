@@ -116,16 +116,14 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
     cake_arena arena;
     cake_err err = cake_arena_open(&arena, "bench", 2 * half + 2 * act);
     if (!err) {
-        j.kv = (cake_kv){cake_arena_take(&arena, half),
-                         cake_arena_take(&arena, half),
-                         page,
-                         CAKE_BF16,
-                         KV_HEADS,
-                         DIM,
-                         0,
-                         table,
-                         stride,
-                         NULL};
+        j.kv = (cake_kv){.k = cake_arena_take(&arena, half),
+                         .v = cake_arena_take(&arena, half),
+                         .page_step = page,
+                         .dtype = CAKE_BF16,
+                         .n_kv = KV_HEADS,
+                         .head_dim = DIM,
+                         .table = table,
+                         .stride = stride};
         j.q = cake_arena_take(&arena, act);
         j.out = cake_arena_take(&arena, act);
         fill_cache(&j, n_page * page);

@@ -45,7 +45,7 @@ void cake_exec_session(int size, void (*work)(void *arg), void *arg);
 /* Scratch memory [CAKE_SCRATCH_BYTES] of this thread for the duration of an operation, aligned to a cache
  * line (threads may have small stacks). Allocated at the first call; the threads of cake_exec_run allocate it
  * in advance. */
-#define CAKE_SCRATCH_BYTES ((size_t)1 << 20)
+#define CAKE_SCRATCH_BYTES ((size_t)3 << 19)
 void *cake_exec_scratch(void);
 void cake_exec_barrier(const cake_exec *exec);
 /* Yields the CPU while waiting for anything but a barrier. */
@@ -73,7 +73,9 @@ bool cake_exec_next(cake_work_queue *queue, int64_t most, int64_t *first, int64_
  *   K: [n_kv, head_dim, CAKE_PAGE] of dtype; V: [n_kv, CAKE_PAGE, head_dim].
  * BF16 with an even head_dim is stored in pairs, so that one instruction adds both products of a pair:
  *   K: [n_kv, head_dim / 2, CAKE_PAGE, 2], pairs of neighbouring elements of one line;
- *   V: [n_kv, CAKE_PAGE / 2, head_dim, 2], pairs of the same element of neighbouring lines. */
+ *   V: [n_kv, CAKE_PAGE / 2, head_dim, 2], pairs of the same element of neighbouring lines.
+ * Latent attention keeps one key for all heads, and no V: the first n_value elements of a key are the
+ * value. */
 typedef struct cake_kv {
     void *k, *v;       /* page 0 */
     int64_t page_step; /* elements from one page to the next */
@@ -83,6 +85,7 @@ typedef struct cake_kv {
     const int32_t *table; /* [n_slot, stride] */
     int stride;
     const float *sink; /* [n_head] attention sinks, or NULL */
+    int n_value;       /* of latent attention; 0: V has the values, of head_dim elements */
 } cake_kv;
 
 /* What the weights exp(score - most) of a head, whose sum is total, are divided by. An attention sink
@@ -90,6 +93,15 @@ typedef struct cake_kv {
 CAKE_ANYWHERE static inline float cake_kv_divisor(const cake_kv *kv, int head, float total, float most)
 {
     return kv->sink ? total + expf(kv->sink[head] - most) : total;
+}
+
+/* Maximum head_dim of latent attention. */
+#define CAKE_LATENT_DIM 576
+
+/* Elements of a value. */
+CAKE_ANYWHERE static inline int cake_kv_value_dim(const cake_kv *kv)
+{
+    return kv->n_value ? kv->n_value : kv->head_dim;
 }
 
 /* Elements of a key, or lines of values, that are stored as a pair: 2 or 1. */
@@ -105,7 +117,7 @@ CAKE_ANYWHERE static inline size_t cake_kv_page(const cake_kv *kv, int slot, int
     return (size_t)(page * kv->page_step + (int64_t)head * CAKE_PAGE * kv->head_dim);
 }
 
-/* Offset in elements from cake_kv_page of element j of a line's key; and of its value. */
+/* Offset in elements from cake_kv_page of element j of a line's key; and of its value in v. */
 CAKE_ANYWHERE static inline size_t cake_kv_key(const cake_kv *kv, int line, int j)
 {
     int pair = cake_kv_pair(kv);
@@ -221,6 +233,15 @@ typedef struct cake_expert_product {
     const cake_experts *experts;
 } cake_expert_product;
 
+/* Queries of latent attention: of each head the part that meets the latent, and the rotated part. Results
+ * [n_head, n_tok, n_value] lie as `latent` does, sorted by head: its products are those of experts, a head
+ * each. */
+typedef struct cake_latent_query {
+    const float *latent; /* [n_head, n_tok, n_value] */
+    const float *rope;   /* [n_tok, n_head, n_rope] */
+    int n_head;
+} cake_latent_query;
+
 /* Arguments of rope for the heads of q and k. */
 typedef struct cake_rope_args {
     const float *q_norm, *k_norm; /* or NULL */
@@ -290,9 +311,17 @@ typedef struct cake_kernels {
      * is scale q k^T; with cap > 0 then cap tanh(score / cap); the sum of weights includes kv->sink.
      * Segments between multiples of CAKE_SEGMENT positions are merged in order, positions ascending
      * (online softmax, Milakov & Gimelshein 2018). avx512bf16 rounds q, and the weights before they are
-     * summed in any way, to BF16 where the cache is stored in pairs and head_dim <= 256. */
+     * summed in any way, to BF16 where the cache is stored in pairs and head_dim <= 576. */
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
                    int n_tok, int n_head, float scale, float cap);
+
+    /* Latent attention (DeepSeek-AI 2024) with n_rope = kv->head_dim - kv->n_value. The store writes a key of
+     * latent [n_tok, n_value] and rope [n_tok, n_rope] for each row. The other is attend without window and
+     * cap, where the query of a head consists of its rows of q->latent and q->rope. */
+    void (*latent_store)(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
+                         const cake_row *rows, int n_tok);
+    void (*latent_attend)(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
+                          const cake_row *rows, int n_tok, float scale);
 
     /* For the next two: rows of one slot are contiguous with consecutive positions, and the slot's state is
      * the one after the position before the first of them; position 0 starts from zeros whatever the state

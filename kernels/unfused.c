@@ -75,3 +75,17 @@ void cake_no_combine(const cake_exec *exec, float *out, const float *y, const ca
     (void)exec, (void)out, (void)y, (void)groups, (void)weight, (void)residual, (void)n_tok, (void)dim;
     CAKE_ASSERT(!"experts on this device");
 }
+
+void cake_no_latent_store(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
+                          const cake_row *rows, int n_tok)
+{
+    (void)exec, (void)kv, (void)latent, (void)rope, (void)rows, (void)n_tok;
+    CAKE_ASSERT(!"latent attention on this device");
+}
+
+void cake_no_latent_attend(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
+                           const cake_row *rows, int n_tok, float scale)
+{
+    (void)exec, (void)out, (void)q, (void)kv, (void)rows, (void)n_tok, (void)scale;
+    CAKE_ASSERT(!"latent attention on this device");
+}

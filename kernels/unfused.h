@@ -35,6 +35,14 @@ void cake_no_combine(const cake_exec *exec, float *out, const float *y, const ca
     .input_pack_grouped = cake_no_input_pack_grouped, .linear_grouped = cake_no_linear_grouped,              \
     .combine = cake_no_combine
 
+/* The same for latent attention. */
+void cake_no_latent_store(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
+                          const cake_row *rows, int n_tok);
+void cake_no_latent_attend(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
+                           const cake_row *rows, int n_tok, float scale);
+
+#define CAKE_NO_LATENT .latent_store = cake_no_latent_store, .latent_attend = cake_no_latent_attend
+
 /* Their entries in the initializer of a table. */
 #define CAKE_UNFUSED                                                                                         \
     .select_algorithm = cake_unfused_select_algorithm, .set_rows = cake_unfused_set_rows,                    \

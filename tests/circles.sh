@@ -22,8 +22,8 @@ BEGIN {
     # An interpreter: expressions hold filters, filters call macros, macros hold expressions.
     known("jinja", "access eval exec expr filters filters_text format globals json lex math methods number parse print " \
                    "render spec tests text value")
-    # layer.c calls one of three mixers, and each ends with the steps that layer.c has for all of them.
-    known("slice", "attention deltanet experts layer mlp")
+    # layer.c calls one of four mixers, and each ends with the steps that layer.c has for all of them.
+    known("slice", "attention deltanet experts latent layer mlp")
 }
 {
     file = $1

@@ -203,12 +203,20 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
             continue;
         }
         end = prompt_end(rows, t, n_tok);
-        int64_t queries = (int64_t)(end - t) * group;
-        for (int64_t query = 0; query < queries; query += STAND)
+        int64_t count = (int64_t)(end - t) * group;
+        for (int64_t query = 0; query < count; query += STAND)
             for (p->kv_head = 0; p->kv_head < kv->n_kv; p->kv_head++) {
-                p->n = queries - query < STAND ? (int)(queries - query) : STAND;
+                int64_t at = p->kv_head * group * dim;
+                p->n = count - query < STAND ? (int)(count - query) : STAND;
                 if (m->item++ % exec->size == exec->rank)
-                    attend_queries(p, to, from, rows + t, query, group);
+                    attend_queries(p,
+                                   &(queries){.first = from + at,
+                                              .out = to + at,
+                                              .first_row = n_head * dim,
+                                              .first_head = dim,
+                                              .group = group,
+                                              .head = p->kv_head * group},
+                                   rows + t, query);
             }
     }
     attend_next(m, &(piece){0});

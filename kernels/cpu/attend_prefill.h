@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of prompt rows, written with vec_*.h and step_*.h; included by attend.h.
+ * Attention of prompt rows, and latent attention of all rows, written with vec_*.h and step_*.h; included by
+ * attend.h.
  *
- * In: rows of q of consecutive prompt rows of one slot, the cache. Out: the weighted sums of V. A piece of
- * work is up to STAND queries, each a row's and a query head's, of one KV head. They lie side by side in
- * vectors, so that each element of K and V is read once for all of them: scores = K Q^T and out^T = V^T
- * weights, a page at a time, the maximum so far going along (online softmax, Milakov & Gimelshein 2018).
- * Where a step of BF16 takes two products, pairs of K and V from the cache are multiplied by pairs of q and
- * of weights; else they are converted to floats.
+ * In: queries of consecutive rows of one slot, the cache. Out: the weighted sums of V. A piece of work is
+ * up to STAND queries, each a row's and a query head's, of one KV head. They lie side by side in vectors, so
+ * that each element of K and V is read once for all of them: scores = K Q^T and out^T = V^T weights, a page
+ * at a time, the maximum so far going along (online softmax, Milakov & Gimelshein 2018). Where a step of BF16
+ * takes two products, pairs of K and V from the cache are multiplied by pairs of q and of weights; else they
+ * are converted to floats.
  *
  * Invariant: a lane depends on its own row and head only. Scores run upwards in the element, sums over
  * positions upwards in the position, page by page; a position that a row does not see weighs nothing, which
@@ -28,13 +29,30 @@
 
 #define STAND       128                    /* queries side by side */
 #define BLOCK_WIDTH (TILE_VECTORS * LANES) /* queries of a tile */
-#define PREFILL_DIM 256                    /* maximum head size; larger ones go to attend_decode.h */
+#define PREFILL_DIM CAKE_LATENT_DIM        /* maximum head size; larger ones go to attend_decode.h */
 
 /* Positions that the queries of a block see, both ends included: by any of them, and by all of them. */
 typedef struct sight {
     int first, last;
     int all_first, all_last;
 } sight;
+
+/* Where the queries of rows lie: of row r and head h the first elements at first + r * first_row + h *
+ * first_head, and n_rest more at rest + r * rest_row + h * rest_head. Results lie in out as `first` does. */
+typedef struct queries {
+    const float *first, *rest;
+    float *out;
+    int64_t first_row, first_head, rest_row, rest_head;
+    int n_rest;
+    int group; /* heads; query i is that of row i / group and head i % group */
+    int head;  /* the first of them, of all heads of a row */
+} queries;
+
+/* The left operand of matrix_add_as. */
+typedef struct operand {
+    const float *at;
+    int64_t row, col;
+} operand;
 
 typedef struct prefill {
     const cake_kv *kv;
@@ -47,10 +65,10 @@ typedef struct prefill {
     _Alignas(64) float near[STAND], far[STAND]; /* the same, from the page's first line on */
     float max[STAND], total[STAND], change[STAND];
     float q[PREFILL_DIM * STAND];   /* [steps of head_dim, width] */
-    float out[PREFILL_DIM * STAND]; /* [head_dim, width] */
+    float out[PREFILL_DIM * STAND]; /* [elements of a value, width] */
     float score[CAKE_PAGE * STAND]; /* [position, width], then weights [steps of positions, width] */
-    float
-        page[CAKE_PAGE * PREFILL_DIM + LANES]; /* [head_dim, position] of K, then [position, head_dim] of V */
+    /* [head_dim, position] of K, then [position, head_dim] of V; or [value, pairs of positions] of latents */
+    float page[CAKE_PAGE * PREFILL_DIM + LANES];
 } prefill;
 
 /* Whether products take unconverted pairs of K and V. */
@@ -88,26 +106,59 @@ INLINE const float *keys_of(prefill *p, size_t page, int line, const cake_dtype 
     return p->page + line;
 }
 
-/* The values of positions [pos, pos + n): an element's a_row is 1, a step's a_col head_dim. Halves of pairs
- * that no query sees may be unused memory, even NaN, and become zeros. */
-INLINE const float *values_of(prefill *p, size_t page, int pos, int n, const cake_dtype dtype)
+/* Words of two elements of a line, of the lines of a page, become words of one element of two lines: to
+ * [2 * n_pair, CAKE_PAGE / 2] from [n_pair, CAKE_PAGE]. */
+static void turn_pairs(float *to, const float *from, int n_pair)
+{
+    const __m256i halves = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 0, 1, 4, 5,
+                                            2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    for (int i = 0; i < n_pair; i++, from += CAKE_PAGE, to += CAKE_PAGE)
+        for (int j = 0; j < CAKE_PAGE; j += 2 * TURN) {
+            __m256i x = _mm256_loadu_si256((const __m256i *)(from + j));
+            __m256i y = _mm256_loadu_si256((const __m256i *)(from + j + TURN));
+            __m256 a = _mm256_castsi256_ps(_mm256_shuffle_epi8(x, halves));
+            __m256 b = _mm256_castsi256_ps(_mm256_shuffle_epi8(y, halves));
+            __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
+            __m256i odd = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xDD));
+            _mm256_storeu_si256((__m256i *)(to + j / 2), _mm256_permute4x64_epi64(even, 0xD8));
+            _mm256_storeu_si256((__m256i *)(to + CAKE_PAGE / 2 + j / 2), _mm256_permute4x64_epi64(odd, 0xD8));
+        }
+}
+
+/* values_of for latents, which are the first elements of the keys. */
+INLINE operand latents_of(prefill *p, size_t page, int pos, int n, const cake_dtype dtype)
+{
+    const int line = pos % CAKE_PAGE, pairs = CAKE_PAGE / 2;
+    if (STEP_OF(dtype) == 1) /* keys_of has converted them */
+        return (operand){p->page + line, CAKE_PAGE, 1};
+    turn_pairs(p->page, (const float *)p->kv->k + page / 2, p->kv->n_value / 2);
+    for (int j = 0; pos + n - 1 > p->last && j < p->kv->n_value; j++)
+        ((uint16_t *)(p->page + j * pairs))[line + n - 1] = 0;
+    return (operand){p->page + line / 2, pairs, 1};
+}
+
+/* The values of positions [pos, pos + n), by element and step. Halves of pairs that no query sees may be
+ * unused memory, even NaN, and become zeros. */
+INLINE operand values_of(prefill *p, size_t page, int pos, int n, const cake_dtype dtype)
 {
     int dim = p->kv->head_dim, step = cake_kv_pair(p->kv), line = pos % CAKE_PAGE, over = line % step;
     size_t at = page + cake_kv_value(p->kv, line - over, 0);
+    if (p->kv->n_value)
+        return latents_of(p, page, pos, n, dtype);
     if (STEP_OF(dtype) == 1) {
         read_rows_as_floats(p->page, p->kv, p->kv->v, at, (over + n + step - 1) / step * step, dim);
-        return p->page + over * dim;
+        return (operand){p->page + over * dim, 1, dim};
     }
     const float *pairs = (const float *)p->kv->v + at / 2;
     float *end = p->page + (n / 2 - 1) * dim;
     if (pos >= p->first && pos + n - 1 <= p->last)
-        return pairs;
+        return (operand){pairs, 1, dim};
     memcpy(p->page, pairs, (size_t)(n / 2 * dim) * sizeof *pairs);
     for (int j = 0; pos < p->first && j < dim; j += LANES)
         vec_store_n(p->page + j, vec_half(vec_load_n(p->page + j, dim - j), true), dim - j);
     for (int j = 0; pos + n - 1 > p->last && j < dim; j += LANES)
         vec_store_n(end + j, vec_half(vec_load_n(end + j, dim - j), false), dim - j);
-    return p->page;
+    return (operand){p->page, 1, dim};
 }
 
 /* Positions of [pos, pos + n) that a block computes, in whole steps: up to the last one that any of its
@@ -179,11 +230,12 @@ INLINE void add_lines(prefill *p, int pos, int n, const cake_dtype dtype)
                       (tile_start){.zero = true});
         weigh_block(p, j, wide, pos, lines, dtype);
     }
-    const float *value = values_of(p, page, pos, n, dtype);
+    const operand value = values_of(p, page, pos, n, dtype);
     for (int j = 0; j < width; j += BLOCK_WIDTH) {
         int wide = width - j < BLOCK_WIDTH ? width - j : BLOCK_WIDTH;
         int lines = lines_of(&p->block[j / BLOCK_WIDTH], pos, n, dtype);
-        matrix_add_as(p->out + j, width, value, 1, dim, p->score + j, width, dim, wide, lines / step, dtype,
+        matrix_add_as(p->out + j, width, value.at, value.row, value.col, p->score + j, width,
+                      cake_kv_value_dim(p->kv), wide, lines / step, dtype,
                       (tile_start){.factor = p->change + j});
     }
 }
@@ -210,11 +262,24 @@ static void add_pages_of_pairs(prefill *p)
     add_pages(p, CAKE_BF16);
 }
 
-/* Offset of a query's elements in q and out: row query / group of rows, query head query % group of the KV
- * head. */
-static int64_t place_of_query(const prefill *p, int64_t query, int group)
+/* Offset of a query's result, and of its first elements. */
+static int64_t place_of_query(const queries *in, int64_t query)
 {
-    return ((query / group * p->kv->n_kv + p->kv_head) * group + query % group) * p->kv->head_dim;
+    return query / in->group * in->first_row + query % in->group * in->first_head;
+}
+
+/* Elements of a query as steps. */
+static void copy_query(float *to, const prefill *p, const queries *in, int64_t query, cake_dtype dtype)
+{
+    const float *first = in->first + place_of_query(in, query);
+    int dim = p->kv->head_dim, n = dim - in->n_rest;
+    float both[PREFILL_DIM];
+    if (in->n_rest) {
+        const float *rest = in->rest + query / in->group * in->rest_row + query % in->group * in->rest_head;
+        memcpy(both, first, (size_t)n * sizeof *both);
+        memcpy(both + n, rest, (size_t)in->n_rest * sizeof *both);
+    }
+    step_copy(to, in->n_rest ? both : first, dim, dtype);
 }
 
 /* The next query of a block sees [from, to]. */
@@ -229,12 +294,12 @@ static void widen(sight *s, int from, int to, bool begin)
 }
 
 /* Sets what the queries see. Padding queries copy the last one. */
-static void look_around(prefill *p, const cake_row *rows, int64_t query, int group)
+static void look_around(prefill *p, const queries *in, const cake_row *rows, int64_t query)
 {
     p->first = INT_MAX;
     p->last = 0;
     for (int i = 0; i < p->width; i++) {
-        const cake_row *row = rows + (query + (i < p->n ? i : p->n - 1)) / group;
+        const cake_row *row = rows + (query + (i < p->n ? i : p->n - 1)) / in->group;
         p->from[i] = cake_kv_first(p->kv, row);
         p->to[i] = row->pos;
         widen(&p->block[i / BLOCK_WIDTH], p->from[i], p->to[i], i % BLOCK_WIDTH == 0);
@@ -246,7 +311,7 @@ static void look_around(prefill *p, const cake_row *rows, int64_t query, int gro
 }
 
 /* Loads p->n queries from `query` on. */
-static void take_queries(prefill *p, const float *q, const cake_row *rows, int64_t query, int group)
+static void take_queries(prefill *p, const queries *in, const cake_row *rows, int64_t query)
 {
     enum { PITCH = PREFILL_DIM + 2 * LANES };
     float copy[TURN * PITCH] = {0};
@@ -254,11 +319,11 @@ static void take_queries(prefill *p, const float *q, const cake_row *rows, int64
     int dim = p->kv->head_dim, steps = dim / STEP_OF(dtype);
     p->width = (p->n + LANES - 1) / LANES * LANES;
     p->slot = rows->slot;
-    look_around(p, rows, query, group);
+    look_around(p, in, rows, query);
     for (int i = 0; i < p->width; i += TURN) {
         for (int r = 0; r < TURN; r++)
             if (i + r < p->n)
-                step_copy(copy + r * PITCH, q + place_of_query(p, query + i + r, group), dim, dtype);
+                copy_query(copy + r * PITCH, p, in, query + i + r, dtype);
         for (int j = 0; j < steps; j += TURN) {
             __m256i word[TURN];
             turn((const char *)(copy + j), PITCH * sizeof *copy, word);
@@ -266,19 +331,19 @@ static void take_queries(prefill *p, const float *q, const cake_row *rows, int64
                 memcpy(p->q + (j + r) * p->width + i, &word[r], sizeof word[r]);
         }
     }
-    memset(p->out, 0, (size_t)(dim * p->width) * sizeof *p->out);
+    memset(p->out, 0, (size_t)(cake_kv_value_dim(p->kv) * p->width) * sizeof *p->out);
 }
 
 /* Stores the results of the queries. */
-static void give_means(prefill *p, float *out, int64_t query, int group)
+static void give_means(prefill *p, const queries *in, int64_t query)
 {
-    int dim = p->kv->head_dim;
+    int dim = cake_kv_value_dim(p->kv);
     for (int i = 0; i < p->n; i += TURN) {
         int n = p->n - i < TURN ? p->n - i : TURN;
         float *to[TURN], factor[TURN];
         for (int r = 0; r < n; r++) {
-            to[r] = out + place_of_query(p, query + i + r, group);
-            int head = p->kv_head * group + (int)((query + i + r) % group);
+            to[r] = in->out + place_of_query(in, query + i + r);
+            int head = in->head + (int)((query + i + r) % in->group);
             factor[r] = 1 / cake_kv_divisor(p->kv, head, p->total[i + r], p->max[i + r]);
             for (int j = 0; j < dim; j += 16) /* prefetched for its turn */
                 _mm_prefetch((const char *)(to[r] + j), _MM_HINT_T0);
@@ -291,21 +356,20 @@ static void give_means(prefill *p, float *out, int64_t query, int group)
                 if (dim - j >= TURN)
                     _mm256_storeu_ps(to[r] + j, mean);
                 else
-                    memcpy(to[r] + j, &mean, (size_t)(dim - j) * sizeof *out);
+                    memcpy(to[r] + j, &mean, (size_t)(dim - j) * sizeof *to[r]);
             }
         }
     }
 }
 
-static void sum_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
-                        int group)
+static void sum_queries(prefill *p, const queries *in, const cake_row *rows, int64_t query)
 {
-    take_queries(p, q, rows, query, group);
+    take_queries(p, in, rows, query);
     if (takes_pairs(p->kv))
         add_pages_of_pairs(p);
     else
         add_pages_of_floats(p);
-    give_means(p, out, query, group);
+    give_means(p, in, query);
 }
 
 /* Queries i to i + LANES whose sums are not finite, though their weights are, a bit each. */
@@ -313,7 +377,7 @@ static uint32_t lost(const prefill *p, int i)
 {
     uint32_t which = 0;
     wholes sizes = whole_set(0);
-    for (int j = 0; j < p->kv->head_dim; j++)
+    for (int j = 0; j < cake_kv_value_dim(p->kv); j++)
         sizes = whole_max(sizes, whole_size(vec_load(p->out + j * p->width + i)));
     const int32_t infinite = 0x7F800000; /* the bits of an infinity */
     if (whole_most(sizes) < infinite)
@@ -325,20 +389,19 @@ static uint32_t lost(const prefill *p, int i)
     return which;
 }
 
-/* out, q: of rows[0], [n_head, head_dim] a row. In a block, a query may be multiplied by a non-finite V that
- * it does not see (0 * NaN). Computed alone it meets only what it sees. */
-static void attend_queries(prefill *p, float *out, const float *q, const cake_row *rows, int64_t query,
-                           int group)
+/* Queries [query, query + p->n) of those of rows from rows[0] on. In a block, a query may be multiplied by a
+ * non-finite V that it does not see (0 * NaN). Computed alone it meets only what it sees. */
+static void attend_queries(prefill *p, const queries *in, const cake_row *rows, int64_t query)
 {
     uint32_t again[STAND / LANES];
     int n = p->n;
-    sum_queries(p, out, q, rows, query, group);
+    sum_queries(p, in, rows, query);
     for (int i = 0; i < p->width; i += LANES)
         again[i / LANES] = lost(p, i);
     for (int i = 0; n > 1 && i < n; i++)
         if (again[i / LANES] >> i % LANES & 1) {
             p->n = 1;
-            sum_queries(p, out, q, rows, query + i, group);
+            sum_queries(p, in, rows, query + i);
         }
 }
 

@@ -8,7 +8,7 @@
 #include "kernels/cpu/dot_pairs.h"
 #include "kernels/cpu/step_one.h"
 
-#include "kernels/cpu/attend.h"
+#include "kernels/cpu/attend_latent.h"
 #include "kernels/cpu/delta.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/row_ops.h"

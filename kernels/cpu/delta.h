@@ -25,15 +25,6 @@
 #define CONV_VECTORS  (N_REGISTERS / 8) /* vectors of channels processed together */
 #define CONV_AHEAD    8                 /* distance of prefetching, in rows */
 
-/* The end of the rows that continue row `first` in its slot. */
-static int run_end(const cake_row *rows, int first, int n_tok)
-{
-    int end = first + 1;
-    while (end < n_tok && rows[end].slot == rows[first].slot && rows[end].pos == rows[end - 1].pos + 1)
-        end++;
-    return end;
-}
-
 /* x [n, channels] of one run, vectors * LANES channels of it, in place; inputs [width - 1, channels] are
  * those before the run, then those at its end. The last inputs stay in registers: a row is read once and
  * written once, and rows, which lie pages apart, are fetched ahead. weight [width, CONV_CHANNELS]; the last

@@ -250,6 +250,15 @@ static const float *enter(const entering *in, int64_t row, int64_t k, int n, flo
     return room;
 }
 
+/* The end of the rows that continue row `first` in its slot. */
+static int run_end(const cake_row *rows, int first, int n_tok)
+{
+    int end = first + 1;
+    while (end < n_tok && rows[end].slot == rows[first].slot && rows[end].pos == rows[end - 1].pos + 1)
+        end++;
+    return end;
+}
+
 /* Stores the values of one line, `pair` elements apart. */
 static void store_value(const cake_kv *kv, size_t at, const float *in, size_t pair)
 {

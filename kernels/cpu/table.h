@@ -16,9 +16,9 @@
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = linear,  \
         .input_pack_grouped = input_pack_grouped, .linear_grouped = linear_grouped, .combine = combine,      \
         .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
-        .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
-        .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \
-        .move_rows = cake_rows_move, CAKE_UNFUSED,                                                           \
+        .attend = attend, .latent_store = latent_store, .latent_attend = latent_attend,                      \
+        .delta_conv = delta_conv, .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated,                  \
+        .mark_nonfinite = cake_rows_mark_nonfinite, .move_rows = cake_rows_move, CAKE_UNFUSED,               \
     }
 
 #endif

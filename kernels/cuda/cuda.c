@@ -426,4 +426,5 @@ const cake_kernels cake_kernels_cuda = {
     .rope_kv_store = rope_kv_store,
     .attend_pack = attend_pack,
     CAKE_NO_EXPERTS,
+    CAKE_NO_LATENT,
 };

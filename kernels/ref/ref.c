@@ -335,7 +335,14 @@ static float kv_element(const cake_kv *kv, const void *data, size_t at)
     return value;
 }
 
-/* Adds positions [first, first + n) to out [head_dim]. */
+/* Element j of the value of a line. */
+static float value_element(const cake_kv *kv, size_t page, int line, int j)
+{
+    return kv->n_value ? kv_element(kv, kv->k, page + cake_kv_key(kv, line, j))
+                       : kv_element(kv, kv->v, page + cake_kv_value(kv, line, j));
+}
+
+/* Adds positions [first, first + n) to out, a value. */
 static void attend_segment(state *s, float *out, const float *q, int first, int n)
 {
     const cake_kv *kv = s->kv;
@@ -355,15 +362,27 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
     }
     float both = most > s->max ? most : s->max;
     float old = s->begun ? expf(s->max - both) : 0, new = expf(most - both);
-    for (int j = 0; j < kv->head_dim; j++) {
+    for (int j = 0; j < cake_kv_value_dim(kv); j++) {
         float sum = 0;
         for (int i = 0; i < n; i++)
-            sum += score[i] * kv_element(kv, kv->v, page[i] + cake_kv_value(kv, (first + i) % CAKE_PAGE, j));
+            sum += score[i] * value_element(kv, page[i], (first + i) % CAKE_PAGE, j);
         out[j] = s->begun ? out[j] * old + sum * new : sum;
     }
     s->total = s->begun ? s->total * old + total * new : total;
     s->max = both;
     s->begun = true;
+}
+
+/* One query of a row: out, a value, from q [head_dim]. */
+static void attend_query(state *s, float *out, const float *q, const cake_row *row, int head)
+{
+    for (int first = cake_kv_first(s->kv, row), next; first <= row->pos; first = next) {
+        next = cake_kv_next(row, first);
+        attend_segment(s, out, q, first, next - first);
+    }
+    float divisor = cake_kv_divisor(s->kv, head, s->total, s->max);
+    for (int j = 0; j < cake_kv_value_dim(s->kv); j++)
+        out[j] /= divisor;
 }
 
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
@@ -372,15 +391,36 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
     int group = n_head / kv->n_kv;
     for (int64_t item = exec->rank; item < (int64_t)n_tok * n_head; item += exec->size) {
         const cake_row *row = &rows[item / n_head];
-        state s = {kv, row->slot, (int)(item % n_head) / group, scale, cap, false, -INFINITY, 0};
-        float *to = out + item * kv->head_dim;
-        for (int first = cake_kv_first(kv, row), next; first <= row->pos; first = next) {
-            next = cake_kv_next(row, first);
-            attend_segment(&s, to, q + item * kv->head_dim, first, next - first);
-        }
-        float divisor = cake_kv_divisor(kv, (int)(item % n_head), s.total, s.max);
+        int head = (int)(item % n_head);
+        state s = {kv, row->slot, head / group, scale, cap, false, -INFINITY, 0};
+        attend_query(&s, out + item * kv->head_dim, q + item * kv->head_dim, row, head);
+    }
+}
+
+static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
+                         const cake_row *rows, int n_tok)
+{
+    int64_t first, last, n_value = kv->n_value, n_rope = kv->head_dim - n_value;
+    cake_exec_range(exec, n_tok, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        size_t at = cake_kv_page(kv, rows[i].slot, rows[i].pos, 0);
         for (int j = 0; j < kv->head_dim; j++)
-            to[j] /= divisor;
+            from_f32(kv->k, kv->dtype, at + cake_kv_key(kv, rows[i].pos % CAKE_PAGE, j),
+                     j < n_value ? &latent[i * n_value + j] : &rope[i * n_rope + j - n_value], 1);
+    }
+}
+
+static void latent_attend(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
+                          const cake_row *rows, int n_tok, float scale)
+{
+    int64_t n_value = kv->n_value, n_rope = kv->head_dim - n_value;
+    float query[CAKE_LATENT_DIM];
+    for (int64_t item = exec->rank; item < (int64_t)n_tok * q->n_head; item += exec->size) {
+        int64_t t = item / q->n_head, head = item % q->n_head, at = (head * n_tok + t) * n_value;
+        state s = {kv, rows[t].slot, 0, scale, 0, false, -INFINITY, 0};
+        memcpy(query, q->latent + at, (size_t)n_value * sizeof *query);
+        memcpy(query + n_value, q->rope + item * n_rope, (size_t)n_rope * sizeof *query);
+        attend_query(&s, out + at, query, &rows[t], (int)head);
     }
 }
 
@@ -435,9 +475,9 @@ static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, cons
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, \
         .input_pack_grouped = input_pack_grouped, .linear_grouped = grouped, .combine = combine,             \
         .scores = head, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,            \
-        .attend = attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                                \
-        .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \
-        .move_rows = cake_rows_move, CAKE_UNFUSED,                                                           \
+        .attend = attend, .latent_store = latent_store, .latent_attend = latent_attend,                      \
+        .delta_conv = delta_conv, .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated,                  \
+        .mark_nonfinite = cake_rows_mark_nonfinite, .move_rows = cake_rows_move, CAKE_UNFUSED,               \
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, linear_grouped, scores, &cake_kernels_ref);

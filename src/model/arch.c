@@ -7,6 +7,28 @@
 
 #include <string.h>
 
+#define DEEPSEEK_V3                                                                                          \
+    .architecture = "DeepseekV3ForCausalLM", .qkv_bias = CAKE_BIAS_AS_CONFIG, .o_bias = CAKE_BIAS_AS_CONFIG, \
+    .latent = true, .experts = true,                                                                         \
+    .moe = {.n_expert = "n_routed_experts",                                                                  \
+            .n_ff = "moe_intermediate_size",                                                                 \
+            .score = CAKE_ROUTER_SIGMOID,                                                                    \
+            .renormalise = CAKE_BIAS_AS_CONFIG,                                                              \
+            .epsilon = 1e-20F,                                                                               \
+            .correction = true,                                                                              \
+            .groups = true,                                                                                  \
+            .scaled = true,                                                                                  \
+            .n_shared = "n_shared_experts",                                                                  \
+            .n_dense = "first_k_dense_replace"},                                                             \
+    .rename = {{"mlp.shared_expert.", "mlp.shared_experts."}},                                               \
+    .defaults = "{\"hidden_size\": 7168, \"intermediate_size\": 18432, \"moe_intermediate_size\": 2048,"     \
+                " \"num_hidden_layers\": 61, \"num_attention_heads\": 128, \"num_key_value_heads\": 128,"    \
+                " \"vocab_size\": 129280, \"n_shared_experts\": 1, \"n_routed_experts\": 256,"               \
+                " \"routed_scaling_factor\": 2.5, \"kv_lora_rank\": 512, \"q_lora_rank\": 1536,"             \
+                " \"qk_rope_head_dim\": 64, \"v_head_dim\": 128, \"qk_nope_head_dim\": 128, \"n_group\": 8," \
+                " \"topk_group\": 4, \"num_experts_per_tok\": 8, \"first_k_dense_replace\": 3,"              \
+                " \"norm_topk_prob\": true, \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 4096}"
+
 const cake_arch cake_archs[] = {
     {.name = "llama",
      .architecture = "LlamaForCausalLM",
@@ -107,6 +129,63 @@ const cake_arch cake_archs[] = {
                  " \"num_experts_per_tok\": 8, \"n_shared_experts\": 1, \"n_routed_experts\": 128,"
                  " \"first_k_dense_replace\": 1, \"norm_topk_prob\": true, \"num_nextn_predict_layers\": 1,"
                  " \"partial_rotary_factor\": 0.5}"},
+    {.name = "deepseek_v3", DEEPSEEK_V3},
+    {.name = "kimi_k2", DEEPSEEK_V3},
+    {.name = "kimi_k25",
+     .architecture = "KimiK25ForConditionalGeneration",
+     .inner = {"deepseek_v3", "kimi_k2"}},
+    {.name = "glm4_moe_lite",
+     .architecture = "Glm4MoeLiteForCausalLM",
+     .qkv_bias = CAKE_BIAS_AS_CONFIG,
+     .o_bias = CAKE_BIAS_AS_CONFIG,
+     .latent = true,
+     .experts = true,
+     .moe = {.n_expert = "n_routed_experts",
+             .n_ff = "moe_intermediate_size",
+             .score = CAKE_ROUTER_SIGMOID,
+             .renormalise = CAKE_BIAS_AS_CONFIG,
+             .epsilon = 1e-20F,
+             .correction = true,
+             .groups = true,
+             .scaled = true,
+             .n_shared = "n_shared_experts",
+             .kinds = "mlp_layer_types",
+             .n_first = 1},
+     .rename = {{"mlp.shared_expert.", "mlp.shared_experts."}},
+     .defaults = "{\"hidden_size\": 2048, \"intermediate_size\": 10240, \"moe_intermediate_size\": 1536,"
+                 " \"num_hidden_layers\": 47, \"num_attention_heads\": 20, \"num_key_value_heads\": 20,"
+                 " \"vocab_size\": 154880, \"n_shared_experts\": 1, \"n_routed_experts\": 64,"
+                 " \"routed_scaling_factor\": 1.8, \"kv_lora_rank\": 512, \"q_lora_rank\": 768,"
+                 " \"qk_rope_head_dim\": 64, \"qk_nope_head_dim\": 192, \"v_head_dim\": 256,"
+                 " \"num_experts_per_tok\": 4, \"norm_topk_prob\": true, \"rms_norm_eps\": 1e-5,"
+                 " \"max_position_embeddings\": 202752}"},
+    {.name = "mistral4",
+     .architecture = "Mistral4ForCausalLM",
+     .qkv_bias = CAKE_BIAS_AS_CONFIG,
+     .o_bias = CAKE_BIAS_AS_CONFIG,
+     .latent = true,
+     .rope_scaled_q = true,
+     .experts = true,
+     .moe = {.n_expert = "n_routed_experts",
+             .n_ff = "moe_intermediate_size",
+             .score = CAKE_ROUTER_SOFTMAX,
+             .renormalise = CAKE_BIAS_AS_CONFIG,
+             .epsilon = 1e-20F,
+             .groups = true,
+             .scaled = true,
+             .n_shared = "n_shared_experts",
+             .n_dense = "first_k_dense_replace"},
+     .rename = {{"mlp.shared_expert.", "mlp.shared_experts."}},
+     .rope = "{\"rope_type\": \"yarn\", \"rope_theta\": 10000.0, \"factor\": 128.0,"
+             " \"original_max_position_embeddings\": 8192, \"beta_fast\": 32.0, \"beta_slow\": 1.0,"
+             " \"mscale_all_dim\": 1.0, \"mscale\": 1.0, \"llama_4_scaling_beta\": 0.1}",
+     .defaults = "{\"hidden_size\": 4096, \"intermediate_size\": 12288, \"moe_intermediate_size\": 2048,"
+                 " \"num_hidden_layers\": 36, \"num_attention_heads\": 32, \"num_key_value_heads\": 32,"
+                 " \"vocab_size\": 131072, \"n_shared_experts\": 1, \"n_routed_experts\": 128,"
+                 " \"kv_lora_rank\": 256, \"q_lora_rank\": 1024, \"qk_rope_head_dim\": 64,"
+                 " \"qk_nope_head_dim\": 64, \"v_head_dim\": 128, \"num_experts_per_tok\": 4,"
+                 " \"norm_topk_prob\": true, \"rms_norm_eps\": 1e-6,"
+                 " \"max_position_embeddings\": 1048576}"},
     {.name = "minimax_m2",
      .architecture = "MiniMaxM2ForCausalLM",
      .qk_norm = CAKE_QK_NORM_ALL,
@@ -198,15 +277,15 @@ const cake_arch cake_archs[] = {
                  " \"num_experts\": 256}"},
     {.name = "qwen3_5_moe",
      .architecture = "Qwen3_5MoeForConditionalGeneration",
-     .inner = "qwen3_5_moe_text"},
-    {.name = "qwen3_5", .architecture = "Qwen3_5ForConditionalGeneration", .inner = "qwen3_5_text"},
+     .inner = {"qwen3_5_moe_text"}},
+    {.name = "qwen3_5", .architecture = "Qwen3_5ForConditionalGeneration", .inner = {"qwen3_5_text"}},
     {.name = "mistral",
      .architecture = "MistralForCausalLM",
      .sliding = CAKE_SLIDING_UNIFORM,
      .defaults = "{\"sliding_window\": 4096, \"num_key_value_heads\": 8}"},
     {.name = "mistral3",
      .architecture = "Mistral3ForConditionalGeneration",
-     .inner = "mistral",
+     .inner = {"mistral", "mistral4"},
      .defaults = "{\"tie_word_embeddings\": true}"},
     {.name = "ministral",
      .architecture = "MinistralForCausalLM",
@@ -252,7 +331,7 @@ const cake_arch cake_archs[] = {
                  " \"sliding_window_pattern\": 6, \"rope_theta\": 1e6, \"rope_local_base_freq\": 1e4}"},
     {.name = "gemma3",
      .architecture = "Gemma3ForConditionalGeneration",
-     .inner = "gemma3_text",
+     .inner = {"gemma3_text"},
      .defaults = "{\"tie_word_embeddings\": true}"},
     {.name = "phi3",
      .architecture = "Phi3ForCausalLM",

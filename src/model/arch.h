@@ -62,6 +62,8 @@ typedef struct cake_moe_arch {
     bool shared_gate;        /* its output is multiplied by the sigmoid of a product with one row */
     bool sparse_step;        /* dense layers are given by decoder_sparse_step and mlp_only_layers */
     const char *n_dense;     /* so many first layers are dense */
+    const char *kinds; /* or a list of "dense" and "sparse", one per layer; if absent, n_first are dense */
+    int n_first;
 } cake_moe_arch;
 
 /* A tensor's name begins with `to` instead of `from`. */
@@ -70,19 +72,22 @@ typedef struct cake_rename {
 } cake_rename;
 
 #define CAKE_MAX_RENAME 6
+#define CAKE_MAX_INNER  2
 
 typedef struct cake_arch {
-    const char *name;           /* model_type in config.json */
-    const char *architecture;   /* in config.json's architectures */
-    const char *inner;          /* row of the text_config; other parts are not text */
-    cake_bias qkv_bias, o_bias; /* AS_CONFIG: attention_bias */
-    cake_bias mlp_bias;         /* AS_CONFIG: mlp_bias */
+    const char *name;                  /* model_type in config.json */
+    const char *architecture;          /* in config.json's architectures */
+    const char *inner[CAKE_MAX_INNER]; /* rows that the text_config may have, the usual one first; other parts
+                                        * are not text */
+    cake_bias qkv_bias, o_bias;        /* AS_CONFIG: attention_bias */
+    cake_bias mlp_bias;                /* AS_CONFIG: mlp_bias */
     cake_norms norms;
     bool norms_less_one; /* files store weight - 1 */
     cake_qk_norm qk_norm;
     bool fused;       /* q, k, v are one tensor; gate and up are one */
     bool out_gate;    /* attention's output is gated; q's tensor holds the gate of each head */
     bool sinks;       /* heads have attention sinks */
+    bool latent;      /* attention is latent attention */
     bool delta;       /* linear_attention layers are gated delta nets; without layer_types, all except every
                  * full_attention_interval-th */
     bool delta_fused; /* delta nets' q, k, v and z are one tensor, by key heads, and b and a are one */
@@ -94,6 +99,7 @@ typedef struct cake_arch {
     bool rope_by_type;   /* separate rotary parameters for sliding and full layers */
     bool rope_sections;  /* mrope_section assigns pairs to three positions, which are equal for text */
     bool rope_partial;   /* partial_rotary_factor may be less than 1 */
+    bool rope_scaled_q;  /* queries grow with the position: llama_4_scaling_beta */
     bool rotary_dim;     /* an old name of it: rotated elements of a head */
     bool scaled_embed;   /* embeddings times sqrt(dim) */
     bool query_scalar;   /* scores over sqrt(query_pre_attn_scalar), not sqrt(head_dim) */

@@ -41,8 +41,39 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
                           &c->n_ff);
 }
 
+/* Latent attention: n_kv becomes 1, since all heads share one key. */
+static cake_err read_latent(const cake_fields *fields, cake_config *c)
+{
+    cake_latent *l = &c->latent;
+    const int wide = MAX_WIDE / c->n_head / 2;
+    int n_kv;
+    if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, 1 << 16, &n_kv) ||
+        cake_field_int(fields, "q_lora_rank", 0, 1, MAX_DIM, &l->q_rank) ||
+        cake_field_int(fields, "kv_lora_rank", CAKE_REQUIRED, 1, CAKE_LATENT_DIM, &l->rank) ||
+        cake_field_int(fields, "qk_nope_head_dim", CAKE_REQUIRED, 1, wide, &l->n_nope) ||
+        cake_field_int(fields, "qk_rope_head_dim", CAKE_REQUIRED, 2, CAKE_LATENT_DIM, &l->n_rope) ||
+        cake_field_int(fields, "v_head_dim", CAKE_REQUIRED, 1, wide, &l->n_value) ||
+        cake_field_bool(fields, "rope_interleave", true, &l->interleaved))
+        return CAKE_ERR_FATAL;
+    if (n_kv != c->n_head)
+        return cake_field_fail(fields, "num_key_value_heads",
+                               "num_attention_heads (%d) is expected: family %s has latent attention",
+                               c->n_head, c->arch->name);
+    if (l->n_rope % 2)
+        return cake_field_fail(fields, "qk_rope_head_dim",
+                               "an even number is expected: rotary embedding rotates pairs");
+    if (l->rank + l->n_rope > CAKE_LATENT_DIM)
+        return cake_field_fail(fields, "kv_lora_rank", "with qk_rope_head_dim (%d), at most %d is supported",
+                               l->n_rope, CAKE_LATENT_DIM);
+    c->head_dim = l->n_nope + l->n_rope;
+    c->n_kv = 1;
+    return CAKE_OK;
+}
+
 static cake_err read_heads(const cake_fields *fields, cake_config *c)
 {
+    if (c->arch->latent)
+        return read_latent(fields, c);
     if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, c->n_head, &c->n_kv))
         return CAKE_ERR_FATAL;
     if (c->n_head % c->n_kv)
@@ -201,10 +232,14 @@ static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
     *fields = (cake_fields){.object = inner, .file = fields->file, .prefix = "text_config."};
     const cake_json *type = cake_field(fields, "model_type");
     const char *text = cake_json_text(type, NULL);
-    if (type && (!text || strcmp(text, (*arch)->inner)))
-        return cake_field_fail(fields, "model_type", "%s is expected inside model_type %s", (*arch)->inner,
+    const char *const *names = (*arch)->inner;
+    int i = 0;
+    while (type && i < CAKE_MAX_INNER && names[i] && (!text || strcmp(text, names[i])))
+        i++;
+    if (i == CAKE_MAX_INNER || !names[i])
+        return cake_field_fail(fields, "model_type", "%s is expected inside model_type %s", names[0],
                                (*arch)->name);
-    *arch = cake_arch_find((*arch)->inner);
+    *arch = cake_arch_find(names[i]);
     CAKE_ASSERT(*arch);
     return CAKE_OK;
 }
@@ -240,7 +275,21 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
         cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;
+    if (c->arch->latent)
+        c->score_scale = (float)(c->rope[0].score / sqrt(c->head_dim));
     return CAKE_OK;
+}
+
+int64_t cake_config_kept(const cake_config *config)
+{
+    const cake_latent *l = &config->latent;
+    return l->rank ? l->rank + l->n_rope : (int64_t)2 * config->n_kv * config->head_dim;
+}
+
+double cake_config_seen_flops(const cake_config *config)
+{
+    const cake_latent *l = &config->latent;
+    return 2.0 * config->n_head * (l->rank ? 2 * l->rank + l->n_rope : 2 * config->head_dim);
 }
 
 /* The defaults are JSON literals of this program. */
@@ -264,7 +313,7 @@ static cake_err read_all(cake_fields *top, const cake_fields *generation, cake_c
         return err;
     const cake_arch *outer = c->arch;
     cake_fields fields = *top;
-    if (outer->inner)
+    if (outer->inner[0])
         err = enter_text(&c->arch, &fields);
     top->defaults = defaults = parse_defaults(outer);
     fields.defaults = inner_defaults = parse_defaults(c->arch);

@@ -21,7 +21,7 @@
 #define CAKE_MAX_ROPE_FACTORS 512 /* max pairs of a head with their own frequency factors */
 
 /* The block between a layer's first norm and its MLP. */
-typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA } cake_mixer;
+typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA, CAKE_MIX_LATENT } cake_mixer;
 
 /* A layer's MLP: one for all rows, or experts, possibly with a shared one. */
 typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS } cake_mlp;
@@ -30,7 +30,7 @@ typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS } cake_mlp;
 
 typedef struct cake_layer_kind {
     uint8_t mixer; /* cake_mixer */
-    uint8_t group; /* KV cache group, of attention */
+    uint8_t group; /* KV cache group, of attention and latent attention */
     uint8_t rope;  /* index in rope, or CAKE_NO_ROPE */
     uint8_t mlp;   /* cake_mlp */
 } cake_layer_kind;
@@ -49,14 +49,27 @@ typedef struct cake_rope {
     int n_rot; /* rotated elements of a head, from the first on; even */
     int width; /* denominator of exponents: n_rot, or one less */
     double theta;
-    double factor;              /* linear, llama3, yarn, dynamic */
-    double attention;           /* factor of cos and sin */
+    double factor;    /* linear, llama3, yarn, dynamic */
+    double attention; /* factor of cos and sin */
+    double score;     /* yarn: factor of the scores of latent attention */
+    double
+        beta; /* yarn: its queries are multiplied by 1 + beta log(1 + floor(position / original_context)) */
     double low_freq, high_freq; /* llama3: rotations within the original context */
     double low_pair, high_pair; /* yarn: between these pairs frequencies change from plain to stretched */
     int original_context;       /* llama3, yarn, longrope; dynamic: where the base starts to grow */
     /* longrope [n_rot / 2]: within the original context; beyond it */
     float factors[2][CAKE_MAX_ROPE_FACTORS];
 } cake_rope;
+
+/* Sizes of latent attention (DeepSeek-AI 2024). A head's query and key have n_nope elements without rotation,
+ * then n_rope rotated ones; head_dim is their sum. The cache keeps rank + n_rope elements of a position. */
+typedef struct cake_latent {
+    int rank;           /* of keys and values; 0: no layer has latent attention */
+    int q_rank;         /* of queries; 0: they are not compressed */
+    int n_nope, n_rope; /* of a head */
+    int n_value;        /* elements of a head's value */
+    bool interleaved;   /* in the files, neighbours are rotated together */
+} cake_latent;
 
 /* The experts of a model's layers. */
 typedef struct cake_moe {
@@ -87,6 +100,7 @@ typedef struct cake_config {
     int window[CAKE_MAX_KV_GROUPS]; /* positions visible to a row in layers of the group; 0: all */
     cake_layer_kind layer[CAKE_MAX_LAYER];
     cake_moe moe;
+    cake_latent latent;
     cake_deltanet delta; /* sizes of recurrent layers; all 0: none */
     cake_dtype dtype;    /* of the file, if config.json names it; for dummy weights */
 
@@ -103,6 +117,11 @@ cake_err cake_config_parse(const char *text, const char *name, cake_config *conf
 struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
                           cake_config *config);
+
+/* Elements that a layer of attention keeps of a position; and its operations for each position that a row
+ * sees. */
+int64_t cake_config_kept(const cake_config *config);
+double cake_config_seen_flops(const cake_config *config);
 
 /* Rotary frequencies of a row with this rope_len (cake_row): freq [n_rot / 2], radians per position. Formulas
  * as in transformers' modeling_rope_utils.py. */

@@ -205,7 +205,9 @@ cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
         return CAKE_ERR_FATAL;
     for (int i = 0; i < c->n_layer; i++) {
         bool sliding = types[i] == SLIDING;
-        c->layer[i].mixer = types[i] == LINEAR ? CAKE_MIX_DELTA : CAKE_MIX_ATTENTION;
+        c->layer[i].mixer = types[i] == LINEAR ? CAKE_MIX_DELTA
+                            : c->arch->latent  ? CAKE_MIX_LATENT
+                                               : CAKE_MIX_ATTENTION;
         /* A window as long as the longest sequence counts as none. */
         c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;

@@ -87,10 +87,13 @@ typedef struct member {
 /* Row of the tensor, of all its matrices, that is row i of the item. */
 static int64_t row_in_file(const cake_tensor_item *p, int i)
 {
-    return (int64_t)i / p->run * p->stride + p->before + i % p->run;
+    int at = i % p->run, half = p->run / 2;
+    if (p->interleaved)
+        at = at < half ? 2 * at : 2 * (at - half) + 1;
+    return (int64_t)i / p->run * p->stride + p->before + at;
 }
 
-/* An expert's matrix follows that of the expert before. */
+/* The matrix of an expert or head follows that of the one before. */
 static void set_expert(cake_experts *experts, const cake_tensor_item *p, cake_weight weight, size_t bytes)
 {
     if (p->expert == 0) {
@@ -106,7 +109,7 @@ static void set_place(const cake_model *model, const cake_tensor_item *p, void *
     char *owner = p->part->owner == CAKE_SPEC_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
     void *place = owner + p->part->offset;
     cake_weight weight = {.data = data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
-    if (p->part->expert)
+    if (p->part->expert || p->part->head)
         set_expert(place, p, weight, bytes);
     else if (cake_tensor_spec_matrix(p->part))
         *(cake_weight *)place = weight;
@@ -117,7 +120,7 @@ static void set_place(const cake_model *model, const cake_tensor_item *p, void *
 /* Bytes of one of the stacked matrices of a tensor. */
 static int64_t matrix_in_file(const cake_tensor_item *p)
 {
-    return (int64_t)p->all * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
+    return (int64_t)p->all * p->deep * (int64_t)cake_dtype_bytes(p->dtype);
 }
 
 static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
@@ -133,7 +136,7 @@ static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, v
     it->data = p->at ? it[-1].data : cake_arena_take(l->arena, bytes);
     if (p->from && p->part->transposed) {
         it->begin = p->from->tensor->begin + p->expert * matrix_in_file(p);
-        it->end = it->begin + matrix_in_file(p);
+        it->end = it->begin + (int64_t)p->all * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
     } else if (p->from) {
         int64_t row = (int64_t)cake_row_bytes(p->dtype, p->n_in);
         it->begin = p->from->tensor->begin + row_in_file(p, 0) * row;
@@ -227,6 +230,15 @@ static void note_bytes(const loading *l, const cake_tensor_item *p, int64_t offs
     atomic_fetch_add(&tensor->bytes, n);
 }
 
+/* note_bytes of the rows of a step. */
+static void note_rows(const loading *l, const cake_tensor_item *p, const step *s, const char *rows)
+{
+    const int64_t row = (int64_t)cake_row_bytes(p->dtype, p->n_in);
+    const int together = p->interleaved ? 1 : s->n;
+    for (int r = 0; r < s->n; r += together)
+        note_bytes(l, p, row_in_file(p, s->first + r) * row, rows + r * row, together * row);
+}
+
 /* to [s->n, p->n_in] of dtype = the columns of a transposed matrix that are the rows of a step; from [n,
  * all]: its rows [k, k + n). */
 static void turn_columns(const cake_tensor_item *p, const step *s, char *to, const char *from, int k, int n)
@@ -263,21 +275,31 @@ static const void *fetch_columns(member *m, const cake_tensor_item *p, const ste
     return into;
 }
 
-/* Reads the rows of a step. NULL: failed, with the reason in why. */
-static const void *fetch(member *m, const cake_tensor_item *p, const step *s, cake_buf *why)
+/* Reads rows that are contiguous in the file, or makes random ones. */
+static bool fetch_rows(member *m, const cake_tensor_item *p, const step *s, void *into, cake_buf *why)
 {
     size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
-    void *into = room(&m->bounce, &m->bounce_size, bytes);
     if (!p->from) {
         cake_random_weights_fill(m->l->model->options.dummy_seed, p->name, p->part->norm, p->dtype,
                                  row_in_file(p, s->first) * p->n_in, (int64_t)s->n * p->n_in, into);
-        return into;
+        return true;
     }
-    if (p->part->transposed)
-        return fetch_columns(m, p, s, why);
     m->read += (int64_t)bytes;
-    return cake_safetensors_read(p->from->file, p->from->tensor, step_offset(p, s), into, bytes, why) ? NULL
-                                                                                                      : into;
+    return !cake_safetensors_read(p->from->file, p->from->tensor, step_offset(p, s), into, bytes, why);
+}
+
+/* Reads the rows of a step. NULL: failed, with the reason in why. */
+static const void *fetch(member *m, const cake_tensor_item *p, const step *s, cake_buf *why)
+{
+    size_t row = cake_row_bytes(p->dtype, p->n_in);
+    char *into = room(&m->bounce, &m->bounce_size, (size_t)s->n * row);
+    if (p->from && p->part->transposed)
+        return fetch_columns(m, p, s, why);
+    const int together = p->interleaved ? 1 : s->n;
+    bool done = true;
+    for (int r = 0; r < s->n && done; r += together)
+        done = fetch_rows(m, p, &(step){s->item, s->first + r, together}, into + (size_t)r * row, why);
+    return done ? into : NULL;
 }
 
 /* Whether one of n halves is infinite, so that a number may have overflowed. */
@@ -362,7 +384,7 @@ static bool take(member *m, const step *s, const void *rows, cake_buf *why)
 /* The rows in a mapped file; NULL: they must be read, which also aligns them. */
 static const void *view(const cake_tensor_item *p, const step *s)
 {
-    const void *rows = p->from && !p->part->transposed
+    const void *rows = p->from && !p->part->transposed && !p->interleaved
                            ? cake_safetensors_view(p->from->file, p->from->tensor, step_offset(p, s))
                            : NULL;
     return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
@@ -384,7 +406,7 @@ static bool do_step(member *m, const step *s, cake_buf *why)
         done = rows && take(m, s, rows, why);
     }
     if (done && !p->part->transposed)
-        note_bytes(m->l, p, step_offset(p, s), rows, s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
+        note_rows(m->l, p, s, rows);
     m->read_s += fetched - begin;
     m->pack_s += cake_clock_now() - fetched;
     return done;

@@ -40,6 +40,11 @@ static const char *path_of(const cake_model *model, const cake_tensor_item *p)
 static int expected_shape(const cake_tensor_item *p, int64_t *shape)
 {
     int rank = 0;
+    if (p->part->head) {
+        shape[rank++] = (int64_t)p->stack * (p->part->transposed ? p->deep : p->all);
+        shape[rank++] = p->part->transposed ? p->all : p->n_in;
+        return rank;
+    }
     if (p->part->stacked)
         shape[rank++] = p->stack;
     if (p->part->transposed)

@@ -55,6 +55,13 @@ typedef struct cake_layer_weights {
     cake_experts expert_gate, expert_up, expert_down; /* [expert n_ff, dim] x2, [dim, expert n_ff] */
     cake_weight shared_gate;                          /* [1, dim] */
 
+    /* Latent attention: q [n_head * n_nope, q_rank], or from dim; o [dim, n_head * n_value]. */
+    cake_weight q_a, q_rope;  /* [q_rank, dim], [n_head * n_rope, q_rank] or from dim */
+    cake_weight kv_a, k_rope; /* [rank, dim], [n_rope, dim] */
+    const float *q_a_bias, *kv_a_bias, *k_rope_bias;
+    const float *q_a_norm, *kv_a_norm; /* [q_rank], [rank] */
+    cake_experts k_b, v_b;             /* of each head [rank, n_nope], [n_value, rank] */
+
     cake_weight q_gate; /* [n_head * head_dim, dim] gate of attention's output */
     const float *q_gate_bias;
     cake_weight delta_qkv, delta_z;           /* [channels, dim], [n_value * value_dim, dim] */

@@ -3,6 +3,8 @@
  * In: config.json's fields about experts. Out: the router, widths of experts, and which layers have experts.
  * Invariant: what is read can be routed: as many experts as are chosen, whole groups.
  */
+#include <string.h>
+
 #include "model/config_read.h"
 
 #define MAX_WIDTH (1 << 24)
@@ -94,12 +96,31 @@ static cake_err read_sparse_step(const cake_fields *fields, cake_config *c)
     return CAKE_OK;
 }
 
+/* A list of "dense" and "sparse". */
+static cake_err read_list(const cake_fields *fields, const char *name, cake_config *c)
+{
+    const cake_json *list = cake_field(fields, name);
+    if (cake_json_kind(list) != CAKE_JSON_ARRAY || cake_json_size(list) != (size_t)c->n_layer)
+        return cake_field_fail(fields, name, "an array of %d names, one per layer, or null is expected",
+                               c->n_layer);
+    for (int i = 0; i < c->n_layer; i++) {
+        const char *kind = cake_json_text(cake_json_at(list, (size_t)i), NULL);
+        if (!kind || (strcmp(kind, "dense") && strcmp(kind, "sparse")))
+            return cake_fail("model", "%s: %s%s[%d]: dense or sparse is expected", fields->file,
+                             fields->prefix, name, i);
+        c->layer[i].mlp = strcmp(kind, "dense") ? CAKE_MLP_EXPERTS : CAKE_MLP_DENSE;
+    }
+    return CAKE_OK;
+}
+
 static cake_err read_kinds(const cake_fields *fields, cake_config *c)
 {
     const cake_moe_arch *arch = &c->arch->moe;
-    int n_dense = 0;
+    int n_dense = arch->n_first;
     if (arch->sparse_step)
         return read_sparse_step(fields, c);
+    if (arch->kinds && cake_field(fields, arch->kinds))
+        return read_list(fields, arch->kinds, c);
     if (arch->n_dense && cake_field_int(fields, arch->n_dense, 0, 0, INT32_MAX, &n_dense))
         return CAKE_ERR_FATAL;
     for (int i = n_dense; i < c->n_layer; i++)

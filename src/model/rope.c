@@ -44,11 +44,31 @@ static cake_err read_kind(const cake_fields *fields, cake_rope_kind *out)
 /* Refuses fields that would change the rotation. */
 static cake_err refuse_others(const cake_fields *fields, const cake_arch *arch)
 {
-    static const char *const others[] = {"llama_4_scaling_beta", "mrope_section"};
-    size_t n = sizeof others / sizeof *others - arch->rope_sections;
-    for (size_t i = 0; i < n; i++)
-        if (cake_field(fields, others[i]))
-            return cake_field_fail(fields, others[i], "this kind of rotary embedding is not supported");
+    const struct {
+        const char *name;
+        bool known;
+    } others[] = {{"llama_4_scaling_beta", arch->rope_scaled_q}, {"mrope_section", arch->rope_sections}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!others[i].known && cake_field(fields, others[i].name))
+            return cake_field_fail(fields, others[i].name, "this kind of rotary embedding is not supported");
+    return CAKE_OK;
+}
+
+/* Latent attention rotates n_rope elements; partial_rotary_factor may say so, too. */
+static cake_err read_latent_part(const cake_fields *top, const cake_fields *fields, const cake_config *c,
+                                 cake_rope *rope)
+{
+    const cake_fields *both[] = {top, fields};
+    for (int i = 0; i < 2; i++) {
+        double part;
+        if (cake_field_real(both[i], "partial_rotary_factor", 1, 1e-6, 1, &part))
+            return CAKE_ERR_FATAL;
+        if (part < 1 && fabs(part * c->head_dim - c->latent.n_rope) > 0.01)
+            return cake_field_fail(both[i], "partial_rotary_factor",
+                                   "1, or qk_rope_head_dim's share of a head (%d of %d), is expected",
+                                   c->latent.n_rope, c->head_dim);
+    }
+    rope->width = rope->n_rot = c->latent.n_rope;
     return CAKE_OK;
 }
 
@@ -58,6 +78,8 @@ static cake_err read_part(const cake_fields *top, const cake_fields *fields, con
 {
     double part = 1, least = c->arch->rope_partial ? 1e-6 : 1;
     int n;
+    if (c->latent.rank)
+        return read_latent_part(top, fields, c, rope);
     if (c->arch->rotary_dim && cake_field(top, "rotary_dim")) {
         if (cake_field_int(top, "rotary_dim", CAKE_REQUIRED, 2, c->head_dim, &n))
             return CAKE_ERR_FATAL;
@@ -135,6 +157,10 @@ static cake_err read_yarn(const cake_fields *fields, const cake_config *c, cake_
                        : yarn_magnitude(rope->factor, 1);
     if (cake_field_real(fields, "attention_factor", usual, 0, 1e6, &rope->attention))
         return CAKE_ERR_FATAL;
+    if (c->arch->rope_scaled_q && cake_field_real(fields, "llama_4_scaling_beta", 0, 0, 1e3, &rope->beta))
+        return CAKE_ERR_FATAL;
+    if (all_dim)
+        rope->score = pow(yarn_magnitude(rope->factor, all_dim), 2);
     double low = yarn_pair(rope, fast ? fast : 32), high = yarn_pair(rope, slow ? slow : 1);
     low = truncate ? floor(low) : low;
     high = truncate ? ceil(high) : high;
@@ -214,7 +240,7 @@ static cake_err read_scaling(const cake_fields *top, const cake_fields *fields, 
 static cake_err read_set(const cake_fields *top, const cake_fields *fields, const char *base,
                          const cake_config *c, cake_rope *out)
 {
-    cake_rope rope = {.factor = 1, .attention = 1};
+    cake_rope rope = {.factor = 1, .attention = 1, .score = 1};
     double theta;
     if (refuse_others(top, c->arch) || refuse_others(fields, c->arch) || read_kind(fields, &rope.kind) ||
         cake_field_real(top, base, DEFAULT_THETA, 1, 1e15, &theta) ||

@@ -13,6 +13,7 @@
 #define WITH_HEAD(field)   .owner = CAKE_SPEC_HEAD, .offset = offsetof(cake_ends, field)
 #define EXPERT(field)      .expert = true, IN_LAYER(field)
 #define STACKED(field)     .stacked = true, EXPERT(field)
+#define BY_HEAD(field)     .stacked = true, .head = true, IN_LAYER(field)
 #define SHAPE(n_out, n_in) .out = CAKE_WIDTH_##n_out, .in = CAKE_WIDTH_##n_in
 #define WHEN(what)         .when = CAKE_WHEN_##what
 
@@ -44,6 +45,32 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"self_attn.k_norm.weight", SHAPE(HEAD, ONE), WHEN(HEAD_NORM), .norm = true, IN_LAYER(k_norm)},
     {"self_attn.q_norm.weight", SHAPE(Q, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(q_norm)},
     {"self_attn.k_norm.weight", SHAPE(KV, ONE), WHEN(QK_NORM), .norm = true, IN_LAYER(k_norm)},
+    {"self_attn.q_a_proj.weight", SHAPE(Q_RANK, DIM), WHEN(LATENT_Q_RANK), IN_LAYER(q_a)},
+    {"self_attn.q_a_proj.bias", SHAPE(Q_RANK, ONE), WHEN(LATENT_Q_BIAS), IN_LAYER(q_a_bias)},
+    {"self_attn.q_a_layernorm.weight", SHAPE(Q_RANK, ONE), WHEN(LATENT_Q_RANK), .norm = true,
+     IN_LAYER(q_a_norm)},
+    {"self_attn.q_b_proj.weight", SHAPE(HEADS_NOPE, Q_RANK), SLICE(Q, NONE), RUNS(NOPE, HEAD),
+     WHEN(LATENT_Q_RANK), IN_LAYER(q)},
+    {"self_attn.q_b_proj.weight", SHAPE(HEADS_ROPE, Q_RANK), SLICE(Q, NOPE), RUNS(ROPE, HEAD),
+     .interleaved = true, WHEN(LATENT_Q_RANK), IN_LAYER(q_rope)},
+    {"self_attn.q_proj.weight", SHAPE(HEADS_NOPE, DIM), SLICE(Q, NONE), RUNS(NOPE, HEAD),
+     WHEN(LATENT_Q_WHOLE), IN_LAYER(q)},
+    {"self_attn.q_proj.weight", SHAPE(HEADS_ROPE, DIM), SLICE(Q, NOPE), RUNS(ROPE, HEAD), .interleaved = true,
+     WHEN(LATENT_Q_WHOLE), IN_LAYER(q_rope)},
+    {"self_attn.kv_a_proj_with_mqa.weight", SHAPE(RANK, DIM), SLICE(LINE, NONE), WHEN(LATENT),
+     IN_LAYER(kv_a)},
+    {"self_attn.kv_a_proj_with_mqa.weight", SHAPE(ROPE, DIM), SLICE(LINE, RANK), .interleaved = true,
+     WHEN(LATENT), IN_LAYER(k_rope)},
+    {"self_attn.kv_a_proj_with_mqa.bias", SHAPE(RANK, ONE), SLICE(LINE, NONE), WHEN(LATENT_BIAS),
+     IN_LAYER(kv_a_bias)},
+    {"self_attn.kv_a_proj_with_mqa.bias", SHAPE(ROPE, ONE), SLICE(LINE, RANK), .interleaved = true,
+     WHEN(LATENT_BIAS), IN_LAYER(k_rope_bias)},
+    {"self_attn.kv_a_layernorm.weight", SHAPE(RANK, ONE), WHEN(LATENT), .norm = true, IN_LAYER(kv_a_norm)},
+    {"self_attn.kv_b_proj.weight", SHAPE(RANK, NOPE), .transposed = true, .deep = CAKE_WIDTH_NOPE_VALUE,
+     WHEN(LATENT), BY_HEAD(k_b)},
+    {"self_attn.kv_b_proj.weight", SHAPE(VALUE, RANK), SLICE(NOPE_VALUE, NOPE), WHEN(LATENT), BY_HEAD(v_b)},
+    {"self_attn.o_proj.weight", SHAPE(DIM, HEADS_VALUE), WHEN(LATENT), IN_LAYER(o)},
+    {"self_attn.o_proj.bias", SHAPE(DIM, ONE), WHEN(LATENT_O_BIAS), IN_LAYER(o_bias)},
     {"linear_attn.in_proj_qkv.weight", SHAPE(CHANNELS, DIM), WHEN(DELTA_APART), IN_LAYER(delta_qkv)},
     {"linear_attn.in_proj_z.weight", SHAPE(VALUES, DIM), WHEN(DELTA_APART), IN_LAYER(delta_z)},
     {"linear_attn.in_proj_a.weight", SHAPE(VALUE_HEADS, DIM), WHEN(DELTA_APART), IN_LAYER(delta_a)},
@@ -124,6 +151,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
     bool experts = config->layer[layer].mlp == CAKE_MLP_EXPERTS;
     bool delta = config->layer[layer].mixer == CAKE_MIX_DELTA;
+    bool latent = config->layer[layer].mixer == CAKE_MIX_LATENT;
     const bool present[] = {
         [CAKE_WHEN_ALWAYS] = true,
         [CAKE_WHEN_ATTENTION] = attention,
@@ -133,6 +161,12 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
         [CAKE_WHEN_FUSED] = attention && arch->fused,
         [CAKE_WHEN_Q_BIAS] = attention && config->qkv_bias && !arch->out_gate,
         [CAKE_WHEN_GATED_BIAS] = attention && config->qkv_bias && arch->out_gate,
+        [CAKE_WHEN_LATENT] = latent,
+        [CAKE_WHEN_LATENT_Q_RANK] = latent && config->latent.q_rank,
+        [CAKE_WHEN_LATENT_Q_WHOLE] = latent && !config->latent.q_rank,
+        [CAKE_WHEN_LATENT_BIAS] = latent && config->qkv_bias,
+        [CAKE_WHEN_LATENT_Q_BIAS] = latent && config->qkv_bias && config->latent.q_rank,
+        [CAKE_WHEN_LATENT_O_BIAS] = latent && config->o_bias,
         [CAKE_WHEN_DELTA] = delta,
         [CAKE_WHEN_DELTA_APART] = delta && !arch->delta_fused,
         [CAKE_WHEN_DELTA_FUSED] = delta && arch->delta_fused,
@@ -169,14 +203,35 @@ bool cake_tensor_spec_matrix(const cake_tensor_spec *part)
     return part->in != CAKE_WIDTH_ONE && !part->flat;
 }
 
+int cake_tensor_spec_count(const cake_tensor_spec *part, const cake_config *config)
+{
+    return part->expert ? config->moe.router.n_expert : part->head ? config->n_head : 1;
+}
+
+int cake_tensor_spec_met(const cake_tensor_spec *part, const cake_config *config)
+{
+    return part->expert ? config->moe.router.n_chosen : cake_tensor_spec_count(part, config);
+}
+
 int cake_width_of(cake_width width, const cake_config *config)
 {
+    const cake_latent *l = &config->latent;
     const cake_deltanet *d = &config->delta;
     const int share = d->n_key ? d->n_value / d->n_key : 0; /* value heads of a key head */
     const int size[] = {
         [CAKE_WIDTH_DIM] = config->dim,
         [CAKE_WIDTH_HEAD] = config->head_dim,
         [CAKE_WIDTH_HEAD_TWICE] = 2 * config->head_dim,
+        [CAKE_WIDTH_RANK] = l->rank,
+        [CAKE_WIDTH_Q_RANK] = l->q_rank,
+        [CAKE_WIDTH_NOPE] = l->n_nope,
+        [CAKE_WIDTH_ROPE] = l->n_rope,
+        [CAKE_WIDTH_VALUE] = l->n_value,
+        [CAKE_WIDTH_NOPE_VALUE] = l->n_nope + l->n_value,
+        [CAKE_WIDTH_LINE] = l->rank + l->n_rope,
+        [CAKE_WIDTH_HEADS_NOPE] = config->n_head * l->n_nope,
+        [CAKE_WIDTH_HEADS_ROPE] = config->n_head * l->n_rope,
+        [CAKE_WIDTH_HEADS_VALUE] = config->n_head * l->n_value,
         [CAKE_WIDTH_Q] = config->n_head * config->head_dim,
         [CAKE_WIDTH_KV] = config->n_kv * config->head_dim,
         [CAKE_WIDTH_QK] = (config->n_head + config->n_kv) * config->head_dim,

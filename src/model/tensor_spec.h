@@ -23,6 +23,18 @@ typedef enum cake_width {
     CAKE_WIDTH_DIM,
     CAKE_WIDTH_HEAD,
     CAKE_WIDTH_HEAD_TWICE,
+    /* of latent attention: its ranks; of a head the elements without rotation, the rotated ones, those of a
+     * value, and the rows that turn a latent into key and value */
+    CAKE_WIDTH_RANK,
+    CAKE_WIDTH_Q_RANK,
+    CAKE_WIDTH_NOPE,
+    CAKE_WIDTH_ROPE,
+    CAKE_WIDTH_VALUE,
+    CAKE_WIDTH_NOPE_VALUE,
+    CAKE_WIDTH_LINE,       /* of the cache: rank and rotated elements */
+    CAKE_WIDTH_HEADS_NOPE, /* of all heads, as the next two */
+    CAKE_WIDTH_HEADS_ROPE,
+    CAKE_WIDTH_HEADS_VALUE,
     CAKE_WIDTH_Q,   /* n_head * head_dim */
     CAKE_WIDTH_KV,  /* n_kv * head_dim */
     CAKE_WIDTH_QK,  /* Q + KV */
@@ -71,7 +83,13 @@ typedef enum cake_condition {
     CAKE_WHEN_SINKS,
     CAKE_WHEN_HEAD_NORM, /* over each head */
     CAKE_WHEN_QK_NORM,   /* over all heads */
-    CAKE_WHEN_DELTA,     /* in layers that are delta nets, as the next two */
+    CAKE_WHEN_LATENT,    /* in layers with latent attention, as the next five */
+    CAKE_WHEN_LATENT_Q_RANK,
+    CAKE_WHEN_LATENT_Q_WHOLE, /* queries are not compressed */
+    CAKE_WHEN_LATENT_BIAS,
+    CAKE_WHEN_LATENT_Q_BIAS,
+    CAKE_WHEN_LATENT_O_BIAS,
+    CAKE_WHEN_DELTA, /* in layers that are delta nets, as the next two */
     CAKE_WHEN_DELTA_APART,
     CAKE_WHEN_DELTA_FUSED, /* q, k, v and z are one tensor, by key heads, and b and a are one */
     CAKE_WHEN_MLP,         /* in layers with a dense MLP, as the next three */
@@ -109,16 +127,21 @@ typedef struct cake_tensor_spec {
     cake_width all, before; /* rows of the tensor it is cut from, and rows before it; NONE: all */
     cake_width run, stride; /* rows come in runs of this length, so many rows apart; NONE: contiguous */
     cake_width whole, at;   /* rows of the matrix that it is a part of, and rows before it; NONE: it is all */
-    bool expert;     /* one matrix for each expert, whose number is "%d" in the name; the destination is a
+    cake_width
+        deep;    /* transposed: rows of each matrix in the file, of which the first `in` are used; NONE: in */
+    bool expert; /* one matrix for each expert, whose number is "%d" in the name; the destination is a
                       * cake_experts */
-    bool stacked;    /* the tensor [experts, all, in], or [experts, all], has those of all experts */
-    bool transposed; /* [experts, in, all] */
-    bool exact;      /* kept in float32 */
-    bool scalar;     /* the tensor has no dimensions, or one of 1 */
-    bool flat;       /* [out, 1, in] in the file, and float32 like a vector */
-    bool norm;       /* weights of a norm: factors around 1 */
-    bool plain;      /* norm: stored as factors even where the model's other norms store weight - 1 */
-    size_t offset;   /* offset in cake_layer_weights or cake_ends of a cake_weight or const float * */
+    bool head;   /* one matrix for each head; the destination is a cake_experts */
+    bool stacked;     /* the tensor [experts, all, in], or [experts, all], has those of all experts; of heads
+                      * [heads * all, in] */
+    bool transposed;  /* [experts, in, all]; of heads [heads * deep, all] */
+    bool interleaved; /* if the config says so, the rows of a run are stored 0, n / 2, 1, n / 2 + 1, ... */
+    bool exact;       /* kept in float32 */
+    bool scalar;      /* the tensor has no dimensions, or one of 1 */
+    bool flat;        /* [out, 1, in] in the file, and float32 like a vector */
+    bool norm;        /* weights of a norm: factors around 1 */
+    bool plain;       /* norm: stored as factors even where the model's other norms store weight - 1 */
+    size_t offset;    /* offset in cake_layer_weights or cake_ends of a cake_weight or const float * */
 } cake_tensor_spec;
 
 /* Prefix of all tensor names, and name of the head. */
@@ -130,6 +153,9 @@ extern const cake_tensor_spec cake_tensor_specs[]; /* ends with a NULL name */
 
 bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer);
 bool cake_tensor_spec_matrix(const cake_tensor_spec *part);
+/* Number of its matrices; and how many of them a row meets. */
+int cake_tensor_spec_count(const cake_tensor_spec *part, const cake_config *config);
+int cake_tensor_spec_met(const cake_tensor_spec *part, const cake_config *config);
 int cake_width_of(cake_width width, const cake_config *config);
 const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
 /* Writes the tensor's name in the files of a family to out, replacing its content. */

@@ -38,7 +38,9 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
     cake_tensor_item p = {.part = part,
                           .layer = layer,
                           .expert = expert,
-                          .stack = part->stacked ? c->moe.router.n_expert : 1,
+                          .stack = part->stacked ? part->head ? c->n_head : c->moe.router.n_expert : 1,
+                          .deep = cake_width_of(part->deep ? part->deep : part->in, c),
+                          .interleaved = part->interleaved && c->latent.interleaved,
                           .n_out = cake_width_of(part->out, c),
                           .n_in = cake_width_of(part->in, c),
                           .all = cake_width_of(part->all ? part->all : part->out, c),
@@ -63,11 +65,11 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
     return err;
 }
 
-/* A matrix for each expert follows the one before. */
+/* The matrix of an expert or head follows the one before. */
 static cake_err visit_all(const cake_model *model, const cake_tensor_spec *part, int layer,
                           cake_tensor_walk_fn fn, void *arg)
 {
-    const int n = part->expert ? model->config.moe.router.n_expert : 1;
+    const int n = cake_tensor_spec_count(part, &model->config);
     cake_err err = CAKE_OK;
     for (int expert = 0; expert < n && !err; expert++)
         err = visit_one(model, part, layer, expert, fn, arg);

@@ -41,14 +41,16 @@ struct cake_model {
 typedef struct cake_tensor_item {
     const cake_tensor_spec *part;
     int layer;
-    int expert;       /* 0 unless there is a matrix for each expert */
+    int expert;       /* or head; 0 unless there is a matrix for each */
     const char *name; /* borrowed during the visit */
     int n_out, n_in;
     int stack;                       /* matrices that the tensor consists of: [stack, all, n_in] */
+    int deep;                        /* transposed: [stack, deep, all] */
     int all, before;                 /* rows of each; first row of this item, in all of them */
     int run, stride;                 /* contiguous rows, and rows from one run to the next */
     int whole, at;                   /* rows of the matrix in memory, and its first row of this item */
     const cake_indexed_tensor *from; /* NULL: dummy, or not in the files */
+    bool interleaved;                /* the rows of a run stand in the order of cake_tensor_spec */
     cake_dtype dtype;                /* in the file */
     cake_dtype kept;                 /* of a matrix: in memory */
 } cake_tensor_item;

@@ -10,17 +10,24 @@
 
 #include "model/tensor_spec.h"
 
-/* Operations per row in a layer's matrices; kv: only in those of K and V. */
+/* The matrices that make what the cache keeps. */
+static bool makes_kept(const cake_tensor_spec *part)
+{
+    return part->offset == offsetof(cake_layer_weights, k) ||
+           part->offset == offsetof(cake_layer_weights, v) ||
+           part->offset == offsetof(cake_layer_weights, kv_a) ||
+           part->offset == offsetof(cake_layer_weights, k_rope);
+}
+
+/* Operations per row in a layer's matrices; kv: only in those that make what the cache keeps. */
 static double flops_of(const cake_config *c, int layer, bool kv)
 {
     double flops = 0;
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
         if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
-            cake_tensor_spec_present(part, c, layer) &&
-            (!kv || part->offset == offsetof(cake_layer_weights, k) ||
-             part->offset == offsetof(cake_layer_weights, v)))
+            cake_tensor_spec_present(part, c, layer) && (!kv || makes_kept(part)))
             flops += 2.0 * cake_width_of(part->out, c) * cake_width_of(part->in, c) *
-                     (part->expert ? c->moe.router.n_chosen : 1);
+                     cake_tensor_spec_met(part, c);
     return flops;
 }
 
@@ -32,9 +39,9 @@ static void add_layer(cake_cost *cost, const cake_config *c, const cake_layer_ki
             6.0 * (double)cake_delta_rule_size(d) + 2.0 * d->width * (double)cake_delta_channels(d);
         cost->sequence_bytes += 2.0 * (double)cake_delta_state_size(d) * sizeof(float);
     } else {
-        cost->kv[kind->group].position_flops += 4.0 * c->n_head * c->head_dim;
+        cost->kv[kind->group].position_flops += cake_config_seen_flops(c);
         cost->kv[kind->group].position_bytes +=
-            2.0 * c->n_kv * c->head_dim * (double)cake_dtype_bytes(kv_dtype);
+            (double)cake_config_kept(c) * (double)cake_dtype_bytes(kv_dtype);
     }
 }
 
@@ -57,10 +64,10 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
         add_layer(&cost, c, &c->layer[i], kv_dtype);
     }
     const cake_layer_kind *last = &c->layer[c->n_layer - 1];
-    if (first + count == c->n_layer && last->mixer == CAKE_MIX_ATTENTION) {
+    if (first + count == c->n_layer && last->mixer != CAKE_MIX_DELTA) {
         cost.no_output.group = last->group;
         cost.no_output.row_flops = flops_of(c, c->n_layer - 1, false) - flops_of(c, c->n_layer - 1, true);
-        cost.no_output.position_flops = 4.0 * c->n_head * c->head_dim;
+        cost.no_output.position_flops = cake_config_seen_flops(c);
     }
     return cost;
 }

@@ -17,9 +17,15 @@ static size_t half_page_bytes(const cake_kv_shape *shape)
     return (size_t)CAKE_PAGE * (size_t)shape->n_kv * (size_t)shape->head_dim * cake_dtype_bytes(shape->dtype);
 }
 
+/* K and V, or latents alone. */
+static size_t halves(const cake_kv_shape *shape)
+{
+    return shape->n_value ? 1 : 2;
+}
+
 size_t cake_kv_page_bytes(const cake_kv_shape *shape)
 {
-    return 2 * (size_t)shape->n_layer * half_page_bytes(shape);
+    return halves(shape) * (size_t)shape->n_layer * half_page_bytes(shape);
 }
 
 static size_t table_bytes(const cake_kv_shape *shape)
@@ -120,13 +126,14 @@ cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)
 {
     const cake_kv_shape *s = &kv->shape;
     size_t half = half_page_bytes(s);
-    char *first = kv->pages + 2 * (size_t)layer * half;
+    char *first = kv->pages + halves(s) * (size_t)layer * half;
     return (cake_kv){.k = first,
-                     .v = first + half,
-                     .page_step = 2 * (int64_t)s->n_layer * CAKE_PAGE * s->n_kv * s->head_dim,
+                     .v = s->n_value ? NULL : first + half,
+                     .page_step = (int64_t)halves(s) * s->n_layer * CAKE_PAGE * s->n_kv * s->head_dim,
                      .dtype = s->dtype,
                      .n_kv = s->n_kv,
                      .head_dim = s->head_dim,
+                     .n_value = s->n_value,
                      .window = s->window,
                      .table = kv->device_table,
                      .stride = s->stride};

@@ -15,6 +15,7 @@
 typedef struct cake_kv_shape {
     cake_dtype dtype;
     int n_kv, head_dim;
+    int n_value; /* of latent attention (cake_kv); else 0 */
     int n_layer; /* of this slice and group; 0: tables only, no bytes */
     int window;  /* positions visible to a row; 0: all */
     int n_slot;  /* concurrent sequences */
@@ -29,7 +30,7 @@ typedef struct cake_kv_cache {
     int32_t *table;        /* [n_slot, stride] page table on the host */
     int32_t *device_table; /* the same for kernels; equal to table if memory is the host's */
     char *pages; /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (order within: cake_kv): what a sequence
-                  * uses is contiguous */
+                  * uses is contiguous. Latent attention has 1 in place of the 2. */
     int used, touched; /* number of pages that were allocated; that have physical memory */
 } cake_kv_cache;
 

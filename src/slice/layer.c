@@ -8,6 +8,7 @@
 const char *cake_layers_no_gpu(const cake_config *config)
 {
     return config->moe.router.n_expert     ? "there are no GPU kernels for experts yet"
+           : config->latent.rank           ? "there are no GPU kernels for latent attention yet"
            : config->act == CAKE_ACT_XIELU ? "there are no GPU kernels for xIELU yet"
                                            : NULL;
 }
@@ -98,6 +99,8 @@ void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, con
     begin_block(exec, pass, w->attn_norm, here);
     if (kind->mixer == CAKE_MIX_DELTA)
         cake_deltanet_forward(exec, pass, w, &view->delta);
+    else if (kind->mixer == CAKE_MIX_LATENT)
+        cake_latent_forward(exec, pass, kind, w, &view->kv);
     else
         cake_attention_forward(exec, pass, kind, w, &view->kv);
     begin_block(exec, pass, w->mlp_norm, 0);
@@ -111,5 +114,8 @@ void cake_layer_store(const cake_exec *exec, const cake_forward_ctx *pass, const
                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
     begin_block(exec, pass, w->attn_norm, here);
-    cake_attention_store(exec, pass, kind, w, &view->kv);
+    if (kind->mixer == CAKE_MIX_LATENT)
+        cake_latent_store(exec, pass, kind, w, &view->kv);
+    else
+        cake_attention_store(exec, pass, kind, w, &view->kv);
 }

@@ -24,7 +24,12 @@ typedef struct cake_forward_ctx {
     float *qkv;          /* [n_tok, channels] */
     float *decay, *beta; /* [n_tok, n_value] */
     float *k, *v;        /* [n_tok, n_kv * head_dim] */
-    float *gate, *up;    /* [n_tok, n_ff] */
+    /* of latent attention, where k and v are [n_tok, rank] and [n_tok, n_rope], z is [n_tok, q_rank], q is
+     * [n_tok, n_head * n_nope] and then [n_tok, n_head * n_rope], and mix is [n_tok, n_head * n_value] */
+    float *latent_q, *latent_out; /* [n_head, CAKE_LATENT_ROWS, rank], or [.., n_value] */
+    void *latent_input;           /* their rows, packed for products */
+    cake_groups *heads;           /* rows of a block, sorted by head */
+    float *gate, *up;             /* [n_tok, n_ff] */
     /* of experts, k of which are chosen for a row; the shared expert, if any, counts as its last choice */
     float *router_score;                            /* [n_tok, n_expert] */
     int32_t *choice;                                /* [n_tok, k] */
@@ -43,6 +48,9 @@ typedef struct cake_layer_view {
     cake_deltanet delta; /* of a delta net */
 } cake_layer_view;
 
+/* Rows of a block in latent attention: its queries and results of all heads stay in the last cache. */
+#define CAKE_LATENT_ROWS 64
+
 /* Why the layers of a model cannot be on a GPU: it has no kernels for them. NULL: they can. */
 const char *cake_layers_no_gpu(const cake_config *config);
 
@@ -59,6 +67,11 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
 /* Stores K and V of all rows. Other members may read them only after a barrier. */
 void cake_attention_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                           const cake_layer_weights *w, const cake_kv *kv);
+/* The same for latent attention. */
+void cake_latent_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
+                         const cake_layer_weights *w, const cake_kv *kv);
+void cake_latent_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
+                       const cake_layer_weights *w, const cake_kv *kv);
 void cake_deltanet_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                            const cake_deltanet *delta);
 void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);

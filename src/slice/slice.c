@@ -28,6 +28,7 @@ struct cake_slice {
     bool skips_rows;        /* the last layer skips rows of this wave that nobody reads */
     cake_cost cost;         /* what a wave costs in these layers */
     cake_groups groups;     /* choices of experts of the wave's rows */
+    cake_groups heads;      /* rows of a block by head */
     cake_roofline roofline; /* work of all waves so far */
     cake_layer_view *view;  /* [count] */
     cake_row *rows;         /* the wave's rows on the host */
@@ -54,6 +55,10 @@ enum {
     EXPERT_GATE,
     EXPERT_UP,
     EXPERT_OUT,
+    LATENT_Q,
+    LATENT_OUT,
+    HEAD_ROW,
+    HEAD_SORTED,
     COS,
     SIN,
     N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1
@@ -79,7 +84,8 @@ static int64_t larger(int64_t a, int64_t b)
 /* Elements per row of the input of a mixer's last product. */
 static int64_t mix_of(const cake_config *c)
 {
-    return larger((int64_t)c->n_head * c->head_dim, (int64_t)c->delta.n_value * c->delta.value_dim);
+    const int n_value = c->latent.rank ? c->latent.n_value : c->head_dim;
+    return larger((int64_t)c->n_head * n_value, (int64_t)c->delta.n_value * c->delta.value_dim);
 }
 
 /* Of the MLP that all rows pass. */
@@ -94,20 +100,27 @@ static int choices_of(const cake_config *c)
     return c->moe.router.n_chosen + (c->moe.n_ff_shared > 0);
 }
 
+/* Rows of a block in latent attention. */
+static int latent_rows(int max_tok)
+{
+    return max_tok < CAKE_LATENT_ROWS ? max_tok : CAKE_LATENT_ROWS;
+}
+
 static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
 {
     const cake_deltanet *d = &c->delta;
-    int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c);
+    const cake_latent *l = &c->latent;
+    int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c), latents = l->rank ? c->n_head : 0;
     int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value), chosen = choices_of(c);
     /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
         [Q] = larger(heads, cake_delta_channels(d)),
         [MIX] = mix,
-        [K] = kv,
+        [K] = larger(kv, l->rank),
         [V] = kv,
         [GATE] = mlp_width(c),
-        [UP] = larger(mlp_width(c), mix),
+        [UP] = larger(larger(mlp_width(c), mix), l->q_rank),
         [ROUTER_SCORE] = c->moe.router.n_expert,
         [CHOICE] = chosen,
         [CHOICE_WEIGHT] = chosen,
@@ -116,22 +129,29 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
         [EXPERT_GATE] = chosen * c->moe.n_ff,
         [EXPERT_UP] = chosen * c->moe.n_ff,
         [EXPERT_OUT] = chosen * c->dim,
+        [LATENT_Q] = latents * larger(l->rank, l->n_value),
+        [LATENT_OUT] = latents * l->rank,
+        [HEAD_ROW] = latents,
+        [HEAD_SORTED] = latents,
     };
+    const int rows = buffer >= LATENT_Q && buffer <= HEAD_SORTED ? latent_rows(max_tok) : max_tok;
     for (int i = 0; i < c->n_rope; i++)
         width[COS + 2 * i] = width[SIN + 2 * i] = c->rope[i].n_rot / 2;
-    return cake_arena_round((size_t)max_tok * (size_t)width[buffer] * sizeof(float));
+    return cake_arena_round((size_t)rows * (size_t)width[buffer] * sizeof(float));
 }
 
 static bool is_of(const cake_config *config, int layer, int group)
 {
-    return config->layer[layer].mixer == CAKE_MIX_ATTENTION && config->layer[layer].group == group;
+    return config->layer[layer].mixer != CAKE_MIX_DELTA && config->layer[layer].group == group;
 }
 
 static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape, int group)
 {
+    const int latent = config->latent.rank;
     cake_kv_shape kv = {.dtype = shape->kv_dtype,
                         .n_kv = config->n_kv,
-                        .head_dim = config->head_dim,
+                        .head_dim = latent ? latent + config->latent.n_rope : config->head_dim,
+                        .n_value = latent,
                         .window = config->window[group],
                         .n_slot = shape->n_slot,
                         .n_page = shape->n_page[group],
@@ -178,22 +198,39 @@ static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, 
     const cake_config *c = cake_model_config(model);
     if (!cake_model_keeps(model, (cake_dtype)dtype))
         return 0;
-    return kernels->input_bytes((cake_dtype)dtype, (int)larger(larger(c->dim, mlp_width(c)), mix_of(c)),
-                                max_tok);
+    int64_t widest = larger(larger(c->dim, mlp_width(c)), larger(mix_of(c), c->latent.q_rank));
+    return kernels->input_bytes((cake_dtype)dtype, (int)widest, max_tok);
 }
 
-/* Bytes of the packed rows of all experts: of the widest type. */
-static size_t expert_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
+/* The largest of the types that the model keeps. */
+static size_t packed_bytes(const cake_model *model, const cake_kernels *kernels, int64_t n_in, int rows)
 {
-    const cake_config *c = cake_model_config(model);
     size_t bytes = 0;
-    for (int dtype = 0; dtype < CAKE_N_KEPT && c->moe.router.n_expert; dtype++) {
-        size_t needed = kernels->input_bytes((cake_dtype)dtype, (int)larger(c->dim, c->moe.n_ff),
-                                             max_tok * c->moe.router.n_chosen);
+    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
+        size_t needed = kernels->input_bytes((cake_dtype)dtype, (int)n_in, rows);
         if (cake_model_keeps(model, (cake_dtype)dtype) && needed > bytes)
             bytes = needed;
     }
     return bytes;
+}
+
+/* Bytes of the packed rows of all heads of a block. */
+static size_t latent_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
+{
+    const cake_config *c = cake_model_config(model);
+    const cake_latent *l = &c->latent;
+    return l->rank
+               ? packed_bytes(model, kernels, larger(l->rank, l->n_nope), latent_rows(max_tok) * c->n_head)
+               : 0;
+}
+
+/* Bytes of the packed rows of all experts. */
+static size_t expert_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
+{
+    const cake_config *c = cake_model_config(model);
+    return c->moe.router.n_expert
+               ? packed_bytes(model, kernels, larger(c->dim, c->moe.n_ff), max_tok * c->moe.router.n_chosen)
+               : 0;
 }
 
 size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *kernels,
@@ -205,6 +242,7 @@ size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *ker
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
         bytes += input_bytes(model, kernels, shape->max_tok, dtype);
     bytes += expert_input_bytes(model, kernels, shape->max_tok);
+    bytes += latent_input_bytes(model, kernels, shape->max_tok);
     for (int i = 0; kernels->memory && i < N_DEVICE; i++)
         bytes += device_bytes(cake_model_config(model), shape->max_tok, i);
     return bytes;
@@ -267,6 +305,23 @@ static void take_expert_buffers(cake_slice *s, void *const *buffer)
         cake_arena_take(&s->scratch, expert_input_bytes(s->model, p->kernels, s->shape.max_tok));
 }
 
+static void take_latent_buffers(cake_slice *s, void *const *buffer)
+{
+    cake_forward_ctx *p = &s->pass;
+    const size_t n = (size_t)p->config->n_head;
+    if (!p->config->latent.rank)
+        return;
+    p->latent_q = buffer[LATENT_Q];
+    p->latent_out = buffer[LATENT_OUT];
+    s->heads = (cake_groups){.expert = cake_alloc(n, sizeof(int32_t)),
+                             .first = cake_alloc(n + 1, sizeof(int32_t)),
+                             .row = buffer[HEAD_ROW],
+                             .sorted = buffer[HEAD_SORTED]};
+    p->heads = &s->heads;
+    p->latent_input =
+        cake_arena_take(&s->scratch, latent_input_bytes(s->model, p->kernels, s->shape.max_tok));
+}
+
 static void take_buffers(cake_slice *s)
 {
     cake_forward_ctx *p = &s->pass;
@@ -286,6 +341,7 @@ static void take_buffers(cake_slice *s)
     p->gate = buffer[GATE];
     p->up = buffer[UP];
     take_expert_buffers(s, buffer);
+    take_latent_buffers(s, buffer);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;
@@ -349,6 +405,8 @@ void cake_slice_close(cake_slice *slice)
     cake_last_layer_close(&slice->last);
     free(slice->groups.expert);
     free(slice->groups.first);
+    free(slice->heads.expert);
+    free(slice->heads.first);
     free(slice->view);
     free(slice);
 }
@@ -499,8 +557,7 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
 static bool may_skip_rows(const cake_slice *s)
 {
     const cake_config *c = s->pass.config;
-    return s->shape.first + s->shape.count == c->n_layer &&
-           c->layer[c->n_layer - 1].mixer == CAKE_MIX_ATTENTION;
+    return s->shape.first + s->shape.count == c->n_layer && c->layer[c->n_layer - 1].mixer != CAKE_MIX_DELTA;
 }
 
 static void take_wave(cake_slice *s, cake_wave *wave)

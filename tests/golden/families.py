@@ -64,13 +64,15 @@ def experts(rng, family, layers):
     if family == "olmoe":
         return {**spec, "num_experts": n, "norm_topk_prob": rng.random() < 0.5}
     spec["moe_intermediate_size"] = width
-    if family == "glm4_moe":
+    if family in ("glm4_moe", "deepseek_v3", "glm4_moe_lite"):
         groups = rng.choice([g for g in (1, 2, 3, 4) if n % g == 0 and n // g >= 2])
         kept = rng.randint(1, groups)
         return {**spec, "num_experts_per_tok": min(chosen, kept * (n // groups)), "n_routed_experts": n,
                 "n_shared_experts": rng.choice([1, 2]), "n_group": groups, "topk_group": kept,
                 "routed_scaling_factor": rng.choice([1.0, 2.5]), "norm_topk_prob": rng.random() < 0.7,
-                "first_k_dense_replace": rng.choice([0, 1, layers]), "use_qk_norm": rng.random() < 0.5}
+                **({"mlp_layer_types": [rng.choice(["dense", "sparse"]) for _ in range(layers)]} if family == "glm4_moe_lite"
+                   else {"first_k_dense_replace": rng.choice([0, 1, layers])}),
+                **({"use_qk_norm": rng.random() < 0.5} if family == "glm4_moe" else {})}
     spec["num_experts"] = n
     if family in ("qwen3_next", "qwen3_5_moe_text"):
         spec["shared_expert_intermediate_size"] = rng.choice([5, 16])
@@ -145,6 +147,18 @@ def draw(rng, family):
         spec.update(layer_types=types(rng, layers), swiglu_limit=rng.choice([0.7, 7.0]))
     if family in ("glm4_moe", "minimax_m2"):
         parameters = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": rng.choice([0.5, 1.0])}
+    if family in ("deepseek_v3", "glm4_moe_lite"):
+        heads, turned = rng.choice([1, 3, 4, 6]), rng.choice([2, 4, 10, 16])
+        spec.update(num_attention_heads=heads, num_key_value_heads=heads, qk_rope_head_dim=turned,
+                    qk_nope_head_dim=rng.choice([1, 7, 16]), v_head_dim=rng.choice([3, 12, 40]),
+                    kv_lora_rank=rng.choice([4, 15, 33, 64]), q_lora_rank=rng.choice([None, 5, 18]),
+                    rope_interleave=rng.random() < 0.6, attention_bias=rng.random() < 0.4)
+        del spec["head_dim"]
+        parameters = rope(rng, turned // 2, ("default", "yarn"))
+        if parameters["rope_type"] == "yarn":
+            parameters.update(rng.choice([{}, {"mscale": 1.0, "mscale_all_dim": 0.8}, {"mscale_all_dim": 1.0}]))
+        if family == "deepseek_v3":
+            spec.update(num_mtp_layers=0)
     if family == "apertus":
         spec.update(hidden_act="xielu")
     if family == "smollm3":

@@ -27,6 +27,7 @@ FAMILIES = sorted(set(re.findall(r'\.name = "(\w+)"', (ROOT / "src/model/arch.c"
 TAKEN = re.compile(r'kwargs\.(?:pop|get)\("(\w+)"')
 ASKED = re.compile(r'(?<!sub_)\bconfig\.([a-z]\w*)\b(?!\()|getattr\((?:self\.)?config, "([a-z]\w*)"')
 SHARED = (masking_utils, modeling_rope_utils)
+ALIASES = {"kimi_k2": "deepseek_v3"}  # transformers takes one for the other
 # The rope parser's own words of old, and methods or parts of configs that ASKED takes for fields.
 OLD = {"rope_theta", "rope_scaling", "partial_rotary_factor", "num_labels", "tie_last_hidden_states"}
 NO_FIELDS = {"json", "default_theta", "get_text_config", "validate_rope", "standardize_rope_params", "kv_sharing_modes"}
@@ -37,7 +38,7 @@ def asked(module):
 
 
 def fields(family):
-    cls = CONFIG_MAPPING[family]
+    cls = CONFIG_MAPPING[ALIASES.get(family, family)]
     names = {f.name for f in dataclasses.fields(cls)} | set(cls.attribute_map) | set(cls.attribute_map.values()) | OLD
     for source in (cls, PreTrainedConfig.__post_init__):
         names |= set(TAKEN.findall(inspect.getsource(source)))

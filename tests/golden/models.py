@@ -245,6 +245,40 @@ MODELS = {
                          intermediate_size=18, num_local_experts=9, num_experts_per_tok=2, rotary_dim=6,
                          scoring_func="sigmoid", use_routing_bias=True, tie_word_embeddings=False,
                          rope_theta=10000.0),
+    "deepseek3-groups": dict(small=True, dtype="float32", files=3, old=True, model_type="deepseek_v3", hidden_size=36,
+                             num_hidden_layers=4, num_attention_heads=5, num_key_value_heads=5, q_lora_rank=18,
+                             kv_lora_rank=22, qk_nope_head_dim=9, qk_rope_head_dim=6, v_head_dim=13,
+                             intermediate_size=40, moe_intermediate_size=14, n_routed_experts=12, num_experts_per_tok=4,
+                             n_shared_experts=2, n_group=4, topk_group=2, routed_scaling_factor=1.7,
+                             norm_topk_prob=True, first_k_dense_replace=1, tie_word_embeddings=False,
+                             rope_theta=10000.0, num_mtp_layers=0,
+                             rope_scaling={**YARN, "mscale": 0.7, "mscale_all_dim": 1.2, "beta_fast": 32, "beta_slow": 1}),
+    "deepseek3-whole": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="deepseek_v3", hidden_size=40,
+                            num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4, q_lora_rank=None,
+                            kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12,
+                            intermediate_size=40, moe_intermediate_size=16, n_routed_experts=6, num_experts_per_tok=2,
+                            n_shared_experts=1, n_group=1, topk_group=1, routed_scaling_factor=1.0,
+                            norm_topk_prob=False, first_k_dense_replace=0, tie_word_embeddings=False,
+                            rope_interleave=False, num_mtp_layers=0,
+                            rope_parameters={"rope_type": "default", "rope_theta": 10000.0}),
+    "glm4lite-list": dict(small=True, dtype="float32", files=2, old=False, model_type="glm4_moe_lite", hidden_size=36,
+                          num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=3, q_lora_rank=20,
+                          kv_lora_rank=15, qk_nope_head_dim=11, qk_rope_head_dim=4, v_head_dim=20,
+                          intermediate_size=40, moe_intermediate_size=14, n_routed_experts=8, num_experts_per_tok=3,
+                          n_shared_experts=1, n_group=1, topk_group=1, routed_scaling_factor=1.8, norm_topk_prob=True,
+                          mlp_layer_types=["dense", "sparse", "dense", "sparse"], attention_bias=True,
+                          tie_word_embeddings=False,
+                          rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0}),
+    "mistral4-scaled": dict(small=True, dtype="float32", files=2, old=False, model_type="mistral3",
+                            tie_word_embeddings=False, image_token_index=7, vision_config=PIXTRAL,
+                            text=dict(model_type="mistral4", hidden_size=36, num_hidden_layers=3,
+                                      num_attention_heads=4, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=24,
+                                      qk_nope_head_dim=6, qk_rope_head_dim=6, v_head_dim=10, intermediate_size=40,
+                                      moe_intermediate_size=14, n_routed_experts=8, num_experts_per_tok=2,
+                                      n_shared_experts=1, norm_topk_prob=True, first_k_dense_replace=0,
+                                      rope_parameters={**YARN, "rope_theta": 10000.0, "mscale": 1.0,
+                                                       "mscale_all_dim": 1.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                                                       "llama_4_scaling_beta": 0.3, "partial_rotary_factor": 0.5})),
 }
 CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "mistral": "MistralForCausalLM", "ministral": "MinistralForCausalLM",
@@ -256,6 +290,8 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Q
            "apertus": "ApertusForCausalLM", "qwen3_next": "Qwen3NextForCausalLM", "qwen3_5_moe": "Qwen3_5MoeForConditionalGeneration",
            "qwen3_5_moe_text": "Qwen3_5MoeForCausalLM",
            "gpt_oss": "GptOssForCausalLM",
+           "deepseek_v3": "DeepseekV3ForCausalLM", "glm4_moe_lite": "Glm4MoeLiteForCausalLM",
+           "mistral4": "Mistral4ForCausalLM",
            "glm4_moe": "Glm4MoeForCausalLM", "minimax_m2": "MiniMaxM2ForCausalLM",
            "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_5": "Qwen3_5ForConditionalGeneration"}
 LESS_ONE = ("gemma2", "gemma3_text", "gemma3", "qwen3_5_text", "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next")  # norms multiply by 1 + weight
@@ -263,9 +299,10 @@ AFTER = ("gemma2", "gemma3_text", "gemma3", "olmo2", "olmo3", "exaone4")  # post
 
 
 # How the hub names the matrices of an expert, where each has tensors of its own: gate, up, down.
-APART = dict.fromkeys(("qwen3_moe", "olmoe", "glm4_moe", "qwen3_next"), ("gate_proj", "up_proj", "down_proj"))
+APART = dict.fromkeys(("qwen3_moe", "olmoe", "glm4_moe", "qwen3_next", "deepseek_v3", "glm4_moe_lite"),
+                      ("gate_proj", "up_proj", "down_proj"))
 APART |= dict.fromkeys(("mixtral", "minimax_m2"), ("w1", "w3", "w2"))
-MIXTURES = (*APART, "qwen3_5_moe", "qwen3_5_moe_text", "gpt_oss")
+MIXTURES = (*APART, "mistral4", "qwen3_5_moe", "qwen3_5_moe_text", "gpt_oss")
 BLOCK = ("mixtral", "minimax_m2")  # their MLP is called block_sparse_moe
 
 
@@ -334,6 +371,10 @@ def config(spec):
     doc["architectures"] = [CLASSES[spec["model_type"]]]
     doc["torch_dtype" if spec["old"] else "dtype"] = spec["dtype"]
     return dict(sorted(doc.items()))
+
+
+def text_type(spec):
+    return spec.get("text", spec)["model_type"]
 
 
 def tied(spec):
@@ -452,7 +493,7 @@ def greedy(model, prompt, n, cached):
 def load(path, spec):
     """The model in float64, its weights as they are stored."""
     kind = transformers.AutoModelForImageTextToText if "text" in spec else transformers.AutoModelForCausalLM
-    experts = {"experts_implementation": "eager"} if spec["model_type"] in MIXTURES else {}
+    experts = {"experts_implementation": "eager"} if text_type(spec) in MIXTURES else {}
     model, info = kind.from_pretrained(path, dtype=torch.float64, attn_implementation="eager",
                                        output_loading_info=True, **experts)
     model.double()  # some keep a few weights in float32
@@ -491,7 +532,7 @@ def make(name, spec):
     sequences, requests, spreads = [], [], []
     for length, count in SHORT if spec.get("small") else PROMPTS:
         prompt = torch.randint(n, (length,), generator=generator).tolist()
-        with throughout_double(spec["model_type"].startswith(("qwen3_5", *MIXTURES))):  # delta rule, routers
+        with throughout_double(text_type(spec).startswith(("qwen3_5", *MIXTURES))):  # delta rule, routers
             answer, spread = greedy(model, prompt, count, spec.get("cache"))
         spreads.append(round(spread, 2))
         request = f"{name}-{length}"

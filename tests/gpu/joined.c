@@ -278,16 +278,14 @@ static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, i
     for (int i = 0; i < 2; i++) {
         t.q[i] = random_floats(heads, 4);
         t.k[i] = random_floats(keys, 5);
-        t.kv[i] = (cake_kv){random_floats(elements, 6),
-                            random_floats(elements, 7),
-                            (int64_t)page,
-                            dtype,
-                            KV_HEADS,
-                            head_dim,
-                            0,
-                            table,
-                            2,
-                            NULL};
+        t.kv[i] = (cake_kv){.k = random_floats(elements, 6),
+                            .v = random_floats(elements, 7),
+                            .page_step = (int64_t)page,
+                            .dtype = dtype,
+                            .n_kv = KV_HEADS,
+                            .head_dim = head_dim,
+                            .table = table,
+                            .stride = 2};
     }
     cake_exec_run(1, run_turn, &t);
     CU_ASSERT(same_bits(t.q[0], t.q[1], heads));

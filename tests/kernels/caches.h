@@ -59,7 +59,8 @@ static inline cache cache_open(cake_dtype dtype, int n_slot, int length, int n_k
         c.table[j] = page;
     }
     int64_t step = (int64_t)n_kv * CAKE_PAGE * head_dim;
-    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, 0, c.table, stride, NULL};
+    c.kv =
+        (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, 0, c.table, stride, NULL, 0};
     CU_ASSERT_FATAL(c.kv.k && c.kv.v);
     memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype */
     memset(c.kv.v, 0xFF, c.bytes);
@@ -116,7 +117,7 @@ static inline bool rounds(const cake_kernels *op, const cake_kv *kv)
     if (!op->oracle)
         return kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim);
     return !strcmp(op->name, "avx512bf16") && kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 &&
-           kv->head_dim <= 256;
+           kv->head_dim <= CAKE_LATENT_DIM;
 }
 
 /* out [head_dim] and the largest |score| before the cap, for one query head of one row, which has this

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Latent attention (DeepSeek-AI 2024) over a paged cache of latents; included by each instruction set's file
+ * after attend.h.
+ *
+ * In: the queries of all heads, which have been multiplied by the matrices that turn latents into keys. Out:
+ * weighted sums of latents. All heads meet the same key, so the heads of a row stand side by side as the rows
+ * of a prompt do, and attend_prefill.h computes prompt rows and generated ones alike.
+ *
+ * Invariant: the division of queries changes no bit of a result.
+ */
+#ifndef CAKE_KERNELS_CPU_ATTEND_LATENT_H
+#define CAKE_KERNELS_CPU_ATTEND_LATENT_H
+
+#include "kernels/cpu/attend.h"
+
+static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
+                         const cake_row *rows, int n_tok)
+{
+    const size_t n_value = (size_t)kv->n_value, n_rope = (size_t)kv->head_dim - n_value;
+    float key[TURN][CAKE_LATENT_DIM];
+    int64_t first, last;
+    cake_exec_range(exec, n_tok, 1, &first, &last);
+    for (int64_t i = first, n; i < last; i += n) {
+        n = i + TURN <= last && side_by_side(kv, &rows[i]) ? TURN : 1;
+        for (int64_t r = 0; r < n; r++) {
+            memcpy(key[r], latent + (size_t)(i + r) * n_value, n_value * sizeof *latent);
+            memcpy(key[r] + n_value, rope + (size_t)(i + r) * n_rope, n_rope * sizeof *rope);
+        }
+        size_t at =
+            cake_kv_page(kv, rows[i].slot, rows[i].pos, 0) + cake_kv_key(kv, rows[i].pos % CAKE_PAGE, 0);
+        if (n == TURN)
+            store_keys(kv, at, key[0], CAKE_LATENT_DIM);
+        else
+            store_key(kv, at, key[0], (size_t)cake_kv_pair(kv));
+    }
+}
+
+/* Queries computed together: fewer than STAND if else there were not enough for all members. */
+static int latent_stand(int64_t n_query, int team)
+{
+    int stand = STAND;
+    while (stand > LANES && n_query < (int64_t)stand * team)
+        stand /= 2;
+    return stand;
+}
+
+static void latent_attend(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
+                          const cake_row *rows, int n_tok, float scale)
+{
+    _Static_assert(sizeof(prefill) <= CAKE_SCRATCH_BYTES, "latent attention fits its scratch");
+    const int64_t n_value = kv->n_value, n_rope = kv->head_dim - n_value;
+    const int stand = latent_stand((int64_t)n_tok * q->n_head, exec->size);
+    prefill *p = cake_exec_scratch();
+    int64_t item = 0;
+    p->kv = kv;
+    p->scale = scale;
+    p->cap = 0;
+    p->kv_head = 0;
+    for (int t = 0, end; t < n_tok; t = end) {
+        end = run_end(rows, t, n_tok);
+        const queries in = {.first = q->latent + t * n_value,
+                            .rest = q->rope + t * q->n_head * n_rope,
+                            .out = out + t * n_value,
+                            .first_row = n_value,
+                            .first_head = n_tok * n_value,
+                            .rest_row = q->n_head * n_rope,
+                            .rest_head = n_rope,
+                            .n_rest = (int)n_rope,
+                            .group = q->n_head};
+        int64_t count = (int64_t)(end - t) * q->n_head;
+        for (int64_t query = 0; query < count; query += stand) {
+            p->n = count - query < stand ? (int)(count - query) : stand;
+            if (item++ % exec->size == exec->rank)
+                attend_queries(p, &in, rows + t, query);
+        }
+    }
+}
+
+#endif
