@@ -26,7 +26,7 @@ void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, 
             if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
                 cake_tensor_spec_present(part, config, layer))
                 (part->expert ? model->expert : model->elements)[layer] +=
-                    (double)cake_width_of(part->out, config) * cake_width_of(part->in, config);
+                    (double)cake_width_of(part->out, config, layer) * cake_width_of(part->in, config, layer);
 }
 
 void cost_close(cost_model *model)
@@ -86,7 +86,9 @@ static double max_seconds(const cost_model *model, double flops, double bytes)
 static double attention(const cost_model *model, int group, const cost_wave *wave)
 {
     const cake_config *c = model->config;
-    double flops = 4.0 * c->n_head * c->head_dim, line = 2.0 * c->n_kv * c->head_dim * model->cache;
+    const cake_heads *heads = &c->heads[group];
+    double flops = 4.0 * c->n_head * heads->head_dim,
+           line = 2.0 * heads->n_kv * heads->head_dim * model->cache;
     return max_seconds(model, flops * wave->prompt_seen[group], line * wave->prompt_read[group]) +
            max_seconds(model, flops * wave->generated_seen[group], line * wave->generated_seen[group]);
 }

@@ -41,13 +41,8 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
                           &c->n_ff);
 }
 
-static cake_err read_heads(const cake_fields *fields, cake_config *c)
+static cake_err read_head_dim(const cake_fields *fields, const cake_config *c, int *out)
 {
-    if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, c->n_head, &c->n_kv))
-        return CAKE_ERR_FATAL;
-    if (c->n_head % c->n_kv)
-        return cake_field_fail(fields, "num_key_value_heads",
-                               "a divisor of num_attention_heads (%d) is expected", c->n_head);
     int head_dim = c->arch->head_dim;
     if (!head_dim && !cake_field(fields, "head_dim")) {
         if (c->dim % c->n_head)
@@ -56,12 +51,26 @@ static cake_err read_heads(const cake_fields *fields, cake_config *c)
                                    c->dim);
         head_dim = c->dim / c->n_head;
     }
-    if (cake_field_int(fields, "head_dim", head_dim, 2, MAX_WIDE / c->n_head, &c->head_dim))
+    if (cake_field_int(fields, "head_dim", head_dim, 2, MAX_WIDE / c->n_head, out))
         return CAKE_ERR_FATAL;
-    if (c->head_dim % 2)
+    if (*out % 2)
         return cake_fail(
             "model", "%s: a head has %d elements, but rotary embedding rotates pairs: head_dim must be even",
-            fields->file, c->head_dim);
+            fields->file, *out);
+    return CAKE_OK;
+}
+
+static cake_err read_heads(const cake_fields *fields, const cake_config *c, cake_heads_by_type *heads)
+{
+    cake_heads all;
+    if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, c->n_head, &all.n_kv))
+        return CAKE_ERR_FATAL;
+    if (c->n_head % all.n_kv)
+        return cake_field_fail(fields, "num_key_value_heads",
+                               "a divisor of num_attention_heads (%d) is expected", c->n_head);
+    if (read_head_dim(fields, c, &all.head_dim))
+        return CAKE_ERR_FATAL;
+    *heads = (cake_heads_by_type){.full = all, .sliding = all};
     return CAKE_OK;
 }
 
@@ -144,9 +153,9 @@ static cake_err read_cap(const cake_fields *fields, const char *name, bool known
 }
 
 /* Scale and cap of attention scores, and cap of the logits. */
-static cake_err read_scores(const cake_fields *fields, cake_config *c)
+static cake_err read_scores(const cake_fields *fields, const cake_heads_by_type *heads, cake_config *c)
 {
-    double over = c->head_dim;
+    double over = heads->full.head_dim;
     if (c->arch->query_scalar && cake_field_real(fields, "query_pre_attn_scalar", 256, 1e-6, 1e9, &over))
         return CAKE_ERR_FATAL;
     c->score_scale = (float)(1 / sqrt(over));
@@ -226,17 +235,18 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
                           cake_config *c)
 {
     double eps;
+    cake_heads_by_type heads;
     bool tied_above = cake_field(top, "tie_word_embeddings");
     bool typed_above = cake_field(top, "dtype") || cake_field(top, "torch_dtype");
     if (check_unsupported(top, fields, c->arch) || read_act(fields, c->arch, &c->act) ||
-        read_sizes(fields, c) || read_heads(fields, c) || read_scores(fields, c) ||
+        read_sizes(fields, c) || read_heads(fields, c, &heads) || read_scores(fields, &heads, c) ||
         cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
         cake_field_bool(tied_above ? top : fields, "tie_word_embeddings", false, &c->tied) ||
         read_bias(fields, "attention_bias", c->arch->qkv_bias, &c->qkv_bias) ||
         read_bias(fields, "attention_bias", c->arch->o_bias, &c->o_bias) || read_qk_norm(fields, c) ||
         read_bias(fields, "mlp_bias", c->arch->mlp_bias, &c->mlp_bias) ||
-        read_dtype(typed_above ? top : fields, &c->dtype) || cake_config_read_rope(fields, c) ||
-        cake_config_read_layers(fields, c) || cake_config_read_moe(fields, c) ||
+        read_dtype(typed_above ? top : fields, &c->dtype) || cake_config_read_rope(fields, &heads, c) ||
+        cake_config_read_layers(fields, &heads, c) || cake_config_read_moe(fields, c) ||
         cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;

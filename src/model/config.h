@@ -67,9 +67,15 @@ typedef struct cake_moe {
     bool fused;         /* in the files all experts' matrices are one tensor; set by cake_model_open */
 } cake_moe;
 
+/* Heads in layers of attention, of q, K and V alike. */
+typedef struct cake_heads {
+    int n_kv; /* of K and V; divides n_head */
+    int head_dim;
+} cake_heads;
+
 typedef struct cake_config {
     const cake_arch *arch;
-    int dim, n_layer, n_head, n_kv, head_dim, n_vocab;
+    int dim, n_layer, n_head, n_vocab;
     int n_ff;    /* of dense layers */
     int context; /* max_position_embeddings, or as extended by dynamic or yarn */
     float norm_eps;
@@ -83,8 +89,9 @@ typedef struct cake_config {
     float logit_cap;                   /* cap of logits; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
-    int n_group;                    /* KV cache groups; 0 if no layer keeps K and V */
-    int window[CAKE_MAX_KV_GROUPS]; /* positions visible to a row in layers of the group; 0: all */
+    int n_group;                          /* KV cache groups; 0 if no layer keeps K and V */
+    int window[CAKE_MAX_KV_GROUPS];       /* positions visible to a row in layers of the group; 0: all */
+    cake_heads heads[CAKE_MAX_KV_GROUPS]; /* of layers of the group */
     cake_layer_kind layer[CAKE_MAX_LAYER];
     cake_moe moe;
     cake_deltanet delta; /* sizes of recurrent layers; all 0: none */

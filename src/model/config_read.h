@@ -35,10 +35,17 @@ cake_err cake_field_real(const cake_fields *fields, const char *name, double oth
                          double most, double *out);
 cake_err cake_field_bool(const cake_fields *fields, const char *name, bool otherwise, bool *out);
 
-/* rope.c: fills in config->rope, and context where scaling extends it; needs context and head_dim. */
-cake_err cake_config_read_rope(const cake_fields *fields, cake_config *config);
+/* Heads of layers that see all positions, and of those with a sliding window. */
+typedef struct cake_heads_by_type {
+    cake_heads full, sliding;
+} cake_heads_by_type;
+
+/* rope.c: fills in config->rope, and context where scaling extends it; needs context. */
+cake_err cake_config_read_rope(const cake_fields *fields, const cake_heads_by_type *heads,
+                               cake_config *config);
 /* layer_kinds.c: fills in config->layer and the KV cache groups; needs n_layer and context. */
-cake_err cake_config_read_layers(const cake_fields *fields, cake_config *config);
+cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_type *heads,
+                                 cake_config *config);
 /* moe_config.c: fills in config->moe and the layers' MLPs; needs n_layer. */
 cake_err cake_config_read_moe(const cake_fields *fields, cake_config *config);
 /* generation_config.c: fills in eos and defaults. top is the whole config.json; generation may hold a NULL

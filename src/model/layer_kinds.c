@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: config.json's fields about single layers: layer_types, sliding windows, rotary embedding. Out: the kind
- * of each layer and the KV cache groups. Invariant: layers with equal windows are in one group.
+ * of each layer and the KV cache groups. Invariant: layers with equal windows and heads are in one group.
  */
 #include <string.h>
 
@@ -183,18 +183,22 @@ static cake_err read_delta(const cake_fields *fields, cake_config *c)
     return CAKE_OK;
 }
 
-/* The group of layers with this window. */
-static int group_of(cake_config *c, int window)
+/* The group of layers with this window and these heads. */
+static int group_of(cake_config *c, int window, const cake_heads *heads)
 {
     int group = 0;
-    while (group < c->n_group && c->window[group] != window)
+    while (group < c->n_group && (c->window[group] != window || c->heads[group].n_kv != heads->n_kv ||
+                                  c->heads[group].head_dim != heads->head_dim))
         group++;
-    if (group == c->n_group)
-        c->window[c->n_group++] = window;
+    if (group == c->n_group) {
+        c->window[group] = window;
+        c->heads[group] = *heads;
+        c->n_group++;
+    }
     return group;
 }
 
-cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
+cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_type *heads, cake_config *c)
 {
     layer_type types[CAKE_MAX_LAYER] = {FULL};
     bool turns[CAKE_MAX_LAYER];
@@ -207,7 +211,8 @@ cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
         bool sliding = types[i] == SLIDING;
         c->layer[i].mixer = types[i] == LINEAR ? CAKE_MIX_DELTA : CAKE_MIX_ATTENTION;
         /* A window as long as the longest sequence counts as none. */
-        c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0);
+        c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0,
+                                              sliding ? &heads->sliding : &heads->full);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;
         if (!turns[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
             c->layer[i].rope = CAKE_NO_ROPE;

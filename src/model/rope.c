@@ -53,23 +53,23 @@ static cake_err refuse_others(const cake_fields *fields, const cake_arch *arch)
 }
 
 /* Reads how many elements of a head are rotated. */
-static cake_err read_part(const cake_fields *top, const cake_fields *fields, const cake_config *c,
-                          cake_rope *rope)
+static cake_err read_part(const cake_fields *top, const cake_fields *fields, const cake_arch *arch,
+                          int head_dim, cake_rope *rope)
 {
-    double part = 1, least = c->arch->rope_partial ? 1e-6 : 1;
+    double part = 1, least = arch->rope_partial ? 1e-6 : 1;
     int n;
-    if (c->arch->rotary_dim && cake_field(top, "rotary_dim")) {
-        if (cake_field_int(top, "rotary_dim", CAKE_REQUIRED, 2, c->head_dim, &n))
+    if (arch->rotary_dim && cake_field(top, "rotary_dim")) {
+        if (cake_field_int(top, "rotary_dim", CAKE_REQUIRED, 2, head_dim, &n))
             return CAKE_ERR_FATAL;
-        part = (double)n / c->head_dim;
+        part = (double)n / head_dim;
     }
     if (cake_field_real(top, "partial_rotary_factor", part, least, 1, &part) ||
         cake_field_real(fields, "partial_rotary_factor", part, least, 1, &part))
         return CAKE_ERR_FATAL;
-    rope->width = (int)(c->head_dim * part);
+    rope->width = (int)(head_dim * part);
     if (rope->width < 1)
         return cake_field_fail(top, "partial_rotary_factor",
-                               "at least two of the %d elements of a head must be rotated", c->head_dim);
+                               "at least two of the %d elements of a head must be rotated", head_dim);
     rope->n_rot = rope->width + rope->width % 2;
     return CAKE_OK;
 }
@@ -212,14 +212,14 @@ static cake_err read_scaling(const cake_fields *top, const cake_fields *fields, 
 /* One set. `fields` is the inner object, top the file (or its text part), whose field `base` is the theta of
  * an object without one. */
 static cake_err read_set(const cake_fields *top, const cake_fields *fields, const char *base,
-                         const cake_config *c, cake_rope *out)
+                         const cake_config *c, int head_dim, cake_rope *out)
 {
     cake_rope rope = {.factor = 1, .attention = 1};
     double theta;
     if (refuse_others(top, c->arch) || refuse_others(fields, c->arch) || read_kind(fields, &rope.kind) ||
         cake_field_real(top, base, DEFAULT_THETA, 1, 1e15, &theta) ||
         cake_field_real(fields, "rope_theta", theta, 1, 1e15, &rope.theta) ||
-        read_part(top, fields, c, &rope) || read_scaling(top, fields, c, &rope))
+        read_part(top, fields, c->arch, head_dim, &rope) || read_scaling(top, fields, c, &rope))
         return CAKE_ERR_FATAL;
     *out = rope;
     return CAKE_OK;
@@ -243,7 +243,7 @@ static cake_err enter(const cake_fields *from, const char *name, const char *pre
 }
 
 /* Separate sets for full layers, to which an old file's rope_scaling applies, and for sliding ones. */
-static cake_err read_by_type(const cake_fields *top, cake_config *c)
+static cake_err read_by_type(const cake_fields *top, const cake_heads_by_type *heads, cake_config *c)
 {
     cake_fields all, full, sliding, scaling;
     if (enter(top, "rope_parameters", "rope_parameters.", &all) ||
@@ -258,12 +258,13 @@ static cake_err read_by_type(const cake_fields *top, cake_config *c)
         return cake_field_fail(top, "rope_scaling",
                                "rope_parameters.full_attention exists, too: keep one of the two");
     c->n_rope = 2;
-    return read_set(top, empty(scaling.object) ? &full : &scaling, "rope_theta", c, &c->rope[0])
+    return read_set(top, empty(scaling.object) ? &full : &scaling, "rope_theta", c, heads->full.head_dim,
+                    &c->rope[0])
                ? CAKE_ERR_FATAL
-               : read_set(top, &sliding, "rope_local_base_freq", c, &c->rope[1]);
+               : read_set(top, &sliding, "rope_local_base_freq", c, heads->sliding.head_dim, &c->rope[1]);
 }
 
-static cake_err read_one(const cake_fields *top, cake_config *c)
+static cake_err read_one(const cake_fields *top, int head_dim, cake_config *c)
 {
     cake_fields fields;
     cake_err err = empty(cake_field(top, "rope_scaling"))
@@ -277,12 +278,12 @@ static cake_err read_one(const cake_fields *top, cake_config *c)
                                    "separate rotary parameters for some layers are not supported");
     c->n_rope = 1;
     if (!empty(fields.object) || !c->arch->rope)
-        return read_set(top, &fields, "rope_theta", c, &c->rope[0]);
+        return read_set(top, &fields, "rope_theta", c, head_dim, &c->rope[0]);
     cake_json *usual = NULL;
     cake_fault fault;
     CAKE_ASSERT(!cake_json_parse(c->arch->rope, strlen(c->arch->rope), &usual, &fault));
     fields.object = usual;
-    err = read_set(top, &fields, "rope_theta", c, &c->rope[0]);
+    err = read_set(top, &fields, "rope_theta", c, head_dim, &c->rope[0]);
     cake_json_free(usual);
     return err;
 }
@@ -297,9 +298,10 @@ static int extended(const cake_config *c)
     return reach > c->context ? (int)(reach < INT32_MAX ? reach : INT32_MAX) : c->context;
 }
 
-cake_err cake_config_read_rope(const cake_fields *top, cake_config *config)
+cake_err cake_config_read_rope(const cake_fields *top, const cake_heads_by_type *heads, cake_config *config)
 {
-    cake_err err = config->arch->rope_by_type ? read_by_type(top, config) : read_one(top, config);
+    cake_err err = config->arch->rope_by_type ? read_by_type(top, heads, config)
+                                              : read_one(top, heads->full.head_dim, config);
     if (!err)
         config->context = extended(config);
     return err;

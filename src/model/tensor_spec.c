@@ -169,18 +169,20 @@ bool cake_tensor_spec_matrix(const cake_tensor_spec *part)
     return part->in != CAKE_WIDTH_ONE && !part->flat;
 }
 
-int cake_width_of(cake_width width, const cake_config *config)
+int cake_width_of(cake_width width, const cake_config *config, int layer)
 {
+    const cake_heads *heads = &config->heads[config->layer[layer].group];
+    const int n_head = config->n_head, n_kv = heads->n_kv, head_dim = heads->head_dim;
     const cake_deltanet *d = &config->delta;
     const int share = d->n_key ? d->n_value / d->n_key : 0; /* value heads of a key head */
     const int size[] = {
         [CAKE_WIDTH_DIM] = config->dim,
-        [CAKE_WIDTH_HEAD] = config->head_dim,
-        [CAKE_WIDTH_HEAD_TWICE] = 2 * config->head_dim,
-        [CAKE_WIDTH_Q] = config->n_head * config->head_dim,
-        [CAKE_WIDTH_KV] = config->n_kv * config->head_dim,
-        [CAKE_WIDTH_QK] = (config->n_head + config->n_kv) * config->head_dim,
-        [CAKE_WIDTH_QKV] = (config->n_head + 2 * config->n_kv) * config->head_dim,
+        [CAKE_WIDTH_HEAD] = head_dim,
+        [CAKE_WIDTH_HEAD_TWICE] = 2 * head_dim,
+        [CAKE_WIDTH_Q] = n_head * head_dim,
+        [CAKE_WIDTH_KV] = n_kv * head_dim,
+        [CAKE_WIDTH_QK] = (n_head + n_kv) * head_dim,
+        [CAKE_WIDTH_QKV] = (n_head + 2 * n_kv) * head_dim,
         [CAKE_WIDTH_FF] = config->n_ff,
         [CAKE_WIDTH_FF_TWICE] = 2 * config->n_ff,
         [CAKE_WIDTH_EXPERTS] = config->moe.router.n_expert,
@@ -188,9 +190,9 @@ int cake_width_of(cake_width width, const cake_config *config)
         [CAKE_WIDTH_EXPERT_FF_TWICE] = 2 * config->moe.n_ff,
         [CAKE_WIDTH_EXPERTS_FF] = config->moe.router.n_expert * config->moe.n_ff,
         [CAKE_WIDTH_EXPERTS_DIM] = config->moe.router.n_expert * config->dim,
-        [CAKE_WIDTH_HEADS] = config->n_head,
+        [CAKE_WIDTH_HEADS] = n_head,
         [CAKE_WIDTH_SHARED_FF] = config->moe.n_ff_shared,
-        [CAKE_WIDTH_Q_TWICE] = 2 * config->n_head * config->head_dim,
+        [CAKE_WIDTH_Q_TWICE] = 2 * n_head * head_dim,
         [CAKE_WIDTH_CHANNELS] = (int)cake_delta_channels(&config->delta),
         [CAKE_WIDTH_CONV] = config->delta.width,
         [CAKE_WIDTH_VALUE_HEADS] = config->delta.n_value,

@@ -130,7 +130,8 @@ extern const cake_tensor_spec cake_tensor_specs[]; /* ends with a NULL name */
 
 bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer);
 bool cake_tensor_spec_matrix(const cake_tensor_spec *part);
-int cake_width_of(cake_width width, const cake_config *config);
+/* In this layer; outside of layers, whatever the layer is. */
+int cake_width_of(cake_width width, const cake_config *config, int layer);
 const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
 /* Writes the tensor's name in the files of a family to out, replacing its content. */
 void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch,

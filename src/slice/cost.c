@@ -19,7 +19,7 @@ static double flops_of(const cake_config *c, int layer, bool kv)
             cake_tensor_spec_present(part, c, layer) &&
             (!kv || part->offset == offsetof(cake_layer_weights, k) ||
              part->offset == offsetof(cake_layer_weights, v)))
-            flops += 2.0 * cake_width_of(part->out, c) * cake_width_of(part->in, c) *
+            flops += 2.0 * cake_width_of(part->out, c, layer) * cake_width_of(part->in, c, layer) *
                      (part->expert ? c->moe.router.n_chosen : 1);
     return flops;
 }
@@ -32,9 +32,10 @@ static void add_layer(cake_cost *cost, const cake_config *c, const cake_layer_ki
             6.0 * (double)cake_delta_rule_size(d) + 2.0 * d->width * (double)cake_delta_channels(d);
         cost->sequence_bytes += 2.0 * (double)cake_delta_state_size(d) * sizeof(float);
     } else {
-        cost->kv[kind->group].position_flops += 4.0 * c->n_head * c->head_dim;
+        const cake_heads *heads = &c->heads[kind->group];
+        cost->kv[kind->group].position_flops += 4.0 * c->n_head * heads->head_dim;
         cost->kv[kind->group].position_bytes +=
-            2.0 * c->n_kv * c->head_dim * (double)cake_dtype_bytes(kv_dtype);
+            2.0 * heads->n_kv * heads->head_dim * (double)cake_dtype_bytes(kv_dtype);
     }
 }
 
@@ -60,7 +61,7 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     if (first + count == c->n_layer && last->mixer == CAKE_MIX_ATTENTION) {
         cost.no_output.group = last->group;
         cost.no_output.row_flops = flops_of(c, c->n_layer - 1, false) - flops_of(c, c->n_layer - 1, true);
-        cost.no_output.position_flops = 4.0 * c->n_head * c->head_dim;
+        cost.no_output.position_flops = 4.0 * c->n_head * c->heads[last->group].head_dim;
     }
     return cost;
 }

@@ -76,10 +76,19 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Elements per row of q, or of k or v, where heads are largest. */
+static int64_t heads_width(const cake_config *c, bool kv)
+{
+    int64_t width = 0;
+    for (int group = 0; group < c->n_group; group++)
+        width = larger(width, (int64_t)(kv ? c->heads[group].n_kv : c->n_head) * c->heads[group].head_dim);
+    return width;
+}
+
 /* Elements per row of the input of a mixer's last product. */
 static int64_t mix_of(const cake_config *c)
 {
-    return larger((int64_t)c->n_head * c->head_dim, (int64_t)c->delta.n_value * c->delta.value_dim);
+    return larger(heads_width(c, false), (int64_t)c->delta.n_value * c->delta.value_dim);
 }
 
 /* Of the MLP that all rows pass. */
@@ -97,12 +106,11 @@ static int choices_of(const cake_config *c)
 static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
 {
     const cake_deltanet *d = &c->delta;
-    int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c);
-    int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value), chosen = choices_of(c);
+    int64_t mix = mix_of(c), kv = larger(heads_width(c, true), d->n_value), chosen = choices_of(c);
     /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
-        [Q] = larger(heads, cake_delta_channels(d)),
+        [Q] = larger(heads_width(c, false), cake_delta_channels(d)),
         [MIX] = mix,
         [K] = kv,
         [V] = kv,
@@ -130,8 +138,8 @@ static bool is_of(const cake_config *config, int layer, int group)
 static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape, int group)
 {
     cake_kv_shape kv = {.dtype = shape->kv_dtype,
-                        .n_kv = config->n_kv,
-                        .head_dim = config->head_dim,
+                        .n_kv = config->heads[group].n_kv,
+                        .head_dim = config->heads[group].head_dim,
                         .window = config->window[group],
                         .n_slot = shape->n_slot,
                         .n_page = shape->n_page[group],
