@@ -15,8 +15,7 @@
 #include "model/not_a_model.h"
 #include "model/unsupported_fields.h"
 
-#define MAX_DIM  (1 << 20) /* of the residual stream */
-#define MAX_WIDE (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
+#define MAX_DIM (1 << 20) /* of the residual stream: CAKE_MAX_WIDE * MAX_DIM * 4 bytes stay below 2^46 */
 
 static cake_err read_sizes(const cake_fields *fields, cake_config *c)
 {
@@ -28,7 +27,7 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
         {"hidden_size", offsetof(cake_config, dim), MAX_DIM},
         {"num_hidden_layers", offsetof(cake_config, n_layer), CAKE_MAX_LAYER},
         {"num_attention_heads", offsetof(cake_config, n_head), 1 << 16},
-        {"vocab_size", offsetof(cake_config, n_vocab), MAX_WIDE},
+        {"vocab_size", offsetof(cake_config, n_vocab), CAKE_MAX_WIDE},
         {"max_position_embeddings", offsetof(cake_config, context), INT32_MAX},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -37,7 +36,7 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
             return CAKE_ERR_FATAL;
     /* Where all layers have experts, the field may be absent or 0. */
     const bool optional = c->arch->experts;
-    return cake_field_int(fields, "intermediate_size", optional ? 0 : CAKE_REQUIRED, !optional, MAX_WIDE,
+    return cake_field_int(fields, "intermediate_size", optional ? 0 : CAKE_REQUIRED, !optional, CAKE_MAX_WIDE,
                           &c->n_ff);
 }
 
@@ -51,7 +50,7 @@ static cake_err read_head_dim(const cake_fields *fields, const cake_config *c, i
                                    c->dim);
         head_dim = c->dim / c->n_head;
     }
-    if (cake_field_int(fields, "head_dim", head_dim, 2, MAX_WIDE / c->n_head, out))
+    if (cake_field_int(fields, "head_dim", head_dim, 2, CAKE_MAX_WIDE / c->n_head, out))
         return CAKE_ERR_FATAL;
     if (*out % 2)
         return cake_fail(
@@ -62,7 +61,7 @@ static cake_err read_head_dim(const cake_fields *fields, const cake_config *c, i
 
 static cake_err read_heads(const cake_fields *fields, const cake_config *c, cake_heads_by_type *heads)
 {
-    cake_heads all;
+    cake_heads all = {0};
     if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, c->n_head, &all.n_kv))
         return CAKE_ERR_FATAL;
     if (c->n_head % all.n_kv)
@@ -71,7 +70,7 @@ static cake_err read_heads(const cake_fields *fields, const cake_config *c, cake
     if (read_head_dim(fields, c, &all.head_dim))
         return CAKE_ERR_FATAL;
     *heads = (cake_heads_by_type){.full = all, .sliding = all};
-    return CAKE_OK;
+    return cake_config_read_full_heads(fields, c, &heads->full);
 }
 
 static cake_err read_bias(const cake_fields *fields, const char *name, cake_bias kind, bool *out)
@@ -158,7 +157,7 @@ static cake_err read_scores(const cake_fields *fields, const cake_heads_by_type 
     double over = heads->full.head_dim;
     if (c->arch->query_scalar && cake_field_real(fields, "query_pre_attn_scalar", 256, 1e-6, 1e9, &over))
         return CAKE_ERR_FATAL;
-    c->score_scale = (float)(1 / sqrt(over));
+    c->score_scale = c->arch->unscaled ? 1 : (float)(1 / sqrt(over));
     if (!c->arch->score_cap && cake_json_real(cake_field(fields, "attn_logit_softcapping"), 0) != 0)
         cake_log(CAKE_WARN, "model", "%s: %sattn_logit_softcapping is not applied, as in transformers for %s",
                  fields->file, fields->prefix, c->arch->name);
@@ -230,6 +229,22 @@ static cake_err check_unsupported(const cake_fields *top, const cake_fields *fie
                                         fields->prefix);
 }
 
+/* Fields whose default may be one that is not supported. */
+static cake_err refuse_others(const cake_fields *fields)
+{
+    const char *inputs = "hidden_size_per_layer_input", *direction = "use_bidirectional_attention";
+    const cake_json *size = cake_field(fields, inputs), *both = cake_field(fields, direction);
+    const char *who = cake_json_text(both, NULL);
+    if (size && cake_json_real(size, NAN) != 0)
+        return cake_field_fail(fields, inputs,
+                               "models with an embedding in each layer (Gemma 4 E2B and E4B) are not "
+                               "supported: 0 is expected");
+    /* "vision": only images see what follows. */
+    if (both && !(who && !strcmp(who, "vision")) && cake_json_bool(both, cake_json_real(both, NAN) != 0))
+        return cake_field_fail(fields, direction, "only causal attention is supported");
+    return CAKE_OK;
+}
+
 /* top is the whole file, fields its text part (usually the same). */
 static cake_err read_text(const cake_fields *top, const cake_fields *fields, const cake_fields *generation,
                           cake_config *c)
@@ -238,8 +253,9 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
     cake_heads_by_type heads;
     bool tied_above = cake_field(top, "tie_word_embeddings");
     bool typed_above = cake_field(top, "dtype") || cake_field(top, "torch_dtype");
-    if (check_unsupported(top, fields, c->arch) || read_act(fields, c->arch, &c->act) ||
-        read_sizes(fields, c) || read_heads(fields, c, &heads) || read_scores(fields, &heads, c) ||
+    if (check_unsupported(top, fields, c->arch) || refuse_others(top) || refuse_others(fields) ||
+        read_act(fields, c->arch, &c->act) || read_sizes(fields, c) || read_heads(fields, c, &heads) ||
+        read_scores(fields, &heads, c) ||
         cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
         cake_field_bool(tied_above ? top : fields, "tie_word_embeddings", false, &c->tied) ||
         read_bias(fields, "attention_bias", c->arch->qkv_bias, &c->qkv_bias) ||

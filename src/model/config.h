@@ -23,8 +23,9 @@
 /* The block between a layer's first norm and its MLP. */
 typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA } cake_mixer;
 
-/* A layer's MLP: one for all rows, or experts, possibly with a shared one. */
-typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS } cake_mlp;
+/* A layer's MLP: one for all rows; or experts, possibly with a shared one; or both side by side, each with
+ * norms of its own around it, whose sum passes the norm after the MLP (Gemma 4). */
+typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS, CAKE_MLP_BESIDE } cake_mlp;
 
 #define CAKE_NO_ROPE UINT8_MAX
 
@@ -41,15 +42,17 @@ typedef enum cake_rope_kind {
     CAKE_ROPE_LLAMA3,
     CAKE_ROPE_YARN,
     CAKE_ROPE_DYNAMIC,
-    CAKE_ROPE_LONGROPE
+    CAKE_ROPE_LONGROPE,
+    CAKE_ROPE_PROPORTIONAL
 } cake_rope_kind;
 
 typedef struct cake_rope {
     cake_rope_kind kind;
-    int n_rot; /* rotated elements of a head, from the first on; even */
-    int width; /* denominator of exponents: n_rot, or one less */
+    int n_rot;  /* rotated elements of a head, from the first on; even */
+    int n_turn; /* proportional: the pairs that turn; those after them have the frequency 0 */
+    int width;  /* denominator of exponents: n_rot, or one less */
     double theta;
-    double factor;              /* linear, llama3, yarn, dynamic */
+    double factor;              /* linear, llama3, yarn, dynamic, proportional */
     double attention;           /* factor of cos and sin */
     double low_freq, high_freq; /* llama3: rotations within the original context */
     double low_pair, high_pair; /* yarn: between these pairs frequencies change from plain to stretched */
@@ -71,6 +74,7 @@ typedef struct cake_moe {
 typedef struct cake_heads {
     int n_kv; /* of K and V; divides n_head */
     int head_dim;
+    bool v_is_k; /* V is what K is before its norm and its rotation */
 } cake_heads;
 
 typedef struct cake_config {

@@ -40,6 +40,13 @@ typedef struct cake_heads_by_type {
     cake_heads full, sliding;
 } cake_heads_by_type;
 
+/* Max elements of what belongs to one row: vocabulary, MLP, all heads together. */
+#define CAKE_MAX_WIDE (1 << 24)
+
+/* layer_heads.c: *full, those of the other layers, becomes the heads of full layers. */
+cake_err cake_config_read_full_heads(const cake_fields *fields, const cake_config *config, cake_heads *full);
+/* Whether per_layer_config, if it lists layers, lists those that are full [n_layer]. */
+cake_err cake_config_check_listed(const cake_fields *fields, int n_layer, const bool *full);
 /* rope.c: fills in config->rope, and context where scaling extends it; needs context. */
 cake_err cake_config_read_rope(const cake_fields *fields, const cake_heads_by_type *heads,
                                cake_config *config);

@@ -8,11 +8,15 @@
 #include "model/config_read.h"
 
 #define DEFAULT_THETA 10000.0 /* transformers' default for older files */
-#define N_KIND        6
+#define N_KIND        7
 
-static const char *const kind_names[N_KIND] = {
-    [CAKE_ROPE_DEFAULT] = "default", [CAKE_ROPE_LINEAR] = "linear",   [CAKE_ROPE_LLAMA3] = "llama3",
-    [CAKE_ROPE_YARN] = "yarn",       [CAKE_ROPE_DYNAMIC] = "dynamic", [CAKE_ROPE_LONGROPE] = "longrope"};
+static const char *const kind_names[N_KIND] = {[CAKE_ROPE_DEFAULT] = "default",
+                                               [CAKE_ROPE_LINEAR] = "linear",
+                                               [CAKE_ROPE_LLAMA3] = "llama3",
+                                               [CAKE_ROPE_YARN] = "yarn",
+                                               [CAKE_ROPE_DYNAMIC] = "dynamic",
+                                               [CAKE_ROPE_LONGROPE] = "longrope",
+                                               [CAKE_ROPE_PROPORTIONAL] = "proportional"};
 
 const char *cake_rope_name(cake_rope_kind kind)
 {
@@ -37,8 +41,8 @@ static cake_err read_kind(const cake_fields *fields, cake_rope_kind *out)
             *out = lists ? CAKE_ROPE_LONGROPE : (cake_rope_kind)kind;
             return CAKE_OK;
         }
-    return cake_field_fail(fields, name,
-                           "only default, linear, llama3, yarn, dynamic and longrope are supported");
+    return cake_field_fail(
+        fields, name, "only default, linear, llama3, yarn, dynamic, longrope and proportional are supported");
 }
 
 /* Refuses fields that would change the rotation. */
@@ -56,7 +60,8 @@ static cake_err refuse_others(const cake_fields *fields, const cake_arch *arch)
 static cake_err read_part(const cake_fields *top, const cake_fields *fields, const cake_arch *arch,
                           int head_dim, cake_rope *rope)
 {
-    double part = 1, least = arch->rope_partial ? 1e-6 : 1;
+    const bool all = rope->kind == CAKE_ROPE_PROPORTIONAL; /* pairs lie as if all elements were rotated */
+    double part = 1, least = all ? 0 : arch->rope_partial ? 1e-6 : 1;
     int n;
     if (arch->rotary_dim && cake_field(top, "rotary_dim")) {
         if (cake_field_int(top, "rotary_dim", CAKE_REQUIRED, 2, head_dim, &n))
@@ -66,7 +71,8 @@ static cake_err read_part(const cake_fields *top, const cake_fields *fields, con
     if (cake_field_real(top, "partial_rotary_factor", part, least, 1, &part) ||
         cake_field_real(fields, "partial_rotary_factor", part, least, 1, &part))
         return CAKE_ERR_FATAL;
-    rope->width = (int)(head_dim * part);
+    rope->n_turn = (int)(head_dim * part / 2);
+    rope->width = all ? head_dim : (int)(head_dim * part);
     if (rope->width < 1)
         return cake_field_fail(top, "partial_rotary_factor",
                                "at least two of the %d elements of a head must be rotated", head_dim);
@@ -189,10 +195,13 @@ static cake_err read_dynamic(const cake_fields *fields, const cake_config *c, ca
 static cake_err read_scaling(const cake_fields *top, const cake_fields *fields, const cake_config *c,
                              cake_rope *rope)
 {
-    bool own = rope->kind == CAKE_ROPE_YARN || rope->kind == CAKE_ROPE_LONGROPE;
+    bool own = rope->kind == CAKE_ROPE_YARN || rope->kind == CAKE_ROPE_LONGROPE ||
+               rope->kind == CAKE_ROPE_PROPORTIONAL;
     if (rope->kind != CAKE_ROPE_DEFAULT && !own &&
         cake_field_real(fields, "factor", CAKE_REQUIRED_REAL, 1, 1e6, &rope->factor))
         return CAKE_ERR_FATAL;
+    if (rope->kind == CAKE_ROPE_PROPORTIONAL)
+        return cake_field_real(fields, "factor", 1, 1e-6, 1e6, &rope->factor);
     if ((own || rope->kind == CAKE_ROPE_LLAMA3) && read_original(top, fields, c, rope))
         return CAKE_ERR_FATAL;
     switch (rope->kind) {
@@ -242,16 +251,20 @@ static cake_err enter(const cake_fields *from, const char *name, const char *pre
     return CAKE_OK;
 }
 
-/* Separate sets for full layers, to which an old file's rope_scaling applies, and for sliding ones. */
-static cake_err read_by_type(const cake_fields *top, const cake_heads_by_type *heads, cake_config *c)
+/* Separate sets for full layers, to which an old file's rope_scaling applies, and for sliding ones. `all` is
+ * rope_parameters, or the family's own in its place. */
+static cake_err read_both(const cake_fields *top, const cake_fields *all, const cake_heads_by_type *heads,
+                          cake_config *c)
 {
-    cake_fields all, full, sliding, scaling;
-    if (enter(top, "rope_parameters", "rope_parameters.", &all) ||
-        enter(&all, "full_attention", "rope_parameters.full_attention.", &full) ||
-        enter(&all, "sliding_attention", "rope_parameters.sliding_attention.", &sliding) ||
+    const bool both = c->arch->rope; /* the family has no rules for the absence of one */
+    cake_fields full, sliding, scaling;
+    if (enter(all, "full_attention", "rope_parameters.full_attention.", &full) ||
+        enter(all, "sliding_attention", "rope_parameters.sliding_attention.", &sliding) ||
         enter(top, "rope_scaling", "rope_scaling.", &scaling))
         return CAKE_ERR_FATAL;
-    if (!empty(all.object) && !full.object && !sliding.object)
+    if (both && !empty(scaling.object))
+        return cake_field_fail(top, "rope_scaling", "family %s has rope_parameters instead", c->arch->name);
+    if (!empty(all->object) && (both ? !full.object || !sliding.object : !full.object && !sliding.object))
         return cake_field_fail(top, "rope_parameters",
                                "an object each for full_attention and sliding_attention is expected");
     if (!empty(scaling.object) && full.object)
@@ -262,6 +275,27 @@ static cake_err read_by_type(const cake_fields *top, const cake_heads_by_type *h
                     &c->rope[0])
                ? CAKE_ERR_FATAL
                : read_set(top, &sliding, "rope_local_base_freq", c, heads->sliding.head_dim, &c->rope[1]);
+}
+
+/* Rotary parameters of a config.json without any; owned. */
+static cake_json *usual_rope(const cake_arch *arch)
+{
+    cake_json *usual = NULL;
+    cake_fault fault;
+    CAKE_ASSERT(!cake_json_parse(arch->rope, strlen(arch->rope), &usual, &fault));
+    return usual;
+}
+
+static cake_err read_by_type(const cake_fields *top, const cake_heads_by_type *heads, cake_config *c)
+{
+    cake_fields all;
+    if (enter(top, "rope_parameters", "rope_parameters.", &all))
+        return CAKE_ERR_FATAL;
+    cake_json *usual = empty(all.object) && c->arch->rope ? usual_rope(c->arch) : NULL;
+    all.object = usual ? usual : all.object;
+    cake_err err = read_both(top, &all, heads, c);
+    cake_json_free(usual);
+    return err;
 }
 
 static cake_err read_one(const cake_fields *top, int head_dim, cake_config *c)
@@ -279,9 +313,7 @@ static cake_err read_one(const cake_fields *top, int head_dim, cake_config *c)
     c->n_rope = 1;
     if (!empty(fields.object) || !c->arch->rope)
         return read_set(top, &fields, "rope_theta", c, head_dim, &c->rope[0]);
-    cake_json *usual = NULL;
-    cake_fault fault;
-    CAKE_ASSERT(!cake_json_parse(c->arch->rope, strlen(c->arch->rope), &usual, &fault));
+    cake_json *usual = usual_rope(c->arch);
     fields.object = usual;
     err = read_set(top, &fields, "rope_theta", c, head_dim, &c->rope[0]);
     cake_json_free(usual);
@@ -350,5 +382,7 @@ void cake_rope_frequencies(const cake_rope *rope, int span, double *freq)
             freq[i] = yarn_frequency(rope, freq[i], i);
         else if (rope->kind == CAKE_ROPE_LONGROPE)
             freq[i] /= (double)rope->factors[epoch][i];
+        else if (rope->kind == CAKE_ROPE_PROPORTIONAL)
+            freq[i] = i < rope->n_turn ? freq[i] / rope->factor : 0;
     }
 }

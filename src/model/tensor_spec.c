@@ -28,7 +28,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"self_attn.q_proj.weight", SHAPE(Q, DIM), IN_TURN(NONE), WHEN(GATED), IN_LAYER(q)},
     {"self_attn.q_proj.weight", SHAPE(Q, DIM), IN_TURN(HEAD), WHEN(GATED), IN_LAYER(q_gate)},
     {"self_attn.k_proj.weight", SHAPE(KV, DIM), WHEN(APART), IN_LAYER(k)},
-    {"self_attn.v_proj.weight", SHAPE(KV, DIM), WHEN(APART), IN_LAYER(v)},
+    {"self_attn.v_proj.weight", SHAPE(KV, DIM), WHEN(V_APART), IN_LAYER(v)},
     {"self_attn.qkv_proj.weight", SHAPE(Q, DIM), SLICE(QKV, NONE), WHEN(FUSED), IN_LAYER(q)},
     {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, Q), WHEN(FUSED), IN_LAYER(k)},
     {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, QK), WHEN(FUSED), IN_LAYER(v)},
@@ -37,7 +37,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"self_attn.q_proj.bias", SHAPE(Q, ONE), IN_TURN(NONE), WHEN(GATED_BIAS), IN_LAYER(q_bias)},
     {"self_attn.q_proj.bias", SHAPE(Q, ONE), IN_TURN(HEAD), WHEN(GATED_BIAS), IN_LAYER(q_gate_bias)},
     {"self_attn.k_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(k_bias)},
-    {"self_attn.v_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(v_bias)},
+    {"self_attn.v_proj.bias", SHAPE(KV, ONE), WHEN(V_BIAS), IN_LAYER(v_bias)},
     {"self_attn.o_proj.bias", SHAPE(DIM, ONE), WHEN(O_BIAS), IN_LAYER(o_bias)},
     {"self_attn.sinks", SHAPE(HEADS, ONE), WHEN(SINKS), IN_LAYER(sinks)},
     {"self_attn.q_norm.weight", SHAPE(HEAD, ONE), WHEN(HEAD_NORM), .norm = true, IN_LAYER(q_norm)},
@@ -86,6 +86,14 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"mlp.gate.weight", SHAPE(EXPERTS, DIM), WHEN(EXPERTS), .exact = true, IN_LAYER(router)},
     {"mlp.gate.bias", SHAPE(EXPERTS, ONE), WHEN(ROUTER_BIAS), IN_LAYER(router_bias)},
     {"mlp.gate.e_score_correction_bias", SHAPE(EXPERTS, ONE), WHEN(CORRECTION), IN_LAYER(router_correction)},
+    {"mlp.gate.scale", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true, .over_root = true, IN_LAYER(router_norm)},
+    {"mlp.gate.per_expert_scale", SHAPE(EXPERTS, ONE), WHEN(BESIDE), .norm = true, IN_LAYER(router_scale)},
+    {"pre_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+     IN_LAYER(expert_norm)},
+    {"post_feedforward_layernorm_1.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+     IN_LAYER(mlp_side_norm)},
+    {"post_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+     IN_LAYER(expert_side_norm)},
     {"mlp.experts.%d.gate_proj.weight", SHAPE(EXPERT_FF, DIM), WHEN(EXPERTS_APART), EXPERT(expert_gate)},
     {"mlp.experts.%d.up_proj.weight", SHAPE(EXPERT_FF, DIM), WHEN(EXPERTS_APART), EXPERT(expert_up)},
     {"mlp.experts.%d.down_proj.weight", SHAPE(DIM, EXPERT_FF), WHEN(EXPERTS_APART), EXPERT(expert_down)},
@@ -113,6 +121,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
      IN_LAYER(shared_gate)},
     {"post_feedforward_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
      IN_LAYER(mlp_post_norm)},
+    {"layer_scalar", SHAPE(ONE, ONE), WHEN(LAYER_SCALAR), .scalar = true, .norm = true, IN_LAYER(scalar)},
     {"norm.weight", SHAPE(DIM, ONE), .norm = true, WITH_HEAD(final_norm)},
     {"lm_head.weight", SHAPE(VOCAB, DIM), WHEN(UNTIED), WITH_HEAD(head)},
     {0},
@@ -122,12 +131,15 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
 {
     const cake_arch *arch = config->arch;
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
-    bool experts = config->layer[layer].mlp == CAKE_MLP_EXPERTS;
+    bool own_v = !config->heads[config->layer[layer].group].v_is_k;
+    bool dense = config->layer[layer].mlp != CAKE_MLP_EXPERTS;
+    bool experts = config->layer[layer].mlp != CAKE_MLP_DENSE;
     bool delta = config->layer[layer].mixer == CAKE_MIX_DELTA;
     const bool present[] = {
         [CAKE_WHEN_ALWAYS] = true,
         [CAKE_WHEN_ATTENTION] = attention,
         [CAKE_WHEN_APART] = attention && !arch->fused,
+        [CAKE_WHEN_V_APART] = attention && !arch->fused && own_v,
         [CAKE_WHEN_Q_APART] = attention && !arch->fused && !arch->out_gate,
         [CAKE_WHEN_GATED] = attention && arch->out_gate,
         [CAKE_WHEN_FUSED] = attention && arch->fused,
@@ -137,16 +149,18 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
         [CAKE_WHEN_DELTA_APART] = delta && !arch->delta_fused,
         [CAKE_WHEN_DELTA_FUSED] = delta && arch->delta_fused,
         [CAKE_WHEN_QKV_BIAS] = attention && config->qkv_bias,
+        [CAKE_WHEN_V_BIAS] = attention && config->qkv_bias && own_v,
         [CAKE_WHEN_O_BIAS] = attention && config->o_bias,
         [CAKE_WHEN_HEAD_NORM] = attention && config->qk_norm == CAKE_QK_NORM_HEAD,
         [CAKE_WHEN_QK_NORM] = attention && config->qk_norm == CAKE_QK_NORM_ALL,
-        [CAKE_WHEN_MLP] = !experts,
-        [CAKE_WHEN_MLP_GATE] = !experts && !arch->fused && !arch->ungated,
-        [CAKE_WHEN_XIELU] = !experts && config->act == CAKE_ACT_XIELU,
-        [CAKE_WHEN_MLP_APART] = !experts && !arch->fused,
-        [CAKE_WHEN_MLP_FUSED] = !experts && arch->fused,
-        [CAKE_WHEN_MLP_BIAS] = !experts && config->mlp_bias,
+        [CAKE_WHEN_MLP] = dense,
+        [CAKE_WHEN_MLP_GATE] = dense && !arch->fused && !arch->ungated,
+        [CAKE_WHEN_XIELU] = dense && config->act == CAKE_ACT_XIELU,
+        [CAKE_WHEN_MLP_APART] = dense && !arch->fused,
+        [CAKE_WHEN_MLP_FUSED] = dense && arch->fused,
+        [CAKE_WHEN_MLP_BIAS] = dense && config->mlp_bias,
         [CAKE_WHEN_EXPERTS] = experts,
+        [CAKE_WHEN_BESIDE] = experts && dense,
         [CAKE_WHEN_EXPERTS_APART] = experts && !config->moe.fused && !arch->moe.turned,
         [CAKE_WHEN_EXPERTS_FUSED] = experts && config->moe.fused && !arch->moe.turned,
         [CAKE_WHEN_EXPERTS_TURNED] = experts && arch->moe.turned,
@@ -159,6 +173,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
         [CAKE_WHEN_NORM_AFTER] = arch->norms != CAKE_NORMS_BEFORE,
         [CAKE_WHEN_NO_NORM_AFTER] = arch->norms == CAKE_NORMS_BEFORE,
         [CAKE_WHEN_NORMS_BOTH] = arch->norms == CAKE_NORMS_BOTH,
+        [CAKE_WHEN_LAYER_SCALAR] = arch->layer_scalar,
         [CAKE_WHEN_UNTIED] = !config->tied,
     };
     return present[part->when];

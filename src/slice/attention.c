@@ -47,6 +47,14 @@ static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
                              pass->n_tok);
 }
 
+/* V, or K in its place, normalised per head. */
+static void norm_v(const cake_exec *exec, const cake_forward_ctx *pass, const cake_kv *kv, bool v_is_k)
+{
+    pass->kernels->rmsnorm(exec, pass->v, v_is_k ? pass->k : pass->v, pass->ones, NULL,
+                           pass->n_tok * kv->n_kv, kv->head_dim, pass->config->norm_eps);
+    cake_exec_barrier(exec);
+}
+
 /* Computes q (if wanted), k and v from the packed input; stores k and v of all rows, and rotates q. */
 static void project(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                     const cake_layer_weights *w, const cake_kv *kv, bool wants_q)
@@ -59,9 +67,12 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
     if (wants_q && w->q_gate.data)
         product[n++] = (cake_product){pass->z, &w->q_gate, w->q_gate_bias};
     product[n++] = (cake_product){pass->k, &w->k, w->k_bias};
-    product[n++] = (cake_product){pass->v, &w->v, w->v_bias};
+    if (w->v.data)
+        product[n++] = (cake_product){pass->v, &w->v, w->v_bias};
     cake_layer_matmul_many(exec, pass, product, n);
     cake_exec_barrier(exec);
+    if (c->arch->v_norm)
+        norm_v(exec, pass, kv, !w->v.data);
     if (rope_and_store(exec, pass, kind, w, kv, wants_q ? c->n_head : 0))
         return;
     norm_and_rope(exec, pass, kind->rope, pass->k, kv->n_kv, kv->head_dim, w->k_norm);

@@ -40,6 +40,7 @@ struct cake_slice {
 /* Buffers of a pass, in the order of allocation. */
 enum {
     NORM,
+    SIDE,
     Q,
     MIX,
     K,
@@ -110,6 +111,7 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
     /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
+        [SIDE] = c->arch->moe.beside && c->moe.router.n_expert ? c->dim : 0,
         [Q] = larger(heads_width(c, false), cake_delta_channels(d)),
         [MIX] = mix,
         [K] = kv,
@@ -204,10 +206,19 @@ static size_t expert_input_bytes(const cake_model *model, const cake_kernels *ke
     return bytes;
 }
 
+/* Bytes of the weight of the norm of V: ones. */
+static size_t ones_bytes(const cake_config *c)
+{
+    int most = 0;
+    for (int group = 0; group < c->n_group && c->arch->v_norm; group++)
+        most = c->heads[group].head_dim > most ? c->heads[group].head_dim : most;
+    return cake_arena_round((size_t)most * sizeof(float));
+}
+
 size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *kernels,
                                 const cake_slice_shape *shape)
 {
-    size_t bytes = 0;
+    size_t bytes = ones_bytes(cake_model_config(model));
     for (int i = 0; i < N_BUFFER; i++)
         bytes += buffer_bytes(cake_model_config(model), shape->max_tok, i);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
@@ -275,6 +286,17 @@ static void take_expert_buffers(cake_slice *s, void *const *buffer)
         cake_arena_take(&s->scratch, expert_input_bytes(s->model, p->kernels, s->shape.max_tok));
 }
 
+static void take_ones(cake_slice *s)
+{
+    const size_t bytes = ones_bytes(s->pass.config), n = bytes / sizeof(float);
+    float *one = cake_alloc(n, sizeof *one);
+    for (size_t i = 0; i < n; i++)
+        one[i] = 1;
+    s->pass.ones = cake_arena_take(&s->scratch, bytes);
+    cake_memory_upload(s->pass.kernels->memory, s->pass.ones, one, bytes);
+    free(one);
+}
+
 static void take_buffers(cake_slice *s)
 {
     cake_forward_ctx *p = &s->pass;
@@ -287,6 +309,7 @@ static void take_buffers(cake_slice *s)
             ((i - COS) % 2 ? p->sin : p->cos)[(i - COS) / 2] = taken;
     }
     p->norm = buffer[NORM];
+    p->side = buffer[SIDE];
     p->q = buffer[Q];
     p->mix = buffer[MIX];
     p->k = buffer[K];
@@ -294,6 +317,7 @@ static void take_buffers(cake_slice *s)
     p->gate = buffer[GATE];
     p->up = buffer[UP];
     take_expert_buffers(s, buffer);
+    take_ones(s);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;
