@@ -248,7 +248,8 @@ MODELS = {
                         sliding_window=64,
                         rope_parameters={"rope_type": "yarn", "rope_theta": 15000.0, "factor": 4.0, "beta_fast": 32.0,
                                          "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 64}),
-    "gemma4-dense": dict(small=True, dtype="float32", files=2, old=False, model_type="gemma4_text", **GEMMA, hidden_size=28,
+    "gemma4-dense": dict(small=True, dtype="float32", files=2, old=False, model_type="gemma4_text",
+                         **{**GEMMA, "tie_word_embeddings": False}, hidden_size=28,
                          num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2, head_dim=12, global_head_dim=20,
                          num_global_key_value_heads=1, attention_k_eq_v=True, attention_bias=True, intermediate_size=37,
                          sliding_window=30, hidden_size_per_layer_input=0, final_logit_softcapping=8.0,
@@ -388,7 +389,7 @@ def weights(model, spec, generator):
             if "post_attention" in name and spec["model_type"] in AFTER:
                 value *= 0.05 if spec["model_type"] == "exaone4" else 0.12  # for the same reason as o_proj below
             if "layers" in name and "post_" in name and spec["model_type"].startswith("gemma"):
-                value *= 2 if "attention" in name else 4  # beside an embedding that is scaled up
+                value *= 2 if "attention" in name else 8 if spec["model_type"] in GEMMA4 else 4  # beside an embedding that is scaled up
             if "q_norm" in name and spec["model_type"] in GEMMA4:
                 value *= 0.4  # scores are not divided by anything
             if spec["model_type"] in LESS_ONE and "linear_attn" not in name:
