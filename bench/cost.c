@@ -26,7 +26,7 @@ void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, 
             if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
                 cake_tensor_spec_present(part, config, layer))
                 (part->expert ? model->expert : model->elements)[layer] +=
-                    (double)cake_width_of(part->out, config) * cake_width_of(part->in, config) *
+                    (double)cake_width_of(part->out, config, layer) * cake_width_of(part->in, config, layer) *
                     (part->head ? config->n_head : 1);
 }
 
@@ -87,7 +87,7 @@ static double max_seconds(const cost_model *model, double flops, double bytes)
 static double attention(const cost_model *model, int group, const cost_wave *wave)
 {
     const cake_config *c = model->config;
-    double flops = cake_config_seen_flops(c), line = (double)cake_config_kept(c) * model->cache;
+    double flops = cake_config_seen_flops(c, group), line = (double)cake_config_kept(c, group) * model->cache;
     return max_seconds(model, flops * wave->prompt_seen[group], line * wave->prompt_read[group]) +
            max_seconds(model, flops * wave->generated_seen[group], line * wave->generated_seen[group]);
 }

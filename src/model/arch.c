@@ -29,6 +29,21 @@
                 " \"topk_group\": 4, \"num_experts_per_tok\": 8, \"first_k_dense_replace\": 3,"              \
                 " \"norm_topk_prob\": true, \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 4096}"
 
+/* What the rows of Gemma 4 have in common. */
+#define GEMMA4                                                                                               \
+    .qkv_bias = CAKE_BIAS_AS_CONFIG, .o_bias = CAKE_BIAS_AS_CONFIG, .norms = CAKE_NORMS_BOTH,                \
+    .qk_norm = CAKE_QK_NORM_HEAD, .v_norm = true, .heads_by_type = true, .sliding = CAKE_SLIDING_PERIOD,     \
+    .period = 6, .last_full = true, .rope_by_type = true, .scaled_embed = true, .unscaled = true,            \
+    .logit_cap = true, .act_key = "hidden_activation", .act = CAKE_ACT_GELU, .head_dim = 256,                \
+    .layer_scalar = true,                                                                                    \
+    .rope = "{\"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 1e4},"                     \
+            " \"full_attention\": {\"rope_type\": \"proportional\", \"partial_rotary_factor\": 0.25,"        \
+            " \"rope_theta\": 1e6}}"
+#define GEMMA4_DEFAULTS                                                                                      \
+    "\"vocab_size\": 262144, \"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 30," \
+    "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"rms_norm_eps\": 1e-6, \"eos_token_id\": 1,"   \
+    "\"tie_word_embeddings\": true, \"global_head_dim\": 512"
+
 const cake_arch cake_archs[] = {
     {.name = "llama",
      .architecture = "LlamaForCausalLM",
@@ -332,6 +347,34 @@ const cake_arch cake_archs[] = {
     {.name = "gemma3",
      .architecture = "Gemma3ForConditionalGeneration",
      .inner = {"gemma3_text"},
+     .defaults = "{\"tie_word_embeddings\": true}"},
+    {.name = "gemma4_text",
+     .architecture = "Gemma4ForCausalLM",
+     GEMMA4,
+     .experts = true,
+     .moe = {.n_expert = "num_experts",
+             .n_ff = "moe_intermediate_size",
+             .n_chosen = "top_k_experts",
+             .wanted = "enable_moe_block",
+             .beside = true,
+             .score = CAKE_ROUTER_SOFTMAX,
+             .renormalise = CAKE_BIAS_ALWAYS},
+     .rename = {{"mlp.gate.weight", "router.proj.weight"},
+                {"mlp.gate.", "router."},
+                {"mlp.experts.", "experts."}},
+     .defaults = "{\"hidden_size_per_layer_input\": 256, \"max_position_embeddings\": 131072,"
+                 " \"sliding_window\": 512," GEMMA4_DEFAULTS "}"},
+    {.name = "gemma4",
+     .architecture = "Gemma4ForConditionalGeneration",
+     .inner = {"gemma4_text"},
+     .defaults = "{\"tie_word_embeddings\": true}"},
+    {.name = "gemma4_unified_text",
+     .architecture = "Gemma4UnifiedForCausalLM",
+     GEMMA4,
+     .defaults = "{\"max_position_embeddings\": 262144, \"sliding_window\": 1024," GEMMA4_DEFAULTS "}"},
+    {.name = "gemma4_unified",
+     .architecture = "Gemma4UnifiedForConditionalGeneration",
+     .inner = {"gemma4_unified_text"},
      .defaults = "{\"tie_word_embeddings\": true}"},
     {.name = "phi3",
      .architecture = "Phi3ForCausalLM",

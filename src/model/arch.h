@@ -47,7 +47,10 @@ typedef enum cake_nope {
 /* How config.json describes a family's experts. A NULL name: the family has no such field. */
 typedef struct cake_moe_arch {
     const char *n_expert; /* name of the field with the number of experts */
-    const char *n_ff;     /* and of that with the width of an expert */
+    const char *n_ff;     /* of that with the width of an expert */
+    const char *n_chosen; /* of that with the number of experts for a row; NULL: num_experts_per_tok */
+    const char *wanted;   /* of that which says whether there are experts; NULL: there are */
+    bool beside;          /* experts beside the dense MLP of their layer: cake_mlp */
     cake_router_score score;
     cake_bias renormalise;   /* the chosen weights; AS_CONFIG: norm_topk_prob */
     float epsilon;           /* added to their sum */
@@ -94,6 +97,11 @@ typedef struct cake_arch {
     cake_sliding sliding;
     int period;   /* of SLIDING_PERIOD; 0: sliding_window_pattern */
     int head_dim; /* default; 0: dim / n_head */
+    bool
+        heads_by_type; /* full layers have heads of their own: global_head_dim, num_global_key_value_heads, and
+                         * with attention_k_eq_v no v_proj; or as per_layer_config says */
+    bool last_full;    /* the last layer is full, whatever layer_types says */
+    bool v_norm;       /* V is normalised per head, without a weight */
     cake_nope nope;
     const char *rope;    /* JSON object: rotary parameters of a config.json without any; NULL: default ones */
     bool rope_by_type;   /* separate rotary parameters for sliding and full layers */
@@ -103,11 +111,13 @@ typedef struct cake_arch {
     bool rotary_dim;     /* an old name of it: rotated elements of a head */
     bool scaled_embed;   /* embeddings times sqrt(dim) */
     bool query_scalar;   /* scores over sqrt(query_pre_attn_scalar), not sqrt(head_dim) */
+    bool unscaled;       /* scores are q k^T */
     bool score_cap;      /* attn_logit_softcapping */
     bool logit_cap;      /* final_logit_softcapping */
     const char *act_key; /* name of the field with the MLP's activation; NULL: hidden_act */
     cake_act act;        /* if that field is absent */
     bool ungated;        /* the MLP has no gate: act is applied to up */
+    bool layer_scalar;   /* the output of a layer is multiplied by a number of its own */
     bool experts;        /* layers have experts, which moe describes */
     cake_moe_arch moe;
     cake_rename

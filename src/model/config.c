@@ -15,8 +15,7 @@
 #include "model/not_a_model.h"
 #include "model/unsupported_fields.h"
 
-#define MAX_DIM  (1 << 20) /* of the residual stream */
-#define MAX_WIDE (1 << 24) /* vocabulary, MLP, all heads together: n * MAX_DIM * 4 bytes stay below 2^46 */
+#define MAX_DIM (1 << 20) /* of the residual stream: CAKE_MAX_WIDE * MAX_DIM * 4 bytes stay below 2^46 */
 
 static cake_err read_sizes(const cake_fields *fields, cake_config *c)
 {
@@ -28,7 +27,7 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
         {"hidden_size", offsetof(cake_config, dim), MAX_DIM},
         {"num_hidden_layers", offsetof(cake_config, n_layer), CAKE_MAX_LAYER},
         {"num_attention_heads", offsetof(cake_config, n_head), 1 << 16},
-        {"vocab_size", offsetof(cake_config, n_vocab), MAX_WIDE},
+        {"vocab_size", offsetof(cake_config, n_vocab), CAKE_MAX_WIDE},
         {"max_position_embeddings", offsetof(cake_config, context), INT32_MAX},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -37,15 +36,15 @@ static cake_err read_sizes(const cake_fields *fields, cake_config *c)
             return CAKE_ERR_FATAL;
     /* Where all layers have experts, the field may be absent or 0. */
     const bool optional = c->arch->experts;
-    return cake_field_int(fields, "intermediate_size", optional ? 0 : CAKE_REQUIRED, !optional, MAX_WIDE,
+    return cake_field_int(fields, "intermediate_size", optional ? 0 : CAKE_REQUIRED, !optional, CAKE_MAX_WIDE,
                           &c->n_ff);
 }
 
-/* Latent attention: n_kv becomes 1, since all heads share one key. */
-static cake_err read_latent(const cake_fields *fields, cake_config *c)
+/* Latent attention: all heads share one key. */
+static cake_err read_latent(const cake_fields *fields, cake_config *c, cake_heads *heads)
 {
     cake_latent *l = &c->latent;
-    const int wide = MAX_WIDE / c->n_head / 2;
+    const int wide = CAKE_MAX_WIDE / c->n_head / 2;
     int n_kv;
     if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, 1 << 16, &n_kv) ||
         cake_field_int(fields, "q_lora_rank", 0, 1, MAX_DIM, &l->q_rank) ||
@@ -65,20 +64,12 @@ static cake_err read_latent(const cake_fields *fields, cake_config *c)
     if (l->rank + l->n_rope > CAKE_LATENT_DIM)
         return cake_field_fail(fields, "kv_lora_rank", "with qk_rope_head_dim (%d), at most %d is supported",
                                l->n_rope, CAKE_LATENT_DIM);
-    c->head_dim = l->n_nope + l->n_rope;
-    c->n_kv = 1;
+    *heads = (cake_heads){.n_kv = 1, .head_dim = l->n_nope + l->n_rope};
     return CAKE_OK;
 }
 
-static cake_err read_heads(const cake_fields *fields, cake_config *c)
+static cake_err read_head_dim(const cake_fields *fields, const cake_config *c, int *out)
 {
-    if (c->arch->latent)
-        return read_latent(fields, c);
-    if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, c->n_head, &c->n_kv))
-        return CAKE_ERR_FATAL;
-    if (c->n_head % c->n_kv)
-        return cake_field_fail(fields, "num_key_value_heads",
-                               "a divisor of num_attention_heads (%d) is expected", c->n_head);
     int head_dim = c->arch->head_dim;
     if (!head_dim && !cake_field(fields, "head_dim")) {
         if (c->dim % c->n_head)
@@ -87,13 +78,32 @@ static cake_err read_heads(const cake_fields *fields, cake_config *c)
                                    c->dim);
         head_dim = c->dim / c->n_head;
     }
-    if (cake_field_int(fields, "head_dim", head_dim, 2, MAX_WIDE / c->n_head, &c->head_dim))
+    if (cake_field_int(fields, "head_dim", head_dim, 2, CAKE_MAX_WIDE / c->n_head, out))
         return CAKE_ERR_FATAL;
-    if (c->head_dim % 2)
+    if (*out % 2)
         return cake_fail(
             "model", "%s: a head has %d elements, but rotary embedding rotates pairs: head_dim must be even",
-            fields->file, c->head_dim);
+            fields->file, *out);
     return CAKE_OK;
+}
+
+static cake_err read_heads(const cake_fields *fields, cake_config *c, cake_heads_by_type *heads)
+{
+    cake_heads all = {0};
+    if (c->arch->latent) {
+        cake_err err = read_latent(fields, c, &all);
+        *heads = (cake_heads_by_type){.full = all, .sliding = all};
+        return err;
+    }
+    if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, c->n_head, &all.n_kv))
+        return CAKE_ERR_FATAL;
+    if (c->n_head % all.n_kv)
+        return cake_field_fail(fields, "num_key_value_heads",
+                               "a divisor of num_attention_heads (%d) is expected", c->n_head);
+    if (read_head_dim(fields, c, &all.head_dim))
+        return CAKE_ERR_FATAL;
+    *heads = (cake_heads_by_type){.full = all, .sliding = all};
+    return cake_config_read_full_heads(fields, c, &heads->full);
 }
 
 static cake_err read_bias(const cake_fields *fields, const char *name, cake_bias kind, bool *out)
@@ -175,12 +185,12 @@ static cake_err read_cap(const cake_fields *fields, const char *name, bool known
 }
 
 /* Scale and cap of attention scores, and cap of the logits. */
-static cake_err read_scores(const cake_fields *fields, cake_config *c)
+static cake_err read_scores(const cake_fields *fields, const cake_heads_by_type *heads, cake_config *c)
 {
-    double over = c->head_dim;
+    double over = heads->full.head_dim;
     if (c->arch->query_scalar && cake_field_real(fields, "query_pre_attn_scalar", 256, 1e-6, 1e9, &over))
         return CAKE_ERR_FATAL;
-    c->score_scale = (float)(1 / sqrt(over));
+    c->score_scale = c->arch->unscaled ? 1 : (float)(1 / sqrt(over));
     if (!c->arch->score_cap && cake_json_real(cake_field(fields, "attn_logit_softcapping"), 0) != 0)
         cake_log(CAKE_WARN, "model", "%s: %sattn_logit_softcapping is not applied, as in transformers for %s",
                  fields->file, fields->prefix, c->arch->name);
@@ -256,40 +266,59 @@ static cake_err check_unsupported(const cake_fields *top, const cake_fields *fie
                                         fields->prefix);
 }
 
+/* Fields whose default may be one that is not supported. */
+static cake_err refuse_others(const cake_fields *fields)
+{
+    const char *inputs = "hidden_size_per_layer_input", *direction = "use_bidirectional_attention";
+    const cake_json *size = cake_field(fields, inputs), *both = cake_field(fields, direction);
+    const char *who = cake_json_text(both, NULL);
+    if (size && cake_json_real(size, NAN) != 0)
+        return cake_field_fail(fields, inputs,
+                               "models with an embedding in each layer (Gemma 4 E2B and E4B) are not "
+                               "supported: 0 is expected");
+    /* "vision": only images see what follows. */
+    if (both && !(who && !strcmp(who, "vision")) && cake_json_bool(both, cake_json_real(both, NAN) != 0))
+        return cake_field_fail(fields, direction, "only causal attention is supported");
+    return CAKE_OK;
+}
+
 /* top is the whole file, fields its text part (usually the same). */
 static cake_err read_text(const cake_fields *top, const cake_fields *fields, const cake_fields *generation,
                           cake_config *c)
 {
     double eps;
+    cake_heads_by_type heads;
     bool tied_above = cake_field(top, "tie_word_embeddings");
     bool typed_above = cake_field(top, "dtype") || cake_field(top, "torch_dtype");
-    if (check_unsupported(top, fields, c->arch) || read_act(fields, c->arch, &c->act) ||
-        read_sizes(fields, c) || read_heads(fields, c) || read_scores(fields, c) ||
+    if (check_unsupported(top, fields, c->arch) || refuse_others(top) || refuse_others(fields) ||
+        read_act(fields, c->arch, &c->act) || read_sizes(fields, c) || read_heads(fields, c, &heads) ||
+        read_scores(fields, &heads, c) ||
         cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
         cake_field_bool(tied_above ? top : fields, "tie_word_embeddings", false, &c->tied) ||
         read_bias(fields, "attention_bias", c->arch->qkv_bias, &c->qkv_bias) ||
         read_bias(fields, "attention_bias", c->arch->o_bias, &c->o_bias) || read_qk_norm(fields, c) ||
         read_bias(fields, "mlp_bias", c->arch->mlp_bias, &c->mlp_bias) ||
-        read_dtype(typed_above ? top : fields, &c->dtype) || cake_config_read_rope(fields, c) ||
-        cake_config_read_layers(fields, c) || cake_config_read_moe(fields, c) ||
+        read_dtype(typed_above ? top : fields, &c->dtype) || cake_config_read_rope(fields, &heads, c) ||
+        cake_config_read_layers(fields, &heads, c) || cake_config_read_moe(fields, c) ||
         cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;
     if (c->arch->latent)
-        c->score_scale = (float)(c->rope[0].score / sqrt(c->head_dim));
+        c->score_scale = (float)(c->rope[0].score / sqrt(heads.full.head_dim));
     return CAKE_OK;
 }
 
-int64_t cake_config_kept(const cake_config *config)
+int64_t cake_config_kept(const cake_config *config, int group)
 {
     const cake_latent *l = &config->latent;
-    return l->rank ? l->rank + l->n_rope : (int64_t)2 * config->n_kv * config->head_dim;
+    const cake_heads *heads = &config->heads[group];
+    return l->rank ? l->rank + l->n_rope : (int64_t)2 * heads->n_kv * heads->head_dim;
 }
 
-double cake_config_seen_flops(const cake_config *config)
+double cake_config_seen_flops(const cake_config *config, int group)
 {
     const cake_latent *l = &config->latent;
-    return 2.0 * config->n_head * (l->rank ? 2 * l->rank + l->n_rope : 2 * config->head_dim);
+    return 2.0 * config->n_head * (l->rank ? 2 * l->rank + l->n_rope : 2 * config->heads[group].head_dim);
 }
 
 /* The defaults are JSON literals of this program. */

@@ -23,8 +23,9 @@
 /* The block between a layer's first norm and its MLP. */
 typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA, CAKE_MIX_LATENT } cake_mixer;
 
-/* A layer's MLP: one for all rows, or experts, possibly with a shared one. */
-typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS } cake_mlp;
+/* A layer's MLP: one for all rows; or experts, possibly with a shared one; or both side by side, each with
+ * norms of its own around it, whose sum passes the norm after the MLP (Gemma 4). */
+typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS, CAKE_MLP_BESIDE } cake_mlp;
 
 #define CAKE_NO_ROPE UINT8_MAX
 
@@ -41,15 +42,17 @@ typedef enum cake_rope_kind {
     CAKE_ROPE_LLAMA3,
     CAKE_ROPE_YARN,
     CAKE_ROPE_DYNAMIC,
-    CAKE_ROPE_LONGROPE
+    CAKE_ROPE_LONGROPE,
+    CAKE_ROPE_PROPORTIONAL
 } cake_rope_kind;
 
 typedef struct cake_rope {
     cake_rope_kind kind;
-    int n_rot; /* rotated elements of a head, from the first on; even */
-    int width; /* denominator of exponents: n_rot, or one less */
+    int n_rot;  /* rotated elements of a head, from the first on; even */
+    int n_turn; /* proportional: the pairs that turn; those after them have the frequency 0 */
+    int width;  /* denominator of exponents: n_rot, or one less */
     double theta;
-    double factor;    /* linear, llama3, yarn, dynamic */
+    double factor;    /* linear, llama3, yarn, dynamic, proportional */
     double attention; /* factor of cos and sin */
     double score;     /* yarn: factor of the scores of latent attention */
     double
@@ -80,9 +83,16 @@ typedef struct cake_moe {
     bool fused;         /* in the files all experts' matrices are one tensor; set by cake_model_open */
 } cake_moe;
 
+/* Heads in layers of attention, of q, K and V alike. */
+typedef struct cake_heads {
+    int n_kv; /* of K and V; divides n_head */
+    int head_dim;
+    bool v_is_k; /* V is what K is before its norm and its rotation */
+} cake_heads;
+
 typedef struct cake_config {
     const cake_arch *arch;
-    int dim, n_layer, n_head, n_kv, head_dim, n_vocab;
+    int dim, n_layer, n_head, n_vocab;
     int n_ff;    /* of dense layers */
     int context; /* max_position_embeddings, or as extended by dynamic or yarn */
     float norm_eps;
@@ -96,8 +106,9 @@ typedef struct cake_config {
     float logit_cap;                   /* cap of logits; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
-    int n_group;                    /* KV cache groups; 0 if no layer keeps K and V */
-    int window[CAKE_MAX_KV_GROUPS]; /* positions visible to a row in layers of the group; 0: all */
+    int n_group;                          /* KV cache groups; 0 if no layer keeps K and V */
+    int window[CAKE_MAX_KV_GROUPS];       /* positions visible to a row in layers of the group; 0: all */
+    cake_heads heads[CAKE_MAX_KV_GROUPS]; /* of layers of the group */
     cake_layer_kind layer[CAKE_MAX_LAYER];
     cake_moe moe;
     cake_latent latent;
@@ -118,10 +129,10 @@ struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
                           cake_config *config);
 
-/* Elements that a layer of attention keeps of a position; and its operations for each position that a row
+/* Elements that a layer of the KV cache group keeps of a position; and its operations for each position that a row
  * sees. */
-int64_t cake_config_kept(const cake_config *config);
-double cake_config_seen_flops(const cake_config *config);
+int64_t cake_config_kept(const cake_config *config, int group);
+double cake_config_seen_flops(const cake_config *config, int group);
 
 /* Rotary frequencies of a row with this rope_len (cake_row): freq [n_rot / 2], radians per position. Formulas
  * as in transformers' modeling_rope_utils.py. */

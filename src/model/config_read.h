@@ -35,10 +35,24 @@ cake_err cake_field_real(const cake_fields *fields, const char *name, double oth
                          double most, double *out);
 cake_err cake_field_bool(const cake_fields *fields, const char *name, bool otherwise, bool *out);
 
-/* rope.c: fills in config->rope, and context where scaling extends it; needs context and head_dim. */
-cake_err cake_config_read_rope(const cake_fields *fields, cake_config *config);
+/* Heads of layers that see all positions, and of those with a sliding window. */
+typedef struct cake_heads_by_type {
+    cake_heads full, sliding;
+} cake_heads_by_type;
+
+/* Max elements of what belongs to one row: vocabulary, MLP, all heads together. */
+#define CAKE_MAX_WIDE (1 << 24)
+
+/* layer_heads.c: *full, those of the other layers, becomes the heads of full layers. */
+cake_err cake_config_read_full_heads(const cake_fields *fields, const cake_config *config, cake_heads *full);
+/* Whether per_layer_config, if it lists layers, lists those that are full [n_layer]. */
+cake_err cake_config_check_listed(const cake_fields *fields, int n_layer, const bool *full);
+/* rope.c: fills in config->rope, and context where scaling extends it; needs context. */
+cake_err cake_config_read_rope(const cake_fields *fields, const cake_heads_by_type *heads,
+                               cake_config *config);
 /* layer_kinds.c: fills in config->layer and the KV cache groups; needs n_layer and context. */
-cake_err cake_config_read_layers(const cake_fields *fields, cake_config *config);
+cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_type *heads,
+                                 cake_config *config);
 /* moe_config.c: fills in config->moe and the layers' MLPs; needs n_layer. */
 cake_err cake_config_read_moe(const cake_fields *fields, cake_config *config);
 /* generation_config.c: fills in eos and defaults. top is the whole config.json; generation may hold a NULL

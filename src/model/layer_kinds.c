@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: config.json's fields about single layers: layer_types, sliding windows, rotary embedding. Out: the kind
- * of each layer and the KV cache groups. Invariant: layers with equal windows are in one group.
+ * of each layer and the KV cache groups. Invariant: layers with equal windows and heads are in one group.
  */
 #include <string.h>
 
+#include "base/log.h"
 #include "model/config_read.h"
 
 #define MAX_DELTA_HEADS (1 << 14) /* all heads together must fit an int */
@@ -183,25 +184,47 @@ static cake_err read_delta(const cake_fields *fields, cake_config *c)
     return CAKE_OK;
 }
 
-/* The group of layers with this window. */
-static int group_of(cake_config *c, int window)
+/* The group of layers with this window and these heads. */
+static int group_of(cake_config *c, int window, const cake_heads *heads)
 {
     int group = 0;
-    while (group < c->n_group && c->window[group] != window)
+    while (group < c->n_group &&
+           (c->window[group] != window || c->heads[group].n_kv != heads->n_kv ||
+            c->heads[group].head_dim != heads->head_dim || c->heads[group].v_is_k != heads->v_is_k))
         group++;
-    if (group == c->n_group)
-        c->window[c->n_group++] = window;
+    if (group == c->n_group) {
+        c->window[group] = window;
+        c->heads[group] = *heads;
+        c->n_group++;
+    }
     return group;
 }
 
-cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
+/* The last layer is full where it must be, and layers with heads of their own are full. */
+static cake_err settle_full(const cake_fields *fields, const cake_config *c, layer_type *types)
+{
+    bool full[CAKE_MAX_LAYER];
+    if (c->arch->last_full && types[c->n_layer - 1] == SLIDING) {
+        types[c->n_layer - 1] = FULL;
+        if (cake_field(fields, "layer_types"))
+            cake_log(CAKE_WARN, "model",
+                     "%s: %slayer_types[%d] is sliding_attention, but the last layer of family %s is always "
+                     "full_attention",
+                     fields->file, fields->prefix, c->n_layer - 1, c->arch->name);
+    }
+    for (int i = 0; i < c->n_layer; i++)
+        full[i] = types[i] == FULL;
+    return c->arch->heads_by_type ? cake_config_check_listed(fields, c->n_layer, full) : CAKE_OK;
+}
+
+cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_type *heads, cake_config *c)
 {
     layer_type types[CAKE_MAX_LAYER] = {FULL};
     bool turns[CAKE_MAX_LAYER];
     int window;
     if (read_window(fields, c, &window) || read_turns(fields, c, turns) ||
         apply_rule(fields, c, window, turns, types) || read_types(fields, c, window, types) ||
-        read_delta(fields, c))
+        settle_full(fields, c, types) || read_delta(fields, c))
         return CAKE_ERR_FATAL;
     for (int i = 0; i < c->n_layer; i++) {
         bool sliding = types[i] == SLIDING;
@@ -209,7 +232,8 @@ cake_err cake_config_read_layers(const cake_fields *fields, cake_config *c)
                             : c->arch->latent  ? CAKE_MIX_LATENT
                                                : CAKE_MIX_ATTENTION;
         /* A window as long as the longest sequence counts as none. */
-        c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0);
+        c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0,
+                                              sliding ? &heads->sliding : &heads->full);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;
         if (!turns[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
             c->layer[i].rope = CAKE_NO_ROPE;

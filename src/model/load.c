@@ -347,7 +347,7 @@ static bool convert(member *m, const cake_tensor_item *p, void *to, const void *
     return true;
 }
 
-/* Norm weights stored as weight - 1 are restored. */
+/* Norm weights stored as weight - 1 are restored; what divides by a root is divided here. */
 static void fill_vector(const cake_model *model, const cake_tensor_item *p, float *to, const void *from,
                         int64_t n)
 {
@@ -355,6 +355,9 @@ static void fill_vector(const cake_model *model, const cake_tensor_item *p, floa
     if (p->part->norm && !p->part->plain && p->from && model->config.arch->norms_less_one)
         for (int64_t i = 0; i < n; i++)
             to[i] += 1;
+    if (p->part->over_root)
+        for (int64_t i = 0; i < n; i++)
+            to[i] /= sqrtf((float)p->n_out);
 }
 
 /* Stores the rows in their destination. */

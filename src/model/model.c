@@ -133,7 +133,9 @@ static bool is_redundant(const cake_model *model, const cake_indexed_tensor *sto
 /* True for tensors of a larger model that are not needed for text: vision, multi-token prediction. */
 static bool is_other_modality(const char *name)
 {
-    static const char *const parts[] = {"vision_tower.", "multi_modal_projector.", "visual.", "mtp."};
+    static const char *const parts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
+                                        "mtp.",          "audio_tower.",           "embed_vision.",
+                                        "embed_audio.",  "vision_embedder."};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *at = strstr(name, parts[i]);
         if (at && (at == name || (at - name == 6 && !strncmp(name, "model.", 6))))
@@ -306,7 +308,7 @@ static void choose_experts(cake_model *model)
     cake_config *c = &model->config;
     cake_buf name = {0};
     int layer = 0;
-    while (layer < c->n_layer && c->layer[layer].mlp != CAKE_MLP_EXPERTS)
+    while (layer < c->n_layer && c->layer[layer].mlp == CAKE_MLP_DENSE)
         layer++;
     c->moe.fused = layer < c->n_layer;
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)

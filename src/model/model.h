@@ -41,11 +41,12 @@ typedef struct cake_weight_set {
 typedef struct cake_layer_weights {
     const float *attn_norm, *mlp_norm;           /* [dim] before attention and MLP */
     const float *attn_post_norm, *mlp_post_norm; /* [dim] after them, before the residual is added */
+    const float *scalar;                         /* [1] factor of the layer's output */
     cake_weight q, k, v, o; /* [n_head * head_dim, dim] [n_kv * head_dim, dim] x2 [dim, n_head * head_dim] */
     const float *q_bias, *k_bias, *v_bias, *o_bias;
     const float *sinks;           /* [n_head] */
     const float *q_norm, *k_norm; /* [head_dim], or [n_head * head_dim] and [n_kv * head_dim] */
-    cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff]; with experts, of the shared one */
+    cake_weight gate, up, down;   /* [n_ff, dim] x2, [dim, n_ff]; with experts instead, of the shared one */
     const float *gate_bias, *up_bias, *down_bias;
     const float *xielu[CAKE_N_ACT_PARAM]; /* [1] each; alphas before softplus */
 
@@ -54,6 +55,10 @@ typedef struct cake_layer_weights {
     const float *router_correction;                   /* [n_expert] added to scores for the choice */
     cake_experts expert_gate, expert_up, expert_down; /* [expert n_ff, dim] x2, [dim, expert n_ff] */
     cake_weight shared_gate;                          /* [1, dim] */
+    /* of experts beside the dense MLP */
+    const float *router_norm, *expert_norm;        /* [dim] before router and experts */
+    const float *router_scale;                     /* [n_expert] factors of their weights */
+    const float *mlp_side_norm, *expert_side_norm; /* [dim] after each of the two */
 
     /* Latent attention: q [n_head * n_nope, q_rank], or from dim; o [dim, n_head * n_value]. */
     cake_weight q_a, q_rope;  /* [q_rank, dim], [n_head * n_rope, q_rank] or from dim */

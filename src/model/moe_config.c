@@ -33,6 +33,7 @@ static cake_err read_groups(const cake_fields *fields, cake_router *r)
 
 static cake_err read_router(const cake_fields *fields, const cake_moe_arch *arch, cake_router *r)
 {
+    const char *chosen = arch->n_chosen ? arch->n_chosen : "num_experts_per_tok";
     double scale = 1;
     *r = (cake_router){.score = arch->score,
                        .n_group = 1,
@@ -41,11 +42,10 @@ static cake_err read_router(const cake_fields *fields, const cake_moe_arch *arch
                        .renormalise = arch->renormalise == CAKE_BIAS_ALWAYS,
                        .epsilon = arch->epsilon};
     if (cake_field_int(fields, arch->n_expert, CAKE_REQUIRED, 1, CAKE_MAX_EXPERTS, &r->n_expert) ||
-        cake_field_int(fields, "num_experts_per_tok", CAKE_REQUIRED, 1, CAKE_MAX_CHOSEN, &r->n_chosen))
+        cake_field_int(fields, chosen, CAKE_REQUIRED, 1, CAKE_MAX_CHOSEN, &r->n_chosen))
         return CAKE_ERR_FATAL;
     if (r->n_chosen > r->n_expert)
-        return cake_field_fail(fields, "num_experts_per_tok", "at most %s (%d) is expected", arch->n_expert,
-                               r->n_expert);
+        return cake_field_fail(fields, chosen, "at most %s (%d) is expected", arch->n_expert, r->n_expert);
     if (arch->renormalise == CAKE_BIAS_AS_CONFIG &&
         cake_field_bool(fields, "norm_topk_prob", false, &r->renormalise))
         return CAKE_ERR_FATAL;
@@ -124,7 +124,7 @@ static cake_err read_kinds(const cake_fields *fields, cake_config *c)
     if (arch->n_dense && cake_field_int(fields, arch->n_dense, 0, 0, INT32_MAX, &n_dense))
         return CAKE_ERR_FATAL;
     for (int i = n_dense; i < c->n_layer; i++)
-        c->layer[i].mlp = CAKE_MLP_EXPERTS;
+        c->layer[i].mlp = arch->beside ? CAKE_MLP_BESIDE : CAKE_MLP_EXPERTS;
     return CAKE_OK;
 }
 
@@ -140,20 +140,27 @@ static cake_err read_clamps(const cake_fields *fields, cake_config *c)
     return CAKE_OK;
 }
 
-cake_err cake_config_read_moe(const cake_fields *fields, cake_config *c)
+static cake_err read_experts(const cake_fields *fields, cake_config *c)
 {
-    bool dense = false;
-    if (!c->arch->experts)
-        return CAKE_OK;
     if (read_router(fields, &c->arch->moe, &c->moe.router) ||
         read_widths(fields, &c->arch->moe, c->dim, &c->moe) || read_kinds(fields, c))
         return CAKE_ERR_FATAL;
     if (cake_field_int(fields, "num_nextn_predict_layers", 0, 0, CAKE_MAX_LAYER, &c->moe.n_mtp))
         return CAKE_ERR_FATAL;
-    if (c->arch->moe.clamped && read_clamps(fields, c))
+    return c->arch->moe.clamped ? read_clamps(fields, c) : CAKE_OK;
+}
+
+cake_err cake_config_read_moe(const cake_fields *fields, cake_config *c)
+{
+    bool dense = false, wanted = c->arch->experts;
+    if (!c->arch->experts)
+        return CAKE_OK;
+    if (c->arch->moe.wanted && cake_field_bool(fields, c->arch->moe.wanted, false, &wanted))
+        return CAKE_ERR_FATAL;
+    if (wanted && read_experts(fields, c))
         return CAKE_ERR_FATAL;
     for (int i = 0; i < c->n_layer; i++)
-        dense = dense || c->layer[i].mlp == CAKE_MLP_DENSE;
+        dense = dense || c->layer[i].mlp != CAKE_MLP_EXPERTS;
     if (dense && !c->n_ff)
         return cake_field_fail(fields, "intermediate_size", "the width of the dense layers is expected");
     c->n_ff = dense ? c->n_ff : 0;

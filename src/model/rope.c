@@ -8,11 +8,15 @@
 #include "model/config_read.h"
 
 #define DEFAULT_THETA 10000.0 /* transformers' default for older files */
-#define N_KIND        6
+#define N_KIND        7
 
-static const char *const kind_names[N_KIND] = {
-    [CAKE_ROPE_DEFAULT] = "default", [CAKE_ROPE_LINEAR] = "linear",   [CAKE_ROPE_LLAMA3] = "llama3",
-    [CAKE_ROPE_YARN] = "yarn",       [CAKE_ROPE_DYNAMIC] = "dynamic", [CAKE_ROPE_LONGROPE] = "longrope"};
+static const char *const kind_names[N_KIND] = {[CAKE_ROPE_DEFAULT] = "default",
+                                               [CAKE_ROPE_LINEAR] = "linear",
+                                               [CAKE_ROPE_LLAMA3] = "llama3",
+                                               [CAKE_ROPE_YARN] = "yarn",
+                                               [CAKE_ROPE_DYNAMIC] = "dynamic",
+                                               [CAKE_ROPE_LONGROPE] = "longrope",
+                                               [CAKE_ROPE_PROPORTIONAL] = "proportional"};
 
 const char *cake_rope_name(cake_rope_kind kind)
 {
@@ -37,8 +41,8 @@ static cake_err read_kind(const cake_fields *fields, cake_rope_kind *out)
             *out = lists ? CAKE_ROPE_LONGROPE : (cake_rope_kind)kind;
             return CAKE_OK;
         }
-    return cake_field_fail(fields, name,
-                           "only default, linear, llama3, yarn, dynamic and longrope are supported");
+    return cake_field_fail(
+        fields, name, "only default, linear, llama3, yarn, dynamic, longrope and proportional are supported");
 }
 
 /* Refuses fields that would change the rotation. */
@@ -55,43 +59,43 @@ static cake_err refuse_others(const cake_fields *fields, const cake_arch *arch)
 }
 
 /* Latent attention rotates n_rope elements; partial_rotary_factor may say so, too. */
-static cake_err read_latent_part(const cake_fields *top, const cake_fields *fields, const cake_config *c,
-                                 cake_rope *rope)
+static cake_err read_latent_part(const cake_fields *top, const cake_fields *fields, const cake_latent *l,
+                                 int head_dim, cake_rope *rope)
 {
     const cake_fields *both[] = {top, fields};
     for (int i = 0; i < 2; i++) {
         double part;
         if (cake_field_real(both[i], "partial_rotary_factor", 1, 1e-6, 1, &part))
             return CAKE_ERR_FATAL;
-        if (part < 1 && fabs(part * c->head_dim - c->latent.n_rope) > 0.01)
+        if (part < 1 && fabs(part * head_dim - l->n_rope) > 0.01)
             return cake_field_fail(both[i], "partial_rotary_factor",
                                    "1, or qk_rope_head_dim's share of a head (%d of %d), is expected",
-                                   c->latent.n_rope, c->head_dim);
+                                   l->n_rope, head_dim);
     }
-    rope->width = rope->n_rot = c->latent.n_rope;
+    rope->width = rope->n_rot = l->n_rope;
     return CAKE_OK;
 }
 
 /* Reads how many elements of a head are rotated. */
-static cake_err read_part(const cake_fields *top, const cake_fields *fields, const cake_config *c,
-                          cake_rope *rope)
+static cake_err read_part(const cake_fields *top, const cake_fields *fields, const cake_arch *arch,
+                          int head_dim, cake_rope *rope)
 {
-    double part = 1, least = c->arch->rope_partial ? 1e-6 : 1;
+    const bool all = rope->kind == CAKE_ROPE_PROPORTIONAL; /* pairs lie as if all elements were rotated */
+    double part = 1, least = all ? 0 : arch->rope_partial ? 1e-6 : 1;
     int n;
-    if (c->latent.rank)
-        return read_latent_part(top, fields, c, rope);
-    if (c->arch->rotary_dim && cake_field(top, "rotary_dim")) {
-        if (cake_field_int(top, "rotary_dim", CAKE_REQUIRED, 2, c->head_dim, &n))
+    if (arch->rotary_dim && cake_field(top, "rotary_dim")) {
+        if (cake_field_int(top, "rotary_dim", CAKE_REQUIRED, 2, head_dim, &n))
             return CAKE_ERR_FATAL;
-        part = (double)n / c->head_dim;
+        part = (double)n / head_dim;
     }
     if (cake_field_real(top, "partial_rotary_factor", part, least, 1, &part) ||
         cake_field_real(fields, "partial_rotary_factor", part, least, 1, &part))
         return CAKE_ERR_FATAL;
-    rope->width = (int)(c->head_dim * part);
+    rope->n_turn = (int)(head_dim * part / 2);
+    rope->width = all ? head_dim : (int)(head_dim * part);
     if (rope->width < 1)
         return cake_field_fail(top, "partial_rotary_factor",
-                               "at least two of the %d elements of a head must be rotated", c->head_dim);
+                               "at least two of the %d elements of a head must be rotated", head_dim);
     rope->n_rot = rope->width + rope->width % 2;
     return CAKE_OK;
 }
@@ -215,10 +219,13 @@ static cake_err read_dynamic(const cake_fields *fields, const cake_config *c, ca
 static cake_err read_scaling(const cake_fields *top, const cake_fields *fields, const cake_config *c,
                              cake_rope *rope)
 {
-    bool own = rope->kind == CAKE_ROPE_YARN || rope->kind == CAKE_ROPE_LONGROPE;
+    bool own = rope->kind == CAKE_ROPE_YARN || rope->kind == CAKE_ROPE_LONGROPE ||
+               rope->kind == CAKE_ROPE_PROPORTIONAL;
     if (rope->kind != CAKE_ROPE_DEFAULT && !own &&
         cake_field_real(fields, "factor", CAKE_REQUIRED_REAL, 1, 1e6, &rope->factor))
         return CAKE_ERR_FATAL;
+    if (rope->kind == CAKE_ROPE_PROPORTIONAL)
+        return cake_field_real(fields, "factor", 1, 1e-6, 1e6, &rope->factor);
     if ((own || rope->kind == CAKE_ROPE_LLAMA3) && read_original(top, fields, c, rope))
         return CAKE_ERR_FATAL;
     switch (rope->kind) {
@@ -238,14 +245,16 @@ static cake_err read_scaling(const cake_fields *top, const cake_fields *fields, 
 /* One set. `fields` is the inner object, top the file (or its text part), whose field `base` is the theta of
  * an object without one. */
 static cake_err read_set(const cake_fields *top, const cake_fields *fields, const char *base,
-                         const cake_config *c, cake_rope *out)
+                         const cake_config *c, int head_dim, cake_rope *out)
 {
     cake_rope rope = {.factor = 1, .attention = 1, .score = 1};
     double theta;
     if (refuse_others(top, c->arch) || refuse_others(fields, c->arch) || read_kind(fields, &rope.kind) ||
         cake_field_real(top, base, DEFAULT_THETA, 1, 1e15, &theta) ||
         cake_field_real(fields, "rope_theta", theta, 1, 1e15, &rope.theta) ||
-        read_part(top, fields, c, &rope) || read_scaling(top, fields, c, &rope))
+        (c->latent.rank ? read_latent_part(top, fields, &c->latent, head_dim, &rope)
+                        : read_part(top, fields, c->arch, head_dim, &rope)) ||
+        read_scaling(top, fields, c, &rope))
         return CAKE_ERR_FATAL;
     *out = rope;
     return CAKE_OK;
@@ -268,28 +277,54 @@ static cake_err enter(const cake_fields *from, const char *name, const char *pre
     return CAKE_OK;
 }
 
-/* Separate sets for full layers, to which an old file's rope_scaling applies, and for sliding ones. */
-static cake_err read_by_type(const cake_fields *top, cake_config *c)
+/* Separate sets for full layers, to which an old file's rope_scaling applies, and for sliding ones. `all` is
+ * rope_parameters, or the family's own in its place. */
+static cake_err read_both(const cake_fields *top, const cake_fields *all, const cake_heads_by_type *heads,
+                          cake_config *c)
 {
-    cake_fields all, full, sliding, scaling;
-    if (enter(top, "rope_parameters", "rope_parameters.", &all) ||
-        enter(&all, "full_attention", "rope_parameters.full_attention.", &full) ||
-        enter(&all, "sliding_attention", "rope_parameters.sliding_attention.", &sliding) ||
+    const bool both = c->arch->rope; /* the family has no rules for the absence of one */
+    cake_fields full, sliding, scaling;
+    if (enter(all, "full_attention", "rope_parameters.full_attention.", &full) ||
+        enter(all, "sliding_attention", "rope_parameters.sliding_attention.", &sliding) ||
         enter(top, "rope_scaling", "rope_scaling.", &scaling))
         return CAKE_ERR_FATAL;
-    if (!empty(all.object) && !full.object && !sliding.object)
+    if (both && !empty(scaling.object))
+        return cake_field_fail(top, "rope_scaling", "family %s has rope_parameters instead", c->arch->name);
+    if (!empty(all->object) && (both ? !full.object || !sliding.object : !full.object && !sliding.object))
         return cake_field_fail(top, "rope_parameters",
                                "an object each for full_attention and sliding_attention is expected");
     if (!empty(scaling.object) && full.object)
         return cake_field_fail(top, "rope_scaling",
                                "rope_parameters.full_attention exists, too: keep one of the two");
     c->n_rope = 2;
-    return read_set(top, empty(scaling.object) ? &full : &scaling, "rope_theta", c, &c->rope[0])
+    return read_set(top, empty(scaling.object) ? &full : &scaling, "rope_theta", c, heads->full.head_dim,
+                    &c->rope[0])
                ? CAKE_ERR_FATAL
-               : read_set(top, &sliding, "rope_local_base_freq", c, &c->rope[1]);
+               : read_set(top, &sliding, "rope_local_base_freq", c, heads->sliding.head_dim, &c->rope[1]);
 }
 
-static cake_err read_one(const cake_fields *top, cake_config *c)
+/* Rotary parameters of a config.json without any; owned. */
+static cake_json *usual_rope(const cake_arch *arch)
+{
+    cake_json *usual = NULL;
+    cake_fault fault;
+    CAKE_ASSERT(!cake_json_parse(arch->rope, strlen(arch->rope), &usual, &fault));
+    return usual;
+}
+
+static cake_err read_by_type(const cake_fields *top, const cake_heads_by_type *heads, cake_config *c)
+{
+    cake_fields all;
+    if (enter(top, "rope_parameters", "rope_parameters.", &all))
+        return CAKE_ERR_FATAL;
+    cake_json *usual = empty(all.object) && c->arch->rope ? usual_rope(c->arch) : NULL;
+    all.object = usual ? usual : all.object;
+    cake_err err = read_both(top, &all, heads, c);
+    cake_json_free(usual);
+    return err;
+}
+
+static cake_err read_one(const cake_fields *top, int head_dim, cake_config *c)
 {
     cake_fields fields;
     cake_err err = empty(cake_field(top, "rope_scaling"))
@@ -303,12 +338,10 @@ static cake_err read_one(const cake_fields *top, cake_config *c)
                                    "separate rotary parameters for some layers are not supported");
     c->n_rope = 1;
     if (!empty(fields.object) || !c->arch->rope)
-        return read_set(top, &fields, "rope_theta", c, &c->rope[0]);
-    cake_json *usual = NULL;
-    cake_fault fault;
-    CAKE_ASSERT(!cake_json_parse(c->arch->rope, strlen(c->arch->rope), &usual, &fault));
+        return read_set(top, &fields, "rope_theta", c, head_dim, &c->rope[0]);
+    cake_json *usual = usual_rope(c->arch);
     fields.object = usual;
-    err = read_set(top, &fields, "rope_theta", c, &c->rope[0]);
+    err = read_set(top, &fields, "rope_theta", c, head_dim, &c->rope[0]);
     cake_json_free(usual);
     return err;
 }
@@ -323,9 +356,10 @@ static int extended(const cake_config *c)
     return reach > c->context ? (int)(reach < INT32_MAX ? reach : INT32_MAX) : c->context;
 }
 
-cake_err cake_config_read_rope(const cake_fields *top, cake_config *config)
+cake_err cake_config_read_rope(const cake_fields *top, const cake_heads_by_type *heads, cake_config *config)
 {
-    cake_err err = config->arch->rope_by_type ? read_by_type(top, config) : read_one(top, config);
+    cake_err err = config->arch->rope_by_type ? read_by_type(top, heads, config)
+                                              : read_one(top, heads->full.head_dim, config);
     if (!err)
         config->context = extended(config);
     return err;
@@ -374,5 +408,7 @@ void cake_rope_frequencies(const cake_rope *rope, int span, double *freq)
             freq[i] = yarn_frequency(rope, freq[i], i);
         else if (rope->kind == CAKE_ROPE_LONGROPE)
             freq[i] /= (double)rope->factors[epoch][i];
+        else if (rope->kind == CAKE_ROPE_PROPORTIONAL)
+            freq[i] = i < rope->n_turn ? freq[i] / rope->factor : 0;
     }
 }

@@ -29,7 +29,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"self_attn.q_proj.weight", SHAPE(Q, DIM), IN_TURN(NONE), WHEN(GATED), IN_LAYER(q)},
     {"self_attn.q_proj.weight", SHAPE(Q, DIM), IN_TURN(HEAD), WHEN(GATED), IN_LAYER(q_gate)},
     {"self_attn.k_proj.weight", SHAPE(KV, DIM), WHEN(APART), IN_LAYER(k)},
-    {"self_attn.v_proj.weight", SHAPE(KV, DIM), WHEN(APART), IN_LAYER(v)},
+    {"self_attn.v_proj.weight", SHAPE(KV, DIM), WHEN(V_APART), IN_LAYER(v)},
     {"self_attn.qkv_proj.weight", SHAPE(Q, DIM), SLICE(QKV, NONE), WHEN(FUSED), IN_LAYER(q)},
     {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, Q), WHEN(FUSED), IN_LAYER(k)},
     {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, QK), WHEN(FUSED), IN_LAYER(v)},
@@ -38,7 +38,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"self_attn.q_proj.bias", SHAPE(Q, ONE), IN_TURN(NONE), WHEN(GATED_BIAS), IN_LAYER(q_bias)},
     {"self_attn.q_proj.bias", SHAPE(Q, ONE), IN_TURN(HEAD), WHEN(GATED_BIAS), IN_LAYER(q_gate_bias)},
     {"self_attn.k_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(k_bias)},
-    {"self_attn.v_proj.bias", SHAPE(KV, ONE), WHEN(QKV_BIAS), IN_LAYER(v_bias)},
+    {"self_attn.v_proj.bias", SHAPE(KV, ONE), WHEN(V_BIAS), IN_LAYER(v_bias)},
     {"self_attn.o_proj.bias", SHAPE(DIM, ONE), WHEN(O_BIAS), IN_LAYER(o_bias)},
     {"self_attn.sinks", SHAPE(HEADS, ONE), WHEN(SINKS), IN_LAYER(sinks)},
     {"self_attn.q_norm.weight", SHAPE(HEAD, ONE), WHEN(HEAD_NORM), .norm = true, IN_LAYER(q_norm)},
@@ -113,6 +113,14 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"mlp.gate.weight", SHAPE(EXPERTS, DIM), WHEN(EXPERTS), .exact = true, IN_LAYER(router)},
     {"mlp.gate.bias", SHAPE(EXPERTS, ONE), WHEN(ROUTER_BIAS), IN_LAYER(router_bias)},
     {"mlp.gate.e_score_correction_bias", SHAPE(EXPERTS, ONE), WHEN(CORRECTION), IN_LAYER(router_correction)},
+    {"mlp.gate.scale", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true, .over_root = true, IN_LAYER(router_norm)},
+    {"mlp.gate.per_expert_scale", SHAPE(EXPERTS, ONE), WHEN(BESIDE), .norm = true, IN_LAYER(router_scale)},
+    {"pre_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+     IN_LAYER(expert_norm)},
+    {"post_feedforward_layernorm_1.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+     IN_LAYER(mlp_side_norm)},
+    {"post_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+     IN_LAYER(expert_side_norm)},
     {"mlp.experts.%d.gate_proj.weight", SHAPE(EXPERT_FF, DIM), WHEN(EXPERTS_APART), EXPERT(expert_gate)},
     {"mlp.experts.%d.up_proj.weight", SHAPE(EXPERT_FF, DIM), WHEN(EXPERTS_APART), EXPERT(expert_up)},
     {"mlp.experts.%d.down_proj.weight", SHAPE(DIM, EXPERT_FF), WHEN(EXPERTS_APART), EXPERT(expert_down)},
@@ -140,6 +148,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
      IN_LAYER(shared_gate)},
     {"post_feedforward_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
      IN_LAYER(mlp_post_norm)},
+    {"layer_scalar", SHAPE(ONE, ONE), WHEN(LAYER_SCALAR), .scalar = true, .norm = true, IN_LAYER(scalar)},
     {"norm.weight", SHAPE(DIM, ONE), .norm = true, WITH_HEAD(final_norm)},
     {"lm_head.weight", SHAPE(VOCAB, DIM), WHEN(UNTIED), WITH_HEAD(head)},
     {0},
@@ -149,13 +158,16 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
 {
     const cake_arch *arch = config->arch;
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
-    bool experts = config->layer[layer].mlp == CAKE_MLP_EXPERTS;
+    bool own_v = !config->heads[config->layer[layer].group].v_is_k;
+    bool dense = config->layer[layer].mlp != CAKE_MLP_EXPERTS;
+    bool experts = config->layer[layer].mlp != CAKE_MLP_DENSE;
     bool delta = config->layer[layer].mixer == CAKE_MIX_DELTA;
     bool latent = config->layer[layer].mixer == CAKE_MIX_LATENT;
     const bool present[] = {
         [CAKE_WHEN_ALWAYS] = true,
         [CAKE_WHEN_ATTENTION] = attention,
         [CAKE_WHEN_APART] = attention && !arch->fused,
+        [CAKE_WHEN_V_APART] = attention && !arch->fused && own_v,
         [CAKE_WHEN_Q_APART] = attention && !arch->fused && !arch->out_gate,
         [CAKE_WHEN_GATED] = attention && arch->out_gate,
         [CAKE_WHEN_FUSED] = attention && arch->fused,
@@ -171,16 +183,18 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
         [CAKE_WHEN_DELTA_APART] = delta && !arch->delta_fused,
         [CAKE_WHEN_DELTA_FUSED] = delta && arch->delta_fused,
         [CAKE_WHEN_QKV_BIAS] = attention && config->qkv_bias,
+        [CAKE_WHEN_V_BIAS] = attention && config->qkv_bias && own_v,
         [CAKE_WHEN_O_BIAS] = attention && config->o_bias,
         [CAKE_WHEN_HEAD_NORM] = attention && config->qk_norm == CAKE_QK_NORM_HEAD,
         [CAKE_WHEN_QK_NORM] = attention && config->qk_norm == CAKE_QK_NORM_ALL,
-        [CAKE_WHEN_MLP] = !experts,
-        [CAKE_WHEN_MLP_GATE] = !experts && !arch->fused && !arch->ungated,
-        [CAKE_WHEN_XIELU] = !experts && config->act == CAKE_ACT_XIELU,
-        [CAKE_WHEN_MLP_APART] = !experts && !arch->fused,
-        [CAKE_WHEN_MLP_FUSED] = !experts && arch->fused,
-        [CAKE_WHEN_MLP_BIAS] = !experts && config->mlp_bias,
+        [CAKE_WHEN_MLP] = dense,
+        [CAKE_WHEN_MLP_GATE] = dense && !arch->fused && !arch->ungated,
+        [CAKE_WHEN_XIELU] = dense && config->act == CAKE_ACT_XIELU,
+        [CAKE_WHEN_MLP_APART] = dense && !arch->fused,
+        [CAKE_WHEN_MLP_FUSED] = dense && arch->fused,
+        [CAKE_WHEN_MLP_BIAS] = dense && config->mlp_bias,
         [CAKE_WHEN_EXPERTS] = experts,
+        [CAKE_WHEN_BESIDE] = experts && dense,
         [CAKE_WHEN_EXPERTS_APART] = experts && !config->moe.fused && !arch->moe.turned,
         [CAKE_WHEN_EXPERTS_FUSED] = experts && config->moe.fused && !arch->moe.turned,
         [CAKE_WHEN_EXPERTS_TURNED] = experts && arch->moe.turned,
@@ -193,6 +207,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
         [CAKE_WHEN_NORM_AFTER] = arch->norms != CAKE_NORMS_BEFORE,
         [CAKE_WHEN_NO_NORM_AFTER] = arch->norms == CAKE_NORMS_BEFORE,
         [CAKE_WHEN_NORMS_BOTH] = arch->norms == CAKE_NORMS_BOTH,
+        [CAKE_WHEN_LAYER_SCALAR] = arch->layer_scalar,
         [CAKE_WHEN_UNTIED] = !config->tied,
     };
     return present[part->when];
@@ -213,15 +228,15 @@ int cake_tensor_spec_met(const cake_tensor_spec *part, const cake_config *config
     return part->expert ? config->moe.router.n_chosen : cake_tensor_spec_count(part, config);
 }
 
-int cake_width_of(cake_width width, const cake_config *config)
+int cake_width_of(cake_width width, const cake_config *config, int layer)
 {
+    const cake_heads *heads = &config->heads[config->layer[layer].group];
+    const int n_head = config->n_head, n_kv = heads->n_kv, head_dim = heads->head_dim;
     const cake_latent *l = &config->latent;
     const cake_deltanet *d = &config->delta;
     const int share = d->n_key ? d->n_value / d->n_key : 0; /* value heads of a key head */
     const int size[] = {
         [CAKE_WIDTH_DIM] = config->dim,
-        [CAKE_WIDTH_HEAD] = config->head_dim,
-        [CAKE_WIDTH_HEAD_TWICE] = 2 * config->head_dim,
         [CAKE_WIDTH_RANK] = l->rank,
         [CAKE_WIDTH_Q_RANK] = l->q_rank,
         [CAKE_WIDTH_NOPE] = l->n_nope,
@@ -232,10 +247,12 @@ int cake_width_of(cake_width width, const cake_config *config)
         [CAKE_WIDTH_HEADS_NOPE] = config->n_head * l->n_nope,
         [CAKE_WIDTH_HEADS_ROPE] = config->n_head * l->n_rope,
         [CAKE_WIDTH_HEADS_VALUE] = config->n_head * l->n_value,
-        [CAKE_WIDTH_Q] = config->n_head * config->head_dim,
-        [CAKE_WIDTH_KV] = config->n_kv * config->head_dim,
-        [CAKE_WIDTH_QK] = (config->n_head + config->n_kv) * config->head_dim,
-        [CAKE_WIDTH_QKV] = (config->n_head + 2 * config->n_kv) * config->head_dim,
+        [CAKE_WIDTH_HEAD] = head_dim,
+        [CAKE_WIDTH_HEAD_TWICE] = 2 * head_dim,
+        [CAKE_WIDTH_Q] = n_head * head_dim,
+        [CAKE_WIDTH_KV] = n_kv * head_dim,
+        [CAKE_WIDTH_QK] = (n_head + n_kv) * head_dim,
+        [CAKE_WIDTH_QKV] = (n_head + 2 * n_kv) * head_dim,
         [CAKE_WIDTH_FF] = config->n_ff,
         [CAKE_WIDTH_FF_TWICE] = 2 * config->n_ff,
         [CAKE_WIDTH_EXPERTS] = config->moe.router.n_expert,
@@ -243,9 +260,9 @@ int cake_width_of(cake_width width, const cake_config *config)
         [CAKE_WIDTH_EXPERT_FF_TWICE] = 2 * config->moe.n_ff,
         [CAKE_WIDTH_EXPERTS_FF] = config->moe.router.n_expert * config->moe.n_ff,
         [CAKE_WIDTH_EXPERTS_DIM] = config->moe.router.n_expert * config->dim,
-        [CAKE_WIDTH_HEADS] = config->n_head,
+        [CAKE_WIDTH_HEADS] = n_head,
         [CAKE_WIDTH_SHARED_FF] = config->moe.n_ff_shared,
-        [CAKE_WIDTH_Q_TWICE] = 2 * config->n_head * config->head_dim,
+        [CAKE_WIDTH_Q_TWICE] = 2 * n_head * head_dim,
         [CAKE_WIDTH_CHANNELS] = (int)cake_delta_channels(&config->delta),
         [CAKE_WIDTH_CONV] = config->delta.width,
         [CAKE_WIDTH_VALUE_HEADS] = config->delta.n_value,

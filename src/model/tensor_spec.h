@@ -73,10 +73,12 @@ typedef enum cake_condition {
     CAKE_WHEN_ALWAYS,
     CAKE_WHEN_ATTENTION, /* in attention layers, as all up to QK_NORM */
     CAKE_WHEN_APART,     /* k and v are separate tensors */
+    CAKE_WHEN_V_APART,   /* ... and v is not k */
     CAKE_WHEN_Q_APART,   /* q, k and v are separate tensors */
     CAKE_WHEN_GATED,     /* q's tensor includes the output gate */
     CAKE_WHEN_FUSED,
     CAKE_WHEN_QKV_BIAS,
+    CAKE_WHEN_V_BIAS,
     CAKE_WHEN_Q_BIAS,
     CAKE_WHEN_GATED_BIAS,
     CAKE_WHEN_O_BIAS,
@@ -99,6 +101,7 @@ typedef enum cake_condition {
     CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
     CAKE_WHEN_EXPERTS,        /* in layers with experts, as the next five */
+    CAKE_WHEN_BESIDE,         /* in layers with experts beside the dense MLP */
     CAKE_WHEN_EXPERTS_APART,  /* a tensor for each expert */
     CAKE_WHEN_EXPERTS_FUSED,  /* one tensor for all */
     CAKE_WHEN_EXPERTS_TURNED, /* one tensor for all, transposed, where gate and up alternate; with biases */
@@ -110,6 +113,7 @@ typedef enum cake_condition {
     CAKE_WHEN_NORM_AFTER,
     CAKE_WHEN_NO_NORM_AFTER,
     CAKE_WHEN_NORMS_BOTH,
+    CAKE_WHEN_LAYER_SCALAR,
     CAKE_WHEN_UNTIED /* the head alone */
 } cake_condition;
 
@@ -141,6 +145,7 @@ typedef struct cake_tensor_spec {
     bool flat;        /* [out, 1, in] in the file, and float32 like a vector */
     bool norm;        /* weights of a norm: factors around 1 */
     bool plain;       /* norm: stored as factors even where the model's other norms store weight - 1 */
+    bool over_root;   /* a vector that is divided by the root of its length */
     size_t offset;    /* offset in cake_layer_weights or cake_ends of a cake_weight or const float * */
 } cake_tensor_spec;
 
@@ -156,7 +161,8 @@ bool cake_tensor_spec_matrix(const cake_tensor_spec *part);
 /* Number of its matrices; and how many of them a row meets. */
 int cake_tensor_spec_count(const cake_tensor_spec *part, const cake_config *config);
 int cake_tensor_spec_met(const cake_tensor_spec *part, const cake_config *config);
-int cake_width_of(cake_width width, const cake_config *config);
+/* In this layer; outside of layers, whatever the layer is. */
+int cake_width_of(cake_width width, const cake_config *config, int layer);
 const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
 /* Writes the tensor's name in the files of a family to out, replacing its content. */
 void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch,

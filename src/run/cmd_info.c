@@ -15,6 +15,20 @@
 #include "run/run.h"
 #include "slice/slice.h"
 
+/* "8 KV heads of 128"; where some layers have others, "8 KV heads of 256 or 2 of 512". */
+static void describe_heads(const cake_config *c, cake_buf *out)
+{
+    for (int group = 0; group < c->n_group; group++) {
+        const cake_heads *heads = &c->heads[group];
+        bool known = false;
+        for (int i = 0; i < group; i++)
+            known = known || (c->heads[i].n_kv == heads->n_kv && c->heads[i].head_dim == heads->head_dim);
+        if (!known)
+            cake_buf_addf(out, "%s%d %sof %d", group ? " or " : "", heads->n_kv, group ? "" : "KV heads ",
+                          heads->head_dim);
+    }
+}
+
 static cake_err describe_model(const char *dir, cake_buf *out)
 {
     cake_model *model = NULL;
@@ -31,8 +45,9 @@ static cake_err describe_model(const char *dir, cake_buf *out)
         cake_buf_addf(out, "bundle      %s, of rank %d of %d\n", dir, bundle->rank, bundle->n_rank);
     cake_buf_addf(out, "family      %s, %lld parameters, %s\n", c->arch->name,
                   (long long)cake_model_parameters(model), cake_dtype_name(cake_model_dtype(model)));
-    cake_buf_addf(out, "layers      %d, width %d, %d query and %d KV heads of %d, MLP %d\n", c->n_layer,
-                  c->dim, c->n_head, c->n_kv, c->head_dim, c->n_ff);
+    cake_buf_addf(out, "layers      %d, width %d, %d query and ", c->n_layer, c->dim, c->n_head);
+    describe_heads(c, out);
+    cake_buf_addf(out, ", MLP %d\n", c->n_ff);
     const cake_moe *moe = &c->moe;
     if (moe->router.n_expert)
         cake_buf_addf(out, "experts     %d of width %d, %d for a token%s\n", moe->router.n_expert, moe->n_ff,

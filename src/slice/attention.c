@@ -9,14 +9,14 @@
 /* Norm (per head, or over all heads together), then rotary embedding, of q or k: x [n_tok, n_head *
  * head_dim], which must be complete. This member's rows are done when it returns. */
 static void norm_and_rope(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head,
-                          const float *norm)
+                          int head_dim, const float *norm)
 {
     const cake_kernels *op = pass->kernels;
     const cake_config *c = pass->config;
     const float *cos = NULL, *sin = NULL;
     int n_tok = pass->n_tok, n_rot = 0;
     if (norm && c->qk_norm == CAKE_QK_NORM_ALL) {
-        op->rmsnorm(exec, x, x, norm, NULL, n_tok, n_head * c->head_dim, c->norm_eps);
+        op->rmsnorm(exec, x, x, norm, NULL, n_tok, n_head * head_dim, c->norm_eps);
         cake_exec_barrier(exec);
         norm = NULL;
     }
@@ -26,7 +26,7 @@ static void norm_and_rope(const cake_exec *exec, const cake_forward_ctx *pass, i
         n_rot = c->rope[rope].n_rot;
     }
     if (n_rot || norm)
-        op->rope(exec, x, norm, c->norm_eps, cos, sin, n_tok, n_head, c->head_dim, n_rot);
+        op->rope(exec, x, norm, c->norm_eps, cos, sin, n_tok, n_head, head_dim, n_rot);
 }
 
 /* rope_kv_store for q (may have no heads) and k. False: not supported here, and nothing was done. */
@@ -47,6 +47,14 @@ static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
                              pass->n_tok);
 }
 
+/* V, or K in its place, normalised per head. */
+static void norm_v(const cake_exec *exec, const cake_forward_ctx *pass, const cake_kv *kv, bool v_is_k)
+{
+    pass->kernels->rmsnorm(exec, pass->v, v_is_k ? pass->k : pass->v, pass->ones, NULL,
+                           pass->n_tok * kv->n_kv, kv->head_dim, pass->config->norm_eps);
+    cake_exec_barrier(exec);
+}
+
 /* Computes q (if wanted), k and v from the packed input; stores k and v of all rows, and rotates q. */
 static void project(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                     const cake_layer_weights *w, const cake_kv *kv, bool wants_q)
@@ -59,15 +67,18 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
     if (wants_q && w->q_gate.data)
         product[n++] = (cake_product){pass->z, &w->q_gate, w->q_gate_bias};
     product[n++] = (cake_product){pass->k, &w->k, w->k_bias};
-    product[n++] = (cake_product){pass->v, &w->v, w->v_bias};
+    if (w->v.data)
+        product[n++] = (cake_product){pass->v, &w->v, w->v_bias};
     cake_layer_matmul_many(exec, pass, product, n);
     cake_exec_barrier(exec);
+    if (c->arch->v_norm)
+        norm_v(exec, pass, kv, !w->v.data);
     if (rope_and_store(exec, pass, kind, w, kv, wants_q ? c->n_head : 0))
         return;
-    norm_and_rope(exec, pass, kind->rope, pass->k, c->n_kv, w->k_norm);
+    norm_and_rope(exec, pass, kind->rope, pass->k, kv->n_kv, kv->head_dim, w->k_norm);
     pass->kernels->kv_store(exec, kv, pass->k, pass->v, pass->device_rows, pass->n_tok);
     if (wants_q)
-        norm_and_rope(exec, pass, kind->rope, pass->q, c->n_head, w->q_norm);
+        norm_and_rope(exec, pass, kind->rope, pass->q, c->n_head, kv->head_dim, w->q_norm);
 }
 
 /* attend_pack. False: not supported here. */

@@ -26,7 +26,7 @@ static double flops_of(const cake_config *c, int layer, bool kv)
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
         if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
             cake_tensor_spec_present(part, c, layer) && (!kv || makes_kept(part)))
-            flops += 2.0 * cake_width_of(part->out, c) * cake_width_of(part->in, c) *
+            flops += 2.0 * cake_width_of(part->out, c, layer) * cake_width_of(part->in, c, layer) *
                      cake_tensor_spec_met(part, c);
     return flops;
 }
@@ -39,9 +39,9 @@ static void add_layer(cake_cost *cost, const cake_config *c, const cake_layer_ki
             6.0 * (double)cake_delta_rule_size(d) + 2.0 * d->width * (double)cake_delta_channels(d);
         cost->sequence_bytes += 2.0 * (double)cake_delta_state_size(d) * sizeof(float);
     } else {
-        cost->kv[kind->group].position_flops += cake_config_seen_flops(c);
+        cost->kv[kind->group].position_flops += cake_config_seen_flops(c, kind->group);
         cost->kv[kind->group].position_bytes +=
-            (double)cake_config_kept(c) * (double)cake_dtype_bytes(kv_dtype);
+            (double)cake_config_kept(c, kind->group) * (double)cake_dtype_bytes(kv_dtype);
     }
 }
 
@@ -67,7 +67,7 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     if (first + count == c->n_layer && last->mixer != CAKE_MIX_DELTA) {
         cost.no_output.group = last->group;
         cost.no_output.row_flops = flops_of(c, c->n_layer - 1, false) - flops_of(c, c->n_layer - 1, true);
-        cost.no_output.position_flops = cake_config_seen_flops(c);
+        cost.no_output.position_flops = cake_config_seen_flops(c, last->group);
     }
     return cost;
 }

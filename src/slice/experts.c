@@ -2,7 +2,7 @@
  *
  * A mixture of experts: [n_tok, dim] in, x [n_tok, dim] += the weighted outputs of the experts that the
  * router chose for each row, plus that of the shared expert. Rows are sorted by expert, so that a matrix
- * is read once for all rows that want it.
+ * is read once for all rows that want it. Experts beside a dense MLP leave their output in pass->side.
  */
 #include <math.h>
 #include <string.h>
@@ -14,6 +14,7 @@ static void route(const cake_exec *exec, const cake_forward_ctx *pass, const cak
 {
     cake_router router = pass->config->moe.router;
     router.bias = w->router_correction;
+    router.expert_scale = w->router_scale;
     cake_layer_matmul(exec, pass, pass->router_score, &w->router, w->router_bias);
     cake_exec_barrier(exec);
     cake_router_choose(exec, &router, pass->router_score, pass->choice, pass->choice_weight,
@@ -90,4 +91,22 @@ void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, c
         op->rmsnorm(exec, pass->x, pass->norm, norm, pass->x, pass->n_tok, dim, pass->config->norm_eps);
         cake_exec_barrier(exec);
     }
+}
+
+void cake_experts_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
+{
+    const cake_kernels *op = pass->kernels;
+    const int n_tok = pass->n_tok, dim = pass->config->dim;
+    const float eps = pass->config->norm_eps;
+    op->rmsnorm(exec, pass->norm, pass->x, w->router_norm, NULL, n_tok, dim, eps);
+    op->input_pack(exec, pass->input[w->router.dtype], pass->norm, NULL, w->router.dtype, dim, n_tok);
+    cake_exec_barrier(exec);
+    route(exec, pass, w);
+    op->rmsnorm(exec, pass->norm, pass->x, w->expert_norm, NULL, n_tok, dim, eps);
+    cake_exec_barrier(exec);
+    multiply(exec, pass, w, pass->norm);
+    op->combine(exec, pass->norm, pass->expert_out, pass->groups, pass->choice_weight, NULL, n_tok, dim);
+    cake_exec_barrier(exec);
+    op->rmsnorm(exec, pass->side, pass->norm, w->expert_side_norm, NULL, n_tok, dim, eps);
+    cake_exec_barrier(exec);
 }

@@ -10,6 +10,7 @@ const char *cake_layers_no_gpu(const cake_config *config)
     return config->moe.router.n_expert     ? "there are no GPU kernels for experts yet"
            : config->latent.rank           ? "there are no GPU kernels for latent attention yet"
            : config->act == CAKE_ACT_XIELU ? "there are no GPU kernels for xIELU yet"
+           : config->arch->layer_scalar    ? "there are no GPU kernels for layers with a scalar yet"
                                            : NULL;
 }
 
@@ -93,6 +94,17 @@ void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const v
     cake_exec_barrier(exec);
 }
 
+/* x *= factor. */
+static void scale(const cake_exec *exec, const cake_forward_ctx *pass, float factor)
+{
+    int64_t first, last;
+    cake_exec_range(exec, (int64_t)pass->n_tok * pass->config->dim, CAKE_ALIGN / sizeof(float), &first,
+                    &last);
+    for (int64_t i = first; i < last; i++)
+        pass->x[i] *= factor;
+    cake_exec_barrier(exec);
+}
+
 void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
@@ -103,11 +115,17 @@ void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, con
         cake_latent_forward(exec, pass, kind, w, &view->kv);
     else
         cake_attention_forward(exec, pass, kind, w, &view->kv);
+    if (kind->mlp == CAKE_MLP_BESIDE)
+        cake_experts_beside(exec, pass, w);
     begin_block(exec, pass, w->mlp_norm, 0);
-    if (kind->mlp == CAKE_MLP_EXPERTS)
+    if (kind->mlp == CAKE_MLP_BESIDE)
+        cake_mlp_beside(exec, pass, w);
+    else if (kind->mlp == CAKE_MLP_EXPERTS)
         cake_experts_forward(exec, pass, w);
     else
         cake_mlp_forward(exec, pass, w);
+    if (w->scalar)
+        scale(exec, pass, *w->scalar);
 }
 
 void cake_layer_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,

@@ -18,6 +18,8 @@ typedef struct cake_forward_ctx {
     int n_tok;
     float *x;       /* [n_tok, dim] residual stream, changed in place */
     float *norm;    /* [n_tok, dim] */
+    float *side;    /* [n_tok, dim] output of experts beside the dense MLP, then of both */
+    float *ones;    /* [head_dim] weight of the norm of V */
     float *q, *mix; /* [n_tok, n_head * head_dim] */
     float *z;       /* [n_tok, n_head * head_dim] gates the mixer's output */
     /* of a delta net, where mix and z are [n_tok, n_value * value_dim] */
@@ -78,6 +80,10 @@ void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const
 /* Returns act(gate) * up, packed for w->down and complete. */
 const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
+/* Experts beside the dense MLP: pass->side = norm(experts), from the residual stream itself. */
+void cake_experts_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
+/* x += norm(norm(mlp) + pass->side). */
+void cake_mlp_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 /* Ends a block: x += w y + bias, or x += norm(w y + bias), where y is gated first if there is a gate. y
  * [n_tok, w->n_in] and the gate must be complete. */
 void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,
@@ -86,8 +92,8 @@ void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass,
 /* As cake_layer_project_out with y already packed for w. */
 void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const void *packed,
                     const cake_weight *w, const float *bias, const float *norm);
-/* x += mixer(x); x += mlp(x), with the layer's norms before and after each. here: the mark for incoming rows
- * of x that are not finite and not marked yet; 0: there are none. */
+/* x += mixer(x); x += mlp(x), with the layer's norms before and after each; x *= the layer's scalar. here: the
+ * mark for incoming rows of x that are not finite and not marked yet; 0: there are none. */
 void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view, int32_t here);
 /* Only stores K and V of a layer of attention, which is all that later rows need. Other members may read them

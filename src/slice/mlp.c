@@ -45,6 +45,20 @@ const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass,
     return packed;
 }
 
+void cake_mlp_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
+{
+    const cake_kernels *op = pass->kernels;
+    const int n_tok = pass->n_tok, dim = pass->config->dim;
+    const float eps = pass->config->norm_eps;
+    const void *packed = cake_mlp_hidden(exec, pass, w);
+    op->linear(exec, pass->norm, packed, &w->down, w->down_bias, NULL, n_tok);
+    cake_exec_barrier(exec);
+    op->rmsnorm(exec, pass->side, pass->norm, w->mlp_side_norm, pass->side, n_tok, dim, eps);
+    cake_exec_barrier(exec);
+    op->rmsnorm(exec, pass->x, pass->side, w->mlp_post_norm, pass->x, n_tok, dim, eps);
+    cake_exec_barrier(exec);
+}
+
 void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
     const void *packed = cake_mlp_hidden(exec, pass, w);

@@ -19,7 +19,9 @@ void cake_rope_table_open(const cake_config *config, const cake_memory *memory, 
                           cake_rope_table *rotation)
 {
     size_t n = (size_t)n_thread * (size_t)config->n_rope;
-    int stride = config->head_dim / 2;
+    int stride = 0;
+    for (int set = 0; set < config->n_rope; set++)
+        stride = config->rope[set].n_rot / 2 > stride ? config->rope[set].n_rot / 2 : stride;
     *rotation = (cake_rope_table){.freq = cake_alloc(n * (size_t)stride, sizeof *rotation->freq),
                                   .epoch = cake_alloc(n, sizeof *rotation->epoch),
                                   .stride = stride,

@@ -41,6 +41,7 @@ struct cake_slice {
 /* Buffers of a pass, in the order of allocation. */
 enum {
     NORM,
+    SIDE,
     Q,
     MIX,
     K,
@@ -81,11 +82,20 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Elements per row of q, or of k or v, where heads are largest. */
+static int64_t heads_width(const cake_config *c, bool kv)
+{
+    int64_t width = 0;
+    for (int group = 0; group < c->n_group; group++)
+        width = larger(width, (int64_t)(kv ? c->heads[group].n_kv : c->n_head) * c->heads[group].head_dim);
+    return width;
+}
+
 /* Elements per row of the input of a mixer's last product. */
 static int64_t mix_of(const cake_config *c)
 {
-    const int n_value = c->latent.rank ? c->latent.n_value : c->head_dim;
-    return larger((int64_t)c->n_head * n_value, (int64_t)c->delta.n_value * c->delta.value_dim);
+    const int64_t delta = (int64_t)c->delta.n_value * c->delta.value_dim;
+    return c->latent.rank ? (int64_t)c->n_head * c->latent.n_value : larger(heads_width(c, false), delta);
 }
 
 /* Of the MLP that all rows pass. */
@@ -110,12 +120,13 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
 {
     const cake_deltanet *d = &c->delta;
     const cake_latent *l = &c->latent;
-    int64_t heads = (int64_t)c->n_head * c->head_dim, mix = mix_of(c), latents = l->rank ? c->n_head : 0;
-    int64_t kv = larger((int64_t)c->n_kv * c->head_dim, d->n_value), chosen = choices_of(c);
+    int64_t latents = l->rank ? c->n_head : 0;
+    int64_t mix = mix_of(c), kv = larger(heads_width(c, true), d->n_value), chosen = choices_of(c);
     /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
-        [Q] = larger(heads, cake_delta_channels(d)),
+        [SIDE] = c->arch->moe.beside && c->moe.router.n_expert ? c->dim : 0,
+        [Q] = larger(heads_width(c, false), cake_delta_channels(d)),
         [MIX] = mix,
         [K] = larger(kv, l->rank),
         [V] = kv,
@@ -148,9 +159,10 @@ static bool is_of(const cake_config *config, int layer, int group)
 static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape *shape, int group)
 {
     const int latent = config->latent.rank;
+    const cake_heads *heads = &config->heads[group];
     cake_kv_shape kv = {.dtype = shape->kv_dtype,
-                        .n_kv = config->n_kv,
-                        .head_dim = latent ? latent + config->latent.n_rope : config->head_dim,
+                        .n_kv = heads->n_kv,
+                        .head_dim = latent ? latent + config->latent.n_rope : heads->head_dim,
                         .n_value = latent,
                         .window = config->window[group],
                         .n_slot = shape->n_slot,
@@ -233,10 +245,19 @@ static size_t expert_input_bytes(const cake_model *model, const cake_kernels *ke
                : 0;
 }
 
+/* Bytes of the weight of the norm of V: ones. */
+static size_t ones_bytes(const cake_config *c)
+{
+    int most = 0;
+    for (int group = 0; group < c->n_group && c->arch->v_norm; group++)
+        most = c->heads[group].head_dim > most ? c->heads[group].head_dim : most;
+    return cake_arena_round((size_t)most * sizeof(float));
+}
+
 size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *kernels,
                                 const cake_slice_shape *shape)
 {
-    size_t bytes = 0;
+    size_t bytes = ones_bytes(cake_model_config(model));
     for (int i = 0; i < N_BUFFER; i++)
         bytes += buffer_bytes(cake_model_config(model), shape->max_tok, i);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
@@ -322,6 +343,17 @@ static void take_latent_buffers(cake_slice *s, void *const *buffer)
         cake_arena_take(&s->scratch, latent_input_bytes(s->model, p->kernels, s->shape.max_tok));
 }
 
+static void take_ones(cake_slice *s)
+{
+    const size_t bytes = ones_bytes(s->pass.config), n = bytes / sizeof(float);
+    float *one = cake_alloc(n, sizeof *one);
+    for (size_t i = 0; i < n; i++)
+        one[i] = 1;
+    s->pass.ones = cake_arena_take(&s->scratch, bytes);
+    cake_memory_upload(s->pass.kernels->memory, s->pass.ones, one, bytes);
+    free(one);
+}
+
 static void take_buffers(cake_slice *s)
 {
     cake_forward_ctx *p = &s->pass;
@@ -334,6 +366,7 @@ static void take_buffers(cake_slice *s)
             ((i - COS) % 2 ? p->sin : p->cos)[(i - COS) / 2] = taken;
     }
     p->norm = buffer[NORM];
+    p->side = buffer[SIDE];
     p->q = buffer[Q];
     p->mix = buffer[MIX];
     p->k = buffer[K];
@@ -342,6 +375,7 @@ static void take_buffers(cake_slice *s)
     p->up = buffer[UP];
     take_expert_buffers(s, buffer);
     take_latent_buffers(s, buffer);
+    take_ones(s);
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;

@@ -20,7 +20,7 @@
 #include "types/row.h"
 
 #define CAKE_MAX_KV_GROUPS                                                                                   \
-    4 /* KV cache groups of a model: layers with the same attention window share page numbers */
+    4 /* KV cache groups of a model: layers with equal windows and heads share page numbers */
 
 typedef enum cake_change_kind {
     CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are stored in page */

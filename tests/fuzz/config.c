@@ -31,8 +31,13 @@ static void check_moe(const cake_config *c)
 static void check(const cake_config *c)
 {
     CAKE_ASSERT(c->dim > 0 && c->n_layer > 0 && c->n_vocab > 0 && c->context > 0);
-    CAKE_ASSERT(c->n_kv > 0 && c->n_head % c->n_kv == 0 && c->head_dim > 0 && c->head_dim % 2 == 0);
-    CAKE_ASSERT((int64_t)c->n_head * c->head_dim <= 1 << 24);
+    int head_dim = 0; /* of the largest */
+    for (int group = 0; group < c->n_group; group++) {
+        const cake_heads *h = &c->heads[group];
+        CAKE_ASSERT(h->n_kv > 0 && c->n_head % h->n_kv == 0 && h->head_dim > 0 && h->head_dim % 2 == 0);
+        CAKE_ASSERT((int64_t)c->n_head * h->head_dim <= 1 << 24);
+        head_dim = h->head_dim > head_dim ? h->head_dim : head_dim;
+    }
     CAKE_ASSERT(c->norm_eps >= 0 && c->norm_eps <= 1 && c->n_eos >= 0 && c->n_eos <= CAKE_MAX_EOS);
     for (size_t i = 0; i < c->defaults.n_bias; i++)
         CAKE_ASSERT(c->defaults.bias[i].id >= 0 && c->defaults.bias[i].id < c->n_vocab);
@@ -52,10 +57,10 @@ static void check(const cake_config *c)
                     (c->layer[i].rope < c->n_rope || c->layer[i].rope == CAKE_NO_ROPE));
     check_moe(c);
     CAKE_ASSERT(c->score_scale > 0 && c->score_cap >= 0 && c->logit_cap >= 0);
-    double *freq = cake_alloc((size_t)c->head_dim / 2, sizeof *freq);
+    double *freq = cake_alloc((size_t)head_dim / 2, sizeof *freq);
     for (int r = 0; r < c->n_rope; r++)
         for (int far = 0; far < 2; far++) {
-            CAKE_ASSERT(c->rope[r].n_rot >= 2 && c->rope[r].n_rot <= c->head_dim);
+            CAKE_ASSERT(c->rope[r].n_rot >= 2 && c->rope[r].n_rot <= head_dim);
             cake_rope_frequencies(&c->rope[r], far ? INT32_MAX : 1, freq);
             for (int i = 0; i < c->rope[r].n_rot / 2; i++)
                 CAKE_ASSERT(freq[i] >= 0 && freq[i] <= 1e6);

@@ -38,6 +38,8 @@ GEMMA = dict(hidden_act=None, hidden_activation="gelu_pytorch_tanh", tie_word_em
 SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size=8, num_hidden_layers=1,
               num_attention_heads=2, image_size=16, patch_size=8)
 PIXTRAL = {**SIGLIP, "model_type": "pixtral"}
+GEMMA4_VISION = dict(model_type="gemma4_vision", hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+                     num_attention_heads=2, num_key_value_heads=2, head_dim=4, patch_size=2, position_embedding_size=4)
 OLDER = {"model.language_model.": "language_model.model.", "lm_head.": "language_model.lm_head.",
          "model.vision_tower.": "vision_tower.", "model.multi_modal_projector.": "multi_modal_projector."}
 
@@ -52,6 +54,12 @@ def linear(n_key, n_value, key_dim, value_dim, width):
     """Sizes of delta nets."""
     return dict(linear_num_key_heads=n_key, linear_num_value_heads=n_value, linear_key_head_dim=key_dim,
                 linear_value_head_dim=value_dim, linear_conv_kernel_dim=width)
+
+
+def proportional(part, full, sliding):
+    """Rotary parameters of Gemma 4: the bases of full and sliding layers."""
+    return {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": part, "rope_theta": full},
+            "sliding_attention": {"rope_type": "default", "rope_theta": sliding}}
 
 
 # name: dtype, number of files, config. "old": as transformers 4 wrote it, "new": as transformers 5 does. "small":
@@ -240,6 +248,29 @@ MODELS = {
                         sliding_window=64,
                         rope_parameters={"rope_type": "yarn", "rope_theta": 15000.0, "factor": 4.0, "beta_fast": 32.0,
                                          "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 64}),
+    "gemma4-dense": dict(small=True, dtype="float32", files=2, old=False, model_type="gemma4_text",
+                         **{**GEMMA, "tie_word_embeddings": False}, hidden_size=28,
+                         num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2, head_dim=12, global_head_dim=20,
+                         num_global_key_value_heads=1, attention_k_eq_v=True, attention_bias=True, intermediate_size=37,
+                         sliding_window=30, hidden_size_per_layer_input=0, final_logit_softcapping=8.0,
+                         layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention",
+                                      "sliding_attention"],
+                         rope_parameters=proportional(0.25, 1e6, 500.0)),
+    "gemma4-wrap": dict(small=True, dtype="float32", files=3, old=False, model_type="gemma4", vision_config=GEMMA4_VISION,
+                        tie_word_embeddings=True,
+                        text=dict(model_type="gemma4_text", hidden_size=36, num_hidden_layers=7, num_attention_heads=4,
+                                  num_key_value_heads=4, head_dim=8, global_head_dim=18, num_global_key_value_heads=2,
+                                  attention_k_eq_v=True, intermediate_size=29, sliding_window=45,
+                                  hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=7, top_k_experts=3,
+                                  moe_intermediate_size=14, use_bidirectional_attention="vision",
+                                  final_logit_softcapping=30.0)),
+    "gemma4-saved": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="gemma4_text", **GEMMA,
+                         hidden_size=40, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                         per_layer_config={"1": {"head_dim": 24}, "3": {"head_dim": 24}}, intermediate_size=34,
+                         sliding_window=64, hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=5,
+                         top_k_experts=2, moe_intermediate_size=24,
+                         layer_types=["sliding_attention", "full_attention"] * 2,
+                         rope_parameters=proportional(0.5, 1e6, 1e4)),
     "minimax-part": dict(small=True, dtype="float32", files=1, old=True, model_type="minimax_m2", hidden_size=36,
                          num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, head_dim=12,
                          intermediate_size=18, num_local_experts=9, num_experts_per_tok=2, rotary_dim=6,
@@ -284,6 +315,8 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Q
            "mistral": "MistralForCausalLM", "ministral": "MinistralForCausalLM",
            "mistral3": "Mistral3ForConditionalGeneration", "gemma2": "Gemma2ForCausalLM",
            "gemma3_text": "Gemma3ForCausalLM", "gemma3": "Gemma3ForConditionalGeneration",
+           "gemma4_text": "Gemma4ForCausalLM", "gemma4": "Gemma4ForConditionalGeneration",
+           "gemma4_unified_text": "Gemma4UnifiedForCausalLM", "gemma4_unified": "Gemma4UnifiedForConditionalGeneration",
            "phi3": "Phi3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "olmo3": "Olmo3ForCausalLM",
            "exaone4": "Exaone4ForCausalLM", "smollm3": "SmolLM3ForCausalLM",
            "qwen3_moe": "Qwen3MoeForCausalLM", "mixtral": "MixtralForCausalLM", "olmoe": "OlmoeForCausalLM",
@@ -295,14 +328,15 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Q
            "glm4_moe": "Glm4MoeForCausalLM", "minimax_m2": "MiniMaxM2ForCausalLM",
            "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_5": "Qwen3_5ForConditionalGeneration"}
 LESS_ONE = ("gemma2", "gemma3_text", "gemma3", "qwen3_5_text", "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next")  # norms multiply by 1 + weight
-AFTER = ("gemma2", "gemma3_text", "gemma3", "olmo2", "olmo3", "exaone4")  # post_attention_layernorm is behind attention
+GEMMA4 = ("gemma4_text", "gemma4", "gemma4_unified_text", "gemma4_unified")
+AFTER = (*GEMMA4, "gemma2", "gemma3_text", "gemma3", "olmo2", "olmo3", "exaone4")  # post_attention_layernorm is behind attention
 
 
 # How the hub names the matrices of an expert, where each has tensors of its own: gate, up, down.
 APART = dict.fromkeys(("qwen3_moe", "olmoe", "glm4_moe", "qwen3_next", "deepseek_v3", "glm4_moe_lite"),
                       ("gate_proj", "up_proj", "down_proj"))
 APART |= dict.fromkeys(("mixtral", "minimax_m2"), ("w1", "w3", "w2"))
-MIXTURES = (*APART, "mistral4", "qwen3_5_moe", "qwen3_5_moe_text", "gpt_oss")
+MIXTURES = (*APART, *GEMMA4, "mistral4", "qwen3_5_moe", "qwen3_5_moe_text", "gpt_oss")
 BLOCK = ("mixtral", "minimax_m2")  # their MLP is called block_sparse_moe
 
 
@@ -389,18 +423,24 @@ def weights(model, spec, generator):
         noise = torch.randn(shape, generator=generator, dtype=torch.float64)
         if name.endswith("A_log"):
             value = torch.log(0.02 + 2 * torch.rand(shape, generator=generator, dtype=torch.float64))
-        elif name.endswith("norm.weight"):
+        elif name.endswith(("layer_scalar", "router.scale", "per_expert_scale")):
+            value = 0.7 + 0.6 * torch.rand(shape, generator=generator, dtype=torch.float64)
+        elif name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight")):
             value = 0.6 + 0.8 * torch.rand(shape, generator=generator, dtype=torch.float64)
             if "post_attention" in name and spec["model_type"] in AFTER:
                 value *= 0.05 if spec["model_type"] == "exaone4" else 0.12  # for the same reason as o_proj below
             if "layers" in name and "post_" in name and spec["model_type"].startswith("gemma"):
-                value *= 2 if "attention" in name else 4  # beside an embedding that is scaled up
+                value *= 2 if "attention" in name else 8 if spec["model_type"] in GEMMA4 else 4  # beside an embedding that is scaled up
+            if "q_norm" in name and spec["model_type"] in GEMMA4:
+                value *= 0.4  # scores are not divided by anything
             if spec["model_type"] in LESS_ONE and "linear_attn" not in name:
                 value -= 1
         elif name.endswith("e_score_correction_bias"):
             value = 0.2 * noise
         elif name.endswith(("mlp.gate.weight", "block_sparse_moe.gate.weight", "mlp.router.weight")):  # choices are clear
             value = 3 / shape[1] ** 0.5 * noise
+        elif name.endswith("router.proj.weight"):
+            value = 3 * noise
         elif name.endswith(("act_fn.beta", "act_fn.eps")):
             value = parameter.double()
         elif name.endswith(("alpha_p", "alpha_n")):

@@ -167,9 +167,10 @@ static void test_layers(void)
                 states += 6.0 * c->delta.n_value * c->delta.key_dim * c->delta.value_dim +
                           2 * channels * c->delta.width;
             } else {
-                int heads = (c->arch->out_gate ? 3 : 2) * c->n_head + 2 * c->n_kv;
-                weights += (double)c->dim * c->head_dim * heads;
-                positions += 4.0 * c->n_head * c->head_dim;
+                const cake_heads *h = &c->heads[c->layer[i].group];
+                int heads = (c->arch->out_gate ? 3 : 2) * c->n_head + 2 * h->n_kv;
+                weights += (double)c->dim * h->head_dim * heads;
+                positions += 4.0 * c->n_head * h->head_dim;
             }
         }
         double flops = 0;

@@ -193,7 +193,8 @@ static void test_gemma(void)
                      "", 0};
     CU_ASSERT_EQUAL_FATAL(read_family(&gemma2, &c, &said), CAKE_OK);
     CU_ASSERT(c.score_scale == (float)(1 / 12.0) && c.score_cap == 50 && c.logit_cap == 30);
-    CU_ASSERT(c.tied && c.act == CAKE_ACT_GELU && c.head_dim == 24 && c.n_kv == 4 && c.n_rope == 1);
+    CU_ASSERT(c.tied && c.act == CAKE_ACT_GELU && c.heads[0].head_dim == 24 && c.heads[0].n_kv == 4 &&
+              c.n_rope == 1);
 
     family old = {
         "gemma3_text",
@@ -215,7 +216,8 @@ static void test_gemma(void)
         "\"attn_logit_softcapping\": 50.0",
         "", 0};
     CU_ASSERT_EQUAL_FATAL(read_family(&new, &c, &said), CAKE_OK);
-    CU_ASSERT(c.rope[0].theta == 1e6 && c.rope[1].theta == 7000 && c.head_dim == 256 && c.score_cap == 0);
+    CU_ASSERT(c.rope[0].theta == 1e6 && c.rope[1].theta == 7000 && c.heads[0].head_dim == 256 &&
+              c.score_cap == 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "attn_logit_softcapping is not applied"));
     cake_buf_free(&said);
 }
@@ -235,7 +237,8 @@ static void test_parts(void)
     cake_config c;
     CU_ASSERT_EQUAL_FATAL(read_text(text, NULL, &c, &said), CAKE_OK);
     CU_ASSERT_STRING_EQUAL(c.arch->name, "gemma3_text");
-    CU_ASSERT(c.dim == 2560 && c.n_head == 8 && c.n_kv == 4 && c.head_dim == 256 && c.n_vocab == 262208);
+    CU_ASSERT(c.dim == 2560 && c.n_head == 8 && c.heads[0].n_kv == 4 && c.heads[0].head_dim == 256 &&
+              c.n_vocab == 262208);
     CU_ASSERT(c.context == 131072 && c.norm_eps == 1e-6F && c.tied && c.dtype == CAKE_BF16);
     CU_ASSERT(c.n_eos == 2 && c.eos[1] == 106 && c.n_group == 2 && c.rope[0].kind == CAKE_ROPE_LINEAR);
     cake_buf_free(&said);
@@ -259,14 +262,15 @@ static void test_qwen3_5(void)
     CU_ASSERT_EQUAL_FATAL(read_text(hub, NULL, &c, &said), CAKE_OK);
     CU_ASSERT_STRING_EQUAL(c.arch->name, "qwen3_5_text");
     CU_ASSERT(c.tied && c.dtype == CAKE_BF16 && c.context == 262144 && c.n_eos == 1 && c.eos[0] == 248044);
-    CU_ASSERT(c.head_dim == 256 && c.rope[0].n_rot == 64 && c.rope[0].theta == 1e7 && c.n_group == 1);
+    CU_ASSERT(c.heads[0].head_dim == 256 && c.rope[0].n_rot == 64 && c.rope[0].theta == 1e7 &&
+              c.n_group == 1);
     CU_ASSERT(c.delta.n_key == 16 && c.delta.n_value == 48 && c.delta.key_dim == 128 &&
               c.delta.value_dim == 128 && c.delta.width == 4);
     CU_ASSERT(c.layer[0].mixer == CAKE_MIX_DELTA && c.layer[23].mixer == CAKE_MIX_ATTENTION);
 
     CU_ASSERT_EQUAL_FATAL(read_text("{\"model_type\": \"qwen3_5\", \"text_config\": {}}", NULL, &c, &said),
                           CAKE_OK);
-    CU_ASSERT(c.dim == 4096 && c.n_ff == 12288 && c.n_layer == 32 && c.n_head == 16 && c.n_kv == 4);
+    CU_ASSERT(c.dim == 4096 && c.n_ff == 12288 && c.n_layer == 32 && c.n_head == 16 && c.heads[0].n_kv == 4);
     CU_ASSERT(c.n_vocab == 248320 && c.context == 32768 && !c.tied && c.norm_eps == 1e-6F);
     CU_ASSERT(c.rope[0].n_rot == 64 && c.rope[0].theta == 1e4 && c.delta.n_value == 32);
     cake_buf_free(&said);

@@ -209,7 +209,8 @@ static void test_llama(void)
     cake_config c;
     CU_ASSERT_EQUAL_FATAL(read_changed(NULL, 0, &c, &said), CAKE_OK);
     CU_ASSERT_STRING_EQUAL(c.arch->name, "llama");
-    CU_ASSERT(c.dim == 48 && c.n_layer == 3 && c.n_head == 4 && c.n_kv == 2 && c.head_dim == 12);
+    CU_ASSERT(c.dim == 48 && c.n_layer == 3 && c.n_head == 4 && c.heads[0].n_kv == 2 &&
+              c.heads[0].head_dim == 12);
     CU_ASSERT(c.n_ff == 100 && c.n_vocab == 517 && c.context == 512 && c.dtype == CAKE_BF16);
     CU_ASSERT(!c.tied && !c.qkv_bias && !c.o_bias && !c.mlp_bias);
     CU_ASSERT(c.norm_eps == 1e-5F && c.rope[0].theta == 10000 && c.rope[0].kind == CAKE_ROPE_DEFAULT);
@@ -222,7 +223,8 @@ static void test_llama(void)
         {"mlp_bias", "true"},       {"tie_word_embeddings", "true"}, {"rope_scaling", "null"},
         {"sliding_window", "4096"}, {"eos_token_id", "null"}};
     CU_ASSERT_EQUAL_FATAL(read_changed(more, 8, &c, &said), CAKE_OK);
-    CU_ASSERT(c.head_dim == 24 && c.n_kv == 4 && c.tied && c.qkv_bias && c.o_bias && c.mlp_bias && !c.n_eos);
+    CU_ASSERT(c.heads[0].head_dim == 24 && c.heads[0].n_kv == 4 && c.tied && c.qkv_bias && c.o_bias &&
+              c.mlp_bias && !c.n_eos);
     cake_buf_free(&said);
 }
 
@@ -236,7 +238,8 @@ static void test_qwen(void)
         {"max_window_layers", "21"},     {"attention_bias", "false"},
         {"torch_dtype", "\"float16\""},  {"num_experts", "0"}};
     CU_ASSERT_EQUAL_FATAL(read_changed(qwen2, 8, &c, &said), CAKE_OK);
-    CU_ASSERT(c.qkv_bias && !c.o_bias && !c.arch->qk_norm && c.head_dim == 12 && c.dtype == CAKE_F16);
+    CU_ASSERT(c.qkv_bias && !c.o_bias && !c.arch->qk_norm && c.heads[0].head_dim == 12 &&
+              c.dtype == CAKE_F16);
     static const change qwen3[] = {
         {"model_type", "\"qwen3\""},
         {"architectures", "[\"Qwen3ForCausalLM\"]"},
@@ -247,7 +250,7 @@ static void test_qwen(void)
         {"rope_parameters", "{\"rope_theta\": 1000000, \"rope_type\": \"default\"}"},
         {"layer_types", "[\"full_attention\", \"full_attention\", \"full_attention\"]"}};
     CU_ASSERT_EQUAL_FATAL(read_changed(qwen3, 8, &c, &said), CAKE_OK);
-    CU_ASSERT(!c.qkv_bias && c.arch->qk_norm && c.head_dim == 128 && c.dtype == CAKE_F32);
+    CU_ASSERT(!c.qkv_bias && c.arch->qk_norm && c.heads[0].head_dim == 128 && c.dtype == CAKE_F32);
     CU_ASSERT(c.rope[0].theta == 1e6 && c.rope[0].kind == CAKE_ROPE_DEFAULT);
     cake_buf_free(&said);
 }
