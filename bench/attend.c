@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128, a cache in BF16). Each result is a
+ * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128), and latent attention in those of
+ * DeepSeek V3 (128 heads, 512 + 64 elements) and GLM-4.7-Flash (20 heads); the cache is BF16. Each result is a
  * fraction of the roofline: the time of the operations (of BF16 pairs, if the table has them) or of the bytes
  * read, shared pages once. Small caches are used in turn, in enough copies to exceed the processor's caches.
  */
@@ -15,15 +16,23 @@
 
 #define BYTES ((size_t)256 << 20) /* of all copies of the cache */
 
-enum { HEADS = 16, KV_HEADS = 8, DIM = 128, CHUNK = 512 };
+enum { CHUNK = 512 };
+
+/* Heads of q, and of K and V; elements of a key; of a latent, where there is no V. */
+typedef struct sizes {
+    int heads, kv_heads, dim, latent;
+} sizes;
+
+static const sizes plain = {16, 8, 128, 0}, deepseek = {128, 1, 576, 512}, flash = {20, 1, 576, 512};
 
 typedef struct job {
     const cake_kernels *op;
+    const sizes *of;
     cake_kv kv;   /* of the first copy */
     size_t cache; /* bytes of K, and of V, in a copy; all K come before all V */
     int n_copy, copy;
     cake_row *rows;
-    float *q, *out; /* [n_tok, HEADS, DIM] */
+    float *q, *out; /* [n_tok, heads, dim]; of latents, their part of q comes first */
     int n_tok;
     double seen; /* positions that all rows see */
     double read; /* distinct ones */
@@ -32,10 +41,14 @@ typedef struct job {
 /* Sequences with a common prefix of `shared` positions and `own` further ones; one sequence: a prompt. */
 typedef struct shape {
     int n_seq, shared, own;
+    const sizes *sizes;
 } shape;
 
-static const shape shapes[] = {{1, 0, 512},   {1, 0, 2048},  {1, 0, 8192},   {8, 0, 512},    {64, 0, 160},
-                               {16, 0, 4096}, {8, 2048, 32}, {32, 2048, 32}, {32, 4096, 32}, {64, 128, 32}};
+static const shape shapes[] = {{1, 0, 512, &plain},   {1, 0, 2048, &plain},    {1, 0, 8192, &plain},
+                               {8, 0, 512, &plain},   {64, 0, 160, &plain},    {16, 0, 4096, &plain},
+                               {8, 2048, 32, &plain}, {32, 2048, 32, &plain},  {32, 4096, 32, &plain},
+                               {64, 128, 32, &plain}, {1, 0, 2048, &deepseek}, {16, 0, 4096, &deepseek},
+                               {1, 0, 2048, &flash},  {16, 0, 4096, &flash}};
 
 static void attend(const cake_exec *exec, void *arg)
 {
@@ -43,7 +56,13 @@ static void attend(const cake_exec *exec, void *arg)
     cake_kv kv = j->kv;
     kv.k = (char *)kv.k + (size_t)j->copy * j->cache;
     kv.v = (char *)kv.v + (size_t)j->copy * j->cache;
-    j->op->attend(exec, j->out, j->q, &kv, j->rows, j->n_tok, HEADS, 1 / sqrtf(DIM), 0);
+    const sizes *of = j->of;
+    const cake_latent_query q = {j->q, j->q + (int64_t)j->n_tok * of->heads * of->latent, of->heads};
+    const float scale = 1 / sqrtf((float)of->dim);
+    if (of->latent)
+        j->op->latent_attend(exec, j->out, &q, &kv, j->rows, j->n_tok, scale);
+    else
+        j->op->attend(exec, j->out, j->q, &kv, j->rows, j->n_tok, of->heads, scale, 0);
     cake_exec_barrier(exec);
     if (exec->rank == 0)
         j->copy = (j->copy + 1) % j->n_copy;
@@ -66,7 +85,9 @@ static void fill_rows(job *j, shape of)
 static void report_roofline(cake_bench *bench, const char *name, job *j, int threads)
 {
     peak_kind kind = peak_rate(bench, PEAK_BF16, threads) > 0 ? PEAK_BF16 : PEAK_F32;
-    double flops = 4.0 * HEADS * DIM * j->seen, bytes = 2.0 * 2 * KV_HEADS * DIM * j->read;
+    const sizes *of = j->of;
+    double flops = 2.0 * of->heads * (of->dim + (of->latent ? of->latent : of->dim)) * j->seen;
+    double bytes = 2.0 * (of->latent ? 1 : 2) * of->kv_heads * of->dim * j->read;
     double by_flops = flops / peak_rate(bench, kind, threads),
            by_read = bytes / peak_rate(bench, PEAK_READ, threads);
     double seconds = cake_bench_time(bench, threads, attend, j);
@@ -108,9 +129,10 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
     int stride = (of.shared + of.own + CAKE_PAGE - 1) / CAKE_PAGE, n_row = of.n_seq > 1 ? of.n_seq : CHUNK;
     int32_t *table = cake_alloc((size_t)(of.n_seq * stride), sizeof *table);
     int n_page = fill_table(table, of, stride);
-    int64_t page = (int64_t)KV_HEADS * CAKE_PAGE * DIM;
-    job j = {.op = bench->kernels, .cache = (size_t)(n_page * page) * sizeof(uint16_t)};
-    size_t act = (size_t)n_row * HEADS * DIM * sizeof(float);
+    int64_t page = (int64_t)of.sizes->kv_heads * CAKE_PAGE * of.sizes->dim;
+    job j = {.op = bench->kernels, .of = of.sizes, .cache = (size_t)(n_page * page) * sizeof(uint16_t)};
+    const int64_t n_q = (int64_t)n_row * of.sizes->heads * of.sizes->dim;
+    const size_t act = (size_t)n_q * sizeof(float);
     j.n_copy = of.n_seq == 1 || bench->smoke ? 1 : (int)(BYTES / (2 * j.cache)) + 1;
     size_t half = (size_t)j.n_copy * j.cache;
     cake_arena arena;
@@ -120,14 +142,15 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
                          .v = cake_arena_take(&arena, half),
                          .page_step = page,
                          .dtype = CAKE_BF16,
-                         .n_kv = KV_HEADS,
-                         .head_dim = DIM,
+                         .n_kv = of.sizes->kv_heads,
+                         .head_dim = of.sizes->dim,
+                         .n_value = of.sizes->latent,
                          .table = table,
                          .stride = stride};
         j.q = cake_arena_take(&arena, act);
         j.out = cake_arena_take(&arena, act);
         fill_cache(&j, n_page * page);
-        for (int64_t i = 0; i < (int64_t)n_row * HEADS * DIM; i++)
+        for (int64_t i = 0; i < n_q; i++)
             j.q[i] = (float)(i * 7907 % 2003 - 1001) * 0x1p-10f;
         j.rows = cake_alloc((size_t)n_row, sizeof *j.rows);
         fill_rows(&j, of);
@@ -151,5 +174,11 @@ const cake_case cake_cases_attend[] = {
     {"attend.choices-32x2048", "a row of 32 choices of a prompt of 2,048", run_attend, 7},
     {"attend.choices-32x4096", "a row of 32 choices of a prompt of 4,096", run_attend, 8},
     {"attend.choices-64x128", "a row of 64 choices of a prompt of 128", run_attend, 9},
+    {"attend.latent-prompt-2048", "the last 512 rows of a prompt of 2,048, DeepSeek V3", run_attend, 10},
+    {"attend.latent-16x4096", "a row of 16 sequences of 4,096 positions, DeepSeek V3", run_attend, 11},
+    {"attend.latent-flash-prompt-2048", "the last 512 rows of a prompt of 2,048, GLM-4.7-Flash", run_attend,
+     12},
+    {"attend.latent-flash-16x4096", "a row of 16 sequences of 4,096 positions, GLM-4.7-Flash", run_attend,
+     13},
     {NULL, NULL, NULL, 0},
 };

@@ -80,6 +80,27 @@ static const struct {
      " \"topk_group\": 1, \"norm_topk_prob\": true, \"routed_scaling_factor\": 1.0, \"use_qk_norm\": false,"
      " \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, \"rope_theta\": 1e6,"
      " \"partial_rotary_factor\": 0.5, \"tie_word_embeddings\": false, \"dtype\": \"bfloat16\"}"},
+    {"deepseek-v3",
+     "{\"model_type\": \"deepseek_v3\", \"vocab_size\": 129280, \"hidden_size\": 7168,"
+     " \"intermediate_size\": 18432, \"num_hidden_layers\": 61, \"num_attention_heads\": 128,"
+     " \"num_key_value_heads\": 128, \"q_lora_rank\": 1536, \"kv_lora_rank\": 512, \"qk_nope_head_dim\": 128,"
+     " \"qk_rope_head_dim\": 64, \"v_head_dim\": 128, \"moe_intermediate_size\": 2048,"
+     " \"n_routed_experts\": 256, \"num_experts_per_tok\": 8, \"n_shared_experts\": 1,"
+     " \"first_k_dense_replace\": 3, \"n_group\": 8, \"topk_group\": 4, \"norm_topk_prob\": true,"
+     " \"routed_scaling_factor\": 2.5, \"max_position_embeddings\": 163840, \"rms_norm_eps\": 1e-6,"
+     " \"rope_theta\": 1e4, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 40, \"beta_fast\": 32,"
+     " \"beta_slow\": 1, \"mscale\": 1.0, \"mscale_all_dim\": 1.0,"
+     " \"original_max_position_embeddings\": 4096}, \"tie_word_embeddings\": false,"
+     " \"dtype\": \"bfloat16\"}"},
+    {"glm-4.7-flash",
+     "{\"model_type\": \"glm4_moe_lite\", \"vocab_size\": 154880, \"hidden_size\": 2048,"
+     " \"intermediate_size\": 10240, \"num_hidden_layers\": 47, \"num_attention_heads\": 20,"
+     " \"num_key_value_heads\": 20, \"q_lora_rank\": 768, \"kv_lora_rank\": 512, \"qk_nope_head_dim\": 192,"
+     " \"qk_rope_head_dim\": 64, \"v_head_dim\": 256, \"moe_intermediate_size\": 1536,"
+     " \"n_routed_experts\": 64, \"num_experts_per_tok\": 4, \"n_shared_experts\": 1, \"n_group\": 1,"
+     " \"topk_group\": 1, \"norm_topk_prob\": true, \"routed_scaling_factor\": 1.8,"
+     " \"max_position_embeddings\": 202752, \"rms_norm_eps\": 1e-5, \"rope_theta\": 1e6,"
+     " \"tie_word_embeddings\": false, \"dtype\": \"bfloat16\"}"},
     {"tiny-moe",
      "{\"model_type\": \"qwen3_moe\", \"vocab_size\": 512, \"hidden_size\": 64, \"intermediate_size\": 128,"
      " \"num_hidden_layers\": 4, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16,"
