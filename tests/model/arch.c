@@ -116,12 +116,29 @@ static void test_layers(void)
     cake_buf_free(&said);
 }
 
+/* A member that is refused, and what is said. */
+typedef struct refusal {
+    family f;
+    const char *message;
+} refusal;
+
+static void check_refusals(const refusal *cases, size_t n)
+{
+    cake_buf said = {0};
+    for (size_t i = 0; i < n; i++) {
+        cake_config c;
+        cake_err err = read_family(&cases[i].f, &c, &said);
+        bool good = err == CAKE_ERR_FATAL && said.data && strstr(said.data, cases[i].message);
+        CU_ASSERT(good);
+        if (!good)
+            printf("\n    %s: %s: %s", cases[i].f.type, cases[i].f.fields, said.data ? said.data : "silence");
+    }
+    cake_buf_free(&said);
+}
+
 static void test_refused(void)
 {
-    static const struct {
-        family f;
-        const char *message;
-    } cases[] = {
+    static const refusal cases[] = {
         {{"mistral", "\"num_hidden_layers\": 1, \"layer_types\": [\"full_attention\"]", "", 0},
          "layer_types[0] is full_attention, but layers of family mistral are sliding_attention here"},
         {{"mistral", "\"num_hidden_layers\": 1, \"use_sliding_window\": false", "", 0},
@@ -180,6 +197,15 @@ static void test_refused(void)
           "", 0},
          "text_config.rope_parameters.full_attention.rope_type is \"frob\""},
         {{"llama", "\"num_hidden_layers\": 2, \"text_config\": {\"a\": 1}", "", 0}, "text_config is {"},
+        {{"llama", "\"num_hidden_layers\": 2, \"per_layer_config\": {\"1\": {\"head_dim\": 4}}", "", 0},
+         "layers of different sizes"},
+    };
+    check_refusals(cases, sizeof cases / sizeof *cases);
+}
+
+static void test_gemma4_refused(void)
+{
+    static const refusal cases[] = {
         {{"gemma4_text", "\"num_hidden_layers\": 2", "", 0},
          "hidden_size_per_layer_input is missing, but models with an embedding in each layer (Gemma 4 E2B"},
         {{"gemma4_text", "\"hidden_size_per_layer_input\": 256", "", 0},
@@ -213,19 +239,8 @@ static void test_refused(void)
          "layer numbers from 0 to 5 are expected"},
         {{"gemma4_text", NO_INPUTS ", \"intermediate_size\": 0", "", 0}, "the width of the dense layers"},
         {{"gemma4_unified_text", "\"num_experts\": 8", "", 0}, "num_experts is 8"},
-        {{"llama", "\"num_hidden_layers\": 2, \"per_layer_config\": {\"1\": {\"head_dim\": 4}}", "", 0},
-         "layers of different sizes"},
     };
-    cake_buf said = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cake_config c;
-        cake_err err = read_family(&cases[i].f, &c, &said);
-        bool good = err == CAKE_ERR_FATAL && said.data && strstr(said.data, cases[i].message);
-        CU_ASSERT(good);
-        if (!good)
-            printf("\n    %s: %s: %s", cases[i].f.type, cases[i].f.fields, said.data ? said.data : "silence");
-    }
-    cake_buf_free(&said);
+    check_refusals(cases, sizeof cases / sizeof *cases);
 }
 
 /* The numbers that gemma's rows change, and the two bases. */
@@ -406,6 +421,7 @@ int main(void)
         {"what a family does not have is refused", test_refused},
         {"gemma: scales, caps, two bases, both generations of the file", test_gemma},
         {"gemma4: heads by the type of layer", test_gemma4},
+        {"gemma4: what is refused", test_gemma4_refused},
         {"gemma3 with vision: the text part", test_parts},
         {"qwen3.5: as the hub has it, and as a family's row has it", test_qwen3_5},
         {"phi3: longrope by its first name", test_phi3},
