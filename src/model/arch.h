@@ -95,13 +95,12 @@ typedef struct cake_arch {
                  * full_attention_interval-th */
     bool delta_fused; /* delta nets' q, k, v and z are one tensor, by key heads, and b and a are one */
     cake_sliding sliding;
-    int period;   /* of SLIDING_PERIOD; 0: sliding_window_pattern */
-    int head_dim; /* default; 0: dim / n_head */
-    bool
-        heads_by_type; /* full layers have heads of their own: global_head_dim, num_global_key_value_heads, and
-                         * with attention_k_eq_v no v_proj; or as per_layer_config says */
-    bool last_full;    /* the last layer is full, whatever layer_types says */
-    bool v_norm;       /* V is normalised per head, without a weight */
+    int period;         /* of SLIDING_PERIOD; 0: sliding_window_pattern */
+    int head_dim;       /* default; 0: dim / n_head */
+    bool heads_by_type; /* full layers have other heads: global_head_dim, num_global_key_value_heads, and with
+                         * attention_k_eq_v no v_proj; or as per_layer_config says */
+    bool last_full;     /* the last layer is full, whatever layer_types says */
+    bool v_norm;        /* V is normalised per head, without a weight */
     cake_nope nope;
     const char *rope;    /* JSON object: rotary parameters of a config.json without any; NULL: default ones */
     bool rope_by_type;   /* separate rotary parameters for sliding and full layers */

@@ -129,8 +129,8 @@ struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
                           cake_config *config);
 
-/* Elements that a layer of the KV cache group keeps of a position; and its operations for each position that a row
- * sees. */
+/* Elements that a layer of the KV cache group keeps of a position; and its operations for each position that
+ * a row sees. */
 int64_t cake_config_kept(const cake_config *config, int group);
 double cake_config_seen_flops(const cake_config *config, int group);
 

@@ -68,6 +68,7 @@ const cake_unsupported_field cake_unsupported_relative[] = {
 
 const cake_unsupported_field cake_unsupported_config[] = {
     {"attn_logit_softcapping", CAKE_UNSUPPORTED_REFUSE, 0, NULL, offsetof(cake_arch, logit_cap), false},
+    {"audio_config", CAKE_UNSUPPORTED_REFUSE, NAN, NULL, 0, false},
     {"final_logit_softcapping", CAKE_UNSUPPORTED_REFUSE, 0, NULL, offsetof(cake_arch, logit_cap), false},
     {"moe_intermediate_size", CAKE_UNSUPPORTED_REFUSE, NAN, NULL, offsetof(cake_arch, experts), false},
     {"n_routed_experts", CAKE_UNSUPPORTED_REFUSE, 0, NULL, offsetof(cake_arch, experts), false},

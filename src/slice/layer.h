@@ -92,8 +92,8 @@ void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass,
 /* As cake_layer_project_out with y already packed for w. */
 void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const void *packed,
                     const cake_weight *w, const float *bias, const float *norm);
-/* x += mixer(x); x += mlp(x), with the layer's norms before and after each; x *= the layer's scalar. here: the
- * mark for incoming rows of x that are not finite and not marked yet; 0: there are none. */
+/* x += mixer(x); x += mlp(x), with the layer's norms before and after each; x *= the layer's scalar. here:
+ * the mark for incoming rows of x that are not finite and not marked yet; 0: there are none. */
 void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view, int32_t here);
 /* Only stores K and V of a layer of attention, which is all that later rows need. Other members may read them

@@ -18,14 +18,15 @@ static void check_moe(const cake_config *c)
 {
     const cake_router *r = &c->moe.router;
     for (int i = 0; i < c->n_layer; i++)
-        CAKE_ASSERT(c->layer[i].mlp == CAKE_MLP_DENSE
-                        ? c->n_ff > 0
-                        : c->moe.n_ff > 0 && c->moe.n_ff_shared >= 0 && r->n_chosen > 0 &&
-                              r->n_chosen <= CAKE_MAX_CHOSEN && r->n_expert <= CAKE_MAX_EXPERTS &&
-                              r->n_group > 0 && r->n_expert % r->n_group == 0 && r->n_group_chosen > 0 &&
-                              r->n_group_chosen <= r->n_group && r->n_group <= CAKE_MAX_CHOSEN &&
-                              r->n_chosen <= r->n_group_chosen * (r->n_expert / r->n_group) &&
-                              (int64_t)r->n_expert * (2 * c->moe.n_ff + c->dim) <= INT32_MAX);
+        CAKE_ASSERT(c->layer[i].mlp == CAKE_MLP_EXPERTS || c->n_ff > 0);
+    for (int i = 0; i < c->n_layer; i++)
+        CAKE_ASSERT(c->layer[i].mlp == CAKE_MLP_DENSE ||
+                    (c->moe.n_ff > 0 && c->moe.n_ff_shared >= 0 && r->n_chosen > 0 &&
+                     r->n_chosen <= CAKE_MAX_CHOSEN && r->n_expert <= CAKE_MAX_EXPERTS && r->n_group > 0 &&
+                     r->n_expert % r->n_group == 0 && r->n_group_chosen > 0 &&
+                     r->n_group_chosen <= r->n_group && r->n_group <= CAKE_MAX_CHOSEN &&
+                     r->n_chosen <= r->n_group_chosen * (r->n_expert / r->n_group) &&
+                     (int64_t)r->n_expert * (2 * c->moe.n_ff + c->dim) <= INT32_MAX));
 }
 
 static void check(const cake_config *c)
@@ -54,7 +55,11 @@ static void check(const cake_config *c)
                         cake_delta_channels(d) <= 1 << 24);
     for (int i = 0; i < c->n_layer; i++)
         CAKE_ASSERT(c->layer[i].group < c->n_group &&
-                    (c->layer[i].rope < c->n_rope || c->layer[i].rope == CAKE_NO_ROPE));
+                    (c->layer[i].rope == CAKE_NO_ROPE ||
+                     (c->layer[i].rope < c->n_rope &&
+                      c->rope[c->layer[i].rope].n_rot <= c->heads[c->layer[i].group].head_dim)));
+    for (int group = 0; group < c->n_group; group++)
+        CAKE_ASSERT(c->arch->v_norm || !c->heads[group].v_is_k);
     check_moe(c);
     CAKE_ASSERT(c->score_scale > 0 && c->score_cap >= 0 && c->logit_cap >= 0);
     double *freq = cake_alloc((size_t)head_dim / 2, sizeof *freq);

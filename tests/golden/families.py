@@ -82,6 +82,28 @@ def experts(rng, family, layers):
     return spec
 
 
+def gemma4(rng, family, spec, heads, window):
+    """Adds Gemma 4's fields to a spec, of which only some are in use; returns the rotary parameters."""
+    layers, experts = spec["num_hidden_layers"], rng.choice([3, 6, 9])
+    spec.update(old=False, hidden_act=None, hidden_activation=rng.choice(["gelu_pytorch_tanh", "silu"]),
+                sliding_window=window or 50, attention_bias=rng.random() < 0.5, hidden_size_per_layer_input=0,
+                final_logit_softcapping=rng.choice([None, 4.0, 30.0]), attention_k_eq_v=rng.random() < 0.6,
+                num_global_key_value_heads=rng.choice([None, *[n for n in (1, 2, 3) if heads % n == 0]]),
+                global_head_dim=rng.choice([6, 8, 14, 32, 64]), use_bidirectional_attention=rng.choice([None, "vision"]))
+    if rng.random() < 0.7:
+        spec.update(layer_types=types(rng, layers))
+    if rng.random() < 0.2:
+        spec.update(per_layer_config={})
+    if family == "gemma4_text" and rng.random() < 0.6:
+        spec.update(enable_moe_block=True, num_experts=experts, top_k_experts=rng.randint(1, experts),
+                    moe_intermediate_size=rng.choice([7, 16, 21]))
+    full = rng.choice([rope(rng, 3, ("default", "linear", "llama3")), models.proportional(0.25, 1e4, 0)["full_attention"],
+                       {**models.proportional(rng.choice([0.1, 0.5, 1.0]), 500.0, 0)["full_attention"], "factor": 2.0}])
+    if rng.random() < 0.3:
+        return None  # the family's own
+    return {"full_attention": full, "sliding_attention": {"rope_type": "default", "rope_theta": rng.choice([100.0, 1e4])}}
+
+
 def draw(rng, family):
     n_kv, group, layers = rng.choice([1, 2, 3]), rng.choice([1, 2, 3]), rng.choice([2, 3, 4])
     head_dim = rng.choice([4, 8, 10, 16, 20, 34])
@@ -135,7 +157,9 @@ def draw(rng, family):
         spec.update(models.linear(key, key * rng.choice([1, 2]), rng.choice([4, 10, 16]), rng.choice([5, 8, 16]),
                                   rng.choice([2, 4])), full_attention_interval=rng.choice([2, 3]))
         parameters = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": rng.choice([0.25, 0.5, 1.0])}
-    if family in models.MIXTURES:
+    if family in models.GEMMA4:
+        parameters = gemma4(rng, family, spec, n_kv * group, window)
+    elif family in models.MIXTURES:
         spec.update(experts(rng, family, layers))
     if family in ("qwen3_moe", "glm4_moe", "gpt_oss", "olmoe"):
         spec.update(attention_bias=rng.random() < 0.5)
@@ -164,6 +188,8 @@ def draw(rng, family):
     if family == "smollm3":
         spec.update(no_rope_layers=[rng.choice([0, 1]) for _ in range(layers)] if rng.random() < 0.5 else None,
                     no_rope_layer_interval=rng.choice([2, 3]), use_sliding_window=rng.random() < 0.5, sliding_window=window)
+    if parameters is None:
+        return {**spec, "cache": False}
     spec["rope_parameters"] = parameters
     kinds = [p.get("rope_type") for p in (parameters, parameters.get("full_attention", {})) if p]
     spec["cache"] = bool({"dynamic", "longrope"} & set(kinds))
@@ -198,7 +224,7 @@ def differ(cake, path):
 def main(cake, family=None, count=10, seed=1):
     models.SHORT = LENGTHS
     bad = 0
-    for name in [family] if family else [f for f in models.CLASSES if f not in ("gemma3", "mistral3", "qwen3_5", "qwen3_5_moe")]:
+    for name in [family] if family else [f for f in models.CLASSES if f not in ("gemma3", "gemma4", "gemma4_unified", "mistral3", "qwen3_5", "qwen3_5_moe")]:
         for i in range(int(count)):
             spec = draw(random.Random(f"{seed}-{name}-{i}"), name)
             with tempfile.TemporaryDirectory() as folder:

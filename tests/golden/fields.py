@@ -47,7 +47,7 @@ def fields(family):
     modeling = import_module(cls.__module__.replace("configuration_", "modeling_"))
     source = inspect.getsource(modeling)
     for name, body in re.findall(r"\nclass (\w+).*?:\n(.*?)(?=\nclass |\Z)", source, re.S):
-        if "Vision" not in name and "Projector" not in name and "PatchMerger" not in name:
+        if not re.search("Vision|Audio|Clippable|Projector|PatchMerger", name):
             names |= {a or b for a, b in ASKED.findall(body)} - NO_FIELDS
     return sorted(n for n in names if not n.startswith("_"))
 

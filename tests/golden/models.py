@@ -258,7 +258,7 @@ MODELS = {
                          rope_parameters=proportional(0.25, 1e6, 500.0)),
     "gemma4-wrap": dict(small=True, dtype="float32", files=3, old=False, model_type="gemma4", vision_config=GEMMA4_VISION,
                         tie_word_embeddings=True,
-                        text=dict(model_type="gemma4_text", hidden_size=36, num_hidden_layers=7, num_attention_heads=4,
+                        text=dict(model_type="gemma4_text", hidden_size=36, num_hidden_layers=6, num_attention_heads=4,
                                   num_key_value_heads=4, head_dim=8, global_head_dim=18, num_global_key_value_heads=2,
                                   attention_k_eq_v=True, intermediate_size=29, sliding_window=45,
                                   hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=7, top_k_experts=3,
@@ -430,7 +430,7 @@ def weights(model, spec, generator):
             if "post_attention" in name and spec["model_type"] in AFTER:
                 value *= 0.05 if spec["model_type"] == "exaone4" else 0.12  # for the same reason as o_proj below
             if "layers" in name and "post_" in name and spec["model_type"].startswith("gemma"):
-                value *= 2 if "attention" in name else 8 if spec["model_type"] in GEMMA4 else 4  # beside an embedding that is scaled up
+                value *= 2 if "attention" in name else 6 if spec["model_type"] in GEMMA4 else 4  # beside an embedding that is scaled up
             if "q_norm" in name and spec["model_type"] in GEMMA4:
                 value *= 0.4  # scores are not divided by anything
             if spec["model_type"] in LESS_ONE and "linear_attn" not in name:
@@ -440,7 +440,7 @@ def weights(model, spec, generator):
         elif name.endswith(("mlp.gate.weight", "block_sparse_moe.gate.weight", "mlp.router.weight")):  # choices are clear
             value = 3 / shape[1] ** 0.5 * noise
         elif name.endswith("router.proj.weight"):
-            value = 3 * noise
+            value = 1.5 * noise
         elif name.endswith(("act_fn.beta", "act_fn.eps")):
             value = parameter.double()
         elif name.endswith(("alpha_p", "alpha_n")):

@@ -128,6 +128,7 @@ static void check_attend(const cake_kernels *op)
     if (is_slow(op))
         return;
     check_shape(op, CAKE_F16, 4, 1, 88, 5);
+    check_shape(op, CAKE_F32, 4, 2, 512, 1);
     check_shape(op, CAKE_BF16, 2, 1, 136, 1);
     check_shape(op, CAKE_BF16, 24, 12, 8, 1); /* more KV heads, and groups, than are taken together */
     check_shape(op, CAKE_F16, 50, 10, 8, 5);
@@ -136,8 +137,8 @@ static void check_attend(const cake_kernels *op)
 /* Pairs of BF16: every size of a group, heads with tails of vectors, one that is too large to be rounded. */
 static void check_pairs(const cake_kernels *op)
 {
-    static const int dims[] = {64, 80, 96, 128, 256, 600, 38, 2};
-    for (int i = is_slow(op) ? 6 : 0; i < COUNT(dims); i++)
+    static const int dims[] = {64, 80, 96, 128, 256, 300, 512, 600, 38, 2};
+    for (int i = is_slow(op) ? 8 : 0; i < COUNT(dims); i++)
         check_look(op, CAKE_BF16, i + 1, 1, dims[i],
                    (look){i % 2 ? 10 : 1, i == 3 ? 5 : 0, i % 3 ? 0 : 333 + i});
 }

@@ -148,7 +148,8 @@ static void test_row(void)
 /* The layers of real little models: every matrix of the file counts once, whatever the layer is. */
 static void test_layers(void)
 {
-    static const char *const models[] = {"golden/qwen3.5-hub", "golden/gemma3-vision", "jobs/demo/model"};
+    static const char *const models[] = {"golden/qwen3.5-hub", "golden/gemma3-vision", "golden/gemma4-dense",
+                                         "jobs/demo/model"};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         cake_model *model;
         cake_model_options options = {0};
@@ -168,7 +169,7 @@ static void test_layers(void)
                           2 * channels * c->delta.width;
             } else {
                 const cake_heads *h = &c->heads[c->layer[i].group];
-                int heads = (c->arch->out_gate ? 3 : 2) * c->n_head + 2 * h->n_kv;
+                int heads = (c->arch->out_gate ? 3 : 2) * c->n_head + (h->v_is_k ? 1 : 2) * h->n_kv;
                 weights += (double)c->dim * h->head_dim * heads;
                 positions += 4.0 * c->n_head * h->head_dim;
             }

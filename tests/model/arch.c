@@ -11,6 +11,9 @@
     "\"hidden_size\": 48, \"num_attention_heads\": 8, \"intermediate_size\": 100, \"vocab_size\": 517,"      \
     "\"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-6"
 
+/* Gemma 4 without embeddings in its layers. */
+#define NO_INPUTS "\"hidden_size_per_layer_input\": 0"
+
 /* A letter per layer: S slides, F is full, D is a delta net; small ones do not turn their heads. */
 typedef struct family {
     const char *type, *fields, *layers;
@@ -51,6 +54,12 @@ static const family families[] = {
     {"gemma3_text", "\"num_hidden_layers\": 7, \"sliding_window\": 512", "SSSSSFS", 512},
     {"gemma3_text", "\"num_hidden_layers\": 4, \"sliding_window\": 512, \"sliding_window_pattern\": 2",
      "SFSF", 512},
+    {"gemma4_text", NO_INPUTS ", \"num_hidden_layers\": 8", "SSSSSFSF", 512},
+    {"gemma4_unified_text", "\"num_hidden_layers\": 1", "F", 0},
+    {"gemma4_unified_text",
+     "\"num_hidden_layers\": 3, \"sliding_window\": 9,"
+     "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\"]",
+     "FSF", 9},
     {"phi3", "\"num_hidden_layers\": 2", "FF", 0},
     {"phi3", "\"num_hidden_layers\": 2, \"sliding_window\": 2047", "SS", 2047},
     {"olmo2", "\"num_hidden_layers\": 2", "FF", 0},
@@ -107,12 +116,29 @@ static void test_layers(void)
     cake_buf_free(&said);
 }
 
+/* A member that is refused, and what is said. */
+typedef struct refusal {
+    family f;
+    const char *message;
+} refusal;
+
+static void check_refusals(const refusal *cases, size_t n)
+{
+    cake_buf said = {0};
+    for (size_t i = 0; i < n; i++) {
+        cake_config c;
+        cake_err err = read_family(&cases[i].f, &c, &said);
+        bool good = err == CAKE_ERR_FATAL && said.data && strstr(said.data, cases[i].message);
+        CU_ASSERT(good);
+        if (!good)
+            printf("\n    %s: %s: %s", cases[i].f.type, cases[i].f.fields, said.data ? said.data : "silence");
+    }
+    cake_buf_free(&said);
+}
+
 static void test_refused(void)
 {
-    static const struct {
-        family f;
-        const char *message;
-    } cases[] = {
+    static const refusal cases[] = {
         {{"mistral", "\"num_hidden_layers\": 1, \"layer_types\": [\"full_attention\"]", "", 0},
          "layer_types[0] is full_attention, but layers of family mistral are sliding_attention here"},
         {{"mistral", "\"num_hidden_layers\": 1, \"use_sliding_window\": false", "", 0},
@@ -171,17 +197,50 @@ static void test_refused(void)
           "", 0},
          "text_config.rope_parameters.full_attention.rope_type is \"frob\""},
         {{"llama", "\"num_hidden_layers\": 2, \"text_config\": {\"a\": 1}", "", 0}, "text_config is {"},
+        {{"llama", "\"num_hidden_layers\": 2, \"per_layer_config\": {\"1\": {\"head_dim\": 4}}", "", 0},
+         "layers of different sizes"},
     };
-    cake_buf said = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cake_config c;
-        cake_err err = read_family(&cases[i].f, &c, &said);
-        bool good = err == CAKE_ERR_FATAL && said.data && strstr(said.data, cases[i].message);
-        CU_ASSERT(good);
-        if (!good)
-            printf("\n    %s: %s: %s", cases[i].f.type, cases[i].f.fields, said.data ? said.data : "silence");
-    }
-    cake_buf_free(&said);
+    check_refusals(cases, sizeof cases / sizeof *cases);
+}
+
+static void test_gemma4_refused(void)
+{
+    static const refusal cases[] = {
+        {{"gemma4_text", "\"num_hidden_layers\": 2", "", 0},
+         "hidden_size_per_layer_input is missing, but models with an embedding in each layer (Gemma 4 E2B"},
+        {{"gemma4_text", "\"hidden_size_per_layer_input\": 256", "", 0},
+         "hidden_size_per_layer_input is 256, but models with an embedding"},
+        {{"gemma4_text", NO_INPUTS ", \"num_kv_shared_layers\": 20", "", 0},
+         "num_kv_shared_layers is 20, but layers that take K and V from earlier ones"},
+        {{"gemma4_text", NO_INPUTS ", \"use_bidirectional_attention\": \"all\"", "", 0},
+         "use_bidirectional_attention is \"all\", but only causal attention is supported"},
+        {{"gemma4_text", NO_INPUTS ", \"global_head_dim\": 13", "", 0}, "global_head_dim is 13, but an even"},
+        {{"gemma4_text", NO_INPUTS ", \"attention_k_eq_v\": true, \"num_global_key_value_heads\": 3", "", 0},
+         "num_global_key_value_heads is 3, but a divisor of num_attention_heads (8)"},
+        {{"gemma4_text", NO_INPUTS ", \"rope_scaling\": {\"factor\": 2.0}", "", 0},
+         "rope_scaling is {\"factor\":2.0}, but family gemma4_text has rope_parameters instead"},
+        {{"gemma4_text", NO_INPUTS ", \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 5}}", "", 0},
+         "an object each for full_attention and sliding_attention"},
+        {{"gemma4_text", NO_INPUTS ", \"per_layer_config\": [1]", "", 0}, "but an object is expected"},
+        {{"gemma4_text", NO_INPUTS ", \"per_layer_config\": {\"5\": 3}", "", 0}, "an object for each layer"},
+        {{"gemma4_text", NO_INPUTS ", \"per_layer_config\": {\"5\": {\"hidden_size\": 3}}", "", 0},
+         "per_layer_config, in one layer: hidden_size is 3, but layers may differ in head_dim and"},
+        {{"gemma4_text",
+          NO_INPUTS ", \"num_hidden_layers\": 6, \"per_layer_config\": {\"4\": {\"head_dim\": 8}}", "", 0},
+         "full_attention layers and no others; layer 4 is not so"},
+        {{"gemma4_text",
+          NO_INPUTS ", \"num_hidden_layers\": 7, \"per_layer_config\": {\"5\": {\"head_dim\": 8},"
+                    "\"6\": {\"head_dim\": 10}}",
+          "", 0},
+         "equal heads in all full_attention layers are expected"},
+        {{"gemma4_text", NO_INPUTS ", \"num_hidden_layers\": 6, \"per_layer_config\": {\"6\": {}}", "", 0},
+         "layer numbers from 0 to 5 are expected"},
+        {{"gemma4_text", NO_INPUTS ", \"num_hidden_layers\": 6, \"per_layer_config\": {\"x\": {}}", "", 0},
+         "layer numbers from 0 to 5 are expected"},
+        {{"gemma4_text", NO_INPUTS ", \"intermediate_size\": 0", "", 0}, "the width of the dense layers"},
+        {{"gemma4_unified_text", "\"num_experts\": 8", "", 0}, "num_experts is 8"},
+    };
+    check_refusals(cases, sizeof cases / sizeof *cases);
 }
 
 /* The numbers that gemma's rows change, and the two bases. */
@@ -219,6 +278,67 @@ static void test_gemma(void)
     CU_ASSERT(c.rope[0].theta == 1e6 && c.rope[1].theta == 7000 && c.heads[0].head_dim == 256 &&
               c.score_cap == 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "attn_logit_softcapping is not applied"));
+    cake_buf_free(&said);
+}
+
+/* The heads of both kinds of layers, however the file says them, and their rotary parameters. */
+static void test_gemma4(void)
+{
+    static const struct {
+        const char *fields;
+        cake_heads full;
+    } cases[] = {
+        {"", {4, 512, false}},
+        {", \"attention_k_eq_v\": true", {4, 512, true}},
+        {", \"global_head_dim\": null", {4, 256, false}},
+        {", \"attention_k_eq_v\": true, \"num_global_key_value_heads\": 2, \"global_head_dim\": 20",
+         {2, 20, true}},
+        {", \"num_global_key_value_heads\": 2, \"use_bidirectional_attention\": \"vision\"", {4, 512, false}},
+        {", \"per_layer_config\": null, \"global_head_dim\": 20", {4, 256, false}},
+        {", \"attention_k_eq_v\": true, \"per_layer_config\": {}", {4, 256, true}},
+        {", \"per_layer_config\": {\"05\": {\"num_key_value_heads\": 1}, \"6\": {\"num_key_value_heads\": "
+         "1}}",
+         {1, 256, false}},
+        {", \"per_layer_config\": {\"5\": {\"head_dim\": 30, \"num_key_value_heads\": 8}, \"06\":"
+         "{\"num_key_value_heads\": 8, \"head_dim\": 30}}",
+         {8, 30, false}},
+    };
+    cake_buf said = {0}, fields = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_config c;
+        cake_buf_cut(&fields, 0);
+        cake_buf_addf(&fields, NO_INPUTS ", \"num_hidden_layers\": 7%s", cases[i].fields);
+        family of = {"gemma4_text", fields.data, "", 0};
+        cake_err err = read_family(&of, &c, &said);
+        CU_ASSERT_EQUAL(err, CAKE_OK);
+        if (err) {
+            printf("\n    %s: %s", cases[i].fields, said.data);
+            continue;
+        }
+        const cake_heads *full = &c.heads[c.layer[5].group], *sliding = &c.heads[c.layer[0].group];
+        CU_ASSERT(full->n_kv == cases[i].full.n_kv && full->head_dim == cases[i].full.head_dim &&
+                  full->v_is_k == cases[i].full.v_is_k);
+        CU_ASSERT(sliding->n_kv == 4 && sliding->head_dim == 256 && !sliding->v_is_k);
+        CU_ASSERT(c.n_group == 2 && c.window[c.layer[0].group] == 512 && !c.window[c.layer[6].group]);
+        CU_ASSERT(c.score_scale == 1 && c.act == CAKE_ACT_GELU && c.tied && !c.moe.router.n_expert);
+        CU_ASSERT(c.n_rope == 2 && c.rope[1].theta == 1e4 && c.rope[1].n_rot == 256);
+        CU_ASSERT(c.rope[0].kind == CAKE_ROPE_PROPORTIONAL && c.rope[0].theta == 1e6 &&
+                  c.rope[0].n_rot == full->head_dim && c.rope[0].n_turn == full->head_dim / 8);
+    }
+    /* A window as long as the context is none, but the heads still differ. */
+    cake_config c;
+    family wide = {"gemma4_text", NO_INPUTS ", \"num_hidden_layers\": 6, \"sliding_window\": 8192", "", 0};
+    CU_ASSERT_EQUAL_FATAL(read_family(&wide, &c, &said), CAKE_OK);
+    CU_ASSERT(c.n_group == 2 && !c.window[0] && !c.window[1] && c.layer[0].group != c.layer[5].group);
+    family both = {"gemma4_text",
+                   NO_INPUTS ", \"num_hidden_layers\": 6, \"layer_types\": [\"full_attention\","
+                             "\"full_attention\", \"full_attention\", \"full_attention\","
+                             "\"full_attention\", \"sliding_attention\"]",
+                   "", 0};
+    CU_ASSERT_EQUAL_FATAL(read_family(&both, &c, &said), CAKE_OK);
+    CU_ASSERT(c.n_group == 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "layer_types[5] is sliding_attention, but the last layer"));
+    cake_buf_free(&fields);
     cake_buf_free(&said);
 }
 
@@ -300,6 +420,8 @@ int main(void)
         {"which layers slide, and which turn", test_layers},
         {"what a family does not have is refused", test_refused},
         {"gemma: scales, caps, two bases, both generations of the file", test_gemma},
+        {"gemma4: heads by the type of layer", test_gemma4},
+        {"gemma4: what is refused", test_gemma4_refused},
         {"gemma3 with vision: the text part", test_parts},
         {"qwen3.5: as the hub has it, and as a family's row has it", test_qwen3_5},
         {"phi3: longrope by its first name", test_phi3},

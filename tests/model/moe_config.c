@@ -11,7 +11,7 @@
     "\"hidden_size\": 48, \"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"vocab_size\": 517,"      \
     "\"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-6"
 
-/* A letter per layer: D is dense, E has experts. */
+/* A letter per layer: D is dense, E has experts, B has both. */
 typedef struct family {
     const char *type, *fields, *layers;
     int n_expert, n_chosen, n_ff, n_ff_shared;
@@ -45,6 +45,14 @@ static const family families[] = {
     {"qwen3_5_moe_text", "\"num_hidden_layers\": 2", "EE", 256, 8, 512, 512, CAKE_ROUTER_SOFTMAX, true, 1},
     {"gpt_oss", "\"num_hidden_layers\": 2, \"intermediate_size\": 40", "EE", 128, 4, 40, 0,
      CAKE_ROUTER_TOPK_SOFTMAX, false, 1},
+    {"gemma4_text",
+     "\"num_hidden_layers\": 2, \"hidden_size_per_layer_input\": 0, \"enable_moe_block\": true,"
+     "\"num_experts\": 9, \"top_k_experts\": 2, \"moe_intermediate_size\": 7",
+     "BB", 9, 2, 7, 0, CAKE_ROUTER_SOFTMAX, true, 1},
+    {"gemma4_text",
+     "\"num_hidden_layers\": 2, \"hidden_size_per_layer_input\": 0, \"num_experts\": null,"
+     "\"top_k_experts\": null",
+     "DD", 0, 0, 0, 0, CAKE_ROUTER_SOFTMAX, false, 0},
     {"llama", "\"num_hidden_layers\": 2, \"intermediate_size\": 40", "DD", 0, 0, 0, 0, CAKE_ROUTER_SOFTMAX,
      false, 0},
 };
@@ -73,12 +81,12 @@ static void test_families(void)
         }
         const cake_router *r = &c.moe.router;
         for (int layer = 0; layer < c.n_layer; layer++)
-            layers[layer] = c.layer[layer].mlp == CAKE_MLP_EXPERTS ? 'E' : 'D';
+            layers[layer] = "DEB"[c.layer[layer].mlp];
         CU_ASSERT_STRING_EQUAL(layers, f->layers);
         CU_ASSERT(r->n_expert == f->n_expert && r->n_chosen == f->n_chosen);
         CU_ASSERT(c.moe.n_ff == f->n_ff && c.moe.n_ff_shared == f->n_ff_shared);
         CU_ASSERT(r->score == f->score && r->renormalise == f->renormalise && r->scale == f->scale);
-        CU_ASSERT((c.n_ff == 0) == !strchr(layers, 'D'));
+        CU_ASSERT((c.n_ff == 0) == !strpbrk(layers, "DB"));
     }
     cake_buf_free(&said);
 }
@@ -148,6 +156,16 @@ static void test_refused(void)
         {"glm4_moe", "\"n_shared_experts\": 20000000", "n_shared_experts is 20000000"},
         {"gpt_oss", "\"intermediate_size\": 40, \"swiglu_limit\": 0", "swiglu_limit is 0"},
         {"minimax_m2", "\"intermediate_size\": 40, \"rotary_dim\": 1", "rotary_dim is 1"},
+        {"gemma4_text",
+         "\"hidden_size_per_layer_input\": 0, \"enable_moe_block\": true, \"num_experts\": 4,"
+         "\"moe_intermediate_size\": 8",
+         "top_k_experts is missing"},
+        {"gemma4_text",
+         "\"hidden_size_per_layer_input\": 0, \"enable_moe_block\": true, \"num_experts\": 4,"
+         "\"moe_intermediate_size\": 8, \"top_k_experts\": 5",
+         "top_k_experts is 5, but at most num_experts (4) is expected"},
+        {"gemma4_text", "\"hidden_size_per_layer_input\": 0, \"enable_moe_block\": 1",
+         "enable_moe_block is 1"},
         {"llama", "\"intermediate_size\": 40, \"num_experts\": 8",
          "num_experts is 8, but this is not supported"},
         {"qwen3", "\"intermediate_size\": 40, \"moe_intermediate_size\": 8",

@@ -36,14 +36,16 @@ own() { # MODEL DIR : a copy that may be changed
     chmod -R u+w "$2"
 }
 
-for name in $(few glm4moe-groups \
-    "glm4moe-groups gptoss-sinks gptoss-bf16 qwen3moe-mixed qwen3moe-step mixtral-eight olmoe-plain minimax-part qwen3next-keys qwen3.5moe-wrap"); do
+for name in $(few "glm4moe-groups gemma4-wrap" \
+    "glm4moe-groups gptoss-sinks gptoss-bf16 qwen3moe-mixed qwen3moe-step mixtral-eight olmoe-plain minimax-part qwen3next-keys qwen3.5moe-wrap gemma4-wrap gemma4-saved"); do
     model=$root/tests/golden/$name
     answer 1 one
     test "$(grep -c '"finish_reason": *"length"' "$dir/one.jsonl")" -eq 65
     ok "$name: one rank answers all" $?
     same "each alone" 1 --max-seqs 1 --threads 2
-    same "2 ranks, --chunk 64, little KV memory" 2 --chunk 64 --kv-memory 400K
+    memory=400K
+    test "$name" = gemma4-wrap && memory=600K # its pages are larger
+    same "2 ranks, --chunk 64, little KV memory" 2 --chunk 64 --kv-memory $memory
     in=reverse answer "$(few 3 4)" two
     sort "$dir/one.jsonl" | sed 's/"index": [0-9]*, //' >"$dir/sorted"
     sort "$dir/two.jsonl" | sed 's/"index": [0-9]*, //' | cmp - "$dir/sorted"
@@ -80,6 +82,12 @@ refused "another width, fused" qwen3.5moe-wrap 's/"moe_intermediate_size": 17/"m
     'experts.gate_up_proj has shape \[8, 34, 30\], but config.json says \[8, 32, 30\]'
 refused "another width, transposed" gptoss-sinks 's/"intermediate_size": 18/"intermediate_size": 20/' \
     'experts.gate_up_proj has shape \[6, 36, 36\], but config.json says \[6, 36, 40\]'
+refused "another width, beside a dense MLP" gemma4-wrap 's/"moe_intermediate_size": 14/"moe_intermediate_size": 12/' \
+    'layers.0.experts.gate_up_proj has shape \[7, 28, 36\], but config.json says \[7, 24, 36\]'
+refused "other heads in full layers" gemma4-wrap 's/"global_head_dim": 18/"global_head_dim": 16/' \
+    'layers.5.self_attn.q_proj.weight has shape \[72, 36\], but config.json says \[64, 36\]'
+refused "V apart from K" gemma4-wrap 's/"attention_k_eq_v": true/"attention_k_eq_v": false/' \
+    'layers.5.self_attn.k_proj.weight has shape \[36, 36\], but config.json says \[72, 36\]'
 refused "more chosen than there are" qwen3moe-mixed 's/"num_experts_per_tok": 3/"num_experts_per_tok": 9/' \
     'num_experts_per_tok is 9, but at most num_experts \(7\) is expected'
 
@@ -92,4 +100,13 @@ expect "NaN in a router" 3 'layer 2' mpi 1 run -m "$model" -p "x y z" --raw --ma
 sed -i 's/model.layers.2.mlp.experts.4.up_proj.weight/model.layers.2.mlp.experts.4.up_proj.weighx/' "$model"/*.safetensors \
     "$model/model.safetensors.index.json"
 expect "a missing expert" 1 'tensor model.layers.2.mlp.experts.4.up_proj.weight is missing' mpi 1 run -m "$model" -p x
+missing() { # MODEL TENSOR
+    own "$root/tests/golden/$1" "$dir/bad"
+    sed -i "s/$2\"/${2%?}_\"/" "$dir/bad"/*.safetensors "$dir/bad"/*.index.json
+    expect "$1: $2 is missing" 1 "tensor $2 is missing" mpi 1 run -m "$dir/bad" -p x
+}
+for part in layer_scalar router.proj.weight router.scale router.per_expert_scale experts.down_proj \
+    pre_feedforward_layernorm_2.weight post_feedforward_layernorm_1.weight mlp.up_proj.weight; do
+    missing gemma4-wrap "model.language_model.layers.3.$part"
+done
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Promise 1 for each kind of layer: windows with full attention, recurrent states, and rotary embedding that depends on the length. The
+# Promise 1 for each kind of layer: windows with full attention, heads that differ, recurrent states, and rotary embedding that depends on the length. The
 # same bits for every number of ranks, size of waves, mix of requests and amount of KV memory.
 . "$(dirname "$0")/../shell.sh"
 
@@ -68,6 +68,7 @@ done 3<<MODELS
 gemma3-new 280K
 qwen3.5-hub 270K --max-seqs 6
 phi3-long 350K
+gemma4-dense 330K
 MODELS
 
 # Pages that leave the window are freed: three of them (31 KB each) suffice for sequences of six.
@@ -85,7 +86,7 @@ answer 1 one --dtype bf16 --kv-dtype f32
 same "--dtype bf16, 2 ranks, --chunk 64" 2 --dtype bf16 --kv-dtype f32 --chunk 64
 
 # Weights in int8, those of narrow matrices too.
-for name in qwen3.5-hub gemma3-new; do
+for name in qwen3.5-hub gemma3-new gemma4-dense; do
     model=$root/tests/golden/$name
     answer 1 one --dtype int8
     same "int8, 2 ranks, --chunk 64" 2 --dtype int8 --chunk 64
