@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "engine/pipeline.h"
 #include "logits/logits.h"
+#include "model/weight_stream.h"
 #include "planner/offload.h"
 
 cake_slice_shape cake_memory_plan_slice(const cake_planning *p, const cake_hop *hop)
@@ -120,6 +121,16 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
     return bytes + (head->memory ? (int64_t)cake_logits_host_bytes(config, rows, n_thread) : 0);
 }
 
+/* Bytes that threads need to read weights for waves, if some are. */
+static int64_t reader_bytes(const cake_planning *p, const cake_plan *plan, int rank, int n_thread)
+{
+    cake_weight_split split;
+    cake_offload_split(p, plan, rank, &split);
+    size_t bytes = split.n_buffer ? cake_weight_stream_bytes(p->input->model, n_thread) : 0;
+    cake_weight_split_free(&split);
+    return (int64_t)bytes;
+}
+
 cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan *plan, int rank,
                                          int n_thread, const cake_kernels *kernels)
 {
@@ -137,6 +148,8 @@ cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan
         cake_memory_plan_add_kv(p, &part[i].hop, &r.kv);
     }
     r.tables -= cake_memory_plan_states(p, &r.kv); /* kv_bytes without pages: tables and states */
+    if (!kernels->memory && p->input->weights_memory)
+        r.fixed += reader_bytes(p, plan, rank, n_thread);
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, p->shape.n_lane, p->wave_bytes);
     else

@@ -59,8 +59,9 @@ typedef struct cake_plan_input {
     int max_gpu_layers;              /* of a rank: --gpu-layers, or INT_MAX */
     bool gpu_direct;                 /* wave bodies may go from GPU to GPU */
     cake_layers layers;
-    cake_cost cost;    /* of all layers */
-    int64_t kv_memory; /* --kv-memory: bytes, negative: percent, 0: not given */
+    cake_cost cost;         /* of all layers */
+    int64_t kv_memory;      /* --kv-memory: bytes, negative: percent, 0: not given */
+    int64_t weights_memory; /* --weights-memory: bytes, negative: percent, 0: all are held */
     cake_dtype kv_dtype;
     int context;            /* maximum positions of a sequence */
     int max_seqs, chunk;    /* --max-seqs, --chunk; 0: not given */

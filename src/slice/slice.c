@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "model/weight_stream.h"
 #include "slice/cost.h"
 #include "slice/kv.h"
 #include "slice/last_layer.h"
@@ -311,6 +312,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->model = model;
     s->pass.config = config;
     s->pass.kernels = kernels;
+    s->pass.stream = kernels->memory ? NULL : cake_model_stream(model);
     cake_rope_table_open(config, kernels->memory, shape->n_thread, shape->max_tok, &s->rotation);
 
     cake_err err = open_kv(s);
@@ -386,6 +388,8 @@ static void forward(const cake_exec *exec, void *arg)
     after_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
+        if (pass->stream)
+            cake_weight_stream_enter(pass->stream, exec, layer, pass->n_tok);
         const cake_layer_kind *kind = &pass->config->layer[layer];
         const cake_layer_weights *weights = cake_model_layer(s->model, layer);
         if (s->skips_rows && layer == n_layer - 1)
@@ -393,11 +397,20 @@ static void forward(const cake_exec *exec, void *arg)
         else
             cake_layer_forward(exec, pass, kind, weights, &s->view[i], here);
         here = CAKE_ROW_NONFINITE(layer);
+        if (pass->stream && exec->rank == 0)
+            cake_weight_stream_leave(pass->stream, layer);
         after_layer(exec, s, i + 1);
     }
     if (here)
         pass->kernels->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_tok, pass->config->dim, here,
                                       s->shape.first + s->shape.count == n_layer);
+}
+
+/* Messages make progress while the layer waits for its weights. */
+static void poll(void *arg)
+{
+    const cake_slice *s = arg;
+    s->between(s->arg, false);
 }
 
 static void turn(const cake_exec *exec, void *arg)
@@ -538,8 +551,13 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
         if (err)
             return err;
     } else {
+        cake_weight_stream *stream = slice->pass.stream;
         bool few = slice->shape.n_decode && cake_wave_generates(wave);
+        if (stream)
+            cake_weight_stream_begin(stream, poll, slice);
         cake_exec_run(few ? slice->shape.n_decode : slice->shape.n_thread, forward, slice);
+        if (stream && cake_weight_stream_error(stream))
+            return CAKE_ERR_FATAL;
     }
     cake_kv tables[CAKE_MAX_KV_GROUPS];
     for (int group = 0; group < slice->pass.config->n_group; group++) {
