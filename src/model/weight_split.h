@@ -38,7 +38,7 @@ typedef struct cake_weight_split {
 typedef struct cake_split_choice {
     int64_t buffer;    /* bytes of each buffer */
     int n_buffer;      /* 0: everything is held; -1: the limit is too small, and nothing is held */
-    int64_t min_bytes; /* the smallest limit that is enough */
+    int64_t min_bytes; /* n_buffer -1: the smallest limit that is enough */
 } cake_split_choice;
 
 /* Decides what is held of n units, so that fixed bytes, held units and buffers are at most `limit`: as many

@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -25,6 +26,7 @@
 #define MAX_READERS 4  /* threads that read ahead: the team helps when it has to wait */
 #define MAX_MEMORY  32 /* threads that read at the same time */
 #define FEW_MEMORY  4  /* where each needs memory for whole matrices */
+#define STACK       (512 << 10)
 #define NICE        10 /* of readers: they take the cpus that the team leaves */
 
 /* One of the buffers. */
@@ -544,6 +546,22 @@ static void open_buffers(cake_weight_stream *s, const cake_stream_setup *setup)
         bind_layer(s, &s->layers.layer[i], s->buffers[0].data);
 }
 
+/* Signals are for the main thread. */
+static void start_threads(cake_weight_stream *s, int n_reader)
+{
+    sigset_t all, before;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (s->n_thread < n_reader && !pthread_create(&s->thread[s->n_thread], &small, read_ahead, s))
+        s->n_thread++;
+    s->asks = s->model->store && !pthread_create(&s->asker, &small, ask_ahead, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&small);
+}
+
 cake_err cake_weight_stream_open(const cake_stream_setup *setup, cake_weight_stream **out)
 {
     cake_weight_stream *s = cake_alloc(1, sizeof *s);
@@ -567,10 +585,7 @@ cake_err cake_weight_stream_open(const cake_stream_setup *setup, cake_weight_str
     pthread_mutex_lock(&s->lock);
     assign_buffers(s);
     pthread_mutex_unlock(&s->lock);
-    int n = readers_of(setup->how->threads);
-    while (s->n_thread < n && !pthread_create(&s->thread[s->n_thread], NULL, read_ahead, s))
-        s->n_thread++;
-    s->asks = setup->model->store && !pthread_create(&s->asker, NULL, ask_ahead, s);
+    start_threads(s, readers_of(setup->how->threads));
     *out = s;
     return CAKE_OK;
 }

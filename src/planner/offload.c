@@ -135,6 +135,18 @@ void cake_offload_split(const cake_planning *p, const cake_plan *plan, int rank,
     free(ranges);
 }
 
+void cake_offload_report(const cake_planning *p, const cake_plan *plan, int rank, cake_report_stage *report)
+{
+    cake_weight_split split;
+    report->wave_read_bytes = report->min_weights_bytes = 0;
+    if (!p->input->weights_memory)
+        return;
+    cake_offload_split(p, plan, rank, &split);
+    report->wave_read_bytes = split.wave_bytes;
+    report->min_weights_bytes = split.min_bytes;
+    cake_weight_split_free(&split);
+}
+
 int64_t cake_offload_weights(const cake_planning *p, const cake_plan *plan, int rank,
                              const cake_kernels *kernels)
 {

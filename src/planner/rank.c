@@ -159,6 +159,7 @@ static void report_memory(cake_rank *me)
     me->report.gpu_layers = me->input.gpu_kernels ? me->planning.gpu_layers : 0;
     if (me->input.gpu_kernels && !me->planning.gpu_layers) /* no layer fits */
         snprintf(me->report.isa, sizeof me->report.isa, "%s", me->input.kernels->name);
+    cake_offload_report(&me->planning, &me->planning.plan, me->replica.rank, &me->report);
     for (int i = 0; i < me->planning.plan.n_hop; i++) {
         cake_slice_shape shape = cake_memory_plan_slice(&me->planning, &me->planning.plan.hop[i]);
         if (me->planning.plan.hop[i].rank == me->replica.rank)

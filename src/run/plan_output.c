@@ -313,6 +313,10 @@ static void add_rank(const cake_plan_output *s, int rank, cake_buf *out)
     }
     cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld, \"buffers_bytes\": %lld",
                   (long long)r->weights_bytes, (long long)r->kv_bytes, (long long)r->buffers_bytes);
+    if (r->min_weights_bytes)
+        cake_buf_addf(out,
+                      ",\n     \"weights_read\": {\"max_wave_bytes\": %lld, \"min_weights_bytes\": %lld}",
+                      (long long)r->wave_read_bytes, (long long)r->min_weights_bytes);
     put_rate(s, out, ", \"flops\": ", s->rank->cluster.rate[rank].flops);
     put_rate(s, out, ", \"bandwidth\": ", s->rank->cluster.rate[rank].bytes);
     put_rate(s, out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
