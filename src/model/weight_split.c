@@ -149,7 +149,8 @@ static cake_err count_unit(const cake_model *model, const cake_tensor_item *p, v
         bool late = model->config.moe.router.n_expert ? p->part->expert : is_mlp(p);
         CAKE_RESERVE(s->unit, s->n_unit, c->cap);
         *at = s->n_unit++;
-        s->unit[*at] = (cake_weight_unit){.layer = p->layer, .late = late, .turn = c->turn[late]++};
+        s->unit[*at] = (cake_weight_unit){
+            .layer = p->layer, .late = late, .turn = c->turn[late]++, .expert = p->part->expert};
     }
     s->unit[*at].bytes += bytes;
     s->unit[*at].in_files += (int64_t)p->n_out * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
@@ -179,6 +180,7 @@ void cake_weight_split_make(const cake_model *model, const cake_weight_set *shar
     for (int i = 0; i < s->n_unit; i++) {
         s->held += s->unit[i].held ? s->unit[i].bytes : 0;
         s->wave_bytes += s->unit[i].held ? 0 : s->unit[i].in_files;
+        s->expert_bytes += s->unit[i].held || !s->unit[i].expert ? 0 : s->unit[i].in_files;
     }
 }
 

@@ -18,7 +18,7 @@ typedef struct cake_weight_unit {
     int turn;         /* among those of its layer with the same `late` */
     int64_t bytes;    /* packed */
     int64_t in_files; /* bytes that a reading takes */
-    bool held;
+    bool expert, held;
 } cake_weight_unit;
 
 typedef struct cake_weight_split {
@@ -33,6 +33,7 @@ typedef struct cake_weight_split {
     int64_t all, min_bytes; /* bytes if all is held, and if as little as possible is */
     int64_t limit;          /* share->limit in bytes; 0: none */
     int64_t wave_bytes;     /* that a wave reads which meets all experts */
+    int64_t expert_bytes;   /* of these, those of experts */
 } cake_weight_split;
 
 typedef struct cake_split_choice {

@@ -5,6 +5,7 @@
  */
 #include "planner/memory_plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,6 +194,30 @@ static int stages_of(const cake_planning *p)
     return hops <= plan->n_rank ? plan->n_rank : hops < limit ? hops : limit;
 }
 
+/* Rows of a wave that are computed in the time in which weights that are not held are read: a power of two,
+ * so that it does not vary with measured rates. Buffers take an eighth of the memory at most. */
+static double reading_rows(const cake_planning *p)
+{
+    const cake_plan_input *in = p->input;
+    const cake_rank_resources *host = &p->cluster->resources[p->plan.first];
+    double flops = p->cluster->rate[p->plan.first].flops, all = (double)in->layers.ends, rows = 1;
+    if (!in->weights_memory || in->pack_rate <= 0 || flops <= 0 || p->cluster->gpus)
+        return 0;
+    for (int i = 0; i < cake_model_config(in->model)->n_layer; i++)
+        all += (double)in->layers.bytes[i];
+    double bytes = all * (1 - cake_planning_held_share(in, p->plan.n_rank));
+    double seconds = bytes / in->pack_rate, from_disk = in->read_rate > 0 ? bytes / in->read_rate : 0;
+    double most = (seconds > from_disk ? seconds : from_disk) * flops / in->cost.row_flops;
+    cake_slice_shape shape = {.max_tok = 1024, .n_slot = 1};
+    double row_bytes = (double)cake_slice_scratch_bytes(in->model, in->kernels, &shape) / shape.max_tok +
+                       (double)cake_model_config(in->model)->n_vocab * sizeof(float);
+    double fit = (double)host->memory / host->local_size / 8 / row_bytes;
+    most = most < fit ? most : fit;
+    while (rows <= most / sqrt(2))
+        rows *= 2;
+    return rows > 1 ? rows : 0;
+}
+
 int64_t cake_memory_plan_cache_bytes(int64_t requested, int64_t left, bool gpu)
 {
     return requested > 0 ? requested : requested < 0 ? left * -requested / 100 : gpu ? left : left / 2;
@@ -207,6 +232,7 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
                             .n_stage = stages_of(p),
                             .n_vocab = config->n_vocab,
                             .expert_rows = all.n_expert ? (double)all.n_expert / all.n_chosen : 0,
+                            .reading_rows = reading_rows(p),
                             .gpus = p->cluster->big_gpus,
                             .memory_seqs = max_seqs};
     if (size.n_stage > 1)

@@ -289,6 +289,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     if (!err) {
         cake_cluster_gather(world, &me->machine, &me->gpu, me->input.n_thread, me->mapping, &me->cluster);
         cake_planning_set_layers(&me->cluster, &me->input);
+        cake_calibrate_reading(world, me);
     }
     return err;
 }
