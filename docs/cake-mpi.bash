@@ -11,12 +11,12 @@ _cake_mpi()
     done
     COMPREPLY=()
     case $command in
-    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --threads-decode --replicas --topology --rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
+    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --isa --threads --threads-decode --replicas --topology --rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
     tokenize) options="--model --input --input-format --prompt --output --raw --system --prompt-field --id-field --threads --config --verbose --log --quiet --help --version" ;;
-    plan) options="--model --input --input-format --prompt --shard --raw --system --prompt-field --id-field --max-tokens --context --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
+    plan) options="--model --input --input-format --prompt --shard --raw --system --prompt-field --id-field --max-tokens --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
     info) options="--model --config --verbose --log --quiet --help --version" ;;
     stage) options="--model --directory --ranks --topology --rates --config --verbose --log --quiet --help --version" ;;
-    bench) options="--model --output --max-seqs --chunk --kv-memory --dtype --kv-dtype --isa --threads --device --gpu-layers --link --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
+    bench) options="--model --output --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --isa --threads --device --gpu-layers --link --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
     merge) options="--output --force --config --verbose --log --quiet --help --version" ;;
     status) options="--json --config --verbose --log --quiet --help --version" ;;
     esac
@@ -30,11 +30,11 @@ _cake_mpi()
     --device) choices="auto cpu cuda" ;;
     --link) choices="auto mpi nccl" ;;
     --load) choices="read mmap" ;;
-    --shape) choices="qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-8b qwen3-32b llama-3.1-405b qwen3-30b-a3b gpt-oss-20b qwen3.5-35b-a3b glm-4.5-air tiny-moe tiny" ;;
+    --shape) choices="qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-8b qwen3-32b llama-3.1-405b qwen3-30b-a3b gpt-oss-20b qwen3.5-35b-a3b glm-4.5-air deepseek-v3 glm-4.7-flash tiny-moe tiny" ;;
     --progress) choices="auto bar line none" ;;
     --log) choices="error warn info debug" ;;
     -m | --model | -d | --directory | -i | --input | -o | --output | --topology | --write-topology | --rates | --config | --progress-file | --report | --trace) choices=FILES ;;
-    --ranks | -p | --prompt | --shard | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --presence-penalty | --frequency-penalty | --n | --stop | --logprobs | --seed | --context | --max-seqs | --chunk | --kv-memory | --threads | --threads-decode | --replicas | --gpu-layers | --gpu-memory | --max-runtime | --stop-before | --watchdog | --layers | --batch | --stages | --flops | --bandwidth) return ;;
+    --ranks | -p | --prompt | --shard | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --presence-penalty | --frequency-penalty | --n | --stop | --logprobs | --seed | --context | --max-seqs | --chunk | --kv-memory | --weights-memory | --threads | --threads-decode | --replicas | --gpu-layers | --gpu-memory | --max-runtime | --stop-before | --watchdog | --layers | --batch | --stages | --flops | --bandwidth) return ;;
     *) case $command-$word in merge-[!-]* | status-[!-]*) choices=FILES ;; esac ;;
     esac
     if [ "$choices" = FILES ]; then

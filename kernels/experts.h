@@ -18,9 +18,15 @@
 typedef struct cake_experts {
     cake_weight w;     /* of expert 0; expert e's data are e * step bytes further */
     int64_t step;      /* bytes, a multiple of CAKE_ALIGN */
+    void **at;         /* [n] the data of each expert, if they do not lie like this; or NULL */
     int n;             /* experts */
     const float *bias; /* [n, w.n_out], or NULL */
 } cake_experts;
+
+static inline void *cake_expert_data(const cake_experts *experts, int64_t expert)
+{
+    return experts->at ? experts->at[expert] : (char *)experts->w.data + expert * experts->step;
+}
 
 /* How scores become the weights of experts. */
 typedef enum cake_router_score {

@@ -60,7 +60,7 @@ static const problem *problem_at(const problems *p, int64_t i, problem *room)
     int64_t group = i / p->n, first = p->groups->first[group], expert = p->groups->expert[group];
     *room =
         (problem){.w = of->experts->w, .first = first, .n_tok = (int)(p->groups->first[group + 1] - first)};
-    room->w.data = (char *)room->w.data + expert * of->experts->step;
+    room->w.data = cake_expert_data(of->experts, expert);
     room->end = (ending){.out = of->out + first * room->w.n_out,
                          .bias = of->experts->bias ? of->experts->bias + expert * room->w.n_out : NULL,
                          .n_out = room->w.n_out};

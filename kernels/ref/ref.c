@@ -209,7 +209,7 @@ static void each_group(const cake_exec *exec, const cake_expert_product *product
         const cake_experts *experts = product[i % n].experts;
         int64_t first = groups->first[i / n], e = groups->expert[i / n];
         cake_weight w = experts->w;
-        w.data = (char *)w.data + e * experts->step;
+        w.data = cake_expert_data(experts, e);
         linear_of(exec, product[i % n].out + first * w.n_out, (const float *)x + first * w.n_in, &w,
                   experts->bias ? experts->bias + e * w.n_out : NULL, NULL,
                   (int)(groups->first[i / n + 1] - first));

@@ -44,9 +44,13 @@ typedef struct cake_report_stage {
     cake_gpu gpu;
     int gpu_layers; /* how many of its layers are on its GPU */
     int64_t weights_bytes, read_bytes, kv_bytes, link_bytes, peak_bytes;
-    int64_t buffers_bytes; /* planned, without weights and KV cache */
-    int64_t opened_bytes;  /* allocated for weights, KV cache and buffers before the first wave */
-    int64_t grown_bytes;   /* growth of the process's memory meanwhile */
+    int64_t buffers_bytes;     /* planned, without weights and KV cache */
+    int64_t opened_bytes;      /* allocated for weights, KV cache and buffers before the first wave */
+    int64_t grown_bytes;       /* growth of the process's memory meanwhile */
+    int64_t wave_read_bytes;   /* of its weights, at most, read for each wave from files; 0: all are held */
+    int64_t min_weights_bytes; /* the least --weights-memory that is possible */
+    int64_t stream_bytes;      /* read so far for waves */
+    double stream_s, stream_wait_s; /* seconds in which some thread read; in which its layers waited */
     double load_s, compute_s, busy_s, move_s, run_s;
     double rtt_s;           /* round trip to the rank that its waves come from; 0: itself, or not measured */
     double bubble_s;        /* with an engine: seconds without a wave, the mean over its replica's stages */

@@ -7,7 +7,6 @@
  * and continues. So reading and packing overlap, no thread waits, and memory is first touched by the thread
  * that will read it.
  */
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,24 +18,18 @@
 #include "base/crc.h"
 #include "base/log.h"
 #include "kernels/int8.h"
-#include "model/random_weights.h"
-#include "model/tensor_walk.h"
+#include "model/row_reader.h"
+#include "model/weight_split.h"
+#include "model/weight_stream.h"
 
-#define PACKERS    64          /* max packing threads: more would wait for memory */
-#define GRAIN      64          /* rows in whole panels */
-#define STEP_ROWS  32          /* rows of one panel: fewer would write partial cache lines */
-#define STEP_BYTES (512 << 10) /* file bytes of a step: they stay in the L2 cache */
-#define MOST_BYTES (2 << 20)   /* of a step with long rows */
-#define AHEAD      (64 << 20)  /* bytes to prefetch, for all members together */
-#define LEAST_HALF 65520       /* the smallest number that overflows f16 */
+#define PACKERS 64         /* max packing threads: more would wait for memory */
+#define AHEAD   (64 << 20) /* bytes to prefetch, for all members together */
+#define LEAST   (2 << 20)  /* for each member */
 
-/* A tensor and its destination. */
+/* A tensor that is read at the start. */
 typedef struct item {
-    cake_tensor_item piece;
-    char *name;
-    void *data;
-    int64_t begin, end; /* byte range of its rows in the file */
-    atomic_int left;    /* members that have not finished it */
+    cake_read_item read;
+    atomic_int left; /* members that have not finished it */
 } item;
 
 /* Bytes read of a tensor with a known checksum. */
@@ -52,6 +45,9 @@ typedef struct loading {
     const cake_loading *how;
     item *items; /* [n] in file order */
     int n;
+    cake_weight_split split; /* zeros: everything is held */
+    cake_stream_layers streamed;
+    void *data; /* of the latest matrix */
     seen *seen; /* [tensors of the store] */
     atomic_bool failed;
     pthread_mutex_t lock; /* protects the following */
@@ -75,52 +71,31 @@ typedef struct member {
     loading *l;
     const cake_exec *exec;
     walker now, ahead;
-    char *bounce, *kept, *slab; /* rows as in the file; rows as weight_pack takes them; rows of a transposed
-                                 * matrix */
-    size_t bounce_size, kept_size, slab_size;
-    int64_t read;
-    double read_s, pack_s;
+    cake_row_reader reader;
 } member;
 
 /* ---- the work */
 
-/* Row of the tensor, of all its matrices, that is row i of the item. */
-static int64_t row_in_file(const cake_tensor_item *p, int i)
+static void add_item(loading *l, const cake_tensor_item *p, void *data)
 {
-    int at = i % p->run, half = p->run / 2;
-    if (p->interleaved)
-        at = at < half ? 2 * at : 2 * (at - half) + 1;
-    return (int64_t)i / p->run * p->stride + p->before + at;
+    l->items = cake_grow(l->items, (size_t)l->n + 1, sizeof *l->items);
+    l->items[l->n] = (item){.read = cake_read_item_of(p)};
+    l->items[l->n++].read.data = data;
 }
 
-/* The matrix of an expert or head follows that of the one before. */
-static void set_expert(cake_experts *experts, const cake_tensor_item *p, cake_weight weight, size_t bytes)
+/* Experts of which some are not held do not follow each other: they get a table. */
+static void open_experts(loading *l, const cake_tensor_item *p)
 {
-    if (p->expert == 0) {
-        experts->w = weight;
-        experts->step = (int64_t)bytes;
+    const int n = l->model->config.moe.router.n_expert;
+    bool streamed = false;
+    cake_tensor_item other = *p;
+    for (other.expert = 0; other.expert < n && !streamed; other.expert++)
+        streamed = !cake_weight_split_find(&l->split, l->model, &other)->held;
+    if (streamed) {
+        cake_experts *experts = (cake_experts *)((char *)&l->model->layer[p->layer] + p->part->offset);
+        experts->at = cake_alloc((size_t)n, sizeof *experts->at);
+        experts->n = n;
     }
-    experts->n = p->expert + 1;
-    CAKE_ASSERT((char *)weight.data == (char *)experts->w.data + p->expert * experts->step);
-}
-
-static void set_place(const cake_model *model, const cake_tensor_item *p, void *data, size_t bytes)
-{
-    char *owner = p->part->owner == CAKE_SPEC_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
-    void *place = owner + p->part->offset;
-    cake_weight weight = {.data = data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
-    if (p->part->expert || p->part->head)
-        set_expert(place, p, weight, bytes);
-    else if (cake_tensor_spec_matrix(p->part))
-        *(cake_weight *)place = weight;
-    else
-        *(const float **)place = data;
-}
-
-/* Bytes of one of the stacked matrices of a tensor. */
-static int64_t matrix_in_file(const cake_tensor_item *p)
-{
-    return (int64_t)p->all * p->deep * (int64_t)cake_dtype_bytes(p->dtype);
 }
 
 static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
@@ -128,27 +103,25 @@ static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, v
     loading *l = arg;
     if (p->from && !p->from->file)
         return cake_fail("model", "%s: tensor %s is in the bundle of another rank", model->dir, p->name);
-    l->items = cake_grow(l->items, (size_t)l->n + 1, sizeof *l->items);
-    item *it = &l->items[l->n++];
-    *it = (item){.piece = *p, .name = cake_copy(p->name, strlen(p->name))};
-    it->piece.name = it->name;
     size_t bytes = cake_tensor_walk_bytes(p, l->kernels);
-    it->data = p->at ? it[-1].data : cake_arena_take(l->arena, bytes);
-    if (p->from && p->part->transposed) {
-        it->begin = p->from->tensor->begin + p->expert * matrix_in_file(p);
-        it->end = it->begin + (int64_t)p->all * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
-    } else if (p->from) {
-        int64_t row = (int64_t)cake_row_bytes(p->dtype, p->n_in);
-        it->begin = p->from->tensor->begin + row_in_file(p, 0) * row;
-        it->end = p->from->tensor->begin + (row_in_file(p, p->n_out - 1) + 1) * row;
+    const cake_weight_unit *unit = cake_weight_split_find(&l->split, model, p);
+    if (unit && p->part->expert && p->expert == 0)
+        open_experts(l, p);
+    if (unit && !unit->held) {
+        cake_stream_layers_add(&l->streamed, p, bytes);
+        if (p->from && p->from->has_crc) /* read once, so that all of the tensor is checked */
+            add_item(l, p, NULL);
+        return CAKE_OK;
     }
-    set_place(model, p, it->data, bytes);
+    l->data = p->at ? l->data : cake_arena_take(l->arena, bytes);
+    add_item(l, p, l->data);
+    cake_read_item_bind(model, p, l->data, bytes);
     return CAKE_OK;
 }
 
 static int in_file_order(const void *a, const void *b)
 {
-    const item *x = a, *y = b;
+    const cake_read_item *x = &((const item *)a)->read, *y = &((const item *)b)->read;
     const char *p = x->piece.from ? cake_safetensors_path(x->piece.from->file) : "";
     const char *q = y->piece.from ? cake_safetensors_path(y->piece.from->file) : "";
     int order = strcmp(p, q);
@@ -157,262 +130,44 @@ static int in_file_order(const void *a, const void *b)
 
 /* ---- one member */
 
-/* Rows of a step: whole panels, unless rows are very long. */
-static int step_rows(const cake_tensor_item *p)
-{
-    size_t row = cake_row_bytes(p->dtype, p->n_in), rows = STEP_BYTES / row / STEP_ROWS * STEP_ROWS;
-    if (!rows)
-        rows = MOST_BYTES / row < STEP_ROWS ? MOST_BYTES / row : STEP_ROWS;
-    return rows ? (int)rows : 1;
-}
-
 static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *s)
 {
     while (w->next == w->to) {
         if (++w->item == l->n)
             return false;
-        const cake_tensor_item *p = &l->items[w->item].piece;
+        const cake_tensor_item *p = &l->items[w->item].read.piece;
         int64_t from = 0, to = w->item % exec->size == exec->rank ? p->n_out : 0;
         if (cake_tensor_spec_matrix(p->part))
-            cake_exec_range(exec, p->n_out, GRAIN, &from, &to);
+            cake_exec_range(exec, p->n_out, CAKE_READ_GRAIN, &from, &to);
         w->next = (int)from;
         w->to = (int)to;
     }
-    const cake_tensor_item *p = &l->items[w->item].piece;
-    int n = w->to - w->next;
-    if (!p->part->transposed) {
-        int most = step_rows(p), run = p->run - w->next % p->run;
-        n = n < most ? n : most;
-        n = n < run ? n : run;
-    }
+    const cake_tensor_item *p = &l->items[w->item].read.piece;
+    int n = cake_row_reader_step(p, w->next, w->to - w->next);
     *s = (step){w->item, w->next, n};
     w->next += n;
     w->bytes += n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
     return true;
 }
 
-/* Offset of a step's rows in their tensor. */
-static int64_t step_offset(const cake_tensor_item *p, const step *s)
-{
-    return row_in_file(p, s->first) * (int64_t)cake_row_bytes(p->dtype, p->n_in);
-}
-
 /* Prefetches what this member reads next, so that disks and servers work while it packs. */
 static void ask_ahead(member *m)
 {
-    const int64_t most = AHEAD / m->exec->size > 4 * STEP_BYTES ? AHEAD / m->exec->size : 4 * STEP_BYTES;
+    const int64_t most = AHEAD / m->exec->size > LEAST ? AHEAD / m->exec->size : LEAST;
     step s;
     while (m->ahead.item < m->l->n && m->ahead.bytes - m->now.bytes < most &&
-           next_step(m->l, m->exec, &m->ahead, &s)) {
-        const cake_tensor_item *p = &m->l->items[s.item].piece;
-        if (p->from)
-            cake_safetensors_ahead(p->from->file, p->from->tensor->begin + step_offset(p, &s),
-                                   s.n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
-    }
-}
-
-static void *room(char **memory, size_t *size, size_t need)
-{
-    if (need > *size)
-        *memory = cake_grow(*memory, *size = need, 1);
-    return *memory;
+           next_step(m->l, m->exec, &m->ahead, &s))
+        cake_row_reader_ahead(&m->l->items[s.item].read.piece, s.first, s.n);
 }
 
 /* Adds bytes of a tensor, from `offset` on, to its checksum, while they are in cache. */
-static void note_bytes(const loading *l, const cake_tensor_item *p, int64_t offset, const void *bytes,
-                       int64_t n)
+static void note_bytes(void *arg, const cake_tensor_item *p, int64_t offset, const void *bytes, int64_t n)
 {
-    if (!p->from || !p->from->has_crc)
-        return;
+    const loading *l = arg;
     seen *tensor = &l->seen[p->from - cake_tensor_index_at(l->model->store, 0)];
     int64_t size = p->from->tensor->end - p->from->tensor->begin;
     atomic_fetch_xor(&tensor->parts, cake_crc_part(bytes, (size_t)n, size - offset - n));
     atomic_fetch_add(&tensor->bytes, n);
-}
-
-/* note_bytes of the rows of a step. */
-static void note_rows(const loading *l, const cake_tensor_item *p, const step *s, const char *rows)
-{
-    const int64_t row = (int64_t)cake_row_bytes(p->dtype, p->n_in);
-    const int together = p->interleaved ? 1 : s->n;
-    for (int r = 0; r < s->n; r += together)
-        note_bytes(l, p, row_in_file(p, s->first + r) * row, rows + r * row, together * row);
-}
-
-/* to [s->n, p->n_in] of dtype = the columns of a transposed matrix that are the rows of a step; from [n,
- * all]: its rows [k, k + n). */
-static void turn_columns(const cake_tensor_item *p, const step *s, char *to, const char *from, int k, int n)
-{
-    const size_t size = cake_dtype_bytes(p->dtype);
-    const int64_t before = p->before - (int64_t)p->expert * p->all;
-    for (int r = 0; r < s->n; r++) {
-        int64_t row = s->first + r, column = row / p->run * p->stride + before + row % p->run;
-        char *out = to + ((size_t)r * (size_t)p->n_in + (size_t)k) * size;
-        for (int i = 0; i < n; i++)
-            memcpy(out + (size_t)i * size, from + ((size_t)i * (size_t)p->all + (size_t)column) * size, size);
-    }
-}
-
-/* Reads rows that are columns of a transposed matrix, slab by slab. Of the items and members that read a
- * slab, one adds it to the tensor's checksum. */
-static const void *fetch_columns(member *m, const cake_tensor_item *p, const step *s, cake_buf *why)
-{
-    const int64_t row = (int64_t)p->all * (int64_t)cake_dtype_bytes(p->dtype);
-    const int64_t begin = p->expert * matrix_in_file(p), most = row < STEP_BYTES ? STEP_BYTES / row : 1;
-    const bool first_item = p->before == p->expert * p->all;
-    char *into = room(&m->bounce, &m->bounce_size, (size_t)s->n * cake_row_bytes(p->dtype, p->n_in));
-    for (int64_t k = 0, slab = 0, n; k < p->n_in; k += n, slab++) {
-        n = p->n_in - k < most ? p->n_in - k : most;
-        void *from = room(&m->slab, &m->slab_size, (size_t)(n * row));
-        m->read += n * row;
-        if (cake_safetensors_read(p->from->file, p->from->tensor, begin + k * row, from, (size_t)(n * row),
-                                  why))
-            return NULL;
-        if (first_item && slab % m->exec->size == m->exec->rank)
-            note_bytes(m->l, p, begin + k * row, from, n * row);
-        turn_columns(p, s, into, from, (int)k, (int)n);
-    }
-    return into;
-}
-
-/* Reads rows that are contiguous in the file, or makes random ones. */
-static bool fetch_rows(member *m, const cake_tensor_item *p, const step *s, void *into, cake_buf *why)
-{
-    size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
-    if (!p->from) {
-        cake_random_weights_fill(m->l->model->options.dummy_seed, p->name, p->part->norm, p->dtype,
-                                 row_in_file(p, s->first) * p->n_in, (int64_t)s->n * p->n_in, into);
-        return true;
-    }
-    m->read += (int64_t)bytes;
-    return !cake_safetensors_read(p->from->file, p->from->tensor, step_offset(p, s), into, bytes, why);
-}
-
-/* Reads the rows of a step. NULL: failed, with the reason in why. */
-static const void *fetch(member *m, const cake_tensor_item *p, const step *s, cake_buf *why)
-{
-    size_t row = cake_row_bytes(p->dtype, p->n_in);
-    char *into = room(&m->bounce, &m->bounce_size, (size_t)s->n * row);
-    if (p->from && p->part->transposed)
-        return fetch_columns(m, p, s, why);
-    const int together = p->interleaved ? 1 : s->n;
-    bool done = true;
-    for (int r = 0; r < s->n && done; r += together)
-        done = fetch_rows(m, p, &(step){s->item, s->first + r, together}, into + (size_t)r * row, why);
-    return done ? into : NULL;
-}
-
-/* Whether one of n halves is infinite, so that a number may have overflowed. */
-static bool any_infinite(const uint16_t *half, int64_t n)
-{
-    enum { GROUP = 64 };
-    int64_t i = 0;
-    uint16_t bad = 0;
-    for (; i + GROUP <= n; i += GROUP)
-        for (int j = 0; j < GROUP; j++)
-            bad |= (half[i + j] & 0x7FFF) == 0x7C00;
-    for (; i < n; i++)
-        bad |= (half[i] & 0x7FFF) == 0x7C00;
-    return bad;
-}
-
-/* Reports the first of n elements that overflows f16, if any. */
-static bool fits_half(const member *m, const cake_tensor_item *p, const void *from, int64_t n, cake_buf *why)
-{
-    const size_t size = cake_dtype_bytes(p->dtype);
-    for (int64_t i = 0; i < n; i++) {
-        float value;
-        cake_to_f32(&value, (const char *)from + (size_t)i * size, p->dtype, 1);
-        if (fabsf(value) >= LEAST_HALF && isfinite(value)) {
-            cake_buf_addf(why, "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
-                          m->l->model->dir, p->name, (double)value);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Converts rows [n] from the file's dtype to that of weight_pack. */
-static bool convert(member *m, const cake_tensor_item *p, void *to, const void *from, int n, cake_buf *why)
-{
-    const cake_kernels *op = m->l->kernels;
-    int64_t all = (int64_t)n * p->n_in;
-    if (p->kept != CAKE_I8) {
-        op->convert(to, p->kept, from, p->dtype, all);
-        return p->kept != CAKE_F16 || !any_infinite(to, all) || fits_half(m, p, from, all, why);
-    }
-    for (int r = 0; r < n; r++)
-        op->convert((char *)to + (size_t)r * cake_row_bytes(CAKE_I8, p->n_in), CAKE_I8,
-                    (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
-    return true;
-}
-
-/* Norm weights stored as weight - 1 are restored; what divides by a root is divided here. */
-static void fill_vector(const cake_model *model, const cake_tensor_item *p, float *to, const void *from,
-                        int64_t n)
-{
-    cake_to_f32(to, from, p->dtype, n);
-    if (p->part->norm && !p->part->plain && p->from && model->config.arch->norms_less_one)
-        for (int64_t i = 0; i < n; i++)
-            to[i] += 1;
-    if (p->part->over_root)
-        for (int64_t i = 0; i < n; i++)
-            to[i] /= sqrtf((float)p->n_out);
-}
-
-/* Stores the rows in their destination. */
-static bool take(member *m, const step *s, const void *rows, cake_buf *why)
-{
-    const item *it = &m->l->items[s->item];
-    const cake_tensor_item *p = &it->piece;
-    if (!cake_tensor_spec_matrix(p->part)) {
-        const int64_t n = (int64_t)s->n * p->n_in;
-        float *value = room(&m->kept, &m->kept_size, (size_t)n * sizeof *value);
-        fill_vector(m->l->model, p, value, rows, n);
-        cake_memory_upload(m->l->kernels->memory, (float *)it->data + (int64_t)s->first * p->n_in, value,
-                           (size_t)n * sizeof *value);
-        return true;
-    }
-    if (p->kept != p->dtype) {
-        void *kept = room(&m->kept, &m->kept_size, (size_t)s->n * cake_row_bytes(p->kept, p->n_in));
-        if (!convert(m, p, kept, rows, s->n, why))
-            return false;
-        rows = kept;
-    }
-    cake_weight weight = {.data = it->data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
-    m->l->kernels->weight_pack(&weight, rows, p->at + s->first, s->n);
-    return true;
-}
-
-/* The rows in a mapped file; NULL: they must be read, which also aligns them. */
-static const void *view(const cake_tensor_item *p, const step *s)
-{
-    const void *rows = p->from && !p->part->transposed && !p->interleaved
-                           ? cake_safetensors_view(p->from->file, p->from->tensor, step_offset(p, s))
-                           : NULL;
-    return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
-}
-
-static bool do_step(member *m, const step *s, cake_buf *why)
-{
-    const cake_tensor_item *p = &m->l->items[s->item].piece;
-    const void *rows = view(p, s);
-    double begin = cake_clock_now(), fetched = begin;
-    bool done = rows && take(m, s, rows, why);
-    done = done && !cake_safetensors_faulted(p->from->file);
-    if (done) {
-        m->read += s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
-    } else {
-        cake_buf_cut(why, 0); /* a faulted mapping may contain wrong values */
-        rows = fetch(m, p, s, why);
-        fetched = cake_clock_now();
-        done = rows && take(m, s, rows, why);
-    }
-    if (done && !p->part->transposed)
-        note_rows(m->l, p, s, rows);
-    m->read_s += fetched - begin;
-    m->pack_s += cake_clock_now() - fetched;
-    return done;
 }
 
 /* ---- together */
@@ -437,7 +192,7 @@ static void go_past(loading *l, int from, int to)
         return;
     pthread_mutex_lock(&l->lock);
     for (; l->n_done < l->n && !atomic_load(&l->items[l->n_done].left); l->n_done++) {
-        const item *it = &l->items[l->n_done], *next = it + 1;
+        const cake_read_item *it = &l->items[l->n_done].read, *next = &l->items[l->n_done + 1].read;
         int64_t end = it->end;
         if (l->n_done + 1 < l->n && next->piece.from && it->piece.from &&
             next->piece.from->file == it->piece.from->file && next->begin < end)
@@ -451,7 +206,16 @@ static void go_past(loading *l, int from, int to)
 static void load_share(const cake_exec *exec, void *arg)
 {
     loading *l = arg;
-    member m = {.l = l, .exec = exec, .now = {.item = -1}, .ahead = {.item = -1}};
+    member m = {.l = l,
+                .exec = exec,
+                .now = {.item = -1},
+                .ahead = {.item = -1},
+                .reader = {.model = l->model,
+                           .kernels = l->kernels,
+                           .rank = exec->rank,
+                           .size = exec->size,
+                           .note = note_bytes,
+                           .arg = l}};
     cake_buf why = {0};
     step s;
     int past = 0;
@@ -462,18 +226,16 @@ static void load_share(const cake_exec *exec, void *arg)
         if (!more)
             break;
         ask_ahead(&m);
-        if (!do_step(&m, &s, &why))
+        if (!cake_row_reader_take(&m.reader, &l->items[s.item].read, s.first, s.n, &why))
             give_up(l, &why);
     }
     pthread_mutex_lock(&l->lock);
-    l->read += m.read;
-    l->read_s += m.read_s;
-    l->pack_s += m.pack_s;
+    l->read += m.reader.read;
+    l->read_s += m.reader.read_s;
+    l->pack_s += m.reader.pack_s;
     pthread_mutex_unlock(&l->lock);
     cake_buf_free(&why);
-    free(m.bounce);
-    free(m.slab);
-    free(m.kept);
+    cake_row_reader_close(&m.reader);
 }
 
 /* Uses the actual team size: OpenMP may grant fewer threads than requested. */
@@ -521,9 +283,10 @@ static cake_err check_sums(const loading *l)
 static void settle(const loading *l)
 {
     for (int i = 0; i < l->n; i++) {
-        const cake_tensor_item *p = &l->items[i].piece;
-        cake_weight weight = {.data = l->items[i].data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
-        if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part) && !p->at)
+        const cake_tensor_item *p = &l->items[i].read.piece;
+        cake_weight weight = {
+            .data = l->items[i].read.data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
+        if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part) && !p->at && weight.data)
             l->kernels->select_algorithm(&weight);
     }
 }
@@ -536,6 +299,41 @@ static void log_load(const loading *l, double seconds)
              1e-6 * (double)l->read, 1e-6 * (double)l->arena->size, seconds, l->how->threads,
              cake_plural(l->how->threads), l->read_s, l->pack_s, l->how->mapped ? ", mapped" : "",
              l->how->drop ? ", the page cache is released" : "");
+}
+
+/* Takes the buffers from the arena and starts the threads that read for waves. */
+static cake_err open_stream(loading *l)
+{
+    const cake_weight_split *split = &l->split;
+    if (!split->n_buffer)
+        return CAKE_OK;
+    cake_stream_layers_build(&l->streamed, l->model, l->kernels);
+    cake_stream_setup setup = {.model = l->model,
+                               .kernels = l->kernels,
+                               .layers = l->streamed,
+                               .buffer = cake_arena_take(l->arena, (size_t)(split->n_buffer * split->buffer)),
+                               .buffer_bytes = split->buffer,
+                               .n_buffer = split->n_buffer,
+                               .how = l->how};
+    l->streamed = (cake_stream_layers){0};
+    return cake_weight_stream_open(&setup, &l->model->stream);
+}
+
+/* Reads and packs what was listed. */
+static cake_err load_listed(loading *l)
+{
+    if (l->n)
+        qsort(l->items, (size_t)l->n, sizeof *l->items, in_file_order);
+    cake_exec_run(l->how->threads < PACKERS ? l->how->threads : PACKERS, load_all, l);
+    if (l->model->store)
+        cake_tensor_index_unmap(l->model->store);
+    l->model->bytes_read += l->read;
+    cake_err err = atomic_load(&l->failed) ? CAKE_ERR_FATAL : check_sums(l);
+    if (!err && l->model->store)
+        err = cake_tensor_index_unchanged(l->model->store);
+    if (!err)
+        settle(l);
+    return err;
 }
 
 cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const cake_kernels *kernels,
@@ -558,25 +356,21 @@ cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const 
                  .how = how,
                  .lock = PTHREAD_MUTEX_INITIALIZER};
     l.seen = cake_alloc(model->store ? (size_t)cake_tensor_index_count(model->store) : 0, sizeof *l.seen);
+    if (share->limit)
+        cake_weight_split_make(model, share, kernels, &l.split);
     err = cake_tensor_walk_visit(model, share, list_piece, &l);
     atomic_init(&l.failed, err != CAKE_OK);
-    CAKE_ASSERT(err || held->arena.used == held->arena.size);
-    if (l.n)
-        qsort(l.items, (size_t)l.n, sizeof *l.items, in_file_order);
-    cake_exec_run(how->threads < PACKERS ? how->threads : PACKERS, load_all, &l);
-    if (model->store)
-        cake_tensor_index_unmap(model->store);
-    model->bytes_read += l.read;
-    err = atomic_load(&l.failed) ? CAKE_ERR_FATAL : check_sums(&l);
-    if (!err && model->store)
-        err = cake_tensor_index_unchanged(model->store);
+    err = load_listed(&l);
     if (!err)
-        settle(&l);
+        err = open_stream(&l);
+    CAKE_ASSERT(err || held->arena.used == held->arena.size);
     log_load(&l, cake_clock_now() - start);
     free(l.seen);
     for (int i = 0; i < l.n; i++)
-        free(l.items[i].name);
+        free(l.items[i].read.name);
     free(l.items);
+    cake_stream_layers_free(&l.streamed);
+    cake_weight_split_free(&l.split);
     if (model->config.tied) {
         model->ends.head = model->ends.embedding;
         if (!share->embed)

@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "model/not_a_model.h"
 #include "model/tensor_walk.h"
+#include "model/weight_split.h"
+#include "model/weight_stream.h"
 
 #define PROBES     16 /* positions at which a tied head is compared with the embedding */
 #define PROBE_SIZE 4096
@@ -371,11 +373,17 @@ void cake_model_close(cake_model *model)
 {
     if (!model)
         return;
+    cake_weight_stream_close(model->stream);
     for (int i = 0; i < model->n_held; i++)
         cake_memory_close(model->held[i].memory, &model->held[i].arena);
     cake_tensor_index_close(model->store);
     cake_bundle_close(model->bundle);
     cake_params_free(&model->config.defaults);
+    for (int i = 0; model->layer && i < model->config.n_layer; i++) {
+        free(model->layer[i].expert_gate.at);
+        free(model->layer[i].expert_up.at);
+        free(model->layer[i].expert_down.at);
+    }
     free(model->layer);
     free(model->used);
     free(model->dir);
@@ -402,6 +410,13 @@ static cake_err count_tensor(const cake_model *model, const cake_tensor_item *p,
 
 size_t cake_model_bytes(const cake_model *model, const cake_weight_set *share, const cake_kernels *kernels)
 {
+    if (share->limit) {
+        cake_weight_split split;
+        cake_weight_split_make(model, share, kernels, &split);
+        int64_t bytes = cake_weight_split_bytes(&split);
+        cake_weight_split_free(&split);
+        return (size_t)bytes;
+    }
     byte_count t = {.kernels = kernels};
     cake_tensor_walk_visit(model, share, count_tensor, &t);
     return t.bytes;
@@ -466,6 +481,11 @@ cake_err cake_model_lock(cake_model *model)
 int64_t cake_model_bytes_read(const cake_model *model)
 {
     return model->bytes_read;
+}
+
+cake_weight_stream *cake_model_stream(const cake_model *model)
+{
+    return model->stream;
 }
 
 const cake_layer_weights *cake_model_layer(const cake_model *model, int layer)

@@ -35,6 +35,9 @@ typedef struct cake_weight_set {
     int n_range;
     bool embed; /* the embedding rows (packed as the head when tied) */
     bool head;  /* the final norm and the LM head */
+    /* Bytes of memory for them, or negative: percent of what all take. The rest is read for each wave
+     * (weight_split.h). 0: no limit */
+    int64_t limit;
 } cake_weight_set;
 
 /* data NULL, or a NULL vector, means that the layer does not have this weight. */
@@ -92,7 +95,7 @@ int64_t cake_model_parameters(const cake_model *model);
 /* Checksum of the tensors' names, types and shapes in the files, equal for bundles and the whole model; 0 for
  * dummy weights. */
 uint32_t cake_model_identity(const cake_model *model);
-/* Exact bytes that load will need for the weight set with these kernels. */
+/* Exact bytes that load will need for the weight set with these kernels, without the readers' memory. */
 size_t cake_model_bytes(const cake_model *model, const cake_weight_set *share, const cake_kernels *kernels);
 /* The part of it that are matrices of experts. */
 size_t cake_model_expert_bytes(const cake_model *model, const cake_weight_set *share,
@@ -101,10 +104,16 @@ size_t cake_model_expert_bytes(const cake_model *model, const cake_weight_set *s
 int64_t cake_model_bytes_in_files(const cake_model *model, const cake_weight_set *share);
 
 typedef struct cake_loading {
-    int threads; /* size of the team that reads and packs */
-    bool mapped; /* pack directly from mapped files */
-    bool drop;   /* drop the files from the page cache */
+    int threads;             /* size of the team that reads and packs */
+    bool mapped;             /* pack directly from mapped files */
+    bool drop;               /* drop the files from the page cache */
+    void (*bind)(void *arg); /* called by each thread that will read for waves; or NULL */
+    void *arg;
 } cake_loading;
+
+/* What reads weights for each wave; NULL: all are held. */
+struct cake_weight_stream;
+struct cake_weight_stream *cake_model_stream(const cake_model *model);
 
 /* Loads the weight set into the kernels' memory. May be called twice, with kernels of different memories. */
 cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const cake_kernels *kernels,

@@ -33,7 +33,8 @@ struct cake_model {
         cake_arena arena;
     } held[CAKE_MAX_LOAD];
     int n_held;
-    cake_layer_weights *layer; /* [n_layer] */
+    struct cake_weight_stream *stream; /* owned; NULL: all weights are held */
+    cake_layer_weights *layer;         /* [n_layer] */
     cake_ends ends;
 };
 

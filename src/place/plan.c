@@ -294,6 +294,23 @@ static default_sizes with_experts(default_sizes u, double expert_rows)
     return u;
 }
 
+/* A reading of weights costs the same for one row as for many: as many as are computed meanwhile. */
+static default_sizes with_reading(default_sizes u, double reading_rows)
+{
+    const int most_seqs = 1024, most_rows = 4096;
+    double rows = reading_rows < most_rows ? reading_rows : most_rows;
+    if (rows > u.seqs) {
+        int seqs = clamp((int64_t)rows, u.seqs, most_seqs > u.seqs ? most_seqs : u.seqs);
+        u.score_bytes = (int64_t)((double)u.score_bytes * seqs / u.seqs);
+        u.seqs = seqs;
+    }
+    int chunk = (int)rows / CAKE_PAGE * CAKE_PAGE;
+    u.max = chunk > u.max ? chunk : u.max;
+    u.mid = chunk > u.mid ? chunk : u.mid;
+    u.min = chunk > u.min ? chunk : u.min;
+    return u;
+}
+
 /* Rows of a wave. In a long pipeline the last stage idles until the first wave arrives, and the first one
  * after the last wave has left: the more stages, the smaller the waves. From 64 rows on a CPU loses little
  * efficiency. */
@@ -306,7 +323,9 @@ static int chunk_for(const default_sizes *u, int n_stage)
 
 void cake_batch_size_decide(cake_batch_size *load)
 {
-    const default_sizes sizes = with_experts(load->gpus ? on_gpus : on_cpus, load->expert_rows), *u = &sizes;
+    const default_sizes sizes = with_reading(with_experts(load->gpus ? on_gpus : on_cpus, load->expert_rows),
+                                             load->reading_rows),
+                        *u = &sizes;
     int64_t rows = u->score_bytes / ((int64_t)load->n_vocab * (int64_t)sizeof(float));
     int64_t requested = ((int64_t)load->max_seqs + load->n_stage - 1) / load->n_stage;
     int max = load->memory_seqs && load->memory_seqs < u->seqs ? load->memory_seqs : u->seqs;

@@ -66,6 +66,7 @@ typedef struct cake_batch_size {
     int memory_seqs;       /* maximum per lane that memory allows, if none is requested; or 0 */
     int n_stage, n_vocab;  /* n_stage: ranks with layers, and rank 0 */
     double expert_rows;    /* rows of a wave for each row that an expert meets: experts / chosen ones; or 0 */
+    double reading_rows;   /* rows of a wave that compute as long as its weights are read; or 0 */
     bool gpus;             /* some stages are on GPUs with memory for large waves */
     double max_row_cost;   /* cost of a row at the end of the context relative to the beginning; 0: equal */
     int n_lane, lane_seqs; /* out: waves in flight, sequences of each */

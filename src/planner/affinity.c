@@ -213,6 +213,12 @@ void cake_affinity_pin(cake_affinity *affinity)
         cake_exec_run(affinity->n_thread, pin_one, affinity);
 }
 
+void cake_affinity_helper(cake_affinity *affinity)
+{
+    if (affinity->binding && affinity->pin.thread)
+        cake_binding_thread(affinity->binding, &affinity->pin.cpus, affinity->pin.domain);
+}
+
 void cake_affinity_close(cake_affinity *affinity)
 {
     cake_binding_close(affinity->binding);

@@ -38,6 +38,8 @@ cake_cpuset cake_affinity_part(const cake_affinity *affinity);
 /* Binds each thread of the team. Call it again after work by fewer threads: OpenMP ends surplus threads, and
  * those that it starts later inherit the mask of the first one. */
 void cake_affinity_pin(cake_affinity *affinity);
+/* Binds the calling thread, which is none of the team, to all cpus of the rank. */
+void cake_affinity_helper(cake_affinity *affinity);
 /* Restores the first mask of the process; zeros are fine. */
 void cake_affinity_close(cake_affinity *affinity);
 

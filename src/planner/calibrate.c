@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "kernels/device.h"
 #include "kernels/peak.h"
+#include "model/reading_rate.h"
 #include "planner/offload.h"
 #include "planner/rates_file.h"
 
@@ -153,7 +154,8 @@ cake_err cake_calibrate(const cake_calibrate_options *o, const cake_comm *world,
     me->cluster.rate = cake_alloc(n, sizeof *me->cluster.rate);
     bool elsewhere = plan && o->rates && o->threads;
     exchange(world, me, (cake_rate){0}, elsewhere);
-    bool matters = plan || (n > 1 && (large || !cake_rates_same(world->size, me->cluster.rate)));
+    bool streams = me->input.weights_memory && large; /* the size of waves depends on it */
+    bool matters = plan || streams || (n > 1 && (large || !cake_rates_same(world->size, me->cluster.rate)));
     bool measured = !plan && cake_comm_allreduce_min(
                                  world, me->gpu.used); /* plan opens no GPU, so it knows no rates of one */
     matters = matters && !me->cluster.gpus;
@@ -178,4 +180,34 @@ cake_err cake_calibrate(const cake_calibrate_options *o, const cake_comm *world,
     if (!world->rank)
         log_rates(world, me);
     return CAKE_OK;
+}
+
+/* Whether the files of what the ranks of this host do not hold will stay in the page cache. The KV cache
+ * takes half of what is left. */
+static bool stays_cached(const cake_comm *world, const cake_rank *me)
+{
+    const cake_plan_input *in = &me->input;
+    int n = world->local_size, size = world->size / me->planning.n_replica;
+    double all = (double)in->layers.ends, share = cake_planning_held_share(in, size);
+    for (int i = 0; i < cake_model_config(in->model)->n_layer; i++)
+        all += (double)in->layers.bytes[i];
+    double part = all * (n < size ? (double)n / size : 1); /* replicas read the same files */
+    double left = (double)me->machine.memory - all * share / size * n;
+    return left / 2 > part * (1 - share);
+}
+
+void cake_calibrate_reading(const cake_comm *world, cake_rank *me)
+{
+    bool large = cake_model_parameters(me->input.model) >= CAKE_MODEL_LARGE;
+    if (!me->input.weights_memory || !large)
+        return;
+    cake_reading_rate rate =
+        cake_reading_rate_measure(me->input.model, me->input.kernels, me->input.n_thread);
+    bool cached = cake_comm_allreduce_min(world, stays_cached(world, me));
+    me->input.read_rate = cached ? 0 : (double)cake_comm_allreduce_min(world, (int64_t)rate.disk);
+    me->input.pack_rate = (double)cake_comm_allreduce_min(world, (int64_t)rate.cached);
+    if (!world->rank)
+        cake_log(CAKE_DEBUG, "planner", "weights are read at %.3g GB/s, from the page cache at %.3g GB/s: %s",
+                 1e-9 * rate.disk, 1e-9 * rate.cached,
+                 cached ? "the rest of them stays there" : "it does not hold the rest of them");
 }

@@ -20,5 +20,8 @@ typedef struct cake_calibrate_options {
  * --rates or by measuring, unless nothing depends on them. All ranks call, after threads and kernels are
  * chosen and while these are idle. */
 cake_err cake_calibrate(const cake_calibrate_options *options, const cake_comm *world, cake_rank *me);
+/* With --weights-memory, sets the input's rates of reading weights for waves: those of the slowest rank. All
+ * ranks call, after cluster and layers are known. */
+void cake_calibrate_reading(const cake_comm *world, cake_rank *me);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "kernels/peak.h"
+#include "planner/offload.h"
 #include "slice/cost.h"
 
 /* Efficiency: the share of the peaks that kernels reach, roughly, with any instruction set
@@ -26,6 +27,7 @@ typedef struct hop_cost {
     cake_cost cost;
     double prompt_attention, shared_attention; /* operations a second: prompts; rows that share pages */
     double flops, bytes;                       /* operations a second in products, bytes read a second */
+    double read, read_experts; /* bytes of files that a wave reads of weights that are not held; of experts */
     int rank, count;
 } hop_cost;
 
@@ -52,6 +54,23 @@ static double times_f32(cake_peak_kind kind)
     return kind == CAKE_PEAK_INT8 ? 4 : kind == CAKE_PEAK_BF16 ? 2 : 1;
 }
 
+/* What waves read in each hop of weights that are not held: a rank's layers read about as much each. */
+static void open_reading(costs *c)
+{
+    const cake_planning *p = c->p;
+    if (!p->input->weights_memory || p->input->pack_rate <= 0)
+        return;
+    for (int i = 0; i < c->plan->n_hop; i++) {
+        hop_cost *h = &c->hop[i];
+        double part = (double)h->count / cake_offload_layers(c->plan, h->rank);
+        cake_weight_split split;
+        cake_offload_split(p, c->plan, h->rank, &split);
+        h->read = (double)(split.wave_bytes - split.expert_bytes) * part;
+        h->read_experts = (double)split.expert_bytes * part;
+        cake_weight_split_free(&split);
+    }
+}
+
 static void open_costs(const cake_planning *p, const cake_plan *plan, costs *c)
 {
     cake_dtype dtype = cake_model_dtype(p->input->model);
@@ -72,6 +91,7 @@ static void open_costs(const cake_planning *p, const cake_plan *plan, costs *c)
                                .rank = hop->rank,
                                .count = hop->count};
     }
+    open_reading(c);
     c->head_flops = GEMM * p->cluster->rate[plan->first].flops * head / products;
     c->head_bytes = (double)cake_model_bytes(p->input->model, &share, p->input->kernels);
 }
@@ -105,6 +125,17 @@ static double overlap(double computing, double reading)
     return sqrt(computing * computing + reading * reading);
 }
 
+/* The threads copy, convert and pack what is read, while the disk works. */
+static double with_reading(const costs *c, const hop_cost *h, double n_tok, double seconds)
+{
+    const cake_plan_input *in = c->p->input;
+    if (h->read + h->read_experts <= 0)
+        return seconds;
+    double bytes = h->read + h->read_experts * cake_cost_met_experts(&h->cost, n_tok);
+    seconds += bytes / in->pack_rate;
+    return in->read_rate > 0 ? fmax(seconds, bytes / in->read_rate) : seconds;
+}
+
 static double hop_seconds(void *self, int i)
 {
     const costs *c = self;
@@ -118,7 +149,8 @@ static double hop_seconds(void *self, int i)
                    (w->generated_seen[group] - w->read[group]) * flops / h->shared_attention +
                    w->read[group] * fmax(flops / h->prompt_attention, bytes / (ATTEND_GENERATED * h->bytes));
     }
-    return seconds + w->n_run * h->cost.sequence_bytes / h->bytes + h->count * LAYER_OVERHEAD;
+    seconds += w->n_run * h->cost.sequence_bytes / h->bytes + h->count * LAYER_OVERHEAD;
+    return with_reading(c, h, w->n_tok, seconds);
 }
 
 static double head_seconds(void *self, const cake_batch *batch)
@@ -127,6 +159,29 @@ static double head_seconds(void *self, const cake_batch *batch)
     double rows = batch->n_score, flops = cake_cost_scores(cake_model_config(c->p->input->model));
     double bytes = GEMV * c->p->cluster->rate[c->plan->first].bytes;
     return rows > 0 ? overlap(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
+}
+
+double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_tok, bool prompt)
+{
+    costs c;
+    double *busy = cake_alloc((size_t)plan->n_rank, sizeof *busy), longest = 0;
+    cake_batch batch = {.n_tok = n_tok, .n_score = prompt ? 1 : n_tok};
+    open_costs(p, plan, &c);
+    c.rows = (wave_rows){.n_tok = n_tok, .n_run = prompt ? 1 : n_tok};
+    for (int group = 0; group < p->shape.n_group; group++) {
+        double *seen = prompt ? c.rows.prompt_seen : c.rows.generated_seen;
+        int window = p->shape.window[group];
+        seen[group] = n_tok * (double)(window && window < CAKE_WORKLOAD_USUAL ? window : CAKE_WORKLOAD_USUAL);
+        c.rows.read[group] = c.rows.generated_seen[group];
+    }
+    busy[0] = head_seconds(&c, &batch);
+    for (int i = 0; i < plan->n_hop; i++)
+        busy[plan->hop[i].rank] += hop_seconds(&c, i);
+    for (int i = 0; i < plan->n_rank; i++)
+        longest = fmax(longest, busy[i]);
+    free(c.hop);
+    free(busy);
+    return longest;
 }
 
 /* Seconds of the first n answers, by simulation. */

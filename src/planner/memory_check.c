@@ -141,6 +141,32 @@ static cake_err check_all(const cake_comm *world, const cake_rank *me, const cak
     return err;
 }
 
+/* Fails if a rank must hold more than --weights-memory; the one that must hold the most logs. */
+static cake_err check_weights_memory(const cake_comm *world, const cake_rank *me)
+{
+    cake_weight_split split;
+    if (!me->input.weights_memory)
+        return CAKE_OK;
+    cake_offload_split(&me->planning, &me->planning.plan, me->replica.rank, &split);
+    bool lacks = split.limit < split.min_bytes;
+    int64_t own = lacks ? -split.min_bytes : 0;
+    bool worst = lacks && cake_comm_allreduce_min(world, own) == own;
+    if (!lacks)
+        cake_comm_allreduce_min(world, own);
+    bool logs = cake_comm_allreduce_min(world, worst ? world->rank : INT64_MAX) == world->rank;
+    cake_err err = lacks ? CAKE_ERR_FATAL : CAKE_OK;
+    if (logs)
+        err = cake_fail(
+            "planner",
+            "--weights-memory %s: rank %d on %s holds at least %s of its %s of weights: norms, "
+            "routers, embedding and head take %s, the rest is buffers for the matrices of a layer; "
+            "give it more",
+            cake_size_text(split.limit).s, world->rank, world->host, cake_size_text(split.min_bytes).s,
+            cake_size_text(split.all).s, cake_size_text(split.fixed).s);
+    cake_weight_split_free(&split);
+    return cake_comm_agree(world, err);
+}
+
 cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
 {
     cake_memory_use all[2], *first = &all[0];
@@ -152,6 +178,8 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
         world, cake_memory_plan_rank_max_positions(&me->planning, me->replica.rank, usable));
     cake_memory_plan_batch_limits(&me->planning, 0);
     choose_gpu_layers(world, me);
+    if (check_weights_memory(world, me))
+        return CAKE_ERR_FATAL;
     int64_t files = host_file_bytes(world, me);
 
     int n = measure_all(world, me, all);

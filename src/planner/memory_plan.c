@@ -5,6 +5,7 @@
  */
 #include "planner/memory_plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "base/arena.h"
 #include "engine/pipeline.h"
 #include "logits/logits.h"
+#include "model/weight_stream.h"
 #include "planner/offload.h"
 
 cake_slice_shape cake_memory_plan_slice(const cake_planning *p, const cake_hop *hop)
@@ -120,6 +122,16 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
     return bytes + (head->memory ? (int64_t)cake_logits_host_bytes(config, rows, n_thread) : 0);
 }
 
+/* Bytes that threads need to read weights for waves, if some are. */
+static int64_t reader_bytes(const cake_planning *p, const cake_plan *plan, int rank, int n_thread)
+{
+    cake_weight_split split;
+    cake_offload_split(p, plan, rank, &split);
+    size_t bytes = split.n_buffer ? cake_weight_stream_bytes(p->input->model, n_thread) : 0;
+    cake_weight_split_free(&split);
+    return (int64_t)bytes;
+}
+
 cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan *plan, int rank,
                                          int n_thread, const cake_kernels *kernels)
 {
@@ -137,6 +149,8 @@ cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan
         cake_memory_plan_add_kv(p, &part[i].hop, &r.kv);
     }
     r.tables -= cake_memory_plan_states(p, &r.kv); /* kv_bytes without pages: tables and states */
+    if (!kernels->memory && p->input->weights_memory)
+        r.fixed += reader_bytes(p, plan, rank, n_thread);
     if (!kernels->memory)
         r.fixed += (int64_t)cake_pipeline_bytes(plan, rank, p->shape.n_lane, p->wave_bytes);
     else
@@ -180,6 +194,30 @@ static int stages_of(const cake_planning *p)
     return hops <= plan->n_rank ? plan->n_rank : hops < limit ? hops : limit;
 }
 
+/* Rows of a wave that are computed in the time in which weights that are not held are read: a power of two,
+ * so that it does not vary with measured rates. Buffers take an eighth of the memory at most. */
+static double reading_rows(const cake_planning *p)
+{
+    const cake_plan_input *in = p->input;
+    const cake_rank_resources *host = &p->cluster->resources[p->plan.first];
+    double flops = p->cluster->rate[p->plan.first].flops, all = (double)in->layers.ends, rows = 1;
+    if (!in->weights_memory || in->pack_rate <= 0 || flops <= 0 || p->cluster->gpus)
+        return 0;
+    for (int i = 0; i < cake_model_config(in->model)->n_layer; i++)
+        all += (double)in->layers.bytes[i];
+    double bytes = all * (1 - cake_planning_held_share(in, p->plan.n_rank));
+    double seconds = bytes / in->pack_rate, from_disk = in->read_rate > 0 ? bytes / in->read_rate : 0;
+    double most = (seconds > from_disk ? seconds : from_disk) * flops / in->cost.row_flops;
+    cake_slice_shape shape = {.max_tok = 1024, .n_slot = 1};
+    double row_bytes = (double)cake_slice_scratch_bytes(in->model, in->kernels, &shape) / shape.max_tok +
+                       (double)cake_model_config(in->model)->n_vocab * sizeof(float);
+    double fit = (double)host->memory / host->local_size / 8 / row_bytes;
+    most = most < fit ? most : fit;
+    while (rows <= most / sqrt(2))
+        rows *= 2;
+    return rows > 1 ? rows : 0;
+}
+
 int64_t cake_memory_plan_cache_bytes(int64_t requested, int64_t left, bool gpu)
 {
     return requested > 0 ? requested : requested < 0 ? left * -requested / 100 : gpu ? left : left / 2;
@@ -194,6 +232,7 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
                             .n_stage = stages_of(p),
                             .n_vocab = config->n_vocab,
                             .expert_rows = all.n_expert ? (double)all.n_expert / all.n_chosen : 0,
+                            .reading_rows = reading_rows(p),
                             .gpus = p->cluster->big_gpus,
                             .memory_seqs = max_seqs};
     if (size.n_stage > 1)

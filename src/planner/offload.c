@@ -116,7 +116,8 @@ cake_weight_set cake_offload_weight_set(const cake_planning *p, const cake_plan 
 {
     cake_weight_set set = {.range = ranges,
                            .embed = rank == 0 && kernels == cake_offload_embed(p, plan),
-                           .head = rank == 0 && kernels == cake_offload_head(p, plan)};
+                           .head = rank == 0 && kernels == cake_offload_head(p, plan),
+                           .limit = kernels->memory ? 0 : p->input->weights_memory};
     cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
     int n = cake_offload_of(p, plan, rank, part);
     for (int i = 0; i < n; i++)
@@ -124,6 +125,26 @@ cake_weight_set cake_offload_weight_set(const cake_planning *p, const cake_plan 
             ranges[set.n_range++] = (cake_range){part[i].hop.first, part[i].hop.count};
     free(part);
     return set;
+}
+
+void cake_offload_split(const cake_planning *p, const cake_plan *plan, int rank, cake_weight_split *split)
+{
+    cake_range *ranges = cake_alloc((size_t)plan->n_hop + 1, sizeof *ranges);
+    cake_weight_set set = cake_offload_weight_set(p, plan, rank, p->input->kernels, ranges);
+    cake_weight_split_make(p->input->model, &set, p->input->kernels, split);
+    free(ranges);
+}
+
+void cake_offload_report(const cake_planning *p, const cake_plan *plan, int rank, cake_report_stage *report)
+{
+    cake_weight_split split;
+    report->wave_read_bytes = report->min_weights_bytes = 0;
+    if (!p->input->weights_memory)
+        return;
+    cake_offload_split(p, plan, rank, &split);
+    report->wave_read_bytes = split.wave_bytes;
+    report->min_weights_bytes = split.min_bytes;
+    cake_weight_split_free(&split);
 }
 
 int64_t cake_offload_weights(const cake_planning *p, const cake_plan *plan, int rank,

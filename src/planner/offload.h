@@ -6,6 +6,8 @@
 #ifndef CAKE_PLANNER_OFFLOAD_H
 #define CAKE_PLANNER_OFFLOAD_H
 
+#include "engine/stats.h"
+#include "model/weight_split.h"
 #include "planner/planning.h"
 
 /* Layers of a hop in one memory. */
@@ -37,6 +39,12 @@ int64_t cake_offload_edge_bytes(const cake_planning *planning, const cake_plan *
 /* The weights that a rank keeps in the memory of these kernels; fills ranges [plan->n_hop + 1]. */
 cake_weight_set cake_offload_weight_set(const cake_planning *planning, const cake_plan *plan, int rank,
                                         const cake_kernels *kernels, cake_range *ranges);
+/* What this rank holds of its weights in host memory, and what it reads for waves. */
+void cake_offload_split(const cake_planning *planning, const cake_plan *plan, int rank,
+                        cake_weight_split *split);
+/* The same for a report: bytes that waves read, and the smallest possible --weights-memory. */
+void cake_offload_report(const cake_planning *planning, const cake_plan *plan, int rank,
+                         cake_report_stage *report);
 /* Bytes of these weights. */
 int64_t cake_offload_weights(const cake_planning *planning, const cake_plan *plan, int rank,
                              const cake_kernels *kernels);

@@ -23,6 +23,12 @@ static cake_partition_input input_of(const cake_planning *p, int n_rank, const d
                                   .speed = speed};
 }
 
+/* What n ranks hold of some bytes of weights. */
+static int64_t held_bytes(const cake_planning *p, int64_t bytes, int n_rank)
+{
+    return (int64_t)((double)bytes * cake_planning_held_share(p->input, n_rank));
+}
+
 /* Target number of pages of a full-attention group: the typical use if all sequences are in flight; or, with
  * --kv-memory, what that holds on ranks with equal parts of the layers. */
 static int64_t target_pages(const cake_planning *p, int n_rank)
@@ -57,8 +63,8 @@ static void weigh_layers(const cake_planning *p, int64_t pages, const int *max_p
         double kv_bytes = (double)k.state * (double)slots;
         for (int group = 0; group < shape->n_group; group++)
             kv_bytes += (double)k.page[group] * (double)(pages < max_pages[group] ? pages : max_pages[group]);
-        bytes[i] =
-            p->input->layers.bytes[i] + (int64_t)fmin(ceil(kv_bytes * weight), 0x1p61 / (double)n_layer);
+        bytes[i] = held_bytes(p, p->input->layers.bytes[i], p->plan.n_rank) +
+                   (int64_t)fmin(ceil(kv_bytes * weight), 0x1p61 / (double)n_layer);
     }
 }
 
@@ -73,7 +79,8 @@ static int find_pools(const cake_planning *p, cake_host_memory *pool)
         int64_t own = resources->memory / resources->local_size;
         bool shares = resources->mapping >= resources->memory;
         own = shares || own < resources->mapping ? own : resources->mapping;
-        own -= cake_memory_plan_overhead_bytes(p, i, resources->n_thread) + (i ? 0 : p->input->layers.ends);
+        own -= cake_memory_plan_overhead_bytes(p, i, resources->n_thread) +
+               (i ? 0 : held_bytes(p, p->input->layers.ends, p->plan.n_rank));
         if (before && shares && resources->node == resources[-1].node) {
             pool[n - 1].n_rank++;
             pool[n - 1].bytes += own;
@@ -162,7 +169,7 @@ static int64_t pool_weights(const cake_planning *p, const cake_host_memory *pool
         const cake_hop *hop = &p->plan.hop[i];
         for (int j = hop->first; j < hop->first + hop->count; j++)
             if (hop->rank >= first_rank && hop->rank < first_rank + pool->n_rank)
-                bytes += p->input->layers.bytes[j];
+                bytes += held_bytes(p, p->input->layers.bytes[j], p->plan.n_rank);
     }
     return bytes;
 }
@@ -262,13 +269,18 @@ static bool ranks_fit(const cake_planning *p, int n_rank, int64_t bytes, int n_l
     cake_host_memory *pool = cake_alloc((size_t)n_rank, sizeof *pool);
     for (int first = 0; first < n_rank; first += n_local) {
         int n = n_rank - first < n_local ? n_rank - first : n_local;
-        pool[in.n_pool++] = (cake_host_memory){n, n * bytes - (first ? 0 : p->input->layers.ends)};
+        pool[in.n_pool++] =
+            (cake_host_memory){n, n * bytes - (first ? 0 : held_bytes(p, p->input->layers.ends, n_rank))};
     }
-    in.bytes = p->input->layers.bytes;
+    int64_t *held = cake_alloc((size_t)in.n_layer, sizeof *held);
+    for (int i = 0; i < in.n_layer; i++)
+        held[i] = held_bytes(p, p->input->layers.bytes[i], n_rank);
+    in.bytes = held;
     in.pool = pool;
     cake_plan plan = {0};
     bool fit = cake_plan_partition(&in, &plan);
     cake_plan_free(&plan);
+    free(held);
     free(pool);
     return fit;
 }

@@ -62,6 +62,16 @@ void cake_planning_set_layers(const cake_cluster *cluster, cake_plan_input *inpu
     }
 }
 
+double cake_planning_held_share(const cake_plan_input *input, int n_rank)
+{
+    double all = (double)input->layers.ends;
+    for (int i = 0; i < cake_model_config(input->model)->n_layer; i++)
+        all += (double)input->layers.bytes[i];
+    double held = input->weights_memory < 0 ? -0.01 * (double)input->weights_memory
+                                            : (double)input->weights_memory * n_rank / all;
+    return !input->weights_memory || held > 1 ? 1 : held;
+}
+
 double cake_planning_scores_cost(const cake_planning *p)
 {
     const double *speed = p->cluster->speed + p->plan.first;

@@ -59,8 +59,11 @@ typedef struct cake_plan_input {
     int max_gpu_layers;              /* of a rank: --gpu-layers, or INT_MAX */
     bool gpu_direct;                 /* wave bodies may go from GPU to GPU */
     cake_layers layers;
-    cake_cost cost;    /* of all layers */
-    int64_t kv_memory; /* --kv-memory: bytes, negative: percent, 0: not given */
+    cake_cost cost;         /* of all layers */
+    int64_t kv_memory;      /* --kv-memory: bytes, negative: percent, 0: not given */
+    int64_t weights_memory; /* --weights-memory: bytes, negative: percent, 0: all are held */
+    double read_rate;       /* bytes of files a second; 0: from the page cache, or unknown */
+    double pack_rate;       /* of files in the page cache: what a rank's threads read and pack; 0: unknown */
     cake_dtype kv_dtype;
     int context;            /* maximum positions of a sequence */
     int max_seqs, chunk;    /* --max-seqs, --chunk; 0: not given */
@@ -87,6 +90,8 @@ typedef struct cake_planning {
 void cake_planning_normalize(cake_cluster *cluster, cake_plan_input *input, int n_rank);
 /* Sets the input's layers. */
 void cake_planning_set_layers(const cake_cluster *cluster, cake_plan_input *input);
+/* The share of the weights that n ranks of equal parts hold in memory: 1, unless --weights-memory is less. */
+double cake_planning_held_share(const cake_plan_input *input, int n_rank);
 /* Cost of one row's scores in the layers' operations: weighted by the speeds of the ranks that compute
  * both. */
 double cake_planning_scores_cost(const cake_planning *planning);

@@ -159,6 +159,7 @@ static void report_memory(cake_rank *me)
     me->report.gpu_layers = me->input.gpu_kernels ? me->planning.gpu_layers : 0;
     if (me->input.gpu_kernels && !me->planning.gpu_layers) /* no layer fits */
         snprintf(me->report.isa, sizeof me->report.isa, "%s", me->input.kernels->name);
+    cake_offload_report(&me->planning, &me->planning.plan, me->replica.rank, &me->report);
     for (int i = 0; i < me->planning.plan.n_hop; i++) {
         cake_slice_shape shape = cake_memory_plan_slice(&me->planning, &me->planning.plan.hop[i]);
         if (me->planning.plan.hop[i].rank == me->replica.rank)
@@ -230,6 +231,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     me->planning.input = &me->input;
     me->input.max_seqs = (int)o->max_seqs;
     me->input.chunk = (int)o->chunk;
+    me->input.weights_memory = o->weights_memory;
     me->input.client_bytes = (int64_t)cake_dispatch_client_bytes();
     me->input.dispatch_bytes = (int64_t)cake_dispatcher_bytes(2);
     cake_machine_read(&me->machine);
@@ -287,6 +289,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     if (!err) {
         cake_cluster_gather(world, &me->machine, &me->gpu, me->input.n_thread, me->mapping, &me->cluster);
         cake_planning_set_layers(&me->cluster, &me->input);
+        cake_calibrate_reading(world, me);
     }
     return err;
 }
@@ -444,11 +447,21 @@ static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers buffers,
     return err;
 }
 
+/* Threads that read weights for waves run on any cpu of this rank. */
+static void bind_reader(void *arg)
+{
+    cake_affinity_helper(arg);
+}
+
 /* Loads weights into each memory of this rank. */
 static cake_err load(const cake_rank_options *o, cake_rank *me)
 {
     cake_range *ranges = cake_alloc((size_t)me->planning.plan.n_hop + 1, sizeof *ranges);
-    cake_loading loading = {.threads = me->input.n_thread, .mapped = o->mapped, .drop = me->drop};
+    cake_loading loading = {.threads = me->input.n_thread,
+                            .mapped = o->mapped,
+                            .drop = me->drop,
+                            .bind = bind_reader,
+                            .arg = &me->affinity};
     const cake_kernels *kernels[2];
     cake_err err = CAKE_OK;
     for (int i = cake_offload_memories(&me->input, kernels); i-- > 0 && !err;) {

@@ -106,6 +106,7 @@ cake_report_stage cake_whatif_plan_report(const cake_planning *p, const cake_pla
     r.gpu_layers = p->input->gpu_kernels ? cake_offload_layers(plan, rank) : 0;
     for (int i = cake_offload_memories(p->input, kernels); i-- > 0;)
         r.weights_bytes += cake_offload_weights(p, plan, rank, kernels[i]);
+    cake_offload_report(p, plan, rank, &r);
     r.kv_bytes = 0;
     r.buffers_bytes = cake_memory_plan_buffer_bytes(p, plan, rank, r.threads);
     for (int i = 0; i < plan->n_hop; i++) {

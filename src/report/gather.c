@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/weight_stream.h"
 
 void cake_gather_links(cake_rank *me)
 {
@@ -67,6 +68,12 @@ void cake_gather_stats(const cake_comm *world, cake_rank *me, const cake_pipelin
         for (int j = 0; j < me->slices[i].n; j++)
             cake_roofline_merge(&mine->roofline, cake_slice_roofline(me->slices[i].slice[j]));
     mine->bubble_s = stats.bubble_s;
+    if (cake_model_stream(me->model)) {
+        cake_stream_stats read = cake_weight_stream_statistics(cake_model_stream(me->model));
+        mine->stream_bytes = read.bytes;
+        mine->stream_s = read.active_s;
+        mine->stream_wait_s = read.wait_s;
+    }
     if (root) {
         mine->root = cake_engine_statistics(root);
         cake_roofline_merge(&mine->roofline, &mine->root.roofline);

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/size.h"
 
 cake_roofline_summary cake_report_roofline(const cake_report *r, int first, int count)
 {
@@ -259,6 +260,23 @@ static void say_replicas(const cake_report *r)
     cake_buf_free(&line);
 }
 
+/* Reading of weights that are not held: all bytes, and the rank that waited longest for them. */
+static void say_weights(const cake_report *r)
+{
+    int64_t bytes = 0;
+    int longest = 0;
+    for (int i = 0; i < r->world->size; i++) {
+        bytes += r->stages[i].stream_bytes;
+        longest = r->stages[i].stream_wait_s > r->stages[longest].stream_wait_s ? i : longest;
+    }
+    const cake_report_stage *s = &r->stages[longest];
+    if (bytes)
+        cake_log(CAKE_INFO, NULL,
+                 "%s of weights were read for waves; rank %d read %.3g GB/s and waited %.3g s for them",
+                 cake_size_text(bytes).s, longest,
+                 s->stream_s > 0 ? 1e-9 * (double)s->stream_bytes / s->stream_s : 0, s->stream_wait_s);
+}
+
 /* Table and advice. A short run says little, and a single rank waits for nobody: then only at level debug. */
 static void say_details(const cake_report *r)
 {
@@ -299,5 +317,6 @@ void cake_report_say(const cake_report *r)
                  c->resumed_failed ? ": --retry-errors repeats these" : "");
     say_replicas(r);
     say_energy(r);
+    say_weights(r);
     say_details(r);
 }

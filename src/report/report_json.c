@@ -99,6 +99,11 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_run_metric
         (long long)s->weights_bytes, (long long)s->read_bytes, (long long)s->kv_bytes,
         (long long)s->buffers_bytes, (long long)s->opened_bytes, (long long)s->grown_bytes,
         (long long)s->peak_bytes);
+    if (s->wave_read_bytes) {
+        cake_buf_addf(out, "\"weights_read\": {\"max_wave_bytes\": %lld, \"bytes\": %lld, ",
+                      (long long)s->wave_read_bytes, (long long)s->stream_bytes);
+        cake_buf_addf(out, "\"active_s\": %.6f, \"wait_s\": %.6f},\n     ", s->stream_s, s->stream_wait_s);
+    }
     cake_buf_addf(out, "\"load_s\": %.3f, \"compute_s\": %.6f, \"busy_s\": %.6f, \"idle_share\": %.4f, ",
                   s->load_s, s->compute_s, s->busy_s, cake_report_idle(all, r, rank));
     cake_report_waits(all, r, rank, &waits);

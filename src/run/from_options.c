@@ -62,6 +62,7 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
         .max_seqs = o->max_seqs,
         .chunk = o->chunk,
         .kv_memory = o->kv_memory,
+        .weights_memory = o->weights_memory,
         .threads = (int)o->threads,
         .threads_decode = (int)o->threads_decode,
         .n_rank = (int)o->ranks,

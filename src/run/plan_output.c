@@ -207,6 +207,56 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
                   1e-9 * me->cluster.rate[0].bytes);
 }
 
+/* The rank that reads most for a wave. */
+static const cake_report_stage *most_reading(const cake_plan_output *s)
+{
+    const cake_report_stage *most = &s->ranks[0];
+    for (int i = 1; i < s->world->size; i++)
+        most = s->ranks[i].wave_read_bytes > most->wave_read_bytes ? &s->ranks[i] : most;
+    return most;
+}
+
+/* Whether it is known how long weights that are not held take to read. */
+static bool knows_reading(const cake_plan_output *s)
+{
+    return s->rank->input.pack_rate > 0 && s->rank->cluster.rate[0].flops > 0 && !s->rank->cluster.gpus;
+}
+
+/* Seconds of a wave with all sequences, and of a full one of a prompt. */
+static double full_wave(const cake_plan_output *s, bool prompt)
+{
+    const cake_schedule_shape *shape = &s->rank->planning.shape;
+    return cake_estimate_wave(&s->rank->planning, &s->plans[0], prompt ? shape->chunk : shape->lane_seqs,
+                              prompt);
+}
+
+/* What waves read of weights that are not held. */
+static void add_reading(const cake_plan_output *s, cake_buf *out)
+{
+    const cake_report_stage *most = most_reading(s);
+    const cake_plan_input *in = &s->rank->input;
+    const cake_schedule_shape *shape = &s->rank->planning.shape;
+    if (!most->wave_read_bytes)
+        return;
+    cake_buf_addf(out, "reading   up to %s of weights a rank and wave",
+                  cake_size_text(most->wave_read_bytes).s);
+    if (knows_reading(s)) {
+        double seconds[] = {full_wave(s, false), full_wave(s, true)}, n = s->rank->planning.n_replica;
+        cake_buf_addf(
+            out, ", at %.3g GB/s from %s\n",
+            1e-9 * (in->read_rate > 0 && in->read_rate < in->pack_rate ? in->read_rate : in->pack_rate),
+            in->read_rate > 0 ? "disk" : "the page cache");
+        cake_buf_addf(
+            out,
+            "          a wave of %d generated token%s takes %s: at most %.4g tokens/s; one of %d of a "
+            "prompt %s: %.4g tokens/s",
+            shape->lane_seqs, cake_plural(shape->lane_seqs), time_text(seconds[0]).s,
+            n * shape->lane_seqs / seconds[0], shape->chunk, time_text(seconds[1]).s,
+            n * shape->chunk / seconds[1]);
+    }
+    cake_buf_addc(out, '\n');
+}
+
 static void add_counted(const cake_plan_output *s, cake_buf *out)
 {
     const cake_counted *c = s->counted;
@@ -269,6 +319,7 @@ void cake_plan_output_text(const cake_plan_output *s, cake_buf *out)
 {
     add_table(s, out);
     add_waves(s, out);
+    add_reading(s, out);
     if (!s->counted)
         return;
     add_counted(s, out);
@@ -313,6 +364,10 @@ static void add_rank(const cake_plan_output *s, int rank, cake_buf *out)
     }
     cake_buf_addf(out, "],\n     \"weights_bytes\": %lld, \"kv_bytes\": %lld, \"buffers_bytes\": %lld",
                   (long long)r->weights_bytes, (long long)r->kv_bytes, (long long)r->buffers_bytes);
+    if (r->min_weights_bytes)
+        cake_buf_addf(out,
+                      ",\n     \"weights_read\": {\"max_wave_bytes\": %lld, \"min_weights_bytes\": %lld}",
+                      (long long)r->wave_read_bytes, (long long)r->min_weights_bytes);
     put_rate(s, out, ", \"flops\": ", s->rank->cluster.rate[rank].flops);
     put_rate(s, out, ", \"bandwidth\": ", s->rank->cluster.rate[rank].bytes);
     put_rate(s, out, ",\n     \"wave_s\": ", wave_seconds(s, rank));
@@ -355,6 +410,20 @@ static void add_input(const cake_plan_output *s, cake_buf *out)
     cake_buf_adds(out, "}");
 }
 
+static void add_reading_json(const cake_plan_output *s, cake_buf *out)
+{
+    const cake_report_stage *most = most_reading(s);
+    const cake_plan_input *in = &s->rank->input;
+    if (!most->wave_read_bytes)
+        return;
+    cake_buf_addf(out, ",\n  \"reading\": {\"wave_bytes\": %lld", (long long)most->wave_read_bytes);
+    cake_json_put_real(out, ", \"disk\": ", in->read_rate > 0 ? in->read_rate : NAN);
+    cake_json_put_real(out, ", \"cached\": ", in->pack_rate > 0 ? in->pack_rate : NAN);
+    cake_json_put_real(out, ", \"generated_wave_s\": ", knows_reading(s) ? full_wave(s, false) : NAN);
+    cake_json_put_real(out, ", \"prompt_wave_s\": ", knows_reading(s) ? full_wave(s, true) : NAN);
+    cake_buf_adds(out, "}");
+}
+
 void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
 {
     const cake_schedule_shape *shape = &s->rank->planning.shape;
@@ -373,6 +442,7 @@ void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
         cake_buf_addf(out, "%s{\"window\": %d, \"pages\": %d, \"page_tokens\": %d}", group ? ", " : "",
                       shape->window[group], shape->n_page[group], CAKE_PAGE);
     cake_buf_adds(out, "]");
+    add_reading_json(s, out);
     if (s->counted)
         add_input(s, out);
     cake_buf_adds(out, "\n}\n");

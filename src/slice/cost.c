@@ -72,11 +72,14 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     return cost;
 }
 
+double cake_cost_met_experts(const cake_cost *cost, double n_tok)
+{
+    return cost->n_expert && n_tok > 0 ? -expm1(n_tok * log1p(-(double)cost->n_chosen / cost->n_expert)) : 0;
+}
+
 double cake_cost_weight_bytes(const cake_cost *cost, double n_tok)
 {
-    double met =
-        cost->n_expert && n_tok > 0 ? -expm1(n_tok * log1p(-(double)cost->n_chosen / cost->n_expert)) : 0;
-    return cost->wave_bytes + cost->expert_bytes * cost->n_expert * met;
+    return cost->wave_bytes + cost->expert_bytes * cost->n_expert * cake_cost_met_experts(cost, n_tok);
 }
 
 /* The first position visible to a row. */

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/weight_stream.h"
 #include "slice/layer.h"
 
 /* Chooses the experts of all rows and sorts the choices. */
@@ -23,6 +24,8 @@ static void route(const cake_exec *exec, const cake_forward_ctx *pass, const cak
     if (exec->rank == 0)
         cake_groups_sort(pass->groups, pass->choice, pass->n_tok, &router);
     cake_exec_barrier(exec);
+    if (pass->stream)
+        cake_weight_stream_experts(pass->stream, exec, w, pass->groups);
 }
 
 /* The output of all chosen experts: pass->expert_out [n_row, dim]. x [n_tok, dim]: the block's input. */

@@ -13,7 +13,8 @@
 typedef struct cake_forward_ctx {
     const cake_config *config;
     const cake_kernels *kernels;
-    const cake_row *rows;  /* [n_tok] on the host */
+    struct cake_weight_stream *stream; /* reads weights that are not held; NULL: all are */
+    const cake_row *rows;              /* [n_tok] on the host */
     cake_row *device_rows; /* [n_tok] for kernels to read and mark; the pointers below are in their memory */
     int n_tok;
     float *x;       /* [n_tok, dim] residual stream, changed in place */

@@ -9,6 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "model/weight_stream.h"
+#include "slice/activations.h"
 #include "slice/cost.h"
 #include "slice/kv.h"
 #include "slice/last_layer.h"
@@ -21,135 +23,18 @@ struct cake_slice {
     const cake_model *model;
     cake_kv_cache kv[CAKE_MAX_KV_GROUPS];
     cake_states states;
-    cake_arena scratch;
+    cake_activations scratch;
     cake_forward_ctx pass;
     cake_rope_table rotation;
     cake_last_layer last;   /* the model's last layer, if it is in this slice */
     bool skips_rows;        /* the last layer skips rows of this wave that nobody reads */
     cake_cost cost;         /* what a wave costs in these layers */
-    cake_groups groups;     /* choices of experts of the wave's rows */
-    cake_groups heads;      /* rows of a block by head */
     cake_roofline roofline; /* work of all waves so far */
     cake_layer_view *view;  /* [count] */
     cake_row *rows;         /* the wave's rows on the host */
-    cake_row *marked;       /* the rows that kernels read and mark; on the host rows itself */
-    float *body;            /* [max_tok, dim] on a device: the residual stream of a wave */
     void (*between)(void *arg, bool layer);
     void *arg;
 };
-
-/* Buffers of a pass, in the order of allocation. */
-enum {
-    NORM,
-    SIDE,
-    Q,
-    MIX,
-    K,
-    V,
-    GATE,
-    UP,
-    ROUTER_SCORE,
-    CHOICE,
-    CHOICE_WEIGHT,
-    GROUP_ROW,
-    GROUP_SORTED,
-    EXPERT_GATE,
-    EXPERT_UP,
-    EXPERT_OUT,
-    LATENT_Q,
-    LATENT_OUT,
-    HEAD_ROW,
-    HEAD_SORTED,
-    COS,
-    SIN,
-    N_BUFFER = SIN + 2 * CAKE_MAX_ROPE - 1
-};
-
-/* Parts of a wave that need their own buffers on a device. */
-enum { BODY, ROWS, READ, FROM, N_DEVICE };
-
-static size_t device_bytes(const cake_config *c, int max_tok, int place)
-{
-    const size_t width[N_DEVICE] = {[BODY] = (size_t)c->dim * sizeof(float),
-                                    [ROWS] = sizeof(cake_row),
-                                    [READ] = sizeof(cake_row),
-                                    [FROM] = sizeof(int32_t)};
-    return cake_arena_round((size_t)max_tok * width[place]);
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Elements per row of q, or of k or v, where heads are largest. */
-static int64_t heads_width(const cake_config *c, bool kv)
-{
-    int64_t width = 0;
-    for (int group = 0; group < c->n_group; group++)
-        width = larger(width, (int64_t)(kv ? c->heads[group].n_kv : c->n_head) * c->heads[group].head_dim);
-    return width;
-}
-
-/* Elements per row of the input of a mixer's last product. */
-static int64_t mix_of(const cake_config *c)
-{
-    const int64_t delta = (int64_t)c->delta.n_value * c->delta.value_dim;
-    return c->latent.rank ? (int64_t)c->n_head * c->latent.n_value : larger(heads_width(c, false), delta);
-}
-
-/* Of the MLP that all rows pass. */
-static int64_t mlp_width(const cake_config *c)
-{
-    return larger(c->n_ff, c->moe.n_ff_shared);
-}
-
-/* Choices of a row, the shared expert among them. */
-static int choices_of(const cake_config *c)
-{
-    return c->moe.router.n_chosen + (c->moe.n_ff_shared > 0);
-}
-
-/* Rows of a block in latent attention. */
-static int latent_rows(int max_tok)
-{
-    return max_tok < CAKE_LATENT_ROWS ? max_tok : CAKE_LATENT_ROWS;
-}
-
-static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
-{
-    const cake_deltanet *d = &c->delta;
-    const cake_latent *l = &c->latent;
-    int64_t latents = l->rank ? c->n_head : 0;
-    int64_t mix = mix_of(c), kv = larger(heads_width(c, true), d->n_value), chosen = choices_of(c);
-    /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
-    int64_t width[N_BUFFER] = {
-        [NORM] = c->dim,
-        [SIDE] = c->arch->moe.beside && c->moe.router.n_expert ? c->dim : 0,
-        [Q] = larger(heads_width(c, false), cake_delta_channels(d)),
-        [MIX] = mix,
-        [K] = larger(kv, l->rank),
-        [V] = kv,
-        [GATE] = mlp_width(c),
-        [UP] = larger(larger(mlp_width(c), mix), l->q_rank),
-        [ROUTER_SCORE] = c->moe.router.n_expert,
-        [CHOICE] = chosen,
-        [CHOICE_WEIGHT] = chosen,
-        [GROUP_ROW] = chosen,
-        [GROUP_SORTED] = chosen,
-        [EXPERT_GATE] = chosen * c->moe.n_ff,
-        [EXPERT_UP] = chosen * c->moe.n_ff,
-        [EXPERT_OUT] = chosen * c->dim,
-        [LATENT_Q] = latents * larger(l->rank, l->n_value),
-        [LATENT_OUT] = latents * l->rank,
-        [HEAD_ROW] = latents,
-        [HEAD_SORTED] = latents,
-    };
-    const int rows = buffer >= LATENT_Q && buffer <= HEAD_SORTED ? latent_rows(max_tok) : max_tok;
-    for (int i = 0; i < c->n_rope; i++)
-        width[COS + 2 * i] = width[SIN + 2 * i] = c->rope[i].n_rot / 2;
-    return cake_arena_round((size_t)rows * (size_t)width[buffer] * sizeof(float));
-}
 
 static bool is_of(const cake_config *config, int layer, int group)
 {
@@ -204,69 +89,10 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
     return bytes;
 }
 
-/* Bytes of packed inputs, shared by all products; 0 for a dtype that no layer has. */
-static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok, int dtype)
-{
-    const cake_config *c = cake_model_config(model);
-    if (!cake_model_keeps(model, (cake_dtype)dtype))
-        return 0;
-    int64_t widest = larger(larger(c->dim, mlp_width(c)), larger(mix_of(c), c->latent.q_rank));
-    return kernels->input_bytes((cake_dtype)dtype, (int)widest, max_tok);
-}
-
-/* The largest of the types that the model keeps. */
-static size_t packed_bytes(const cake_model *model, const cake_kernels *kernels, int64_t n_in, int rows)
-{
-    size_t bytes = 0;
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
-        size_t needed = kernels->input_bytes((cake_dtype)dtype, (int)n_in, rows);
-        if (cake_model_keeps(model, (cake_dtype)dtype) && needed > bytes)
-            bytes = needed;
-    }
-    return bytes;
-}
-
-/* Bytes of the packed rows of all heads of a block. */
-static size_t latent_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
-{
-    const cake_config *c = cake_model_config(model);
-    const cake_latent *l = &c->latent;
-    return l->rank
-               ? packed_bytes(model, kernels, larger(l->rank, l->n_nope), latent_rows(max_tok) * c->n_head)
-               : 0;
-}
-
-/* Bytes of the packed rows of all experts. */
-static size_t expert_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
-{
-    const cake_config *c = cake_model_config(model);
-    return c->moe.router.n_expert
-               ? packed_bytes(model, kernels, larger(c->dim, c->moe.n_ff), max_tok * c->moe.router.n_chosen)
-               : 0;
-}
-
-/* Bytes of the weight of the norm of V: ones. */
-static size_t ones_bytes(const cake_config *c)
-{
-    int most = 0;
-    for (int group = 0; group < c->n_group && c->arch->v_norm; group++)
-        most = c->heads[group].head_dim > most ? c->heads[group].head_dim : most;
-    return cake_arena_round((size_t)most * sizeof(float));
-}
-
 size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *kernels,
                                 const cake_slice_shape *shape)
 {
-    size_t bytes = ones_bytes(cake_model_config(model));
-    for (int i = 0; i < N_BUFFER; i++)
-        bytes += buffer_bytes(cake_model_config(model), shape->max_tok, i);
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
-        bytes += input_bytes(model, kernels, shape->max_tok, dtype);
-    bytes += expert_input_bytes(model, kernels, shape->max_tok);
-    bytes += latent_input_bytes(model, kernels, shape->max_tok);
-    for (int i = 0; kernels->memory && i < N_DEVICE; i++)
-        bytes += device_bytes(cake_model_config(model), shape->max_tok, i);
-    return bytes;
+    return cake_activations_bytes(model, kernels, shape->max_tok);
 }
 
 static cake_err open_kv(cake_slice *s)
@@ -304,94 +130,6 @@ static cake_err open_states(cake_slice *s)
     return err;
 }
 
-static void take_expert_buffers(cake_slice *s, void *const *buffer)
-{
-    cake_forward_ctx *p = &s->pass;
-    const int n = p->config->moe.router.n_expert;
-    if (!n)
-        return;
-    p->router_score = buffer[ROUTER_SCORE];
-    p->choice = buffer[CHOICE];
-    p->choice_weight = buffer[CHOICE_WEIGHT];
-    p->expert_gate = buffer[EXPERT_GATE];
-    p->expert_up = buffer[EXPERT_UP];
-    p->expert_out = buffer[EXPERT_OUT];
-    s->groups = (cake_groups){.expert = cake_alloc((size_t)n, sizeof(int32_t)),
-                              .first = cake_alloc((size_t)n + 1, sizeof(int32_t)),
-                              .row = buffer[GROUP_ROW],
-                              .sorted = buffer[GROUP_SORTED],
-                              .stride = choices_of(p->config)};
-    p->groups = &s->groups;
-    p->expert_input =
-        cake_arena_take(&s->scratch, expert_input_bytes(s->model, p->kernels, s->shape.max_tok));
-}
-
-static void take_latent_buffers(cake_slice *s, void *const *buffer)
-{
-    cake_forward_ctx *p = &s->pass;
-    const size_t n = (size_t)p->config->n_head;
-    if (!p->config->latent.rank)
-        return;
-    p->latent_q = buffer[LATENT_Q];
-    p->latent_out = buffer[LATENT_OUT];
-    s->heads = (cake_groups){.expert = cake_alloc(n, sizeof(int32_t)),
-                             .first = cake_alloc(n + 1, sizeof(int32_t)),
-                             .row = buffer[HEAD_ROW],
-                             .sorted = buffer[HEAD_SORTED]};
-    p->heads = &s->heads;
-    p->latent_input =
-        cake_arena_take(&s->scratch, latent_input_bytes(s->model, p->kernels, s->shape.max_tok));
-}
-
-static void take_ones(cake_slice *s)
-{
-    const size_t bytes = ones_bytes(s->pass.config), n = bytes / sizeof(float);
-    float *one = cake_alloc(n, sizeof *one);
-    for (size_t i = 0; i < n; i++)
-        one[i] = 1;
-    s->pass.ones = cake_arena_take(&s->scratch, bytes);
-    cake_memory_upload(s->pass.kernels->memory, s->pass.ones, one, bytes);
-    free(one);
-}
-
-static void take_buffers(cake_slice *s)
-{
-    cake_forward_ctx *p = &s->pass;
-    void *buffer[COS];
-    for (int i = 0; i < N_BUFFER; i++) {
-        void *taken = cake_arena_take(&s->scratch, buffer_bytes(p->config, s->shape.max_tok, i));
-        if (i < COS)
-            buffer[i] = taken;
-        else
-            ((i - COS) % 2 ? p->sin : p->cos)[(i - COS) / 2] = taken;
-    }
-    p->norm = buffer[NORM];
-    p->side = buffer[SIDE];
-    p->q = buffer[Q];
-    p->mix = buffer[MIX];
-    p->k = buffer[K];
-    p->v = buffer[V];
-    p->gate = buffer[GATE];
-    p->up = buffer[UP];
-    take_expert_buffers(s, buffer);
-    take_latent_buffers(s, buffer);
-    take_ones(s);
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
-        size_t bytes = input_bytes(s->model, p->kernels, s->shape.max_tok, dtype);
-        p->input[dtype] = bytes ? cake_arena_take(&s->scratch, bytes) : NULL;
-    }
-    void *device[N_DEVICE] = {0};
-    for (int i = 0; p->kernels->memory && i < N_DEVICE; i++)
-        device[i] = cake_arena_take(&s->scratch, device_bytes(p->config, s->shape.max_tok, i));
-    s->body = device[BODY];
-    s->marked = device[ROWS];
-    cake_last_layer_open(s->shape.max_tok, p->kernels->memory, device[READ], device[FROM], &s->last);
-    p->z = p->up;
-    p->qkv = p->q;
-    p->decay = p->k;
-    p->beta = p->v;
-}
-
 cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, const cake_slice_shape *shape,
                          cake_slice **out)
 {
@@ -401,19 +139,19 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->model = model;
     s->pass.config = config;
     s->pass.kernels = kernels;
+    s->pass.stream = kernels->memory ? NULL : cake_model_stream(model);
     cake_rope_table_open(config, kernels->memory, shape->n_thread, shape->max_tok, &s->rotation);
 
     cake_err err = open_kv(s);
     if (!err)
         err = open_states(s);
     if (!err)
-        err = cake_memory_open(kernels->memory, &s->scratch, "activations",
-                               cake_slice_scratch_bytes(model, kernels, shape));
+        err = cake_activations_open(model, shape->max_tok, &s->pass, &s->scratch);
     if (err) {
         cake_slice_close(s);
         return err;
     }
-    take_buffers(s);
+    cake_last_layer_open(shape->max_tok, kernels->memory, s->scratch.read, s->scratch.from, &s->last);
     s->cost = cake_cost_of_layers(model, kernels, shape->first, shape->count, shape->kv_dtype);
     *out = s;
     return CAKE_OK;
@@ -434,13 +172,9 @@ void cake_slice_close(cake_slice *slice)
     for (int group = 0; group < CAKE_MAX_KV_GROUPS; group++)
         cake_kv_close(&slice->kv[group]);
     cake_states_close(&slice->states);
-    cake_memory_close(slice->pass.kernels->memory, &slice->scratch);
+    cake_activations_close(&slice->scratch);
     cake_rope_table_close(&slice->rotation);
     cake_last_layer_close(&slice->last);
-    free(slice->groups.expert);
-    free(slice->groups.first);
-    free(slice->heads.expert);
-    free(slice->heads.first);
     free(slice->view);
     free(slice);
 }
@@ -478,6 +212,8 @@ static void forward(const cake_exec *exec, void *arg)
     after_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
+        if (pass->stream)
+            cake_weight_stream_enter(pass->stream, exec, layer, pass->n_tok);
         const cake_layer_kind *kind = &pass->config->layer[layer];
         const cake_layer_weights *weights = cake_model_layer(s->model, layer);
         if (s->skips_rows && layer == n_layer - 1)
@@ -485,11 +221,20 @@ static void forward(const cake_exec *exec, void *arg)
         else
             cake_layer_forward(exec, pass, kind, weights, &s->view[i], here);
         here = CAKE_ROW_NONFINITE(layer);
+        if (pass->stream && exec->rank == 0)
+            cake_weight_stream_leave(pass->stream, layer);
         after_layer(exec, s, i + 1);
     }
     if (here)
         pass->kernels->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_tok, pass->config->dim, here,
                                       s->shape.first + s->shape.count == n_layer);
+}
+
+/* Messages make progress while the layer waits for its weights. */
+static void poll(void *arg)
+{
+    const cake_slice *s = arg;
+    s->between(s->arg, false);
 }
 
 static void turn(const cake_exec *exec, void *arg)
@@ -533,11 +278,11 @@ static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buff
     const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
                  body = (size_t)wave->n_tok * (size_t)wave->dim * sizeof(float);
     cake_exec_run(s->shape.n_thread, turn, s);
-    memory->upload_rows(s->marked, s->rows, wave->n_tok);
+    memory->upload_rows(s->scratch.rows, s->rows, wave->n_tok);
     if (way.from)
-        cake_memory_copy(memory, s->body, way.from, body);
+        cake_memory_copy(memory, s->scratch.body, way.from, body);
     else
-        cake_memory_upload(memory, s->body, cake_wave_body(wave), body);
+        cake_memory_upload(memory, s->scratch.body, cake_wave_body(wave), body);
     cake_rope_table_upload(&s->rotation, &s->pass);
     ask_for(s);
     for (int i = 0; i <= s->shape.count; i++) {
@@ -548,10 +293,10 @@ static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buff
         s->between(s->arg, true);
     }
     if (way.to)
-        cake_memory_copy(memory, way.to, s->body, body);
+        cake_memory_copy(memory, way.to, s->scratch.body, body);
     else
-        cake_memory_download(memory, cake_wave_body(wave), s->body, body);
-    cake_memory_download(memory, s->rows, s->marked, rows); /* waits for all operations */
+        cake_memory_download(memory, cake_wave_body(wave), s->scratch.body, body);
+    cake_memory_download(memory, s->rows, s->scratch.rows, rows); /* waits for all operations */
     return memory->check();
 }
 
@@ -598,12 +343,10 @@ static void take_wave(cake_slice *s, cake_wave *wave)
 {
     const bool on_device = s->pass.kernels->memory;
     s->rows = cake_wave_rows(wave);
-    if (!on_device)
-        s->marked = s->rows;
     s->pass.rows = s->rows;
-    s->pass.device_rows = s->marked;
+    s->pass.device_rows = on_device ? s->scratch.rows : s->rows;
     s->pass.n_tok = wave->n_tok;
-    s->pass.x = on_device ? s->body : cake_wave_body(wave);
+    s->pass.x = on_device ? s->scratch.body : cake_wave_body(wave);
     s->skips_rows = may_skip_rows(s) && cake_last_layer_choose(&s->last, &s->pass);
 }
 
@@ -629,8 +372,13 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
         if (err)
             return err;
     } else {
+        cake_weight_stream *stream = slice->pass.stream;
         bool few = slice->shape.n_decode && cake_wave_generates(wave);
+        if (stream)
+            cake_weight_stream_begin(stream, poll, slice);
         cake_exec_run(few ? slice->shape.n_decode : slice->shape.n_thread, forward, slice);
+        if (stream && cake_weight_stream_error(stream))
+            return CAKE_ERR_FATAL;
     }
     cake_kv tables[CAKE_MAX_KV_GROUPS];
     for (int group = 0; group < slice->pass.config->n_group; group++) {
