@@ -64,6 +64,9 @@ static cake_err read_latent(const cake_fields *fields, cake_config *c, cake_head
     if (l->rank + l->n_rope > CAKE_LATENT_DIM)
         return cake_field_fail(fields, "kv_lora_rank", "with qk_rope_head_dim (%d), at most %d is supported",
                                l->n_rope, CAKE_LATENT_DIM);
+    if ((int64_t)c->n_head * (l->n_nope + l->n_rope) > CAKE_MAX_WIDE)
+        return cake_field_fail(fields, "num_attention_heads", "heads of %d elements together are too wide",
+                               l->n_nope + l->n_rope);
     *heads = (cake_heads){.n_kv = 1, .head_dim = l->n_nope + l->n_rope};
     return CAKE_OK;
 }

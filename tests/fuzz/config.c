@@ -58,6 +58,12 @@ static void check(const cake_config *c)
                     (c->layer[i].rope == CAKE_NO_ROPE ||
                      (c->layer[i].rope < c->n_rope &&
                       c->rope[c->layer[i].rope].n_rot <= c->heads[c->layer[i].group].head_dim)));
+    const cake_latent *l = &c->latent;
+    CAKE_ASSERT(!l->rank || (l->rank + l->n_rope <= CAKE_LATENT_DIM && l->n_nope > 0 && l->n_value > 0 &&
+                             l->q_rank >= 0 && l->n_nope + l->n_rope == head_dim &&
+                             (int64_t)c->n_head * (l->n_nope + l->n_value) <= 1 << 24));
+    for (int i = 0; i < c->n_layer; i++)
+        CAKE_ASSERT((c->layer[i].mixer == CAKE_MIX_LATENT) == (l->rank > 0));
     for (int group = 0; group < c->n_group; group++)
         CAKE_ASSERT(c->arch->v_norm || !c->heads[group].v_is_k);
     check_moe(c);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "kernels/peak.h"
 #include "slice/cost.h"
+#include "slice/slice.h"
 #include "tests/suite.h"
 
 static void test_seconds(void)
@@ -158,7 +159,7 @@ static void test_layers(void)
         cake_log_level(level);
         const cake_config *c = cake_model_config(model);
         cake_cost cost = cake_cost_of_layers(model, &cake_kernels_ref, 0, c->n_layer, CAKE_BF16);
-        double weights = 0, positions = 0, states = 0;
+        double weights = 0, positions = 0, states = 0, bytes[CAKE_MAX_KV_GROUPS] = {0};
         for (int i = 0; i < c->n_layer; i++) {
             weights += 3.0 * c->dim * c->n_ff;
             if (c->layer[i].mixer == CAKE_MIX_DELTA) {
@@ -172,11 +173,16 @@ static void test_layers(void)
                 int heads = (c->arch->out_gate ? 3 : 2) * c->n_head + (h->v_is_k ? 1 : 2) * h->n_kv;
                 weights += (double)c->dim * h->head_dim * heads;
                 positions += 4.0 * c->n_head * h->head_dim;
+                bytes[c->layer[i].group] += 4.0 * h->n_kv * h->head_dim; /* K and V in BF16 */
             }
         }
         double flops = 0;
-        for (int group = 0; group < cost.n_group; group++)
+        for (int group = 0; group < cost.n_group; group++) {
+            const cake_slice_shape whole = {.count = c->n_layer, .kv_dtype = CAKE_BF16};
             flops += cost.kv[group].position_flops;
+            CU_ASSERT_DOUBLE_EQUAL(cost.kv[group].position_bytes, bytes[group], 0.1);
+            CU_ASSERT_EQUAL(cake_slice_page_bytes(c, &whole, group), (size_t)bytes[group] * CAKE_PAGE);
+        }
         CU_ASSERT_DOUBLE_EQUAL(cost.row_flops, 2 * weights + states, 1);
         CU_ASSERT_DOUBLE_EQUAL(flops, positions, 1);
         CU_ASSERT(cost.wave_bytes >= 2 * weights &&

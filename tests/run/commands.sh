@@ -17,6 +17,8 @@ expect "info: MPI" 0 'MPI +.*\(MPI [34]' "$cake" info
 expect "info: limits" 0 'locked memory' "$cake" info
 expect "info: huge pages" 0 '^huge pages  (allowed|not allowed|unknown)' "$cake" info
 expect "info of a model" 0 'qwen3, 3542720 parameters, bf16' "$cake" info -m "$model"
+expect "info of a model whose layers have two kinds of heads" 0 '4 query and 2 KV heads of 12 or 1 of 20,' \
+    "$cake" info -m "$root/tests/golden/gemma4-dense"
 expect "info of no model" 1 'nowhere' "$cake" info -m "$dir/nowhere"
 expect "info under mpirun speaks once" 0 'hwloc' mpi 3 info
 test "$(grep -c '^hwloc' "$dir/out")" -eq 1

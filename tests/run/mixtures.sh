@@ -36,8 +36,8 @@ own() { # MODEL DIR : a copy that may be changed
     chmod -R u+w "$2"
 }
 
-for name in $(few "glm4moe-groups gemma4-wrap" \
-    "glm4moe-groups gptoss-sinks gptoss-bf16 qwen3moe-mixed qwen3moe-step mixtral-eight olmoe-plain minimax-part qwen3next-keys qwen3.5moe-wrap gemma4-wrap gemma4-saved"); do
+for name in $(few "deepseek3-groups gemma4-wrap" \
+    "deepseek3-groups deepseek3-whole glm4lite-list mistral4-scaled glm4moe-groups gptoss-sinks gptoss-bf16 qwen3moe-mixed qwen3moe-step mixtral-eight olmoe-plain minimax-part qwen3next-keys qwen3.5moe-wrap gemma4-wrap gemma4-saved"); do
     model=$root/tests/golden/$name
     answer 1 one
     test "$(grep -c '"finish_reason": *"length"' "$dir/one.jsonl")" -eq 65
