@@ -465,11 +465,14 @@ void cake_weight_stream_experts(cake_weight_stream *s, const cake_exec *exec, co
 
 void cake_weight_stream_leave(cake_weight_stream *s, int layer)
 {
-    if (s->layers.index[layer] < 0)
+    int at = s->layers.index[layer];
+    if (at < 0)
         return;
     pthread_mutex_lock(&s->lock);
-    s->now = -1;
-    assign_buffers(s);
+    if (s->now == at) { /* another member may be in the next layer already */
+        s->now = -1;
+        assign_buffers(s);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
