@@ -104,9 +104,10 @@ size_t cake_model_expert_bytes(const cake_model *model, const cake_weight_set *s
 int64_t cake_model_bytes_in_files(const cake_model *model, const cake_weight_set *share);
 
 typedef struct cake_loading {
-    int threads;             /* size of the team that reads and packs */
-    bool mapped;             /* pack directly from mapped files */
-    bool drop;               /* drop the files from the page cache */
+    int threads;   /* size of the team that reads and packs */
+    bool mapped;   /* pack directly from mapped files */
+    bool drop;     /* drop the files from the page cache */
+    int64_t cache; /* with drop: bytes of files that are read for waves and stay in it all the same */
     void (*bind)(void *arg); /* called by each thread that will read for waves; or NULL */
     void *arg;
 } cake_loading;

@@ -118,6 +118,14 @@ void cake_row_reader_ahead(const cake_tensor_item *p, int first, int n)
                                n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
 }
 
+void cake_row_reader_leave(const cake_tensor_item *p, int first, int n)
+{
+    int64_t begin = p->from ? p->from->tensor->begin + row_offset(p, first) : 0;
+    if (p->from && !p->part->transposed) /* the columns of other matrices lie between those of this one */
+        cake_safetensors_leave(p->from->file, begin, begin + n * (int64_t)cake_row_bytes(p->dtype, p->n_in),
+                               true);
+}
+
 /* ---- reading */
 
 static void *room(const cake_row_reader *m, char **memory, size_t *size, size_t need)

@@ -44,6 +44,8 @@ void cake_read_item_bind(const cake_model *model, const cake_tensor_item *p, voi
 int cake_row_reader_step(const cake_tensor_item *p, int first, int n);
 /* Hint: these rows will be read soon. */
 void cake_row_reader_ahead(const cake_tensor_item *p, int first, int n);
+/* Hint: these rows will not be read soon: they leave the page cache. */
+void cake_row_reader_leave(const cake_tensor_item *p, int first, int n);
 /* Reads and packs the rows of a step. False: failed, with the reason in why. */
 bool cake_row_reader_take(cake_row_reader *reader, const cake_read_item *it, int first, int n, cake_buf *why);
 void cake_row_reader_close(cake_row_reader *reader);

@@ -110,6 +110,7 @@ void cake_stream_layers_build(cake_stream_layers *all, const cake_model *model, 
         u->chunks += chunks_of(p);
         t->offset = p->at ? t[-1].offset : l->bytes;
         l->bytes += (int64_t)t->bytes;
+        l->in_files += (int64_t)p->n_out * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
         l->padded = l->padded || kernels->weight_bytes(p->kept, p->whole, p->n_in) !=
                                      (size_t)p->whole * cake_row_bytes(p->kept, p->n_in);
     }

@@ -22,7 +22,8 @@ typedef struct cake_stream_layer {
     int32_t *of_expert;     /* [n_expert] owned; unit of each expert, -1: it is held */
     int layout;             /* number of the first layer whose tensors lie in a buffer in the same way */
     bool padded;            /* packing does not write every byte of a matrix */
-    int64_t bytes;
+    int64_t bytes, in_files;
+    bool drop; /* its files leave the page cache after each reading */
 } cake_stream_layer;
 
 typedef struct cake_stream_tensor {

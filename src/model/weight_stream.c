@@ -233,13 +233,16 @@ static void give_up(cake_weight_stream *s, const cake_buf *why)
     pthread_cond_broadcast(&s->done);
 }
 
-static bool read_rows(cake_row_reader *reader, const chunk *c, const cake_read_item *it, cake_buf *why)
+static bool read_rows(cake_row_reader *reader, const chunk *c, const cake_read_item *it, bool drop,
+                      cake_buf *why)
 {
     for (int row = c->first, end = c->first + c->n, n; row < end; row += n) {
         n = cake_row_reader_step(&it->piece, row, end - row);
         if (!cake_row_reader_take(reader, it, row, n, why))
             return false;
     }
+    if (drop)
+        cake_row_reader_leave(&it->piece, c->first, c->n);
     return true;
 }
 
@@ -265,13 +268,14 @@ static void do_chunk(cake_weight_stream *s, const chunk *c)
     const int memory = s->unused[--s->n_unused];
     cake_row_reader *reader = &s->readers[memory];
     cake_read_item it = c->tensor->read;
+    const bool drop = s->layers.layer[c->to->at].drop;
     cake_buf why = {0};
     it.data = c->to->data + c->tensor->offset;
     c->to->in_flight++;
     if (!s->active++)
         s->since = cake_clock_now();
     pthread_mutex_unlock(&s->lock);
-    bool done = read_rows(reader, c, &it, &why);
+    bool done = read_rows(reader, c, &it, drop, &why);
     pthread_mutex_lock(&s->lock);
     s->stats.bytes += reader->read;
     reader->read = 0;
@@ -461,11 +465,14 @@ void cake_weight_stream_experts(cake_weight_stream *s, const cake_exec *exec, co
 
 void cake_weight_stream_leave(cake_weight_stream *s, int layer)
 {
-    if (s->layers.index[layer] < 0)
+    int at = s->layers.index[layer];
+    if (at < 0)
         return;
     pthread_mutex_lock(&s->lock);
-    s->now = -1;
-    assign_buffers(s);
+    if (s->now == at) { /* another member may be in the next layer already */
+        s->now = -1;
+        assign_buffers(s);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -562,6 +569,17 @@ static void start_threads(cake_weight_stream *s, int n_reader)
     pthread_attr_destroy(&small);
 }
 
+/* If the page cache does not hold all layers, the first ones stay in it: with the last ones added, the system
+ * would evict each layer before it is read again. */
+static void share_cache(cake_weight_stream *s, const cake_loading *how)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < s->layers.n; i++) {
+        bytes += s->layers.layer[i].in_files;
+        s->layers.layer[i].drop = how->drop && bytes > how->cache;
+    }
+}
+
 cake_err cake_weight_stream_open(const cake_stream_setup *setup, cake_weight_stream **out)
 {
     cake_weight_stream *s = cake_alloc(1, sizeof *s);
@@ -576,6 +594,7 @@ cake_err cake_weight_stream_open(const cake_stream_setup *setup, cake_weight_str
                               .work = PTHREAD_COND_INITIALIZER,
                               .done = PTHREAD_COND_INITIALIZER,
                               .ask = PTHREAD_COND_INITIALIZER};
+    share_cache(s, setup->how);
     open_buffers(s, setup);
     cake_err err = open_readers(s, setup->how->threads);
     if (err) {

@@ -205,6 +205,8 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
                  cake_size_text(all[i].fixed + kv[i]).s, all[i].kernels->name, me->input.n_thread);
     }
     const cake_memory_use *host_use = &all[n - 1];
-    me->drop = host_use->memory - host_use->all_fixed - cake_comm_node_sum(world, kv[n - 1]) < files;
+    int64_t left = host_use->memory - host_use->all_fixed - cake_comm_node_sum(world, kv[n - 1]);
+    me->drop = left < files;
+    me->cache = left > 0 ? left / world->local_size / 10 * 9 : 0;
     return check_all(world, me, all, n, kv);
 }

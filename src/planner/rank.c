@@ -460,6 +460,7 @@ static cake_err load(const cake_rank_options *o, cake_rank *me)
     cake_loading loading = {.threads = me->input.n_thread,
                             .mapped = o->mapped,
                             .drop = me->drop,
+                            .cache = me->cache,
                             .bind = bind_reader,
                             .arg = &me->affinity};
     const cake_kernels *kernels[2];

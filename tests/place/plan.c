@@ -335,6 +335,15 @@ static void test_load(void)
     load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .max_row_cost = 40, .chunk = 192};
     cake_batch_size_decide(&load); /* ... and not if the user says how wide they are */
     CU_ASSERT(load.chunk == 192 && load.max_tok == 192);
+    load = (cake_batch_size){.n_stage = 4, .n_vocab = 2048, .reading_rows = 900};
+    cake_batch_size_decide(&load); /* as many rows as are computed while weights are read ... */
+    CU_ASSERT(load.chunk == 896 && load.lane_seqs == 900);
+    load = (cake_batch_size){.n_stage = 1, .n_vocab = 2048, .reading_rows = 1e9};
+    cake_batch_size_decide(&load); /* ... with limits ... */
+    CU_ASSERT(load.chunk == 4096 && load.lane_seqs == 1024);
+    load = (cake_batch_size){.n_stage = 1, .n_vocab = 2048, .reading_rows = 3};
+    cake_batch_size_decide(&load); /* ... and not fewer than without */
+    CU_ASSERT(load.chunk == 512 && load.lane_seqs == 64);
     load = (cake_batch_size){.n_stage = 3, .n_vocab = 100, .max_seqs = 1, .chunk = 1};
     cake_batch_size_decide(&load);
     CU_ASSERT(load.n_lane == 1 && load.lane_seqs == 1 && load.max_tok == 1 + CAKE_PAGE);

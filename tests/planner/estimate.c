@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "planner/memory_plan.h"
+#include "planner/offload.h"
 #include "tests/planner/world.h"
 
 /* "tiny": operations of a row in 8 layers, of its attention for each visible position, of its scores with 16
@@ -82,6 +83,31 @@ static void test_wave(void)
     close_world(&me);
 }
 
+/* Half of the weights is read for each wave: reading takes the threads' time, or the disk's if that is
+ * longer. */
+static void test_reading(void)
+{
+    const double flops = 1e9;
+    cake_rank me;
+    open_replicas(&me, 1, flops, ENDLESS);
+    const double held = cake_estimate_wave(&me.planning, &me.planning.plan, 10, true);
+    me.input.weights_memory = -60;
+    me.input.pack_rate = 1e6;
+    cake_weight_split split;
+    cake_offload_split(&me.planning, &me.planning.plan, 0, &split);
+    const double bytes = (double)split.wave_bytes;
+    cake_weight_split_free(&split);
+    CU_ASSERT(bytes > 0.3 * WEIGHTS && bytes < 0.8 * WEIGHTS);
+    expect(cake_estimate_wave(&me.planning, &me.planning.plan, 10, true), held + bytes / 1e6);
+    expect(seconds_of(&me, 1, 10, 1),
+           (10 * ROW / 0.84 + 55 * POSITION / 0.62 + SCORE / 0.84) / flops + OVERHEAD + bytes / 1e6);
+    me.input.read_rate = 1e3;
+    expect(cake_estimate_wave(&me.planning, &me.planning.plan, 10, true), bytes / 1e3 + SCORE / 0.84 / flops);
+    me.input.weights_memory = -100; /* everything is held after all */
+    expect(cake_estimate_wave(&me.planning, &me.planning.plan, 10, true), held);
+    close_world(&me);
+}
+
 /* Longer prompts, longer answers and more of them take longer; faster ranks take less. */
 static void test_monotone(void)
 {
@@ -142,6 +168,7 @@ int main(void)
 {
     static const suite_test tests[] = {
         {"seconds of waves", test_wave},
+        {"weights that are read for each wave", test_reading},
         {"more work, more time", test_monotone},
         {"replicas", test_replicas},
         {"more requests than are simulated", test_many},

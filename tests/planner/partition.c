@@ -366,6 +366,26 @@ static void test_same(void)
     close_world(&w);
 }
 
+/* Hosts of 2.9 GiB have memory for two of eight layers, or for eight of which a quarter is held. */
+static void test_weights_memory(void)
+{
+    static const double gib[] = {2.9, 2.9};
+    world w;
+    open_world(&w, 2, gib, NULL);
+    CU_ASSERT(cake_partition_solve(&w.planning, 0, 2) > 0);
+    w.input.weights_memory = -25;
+    CU_ASSERT_DOUBLE_EQUAL(cake_planning_held_share(&w.input, 2), 0.25, 1e-12);
+    expect(&w, 2, (int[]){4, 4});
+    w.input.weights_memory = GIB; /* of each rank, which has more than four GiB */
+    CU_ASSERT_DOUBLE_EQUAL(cake_planning_held_share(&w.input, 2), 2 / 8.25, 1e-12);
+    expect(&w, 2, (int[]){4, 4});
+    w.input.weights_memory = 3 * GIB;
+    CU_ASSERT(cake_partition_solve(&w.planning, 0, 2) > 0);
+    w.input.weights_memory = 100 * GIB;
+    CU_ASSERT_EQUAL(cake_planning_held_share(&w.input, 2), 1);
+    close_world(&w);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
@@ -380,6 +400,7 @@ int main(void)
         {"a given plan", test_adopt},
         {"pages of the KV cache", test_pages},
         {"replicas that are alike", test_same},
+        {"weights that are not held", test_weights_memory},
     };
     return SUITE_MAIN("partition", tests);
 }

@@ -93,6 +93,7 @@ while read -r name np CAKE_LOAD more <&3; do
 done 3<<END
 dense 1 read --dummy-weights --dtype int8
 dense 2 read --dummy-weights --replicas 2
+dense 2 read --dummy-weights --weights-memory 70%
 model 2 mmap
 states 2 read --dummy-weights --kv-dtype f32
 windows 2 read --dummy-weights --kv-dtype f16
