@@ -126,7 +126,8 @@ static void test_refused(void)
         {"deepseek_v3", ", \"partial_rotary_factor\": 0.5",
          "partial_rotary_factor is 0.5, but 1, or qk_rope_head_dim's share of a head (64 of 192), is "
          "expected"},
-        {"glm4_moe_lite", ", \"mlp_layer_types\": [\"dense\"]", "mlp_layer_types is [\"dense\"], but an array of 2 names"},
+        {"glm4_moe_lite", ", \"mlp_layer_types\": [\"dense\"]",
+         "mlp_layer_types is [\"dense\"], but an array of 2 names"},
         {"glm4_moe_lite", ", \"mlp_layer_types\": [\"dense\", \"experts\"]",
          "mlp_layer_types[1]: dense or sparse is expected"},
     };
