@@ -157,3 +157,30 @@ void cake_groups_sort(cake_groups *groups, const int32_t *expert, int n_tok, con
             groups->sorted[t * stride + j] = sorted;
         }
 }
+
+void cake_expert_use_visit(cake_expert_use *use, const cake_groups *groups, int n_expert)
+{
+    int least = groups->n < n_expert ? 0 : groups->n_row, most = 0;
+    for (int i = 0; i < groups->n; i++) {
+        int rows = groups->first[i + 1] - groups->first[i];
+        least = rows < least ? rows : least;
+        most = rows > most ? rows : most;
+    }
+    use->visits++;
+    use->distinct += groups->n;
+    use->min_rows += least;
+    use->mean_rows += (double)groups->n_row / n_expert;
+    use->max_rows += most;
+}
+
+void cake_expert_use_merge(cake_expert_use *use, const cake_expert_use *other)
+{
+    use->visits += other->visits;
+    use->distinct += other->distinct;
+    use->min_rows += other->min_rows;
+    use->mean_rows += other->mean_rows;
+    use->max_rows += other->max_rows;
+    use->rows += other->rows;
+    use->weight_bytes += other->weight_bytes;
+    use->expected_bytes += other->expected_bytes;
+}

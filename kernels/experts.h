@@ -64,6 +64,16 @@ typedef struct cake_groups {
     int stride;      /* of a row's choices; columns from n_chosen on belong to the caller */
 } cake_groups;
 
+/* How rows met experts: sums over visits, each of a wave to a layer with experts. Zero-initialised: none. */
+typedef struct cake_expert_use {
+    int64_t visits;
+    double distinct;                      /* experts that at least one row met */
+    double min_rows, mean_rows, max_rows; /* of an expert */
+    /* of all waves: rows; bytes of weights read, by the experts that were met; that independent rows would
+     * have read */
+    double rows, weight_bytes, expected_bytes;
+} cake_expert_use;
+
 struct cake_exec;
 
 /* score [n_tok, n_expert], which is changed, to expert [n_tok, stride], ascending in a row, and weight
@@ -73,5 +83,9 @@ void cake_router_choose(const struct cake_exec *exec, const cake_router *router,
                         int32_t *expert, float *weight, int stride, int n_tok);
 /* Sorts the choices of all rows, expert [n_tok, groups->stride]; called by one member. */
 void cake_groups_sort(cake_groups *groups, const int32_t *expert, int n_tok, const cake_router *router);
+
+/* Adds a visit of n_expert experts. */
+void cake_expert_use_visit(cake_expert_use *use, const cake_groups *groups, int n_expert);
+void cake_expert_use_merge(cake_expert_use *use, const cake_expert_use *other);
 
 #endif

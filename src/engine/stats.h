@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "kernels/experts.h"
 #include "kernels/roofline.h"
 #include "place/pci_devices.h"
 #include "schedule/schedule.h"
@@ -51,6 +52,7 @@ typedef struct cake_report_stage {
     int64_t min_weights_bytes; /* the least --weights-memory that is possible */
     int64_t stream_bytes;      /* read so far for waves */
     double stream_s, stream_wait_s; /* seconds in which some thread read; in which its layers waited */
+    cake_expert_use experts;
     double load_s, compute_s, busy_s, move_s, run_s;
     double rtt_s;           /* round trip to the rank that its waves come from; 0: itself, or not measured */
     double bubble_s;        /* with an engine: seconds without a wave, the mean over its replica's stages */

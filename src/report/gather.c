@@ -65,8 +65,10 @@ void cake_gather_stats(const cake_comm *world, cake_rank *me, const cake_pipelin
     mine->link_bytes = stats.link_bytes;
     mine->joules = stats.joules;
     for (int i = 0; i < me->n_slices; i++)
-        for (int j = 0; j < me->slices[i].n; j++)
+        for (int j = 0; j < me->slices[i].n; j++) {
             cake_roofline_merge(&mine->roofline, cake_slice_roofline(me->slices[i].slice[j]));
+            cake_expert_use_merge(&mine->experts, cake_slice_experts(me->slices[i].slice[j]));
+        }
     mine->bubble_s = stats.bubble_s;
     if (cake_model_stream(me->model)) {
         cake_stream_stats read = cake_weight_stream_statistics(cake_model_stream(me->model));

@@ -277,6 +277,22 @@ static void say_weights(const cake_report *r)
                  s->stream_s > 0 ? 1e-9 * (double)s->stream_bytes / s->stream_s : 0, s->stream_wait_s);
 }
 
+/* How waves met experts, on all ranks together. */
+static void say_experts(const cake_report *r)
+{
+    cake_expert_use all = {0};
+    for (int i = 0; i < r->world->size; i++)
+        cake_expert_use_merge(&all, &r->stages[i].experts);
+    const double n = (double)all.visits;
+    if (all.visits)
+        cake_log(
+            CAKE_INFO, NULL,
+            "experts: a wave met %.1f in a layer; rows of one: %.1f to %.1f, mean %.1f; %.3g MB of weights "
+            "a row",
+            all.distinct / n, all.min_rows / n, all.max_rows / n, all.mean_rows / n,
+            1e-6 * all.weight_bytes / all.rows);
+}
+
 /* Table and advice. A short run says little, and a single rank waits for nobody: then only at level debug. */
 static void say_details(const cake_report *r)
 {
@@ -317,6 +333,7 @@ void cake_report_say(const cake_report *r)
                  c->resumed_failed ? ": --retry-errors repeats these" : "");
     say_replicas(r);
     say_energy(r);
+    say_experts(r);
     say_weights(r);
     say_details(r);
 }

@@ -71,6 +71,20 @@ static void add_own_layers(cake_buf *out, const cake_report *r, int rank)
     cake_buf_adds(out, "],\n     ");
 }
 
+/* Means over visits of waves to layers with experts. */
+static void add_experts(cake_buf *out, const cake_expert_use *use)
+{
+    const double n = (double)use->visits;
+    if (!use->visits)
+        return;
+    cake_buf_addf(out,
+                  "\"experts\": {\"distinct\": %.2f, \"rows\": [%.3f, %.3f, %.3f], \"imbalance\": %.3f, ",
+                  use->distinct / n, use->min_rows / n, use->mean_rows / n, use->max_rows / n,
+                  use->mean_rows > 0 ? use->max_rows / use->mean_rows : 0);
+    cake_buf_addf(out, "\"bytes_per_row\": %.0f, \"expected_bytes_per_row\": %.0f},\n     ",
+                  use->weight_bytes / use->rows, use->expected_bytes / use->rows);
+}
+
 static void add_stage(cake_buf *out, const cake_report *r, const cake_run_metrics *all, int rank)
 {
     const cake_report_stage *s = &r->stages[rank];
@@ -104,6 +118,7 @@ static void add_stage(cake_buf *out, const cake_report *r, const cake_run_metric
                       (long long)s->wave_read_bytes, (long long)s->stream_bytes);
         cake_buf_addf(out, "\"active_s\": %.6f, \"wait_s\": %.6f},\n     ", s->stream_s, s->stream_wait_s);
     }
+    add_experts(out, &s->experts);
     cake_buf_addf(out, "\"load_s\": %.3f, \"compute_s\": %.6f, \"busy_s\": %.6f, \"idle_share\": %.4f, ",
                   s->load_s, s->compute_s, s->busy_s, cake_report_idle(all, r, rank));
     cake_report_waits(all, r, rank, &waits);

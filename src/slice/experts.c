@@ -21,8 +21,10 @@ static void route(const cake_exec *exec, const cake_forward_ctx *pass, const cak
     cake_router_choose(exec, &router, pass->router_score, pass->choice, pass->choice_weight,
                        pass->groups->stride, pass->n_tok);
     cake_exec_barrier(exec);
-    if (exec->rank == 0)
+    if (exec->rank == 0) {
         cake_groups_sort(pass->groups, pass->choice, pass->n_tok, &router);
+        cake_expert_use_visit(pass->use, pass->groups, router.n_expert);
+    }
     cake_exec_barrier(exec);
     if (pass->stream)
         cake_weight_stream_experts(pass->stream, exec, w, pass->groups);

@@ -38,6 +38,7 @@ typedef struct cake_forward_ctx {
     int32_t *choice;                                /* [n_tok, k] */
     float *choice_weight;                           /* [n_tok, k] */
     cake_groups *groups;                            /* the choices, sorted; without the shared expert's */
+    cake_expert_use *use;                           /* counts them */
     float *expert_gate, *expert_up;                 /* [n_tok * k, n_ff of an expert] */
     float *expert_out;                              /* [n_tok * k, dim] sorted, then the shared expert's */
     void *expert_input;                             /* [n_tok * k] rows packed for products */

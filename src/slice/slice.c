@@ -30,8 +30,9 @@ struct cake_slice {
     bool skips_rows;        /* the last layer skips rows of this wave that nobody reads */
     cake_cost cost;         /* what a wave costs in these layers */
     cake_roofline roofline; /* work of all waves so far */
-    cake_layer_view *view;  /* [count] */
-    cake_row *rows;         /* the wave's rows on the host */
+    cake_expert_use use;
+    cake_layer_view *view; /* [count] */
+    cake_row *rows;        /* the wave's rows on the host */
     void (*between)(void *arg, bool layer);
     void *arg;
 };
@@ -139,6 +140,7 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->model = model;
     s->pass.config = config;
     s->pass.kernels = kernels;
+    s->pass.use = &s->use;
     s->pass.stream = kernels->memory ? NULL : cake_model_stream(model);
     cake_rope_table_open(config, kernels->memory, shape->n_thread, shape->max_tok, &s->rotation);
 
@@ -182,6 +184,24 @@ void cake_slice_close(cake_slice *slice)
 const cake_roofline *cake_slice_roofline(const cake_slice *slice)
 {
     return &slice->roofline;
+}
+
+const cake_expert_use *cake_slice_experts(const cake_slice *slice)
+{
+    return &slice->use;
+}
+
+/* Adds a wave, before which experts had been met `met` times. */
+static void count_experts(cake_slice *s, double met)
+{
+    int n_layer = 0; /* with experts */
+    for (int i = 0; i < s->shape.count; i++)
+        n_layer += s->pass.config->layer[s->shape.first + i].mlp != CAKE_MLP_DENSE;
+    if (!n_layer)
+        return;
+    s->use.rows += s->pass.n_tok;
+    s->use.expected_bytes += cake_cost_weight_bytes(&s->cost, s->pass.n_tok);
+    s->use.weight_bytes += s->cost.wave_bytes + s->cost.expert_bytes / n_layer * (s->use.distinct - met);
 }
 
 /* Called before the first layer (n: 0) and after the nth. On a device the kernels are only enqueued by then,
@@ -365,6 +385,7 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
     if (err)
         return err;
     take_wave(slice, wave);
+    const double met = slice->use.distinct;
     slice->between = between;
     slice->arg = arg;
     if (slice->pass.kernels->memory) {
@@ -389,5 +410,6 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
     cake_flops_bytes work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_tok);
     work.bytes += copied;
     cake_roofline_add(&slice->roofline, work);
+    count_experts(slice, met);
     return CAKE_OK;
 }

@@ -44,6 +44,9 @@ void cake_slice_close(cake_slice *slice);
 /* Roofline of all waves so far. */
 const cake_roofline *cake_slice_roofline(const cake_slice *slice);
 
+/* How all waves so far met experts. */
+const cake_expert_use *cake_slice_experts(const cake_slice *slice);
+
 /* Runs all layers over all rows. way: NULLs on the host. The calling thread calls between(arg, true) before
  * the first and after each layer, to progress messages and time layers; on a device it also calls
  * between(arg, false) repeatedly while waiting. */

@@ -195,6 +195,14 @@ static void test_sort(void)
     CU_ASSERT_EQUAL(g.n_row, 6);
     CU_ASSERT(!memcmp(g.row, row, sizeof row) && !memcmp(g.sorted, sorted, sizeof sorted));
     CU_ASSERT(!memcmp(g.first, first, sizeof first) && !memcmp(g.expert, present, sizeof present));
+    cake_expert_use use = {.rows = 3},
+                    all = {.visits = 1, .distinct = 5, .min_rows = 1, .max_rows = 4, .rows = 2};
+    cake_expert_use_visit(&use, &g, 5); /* expert 3 has no row */
+    CU_ASSERT(use.visits == 1 && use.distinct == 4 && use.min_rows == 0 && use.max_rows == 2);
+    CU_ASSERT(use.mean_rows == 6.0 / 5);
+    cake_expert_use_merge(&all, &use);
+    CU_ASSERT(all.visits == 2 && all.distinct == 9 && all.min_rows == 1 && all.max_rows == 6 &&
+              all.rows == 5);
     groups_close(&g);
 }
 

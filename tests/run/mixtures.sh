@@ -60,7 +60,9 @@ own "$root/tests/golden/qwen3moe-mixed" "$model"
 for layer in 0 2 3; do
     blank "$model" "model.layers.$layer.mlp.gate.weight"
 done
-answer 1 one
+answer 1 one --report "$dir/report.json"
+grep -Eq '"experts": \{"distinct": 3\.[0-9]*, "rows": \[0\.[0-9]*, [0-9.]*, [0-9.]*\], "imbalance": [12]\.' "$dir/report.json"
+ok "the report says that three experts of seven are met" $?
 same "all rows on three experts, 2 ranks, --chunk 64" 2 --chunk 64
 same "... each alone" 1 --max-seqs 1
 cmp -s "$dir/one.jsonl" "$dir/sorted"
