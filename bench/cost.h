@@ -7,7 +7,7 @@
 #ifndef CAKE_BENCH_COST_H
 #define CAKE_BENCH_COST_H
 
-#include "model/config.h"
+#include "config/config.h"
 #include "types/wave.h"
 
 typedef struct cost_rates {

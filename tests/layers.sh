@@ -32,9 +32,10 @@ BEGIN {
     row("tokenizer", "base types formats text")
     row("chat", "base types formats text jinja tokenizer")
     row("prompt sample record place", "base types formats")
-    row("model link", "base types formats kernels")
-    row("embed slice logits", "base types formats kernels model")
-    rest = "base types formats kernels text jinja tokenizer chat prompt sample record place model link embed slice logits"
+    row("config link", "base types formats kernels")
+    row("model", "base types formats kernels config")
+    row("embed slice logits", "base types formats kernels config model")
+    rest = "base types formats kernels text jinja tokenizer chat prompt sample record place config model link embed slice logits"
     row("options schedule trace", rest); rest = rest " options schedule trace"
     row("request watch", rest); rest = rest " request watch"
     row("engine", rest); rest = rest " engine"

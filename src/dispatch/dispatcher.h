@@ -9,11 +9,11 @@
 
 #include <stdbool.h>
 
+#include "config/config.h"
 #include "dispatch/policy.h"
 #include "engine/engine.h"
 #include "link/channel.h"
 #include "link/comm.h"
-#include "model/config.h"
 #include "trace/trace.h"
 #include "watch/watchdog.h"
 

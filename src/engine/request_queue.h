@@ -6,7 +6,7 @@
 #ifndef CAKE_ENGINE_REQUEST_QUEUE_H
 #define CAKE_ENGINE_REQUEST_QUEUE_H
 
-#include "model/config.h"
+#include "config/config.h"
 #include "request/sequence.h"
 #include "schedule/prefix_tree.h"
 

@@ -12,8 +12,8 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/file.h"
+#include "config/config.h"
 #include "formats/json.h"
-#include "model/config.h"
 
 #define VERSION   1
 #define LARGEST   ((size_t)1 << 30)

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/log.h"
-#include "model/not_a_model.h"
+#include "config/not_a_model.h"
 #include "model/tensor_walk.h"
 #include "model/weight_split.h"
 #include "model/weight_stream.h"

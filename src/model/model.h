@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "config/config.h"
 #include "kernels/kernels.h"
-#include "model/config.h"
 
 typedef struct cake_model cake_model;
 

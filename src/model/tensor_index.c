@@ -10,8 +10,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "config/not_a_model.h"
 #include "formats/json.h"
-#include "model/not_a_model.h"
 
 #define SINGLE    "model.safetensors"
 #define INDEX     "model.safetensors.index.json"

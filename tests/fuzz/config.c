@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "config/config.h"
 #include "formats/json.h"
-#include "model/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

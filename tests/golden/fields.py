@@ -5,8 +5,8 @@
     python3 tests/golden/fields.py > tests/golden/fields.json
 
 A family's fields are those of its config class, the old names that this class accepts, and the ones that the model's code
-reads. A tokenizer's fields are the arguments of its constructors. tests/model/unsupported_fields.c compares them with the tables of
-src/model/unsupported_fields.c and src/tokenizer/unsupported_fields.c, and with silent_fields.json.
+reads. A tokenizer's fields are the arguments of its constructors. tests/config/unsupported_fields.c compares them with the tables of
+src/config/unsupported_fields.c and src/tokenizer/unsupported_fields.c, and with silent_fields.json.
 """
 import dataclasses
 import inspect
@@ -23,7 +23,7 @@ from transformers.tokenization_utils_tokenizers import TokenizersBackend
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = sorted(set(re.findall(r'\.name = "(\w+)"', (ROOT / "src/model/arch.c").read_text())) | {"ministral3"})
+FAMILIES = sorted(set(re.findall(r'\.name = "(\w+)"', (ROOT / "src/config/arch.c").read_text())) | {"ministral3"})
 TAKEN = re.compile(r'kwargs\.(?:pop|get)\("(\w+)"')
 ASKED = re.compile(r'(?<!sub_)\bconfig\.([a-z]\w*)\b(?!\()|getattr\((?:self\.)?config, "([a-z]\w*)"')
 SHARED = (masking_utils, modeling_rope_utils)

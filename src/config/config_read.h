@@ -3,13 +3,13 @@
  * Typed access to fields of config.json and generation_config.json, with checks and messages. null counts as
  * absent, since transformers writes it for "not set".
  */
-#ifndef CAKE_MODEL_CONFIG_READ_H
-#define CAKE_MODEL_CONFIG_READ_H
+#ifndef CAKE_CONFIG_CONFIG_READ_H
+#define CAKE_CONFIG_CONFIG_READ_H
 
 #include <math.h>
 
+#include "config/config.h"
 #include "formats/json.h"
-#include "model/config.h"
 
 typedef struct cake_fields {
     const cake_json *object;

@@ -3,7 +3,7 @@
  * In: a JSON object and a field's name. Out: its value in range, or a message with file, field, what was
  * found and what is expected. Invariant: type and range of every value are checked.
  */
-#include "model/config_read.h"
+#include "config/config_read.h"
 
 #include <stdarg.h>
 

@@ -3,15 +3,15 @@
  * Reads and checks config.json and generation_config.json. Both generations of field names are supported:
  * rope_theta, rope_scaling, torch_dtype; and rope_parameters, dtype, as transformers 5 writes them.
  */
-#ifndef CAKE_MODEL_CONFIG_H
-#define CAKE_MODEL_CONFIG_H
+#ifndef CAKE_CONFIG_CONFIG_H
+#define CAKE_CONFIG_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "config/arch.h"
 #include "kernels/kernels.h"
-#include "model/arch.h"
 #include "types/params.h"
 #include "types/wave.h"
 

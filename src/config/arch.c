@@ -3,7 +3,7 @@
  * In: a family's name as in config.json. Out: the row that describes its layers. Invariant: nothing else in
  * the program knows a family by its name.
  */
-#include "model/arch.h"
+#include "config/arch.h"
 
 #include <string.h>
 

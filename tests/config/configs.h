@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "config/config.h"
 #include "formats/json.h"
-#include "model/config.h"
 #include "tests/suite.h"
 
 /* Reads config.json and generation_config.json (or NULL). said: the messages. */

@@ -3,7 +3,7 @@
  * Every field that transformers has for config.json and generation_config.json is applied, without effect, or
  * has a row in the table of effects; and each row has the stated effect.
  */
-#include "model/unsupported_fields.h"
+#include "config/unsupported_fields.h"
 
 #include <math.h>
 

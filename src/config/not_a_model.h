@@ -3,8 +3,8 @@
  * Directories that are not a model in a supported form: adapters, other formats, one level too high. Messages
  * name what is there and what to do.
  */
-#ifndef CAKE_MODEL_NOT_A_MODEL_H
-#define CAKE_MODEL_NOT_A_MODEL_H
+#ifndef CAKE_CONFIG_NOT_A_MODEL_H
+#define CAKE_CONFIG_NOT_A_MODEL_H
 
 #include "base/err.h"
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "model/config_read.h"
+#include "config/config_read.h"
 
 #define MAX_WIDTH (1 << 24)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/config_read.h"
+#include "config/config_read.h"
 
 static cake_err read_some(const cake_fields *fields, const cake_config *c, const char *n_kv,
                           const char *head_dim, cake_heads *heads)

@@ -3,11 +3,11 @@
  * The tables of unsupported_fields.h. Invariant: a field that changes transformers' answers has a row, unless
  * it is followed.
  */
-#include "model/unsupported_fields.h"
+#include "config/unsupported_fields.h"
 
 #include <math.h>
 
-#include "model/arch.h"
+#include "config/arch.h"
 
 const cake_unsupported_field cake_unsupported_generation[] = {
     {"bad_words_ids", CAKE_UNSUPPORTED_WARN, NAN, "the logit_bias of a request forbids single tokens", 0,

@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "model/config_read.h"
-#include "model/unsupported_fields.h"
+#include "config/config_read.h"
+#include "config/unsupported_fields.h"
 
 static cake_err add_eos(const cake_fields *fields, const cake_json *node, cake_config *config)
 {

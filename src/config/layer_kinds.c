@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "model/config_read.h"
+#include "config/config_read.h"
 
 #define MAX_DELTA_HEADS (1 << 14) /* all heads together must fit an int */
 

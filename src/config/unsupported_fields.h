@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fields of config.json and generation_config.json that are not followed. tests/model/unsupported_fields.c
+ * Fields of config.json and generation_config.json that are not followed. tests/config/unsupported_fields.c
  * compares the tables, and tests/golden/silent_fields.json, to all fields that transformers has for the
  * families in cake_archs.
  */
-#ifndef CAKE_MODEL_UNSUPPORTED_FIELDS_H
-#define CAKE_MODEL_UNSUPPORTED_FIELDS_H
+#ifndef CAKE_CONFIG_UNSUPPORTED_FIELDS_H
+#define CAKE_CONFIG_UNSUPPORTED_FIELDS_H
 
 #include "formats/unsupported.h"
 

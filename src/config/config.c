@@ -3,7 +3,7 @@
  * In: config.json from any source. Out: cake_config; every number is in range and consistent with the others.
  * Invariant: a field that would change the answer is applied or refused by name.
  */
-#include "model/config.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "model/config_read.h"
-#include "model/not_a_model.h"
-#include "model/unsupported_fields.h"
+#include "config/config_read.h"
+#include "config/not_a_model.h"
+#include "config/unsupported_fields.h"
 
 #define MAX_DIM (1 << 20) /* of the residual stream: CAKE_MAX_WIDE * MAX_DIM * 4 bytes stay below 2^46 */
 

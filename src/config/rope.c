@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "model/config_read.h"
+#include "config/config_read.h"
 
 #define DEFAULT_THETA 10000.0 /* transformers' default for older files */
 #define N_KIND        7

@@ -3,7 +3,7 @@
  * In: a directory without config.json or weights. Out: one message that names what it has instead. Invariant:
  * only file names are used, and of an adapter's config the name of its base model.
  */
-#include "model/not_a_model.h"
+#include "config/not_a_model.h"
 
 #include <dirent.h>
 #include <errno.h>

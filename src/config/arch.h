@@ -3,8 +3,8 @@
  * A model family is a row of cake_archs: the kinds of its layers and the defaults of its config.json. Code
  * branches by the kind of a layer, never by the name of a family.
  */
-#ifndef CAKE_MODEL_ARCH_H
-#define CAKE_MODEL_ARCH_H
+#ifndef CAKE_CONFIG_ARCH_H
+#define CAKE_CONFIG_ARCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
