@@ -221,6 +221,7 @@ static void check_prompt(const cake_kernels *op)
         {3, 1, 96, 5, 68, {1, 4, 5}, CAKE_BF16},
         {8, 1, 256, 1020, 7, {20, 0, 1}, CAKE_BF16},
         {4, 2, 300, 0, 33, {1, 0, 2}, CAKE_BF16},
+        {8, 1, 512, 1000, 40, {1, 0, 0}, CAKE_BF16},
         {5, 1, 7, 60, 9, {1, 0, 6}, CAKE_BF16},
     };
     static const int steps[] = {1, 64, 33};

@@ -18,6 +18,7 @@ tac "$dir/in.jsonl" >"$dir/reverse.jsonl"
 answer() { # NP OUT ARGUMENT...
     local np=$1 out=$2
     shift 2
+    rm -f "$dir/$out.jsonl"
     mpi "$np" run -m "$model" -i "$dir/${in:-in}.jsonl" -o "$dir/$out.jsonl" --force -q "$@" 2>"$dir/$out.err" ||
         cat "$dir/$out.err"
 }
@@ -46,7 +47,10 @@ for name in $(few "deepseek3-groups gemma4-wrap" \
     memory=400K
     test "$name" = gemma4-wrap && memory=600K # its pages are larger
     same "2 ranks, --chunk 64, little KV memory" 2 --chunk 64 --kv-memory $memory
-    in=reverse answer "$(few 3 4)" two
+    np=$(few 3 4)
+    layers=$(grep -o '"num_hidden_layers": [0-9]*' "$model/config.json" | head -1)
+    test "${layers##* }" -ge "$np" || np=${layers##* }
+    in=reverse answer "$np" two
     sort "$dir/one.jsonl" | sed 's/"index": [0-9]*, //' >"$dir/sorted"
     sort "$dir/two.jsonl" | sed 's/"index": [0-9]*, //' | cmp - "$dir/sorted"
     ok "$name: the file in reverse, more ranks" $?
