@@ -116,6 +116,12 @@ cmp "$dir/one.jsonl" "$dir/long.jsonl"
 ok "... with the same bytes" $?
 rm -f "$dir"/long.jsonl*
 "$cake" "${long[@]}" 2>"$dir/err" &
+started $! && touch "$model/model.safetensors"
+wait $!
+test $? -eq 1 && grep -q 'model.safetensors: was changed while it was read' "$dir/err"
+ok "a file that is written to under way ends the run" $?
+rm -f "$dir"/long.jsonl*
+"$cake" "${long[@]}" 2>"$dir/err" &
 started $! && truncate -s 3000000 "$model/model.safetensors"
 ok "a file that is truncated under way" $?
 wait $!
