@@ -206,8 +206,11 @@ def save_model(settings, folder, device):
         lm = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     config = lm.config
     config.architectures, config.dtype = [type(lm).__name__], torch.bfloat16
-    if config.model_type == "glm4_moe_lite":  # llama.cpp's converter reads this field, transformers a list of layers
+    # Fields that llama.cpp's converter reads and transformers has dropped.
+    if config.model_type == "glm4_moe_lite":
         config.first_k_dense_replace = config.mlp_layer_types.count("dense")
+    if config.model_type in ("deepseek_v3", "glm4_moe_lite"):
+        config.scoring_func = "sigmoid"
     os.makedirs(folder, exist_ok=True)
     config.save_pretrained(folder)
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
