@@ -10,9 +10,10 @@ the vocabulary, SHAPE is WHAT,SEQUENCES,PROMPT,GENERATED. Prints "version V", th
 tokens if WHAT is prefill, generated ones after the first if it is decode, else both. The model is loaded once and warm;
 prompts are random token ids. On a GPU each shape runs once to warm up, then three times; the median counts.
 
-PYTHON peers.py make NAME MODEL DEVICE makes such a folder: random BF16 weights in a shape of `cake-mpi bench --shape`,
-without a tokenizer. PYTHON peers.py gguf MODEL FILE writes its weights for llama.cpp (families qwen3 and llama).
-Both need torch and transformers.
+PYTHON peers.py make NAME MODEL DEVICE [--layers N] makes such a folder: random BF16 weights in a shape of
+`cake-mpi bench --shape`, or in N layers of it, without a tokenizer, a file for each layer. PYTHON peers.py gguf MODEL FILE
+writes its weights for llama.cpp (families qwen3 and llama); gguf MODEL FILE SOURCE [bf16|q8_0|f32] runs the converter of
+SOURCE, llama.cpp's source tree, instead, for all families that it has. Both need torch and transformers.
 """
 import ast
 import json
