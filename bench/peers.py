@@ -10,12 +10,14 @@ the vocabulary, SHAPE is WHAT,SEQUENCES,PROMPT,GENERATED. Prints "version V", th
 tokens if WHAT is prefill, generated ones after the first if it is decode, else both. The model is loaded once and warm;
 prompts are random token ids. On a GPU each shape runs once to warm up, then three times; the median counts.
 
-PYTHON peers.py make NAME MODEL DEVICE makes such a folder: random BF16 weights in a shape of `cake-mpi bench --shape`,
-without a tokenizer. PYTHON peers.py gguf MODEL FILE writes its weights for llama.cpp (families qwen3 and llama).
-Both need torch and transformers.
+PYTHON peers.py make NAME MODEL DEVICE [--layers N] makes such a folder: random BF16 weights in a shape of
+`cake-mpi bench --shape`, or in N layers of it, without a tokenizer, a file for each layer. PYTHON peers.py gguf MODEL FILE
+writes its weights for llama.cpp (families qwen3 and llama); gguf MODEL FILE SOURCE [bf16|q8_0|f32] runs the converter of
+SOURCE, llama.cpp's source tree, instead, for all families that it has. Both need torch and transformers.
 """
 import ast
 import json
+import math
 import os
 import random
 import re
@@ -23,6 +25,7 @@ import statistics
 import struct
 import sys
 import time
+import zlib
 
 SEQUENCES, CHUNK, CACHE_GB = 64, 2048, 2
 
@@ -118,14 +121,123 @@ def config_of(name):
     return json.loads(ast.literal_eval(f"({shapes[name]})"))
 
 
-def make(name, folder, device):
+def cut_config(name, layers):
+    """As bench/shapes.c cuts it."""
+    config = config_of(name)
+    if not 1 <= layers <= config["num_hidden_layers"]:
+        sys.exit(f"--layers {layers}: {name} has {config['num_hidden_layers']}")
+    return {**config, "num_hidden_layers": layers}
+
+
+# Families whose experts the hub stores as a tensor for each matrix; transformers has one tensor for all of a layer.
+APART = ("qwen3_moe", "glm4_moe", "deepseek_v3", "glm4_moe_lite")
+LESS_ONE = ("qwen3_5_text", "qwen3_5_moe_text")  # norms multiply by 1 + weight
+FULL = ("A_log", "linear_attn.norm.weight", "e_score_correction_bias")  # F32 whatever the rest is
+PIECE = 1 << 24
+
+
+def hub_tensors(lm):
+    """NAME, SHAPE of all that a folder holds, under the hub's names."""
+    for name, value in lm.state_dict().items():
+        stem, _, part = name.rpartition(".")
+        if name == "lm_head.weight" and lm.config.tie_word_embeddings:
+            continue
+        if lm.config.model_type not in APART or part not in ("gate_up_proj", "down_proj"):
+            yield name, list(value.shape)
+            continue
+        n, rows, columns = value.shape
+        for expert in range(n):
+            if part == "down_proj":
+                yield f"{stem}.{expert}.down_proj.weight", [rows, columns]
+            else:
+                yield f"{stem}.{expert}.gate_proj.weight", [rows // 2, columns]
+                yield f"{stem}.{expert}.up_proj.weight", [rows // 2, columns]
+
+
+def value_range(name, shape, config):
+    """What a tensor is filled with: the mean and the deviation of normal numbers. Products keep the scale of their input,
+    and no bias prefers an expert, so that tokens spread evenly over experts."""
+    if name.endswith("norm.weight"):
+        return (0 if config.model_type in LESS_ONE and "linear_attn" not in name else 1), 0
+    if name.endswith(("e_score_correction_bias", "router.bias")):
+        return 0, 0
+    if name.endswith(("A_log", "sinks")):
+        return 0, 1
+    if name.endswith("bias"):
+        return 0, 0.02
+    if "embed_tokens" in name and not config.tie_word_embeddings:
+        return 0, 1
+    fan_in = shape[-2] if config.model_type == "gpt_oss" and len(shape) == 3 else shape[-1]
+    gain = 2 if "lm_head" in name or "embed_tokens" in name else 0.3 if "o_proj" in name or "out_proj" in name else 1
+    return 0, gain / fan_in ** 0.5
+
+
+def save_tensors(file, tensors, config, device):
+    """A safetensors file, of which only a piece of a tensor is in memory at a time. The values depend on the name alone."""
+    import torch
+
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, shape in tensors:
+        kind, size = ("F32", 4) if name.endswith(FULL) else ("BF16", 2)
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + size * math.prod(shape)]}
+        at += size * math.prod(shape)
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    generator = torch.Generator(device)
+    with open(file, "wb") as out:
+        out.write(struct.pack("<Q", len(head)) + head)
+        for name, shape in tensors:
+            mean, deviation = value_range(name, shape, config)
+            dtype = torch.float32 if name.endswith(FULL) else torch.bfloat16
+            generator.manual_seed(zlib.crc32(name.encode()))
+            for start in range(0, math.prod(shape), PIECE):
+                piece = torch.empty(min(PIECE, math.prod(shape) - start), device=device)
+                piece.normal_(mean, deviation, generator=generator) if deviation else piece.fill_(mean)
+                out.write(piece.to(dtype).view(torch.uint8).cpu().numpy())
+    return at
+
+
+def save_model(settings, folder, device):
+    """A folder as on the hub, a file for each layer and one for the rest."""
     import torch
     import transformers
 
-    config = transformers.AutoConfig.for_model(**config_of(name))
-    with torch.device(device):
+    config = transformers.AutoConfig.for_model(**settings)
+    with torch.device("meta"):
         lm = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    lm.save_pretrained(folder)
+    config = lm.config
+    config.architectures, config.dtype = [type(lm).__name__], torch.bfloat16
+    # Fields that llama.cpp's converter reads and transformers has dropped.
+    if config.model_type == "glm4_moe_lite":
+        config.first_k_dense_replace = config.mlp_layer_types.count("dense")
+    if config.model_type in ("deepseek_v3", "glm4_moe_lite"):
+        config.scoring_func = "sigmoid"
+    os.makedirs(folder, exist_ok=True)
+    config.save_pretrained(folder)
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+        saved = json.load(file)
+    for key, value in settings.items():  # names of the hub that transformers 5 has replaced; not those of rope_parameters
+        if not key.startswith("rope_"):
+            saved.setdefault(key, value)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(saved, file, indent=1, sort_keys=True)
+    files = {}
+    for name, shape in hub_tensors(lm):
+        layer = re.match(r"model\.layers\.(\d+)\.", name)
+        files.setdefault(int(layer[1]) + 1 if layer else 0, []).append((name, shape))
+    where, size = {}, 0
+    for number, tensors in sorted(files.items()):
+        file = f"model-{number + 1:05}-of-{len(files):05}.safetensors"
+        where.update((name, file) for name, _ in tensors)
+        size += save_tensors(os.path.join(folder, file), tensors, config, device)
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w", encoding="utf-8") as out:
+        json.dump({"metadata": {"total_size": size}, "weight_map": where}, out, indent=1)
+
+
+def make(name, folder, device, *layers):
+    if layers and (len(layers) != 2 or layers[0] != "--layers" or not layers[1].isdigit()):
+        sys.exit("make NAME MODEL DEVICE [--layers N]")
+    save_model(cut_config(name, int(layers[1])) if layers else config_of(name), folder, device)
 
 
 GGUF_NAMES = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "input_layernorm": "attn_norm",
@@ -149,7 +261,37 @@ def gguf_value(value):
     return struct.pack("<I", number) + (gguf_text(value) if form == "" else struct.pack(form, value))
 
 
-def gguf(folder, file):
+def convert(folder, file, source, kind="bf16"):
+    """llama.cpp's own converter, which asks for a tokenizer, without one."""
+    sys.path[:0] = [source, os.path.join(source, "gguf-py")]
+    import convert_hf_to_gguf as converter
+
+    find = converter.get_model_class
+
+    def no_tokens(model):
+        model._set_vocab_none()
+        if not any(key.endswith(".vocab_size") for key in model.gguf_writer.kv_data[0]):
+            model.gguf_writer.add_vocab_size(model.hparams["vocab_size"])
+
+    def find_without_tokens(*names, **how):
+        found = find(*names, **how)
+        found.set_vocab = no_tokens
+        found.no_mtp = True  # there are no layers that predict further tokens
+        return found
+
+    converter.get_model_class = find_without_tokens
+    sys.argv = ["convert_hf_to_gguf.py", "--outtype", kind, "--outfile", file, folder]
+    converter.main()
+
+
+def gguf(folder, file, *converter):
+    if converter:
+        convert(folder, file, *converter)
+    else:
+        write_gguf(folder, file)
+
+
+def write_gguf(folder, file):
     """Version 3 of the format. Vectors are float32, as llama.cpp wants them; there is no vocabulary but its size. Rows of q
     and k stay as they are, though llama.cpp turns pairs of llama's in another order: weights are random."""
     import safetensors.torch

@@ -125,6 +125,12 @@ ok "the floor of one stream" $?
 awk -F, '$6 == "avx512" && $7 == "prefill-512" { exit $9 == sprintf("%.3f", $8 / 512 * (512 * (2 * 3e5 + 4 * 2 * 100 * 256) + 2e5) / 1e9) ? 0 : 1 }' "$dir/one.csv"
 ok "the floor of a prompt" $?
 
+sed 's/"hidden_size"/"num_experts": 8, &/' "$dir/model/config.json" >"$dir/experts.json"
+mkdir "$dir/experts" && mv "$dir/experts.json" "$dir/experts/config.json"
+run --model "$dir/experts" --runs 1 --tests decode-1 --engines llama.cpp --llama "$dir/bin" --gguf "$dir/model" -o "$dir/experts.csv" >"$dir/table" 2>"$dir/err" &&
+    grep -q '^m,.*,llama.cpp,0c1e570,bf16,bf16,decode-1,23.70,,,1$' "$dir/experts.csv" && grep -Eq '^decode-1 +llama.cpp .* 23.7 +- ' "$dir/table"
+ok "experts: no share of a floor of dense layers" $?
+
 ! grep -q ngl "$dir/bin/llama-bench.said" && grep -q 'openvino .* 2 cpu f32 1000 decode,1,16,65 batch,8,128,32$' "$dir/bin/python.said" &&
     ! grep 'bench' "$dir/bin/cake-mpi.said" | grep -qv -e '--device cpu'
 ok "all of it on the CPU" $?
@@ -152,6 +158,10 @@ if command -v python3 >/dev/null; then # the shapes of bench/shapes.c
         "import sys; sys.path.insert(0, '$root/bench'); import peers; print(peers.config_of('llama-3.1-8b'))"
     expect "names of tensors for llama.cpp" 0 '^blk.7.ffn_down.weight output_norm.weight token_embd.weight$' python3 -B -c \
         "import sys; sys.path.insert(0, '$root/bench'); import peers; print(*map(peers.gguf_name, ['model.layers.7.mlp.down_proj.weight', 'model.norm.weight', 'model.embed_tokens.weight']))"
+    expect "a shape with fewer layers" 0 "'num_hidden_layers': 3,.*'num_experts': 128" python3 -B -c \
+        "import sys; sys.path.insert(0, '$root/bench'); import peers; print(peers.cut_config('qwen3-30b-a3b', 3))"
+    expect "... with more than it has" 1 '--layers 49: qwen3-30b-a3b has 48' python3 -B -c \
+        "import sys; sys.path.insert(0, '$root/bench'); import peers; peers.cut_config('qwen3-30b-a3b', 49)"
     expect "a shape that is none" 1 'gpt-9 is no shape: there are qwen3-0.6b, .*, tiny$' python3 -B -c \
         "import sys; sys.path.insert(0, '$root/bench'); import peers; peers.config_of('gpt-9')"
 fi
