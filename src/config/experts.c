@@ -31,9 +31,18 @@ static cake_err read_groups(const cake_fields *fields, cake_router *r)
     return CAKE_OK;
 }
 
+/* The field with the number of experts: transformers 5 saves it under the name that all its families know. */
+static const char *n_expert_name(const cake_fields *fields, const cake_moe_arch *arch)
+{
+    const char *common = "num_local_experts";
+    return !cake_json_get(fields->object, arch->n_expert) && cake_field(fields, common) ? common
+                                                                                        : arch->n_expert;
+}
+
 static cake_err read_router(const cake_fields *fields, const cake_moe_arch *arch, cake_router *r)
 {
     const char *chosen = arch->n_chosen ? arch->n_chosen : "num_experts_per_tok";
+    const char *name = n_expert_name(fields, arch);
     double scale = 1;
     *r = (cake_router){.score = arch->score,
                        .n_group = 1,
@@ -41,11 +50,11 @@ static cake_err read_router(const cake_fields *fields, const cake_moe_arch *arch
                        .group_best = 2,
                        .renormalise = arch->renormalise == CAKE_BIAS_ALWAYS,
                        .epsilon = arch->epsilon};
-    if (cake_field_int(fields, arch->n_expert, CAKE_REQUIRED, 1, CAKE_MAX_EXPERTS, &r->n_expert) ||
+    if (cake_field_int(fields, name, CAKE_REQUIRED, 1, CAKE_MAX_EXPERTS, &r->n_expert) ||
         cake_field_int(fields, chosen, CAKE_REQUIRED, 1, CAKE_MAX_CHOSEN, &r->n_chosen))
         return CAKE_ERR_FATAL;
     if (r->n_chosen > r->n_expert)
-        return cake_field_fail(fields, chosen, "at most %s (%d) is expected", arch->n_expert, r->n_expert);
+        return cake_field_fail(fields, chosen, "at most %s (%d) is expected", name, r->n_expert);
     if (arch->renormalise == CAKE_BIAS_AS_CONFIG &&
         cake_field_bool(fields, "norm_topk_prob", false, &r->renormalise))
         return CAKE_ERR_FATAL;

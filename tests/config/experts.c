@@ -26,6 +26,10 @@ static const family families[] = {
      "\"num_hidden_layers\": 4, \"decoder_sparse_step\": 2, \"mlp_only_layers\": [3], \"num_experts\": 9,"
      "\"num_experts_per_tok\": 9, \"norm_topk_prob\": true, \"moe_intermediate_size\": 7",
      "DEDD", 9, 9, 7, 0, CAKE_ROUTER_SOFTMAX, true, 1},
+    {"qwen3_moe", "\"num_hidden_layers\": 1, \"num_local_experts\": 16", "E", 16, 8, 768, 0,
+     CAKE_ROUTER_SOFTMAX, false, 1}, /* as transformers 5 saves it */
+    {"qwen3_moe", "\"num_hidden_layers\": 1, \"num_local_experts\": 16, \"num_experts\": 9", "E", 9, 8, 768,
+     0, CAKE_ROUTER_SOFTMAX, false, 1},
     {"mixtral", "\"num_hidden_layers\": 2, \"intermediate_size\": 40", "EE", 8, 2, 40, 0, CAKE_ROUTER_SOFTMAX,
      true, 1},
     {"olmoe", "\"num_hidden_layers\": 2, \"intermediate_size\": 40", "EE", 64, 8, 40, 0, CAKE_ROUTER_SOFTMAX,
