@@ -234,9 +234,13 @@ INLINE void add_lines(prefill *p, int pos, int n, const cake_dtype dtype)
     for (int j = 0; j < width; j += BLOCK_WIDTH) {
         int wide = width - j < BLOCK_WIDTH ? width - j : BLOCK_WIDTH;
         int lines = lines_of(&p->block[j / BLOCK_WIDTH], pos, n, dtype);
-        matrix_add_as(p->out + j, width, value.at, value.row, value.col, p->score + j, width,
-                      cake_kv_value_dim(p->kv), wide, lines / step, dtype,
-                      (tile_start){.factor = p->change + j});
+        const tile_start start = {.factor = p->change + j};
+        if (p->kv->n_value)
+            matrix_add_as(p->out + j, width, value.at, value.row, value.col, p->score + j, width,
+                          p->kv->n_value, wide, lines / step, dtype, start);
+        else /* a row of 1 that the compiler knows is faster */
+            matrix_add_as(p->out + j, width, value.at, 1, dim, p->score + j, width, dim, wide, lines / step,
+                          dtype, start);
     }
 }
 
