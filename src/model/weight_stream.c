@@ -34,12 +34,12 @@ typedef struct buffer {
     char *data;
     int at;     /* index of its layer; -1: none */
     int layout; /* of the tensors whose padding is zero; -1: all bytes are zero */
-    int *todo;  /* [units of a layer] units to read, in order */
+    int *queue; /* [units of a layer] units to read, in order */
     bool *listed;
     int *left; /* [units of a layer] chunks that are not done */
-    int n_todo, n_dense;
-    int next, tensor, row;  /* the next chunk: index in todo, tensor of the unit, first row */
-    int asked;              /* units of todo that were asked for */
+    int n_queued, n_dense;
+    int next, tensor, row;  /* the next chunk: index in queue, tensor of the unit, first row */
+    int asked;              /* units of queue that were asked for */
     int n_done, dense_done; /* units that were read completely */
     int in_flight;          /* chunks */
 } buffer;
@@ -113,7 +113,7 @@ static void list_unit(buffer *b, const cake_stream_layer *l, int unit)
         return;
     b->listed[unit] = true;
     b->left[unit] = l->unit[unit].chunks;
-    b->todo[b->n_todo++] = unit;
+    b->queue[b->n_queued++] = unit;
 }
 
 static void list_all(buffer *b, const cake_stream_layer *l)
@@ -148,7 +148,7 @@ static void assign(cake_weight_stream *s, buffer *b, int at)
     *b = (buffer){.data = b->data,
                   .at = at,
                   .layout = l->layout,
-                  .todo = b->todo,
+                  .queue = b->queue,
                   .listed = b->listed,
                   .left = b->left};
     memset(b->listed, 0, (size_t)l->n_unit * sizeof *b->listed);
@@ -174,7 +174,7 @@ static void assign_buffers(cake_weight_stream *s)
 
 static bool is_complete(const buffer *b, bool dense)
 {
-    return dense ? b->dense_done == b->n_dense : b->n_done == b->n_todo;
+    return dense ? b->dense_done == b->n_dense : b->n_done == b->n_queued;
 }
 
 /* Units that nobody began to read are left out, since a wave of few rows may not want them. */
@@ -183,22 +183,22 @@ static void drop_experts(cake_weight_stream *s, buffer *b)
     const cake_stream_layer *l = &s->layers.layer[b->at];
     int keep = b->next + (b->tensor || b->row);
     keep = keep > l->n_dense ? keep : l->n_dense;
-    while (b->n_todo > keep)
-        b->listed[b->todo[--b->n_todo]] = false;
-    b->asked = b->asked < b->n_todo ? b->asked : b->n_todo;
+    while (b->n_queued > keep)
+        b->listed[b->queue[--b->n_queued]] = false;
+    b->asked = b->asked < b->n_queued ? b->asked : b->n_queued;
 }
 
 /* ---- chunks */
 
 static bool take_of(cake_weight_stream *s, buffer *b, chunk *c)
 {
-    if (b->next == b->n_todo)
+    if (b->next == b->n_queued)
         return false;
-    const cake_stream_unit *u = &s->layers.layer[b->at].unit[b->todo[b->next]];
+    const cake_stream_unit *u = &s->layers.layer[b->at].unit[b->queue[b->next]];
     const cake_stream_tensor *t = &s->layers.tensor[u->first + b->tensor];
     const cake_tensor_item *p = &t->read.piece;
     int most = cake_stream_chunk_rows(p), n = p->n_out - b->row < most ? p->n_out - b->row : most;
-    *c = (chunk){b, b->todo[b->next], t, b->row, n};
+    *c = (chunk){b, b->queue[b->next], t, b->row, n};
     b->row += n;
     if (b->row == p->n_out) {
         b->row = 0;
@@ -318,8 +318,8 @@ static const cake_stream_unit *next_to_ask(cake_weight_stream *s)
         buffer *b = find_buffer(s, wanted(s, i));
         if (b && b->asked < b->next) /* being read already */
             b->asked = b->next;
-        if (b && b->asked < b->n_todo)
-            return &s->layers.layer[b->at].unit[b->todo[b->asked++]];
+        if (b && b->asked < b->n_queued)
+            return &s->layers.layer[b->at].unit[b->queue[b->asked++]];
     }
     return NULL;
 }
@@ -453,11 +453,11 @@ void cake_weight_stream_experts(cake_weight_stream *s, const cake_exec *exec, co
             wait_briefly(s);
     }
     buffer *b = find_buffer(s, at);
-    int before = b ? b->n_todo : 0;
+    int before = b ? b->n_queued : 0;
     for (int i = 0; i < groups->n && b; i++)
         if (l->of_expert[groups->expert[i]] >= 0)
             list_unit(b, l, l->of_expert[groups->expert[i]]);
-    if (b && b->n_todo > before)
+    if (b && b->n_queued > before)
         call_readers(s);
     wait_for(s, exec, false);
     pthread_mutex_unlock(&s->lock);
@@ -545,7 +545,7 @@ static void open_buffers(cake_weight_stream *s, const cake_stream_setup *setup)
     for (int i = 0; i < s->n_buffer; i++) {
         buffer *b = &s->buffers[i];
         *b = (buffer){.data = setup->buffer + i * setup->buffer_bytes, .at = -1, .layout = -1};
-        b->todo = cake_alloc(most, sizeof *b->todo);
+        b->queue = cake_alloc(most, sizeof *b->queue);
         b->listed = cake_alloc(most, sizeof *b->listed);
         b->left = cake_alloc(most, sizeof *b->left);
     }
@@ -623,7 +623,7 @@ void cake_weight_stream_close(cake_weight_stream *s)
     if (s->asks)
         pthread_join(s->asker, NULL);
     for (int i = 0; i < CAKE_STREAM_BUFFERS; i++) {
-        free(s->buffers[i].todo);
+        free(s->buffers[i].queue);
         free(s->buffers[i].listed);
         free(s->buffers[i].left);
     }
