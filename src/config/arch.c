@@ -7,19 +7,15 @@
 
 #include <string.h>
 
+/* The experts of DeepSeek V3, which later families have, too. */
+#define SIGMOID_EXPERTS                                                                                      \
+    .n_expert = "n_routed_experts", .n_ff = "moe_intermediate_size", .score = CAKE_ROUTER_SIGMOID,           \
+    .renormalise = CAKE_BIAS_AS_CONFIG, .epsilon = 1e-20F, .correction = true, .groups = true,               \
+    .scaled = true, .n_shared = "n_shared_experts"
+
 #define DEEPSEEK_V3                                                                                          \
     .architecture = "DeepseekV3ForCausalLM", .qkv_bias = CAKE_BIAS_AS_CONFIG, .o_bias = CAKE_BIAS_AS_CONFIG, \
-    .latent = true, .experts = true,                                                                         \
-    .moe = {.n_expert = "n_routed_experts",                                                                  \
-            .n_ff = "moe_intermediate_size",                                                                 \
-            .score = CAKE_ROUTER_SIGMOID,                                                                    \
-            .renormalise = CAKE_BIAS_AS_CONFIG,                                                              \
-            .epsilon = 1e-20F,                                                                               \
-            .correction = true,                                                                              \
-            .groups = true,                                                                                  \
-            .scaled = true,                                                                                  \
-            .n_shared = "n_shared_experts",                                                                  \
-            .n_dense = "first_k_dense_replace"},                                                             \
+    .latent = true, .experts = true, .moe = {SIGMOID_EXPERTS, .n_dense = "first_k_dense_replace"},           \
     .rename = {{"mlp.shared_expert.", "mlp.shared_experts."}},                                               \
     .defaults = "{\"hidden_size\": 7168, \"intermediate_size\": 18432, \"moe_intermediate_size\": 2048,"     \
                 " \"num_hidden_layers\": 61, \"num_attention_heads\": 128, \"num_key_value_heads\": 128,"    \
@@ -129,16 +125,7 @@ const cake_arch cake_archs[] = {
      .qk_norm = CAKE_QK_NORM_CONFIG,
      .rope_partial = true,
      .experts = true,
-     .moe = {.n_expert = "n_routed_experts",
-             .n_ff = "moe_intermediate_size",
-             .score = CAKE_ROUTER_SIGMOID,
-             .renormalise = CAKE_BIAS_AS_CONFIG,
-             .epsilon = 1e-20F,
-             .correction = true,
-             .groups = true,
-             .scaled = true,
-             .n_shared = "n_shared_experts",
-             .n_dense = "first_k_dense_replace"},
+     .moe = {SIGMOID_EXPERTS, .n_dense = "first_k_dense_replace"},
      .rename = {{"mlp.shared_expert.", "mlp.shared_experts."}},
      .defaults = "{\"num_key_value_heads\": 8, \"rms_norm_eps\": 1e-5, \"moe_intermediate_size\": 1408,"
                  " \"num_experts_per_tok\": 8, \"n_shared_experts\": 1, \"n_routed_experts\": 128,"
@@ -155,17 +142,7 @@ const cake_arch cake_archs[] = {
      .o_bias = CAKE_BIAS_AS_CONFIG,
      .latent = true,
      .experts = true,
-     .moe = {.n_expert = "n_routed_experts",
-             .n_ff = "moe_intermediate_size",
-             .score = CAKE_ROUTER_SIGMOID,
-             .renormalise = CAKE_BIAS_AS_CONFIG,
-             .epsilon = 1e-20F,
-             .correction = true,
-             .groups = true,
-             .scaled = true,
-             .n_shared = "n_shared_experts",
-             .kinds = "mlp_layer_types",
-             .n_first = 1},
+     .moe = {SIGMOID_EXPERTS, .kinds = "mlp_layer_types", .n_first = 1},
      .rename = {{"mlp.shared_expert.", "mlp.shared_experts."}},
      .defaults = "{\"hidden_size\": 2048, \"intermediate_size\": 10240, \"moe_intermediate_size\": 1536,"
                  " \"num_hidden_layers\": 47, \"num_attention_heads\": 20, \"num_key_value_heads\": 20,"
