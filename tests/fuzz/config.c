@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "config/config.h"
+#include "config/config_read.h"
 #include "formats/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -27,6 +27,19 @@ static void check_moe(const cake_config *c)
                      r->n_group_chosen <= r->n_group && r->n_group <= CAKE_MAX_CHOSEN &&
                      r->n_chosen <= r->n_group_chosen * (r->n_expert / r->n_group) &&
                      (int64_t)r->n_expert * (2 * c->moe.n_ff + c->dim) <= INT32_MAX));
+}
+
+static void check_rope(const cake_rope *rope)
+{
+    CAKE_ASSERT(rope->n_rot >= 2 && rope->n_rot <= CAKE_MAX_WIDE);
+    CAKE_ASSERT(rope->attention >= 0 && rope->attention <= 1e6);
+    double *freq = cake_alloc((size_t)rope->n_rot / 2, sizeof *freq);
+    for (int far = 0; far < 2; far++) {
+        cake_rope_frequencies(rope, far ? INT32_MAX : 1, freq);
+        for (int i = 0; i < rope->n_rot / 2; i++)
+            CAKE_ASSERT(freq[i] >= 0 && freq[i] <= 1e6);
+    }
+    free(freq);
 }
 
 static void check(const cake_config *c)
@@ -68,16 +81,8 @@ static void check(const cake_config *c)
         CAKE_ASSERT(c->arch->v_norm || !c->heads[group].v_is_k);
     check_moe(c);
     CAKE_ASSERT(c->score_scale > 0 && c->score_cap >= 0 && c->logit_cap >= 0);
-    double *freq = cake_alloc((size_t)head_dim / 2, sizeof *freq);
-    for (int r = 0; r < c->n_rope; r++)
-        for (int far = 0; far < 2; far++) {
-            CAKE_ASSERT(c->rope[r].n_rot >= 2 && c->rope[r].n_rot <= head_dim);
-            cake_rope_frequencies(&c->rope[r], far ? INT32_MAX : 1, freq);
-            for (int i = 0; i < c->rope[r].n_rot / 2; i++)
-                CAKE_ASSERT(freq[i] >= 0 && freq[i] <= 1e6);
-            CAKE_ASSERT(c->rope[r].attention >= 0 && c->rope[r].attention <= 1e6);
-        }
-    free(freq);
+    for (int r = 0; r < c->n_rope; r++) /* no layer may use it: then it may be wider than all heads */
+        check_rope(&c->rope[r]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
