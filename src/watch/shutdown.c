@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -48,8 +49,8 @@ typedef enum phase {
 
 static struct {
     struct sigaction before[N_SIGNAL];
-    volatile sig_atomic_t n_signal, latest; /* how many came (2: more than one); the latest one */
-    volatile sig_atomic_t phase;
+    atomic_int n_signal, latest; /* how many came (2: more than one); the latest one */
+    atomic_int phase;
     double deadline;    /* of the run, on cake_clock_now; INFINITY: none */
     const char *reason; /* of the deadline, for the message */
     bool requested;     /* cake_shutdown_requested was true */
