@@ -10,7 +10,7 @@ failed=0
 # The good tree: one file per folder that matters, and this project's layout rules.
 fresh() {
     rm -rf "$tree"
-    mkdir -p "$tree/src/base" "$tree/src/link" "$tree/src/run" "$tree/src/tokenizer" "$tree/src/slice" "$tree/kernels/cpu"
+    mkdir -p "$tree/src/base" "$tree/src/link" "$tree/src/run" "$tree/src/tokenizer" "$tree/src/slice" "$tree/kernels/cpu" "$tree/tests"
     cp "$here/../.clang-format" "$tree/"
     local head='/* SPDX-License-Identifier: Apache-2.0 */'
     printf '%s\n#include <stdio.h>\n' "$head" >"$tree/src/base/base.c"
@@ -92,6 +92,7 @@ fresh
 printf '%s\n' '' '/* a seat of one,' ' * a desk of another */' 'int desktop, best; /* seat */' \
     'const char *text = "a desk and a \"seat\"";' >>"$tree/src/base/base.c"
 must style 0 "retired words in comments and texts"
+style "a status of a command in a text" tests/base.sh 'true; ok "at $''(date)" $?'
 style "something unfinished" src/base/base.c "/* TO""DO: later */"
 fresh
 sed -i 1d "$tree/src/base/base.c"

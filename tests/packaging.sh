@@ -51,7 +51,7 @@ for name in $(sed -nE 's/^(CAKE_CHECK_[A-Z0-9]+)$/\1/p' "$root/configure.ac"); d
 done
 for file in "$spack" "$easyconfig" "$packaging/apptainer/cake-mpi.def" "$packaging/modulefiles/cake-mpi/$version" "$packaging/modulefiles/cake-mpi/$version.lua"; do
     grep -qF "$version" "$file" 2>/dev/null
-    ok "the version of $(basename "$file")" $?
+    ok "the version of ${file##*/}" $?
 done
 
 # The recipe's words by a stand-in: that it is Python, which directives it uses, what configure gets.
@@ -87,8 +87,9 @@ if [ -s "$dir/help" ]; then
     grep -hoE -- '--with(out)?-[a-z0-9]+' "$spack" "$easyconfig" "$packaging/apptainer/cake-mpi.def" | sed -E 's/--with(out)?-//' | sort -u | while read -r option; do
         grep -qE -- "--with(out)?-$option" "$dir/help" || echo "$option"
     done >"$dir/unknown"
-    [ ! -s "$dir/unknown" ]
-    ok "configure knows their options $(cat "$dir/unknown")" $?
+    unknown=$(cat "$dir/unknown")
+    [ -z "$unknown" ]
+    ok "configure knows their options $unknown" $?
 fi
 
 if here tclsh "the Tcl modulefile"; then

@@ -49,7 +49,7 @@ END
 
 for script in "$root"/jobs/*.sbatch "$root"/jobs/*.sh; do
     bash -n "$script" && head -2 "$script" | grep -q SPDX
-    ok "$(basename "$script") is a script" $?
+    ok "${script##*/} is a script" $?
 done
 # says NAME STATUS LOG COMMAND... : the exit status, and the log (grep -E), one line after the other
 says() {
