@@ -31,9 +31,10 @@ typedef struct cake_result {
     double value, share;
 } cake_result;
 
-static const cake_case *const suites[] = {
-    cake_cases_peak,   cake_cases_linear, cake_cases_attend, cake_cases_delta,      cake_cases_rows,
-    cake_cases_scores, cake_cases_links,  cake_cases_text,   cake_cases_throughput, cake_cases_pipeline};
+static const cake_case *const suites[] = {cake_cases_peak,       cake_cases_linear,  cake_cases_attend,
+                                          cake_cases_experts,    cake_cases_delta,   cake_cases_rows,
+                                          cake_cases_scores,     cake_cases_links,   cake_cases_text,
+                                          cake_cases_throughput, cake_cases_pipeline};
 
 enum { N_SUITE = sizeof suites / sizeof *suites };
 

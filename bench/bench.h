@@ -28,6 +28,7 @@ typedef struct cake_case {
 extern const cake_case cake_cases_peak[];
 extern const cake_case cake_cases_linear[];
 extern const cake_case cake_cases_attend[];
+extern const cake_case cake_cases_experts[];
 extern const cake_case cake_cases_delta[];
 extern const cake_case cake_cases_rows[];
 extern const cake_case cake_cases_scores[];
