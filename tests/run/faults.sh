@@ -70,7 +70,7 @@ expect "no such input" 1 'nowhere.jsonl' "$cake" run -m "$model" -i "$dir/nowher
 expect "no such output directory" 1 "$dir/no/such" run -o "$dir/no/such/out.jsonl"
 # Limits of the system are seen before the work, or are none.
 deep=$(printf '[%.0s' $(seq 1500))1$(printf ']%.0s' $(seq 1500))
-printf '{"prompt": [5, 6], "max_tokens": 2}\n{"prompt": [5], "x": %s}\n' "$deep" >"$dir/deep.jsonl"
+printf '{"prompt": [5, 6], "max_tokens": 2}\n{"prompt": [5], "max_tokens": 2, "x": %s}\n' "$deep" >"$dir/deep.jsonl"
 for isa in $("$cake" info | sed -n 's/([^)]*)//g; s/^isa  *//p'); do
     expect "a stack of 512 KB, --isa $isa" 0 '"text"' sh -c "ulimit -s 512 && exec '$cake' run -m '$model' -i '$dir/deep.jsonl' --isa $isa --threads 2 -q"
 done
