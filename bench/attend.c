@@ -83,19 +83,14 @@ static void fill_rows(job *j, shape of)
     j->read = of.shared + (double)of.n_seq * of.own;
 }
 
-static void report_roofline(cake_bench *bench, const char *name, job *j, int threads)
+static void report_rows(cake_bench *bench, const char *name, job *j, int threads)
 {
     peak_kind kind = peak_rate(bench, PEAK_BF16, threads) > 0 ? PEAK_BF16 : PEAK_F32;
     const sizes *of = j->of;
     double flops = 2.0 * of->heads * (of->dim + (of->latent ? of->latent : of->dim)) * j->seen;
     double bytes = 2.0 * (of->latent ? 1 : 2) * of->kv_heads * of->dim * j->read;
-    double by_flops = flops / peak_rate(bench, kind, threads),
-           by_read = bytes / peak_rate(bench, PEAK_READ, threads);
-    double seconds = cake_bench_time(bench, threads, attend, j);
-    if (by_flops > by_read)
-        peak_report_flops(bench, name, threads, kind, flops, seconds);
-    else
-        peak_report_bytes(bench, name, threads, PEAK_READ, bytes, seconds);
+    peak_report_roofline(bench, name, threads, kind, flops, bytes,
+                         cake_bench_time(bench, threads, attend, j));
 }
 
 /* Scatters the pages, as in a cache that has been in use for long. Returns their number. */
@@ -156,7 +151,7 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
         j.rows = cake_alloc((size_t)n_row, sizeof *j.rows);
         fill_rows(&j, of);
         for (int threads = 1; threads; threads = cake_bench_next_threads(bench, threads))
-            report_roofline(bench, self->name, &j, threads);
+            report_rows(bench, self->name, &j, threads);
         free(j.rows);
         cake_arena_close(&arena);
     }

@@ -224,13 +224,8 @@ static void report_products(cake_bench *bench, const char *name, job *j, int thr
         flops += 2.0 * w->n_out * w->n_in * j->groups.n_row;
         bytes += (double)w->n_out * (double)cake_row_bytes(w->dtype, w->n_in) * j->groups.n;
     }
-    double by_flops = flops / peak_rate(bench, kind, threads),
-           by_read = bytes / peak_rate(bench, PEAK_READ, threads);
-    double seconds = cake_bench_time(bench, threads, multiply, j);
-    if (by_flops > by_read)
-        peak_report_flops(bench, name, threads, kind, flops, seconds);
-    else
-        peak_report_bytes(bench, name, threads, PEAK_READ, bytes, seconds);
+    peak_report_roofline(bench, name, threads, kind, flops, bytes,
+                         cake_bench_time(bench, threads, multiply, j));
 }
 
 static void report_choice(cake_bench *bench, const char *name, job *j, int threads)

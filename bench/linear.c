@@ -117,20 +117,11 @@ static bool same_as_oracle(job *j, int threads)
 
 static void report(cake_bench *bench, const char *name, const job *j, int threads)
 {
-    static const char *const bounds[] = {
-        [PEAK_F32] = "peak.f32", [PEAK_BF16] = "peak.bf16", [PEAK_INT8] = "peak.int8"};
     peak_kind kind = (peak_kind)cake_peak_of_products(j->op, j->w.dtype);
     double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_tok;
     double bytes = (double)j->w.n_out * (double)cake_row_bytes(j->w.dtype, j->w.n_in);
-    double by_flops = flops / peak_rate(bench, kind, threads),
-           by_read = bytes / peak_rate(bench, PEAK_READ, threads);
-    double seconds = cake_bench_time(bench, threads, multiply, (void *)j);
-    if (by_flops > by_read)
-        cake_bench_report(bench, name, threads, -1, flops / seconds * 1e-9,
-                          kind == PEAK_INT8 ? "GOP/s" : "GFLOP/s", by_flops / seconds, bounds[kind]);
-    else
-        cake_bench_report(bench, name, threads, -1, bytes / seconds * 1e-9, "GB/s", by_read / seconds,
-                          "peak.read");
+    peak_report_roofline(bench, name, threads, kind, flops, bytes,
+                         cake_bench_time(bench, threads, multiply, (void *)j));
 }
 
 static cake_err run_linear(cake_bench *bench, const cake_case *self)

@@ -80,6 +80,15 @@ void peak_report_flops(cake_bench *bench, const char *name, int threads, peak_ki
     report_rate(bench, name, threads, kind, flops / seconds, kind == PEAK_INT8 ? "GOP/s" : "GFLOP/s");
 }
 
+void peak_report_roofline(cake_bench *bench, const char *name, int threads, peak_kind kind, double flops,
+                          double bytes, double seconds)
+{
+    if (flops / peak_rate(bench, kind, threads) > bytes / peak_rate(bench, PEAK_READ, threads))
+        peak_report_flops(bench, name, threads, kind, flops, seconds);
+    else
+        peak_report_bytes(bench, name, threads, PEAK_READ, bytes, seconds);
+}
+
 /* Pointer chase over all lines in a random order, which defeats prefetchers (Sattolo 1986: one cycle). */
 typedef struct walk {
     char *memory; /* each line begins with the index of the next one */
