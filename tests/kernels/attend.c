@@ -200,8 +200,8 @@ static void check_poison(call *a, cache *c, const cake_row *row, int n, const fl
     }
 }
 
-/* A prompt cut into waves in any way, among other rows, is close to float64 and has the same bits. Slow
- * tables have wide heads at the beginning only: narrow ones lie across the end of a segment. */
+/* A prompt cut into waves in any way, among other rows, is close to float64 and has the same bits. In slow
+ * tables wide heads lie near the beginning: narrow ones lie across the end of a segment. */
 static void check_prompt(const cake_kernels *op)
 {
     static const struct {
