@@ -581,7 +581,7 @@ static void run_alone(void *arg)
  * is last, too. */
 static void check_again(const cake_kernels *op)
 {
-    enum { HEADS = 512, DIM = 256, ROWS = 7, FAR = 4500 };
+    enum { HEADS = 128, DIM = 256, ROWS = 28, FAR = 4500 };
     static int key; /* what was recorded with one is not asked for again */
     if (op->attend_pack == cake_unfused_attend_pack)
         return;
