@@ -23,6 +23,18 @@ mpi() { # NP ARGUMENT... : cake-mpi on NP ranks
     "$root/tests/mpirun.sh" "$np" "$cake" "$@"
 }
 
+# rated COMMAND... : a plan by made-up rates: measuring them takes ten times as long as all else, on each rank
+rated() {
+    [ -e "$dir/rated" ] || for isa in ref avx2 avx512bf16; do
+        for threads in 1 2 3 4; do
+            for name in f32 bf16 int8 read; do
+                printf '{"name": "peak.%s", "isa": "%s", "host": "a", "threads": %d, "value": 40}\n' $name $isa $threads
+            done
+        done
+    done >"$dir/rated"
+    CAKE_RATES=$dir/rated "$@"
+}
+
 ok() { # NAME STATUS : counts a check, in the words that tests/count.sh knows; STATUS 0 is good
     if [ "$2" -eq 0 ]; then
         passed=$((passed + 1))

@@ -200,7 +200,8 @@ static void check_poison(call *a, cache *c, const cake_row *row, int n, const fl
     }
 }
 
-/* A prompt cut into waves in any way, among other rows, is close to float64 and has the same bits. */
+/* A prompt cut into waves in any way, among other rows, is close to float64 and has the same bits. In slow
+ * tables wide heads lie near the beginning: narrow ones lie across the end of a segment. */
 static void check_prompt(const cake_kernels *op)
 {
     static const struct {
@@ -227,7 +228,9 @@ static void check_prompt(const cake_kernels *op)
     static const int steps[] = {1, 64, 33};
     for (int i = 0; i < COUNT(cases); i++) {
         int n = cases[i].n, dim = cases[i].head_dim;
-        cache c = cache_open(cases[i].dtype, 2, cases[i].first + n, cases[i].n_kv, dim, 3);
+        bool near = is_slow(op) && !suite_all() && dim > 128 && n > 33;
+        int first = near ? cases[i].first % CAKE_PAGE : cases[i].first;
+        cache c = cache_open(cases[i].dtype, 2, first + n, cases[i].n_kv, dim, 3);
         c.kv.window = cases[i].how.window;
         cache_fill(op, &c, 1);
         size_t all = (size_t)(n * cases[i].n_head * dim);
@@ -236,12 +239,12 @@ static void check_prompt(const cake_kernels *op)
         call a = {.op = op, .kv = &c.kv, .n_head = cases[i].n_head};
         a.scale = cases[i].how.sharp / sqrtf((float)dim);
         a.cap = cases[i].how.cap;
-        attend_chunks(&a, row, cases[i].first, n, n, 1, out, q);
+        attend_chunks(&a, row, first, n, n, 1, out, q);
         CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
         spoil(&c, row, n);
         for (int s = is_slow(op) ? 2 : 0; s < (is_slow(op) ? 3 : COUNT(steps)); s++) {
             memset(again, 0, all * sizeof *again);
-            attend_chunks(&a, row, cases[i].first, n, steps[s], s + 1, again, q);
+            attend_chunks(&a, row, first, n, steps[s], s + 1, again, q);
             if (!same_bits(out, again, all)) {
                 printf("  %s: case %d, %d rows at a time\n", op->name, i, steps[s]);
                 CU_FAIL("a row's bits depend on its company");
@@ -578,7 +581,7 @@ static void run_alone(void *arg)
  * is last, too. */
 static void check_again(const cake_kernels *op)
 {
-    enum { HEADS = 512, DIM = 256, ROWS = 7, FAR = 4500 };
+    enum { HEADS = 128, DIM = 256, ROWS = 28, FAR = 4500 };
     static int key; /* what was recorded with one is not asked for again */
     if (op->attend_pack == cake_unfused_attend_pack)
         return;

@@ -353,7 +353,7 @@ static void strings_too_long(hid_t f)
     char *vast = cake_alloc(LONG + 1, 1);
     memset(vast, 'a', LONG);
     for (int i = 0; i < 20; i++)
-        all[i] = i == 3 || i == 19 ? vast : strings[i % 2];
+        all[i] = i == 3 || (i == 19 && suite_all()) ? vast : strings[i % 2];
     put(f, "prompt", string_of(H5T_VARIABLE), 20, all);
     free(vast);
 }
@@ -421,7 +421,8 @@ static void test_too_long(void)
     CU_ASSERT_EQUAL(read_prompts(file_of(strings_too_long), &(cake_names){0}, &out), CAKE_OK);
     CU_ASSERT_PTR_NOT_NULL(strstr(out.data, "|2 -:one|3 -:the line has 67108865 bytes; expected at most"));
     CU_ASSERT_PTR_NOT_NULL(strstr(out.data, "|4 -:one|"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(out.data, "|18 -:one|19 -:the line has 67108865 bytes;"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(out.data, suite_all() ? "|18 -:one|19 -:the line has 67108865 bytes;" : "|18 -:one|19 -:two"));
     cake_buf_free(&out);
 }
 

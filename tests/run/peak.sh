@@ -39,7 +39,7 @@ header="{${header#,}}"
     head -c "$at" /dev/zero
 } >"$dir/model/model.safetensors"
 
-for ((i = 0; i < 24; i++)); do echo '{"prompt": [1, 2, 3, 4, 5, 6, 7, 8], "max_tokens": 24, "ignore_eos": true}'; done >"$dir/in.jsonl"
+for ((i = 0; i < 24; i++)); do echo '{"prompt": [1, 2, 3, 4, 5, 6, 7, 8], "max_tokens": 8, "ignore_eos": true}'; done >"$dir/in.jsonl"
 # beside FILE: the largest peak memory of a rank in a report in addition to weights and KV cache, in MB
 beside() {
     tr ',' '\n' <"$1" | awk -F': ' '/"weights_bytes"/ { weights = $NF } /"kv_bytes"/ { kv = $NF }
@@ -77,6 +77,7 @@ of_ranks() { # FILE KEY...: for each rank of a plan or a report the sum of these
 made dense "$model" 16384
 made states "$root/tests/golden/qwen3.5-hub" 32768
 made windows "$root/tests/golden/gemma3-new" 32768
+echo '{"prompt": [1, 2, 3, 4, 5, 6, 7, 8], "max_tokens": 2}' >"$dir/in.jsonl"
 while read -r name np CAKE_LOAD more <&3; do
     export CAKE_LOAD
     # shellcheck disable=SC2086

@@ -35,7 +35,7 @@ answer() { # NP OUT ARGUMENT...
 same() { # NAME NP ARGUMENT...
     local name=$1 np=$2
     shift 2
-    answer "$np" two --report "$dir/report.json" "$@"
+    answer "$np" two "$@"
     cmp "$dir/one.jsonl" "$dir/two.jsonl"
     ok "${model##*/}: $name" $?
 }
@@ -50,10 +50,10 @@ for model in "$model" "$root/tests/golden/qwen3.5-hub" "$root/tests/golden/gemma
     answer 1 one
     test "$(wc -l <"$dir/one.jsonl")" -eq "$lines" && test "$(grep -c '"error"' "$dir/one.jsonl")" -eq 5
     ok "${model##*/}: one rank answers all" $?
-    for how in "2 2" "4 2" "3 3" "4 4"; do
-        read -r np replicas <<<"$how"
-        [ "$(basename "$model")" = model ] || [ "$how" = "4 2" ] || continue
-        same "$replicas replicas on $np ranks" "$np" --replicas "$replicas"
+    for how in $(few "2-2 4-2 4-4" "2-2 4-2 3-3 4-4"); do # standard input goes to three on three below
+        np=${how%-*} replicas=${how#*-}
+        [ "$(basename "$model")" = model ] || [ "$how" = 4-2 ] || continue
+        same "$replicas replicas on $np ranks" "$np" --replicas "$replicas" --report "$dir/report.json"
         requests=$(grep -o '"requests": [0-9]*' "$dir/report.json" | grep -o '[0-9]*$')
         test "$(echo "$requests" | wc -l)" -eq "$replicas" && ! grep -q '"requests": 0' "$dir/report.json" &&
             test $(($(echo "$requests" | tr '\n' '+') 0 + 5)) -eq "$lines"
@@ -66,13 +66,13 @@ model=$root/jobs/demo/model
 
 # Little KV memory: some are evicted, some alone are too long. A rank that has all layers has as many pages as one alone.
 printf '{"id": "long", "prompt": "%s", "max_tokens": 700, "ignore_eos": true}\n' "$head" >>"$dir/in.jsonl"
-for i in $(seq 20); do
+for i in $(seq "$(few 10 20)"); do
     printf '{"id": "g%d", "prompt": "There was once a king who had %d", "max_tokens": 170, "ignore_eos": true}\n' "$i" "$i"
 done >>"$dir/in.jsonl"
 answer 1 one --kv-memory 1050K
 grep -q 'more than the KV memory holds' "$dir/one.jsonl"
 ok "a request that outgrows the KV memory" $?
-same "... with replicas" 2 --replicas 2 --kv-memory 1050K
+same "... with replicas" 2 --replicas 2 --kv-memory 1050K --report "$dir/report.json"
 test "$(number evictions)" -gt 0
 ok "... sequences were evicted" $?
 
@@ -109,7 +109,7 @@ test "$shared" -ge 4800
 ok "... share $shared tokens, 5632 in one place" $?
 
 # Plan, trace and messages.
-expect "the plan" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2
+expect "the plan" 0 '^replicas  2, of 2 ranks each' rated mpi 4 plan -m "$model" --replicas 2
 test "$(grep -Ec '^[0-3] +.* 0-3 |^[0-3] +.* 4-7 ' "$dir/out")" -eq 4
 ok "... with the same layers twice" $?
 expect "a trace" 0 '' mpi 4 run -m "$model" -i "$dir/groups.jsonl" -o "$dir/t.jsonl" --replicas 2 --trace "$dir/trace.json" --report "$dir/report.json"
@@ -141,7 +141,7 @@ expect "... and written" 0 '^replicas  2, of 1 rank each' planned 2 --write-topo
 test "$(grep -c '^  replica: ' "$dir/w.yml")" -eq 2
 ok "... with the replica of each rank" $?
 expect "more ranks than layers become replicas" 0 'planned: (9 replicas of 1 stage|3 replicas of 3 stages) ' planned 1 --ranks 9
-expect "a small model is one pipeline" 0 '^1 .* 4-7 ' mpi 2 plan -m "$model"
+expect "a small model is one pipeline" 0 '^1 .* 4-7 ' rated mpi 2 plan -m "$model"
 for i in 1 2 3 4 5; do printf '{"prompt": [%d, 5, 6], "max_tokens": 3, "logprobs": 1}\n' "$i"; done >"$dir/few.jsonl"
 for np in 1 2; do
     mpi $np run -m "$dir/large" --dummy-weights -i "$dir/few.jsonl" -o "$dir/large.$np.jsonl" --deterministic-ids --report "$dir/report.json" 2>"$dir/err"

@@ -15,12 +15,12 @@ printf '{"id": "long", "prompt": "%s", "max_tokens": 12, "ignore_eos": true, "lo
     "$text$text$text$text" >>"$dir/in.jsonl"
 
 answer() { # NP OUT ARGUMENT... : of $model
-    mpi "$1" run -m "$model" -i "$dir/in.jsonl" -o "$dir/$2.jsonl" --force -q --report "$dir/report.json" "${@:3}" 2>"$dir/err" ||
+    mpi "$1" run -m "$model" -i "$dir/in.jsonl" -o "$dir/$2.jsonl" --force -q "${@:3}" 2>"$dir/err" ||
         cat "$dir/err"
 }
 same() { # NAME NP ARGUMENT... : the bytes of one.jsonl, and weights were read for waves
     rm -f "$dir/two.jsonl"
-    answer "$2" two "${@:3}"
+    answer "$2" two --report "$dir/report.json" "${@:3}"
     cmp "$dir/one.jsonl" "$dir/two.jsonl" && test "$(sum bytes)" -ge "${streams:-1}"
     ok "${model##*/}: $1" $?
 }
@@ -29,7 +29,7 @@ sum() { # KEY : of what the ranks of the report read for waves
         awk '{ sum += $1 } END { printf "%.0f\n", sum }'
 }
 smallest() { # NP ARGUMENT... : the smallest possible value
-    mpi "$1" plan -m "$model" --weights-memory 100% --json "${@:2}" 2>"$dir/err" |
+    rated mpi "$1" plan -m "$model" --weights-memory 100% --json "${@:2}" 2>"$dir/err" |
         sed -n 's/.*"min_weights_bytes": \([0-9]*\).*/\1/p' | sort -n | tail -n 1
 }
 golden=$root/tests/golden demo=$model
@@ -85,7 +85,7 @@ done
 model=$golden/glm4moe-groups
 bytes=$(smallest 1)
 printf '{"prompt": "x", "max_tokens": 20, "ignore_eos": true}\n' >"$dir/in.jsonl"
-answer 1 alone --weights-memory "$bytes" --threads 2
+answer 1 alone --weights-memory "$bytes" --threads 2 --report "$dir/report.json"
 waves=$(sed -n 's/.*"waves": \([0-9]*\),.*/\1/p' "$dir/report.json")
 test $(($(sum bytes) * 10)) -lt $(($(sum max_wave_bytes) * waves * 7)) && test "$(sum bytes)" -gt 0
 ok "experts that no row wants are not read" $?

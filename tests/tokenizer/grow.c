@@ -54,8 +54,9 @@ static void check_encode(const char *part, const char *list, const char *step, i
 static void test_encode(void)
 {
 #define BYTES "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"
-    check_encode("pre_tokenizer", "pretokenizers", BYTES, 40, "\u00E9", 1,
-                 "ByteLevel makes more than 268435456");
+    if (suite_all()) /* what the next one has, too */
+        check_encode("pre_tokenizer", "pretokenizers", BYTES, 40, "\u00E9", 1,
+                     "ByteLevel makes more than 268435456");
     /* no piece is large, but there are many */
     check_encode("pre_tokenizer", "pretokenizers", BYTES, 14, "\u00E9 \u00E9", 20000,
                  "ByteLevel makes more than");
