@@ -26,8 +26,8 @@ void peak_report_bytes(cake_bench *bench, const char *name, int threads, peak_ki
                        double seconds);
 void peak_report_flops(cake_bench *bench, const char *name, int threads, peak_kind kind, double flops,
                        double seconds);
-/* The roofline (Williams et al. 2009): operations, or bytes read, whichever takes longer at its peak. kind: of
- * the operations. */
+/* The roofline (Williams et al. 2009): operations, or bytes read, whichever takes longer at its peak. kind:
+ * of the operations. */
 void peak_report_roofline(cake_bench *bench, const char *name, int threads, peak_kind kind, double flops,
                           double bytes, double seconds);
 const char *peak_name(peak_kind kind); /* the measurement's: "peak.read" */
