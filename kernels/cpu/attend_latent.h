@@ -14,6 +14,9 @@
 
 #include "kernels/cpu/attend.h"
 
+/* Queries, sums and a page of 576 values fit an L2 cache of 512 KB, or 1 MB where vectors are larger. */
+#define LATENT_STAND (N_REGISTERS == 16 ? 72 : 128)
+
 static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
                          const cake_row *rows, int n_tok)
 {
@@ -36,13 +39,12 @@ static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *
     }
 }
 
-/* Queries computed together: fewer than STAND if else there were not enough for all members. */
-static int latent_stand(int64_t n_query, int team)
+/* Queries computed together, of `count` that meet the same keys: even parts in whole vectors, at most
+ * `most`. */
+static int latent_stand(int64_t count, int64_t most)
 {
-    int stand = STAND;
-    while (stand > LANES && n_query < (int64_t)stand * team)
-        stand /= 2;
-    return stand;
+    int64_t parts = (count + most - 1) / most, each = (count + parts - 1) / parts;
+    return (int)((each + LANES - 1) / LANES * LANES);
 }
 
 static void latent_attend(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
@@ -50,7 +52,10 @@ static void latent_attend(const cake_exec *exec, float *out, const cake_latent_q
 {
     _Static_assert(sizeof(prefill) <= CAKE_SCRATCH_BYTES, "latent attention fits its scratch");
     const int64_t n_value = kv->n_value, n_rope = kv->head_dim - n_value;
-    const int stand = latent_stand((int64_t)n_tok * q->n_head, exec->size);
+    const int64_t n_query = (int64_t)n_tok * q->n_head;
+    int64_t most = LATENT_STAND; /* fewer if else there were not enough for all members */
+    while (most > LANES && n_query < most * exec->size)
+        most /= 2;
     prefill *p = cake_exec_scratch();
     int64_t item = 0;
     p->kv = kv;
@@ -68,7 +73,8 @@ static void latent_attend(const cake_exec *exec, float *out, const cake_latent_q
                             .rest_head = n_rope,
                             .n_rest = (int)n_rope,
                             .group = q->n_head};
-        int64_t count = (int64_t)(end - t) * q->n_head;
+        const int64_t count = (int64_t)(end - t) * q->n_head;
+        const int stand = latent_stand(count, most);
         for (int64_t query = 0; query < count; query += stand) {
             p->n = count - query < stand ? (int)(count - query) : stand;
             if (item++ % exec->size == exec->rank)

@@ -27,9 +27,9 @@
 #include "kernels/cpu/row_ops.h"
 #include "kernels/cpu/small_gemm.h"
 
-#define STAND       128                    /* queries side by side */
-#define BLOCK_WIDTH (TILE_VECTORS * LANES) /* queries of a tile */
-#define PREFILL_DIM CAKE_LATENT_DIM        /* maximum head size; larger ones go to attend_decode.h */
+#define BLOCK_WIDTH (TILE_VECTORS * LANES)            /* queries of a tile */
+#define STAND       (128 / BLOCK_WIDTH * BLOCK_WIDTH) /* queries side by side */
+#define PREFILL_DIM CAKE_LATENT_DIM /* maximum head size; larger ones go to attend_decode.h */
 
 /* Positions that the queries of a block see, both ends included: by any of them, and by all of them. */
 typedef struct sight {
@@ -60,7 +60,7 @@ typedef struct prefill {
     int kv_head, slot, n;                       /* queries */
     int width;                                  /* n in whole vectors */
     int first, last;                            /* positions that any of them sees */
-    sight block[STAND / LANES];                 /* of BLOCK_WIDTH queries each */
+    sight block[STAND / BLOCK_WIDTH];           /* of BLOCK_WIDTH queries each */
     int from[STAND], to[STAND];                 /* positions that each sees, both included */
     _Alignas(64) float near[STAND], far[STAND]; /* the same, from the page's first line on */
     float max[STAND], total[STAND], change[STAND];

@@ -22,6 +22,7 @@
 
 #define BLOCK         CAKE_PAGE
 #define CONV_CHANNELS 256               /* channels whose weights are transposed at a time */
+#define STEP_VECTORS  (N_REGISTERS / 8) /* vectors of a state's columns processed together */
 #define CONV_VECTORS  (N_REGISTERS / 8) /* vectors of channels processed together */
 #define CONV_AHEAD    8                 /* distance of prefetching, in rows */
 
@@ -250,7 +251,7 @@ static void finish_rows(delta_head *h)
 INLINE void step_strip(delta_head *h, int64_t j, const int vectors, int n)
 {
     int64_t value = h->d->value_dim;
-    vec seen[TILE_VECTORS], sum[TILE_VECTORS], decay = vec_exp(vec_set(h->decay[0]));
+    vec seen[STEP_VECTORS], sum[STEP_VECTORS], decay = vec_exp(vec_set(h->decay[0]));
     float *state = h->state + j;
     UNROLL for (int v = 0; v < vectors; v++) seen[v] = sum[v] = vec_set(0);
     for (int i = 0; i < h->d->key_dim; i++)
@@ -273,8 +274,8 @@ INLINE void step_strip(delta_head *h, int64_t j, const int vectors, int n)
 static void step_row(delta_head *h)
 {
     int64_t j = 0, value = h->d->value_dim;
-    for (; j + TILE_VECTORS * LANES <= value; j += TILE_VECTORS * LANES)
-        step_strip(h, j, TILE_VECTORS, LANES);
+    for (; j + STEP_VECTORS * LANES <= value; j += STEP_VECTORS * LANES)
+        step_strip(h, j, STEP_VECTORS, LANES);
     for (; j < value; j += LANES)
         step_strip(h, j, 1, value - j < LANES ? (int)(value - j) : LANES);
 }

@@ -10,7 +10,7 @@
 #define CAKE_KERNELS_CPU_SMALL_GEMM_H
 
 #define TILE_ROWS    4
-#define TILE_VECTORS (N_REGISTERS / 8)
+#define TILE_VECTORS (N_REGISTERS == 16 ? 3 : 4) /* sums, a line and a value fit the registers */
 #define TILE_DEPTH   64
 
 /* The initial value of an element: its old value, that times its column's factor, or zero. */
@@ -61,6 +61,14 @@ INLINE void tile_rows(float *c, int64_t c_row, const float *a, int64_t a_row, in
                  start);
 }
 
+/* Vectors of the next tile, of `left` ones: a tile of one has too few sums to hide an addition's latency. */
+static int tile_vectors(int left)
+{
+    if (left > TILE_VECTORS)
+        return left == TILE_VECTORS + 1 ? TILE_VECTORS - 1 : TILE_VECTORS;
+    return left;
+}
+
 /* c [m, n] += a [m, depth] b [depth, n]; each matrix has its own row stride, a also a column stride. The
  * lines of b used by all rows of c stay in L1. An element of a and b is a step of dtype, of the size of a
  * float. */
@@ -72,13 +80,12 @@ INLINE void matrix_add_as(float *c, int64_t c_row, const float *a, int64_t a_row
         part = depth - k < TILE_DEPTH ? depth - k : TILE_DEPTH;
         for (int j = 0, wide; j < n; j += wide) {
             tile_start at = {start.zero && !k, start.factor && !k ? start.factor + j : NULL};
-            wide = n - j < TILE_VECTORS * LANES ? LANES : TILE_VECTORS * LANES;
-            if (wide > LANES)
-                tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, TILE_VECTORS, LANES, dtype,
-                          at);
-            else
-                tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, 1,
-                          n - j < LANES ? n - j : LANES, dtype, at);
+            const int whole = (n - j) / LANES, vectors = tile_vectors(whole);
+            wide = whole ? vectors * LANES : n - j;
+            UNROLL for (int v = 1; v <= TILE_VECTORS; v++) if (v == vectors)
+                tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, v, LANES, dtype, at);
+            if (!whole)
+                tile_rows(c + j, c_row, a, a_row, a_col, b + j, b_row, m, part, 1, wide, dtype, at);
         }
     }
 }
