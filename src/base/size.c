@@ -16,6 +16,9 @@ bool cake_size_read(const char *text, int64_t *into)
     static const char units[] = "KMGT";
     char *end;
     double number = strtod(text, &end);
+    size_t digits_only = strspn(text, "0123456789.");
+    if (!isdigit((unsigned char)*text) || end != text + digits_only)
+        return false; /* strtod takes 0x10, 1e9 and inf, too */
     if (end == text || !isfinite(number) || number <= 0)
         return false;
     if (!strcmp(end, "%") && number <= 100) {

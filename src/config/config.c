@@ -45,6 +45,7 @@ static cake_err read_latent(const cake_fields *fields, cake_config *c, cake_head
 {
     cake_latent *l = &c->latent;
     const int wide = CAKE_MAX_WIDE / c->n_head / 2;
+    const bool turns_halves = cake_field_null(fields, "rope_interleave"); /* as false, in transformers */
     int n_kv;
     if (cake_field_int(fields, "num_key_value_heads", c->n_head, 1, 1 << 16, &n_kv) ||
         cake_field_int(fields, "q_lora_rank", 0, 1, MAX_DIM, &l->q_rank) ||
@@ -52,7 +53,7 @@ static cake_err read_latent(const cake_fields *fields, cake_config *c, cake_head
         cake_field_int(fields, "qk_nope_head_dim", CAKE_REQUIRED, 1, wide, &l->n_nope) ||
         cake_field_int(fields, "qk_rope_head_dim", CAKE_REQUIRED, 2, CAKE_LATENT_DIM, &l->n_rope) ||
         cake_field_int(fields, "v_head_dim", CAKE_REQUIRED, 1, wide, &l->n_value) ||
-        cake_field_bool(fields, "rope_interleave", true, &l->interleaved))
+        (!turns_halves && cake_field_bool(fields, "rope_interleave", true, &l->interleaved)))
         return CAKE_ERR_FATAL;
     if (n_kv != c->n_head)
         return cake_field_fail(fields, "num_key_value_heads",

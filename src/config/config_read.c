@@ -15,6 +15,12 @@ const cake_json *cake_field(const cake_fields *fields, const char *name)
     return cake_json_kind(node) == CAKE_JSON_NULL ? NULL : node;
 }
 
+bool cake_field_null(const cake_fields *fields, const char *name)
+{
+    const cake_json *node = cake_json_get(fields->object, name);
+    return node && cake_json_kind(node) == CAKE_JSON_NULL;
+}
+
 cake_err cake_field_fail(const cake_fields *fields, const char *name, const char *expected, ...)
 {
     cake_buf text = {0};
@@ -63,7 +69,7 @@ cake_err cake_field_real(const cake_fields *fields, const char *name, double oth
 cake_err cake_field_bool(const cake_fields *fields, const char *name, bool otherwise, bool *out)
 {
     const cake_json *node = cake_field(fields, name);
-    if (node && cake_json_kind(node) != CAKE_JSON_BOOL)
+    if (cake_field_null(fields, name) || (node && cake_json_kind(node) != CAKE_JSON_BOOL))
         return cake_field_fail(fields, name, "true or false is expected");
     *out = cake_json_bool(node, otherwise);
     return CAKE_OK;

@@ -25,6 +25,7 @@ typedef struct cake_fields {
 
 /* NULL if the field is null, or absent without a default. */
 const cake_json *cake_field(const cake_fields *fields, const char *name);
+bool cake_field_null(const cake_fields *fields, const char *name); /* it is there, as null */
 /* Reports "FILE: NAME is VALUE, but EXPECTED" and returns CAKE_ERR_FATAL. */
 cake_err cake_field_fail(const cake_fields *fields, const char *name, const char *expected, ...)
     __attribute__((format(printf, 3, 4)));

@@ -9,6 +9,17 @@
 
 #define MAX_WIDTH (1 << 24)
 
+/* Where transformers refuses null: it does not mean "as usual". */
+static cake_err check_nulls(const cake_fields *fields)
+{
+    static const char *const names[] = {"n_group", "topk_group", "decoder_sparse_step", "swiglu_alpha",
+                                        "swiglu_limit"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (cake_field_null(fields, names[i]))
+            return cake_field_fail(fields, names[i], "a number is expected");
+    return CAKE_OK;
+}
+
 static cake_err read_groups(const cake_fields *fields, cake_router *r)
 {
     if (cake_field_int(fields, "n_group", 1, 1, CAKE_MAX_CHOSEN, &r->n_group) ||
@@ -151,7 +162,7 @@ static cake_err read_clamps(const cake_fields *fields, cake_config *c)
 
 static cake_err read_experts(const cake_fields *fields, cake_config *c)
 {
-    if (read_router(fields, &c->arch->moe, &c->moe.router) ||
+    if (check_nulls(fields) || read_router(fields, &c->arch->moe, &c->moe.router) ||
         read_widths(fields, &c->arch->moe, c->dim, &c->moe) || read_kinds(fields, c))
         return CAKE_ERR_FATAL;
     if (cake_field_int(fields, "num_nextn_predict_layers", 0, 0, CAKE_MAX_LAYER, &c->moe.n_mtp))

@@ -93,6 +93,26 @@ static cake_err check_expert(const cake_model *model, const cake_tensor_item *p,
                      path_of(model, p), p->name, cake_dtype_name(p->dtype), cake_dtype_name(first->dtype));
 }
 
+static cake_err fail_missing(const cake_model *model, const cake_tensor_item *p)
+{
+    const char *why = "an incomplete download, or config.json is of another model";
+    cake_buf blocks = {0};
+    cake_buf_addf(&blocks, "%s_blocks", p->name);
+    if (cake_tensor_index_find(model->store, blocks.data))
+        why = "it is there in MXFP4 (_blocks and _scales), which is not supported; convert it to bf16";
+    else if (p->part->when == CAKE_WHEN_EXPERTS_FUSED)
+        why =
+            "the first layer with experts has one tensor for all of them, and so must every other one; or an "
+            "incomplete download";
+    else if (p->part->when == CAKE_WHEN_EXPERTS_APART)
+        why =
+            "the first layer with experts has a tensor for each of them, and so must every other one; or an "
+            "incomplete download";
+    cake_err err = cake_fail("model", "%s: tensor %s is missing: %s", model->dir, p->name, why);
+    cake_buf_free(&blocks);
+    return err;
+}
+
 static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     census *c = arg;
@@ -102,9 +122,7 @@ static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p,
                          "a model without a head, such as an embedding model, cannot generate text",
                          model->dir, p->name);
     if (model->store && !p->from)
-        return cake_fail(
-            "model", "%s: tensor %s is missing: an incomplete download, or config.json is of another model",
-            model->dir, p->name);
+        return fail_missing(model, p);
     if (p->from && !p->from->tensor->readable)
         return cake_fail("model", "%s: tensor %s has dtype %s, but only F32, BF16 and F16 are supported",
                          path_of(model, p), p->name, p->from->tensor->dtype_name);
@@ -174,7 +192,7 @@ static cake_err warn_unused(const cake_model *model, const census *c)
     int n = 0, n_other = 0;
     for (int i = 0; i < cake_tensor_index_count(model->store); i++) {
         const cake_indexed_tensor *stored = cake_tensor_index_at(model->store, i);
-        if (c->used[i] || is_redundant(model, stored))
+        if (c->used[i] || is_redundant(model, stored) || stored->tensor->begin == stored->tensor->end)
             continue;
         if (check_experts(model, stored->tensor->name))
             return CAKE_ERR_FATAL;
@@ -189,10 +207,10 @@ static cake_err warn_unused(const cake_model *model, const census *c)
         n++;
     }
     if (n_other)
-        cake_log(
-            CAKE_WARN, "model",
-            "%s: %d tensor%s of vision, sound or multi-token prediction %s skipped: only text is computed",
-            model->dir, n_other, cake_plural(n_other), n_other == 1 ? "is" : "are");
+        cake_log(CAKE_WARN, "model",
+                 "%s: %d tensor%s of vision, sound or layers behind the last one (multi-token prediction) %s "
+                 "skipped: only text is computed",
+                 model->dir, n_other, cake_plural(n_other), n_other == 1 ? "is" : "are");
     if (n)
         cake_log(CAKE_WARN, "model", "%s: %d tensor%s to this model and %s not used, the first is %s",
                  model->dir, n, n == 1 ? " does not belong" : "s do not belong", n == 1 ? "is" : "are",

@@ -10,10 +10,14 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "kernels/int8.h"
 #include "model/row_reader.h"
 #include "model/stream_layers.h"
 
-enum { SAMPLE = 48 }; /* chunks of about a megabyte */
+enum {
+    SAMPLE = 48,      /* chunks of about a megabyte */
+    MAX_ROW = 1 << 20 /* bytes of a row in the sample */
+};
 
 typedef struct sample {
     const cake_model *model;
@@ -32,6 +36,8 @@ static cake_err pick(const cake_model *model, const cake_tensor_item *p, void *a
     sample *s = arg;
     if (!cake_tensor_spec_matrix(p->part) || p->part->exact || p->at ||
         (model->store && !(p->from && p->from->file)))
+        return CAKE_OK;
+    if (cake_row_bytes(p->dtype, p->n_in) > MAX_ROW) /* reading a few would take as long as a whole model */
         return CAKE_OK;
     if (s->step && s->seen % s->step == 0 && s->n < SAMPLE) {
         size_t bytes = cake_tensor_walk_bytes(p, s->kernels);

@@ -276,12 +276,34 @@ static void fill_vector(const cake_model *model, const cake_tensor_item *p, floa
             to[i] /= sqrtf((float)p->n_out);
 }
 
+/* Reports the first element of the rows that is not finite, if any. */
+static bool is_finite(const cake_row_reader *m, const cake_tensor_item *p, const step *s, const char *rows,
+                      cake_buf *why)
+{
+    const size_t size = cake_dtype_bytes(p->dtype);
+    for (int64_t i = 0; i < (int64_t)s->n * p->n_in; i++) {
+        float value;
+        cake_to_f32(&value, rows + (size_t)i * size, p->dtype, 1);
+        if (isfinite(value))
+            continue;
+        cake_buf_addf(why,
+                      "%s: tensor %s holds %g in row %lld, column %lld, but a finite number is expected; "
+                      "download it again",
+                      m->model->dir, p->name, (double)value, (long long)(s->first + i / p->n_in),
+                      (long long)(i % p->n_in));
+        return false;
+    }
+    return true;
+}
+
 /* Stores the rows in their destination. */
 static bool take(cake_row_reader *m, const cake_read_item *it, const step *s, const void *rows, cake_buf *why)
 {
     const cake_tensor_item *p = &it->piece;
     if (!it->data)
         return true;
+    if (p->part->finite && !is_finite(m, p, s, rows, why))
+        return false;
     if (!cake_tensor_spec_matrix(p->part)) {
         const int64_t n = (int64_t)s->n * p->n_in;
         float *value = room(m, &m->kept, &m->kept_size, (size_t)n * sizeof *value);

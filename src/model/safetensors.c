@@ -302,7 +302,8 @@ cake_err cake_safetensors_open(const char *path, cake_safetensors **out)
         return err;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return cake_fail("model", "%s: cannot be opened: %s", path, strerror(errno));
+        return cake_fail("model", "%s: cannot be opened: %s%s", path, strerror(errno),
+                         errno == ENOENT ? "; download or copy it again" : "");
     struct stat st;
     char *text = NULL;
     size_t len = 0;

@@ -33,6 +33,7 @@ static void test_sizes(void)
          "\"v_head_dim\": 7, \"rope_interleave\": false",
          {5, 0, 3, 2, 7, false},
          128},
+        {"deepseek_v3", ", \"rope_interleave\": null", {512, 1536, 128, 64, 128, false}, 128},
         {"glm4_moe_lite", "", {512, 768, 192, 64, 256, true}, 20},
         {"mistral4", "", {256, 1024, 64, 64, 128, true}, 32},
     };

@@ -610,8 +610,8 @@ static void test_examples(void)
 
 static void test_size(void)
 {
-    static const char *const bad[] = {"",     "M",   "-1",  "0",    "0.5",      "1Q", "512MB",
-                                      "101%", "nan", "inf", "1e30", "9999999T", "1 G"};
+    static const char *const bad[] = {"",    "M",    "-1",       "0",   "0.5",  "1Q",  "512MB", "101%", "nan",
+                                      "inf", "1e30", "9999999T", "1 G", "0x10", "1e9", "+5K",   ".5G"};
     int64_t size = 7;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CU_ASSERT(!cake_size_read(bad[i], &size) && size == 7);

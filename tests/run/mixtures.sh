@@ -94,18 +94,28 @@ refused "other heads in full layers" gemma4-wrap 's/"global_head_dim": 18/"globa
     'layers.5.self_attn.q_proj.weight has shape \[72, 36\], but config.json says \[64, 36\]'
 refused "V apart from K" gemma4-wrap 's/"attention_k_eq_v": true/"attention_k_eq_v": false/' \
     'layers.5.self_attn.k_proj.weight has shape \[36, 36\], but config.json says \[72, 36\]'
+refused "null where transformers refuses it" glm4moe-groups 's/"topk_group": [0-9]*/"topk_group": null/' 'topk_group is null, but a number is expected'
+refused "null for true or false" glm4moe-groups 's/"norm_topk_prob": [a-z]*/"norm_topk_prob": null/' 'norm_topk_prob is null, but true or false is expected'
 refused "more chosen than there are" qwen3moe-mixed 's/"num_experts_per_tok": 3/"num_experts_per_tok": 9/' \
     'num_experts_per_tok is 9, but at most num_experts \(7\) is expected'
 
-# A router that is not finite fails the requests, and says in which layer.
-own "$root/tests/golden/qwen3moe-mixed" "$model"
-poison "$model" model.layers.2.mlp.gate.weight 0
-expect "NaN in a router" 3 'layer 2' mpi 1 run -m "$model" -p "x y z" --raw --max-tokens 3
+# What would not be NaN in the answer is refused: a score that is NaN is only never chosen.
+not_finite() { # MODEL TENSOR BYTE TEXT
+    own "$root/tests/golden/$1" "$model"
+    poison "$model" "$2" "$3"
+    expect "$1: NaN in $2" 1 "tensor $2 holds -?nan in row $4, but a finite number is expected" mpi 1 run -m "$model" -p x --max-tokens 1
+}
+not_finite glm4moe-groups model.layers.1.mlp.gate.e_score_correction_bias 8 "2, column 0"
+not_finite gptoss-sinks model.layers.0.self_attn.sinks 4 "1, column 0"
+not_finite qwen3moe-mixed model.layers.2.mlp.gate.weight 148 "1, column 1"
 
 # A missing expert.
 sed -i 's/model.layers.2.mlp.experts.4.up_proj.weight/model.layers.2.mlp.experts.4.up_proj.weighx/' "$model"/*.safetensors \
     "$model/model.safetensors.index.json"
 expect "a missing expert" 1 'tensor model.layers.2.mlp.experts.4.up_proj.weight is missing' mpi 1 run -m "$model" -p x
+own "$root/tests/golden/qwen3.5moe-wrap" "$dir/bad"
+sed -i 's/layers.1.mlp.experts.gate_up_proj"/layers.1.mlp.experts.gate_up_pro_"/' "$dir/bad"/*.safetensors "$dir/bad"/*.index.json
+expect "layers whose experts lie differently" 1 'experts.gate_up_proj is missing: the first layer with experts has one tensor for all' mpi 1 run -m "$dir/bad" -p x
 missing() { # MODEL TENSOR
     own "$root/tests/golden/$1" "$dir/bad"
     sed -i "s/$2\"/${2%?}_\"/" "$dir/bad"/*.safetensors "$dir/bad"/*.index.json
