@@ -89,7 +89,7 @@ for from in cache disk; do
     for _ in 1 2 3; do # the best of three
         [ $from = cache ] || cold
         run 1 "${more[@]}"
-        rate=$(awk -v bytes="$(value read_bytes)" -v s="$(value load_s)" -v rate="$rate" 'BEGIN { now = bytes / s; print now > rate ? now : rate }')
+        rate=$(awk -v bytes="$(value read_bytes)" -v s="$(value load_s)" -v rate="$rate" 'BEGIN { now = bytes / s; print (now > rate ? now : rate) }')
     done
     for n in "$@"; do
         run "$n" --kv-memory 64M
