@@ -93,9 +93,9 @@ static void warn_length(const cake_fields *fields, const cake_config *config)
 
 static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
 {
-    bool do_sample;
+    bool do_sample = true;
     int top_k;
-    if (cake_field_bool(fields, "do_sample", true, &do_sample))
+    if (!cake_field_null(fields, "do_sample") && cake_field_bool(fields, "do_sample", true, &do_sample))
         return CAKE_ERR_FATAL;
     for (const cake_params_field *f = cake_params_fields; f->name; f++) {
         const cake_json *node = f->real ? cake_field(fields, f->name) : NULL;

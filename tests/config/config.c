@@ -293,6 +293,7 @@ static void test_generation(void)
         {"{\"temperature\": 0.6, \"eos_token_id\": [5, 6, 516], \"top_p\": null}", 0.6, -1, CAKE_UNSET, 3, 5},
         {"{\"eos_token_id\": [517, 6]}", -1, -1, CAKE_UNSET, 1, 6},
         {"{\"eos_token_id\": null, \"top_k\": 0}", -1, -1, 0, 1, 2},
+        {"{\"do_sample\": null, \"temperature\": 0.6}", 0.6, -1, CAKE_UNSET, 1, 2},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         CU_ASSERT_EQUAL_FATAL(read_text(text.data, good[i].generation, &c, &said), CAKE_OK);
