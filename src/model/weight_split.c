@@ -154,7 +154,8 @@ static cake_err count_unit(const cake_model *model, const cake_tensor_item *p, v
             .layer = p->layer, .late = late, .turn = c->turn[late]++, .expert = p->part->expert};
     }
     s->unit[*at].bytes += bytes;
-    s->unit[*at].in_files += (int64_t)p->n_out * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
+    int64_t rows = p->part->transposed ? p->all : p->n_out; /* gate and up share lines, which both read */
+    s->unit[*at].in_files += rows * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
     return CAKE_OK;
 }
 

@@ -44,7 +44,7 @@ requests() {
 }
 
 # The demo and golden models: tied, untied, fused, in shards, with a vision part, delta nets; a tied one whose head differs is in bundle.c.
-for name in demo llama-linear gemma3-vision phi3-long qwen3.5-hub qwen2-split; do
+for name in $(few "demo llama-linear qwen3.5-hub" "demo llama-linear gemma3-vision phi3-long qwen3.5-hub qwen2-split"); do
     whole=$root/tests/golden/$name
     requests plain >"$dir/in.jsonl"
     [ $name = demo ] && whole=$model && requests all >"$dir/in.jsonl"
@@ -65,7 +65,9 @@ for name in demo llama-linear gemma3-vision phi3-long qwen3.5-hub qwen2-split; d
     done
 done
 staged=$dir/staged/demo-2
-for how in "--load mmap" "--dtype f32" "--dtype int8" "--threads 3"; do
+hows=("--load mmap" "--dtype int8")
+[ -z "${CAKE_ALL:-}" ] || hows+=("--dtype f32" "--threads 3")
+for how in "${hows[@]}"; do
     # shellcheck disable=SC2086
     answer 1 "$root/tests/golden/llama-linear" whole.jsonl $how
     # shellcheck disable=SC2086
