@@ -76,8 +76,8 @@ late_alone=$(late 1 "$root/jobs/batch.sbatch" "$model" in.jsonl alone.jsonl --de
 # the other one end and requeue it.
 pair=$(submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl pair.jsonl --deterministic-ids --max-seqs 1)
 lost=$(submit --exclusive "$root/jobs/batch.sbatch" "$model" in.jsonl lost.jsonl --deterministic-ids --max-seqs 1)
-until_true 60 has_group pair.jsonl
-until_true 60 has_group lost.jsonl
+until_true 180 has_group pair.jsonl
+until_true 180 has_group lost.jsonl
 lost_node=$(field "$lost" BatchHost)
 other=$(scontrol show hostnames "$(field "$pair" NodeList)" | grep -vx "$(field "$pair" BatchHost)")
 for each in $lost_node $other; do kill -KILL "$(awk -v node="$each" '$1 == node { print $2 }' "$place/pids")"; done
@@ -89,57 +89,57 @@ ok "a run that nobody disturbs" $?
 gone="$dir/gone.jsonl"
 array=$(submit --array=0-2 "$root/jobs/array.sbatch" 3 "$model" in.jsonl "$gone" --deterministic-ids --max-seqs 1)
 merge=$(submit_merge --dependency=afterok:"$array" --kill-on-invalid-dep=yes "$root/jobs/merge.sbatch" 3 "$gone")
-until_true 60 has_group "$gone.1-of-3.jsonl"
+until_true 180 has_group "$gone.1-of-3.jsonl"
 kill -KILL "$(pgrep -o -f "^$cake run .* -o $gone.1-of-3.jsonl ")"
-until_true 60 has_group "$gone.2-of-3.jsonl"
+until_true 180 has_group "$gone.2-of-3.jsonl"
 scancel "${array}_2"
 
 # Two tasks that were given the same shard: the later one leaves it to the other, which continues.
 twice=$(submit --array=0 "$root/jobs/array.sbatch" 1 "$model" in.jsonl twice.jsonl --deterministic-ids --max-seqs 1)
-until_true 60 has_group twice.jsonl.0-of-1.jsonl
+until_true 180 has_group twice.jsonl.0-of-1.jsonl
 again=$(submit --array=0 "$root/jobs/array.sbatch" 1 "$model" in.jsonl twice.jsonl --deterministic-ids)
-until_true 60 is "$again" FAILED && grep -Eq "another run is writing there: process [0-9]+ on n[0-9]+, Slurm job $twice" "cake-$again-0.log" &&
+until_true 180 is "$again" FAILED && grep -Eq "another run is writing there: process [0-9]+ on n[0-9]+, Slurm job $twice" "cake-$again-0.log" &&
     ! is "$twice" FAILED
 ok "two tasks of the same shard: the later one gives way" $?
 
 # The last task of an array has the array's number as a job: what becomes of it is not what becomes of the others.
 own=$(submit --array=0-1 "$root/jobs/array.sbatch" 2 "$model" in.jsonl own.jsonl --deterministic-ids --max-seqs 1)
-until_true 60 has_group own.jsonl.0-of-2.jsonl && until_true 60 has_group own.jsonl.1-of-2.jsonl
+until_true 180 has_group own.jsonl.0-of-2.jsonl && until_true 180 has_group own.jsonl.1-of-2.jsonl
 scancel --batch --signal=USR1 "${own}_1"
 
 declare -A told
 for launcher in srun mpirun; do
     job=$(LAUNCHER=$launcher submit "$root/jobs/batch.sbatch" "$model" in.jsonl $launcher.jsonl --deterministic-ids --max-seqs 2)
-    until_true 60 has_group $launcher.jsonl
+    until_true 180 has_group $launcher.jsonl
     expect "$launcher: status, from another host" 0 "running: [0-9]+ done.*; process [0-9]+ on n[0-9]+, Slurm job $job; wrote" "$cake" status $launcher.jsonl
     scancel --batch --signal=USR1 "$job"
-    until_true 60 grep -q "requests are done: job $job is requeued" "cake-$job.log"
+    until_true 180 grep -q "requests are done: job $job is requeued" "cake-$job.log"
     ok "$launcher: a signal stops it, and it is requeued" $?
     told[$launcher]=$job
 done
 
 # Where a job would make no progress, it is not requeued.
 job=$(submit "$root/jobs/batch.sbatch" "$model" in.jsonl never.jsonl --stop-before 1d)
-until_true 60 is "$job" FAILED && grep -Eq 'no progress in this time: not requeued|no time is left' "cake-$job.log" &&
+until_true 180 is "$job" FAILED && grep -Eq 'no progress in this time: not requeued|no time is left' "cake-$job.log" &&
     [ "$(field "$job" Restarts)" = 0 ]
 ok "a limit that leaves no time: not round for ever" $?
 
 # Two nodes, each with a copy of its ranks' tensors; cancelled, and submitted again.
 job=$(CAKE_STAGE_DIR=$dir/scratch submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl two.jsonl --deterministic-ids --max-seqs 2)
-until_true 60 has_group two.jsonl
+until_true 180 has_group two.jsonl
 scancel "$job"
-until_true 60 is "$job" CANCELLED && test -s two.jsonl.partial && test ! -e two.jsonl
+until_true 180 is "$job" CANCELLED && test -s two.jsonl.partial && test ! -e two.jsonl
 ok "cancelled on two nodes" $?
 job=$(CAKE_STAGE_DIR=$dir/scratch submit --nodes=2 "$root/jobs/nodes.sbatch" "$model" in.jsonl two.jsonl --deterministic-ids)
-same "... and submitted again, it resumes to the same bytes" "$job" 120 two.jsonl
+same "... and submitted again, it resumes to the same bytes" "$job" 400 two.jsonl
 grep -q 'resumes with [1-9]' "cake-$job.log"
 ok "... from what was there" $?
 
-until_true 60 is "${array}_1" FAILED && is "${array}_2" CANCELLED && until_true 60 is "$merge" CANCELLED
+until_true 180 is "${array}_1" FAILED && is "${array}_2" CANCELLED && until_true 180 is "$merge" CANCELLED
 ok "two tasks of an array are lost: the merge that waits for them is dropped" $?
-until_true 60 is "${array}_0" COMPLETED
+until_true 180 is "${array}_0" COMPLETED
 merge=$(submit_merge "$root/jobs/merge.sbatch" 3 "$gone")
-until_true 60 is "$merge" FAILED && test ! -e "$gone"
+until_true 180 is "$merge" FAILED && test ! -e "$gone"
 ok "... a merge by hand ends with nothing" $?
 for i in 1 2; do
     grep -Eq "$gone.$i-of-3.jsonl.partial: shard $i/3 is not finished: it has [0-9]+ results?, and none of index [0-9]" "cake-merge-$merge.log"
@@ -151,11 +151,11 @@ again=$(submit --array=1,2 "$root/jobs/array.sbatch" 3 "$model" in.jsonl "$gone"
 merge=$(submit_merge --dependency=afterok:"$again" "$root/jobs/merge.sbatch" 3 "$gone")
 
 for launcher in srun mpirun; do
-    same "$launcher: it resumes to the same bytes" "${told[$launcher]}" 120 $launcher.jsonl
+    same "$launcher: it resumes to the same bytes" "${told[$launcher]}" 400 $launcher.jsonl
     [ "$(field "${told[$launcher]}" Restarts)" = 1 ]
     ok "... at its second start" $?
 done
-same "two tasks of the same shard: the earlier one finishes" "$twice" 120 twice.jsonl.0-of-1.jsonl
+same "two tasks of the same shard: the earlier one finishes" "$twice" 400 twice.jsonl.0-of-1.jsonl
 
 # A scaling study over two nodes, with them for itself.
 job=$(CAKE_SOURCE=$root submit --nodes=2 "$root/jobs/scaling.sbatch" "$model" --series strong --ranks "1 4" --load 8x12+8 --runs 1)
@@ -168,7 +168,7 @@ until_true 90 is "${own}_0" COMPLETED && until_true 90 is "${own}_1" COMPLETED &
     [ "$(field "${own}_0" JobId) $(field "${own}_0" Restarts) $(field "${own}_1" JobId) $(field "${own}_1" Restarts)" = "$((own + 1)) 0 $own 1" ]
 ok "the last task of an array is requeued, and no other one" $?
 
-same "lost tasks that are submitted again, and merged: the same bytes" "$merge" 120 "$gone"
+same "lost tasks that are submitted again, and merged: the same bytes" "$merge" 400 "$gone"
 expect "merged again by hand" 0 'all 300 requests are merged already' bash "$root/jobs/merge.sbatch" 3 "$gone"
 expect "status of all" 0 '^all: 4 finished' "$cake" status "$gone" "$gone".*-of-3.jsonl
 
@@ -185,17 +185,17 @@ same "a time limit of two nodes, with mpirun" "$late_nodes" 300 nodes.jsonl
 limited "... gets a signal from Slurm and is requeued" "$late_nodes" "cake-$late_nodes.log" SIGUSR1
 same "a time limit of an array, which is merged" "$late_merge" 300 all.jsonl
 for i in 0 1; do limited "... task $i gets a signal from Slurm and is requeued" "${late_array}_$i" "cake-$late_array-$i.log" SIGUSR1; done
-until_true 300 test -e chain.jsonl && until_true 60 is "${late_chain[4]}" CANCELLED && cmp chain.jsonl whole.jsonl
+until_true 300 test -e chain.jsonl && until_true 180 is "${late_chain[4]}" CANCELLED && cmp chain.jsonl whole.jsonl
 ok "a time limit of a chain: a later job resumes to the same bytes, the last is dropped" $?
 [ "$(field "${late_chain[0]}" ExitCode)" = 75:0 ] && grep -q SIGUSR1 "cake-${late_chain[0]}.log" && grep -q 'resumes with [1-9]' "cake-${late_chain[1]}.log"
 ok "... the first was told by Slurm" $?
 
-until_true 60 grep -q "requests are done: job $pair is requeued" "cake-$pair.log"
+until_true 180 grep -q "requests are done: job $pair is requeued" "cake-$pair.log"
 ok "one of two nodes is lost: the job is requeued" $?
 until_true 120 grep -q 'was left by process .* on '"$lost_node"', which is not running any more: taken over' "cake-$lost.log"
 ok "a node is lost: the job's lock is taken over elsewhere" $?
-same "... and it resumes to the same bytes" "$lost" 180 lost.jsonl
-same "... as does the one of two nodes" "$pair" 180 pair.jsonl
+same "... and it resumes to the same bytes" "$lost" 400 lost.jsonl
+same "... as does the one of two nodes" "$pair" 400 pair.jsonl
 grep -q 'resumes with [1-9]' "cake-$pair.log"
 ok "... from what was there" $?
 finish
