@@ -141,7 +141,7 @@ typedef struct cake_tensor_spec {
     bool transposed;  /* [experts, in, all]; of heads [heads * deep, all] */
     bool interleaved; /* if the config says so, the rows of a run are stored 0, n / 2, 1, n / 2 + 1, ... */
     bool exact;       /* kept in float32 */
-    bool finite;      /* refused if an element is not: it would be no NaN in the answer */
+    bool finite;      /* refused if an element is not finite: the answer would not show it */
     bool scalar;      /* the tensor has no dimensions, or one of 1 */
     bool flat;        /* [out, 1, in] in the file, and float32 like a vector */
     bool norm;        /* weights of a norm: factors around 1 */
