@@ -163,10 +163,26 @@ static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p,
     return CAKE_OK;
 }
 
+/* What stands beside quantised weights for other uses: their shape, and the scales of activations and caches
+ * that are quantised, too. */
+static bool is_companion(const char *name)
+{
+    static const char *const ends[] = {".weight_shape",     ".input_scale",  ".input_global_scale",
+                                       ".input_zero_point", ".output_scale", ".k_scale",
+                                       ".v_scale"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t length = strlen(name), end = strlen(ends[i]);
+        if (length > end && !strcmp(name + length - end, ends[i]))
+            return true;
+    }
+    return false;
+}
+
 /* Tensors that are unused but expected: buffers in old files, and the second copy of a tied matrix. */
 static bool is_redundant(const cake_model *model, const cake_indexed_tensor *stored)
 {
-    return strstr(stored->tensor->name, "rotary_emb.inv_freq") ||
+    return (model->config.quantization.method && is_companion(stored->tensor->name)) ||
+           strstr(stored->tensor->name, "rotary_emb.inv_freq") ||
            (model->config.tied && stored == cake_tensor_walk_find_head(model));
 }
 

@@ -186,8 +186,6 @@ static void describe(cake_quantized *q, const scheme *of, const cake_quantizatio
     f.zero = q->part[CAKE_QUANT_ZEROS];
     f.offset = f.zero ? (columns && !awq ? how->less : 0) : f.code == CAKE_CODE_U8 ? 128 : of->offset;
     f.indexed = q->part[CAKE_QUANT_INDEX] && (!columns || how->any_order);
-    if (columns && !f.indexed)
-        q->part[CAKE_QUANT_INDEX] = NULL;
     q->format = cake_format_grouped(&f);
 }
 
@@ -214,18 +212,17 @@ void cake_quantized_find(const cake_tensor_index *index, const cake_quantization
 
 /* ---- check */
 
-/* Adds to why unless the tensor has so many elements in all and the last dimension. */
+/* Adds to why unless the tensor's first dimensions are so many rows, and the others so many columns. */
 static bool need(const cake_indexed_tensor *t, int64_t rows, int64_t columns, cake_buf *why)
 {
     const cake_tensor *is = t->tensor;
-    if (elements(is, 0) == rows * columns &&
-        (is->rank < 2 || columns == 1 || is->shape[is->rank - 1] == columns))
-        return true;
+    for (int split = 0; split <= is->rank; split++)
+        if (elements(is, split) == columns && elements(is, 0) == rows * columns)
+            return true;
     cake_buf_addf(why, "tensor %s has shape [", is->name);
     for (int i = 0; i < is->rank; i++)
         cake_buf_addf(why, "%s%lld", i ? ", " : "", (long long)is->shape[i]);
-    cake_buf_addf(why, "], but a matrix of %s needs [%lld, %lld]", "quantised weights", (long long)rows,
-                  (long long)columns);
+    cake_buf_addf(why, "], but its matrix needs [%lld, %lld]", (long long)rows, (long long)columns);
     return false;
 }
 

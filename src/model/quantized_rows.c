@@ -268,6 +268,15 @@ bool cake_quantized_index_read(cake_row_reader *m, const cake_tensor_item *p, in
                           p->quantized.part[CAKE_QUANT_INDEX]->tensor->name, group, k, groups);
             return false;
         }
+        const int in_order = p->format->group ? k / p->format->group : 0;
+        if (!p->format->indexed && group != in_order) {
+            cake_buf_addf(
+                why,
+                "%s: tensor %s holds %d for column %d, but desc_act in config.json says that groups "
+                "come in order, so %d is expected",
+                m->model->dir, p->quantized.part[CAKE_QUANT_INDEX]->tensor->name, group, k, in_order);
+            return false;
+        }
         index[k] = (uint16_t)group;
     }
     return true;

@@ -254,14 +254,15 @@ static const void *fetch_quantized_columns(cake_row_reader *m, const cake_tensor
         cake_row_reader_room(m, &m->bounce, &m->bounce_size, (size_t)s->n * (size_t)p->n_in * sizeof *into);
     char *coded = cake_alloc(1, cake_format_row_bytes(p->format, p->all));
     float *line = cake_alloc((size_t)p->all, sizeof *line);
-    uint16_t *index = p->format->indexed ? cake_alloc((size_t)p->all, sizeof *index) : NULL;
+    uint16_t *index = p->quantized.part[CAKE_QUANT_INDEX] ? cake_alloc((size_t)p->all, sizeof *index) : NULL;
     bool done = !index || cake_quantized_index_read(m, p, p->all, noted && p->expert == 0, index, why);
     for (int k = 0; k < p->n_in && done; k++) {
         const int64_t row = begin + k;
         done = cake_quantized_rows_read(
             m, p, &(cake_rows_wanted){.row = &row, .n = 1, .n_in = p->all, .noted = noted}, coded, why);
         if (done)
-            cake_format_decode_row(line, p->format, coded, index, p->all, 0, p->all);
+            cake_format_decode_row(line, p->format, coded, p->format->indexed ? index : NULL, p->all, 0,
+                                   p->all);
         for (int r = 0; r < s->n && done; r++)
             into[(size_t)r * (size_t)p->n_in + (size_t)k] = line[s->first + r];
     }
@@ -396,15 +397,15 @@ static bool take_coded(cake_row_reader *m, const cake_read_item *it, const step 
     uint16_t *index = NULL;
     bool done = true;
     w.data = it->data;
-    if (p->format->indexed && (!p->as_stored || s->first == 0)) {
+    if (p->quantized.part[CAKE_QUANT_INDEX] && (s->first == 0 || (p->format->indexed && !p->as_stored))) {
         index = cake_alloc((size_t)p->n_in, sizeof *index);
         done = read_index(m, p, s, index, why);
     }
     if (done && !p->as_stored)
-        *rows = decode(m, p, s, *rows, index);
+        *rows = decode(m, p, s, *rows, p->format->indexed ? index : NULL);
     if (done && p->as_stored)
         m->kernels->weight_pack(&w, *rows, p->at + s->first, s->n);
-    if (done && p->as_stored && index && p->at == 0)
+    if (done && p->as_stored && index && p->format->indexed && p->at == 0)
         cake_format_set_index(&w, index);
     free(index);
     return done;
