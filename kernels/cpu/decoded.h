@@ -4,7 +4,8 @@
  * file.
  *
  * In: rows as kernels/format.h has them. Out: a panel in float32 as linear.h multiplies it: the values of all
- * its columns for one k, then for the next one. Invariant: the product has the bits of the same matrix in F32.
+ * its columns for one k, then for the next one. Invariant: the product has the bits of the same matrix in
+ * F32.
  */
 #ifndef CAKE_KERNELS_CPU_DECODED_H
 #define CAKE_KERNELS_CPU_DECODED_H

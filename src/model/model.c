@@ -29,6 +29,8 @@ typedef struct census {
     int64_t parameters;
     cake_dtype embed;
     bool keeps[CAKE_N_KEPT];
+    cake_weight_form stored[CAKE_MAX_FORM];
+    int n_stored;
     bool *used; /* [cake_tensor_index_count] the files' tensors that belong to the model */
 } census;
 
@@ -135,6 +137,20 @@ static cake_err fail_missing(const cake_model *model, const cake_tensor_item *p)
     return cake_fail("model", "%s: tensor %s is missing: %s", model->dir, p->name, why);
 }
 
+static void count_form(census *c, const cake_tensor_item *p, int64_t elements)
+{
+    const cake_format *format = p->as_stored ? p->format : NULL;
+    int i = 0;
+    while (i < c->n_stored && (c->stored[i].format != format || c->stored[i].dtype != p->kept))
+        i++;
+    if (i == CAKE_MAX_FORM)
+        i--;
+    else if (i == c->n_stored)
+        c->stored[c->n_stored++] = (cake_weight_form){.format = format, .dtype = p->kept};
+    c->stored[i].matrices++;
+    c->stored[i].parameters += elements;
+}
+
 static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     census *c = arg;
@@ -154,6 +170,7 @@ static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p,
         c->used[parts[i] - cake_tensor_index_at(model->store, 0)] = true;
     int64_t elements = (int64_t)p->n_out * p->n_in;
     if (cake_tensor_spec_matrix(p->part)) {
+        count_form(c, p, elements);
         c->elements[p->as_stored ? CAKE_BF16 : p->kept] += elements; /* as activations of such models are */
         c->keeps[p->kept] |= p->part->owner == CAKE_SPEC_LAYER;
     }
@@ -337,6 +354,8 @@ static cake_err check_all(cake_model *model)
     model->parameters = c.parameters;
     model->embed_dtype = c.embed;
     memcpy(model->keeps, c.keeps, sizeof c.keeps);
+    memcpy(model->stored, c.stored, sizeof c.stored);
+    model->n_stored = c.n_stored;
     return err;
 }
 
@@ -516,6 +535,19 @@ cake_dtype cake_model_dtype(const cake_model *model)
 bool cake_model_keeps(const cake_model *model, cake_dtype dtype)
 {
     return model->keeps[dtype];
+}
+
+const cake_weight_form *cake_model_form(const cake_model *model, int i)
+{
+    return i < model->n_stored ? &model->stored[i] : NULL;
+}
+
+bool cake_model_quantised(const cake_model *model)
+{
+    for (int i = 0; i < model->n_stored; i++)
+        if (model->stored[i].format)
+            return true;
+    return false;
 }
 
 uint32_t cake_model_identity(const cake_model *model)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: names and shapes of tensors. Out: which of them are a quantised matrix, and in what format its rows are.
- * Invariant: after check the bytes of every tensor are as many as its rows need.
+ * In: names and shapes of tensors. Out: which of them are a quantised matrix, and in what format its rows
+ * are. Invariant: after check the bytes of every tensor are as many as its rows need.
  */
 #include "model/quantized.h"
 

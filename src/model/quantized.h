@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quantised weights in safetensors: the tensors that together make a matrix, and how its rows are put together
- * from them. Layouts: compressed-tensors, Hugging Face's FP8 and MXFP4, ModelOpt, GPTQ, AWQ.
+ * Quantised weights in safetensors: the tensors that together make a matrix, and how its rows are put
+ * together from them. Layouts: compressed-tensors, Hugging Face's FP8 and MXFP4, ModelOpt, GPTQ, AWQ.
  */
 #ifndef CAKE_MODEL_QUANTIZED_H
 #define CAKE_MODEL_QUANTIZED_H
@@ -35,8 +35,8 @@ typedef struct cake_quantized {
     bool packed_zeros;                             /* by rows: several rows' zero points in a word */
 } cake_quantized;
 
-/* A matrix of n_row rows (of all experts, if they are one tensor) and n_in columns, by the name that it would have
- * if it were not quantised. */
+/* A matrix of n_row rows (of all experts, if they are one tensor) and n_in columns, by the name that it would
+ * have if it were not quantised. */
 void cake_quantized_find(const cake_tensor_index *index, const cake_quantization *how, const char *name,
                          int64_t n_row, int n_in, cake_quantized *out);
 /* Whether the shapes of its tensors fit together; else why says which one does not, and how. */

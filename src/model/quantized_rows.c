@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: codes, scales and zero points in tensors of their own. Out: rows as kernels/format.h has them. Invariant:
- * of all items of a tensor, each byte of its parts is noted once: what rows share is noted with the first of them.
+ * In: codes, scales and zero points in tensors of their own. Out: rows as kernels/format.h has them.
+ * Invariant: of all items of a tensor, each byte of its parts is noted once: what rows share is noted with
+ * the first of them.
  */
 #include "model/quantized_rows.h"
 
@@ -21,7 +22,7 @@ typedef struct job {
     const cake_rows_wanted *want;
     char *into;
     size_t row_bytes;
-    int64_t least, most; /* of the rows */
+    int64_t min_row, max_row; /* of the rows */
     int groups;
     cake_buf *why;
 } job;
@@ -59,7 +60,7 @@ static uint32_t word_at(const uint8_t *bytes, int64_t i)
 static bool read_shared(const job *j, int part, int64_t shared, int64_t bytes,
                         void (*take)(const job *j, int i, const uint8_t *from))
 {
-    const int64_t first = j->least / shared, n = j->most / shared - first + 1;
+    const int64_t first = j->min_row / shared, n = j->max_row / shared - first + 1;
     const uint8_t *from = read_part(j, part, first * bytes, n * bytes);
     if (!from)
         return false;
@@ -138,7 +139,7 @@ static bool read_line(const job *j, int part, int64_t line, int64_t shared, int6
                       void (*take)(const job *j, int i, int64_t line, const uint8_t *from))
 {
     const cake_tensor *t = j->q->part[part]->tensor;
-    const int64_t first = j->least / shared, n = j->most / shared - first + 1,
+    const int64_t first = j->min_row / shared, n = j->max_row / shared - first + 1,
                   begin = (line * t->shape[t->rank - 1] + first) * bytes;
     const uint8_t *from = read_part(j, part, begin, n * bytes);
     if (!from)
@@ -240,13 +241,13 @@ bool cake_quantized_rows_read(cake_row_reader *m, const cake_tensor_item *p, con
              .want = want,
              .into = into,
              .row_bytes = cake_format_row_bytes(p->format, want->n_in),
-             .least = want->row[0],
-             .most = want->row[0],
+             .min_row = want->row[0],
+             .max_row = want->row[0],
              .groups = cake_format_groups(p->format, want->n_in),
              .why = why};
     for (int i = 1; i < want->n; i++) {
-        j.least = want->row[i] < j.least ? want->row[i] : j.least;
-        j.most = want->row[i] > j.most ? want->row[i] : j.most;
+        j.min_row = want->row[i] < j.min_row ? want->row[i] : j.min_row;
+        j.max_row = want->row[i] > j.max_row ? want->row[i] : j.max_row;
     }
     return (j.q->layout == CAKE_QUANT_BY_ROWS ? read_by_rows(&j) : read_by_columns(&j)) && check_scales(&j);
 }

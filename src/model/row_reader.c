@@ -192,8 +192,8 @@ static void turn_columns(const cake_tensor_item *p, const step *s, char *to, con
     }
 }
 
-/* Reads rows that are columns of a transposed matrix, slab by slab. Of the items and members that read a slab,
- * the one with the first row adds it to the tensor's checksum. */
+/* Reads rows that are columns of a transposed matrix, slab by slab. Of the items and members that read a
+ * slab, the one with the first row adds it to the tensor's checksum. */
 static const void *fetch_columns(cake_row_reader *m, const cake_tensor_item *p, const step *s, cake_buf *why)
 {
     const int64_t row = (int64_t)p->all * (int64_t)cake_dtype_bytes(p->dtype);
@@ -243,8 +243,8 @@ static const void *fetch_quantized(cake_row_reader *m, const cake_tensor_item *p
     return done ? into : NULL;
 }
 
-/* The columns of a quantised matrix that are the rows of a step, in float32. Of the members that read its rows,
- * the one with the first column adds them to the checksum. */
+/* The columns of a quantised matrix that are the rows of a step, in float32. Of the members that read its
+ * rows, the one with the first column adds them to the checksum. */
 static const void *fetch_quantized_columns(cake_row_reader *m, const cake_tensor_item *p, const step *s,
                                            cake_buf *why)
 {

@@ -28,8 +28,8 @@ typedef struct cake_row_reader {
     void (*note)(void *arg, const cake_indexed_tensor *tensor, int64_t offset, const void *bytes, int64_t n);
     void *arg;
     bool fixed; /* the memory below is the caller's and large enough */
-    /* rows as in the file; rows as weight_pack takes them; parts of rows, from which they are put together; rows
-     * that were quantised, in float32 */
+    /* rows as in the file; rows as weight_pack takes them; parts of rows, from which they are put together;
+     * rows that were quantised, in float32 */
     char *bounce, *kept, *slab, *decoded;
     size_t bounce_size, kept_size, slab_size, decoded_size;
     int64_t read; /* bytes from files */

@@ -24,6 +24,8 @@ struct cake_model {
     const cake_name_prefix *name_prefix;
     cake_dtype dtype, embed_dtype;
     bool keeps[CAKE_N_KEPT];
+    cake_weight_form stored[CAKE_MAX_FORM]; /* [n_stored] */
+    int n_stored;
     int64_t parameters, bytes_read;
     uint32_t identity;
     int *used; /* [n_used] indices in the store of the model's tensors, in alphabetical order */
