@@ -154,22 +154,7 @@ void cake_row_reader_leave(const cake_tensor_item *p, int first, int n)
 
 /* ---- reading */
 
-void *cake_row_reader_room(const cake_row_reader *m, char **memory, size_t *size, size_t need)
-{
-    CAKE_ASSERT(!m->fixed || need <= *size);
-    if (need > *size)
-        *memory = cake_grow(*memory, *size = need, 1);
-    return *memory;
-}
-
-void cake_row_reader_note(const cake_row_reader *m, const cake_indexed_tensor *tensor, int64_t offset,
-                          const void *bytes, int64_t n)
-{
-    if (m->note && tensor && tensor->has_crc)
-        m->note(m->arg, tensor, offset, bytes, n);
-}
-
-/* note_bytes of the rows of a step. */
+/* cake_row_reader_note of the rows of a step. */
 static void note_rows(const cake_row_reader *m, const cake_tensor_item *p, const step *s, const char *rows)
 {
     const int64_t row = (int64_t)cake_tensor_item_row(p);
