@@ -227,11 +227,13 @@ static void decode_iq4_xs(float *out, const uint8_t *b)
 
 /* ---- the table */
 
-#define BLOCKS(named, type, values, size, function)                                                          \
+/* minimum: where the minimum stands; 0: there is none. */
+#define BLOCKS(named, type, values, size, scale, minimum, function)                                          \
     {                                                                                                        \
         type,                                                                                                \
         {                                                                                                    \
-            .name = named, .block = values, .bytes = size, .decode_block = function                          \
+            .name = named, .block = values, .bytes = size, .half = {scale, (minimum) ? (minimum) : -1},      \
+            .decode_block = function                                                                         \
         }                                                                                                    \
     }
 
@@ -239,13 +241,19 @@ static const struct {
     uint32_t type;
     cake_format format;
 } formats[] = {
-    BLOCKS("q4_0", 2, SMALL, 18, decode_q4_0),      BLOCKS("q4_1", 3, SMALL, 20, decode_q4_1),
-    BLOCKS("q5_0", 6, SMALL, 22, decode_q5_0),      BLOCKS("q5_1", 7, SMALL, 24, decode_q5_1),
-    BLOCKS("q8_0", 8, SMALL, 34, decode_q8_0),      BLOCKS("q2_k", 10, LARGE, 84, decode_q2_k),
-    BLOCKS("q3_k", 11, LARGE, 110, decode_q3_k),    BLOCKS("q4_k", 12, LARGE, 144, decode_q4_k),
-    BLOCKS("q5_k", 13, LARGE, 176, decode_q5_k),    BLOCKS("q6_k", 14, LARGE, 210, decode_q6_k),
-    BLOCKS("iq4_nl", 20, SMALL, 18, decode_iq4_nl), BLOCKS("iq4_xs", 23, LARGE, 136, decode_iq4_xs),
-    BLOCKS("mxfp4", 39, SMALL, 17, decode_mxfp4),
+    BLOCKS("q4_0", 2, SMALL, 18, 0, 0, decode_q4_0),
+    BLOCKS("q4_1", 3, SMALL, 20, 0, 2, decode_q4_1),
+    BLOCKS("q5_0", 6, SMALL, 22, 0, 0, decode_q5_0),
+    BLOCKS("q5_1", 7, SMALL, 24, 0, 2, decode_q5_1),
+    BLOCKS("q8_0", 8, SMALL, 34, 0, 0, decode_q8_0),
+    BLOCKS("q2_k", 10, LARGE, 84, 80, 82, decode_q2_k),
+    BLOCKS("q3_k", 11, LARGE, 110, 108, 0, decode_q3_k),
+    BLOCKS("q4_k", 12, LARGE, 144, 0, 2, decode_q4_k),
+    BLOCKS("q5_k", 13, LARGE, 176, 0, 2, decode_q5_k),
+    BLOCKS("q6_k", 14, LARGE, 210, 208, 0, decode_q6_k),
+    BLOCKS("iq4_nl", 20, SMALL, 18, 0, 0, decode_iq4_nl),
+    BLOCKS("iq4_xs", 23, LARGE, 136, 0, 0, decode_iq4_xs),
+    BLOCKS("mxfp4", 39, SMALL, 17, -1, 0, decode_mxfp4),
 };
 
 enum { N_FORMAT = sizeof formats / sizeof *formats };
@@ -391,6 +399,19 @@ void cake_format_decode_row(float *out, const cake_format *f, const void *row, c
         decode_blocks(out, f, row, k, n);
     else
         decode_groups(out, f, row, index, n_in, k, n);
+}
+
+int cake_format_bad_block(const cake_format *f, const void *row, int n)
+{
+    const uint8_t *block = row;
+    for (int i = 0; f->block && i < n / f->block; i++, block += f->bytes) {
+        bool bad = f->half[0] < 0 && block[0] == 255; /* MXFP4's scale */
+        for (int h = 0; h < 2 && f->half[h] >= 0; h++)
+            bad = bad || (block[f->half[h] + 1] & 0x7C) == 0x7C;
+        if (bad)
+            return i;
+    }
+    return -1;
 }
 
 /* ---- matrices */

@@ -39,6 +39,7 @@ typedef struct cake_format {
     const char *name; /* as GGUF spells it, in small letters; of grouped formats what info prints */
     /* Block formats: values and bytes of a block, and the values of one. */
     int block, bytes;
+    int half[2]; /* where a block has its scale and minimum, in F16; -1: it has none */
     void (*decode_block)(float *out, const uint8_t *block);
     /* Grouped formats, whose block is 0. */
     cake_code code;
@@ -84,6 +85,9 @@ size_t cake_format_weight_bytes(const struct cake_weight *w); /* of all rows and
 /* Rows [first, first + n_row), as they are, and the index go to w->data. */
 void cake_format_pack(const struct cake_weight *w, const void *rows, int first, int n_row);
 void cake_format_set_index(const struct cake_weight *w, const uint16_t *index);
+
+/* The first block of a row [n] of a block format whose scale or minimum is not finite; -1: there is none. */
+int cake_format_bad_block(const cake_format *f, const void *row, int n);
 
 /* out [n] = values [k, k + n) of a row of w. k is even. */
 void cake_format_decode(float *out, const struct cake_weight *w, int64_t row, int k, int n);
