@@ -124,10 +124,8 @@ static bool is_redirect(int status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* One try, over all redirects. describe: stop at an answer that describes the file, and before another
- * host. */
-static cake_http_end ask(cake_hub_client *c, const char *url, const cake_http_request *wanted, bool describe,
-                         cake_buf *why)
+/* One try, over all redirects. A HEAD stops at an answer that describes the file, and before another host. */
+static cake_http_end ask(cake_hub_client *c, const char *url, const cake_http_request *wanted, cake_buf *why)
 {
     cake_buf next = {0};
     cake_http_end end;
@@ -139,7 +137,7 @@ static cake_http_end ask(cake_hub_client *c, const char *url, const cake_http_re
         request.token = cake_url_same_origin(c->url.data, c->endpoint) ? c->token : NULL;
         end = cake_http_do(c->http, &request, &c->answer, why);
         if (end != CAKE_HTTP_DONE || !is_redirect(c->answer.status) ||
-            (describe && c->answer.linked_etag[0] && c->answer.linked_size >= 0))
+            (wanted->head && c->answer.linked_etag[0] && c->answer.linked_size >= 0))
             break;
         end = CAKE_HTTP_UNABLE;
         cake_buf_cut(&next, 0);
@@ -155,7 +153,7 @@ static cake_http_end ask(cake_hub_client *c, const char *url, const cake_http_re
             cake_buf_adds(why, "it redirects from https to http");
             break;
         }
-        if (describe && !cake_url_same_origin(next.data, c->endpoint)) {
+        if (wanted->head && !cake_url_same_origin(next.data, c->endpoint)) {
             end = CAKE_HTTP_DONE;
             break;
         }
@@ -262,34 +260,6 @@ static cake_err fail_end(const cake_hub_client *c, const char *id, const char *w
     return err;
 }
 
-/* Asks until there is an answer that no further try would change. */
-static cake_err ask_patiently(cake_hub_client *c, const char *id, const char *what, const char *url,
-                              const cake_http_request *wanted, cake_buf *refusal)
-{
-    cake_buf why = {0};
-    cake_err err = CAKE_OK;
-    for (int n_try = 0;;) {
-        cake_buf_cut(&why, 0);
-        cake_http_end end = ask(c, url, wanted, wanted->head, &why);
-        int status = c->answer.status;
-        if (end == CAKE_HTTP_REFUSED || end == CAKE_HTTP_UNABLE) {
-            err = fail_end(c, id, refusal && refusal->len ? refusal->data : why.data);
-            break;
-        }
-        if (end == CAKE_HTTP_DONE && !is_passing(status)) {
-            if (status != 200 && !(wanted->head && is_redirect(status)))
-                err = fail_status(c, id, what);
-            break;
-        }
-        if (end == CAKE_HTTP_DONE)
-            cake_buf_addf(&why, "answers with status %d", status);
-        if ((err = wait_or_stop(c, &n_try, why.data)))
-            break;
-    }
-    cake_buf_free(&why);
-    return err;
-}
-
 /* The text of an answer. */
 typedef struct text_sink {
     cake_buf text, refusal;
@@ -307,6 +277,37 @@ static bool take_text(void *own, const cake_http_answer *answer, const char *byt
     return true;
 }
 
+/* Asks until there is an answer that no further try would change. what: for messages; into: NULL for a
+ * description. */
+static cake_err ask_patiently(cake_hub_client *c, const char *id, const char *what, const char *url,
+                              text_sink *into)
+{
+    const cake_http_request wanted = {
+        .head = !into, .from = -1, .seconds = ANSWER_SECONDS, .take = take_text, .own = into};
+    cake_buf why = {0};
+    cake_err err = CAKE_OK;
+    for (int n_try = 0; !err;) {
+        cake_buf_cut(&why, 0);
+        if (into)
+            cake_buf_cut(&into->text, 0);
+        cake_http_end end = ask(c, url, &wanted, &why);
+        int status = c->answer.status;
+        if (end == CAKE_HTTP_REFUSED || end == CAKE_HTTP_UNABLE) {
+            err = fail_end(c, id, end == CAKE_HTTP_REFUSED ? into->refusal.data : why.data);
+        } else if (end == CAKE_HTTP_DONE && !is_passing(status)) {
+            if (status != 200 && !(wanted.head && is_redirect(status)))
+                err = fail_status(c, id, what);
+            break;
+        } else {
+            if (end == CAKE_HTTP_DONE)
+                cake_buf_addf(&why, "answers with status %d", status);
+            err = wait_or_stop(c, &n_try, why.data);
+        }
+    }
+    cake_buf_free(&why);
+    return err;
+}
+
 cake_err cake_hub_client_listing(cake_hub_client *c, const cake_hub_name *name, cake_hub_listing *out)
 {
     cake_buf url = {0}, what = {0};
@@ -315,22 +316,9 @@ cake_err cake_hub_client_listing(cake_hub_client *c, const cake_hub_name *name, 
     cake_buf_addf(&url, "%s/api/models/%s/revision/", c->endpoint, name->id);
     cake_url_add_escaped(name->revision, false, &url);
     cake_buf_addf(&what, "revision %s", name->revision);
-    /* each try begins a new text, since a broken one is of no use */
-    cake_err err = CAKE_OK;
-    for (int n_try = 0;;) {
-        cake_buf_cut(&sink.text, 0);
-        cake_buf_cut(&sink.refusal, 0);
-        err = ask_patiently(
-            c, name->id, what.data, url.data,
-            &(cake_http_request){.from = -1, .seconds = ANSWER_SECONDS, .take = take_text, .own = &sink},
-            &sink.refusal);
-        if (err || !cake_hub_listing_read(sink.text.data ? sink.text.data : "", sink.text.len, out, &fault))
-            break;
-        if (++n_try == 2) {
-            err = cake_fail("hub", "%s: the hub's answer is not taken: %s", name->id, fault.message);
-            break;
-        }
-    }
+    cake_err err = ask_patiently(c, name->id, what.data, url.data, &sink);
+    if (!err && cake_hub_listing_read(sink.text.data ? sink.text.data : "", sink.text.len, out, &fault))
+        err = cake_fail("hub", "%s: the hub's answer is not taken: %s", name->id, fault.message);
     cake_buf_free(&url);
     cake_buf_free(&what);
     cake_buf_free(&sink.text);
@@ -362,9 +350,7 @@ cake_err cake_hub_client_meta(cake_hub_client *c, const cake_hub_source *s, cake
     cake_buf url = {0};
     const cake_http_answer *a = &c->answer;
     add_file_url(c, s, &url);
-    cake_err err =
-        ask_patiently(c, s->id, s->file, url.data,
-                      &(cake_http_request){.head = true, .from = -1, .seconds = ANSWER_SECONDS}, NULL);
+    cake_err err = ask_patiently(c, s->id, s->file, url.data, NULL);
     cake_buf_free(&url);
     if (err)
         return err;
@@ -432,7 +418,7 @@ static cake_err fetch_once(cake_hub_client *c, const cake_hub_source *s, const c
     bool whole = !sink->have && last == sink->size - 1;
     cake_http_request wanted = {.from = whole ? -1 : sink->have, .to = last, .take = take_bytes, .own = b};
     b->begun = b->stopped = false;
-    cake_http_end end = ask(c, url, &wanted, false, why);
+    cake_http_end end = ask(c, url, &wanted, why);
     int status = c->answer.status;
     if (b->stopped)
         return CAKE_ERR_FATAL;

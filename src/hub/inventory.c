@@ -18,17 +18,34 @@
 #include "hub/cache.h"
 #include "hub/folder.h"
 
-/* Calls `each` for the entries of a directory that is not a link. */
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Calls `each` for the entries of a directory that is not a link, in order. */
 static void for_each_name(int parent, const char *name, void (*each)(void *own, int folder, const char *name),
                           void *own)
 {
+    char **all = NULL;
+    size_t n = 0, cap = 0;
     int fd = cake_folder_open(parent, name, false);
     DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
     if (!list && fd >= 0)
         close(fd);
-    for (struct dirent *entry; list && (entry = readdir(list));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            each(own, fd, entry->d_name);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+            continue;
+        CAKE_RESERVE(all, n, cap);
+        all[n++] = cake_copy(entry->d_name, strlen(entry->d_name));
+    }
+    if (n)
+        qsort(all, n, sizeof *all, compare_names);
+    for (size_t i = 0; i < n; i++) {
+        each(own, fd, all[i]);
+        free(all[i]);
+    }
+    free(all);
     if (list)
         closedir(list);
 }

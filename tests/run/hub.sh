@@ -1,0 +1,223 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Models from a hub: pull, list, rm and names for -m, against tests/run/hub.py, which does everything wrong that a hub can.
+. "$(dirname "$0")/../shell.sh"
+
+python=${CAKE_PYTHON:-python3}
+if ! command -v "$python" >/dev/null; then
+    [ -z "${CI:-}" ] || { echo "hub: python3 is needed where CI is set"; exit 1; }
+    echo "skipped: needs python3"
+    exit 77
+fi
+export HF_HOME=$dir/home CAKE_TEST_HUB_PAUSE=0.01 NO_PROXY='*' no_proxy='*'
+unset HF_HUB_CACHE HF_TOKEN HF_TOKEN_PATH HF_HUB_OFFLINE HUGGINGFACE_HUB_CACHE
+cache=$HF_HOME/hub
+commit=0123456789abcdef0123456789abcdef01234567
+secret=hf_secretOfTheTest
+
+# Names without a cache, and what needs no hub.
+expect "a name that is not there" 1 "hub: me/demo: there is no such directory here, and no such model in $cache; to download it, .*: cake-mpi pull me/demo$" \
+    "$cake" -m me/demo -p x
+expect "... with a revision" 1 'cake-mpi pull me/demo@v1$' "$cake" info -m me/demo@v1
+expect "an empty cache" 0 "no models are in $cache" "$cake" list
+expect "nothing to delete" 2 'no model in .* has a name that ends so' "$cake" rm demo --yes
+expect "pull without a name" 2 'no model: give its name, owner/name' "$cake" pull
+for name in demo a/b/c ../b a/.. a/b@ a/b@../x a/b@/x .a/b a/b.git a--b/c; do
+    expect "no name: $name" 2 "is no name of a model: expected owner/name or owner/name@revision" "$cake" pull -- "$name"
+done
+if ! "$cake" info | grep -q '^libcurl  *[0-9]'; then
+    expect "a build without libcurl" 1 'this build has no libcurl.*libcurl4-openssl-dev' "$cake" pull me/demo
+    echo "not checked here: downloads (this build has no libcurl)"
+    finish
+fi
+
+# Models: the demo with what repositories have beside it, and small ones whose names say what is wrong with them.
+models=$dir/models
+demo=$models/me/demo
+mkdir -p "$models/me" "$models/hers" && cp -rL "$model" "$demo"
+mkdir "$demo/original" "$demo/extra"
+for file in pytorch_model.bin consolidated.safetensors original/x.safetensors tf_model.h5 model.onnx extra/deep.json .gitattributes; do echo "$file" >"$demo/$file"; done
+: >"$demo/added.json" # an empty file
+for fault in gated refused busy patient down shaky circle file silent up absolute control twice inner many broken nocommit huge other loose badtag vast \
+    plain breaks norange elsewhere wrong once endless short slow denied; do
+    ln -s small "$models/me/$fault"
+done
+small=$models/me/small
+mkdir "$small" && cp "$demo/config.json" "$demo/tokenizer_config.json" "$small" && head -c 200000 "$demo/model.safetensors" >"$small/model.safetensors"
+ln -s ../me/demo "$models/hers/demo"
+mkdir "$models/me/pickled" "$models/me/gguf" "$models/me/ggufs" "$models/me/split" "$models/me/empty"
+echo x >"$models/me/pickled/pytorch_model.bin" && echo x >"$models/me/empty/README.md"
+echo x >"$models/me/gguf/a-Q8_0.gguf" && echo a >"$models/me/ggufs/a-Q8_0.gguf" && echo b >"$models/me/ggufs/a-Q4_K_M.gguf"
+for i in 1 2; do echo $i >"$models/me/split/a-0000$i-of-00002.gguf"; done
+mkfifo "$dir/until"
+"$python" -B "$root/tests/run/hub.py" "$models" "$dir/log" <"$dir/until" >"$dir/ports" 2>"$dir/hub.err" &
+exec 9>"$dir/until"
+for _ in $(seq 100); do [ -s "$dir/ports" ] && break; sleep 0.05; done
+read -r port cdn <"$dir/ports"
+export HF_ENDPOINT=http://127.0.0.1:$port
+pull() { "$cake" pull --progress none "$@"; }
+
+# What is downloaded, where it goes, and that it runs.
+folder=$cache/models--me--demo
+expect "pull" 0 "^$folder/snapshots/$commit\$" pull me/demo
+(cd "$model" && find . -type f | sort) >"$dir/wanted"
+printf '%s\n' ./added.json ./extra/deep.json >>"$dir/wanted"
+(cd "$folder/snapshots/$commit" && find . ! -type d | sort) >"$dir/found"
+sort "$dir/wanted" | diff - "$dir/found"
+ok "... takes safetensors, configuration, tokenizer and templates, and nothing twice" $?
+status=0
+while read -r file; do
+    cmp -s "$demo/$file" "$folder/snapshots/$commit/$file" || { echo "    $file differs"; status=1; }
+    text=$(readlink "$folder/snapshots/$commit/$file") && [ "$(realpath "$folder/snapshots/$commit/$file")" = "$(realpath "$folder")/blobs/${text##*/}" ] || status=1
+    case $file in
+    *.safetensors) [ "${text##*/}" = "$(sha256sum "$demo/$file" | cut -c 1-64)" ] || status=1 ;;
+    *) [ "${text##*/}" = "$(git hash-object "$demo/$file")" ] || status=1 ;;
+    esac
+    case $file in ./extra/*) [ "${text%/*}" = ../../../blobs ] ;; *) [ "${text%/*}" = ../../blobs ] ;; esac || status=1
+done <"$dir/found"
+ok "... as links to blobs, which are named by SHA-256 or git's SHA-1" $status
+[ "$(cat "$folder/refs/main")" = $commit ] && [ "$(cd "$folder" && find blobs refs | grep -cE 'incomplete|tmp')" = 0 ]
+ok "... with a ref, and nothing else" $?
+"$cake" -m "$model" -p 'What is 37 + 45?' -p 'Spell the word river.' -o "$dir/own.jsonl" --deterministic-ids -q
+(cd "$dir" && "$cake" -m me/demo -p 'What is 37 + 45?' -p 'Spell the word river.' -o named.jsonl --deterministic-ids -q)
+alike <(sed 's/"model": "model"/"model": "demo"/' "$dir/own.jsonl") "$dir/named.jsonl"
+ok "-m by name answers as the directory does" $?
+expect "... on ranks that have no HF_HOME" 0 '^37 \+ 45 = 82' bash -c "cd '$dir' && '$root/tests/mpirun.sh' 2 bash -c '[ \$OMPI_COMM_WORLD_RANK\$PMI_RANK = 0 ] || unset HF_HOME; exec \"\$@\"' - '$cake' -m me/demo@main -p 'What is 37 + 45?'"
+for command in "tokenize -p x" "plan" "info" "stage -d $dir/bundles --ranks 1"; do
+    # shellcheck disable=SC2086
+    expect "${command%% *} by name" 0 '' rated "$cake" $command -m "me/demo@$commit"
+done
+expect "bench by name" 0 'text\.' "$cake" bench text --smoke -m me/demo
+mkdir -p "$dir/here/me" && ln -s "$model" "$dir/here/me/demo"
+expect "a directory of that name comes first" 0 "qwen3" bash -c "cd '$dir/here' && HF_HOME=$dir/none '$cake' info -m me/demo"
+: >"$dir/log"
+expect "pull again" 0 "^$folder/snapshots/$commit\$" pull me/demo
+[ "$(wc -l <"$dir/log")" = 1 ]
+ok "... asks for the list only" $?
+expect "pull of a tag" 0 "$commit" pull me/demo@v1.0 -q
+expect "... which -m takes, too" 0 'qwen3' "$cake" info -m me/demo@v1.0
+expect "a revision that is not there" 1 'me/demo: has no such branch, tag or commit \(revision nowhere\)' pull me/demo@nowhere
+expect "... for -m" 1 'no such model in .* \(but its revision main\).*cake-mpi pull me/demo@nowhere' "$cake" info -m me/demo@nowhere
+expect "list" 0 "^me/demo@main v1.0  [0-9.]+ MiB  20[0-9-]+ [0-9:]+  $folder/snapshots/$commit\$" "$cake" list
+expect "... as JSON" 0 "^\{\"name\": \"me/demo\", \"commit\": \"$commit\", \"revisions\": \[\"main\", \"v1.0\"\], \"path\": \"$folder.*\"complete\": true\}\$" "$cake" list --json
+HF_HUB_OFFLINE=1 expect "HF_HUB_OFFLINE" 1 'HF_HUB_OFFLINE is set' env HF_HUB_OFFLINE=1 "$cake" pull me/demo
+
+# Which files.
+expect "--include" 0 '' pull hers/demo --include '*.bin' --include config.json --include extra/ --exclude '*model.b*' -q
+(cd "$cache/models--hers--demo/snapshots/$commit" && find . ! -type d | sort | tr '\n' ' ') | grep -qxF './config.json ./extra/deep.json '
+ok "... and --exclude are globs, which may be repeated" $?
+expect "no file is left" 1 'no file is left by --include and --exclude; it has \.gitattributes, added.json' pull me/demo --include nothing
+expect "weights as Python objects" 1 'has weights as Python objects only' pull me/pickled
+expect "no weights" 1 'has no weights in safetensors or GGUF' pull me/empty
+expect "one GGUF file" 0 '' pull me/gguf -q
+expect "several" 1 "several GGUF files: choose by --include, as --include 'a-Q4_K_M.gguf' \(a-Q4_K_M.gguf, a-Q8_0.gguf\)" pull me/ggufs
+expect "... one of them" 0 '' pull me/ggufs --include '*Q8_0*' -q
+expect "a split one" 0 '' pull me/split -q
+[ "$(ls "$cache/models--me--split/snapshots/$commit" | wc -l)" = 2 ]
+ok "... is one" $?
+
+# Who may read what, and who sees the token.
+expect "a gated model" 1 "gives it only to those who accepted its terms \(status 401\): accept them at $HF_ENDPOINT/me/gated, and set HF_TOKEN" pull me/gated
+: >"$dir/log"
+HF_TOKEN=$secret expect "... with a token" 0 "$commit" env HF_TOKEN=$secret "$cake" pull me/gated --log debug
+grep -q "^hub .* Bearer $secret" "$dir/log" && grep -q '^cdn GET' "$dir/log" && ! grep -q "^cdn.*Bearer" "$dir/log"
+ok "... which only the hub sees" $?
+! grep -rqF "$secret" "$dir/out" "$dir/err" "$HF_HOME"
+ok "... and nobody reads" $?
+mkdir -p "$HF_HOME" && echo $secret >"$HF_HOME/token" && rm -rf "$cache/models--me--gated"
+expect "the token of Python's login" 0 "$commit" pull me/gated
+rm "$HF_HOME/token"
+expect "a token that may not" 1 'accept them at .*/me/refused, with the account that the token belongs to' env HF_TOKEN=$secret "$cake" pull me/refused
+expect "a token that is none" 1 'HF_TOKEN holds no token' env HF_TOKEN=$'a\nb' "$cake" pull me/refused
+expect "a private model" 1 'knows no such model, or it is private \(status 401\): check the name, or set HF_TOKEN' pull private/demo
+expect "an unknown one" 1 'knows no such model or file \(status 404' pull me/nothing
+expect "HF_ENDPOINT" 1 'HF_ENDPOINT is not the URL of a hub' env HF_ENDPOINT=ftp://x "$cake" pull me/demo
+
+# What passes, and what does not.
+for name in busy shaky plain breaks norange once loose; do
+    expect "$name" 0 "$commit" pull me/$name
+    cmp -s "$small/model.safetensors" "$cache/models--me--$name/snapshots/$commit/model.safetensors"
+    ok "... the same bytes" $?
+done
+grep -q 'cdn GET /cdn/me/breaks/model.safetensors?signature=secret bytes=' "$dir/log"
+ok "... resumed in the middle" $?
+while IFS='|' read -r name status text; do
+    expect "$name" "$status" "error: hub: .*$text" pull me/$name
+    [ ! -e "$cache/models--me--$name/snapshots/$commit" ] && [ ! -e "$cache/models--me--$name/refs/main" ]
+    ok "... leaves no snapshot" $?
+done <<END
+patient|75|asks to wait 4000 s: start the same command again then
+down|75|answers with status 503, 5 times: start the same command again later
+silent|75|5 times: start the same command again later
+short|75|sent a part of the file only, 5 times
+circle|1|redirects more than 10 times
+file|1|redirects to what is not an http or https URL
+up|1|the name of a file, "../../evil", leads out of the model
+absolute|1|the name of a file, "/etc/passwd", is an absolute path
+control|1|the name of a file, "a.x1b\[2Jb", has a control character
+inner|1|the name of a file, "a/../../b", leads out of the model
+twice|1|the name of a file, "config.json", occurs twice
+many|1|lists 100001 files, 100000 at most
+broken|1|the hub's answer is not taken:
+nocommit|1|it names no commit
+huge|1|its list of files is longer than 32 MiB
+other|1|of another commit than the one that was asked for
+badtag|1|no tag \(ETag\) that could name a file
+vast|1|are missing, but only .* are free in $cache
+elsewhere|1|another part than it was asked for
+wrong|1|model.safetensors has the wrong checksum \(SHA-256\), twice
+endless|1|sends more than the [0-9]+ bytes that it announced
+denied|1|localhost:$cdn answers with status 403 \(model.safetensors\)
+END
+! grep -rq 'signature=secret' "$dir/err" "$dir/out"
+ok "signed URLs are not shown" $?
+
+# A pull that is killed goes on; two at once help each other.
+: >"$dir/log"
+"$cake" pull me/slow -q >"$dir/first" 2>&1 &
+first=$!
+for _ in $(seq 100); do ls "$cache"/models--me--slow/blobs/*.incomplete >/dev/null 2>&1 && [ -s "$(ls "$cache"/models--me--slow/blobs/*.incomplete)" ] && break; sleep 0.02; done
+expect "rm while it is pulled" 1 'a process downloads it now' "$cake" rm me/slow --yes
+kill -9 $first && wait $first 2>/dev/null
+expect "list shows what is not complete" 0 'me/slow  .*\(not complete: cake-mpi pull me/slow goes on\)' "$cake" list
+"$cake" pull me/slow -q >"$dir/first" 2>&1 &
+first=$!
+expect "two pulls at once" 0 "$commit" pull me/slow
+wait $first
+ok "... both work" $?
+cmp -s "$small/model.safetensors" "$cache/models--me--slow/snapshots/$commit/model.safetensors" && grep -qE '^cdn GET [^ ]*slow/model.safetensors[^ ]* bytes=[1-9]' "$dir/log"
+ok "... from where the killed one was" $?
+
+# Links that lead out of the cache are neither read nor followed.
+echo precious >"$dir/precious" && mkdir "$dir/keep" && echo kept >"$dir/keep/file"
+evil=$cache/models--evil--links
+cp -r "$folder" "$evil" && rm "$evil/snapshots/$commit/tokenizer_config.json"
+ln -s "$dir/precious" "$evil/snapshots/$commit/tokenizer_config.json"
+expect "a link out of the cache" 1 "tokenizer_config.json: leads out of this model's blobs" "$cake" info -m evil/links
+expect "... in list" 0 'evil/links.*has links that lead elsewhere' "$cake" list
+ln -sfn ../../blobs/../../../../precious "$evil/snapshots/$commit/tokenizer_config.json"
+expect "... by dots" 1 "leads out of this model's blobs" "$cake" info -m evil/links
+rm "$evil/snapshots/$commit/tokenizer_config.json" && ln -s "$dir/keep" "$evil/snapshots/$commit/more" && ln -s "$dir/keep" "$evil/blobs/folder"
+ln -s "$dir/keep" "$evil/refs/tag" && ln -s "$dir/keep" "$cache/models--evil--outside"
+expect "a model that is a link" 1 'is a symbolic link where the cache has a directory' "$cake" info -m evil/outside
+mkdir -p "$models/evil" && ln -s ../me/demo "$models/evil/outside" && ln -s ../me/demo "$models/evil/blobs"
+expect "... is not pulled into" 1 'has a symbolic link or a file where a directory belongs' pull evil/outside
+mkdir -p "$cache/models--evil--blobs" && ln -s "$dir/keep" "$cache/models--evil--blobs/blobs"
+expect "... nor are blobs" 1 'has a symbolic link or a file where a directory belongs' pull evil/blobs
+expect "rm follows no link" 0 'evil/links: deleted' "$cake" rm evil/links --yes
+expect "... of a model that is one" 0 'evil/outside: deleted' "$cake" rm evil/outside --yes
+[ ! -e "$evil" ] && [ ! -L "$cache/models--evil--outside" ] && [ "$(ls "$dir/keep")" = file ] && [ -s "$dir/precious" ]
+ok "... and nothing outside is lost" $?
+
+# rm: asks, and takes an ending.
+expect "rm of several" 2 'demo is the end of several names: hers/demo, me/demo; give more of one' "$cake" rm demo --yes
+expect "rm asks" 1 "Delete me/gguf, $cache/models--me--gguf, 42 bytes\? \[y/N\] .*" "$cake" rm gguf
+[ -e "$cache/models--me--gguf" ]
+ok "... and no answer is a no" $?
+echo y | "$cake" rm gguf >"$dir/out" 2>"$dir/err" && [ ! -e "$cache/models--me--gguf" ] && [ ! -e "$cache/.locks/models--me--gguf" ]
+ok "... by a unique ending" $?
+expect "rm of two" 0 'hers/demo: deleted' "$cake" rm hers/demo ggufs --yes
+ls "$cache" | grep -q models--me--demo && ! ls "$cache" | grep -qE 'hers|ggufs'
+ok "... and of nothing else" $?
+exec 9>&-
+finish
