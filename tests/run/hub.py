@@ -92,9 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault in bad:
             siblings.append({"rfilename": bad[fault]})
         text = json.dumps({"id": name, "sha": COMMIT, "siblings": siblings}).encode()
-        if fault == "many":
-            text = json.dumps({"sha": COMMIT, "siblings": [{"rfilename": "f%d" % i} for i in range(100001)]}).encode()
-        elif fault == "broken":
+        if fault == "broken":
             text = text[:-9]
         elif fault == "nocommit":
             text = json.dumps({"sha": "../../..", "siblings": siblings}).encode()
