@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -20,14 +21,15 @@
 #include "hub/url.h"
 
 enum { MAX_REDIRECTS = 10, MAX_TRIES = 5, MAX_WAIT = 300, ANSWER_SECONDS = 120, MAX_TOKEN = 4096 };
-static const int64_t range_bytes = (int64_t)32 << 30,
-                     progress_bytes = 64 << 10; /* CDNs refuse more than 50 GB at once */
+static const int64_t range_bytes = (int64_t)32 << 30; /* CDNs refuse more than 50 GB at once */
+static const int64_t progress_bytes = 64 << 10;       /* a try that brings so many is no failure */
 
 struct cake_hub_client {
     cake_http *http;
     char *endpoint; /* without a slash at its end */
     char *token;    /* NULL: none */
     double pause;   /* seconds before the second try */
+    int64_t range;  /* most bytes to ask for at once */
     cake_http_answer answer;
     cake_buf url; /* that the last answer came from */
 };
@@ -84,13 +86,24 @@ static bool is_local(const char *url)
            !strncmp(url, "http://[::1]", 12);
 }
 
+/* As Python's tools read HF_HUB_OFFLINE. */
+static bool is_true(const char *text)
+{
+    static const char *const words[] = {"1", "ON", "YES", "TRUE"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (text && !strcasecmp(text, words[i]))
+            return true;
+    return false;
+}
+
 cake_err cake_hub_client_open(cake_hub_client **out)
 {
-    const char *offline = getenv("HF_HUB_OFFLINE"), *pause = getenv("CAKE_TEST_HUB_PAUSE");
-    if (offline && *offline && strcmp(offline, "0") != 0)
+    const char *pause = getenv("CAKE_TEST_HUB_PAUSE"), *range = getenv("CAKE_TEST_HUB_RANGE");
+    if (is_true(getenv("HF_HUB_OFFLINE")))
         return cake_fail("hub", "HF_HUB_OFFLINE is set, so nothing is downloaded");
     cake_hub_client *c = cake_alloc(1, sizeof *c);
     c->pause = pause ? strtod(pause, NULL) : 1;
+    c->range = range ? atoll(range) : range_bytes;
     cake_err err = read_endpoint(c);
     if (!err)
         err = read_token(c);
@@ -199,8 +212,9 @@ static cake_err wait_or_stop(cake_hub_client *c, int *n_try, const char *why)
         cake_fail("hub", "%s: %s, and asks to wait %.0f s: start the same command again then", host.data, why,
                   asked);
     else if (err)
-        cake_fail("hub", "%s: %s, %d times: start the same command again later, it goes on from here",
-                  host.data, why, *n_try);
+        cake_fail("hub", "%s: %s, %d times: start the same command again later, it goes on from here%s",
+                  host.data, why, *n_try,
+                  c->answer.status ? "" : "; if this host cannot reach it, download on a login node");
     else
         cake_log(CAKE_INFO, "hub", "%s: %s; trying again in %.3g s", host.data, why,
                  asked >= 0 ? asked : seconds);
@@ -409,12 +423,12 @@ static bool take_bytes(void *own, const cake_http_answer *answer, const char *by
     return !b->stopped;
 }
 
-/* One try. *why: what was wrong, if another one is worth while; then CAKE_OK, too. */
+/* One try. CAKE_OK, too, if another one is worth while: then *why says what was wrong. */
 static cake_err fetch_once(cake_hub_client *c, const cake_hub_source *s, const char *url, body *b,
                            cake_buf *why)
 {
     cake_hub_sink *sink = b->sink;
-    int64_t last = sink->size - 1 - sink->have < range_bytes ? sink->size - 1 : sink->have + range_bytes - 1;
+    int64_t last = sink->size - sink->have <= c->range ? sink->size - 1 : sink->have + c->range - 1;
     bool whole = !sink->have && last == sink->size - 1;
     cake_http_request wanted = {.from = whole ? -1 : sink->have, .to = last, .take = take_bytes, .own = b};
     b->begun = b->stopped = false;
@@ -434,7 +448,7 @@ static cake_err fetch_once(cake_hub_client *c, const cake_hub_source *s, const c
         cake_buf_addf(why, "answers with status %d", status);
     } else if (status != 200 && status != 206) {
         return fail_status(c, s->id, s->file);
-    } else if (sink->have < sink->size) {
+    } else if (sink->have <= last) {
         cake_buf_adds(why, "sent a part of the file only");
     }
     return CAKE_OK;
@@ -451,9 +465,9 @@ cake_err cake_hub_client_fetch(cake_hub_client *c, const cake_hub_source *s, cak
         cake_buf_cut(&why, 0);
         cake_buf_adds(&why, "");
         err = fetch_once(c, s, url.data, &b, &why);
-        bool progress = sink->have - before >= progress_bytes;
-        n_try = progress ? 0 : n_try;
-        if (!err && sink->have < sink->size && !(progress && c->answer.status == 206 && !why.len))
+        if (sink->have - before >= progress_bytes)
+            n_try = 0;
+        if (!err && why.len)
             err = wait_or_stop(c, &n_try, why.data);
     }
     cake_buf_free(&b.refusal);

@@ -248,7 +248,6 @@ cake_http_end cake_http_do(cake_http *http, const cake_http_request *r, cake_htt
     SET(LOW_SPEED_LIMIT, (long)SILENT_BYTES);
     SET(LOW_SPEED_TIME, (long)SILENT_SECONDS);
     SET(TIMEOUT_MS, (long)(1000 * r->seconds));
-    SET(BUFFERSIZE, 256L << 10);
     SET(HEADERFUNCTION, take_header);
     SET(HEADERDATA, &t);
     SET(WRITEFUNCTION, take_body);
@@ -258,6 +257,8 @@ cake_http_end cake_http_do(cake_http *http, const cake_http_request *r, cake_htt
         snprintf(range, sizeof range, "%lld-%lld", (long long)r->from, (long long)r->to);
         SET(RANGE, range);
     }
+    /* refused while the buffer of a try that failed is kept: then it has this size already */
+    curl.easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
     if (!code)
         code = curl.easy_perform(easy);
     cake_http_end end = judge(&t, code, detail, why);

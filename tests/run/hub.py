@@ -145,12 +145,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_file(data, ETag='"%s"' % etag, X_Repo_Commit=commit)
 
     def send_file(self, data, **headers):
-        first, status = 0, 200
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        if wanted and wanted[1] != "0":
-            first, status = int(wanted[1]), 206
-            headers["Content_Range"] = "bytes %d-%d/%d" % (first, len(data) - 1, len(data))
-        self.answer(status, data[first:], **headers)
+        if not wanted:
+            return self.answer(200, data, **headers)
+        first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)
+        if first > last:
+            return self.answer(416, Content_Range="bytes */%d" % len(data))
+        self.answer(206, data[first:last + 1], Content_Range="bytes %d-%d/%d" % (first, last, len(data)), **headers)
 
     # The host of large files: what breaks there, by the name of the model.
     def send_large(self, name, file):

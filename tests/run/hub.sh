@@ -162,8 +162,11 @@ expect "pull again" 0 "^$folder/snapshots/$commit\$" pull me/demo
 ok "... asks for the list only" $?
 expect "pull of a tag" 0 "$commit" pull me/demo@v1.0 -q
 expect "... which -m takes, too" 0 'qwen3' "$cake" info -m me/demo@v1.0
+for host in $(few 127.0.0.1:1 '127.0.0.1:1 nohost.invalid'); do
+    expect "no hub at $host" 75 "$host: (Failed to connect|Could not resolve).*, 5 times: start the same command again later.*login node" env "HF_ENDPOINT=http://$host" "$cake" pull me/demo
+done
 expect "a revision that is not there" 1 'me/demo: has no such branch, tag or commit \(revision nowhere\)' pull me/demo@nowhere
-HF_HUB_OFFLINE=1 expect "HF_HUB_OFFLINE" 1 'HF_HUB_OFFLINE is set' env HF_HUB_OFFLINE=1 "$cake" pull me/demo
+expect "HF_HUB_OFFLINE" 1 'HF_HUB_OFFLINE is set' env HF_HUB_OFFLINE=1 "$cake" pull me/demo
 
 # Which files.
 expect "--include" 0 '' pull hers/demo --include '*.bin' --include config.json --include extra/ --exclude '*model.b*' -q
@@ -182,7 +185,7 @@ ok "... is one" $?
 # Who may read what, and who sees the token.
 expect "a gated model" 1 "gives it only to those who accepted its terms \(status 401\): accept them at $HF_ENDPOINT/me/gated, and set HF_TOKEN" pull me/gated
 : >"$dir/log"
-HF_TOKEN=$secret expect "... with a token" 0 "$commit" env HF_TOKEN=$secret "$cake" pull me/gated --log debug
+expect "... with a token" 0 "$commit" env HF_TOKEN=$secret "$cake" pull me/gated --log debug
 grep -q "^hub .* Bearer $secret" "$dir/log" && grep -q '^cdn GET' "$dir/log" && ! grep -q "^cdn.*Bearer" "$dir/log"
 ok "... which only the hub sees" $?
 ! grep -rqF "$secret" "$dir/out" "$dir/err" "$HF_HOME"
@@ -204,6 +207,10 @@ for name in busy shaky plain breaks norange once loose; do
 done
 grep -q 'cdn GET /cdn/me/breaks/model.safetensors?signature=secret bytes=' "$dir/log"
 ok "... resumed in the middle" $?
+rm -rf "$cache/models--me--plain" && : >"$dir/log"
+expect "a file that is asked for in parts" 0 "$commit" env CAKE_TEST_HUB_RANGE=60000 "$cake" pull me/plain
+cmp -s "$small/model.safetensors" "$cache/models--me--plain/snapshots/$commit/model.safetensors" && ! grep -q again "$dir/err" && [ "$(grep -c '^cdn GET' "$dir/log")" = 4 ]
+ok "... has all of its bytes" $?
 while IFS='|' read -r name status text; do
     expect "$name" "$status" "error: hub: .*$text" pull me/$name
     [ ! -e "$cache/models--me--$name/snapshots/$commit" ] && [ ! -e "$cache/models--me--$name/refs/main" ]
