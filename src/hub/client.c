@@ -2,7 +2,7 @@
  *
  * In: a name. Out: the hub's answers.
  * Invariants: the token goes only where scheme, host and port are the endpoint's. Redirects, tries, waits and
- * bytes are bounded. Once bytes have come, a redirect from https to http is as wrong as before.
+ * bytes are bounded; none leads from https to http.
  */
 #include "hub/client.h"
 
@@ -142,12 +142,14 @@ static cake_http_end ask(cake_hub_client *c, const char *url, const cake_http_re
 {
     cake_buf next = {0};
     cake_http_end end;
+    bool own = true; /* so far all hosts were the hub's; who leads back to it does not get to use the token */
     cake_buf_cut(&c->url, 0);
     cake_buf_adds(&c->url, url);
     for (int hop = 0;; hop++) {
         cake_http_request request = *wanted;
         request.url = c->url.data;
-        request.token = cake_url_same_origin(c->url.data, c->endpoint) ? c->token : NULL;
+        own = own && cake_url_same_origin(c->url.data, c->endpoint);
+        request.token = own ? c->token : NULL;
         end = cake_http_do(c->http, &request, &c->answer, why);
         if (end != CAKE_HTTP_DONE || !is_redirect(c->answer.status) ||
             (wanted->head && c->answer.linked_etag[0] && c->answer.linked_size >= 0))
