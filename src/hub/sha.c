@@ -30,9 +30,78 @@ static uint32_t word_at(const unsigned char *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+/* One round; the caller renames the variables from round to round. */
+#define ROUND(a, b, c, d, e, f, g, h, t)                                                                     \
+    h += (rotated(e, 26) ^ rotated(e, 21) ^ rotated(e, 7)) + (g ^ (e & (f ^ g))) + w[t];                     \
+    d += h;                                                                                                  \
+    h += (rotated(a, 30) ^ rotated(a, 19) ^ rotated(a, 10)) + ((a & b) | (c & (a | b)))
+
+static void add_rounds(uint32_t *state, const uint32_t *w)
+{
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    for (int t = 0; t < 64; t += 8) {
+        ROUND(a, b, c, d, e, f, g, h, t);
+        ROUND(h, a, b, c, d, e, f, g, t + 1);
+        ROUND(g, h, a, b, c, d, e, f, t + 2);
+        ROUND(f, g, h, a, b, c, d, e, t + 3);
+        ROUND(e, f, g, h, a, b, c, d, t + 4);
+        ROUND(d, e, f, g, h, a, b, c, t + 5);
+        ROUND(c, d, e, f, g, h, a, b, t + 6);
+        ROUND(b, c, d, e, f, g, h, a, t + 7);
+    }
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+    state[4] += e, state[5] += f, state[6] += g, state[7] += h;
+}
+
+static void (*rounds)(uint32_t *state, const uint32_t *w); /* NULL: not chosen yet */
+
+#if defined(__x86_64__)
+typedef int quad __attribute__((vector_size(16)));
+
+/* The instruction takes two rounds, of halves of the state in an order of its own. */
+__attribute__((target("sha,sse4.1"))) static void add_rounds_sha(uint32_t *state, const uint32_t *w)
+{
+    uint32_t *s = state;
+    quad abef = {(int)s[5], (int)s[4], (int)s[1], (int)s[0]},
+         cdgh = {(int)s[7], (int)s[6], (int)s[3], (int)s[2]};
+    for (int t = 0; t < 64; t += 2) {
+        quad next = __builtin_ia32_sha256rnds2(cdgh, abef, (quad){(int)w[t], (int)w[t + 1], 0, 0});
+        cdgh = abef;
+        abef = next;
+    }
+    s[5] += (uint32_t)abef[0], s[4] += (uint32_t)abef[1], s[1] += (uint32_t)abef[2],
+        s[0] += (uint32_t)abef[3];
+    s[7] += (uint32_t)cdgh[0], s[6] += (uint32_t)cdgh[1], s[3] += (uint32_t)cdgh[2],
+        s[2] += (uint32_t)cdgh[3];
+}
+
+static bool has_instruction(void)
+{
+    enum { FEATURES = 7, SHA = 1 << 29 };
+    uint32_t a = 0, b, c = 0, d;
+    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    if (a < FEATURES)
+        return false;
+    a = FEATURES, c = 0;
+    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    return b & SHA && __builtin_cpu_supports("sse4.1");
+}
+#endif
+
+bool cake_sha_choose(bool plain)
+{
+    rounds = add_rounds;
+#if defined(__x86_64__)
+    if (!plain && has_instruction())
+        rounds = add_rounds_sha;
+#endif
+    return rounds != add_rounds;
+}
+
 static void add_block_256(uint32_t *state, const unsigned char *p)
 {
-    uint32_t w[64], s[8];
+    uint32_t w[64];
     for (int t = 0; t < 16; t++)
         w[t] = word_at(p + 4 * t);
     for (int t = 16; t < 64; t++) {
@@ -40,19 +109,9 @@ static void add_block_256(uint32_t *state, const unsigned char *p)
         w[t] = (rotated(b, 15) ^ rotated(b, 13) ^ b >> 10) + w[t - 7] +
                (rotated(a, 25) ^ rotated(a, 14) ^ a >> 3) + w[t - 16];
     }
-    memcpy(s, state, sizeof s);
-    for (int t = 0; t < 64; t++) {
-        uint32_t e = s[4], a = s[0];
-        uint32_t one = s[7] + (rotated(e, 26) ^ rotated(e, 21) ^ rotated(e, 7)) + ((e & s[5]) ^ (~e & s[6])) +
-                       k256[t] + w[t];
-        uint32_t two =
-            (rotated(a, 30) ^ rotated(a, 19) ^ rotated(a, 10)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += one;
-        s[0] = one + two;
-    }
-    for (int i = 0; i < 8; i++)
-        state[i] += s[i];
+    for (int t = 0; t < 64; t++)
+        w[t] += k256[t];
+    rounds(state, w);
 }
 
 static void add_block_1(uint32_t *state, const unsigned char *p)
@@ -84,6 +143,8 @@ void cake_sha_begin(cake_sha *sha, cake_sha_kind kind)
         {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0},
         {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
     *sha = (cake_sha){.kind = kind};
+    if (!rounds)
+        cake_sha_choose(false);
     memcpy(sha->state, first[kind == CAKE_SHA256], sizeof sha->state);
 }
 

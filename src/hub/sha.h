@@ -6,6 +6,7 @@
 #ifndef CAKE_HUB_SHA_H
 #define CAKE_HUB_SHA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ typedef struct cake_sha {
 
 void cake_sha_begin(cake_sha *sha, cake_sha_kind kind);
 void cake_sha_add(cake_sha *sha, const void *bytes, size_t len);
+/* Whether SHA-256 takes the instructions of this processor from here on; plain: never (for tests). */
+bool cake_sha_choose(bool plain);
 /* Ends the sum. */
 void cake_sha_hex(cake_sha *sha, char hex[CAKE_SHA_HEX]);
 
