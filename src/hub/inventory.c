@@ -179,6 +179,9 @@ cake_err cake_hub_inventory_match(const cake_hub_inventory *all, const char *cac
     size_t len = strlen(ending), n = 0;
     cake_buf text = {0};
     const char *found = NULL;
+    if (strchr(ending, '@'))
+        return cake_fail_usage("%s: all revisions of a model are deleted together; give its name without @",
+                               ending);
     for (size_t i = 0; i < all->n; i++) {
         const char *own = all->entry[i].id;
         size_t own_len = strlen(own);

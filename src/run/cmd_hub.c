@@ -139,15 +139,34 @@ static void add_when(cake_buf *line, int64_t when)
     cake_buf_adds(line, text);
 }
 
-static void compose(const cake_hub_entry *e, cake_buf *line)
+/* "owner/name@main v1"; without a branch or tag the commit; "owner/name" for what has no snapshot yet. */
+static void add_name(const cake_hub_entry *e, cake_buf *out)
 {
-    cake_buf revisions = {0}, path = {0};
-    cake_buf_adds(&revisions, e->revisions.len ? e->revisions.data : e->commit);
+    cake_buf_addf(out, "%s%s%s", e->id, e->commit[0] ? "@" : "",
+                  e->revisions.len ? e->revisions.data : e->commit);
+    cake_log_escape(out);
+}
+
+static int width_of_names(const cake_hub_inventory *all)
+{
+    enum { MAX_WIDTH = 60 };
+    size_t width = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        cake_buf name = {0};
+        add_name(&all->entry[i], &name);
+        width = name.len > width ? name.len : width;
+        cake_buf_free(&name);
+    }
+    return width < MAX_WIDTH ? (int)width : MAX_WIDTH;
+}
+
+static void compose(const cake_hub_entry *e, int width, cake_buf *line)
+{
+    cake_buf name = {0}, path = {0};
+    add_name(e, &name);
     cake_buf_adds(&path, e->path.data);
-    cake_log_escape(&revisions);
     cake_log_escape(&path);
-    cake_buf_addf(line, "%s%s%s  %s  ", e->id, e->commit[0] ? "@" : "", revisions.data,
-                  cake_size_text(e->bytes).s);
+    cake_buf_addf(line, "%-*s  %10s  ", width, name.data, cake_size_text(e->bytes).s);
     add_when(line, e->when);
     cake_buf_addf(line, "  %s", path.data);
     if (e->foreign)
@@ -157,7 +176,7 @@ static void compose(const cake_hub_entry *e, cake_buf *line)
     else if (e->n_lost)
         cake_buf_addf(line, "  (%zu file%s missing)", e->n_lost, cake_plural((int64_t)e->n_lost));
     cake_buf_addc(line, '\n');
-    cake_buf_free(&revisions);
+    cake_buf_free(&name);
     cake_buf_free(&path);
 }
 
@@ -184,8 +203,12 @@ cake_err cake_cmd_list(const cake_options *o)
     cake_err err = cake_hub_cache(&cache, NULL);
     if (!err)
         err = cake_hub_inventory_read(cache.data, &all);
+    int width = width_of_names(&all);
     for (size_t i = 0; i < all.n; i++)
-        (o->json ? compose_json : compose)(&all.entry[i], &text);
+        if (o->json)
+            compose_json(&all.entry[i], &text);
+        else
+            compose(&all.entry[i], width, &text);
     if (!err && !all.n)
         cake_log(CAKE_INFO, "hub", "no models are in %s", cache.data);
     if (text.len)

@@ -59,9 +59,14 @@ for places in "HF_HUB_CACHE=$cache HF_HOME=/none" "HF_HOME= XDG_CACHE_HOME=$dir/
     expect "the cache of ${places%%=*}${places##*[ /]}" 0 'qwen3' env $places "$cake" info -m our/own
 done
 mkdir -p "$folder/refs/pr" && cp "$folder/refs/main" "$folder/refs/pr/1" && cp "$folder/refs/main" "$folder/refs/v1"
-expect "list" 0 "^our/own@main pr/1 v1  [0-9.]+ MiB  20[0-9-]+ [0-9:]+  $folder/snapshots/$commit\$" "$cake" list
+expect "list" 0 "^our/own@main pr/1 v1 +[0-9.]+ MiB  20[0-9-]+ [0-9:]+  $folder/snapshots/$commit\$" "$cake" list
 expect "... as JSON" 0 "^\{\"name\": \"our/own\", \"commit\": \"$commit\", \"revisions\": \[\"main\", \"pr/1\", \"v1\"\], \"path\": \"$folder.*\"complete\": true\}\$" "$cake" list --json
 expect "a revision with a slash" 0 'qwen3' "$cake" info -m our/own@pr/1
+
+mv "$folder/blobs" "$folder/gone"
+expect "blobs that are lost" 1 'config.json: is a link to' "$cake" info -m our/own
+expect "... in list" 0 '\(7 files missing\)$' "$cake" list
+mv "$folder/gone" "$folder/blobs"
 
 # Links that lead out of the cache are neither read nor followed.
 echo precious >"$dir/precious" && mkdir "$dir/keep" && echo kept >"$dir/keep/file"
@@ -89,6 +94,7 @@ ok "... and nothing outside is lost" $?
 # rm asks, and takes an ending.
 make her/own
 expect "rm of several" 2 'own is the end of several names: her/own, our/own; give more of one' "$cake" rm own --yes
+expect "rm of a revision" 2 "give its name without @" "$cake" rm our/own@main --yes
 expect "rm asks" 1 "Delete her/own, $cache/models--her--own, [0-9.]+ KiB\? \[y/N\] .*not deleted" "$cake" rm her/own
 [ -e "$cache/models--her--own/refs/main" ]
 ok "... and no answer is a no" $?
