@@ -72,11 +72,16 @@ static cake_err fail_file(const blob *b, const char *doing)
                      errno == ENOSPC || errno == EDQUOT ? "; the same command goes on from here" : "");
 }
 
+bool cake_hub_blob_is_summed(const cake_hub_meta *meta)
+{
+    return cake_hub_is_hex(meta->etag, 64) || cake_hub_is_hex(meta->etag, 40);
+}
+
 static void begin_sum(blob *b)
 {
     char head[32];
     size_t len = strlen(b->meta->etag);
-    b->summed = (len == 64 || len == 40) && cake_hub_is_hex(b->meta->etag, len);
+    b->summed = cake_hub_blob_is_summed(b->meta);
     cake_sha_begin(&b->sum, len == 64 ? CAKE_SHA256 : CAKE_SHA1);
     if (len == 40) /* git sums a header, too */
         cake_sha_add(&b->sum, head,

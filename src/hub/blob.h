@@ -18,6 +18,8 @@ typedef struct cake_hub_place {
 /* Tells how many more bytes have come; negative: that many have to come again. */
 typedef void (*cake_hub_progress)(void *own, int64_t bytes);
 
+/* Whether the tag is a sum of the bytes. */
+bool cake_hub_blob_is_summed(const cake_hub_meta *meta);
 /* Bytes of the blob that are here: all, those of an interrupted download, or 0. */
 int64_t cake_hub_blob_have(const cake_hub_place *place, const cake_hub_meta *meta);
 /* Downloads the blob unless it is here. Another process that does so is waited for. */

@@ -335,6 +335,11 @@ cake_err cake_hub_client_listing(cake_hub_client *c, const cake_hub_name *name, 
     cake_err err = ask_patiently(c, name->id, what.data, url.data, &sink);
     if (!err && cake_hub_listing_read(sink.text.data ? sink.text.data : "", sink.text.len, out, &fault))
         err = cake_fail("hub", "%s: the hub's answer is not taken: %s", name->id, fault.message);
+    if (!err && cake_hub_is_commit(name->revision) && strcmp(name->revision, out->commit) != 0) {
+        err = cake_fail("hub", "%s: the hub answers with another commit than the one that was asked for, %s",
+                        name->id, out->commit);
+        cake_hub_listing_free(out);
+    }
     cake_buf_free(&url);
     cake_buf_free(&what);
     cake_buf_free(&sink.text);

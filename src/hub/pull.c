@@ -137,6 +137,12 @@ static cake_err check_space(const pull *p)
 static cake_err fetch_files(pull *p)
 {
     cake_err err = CAKE_OK;
+    size_t n_unsummed = 0;
+    for (size_t i = 0; i < p->n; i++)
+        n_unsummed += !cake_hub_blob_is_summed(&p->file[i].meta);
+    if (n_unsummed)
+        cake_log(CAKE_WARN, "hub", "%s: the hub gives no checksum of %zu file%s: only sizes are checked",
+                 p->o->name.id, n_unsummed, cake_plural((int64_t)n_unsummed));
     for (size_t i = 0; i < p->n && !err; i++)
         err = cake_hub_blob_fetch(p->client, &p->place,
                                   &(cake_hub_source){p->o->name.id, p->listing.commit, p->file[i].file},

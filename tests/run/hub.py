@@ -79,6 +79,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(302, Location=self.path)
         elif fault == "file":
             self.answer(302, Location="file:///etc/passwd")
+        elif fault == "headers":
+            self.send_response(200)
+            for i in range(4000):
+                self.send_header("X-Header-%d" % i, "x" * 100)
+            self.end_headers()
+            self.close_connection = True
         elif fault == "silent":
             self.close_connection = True
         else:

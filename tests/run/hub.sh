@@ -122,7 +122,7 @@ mkdir -p "$models/me" "$models/hers" && cp -rL "$model" "$demo"
 mkdir "$demo/original" "$demo/extra"
 for file in pytorch_model.bin consolidated.safetensors original/x.safetensors tf_model.h5 model.onnx extra/deep.json .gitattributes; do echo "$file" >"$demo/$file"; done
 : >"$demo/added.json" # an empty file
-for fault in gated refused busy patient down shaky circle file silent up absolute control twice inner broken nocommit huge other loose badtag vast \
+for fault in gated refused busy patient down shaky circle file silent up absolute control twice inner headers broken nocommit huge other loose badtag vast \
     plain breaks norange elsewhere wrong once endless short slow denied; do
     ln -s small "$models/me/$fault"
 done
@@ -171,6 +171,7 @@ expect "... which -m takes, too" 0 'qwen3' "$cake" info -m me/demo@v1.0
 for host in $(few 127.0.0.1:1 '127.0.0.1:1 nohost.invalid'); do
     expect "no hub at $host" 75 "$host: (Failed to connect|Could not resolve).*, 5 times: start the same command again later.*login node" env "HF_ENDPOINT=http://$host" "$cake" pull me/demo
 done
+expect "another commit than the one that was asked for" 1 "answers with another commit than the one that was asked for, $commit" pull "me/demo@${commit//0/1}"
 expect "a revision that is not there" 1 'me/demo: has no such branch, tag or commit \(revision nowhere\)' pull me/demo@nowhere
 expect "HF_HUB_OFFLINE" 1 'HF_HUB_OFFLINE is set' env HF_HUB_OFFLINE=1 "$cake" pull me/demo
 
@@ -211,6 +212,8 @@ for name in busy shaky plain breaks norange once loose; do
     cmp -s "$small/model.safetensors" "$cache/models--me--$name/snapshots/$commit/model.safetensors"
     ok "... the same bytes" $?
 done
+grep -q 'no checksum of 3 files: only sizes are checked' "$dir/err"
+ok "loose: said so" $?
 grep -q 'cdn GET /cdn/me/breaks/model.safetensors?signature=secret bytes=' "$dir/log"
 ok "... resumed in the middle" $?
 rm -rf "$cache/models--me--plain" && : >"$dir/log"
@@ -235,6 +238,7 @@ inner|1|the name of a file, "a/../../b", leads out of the model
 twice|1|the name of a file, "config.json", occurs twice
 broken|1|the hub's answer is not taken:
 nocommit|1|it names no commit
+headers|1|its headers are endless
 huge|1|its list of files is longer than 32 MiB
 other|1|of another commit than the one that was asked for
 badtag|1|no tag \(ETag\) that could name a file
