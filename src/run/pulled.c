@@ -16,15 +16,19 @@
 
 /* What rank 0 found. */
 typedef struct found {
-    cake_hub_name name;
-    char cache[PATH_MAX], commit[CAKE_HUB_COMMIT]; /* commit: "" for no name */
+    char given[2 * CAKE_HUB_ID]; /* its -m, if that is as short as a name */
+    char cache[PATH_MAX];
+    char commit[CAKE_HUB_COMMIT]; /* "": its -m is no name */
 } found;
 
-/* Whether -m is a name; a file or directory that is called so comes first. */
-static bool is_name(const cake_options *o, cake_hub_name *name)
+/* Whether -m is a name. A file or directory that is called so comes first, and rank 0 decides for all ranks
+ * that were given the same: a host may lack the directory, as a bundle on its own disk. */
+static bool is_name(const cake_options *o, const cake_comm *world, const found *root, cake_hub_name *name)
 {
     struct stat info;
-    return !o->config && lstat(o->model, &info) && cake_hub_name_read(o->model, name);
+    bool may_be = !o->config && cake_hub_name_read(o->model, name);
+    return may_be &&
+           (world->rank && !strcmp(o->model, root->given) ? root->commit[0] : lstat(o->model, &info) != 0);
 }
 
 static cake_err fail_missing(const cake_options *o, const cake_hub_name *name, const char *cache)
@@ -67,35 +71,42 @@ static cake_err choose_cache(const cake_comm *world, const found *root, cake_buf
     return err;
 }
 
+/* The model of this rank, if -m is a name. Rank 0 also fills *root. */
+static cake_err locate(cake_options *o, const cake_comm *world, found *root)
+{
+    cake_hub_name name;
+    cake_buf cache = {0};
+    cake_hub_snapshot snapshot = {0};
+    if (!world->rank)
+        snprintf(root->given, sizeof root->given, "%s", o->model);
+    if (!is_name(o, world, root, &name))
+        return CAKE_OK;
+    cake_err err = choose_cache(world, root, &cache);
+    if (!err && world->rank && !strcmp(o->model, root->given))
+        snprintf(name.revision, sizeof name.revision, "%s", root->commit);
+    if (!err)
+        err = find(o, world, &name, cache.data, &snapshot);
+    if (!err) {
+        o->pulled = (cake_pulled){.given = o->model,
+                                  .dir = cake_copy(snapshot.path.data, snapshot.path.len),
+                                  .name = cake_copy(name.id, strlen(name.id))};
+        o->model = o->pulled.dir;
+    }
+    if (!err && !world->rank) {
+        memcpy(root->commit, snapshot.commit, sizeof root->commit);
+        snprintf(root->cache, sizeof root->cache, "%s", cache.data);
+    }
+    cake_hub_snapshot_free(&snapshot);
+    cake_buf_free(&cache);
+    return err;
+}
+
 cake_err cake_pulled_locate(cake_options *o, const cake_comm *world)
 {
     found root = {.commit = ""};
-    cake_hub_name name;
-    cake_err err = CAKE_OK;
-    for (int turn = 0; turn < 2; turn++) { /* rank 0 first: then others know its cache and commit */
-        bool mine = (world->rank > 0) == turn && is_name(o, &name);
-        cake_buf cache = {0};
-        cake_hub_snapshot snapshot = {0};
-        if (mine && !(err = choose_cache(world, &root, &cache))) {
-            if (turn && !strcmp(name.id, root.name.id) && !strcmp(name.revision, root.name.revision))
-                snprintf(name.revision, sizeof name.revision, "%s", root.commit);
-            err = find(o, world, &name, cache.data, &snapshot);
-        }
-        if (mine && !err) {
-            o->pulled = (cake_pulled){.given = o->model,
-                                      .dir = cake_copy(snapshot.path.data, snapshot.path.len),
-                                      .name = cake_copy(name.id, strlen(name.id))};
-            o->model = o->pulled.dir;
-            root.name = name;
-            memcpy(root.commit, snapshot.commit, sizeof root.commit);
-            snprintf(root.cache, sizeof root.cache, "%s", cache.data);
-        }
-        cake_hub_snapshot_free(&snapshot);
-        cake_buf_free(&cache);
-        if ((err = cake_comm_agree(world, err)))
-            break;
-        if (!turn)
-            cake_comm_bcast(world, &root, sizeof root);
-    }
-    return err;
+    cake_err err = world->rank ? CAKE_OK : locate(o, world, &root);
+    if ((err = cake_comm_agree(world, err)))
+        return err;
+    cake_comm_bcast(world, &root, sizeof root);
+    return cake_comm_agree(world, world->rank ? locate(o, world, &root) : CAKE_OK);
 }
