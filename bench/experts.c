@@ -135,11 +135,11 @@ static void fill_experts(const job *j, const cake_experts *x)
 /* The first SAMPLE rows of each expert's matrix, packed by the oracle. */
 static cake_experts sample_experts(const cake_kernels *oracle, const cake_experts *x)
 {
-    cake_experts sample = {.w = {NULL, SAMPLE, x->w.n_in, x->w.dtype}, .n = x->n};
+    cake_experts sample = {.w = {.n_out = SAMPLE, .n_in = x->w.n_in, .dtype = x->w.dtype}, .n = x->n};
     const size_t bytes = cake_row_bytes(x->w.dtype, x->w.n_in);
     void *row = cake_alloc(1, bytes);
     float *value = cake_alloc((size_t)x->w.n_in, sizeof *value);
-    sample.step = (int64_t)oracle->weight_bytes(x->w.dtype, SAMPLE, x->w.n_in);
+    sample.step = (int64_t)oracle->weight_bytes(&sample.w);
     sample.w.data = cake_alloc((size_t)x->n, (size_t)sample.step);
     for (int e = 0; e < x->n; e++) {
         cake_weight w = sample.w;
@@ -311,10 +311,10 @@ static cake_err run_experts(cake_bench *bench, const cake_case *self)
                              .scale = 1};
     j.groups.stride = j.of.chosen;
     for (int m = 0; m < N_MATRIX; m++) {
-        cake_weight w = {NULL, m == DOWN ? j.of.dim : j.of.n_ff, m == DOWN ? j.of.n_ff : j.of.dim,
-                         j.of.dtype};
-        j.experts[m] = (cake_experts){
-            .w = w, .n = j.of.n_expert, .step = (int64_t)j.op->weight_bytes(w.dtype, w.n_out, w.n_in)};
+        cake_weight w = {.n_out = m == DOWN ? j.of.dim : j.of.n_ff,
+                         .n_in = m == DOWN ? j.of.n_ff : j.of.dim,
+                         .dtype = j.of.dtype};
+        j.experts[m] = (cake_experts){.w = w, .n = j.of.n_expert, .step = (int64_t)j.op->weight_bytes(&w)};
     }
     cake_arena arena;
     cake_err err = cake_arena_open(&arena, "bench", take_operands(&j, NULL, only_choice));

@@ -92,7 +92,7 @@ static bool same_as_oracle(job *j, int threads)
     int n_in = j->w.n_in;
     bool same = true;
     size_t row_bytes = cake_row_bytes(j->w.dtype, n_in);
-    cake_weight w = {cake_alloc(SAMPLE, row_bytes + 64), SAMPLE, n_in, j->w.dtype};
+    cake_weight w = {cake_alloc(SAMPLE, row_bytes + 64), SAMPLE, n_in, j->w.dtype, NULL};
     void *row = cake_alloc(1, row_bytes);
     float *out = cake_alloc((size_t)j->n_tok * SAMPLE, sizeof *out);
     int64_t far = (j->w.n_out - 1) / (SAMPLE - 1);
@@ -132,7 +132,7 @@ static cake_err run_linear(cake_bench *bench, const cake_case *self)
     n_out = bench->smoke && n_out > 4096 ? 4096 : n_out;
     job j = {.op = op, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype}, .n_tok = self->kind % 1000};
     cake_arena arena;
-    j.bytes = op->weight_bytes(dtype, n_out, n_in);
+    j.bytes = op->weight_bytes(&j.w);
     j.n_copy = bench->smoke ? 1 : (int)((BYTES + j.bytes - 1) / j.bytes);
     size_t x = cake_arena_round((size_t)j.n_tok * (size_t)n_in * sizeof(float));
     size_t out = cake_arena_round((size_t)j.n_tok * (size_t)n_out * sizeof(float));

@@ -81,9 +81,9 @@ static void scores(const cake_exec *exec, float *out, cake_topk *best, const voi
 }
 
 /* Bytes that the head reads. */
-static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
+static size_t weight_bytes(const cake_weight *w)
 {
-    return (size_t)n_out * cake_row_bytes(dtype, n_in);
+    return (size_t)w->n_out * cake_weight_row_bytes(w);
 }
 
 static void gather(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,

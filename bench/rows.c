@@ -143,11 +143,11 @@ static void make_cache(job *j)
 static cake_err make_table(job *j, int n_row, cake_arena *arena)
 {
     enum { STRIP = 64 };
-    size_t bytes = j->op->weight_bytes(CAKE_BF16, n_row, DIM);
+    size_t bytes = j->op->weight_bytes(&(cake_weight){.n_out = n_row, .n_in = DIM, .dtype = CAKE_BF16});
     cake_err err = cake_arena_open(arena, "bench", bytes);
     if (err)
         return err;
-    j->table = (cake_weight){cake_arena_take(arena, bytes), n_row, DIM, CAKE_BF16};
+    j->table = (cake_weight){cake_arena_take(arena, bytes), n_row, DIM, CAKE_BF16, NULL};
     uint16_t *rows = cake_alloc((size_t)STRIP * DIM, sizeof *rows);
     for (int first = 0; first < n_row; first += STRIP) {
         for (int i = 0; i < STRIP * DIM; i++)
@@ -218,11 +218,11 @@ static void multiply(const cake_exec *exec, void *arg)
 /* Unpacks SAMPLE elements of each row into x by a product with rows of the unit matrix. */
 static cake_err unpack(job *j, cake_arena *arena)
 {
-    size_t bytes = j->op->weight_bytes(CAKE_F32, SAMPLE, FF);
+    size_t bytes = j->op->weight_bytes(&(cake_weight){.n_out = SAMPLE, .n_in = FF, .dtype = CAKE_F32});
     cake_err err = cake_arena_open(arena, "bench", bytes);
     if (err)
         return err;
-    j->table = (cake_weight){cake_arena_take(arena, bytes), SAMPLE, FF, CAKE_F32};
+    j->table = (cake_weight){cake_arena_take(arena, bytes), SAMPLE, FF, CAKE_F32, NULL};
     float *unit = cake_alloc((size_t)SAMPLE * FF, sizeof *unit);
     for (int i = 0; i < SAMPLE; i++)
         unit[i * FF + i * ((FF - 1) / (SAMPLE - 1))] = 1;

@@ -4,6 +4,7 @@
  * the result depends on the row only, and every float has a result.
  */
 #include "kernels/int8.h"
+#include "kernels/format.h"
 
 #include <float.h>
 #include <math.h>
@@ -17,6 +18,11 @@ size_t cake_row_bytes(cake_dtype dtype, int n)
         return (size_t)n * cake_dtype_bytes(dtype);
     size_t bytes = (size_t)cake_i8_groups(n) * 2 + (size_t)n;
     return bytes + bytes % 2;
+}
+
+size_t cake_weight_row_bytes(const cake_weight *w)
+{
+    return w->format ? cake_format_row_bytes(w->format, w->n_in) : cake_row_bytes(w->dtype, w->n_in);
 }
 
 /* Bits of the largest absolute value: they sort like the values, with NaN above all. Compared as signed

@@ -256,10 +256,10 @@ typedef struct cake_kernels {
 
     const struct cake_memory *memory; /* memory of all operands; NULL: host memory */
 
-    /* Bytes of a packed matrix, a multiple of CAKE_ALIGN. */
-    size_t (*weight_bytes)(cake_dtype dtype, int n_out, int n_in);
+    /* Bytes of a packed matrix of this shape and type, a multiple of CAKE_ALIGN. */
+    size_t (*weight_bytes)(const cake_weight *w);
     /* Packs rows [first, first + n_row) of a row-major matrix into w->data. src, in host memory, begins with
-     * row `first`, in w->dtype (cake_row_bytes of int8.h each). Padding of the layout must be zero already
+     * row `first`, as it is stored (cake_weight_row_bytes each). Padding of the layout must be zero already
      * (arenas are). */
     void (*weight_pack)(const cake_weight *w, const void *src, int first, int n_row);
     /* Called by one thread once the matrix is packed: selects the algorithm that linear will use for it. */

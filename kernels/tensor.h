@@ -44,11 +44,23 @@ void cake_from_f32(void *out, const float *in, cake_dtype dtype, int64_t n);
 }
 #endif
 
+struct cake_format; /* format.h */
+
 /* y = x W^T with W [n_out, n_in], as transformers stores the weight of a Linear. */
 typedef struct cake_weight {
     void *data; /* packed; borrowed from the model's arena */
     int n_out, n_in;
-    cake_dtype dtype;
+    cake_dtype dtype; /* of its products, for which x is packed */
+    /* how it is stored (format.h); NULL: as elements of dtype. Quantised matrices are multiplied as if they
+     * were F32. Borrowed */
+    const struct cake_format *format;
 } cake_weight;
+
+/* Bytes of a row as weight_pack takes it. */
+#ifdef __cplusplus
+extern "C"
+#endif
+    size_t
+    cake_weight_row_bytes(const cake_weight *w);
 
 #endif

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "kernels/cpu/decoded.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/grouped_gemm.h"
 #include "kernels/cpu/int8.h"
@@ -56,11 +57,13 @@ static size_t panel_bytes(cake_dtype dtype, int n_in)
     return (size_t)steps_of(dtype, n_in) * step_bytes(dtype);
 }
 
-static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
+static size_t weight_bytes(const cake_weight *w)
 {
-    if (dtype == CAKE_I8)
-        return cake_arena_round(i8_weight_bytes(n_out, n_in));
-    return cake_arena_round(((size_t)n_out + PANEL - 1) / PANEL * panel_bytes(dtype, n_in));
+    if (w->format)
+        return cake_arena_round(cake_format_weight_bytes(w));
+    if (w->dtype == CAKE_I8)
+        return cake_arena_round(i8_weight_bytes(w->n_out, w->n_in));
+    return cake_arena_round(((size_t)w->n_out + PANEL - 1) / PANEL * panel_bytes(w->dtype, w->n_in));
 }
 
 /* The element of packed data that holds W[row][k]. */
@@ -91,6 +94,10 @@ static void pack_row(const cake_weight *w, const char *src, int64_t row, int fir
 static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
     enum { NEAR = 64 }; /* a panel's lines for this many k stay in L1 until all rows are written */
+    if (w->format) {    /* rows stay as they are */
+        cake_format_pack(w, src, first, n_row);
+        return;
+    }
     if (w->dtype == CAKE_I8) {
         i8_weight_pack(w, src, first, n_row);
         return;
@@ -117,6 +124,12 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
     cake_exec_range(exec, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         float *to = out + i * w->n_in;
+        if (w->format) {
+            cake_format_decode(to, w, row[i], 0, w->n_in);
+            for (int k = 0; k < w->n_in; k++)
+                to[k] *= factor;
+            continue;
+        }
         if (w->dtype == CAKE_I8) {
             i8_gather_row(to, w, row[i], factor);
             continue;
@@ -368,6 +381,7 @@ typedef struct walk {
     int64_t base;        /* its first panel's unit */
     int turn;
     take at;
+    int64_t depth; /* steps of a block at most */
     int64_t n_deep, most_tiles, n_block, i;
 } walk;
 
@@ -377,12 +391,14 @@ static walk walk_of(const cake_exec *exec, const problems *p)
     int64_t steps = steps_of(w->dtype, w->n_in), n = problems_count(p);
     int64_t rows = n ? problems_rows(p) * (p->groups ? p->n : 1) / n : 0; /* of a problem, on average */
     int64_t meet = tiles_of(rows) > 1 ? PASSES : ALONE;
-    int64_t most = meet / (least(steps, DEPTH) * (int64_t)step_bytes(w->dtype));
-    most = most < 1 ? 1 : least(most, GROUP);
+    int64_t depth = w->format ? DECODED_DEPTH : DEPTH;
+    int64_t most = meet / (least(steps, depth) * (int64_t)step_bytes(w->dtype));
+    most = most < 1 ? 1 : least(most, w->format ? DECODED_PANELS : GROUP);
     return (walk){.of = p,
                   .base = -1,
                   .queue = panel_queue_of(exec, p, ((int64_t)w->n_out + PANEL - 1) / PANEL, most),
-                  .n_deep = (steps + DEPTH - 1) / DEPTH};
+                  .depth = depth,
+                  .n_deep = (steps + depth - 1) / depth};
 }
 
 /* Moves on to the next panels; false: there are none. */
@@ -409,11 +425,11 @@ static block next_block(walk *at)
         return (block){.panels = 0};
     const cake_weight *w = &at->with->w;
     block b = {.with = at->with,
-               .k = at->i % at->n_deep * DEPTH,
+               .k = at->i % at->n_deep * at->depth,
                .tile = at->i / at->n_deep * at->most_tiles,
                .panel = at->at.first,
                .panels = at->at.last - at->at.first};
-    b.n = (int)least(steps_of(w->dtype, w->n_in) - b.k, DEPTH);
+    b.n = (int)least(steps_of(w->dtype, w->n_in) - b.k, at->depth);
     b.tiles = least(tiles_of(at->with->n_tok) - b.tile, at->most_tiles);
     at->i++;
     return b;
@@ -435,14 +451,18 @@ static const char *line_of(const block *b, int64_t line, const char *near)
     return line / lines < b->panels ? weights_at(b, b->panel + line / lines) + line % lines * 64 : near;
 }
 
-/* Multiplies the block's tiles and prefetches the next block's weights meanwhile. x: packed rows of
- * all problems. */
-static void multiply_block(const float *x, const block *b, const block *next, float *sum)
+/* Multiplies the block's tiles and prefetches the next block's weights meanwhile, unless they are quantised.
+ * x: packed rows of all problems; room [DECODED_PANELS + 1, DECODED_FLOATS]. */
+static void multiply_block(const float *x, const block *b, const block *next, float *sum, float *room)
 {
     const ending *end = &b->with->end;
     cake_dtype dtype = b->with->w.dtype;
     int64_t steps = steps_of(dtype, b->with->w.n_in), line = 0;
-    size_t panel = panel_bytes(dtype, b->with->w.n_in);
+    bool decoded = b->with->w.format;
+    size_t panel = decoded ? DECODED_FLOATS * sizeof *room : panel_bytes(dtype, b->with->w.n_in);
+    for (int64_t i = 0; decoded && i < b->panels; i++)
+        decode_panel(room + i * DECODED_FLOATS, room + DECODED_PANELS * DECODED_FLOATS, &b->with->w,
+                     b->panel + i, (int)b->k, b->n);
     bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1;
     for (int64_t i = 0; i < b->tiles; i++) {
         tile t = tile_at(b->with->n_tok, b->tile + i);
@@ -452,8 +472,8 @@ static void multiply_block(const float *x, const block *b, const block *next, fl
                      .begins = b->k == 0};
         for (int done = 0, panels; done < b->panels; done += panels, line += b->n) {
             int64_t column = (b->panel + done) * PANEL;
-            m.w = weights_at(b, b->panel + done);
-            m.next = several ? line_of(next, line, m.w) : m.w;
+            m.w = decoded ? (const char *)(room + done * DECODED_FLOATS) : weights_at(b, b->panel + done);
+            m.next = several && !decoded ? line_of(next, line, m.w) : m.w;
             m.sum = waits ? sum + (i * MAX_ROWS * GROUP + done) * PANEL : sum;
             if (ends)
                 fetch_places(end, t.first, t.rows, column, PANEL);
@@ -467,7 +487,8 @@ static void multiply_block(const float *x, const block *b, const block *next, fl
 static void multiply_all(const cake_exec *exec, const problems *p, const void *x)
 {
     enum { SUMS = WAITING * MAX_ROWS * GROUP * PANEL };
-    _Static_assert(SUMS * sizeof(float) <= CAKE_SCRATCH_BYTES, "the sums of a block fit their scratch");
+    _Static_assert((SUMS + (DECODED_PANELS + 1) * DECODED_FLOATS) * sizeof(float) <= CAKE_SCRATCH_BYTES,
+                   "the sums of a block and its decoded panels fit their scratch");
     if ((p->groups ? p->product->experts->w.dtype : p->whole.w.dtype) == CAKE_I8) {
         i8_multiply_all(exec, p, x);
         return;
@@ -476,7 +497,7 @@ static void multiply_all(const cake_exec *exec, const problems *p, const void *x
     walk at = walk_of(exec, p);
     for (block b = next_block(&at), next; b.panels > 0; b = next) {
         next = next_block(&at);
-        multiply_block(x, &b, &next, sum);
+        multiply_block(x, &b, &next, sum, sum + SUMS);
     }
 }
 

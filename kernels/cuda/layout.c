@@ -10,9 +10,9 @@
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/cuda.h"
 
-size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in)
+size_t cake_cuda_weight_bytes(const cake_weight *w)
 {
-    return cake_arena_round((size_t)n_out * cake_cuda_step(dtype, n_in));
+    return cake_arena_round((size_t)w->n_out * cake_cuda_step(w->dtype, w->n_in));
 }
 
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)

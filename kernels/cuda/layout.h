@@ -51,7 +51,7 @@ static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
                             : width * cake_dtype_bytes(dtype);
 }
 
-size_t cake_cuda_weight_bytes(cake_dtype dtype, int n_out, int n_in);
+size_t cake_cuda_weight_bytes(const cake_weight *w);
 size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
 /* The architecture of archs ("75 80 90a", compiled into the program) that a GPU of this capability (86: 8.6)
  * runs; 0: none. Code runs on the same major version from its own minor version on, with a letter on that

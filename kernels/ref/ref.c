@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "kernels/format.h"
 #include "kernels/kernels.h"
 #include "kernels/ref/delta.h"
 #include "kernels/ref/int8.h"
@@ -17,15 +18,19 @@
 #define ROWS  16  /* rows that are summed together */
 #define BLOCK 256 /* weights that are converted together */
 
-static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
+static size_t weight_bytes(const cake_weight *w)
 {
-    return cake_arena_round((size_t)n_out * cake_row_bytes(dtype, n_in));
+    return cake_arena_round(w->format ? cake_format_weight_bytes(w)
+                                      : (size_t)w->n_out * cake_row_bytes(w->dtype, w->n_in));
 }
 
 static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
-    size_t row = cake_row_bytes(w->dtype, w->n_in);
-    memcpy((char *)w->data + (size_t)first * row, src, (size_t)n_row * row);
+    size_t row = cake_weight_row_bytes(w);
+    if (w->format)
+        cake_format_pack(w, src, first, n_row);
+    else
+        memcpy((char *)w->data + (size_t)first * row, src, (size_t)n_row * row);
 }
 
 /* out [n] = elements [at, at + n) of data as float32. */
@@ -71,7 +76,10 @@ static void sum_column(float *sum, const float *x, const cake_weight *w, int64_t
         sum[i] = 0;
     for (int k = 0; k < w->n_in; k += BLOCK) {
         int n = w->n_in - k < BLOCK ? w->n_in - k : BLOCK;
-        to_f32(block, w->data, w->dtype, (size_t)column * (size_t)w->n_in + (size_t)k, n);
+        if (w->format)
+            cake_format_decode(block, w, column, k, n);
+        else
+            to_f32(block, w->data, w->dtype, (size_t)column * (size_t)w->n_in + (size_t)k, n);
         for (int i = 0; i < n_row; i++) {
             const float *row = x + (int64_t)i * w->n_in + k;
             for (int j = 0; j < n; j++)
@@ -249,8 +257,10 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
     cake_exec_range(exec, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         float *to = out + i * w->n_in;
-        const char *from = (const char *)w->data + (size_t)row[i] * cake_row_bytes(w->dtype, w->n_in);
-        if (w->dtype == CAKE_I8)
+        const char *from = (const char *)w->data + (size_t)row[i] * cake_weight_row_bytes(w);
+        if (w->format)
+            cake_format_decode(to, w, row[i], 0, w->n_in);
+        else if (w->dtype == CAKE_I8)
             cake_i8_to_f32(to, from, w->n_in);
         else
             to_f32(to, from, w->dtype, 0, w->n_in);

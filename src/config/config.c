@@ -304,6 +304,8 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
         read_bias(fields, "mlp_bias", c->arch->mlp_bias, &c->mlp_bias) ||
         read_dtype(typed_above ? top : fields, &c->dtype) || cake_config_read_rope(fields, &heads, c) ||
         cake_config_read_layers(fields, &heads, c) || cake_config_read_moe(fields, c) ||
+        cake_config_read_quantization(cake_field(top, "quantization_config") ? top : fields,
+                                      &c->quantization) ||
         cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "config/arch.h"
+#include "config/quantization.h"
 #include "kernels/kernels.h"
 #include "types/params.h"
 #include "types/wave.h"
@@ -80,7 +81,9 @@ typedef struct cake_moe {
     int n_ff;           /* of an expert */
     int n_ff_shared;    /* of the shared expert; 0: there is none */
     int n_mtp;          /* layers after the last one that predict further tokens; they are not used */
-    bool fused;         /* in the files all experts' matrices are one tensor; set by cake_model_open */
+    /* set by cake_model_open: in the files all experts' matrices are one tensor; those that a family has
+     * transposed are not */
+    bool fused, by_rows;
 } cake_moe;
 
 /* Heads in layers of attention, of q, K and V alike. */
@@ -113,7 +116,8 @@ typedef struct cake_config {
     cake_moe moe;
     cake_latent latent;
     cake_deltanet delta; /* sizes of recurrent layers; all 0: none */
-    cake_dtype dtype;    /* of the file, if config.json names it; for dummy weights */
+    cake_quantization quantization;
+    cake_dtype dtype; /* of the file, if config.json names it; for dummy weights */
 
     int32_t eos[CAKE_MAX_EOS]; /* generation_config.json, else config.json */
     int n_eos;

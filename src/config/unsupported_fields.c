@@ -59,7 +59,6 @@ const cake_unsupported_field cake_unsupported_relative[] = {
     {"logits_scaling", CAKE_UNSUPPORTED_REFUSE, 1, NULL, 0, false},
     {"num_kv_shared_layers", CAKE_UNSUPPORTED_REFUSE, 0,
      "layers that take K and V from earlier ones (Gemma 4 E2B and E4B) are not supported", 0, false},
-    {"quantization_config", CAKE_UNSUPPORTED_REFUSE, NAN, NULL, 0, false},
     {"residual_multiplier", CAKE_UNSUPPORTED_REFUSE, 1, NULL, 0, false},
     {"scale_depth", CAKE_UNSUPPORTED_REFUSE, 1, NULL, 0, false},
     {"scale_emb", CAKE_UNSUPPORTED_REFUSE, 1, NULL, 0, false},

@@ -212,7 +212,7 @@ cake_flops_bytes cake_logits_work(const cake_logits *logits, int n)
 {
     const cake_weight *head = cake_model_head(logits->model);
     return (cake_flops_bytes){2.0 * n * head->n_out * head->n_in,
-                              (double)logits->kernels->weight_bytes(head->dtype, head->n_out, head->n_in)};
+                              (double)logits->kernels->weight_bytes(head)};
 }
 
 double cake_logits_total(const float *score, int n_vocab)

@@ -90,9 +90,9 @@ static cake_err read_tensors(const cake_json *model, cake_bundle *b)
         if (cake_tensor_read(node, name, b->path, t, &bytes))
             return CAKE_ERR_FATAL;
         t->begin = cake_json_int(cake_json_get(node, "begin"), -1);
-        if (!t->readable || source < 0 || source >= b->n_source || t->begin < 0 ||
-            bytes > b->source[source].bytes || t->begin > b->source[source].bytes - bytes)
-            return damaged(b->path, "a tensor has an impossible type or offset");
+        if (source < 0 || source >= b->n_source || t->begin < 0 || bytes > b->source[source].bytes ||
+            t->begin > b->source[source].bytes - bytes)
+            return damaged(b->path, "a tensor has an impossible offset");
         t->end = t->begin + bytes;
         t->name = cake_copy(name, strlen(name));
         b->from[b->n_tensor++] = (int)source;

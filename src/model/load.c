@@ -101,8 +101,11 @@ static void open_experts(loading *l, const cake_tensor_item *p)
 static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     loading *l = arg;
-    if (p->from && !p->from->file)
-        return cake_fail("model", "%s: tensor %s is in the bundle of another rank", model->dir, p->name);
+    const cake_indexed_tensor *parts[CAKE_N_QUANT];
+    for (int i = 0, n = cake_tensor_item_parts(p, parts); i < n; i++)
+        if (!parts[i]->file)
+            return cake_fail("model", "%s: tensor %s is in the bundle of another rank", model->dir,
+                             parts[i]->tensor->name);
     size_t bytes = cake_tensor_walk_bytes(p, l->kernels);
     const cake_weight_unit *unit = cake_weight_split_find(&l->split, model, p);
     if (unit && p->part->expert && p->expert == 0)
@@ -146,7 +149,7 @@ static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *
     int n = cake_row_reader_step(p, w->next, w->to - w->next);
     *s = (step){w->item, w->next, n};
     w->next += n;
-    w->bytes += n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
+    w->bytes += n * (int64_t)cake_tensor_item_row(p);
     return true;
 }
 
@@ -161,11 +164,12 @@ static void ask_ahead(member *m)
 }
 
 /* Adds bytes of a tensor, from `offset` on, to its checksum, while they are in cache. */
-static void note_bytes(void *arg, const cake_tensor_item *p, int64_t offset, const void *bytes, int64_t n)
+static void note_bytes(void *arg, const cake_indexed_tensor *from, int64_t offset, const void *bytes,
+                       int64_t n)
 {
     const loading *l = arg;
-    seen *tensor = &l->seen[p->from - cake_tensor_index_at(l->model->store, 0)];
-    int64_t size = p->from->tensor->end - p->from->tensor->begin;
+    seen *tensor = &l->seen[from - cake_tensor_index_at(l->model->store, 0)];
+    int64_t size = from->tensor->end - from->tensor->begin;
     atomic_fetch_xor(&tensor->parts, cake_crc_part(bytes, (size_t)n, size - offset - n));
     atomic_fetch_add(&tensor->bytes, n);
 }
@@ -284,8 +288,8 @@ static void settle(const loading *l)
 {
     for (int i = 0; i < l->n; i++) {
         const cake_tensor_item *p = &l->items[i].read.piece;
-        cake_weight weight = {
-            .data = l->items[i].read.data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
+        cake_weight weight = cake_tensor_item_weight(p);
+        weight.data = l->items[i].read.data;
         if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part) && !p->at && weight.data)
             l->kernels->select_algorithm(&weight);
     }

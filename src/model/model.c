@@ -29,6 +29,8 @@ typedef struct census {
     int64_t parameters;
     cake_dtype embed;
     bool keeps[CAKE_N_KEPT];
+    cake_weight_form stored[CAKE_MAX_FORM];
+    int n_stored;
     bool *used; /* [cake_tensor_index_count] the files' tensors that belong to the model */
 } census;
 
@@ -80,27 +82,51 @@ static cake_err check_shape(const cake_model *model, const cake_tensor_item *p)
     return err;
 }
 
+/* The tensor's type and shape, or those of all tensors that a quantised matrix consists of. */
+static cake_err check_stored(const cake_model *model, const cake_tensor_item *p)
+{
+    cake_buf why = {0};
+    cake_err err = CAKE_OK;
+    if (p->quantized.part[CAKE_QUANT_CODES]) {
+        const bool turned = p->part->transposed;
+        if (!cake_quantized_check(&p->quantized, (int64_t)p->stack * (turned ? p->deep : p->all),
+                                  turned ? p->all : p->n_in, &why))
+            err = cake_fail("model", "%s: %s", path_of(model, p), why.data);
+        cake_buf_free(&why);
+        return err;
+    }
+    const cake_tensor *t = p->from->tensor;
+    if (!t->readable)
+        return cake_fail("model",
+                         "%s: tensor %s has dtype %s, and no scales stand beside it: F32, BF16 and F16, and "
+                         "the quantised forms of docs/models.md are read",
+                         path_of(model, p), p->name, t->dtype_name);
+    if (t->format && !cake_tensor_spec_matrix(p->part))
+        return cake_fail("model", "%s: tensor %s has dtype %s, but a vector must not be quantised",
+                         path_of(model, p), p->name, t->dtype_name);
+    return check_shape(model, p);
+}
+
 /* The matrices of all experts are multiplied together, so they must be of one type. */
 static cake_err check_expert(const cake_model *model, const cake_tensor_item *p, cake_tensor_item *first)
 {
     if (p->part->expert && p->expert == 0)
         *first = *p;
-    if (!p->part->expert || p->kept == first->kept)
+    const cake_format *format = p->as_stored ? p->format : NULL,
+                      *other = first->as_stored ? first->format : NULL;
+    if (!p->part->expert || (p->kept == first->kept && format == other))
         return CAKE_OK;
     return cake_fail("model",
                      "%s: tensor %s has dtype %s, but the same tensor of expert 0 has %s: all experts of a "
                      "layer must have one; --dtype bf16 converts them",
-                     path_of(model, p), p->name, cake_dtype_name(p->dtype), cake_dtype_name(first->dtype));
+                     path_of(model, p), p->name, format ? format->name : cake_dtype_name(p->dtype),
+                     other ? other->name : cake_dtype_name(first->dtype));
 }
 
 static cake_err fail_missing(const cake_model *model, const cake_tensor_item *p)
 {
     const char *why = "an incomplete download, or config.json is of another model";
-    cake_buf blocks = {0};
-    cake_buf_addf(&blocks, "%s_blocks", p->name);
-    if (cake_tensor_index_find(model->store, blocks.data))
-        why = "it is there in MXFP4 (_blocks and _scales), which is not supported; convert it to bf16";
-    else if (p->part->when == CAKE_WHEN_EXPERTS_FUSED)
+    if (p->part->when == CAKE_WHEN_EXPERTS_FUSED)
         why =
             "the first layer with experts has one tensor for all of them, and so must every other one; or an "
             "incomplete download";
@@ -108,9 +134,21 @@ static cake_err fail_missing(const cake_model *model, const cake_tensor_item *p)
         why =
             "the first layer with experts has a tensor for each of them, and so must every other one; or an "
             "incomplete download";
-    cake_err err = cake_fail("model", "%s: tensor %s is missing: %s", model->dir, p->name, why);
-    cake_buf_free(&blocks);
-    return err;
+    return cake_fail("model", "%s: tensor %s is missing: %s", model->dir, p->name, why);
+}
+
+static void count_form(census *c, const cake_tensor_item *p, int64_t elements)
+{
+    const cake_format *format = p->as_stored ? p->format : NULL;
+    int i = 0;
+    while (i < c->n_stored && (c->stored[i].format != format || c->stored[i].dtype != p->kept))
+        i++;
+    if (i == CAKE_MAX_FORM)
+        i--;
+    else if (i == c->n_stored)
+        c->stored[c->n_stored++] = (cake_weight_form){.format = format, .dtype = p->kept};
+    c->stored[i].matrices++;
+    c->stored[i].parameters += elements;
 }
 
 static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p, void *arg)
@@ -123,30 +161,45 @@ static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p,
                          model->dir, p->name);
     if (model->store && !p->from)
         return fail_missing(model, p);
-    if (p->from && !p->from->tensor->readable)
-        return cake_fail("model", "%s: tensor %s has dtype %s, but only F32, BF16 and F16 are supported",
-                         path_of(model, p), p->name, p->from->tensor->dtype_name);
-    if (p->from && check_shape(model, p))
+    if (p->from && check_stored(model, p))
         return CAKE_ERR_FATAL;
     if (check_expert(model, p, &c->first_expert))
         return CAKE_ERR_FATAL;
-    if (p->from)
-        c->used[p->from - cake_tensor_index_at(model->store, 0)] = true;
+    const cake_indexed_tensor *parts[CAKE_N_QUANT];
+    for (int i = 0, n = cake_tensor_item_parts(p, parts); i < n; i++)
+        c->used[parts[i] - cake_tensor_index_at(model->store, 0)] = true;
     int64_t elements = (int64_t)p->n_out * p->n_in;
     if (cake_tensor_spec_matrix(p->part)) {
-        c->elements[p->kept] += elements;
+        count_form(c, p, elements);
+        c->elements[p->as_stored ? CAKE_BF16 : p->kept] += elements; /* as activations of such models are */
         c->keeps[p->kept] |= p->part->owner == CAKE_SPEC_LAYER;
     }
     if (p->part->owner == CAKE_SPEC_EMBED)
-        c->embed = p->kept == CAKE_I8 ? p->dtype : p->kept;
+        c->embed = p->format ? model->config.dtype : p->kept == CAKE_I8 ? p->dtype : p->kept;
     c->parameters += elements;
     return CAKE_OK;
+}
+
+/* What stands beside quantised weights for other uses: their shape, and the scales of activations and caches
+ * that are quantised, too. */
+static bool is_companion(const char *name)
+{
+    static const char *const ends[] = {".weight_shape",     ".input_scale",  ".input_global_scale",
+                                       ".input_zero_point", ".output_scale", ".k_scale",
+                                       ".v_scale"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t length = strlen(name), end = strlen(ends[i]);
+        if (length > end && !strcmp(name + length - end, ends[i]))
+            return true;
+    }
+    return false;
 }
 
 /* Tensors that are unused but expected: buffers in old files, and the second copy of a tied matrix. */
 static bool is_redundant(const cake_model *model, const cake_indexed_tensor *stored)
 {
-    return strstr(stored->tensor->name, "rotary_emb.inv_freq") ||
+    return (model->config.quantization.method && is_companion(stored->tensor->name)) ||
+           strstr(stored->tensor->name, "rotary_emb.inv_freq") ||
            (model->config.tied && stored == cake_tensor_walk_find_head(model));
 }
 
@@ -301,6 +354,8 @@ static cake_err check_all(cake_model *model)
     model->parameters = c.parameters;
     model->embed_dtype = c.embed;
     memcpy(model->keeps, c.keeps, sizeof c.keeps);
+    memcpy(model->stored, c.stored, sizeof c.stored);
+    model->n_stored = c.n_stored;
     return err;
 }
 
@@ -333,7 +388,11 @@ static void choose_experts(cake_model *model)
         layer++;
     c->moe.fused = layer < c->n_layer;
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)
-        if (part->when == CAKE_WHEN_EXPERTS_FUSED) {
+        if (part->when == CAKE_WHEN_EXPERTS_ALTERNATE) {
+            cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, 0, &name);
+            cake_buf_adds(&name, "_blocks");
+            c->moe.by_rows = c->moe.by_rows || cake_tensor_index_find(model->store, name.data);
+        } else if (part->when == CAKE_WHEN_EXPERTS_FUSED) {
             cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, 0, &name);
             c->moe.fused = c->moe.fused && cake_tensor_index_find(model->store, name.data);
         }
@@ -423,7 +482,7 @@ static cake_err count_tensor(const cake_model *model, const cake_tensor_item *p,
     if (t->experts && !p->part->expert)
         return CAKE_OK;
     t->bytes += t->kernels ? cake_tensor_walk_bytes(p, t->kernels) : 0;
-    t->in_files += p->from ? (int64_t)p->n_out * p->n_in * (int64_t)cake_dtype_bytes(p->dtype) : 0;
+    t->in_files += p->from ? cake_tensor_item_bytes(p) : 0;
     return CAKE_OK;
 }
 
@@ -476,6 +535,19 @@ cake_dtype cake_model_dtype(const cake_model *model)
 bool cake_model_keeps(const cake_model *model, cake_dtype dtype)
 {
     return model->keeps[dtype];
+}
+
+const cake_weight_form *cake_model_form(const cake_model *model, int i)
+{
+    return i < model->n_stored ? &model->stored[i] : NULL;
+}
+
+bool cake_model_quantised(const cake_model *model)
+{
+    for (int i = 0; i < model->n_stored; i++)
+        if (model->stored[i].format)
+            return true;
+    return false;
 }
 
 uint32_t cake_model_identity(const cake_model *model)

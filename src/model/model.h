@@ -91,6 +91,17 @@ const struct cake_bundle *cake_model_bundle(const cake_model *model);
 cake_dtype cake_model_dtype(const cake_model *model);
 /* True if any layer has a matrix kept in dtype. */
 bool cake_model_keeps(const cake_model *model, cake_dtype dtype);
+/* The forms in which matrices are kept, in the order of the files; those beyond CAKE_MAX_FORM are counted
+ * with the last one. NULL past the end. */
+#define CAKE_MAX_FORM 24
+typedef struct cake_weight_form {
+    const struct cake_format *format; /* NULL: elements of dtype */
+    cake_dtype dtype;
+    int64_t matrices, parameters;
+} cake_weight_form;
+const cake_weight_form *cake_model_form(const cake_model *model, int i);
+/* Whether any matrix is kept quantised as its file has it. */
+bool cake_model_quantised(const cake_model *model);
 int64_t cake_model_parameters(const cake_model *model);
 /* Checksum of the tensors' names, types and shapes in the files, equal for bundles and the whole model; 0 for
  * dummy weights. */

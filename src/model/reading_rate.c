@@ -37,7 +37,7 @@ static cake_err pick(const cake_model *model, const cake_tensor_item *p, void *a
     if (!cake_tensor_spec_matrix(p->part) || p->part->exact || p->at ||
         (model->store && !(p->from && p->from->file)))
         return CAKE_OK;
-    if (cake_row_bytes(p->dtype, p->n_in) > MAX_ROW) /* reading a few would take as long as a whole model */
+    if (cake_tensor_item_row(p) > MAX_ROW) /* reading a few would take as long as a whole model */
         return CAKE_OK;
     if (s->step && s->seen % s->step == 0 && s->n < SAMPLE) {
         size_t bytes = cake_tensor_walk_bytes(p, s->kernels);
@@ -66,8 +66,7 @@ static void read_some(const cake_exec *exec, void *arg)
                 atomic_store(&s->failed, true);
                 break;
             }
-            atomic_fetch_add(&s->read,
-                             (int64_t)n * it.piece.n_in * (int64_t)cake_dtype_bytes(it.piece.dtype));
+            atomic_fetch_add(&s->read, n * (int64_t)cake_tensor_item_row(&it.piece));
         }
     }
     cake_row_reader_close(&reader);

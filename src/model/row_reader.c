@@ -12,11 +12,13 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernels/int8.h"
+#include "model/quantized_rows.h"
 #include "model/random_weights.h"
 
 #define STEP_ROWS  32          /* rows of one panel: fewer would write partial cache lines */
 #define STEP_BYTES (512 << 10) /* file bytes of a step: they stay in the L2 cache */
 #define MOST_BYTES (2 << 20)   /* of a step with long rows */
+#define COLUMNS    128         /* of a quantised matrix that are read together */
 #define LEAST_HALF 65520       /* the smallest number that overflows f16 */
 
 /* Contiguous rows [first, first + n) of an item. */
@@ -45,11 +47,14 @@ cake_read_item cake_read_item_of(const cake_tensor_item *p)
 {
     cake_read_item it = {.piece = *p, .name = cake_copy(p->name, strlen(p->name))};
     it.piece.name = it.name;
-    if (p->from && p->part->transposed) {
+    if (p->quantized.format) {
+        it.begin = p->from->tensor->begin;
+        it.end = p->from->tensor->end;
+    } else if (p->from && p->part->transposed) {
         it.begin = p->from->tensor->begin + p->expert * matrix_in_file(p);
         it.end = it.begin + (int64_t)p->all * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
     } else if (p->from) {
-        int64_t row = (int64_t)cake_row_bytes(p->dtype, p->n_in);
+        int64_t row = (int64_t)cake_tensor_item_row(p);
         it.begin = p->from->tensor->begin + row_in_file(p, 0) * row;
         it.end = p->from->tensor->begin + (row_in_file(p, p->n_out - 1) + 1) * row;
     }
@@ -76,7 +81,8 @@ void cake_read_item_bind(const cake_model *model, const cake_tensor_item *p, voi
 {
     char *owner = p->part->owner == CAKE_SPEC_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
     void *place = owner + p->part->offset;
-    cake_weight weight = {.data = data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
+    cake_weight weight = cake_tensor_item_weight(p);
+    weight.data = data;
     if (p->part->expert || p->part->head)
         set_expert(place, p, weight, bytes);
     else if (cake_tensor_spec_matrix(p->part))
@@ -96,60 +102,65 @@ static int step_rows(size_t row)
     return rows ? (int)rows : 1;
 }
 
+/* Quantised rows that are columns in the file. */
+static bool by_columns(const cake_tensor_item *p)
+{
+    return p->quantized.format && p->quantized.layout != CAKE_QUANT_BY_ROWS;
+}
+
+/* Whether rows are quantised when they have been fetched. */
+static bool is_coded(const cake_tensor_item *p)
+{
+    return p->format && !p->part->transposed;
+}
+
+/* Bytes of a row in the widest form that it passes through. */
+static size_t widest_row(const cake_tensor_item *p)
+{
+    return is_coded(p) && !p->as_stored ? (size_t)p->n_in * sizeof(float) : cake_tensor_item_row(p);
+}
+
 int cake_row_reader_step(const cake_tensor_item *p, int first, int n)
 {
     if (p->part->transposed)
         return n;
-    int most = step_rows(cake_row_bytes(p->dtype, p->n_in)), run = p->run - first % p->run;
+    int most = by_columns(p) ? COLUMNS : step_rows(widest_row(p)), run = p->run - first % p->run;
     n = n < most ? n : most;
-    return n < run ? n : run;
+    return n < run || p->quantized.format ? n : run;
 }
 
 /* Offset of rows in their tensor. */
 static int64_t row_offset(const cake_tensor_item *p, int first)
 {
-    return row_in_file(p, first) * (int64_t)cake_row_bytes(p->dtype, p->n_in);
+    return row_in_file(p, first) * (int64_t)cake_tensor_item_row(p);
 }
 
 void cake_row_reader_ahead(const cake_tensor_item *p, int first, int n)
 {
+    if (by_columns(p))
+        return;
     if (p->from)
         cake_safetensors_ahead(p->from->file, p->from->tensor->begin + row_offset(p, first),
-                               n * (int64_t)cake_row_bytes(p->dtype, p->n_in));
+                               n * (int64_t)cake_tensor_item_row(p));
 }
 
 void cake_row_reader_leave(const cake_tensor_item *p, int first, int n)
 {
     int64_t begin = p->from ? p->from->tensor->begin + row_offset(p, first) : 0;
-    if (p->from && !p->part->transposed) /* the columns of other matrices lie between those of this one */
-        cake_safetensors_leave(p->from->file, begin, begin + n * (int64_t)cake_row_bytes(p->dtype, p->n_in),
-                               true);
+    if (p->from && !p->part->transposed &&
+        !p->quantized.format) /* the columns of other matrices lie between those of this one */
+        cake_safetensors_leave(p->from->file, begin, begin + n * (int64_t)cake_tensor_item_row(p), true);
 }
 
 /* ---- reading */
 
-static void *room(const cake_row_reader *m, char **memory, size_t *size, size_t need)
-{
-    CAKE_ASSERT(!m->fixed || need <= *size);
-    if (need > *size)
-        *memory = cake_grow(*memory, *size = need, 1);
-    return *memory;
-}
-
-static void note_bytes(const cake_row_reader *m, const cake_tensor_item *p, int64_t offset, const void *bytes,
-                       int64_t n)
-{
-    if (m->note && p->from && p->from->has_crc)
-        m->note(m->arg, p, offset, bytes, n);
-}
-
-/* note_bytes of the rows of a step. */
+/* cake_row_reader_note of the rows of a step. */
 static void note_rows(const cake_row_reader *m, const cake_tensor_item *p, const step *s, const char *rows)
 {
-    const int64_t row = (int64_t)cake_row_bytes(p->dtype, p->n_in);
+    const int64_t row = (int64_t)cake_tensor_item_row(p);
     const int together = p->interleaved ? 1 : s->n;
     for (int r = 0; r < s->n; r += together)
-        note_bytes(m, p, row_offset(p, s->first + r), rows + r * row, together * row);
+        cake_row_reader_note(m, p->from, row_offset(p, s->first + r), rows + r * row, together * row);
 }
 
 /* to [s->n, p->n_in] of dtype = the columns of a transposed matrix that are the rows of a step; from [n,
@@ -167,22 +178,23 @@ static void turn_columns(const cake_tensor_item *p, const step *s, char *to, con
 }
 
 /* Reads rows that are columns of a transposed matrix, slab by slab. Of the items and members that read a
- * slab, one adds it to the tensor's checksum. */
+ * slab, the one with the first row adds it to the tensor's checksum. */
 static const void *fetch_columns(cake_row_reader *m, const cake_tensor_item *p, const step *s, cake_buf *why)
 {
     const int64_t row = (int64_t)p->all * (int64_t)cake_dtype_bytes(p->dtype);
     const int64_t begin = p->expert * matrix_in_file(p), most = row < STEP_BYTES ? STEP_BYTES / row : 1;
-    const bool first_item = p->before == p->expert * p->all;
-    char *into = room(m, &m->bounce, &m->bounce_size, (size_t)s->n * cake_row_bytes(p->dtype, p->n_in));
-    for (int64_t k = 0, slab = 0, n; k < p->n_in; k += n, slab++) {
+    const bool noted = p->before == p->expert * p->all && s->first == 0;
+    char *into = cake_row_reader_room(m, &m->bounce, &m->bounce_size,
+                                      (size_t)s->n * cake_row_bytes(p->dtype, p->n_in));
+    for (int64_t k = 0, n; k < p->n_in; k += n) {
         n = p->n_in - k < most ? p->n_in - k : most;
-        void *from = room(m, &m->slab, &m->slab_size, (size_t)(n * row));
+        void *from = cake_row_reader_room(m, &m->slab, &m->slab_size, (size_t)(n * row));
         m->read += n * row;
         if (cake_safetensors_read(p->from->file, p->from->tensor, begin + k * row, from, (size_t)(n * row),
                                   why))
             return NULL;
-        if (first_item && slab % m->size == m->rank)
-            note_bytes(m, p, begin + k * row, from, n * row);
+        if (noted)
+            cake_row_reader_note(m, p->from, begin + k * row, from, n * row);
         turn_columns(p, s, into, from, (int)k, (int)n);
     }
     return into;
@@ -192,7 +204,7 @@ static const void *fetch_columns(cake_row_reader *m, const cake_tensor_item *p, 
 static bool fetch_rows(cake_row_reader *m, const cake_tensor_item *p, const step *s, void *into,
                        cake_buf *why)
 {
-    size_t bytes = (size_t)s->n * cake_row_bytes(p->dtype, p->n_in);
+    size_t bytes = (size_t)s->n * cake_tensor_item_row(p);
     if (!p->from) {
         cake_random_weights_fill(m->model->options.dummy_seed, p->name, p->part->norm, p->dtype,
                                  row_in_file(p, s->first) * p->n_in, (int64_t)s->n * p->n_in, into);
@@ -202,11 +214,56 @@ static bool fetch_rows(cake_row_reader *m, const cake_tensor_item *p, const step
     return !cake_safetensors_read(p->from->file, p->from->tensor, row_offset(p, s->first), into, bytes, why);
 }
 
+/* Whole rows of a quantised matrix. */
+static const void *fetch_quantized(cake_row_reader *m, const cake_tensor_item *p, const step *s,
+                                   cake_buf *why)
+{
+    int64_t *row = cake_alloc((size_t)s->n, sizeof *row);
+    char *into = cake_row_reader_room(m, &m->bounce, &m->bounce_size, (size_t)s->n * cake_tensor_item_row(p));
+    for (int i = 0; i < s->n; i++)
+        row[i] = row_in_file(p, s->first + i);
+    const cake_rows_wanted want = {.row = row, .n = s->n, .n_in = p->n_in, .noted = true};
+    bool done = cake_quantized_rows_read(m, p, &want, into, why);
+    free(row);
+    return done ? into : NULL;
+}
+
+/* The columns of a quantised matrix that are the rows of a step, in float32. Of the members that read its
+ * rows, the one with the first column adds them to the checksum. */
+static const void *fetch_quantized_columns(cake_row_reader *m, const cake_tensor_item *p, const step *s,
+                                           cake_buf *why)
+{
+    const int64_t begin = p->expert * (int64_t)p->deep;
+    const bool noted = p->before == p->expert * p->all && s->first == 0;
+    float *into =
+        cake_row_reader_room(m, &m->bounce, &m->bounce_size, (size_t)s->n * (size_t)p->n_in * sizeof *into);
+    char *coded = cake_alloc(1, cake_format_row_bytes(p->format, p->all));
+    float *line = cake_alloc((size_t)p->all, sizeof *line);
+    uint16_t *index = p->quantized.part[CAKE_QUANT_INDEX] ? cake_alloc((size_t)p->all, sizeof *index) : NULL;
+    bool done = !index || cake_quantized_index_read(m, p, p->all, noted && p->expert == 0, index, why);
+    for (int k = 0; k < p->n_in && done; k++) {
+        const int64_t row = begin + k;
+        done = cake_quantized_rows_read(
+            m, p, &(cake_rows_wanted){.row = &row, .n = 1, .n_in = p->all, .noted = noted}, coded, why);
+        if (done)
+            cake_format_decode_row(line, p->format, coded, p->format->indexed ? index : NULL, p->all, 0,
+                                   p->all);
+        for (int r = 0; r < s->n && done; r++)
+            into[(size_t)r * (size_t)p->n_in + (size_t)k] = line[s->first + r];
+    }
+    free(index);
+    free(line);
+    free(coded);
+    return done ? into : NULL;
+}
+
 /* Reads the rows of a step. NULL: failed, with the reason in why. */
 static const void *fetch(cake_row_reader *m, const cake_tensor_item *p, const step *s, cake_buf *why)
 {
-    const size_t row = cake_row_bytes(p->dtype, p->n_in);
-    char *into = room(m, &m->bounce, &m->bounce_size, (size_t)s->n * row);
+    if (p->quantized.format)
+        return p->part->transposed ? fetch_quantized_columns(m, p, s, why) : fetch_quantized(m, p, s, why);
+    const size_t row = cake_tensor_item_row(p);
+    char *into = cake_row_reader_room(m, &m->bounce, &m->bounce_size, (size_t)s->n * row);
     const int together = p->interleaved ? 1 : s->n;
     bool done = true;
     if (p->from && p->part->transposed)
@@ -296,29 +353,80 @@ static bool is_finite(const cake_row_reader *m, const cake_tensor_item *p, const
     return true;
 }
 
+/* The groups of the columns, if they do not come in order. False: failed. */
+static bool read_index(cake_row_reader *m, const cake_tensor_item *p, const step *s, uint16_t *index,
+                       cake_buf *why)
+{
+    const bool noted = p->before == p->expert * p->all && s->first == 0;
+    return cake_quantized_index_read(m, p, p->n_in, noted, index, why);
+}
+
+/* The rows of a step in float32; NULL: failed. */
+static const float *decode(cake_row_reader *m, const cake_tensor_item *p, const step *s, const char *rows,
+                           const uint16_t *index)
+{
+    float *out =
+        cake_row_reader_room(m, &m->decoded, &m->decoded_size, (size_t)s->n * (size_t)p->n_in * sizeof *out);
+    for (int r = 0; r < s->n; r++)
+        cake_format_decode_row(out + (size_t)r * (size_t)p->n_in, p->format,
+                               rows + (size_t)r * cake_tensor_item_row(p), index, p->n_in, 0, p->n_in);
+    return out;
+}
+
+/* Quantised rows: stored as they are, or decoded into *rows. */
+static bool take_coded(cake_row_reader *m, const cake_read_item *it, const step *s, const void **rows,
+                       cake_buf *why)
+{
+    const cake_tensor_item *p = &it->piece;
+    cake_weight w = cake_tensor_item_weight(p);
+    uint16_t *index = NULL;
+    bool done = true;
+    w.data = it->data;
+    if (p->quantized.part[CAKE_QUANT_INDEX] && (s->first == 0 || (p->format->indexed && !p->as_stored))) {
+        index = cake_alloc((size_t)p->n_in, sizeof *index);
+        done = read_index(m, p, s, index, why);
+    }
+    if (done && !p->as_stored)
+        *rows = decode(m, p, s, *rows, p->format->indexed ? index : NULL);
+    if (done && p->as_stored)
+        m->kernels->weight_pack(&w, *rows, p->at + s->first, s->n);
+    if (done && p->as_stored && index && p->format->indexed && p->at == 0)
+        cake_format_set_index(&w, index);
+    free(index);
+    return done;
+}
+
 /* Stores the rows in their destination. */
 static bool take(cake_row_reader *m, const cake_read_item *it, const step *s, const void *rows, cake_buf *why)
 {
     const cake_tensor_item *p = &it->piece;
     if (!it->data)
         return true;
+    if (is_coded(p)) {
+        if (!take_coded(m, it, s, &rows, why))
+            return false;
+        if (p->as_stored)
+            return true;
+    }
     if (p->part->finite && !is_finite(m, p, s, rows, why))
         return false;
     if (!cake_tensor_spec_matrix(p->part)) {
         const int64_t n = (int64_t)s->n * p->n_in;
-        float *value = room(m, &m->kept, &m->kept_size, (size_t)n * sizeof *value);
+        float *value = cake_row_reader_room(m, &m->kept, &m->kept_size, (size_t)n * sizeof *value);
         fill_vector(m->model, p, value, rows, n);
         cake_memory_upload(m->kernels->memory, (float *)it->data + (int64_t)s->first * p->n_in, value,
                            (size_t)n * sizeof *value);
         return true;
     }
     if (p->kept != p->dtype) {
-        void *kept = room(m, &m->kept, &m->kept_size, (size_t)s->n * cake_row_bytes(p->kept, p->n_in));
+        void *kept =
+            cake_row_reader_room(m, &m->kept, &m->kept_size, (size_t)s->n * cake_row_bytes(p->kept, p->n_in));
         if (!convert(m, p, kept, rows, s->n, why))
             return false;
         rows = kept;
     }
-    cake_weight weight = {.data = it->data, .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept};
+    cake_weight weight = cake_tensor_item_weight(p);
+    weight.data = it->data;
     m->kernels->weight_pack(&weight, rows, p->at + s->first, s->n);
     return true;
 }
@@ -326,7 +434,7 @@ static bool take(cake_row_reader *m, const cake_read_item *it, const step *s, co
 /* The rows in a mapped file; NULL: they must be read, which also aligns them. */
 static const void *view(const cake_tensor_item *p, const step *s)
 {
-    const void *rows = p->from && !p->part->transposed && !p->interleaved
+    const void *rows = p->from && !p->part->transposed && !p->interleaved && !p->quantized.format
                            ? cake_safetensors_view(p->from->file, p->from->tensor, row_offset(p, s->first))
                            : NULL;
     return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
@@ -341,14 +449,14 @@ bool cake_row_reader_take(cake_row_reader *m, const cake_read_item *it, int firs
     bool done = rows && take(m, it, s, rows, why);
     done = done && !cake_safetensors_faulted(p->from->file);
     if (done) {
-        m->read += s->n * (int64_t)cake_row_bytes(p->dtype, p->n_in);
+        m->read += s->n * (int64_t)cake_tensor_item_row(p);
     } else {
         cake_buf_cut(why, 0); /* a faulted mapping may contain wrong values */
         rows = fetch(m, p, s, why);
         fetched = cake_clock_now();
         done = rows && take(m, it, s, rows, why);
     }
-    if (done && !p->part->transposed)
+    if (done && !p->part->transposed && !p->quantized.format)
         note_rows(m, p, s, rows);
     m->read_s += fetched - begin;
     m->pack_s += cake_clock_now() - fetched;
@@ -361,6 +469,7 @@ void cake_row_reader_close(cake_row_reader *reader)
         free(reader->bounce);
         free(reader->kept);
         free(reader->slab);
+        free(reader->decoded);
     }
 }
 
@@ -369,32 +478,34 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* size: as in cake_row_reader_sizes; for the matrices of one layer. */
-static void add_sizes(const cake_config *c, int layer, size_t size[3])
+/* Enlarges the sizes for a matrix. */
+static cake_err add_sizes(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
-    const size_t width = sizeof(float); /* of the widest type */
-    for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++) {
-        if (part->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_matrix(part) || part->exact ||
-            !cake_tensor_spec_present(part, c, layer))
-            continue;
-        size_t row = (size_t)cake_width_of(part->in, c, layer) * width,
-               out = (size_t)cake_width_of(part->out, c, layer),
-               bytes = larger(STEP_BYTES, row * STEP_ROWS < MOST_BYTES ? row * STEP_ROWS : MOST_BYTES);
-        if (part->transposed) {
-            size_t slab = (size_t)cake_width_of(part->all ? part->all : part->out, c, layer) * width;
-            size[0] = larger(size[0], row * out);
-            size[2] = larger(size[2], larger(STEP_BYTES, slab));
-        } else {
-            size[0] = larger(size[0], larger(bytes, row));
-        }
-    }
+    size_t *size = ((cake_reader_sizes *)arg)->of;
+    if (p->part->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_matrix(p->part) || p->part->exact)
+        return CAKE_OK;
+    const size_t n = (size_t)cake_row_reader_step(p, 0, p->n_out), n_in = (size_t)p->n_in;
+    const size_t fetched = is_coded(p) ? cake_tensor_item_row(p) : n_in * cake_dtype_bytes(p->dtype);
+    const int64_t apart = p->stride > p->run ? (int64_t)(n / (size_t)p->run + 2) * p->stride : (int64_t)n;
+    (void)model;
+    size[CAKE_READER_BOUNCE] = larger(size[CAKE_READER_BOUNCE], n * fetched);
+    if (p->kept != p->dtype)
+        size[CAKE_READER_KEPT] = larger(size[CAKE_READER_KEPT], n * cake_row_bytes(p->kept, p->n_in));
+    if (is_coded(p) && !p->as_stored)
+        size[CAKE_READER_DECODED] = larger(size[CAKE_READER_DECODED], n * n_in * sizeof(float));
+    if (p->quantized.format)
+        size[CAKE_READER_SLAB] =
+            larger(size[CAKE_READER_SLAB], p->part->transposed ? cake_quantized_slab(p, p->all, 1)
+                                                               : cake_quantized_slab(p, p->n_in, apart));
+    else if (p->part->transposed)
+        size[CAKE_READER_SLAB] =
+            larger(size[CAKE_READER_SLAB], larger(STEP_BYTES, (size_t)p->all * cake_dtype_bytes(p->dtype)));
+    return CAKE_OK;
 }
 
-void cake_row_reader_sizes(const cake_model *model, size_t size[3])
+void cake_row_reader_sizes(const cake_model *model, cake_reader_sizes *sizes)
 {
-    size[0] = size[1] = size[2] = 0;
-    for (int layer = 0; layer < model->config.n_layer; layer++)
-        add_sizes(&model->config, layer, size);
-    if (model->options.convert) /* to twice the bytes at most */
-        size[1] = 2 * size[0];
+    const cake_range range = {0, model->config.n_layer};
+    *sizes = (cake_reader_sizes){{0}};
+    cake_tensor_walk_visit(model, &(cake_weight_set){.range = &range, .n_range = 1}, add_sizes, sizes);
 }

@@ -25,15 +25,22 @@ typedef struct cake_row_reader {
     const cake_kernels *kernels;
     int rank, size;
     /* Called for bytes of a tensor with a known checksum while they are in cache; NULL: nothing is noted. */
-    void (*note)(void *arg, const cake_tensor_item *p, int64_t offset, const void *bytes, int64_t n);
+    void (*note)(void *arg, const cake_indexed_tensor *tensor, int64_t offset, const void *bytes, int64_t n);
     void *arg;
-    bool fixed;                 /* the memory below is the caller's and large enough */
-    char *bounce, *kept, *slab; /* rows as in the file; rows as weight_pack takes them; rows of a transposed
-                                 * matrix */
-    size_t bounce_size, kept_size, slab_size;
+    bool fixed; /* the memory below is the caller's and large enough */
+    /* rows as in the file; rows as weight_pack takes them; parts of rows, from which they are put together;
+     * rows that were quantised, in float32 */
+    char *bounce, *kept, *slab, *decoded;
+    size_t bounce_size, kept_size, slab_size, decoded_size;
     int64_t read; /* bytes from files */
     double read_s, pack_s;
 } cake_row_reader;
+
+/* The reader's memory for `need` bytes: bounce, kept or slab. */
+void *cake_row_reader_room(const cake_row_reader *reader, char **memory, size_t *size, size_t need);
+/* Bytes of a tensor from `offset` on enter its checksum, if there is one. */
+void cake_row_reader_note(const cake_row_reader *reader, const cake_indexed_tensor *tensor, int64_t offset,
+                          const void *bytes, int64_t n);
 
 /* An item with the tensor's place in its file, and without a destination. */
 cake_read_item cake_read_item_of(const cake_tensor_item *p);
@@ -50,7 +57,11 @@ void cake_row_reader_leave(const cake_tensor_item *p, int first, int n);
 bool cake_row_reader_take(cake_row_reader *reader, const cake_read_item *it, int first, int n, cake_buf *why);
 void cake_row_reader_close(cake_row_reader *reader);
 
-/* Sizes of bounce, kept and slab that are enough for every matrix of the model's layers. */
-void cake_row_reader_sizes(const cake_model *model, size_t size[3]);
+/* Sizes of a reader's memory that are enough for every matrix of the model's layers. */
+enum { CAKE_READER_BOUNCE, CAKE_READER_KEPT, CAKE_READER_SLAB, CAKE_READER_DECODED, CAKE_N_READER };
+typedef struct cake_reader_sizes {
+    size_t of[CAKE_N_READER];
+} cake_reader_sizes;
+void cake_row_reader_sizes(const cake_model *model, cake_reader_sizes *sizes);
 
 #endif

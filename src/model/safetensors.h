@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "kernels/format.h"
 #include "kernels/tensor.h"
 
 #define CAKE_TENSOR_MAX_RANK 8
@@ -22,6 +23,7 @@ typedef struct cake_tensor {
     const char *dtype_name; /* as in the file: "BF16" */
     bool readable;          /* dtype is supported and given in `dtype` */
     cake_dtype dtype;
+    const cake_format *format; /* of blocks, as GGUF has them; NULL: elements of dtype */
     int rank;
     int64_t shape[CAKE_TENSOR_MAX_RANK];
     int64_t begin, end; /* byte offsets in the file */

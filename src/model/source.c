@@ -29,8 +29,11 @@ static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, v
 {
     (void)model;
     listing *l = arg;
-    l->stored = cake_grow(l->stored, l->n + 1, sizeof *l->stored);
-    l->stored[l->n++] = p->from;
+    const cake_indexed_tensor *parts[CAKE_N_QUANT];
+    for (int i = 0, n = cake_tensor_item_parts(p, parts); i < n; i++) {
+        l->stored = cake_grow(l->stored, l->n + 1, sizeof *l->stored);
+        l->stored[l->n++] = parts[i];
+    }
     return CAKE_OK;
 }
 
@@ -130,7 +133,9 @@ static cake_err mark_piece(const cake_model *model, const cake_tensor_item *p, v
 {
     (void)model;
     const marking *m = arg;
-    m->held[p->from->tensor - m->index->tensor] = true;
+    const cake_indexed_tensor *parts[CAKE_N_QUANT];
+    for (int i = 0, n = cake_tensor_item_parts(p, parts); i < n; i++)
+        m->held[parts[i]->tensor - m->index->tensor] = true;
     return CAKE_OK;
 }
 

@@ -23,8 +23,7 @@ void cake_stream_layers_add(cake_stream_layers *all, const cake_tensor_item *p, 
 
 int cake_stream_chunk_rows(const cake_tensor_item *p)
 {
-    size_t row = cake_row_bytes(p->dtype, p->n_in),
-           rows = CHUNK_BYTES / row / CAKE_READ_GRAIN * CAKE_READ_GRAIN;
+    size_t row = cake_tensor_item_row(p), rows = CHUNK_BYTES / row / CAKE_READ_GRAIN * CAKE_READ_GRAIN;
     return p->part->transposed ? p->n_out : rows ? (int)rows : CAKE_READ_GRAIN;
 }
 
@@ -110,9 +109,9 @@ void cake_stream_layers_build(cake_stream_layers *all, const cake_model *model, 
         u->chunks += chunks_of(p);
         t->offset = p->at ? t[-1].offset : l->bytes;
         l->bytes += (int64_t)t->bytes;
-        l->in_files += (int64_t)p->n_out * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
-        l->padded = l->padded || kernels->weight_bytes(p->kept, p->whole, p->n_in) !=
-                                     (size_t)p->whole * cake_row_bytes(p->kept, p->n_in);
+        l->in_files += cake_tensor_item_bytes(p);
+        const cake_weight w = cake_tensor_item_weight(p);
+        l->padded = l->padded || kernels->weight_bytes(&w) != (size_t)w.n_out * cake_weight_row_bytes(&w);
     }
     for (int i = 0; i < all->n; i++)
         for (int j = 0; j < i && all->layer[i].layout == i; j++)

@@ -100,11 +100,13 @@ typedef enum cake_condition {
     CAKE_WHEN_XIELU,
     CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
-    CAKE_WHEN_EXPERTS,        /* in layers with experts, as the next five */
-    CAKE_WHEN_BESIDE,         /* in layers with experts beside the dense MLP */
-    CAKE_WHEN_EXPERTS_APART,  /* a tensor for each expert */
-    CAKE_WHEN_EXPERTS_FUSED,  /* one tensor for all */
-    CAKE_WHEN_EXPERTS_TURNED, /* one tensor for all, transposed, where gate and up alternate; with biases */
+    CAKE_WHEN_EXPERTS,       /* in layers with experts, as the next seven */
+    CAKE_WHEN_BESIDE,        /* in layers with experts beside the dense MLP */
+    CAKE_WHEN_EXPERTS_APART, /* a tensor for each expert */
+    CAKE_WHEN_EXPERTS_FUSED, /* one tensor for all */
+    CAKE_WHEN_EXPERTS_BIASED,
+    CAKE_WHEN_EXPERTS_TURNED,    /* one tensor for all, transposed, where gate and up alternate */
+    CAKE_WHEN_EXPERTS_ALTERNATE, /* the same without being transposed: quantised */
     CAKE_WHEN_CORRECTION,
     CAKE_WHEN_ROUTER_BIAS,
     CAKE_WHEN_SHARED,

@@ -5,6 +5,8 @@
  */
 #include "model/tensor_walk.h"
 
+#include "kernels/int8.h"
+
 const cake_indexed_tensor *cake_tensor_walk_find(const cake_model *model, const char *prefix,
                                                  const char *name)
 {
@@ -20,13 +22,61 @@ const cake_indexed_tensor *cake_tensor_walk_find_head(const cake_model *model)
     return cake_tensor_walk_find(model, model->name_prefix->head, "lm_head.weight");
 }
 
+size_t cake_tensor_item_row(const cake_tensor_item *p)
+{
+    return p->format ? cake_format_row_bytes(p->format, p->n_in) : cake_row_bytes(p->dtype, p->n_in);
+}
+
+int64_t cake_tensor_item_bytes(const cake_tensor_item *p)
+{
+    return p->n_out * (int64_t)cake_tensor_item_row(p);
+}
+
+cake_weight cake_tensor_item_weight(const cake_tensor_item *p)
+{
+    return (cake_weight){
+        .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept, .format = p->as_stored ? p->format : NULL};
+}
+
+int cake_tensor_item_parts(const cake_tensor_item *p, const cake_indexed_tensor **part)
+{
+    int n = 0;
+    if (p->from && !p->quantized.format)
+        part[n++] = p->from;
+    for (int i = 0; p->quantized.format && i < CAKE_N_QUANT; i++)
+        if (p->quantized.part[i])
+            part[n++] = p->quantized.part[i];
+    return n;
+}
+
 size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *kernels)
 {
     if (p->at > 0)
         return 0;
-    size_t bytes = cake_tensor_spec_matrix(p->part) ? kernels->weight_bytes(p->kept, p->whole, p->n_in)
+    const cake_weight w = cake_tensor_item_weight(p);
+    size_t bytes = cake_tensor_spec_matrix(p->part) ? kernels->weight_bytes(&w)
                                                     : (size_t)p->n_out * (size_t)p->n_in * sizeof(float);
     return cake_arena_round(bytes);
+}
+
+/* A quantised tensor is found by what stands beside it or, in GGUF, by its own type. */
+static void find_format(const cake_model *model, cake_tensor_item *p)
+{
+    if (p->from && p->from->tensor->readable) {
+        p->format = p->from->tensor->format;
+        return;
+    }
+    if (!cake_tensor_spec_matrix(p->part))
+        return;
+    const bool turned = p->part->transposed;
+    cake_quantized_find(model->store, &model->config.quantization, p->name,
+                        (int64_t)p->stack * (turned ? p->deep : p->all), turned ? p->all : p->n_in,
+                        &p->quantized);
+    if (!p->quantized.part[CAKE_QUANT_CODES])
+        return;
+    p->from = p->quantized.part[CAKE_QUANT_CODES];
+    p->format = p->quantized.format;
+    p->dtype = CAKE_F32;
 }
 
 static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part, int layer, int expert,
@@ -51,15 +101,17 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
                           .at = cake_width_of(part->at, c, layer),
                           .dtype = c->dtype};
     p.before += expert * (part->stacked ? p.all : 0);
+    p.name = name.data;
     if (model->store) {
         p.from = cake_tensor_index_find(model->store, name.data);
         if (!p.from && c->tied && part->owner == CAKE_SPEC_EMBED) /* one matrix under two names */
             p.from = cake_tensor_walk_find_head(model);
         if (p.from)
             p.dtype = p.from->tensor->dtype;
+        find_format(model, &p);
     }
+    p.as_stored = p.format && !part->exact && !part->transposed && !model->options.convert;
     p.kept = part->exact ? CAKE_F32 : model->options.convert ? model->options.dtype : p.dtype;
-    p.name = name.data;
     cake_err err = fn(model, &p, arg);
     cake_buf_free(&name);
     return err;

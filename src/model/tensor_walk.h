@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "model/bundle.h"
 #include "model/model.h"
+#include "model/quantized.h"
 #include "model/tensor_index.h"
 #include "model/tensor_spec.h"
 
@@ -23,6 +24,8 @@ struct cake_model {
     const cake_name_prefix *name_prefix;
     cake_dtype dtype, embed_dtype;
     bool keeps[CAKE_N_KEPT];
+    cake_weight_form stored[CAKE_MAX_FORM]; /* [n_stored] */
+    int n_stored;
     int64_t parameters, bytes_read;
     uint32_t identity;
     int *used; /* [n_used] indices in the store of the model's tensors, in alphabetical order */
@@ -52,8 +55,11 @@ typedef struct cake_tensor_item {
     int whole, at;                   /* rows of the matrix in memory, and its first row of this item */
     const cake_indexed_tensor *from; /* NULL: dummy, or not in the files */
     bool interleaved;                /* the rows of a run stand in the order of cake_tensor_spec */
-    cake_dtype dtype;                /* in the file */
+    cake_dtype dtype;                /* in the file; of quantised rows F32 */
     cake_dtype kept;                 /* of a matrix: in memory */
+    const cake_format *format;       /* of rows, if they are quantised; else NULL */
+    bool as_stored;                  /* the matrix is kept in this format */
+    cake_quantized quantized;        /* without a format: the rows lie in the file as they are */
 } cake_tensor_item;
 
 typedef cake_err (*cake_tensor_walk_fn)(const cake_model *model, const cake_tensor_item *p, void *arg);
@@ -61,6 +67,13 @@ typedef cake_err (*cake_tensor_walk_fn)(const cake_model *model, const cake_tens
 /* Calls fn for every tensor of the weight set until one fails. */
 cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *share, cake_tensor_walk_fn fn,
                                 void *arg);
+/* Bytes of its rows, as they are read; and of one. */
+int64_t cake_tensor_item_bytes(const cake_tensor_item *p);
+size_t cake_tensor_item_row(const cake_tensor_item *p);
+/* The matrix without its data. */
+cake_weight cake_tensor_item_weight(const cake_tensor_item *p);
+/* The tensors that it is read from, with their files [CAKE_N_QUANT]; returns their number. */
+int cake_tensor_item_parts(const cake_tensor_item *p, const cake_indexed_tensor **part);
 /* Bytes that it needs in the arena; 0 if it is a later part of a matrix, which the first part counts. */
 size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *kernels);
 

@@ -155,7 +155,7 @@ static cake_err count_unit(const cake_model *model, const cake_tensor_item *p, v
     }
     s->unit[*at].bytes += bytes;
     int64_t rows = p->part->transposed ? p->all : p->n_out; /* gate and up share lines, which both read */
-    s->unit[*at].in_files += rows * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
+    s->unit[*at].in_files += rows * (int64_t)cake_tensor_item_row(p);
     return CAKE_OK;
 }
 

@@ -508,17 +508,19 @@ static int memories(const cake_model *model, int n_thread)
 
 size_t cake_weight_stream_bytes(const cake_model *model, int n_thread)
 {
-    size_t size[3], bytes = 0;
-    cake_row_reader_sizes(model, size);
-    for (int i = 0; i < 3; i++)
-        bytes += cake_arena_round(size[i]);
+    size_t bytes = 0;
+    cake_reader_sizes size;
+    cake_row_reader_sizes(model, &size);
+    for (int i = 0; i < CAKE_N_READER; i++)
+        bytes += cake_arena_round(size.of[i]);
     return bytes * (size_t)memories(model, n_thread);
 }
 
 static cake_err open_readers(cake_weight_stream *s, int n_thread)
 {
-    size_t size[3];
-    cake_row_reader_sizes(s->model, size);
+    cake_reader_sizes sizes;
+    cake_row_reader_sizes(s->model, &sizes);
+    const size_t *size = sizes.of;
     cake_err err =
         cake_arena_open(&s->arena, "weights that are read", cake_weight_stream_bytes(s->model, n_thread));
     if (err)
@@ -528,9 +530,12 @@ static cake_err open_readers(cake_weight_stream *s, int n_thread)
     s->unused = cake_alloc((size_t)s->n_memory, sizeof *s->unused);
     for (int i = 0; i < s->n_memory; i++) {
         s->readers[i] = (cake_row_reader){.model = s->model, .kernels = s->kernels, .size = 1, .fixed = true};
-        s->readers[i].bounce = cake_arena_take(&s->arena, s->readers[i].bounce_size = size[0]);
-        s->readers[i].kept = cake_arena_take(&s->arena, s->readers[i].kept_size = size[1]);
-        s->readers[i].slab = cake_arena_take(&s->arena, s->readers[i].slab_size = size[2]);
+        s->readers[i].bounce =
+            cake_arena_take(&s->arena, s->readers[i].bounce_size = size[CAKE_READER_BOUNCE]);
+        s->readers[i].kept = cake_arena_take(&s->arena, s->readers[i].kept_size = size[CAKE_READER_KEPT]);
+        s->readers[i].slab = cake_arena_take(&s->arena, s->readers[i].slab_size = size[CAKE_READER_SLAB]);
+        s->readers[i].decoded =
+            cake_arena_take(&s->arena, s->readers[i].decoded_size = size[CAKE_READER_DECODED]);
         s->unused[s->n_unused++] = i;
     }
     return CAKE_OK;

@@ -259,6 +259,8 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     me->input.kv_memory = me->topology_rank.kv_memory ? me->topology_rank.kv_memory : o->kv_memory;
     cake_gpu_options gpu = o->gpu;
     gpu.no_gpu = cake_layers_no_gpu(config);
+    if (!gpu.no_gpu && cake_model_quantised(me->input.model))
+        gpu.no_gpu = "there are no GPU kernels for quantised weights yet; --dtype bf16 converts them";
     err = cake_affinity_open(&o->affinity, &o->topology_file, &me->topology_rank, world, &me->machine,
                              &me->affinity);
     if (!err)

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/version.h"
 #include "kernels/device.h"
+#include "kernels/format.h"
 #include "kernels/kernels.h"
 #include "link/gpu_transport.h"
 #include "model/bundle.h"
@@ -29,6 +30,17 @@ static void describe_heads(const cake_config *c, cake_buf *out)
     }
 }
 
+/* In which forms quantised weights are kept, each exactly as its file has it. */
+static void describe_formats(const cake_model *model, cake_buf *out)
+{
+    const cake_weight_form *s;
+    for (int i = 0; cake_model_quantised(model) && (s = cake_model_form(model, i)); i++)
+        cake_buf_addf(out, "%-12s%lld parameters in %lld %s: %s\n", i ? "" : "kept as",
+                      (long long)s->parameters, (long long)s->matrices,
+                      s->matrices == 1 ? "matrix" : "matrices",
+                      s->format ? s->format->name : cake_dtype_name(s->dtype));
+}
+
 static cake_err describe_model(const char *dir, cake_buf *out)
 {
     cake_model *model = NULL;
@@ -44,7 +56,8 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     if (bundle)
         cake_buf_addf(out, "bundle      %s, of rank %d of %d\n", dir, bundle->rank, bundle->n_rank);
     cake_buf_addf(out, "family      %s, %lld parameters, %s\n", c->arch->name,
-                  (long long)cake_model_parameters(model), cake_dtype_name(cake_model_dtype(model)));
+                  (long long)cake_model_parameters(model),
+                  cake_model_quantised(model) ? "quantised" : cake_dtype_name(cake_model_dtype(model)));
     cake_buf_addf(out, "layers      %d, width %d, %d query and ", c->n_layer, c->dim, c->n_head);
     describe_heads(c, out);
     cake_buf_addf(out, ", MLP %d\n", c->n_ff);
@@ -62,6 +75,7 @@ static cake_err describe_model(const char *dir, cake_buf *out)
                   c->tied ? "tied to the embedding" : "of its own");
     cake_buf_addf(out, "context     %d, rotary %s, base %g\n", c->context, cake_rope_name(c->rope[0].kind),
                   c->rope[0].theta);
+    describe_formats(model, out);
     cake_buf_addf(out, "weights     %s in memory, ranks at most %d\n",
                   cake_size_text((int64_t)cake_model_bytes(model, &all, kernels)).s, c->n_layer);
     cake_model_close(model);

@@ -173,7 +173,8 @@ static void test_parts(void)
     static const char *const cases[][3] = {
         {"", ", \"is_causal\": false", "config.json: text_config.is_causal is false"},
         {", \"is_causal\": false", "", "config.json: is_causal is false"},
-        {", \"quantization_config\": {\"bits\": 4}", "", "config.json: quantization_config is"},
+        {", \"quantization_config\": {\"bits\": 4}", "",
+         "config.json: quantization_config.quant_method is missing"},
         {"", "", NULL}};
     cake_buf said = {0}, text = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

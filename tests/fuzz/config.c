@@ -52,6 +52,8 @@ static void check(const cake_config *c)
         CAKE_ASSERT((int64_t)c->n_head * h->head_dim <= 1 << 24);
         head_dim = h->head_dim > head_dim ? h->head_dim : head_dim;
     }
+    const cake_quantization *q = &c->quantization;
+    CAKE_ASSERT(q->block[0] >= 0 && q->block[1] >= 0 && !q->block[0] == !q->block[1] && q->less >= 0);
     CAKE_ASSERT(c->norm_eps >= 0 && c->norm_eps <= 1 && c->n_eos >= 0 && c->n_eos <= CAKE_MAX_EOS);
     for (size_t i = 0; i < c->defaults.n_bias; i++)
         CAKE_ASSERT(c->defaults.bias[i].id >= 0 && c->defaults.bias[i].id < c->n_vocab);

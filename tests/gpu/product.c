@@ -63,7 +63,7 @@ static rig open_rig(cake_dtype dtype, int n_out, int n_in)
     round_to(r.x, dtype, (size_t)MOST * (size_t)n_in);
     uint16_t *half = malloc(size * sizeof *half);
     cake_from_f32(half, r.matrix, dtype, (int64_t)size);
-    r.w.data = memory(cake_kernels_cuda.weight_bytes(dtype, n_out, n_in));
+    r.w.data = memory(cake_kernels_cuda.weight_bytes(&r.w));
     cake_kernels_cuda.weight_pack(&r.w, half, 0, n_out);
     free(half);
     return r;

@@ -68,7 +68,7 @@ static cake_experts experts_open(const cake_kernels *op, cake_dtype dtype, int n
                                  const float *bias, uint64_t seed)
 {
     cake_experts x = {.n = N_EXPERT, .bias = bias, .w = {NULL, n_out, n_in, dtype}};
-    x.step = (int64_t)op->weight_bytes(dtype, n_out, n_in);
+    x.step = (int64_t)op->weight_bytes(&x.w);
     x.w.data = aligned_alloc(64, (size_t)x.step * N_EXPERT);
     CU_ASSERT_PTR_NOT_NULL_FATAL(x.w.data);
     memset(x.w.data, 0, (size_t)x.step * N_EXPERT);

@@ -232,7 +232,7 @@ static void pack_and_gather(const cake_kernels *op)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
             int n_out = shapes[s][0], n_in = shapes[s][1];
             matrix m = matrix_open(op, (cake_dtype)dtype, n_out, n_in);
-            size_t bytes = op->weight_bytes((cake_dtype)dtype, n_out, n_in);
+            size_t bytes = op->weight_bytes(&m.w);
             cake_weight piece = m.w;
             piece.data = cake_alloc(1, bytes);
             size_t row = cake_row_bytes((cake_dtype)dtype, n_in);

@@ -52,9 +52,10 @@ typedef struct matrix {
 
 static inline cake_weight pack(const cake_kernels *op, const void *raw, cake_dtype dtype, int n_out, int n_in)
 {
-    size_t bytes = op->weight_bytes(dtype, n_out, n_in);
+    cake_weight w = {.n_out = n_out, .n_in = n_in, .dtype = dtype};
+    size_t bytes = op->weight_bytes(&w);
     CU_ASSERT_EQUAL(bytes % 64, 0);
-    cake_weight w = {aligned_alloc(64, bytes), n_out, n_in, dtype};
+    w.data = aligned_alloc(64, bytes);
     CU_ASSERT_PTR_NOT_NULL_FATAL(w.data);
     memset(w.data, 0, bytes);
     op->weight_pack(&w, raw, 0, n_out);

@@ -288,7 +288,7 @@ static void test_wrong_tensors(void)
         {{.shards = 1, .odd = "model.norm.weight", .odd_entry = "\"dtype\":\"F32\",\"shape\":[6,1]"},
          "model.norm.weight has shape [6, 1], but config.json says [6]"},
         {{.shards = 1, .odd = k, .odd_entry = "\"dtype\":\"I32\",\"shape\":[4,6]"},
-         "has dtype I32, but only F32"},
+         "has dtype I32, and no scales stand beside it: F32"},
         {{.shards = 3, .twice = k, .unsaid = true}, "k_proj.weight is in both "},
         {{.shards = 1, .body = "transformer."},
          "no tensor is named model.embed_tokens.weight, with any known prefix; the first "

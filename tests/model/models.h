@@ -7,11 +7,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/buf.h"
 #include "kernels/tensor.h"
-#include "tests/suite.h"
+#include "tensors.h"
 
 /* A tiny qwen3 with biases: two layers, head_dim that is not dim / n_head. Written down here once more, so
  * that the program's own table is held against something. */
@@ -48,10 +46,6 @@ static const char config_text[] =
     "\"tie_word_embeddings\": %s}";
 
 /* ---- writing models */
-
-typedef struct writer {
-    cake_buf header, data;
-} writer;
 
 typedef struct form {
     cake_dtype dtype;
@@ -112,33 +106,6 @@ static void add_tensor(writer *w, const form *f, const char *name, int out, int 
     else
         cake_buf_addf(&w->header, "\"dtype\":\"%s\",\"shape\":[%d]", dtypes[f->dtype], out);
     cake_buf_addf(&w->header, ",\"data_offsets\":[%zu,%zu]}", begin, w->data.len);
-}
-
-static const char *path_in(const char *dir, const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return path;
-}
-
-static void write_bytes(const char *dir, const char *name, const void *bytes, size_t len)
-{
-    FILE *f = fopen(path_in(dir, name), "wb");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-    CU_ASSERT_EQUAL(fwrite(bytes, 1, len, f), len);
-    fclose(f);
-}
-
-static void write_tensors(const char *dir, const char *name, const char *header, size_t header_len,
-                          const void *data, size_t len)
-{
-    cake_buf all = {0};
-    for (int i = 0; i < 8; i++)
-        cake_buf_addc(&all, (char)(unsigned char)(header_len >> 8 * i));
-    cake_buf_add(&all, header, header_len);
-    cake_buf_add(&all, data, len);
-    write_bytes(dir, name, all.data, all.len);
-    cake_buf_free(&all);
 }
 
 /* Deals the tensors into the shards in turn. */

@@ -118,9 +118,9 @@ static const cake_memory memory = {
     .check = check,
 };
 
-static size_t weight_bytes(cake_dtype dtype, int n_out, int n_in)
+static size_t weight_bytes(const cake_weight *w)
 {
-    return cake_kernels_ref.weight_bytes(dtype, n_out, n_in);
+    return cake_kernels_ref.weight_bytes(w);
 }
 
 static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Panels of quantised matrices, decoded for the products of linear.h; included once by each instruction set's
+ * file.
+ *
+ * In: rows as kernels/format.h has them. Out: a panel in float32 as linear.h multiplies it: the values of all
+ * its columns for one k, then for the next one. Invariant: the product has the bits of the same matrix in
+ * F32.
+ */
+#ifndef CAKE_KERNELS_CPU_DECODED_H
+#define CAKE_KERNELS_CPU_DECODED_H
+
+#include <string.h>
+
+#include "kernels/cpu/pack.h"
+#include "kernels/format.h"
+#include "kernels/tensor.h"
+
+#define DECODED_DEPTH  512 /* values of k that are decoded at a time: whole blocks of every format */
+#define DECODED_PANELS 4   /* at most at a time: they stay in L2 while all rows use them */
+#define DECODED_FLOATS (DECODED_DEPTH * PANEL)
+
+/* to [n, PANEL] = values k to k + n, n <= DECODED_DEPTH, of the rows of a panel; room [PANEL, n]. */
+static void decode_panel(float *to, float *room, const cake_weight *w, int64_t panel, int k, int n)
+{
+    for (int column = 0; column < PANEL; column++) {
+        int64_t row = panel * PANEL + column;
+        if (row < w->n_out)
+            cake_format_decode(room + column * n, w, row, k, n);
+        else
+            memset(room + column * n, 0, (size_t)n * sizeof *room);
+    }
+    for (int i = pack_panel((const char *)room, n, CAKE_F32, (char *)to); i < n; i++)
+        for (int column = 0; column < PANEL; column++)
+            to[i * PANEL + column] = room[column * n + i];
+}
+
+#endif

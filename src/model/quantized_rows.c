@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: codes, scales and zero points in tensors of their own. Out: rows as kernels/format.h has them.
+ * Invariant: of all items of a tensor, each byte of its parts is noted once: what rows share is noted with
+ * the first of them.
+ */
+#include "model/quantized_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* The order of AWQ's codes in a word: column i of 8 is in place awq_place[i]. */
+static const uint8_t awq_place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+
+typedef struct job {
+    cake_row_reader *m;
+    const cake_tensor_item *p;
+    const cake_quantized *q;
+    const cake_format *f;
+    const cake_rows_wanted *want;
+    char *into;
+    size_t row_bytes;
+    int64_t min_row, max_row; /* of the rows */
+    int groups;
+    cake_buf *why;
+} job;
+
+static uint8_t *part_of_row(const job *j, int i, size_t offset)
+{
+    return (uint8_t *)j->into + (size_t)i * j->row_bytes + offset;
+}
+
+/* Reads bytes of a part; NULL: failed. The slab holds one reading at a time. */
+static const uint8_t *read_part(const job *j, int part, int64_t offset, int64_t n)
+{
+    const cake_indexed_tensor *t = j->q->part[part];
+    uint8_t *into = cake_row_reader_room(j->m, &j->m->slab, &j->m->slab_size, (size_t)n);
+    j->m->read += n;
+    return cake_safetensors_read(t->file, t->tensor, offset, into, (size_t)n, j->why) ? NULL : into;
+}
+
+static void note(const job *j, int part, int64_t offset, const void *bytes, int64_t n)
+{
+    if (j->want->noted)
+        cake_row_reader_note(j->m, j->q->part[part], offset, bytes, n);
+}
+
+static uint32_t word_at(const uint8_t *bytes, int64_t i)
+{
+    uint32_t word;
+    memcpy(&word, bytes + 4 * i, sizeof word);
+    return word;
+}
+
+/* ---- by rows */
+
+/* Rows of a part that each `shared` rows of the matrix have in common; take gets what a row needs. */
+static bool read_shared(const job *j, int part, int64_t shared, int64_t bytes,
+                        void (*take)(const job *j, int i, const uint8_t *from))
+{
+    const int64_t first = j->min_row / shared, n = j->max_row / shared - first + 1;
+    const uint8_t *from = read_part(j, part, first * bytes, n * bytes);
+    if (!from)
+        return false;
+    for (int i = 0; i < j->want->n; i++) {
+        const int64_t row = j->want->row[i], at = row / shared;
+        take(j, i, from + (at - first) * bytes);
+        if (row % shared == 0)
+            note(j, part, at * bytes, from + (at - first) * bytes, bytes);
+    }
+    return true;
+}
+
+static void flip(uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes[i] ^= 0x80;
+}
+
+static void take_codes(const job *j, int i, const uint8_t *from)
+{
+    const size_t at = cake_format_codes(j->f, j->want->n_in), n = j->row_bytes - at;
+    memcpy(part_of_row(j, i, at), from, n);
+    if (j->q->flips)
+        flip(part_of_row(j, i, at), n);
+}
+
+static void take_scales(const job *j, int i, const uint8_t *from)
+{
+    memcpy(part_of_row(j, i, cake_format_scales(j->f)), from,
+           (size_t)j->groups * cake_scale_bytes(j->f->scale));
+}
+
+static void take_zeros(const job *j, int i, const uint8_t *from)
+{
+    uint8_t *to = part_of_row(j, i, cake_format_zeros(j->f, j->want->n_in));
+    const int word = cake_quantized_per_word(j->q), bits = 32 / word,
+              at = (int)(j->want->row[i] % word) * bits;
+    if (!j->q->packed_zeros)
+        memcpy(to, from, (size_t)j->groups);
+    for (int g = 0; j->q->packed_zeros && g < j->groups; g++)
+        to[g] = (uint8_t)(word_at(from, g) >> at & ((1U << bits) - 1));
+    if (j->q->flips)
+        flip(to, (size_t)j->groups);
+}
+
+static void take_factor(const job *j, int i, const uint8_t *from)
+{
+    memcpy(part_of_row(j, i, 0), from, sizeof(float));
+}
+
+/* Bytes of a row of codes in the file: whole words if it consists of them. */
+static int64_t codes_in_file(const cake_quantized *q, int n_in)
+{
+    const int64_t n = (int64_t)(cake_format_row_bytes(q->format, n_in) - cake_format_codes(q->format, n_in));
+    return strcmp(q->part[CAKE_QUANT_CODES]->tensor->dtype_name, "I32") ? n : (n + 3) / 4 * 4;
+}
+
+static bool read_by_rows(const job *j)
+{
+    const cake_quantized *q = j->q;
+    const int64_t groups = j->groups, word = q->packed_zeros ? cake_quantized_per_word(q) : q->shared,
+                  size = q->packed_zeros ? 4 : 1;
+    return read_shared(j, CAKE_QUANT_CODES, 1, codes_in_file(q, j->want->n_in), take_codes) &&
+           read_shared(j, CAKE_QUANT_SCALES, q->shared, groups * (int64_t)cake_scale_bytes(j->f->scale),
+                       take_scales) &&
+           (!q->part[CAKE_QUANT_ZEROS] ||
+            read_shared(j, CAKE_QUANT_ZEROS, word, groups * size, take_zeros)) &&
+           (!q->part[CAKE_QUANT_FACTOR] ||
+            read_shared(j, CAKE_QUANT_FACTOR, INT64_MAX, sizeof(float), take_factor));
+}
+
+/* ---- by columns: row i of the matrix is a column of the tensors */
+
+/* One line of a part, of which `shared` columns are an element of `bytes`; take gets what a row needs. */
+static bool read_line(const job *j, int part, int64_t line, int64_t shared, int64_t bytes,
+                      void (*take)(const job *j, int i, int64_t line, const uint8_t *from))
+{
+    const cake_tensor *t = j->q->part[part]->tensor;
+    const int64_t first = j->min_row / shared, n = j->max_row / shared - first + 1,
+                  begin = (line * t->shape[t->rank - 1] + first) * bytes;
+    const uint8_t *from = read_part(j, part, begin, n * bytes);
+    if (!from)
+        return false;
+    for (int i = 0; i < j->want->n; i++) {
+        const int64_t column = j->want->row[i];
+        take(j, i, line, from + (column / shared - first) * bytes);
+    }
+    for (int i = 0, next; i < j->want->n; i = next) { /* runs of columns, whose elements follow each other */
+        for (next = i + 1; next < j->want->n && j->want->row[next] == j->want->row[next - 1] + 1;)
+            next++;
+        const int64_t from_at = (j->want->row[i] + shared - 1) / shared,
+                      to = j->want->row[next - 1] / shared + 1;
+        if (from_at < to)
+            note(j, part, begin + (from_at - first) * bytes, from + (from_at - first) * bytes,
+                 (to - from_at) * bytes);
+    }
+    return true;
+}
+
+static void put_word(const job *j, int i, int64_t line, const uint8_t *from)
+{
+    memcpy(part_of_row(j, i, cake_format_codes(j->f, j->want->n_in)) + 4 * line, from, 4);
+}
+
+static int awq_code(const job *j, int i, const uint8_t *from)
+{
+    return (int)(word_at(from, 0) >> 4 * awq_place[j->want->row[i] % 8] & 15);
+}
+
+static void put_awq(const job *j, int i, int64_t line, const uint8_t *from)
+{
+    uint8_t *to = part_of_row(j, i, cake_format_codes(j->f, j->want->n_in)) + line / 2;
+    *to = (uint8_t)(line % 2 ? *to | awq_code(j, i, from) << 4 : awq_code(j, i, from));
+}
+
+static void put_scale(const job *j, int i, int64_t line, const uint8_t *from)
+{
+    const size_t size = cake_scale_bytes(j->f->scale);
+    memcpy(part_of_row(j, i, cake_format_scales(j->f) + (size_t)line * size), from, size);
+}
+
+static void put_zero(const job *j, int i, int64_t line, const uint8_t *from)
+{
+    const int word = cake_quantized_per_word(j->q), bits = 32 / word;
+    const uint32_t code = word_at(from, 0) >> (int)(j->want->row[i] % word) * bits & ((1U << bits) - 1);
+    *part_of_row(j, i, cake_format_zeros(j->f, j->want->n_in) + (size_t)line) =
+        (uint8_t)(j->q->layout == CAKE_QUANT_BY_AWQ ? (uint32_t)awq_code(j, i, from) : code);
+}
+
+static bool read_by_columns(const job *j)
+{
+    const int64_t word = cake_quantized_per_word(j->q), n_in = j->want->n_in;
+    const bool awq = j->q->layout == CAKE_QUANT_BY_AWQ;
+    for (int64_t line = 0; line < (awq ? n_in : n_in / word); line++)
+        if (!read_line(j, CAKE_QUANT_CODES, line, awq ? word : 1, 4, awq ? put_awq : put_word))
+            return false;
+    for (int64_t line = 0; line < j->groups; line++)
+        if (!read_line(j, CAKE_QUANT_SCALES, line, 1, (int64_t)cake_scale_bytes(j->f->scale), put_scale) ||
+            !read_line(j, CAKE_QUANT_ZEROS, line, word, 4, put_zero))
+            return false;
+    return true;
+}
+
+/* ---- all */
+
+/* Fails if a scale of the rows would make every value wrong. */
+static bool check_scales(const job *j)
+{
+    const size_t size = cake_scale_bytes(j->f->scale);
+    for (int i = 0; i < j->want->n; i++)
+        for (int g = 0; g < j->groups; g++) {
+            float factor = 1;
+            const float scale = cake_scale_to_f32(
+                part_of_row(j, i, cake_format_scales(j->f) + (size_t)g * size), j->f->scale);
+            if (j->f->factor)
+                memcpy(&factor, part_of_row(j, i, 0), sizeof factor);
+            const bool bad = !(scale - scale == 0), bad_factor = !(factor - factor == 0) || factor == 0;
+            if (!bad && !bad_factor)
+                continue;
+            const cake_tensor *t = j->q->part[bad ? CAKE_QUANT_SCALES : CAKE_QUANT_FACTOR]->tensor;
+            cake_buf_addf(j->why,
+                          "%s: tensor %s holds %g for row %lld, but a finite number is expected; download it "
+                          "again",
+                          j->m->model->dir, t->name, (double)(bad ? scale : factor),
+                          (long long)j->want->row[i]);
+            return false;
+        }
+    return true;
+}
+
+bool cake_quantized_rows_read(cake_row_reader *m, const cake_tensor_item *p, const cake_rows_wanted *want,
+                              char *into, cake_buf *why)
+{
+    job j = {.m = m,
+             .p = p,
+             .q = &p->quantized,
+             .f = p->format,
+             .want = want,
+             .into = into,
+             .row_bytes = cake_format_row_bytes(p->format, want->n_in),
+             .min_row = want->row[0],
+             .max_row = want->row[0],
+             .groups = cake_format_groups(p->format, want->n_in),
+             .why = why};
+    for (int i = 1; i < want->n; i++) {
+        j.min_row = want->row[i] < j.min_row ? want->row[i] : j.min_row;
+        j.max_row = want->row[i] > j.max_row ? want->row[i] : j.max_row;
+    }
+    return (j.q->layout == CAKE_QUANT_BY_ROWS ? read_by_rows(&j) : read_by_columns(&j)) && check_scales(&j);
+}
+
+bool cake_quantized_index_read(cake_row_reader *m, const cake_tensor_item *p, int n_in, bool noted,
+                               uint16_t *index, cake_buf *why)
+{
+    const cake_rows_wanted want = {.n_in = n_in, .noted = noted};
+    const job j = {.m = m, .p = p, .q = &p->quantized, .f = p->format, .want = &want, .why = why};
+    const int groups = cake_format_groups(p->format, n_in);
+    const uint8_t *from = read_part(&j, CAKE_QUANT_INDEX, 0, 4 * (int64_t)n_in);
+    if (!from)
+        return false;
+    note(&j, CAKE_QUANT_INDEX, 0, from, 4 * (int64_t)n_in);
+    for (int k = 0; k < n_in; k++) {
+        const int32_t group = (int32_t)word_at(from, k);
+        if (group < 0 || group >= groups) {
+            cake_buf_addf(why, "%s: tensor %s holds %d for column %d, but there are %d groups", m->model->dir,
+                          p->quantized.part[CAKE_QUANT_INDEX]->tensor->name, group, k, groups);
+            return false;
+        }
+        const int in_order = p->format->group ? k / p->format->group : 0;
+        if (!p->format->indexed && group != in_order) {
+            cake_buf_addf(
+                why,
+                "%s: tensor %s holds %d for column %d, but desc_act in config.json says that groups "
+                "come in order, so %d is expected",
+                m->model->dir, p->quantized.part[CAKE_QUANT_INDEX]->tensor->name, group, k, in_order);
+            return false;
+        }
+        index[k] = (uint16_t)group;
+    }
+    return true;
+}
+
+size_t cake_quantized_slab(const cake_tensor_item *p, int n_in, int64_t n)
+{
+    const size_t row = (size_t)codes_in_file(&p->quantized, n_in),
+                 scales = (size_t)cake_format_groups(p->format, n_in) * 4,
+                 all = (size_t)n * (row > scales ? row : scales), index = (size_t)n_in * 4;
+    return all > index ? all : index;
+}

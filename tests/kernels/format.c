@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weight formats: blocks decode to the values that gguf-py gives (checksums made by tests/golden/formats.py),
+ * and products, gathers and scores of quantised matrices have the bits of the same values in F32.
+ */
+#include <math.h>
+
+#include "base/crc.h"
+#include "kernels/format.h"
+#include "matrices.h"
+
+/* ---- blocks */
+
+enum { BLOCKS = 24, MOST_BYTES = 210, MOST_VALUES = 256 };
+
+static const struct {
+    const char *name;
+    uint32_t sum;
+} blocks[] = {
+    {"q4_0", 0x9B9537A1},  {"q4_1", 0x41C8D27E}, {"q5_0", 0x8B7020A0},   {"q5_1", 0xB9183A00},
+    {"q8_0", 0x03F3B085},  {"q2_k", 0xD2639F6D}, {"q3_k", 0xC56A2886},   {"q4_k", 0x81E7F9A6},
+    {"q5_k", 0x41C5B5C2},  {"q6_k", 0x816B0A79}, {"iq4_nl", 0x16AAAB6E}, {"iq4_xs", 0xD0E823FD},
+    {"mxfp4", 0x2FAC7759},
+};
+
+/* Where a block has 16-bit floats; -1: not. */
+static void find_halves(const char *name, int at[2])
+{
+    static const struct {
+        const char *name;
+        int at[2];
+    } places[] = {{"q2_k", {80, 82}}, {"q3_k", {108, -1}}, {"q6_k", {208, -1}}, {"mxfp4", {-1, -1}}};
+    const bool min = name[3] == '1' || !strcmp(name, "q4_k") || !strcmp(name, "q5_k");
+    at[0] = 0;
+    at[1] = min ? 2 : -1;
+    for (int i = 0; i < COUNT(places); i++)
+        if (!strcmp(name, places[i].name))
+            memcpy(at, places[i].at, sizeof places[i].at);
+}
+
+/* Bytes of n blocks, whose scales are finite. */
+static uint8_t *made_up(const cake_format *f, int n)
+{
+    uint8_t *raw = malloc((size_t)(n * f->bytes));
+    uint32_t state = 1;
+    int half[2];
+    find_halves(f->name, half);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(raw);
+    for (int i = 0; i < n * f->bytes; i++) {
+        state = state * 1664525 + 1013904223;
+        raw[i] = (uint8_t)(state >> 24);
+    }
+    for (int i = 0; i < n; i++) {
+        for (int h = 0; h < 2; h++)
+            if (half[h] >= 0)
+                raw[i * f->bytes + half[h] + 1] &= 0xBF;
+        if (!strcmp(f->name, "mxfp4"))
+            raw[i * f->bytes] = (uint8_t)(raw[i * f->bytes] % 100 + 80);
+    }
+    return raw;
+}
+
+static void test_blocks(void)
+{
+    for (int i = 0; i < COUNT(blocks); i++) {
+        const cake_format *f = cake_format_find(blocks[i].name);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+        uint8_t *raw = made_up(f, BLOCKS);
+        const int n = BLOCKS * f->block;
+        float *all = malloc((size_t)n * sizeof *all), part[96];
+        CU_ASSERT_PTR_NOT_NULL_FATAL(all);
+        CU_ASSERT_EQUAL(cake_format_row_bytes(f, n), (size_t)(BLOCKS * f->bytes));
+        cake_format_decode_row(all, f, raw, NULL, n, 0, n);
+        for (int k = 0; k + 96 <= n; k += 74) { /* parts that begin and end inside blocks */
+            cake_format_decode_row(part, f, raw, NULL, n, k, 96);
+            CU_ASSERT(!memcmp(part, all + k, sizeof part));
+        }
+        for (int k = 0; k < n; k++)
+            all[k] = all[k] == 0 ? 0 : all[k]; /* -0 is 0 */
+        CU_ASSERT_EQUAL(cake_crc(all, (size_t)n * sizeof *all), blocks[i].sum);
+        free(all);
+        free(raw);
+    }
+    CU_ASSERT_PTR_NULL(cake_format_at(COUNT(blocks)));
+    CU_ASSERT_PTR_NULL(cake_format_find("q9_9"));
+}
+
+/* Every code of 8-bit floats by their definition. */
+static void test_floats(void)
+{
+    for (int bits = 0; bits < 256; bits++) {
+        const int e = bits >> 3 & 15, m = bits & 7;
+        const float size = e ? (1 + (float)m / 8) * exp2f((float)e - 7) : (float)m * exp2f(-9);
+        const float got = cake_e4m3_to_f32((uint8_t)bits), scale = cake_e8m0_to_f32((uint8_t)bits);
+        CU_ASSERT((bits & 127) == 127 ? isnan(got) : got == (bits & 128 ? -size : size));
+        CU_ASSERT(bits == 255 ? isnan(scale) : scale == exp2f((float)bits - 127));
+    }
+}
+
+/* ---- matrices */
+
+static const cake_format grouped[] = {
+    {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_BF16, .group = 128},
+    {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_F32},
+    {.code = CAKE_CODE_U8, .scale = CAKE_SCALE_F16, .group = 32, .zero = true},
+    {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_F16, .group = 64, .zero = true, .offset = 1},
+    {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_BF16, .group = 32, .offset = 8, .indexed = true},
+    {.code = CAKE_CODE_E2M1, .scale = CAKE_SCALE_E4M3, .group = 16, .factor = true, .divides = true},
+};
+
+/* Rows of any format with small values: made-up codes, scales of one. */
+static uint8_t *rows_of(const cake_format *f, int n_out, int n_in)
+{
+    const size_t bytes = cake_format_row_bytes(f, n_in);
+    uint8_t *rows = f->block ? made_up(f, n_out * n_in / f->block) : malloc((size_t)n_out * bytes);
+    uint32_t state = (uint32_t)n_in;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(rows);
+    for (int r = 0; r < n_out && !f->block; r++) {
+        uint8_t *row = rows + (size_t)r * bytes;
+        const float one = 1.25F, factor = 3;
+        for (size_t i = 0; i < bytes; i++) {
+            state = state * 1664525 + 1013904223;
+            row[i] = (uint8_t)(state >> 24) & 0x77; /* no code is NaN */
+        }
+        const uint16_t half = f->scale == CAKE_SCALE_BF16 ? cake_bf16_from_f32(one) : cake_f16_from_f32(one);
+        if (f->factor)
+            memcpy(row, &factor, sizeof factor);
+        for (int g = 0; g < cake_format_groups(f, n_in); g++)
+            if (f->scale == CAKE_SCALE_E4M3)
+                row[cake_format_scales(f) + (size_t)g] = (uint8_t)(0x30 + g % 16);
+            else
+                memcpy(row + cake_format_scales(f) + (size_t)g * cake_scale_bytes(f->scale),
+                       f->scale == CAKE_SCALE_F32 ? (const void *)&one : &half, cake_scale_bytes(f->scale));
+    }
+    return rows;
+}
+
+/* A matrix as it is stored, and the same in F32. */
+static void twins(const cake_kernels *op, const cake_format *f, int n_out, int n_in, cake_weight w[2])
+{
+    uint8_t *rows = rows_of(f, n_out, n_in);
+    float *value = malloc((size_t)n_out * (size_t)n_in * sizeof *value);
+    uint16_t *index = malloc((size_t)n_in * sizeof *index);
+    CU_ASSERT_FATAL(value && index);
+    for (int k = 0; k < n_in; k++)
+        index[k] = (uint16_t)(f->indexed ? k * 7 % cake_format_groups(f, n_in) : 0);
+    for (int r = 0; r < n_out; r++)
+        cake_format_decode_row(value + (int64_t)r * n_in, f,
+                               rows + (size_t)r * cake_format_row_bytes(f, n_in), f->indexed ? index : NULL,
+                               n_in, 0, n_in);
+    w[0] = (cake_weight){.n_out = n_out, .n_in = n_in, .dtype = CAKE_F32, .format = f};
+    const size_t bytes = op->weight_bytes(&w[0]);
+    CU_ASSERT_EQUAL(bytes % 64, 0);
+    w[0].data = aligned_alloc(64, bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w[0].data);
+    memset(w[0].data, 0, bytes);
+    for (int first = n_out, n = 3; first > 0; n = n % 9 + 4) { /* from the end, in uneven pieces */
+        n = n < first ? n : first;
+        first -= n;
+        op->weight_pack(&w[0], rows + (size_t)first * cake_format_row_bytes(f, n_in), first, n);
+    }
+    if (f->indexed)
+        cake_format_set_index(&w[0], index);
+    w[1] = pack(op, value, CAKE_F32, n_out, n_in);
+    free(index);
+    free(value);
+    free(rows);
+}
+
+static void check_product(const cake_kernels *op, const cake_weight w[2], int n_tok, int team)
+{
+    const size_t n = (size_t)n_tok * (size_t)w->n_out;
+    float *x = random_floats((size_t)n_tok * (size_t)w->n_in, 5), *bias = random_floats((size_t)w->n_out, 6);
+    float *out[2] = {random_floats(n, 1), random_floats(n, 2)};
+    for (int i = 0; i < 2; i++) {
+        call c = product(op, out[i], x, &w[i], n_tok);
+        c.bias = bias;
+        run_linear(team, &c);
+    }
+    if (!same_bits(out[0], out[1], n))
+        printf("  %s, %s: [%d, %d] x %d rows differ\n", op->name,
+               w->format->name ? w->format->name : "grouped", w->n_out, w->n_in, n_tok);
+    CU_ASSERT(same_bits(out[0], out[1], n));
+    free(out[0]);
+    free(out[1]);
+    free(bias);
+    free(x);
+}
+
+static void check_gather(const cake_kernels *op, const cake_weight w[2])
+{
+    const cake_exec one = {.size = 1};
+    const int32_t row[] = {w->n_out - 1, 0};
+    float *out[2];
+    for (int i = 0; i < 2; i++) {
+        out[i] = random_floats(2 * (size_t)w->n_in, 3);
+        op->gather(&one, out[i], &w[i], row, 2, 1.5F);
+    }
+    CU_ASSERT(same_bits(out[0], out[1], 2 * (size_t)w->n_in));
+    free(out[0]);
+    free(out[1]);
+}
+
+static void check_matrices(const cake_kernels *op, const cake_format *f, int turn)
+{
+    static const int rows[] = {1, 2, 7, 13, 150}, out[] = {1, 37, 70}, in[] = {256, 768, 1280};
+    for (int s = 0; s < COUNT(out); s++) {
+        cake_weight w[2];
+        twins(op, f, out[s], in[(s + turn) % COUNT(in)], w);
+        check_gather(op, w);
+        for (int n = 0; n < COUNT(rows) - is_slow(op); n++)
+            check_product(op, w, rows[n], team_sizes[(n + s) % COUNT(team_sizes)]);
+        free(w[0].data);
+        free(w[1].data);
+    }
+}
+
+static void products(const cake_kernels *op)
+{
+    int turn = 0;
+    for (int i = 0; cake_format_at(i); i++)
+        check_matrices(op, cake_format_at(i), turn++);
+    for (int i = 0; i < COUNT(grouped); i++)
+        check_matrices(op, &grouped[i], turn++);
+}
+
+static void test_products(void)
+{
+    for_tables(products);
+}
+
+/* Odd widths, which end inside a group or a byte. */
+static void odd_widths(const cake_kernels *op)
+{
+    static const int in[] = {1, 33, 129, 515};
+    for (int i = 0; i < COUNT(grouped); i++)
+        for (int s = 0; s < COUNT(in); s++) {
+            cake_weight w[2];
+            twins(op, &grouped[i], 19, in[s], w);
+            check_product(op, w, 3, 2);
+            free(w[0].data);
+            free(w[1].data);
+        }
+}
+
+static void test_odd_widths(void)
+{
+    for_tables(odd_widths);
+}
+
+/* Formats with equal fields are one. */
+static void test_grouped(void)
+{
+    cake_format f = grouped[3];
+    const cake_format *a = cake_format_grouped(&f);
+    f.name = "other";
+    CU_ASSERT_PTR_EQUAL(cake_format_grouped(&f), a);
+    f.group = 0;
+    CU_ASSERT_PTR_NOT_EQUAL(cake_format_grouped(&f), a);
+    CU_ASSERT_STRING_EQUAL(a->name, "int4, f16 scales of 64");
+    for (int i = 0; i < 1000 && a; i++) {
+        f.group = 1000 + i;
+        a = cake_format_grouped(&f);
+    }
+    CU_ASSERT_PTR_NULL(a); /* too many: refused, and those before stay */
+    CU_ASSERT_PTR_NOT_NULL(cake_format_grouped(&grouped[3]));
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {{"blocks of GGUF", test_blocks},
+                                       {"floats of 8 bits", test_floats},
+                                       {"products of quantised matrices", test_products},
+                                       {"odd widths", test_odd_widths},
+                                       {"grouped formats", test_grouped}};
+    return SUITE_MAIN("weight formats", tests);
+}
