@@ -80,7 +80,7 @@ stage_minimal() {
         grep 'error: answers would not have the same bits' < <(configure_in "$work/minimal" "$flags" 2>&1) ||
             { echo "configure takes $flags"; return 1; }
     done
-    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --disable-x86-kernels \
+    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --without-curl --disable-x86-kernels \
         CFLAGS="-O2 -g -Werror" &&
         make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
 }

@@ -7,7 +7,7 @@ export CAKE_DEVICE=cpu # of GPUs that are not there nothing is said
 grep -v '"seed"' "$root/jobs/demo/prompts.jsonl" | head -20 >"$dir/in.jsonl"
 run() { "$cake" run -m "$model" -i "$dir/in.jsonl" "$@"; }
 
-expect "no command line" 2 'no model: give its directory with -m' "$cake"
+expect "no command line" 2 'no model: give its directory or its name with -m' "$cake"
 expect "an unknown option" 2 '\-\-frob is not an option' run --frob
 expect "an option without its argument" 2 '\-\-output needs an argument' run --output
 expect "a value out of range" 2 '\-\-temperature: "3" is not a number from 0 to 2' run --temperature 3
