@@ -155,8 +155,8 @@ static inline double attend_double(const cache *c, const cake_row *row, const fl
     return fmax(fabs(most), fabs(least));
 }
 
-/* How many of out [n] are too far from exact, for a row at pos whose keys have dim elements and whose scores are
- * `size` at most; rounded: weights are, to BF16. */
+/* How many of out [n] are too far from exact. For a row at pos, whose keys have dim elements and whose scores
+ * are `size` at most; rounded: weights are, to BF16. */
 static inline int far_elements(const float *out, const double *exact, int n, double size, int dim, int pos,
                                bool rounded)
 {
