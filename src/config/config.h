@@ -81,6 +81,7 @@ typedef struct cake_moe {
     int n_ff_shared;    /* of the shared expert; 0: there is none */
     int n_mtp;          /* layers after the last one that predict further tokens; they are not used */
     bool fused;         /* in the files all experts' matrices are one tensor; set by cake_model_open */
+    bool turned;        /* ... one transposed tensor, where gate and up alternate; the same */
 } cake_moe;
 
 /* Heads in layers of attention, of q, K and V alike. */

@@ -105,6 +105,8 @@ typedef enum cake_condition {
     CAKE_WHEN_EXPERTS_APART,  /* a tensor for each expert */
     CAKE_WHEN_EXPERTS_FUSED,  /* one tensor for all */
     CAKE_WHEN_EXPERTS_TURNED, /* one tensor for all, transposed, where gate and up alternate; with biases */
+    CAKE_WHEN_EXPERTS_BIASED, /* biases, of gate and up together or apart */
+    CAKE_WHEN_EXPERTS_BIASED_APART,
     CAKE_WHEN_CORRECTION,
     CAKE_WHEN_ROUTER_BIAS,
     CAKE_WHEN_SHARED,
