@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the keys tokenizer.* of a GGUF file. Out: the files that the original model's tokenizer had. A
- * vocabulary of byte-level BPE becomes a tokenizer.json whose pattern follows from tokenizer.ggml.pre; one
- * of SentencePiece a tokenizer.model. Invariant: ids are those of the file; a tokenizer that is not known
- * is refused by name.
+ * In: the keys tokenizer.* of a GGUF file. Out: the tokenizer.json that the original model had, and the names
+ * of its special tokens. How byte-level BPE cuts texts follows from tokenizer.ggml.pre; a vocabulary of
+ * SentencePiece is read as BPE, too. Invariant: ids are those of the file; a tokenizer that is not known is
+ * refused by name.
  */
 #include "formats/gguf_tokenizer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "formats/gguf_merges.h"
 #include "formats/json.h"
 
 #define KEY(name) "tokenizer.ggml." name
@@ -89,7 +91,8 @@ static cake_err get_text(const cake_gguf *g, const char *key, cake_gguf_text *ou
     return cake_gguf_text_of(g, key, out);
 }
 
-bool cake_gguf_tokenizer_is_spm(const cake_gguf *g)
+/* Whether the vocabulary is SentencePiece's, with scores. */
+static bool is_spm(const cake_gguf *g)
 {
     const cake_gguf_value *v = cake_gguf_find(g, KEY("model"));
     return v && !v->array && v->kind == CAKE_GGUF_STRING && v->data[0] == 5 &&
@@ -103,6 +106,7 @@ typedef struct tokens {
     cake_gguf_text *text; /* [n] owned */
     int64_t n;
     const cake_gguf_value *type, *score; /* NULL: none */
+    bool spm;
 } tokens;
 
 /* A list beside the tokens has as many elements. */
@@ -117,7 +121,7 @@ static cake_err check_list(const tokens *t, const cake_gguf_value *v)
 static cake_err open_tokens(const cake_gguf *g, const char *topic, tokens *t)
 {
     const cake_gguf_value *v = cake_gguf_find(g, KEY("tokens"));
-    *t = (tokens){.g = g, .topic = topic};
+    *t = (tokens){.g = g, .topic = topic, .spm = is_spm(g)};
     if (!v)
         return cake_fail(topic,
                          "%s: has no tokenizer (no key tokenizer.ggml.tokens): put the model's "
@@ -150,25 +154,6 @@ static cake_err get_id(const tokens *t, const char *key, int64_t *out)
     return cake_gguf_int(t->g, key, -1, 0, t->n - 1, out);
 }
 
-/* ---- the byte level */
-
-/* GPT-2's spelling of bytes: printable ones are themselves, the others stand from U+0100 on in their
- * order. */
-static void spell(const char *text, size_t len, cake_buf *out)
-{
-    for (size_t i = 0; i < len; i++) {
-        const unsigned byte = (unsigned char)text[i];
-        const bool printable = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-        unsigned hidden = 256 + byte; /* of the bytes 0 to 32 */
-        if (byte >= 127 && byte <= 160)
-            hidden = 256 + 33 + byte - 127;
-        else if (byte == 173)
-            hidden = 256 + 67;
-        char letter[4];
-        cake_buf_add(out, letter, (size_t)cake_utf8_put(letter, printable ? byte : hidden));
-    }
-}
-
 /* ---- tokenizer.json */
 
 /* The row of `pre`, or an error. */
@@ -196,30 +181,34 @@ static cake_err find_cut(const cake_gguf *g, const char *topic, int *out)
         cake_gguf_path(g), (int)(pre.len < 80 ? pre.len : 80), pre.len ? pre.at : "");
 }
 
-/* Tokens of the model. Those that are matched in the text itself are there too, in bytes, for merges that
- * made them. */
+/* Text of a token in the vocabulary. A vocabulary of SentencePiece has a sign for spaces. */
+static void add_text(const tokens *t, int64_t i, cake_buf *out)
+{
+    const cake_gguf_text text = t->text[i];
+    for (size_t k = 0; k < text.len; k++)
+        if (t->spm && type_of(t, i) == USER_DEFINED && text.at[k] == ' ')
+            cake_buf_adds(out, MARK);
+        else
+            cake_buf_addc(out, text.at[k]);
+}
+
 static void add_vocab(const tokens *t, cake_buf *out)
 {
     const char *comma = "";
-    cake_buf spelled = {0};
+    cake_buf text = {0};
     cake_buf_adds(out, "\"vocab\": {");
     for (int64_t i = 0; i < t->n; i++) {
-        const int64_t type = type_of(t, i);
-        if (type == CONTROL || type == UNUSED)
+        if (type_of(t, i) == UNUSED || !t->text[i].len)
             continue;
-        cake_buf_cut(&spelled, 0);
-        if (type == USER_DEFINED)
-            spell(t->text[i].at, t->text[i].len, &spelled);
+        cake_buf_cut(&text, 0);
+        add_text(t, i, &text);
         cake_buf_adds(out, comma);
-        if (type == USER_DEFINED)
-            cake_json_add_text(out, spelled.data ? spelled.data : "", spelled.len);
-        else
-            cake_json_add_text(out, t->text[i].at, t->text[i].len);
+        cake_json_add_text(out, text.data, text.len);
         cake_buf_addf(out, ":%lld", (long long)i);
         comma = ",";
     }
     cake_buf_adds(out, "}");
-    cake_buf_free(&spelled);
+    cake_buf_free(&text);
 }
 
 /* "a b": the first space behind the first character parts them. */
@@ -254,6 +243,14 @@ static cake_err add_merges(const tokens *t, cake_buf *out)
     return err;
 }
 
+static bool is_spaces(cake_gguf_text text)
+{
+    size_t i = 0;
+    while (i < text.len && text.at[i] == ' ')
+        i++;
+    return i == text.len;
+}
+
 static void add_added(const tokens *t, cake_buf *out)
 {
     const char *comma = "";
@@ -261,6 +258,8 @@ static void add_added(const tokens *t, cake_buf *out)
     for (int64_t i = 0; i < t->n; i++) {
         const int64_t type = type_of(t, i);
         if ((type != CONTROL && type != USER_DEFINED && type != UNKNOWN) || !t->text[i].len)
+            continue;
+        if (t->spm && is_spaces(t->text[i])) /* merges make it */
             continue;
         cake_buf_addf(out, "%s{\"id\": %lld, \"content\": ", comma, (long long)i);
         cake_json_add_text(out, t->text[i].at, t->text[i].len);
@@ -360,102 +359,101 @@ static cake_err check_model(const cake_gguf *g, const char *topic)
         cake_gguf_path(g), (int)(model.len < 80 ? model.len : 80), model.len ? model.at : "");
 }
 
-cake_err cake_gguf_tokenizer_json(const cake_gguf *g, const char *topic, cake_buf *out)
+static void add_header(bool whole, bool spm, cake_buf *out)
 {
-    tokens t;
+    cake_buf_addf(out, "{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"ignore_merges\": %s, ",
+                  whole ? "true" : "false");
+    if (spm)
+        cake_buf_adds(out, "\"fuse_unk\": true, \"byte_fallback\": true, ");
+}
+
+/* Byte-level BPE. */
+static cake_err add_bpe(const tokens *t, cake_buf *out)
+{
     int cut;
     int64_t before, after;
-    if (check_model(g, topic) || find_cut(g, topic, &cut) || open_tokens(g, topic, &t))
+    if (check_model(t->g, t->topic) || find_cut(t->g, t->topic, &cut) ||
+        find_ends(t, cuts[cut].begins, &before, &after))
         return CAKE_ERR_FATAL;
-    cake_err err = find_ends(&t, cuts[cut].begins, &before, &after);
-    if (!err) {
-        cake_buf_addf(out, "{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"ignore_merges\": %s, ",
-                      cuts[cut].whole ? "true" : "false");
-        add_vocab(&t, out);
-        err = add_merges(&t, out);
-        cake_buf_adds(out, "}");
-        add_cut(cut, out);
-        add_post(&t, before, after, out);
-        add_added(&t, out);
-        cake_buf_adds(out, "}\n");
-    }
-    free(t.text);
+    add_header(cuts[cut].whole, false, out);
+    add_vocab(t, out);
+    cake_err err = add_merges(t, out);
+    cake_buf_adds(out, "}");
+    add_cut(cut, out);
+    add_post(t, before, after, out);
     return err;
 }
 
-/* ---- tokenizer.model */
-
-static void add_varint(cake_buf *out, uint64_t value)
+/* Merges from scores. Tokens that texts may contain are the best results. */
+static void add_spm_merges(const tokens *t, cake_buf *out)
 {
-    for (; value > 127; value >>= 7)
-        cake_buf_addc(out, (char)(value | 128));
-    cake_buf_addc(out, (char)value);
-}
-
-static void add_field(cake_buf *out, int number, const char *bytes, size_t len)
-{
-    add_varint(out, (uint64_t)number << 3 | 2);
-    add_varint(out, len);
-    cake_buf_add(out, bytes, len);
-}
-
-/* Spaces of a token that texts may contain stand as themselves, unlike in SentencePiece's file. */
-static void add_text(const tokens *t, int64_t i, cake_buf *out)
-{
-    const cake_gguf_text text = t->text[i];
-    for (size_t k = 0; k < text.len; k++)
-        if (type_of(t, i) == USER_DEFINED && text.at[k] == ' ')
-            cake_buf_adds(out, MARK);
-        else
-            cake_buf_addc(out, text.at[k]);
-}
-
-/* A piece: text, score, type. */
-static void add_spm_piece(const tokens *t, int64_t i, cake_buf *piece, cake_buf *text, cake_buf *out)
-{
-    const float score = (float)cake_gguf_real_at(t->score, i, 0);
-    cake_buf_cut(piece, 0);
-    cake_buf_cut(text, 0);
-    add_text(t, i, text);
-    add_field(piece, 1, text->data ? text->data : "", text->len);
-    add_varint(piece, 2 << 3 | 5);
-    cake_buf_add(piece, &score, sizeof score);
-    add_varint(piece, 3 << 3);
-    add_varint(piece, (uint64_t)type_of(t, i));
-    add_field(out, 1, piece->data, piece->len);
-}
-
-cake_err cake_gguf_tokenizer_model(const cake_gguf *g, const char *topic, cake_buf *out)
-{
-    static const char *const ids[] = {KEY("unknown_token_id"), KEY("bos_token_id"), KEY("eos_token_id")};
-    tokens t;
-    cake_buf piece = {0}, text = {0};
-    if (open_tokens(g, topic, &t))
-        return CAKE_ERR_FATAL;
-    cake_err err = CAKE_OK;
-    for (int64_t i = 0; i < t.n && !err; i++)
-        if (type_of(&t, i) < NORMAL || type_of(&t, i) > BYTE)
-            err = cake_gguf_fail(g, t.type, "token %lld has type %lld; 1 to 6 are known", (long long)i,
-                                 (long long)type_of(&t, i));
-        else
-            add_spm_piece(&t, i, &piece, &text, out);
-    cake_buf_cut(&piece, 0);
-    add_varint(&piece, 3 << 3);
-    add_varint(&piece, 2); /* BPE */
-    add_varint(&piece, 35 << 3);
-    add_varint(&piece, 1); /* bytes of unknown characters become tokens */
-    for (int i = 0; i < 3 && !err; i++) {
-        int64_t id;
-        err = get_id(&t, ids[i], &id);
-        if (err || id < 0)
-            continue;
-        add_varint(&piece, (uint64_t)(40 + i) << 3);
-        add_varint(&piece, (uint64_t)id);
-        add_field(&piece, 45 + i, t.text[id].at, t.text[id].len);
+    cake_gguf_piece *piece = cake_alloc((size_t)t->n, sizeof *piece);
+    cake_buf *text = cake_alloc((size_t)t->n, sizeof *text);
+    for (int64_t i = 0; i < t->n; i++) {
+        const int64_t type = type_of(t, i);
+        add_text(t, i, &text[i]);
+        piece[i] = (cake_gguf_piece){.text = {text[i].data, text[i].len},
+                                     .score = (float)cake_gguf_real_at(t->score, i, 0),
+                                     .joins = text[i].len && (type == NORMAL || type == USER_DEFINED)};
+        if (type == USER_DEFINED || !isfinite(piece[i].score))
+            piece[i].score = type == USER_DEFINED ? 0 : -INFINITY;
     }
-    add_field(out, 2, piece.data, piece.len);
-    cake_buf_free(&piece);
-    cake_buf_free(&text);
+    cake_buf_adds(out, ", \"merges\": ");
+    cake_gguf_merges_add(piece, t->n, out);
+    for (int64_t i = 0; i < t->n; i++)
+        cake_buf_free(&text[i]);
+    free(text);
+    free(piece);
+}
+
+/* SentencePiece: a space before each text, unless the keys say otherwise; unknown characters become bytes. */
+static cake_err add_spm(const tokens *t, cake_buf *out)
+{
+#define STRING(mark) "{\"String\": \"" mark "\"}"
+    int64_t before, after, unknown;
+    bool space;
+    if (find_ends(t, true, &before, &after) || get_id(t, KEY("unknown_token_id"), &unknown) ||
+        cake_gguf_bool(t->g, KEY("add_space_prefix"), true, &space))
+        return CAKE_ERR_FATAL;
+    add_header(false, true, out);
+    if (unknown >= 0 && t->text[unknown].len) {
+        cake_buf_adds(out, "\"unk_token\": ");
+        cake_json_add_text(out, t->text[unknown].at, t->text[unknown].len);
+        cake_buf_adds(out, ", ");
+    }
+    add_vocab(t, out);
+    add_spm_merges(t, out);
+    cake_buf_adds(out, "}, \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [");
+    if (space)
+        cake_buf_adds(out, "{\"type\": \"Prepend\", \"prepend\": \"" MARK "\"}, ");
+    cake_buf_adds(
+        out, "{\"type\": \"Replace\", \"pattern\": " STRING(
+                 " ") ", \"content\": \"" MARK
+                      "\"}]}, \"pre_tokenizer\": null, \"decoder\": {\"type\": \"Sequence\", \"decoders\": ["
+                      "{\"type\": \"Replace\", \"pattern\": " STRING(
+                          MARK) ", \"content\": \" \"}, "
+                                "{\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}");
+    if (space)
+        cake_buf_adds(out, ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}");
+    cake_buf_adds(out, "]}");
+    add_post(t, before, after, out);
+    return CAKE_OK;
+}
+
+cake_err cake_gguf_tokenizer_json(const cake_gguf *g, const char *topic, cake_buf *out)
+{
+    tokens t;
+    const size_t start = out->len;
+    cake_err err = open_tokens(g, topic, &t);
+    if (err)
+        return err;
+    err = t.spm ? add_spm(&t, out) : add_bpe(&t, out);
+    if (!err) {
+        add_added(&t, out);
+        cake_buf_adds(out, "}\n");
+    } else {
+        cake_buf_cut(out, start);
+    }
     free(t.text);
     return err;
 }
@@ -482,35 +480,16 @@ static cake_err add_named(const tokens *t, cake_buf *out)
     return CAKE_OK;
 }
 
-/* The class says how a tokenizer.model is read; the auto_map that it holds, whatever the model's type. */
+/* The auto_map makes the class count, whatever the model's type. */
 cake_err cake_gguf_tokenizer_config(const cake_gguf *g, const char *topic, cake_buf *out)
 {
-    const bool spm = cake_gguf_tokenizer_is_spm(g);
-    bool bos, eos, space;
-    cake_gguf_text arch;
     tokens t;
     if (open_tokens(g, topic, &t))
         return CAKE_ERR_FATAL;
-    cake_err err = get_text(g, "general.architecture", &arch);
-    if (!err)
-        err = cake_gguf_bool(g, KEY("add_bos_token"), spm, &bos);
-    if (!err)
-        err = cake_gguf_bool(g, KEY("add_eos_token"), false, &eos);
-    if (!err)
-        err = cake_gguf_bool(g, KEY("add_space_prefix"), spm, &space);
-    if (!err) {
-        const bool gemma = arch.len > 5 && !memcmp(arch.at, "gemma", 5);
-        const char *class = !spm ? "TokenizersBackend" : gemma ? "GemmaTokenizer" : "LlamaTokenizer";
-        cake_buf_addf(out,
-                      "{\"tokenizer_class\": \"%s\", \"auto_map\": {\"AutoTokenizer\": [\"gguf\", null]}, "
-                      "\"clean_up_tokenization_spaces\": false",
-                      class);
-        if (spm)
-            cake_buf_addf(out, ", \"add_bos_token\": %s, \"add_eos_token\": %s, \"add_prefix_space\": %s",
-                          bos ? "true" : "false", eos ? "true" : "false", space ? "true" : "false");
-        err = add_named(&t, out);
-        cake_buf_adds(out, "}\n");
-    }
+    cake_buf_adds(out, "{\"tokenizer_class\": \"TokenizersBackend\", \"auto_map\": {\"AutoTokenizer\": "
+                       "[\"gguf\", null]}, \"clean_up_tokenization_spaces\": false");
+    cake_err err = add_named(&t, out);
+    cake_buf_adds(out, "}\n");
     free(t.text);
     return err;
 }

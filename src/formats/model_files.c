@@ -100,15 +100,12 @@ static cake_err read_keys(const char *topic, const char *path, const char *name,
     cake_err err = cake_gguf_open(topic, path, &g);
     if (err)
         return err;
-    const bool spm = cake_gguf_tokenizer_is_spm(g);
     if (source_of(name) == TEMPLATES)
         err = read_template(g, name, out);
     else if (!strcmp(name, "tokenizer_config.json"))
         err = cake_gguf_tokenizer_config(g, topic, out);
-    else if (!strcmp(name, "tokenizer.json") && !spm)
+    else if (!strcmp(name, "tokenizer.json"))
         err = cake_gguf_tokenizer_json(g, topic, out);
-    else if (!strcmp(name, "tokenizer.model") && spm)
-        err = cake_gguf_tokenizer_model(g, topic, out);
     else
         err = CAKE_END;
     cake_gguf_close(g);
