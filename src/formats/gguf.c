@@ -271,7 +271,8 @@ static cake_err take_values(cake_gguf *g, const cake_gguf_reader *r, const raw_v
         g->value[i].data = r->data + raw[i].data;
         g->value[i].at = (int64_t)raw[i].at;
     }
-    qsort(g->value, (size_t)g->n_value, sizeof *g->value, by_key);
+    if (g->n_value)
+        qsort(g->value, (size_t)g->n_value, sizeof *g->value, by_key);
     for (int i = 1; i < g->n_value; i++)
         if (!compare(g->value[i - 1].key, g->value[i].key))
             return cake_gguf_fail(g, &g->value[i], "another one of this name is at byte %lld",
@@ -328,6 +329,8 @@ static cake_err take_tensors(cake_gguf *g, const cake_gguf_reader *r)
         g->tensor[i].end += data;
         g->named[i] = i;
     }
+    if (!g->n_tensor)
+        return CAKE_OK;
     qsort(g->tensor, (size_t)g->n_tensor, sizeof *g->tensor, by_begin);
     qsort_r(g->named, (size_t)g->n_tensor, sizeof *g->named, by_name, g->tensor);
     for (int i = 1; i < g->n_tensor; i++) {

@@ -14,8 +14,9 @@
 #include "base/alloc.h"
 #include "formats/gguf_writer.h"
 
-#define MOST   INT32_MAX
-#define PERIOD 6 /* of gemma3's layers that see everything */
+#define MOST       INT32_MAX
+#define MOST_LAYER (1 << 16)
+#define PERIOD     6 /* of gemma3's layers that see everything */
 
 typedef struct row {
     cake_gguf_arch arch;
@@ -368,7 +369,7 @@ cake_err cake_gguf_layers(const cake_gguf_parts *parts, const cake_gguf_arch *ar
     char key[160];
     int64_t all, more;
     snprintf(key, sizeof key, "%s.block_count", arch->name);
-    if (cake_gguf_int(g, key, CAKE_GGUF_REQUIRED, 1, MOST, &all))
+    if (cake_gguf_int(g, key, CAKE_GGUF_REQUIRED, 1, MOST_LAYER, &all))
         return CAKE_ERR_FATAL;
     snprintf(key, sizeof key, "%s.nextn_predict_layers", arch->name);
     if (cake_gguf_int(g, key, 0, 0, all - 1, &more))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: pieces with scores. Out: merges in the order in which SentencePiece prefers their results. Invariant: of
- * results with equal scores the one with the lower id comes first, and of one result's pairs that whose first
- * part has the lower id.
+ * In: pieces with scores. Out: merges in the order in which SentencePiece prefers their results.
+ * Invariant: of results with equal scores the one with the lower id comes first, and of one result's pairs
+ * that whose first part has the lower id.
  */
 #include "formats/gguf_merges.h"
 

@@ -136,9 +136,10 @@ static cake_err open_tokens(const cake_gguf *g, const char *topic, tokens *t)
         return CAKE_ERR_FATAL;
     t->text = cake_gguf_texts(v);
     for (int64_t i = 0; i < t->n; i++)
-        if (cake_utf8_check(t->text[i].at, t->text[i].len) < t->text[i].len) {
+        if (cake_utf8_check(t->text[i].at, t->text[i].len) < t->text[i].len ||
+            memchr(t->text[i].at, 0, t->text[i].len)) {
             free(t->text);
-            return cake_gguf_fail(g, v, "token %lld is not UTF-8", (long long)i);
+            return cake_gguf_fail(g, v, "token %lld is not UTF-8, or holds a NUL", (long long)i);
         }
     return CAKE_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tokenizer keys of a GGUF file as the files that the model had: tokenizer.json, tokenizer_config.json and
- * its chat templates.
+ * The tokenizer keys of a GGUF file as the files that the model had: tokenizer.json, tokenizer_config.json
+ * and its chat templates.
  */
 #ifndef CAKE_FORMATS_GGUF_TOKENIZER_H
 #define CAKE_FORMATS_GGUF_TOKENIZER_H

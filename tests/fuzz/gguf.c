@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libFuzzer: a GGUF file. What is accepted has its values inside the header and its tensors inside the file, and
- * config.json and tokenizer.json that are made of it are JSON.
+ * libFuzzer: a GGUF file. What is accepted has its values inside the header and its tensors inside the
+ * file, and config.json and tokenizer.json that are made of it are JSON.
  */
 #include <stdint.h>
 #include <stdlib.h>
