@@ -26,14 +26,6 @@ struct cake_tensor_file {
     cake_tensor_list tensors; /* by begin */
 };
 
-void cake_tensor_list_free(cake_tensor_list *list)
-{
-    for (int i = 0; i < list->n; i++)
-        free(list->at[i].name);
-    free(list->at);
-    *list = (cake_tensor_list){0};
-}
-
 /* Opens the file; its tensors are still to be read. */
 static cake_err open_file(const char *path, cake_tensor_file **out)
 {

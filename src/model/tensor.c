@@ -3,16 +3,24 @@
  * In: bytes of a file as its converter left them. Out: those of the original model's tensor. Invariant: every
  * byte of the content can be read alone, and has the same value whatever the range.
  */
-#include "model/tensor_undo.h"
+#include "model/tensor.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "formats/json.h"
-#include "model/tensor.h"
 
 #define GROUP_BYTES 16384 /* groups of small units are read at once */
 #define UNIT_BYTES  1024  /* larger ones are read one by one */
+
+void cake_tensor_list_free(cake_tensor_list *list)
+{
+    for (int i = 0; i < list->n; i++)
+        free(list->at[i].name);
+    free(list->at);
+    *list = (cake_tensor_list){0};
+}
 
 static size_t smaller(int64_t a, size_t b)
 {
@@ -87,7 +95,8 @@ static cake_err read_values(const cake_tensor *t, cake_tensor_undo_raw *raw, voi
         const size_t skip = (size_t)(at - begin), room = sizeof value - skip;
         n = len - done < room ? len - done : room;
         const size_t all = (skip + n + size - 1) / size;
-        err = raw(self, t->begin + begin, value, all * size);
+        err = t->undo.unit ? read_order(t, raw, self, begin, (char *)value, all * size)
+                           : raw(self, t->begin + begin, value, all * size);
         for (size_t i = 0; !err && i < all; i++)
             value[i] = undone(t->undo.kind, value[i]);
         if (!err)
