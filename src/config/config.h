@@ -97,7 +97,9 @@ typedef struct cake_config {
     int n_ff;    /* of dense layers */
     int context; /* max_position_embeddings, or as extended by dynamic or yarn */
     float norm_eps;
-    bool tied; /* the head is the embedding */
+    bool tied;         /* the head is the embedding */
+    bool delta_joined; /* in the files, q, k, v and z of delta nets are one tensor; set by cake_model_open */
+    bool latent_split; /* ... what makes keys and values of a latent is two tensors; the same */
     bool qkv_bias, o_bias, mlp_bias;
     cake_qk_norm qk_norm; /* never CAKE_QK_NORM_CONFIG */
     cake_act act;

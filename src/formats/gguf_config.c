@@ -16,308 +16,13 @@
 
 #define MOST       INT32_MAX
 #define MOST_LAYER (1 << 16)
-#define PERIOD     6 /* of gemma3's layers that see everything */
-
-typedef struct row {
-    cake_gguf_arch arch;
-    void (*more)(cake_gguf_writer *w); /* fields of the family */
-} row;
-
-/* ---- layers with a window */
-
-/* layer_types from the list of layers with a window, or from a period: every period-th sees everything. */
-static void put_pattern(cake_gguf_writer *w, int64_t period)
-{
-    const cake_gguf_value *v = cake_gguf_value_of(w, "attention.sliding_window_pattern");
-    if (v && v->array && v->n < w->n_layer && !w->err)
-        w->err = cake_gguf_fail(w->g, v, "it has %lld elements for %lld layers", (long long)v->n,
-                                (long long)w->n_layer);
-    if (v && !v->array)
-        period = cake_gguf_get_int(w, "attention.sliding_window_pattern", 0, 1);
-    if (w->err)
-        return;
-    cake_buf_adds(w->out, ", \"layer_types\": [");
-    for (int64_t i = 0; i < w->n_layer; i++) {
-        bool sliding = v && v->array ? cake_gguf_int_at(v, i, 0) != 0 : period && (i + 1) % period != 0;
-        cake_buf_addf(w->out, "%s\"%s_attention\"", i ? ", " : "", sliding ? "sliding" : "full");
-    }
-    cake_buf_addc(w->out, ']');
-}
-
-/* 0 stands for none. */
-static void put_window(cake_gguf_writer *w)
-{
-    int64_t window = cake_gguf_get_int(w, "attention.sliding_window", 0, 0);
-    if (window)
-        cake_gguf_put_int(w, "sliding_window", window);
-    else
-        cake_buf_adds(w->out, ", \"sliding_window\": null");
-}
-
-/* ---- families */
-
-static void put_biases(cake_gguf_writer *w)
-{
-    static const char *const attention[] = {"attn_q", "attn_k", "attn_v", "attn_output"};
-    static const char *const mlp[] = {"ffn_gate", "ffn_up", "ffn_down"};
-    char name[64];
-    int n = 0, m = 0;
-    for (int i = 0; i < 4; i++) {
-        snprintf(name, sizeof name, "blk.0.%s.bias", attention[i]);
-        n += cake_gguf_has_tensor(w, name);
-    }
-    for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "blk.0.%s.bias", mlp[i]);
-        m += cake_gguf_has_tensor(w, name);
-    }
-    cake_gguf_put_bool(w, "attention_bias", n);
-    cake_gguf_put_bool(w, "mlp_bias", m);
-}
-
-/* Number, width and weights of experts. */
-static void put_experts(cake_gguf_writer *w, const char *n_expert, const char *n_ff)
-{
-    cake_gguf_copy_int(w, "expert_count", CAKE_GGUF_REQUIRED, 1, n_expert);
-    cake_gguf_copy_int(w, "expert_used_count", CAKE_GGUF_REQUIRED, 1, "num_experts_per_tok");
-    int64_t width = cake_gguf_get_int(w, "expert_feed_forward_length", 0, 0);
-    if (!width) {
-        const cake_gguf_tensor *t = cake_gguf_parts_find(w->parts, "blk.0.ffn_down_exps.weight");
-        width = t && t->rank == 3 ? t->shape[2] : 0;
-    }
-    if (width)
-        cake_gguf_put_int(w, n_ff, width);
-}
-
-static void add_llama(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_biases(w);
-    cake_gguf_refuse(w, "logit_scale", "models of Granite and Cohere, which scale logits, are not supported");
-    cake_gguf_refuse(w, "residual_scale",
-                     "models of Granite, which scale the residual stream, are not supported");
-    cake_gguf_refuse(w, "embedding_scale", "models of Granite, which scale embeddings, are not supported");
-    cake_gguf_refuse(w, "attention.scale", "a scale of its own is not supported");
-    cake_gguf_refuse(w, "attention.temperature_scale",
-                     "queries that grow with the position are not supported");
-}
-
-static void add_mixtral(cake_gguf_writer *w)
-{
-    add_llama(w);
-    put_window(w);
-    cake_gguf_copy_int(w, "expert_count", CAKE_GGUF_REQUIRED, 1, "num_local_experts");
-    cake_gguf_copy_int(w, "expert_used_count", CAKE_GGUF_REQUIRED, 1, "num_experts_per_tok");
-}
-
-static void add_smollm3(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_biases(w);
-    cake_buf_adds(w->out, ", \"no_rope_layer_interval\": 4, \"use_sliding_window\": false");
-}
-
-static void add_qwen(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_biases(w);
-    cake_gguf_put_bool(w, "use_sliding_window", false);
-}
-
-static void add_qwen_moe(cake_gguf_writer *w)
-{
-    add_qwen(w);
-    put_experts(w, "num_experts", "moe_intermediate_size");
-    cake_gguf_put_bool(w, "norm_topk_prob", true); /* as llama.cpp computes it */
-}
-
-static void add_olmoe(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_biases(w);
-    put_experts(w, "num_experts", "intermediate_size");
-    cake_gguf_put_bool(w, "norm_topk_prob", false);
-}
-
-/* The scale of scores is no key: it is that of the head, but for the largest model, by its layers. */
-static void put_query_scale(cake_gguf_writer *w, int64_t layers)
-{
-    cake_gguf_put_int(w, "query_pre_attn_scalar", w->n_layer == layers ? w->dim / w->n_head : w->head_dim);
-}
-
-static void add_gemma2(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_biases(w);
-    put_query_scale(w, 46);
-    put_window(w);
-    put_pattern(w, 2);
-    cake_gguf_put_real(w, "attn_logit_softcapping", cake_gguf_get_real(w, "attn_logit_softcapping", 50));
-    cake_gguf_put_real(w, "final_logit_softcapping", cake_gguf_get_real(w, "final_logit_softcapping", 30));
-}
-
-static void add_gemma3(cake_gguf_writer *w)
-{
-    double cap = cake_gguf_get_real(w, "final_logit_softcapping", 0);
-    cake_gguf_check_whole(w);
-    put_biases(w);
-    put_query_scale(w, 62);
-    if (cake_gguf_value_of(w, "attention.sliding_window")) {
-        put_window(w);
-        put_pattern(w, PERIOD);
-    } else {
-        cake_buf_adds(w->out, ", \"sliding_window\": 4096");
-        put_pattern(w, 1);
-    }
-    cake_gguf_put_real(w, "rope_local_base_freq", cake_gguf_get_real(w, "rope.freq_base_swa", 10000));
-    if (cap != 0)
-        cake_gguf_put_real(w, "final_logit_softcapping", cap);
-}
-
-static void add_phi3(cake_gguf_writer *w)
-{
-    float *list = NULL;
-    int64_t n;
-    cake_gguf_put_part(w);
-    put_window(w);
-    cake_gguf_copy_int(w, "rope.scaling.original_context_length", 4096, 1,
-                       "original_max_position_embeddings");
-    if (!cake_gguf_has_tensor(w, "rope_factors_long.weight") ||
-        !cake_gguf_has_tensor(w, "rope_factors_short.weight"))
-        return;
-    cake_buf_adds(w->out, ", \"rope_scaling\": {\"rope_type\": \"longrope\"");
-    for (int i = 0; i < 2 && !w->err; i++) {
-        w->err = cake_gguf_parts_floats(
-            w->parts, w->topic, i ? "rope_factors_long.weight" : "rope_factors_short.weight", &list, &n);
-        if (!w->err)
-            cake_gguf_put_list(w, i ? "long_factor" : "short_factor", list, n);
-        free(list);
-        list = NULL;
-    }
-    cake_buf_addc(w->out, '}');
-}
-
-static void add_olmo2(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_biases(w);
-}
-
-static void add_olmo3(cake_gguf_writer *w)
-{
-    add_olmo2(w);
-    put_window(w);
-    put_pattern(w, 4);
-    cake_gguf_put_real(
-        w, "rope_local_base_freq",
-        cake_gguf_get_real(w, "rope.freq_base_swa", cake_gguf_get_real(w, "rope.freq_base", 10000)));
-}
-
-static void add_exaone4(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_window(w);
-    put_pattern(w, cake_gguf_value_of(w, "attention.sliding_window") ? 4 : 1);
-}
-
-static void add_gpt_oss(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_biases(w);
-    put_window(w);
-    put_pattern(w, 2);
-    cake_gguf_copy_int(w, "expert_count", CAKE_GGUF_REQUIRED, 1, "num_local_experts");
-    cake_gguf_copy_int(w, "expert_used_count", CAKE_GGUF_REQUIRED, 1, "num_experts_per_tok");
-}
-
-static void add_minimax(cake_gguf_writer *w)
-{
-    cake_gguf_copy_int(w, "rope.dimension_count", w->head_dim, 2, "rotary_dim");
-    cake_gguf_copy_int(w, "expert_count", CAKE_GGUF_REQUIRED, 1, "num_local_experts");
-    cake_gguf_copy_int(w, "expert_used_count", CAKE_GGUF_REQUIRED, 1, "num_experts_per_tok");
-    if (cake_gguf_get_int(w, "expert_gating_func", 2, 1) != 2)
-        cake_gguf_refuse(w, "expert_gating_func", "2 (sigmoid) is expected");
-}
-
-/* The experts of DeepSeek V3 and GLM. */
-static void put_sigmoid_experts(cake_gguf_writer *w)
-{
-    bool normalise = false;
-    put_experts(w, "n_routed_experts", "moe_intermediate_size");
-    cake_gguf_copy_int(w, "expert_shared_count", CAKE_GGUF_REQUIRED, 0, "n_shared_experts");
-    cake_gguf_copy_int(w, "leading_dense_block_count", 0, 0, "first_k_dense_replace");
-    cake_gguf_copy_int(w, "expert_group_count", 1, 1, "n_group");
-    cake_gguf_copy_int(w, "expert_group_used_count", 1, 1, "topk_group");
-    cake_gguf_put_real(w, "routed_scaling_factor", cake_gguf_get_real(w, "expert_weights_scale", 1));
-    if (!w->err)
-        w->err = cake_gguf_bool(w->g, cake_gguf_key_of(w, "expert_weights_norm"), false, &normalise);
-    cake_gguf_put_bool(w, "norm_topk_prob", normalise);
-    if (cake_gguf_get_int(w, "expert_gating_func", 2, 1) != 2)
-        cake_gguf_refuse(w, "expert_gating_func", "2 (sigmoid) is expected");
-}
-
-static void add_glm4_moe(cake_gguf_writer *w)
-{
-    put_biases(w);
-    cake_gguf_put_part(w);
-    put_sigmoid_experts(w);
-    cake_gguf_put_bool(w, "use_qk_norm", cake_gguf_has_tensor(w, "blk.0.attn_q_norm.weight"));
-    cake_gguf_copy_int(w, "nextn_predict_layers", 0, 0, "num_nextn_predict_layers");
-}
-
-static void add_apertus(cake_gguf_writer *w)
-{
-    cake_gguf_check_whole(w);
-    put_biases(w);
-    cake_gguf_put_text(w, "hidden_act", "xielu");
-}
-
-/* A name may have several rows, whose keys decide. */
-static const row rows[] = {
-    {.arch = {.name = "llama", .model_type = "llama", .class = "LlamaForCausalLM", .turned = true},
-     .more = add_llama},
-    {.arch = {.name = "llama", .model_type = "mixtral", .class = "MixtralForCausalLM", .turned = true},
-     .more = add_mixtral},
-    {.arch = {.name = "smollm3", .model_type = "smollm3", .class = "SmolLM3ForCausalLM", .turned = true},
-     .more = add_smollm3},
-    {.arch = {.name = "qwen2", .model_type = "qwen2", .class = "Qwen2ForCausalLM"}, .more = add_qwen},
-    {.arch = {.name = "qwen3", .model_type = "qwen3", .class = "Qwen3ForCausalLM"}, .more = add_qwen},
-    {.arch = {.name = "qwen3moe", .model_type = "qwen3_moe", .class = "Qwen3MoeForCausalLM"},
-     .more = add_qwen_moe},
-    {.arch = {.name = "olmoe", .model_type = "olmoe", .class = "OlmoeForCausalLM"}, .more = add_olmoe},
-    {.arch = {.name = "gemma2",
-              .model_type = "gemma2",
-              .class = "Gemma2ForCausalLM",
-              .plus_one = true,
-              .both_norms = true},
-     .more = add_gemma2},
-    {.arch = {.name = "gemma3",
-              .model_type = "gemma3_text",
-              .class = "Gemma3ForCausalLM",
-              .plus_one = true,
-              .both_norms = true},
-     .more = add_gemma3},
-    {.arch = {.name = "phi3", .model_type = "phi3", .class = "Phi3ForCausalLM"}, .more = add_phi3},
-    {.arch = {.name = "olmo2", .model_type = "olmo2", .class = "Olmo2ForCausalLM"}, .more = add_olmo2},
-    {.arch = {.name = "olmo2", .model_type = "olmo3", .class = "Olmo3ForCausalLM"}, .more = add_olmo3},
-    {.arch = {.name = "exaone4", .model_type = "exaone4", .class = "Exaone4ForCausalLM"},
-     .more = add_exaone4},
-    {.arch = {.name = "gpt-oss", .model_type = "gpt_oss", .class = "GptOssForCausalLM"}, .more = add_gpt_oss},
-    {.arch = {.name = "minimax-m2", .model_type = "minimax_m2", .class = "MiniMaxM2ForCausalLM"},
-     .more = add_minimax},
-    {.arch = {.name = "glm4moe", .model_type = "glm4_moe", .class = "Glm4MoeForCausalLM"},
-     .more = add_glm4_moe},
-    {.arch = {.name = "apertus", .model_type = "apertus", .class = "ApertusForCausalLM"},
-     .more = add_apertus},
-};
-
-enum { N_ROW = sizeof rows / sizeof *rows };
 
 static cake_err fail_unknown(const cake_gguf *g, const char *topic, cake_gguf_text name)
 {
     cake_buf known = {0};
-    for (int i = 0; i < N_ROW; i++)
-        if (!i || strcmp(rows[i].arch.name, rows[i - 1].arch.name) != 0)
-            cake_buf_addf(&known, "%s%s", i ? ", " : "", rows[i].arch.name);
+    for (int i = 0; i < CAKE_GGUF_FAMILIES; i++)
+        if (!i || strcmp(cake_gguf_families[i].arch.name, cake_gguf_families[i - 1].arch.name) != 0)
+            cake_buf_addf(&known, "%s%s", i ? ", " : "", cake_gguf_families[i].arch.name);
     cake_err err = cake_fail(
         topic,
         "%s: general.architecture is %.*s; as GGUF files the supported ones are %s: use the safetensors "
@@ -328,7 +33,7 @@ static cake_err fail_unknown(const cake_gguf *g, const char *topic, cake_gguf_te
 }
 
 /* Which of the rows of its name it is. */
-static cake_err find_row(const cake_gguf_parts *parts, const char *topic, const row **out)
+static cake_err find_row(const cake_gguf_parts *parts, const char *topic, const cake_gguf_family **out)
 {
     const cake_gguf *g = parts->part[0];
     cake_gguf_text name, type;
@@ -339,24 +44,25 @@ static cake_err find_row(const cake_gguf_parts *parts, const char *topic, const 
         return cake_fail(topic, "%s: general.type is %.*s, a model is expected", cake_gguf_path(g),
                          (int)(type.len < 80 ? type.len : 80), type.at);
     int i = 0;
-    while (i < N_ROW &&
-           (strlen(rows[i].arch.name) != name.len || memcmp(rows[i].arch.name, name.at, name.len)))
+    while (i < CAKE_GGUF_FAMILIES && (strlen(cake_gguf_families[i].arch.name) != name.len ||
+                                      memcmp(cake_gguf_families[i].arch.name, name.at, name.len)))
         i++;
-    if (i == N_ROW)
+    if (i == CAKE_GGUF_FAMILIES)
         return fail_unknown(g, topic, name);
-    if (i + 1 < N_ROW && !strcmp(rows[i].arch.name, rows[i + 1].arch.name)) {
-        const bool experts = !strcmp(rows[i].arch.name, "llama");
-        snprintf(key, sizeof key, "%s.%s", rows[i].arch.name,
+    if (i + 1 < CAKE_GGUF_FAMILIES &&
+        !strcmp(cake_gguf_families[i].arch.name, cake_gguf_families[i + 1].arch.name)) {
+        const bool experts = !strcmp(cake_gguf_families[i].arch.name, "llama");
+        snprintf(key, sizeof key, "%s.%s", cake_gguf_families[i].arch.name,
                  experts ? "expert_count" : "attention.sliding_window");
         i += cake_gguf_int_at(cake_gguf_find(g, key), 0, 0) > 0;
     }
-    *out = &rows[i];
+    *out = &cake_gguf_families[i];
     return CAKE_OK;
 }
 
 cake_err cake_gguf_arch_of(const cake_gguf_parts *parts, const char *topic, cake_gguf_arch *out)
 {
-    const row *found;
+    const cake_gguf_family *found;
     cake_err err = find_row(parts, topic, &found);
     if (!err)
         *out = found->arch;
@@ -388,7 +94,8 @@ static void put_sizes(cake_gguf_writer *w)
     w->dim = cake_gguf_get_int(w, "embedding_length", CAKE_GGUF_REQUIRED, 1);
     w->n_head = cake_gguf_get_equal(w, "attention.head_count", CAKE_GGUF_REQUIRED);
     w->head_dim = cake_gguf_get_int(w, "attention.key_length", w->n_head > 0 ? w->dim / w->n_head : 1, 1);
-    if (!w->err && cake_gguf_get_int(w, "attention.value_length", w->head_dim, 1) != w->head_dim)
+    if (!w->err && !w->arch->latent &&
+        cake_gguf_get_int(w, "attention.value_length", w->head_dim, 1) != w->head_dim)
         cake_gguf_refuse(w, "attention.value_length", "the same as attention.key_length is expected");
     if (!w->err && embedding && embedding->rank != 2)
         w->err = cake_fail(w->topic, "%s: token_embd.weight has %d dimensions, 2 are expected",
@@ -398,8 +105,11 @@ static void put_sizes(cake_gguf_writer *w)
     cake_gguf_put_int(w, "hidden_size", w->dim);
     cake_gguf_put_int(w, "num_hidden_layers", w->n_layer);
     cake_gguf_put_int(w, "num_attention_heads", w->n_head);
-    cake_gguf_put_int(w, "num_key_value_heads", cake_gguf_get_equal(w, "attention.head_count_kv", w->n_head));
-    cake_gguf_put_int(w, "head_dim", w->head_dim);
+    cake_gguf_put_int(w, "num_key_value_heads",
+                      w->arch->latent ? w->n_head
+                                      : cake_gguf_get_equal(w, "attention.head_count_kv", w->n_head));
+    if (!w->arch->latent)
+        cake_gguf_put_int(w, "head_dim", w->head_dim);
     if (cake_gguf_value_of(w, "feed_forward_length"))
         cake_gguf_put_int(w, "intermediate_size", cake_gguf_get_equal(w, "feed_forward_length", 1));
     cake_gguf_copy_int(w, "context_length", CAKE_GGUF_REQUIRED, 1, "max_position_embeddings");
@@ -462,7 +172,7 @@ static void put_tokens(cake_gguf_writer *w)
 
 cake_err cake_gguf_config(const cake_gguf_parts *parts, const char *topic, cake_buf *json)
 {
-    const row *found;
+    const cake_gguf_family *found;
     cake_err err = find_row(parts, topic, &found);
     if (err)
         return err;

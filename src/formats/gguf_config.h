@@ -15,6 +15,8 @@ typedef struct cake_gguf_arch {
     bool turned;            /* rows of q and k: the halves of each head alternate */
     bool plus_one;          /* norms are stored as w + 1, where config.json's families store w */
     bool both_norms;        /* ffn_norm stands before the MLP, beside a norm after attention */
+    bool latent;            /* latent attention, whose heads of k and v are counted in another way */
+    bool tiled; /* value heads of delta nets: the first of each key head, the second of each, ... */
 } cake_gguf_arch;
 
 /* Appends the text of config.json. Errors name the file and the key. */

@@ -4,6 +4,7 @@
  * kind of scaling that is not known is refused.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +79,14 @@ static void put_yarn(cake_gguf_writer *w)
     for (int i = 0; i < 2; i++)
         if (cake_gguf_value_of(w, betas[i][0]))
             cake_gguf_put_real(w, betas[i][1], cake_gguf_get_real(w, betas[i][0], 0));
+    if (w->arch->latent && cake_gguf_value_of(w, "rope.scaling.yarn_log_multiplier")) {
+        char text[32]; /* the shortest decimal of float32 is what was multiplied by 0.1 */
+        snprintf(text, sizeof text, "%.7g", cake_gguf_get_real(w, "rope.scaling.yarn_log_multiplier", 0));
+        snprintf(text, sizeof text, "%.7g", 10 * strtod(text, NULL));
+        cake_buf_addf(w->out, ", \"mscale\": %s, \"mscale_all_dim\": %s", text, text);
+    } else {
+        cake_gguf_refuse(w, "rope.scaling.yarn_log_multiplier", "it is not supported for this architecture");
+    }
     magnitude = 0.1 * log(factor) + 1;
     if (attention != 0 && fabs(attention - magnitude) > 1e-6)
         cake_gguf_put_real(w, "attention_factor", attention);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing a config.json from the keys of a GGUF file. For gguf_config.c and gguf_rope.c.
+ * Writing a config.json from the keys of a GGUF file. For gguf_config.c, gguf_families.c and gguf_rope.c.
  */
 #ifndef CAKE_FORMATS_GGUF_WRITER_H
 #define CAKE_FORMATS_GGUF_WRITER_H
@@ -38,6 +38,15 @@ void cake_gguf_put_bool(cake_gguf_writer *w, const char *field, bool value);
 void cake_gguf_put_list(cake_gguf_writer *w, const char *field, const float *list, int64_t n);
 void cake_gguf_copy_int(cake_gguf_writer *w, const char *name, int64_t otherwise, int64_t least,
                         const char *field);
+
+/* gguf_families.c: a name may have several rows, of which keys choose. */
+typedef struct cake_gguf_family {
+    cake_gguf_arch arch;
+    void (*more)(cake_gguf_writer *w); /* fields of the family */
+} cake_gguf_family;
+
+enum { CAKE_GGUF_FAMILIES = 21 };
+extern const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES];
 
 /* gguf_rope.c: base and scaling; the share of a head that is rotated, or a check that it is all of it. */
 void cake_gguf_put_rope(cake_gguf_writer *w);

@@ -25,7 +25,14 @@ typedef enum change {
     GATE_UP, /* gate and up of a family that has them in one tensor */
     EXPERTS, /* one matrix for each expert */
     PAIRS,   /* gate and up of each expert, one behind the other */
-    ONE_ROW  /* a vector that is a matrix of one row */
+    ONE_ROW, /* a vector that is a matrix of one row */
+    HEADS,   /* matrices of all heads, one behind the other */
+    DECAY,   /* stored as the negative of its exponential; of value heads, as all that follow */
+    VALUES,  /* rows of value heads may have another order */
+    BETA,    /* one row each */
+    BARE_BETA,
+    CHANNELS, /* of queries and keys, then of values; a matrix with one element in its second dimension */
+    OUTPUT    /* columns */
 } change;
 
 /* Names in layers: after "blk.N." without ".weight" or ".bias", and after "layers.N." as in
@@ -40,6 +47,23 @@ static const struct {
     {"attn_v", "self_attn.v_proj", AS_IS},
     {"attn_qkv", "self_attn.qkv_proj", FUSED},
     {"attn_output", "self_attn.o_proj", AS_IS},
+    {"attn_q_a", "self_attn.q_a_proj", AS_IS},
+    {"attn_q_a_norm", "self_attn.q_a_layernorm", NORM},
+    {"attn_q_b", "self_attn.q_b_proj", AS_IS},
+    {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa", AS_IS},
+    {"attn_kv_a_norm", "self_attn.kv_a_layernorm", NORM},
+    {"attn_kv_b", "self_attn.kv_b_proj", AS_IS},
+    {"attn_k_b", "self_attn.k_b_proj", HEADS},
+    {"attn_v_b", "self_attn.v_b_proj", HEADS},
+    {"attn_gate", "linear_attn.in_proj_z", VALUES},
+    {"ssm_beta", "linear_attn.in_proj_b", BETA},
+    {"ssm_alpha", "linear_attn.in_proj_a", BETA},
+    {"ssm_ba", "linear_attn.in_proj_ba", AS_IS},
+    {"ssm_a", "linear_attn.A_log", DECAY},
+    {"ssm_dt", "linear_attn.dt_bias", BARE_BETA},
+    {"ssm_conv1d", "linear_attn.conv1d", CHANNELS},
+    {"ssm_norm", "linear_attn.norm", AS_IS},
+    {"ssm_out", "linear_attn.out_proj", OUTPUT},
     {"attn_q_norm", "self_attn.q_norm", NORM},
     {"attn_k_norm", "self_attn.k_norm", NORM},
     {"attn_sinks", "self_attn.sinks", BARE},
@@ -78,6 +102,7 @@ typedef struct listing {
     const cake_gguf_arch *arch;
     const cake_arch *family;
     int64_t n_layer, n_head, n_kv;
+    int64_t n_key, n_value, value_dim, key_dim; /* heads of delta nets; 0: there are none */
     cake_tensor_list list;
     size_t cap;
 } listing;
@@ -217,6 +242,55 @@ static cake_err add_qkv(listing *l, const cake_gguf_tensor *from, const char *su
     return err;
 }
 
+/* Value heads stand in the order of the key heads that they belong to; files may have the first of each key
+ * head, then the second of each. In `at` bytes from `first` on each has `unit` bytes. */
+static cake_err tile(const listing *l, const cake_gguf_tensor *from, int64_t first, int64_t unit,
+                     cake_tensor *t)
+{
+    const int64_t each = l->n_key ? l->n_value / l->n_key : 0, bytes = t->end - t->begin;
+    if (!l->n_key || l->n_value % l->n_key || unit < 1 || (bytes - first) % (unit * l->n_value))
+        return fail(l, from, "its shape cannot be that of as many value heads as the keys say");
+    if (!l->arch->tiled || each == 1)
+        return CAKE_OK;
+    t->undo.kind = t->undo.kind ? t->undo.kind : CAKE_UNDO_ORDER;
+    t->undo.first = first;
+    t->undo.unit = unit;
+    t->undo.rows = l->n_key;
+    t->undo.columns = each;
+    return CAKE_OK;
+}
+
+/* Tensors of delta nets. */
+static cake_err change_delta(const listing *l, const cake_gguf_tensor *from, change made, cake_tensor *t)
+{
+    const int64_t row = (t->end - t->begin) / t->shape[0], keys = 2 * l->n_key * l->key_dim;
+    if (made == DECAY) {
+        t->undo.kind = CAKE_UNDO_EXP;
+        if (!t->readable || t->dtype != CAKE_F32)
+            return fail(l, from, "it has to be of type F32");
+    }
+    if (made == CHANNELS && from->rank == 2 &&
+        !strncmp(from->name.at + from->name.len - 17, "ssm_conv1d.weight", 17)) {
+        t->rank = 3;
+        t->shape[2] = t->shape[1];
+        t->shape[1] = 1;
+    }
+    switch (made) {
+    case VALUES:
+        return tile(l, from, 0, row * l->value_dim, t);
+    case CHANNELS:
+        return keys > t->shape[0] ? fail(l, from, "it has fewer rows than the keys say")
+                                  : tile(l, from, keys * row, row * l->value_dim, t);
+    case OUTPUT:
+        if (l->value_dim % from->type->values)
+            return fail(l, from,
+                        "blocks of its type hold more than one head: its columns cannot be put in order");
+        return tile(l, from, 0, l->value_dim / from->type->values * from->type->bytes, t);
+    default:
+        return tile(l, from, 0, row, t);
+    }
+}
+
 /* ---- names */
 
 static cake_err add_plain(listing *l, const cake_gguf_tensor *from, int row, const char *suffix, int layer)
@@ -229,13 +303,24 @@ static cake_err add_plain(listing *l, const cake_gguf_tensor *from, int row, con
         own = "pre_feedforward_layernorm";
     if (made == GATE_UP && l->family->fused)
         own = "mlp.gate_up_proj";
-    name_of(l, own, made == BARE ? "" : suffix, layer, 0, &name);
+    if (made == FUSED && l->family->delta)
+        own = "linear_attn.in_proj_qkv";
+    name_of(l, own, made == BARE || made == DECAY || made == BARE_BETA ? "" : suffix, layer, 0, &name);
     if (made == NORM) {
         err = add_norm(l, from, name.data);
     } else {
         cake_tensor *t = append(l, from, name.data);
         if (made == QUERY || made == KEY)
             err = turn(l, from, made == QUERY ? l->n_head : l->n_kv, t);
+        if (made == FUSED && l->family->delta)
+            err = change_delta(l, from, CHANNELS, t);
+        if (made >= DECAY)
+            err = change_delta(l, from, made, t);
+        if (made == HEADS && t->rank == 3) {
+            t->rank = 2;
+            t->shape[0] *= t->shape[1];
+            t->shape[1] = t->shape[2];
+        }
         if (made == ONE_ROW && t->rank == 1) {
             t->rank = 2;
             t->shape[1] = t->shape[0];
@@ -269,7 +354,7 @@ static cake_err add_in_layer(listing *l, const cake_gguf_tensor *from, int layer
     size_t i = 0, n = sizeof names / sizeof *names;
     while (i < n && (strlen(names[i].name) != stem || strncmp(names[i].name, rest, stem)))
         i++;
-    if (i == n || (!*suffix && names[i].change != BARE))
+    if (i == n || (!*suffix && names[i].change != BARE && names[i].change != DECAY))
         return fail_name(l, from);
     switch (names[i].change) {
     case EXPERTS:
@@ -278,7 +363,7 @@ static cake_err add_in_layer(listing *l, const cake_gguf_tensor *from, int layer
     case PAIRS:
         return !strcmp(suffix, ".bias") ? fail_name(l, from) : add_experts(l, from, NULL, layer, true);
     case FUSED:
-        if (!l->family->fused)
+        if (!l->family->fused && !l->family->delta)
             return add_qkv(l, from, suffix, layer);
         return add_plain(l, from, (int)i, suffix, layer);
     default:
@@ -352,6 +437,17 @@ static cake_err read_heads(const listing *l, const char *name, int64_t otherwise
                                                    cake_gguf_path(l->parts->part[0]), key, 1 << 16);
 }
 
+static cake_err read_delta(listing *l)
+{
+    int64_t all;
+    if (read_heads(l, "ssm.group_count", -1, &l->n_key) ||
+        read_heads(l, "ssm.time_step_rank", -1, &l->n_value) ||
+        read_heads(l, "ssm.state_size", -1, &l->key_dim) || read_heads(l, "ssm.inner_size", -1, &all))
+        return CAKE_ERR_FATAL;
+    l->value_dim = all / l->n_value;
+    return CAKE_OK;
+}
+
 static int by_place(const void *a, const void *b)
 {
     const cake_tensor *s = a, *t = b;
@@ -369,6 +465,8 @@ cake_err cake_gguf_tensors_list(const cake_gguf_parts *parts, int part, const ca
         err = read_heads(&l, "attention.head_count", -1, &l.n_head);
     if (!err)
         err = read_heads(&l, "attention.head_count_kv", l.n_head, &l.n_kv);
+    if (!err && l.family->delta)
+        err = read_delta(&l);
     for (int i = 0; i < cake_gguf_tensors(l.g) && !err; i++)
         err = add_tensor(&l, cake_gguf_tensor_at(l.g, i));
     if (!err && part == 0)

@@ -352,6 +352,18 @@ static void choose_experts(cake_model *model)
         c->arch->moe.turned && !(layer < c->n_layer && has_all(model, CAKE_WHEN_EXPERTS_APART, layer));
 }
 
+/* Whether the files have some tensors joined that others have apart. */
+static void choose_joined(cake_model *model)
+{
+    cake_config *c = &model->config;
+    for (int layer = 0; layer < c->n_layer; layer++) {
+        if (c->layer[layer].mixer == CAKE_MIX_LATENT)
+            c->latent_split = has_all(model, CAKE_WHEN_LATENT_SPLIT, layer);
+        if (c->layer[layer].mixer == CAKE_MIX_DELTA)
+            c->delta_joined = c->arch->delta_fused && !has_all(model, CAKE_WHEN_DELTA_APART, layer);
+    }
+}
+
 /* Opens the files or the bundle, and decides whether the head is tied to the embedding. */
 static cake_err open_tensors(cake_model *model)
 {
@@ -370,6 +382,7 @@ static cake_err open_tensors(cake_model *model)
     if (err)
         return err;
     choose_experts(model);
+    choose_joined(model);
     if (!source)
         return check_tied(model);
     model->config.tied = source->tied;

@@ -15,8 +15,8 @@
 
 #define CAKE_TENSOR_MAX_RANK 8
 
-/* What a converter did to a tensor's content, undone while it is read: then all files of a model have the same
- * tensors, and nothing else knows of it. */
+/* What a converter did to a tensor's content, undone while it is read: then all files of a model have the
+ * same tensors, and nothing else knows of it. */
 typedef enum cake_undo_kind {
     CAKE_UNDO_NONE,
     CAKE_UNDO_ORDER,    /* the file has the parts of the tensor in another order */
@@ -28,8 +28,8 @@ typedef enum cake_undo_kind {
 
 typedef struct cake_tensor_undo {
     cake_undo_kind kind;
-    /* ORDER, and EXP if unit is not 0: behind `first` bytes there are units of `unit` bytes in groups of rows x columns. The tensor has
-     * each group row by row, the file column by column. */
+    /* ORDER, and EXP if unit is not 0: behind `first` bytes there are units of `unit` bytes in groups of rows
+     * x columns. The tensor has each group row by row, the file column by column. */
     int64_t first, unit, rows, columns;
     float value; /* CONSTANT */
 } cake_tensor_undo;
