@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/die.h"
 #include "kernels/decode.h"
@@ -97,7 +98,7 @@ const cake_format *cake_format_at(int i)
 const cake_format *cake_format_find(const char *name)
 {
     int i = 0;
-    while (i < N_FORMAT && strcmp(formats[i].format.name, name))
+    while (i < N_FORMAT && strcasecmp(formats[i].format.name, name))
         i++;
     return cake_format_at(i);
 }

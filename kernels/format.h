@@ -71,7 +71,7 @@ typedef struct cake_format {
     bool indexed;
 } cake_format;
 
-/* A block format by GGUF's name or by the number of its type; NULL: not known. */
+/* A block format by GGUF's name, in any case, or by the number of its type; NULL: not known. */
 const cake_format *cake_format_find(const char *name);
 const cake_format *cake_format_gguf(uint32_t type);
 const cake_format *cake_format_at(int i); /* block formats; NULL past the last */

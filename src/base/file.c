@@ -112,6 +112,44 @@ cake_err cake_file_read(const char *topic, const char *path, bool optional, size
                : cake_file_check_pointer(topic, path, out->data + before, out->len - before);
 }
 
+/* Reads exactly len bytes; on failure the reason is appended. */
+static cake_err read_bytes(int fd, const char *path, int64_t offset, void *into, size_t len, cake_buf *why)
+{
+    for (size_t got = 0; got < len;) {
+        int64_t at = offset + (int64_t)got;
+        ssize_t n = pread(fd, (char *)into + got, len - got, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            cake_buf_addf(why, "%s: byte %lld cannot be read: %s", path, (long long)at, strerror(errno));
+        if (n == 0) {
+            struct stat st = {.st_size = (off_t)at};
+            fstat(fd, &st); /* the file may end before this */
+            cake_buf_addf(why,
+                          "%s: ends at byte %lld, but data are expected up to %lld: "
+                          "truncated? download or stage it again",
+                          path, (long long)st.st_size, (long long)offset + (long long)len);
+        }
+        if (n <= 0)
+            return CAKE_ERR_FATAL;
+        got += (size_t)n;
+    }
+    return CAKE_OK;
+}
+
+cake_err cake_file_read_at(const char *topic, int fd, const char *path, int64_t offset, void *into,
+                           size_t len, cake_buf *why)
+{
+    cake_buf own = {0};
+    if (why)
+        return read_bytes(fd, path, offset, into, len, why);
+    cake_err err = read_bytes(fd, path, offset, into, len, &own);
+    if (err)
+        cake_fail(topic, "%s", own.data);
+    cake_buf_free(&own);
+    return err;
+}
+
 void cake_file_guard(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -20,6 +20,9 @@ cake_err cake_file_find(const char *topic, const char *path);
 cake_err cake_file_read(const char *topic, const char *path, bool optional, size_t max, cake_buf *out);
 /* Reads a file that may be absent or broken: then CAKE_END, and nothing is logged. */
 cake_err cake_file_peek(const char *path, size_t max, cake_buf *out);
+/* Reads exactly len bytes of an open file. Errors are reported, or appended to *why if that is not NULL. */
+cake_err cake_file_read_at(const char *topic, int fd, const char *path, int64_t offset, void *into,
+                           size_t len, cake_buf *why);
 /* Fails with a message if the file is only a pointer that git-lfs leaves in its place. */
 cake_err cake_file_check_pointer(const char *topic, const char *path, const char *bytes, size_t len);
 /* Fails with a message unless path is a regular file; opens nothing. */

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "bundle/writer.h"
+#include "formats/model_files.h"
 
 /* The bundle that a rank needs. */
 typedef struct request {
@@ -134,7 +135,8 @@ static const char *kind_of(const found *f, const found *root)
 /* Checks that all ranks have bundles of one staging, or none has one. */
 static cake_err compare_ranks(const cake_comm *world, const char *model, const cake_bundle *mine)
 {
-    found own = {.bundle = mine, .whole = has(model, "config.json"), .identity = mine ? mine->identity : 0};
+    const bool whole = has(model, "config.json") || cake_model_files_gguf(model);
+    found own = {.bundle = mine, .whole = whole, .identity = mine ? mine->identity : 0};
     found *all = cake_alloc((size_t)world->size, sizeof own);
     cake_err err = CAKE_OK;
     snprintf(own.host, sizeof own.host, "%s", world->host);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "chat/template_messages.h"
+#include "formats/model_files.h"
 #include "jinja/jinja.h"
 #include "tokenizer/specials.h"
 
@@ -100,7 +100,7 @@ static cake_err open_file(const char *dir, const char *name, chat_source *out)
 {
     cake_buf source = {0}, path = {0};
     cake_buf_addf(&path, "%s/%s", dir, name);
-    cake_err err = cake_file_read("chat", path.data, true, MAX_SOURCE, &source);
+    cake_err err = cake_model_files_read("chat", dir, name, MAX_SOURCE, &source);
     if (!err)
         err = open_source(path.data, source.data ? source.data : "", source.len, out);
     cake_buf_free(&source);
@@ -119,10 +119,10 @@ static cake_err open_files(cake_chat *chat, const char *dir)
     return err;
 }
 
-/* Loads a JSON file that may be absent; if not, it must be an object. */
-static cake_err load_object(const char *path, cake_json **out)
+/* Loads chat_template.json, which may be absent; if not, it must be an object. */
+static cake_err load_object(const char *dir, const char *path, cake_json **out)
 {
-    cake_err err = cake_json_load("chat", path, true, out);
+    cake_err err = cake_model_files_load("chat", dir, "chat_template.json", out);
     if (!err && cake_json_kind(*out) != CAKE_JSON_OBJECT)
         err = cake_fail("chat", "%s: found %s, expected an object", path, cake_json_kind_name(*out));
     return err == CAKE_END ? CAKE_OK : err;
@@ -137,7 +137,7 @@ static cake_err open_all(cake_chat *chat, const char *dir)
         err = open_files(chat, dir);
     if (!err && !chat->plain.jinja) {
         cake_buf_addf(&path, "%s/chat_template.json", dir);
-        err = load_object(path.data, &json);
+        err = load_object(dir, path.data, &json);
         if (!err)
             err = open_member(chat, path.data, json);
     }

@@ -14,6 +14,7 @@
 #include "config/config_read.h"
 #include "config/not_a_model.h"
 #include "config/unsupported_fields.h"
+#include "formats/model_files.h"
 
 #define MAX_DIM (1 << 20) /* of the residual stream: CAKE_MAX_WIDE * MAX_DIM * 4 bytes stay below 2^46 */
 
@@ -392,26 +393,23 @@ cake_err cake_config_parse(const char *text, const char *name, cake_config *conf
 cake_err cake_config_load(const char *dir, cake_config *config)
 {
     cake_json *doc = NULL, *generation = NULL;
-    cake_buf path = {0};
     struct stat st;
     if (stat(dir, &st))
         return cake_fail("model", "%s: cannot be opened: %s", dir, strerror(errno));
-    if (!S_ISDIR(st.st_mode))
+    if (!S_ISDIR(st.st_mode) && !cake_model_files_gguf(dir))
         return cake_fail(
-            "model", "%s: a directory with config.json, tokenizer.json and *.safetensors is expected", dir);
-    cake_buf_addf(&path, "%s/config.json", dir);
-    cake_err err = cake_json_load("model", path.data, true, &doc);
+            "model",
+            "%s: a directory with config.json, tokenizer.json and *.safetensors, or a .gguf file, is "
+            "expected",
+            dir);
+    cake_err err = cake_model_files_load("model", dir, "config.json", &doc);
     if (err == CAKE_END)
         err = cake_not_a_model_fail(dir, "config.json");
-    if (!err) {
-        cake_buf_cut(&path, 0);
-        cake_buf_addf(&path, "%s/generation_config.json", dir);
-        err = cake_json_load("model", path.data, true, &generation);
-    }
+    if (!err)
+        err = cake_model_files_load("model", dir, "generation_config.json", &generation);
     if (err != CAKE_ERR_FATAL)
         err = cake_config_read(doc, generation, dir, config);
     cake_json_free(generation);
     cake_json_free(doc);
-    cake_buf_free(&path);
     return err;
 }

@@ -81,9 +81,9 @@ typedef struct cake_moe {
     int n_ff;           /* of an expert */
     int n_ff_shared;    /* of the shared expert; 0: there is none */
     int n_mtp;          /* layers after the last one that predict further tokens; they are not used */
-    /* set by cake_model_open: in the files all experts' matrices are one tensor; those that a family has
-     * transposed are not */
-    bool fused, by_rows;
+    /* set by cake_model_open: in the files all experts' matrices are one tensor; ... transposed, where gate
+     * and up alternate; or not transposed, though the family's are */
+    bool fused, turned, by_rows;
 } cake_moe;
 
 /* Heads in layers of attention, of q, K and V alike. */
@@ -99,7 +99,9 @@ typedef struct cake_config {
     int n_ff;    /* of dense layers */
     int context; /* max_position_embeddings, or as extended by dynamic or yarn */
     float norm_eps;
-    bool tied; /* the head is the embedding */
+    bool tied;         /* the head is the embedding */
+    bool delta_joined; /* in the files, q, k, v and z of delta nets are one tensor; set by cake_model_open */
+    bool latent_split; /* ... what makes keys and values of a latent is two tensors; the same */
     bool qkv_bias, o_bias, mlp_bias;
     cake_qk_norm qk_norm; /* never CAKE_QK_NORM_CONFIG */
     cake_act act;

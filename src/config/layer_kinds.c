@@ -226,6 +226,7 @@ cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_
         apply_rule(fields, c, window, turns, types) || read_types(fields, c, window, types) ||
         settle_full(fields, c, types) || read_delta(fields, c))
         return CAKE_ERR_FATAL;
+    c->delta_joined = c->arch->delta_fused;
     for (int i = 0; i < c->n_layer; i++) {
         bool sliding = types[i] == SLIDING;
         c->layer[i].mixer = types[i] == LINEAR ? CAKE_MIX_DELTA

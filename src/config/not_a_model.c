@@ -25,7 +25,7 @@ static const struct {
      "take model*.safetensors and config.json, the same in the format of transformers"},
     {"", ".safetensors", "weights without an index",
      "model.safetensors, or model.safetensors.index.json with its files, is expected: download the rest"},
-    {"", ".gguf", "a model in llama.cpp's format", "use the safetensors model that it was made from"},
+    {"", ".gguf", "one of several models in llama.cpp's format", "give the path of one .gguf file"},
     {"", ".onnx", "a model in ONNX's format", "use the safetensors model that it was made from"},
     {"model_index", ".json", "a pipeline of several models", "give the directory of its language model"},
     {"", ".bin", "weights in PyTorch's format", SAVE},

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "formats/json.h"
+#include "model/safetensors.h"
 
 #define VERSION   1
 #define LARGEST   ((size_t)1 << 30)
@@ -94,6 +95,8 @@ static cake_err read_tensors(const cake_json *model, cake_bundle *b)
             t->begin > b->source[source].bytes - bytes)
             return damaged(b->path, "a tensor has an impossible offset");
         t->end = t->begin + bytes;
+        if (cake_json_get(node, "undo") && !cake_tensor_undo_parse(cake_json_get(node, "undo"), t))
+            return damaged(b->path, "a tensor has an impossible order");
         t->name = cake_copy(name, strlen(name));
         b->from[b->n_tensor++] = (int)source;
     }

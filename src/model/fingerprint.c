@@ -32,7 +32,7 @@ static void ask(const cake_indexed_tensor *s)
 {
     int64_t bytes = s->tensor->end - s->tensor->begin;
     for (int i = 0; s->file && i < BLOCKS && block_len(bytes, i); i++)
-        cake_safetensors_ahead(s->file, s->tensor->begin + block_at(bytes, i), (int64_t)block_len(bytes, i));
+        cake_tensor_file_ahead(s->file, s->tensor->begin + block_at(bytes, i), (int64_t)block_len(bytes, i));
 }
 
 cake_err cake_fingerprint_tensor(const cake_tensor *tensor, cake_fingerprint_read *read, void *self,
@@ -54,7 +54,7 @@ cake_err cake_fingerprint_tensor(const cake_tensor *tensor, cake_fingerprint_rea
 static cake_err read_stored(void *self, int64_t offset, void *into, size_t len)
 {
     const cake_indexed_tensor *s = self;
-    return cake_safetensors_read(s->file, s->tensor, offset, into, len, NULL);
+    return cake_tensor_file_read(s->file, s->tensor, offset, into, len, NULL);
 }
 
 int cake_model_tensors(const cake_model *model)

@@ -125,8 +125,8 @@ static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, v
 static int in_file_order(const void *a, const void *b)
 {
     const cake_read_item *x = &((const item *)a)->read, *y = &((const item *)b)->read;
-    const char *p = x->piece.from ? cake_safetensors_path(x->piece.from->file) : "";
-    const char *q = y->piece.from ? cake_safetensors_path(y->piece.from->file) : "";
+    const char *p = x->piece.from ? cake_tensor_file_path(x->piece.from->file) : "";
+    const char *q = y->piece.from ? cake_tensor_file_path(y->piece.from->file) : "";
     int order = strcmp(p, q);
     return order ? order : (x->begin > y->begin) - (x->begin < y->begin);
 }
@@ -202,7 +202,7 @@ static void go_past(loading *l, int from, int to)
             next->piece.from->file == it->piece.from->file && next->begin < end)
             end = next->begin;
         if (it->piece.from)
-            cake_safetensors_leave(it->piece.from->file, it->begin, end, l->how->drop);
+            cake_tensor_file_leave(it->piece.from->file, it->begin, end, l->how->drop);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -280,7 +280,7 @@ static cake_err check_sums(const loading *l)
     return cake_fail("model",
                      "%s: tensor %s has the checksum %08x, but %08x was staged%s: the file is damaged; start "
                      "cake-mpi stage again, which replaces what is damaged",
-                     cake_safetensors_path(bad->file), bad->tensor->name, (unsigned)found, (unsigned)bad->sum,
+                     cake_tensor_file_path(bad->file), bad->tensor->name, (unsigned)found, (unsigned)bad->sum,
                      more);
 }
 

@@ -14,6 +14,7 @@
 #include "base/crc.h"
 #include "base/log.h"
 #include "config/not_a_model.h"
+#include "formats/model_files.h"
 #include "model/tensor_walk.h"
 #include "model/weight_split.h"
 #include "model/weight_stream.h"
@@ -37,7 +38,7 @@ typedef struct census {
 /* The tensor's file, or the model directory if the tensor is in a bundle's index only. */
 static const char *path_of(const cake_model *model, const cake_tensor_item *p)
 {
-    return p->from->file ? cake_safetensors_path(p->from->file) : model->dir;
+    return p->from->file ? cake_tensor_file_path(p->from->file) : model->dir;
 }
 
 /* Returns the rank. */
@@ -100,6 +101,10 @@ static cake_err check_stored(const cake_model *model, const cake_tensor_item *p)
         return cake_fail("model",
                          "%s: tensor %s has dtype %s, and no scales stand beside it: F32, BF16 and F16, and "
                          "the quantised forms of docs/models.md are read",
+                         path_of(model, p), p->name, t->dtype_name);
+    if (t->format && p->part->transposed)
+        return cake_fail("model",
+                         "%s: tensor %s has dtype %s, but it is needed transposed; convert it to F16",
                          path_of(model, p), p->name, t->dtype_name);
     if (t->format && !cake_tensor_spec_matrix(p->part))
         return cake_fail("model", "%s: tensor %s has dtype %s, but a vector must not be quantised",
@@ -280,8 +285,8 @@ static cake_err compare_probes(const cake_indexed_tensor *a, const cake_indexed_
     for (int i = 0; i < PROBES && *same; i++) {
         size_t len = size < PROBE_SIZE ? (size_t)size : PROBE_SIZE;
         int64_t offset = (size - (int64_t)len) / (PROBES - 1) * i;
-        if (cake_safetensors_read(a->file, a->tensor, offset, left, len, NULL) ||
-            cake_safetensors_read(b->file, b->tensor, offset, right, len, NULL))
+        if (cake_tensor_file_read(a->file, a->tensor, offset, left, len, NULL) ||
+            cake_tensor_file_read(b->file, b->tensor, offset, right, len, NULL))
             return CAKE_ERR_FATAL;
         *same = !memcmp(left, right, len);
     }
@@ -378,32 +383,61 @@ static cake_err choose_name_prefix(cake_model *model)
         model->dir, cake_tensor_index_count(model->store), first ? first->tensor->name : "none");
 }
 
-/* Whether the files have all experts of a layer in one tensor. */
+/* Whether the files have all tensors of layers that need this condition. */
+static bool has_all(const cake_model *model, cake_condition when, int layer)
+{
+    bool all = true;
+    cake_buf name = {0};
+    for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
+        if (part->when == when) {
+            cake_tensor_spec_name(part, model->config.arch, model->name_prefix, layer, 0, &name);
+            all = all && cake_tensor_index_find(model->store, name.data);
+        }
+    cake_buf_free(&name);
+    return all;
+}
+
+/* Whether the files have all experts of a layer in one tensor. What a family has transposed is it, unless the
+ * first expert has a tensor of its own: then missing ones are named as in the original files. */
 static void choose_experts(cake_model *model)
 {
     cake_config *c = &model->config;
-    cake_buf name = {0};
     int layer = 0;
     while (layer < c->n_layer && c->layer[layer].mlp == CAKE_MLP_DENSE)
         layer++;
-    c->moe.fused = layer < c->n_layer;
+    c->moe.fused =
+        layer < c->n_layer && has_all(model, CAKE_WHEN_EXPERTS_FUSED, layer) && !c->arch->moe.turned;
+    c->moe.turned =
+        c->arch->moe.turned && !(layer < c->n_layer && has_all(model, CAKE_WHEN_EXPERTS_APART, layer));
+    cake_buf name = {0};
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)
         if (part->when == CAKE_WHEN_EXPERTS_ALTERNATE) {
             cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, 0, &name);
             cake_buf_adds(&name, "_blocks");
             c->moe.by_rows = c->moe.by_rows || cake_tensor_index_find(model->store, name.data);
-        } else if (part->when == CAKE_WHEN_EXPERTS_FUSED) {
-            cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, 0, &name);
-            c->moe.fused = c->moe.fused && cake_tensor_index_find(model->store, name.data);
         }
     cake_buf_free(&name);
+}
+
+/* Whether the files have some tensors joined that others have apart. */
+static void choose_joined(cake_model *model)
+{
+    cake_config *c = &model->config;
+    for (int layer = 0; layer < c->n_layer; layer++) {
+        if (c->layer[layer].mixer == CAKE_MIX_LATENT)
+            c->latent_split = has_all(model, CAKE_WHEN_LATENT_SPLIT, layer);
+        if (c->layer[layer].mixer == CAKE_MIX_DELTA)
+            c->delta_joined = c->arch->delta_fused && !has_all(model, CAKE_WHEN_DELTA_APART, layer);
+    }
 }
 
 /* Opens the files or the bundle, and decides whether the head is tied to the embedding. */
 static cake_err open_tensors(cake_model *model)
 {
     const cake_bundle *index = model->options.index;
-    cake_err err = index ? CAKE_OK : cake_bundle_open(model->dir, &model->bundle);
+    cake_err err = index                               ? CAKE_OK
+                   : cake_model_files_gguf(model->dir) ? CAKE_END
+                                                       : cake_bundle_open(model->dir, &model->bundle);
     if (err && err != CAKE_END)
         return err;
     const cake_bundle *source = index ? index : model->bundle;
@@ -415,6 +449,7 @@ static cake_err open_tensors(cake_model *model)
     if (err)
         return err;
     choose_experts(model);
+    choose_joined(model);
     if (!source)
         return check_tied(model);
     model->config.tied = source->tied;

@@ -38,7 +38,7 @@ static const uint8_t *read_part(const job *j, int part, int64_t offset, int64_t 
     const cake_indexed_tensor *t = j->q->part[part];
     uint8_t *into = cake_row_reader_room(j->m, &j->m->slab, &j->m->slab_size, (size_t)n);
     j->m->read += n;
-    return cake_safetensors_read(t->file, t->tensor, offset, into, (size_t)n, j->why) ? NULL : into;
+    return cake_tensor_file_read(t->file, t->tensor, offset, into, (size_t)n, j->why) ? NULL : into;
 }
 
 static void note(const job *j, int part, int64_t offset, const void *bytes, int64_t n)

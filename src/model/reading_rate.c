@@ -98,7 +98,7 @@ cake_reading_rate cake_reading_rate_measure(const cake_model *model, const cake_
     cake_tensor_walk_visit(model, &layers, pick, s);
     for (int i = 0; i < s->n && model->store; i++) {
         const cake_read_item *it = &s->item[i];
-        cake_safetensors_leave(it->piece.from->file, it->begin, it->end, true);
+        cake_tensor_file_leave(it->piece.from->file, it->begin, it->end, true);
     }
     for (int i = 0; i < s->n && model->store; i++) {
         const cake_tensor_item *p = &s->item[i].piece;

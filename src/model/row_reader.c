@@ -140,7 +140,7 @@ void cake_row_reader_ahead(const cake_tensor_item *p, int first, int n)
     if (by_columns(p))
         return;
     if (p->from)
-        cake_safetensors_ahead(p->from->file, p->from->tensor->begin + row_offset(p, first),
+        cake_tensor_file_ahead(p->from->file, p->from->tensor->begin + row_offset(p, first),
                                n * (int64_t)cake_tensor_item_row(p));
 }
 
@@ -149,7 +149,7 @@ void cake_row_reader_leave(const cake_tensor_item *p, int first, int n)
     int64_t begin = p->from ? p->from->tensor->begin + row_offset(p, first) : 0;
     if (p->from && !p->part->transposed &&
         !p->quantized.format) /* the columns of other matrices lie between those of this one */
-        cake_safetensors_leave(p->from->file, begin, begin + n * (int64_t)cake_tensor_item_row(p), true);
+        cake_tensor_file_leave(p->from->file, begin, begin + n * (int64_t)cake_tensor_item_row(p), true);
 }
 
 /* ---- reading */
@@ -190,7 +190,7 @@ static const void *fetch_columns(cake_row_reader *m, const cake_tensor_item *p, 
         n = p->n_in - k < most ? p->n_in - k : most;
         void *from = cake_row_reader_room(m, &m->slab, &m->slab_size, (size_t)(n * row));
         m->read += n * row;
-        if (cake_safetensors_read(p->from->file, p->from->tensor, begin + k * row, from, (size_t)(n * row),
+        if (cake_tensor_file_read(p->from->file, p->from->tensor, begin + k * row, from, (size_t)(n * row),
                                   why))
             return NULL;
         if (noted)
@@ -211,7 +211,7 @@ static bool fetch_rows(cake_row_reader *m, const cake_tensor_item *p, const step
         return true;
     }
     m->read += (int64_t)bytes;
-    return !cake_safetensors_read(p->from->file, p->from->tensor, row_offset(p, s->first), into, bytes, why);
+    return !cake_tensor_file_read(p->from->file, p->from->tensor, row_offset(p, s->first), into, bytes, why);
 }
 
 /* Whole rows of a quantised matrix. */
@@ -453,7 +453,7 @@ static bool take(cake_row_reader *m, const cake_read_item *it, const step *s, co
 static const void *view(const cake_tensor_item *p, const step *s)
 {
     const void *rows = p->from && !p->part->transposed && !p->interleaved && !p->quantized.format
-                           ? cake_safetensors_view(p->from->file, p->from->tensor, row_offset(p, s->first))
+                           ? cake_tensor_file_view(p->from->file, p->from->tensor, row_offset(p, s->first))
                            : NULL;
     return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
 }
@@ -465,7 +465,7 @@ bool cake_row_reader_take(cake_row_reader *m, const cake_read_item *it, int firs
     const void *rows = view(p, s);
     double begin = cake_clock_now(), fetched = begin;
     bool done = rows && take(m, it, s, rows, why);
-    done = done && !cake_safetensors_faulted(p->from->file);
+    done = done && !cake_tensor_file_faulted(p->from->file);
     if (done) {
         m->read += s->n * (int64_t)cake_tensor_item_row(p);
     } else {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/crc.h"
-#include "base/file.h"
+#include "formats/model_files.h"
 
 #define LARGEST ((size_t)512 << 20)
 
@@ -34,6 +34,7 @@ static const struct {
     {".model", true, false},
     {".jinja", true, false},
     {".safetensors", true, false},
+    {".gguf", true, false},
     {".safetensors.index.json", true, false},
     {"vocab.json", false, false},
     {"merges.txt", false, false},
@@ -65,10 +66,8 @@ uint32_t cake_side_files_sum(const char *name, const cake_buf *text)
 static cake_err read_one(const char *dir, const char *topic, const char *name,
                          cake_err (*take)(void *self, const char *name, cake_buf *text), void *self)
 {
-    cake_buf path = {0}, text = {0};
-    cake_buf_addf(&path, "%s/%s", dir, name);
-    cake_err err = cake_file_read(topic, path.data, true, LARGEST, &text);
-    cake_buf_free(&path);
+    cake_buf text = {0};
+    cake_err err = cake_model_files_read(topic, dir, name, LARGEST, &text);
     if (!err)
         return take(self, name, &text);
     cake_buf_free(&text);
@@ -80,7 +79,7 @@ static cake_err read_ending(const char *dir, const char *topic, size_t i,
                             cake_err (*take)(void *self, const char *name, cake_buf *text), void *self)
 {
     cake_err err = CAKE_OK;
-    DIR *list = opendir(dir);
+    DIR *list = cake_model_files_gguf(dir) ? NULL : opendir(dir); /* its own tokenizer comes first */
     for (struct dirent *entry; list && !err && (entry = readdir(list));)
         if (is_file(i, entry->d_name))
             err = read_one(dir, topic, entry->d_name, take, self);

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "formats/json.h"
+#include "formats/model_files.h"
 #include "model/fingerprint.h"
 #include "model/tensor_walk.h"
 
@@ -41,7 +42,7 @@ static int in_file_order(const void *a, const void *b)
 {
     const cake_indexed_tensor *x = *(const cake_indexed_tensor *const *)a,
                               *y = *(const cake_indexed_tensor *const *)b;
-    int order = strcmp(cake_safetensors_path(x->file), cake_safetensors_path(y->file));
+    int order = strcmp(cake_tensor_file_path(x->file), cake_tensor_file_path(y->file));
     return order ? order : (x->tensor->begin > y->tensor->begin) - (x->tensor->begin < y->tensor->begin);
 }
 
@@ -66,12 +67,12 @@ static const char *last_part(const char *path)
 
 static cake_err add_weights(const listing *l, cake_buf *out)
 {
-    const cake_safetensors *file = NULL;
+    const cake_tensor_file *file = NULL;
     for (size_t i = 0; i < l->n; i++) {
         struct stat st;
         if (l->stored[i]->file == file)
             continue;
-        const char *path = cake_safetensors_path(l->stored[i]->file);
+        const char *path = cake_tensor_file_path(l->stored[i]->file);
         if (stat(path, &st))
             return cake_fail("model", "%s: cannot be examined: %s", path, strerror(errno));
         cake_buf_adds(out, file ? ", " : "");
@@ -94,7 +95,12 @@ static void add_tensors(const listing *l, cake_buf *out)
         cake_buf_addf(out, ": {\"dtype\": \"%s\", \"shape\": [", t->dtype_name);
         for (int d = 0; d < t->rank; d++)
             cake_buf_addf(out, "%s%lld", d ? ", " : "", (long long)t->shape[d]);
-        cake_buf_addf(out, "], \"file\": %d, \"begin\": %lld}", file, (long long)t->begin);
+        cake_buf_addf(out, "], \"file\": %d, \"begin\": %lld", file, (long long)t->begin);
+        if (t->undo.kind) {
+            cake_buf_adds(out, ", \"undo\": ");
+            cake_tensor_undo_add(&t->undo, out);
+        }
+        cake_buf_addc(out, '}');
     }
 }
 
@@ -148,7 +154,7 @@ void cake_source_mark(const cake_model *model, const cake_weight_set *share, boo
 /* ---- bytes */
 
 struct cake_source {
-    const char *dir;
+    cake_buf dir;
     const cake_bundle *bundle;
     int *fd; /* [n_source] -1: not opened yet */
 };
@@ -156,7 +162,8 @@ struct cake_source {
 cake_source *cake_source_open(const char *dir, const cake_bundle *bundle)
 {
     cake_source *s = cake_alloc(1, sizeof *s);
-    *s = (cake_source){.dir = dir, .bundle = bundle};
+    *s = (cake_source){.bundle = bundle};
+    cake_model_files_dir(dir, &s->dir);
     s->fd = cake_alloc((size_t)bundle->n_source, sizeof *s->fd);
     for (int i = 0; i < bundle->n_source; i++)
         s->fd[i] = -1;
@@ -171,6 +178,7 @@ void cake_source_close(cake_source *s)
         if (s->fd[i] >= 0)
             close(s->fd[i]);
     free(s->fd);
+    cake_buf_free(&s->dir);
     free(s);
 }
 
@@ -195,15 +203,22 @@ static cake_err open_file(cake_source *s, int i, const char *path)
                      path, (long long)st.st_size, (long long)from->bytes);
 }
 
-cake_err cake_source_read(cake_source *s, int tensor, int64_t offset, void *into, size_t len)
+/* A file of the model, for cake_tensor_undo_read. */
+typedef struct raw {
+    cake_source *source;
+    int file;
+} raw;
+
+static cake_err read_raw(void *self, int64_t at, void *into, size_t len)
 {
-    int i = s->bundle->from[tensor];
-    int64_t at = s->bundle->tensor[tensor].begin + offset;
+    const raw *r = self;
+    cake_source *s = r->source;
+    const cake_bundle_source *from = &s->bundle->source[r->file];
     cake_buf path = {0};
-    cake_buf_addf(&path, "%s/%s", s->dir, s->bundle->source[i].name);
-    cake_err err = s->fd[i] < 0 ? open_file(s, i, path.data) : CAKE_OK;
+    cake_buf_addf(&path, "%s/%s", s->dir.data, from->name);
+    cake_err err = s->fd[r->file] < 0 ? open_file(s, r->file, path.data) : CAKE_OK;
     for (size_t got = 0; got < len && !err;) {
-        ssize_t n = pread(s->fd[i], (char *)into + got, len - got, (off_t)(at + (int64_t)got));
+        ssize_t n = pread(s->fd[r->file], (char *)into + got, len - got, (off_t)(at + (int64_t)got));
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -212,12 +227,18 @@ cake_err cake_source_read(cake_source *s, int tensor, int64_t offset, void *into
         else if (n == 0)
             err = cake_fail("model",
                             "%s: ends at byte %lld, but had %lld bytes at the start: is it being replaced?",
-                            path.data, (long long)at + (long long)got, (long long)s->bundle->source[i].bytes);
+                            path.data, (long long)at + (long long)got, (long long)from->bytes);
         else
             got += (size_t)n;
     }
     cake_buf_free(&path);
     return err;
+}
+
+cake_err cake_source_read(cake_source *s, int tensor, int64_t offset, void *into, size_t len)
+{
+    return cake_tensor_undo_read(&s->bundle->tensor[tensor], read_raw, &(raw){s, s->bundle->from[tensor]},
+                                 offset, into, len);
 }
 
 /* A tensor being sampled. */

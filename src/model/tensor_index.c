@@ -12,13 +12,14 @@
 #include "base/file.h"
 #include "config/not_a_model.h"
 #include "formats/json.h"
+#include "model/gguf_tensors.h"
 
 #define SINGLE    "model.safetensors"
 #define INDEX     "model.safetensors.index.json"
 #define MAX_FILES 4096
 
 struct cake_tensor_index {
-    cake_safetensors **file;    /* [n_file] */
+    cake_tensor_file **file;    /* [n_file] */
     cake_indexed_tensor *entry; /* [n_entry], by name */
     int n_file, n_entry;
 };
@@ -35,15 +36,15 @@ static cake_err open_file(cake_tensor_index *tensor_index, const char *dir, cons
     cake_buf_addf(&path, "%s/%s", dir, name);
     tensor_index->file =
         cake_grow(tensor_index->file, (size_t)tensor_index->n_file + 1, sizeof *tensor_index->file);
-    cake_err err = cake_safetensors_open(path.data, &tensor_index->file[tensor_index->n_file]);
+    cake_err err = cake_tensor_file_open(path.data, &tensor_index->file[tensor_index->n_file]);
     tensor_index->n_file += !err;
     cake_buf_free(&path);
     return err;
 }
 
-static const char *name_of(const cake_safetensors *file)
+static const char *name_of(const cake_tensor_file *file)
 {
-    const char *path = cake_safetensors_path(file), *slash = strrchr(path, '/');
+    const char *path = cake_tensor_file_path(file), *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
@@ -66,22 +67,22 @@ static cake_err collect(cake_tensor_index *tensor_index, const cake_json *map)
 {
     size_t n = 0;
     for (int i = 0; i < tensor_index->n_file; i++)
-        n += (size_t)cake_safetensors_count(tensor_index->file[i]);
+        n += (size_t)cake_tensor_file_count(tensor_index->file[i]);
     if (n > INT32_MAX)
         return cake_fail("model", "%zu tensors are too many", n);
     tensor_index->entry = cake_alloc(n, sizeof *tensor_index->entry);
     for (int i = 0; i < tensor_index->n_file; i++)
-        for (int t = 0; t < cake_safetensors_count(tensor_index->file[i]); t++)
+        for (int t = 0; t < cake_tensor_file_count(tensor_index->file[i]); t++)
             tensor_index->entry[tensor_index->n_entry++] = (cake_indexed_tensor){
-                .file = tensor_index->file[i], .tensor = cake_safetensors_at(tensor_index->file[i], t)};
+                .file = tensor_index->file[i], .tensor = cake_tensor_file_at(tensor_index->file[i], t)};
     qsort(tensor_index->entry, n, sizeof *tensor_index->entry, by_name);
     drop_others(tensor_index, map);
     for (int i = 1; i < tensor_index->n_entry; i++)
         if (!by_name(&tensor_index->entry[i - 1], &tensor_index->entry[i]))
             return cake_fail("model", "tensor %s is in both %s and %s: it has to be in one of them",
                              tensor_index->entry[i].tensor->name,
-                             cake_safetensors_path(tensor_index->entry[i - 1].file),
-                             cake_safetensors_path(tensor_index->entry[i].file));
+                             cake_tensor_file_path(tensor_index->entry[i - 1].file),
+                             cake_tensor_file_path(tensor_index->entry[i].file));
     return CAKE_OK;
 }
 
@@ -132,7 +133,7 @@ static cake_err check_map(const cake_tensor_index *tensor_index, const char *ind
         const cake_indexed_tensor *found = cake_tensor_index_find(tensor_index, name);
         if (found && strcmp(name_of(found->file), file))
             return cake_fail("model", "%s: tensor %.200s should be in %.200s, but is in %s", index, name,
-                             file, cake_safetensors_path(found->file));
+                             file, cake_tensor_file_path(found->file));
     }
     return CAKE_OK;
 }
@@ -153,9 +154,31 @@ static cake_err open_index(cake_tensor_index *tensor_index, const char *dir, con
     return err;
 }
 
-cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
+/* Opens a GGUF file and its other parts. */
+static cake_err open_gguf(cake_tensor_index *tensor_index, const char *path)
 {
-    cake_tensor_index *tensor_index = cake_alloc(1, sizeof *tensor_index);
+    cake_gguf_parts parts = {0};
+    cake_gguf_arch arch;
+    cake_err err = cake_gguf_parts_open("model", path, &parts);
+    if (!err)
+        err = cake_gguf_arch_of(&parts, "model", &arch);
+    tensor_index->file = cake_alloc((size_t)parts.n, sizeof *tensor_index->file);
+    for (int i = 0; i < parts.n && !err; i++) {
+        cake_tensor_list list = {0};
+        err = cake_gguf_tensors_list(&parts, i, &arch, &list);
+        if (!err)
+            err = cake_tensor_file_open_list(cake_gguf_path(parts.part[i]), cake_gguf_size(parts.part[i]),
+                                             &list, &tensor_index->file[tensor_index->n_file]);
+        tensor_index->n_file += !err;
+        cake_tensor_list_free(&list);
+    }
+    cake_gguf_parts_close(&parts);
+    return err ? err : collect(tensor_index, NULL);
+}
+
+/* Opens the .safetensors files of a directory. */
+static cake_err open_directory(cake_tensor_index *tensor_index, const char *dir)
+{
     cake_buf single = {0}, index = {0};
     cake_buf_addf(&single, "%s/" SINGLE, dir);
     cake_buf_addf(&index, "%s/" INDEX, dir);
@@ -171,6 +194,17 @@ cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
         err = cake_not_a_model_fail(dir, SINGLE);
     cake_buf_free(&single);
     cake_buf_free(&index);
+    return err;
+}
+
+cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
+{
+    cake_tensor_index *tensor_index = cake_alloc(1, sizeof *tensor_index);
+    cake_gguf_place place;
+    const bool gguf = cake_gguf_locate(dir, &place);
+    cake_err err = gguf ? open_gguf(tensor_index, place.path.data) : open_directory(tensor_index, dir);
+    if (gguf)
+        cake_gguf_place_free(&place);
     if (err)
         cake_tensor_index_close(tensor_index);
     else
@@ -179,31 +213,31 @@ cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out)
 }
 
 /* Whether the file has exactly the tensors that the bundle lists. */
-static cake_err check_held(const cake_safetensors *file, const cake_bundle *bundle)
+static cake_err check_held(const cake_tensor_file *file, const cake_bundle *bundle)
 {
     int n = 0, at = 0;
     for (int i = 0; i < bundle->n_tensor; i++)
         n += bundle->held[i];
-    for (int i = 0; i < bundle->n_tensor && cake_safetensors_count(file) == n; i++) {
+    for (int i = 0; i < bundle->n_tensor && cake_tensor_file_count(file) == n; i++) {
         const cake_tensor *listed = &bundle->tensor[i];
         if (!bundle->held[i])
             continue;
-        const cake_tensor *found = cake_safetensors_at(file, at++);
+        const cake_tensor *found = cake_tensor_file_at(file, at++);
         if (strcmp(found->name, listed->name) || found->dtype_name != listed->dtype_name ||
             found->rank != listed->rank ||
             memcmp(found->shape, listed->shape, (size_t)listed->rank * sizeof *listed->shape))
             return cake_fail("model",
                              "%s: has tensor %s where %s of %s belongs: "
                              "damaged; start cake-mpi stage again, which replaces it",
-                             cake_safetensors_path(file), found->name, listed->name, bundle->path);
+                             cake_tensor_file_path(file), found->name, listed->name, bundle->path);
     }
-    return cake_safetensors_count(file) == n
+    return cake_tensor_file_count(file) == n
                ? CAKE_OK
                : cake_fail("model",
                            "%s: has %d tensor%s, but %s says %d: "
                            "damaged; start cake-mpi stage again, which replaces it",
-                           cake_safetensors_path(file), cake_safetensors_count(file),
-                           cake_plural(cake_safetensors_count(file)), bundle->path, n);
+                           cake_tensor_file_path(file), cake_tensor_file_count(file),
+                           cake_plural(cake_tensor_file_count(file)), bundle->path, n);
 }
 
 cake_err cake_tensor_index_open_bundle(const char *dir, const cake_bundle *bundle, cake_tensor_index **out)
@@ -217,7 +251,7 @@ cake_err cake_tensor_index_open_bundle(const char *dir, const cake_bundle *bundl
         bool here = dir && bundle->held[i];
         tensor_index->entry[tensor_index->n_entry++] = (cake_indexed_tensor){
             .file = here ? tensor_index->file[0] : NULL,
-            .tensor = here ? cake_safetensors_at(tensor_index->file[0], at++) : &bundle->tensor[i],
+            .tensor = here ? cake_tensor_file_at(tensor_index->file[0], at++) : &bundle->tensor[i],
             .has_crc = here,
             .sum = bundle->sum[i]};
     }
@@ -234,7 +268,7 @@ void cake_tensor_index_close(cake_tensor_index *tensor_index)
     if (!tensor_index)
         return;
     for (int i = 0; i < tensor_index->n_file; i++)
-        cake_safetensors_close(tensor_index->file[i]);
+        cake_tensor_file_close(tensor_index->file[i]);
     free(tensor_index->file);
     free(tensor_index->entry);
     free(tensor_index);
@@ -252,21 +286,21 @@ cake_err cake_tensor_index_map(cake_tensor_index *tensor_index)
 {
     cake_err err = CAKE_OK;
     for (int i = 0; i < tensor_index->n_file && !err; i++)
-        err = cake_safetensors_map(tensor_index->file[i]);
+        err = cake_tensor_file_map(tensor_index->file[i]);
     return err;
 }
 
 void cake_tensor_index_unmap(cake_tensor_index *tensor_index)
 {
     for (int i = 0; i < tensor_index->n_file; i++)
-        cake_safetensors_unmap(tensor_index->file[i]);
+        cake_tensor_file_unmap(tensor_index->file[i]);
 }
 
 cake_err cake_tensor_index_unchanged(const cake_tensor_index *tensor_index)
 {
     cake_err err = CAKE_OK;
     for (int i = 0; i < tensor_index->n_file && !err; i++)
-        err = cake_safetensors_unchanged(tensor_index->file[i]);
+        err = cake_tensor_file_unchanged(tensor_index->file[i]);
     return err;
 }
 

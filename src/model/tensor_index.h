@@ -6,12 +6,12 @@
 #define CAKE_MODEL_TENSOR_INDEX_H
 
 #include "model/bundle.h"
-#include "model/safetensors.h"
+#include "model/tensor_file.h"
 
 typedef struct cake_tensor_index cake_tensor_index;
 
 typedef struct cake_indexed_tensor {
-    const cake_safetensors *file; /* NULL: in another rank's bundle */
+    const cake_tensor_file *file; /* NULL: in another rank's bundle */
     const cake_tensor *tensor;
     bool has_crc; /* a checksum is known */
     uint32_t sum;

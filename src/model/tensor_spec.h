@@ -83,9 +83,11 @@ typedef enum cake_condition {
     CAKE_WHEN_GATED_BIAS,
     CAKE_WHEN_O_BIAS,
     CAKE_WHEN_SINKS,
-    CAKE_WHEN_HEAD_NORM, /* over each head */
-    CAKE_WHEN_QK_NORM,   /* over all heads */
-    CAKE_WHEN_LATENT,    /* in layers with latent attention, as the next five */
+    CAKE_WHEN_HEAD_NORM,     /* over each head */
+    CAKE_WHEN_QK_NORM,       /* over all heads */
+    CAKE_WHEN_LATENT,        /* in layers with latent attention, as the next seven */
+    CAKE_WHEN_LATENT_JOINED, /* of a line, keys and values are made by one tensor */
+    CAKE_WHEN_LATENT_SPLIT,
     CAKE_WHEN_LATENT_Q_RANK,
     CAKE_WHEN_LATENT_Q_WHOLE, /* queries are not compressed */
     CAKE_WHEN_LATENT_BIAS,
@@ -93,20 +95,24 @@ typedef enum cake_condition {
     CAKE_WHEN_LATENT_O_BIAS,
     CAKE_WHEN_DELTA, /* in layers that are delta nets, as the next two */
     CAKE_WHEN_DELTA_APART,
-    CAKE_WHEN_DELTA_FUSED, /* q, k, v and z are one tensor, by key heads, and b and a are one */
-    CAKE_WHEN_MLP,         /* in layers with a dense MLP, as the next three */
+    CAKE_WHEN_DELTA_FUSED, /* q, k, v and z are one tensor, by key heads */
+    CAKE_WHEN_DELTA_APART_BA,
+    CAKE_WHEN_DELTA_FUSED_BA, /* b and a are one tensor */
+    CAKE_WHEN_MLP,            /* in layers with a dense MLP, as the next three */
     CAKE_WHEN_MLP_GATE,
     CAKE_WHEN_MLP_APART,
     CAKE_WHEN_XIELU,
     CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
-    CAKE_WHEN_EXPERTS,       /* in layers with experts, as the next seven */
-    CAKE_WHEN_BESIDE,        /* in layers with experts beside the dense MLP */
-    CAKE_WHEN_EXPERTS_APART, /* a tensor for each expert */
-    CAKE_WHEN_EXPERTS_FUSED, /* one tensor for all */
-    CAKE_WHEN_EXPERTS_BIASED,
+    CAKE_WHEN_EXPERTS,           /* in layers with experts, as all up to BIASED_APART */
+    CAKE_WHEN_BESIDE,            /* in layers with experts beside the dense MLP */
+    CAKE_WHEN_EXPERTS_APART,     /* a tensor for each expert */
+    CAKE_WHEN_EXPERTS_FUSED,     /* one tensor for all */
     CAKE_WHEN_EXPERTS_TURNED,    /* one tensor for all, transposed, where gate and up alternate */
     CAKE_WHEN_EXPERTS_ALTERNATE, /* the same without being transposed: quantised */
+    CAKE_WHEN_EXPERTS_BIASED,    /* biases, those of gate and up together or apart */
+    CAKE_WHEN_EXPERTS_BIASED_JOINED,
+    CAKE_WHEN_EXPERTS_BIASED_APART,
     CAKE_WHEN_CORRECTION,
     CAKE_WHEN_ROUTER_BIAS,
     CAKE_WHEN_SHARED,

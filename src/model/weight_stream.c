@@ -286,7 +286,7 @@ static void do_chunk(cake_weight_stream *s, const chunk *c)
     s->unused[s->n_unused++] = memory;
     if (!done)
         give_up(s, &why);
-    else if (!s->failed && it.piece.from && cake_safetensors_unchanged(it.piece.from->file))
+    else if (!s->failed && it.piece.from && cake_tensor_file_unchanged(it.piece.from->file))
         give_up(s, &why); /* which was reported */
     cake_buf_free(&why);
     finish(s, c);
@@ -330,7 +330,7 @@ static void ask_for(const cake_weight_stream *s, const cake_stream_unit *u)
         const cake_read_item *it = &s->layers.tensor[i].read;
         const int64_t step = 512 << 10; /* the system may read less than a long range */
         for (int64_t at = it->begin; at < it->end; at += step)
-            cake_safetensors_ahead(it->piece.from->file, at, it->end - at < step ? it->end - at : step);
+            cake_tensor_file_ahead(it->piece.from->file, at, it->end - at < step ? it->end - at : step);
     }
 }
 
@@ -502,7 +502,7 @@ static int readers_of(int n_thread)
 /* Threads that can read at the same time. */
 static int memories(const cake_model *model, int n_thread)
 {
-    int n = n_thread + readers_of(n_thread), most = model->config.arch->moe.turned ? FEW_MEMORY : MAX_MEMORY;
+    int n = n_thread + readers_of(n_thread), most = model->config.moe.turned ? FEW_MEMORY : MAX_MEMORY;
     return n < most ? n : most;
 }
 

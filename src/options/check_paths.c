@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "formats/model_files.h"
 #include "model/side_files.h"
 #include "options/internal.h"
 
@@ -197,14 +198,17 @@ static void list_files(const cake_options *o, file_list *all)
 cake_err cake_paths_check(const cake_options *o)
 {
     file_list all = {0};
-    cake_buf templates = {0};
+    cake_buf dir = {0}, templates = {0};
     list_files(o, &all);
-    cake_buf_addf(&templates, "%s/additional_chat_templates", o->model ? o->model : "");
+    cake_buf_adds(&dir, "");
+    if (o->model)
+        cake_model_files_dir(o->model, &dir);
+    cake_buf_addf(&templates, "%s/additional_chat_templates", dir.data);
     cake_err err = check_names(&all);
     if (!err)
         err = check_pairs(&all);
     if (!err && o->model)
-        err = check_model(o->model, &all);
+        err = check_model(dir.data, &all);
     if (!err && o->model)
         err = check_model(templates.data, &all);
     for (size_t i = 0; i < all.n && !err; i++)
@@ -217,6 +221,7 @@ cake_err cake_paths_check(const cake_options *o)
     }
     free(all.at);
     cake_buf_free(&templates);
+    cake_buf_free(&dir);
     return err;
 }
 

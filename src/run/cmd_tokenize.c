@@ -9,6 +9,7 @@
 
 #include "base/atomic_file.h"
 #include "formats/json.h"
+#include "formats/model_files.h"
 #include "options/check_paths.h"
 #include "place/machine.h"
 #include "record/format.h"
@@ -60,16 +61,13 @@ static cake_err write_line(void *self, const cake_request *r, int64_t n_tok, con
 /* config.json is optional here, but warn if it disagrees. */
 static void check_config(const cake_preparation *preparation)
 {
-    cake_buf path = {0};
-    cake_buf_addf(&path, "%s/config.json", preparation->options.model);
-    cake_json *config = cake_json_peek(path.data);
+    cake_json *config = cake_model_files_peek(preparation->options.model, "config.json");
     const cake_json *rows = cake_json_get(config, "vocab_size");
     rows = rows ? rows : cake_json_get(cake_json_get(config, "text_config"), "vocab_size");
     int64_t n_vocab = cake_json_int(rows, 0);
     if (n_vocab > 0)
         cake_prepare_check_vocab(preparation, n_vocab, "a run would fail prompts with ids beyond");
     cake_json_free(config);
-    cake_buf_free(&path);
 }
 
 /* Publishes the output only if it is complete. */

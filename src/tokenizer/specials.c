@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "formats/json_path.h"
+#include "formats/model_files.h"
 
 #define LARGEST_FILE ((size_t)512 << 20)
 
@@ -324,22 +325,21 @@ static void set_path(cake_buf *path, const char *dir, const char *name)
 static cake_err load(const char *dir, const char *name, cake_buf *path, cake_json **out)
 {
     set_path(path, dir, name);
-    cake_err err = cake_json_load("tokenizer", path->data, true, out);
+    cake_err err = cake_model_files_load("tokenizer", dir, name, out);
     if (!err && cake_json_kind(*out) != CAKE_JSON_OBJECT)
         err =
             cake_fail("tokenizer", "%s: found %s, expected an object", path->data, cake_json_kind_name(*out));
     return err == CAKE_END ? CAKE_OK : err;
 }
 
-static bool has_bytes(const char *dir, const char *tokenizer, size_t len, cake_buf *path)
+static bool has_bytes(const char *dir, const char *tokenizer, size_t len)
 {
     static const char word[] = "\"ByteLevel\"";
     cake_buf text = {0};
     if (tokenizer)
         return memmem(tokenizer, len, word, sizeof word - 1) != NULL;
-    set_path(path, dir, "tokenizer.json");
-    bool found = !cake_file_read("tokenizer", path->data, true, LARGEST_FILE, &text) && text.data &&
-                 memmem(text.data, text.len, word, sizeof word - 1);
+    bool found = !cake_model_files_read("tokenizer", dir, "tokenizer.json", LARGEST_FILE, &text) &&
+                 text.data && memmem(text.data, text.len, word, sizeof word - 1);
     cake_buf_free(&text);
     return found;
 }
@@ -370,12 +370,12 @@ cake_err cake_specials_open(const char *dir, const char *tokenizer, size_t len, 
     cake_buf path = {0};
     *out = CAKE_SPECIALS_NONE;
     set_path(&path, dir, "config.json"); /* users of this file check it */
-    cake_json *model = cake_json_peek(path.data);
+    cake_json *model = cake_model_files_peek(dir, "config.json");
     cake_err err = cake_file_find("tokenizer", path.data) == CAKE_ERR_FATAL
                        ? CAKE_ERR_FATAL
                        : load(dir, "tokenizer_config.json", &path, &out->config);
     if (!err) {
-        bool bytes = cake_tokenizer_class_asks(out->config, model) && has_bytes(dir, tokenizer, len, &path);
+        bool bytes = cake_tokenizer_class_asks(out->config, model) && has_bytes(dir, tokenizer, len);
         set_class(cake_tokenizer_class_find(out->config, model, bytes), out);
         set_path(&path, dir, "tokenizer_config.json");
     }

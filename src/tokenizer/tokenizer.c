@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "formats/model_files.h"
 #include "tokenizer/import.h"
 #include "tokenizer/internal.h"
 #include "tokenizer/unsupported_fields.h"
@@ -247,7 +248,7 @@ static cake_err open_other(const char *dir, cake_tokenizer **out)
     cake_buf path = {0}, name = {0}, bytes = {0};
     cake_specials specials = CAKE_SPECIALS_NONE;
     cake_buf_addf(&path, "%s/tokenizer.model", dir);
-    cake_err err = cake_file_read("tokenizer", path.data, true, LARGEST_FILE, &bytes);
+    cake_err err = cake_model_files_read("tokenizer", dir, "tokenizer.model", LARGEST_FILE, &bytes);
     if (err == CAKE_END && !(err = find_tiktoken(dir, &name))) {
         cake_buf_cut(&path, 0);
         cake_buf_addf(&path, "%s/%s", dir, name.data);
@@ -312,7 +313,7 @@ cake_err cake_tokenizer_open(const char *dir, cake_tokenizer **out)
 {
     cake_buf path = {0}, text = {0};
     cake_buf_addf(&path, "%s/tokenizer.json", dir);
-    cake_err err = cake_file_read("tokenizer", path.data, true, LARGEST_FILE, &text);
+    cake_err err = cake_model_files_read("tokenizer", dir, "tokenizer.json", LARGEST_FILE, &text);
     if (err == CAKE_END)
         err = open_other(dir, out);
     else if (!err)

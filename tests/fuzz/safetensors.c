@@ -11,10 +11,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(const cake_safetensors *file, int64_t begin, int64_t end)
+static void check(const cake_tensor_list *file, int64_t begin, int64_t end)
 {
-    for (int i = 0; i < cake_safetensors_count(file); i++) {
-        const cake_tensor *t = cake_safetensors_at(file, i);
+    for (int i = 0; i < file->n; i++) {
+        const cake_tensor *t = &file->at[i];
         CAKE_ASSERT(t->name && t->dtype_name && t->rank >= 0 && t->rank <= CAKE_TENSOR_MAX_RANK);
         CAKE_ASSERT(t->begin == begin && t->end >= begin && t->end <= end);
         int64_t elements = 1;
@@ -34,12 +34,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cake_buf_cut(&said, 0);
     cake_log_capture(&said);
     int64_t begin = 8 + (int64_t)size - 2, end = begin + data[0] + (data[1] << 8);
-    cake_safetensors *file = NULL;
+    cake_tensor_list file = {0};
     if (!cake_safetensors_parse((const char *)data + 2, size - 2, end, "FILE", &file))
-        check(file, begin, end);
+        check(&file, begin, end);
     else
         CAKE_ASSERT(said.len > 0);
-    cake_safetensors_close(file);
+    cake_tensor_list_free(&file);
     cake_log_capture(NULL);
     return 0;
 }

@@ -294,7 +294,7 @@ static void test_begun(void)
     char read[24];
     const cake_indexed_tensor *stored = cake_tensor_index_find(store, "a");
     CU_ASSERT(stored && stored->has_crc);
-    CU_ASSERT_EQUAL(cake_safetensors_read(stored->file, stored->tensor, 0, read, 24, NULL), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_tensor_file_read(stored->file, stored->tensor, 0, read, 24, NULL), CAKE_OK);
     CU_ASSERT(!memcmp(read, p.data, 24));
     cake_tensor_index_close(store);
     CU_ASSERT_EQUAL_FATAL(cake_bundle_writer_open(dir, p.wanted, head.data, &s), CAKE_OK);

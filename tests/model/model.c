@@ -400,7 +400,6 @@ static void test_not_a_model(void)
          "only an adapter (adapter_config.json, LoRA or another of PEFT) of some/base: merge it"},
         {"adapter_config.json", "", "of an unnamed model: merge it"},
         {"consolidated.safetensors", "x", "but consolidated.safetensors, weights in Mistral's own"},
-        {"model-q4.gguf", "x", "but model-q4.gguf, a model in llama.cpp's format: use the safetensors"},
         {"pytorch_model-00001-of-00002.bin", "x", "weights in PyTorch's format: load it with transformers"},
         {"consolidated.00.pth", "x", "consolidated.00.pth, weights in PyTorch's format"},
         {"last.ckpt", "x", "last.ckpt, a training checkpoint"},
@@ -421,6 +420,10 @@ static void test_not_a_model(void)
     form f = {.shards = 2};
     const char *dir = write_model(&f);
     cake_model *m;
+    write_bytes(dir, "a.gguf", "x", 1); /* besides safetensors it does not count */
+    m = load(dir, false, &everything);
+    cake_model_close(m);
+    unlink(path_in(dir, "a.gguf"));
     write_bytes(dir, "adapter_config.json", "{\"base_model_name_or_path\": \"a/b\"}", 34);
     m = load(dir, false, &everything);
     CU_ASSERT(was_said("also holds an adapter of a/b (adapter_config.json), which is not applied"));
@@ -430,6 +433,14 @@ static void test_not_a_model(void)
     refuse(dir, "has no model.safetensors, but part-0.safetensors, weights without an index");
     unlink(path_in(dir, "config.json"));
     refuse(dir, "/config.json: cannot be opened: No such file");
+    f = (form){.shards = 1};
+    dir = write_model(&f);
+    unlink(path_in(dir, "model.safetensors"));
+    unlink(path_in(dir, "config.json"));
+    write_bytes(dir, "b.gguf", "x", 1);
+    refuse(dir, "b.gguf: byte 0: the magic number needs 4 bytes, but the file ends at byte 1");
+    write_bytes(dir, "a.gguf", "x", 1);
+    refuse(dir, "has no config.json, but a.gguf, one of several models in llama.cpp's format: give the path");
 }
 
 /* ---- files that break */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/safetensors.h"
+#include "model/tensor_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,11 +73,11 @@ static void test_headers(void)
     };
     cake_buf said = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cake_safetensors *file = NULL;
+        cake_tensor_file *file = NULL;
         write_file(cases[i].header, cases[i].data);
         cake_buf_cut(&said, 0);
         cake_log_capture(&said);
-        CU_ASSERT_EQUAL(cake_safetensors_open(path(), &file), CAKE_ERR_FATAL);
+        CU_ASSERT_EQUAL(cake_tensor_file_open(path(), &file), CAKE_ERR_FATAL);
         cake_log_capture(NULL);
         CU_ASSERT_PTR_NULL(file);
         bool named =
@@ -92,22 +92,22 @@ static void test_headers(void)
 /* Empty tensors, a rank of 0, metadata, spaces after the header, and partial reads. */
 static void test_good(void)
 {
-    cake_safetensors *file = NULL;
+    cake_tensor_file *file = NULL;
     write_file(
         "{\"__metadata__\":{\"a\":\"b\"},\"x\":{\"dtype\":\"BF16\",\"shape\":[2,0],\"data_offsets\":[0,0]},"
         "\"y\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},"
         "\"n\\\"{:\":{\"data_offsets\":[4,8],\"dtype\":\"F4\",\"shape\":[4,2]}}   ",
         8);
-    CU_ASSERT_EQUAL_FATAL(cake_safetensors_open(path(), &file), CAKE_OK);
-    CU_ASSERT_EQUAL(cake_safetensors_count(file), 3);
-    const cake_tensor *last = cake_safetensors_at(file, 2);
+    CU_ASSERT_EQUAL_FATAL(cake_tensor_file_open(path(), &file), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_tensor_file_count(file), 3);
+    const cake_tensor *last = cake_tensor_file_at(file, 2);
     CU_ASSERT_STRING_EQUAL(last->name, "n\"{:");
     CU_ASSERT(!last->readable && last->rank == 2 && last->shape[0] == 4);
     char byte = 1;
-    CU_ASSERT_EQUAL(cake_safetensors_read(file, last, 3, &byte, 1, NULL), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_tensor_file_read(file, last, 3, &byte, 1, NULL), CAKE_OK);
     CU_ASSERT_EQUAL(byte, 0);
-    cake_safetensors_close(file);
-    cake_safetensors_close(NULL);
+    cake_tensor_file_close(file);
+    cake_tensor_file_close(NULL);
 }
 
 static void test_fixtures(void)
@@ -124,17 +124,17 @@ static void test_fixtures(void)
         char name[96];
         snprintf(name, sizeof name, "models/format-fixtures/tensor-%s.safetensors", cases[i].name);
         const char *asset = suite_asset(name);
-        cake_safetensors *file = NULL;
+        cake_tensor_file *file = NULL;
         if (!asset)
             return;
-        CU_ASSERT_EQUAL_FATAL(cake_safetensors_open(asset, &file), CAKE_OK);
-        CU_ASSERT_EQUAL_FATAL(cake_safetensors_count(file), 1);
-        const cake_tensor *t = cake_safetensors_at(file, 0);
+        CU_ASSERT_EQUAL_FATAL(cake_tensor_file_open(asset, &file), CAKE_OK);
+        CU_ASSERT_EQUAL_FATAL(cake_tensor_file_count(file), 1);
+        const cake_tensor *t = cake_tensor_file_at(file, 0);
         CU_ASSERT_STRING_EQUAL(t->name, cases[i].tensor);
         CU_ASSERT_STRING_EQUAL(t->dtype_name, cases[i].dtype);
         CU_ASSERT(t->rank == cases[i].rank && t->end - t->begin == cases[i].bytes);
         CU_ASSERT_EQUAL(t->readable, cases[i].dtype[0] == 'F' && cases[i].dtype[1] == '3');
-        cake_safetensors_close(file);
+        cake_tensor_file_close(file);
     }
 }
 

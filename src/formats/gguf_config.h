@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The keys of a GGUF file as the config.json that the model had, so that one reader checks both.
+ */
+#ifndef CAKE_FORMATS_GGUF_CONFIG_H
+#define CAKE_FORMATS_GGUF_CONFIG_H
+
+#include "formats/gguf_parts.h"
+
+/* What converters do to the tensors of an architecture, beside giving them other names. */
+typedef struct cake_gguf_arch {
+    const char *name;       /* general.architecture */
+    const char *model_type; /* in config.json */
+    const char *class;      /* in config.json's architectures */
+    bool turned;            /* rows of q and k: the halves of each head alternate */
+    bool plus_one;          /* norms are stored as w + 1, where config.json's families store w */
+    bool both_norms;        /* ffn_norm stands before the MLP, beside a norm after attention */
+    bool latent;            /* latent attention, whose heads of k and v are counted in another way */
+    bool tiled; /* value heads of delta nets: the first of each key head, the second of each, ... */
+} cake_gguf_arch;
+
+/* Appends the text of config.json. Errors name the file and the key. */
+cake_err cake_gguf_config(const cake_gguf_parts *parts, const char *topic, cake_buf *json);
+/* Which of the supported architectures it is; fails by name if none. */
+cake_err cake_gguf_arch_of(const cake_gguf_parts *parts, const char *topic, cake_gguf_arch *out);
+/* Layers of the model, without those for multi-token prediction behind them. */
+cake_err cake_gguf_layers(const cake_gguf_parts *parts, const cake_gguf_arch *arch, int64_t *out);
+
+#endif

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A GGUF file as a model: the bits of the safetensors model that it was made from, on one rank and several, as bundles,
+# with its tokenizer and template from its keys.
+. "$(dirname "$0")/../shell.sh"
+
+convert=$top_builddir/tests/run/to_gguf
+answer() { # NP MODEL INPUT OUT ARGUMENT...
+    local np=$1 from=$2 in=$3 out=$4
+    shift 4
+    rm -f "$dir/$out"
+    if [ "$np" = 1 ]; then
+        "$cake" run -m "$from" -i "$in" -o "$dir/$out" --force --deterministic-ids -q "$@" 2>"$dir/$out.err" </dev/null
+    else
+        mpi "$np" run -m "$from" -i "$in" -o "$dir/$out" --force --deterministic-ids -q "$@" 2>"$dir/$out.err" </dev/null
+    fi
+    local got=$?
+    [ $got -eq 0 ] || { echo "    status $got"; head -5 "$dir/$out.err"; }
+}
+same() { # NAME: both results are there and equal
+    test -s "$dir/whole.jsonl" && cmp -s "$dir/whole.jsonl" "$dir/gguf.jsonl"
+    ok "$1" $?
+}
+
+# The demo model, whole: prompts, messages, tokenizer and template from keys alone.
+mkdir "$dir/demo"
+"$convert" "$model" "$dir/demo/demo.gguf"
+ok "the demo model is written" $?
+"$cake" tokenize -m "$model" -i "$root/jobs/demo/prompts.jsonl" -o "$dir/ids" 2>/dev/null
+"$cake" tokenize -m "$dir/demo/demo.gguf" -i "$root/jobs/demo/prompts.jsonl" -o "$dir/gguf.ids" 2>"$dir/err"
+test -s "$dir/ids" && cmp -s "$dir/ids" "$dir/gguf.ids"
+ok "prompts have the same ids" $?
+head -6 "$root/jobs/demo/prompts.jsonl" >"$dir/in.jsonl"
+answer 1 "$model" "$dir/in.jsonl" whole.jsonl --max-tokens 8 --temperature 0
+answer 1 "$dir/demo/demo.gguf" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temperature 0
+same "demo as a file"
+answer 2 "$dir/demo" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temperature 0
+same "demo as a directory, two ranks"
+expect "bundles" 0 "bundles for 2 ranks.*: 2 written" "$cake" stage -m "$dir/demo" -d "$dir/staged" --ranks 2
+answer 2 "$dir/staged" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temperature 0
+same "demo as bundles"
+expect "results never replace it" 2 "is a file of the model" "$cake" run -m "$dir/demo" -i "$dir/in.jsonl" -o "$dir/demo/demo.gguf" --force
+cp "$dir/demo/demo.gguf" "$dir/demo/other.gguf"
+expect "which of two files?" 1 "demo.gguf, one of several models" "$cake" info -m "$dir/demo"
+
+# Golden models: what their converter changes is undone.
+for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long" \
+    "llama-llama3 llama-plain gemma3-new mixtral-eight gptoss-bf16 phi3-long phi3-window olmo2-after olmoe-plain qwen2-split qwen3-bias apertus-plain"); do
+    whole=$dir/$name
+    cp -r "$root/tests/golden/$name" "$whole"
+    chmod -R u+w "$whole"
+    # What a GGUF file cannot say, as it would say it.
+    sed -i 's/"sliding_window": 50/"sliding_window": null/; s/"query_pre_attn_scalar": 7/"query_pre_attn_scalar": 20/; s/"full_attention",$/"sliding_attention",/; s/"full_attention"$/"sliding_attention"/; s/"swiglu_limit": 2.5/"swiglu_limit": 7.0/' "$whole/config.json"
+    mkdir "$dir/$name-gguf"
+    "$convert" "$whole" "$dir/$name-gguf/model.gguf"
+    ok "$name is written" $?
+    answer 1 "$whole" "$whole/requests.jsonl" whole.jsonl
+    answer 1 "$dir/$name-gguf" "$whole/requests.jsonl" gguf.jsonl
+    same "$name"
+done
+finish

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * to_gguf MODEL FILE [PARTS]: writes a model of transformers as a GGUF file, as llama.cpp's converter
+ * would: with its names, experts in one tensor, rows of q and k that alternate, norms plus one. For tests;
+ * knows the families of the table only.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "config/config.h"
+#include "formats/json.h"
+#include "model/tensor_index.h"
+#include "tests/formats/gguf_build.h"
+
+typedef struct family {
+    const char *model_type, *arch;
+    bool turned, plus_one, both_norms;
+    const char *n_expert, *n_ff; /* names of its fields of experts */
+    const char *window;          /* of the sliding window; NULL: none is written */
+} family;
+
+static const family families[] = {
+    {"llama", "llama", true, false, false, NULL, NULL, NULL},
+    {"mixtral", "llama", true, false, false, "num_local_experts", "intermediate_size", NULL},
+    {"qwen2", "qwen2", false, false, false, NULL, NULL, NULL},
+    {"qwen3", "qwen3", false, false, false, NULL, NULL, NULL},
+    {"gemma3_text", "gemma3", false, true, true, NULL, NULL, "sliding_window"},
+    {"phi3", "phi3", false, false, false, NULL, NULL, "sliding_window"},
+    {"olmo2", "olmo2", false, false, false, NULL, NULL, NULL},
+    {"olmoe", "olmoe", false, false, false, "num_experts", "intermediate_size", NULL},
+    {"gpt_oss", "gpt-oss", false, false, false, "num_local_experts", "intermediate_size", "sliding_window"},
+    {"apertus", "apertus", false, false, false, NULL, NULL, NULL},
+};
+
+static const char *const names[][2] = {
+    {"input_layernorm", "attn_norm"},
+    {"attention_layernorm", "attn_norm"},
+    {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},
+    {"self_attn.qkv_proj", "attn_qkv"},
+    {"self_attn.o_proj", "attn_output"},
+    {"self_attn.q_norm", "attn_q_norm"},
+    {"self_attn.k_norm", "attn_k_norm"},
+    {"feedforward_layernorm", "ffn_norm"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+    {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"},
+    {"mlp.gate_up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+    {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.router", "ffn_gate_inp"},
+    {"block_sparse_moe.gate", "ffn_gate_inp"},
+    {"mlp.experts.0.gate_proj", "ffn_gate_exps"},
+    {"mlp.experts.0.up_proj", "ffn_up_exps"},
+    {"mlp.experts.0.down_proj", "ffn_down_exps"},
+    {"block_sparse_moe.experts.0.w1", "ffn_gate_exps"},
+    {"block_sparse_moe.experts.0.w3", "ffn_up_exps"},
+    {"block_sparse_moe.experts.0.w2", "ffn_down_exps"},
+};
+
+typedef struct converter {
+    cake_config config;
+    const family *family;
+    cake_json *doc;
+    cake_tensor_index *index;
+    gguf_build build;
+} converter;
+
+static _Noreturn void give_up(const char *what)
+{
+    fprintf(stderr, "to_gguf: %s\n", what);
+    exit(1);
+}
+
+static uint32_t type_of(const cake_tensor *t)
+{
+    return t->dtype == CAKE_F32 ? 0 : t->dtype == CAKE_F16 ? 1 : 30;
+}
+
+/* The tensor's bytes, owned. */
+static char *read_tensor(const cake_indexed_tensor *s)
+{
+    const size_t len = (size_t)(s->tensor->end - s->tensor->begin);
+    char *bytes = cake_alloc(len, 1);
+    if (cake_tensor_file_read(s->file, s->tensor, 0, bytes, len, NULL))
+        exit(1);
+    return bytes;
+}
+
+/* Rows of each head: first of the first half, first of the second, ... */
+static void turn_rows(char *bytes, int64_t rows, size_t row, int64_t n_head)
+{
+    const int64_t per = rows / n_head;
+    char *copy = cake_copy(bytes, (size_t)rows * row);
+    for (int64_t h = 0; h < n_head; h++)
+        for (int64_t i = 0; i < per; i++) {
+            const int64_t from = i % 2 * (per / 2) + i / 2;
+            memcpy(bytes + (size_t)(h * per + i) * row, copy + (size_t)(h * per + from) * row, row);
+        }
+    free(copy);
+}
+
+static void add(converter *c, const char *name, uint32_t type, const int64_t *shape, int rank,
+                const char *bytes, size_t len)
+{
+    build_tensor(&c->build, name, type, shape, rank, bytes, len);
+}
+
+/* Norms are float32, and may be plus one. */
+static void add_norm(converter *c, const char *name, const cake_tensor *t, const char *bytes)
+{
+    float *value = cake_alloc((size_t)t->shape[0], sizeof *value);
+    cake_to_f32(value, bytes, t->dtype, t->shape[0]);
+    for (int64_t i = 0; i < t->shape[0] && c->family->plus_one; i++)
+        value[i] += 1;
+    add(c, name, 0, t->shape, 1, (const char *)value, (size_t)t->shape[0] * sizeof *value);
+    free(value);
+}
+
+/* Matrices of all experts, of which the first one is given. */
+static void add_experts(converter *c, const char *name, const cake_indexed_tensor *first)
+{
+    const int64_t n = cake_json_int(cake_json_get(c->doc, c->family->n_expert), 0);
+    const char *at = strstr(first->tensor->name, ".experts.0.");
+    cake_buf all = {0}, other = {0};
+    for (int64_t e = 0; e < n; e++) {
+        cake_buf_cut(&other, 0);
+        cake_buf_add(&other, first->tensor->name, (size_t)(at - first->tensor->name));
+        cake_buf_addf(&other, ".experts.%lld.%s", (long long)e, at + strlen(".experts.0."));
+        const cake_indexed_tensor *s = cake_tensor_index_find(c->index, other.data);
+        if (!s)
+            give_up(other.data);
+        char *bytes = read_tensor(s);
+        cake_buf_add(&all, bytes, (size_t)(s->tensor->end - s->tensor->begin));
+        free(bytes);
+    }
+    const int64_t shape[] = {n, first->tensor->shape[0], first->tensor->shape[1]};
+    add(c, name, type_of(first->tensor), shape, 3, all.data, all.len);
+    cake_buf_free(&all);
+    cake_buf_free(&other);
+}
+
+/* Every step-th column from `first` on of each matrix [n, rows, columns], transposed. */
+static void add_columns(converter *c, int layer, const char *stem, const cake_tensor *t, const char *bytes,
+                        int64_t first, int64_t step)
+{
+    const size_t size = cake_dtype_bytes(t->dtype);
+    const bool bias = t->rank == 2;
+    const int64_t n = t->shape[0], rows = bias ? 1 : t->shape[1], all = t->shape[t->rank - 1];
+    const int64_t shape[] = {n, all / step, rows};
+    cake_buf out = {0}, name = {0};
+    for (int64_t e = 0; e < n; e++)
+        for (int64_t k = first; k < all; k += step)
+            for (int64_t r = 0; r < rows; r++)
+                cake_buf_add(&out, bytes + (size_t)((e * rows + r) * all + k) * size, size);
+    cake_buf_addf(&name, "blk.%d.%s.%s", layer, stem, bias ? "bias" : "weight");
+    add(c, name.data, type_of(t), shape, bias ? 2 : 3, out.data, out.len);
+    cake_buf_free(&out);
+    cake_buf_free(&name);
+}
+
+/* gpt-oss: transposed, gate and up in turn. */
+static bool add_turned(converter *c, int layer, const char *rest, const cake_indexed_tensor *s)
+{
+    const bool both = !strncmp(rest, "mlp.experts.gate_up_proj", 24);
+    if (!both && strncmp(rest, "mlp.experts.down_proj", 21) != 0)
+        return false;
+    char *bytes = read_tensor(s);
+    if (both) {
+        add_columns(c, layer, "ffn_gate_exps", s->tensor, bytes, 0, 2);
+        add_columns(c, layer, "ffn_up_exps", s->tensor, bytes, 1, 2);
+    } else {
+        add_columns(c, layer, "ffn_down_exps", s->tensor, bytes, 0, 1);
+    }
+    free(bytes);
+    return true;
+}
+
+static void add_in_layer(converter *c, int layer, const char *rest, const cake_indexed_tensor *s)
+{
+    const char *suffix = strrchr(rest, '.');
+    const size_t stem = (size_t)(suffix - rest);
+    const char *own = NULL;
+    cake_buf name = {0};
+    if (add_turned(c, layer, rest, s) || strstr(rest, "act_fn."))
+        return;
+    if (strstr(rest, ".experts.") && !strstr(rest, ".experts.0."))
+        return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i][0]) == stem && !strncmp(names[i][0], rest, stem))
+            own = names[i][1];
+    if (!strncmp(rest, "post_attention_layernorm", stem))
+        own = c->family->both_norms || !strcmp(c->family->arch, "olmo2") ? "post_attention_norm" : "ffn_norm";
+    if (!strcmp(rest, "self_attn.sinks"))
+        own = "attn_sinks";
+    if (!own)
+        give_up(rest);
+    cake_buf_addf(&name, "blk.%d.%s%s", layer, own, strcmp(own, "attn_sinks") ? suffix : ".weight");
+    char *bytes = read_tensor(s);
+    const cake_tensor *t = s->tensor;
+    const size_t len = (size_t)(t->end - t->begin);
+    if (c->family->turned && (!strcmp(own, "attn_q") || !strcmp(own, "attn_k")))
+        turn_rows(bytes, t->shape[0], len / (size_t)t->shape[0],
+                  strcmp(own, "attn_q") ? c->config.heads[0].n_kv : c->config.n_head);
+    if (strstr(rest, ".experts.0."))
+        add_experts(c, name.data, s);
+    else if (strstr(rest, "norm"))
+        add_norm(c, name.data, t, bytes);
+    else
+        add(c, name.data, type_of(t), t->shape, t->rank, bytes, len);
+    free(bytes);
+    cake_buf_free(&name);
+}
+
+static void add_tensors(converter *c)
+{
+    for (int i = 0; i < cake_tensor_index_count(c->index); i++) {
+        const cake_indexed_tensor *s = cake_tensor_index_at(c->index, i);
+        const char *name = s->tensor->name;
+        int layer, end = 0;
+        if (sscanf(name, "model.layers.%d.%n", &layer, &end) == 1 && end) {
+            add_in_layer(c, layer, name + end, s);
+            continue;
+        }
+        char *bytes = read_tensor(s);
+        const size_t len = (size_t)(s->tensor->end - s->tensor->begin);
+        if (!strcmp(name, "model.norm.weight"))
+            add_norm(c, "output_norm.weight", s->tensor, bytes);
+        else
+            add(c, !strcmp(name, "lm_head.weight") ? "output.weight" : "token_embd.weight",
+                type_of(s->tensor), s->tensor->shape, 2, bytes, len);
+        free(bytes);
+    }
+}
+
+static void key(const converter *c, const char *name, char out[128])
+{
+    snprintf(out, 128, "%s.%s", c->family->arch, name);
+}
+
+static void put_int(converter *c, const char *name, int64_t value)
+{
+    char text[128];
+    key(c, name, text);
+    build_u32(&c->build, text, (uint32_t)value);
+}
+
+static void put_real(converter *c, const char *name, double value)
+{
+    char text[128];
+    key(c, name, text);
+    build_f32(&c->build, text, (float)value);
+}
+
+static double field(const converter *c, const char *name)
+{
+    return cake_json_real(cake_json_get(c->doc, name), NAN);
+}
+
+/* Scaling as the converter writes it: lists become tensors. */
+static void put_rope(converter *c)
+{
+    const cake_rope *r = &c->config.rope[0];
+    const char *kind = cake_rope_name(r->kind);
+    char text[128];
+    put_real(c, "rope.freq_base", r->theta);
+    put_int(c, "rope.dimension_count", r->n_rot);
+    key(c, "rope.scaling.type", text);
+    if (r->kind == CAKE_ROPE_LINEAR || r->kind == CAKE_ROPE_YARN) {
+        build_text(&c->build, text, kind);
+        put_real(c, "rope.scaling.factor", r->factor);
+    }
+    if (r->kind == CAKE_ROPE_YARN || r->kind == CAKE_ROPE_LONGROPE)
+        put_int(c, "rope.scaling.original_context_length", r->original_context);
+    const cake_json *scaling = cake_json_get(c->doc, "rope_scaling");
+    if (r->kind == CAKE_ROPE_YARN && cake_json_get(scaling, "beta_fast"))
+        put_real(c, "rope.scaling.yarn_beta_fast", cake_json_real(cake_json_get(scaling, "beta_fast"), 0));
+    const int64_t shape[] = {r->n_rot / 2};
+    const size_t len = (size_t)shape[0] * sizeof(float);
+    for (int i = 0; i < 2 && r->kind == CAKE_ROPE_LONGROPE; i++)
+        add(c, i ? "rope_factors_long.weight" : "rope_factors_short.weight", 0, shape, 1,
+            (const char *)r->factors[i], len);
+    if (r->kind != CAKE_ROPE_LLAMA3)
+        return;
+    double freq[CAKE_MAX_ROPE_FACTORS];
+    float list[CAKE_MAX_ROPE_FACTORS];
+    cake_rope_frequencies(r, 1, freq);
+    for (int i = 0; i < shape[0]; i++)
+        list[i] = (float)(pow(r->theta, -2.0 * i / r->width) / freq[i]);
+    add(c, "rope_freqs.weight", 0, shape, 1, (const char *)list, len);
+}
+
+static void put_lists(converter *c)
+{
+    static const char *const scalars[] = {"alpha_p", "alpha_n", "beta", "eps"};
+    cake_buf name = {0}, list = {0};
+    for (int i = 0; i < 4 && c->config.act == CAKE_ACT_XIELU; i++) {
+        cake_buf_cut(&list, 0);
+        for (int layer = 0; layer < c->config.n_layer; layer++) {
+            float value;
+            cake_buf_cut(&name, 0);
+            cake_buf_addf(&name, "model.layers.%d.mlp.act_fn.%s", layer, scalars[i]);
+            const cake_indexed_tensor *s = cake_tensor_index_find(c->index, name.data);
+            char *bytes = read_tensor(s);
+            cake_to_f32(&value, bytes, s->tensor->dtype, 1);
+            cake_buf_add(&list, &value, sizeof value);
+            free(bytes);
+        }
+        cake_buf_cut(&name, 0);
+        cake_buf_addf(&name, "xielu.%s", scalars[i]);
+        build_array(&c->build, name.data, CAKE_GGUF_F32, (uint64_t)c->config.n_layer);
+        cake_buf_add(&c->build.keys, list.data, list.len);
+    }
+    cake_buf_free(&name);
+    cake_buf_free(&list);
+}
+
+static void put_keys(converter *c)
+{
+    const cake_config *g = &c->config;
+    build_text(&c->build, "general.architecture", c->family->arch);
+    put_int(c, "block_count", g->n_layer);
+    put_int(c, "context_length", (int64_t)field(c, "max_position_embeddings"));
+    put_int(c, "embedding_length", g->dim);
+    put_int(c, "feed_forward_length", (int64_t)field(c, "intermediate_size"));
+    put_int(c, "attention.head_count", g->n_head);
+    put_int(c, "attention.head_count_kv", g->heads[0].n_kv);
+    put_int(c, "attention.key_length", g->heads[0].head_dim);
+    put_int(c, "attention.value_length", g->heads[0].head_dim);
+    put_real(c, "attention.layer_norm_rms_epsilon", field(c, "rms_norm_eps"));
+    if (c->family->n_expert) {
+        put_int(c, "expert_count", g->moe.router.n_expert);
+        put_int(c, "expert_used_count", g->moe.router.n_chosen);
+        put_int(c, "expert_feed_forward_length", g->moe.n_ff);
+    }
+    if (c->family->window)
+        put_int(c, "attention.sliding_window",
+                isnan(field(c, c->family->window)) ? 0 : (int64_t)field(c, c->family->window));
+    if (!isnan(field(c, "final_logit_softcapping")))
+        put_real(c, "final_logit_softcapping", field(c, "final_logit_softcapping"));
+    put_rope(c);
+    if (g->n_rope == 2)
+        put_real(c, "rope.freq_base_swa", g->rope[1].theta);
+    put_lists(c);
+}
+
+/* The vocabulary of a tokenizer.json of byte-level BPE that cuts as Qwen 2 does. */
+static void put_tokenizer(converter *c, const char *dir)
+{
+    cake_buf path = {0}, template = {0};
+    cake_json *root = NULL;
+    cake_buf_addf(&path, "%s/tokenizer.json", dir);
+    if (cake_json_load("test", path.data, false, &root))
+        exit(1);
+    const cake_json *model = cake_json_get(root, "model"), *vocab = cake_json_get(model, "vocab");
+    const cake_json *added = cake_json_get(root, "added_tokens"), *merges = cake_json_get(model, "merges");
+    const int n = c->config.n_vocab;
+    const char **token = cake_alloc((size_t)n, sizeof *token);
+    char *type = cake_alloc((size_t)n, 1);
+    for (int i = 0; i < n; i++) {
+        token[i] = "[unused]";
+        type[i] = 5;
+    }
+    for (void *it = cake_json_first(vocab); it; it = cake_json_next(vocab, it)) {
+        token[cake_json_int(cake_json_value(it), 0)] = cake_json_key(it, NULL);
+        type[cake_json_int(cake_json_value(it), 0)] = 1;
+    }
+    for (size_t i = 0; i < cake_json_size(added); i++) {
+        const int64_t id = cake_json_int(cake_json_get(cake_json_at(added, i), "id"), 0);
+        token[id] = cake_json_text(cake_json_get(cake_json_at(added, i), "content"), NULL);
+        type[id] = cake_json_bool(cake_json_get(cake_json_at(added, i), "special"), false) ? 3 : 4;
+    }
+    build_text(&c->build, "tokenizer.ggml.model", "gpt2");
+    build_text(&c->build, "tokenizer.ggml.pre", "qwen2");
+    build_texts(&c->build, "tokenizer.ggml.tokens", token, (uint64_t)n);
+    build_array(&c->build, "tokenizer.ggml.token_type", CAKE_GGUF_U8, (uint64_t)n);
+    cake_buf_add(&c->build.keys, type, (size_t)n);
+    build_array(&c->build, "tokenizer.ggml.merges", CAKE_GGUF_STRING, cake_json_size(merges));
+    for (size_t i = 0; i < cake_json_size(merges); i++) {
+        const cake_json *pair = cake_json_at(merges, i);
+        const char *whole = cake_json_text(pair, NULL);
+        cake_buf text = {0};
+        cake_buf_adds(&text, whole ? whole : cake_json_text(cake_json_at(pair, 0), NULL));
+        if (!whole)
+            cake_buf_addf(&text, " %s", cake_json_text(cake_json_at(pair, 1), NULL));
+        build_string(&c->build.keys, text.data, text.len);
+        cake_buf_free(&text);
+    }
+    if (c->config.n_eos)
+        build_u32(&c->build, "tokenizer.ggml.eos_token_id", (uint32_t)c->config.eos[0]);
+    cake_buf_cut(&path, 0);
+    cake_buf_addf(&path, "%s/chat_template.jinja", dir);
+    if (!cake_file_peek(path.data, 1 << 20, &template))
+        build_text(&c->build, "tokenizer.chat_template", template.data);
+    cake_buf_free(&path);
+    cake_buf_free(&template);
+    cake_json_free(root);
+    free(token);
+    free(type);
+}
+
+int main(int argc, char **argv)
+{
+    converter c = {0};
+    cake_buf path = {0};
+    if (argc != 3)
+        give_up("usage: to_gguf MODEL FILE");
+    cake_buf_addf(&path, "%s/config.json", argv[1]);
+    if (cake_config_load(argv[1], &c.config) || cake_json_load("test", path.data, false, &c.doc) ||
+        cake_tensor_index_open(argv[1], &c.index))
+        return 1;
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(families[i].model_type, c.config.arch->name))
+            c.family = &families[i];
+    if (!c.family)
+        give_up("this family is not in the table");
+    put_keys(&c);
+    put_tokenizer(&c, argv[1]);
+    add_tensors(&c);
+    int bad = build_file(&c.build, argv[2]);
+    build_free(&c.build);
+    cake_tensor_index_close(c.index);
+    cake_json_free(c.doc);
+    cake_params_free(&c.config.defaults);
+    cake_buf_free(&path);
+    return bad;
+}
