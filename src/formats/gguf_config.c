@@ -94,7 +94,7 @@ static void put_sizes(cake_gguf_writer *w)
     w->dim = cake_gguf_get_int(w, "embedding_length", CAKE_GGUF_REQUIRED, 1);
     w->n_head = cake_gguf_get_equal(w, "attention.head_count", CAKE_GGUF_REQUIRED);
     w->head_dim = cake_gguf_get_int(w, "attention.key_length", w->n_head > 0 ? w->dim / w->n_head : 1, 1);
-    if (!w->err && !w->arch->latent &&
+    if (!w->err && !w->arch->latent && !w->arch->by_type &&
         cake_gguf_get_int(w, "attention.value_length", w->head_dim, 1) != w->head_dim)
         cake_gguf_refuse(w, "attention.value_length", "the same as attention.key_length is expected");
     if (!w->err && embedding && embedding->rank != 2)
@@ -105,10 +105,11 @@ static void put_sizes(cake_gguf_writer *w)
     cake_gguf_put_int(w, "hidden_size", w->dim);
     cake_gguf_put_int(w, "num_hidden_layers", w->n_layer);
     cake_gguf_put_int(w, "num_attention_heads", w->n_head);
-    cake_gguf_put_int(w, "num_key_value_heads",
-                      w->arch->latent ? w->n_head
-                                      : cake_gguf_get_equal(w, "attention.head_count_kv", w->n_head));
-    if (!w->arch->latent)
+    if (!w->arch->by_type)
+        cake_gguf_put_int(w, "num_key_value_heads",
+                          w->arch->latent ? w->n_head
+                                          : cake_gguf_get_equal(w, "attention.head_count_kv", w->n_head));
+    if (!w->arch->latent && !w->arch->by_type)
         cake_gguf_put_int(w, "head_dim", w->head_dim);
     if (cake_gguf_value_of(w, "feed_forward_length"))
         cake_gguf_put_int(w, "intermediate_size", cake_gguf_get_equal(w, "feed_forward_length", 1));
@@ -183,7 +184,8 @@ cake_err cake_gguf_config(const cake_gguf_parts *parts, const char *topic, cake_
                   found->arch.class);
     put_sizes(&w);
     if (!w.err) {
-        cake_gguf_put_rope(&w);
+        if (!found->arch.by_type)
+            cake_gguf_put_rope(&w);
         found->more(&w);
     }
     if (!w.err)

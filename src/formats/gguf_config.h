@@ -16,6 +16,7 @@ typedef struct cake_gguf_arch {
     bool plus_one;          /* norms are stored as w + 1, where config.json's families store w */
     bool both_norms;        /* ffn_norm stands before the MLP, beside a norm after attention */
     bool latent;            /* latent attention, whose heads of k and v are counted in another way */
+    bool by_type;           /* heads and rotation of layers with a window and of those without differ */
     bool tiled; /* value heads of delta nets: the first of each key head, the second of each, ... */
 } cake_gguf_arch;
 

@@ -334,6 +334,98 @@ static void add_delta_moe(cake_gguf_writer *w)
     cake_gguf_put_bool(w, "norm_topk_prob", true);
 }
 
+/* The number of heads in the first layer of a kind, which all others of it must have. */
+static int64_t heads_of(cake_gguf_writer *w, bool sliding)
+{
+    const cake_gguf_value *v = cake_gguf_value_of(w, "attention.head_count_kv");
+    const cake_gguf_value *kinds = cake_gguf_value_of(w, "attention.sliding_window_pattern");
+    int64_t first = 0;
+    if (!v || !v->array)
+        return cake_gguf_get_int(w, "attention.head_count_kv", w->n_head, 1);
+    for (int64_t i = 0; i < w->n_layer && !w->err; i++) {
+        const int64_t n = cake_gguf_int_at(v, i, 0);
+        if ((cake_gguf_int_at(kinds, i, 0) != 0) != sliding)
+            continue;
+        if (n < 1 || (first && n != first))
+            w->err = cake_gguf_fail(w->g, v, "layers of one kind have to have the same number of heads");
+        first = n;
+    }
+    return first ? first : 1;
+}
+
+/* rope_freqs: 1 for the pairs that turn. */
+static int64_t pairs_that_turn(cake_gguf_writer *w)
+{
+    float *list = NULL;
+    int64_t n = 0, turn = 0;
+    if (!cake_gguf_has_tensor(w, "rope_freqs.weight") || w->err)
+        return cake_gguf_get_int(w, "attention.key_length", CAKE_GGUF_REQUIRED, 2) / 2;
+    w->err = cake_gguf_parts_floats(w->parts, w->topic, "rope_freqs.weight", &list, &n);
+    while (turn < n && list[turn] == 1)
+        turn++;
+    for (int64_t i = turn; i < n && !w->err; i++)
+        if (!(list[i] > 1e20F))
+            w->err = cake_fail(w->topic, "%s: rope_freqs.weight: 1 or a very large number is expected",
+                               cake_gguf_path(w->g));
+    free(list);
+    return turn;
+}
+
+/* The first layer without a window; -1: none. */
+static int64_t first_full(const cake_gguf_writer *w)
+{
+    const cake_gguf_value *kinds = cake_gguf_value_of(w, "attention.sliding_window_pattern");
+    for (int64_t i = 0; i < w->n_layer; i++)
+        if (!cake_gguf_int_at(kinds, i, 0))
+            return i;
+    return -1;
+}
+
+static void put_gemma4_rope(cake_gguf_writer *w, int64_t head_dim)
+{
+    const double turn = (double)pairs_that_turn(w) + 0.25; /* the reader rounds down */
+    cake_buf_addf(w->out,
+                  ", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"proportional\", "
+                  "\"partial_rotary_factor\": %.17g",
+                  fmin(2 * turn / (double)head_dim, 1));
+    cake_gguf_put_real(w, "rope_theta", cake_gguf_get_real(w, "rope.freq_base", 1e6));
+    cake_buf_adds(w->out, "}, \"sliding_attention\": {\"rope_type\": \"default\"");
+    cake_gguf_put_real(w, "rope_theta", cake_gguf_get_real(w, "rope.freq_base_swa", 1e4));
+    cake_buf_adds(w->out, "}}");
+}
+
+static void add_gemma4(cake_gguf_writer *w)
+{
+    const int64_t full = cake_gguf_get_int(w, "attention.key_length", CAKE_GGUF_REQUIRED, 2);
+    const double cap = cake_gguf_get_real(w, "final_logit_softcapping", 0);
+    char name[64];
+    if (cake_gguf_get_int(w, "attention.shared_kv_layers", 0, 0))
+        cake_gguf_refuse(w, "attention.shared_kv_layers", "layers that use keys of others are not supported");
+    if (cake_gguf_get_int(w, "embedding_length_per_layer_input", 0, 0))
+        cake_gguf_refuse(w, "embedding_length_per_layer_input",
+                         "models with an embedding in each layer (Gemma 4 E2B and E4B) are not supported");
+    cake_gguf_put_int(w, "head_dim", cake_gguf_get_int(w, "attention.key_length_swa", full, 2));
+    cake_gguf_put_int(w, "global_head_dim", full);
+    cake_gguf_put_int(w, "num_key_value_heads", heads_of(w, true));
+    cake_gguf_put_int(w, "num_global_key_value_heads", heads_of(w, false));
+    snprintf(name, sizeof name, "blk.%lld.attn_v.weight", (long long)first_full(w));
+    cake_gguf_put_bool(w, "attention_k_eq_v", first_full(w) >= 0 && !cake_gguf_has_tensor(w, name));
+    put_biases(w);
+    put_window(w);
+    put_pattern(w, PERIOD);
+    cake_buf_adds(w->out, ", \"hidden_size_per_layer_input\": 0");
+    if (!w->err)
+        put_gemma4_rope(w, full);
+    if (cap != 0)
+        cake_gguf_put_real(w, "final_logit_softcapping", cap);
+    if (cake_gguf_get_int(w, "expert_count", 0, 0) == 0)
+        return;
+    cake_gguf_put_bool(w, "enable_moe_block", true);
+    cake_gguf_copy_int(w, "expert_count", 0, 1, "num_experts");
+    cake_gguf_copy_int(w, "expert_used_count", CAKE_GGUF_REQUIRED, 1, "top_k_experts");
+    cake_gguf_copy_int(w, "expert_feed_forward_length", CAKE_GGUF_REQUIRED, 1, "moe_intermediate_size");
+}
+
 /* A name may have several rows, whose keys decide. */
 const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES] = {
     {.arch = {.name = "llama", .model_type = "llama", .class = "LlamaForCausalLM", .turned = true},
@@ -369,6 +461,12 @@ const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES] = {
      .more = add_minimax},
     {.arch = {.name = "glm4moe", .model_type = "glm4_moe", .class = "Glm4MoeForCausalLM"},
      .more = add_glm4_moe},
+    {.arch = {.name = "gemma4",
+              .model_type = "gemma4_text",
+              .class = "Gemma4ForCausalLM",
+              .both_norms = true,
+              .by_type = true},
+     .more = add_gemma4},
     {.arch = {.name = "apertus", .model_type = "apertus", .class = "ApertusForCausalLM"},
      .more = add_apertus},
     {.arch =

@@ -95,8 +95,9 @@ static cake_err get_text(const cake_gguf *g, const char *key, cake_gguf_text *ou
 static bool is_spm(const cake_gguf *g)
 {
     const cake_gguf_value *v = cake_gguf_find(g, KEY("model"));
-    return v && !v->array && v->kind == CAKE_GGUF_STRING && v->data[0] == 5 &&
-           !memcmp(v->data + 8, "llama", 5);
+    return v && !v->array && v->kind == CAKE_GGUF_STRING &&
+           ((v->data[0] == 5 && !memcmp(v->data + 8, "llama", 5)) ||
+            (v->data[0] == 6 && !memcmp(v->data + 8, "gemma4", 6)));
 }
 
 /* The vocabulary. */
@@ -423,7 +424,12 @@ static cake_err add_spm(const tokens *t, cake_buf *out)
         cake_buf_adds(out, ", ");
     }
     add_vocab(t, out);
-    add_spm_merges(t, out);
+    if (cake_gguf_find(t->g, KEY("merges"))) {
+        if (add_merges(t, out))
+            return CAKE_ERR_FATAL;
+    } else {
+        add_spm_merges(t, out);
+    }
     cake_buf_adds(out, "}, \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [");
     if (space)
         cake_buf_adds(out, "{\"type\": \"Prepend\", \"prepend\": \"" MARK "\"}, ");

@@ -70,6 +70,12 @@ static const struct {
     {"post_attention_norm", "post_attention_layernorm", NORM},
     {"ffn_norm", "post_attention_layernorm", NORM},
     {"post_ffw_norm", "post_feedforward_layernorm", NORM},
+    {"pre_ffw_norm_2", "pre_feedforward_layernorm_2", NORM},
+    {"post_ffw_norm_1", "post_feedforward_layernorm_1", NORM},
+    {"post_ffw_norm_2", "post_feedforward_layernorm_2", NORM},
+    {"layer_output_scale", "layer_scalar", BARE},
+    {"ffn_gate_inp.scale", "mlp.gate.scale", BARE},
+    {"ffn_down_exps.scale", "mlp.gate.per_expert_scale", BARE},
     {"ffn_gate", "mlp.gate_proj", AS_IS},
     {"ffn_up", "mlp.up_proj", GATE_UP},
     {"ffn_down", "mlp.down_proj", AS_IS},
@@ -361,6 +367,8 @@ static cake_err add_in_layer(listing *l, const cake_gguf_tensor *from, int layer
     size_t i = 0, n = sizeof names / sizeof *names;
     while (i < n && (strlen(names[i].name) != stem || strncmp(names[i].name, rest, stem)))
         i++;
+    if (strstr(rest, ".scale") && !l->family->moe.beside)
+        return fail_name(l, from);
     if (i == n || (!*suffix && names[i].change != BARE && names[i].change != DECAY))
         return fail_name(l, from);
     switch (names[i].change) {

@@ -151,8 +151,8 @@ bool cake_tensor_undo_parse(const cake_json *node, cake_tensor *t)
                                  .rows = cake_json_int(cake_json_at(node, 3), -1),
                                  .columns = cake_json_int(cake_json_at(node, 4), -1),
                                  .value = (float)cake_json_real(cake_json_at(node, 5), 0)};
-    return kind == CAKE_UNDO_NONE ? true
-           : kind == CAKE_UNDO_ORDER
-               ? fits(&t->undo, bytes)
-               : floats && (kind != CAKE_UNDO_CONSTANT || bytes == (int64_t)sizeof(float));
+    if ((kind == CAKE_UNDO_ORDER || t->undo.unit) && !fits(&t->undo, bytes))
+        return false;
+    return kind == CAKE_UNDO_NONE || kind == CAKE_UNDO_ORDER ||
+           (floats && (kind != CAKE_UNDO_CONSTANT || bytes == (int64_t)sizeof(float)));
 }

@@ -32,6 +32,8 @@ static const family families[] = {
     {"olmoe", "olmoe", false, false, false, "num_experts", "intermediate_size", NULL},
     {"gpt_oss", "gpt-oss", false, false, false, "num_local_experts", "intermediate_size", "sliding_window"},
     {"apertus", "apertus", false, false, false, NULL, NULL, NULL},
+    {"deepseek_v3", "deepseek2", false, false, false, "n_routed_experts", "moe_intermediate_size", NULL},
+    {"qwen3_5_text", "qwen35", false, true, false, NULL, NULL, NULL},
 };
 
 static const char *const names[][2] = {
@@ -42,6 +44,21 @@ static const char *const names[][2] = {
     {"self_attn.v_proj", "attn_v"},
     {"self_attn.qkv_proj", "attn_qkv"},
     {"self_attn.o_proj", "attn_output"},
+    {"self_attn.q_a_proj", "attn_q_a"},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"self_attn.q_b_proj", "attn_q_b"},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+    {"linear_attn.in_proj_qkv", "attn_qkv"},
+    {"linear_attn.in_proj_z", "attn_gate"},
+    {"linear_attn.in_proj_b", "ssm_beta"},
+    {"linear_attn.in_proj_a", "ssm_alpha"},
+    {"linear_attn.conv1d", "ssm_conv1d"},
+    {"linear_attn.norm", "ssm_norm"},
+    {"linear_attn.out_proj", "ssm_out"},
     {"self_attn.q_norm", "attn_q_norm"},
     {"self_attn.k_norm", "attn_k_norm"},
     {"feedforward_layernorm", "ffn_norm"},
@@ -180,13 +197,93 @@ static bool add_turned(converter *c, int layer, const char *rest, const cake_ind
     return true;
 }
 
+/* Latent attention: what makes keys and values of a latent is two tensors, the first transposed. */
+static bool add_latent(converter *c, int layer, const char *rest, const cake_indexed_tensor *s)
+{
+    const cake_latent *l = &c->config.latent;
+    const size_t size = cake_dtype_bytes(s->tensor->dtype);
+    const int64_t n = c->config.n_head, each = l->n_nope + l->n_value, rank = l->rank;
+    const int64_t shape[2][3] = {{n, rank, l->n_nope}, {n, l->n_value, rank}};
+    cake_buf k = {0}, v = {0};
+    char name[64];
+    if (strcmp(rest, "self_attn.kv_b_proj.weight") != 0)
+        return false;
+    char *bytes = read_tensor(s);
+    for (int64_t h = 0; h < n; h++) {
+        const char *head = bytes + (size_t)(h * each * rank) * size;
+        for (int64_t r = 0; r < rank; r++)
+            for (int64_t i = 0; i < l->n_nope; i++)
+                cake_buf_add(&k, head + (size_t)(i * rank + r) * size, size);
+        cake_buf_add(&v, head + (size_t)(l->n_nope * rank) * size, (size_t)(l->n_value * rank) * size);
+    }
+    snprintf(name, sizeof name, "blk.%d.attn_k_b.weight", layer);
+    add(c, name, type_of(s->tensor), shape[0], 3, k.data, k.len);
+    snprintf(name, sizeof name, "blk.%d.attn_v_b.weight", layer);
+    add(c, name, type_of(s->tensor), shape[1], 3, v.data, v.len);
+    cake_buf_free(&k);
+    cake_buf_free(&v);
+    free(bytes);
+    return true;
+}
+
+/* Value heads of delta nets, in units of bytes behind `first`: the first of each key head, the second of
+ * each. */
+static void tile(const converter *c, char *bytes, size_t len, size_t first, size_t unit)
+{
+    const int64_t n_key = c->config.delta.n_key, each = c->config.delta.n_value / n_key;
+    char *copy = cake_copy(bytes, len);
+    for (size_t begin = first; begin < len; begin += unit * (size_t)(n_key * each))
+        for (int64_t k = 0; k < n_key; k++)
+            for (int64_t v = 0; v < each; v++)
+                memcpy(bytes + begin + (size_t)(v * n_key + k) * unit,
+                       copy + begin + (size_t)(k * each + v) * unit, unit);
+    free(copy);
+}
+
+/* A_log and dt_bias are float32: the first as the negative of its exponential. */
+static bool add_decay(converter *c, int layer, const char *rest, const cake_indexed_tensor *s)
+{
+    const bool decay = !strcmp(rest, "linear_attn.A_log");
+    const int64_t n = c->config.delta.n_value;
+    char name[64];
+    if (!decay && strcmp(rest, "linear_attn.dt_bias") != 0)
+        return false;
+    float *value = cake_alloc((size_t)n, sizeof *value);
+    char *bytes = read_tensor(s);
+    cake_to_f32(value, bytes, s->tensor->dtype, n);
+    for (int64_t i = 0; i < n && decay; i++)
+        value[i] = -expf(value[i]);
+    tile(c, (char *)value, (size_t)n * sizeof *value, 0, sizeof *value);
+    snprintf(name, sizeof name, "blk.%d.%s", layer, decay ? "ssm_a" : "ssm_dt.bias");
+    add(c, name, 0, &n, 1, (const char *)value, (size_t)n * sizeof *value);
+    free(value);
+    free(bytes);
+    return true;
+}
+
+/* Puts the value heads of a tensor of delta nets in the file's order. */
+static void tile_tensor(const converter *c, const char *own, const cake_tensor *t, char *bytes, size_t len)
+{
+    const size_t row = len / (size_t)t->shape[0], dim = (size_t)c->config.delta.value_dim;
+    const size_t keys = (size_t)(2 * c->config.delta.n_key * c->config.delta.key_dim) * row;
+    if (!strcmp(own, "attn_qkv") || !strcmp(own, "ssm_conv1d"))
+        tile(c, bytes, len, keys, row * dim);
+    else if (!strcmp(own, "attn_gate"))
+        tile(c, bytes, len, 0, row * dim);
+    else if (!strcmp(own, "ssm_beta") || !strcmp(own, "ssm_alpha"))
+        tile(c, bytes, len, 0, row);
+    else if (!strcmp(own, "ssm_out"))
+        tile(c, bytes, len, 0, dim * cake_dtype_bytes(t->dtype));
+}
+
 static void add_in_layer(converter *c, int layer, const char *rest, const cake_indexed_tensor *s)
 {
     const char *suffix = strrchr(rest, '.');
     const size_t stem = (size_t)(suffix - rest);
     const char *own = NULL;
     cake_buf name = {0};
-    if (add_turned(c, layer, rest, s) || strstr(rest, "act_fn."))
+    if (add_turned(c, layer, rest, s) || add_latent(c, layer, rest, s) || add_decay(c, layer, rest, s) ||
+        strstr(rest, "act_fn."))
         return;
     if (strstr(rest, ".experts.") && !strstr(rest, ".experts.0."))
         return;
@@ -194,9 +291,16 @@ static void add_in_layer(converter *c, int layer, const char *rest, const cake_i
         if (strlen(names[i][0]) == stem && !strncmp(names[i][0], rest, stem))
             own = names[i][1];
     if (!strncmp(rest, "post_attention_layernorm", stem))
-        own = c->family->both_norms || !strcmp(c->family->arch, "olmo2") ? "post_attention_norm" : "ffn_norm";
+        own = c->family->both_norms || !strcmp(c->family->arch, "olmo2") || c->config.delta.n_key
+                  ? "post_attention_norm"
+                  : "ffn_norm";
     if (!strcmp(rest, "self_attn.sinks"))
         own = "attn_sinks";
+    const bool correction = !strcmp(rest, "mlp.gate.e_score_correction_bias");
+    if (correction) {
+        own = "exp_probs_b";
+        suffix = ".bias";
+    }
     if (!own)
         give_up(rest);
     cake_buf_addf(&name, "blk.%d.%s%s", layer, own, strcmp(own, "attn_sinks") ? suffix : ".weight");
@@ -206,8 +310,15 @@ static void add_in_layer(converter *c, int layer, const char *rest, const cake_i
     if (c->family->turned && (!strcmp(own, "attn_q") || !strcmp(own, "attn_k")))
         turn_rows(bytes, t->shape[0], len / (size_t)t->shape[0],
                   strcmp(own, "attn_q") ? c->config.heads[0].n_kv : c->config.n_head);
+    int64_t shape[] = {t->shape[0], t->rank > 1 ? t->shape[t->rank - 1] : 1};
+    if (c->config.delta.n_key)
+        tile_tensor(c, own, t, bytes, len);
     if (strstr(rest, ".experts.0."))
         add_experts(c, name.data, s);
+    else if (!strcmp(own, "ssm_norm"))
+        add(c, name.data, type_of(t), t->shape, 1, bytes, len);
+    else if (!strcmp(own, "ssm_conv1d"))
+        add(c, name.data, type_of(t), shape, 2, bytes, len);
     else if (strstr(rest, "norm"))
         add_norm(c, name.data, t, bytes);
     else
@@ -319,6 +430,35 @@ static void put_lists(converter *c)
     cake_buf_free(&list);
 }
 
+/* Latent attention and delta nets. */
+static void put_mixers(converter *c)
+{
+    const cake_latent *l = &c->config.latent;
+    const cake_deltanet *d = &c->config.delta;
+    if (l->rank) {
+        put_int(c, "attention.kv_lora_rank", l->rank);
+        if (l->q_rank)
+            put_int(c, "attention.q_lora_rank", l->q_rank);
+        put_int(c, "attention.key_length_mla", l->n_nope + l->n_rope);
+        put_int(c, "attention.value_length_mla", l->n_value);
+        put_int(c, "leading_dense_block_count", (int64_t)field(c, "first_k_dense_replace"));
+        put_int(c, "expert_shared_count", (int64_t)field(c, "n_shared_experts"));
+        put_real(c, "expert_weights_scale", field(c, "routed_scaling_factor"));
+    }
+    if (!d->n_key)
+        return;
+    put_int(c, "ssm.conv_kernel", d->width);
+    put_int(c, "ssm.state_size", d->key_dim);
+    put_int(c, "ssm.group_count", d->n_key);
+    put_int(c, "ssm.time_step_rank", d->n_value);
+    put_int(c, "ssm.inner_size", (int64_t)d->n_value * d->value_dim);
+    char text[128];
+    key(c, "attention.recurrent_layers", text);
+    build_array(&c->build, text, CAKE_GGUF_BOOL, (uint64_t)c->config.n_layer);
+    for (int i = 0; i < c->config.n_layer; i++)
+        cake_buf_addc(&c->build.keys, c->config.layer[i].mixer == CAKE_MIX_DELTA);
+}
+
 static void put_keys(converter *c)
 {
     const cake_config *g = &c->config;
@@ -346,6 +486,7 @@ static void put_keys(converter *c)
     if (g->n_rope == 2)
         put_real(c, "rope.freq_base_swa", g->rope[1].theta);
     put_lists(c);
+    put_mixers(c);
 }
 
 /* The vocabulary of a tokenizer.json of byte-level BPE that cuts as Qwen 2 does. */
