@@ -236,6 +236,19 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     return CAKE_OK;
 }
 
+static cake_err fail_inner(const cake_fields *fields, const cake_arch *outer)
+{
+    cake_buf names = {0};
+    for (int i = 0; i < CAKE_MAX_INNER && outer->inner[i]; i++) {
+        const bool last = i + 1 == CAKE_MAX_INNER || !outer->inner[i + 1];
+        cake_buf_addf(&names, "%s%s", !i ? "" : last ? " or " : ", ", outer->inner[i]);
+    }
+    cake_err err =
+        cake_field_fail(fields, "model_type", "%s is expected inside model_type %s", names.data, outer->name);
+    cake_buf_free(&names);
+    return err;
+}
+
 /* In models of several parts: *fields becomes the text part, *arch its row. */
 static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
 {
@@ -251,8 +264,7 @@ static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
     while (type && i < CAKE_MAX_INNER && names[i] && (!text || strcmp(text, names[i])))
         i++;
     if (i == CAKE_MAX_INNER || !names[i])
-        return cake_field_fail(fields, "model_type", "%s is expected inside model_type %s", names[0],
-                               (*arch)->name);
+        return fail_inner(fields, *arch);
     *arch = cake_arch_find(names[i]);
     CAKE_ASSERT(*arch);
     return CAKE_OK;

@@ -100,7 +100,14 @@ static void test_parts(void)
     cake_buf_addf(
         &text, "{\"model_type\": \"kimi_k25\", \"text_config\": {\"model_type\": \"mistral4\", " SIZES "}}");
     CU_ASSERT_EQUAL(read_text(text.data, NULL, &c, &said), CAKE_ERR_FATAL);
-    CU_ASSERT(strstr(said.data, "model_type is \"mistral4\", but deepseek_v3 is expected") != NULL);
+    CU_ASSERT(strstr(said.data,
+                     "model_type is \"mistral4\", but deepseek_v3 or kimi_k2 is expected inside model_type "
+                     "kimi_k25") != NULL);
+    cake_buf_cut(&text, 0);
+    cake_buf_addf(&text,
+                  "{\"model_type\": \"mistral3\", \"text_config\": {\"model_type\": \"llama\", " SIZES "}}");
+    CU_ASSERT_EQUAL(read_text(text.data, NULL, &c, &said), CAKE_ERR_FATAL);
+    CU_ASSERT(strstr(said.data, "mistral, mistral4 or deepseek_v3 is expected") != NULL);
     cake_buf_free(&text);
     cake_buf_free(&said);
 }
