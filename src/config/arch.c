@@ -135,6 +135,7 @@ const cake_arch cake_archs[] = {
     {.name = "kimi_k2", DEEPSEEK_V3},
     {.name = "kimi_k25",
      .architecture = "KimiK25ForConditionalGeneration",
+     .spelling = "Kimi_K25ForConditionalGeneration", /* transformers' own */
      .inner = {"deepseek_v3", "kimi_k2"}},
     {.name = "glm4_moe_lite",
      .architecture = "Glm4MoeLiteForCausalLM",

@@ -80,6 +80,7 @@ typedef struct cake_rename {
 typedef struct cake_arch {
     const char *name;                  /* model_type in config.json */
     const char *architecture;          /* in config.json's architectures */
+    const char *spelling;              /* another spelling of it; NULL: there is none */
     const char *inner[CAKE_MAX_INNER]; /* rows that the text_config may have, the usual one first; other parts
                                         * are not text */
     cake_bias qkv_bias, o_bias;        /* AS_CONFIG: attention_bias */

@@ -203,12 +203,12 @@ static cake_err read_scores(const cake_fields *fields, const cake_heads_by_type 
                : read_cap(fields, "final_logit_softcapping", c->arch->logit_cap, &c->logit_cap);
 }
 
-/* Whether a class is the family's: the generating model, or its decoder alone as AutoModel saves it. */
-static bool is_class(const cake_arch *arch, const char *name)
+/* Whether a class is this one, which generates, or its decoder alone as AutoModel saves it. */
+static bool is_class(const char *architecture, const char *name)
 {
-    size_t stem = (size_t)(strstr(arch->architecture, "For") - arch->architecture);
-    return !strcmp(name, arch->architecture) ||
-           (!strncmp(name, arch->architecture, stem) &&
+    size_t stem = (size_t)(strstr(architecture, "For") - architecture);
+    return !strcmp(name, architecture) ||
+           (!strncmp(name, architecture, stem) &&
             (!strcmp(name + stem, "Model") || !strcmp(name + stem, "TextModel")));
 }
 
@@ -220,7 +220,8 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     bool fits = !classes;
     for (size_t i = 0; arch && i < cake_json_size(classes); i++) {
         const char *name = cake_json_text(cake_json_at(classes, i), NULL);
-        fits = fits || (name && is_class(arch, name));
+        fits = fits || (name && (is_class(arch->architecture, name) ||
+                                 (arch->spelling && is_class(arch->spelling, name))));
     }
     if (arch && !fits)
         return cake_field_fail(fields, "architectures", "%s is expected for model_type %s",

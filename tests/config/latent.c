@@ -82,6 +82,8 @@ static void test_parts(void)
 {
     static const char *const types[][3] = {{"kimi_k25", "KimiK25ForConditionalGeneration", "kimi_k2"},
                                            {"kimi_k25", "KimiK25ForConditionalGeneration", "deepseek_v3"},
+                                           {"kimi_k25", "Kimi_K25ForConditionalGeneration", "kimi_k2"},
+                                           {"kimi_k25", "Kimi_K25Model", "deepseek_v3"},
                                            {"mistral3", "Mistral3ForConditionalGeneration", "mistral4"},
                                            {"mistral3", "Mistral3ForConditionalGeneration", "deepseek_v3"}};
     cake_buf said = {0}, text = {0};
