@@ -108,8 +108,12 @@ not_finite() { # MODEL TENSOR BYTE TEXT
 not_finite glm4moe-groups model.layers.1.mlp.gate.e_score_correction_bias 8 "2, column 0"
 not_finite gptoss-sinks model.layers.0.self_attn.sinks 4 "1, column 0"
 not_finite qwen3moe-mixed model.layers.2.mlp.gate.weight 148 "1, column 1"
+not_finite gemma4-wrap model.language_model.layers.3.router.scale 4 "1, column 0"
+not_finite gemma4-wrap model.language_model.layers.3.router.per_expert_scale 8 "2, column 0"
+not_finite qwen3next-keys model.layers.0.mlp.shared_expert_gate.weight 4 "0, column 1"
 
 # A missing expert.
+own "$root/tests/golden/qwen3moe-mixed" "$model"
 sed -i 's/model.layers.2.mlp.experts.4.up_proj.weight/model.layers.2.mlp.experts.4.up_proj.weighx/' "$model"/*.safetensors \
     "$model/model.safetensors.index.json"
 expect "a missing expert" 1 'tensor model.layers.2.mlp.experts.4.up_proj.weight is missing' mpi 1 run -m "$model" -p x
