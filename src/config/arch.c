@@ -85,6 +85,7 @@ const cake_arch cake_archs[] = {
                 {"mlp.experts.%d.gate_proj.", "block_sparse_moe.experts.%d.w1."},
                 {"mlp.experts.%d.up_proj.", "block_sparse_moe.experts.%d.w3."},
                 {"mlp.experts.%d.down_proj.", "block_sparse_moe.experts.%d.w2."}},
+     .saved = {{"mlp.", "mlp."}},
      .defaults = "{\"num_key_value_heads\": 8, \"num_local_experts\": 8, \"num_experts_per_tok\": 2,"
                  " \"rms_norm_eps\": 1e-5, \"rope_theta\": 1e6}"},
     {.name = "olmoe",
@@ -196,6 +197,7 @@ const cake_arch cake_archs[] = {
                 {"mlp.experts.%d.gate_proj.", "block_sparse_moe.experts.%d.w1."},
                 {"mlp.experts.%d.up_proj.", "block_sparse_moe.experts.%d.w3."},
                 {"mlp.experts.%d.down_proj.", "block_sparse_moe.experts.%d.w2."}},
+     .saved = {{"mlp.gate.e_score_correction_bias", "mlp.e_score_correction_bias"}},
      .defaults = "{\"num_key_value_heads\": 8, \"num_local_experts\": 256, \"num_experts_per_tok\": 8,"
                  " \"rms_norm_eps\": 1e-6, \"rope_theta\": 5e6}"},
     {.name = "qwen3_5_text",

@@ -123,14 +123,24 @@ static cake_err check_expert(const cake_model *model, const cake_tensor_item *p,
                      other ? other->name : cake_dtype_name(first->dtype));
 }
 
+/* The first layer with experts, which decides how those of all layers lie in the files; n_layer: there is none. */
+static int first_experts(const cake_config *c)
+{
+    int layer = 0;
+    while (layer < c->n_layer && c->layer[layer].mlp == CAKE_MLP_DENSE)
+        layer++;
+    return layer;
+}
+
 static cake_err fail_missing(const cake_model *model, const cake_tensor_item *p)
 {
     const char *why = "an incomplete download, or config.json is of another model";
-    if (p->part->when == CAKE_WHEN_EXPERTS_FUSED)
+    const bool first = p->layer == first_experts(&model->config);
+    if (p->part->when == CAKE_WHEN_EXPERTS_FUSED && !first)
         why =
             "the first layer with experts has one tensor for all of them, and so must every other one; or an "
             "incomplete download";
-    else if (p->part->when == CAKE_WHEN_EXPERTS_APART)
+    else if (p->part->when == CAKE_WHEN_EXPERTS_APART && !first)
         why =
             "the first layer with experts has a tensor for each of them, and so must every other one; or an "
             "incomplete download";
@@ -378,24 +388,25 @@ static cake_err choose_name_prefix(cake_model *model)
         model->dir, cake_tensor_index_count(model->store), first ? first->tensor->name : "none");
 }
 
-/* Whether the files have all experts of a layer in one tensor. */
+/* Whether the files have all experts of a layer in one tensor. One of these tensors says so, since another one
+ * may be missing. */
 static void choose_experts(cake_model *model)
 {
     cake_config *c = &model->config;
     cake_buf name = {0};
-    int layer = 0;
-    while (layer < c->n_layer && c->layer[layer].mlp == CAKE_MLP_DENSE)
-        layer++;
-    c->moe.fused = layer < c->n_layer;
+    const int layer = first_experts(c);
+    bool fused = false;
+    c->moe.fused = true; /* for the names */
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)
         if (part->when == CAKE_WHEN_EXPERTS_ALTERNATE) {
-            cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, 0, &name);
+            cake_tensor_spec_name(part, c, model->name_prefix, layer, 0, &name);
             cake_buf_adds(&name, "_blocks");
             c->moe.by_rows = c->moe.by_rows || cake_tensor_index_find(model->store, name.data);
         } else if (part->when == CAKE_WHEN_EXPERTS_FUSED) {
-            cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, 0, &name);
-            c->moe.fused = c->moe.fused && cake_tensor_index_find(model->store, name.data);
+            cake_tensor_spec_name(part, c, model->name_prefix, layer, 0, &name);
+            fused = fused || cake_tensor_index_find(model->store, name.data);
         }
+    c->moe.fused = fused;
     cake_buf_free(&name);
 }
 

@@ -318,18 +318,20 @@ static void add_with_expert(cake_buf *out, const char *text, int expert)
         cake_buf_addf(out, "%d%s", expert, at + 2);
 }
 
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch,
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_config *config,
                            const cake_name_prefix *name_prefix, int layer, int expert, cake_buf *out)
 {
     const char *rest = part->name;
+    const cake_arch *arch = config->arch;
+    const cake_rename *rename = config->moe.fused && arch->saved[0].from ? arch->saved : arch->rename;
     cake_buf_cut(out, 0);
     cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? name_prefix->head : name_prefix->body);
     if (part->owner == CAKE_SPEC_LAYER) {
         cake_buf_addf(out, "layers.%d.", layer);
-        for (int i = 0; i < CAKE_MAX_RENAME && arch->rename[i].from; i++)
-            if (!strncmp(rest, arch->rename[i].from, strlen(arch->rename[i].from))) {
-                rest += strlen(arch->rename[i].from);
-                add_with_expert(out, arch->rename[i].to, expert);
+        for (int i = 0; i < CAKE_MAX_RENAME && rename[i].from; i++)
+            if (!strncmp(rest, rename[i].from, strlen(rename[i].from))) {
+                rest += strlen(rename[i].from);
+                add_with_expert(out, rename[i].to, expert);
                 break;
             }
     }
