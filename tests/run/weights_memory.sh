@@ -75,6 +75,10 @@ answer 1 one
 same "with evictions" 1 --weights-memory 60% --kv-memory 1050K
 grep -Eq '"evictions": [1-9]' "$dir/report.json"
 ok "... which there were" $?
+few_pages=(plan -m "$demo" --weights-memory 60% --kv-memory 4M --max-seqs 256)
+expect "a plan says how many sequences the pages hold" 0 '^ +enough for about 4 sequences of 448 tokens at a time' \
+    rated mpi 1 "${few_pages[@]}"
+expect "... and counts on no more" 0 '"generated_wave_tokens": 4,' rated mpi 1 "${few_pages[@]}" --json
 expect "all weights fit" 0 "82" "$cake" run -m "$demo" -p 'What is 37 + 45?' --weights-memory 1G
 expect "random weights" 0 "1 request" "$cake" run -m "$demo" -p x --n 1 --dummy-weights --max-tokens 2 -o "$dir/x.jsonl" --weights-memory 60%
 for size in 0 -1 101% x; do
