@@ -67,6 +67,8 @@ done
 answer 1 one --report "$dir/report.json"
 grep -Eq '"experts": \{"distinct": 3\.[0-9]*, "rows": \[0\.[0-9]*, [0-9.]*, [0-9.]*\], "imbalance": [12]\.' "$dir/report.json"
 ok "the report says that three experts of seven are met" $?
+expect "... and the last lines on standard error" 0 'experts: a wave met 3\.0 of 7 in a layer; .* MB of weights a row \([0-9.e-]+ MB if rows chose at random\)' \
+    mpi 1 run -m "$model" -i "$dir/in.jsonl" -o "$dir/two.jsonl" --force -v
 same "all rows on three experts, 2 ranks, --chunk 64" 2 --chunk 64
 same "... each alone" 1 --max-seqs 1
 cmp -s "$dir/one.jsonl" "$dir/sorted"
