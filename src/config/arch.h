@@ -122,8 +122,8 @@ typedef struct cake_arch {
     cake_moe_arch moe;
     cake_rename
         rename[CAKE_MAX_RENAME]; /* names of tensors in layers, after "layers.N."; the first that fits */
-    /* instead of these, where the files have one tensor for all experts: as transformers 5 saves a family that
-     * was published with others; none: the same */
+    /* in place of these, where the files have one tensor for all experts: as transformers 5 saves a family
+     * that was published with others; none: the same */
     cake_rename saved[CAKE_MAX_RENAME];
     /* JSON object: transformers' defaults for absent fields (not for null ones). A field without default that
      * is absent in config.json is either required or has no effect. */

@@ -123,7 +123,8 @@ static cake_err check_expert(const cake_model *model, const cake_tensor_item *p,
                      other ? other->name : cake_dtype_name(first->dtype));
 }
 
-/* The first layer with experts, which decides how those of all layers lie in the files; n_layer: there is none. */
+/* The first layer with experts, which decides how those of all layers lie in the files; n_layer: there is
+ * none. */
 static int first_experts(const cake_config *c)
 {
     int layer = 0;
@@ -388,8 +389,8 @@ static cake_err choose_name_prefix(cake_model *model)
         model->dir, cake_tensor_index_count(model->store), first ? first->tensor->name : "none");
 }
 
-/* Whether the files have all experts of a layer in one tensor. One of these tensors says so, since another one
- * may be missing. */
+/* Whether the files have all experts of a layer in one tensor. One of these tensors says so, since another
+ * one may be missing. */
 static void choose_experts(cake_model *model)
 {
     cake_config *c = &model->config;

@@ -48,7 +48,7 @@ void cake_stream_layers_add(cake_stream_layers *all, const cake_tensor_item *p, 
 void cake_stream_layers_build(cake_stream_layers *all, const cake_model *model, const cake_kernels *kernels);
 void cake_stream_layers_free(cake_stream_layers *all);
 
-/* Routers need not spread rows evenly: what a wave of many rows wanted is what the next one will want, too. */
+/* Routers need not spread rows evenly: what a wave of many rows wanted is what the next one will want. */
 void cake_stream_layer_note_met(cake_stream_layer *layer, const cake_groups *groups);
 /* Whether it was nearly all experts, so that the rest is worth reading. */
 bool cake_stream_layer_met_all(const cake_stream_layer *layer);

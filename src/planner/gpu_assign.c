@@ -52,7 +52,8 @@ static policy policy_asked(const cake_gpu_options *o, const cake_topology_file *
     return strcmp(o->isa, "auto") ? CPU_ONLY : o->memory ? REQUIRED : IF_PRESENT;
 }
 
-/* The same, where the model can be on one. All ranks call; one of those that wanted a GPU says why it has none. */
+/* The same, where the model can be on one. All ranks call; one of those that wanted a GPU says why it has
+ * none. */
 static policy policy_of(const cake_comm *world, const cake_gpu_options *o, const cake_topology_file *file,
                         const cake_topology_rank *from_file)
 {

@@ -16,8 +16,8 @@
 #include "run/run.h"
 #include "slice/slice.h"
 
-/* "16 query and 8 KV heads of 128"; where some layers have others, "... 8 KV heads of 256 or 2 of 512"; or, with
- * latent attention, "16 query heads on latents of 576 values". */
+/* "16 query and 8 KV heads of 128"; where some layers have others, "... 8 KV heads of 256 or 2 of 512"; or,
+ * with latent attention, "16 query heads on latents of 576 values". */
 static void describe_heads(const cake_config *c, cake_buf *out)
 {
     if (c->latent.rank) {
