@@ -219,7 +219,7 @@ static bool is_other_modality(const char *name)
 {
     static const char *const parts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
                                         "mtp.",          "audio_tower.",           "embed_vision.",
-                                        "embed_audio.",  "vision_embedder."};
+                                        "embed_audio.",  "vision_embedder.",       "mm_projector."};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *at = strstr(name, parts[i]);
         if (at && (at == name || (at - name == 6 && !strncmp(name, "model.", 6))))

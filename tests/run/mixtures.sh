@@ -114,6 +114,14 @@ not_finite gemma4-wrap model.language_model.layers.3.router.scale 4 "1, column 0
 not_finite gemma4-wrap model.language_model.layers.3.router.per_expert_scale 8 "2, column 0"
 not_finite qwen3next-keys model.layers.0.mlp.shared_expert_gate.weight 4 "0, column 1"
 
+# Kimi K2.5 has its own name for what is between images and text.
+own "$root/tests/golden/mistral4-scaled" "$dir/bad"
+sed -i 's/vision_tower\./mm_projector./g' "$dir/bad"/*.safetensors "$dir/bad"/*.index.json
+expect "tensors of images under another name" 0 'tensors? of vision, sound or layers behind the last one .* skipped' \
+    mpi 1 run -m "$dir/bad" -p x --max-tokens 1
+! grep -q 'belong to this model' "$dir/err"
+ok "... are not taken for those of another model" $?
+
 # A missing expert.
 own "$root/tests/golden/qwen3moe-mixed" "$model"
 sed -i 's/model.layers.2.mlp.experts.4.up_proj.weight/model.layers.2.mlp.experts.4.up_proj.weighx/' "$model"/*.safetensors \
