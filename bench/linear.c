@@ -13,17 +13,32 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "bench/peak_rates.h"
+#include "kernels/format.h"
 #include "kernels/int8.h"
 
 #define BYTES  ((size_t)256 << 20) /* of all copies of a matrix */
 #define SAMPLE 64                  /* columns that are compared with the oracle */
 #define STRIP  32                  /* rows of the matrix that are packed together */
-#define DTYPE  1000000             /* times an index of dtypes: part of the kind of a measurement */
-#define INT8   (1 * DTYPE)
-#define F32    (2 * DTYPE)
-#define F16    (3 * DTYPE)
+#define FORM   1000000             /* times an index of forms: part of the kind of a measurement */
+enum { BF16, INT8, F32, F16, Q8_0, Q4_0, Q4_K, Q6_K, E4M3, INT4, N_FORM };
 
-static const cake_dtype dtypes[] = {CAKE_BF16, CAKE_I8, CAKE_F32, CAKE_F16};
+/* How matrices are kept. */
+static const struct {
+    cake_dtype dtype;
+    const char *blocks;  /* a format of blocks */
+    cake_format grouped; /* group > 0: a grouped one */
+} forms[N_FORM] = {
+    [BF16] = {CAKE_BF16, NULL, {0}},
+    [INT8] = {CAKE_I8, NULL, {0}},
+    [F32] = {CAKE_F32, NULL, {0}},
+    [F16] = {CAKE_F16, NULL, {0}},
+    [Q8_0] = {CAKE_F32, "q8_0", {0}},
+    [Q4_0] = {CAKE_F32, "q4_0", {0}},
+    [Q4_K] = {CAKE_F32, "q4_k", {0}},
+    [Q6_K] = {CAKE_F32, "q6_k", {0}},
+    [E4M3] = {CAKE_F32, NULL, {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_BF16, .group = 128}},
+    [INT4] = {CAKE_F32, NULL, {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_F16, .group = 128, .zero = true}},
+};
 
 static const struct {
     int n_out, n_in;
@@ -44,9 +59,27 @@ static float weight_at(int64_t row, int64_t k)
     return (float)(int32_t)(h >> 32) * 0x1p-36f;
 }
 
+/* A quantised row: any codes, scales that are finite. */
+static void fill_quantised(uint8_t *row, int64_t index, const cake_weight *w)
+{
+    const cake_format *f = w->format;
+    const size_t bytes = cake_weight_row_bytes(w), scale = cake_scale_bytes(f->scale);
+    for (size_t i = 0; i < bytes; i++)
+        row[i] = (uint8_t)((int32_t)(weight_at(index, (int64_t)i) * 0x1p36f) >> 8) & 0x77;
+    for (int i = 0; f->block && i < w->n_in / f->block; i++)
+        for (int h = 0; h < 2 && f->half[h] >= 0; h++)
+            row[i * f->bytes + f->half[h] + 1] &= 0x1F;
+    for (int g = 0; !f->block && g < cake_format_groups(f, w->n_in); g++)
+        row[cake_format_scales(f) + (size_t)(g + 1) * scale - 1] &= 0x3B;
+}
+
 /* Row `index` of a matrix, as weight_pack takes it. */
 static void fill_row(void *row, int64_t index, const cake_weight *w)
 {
+    if (w->format) {
+        fill_quantised(row, index, w);
+        return;
+    }
     float *value = cake_alloc((size_t)w->n_in, sizeof *value);
     for (int k = 0; k < w->n_in; k++)
         value[k] = weight_at(index, k);
@@ -59,7 +92,7 @@ static void fill_row(void *row, int64_t index, const cake_weight *w)
 
 static void pack_all(const job *j)
 {
-    size_t row_bytes = cake_row_bytes(j->w.dtype, j->w.n_in);
+    size_t row_bytes = cake_weight_row_bytes(&j->w);
     char *rows = cake_alloc(STRIP, row_bytes);
     for (int first = 0; first < j->w.n_out; first += STRIP) {
         int n = j->w.n_out - first < STRIP ? j->w.n_out - first : STRIP;
@@ -91,8 +124,8 @@ static bool same_as_oracle(job *j, int threads)
     const cake_kernels *oracle = j->op->oracle;
     int n_in = j->w.n_in;
     bool same = true;
-    size_t row_bytes = cake_row_bytes(j->w.dtype, n_in);
-    cake_weight w = {cake_alloc(SAMPLE, row_bytes + 64), SAMPLE, n_in, j->w.dtype, NULL};
+    size_t row_bytes = cake_weight_row_bytes(&j->w);
+    cake_weight w = {cake_alloc(SAMPLE, row_bytes + 64), SAMPLE, n_in, j->w.dtype, j->w.format};
     void *row = cake_alloc(1, row_bytes);
     float *out = cake_alloc((size_t)j->n_tok * SAMPLE, sizeof *out);
     int64_t far = (j->w.n_out - 1) / (SAMPLE - 1);
@@ -119,7 +152,7 @@ static void report(cake_bench *bench, const char *name, const job *j, int thread
 {
     peak_kind kind = (peak_kind)cake_peak_of_products(j->op, j->w.dtype);
     double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_tok;
-    double bytes = (double)j->w.n_out * (double)cake_row_bytes(j->w.dtype, j->w.n_in);
+    double bytes = (double)j->w.n_out * (double)cake_weight_row_bytes(&j->w);
     peak_report_roofline(bench, name, threads, kind, flops, bytes,
                          cake_bench_time(bench, threads, multiply, (void *)j));
 }
@@ -127,10 +160,15 @@ static void report(cake_bench *bench, const char *name, const job *j, int thread
 static cake_err run_linear(cake_bench *bench, const cake_case *self)
 {
     const cake_kernels *op = bench->kernels;
-    cake_dtype dtype = dtypes[self->kind / DTYPE];
-    int shape = self->kind % DTYPE / 1000, n_out = shapes[shape].n_out, n_in = shapes[shape].n_in;
+    const int form = self->kind / FORM;
+    const cake_dtype dtype = forms[form].dtype;
+    int shape = self->kind % FORM / 1000, n_out = shapes[shape].n_out, n_in = shapes[shape].n_in;
     n_out = bench->smoke && n_out > 4096 ? 4096 : n_out;
     job j = {.op = op, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype}, .n_tok = self->kind % 1000};
+    if (forms[form].blocks)
+        j.w.format = cake_format_find(forms[form].blocks);
+    else if (forms[form].grouped.group)
+        j.w.format = &forms[form].grouped;
     cake_arena arena;
     j.bytes = op->weight_bytes(&j.w);
     j.n_copy = bench->smoke ? 1 : (int)((BYTES + j.bytes - 1) / j.bytes);
@@ -174,15 +212,21 @@ const cake_case cake_cases_linear[] = {
     SHAPE("gate", 3, "product with 3072 x 1024"),
     SHAPE("down", 4, "product with 1024 x 3072"),
     SHAPE("head", 5, "product with 151936 x 1024"),
-    SHAPE("i8.q", INT8 / 1000 + 0, "int8 product with 2048 x 1024"),
-    SHAPE("i8.k", INT8 / 1000 + 1, "int8 product with 1024 x 1024"),
-    SHAPE("i8.o", INT8 / 1000 + 2, "int8 product with 1024 x 2048"),
-    SHAPE("i8.gate", INT8 / 1000 + 3, "int8 product with 3072 x 1024"),
-    SHAPE("i8.down", INT8 / 1000 + 4, "int8 product with 1024 x 3072"),
-    SHAPE("i8.head", INT8 / 1000 + 5, "int8 product with 151936 x 1024"),
-    SHAPE("f32.gate", F32 / 1000 + 3, "float32 product with 3072 x 1024"),
-    SHAPE("f32.down", F32 / 1000 + 4, "float32 product with 1024 x 3072"),
-    SHAPE("f16.gate", F16 / 1000 + 3, "F16 product with 3072 x 1024"),
-    SHAPE("f16.down", F16 / 1000 + 4, "F16 product with 1024 x 3072"),
+    SHAPE("i8.q", INT8 *FORM / 1000 + 0, "int8 product with 2048 x 1024"),
+    SHAPE("i8.k", INT8 *FORM / 1000 + 1, "int8 product with 1024 x 1024"),
+    SHAPE("i8.o", INT8 *FORM / 1000 + 2, "int8 product with 1024 x 2048"),
+    SHAPE("i8.gate", INT8 *FORM / 1000 + 3, "int8 product with 3072 x 1024"),
+    SHAPE("i8.down", INT8 *FORM / 1000 + 4, "int8 product with 1024 x 3072"),
+    SHAPE("i8.head", INT8 *FORM / 1000 + 5, "int8 product with 151936 x 1024"),
+    SHAPE("f32.gate", F32 *FORM / 1000 + 3, "float32 product with 3072 x 1024"),
+    SHAPE("f32.down", F32 *FORM / 1000 + 4, "float32 product with 1024 x 3072"),
+    SHAPE("f16.gate", F16 *FORM / 1000 + 3, "F16 product with 3072 x 1024"),
+    SHAPE("f16.down", F16 *FORM / 1000 + 4, "F16 product with 1024 x 3072"),
+    SHAPE("q8_0.gate", Q8_0 *FORM / 1000 + 3, "Q8_0 product with 3072 x 1024"),
+    SHAPE("q4_0.gate", Q4_0 *FORM / 1000 + 3, "Q4_0 product with 3072 x 1024"),
+    SHAPE("q4_k.gate", Q4_K *FORM / 1000 + 3, "Q4_K product with 3072 x 1024"),
+    SHAPE("q6_k.gate", Q6_K *FORM / 1000 + 3, "Q6_K product with 3072 x 1024"),
+    SHAPE("e4m3.gate", E4M3 *FORM / 1000 + 3, "E4M3 product with 3072 x 1024"),
+    SHAPE("int4.gate", INT4 *FORM / 1000 + 3, "int4 product with 3072 x 1024"),
     {NULL, NULL, NULL, 0},
 };

@@ -4,7 +4,7 @@
 _cake_mpi()
 {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=run given options choices=
-    local commands="run tokenize plan info stage bench merge status"
+    local commands="run tokenize plan info stage bench merge status pull list rm"
 
     for given in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case " $commands " in *" $given "*) command=$given && break ;; esac
@@ -19,6 +19,9 @@ _cake_mpi()
     bench) options="--model --output --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --isa --threads --device --gpu-layers --link --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
     merge) options="--output --force --config --verbose --log --quiet --help --version" ;;
     status) options="--json --config --verbose --log --quiet --help --version" ;;
+    pull) options="--include --exclude --config --progress --verbose --log --quiet --help --version" ;;
+    list) options="--json --config --verbose --log --quiet --help --version" ;;
+    rm) options="--yes --config --verbose --log --quiet --help --version" ;;
     esac
     case $previous in
     --input-format) choices="jsonl txt h5" ;;
@@ -34,7 +37,7 @@ _cake_mpi()
     --progress) choices="auto bar line none" ;;
     --log) choices="error warn info debug" ;;
     -m | --model | -d | --directory | -i | --input | -o | --output | --topology | --write-topology | --rates | --config | --progress-file | --report | --trace) choices=FILES ;;
-    --ranks | -p | --prompt | --shard | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --presence-penalty | --frequency-penalty | --n | --stop | --logprobs | --seed | --context | --max-seqs | --chunk | --kv-memory | --weights-memory | --threads | --threads-decode | --replicas | --gpu-layers | --gpu-memory | --max-runtime | --stop-before | --watchdog | --layers | --batch | --stages | --flops | --bandwidth) return ;;
+    --ranks | -p | --prompt | --shard | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --presence-penalty | --frequency-penalty | --n | --stop | --logprobs | --seed | --context | --max-seqs | --chunk | --kv-memory | --weights-memory | --threads | --threads-decode | --replicas | --gpu-layers | --gpu-memory | --max-runtime | --stop-before | --watchdog | --layers | --batch | --stages | --flops | --bandwidth | --include | --exclude) return ;;
     *) case $command-$word in merge-[!-]* | status-[!-]*) choices=FILES ;; esac ;;
     esac
     if [ "$choices" = FILES ]; then

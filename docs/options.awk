@@ -119,7 +119,7 @@ function page(what,   i, out) {
 # The completion: how an argument is completed, patterns of case, lists of words.
 function completed_as(i) {
     if (argument[i] == "NULL" || kind[i] == "SEED" || words[name[i]] != "") return ""
-    return argument[i] ~ /^(FILE|DIR)$/ ? "file" : "other"
+    return argument[i] ~ /^(FILE|DIR|MODEL)$/ ? "file" : "other"
 }
 function pattern(as,   i, seen, out) {
     for (i = 1; i <= n_option; i++)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/die.h"
+#include "kernels/decode.h"
 #include "kernels/tensor.h"
 
 /* ---- numbers */
@@ -55,183 +56,15 @@ float cake_scale_to_f32(const void *scale, cake_scale type)
     }
 }
 
-static float f16_at(const uint8_t *bytes)
-{
-    return cake_scale_to_f32(bytes, CAKE_SCALE_F16);
-}
-
-/* ---- blocks of 32 values; the first 16 are the low halves of bytes, the others the high ones */
-
-enum { SMALL = 32, LARGE = 256 };
-
-static void decode_q8_0(float *out, const uint8_t *b)
-{
-    const float d = f16_at(b);
-    for (int i = 0; i < SMALL; i++)
-        out[i] = (float)(int8_t)b[2 + i] * d;
-}
-
-static void decode_q4_0(float *out, const uint8_t *b)
-{
-    const float d = f16_at(b);
-    for (int i = 0; i < SMALL / 2; i++) {
-        out[i] = (float)((b[2 + i] & 15) - 8) * d;
-        out[i + SMALL / 2] = (float)((b[2 + i] >> 4) - 8) * d;
-    }
-}
-
-static void decode_q4_1(float *out, const uint8_t *b)
-{
-    const float d = f16_at(b), m = f16_at(b + 2);
-    for (int i = 0; i < SMALL / 2; i++) {
-        out[i] = (float)(b[4 + i] & 15) * d + m;
-        out[i + SMALL / 2] = (float)(b[4 + i] >> 4) * d + m;
-    }
-}
-
-/* A code of 5 bits: bit i of `high` is the fifth of value i. */
-static int five_bits(const uint8_t *low, const uint8_t *high, int i)
-{
-    int four = i < SMALL / 2 ? low[i] & 15 : low[i - SMALL / 2] >> 4;
-    return four | (high[i / 8] >> i % 8 & 1) << 4;
-}
-
-static void decode_q5_0(float *out, const uint8_t *b)
-{
-    const float d = f16_at(b);
-    for (int i = 0; i < SMALL; i++)
-        out[i] = (float)(five_bits(b + 6, b + 2, i) - 16) * d;
-}
-
-static void decode_q5_1(float *out, const uint8_t *b)
-{
-    const float d = f16_at(b), m = f16_at(b + 2);
-    for (int i = 0; i < SMALL; i++)
-        out[i] = (float)five_bits(b + 8, b + 4, i) * d + m;
-}
-
-static const int8_t nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                     1,    13,   25,  38,  53,  69,  89,  113};
-static const int8_t e2m1_twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
-static void decode_table(float *out, const uint8_t *codes, const int8_t table[16], float d)
-{
-    for (int i = 0; i < SMALL / 2; i++) {
-        out[i] = (float)table[codes[i] & 15] * d;
-        out[i + SMALL / 2] = (float)table[codes[i] >> 4] * d;
-    }
-}
-
-static void decode_iq4_nl(float *out, const uint8_t *b)
-{
-    decode_table(out, b + 2, nonlinear, f16_at(b));
-}
-
-static void decode_mxfp4(float *out, const uint8_t *b)
-{
-    decode_table(out, b + 1, e2m1_twice, cake_e8m0_to_f32(b[0]) / 2);
-}
-
-/* ---- blocks of 256 values */
-
-/* Scale and minimum of part i of 8, 6 bits each. */
-static void six_bits(const uint8_t *s, int i, int *scale, int *min)
-{
-    if (i < 4) {
-        *scale = s[i] & 63;
-        *min = s[i + 4] & 63;
-    } else {
-        *scale = (s[i + 4] & 15) | (s[i - 4] >> 6) << 4;
-        *min = s[i + 4] >> 4 | (s[i] >> 6) << 4;
-    }
-}
-
-static void decode_q2_k(float *out, const uint8_t *b)
-{
-    const uint8_t *codes = b + 16;
-    const float d = f16_at(b + 80), min = f16_at(b + 82);
-    for (int part = 0; part < 16; part++) {
-        const uint8_t *from = codes + part / 8 * 32 + part % 2 * 16;
-        const float scale = d * (float)(b[part] & 15), less = min * (float)(b[part] >> 4);
-        for (int i = 0; i < 16; i++)
-            out[16 * part + i] = scale * (float)(from[i] >> part % 8 / 2 * 2 & 3) - less;
-    }
-}
-
-static void decode_q3_k(float *out, const uint8_t *b)
-{
-    const uint8_t *high = b, *codes = b + 32, *s = b + 96;
-    const float d = f16_at(b + 108);
-    for (int part = 0; part < 16; part++) {
-        const int low = part < 8 ? s[part] & 15 : s[part - 8] >> 4,
-                  scale = low | (s[8 + part % 4] >> part / 4 * 2 & 3) << 4;
-        const uint8_t *from = codes + part / 8 * 32 + part % 2 * 16, *more = high + part % 2 * 16;
-        for (int i = 0; i < 16; i++) {
-            const int code = (from[i] >> part % 8 / 2 * 2 & 3) - (more[i] >> part / 2 & 1 ? 0 : 4);
-            out[16 * part + i] = d * (float)(scale - 32) * (float)code;
-        }
-    }
-}
-
-static void decode_q4_k(float *out, const uint8_t *b)
-{
-    const float d = f16_at(b), min = f16_at(b + 2);
-    for (int part = 0; part < 8; part++) {
-        int scale, less;
-        six_bits(b + 4, part, &scale, &less);
-        const uint8_t *from = b + 16 + part / 2 * 32;
-        const float f = d * (float)scale, m = min * (float)less;
-        for (int i = 0; i < 32; i++)
-            out[32 * part + i] = f * (float)(from[i] >> part % 2 * 4 & 15) - m;
-    }
-}
-
-static void decode_q5_k(float *out, const uint8_t *b)
-{
-    const uint8_t *high = b + 16;
-    const float d = f16_at(b), min = f16_at(b + 2);
-    for (int part = 0; part < 8; part++) {
-        int scale, less;
-        six_bits(b + 4, part, &scale, &less);
-        const uint8_t *from = b + 48 + part / 2 * 32;
-        const float f = d * (float)scale, m = min * (float)less;
-        for (int i = 0; i < 32; i++)
-            out[32 * part + i] = f * (float)((from[i] >> part % 2 * 4 & 15) + (high[i] >> part & 1) * 16) - m;
-    }
-}
-
-static void decode_q6_k(float *out, const uint8_t *b)
-{
-    const float d = f16_at(b + 208);
-    for (int part = 0; part < 16; part++) {
-        const int half = part / 8, turn = part % 8 / 2; /* 32 values take turns in the bits of `high` */
-        const uint8_t *low = b + half * 64 + turn % 2 * 32 + part % 2 * 16;
-        const uint8_t *high = b + 128 + half * 32 + part % 2 * 16;
-        const float f = d * (float)(int8_t)b[192 + part];
-        for (int i = 0; i < 16; i++) {
-            const int code = (low[i] >> turn / 2 * 4 & 15) | (high[i] >> turn * 2 & 3) << 4;
-            out[16 * part + i] = f * (float)(code - 32);
-        }
-    }
-}
-
-static void decode_iq4_xs(float *out, const uint8_t *b)
-{
-    const float d = f16_at(b);
-    const int high = b[2] | b[3] << 8;
-    for (int part = 0; part < 8; part++) {
-        const int scale = (b[4 + part / 2] >> part % 2 * 4 & 15) | (high >> 2 * part & 3) << 4;
-        decode_table(out + 32 * part, b + 8 + 16 * part, nonlinear, d * (float)(scale - 32));
-    }
-}
-
 /* ---- the table */
 
-#define BLOCKS(named, type, values, size, function)                                                          \
+/* minimum: where the minimum stands; 0: there is none. */
+#define BLOCKS(named, type, values, size, scale, minimum, number)                                            \
     {                                                                                                        \
         type,                                                                                                \
         {                                                                                                    \
-            .name = named, .block = values, .bytes = size, .decode_block = function                          \
+            .name = named, .block = values, .bytes = size, .half = {scale, (minimum) ? (minimum) : -1},      \
+            .kind = number                                                                                   \
         }                                                                                                    \
     }
 
@@ -239,13 +72,19 @@ static const struct {
     uint32_t type;
     cake_format format;
 } formats[] = {
-    BLOCKS("q4_0", 2, SMALL, 18, decode_q4_0),      BLOCKS("q4_1", 3, SMALL, 20, decode_q4_1),
-    BLOCKS("q5_0", 6, SMALL, 22, decode_q5_0),      BLOCKS("q5_1", 7, SMALL, 24, decode_q5_1),
-    BLOCKS("q8_0", 8, SMALL, 34, decode_q8_0),      BLOCKS("q2_k", 10, LARGE, 84, decode_q2_k),
-    BLOCKS("q3_k", 11, LARGE, 110, decode_q3_k),    BLOCKS("q4_k", 12, LARGE, 144, decode_q4_k),
-    BLOCKS("q5_k", 13, LARGE, 176, decode_q5_k),    BLOCKS("q6_k", 14, LARGE, 210, decode_q6_k),
-    BLOCKS("iq4_nl", 20, SMALL, 18, decode_iq4_nl), BLOCKS("iq4_xs", 23, LARGE, 136, decode_iq4_xs),
-    BLOCKS("mxfp4", 39, SMALL, 17, decode_mxfp4),
+    BLOCKS("q4_0", 2, SMALL_BLOCK, 18, 0, 0, CAKE_BLOCK_Q4_0),
+    BLOCKS("q4_1", 3, SMALL_BLOCK, 20, 0, 2, CAKE_BLOCK_Q4_1),
+    BLOCKS("q5_0", 6, SMALL_BLOCK, 22, 0, 0, CAKE_BLOCK_Q5_0),
+    BLOCKS("q5_1", 7, SMALL_BLOCK, 24, 0, 2, CAKE_BLOCK_Q5_1),
+    BLOCKS("q8_0", 8, SMALL_BLOCK, 34, 0, 0, CAKE_BLOCK_Q8_0),
+    BLOCKS("q2_k", 10, LARGE_BLOCK, 84, 80, 82, CAKE_BLOCK_Q2_K),
+    BLOCKS("q3_k", 11, LARGE_BLOCK, 110, 108, 0, CAKE_BLOCK_Q3_K),
+    BLOCKS("q4_k", 12, LARGE_BLOCK, 144, 0, 2, CAKE_BLOCK_Q4_K),
+    BLOCKS("q5_k", 13, LARGE_BLOCK, 176, 0, 2, CAKE_BLOCK_Q5_K),
+    BLOCKS("q6_k", 14, LARGE_BLOCK, 210, 208, 0, CAKE_BLOCK_Q6_K),
+    BLOCKS("iq4_nl", 20, SMALL_BLOCK, 18, 0, 0, CAKE_BLOCK_IQ4_NL),
+    BLOCKS("iq4_xs", 23, LARGE_BLOCK, 136, 0, 0, CAKE_BLOCK_IQ4_XS),
+    BLOCKS("mxfp4", 39, SMALL_BLOCK, 17, -1, 0, CAKE_BLOCK_MXFP4),
 };
 
 enum { N_FORMAT = sizeof formats / sizeof *formats };
@@ -336,61 +175,23 @@ size_t cake_format_row_bytes(const cake_format *f, int n)
     return cake_format_codes(f, n) + (is_small(f->code) ? ((size_t)n + 1) / 2 : (size_t)n);
 }
 
-static void decode_blocks(float *out, const cake_format *f, const uint8_t *row, int k, int n)
-{
-    float whole[LARGE];
-    for (int done = 0; done < n;) {
-        const int at = (k + done) % f->block, left = f->block - at, now = left < n - done ? left : n - done;
-        const uint8_t *block = row + (size_t)((k + done) / f->block) * (size_t)f->bytes;
-        if (now == f->block) {
-            f->decode_block(out + done, block);
-        } else {
-            f->decode_block(whole, block);
-            memcpy(out + done, whole + at, (size_t)now * sizeof *out);
-        }
-        done += now;
-    }
-}
-
-static void codes_to_f32(float *out, const cake_format *f, const uint8_t *codes, int k, int n, int less)
-{
-    static const float e2m1[16] = {0, .5F, 1, 1.5F, 2, 3, 4, 6, -0.0F, -.5F, -1, -1.5F, -2, -3, -4, -6};
-    for (int i = 0; i < n; i++) {
-        const int code = is_small(f->code) ? codes[(k + i) / 2] >> (k + i) % 2 * 4 & 15 : codes[k + i];
-        out[i] = f->code == CAKE_CODE_E4M3   ? cake_e4m3_to_f32((uint8_t)code)
-                 : f->code == CAKE_CODE_E2M1 ? e2m1[code]
-                                             : (float)(code - less);
-    }
-}
-
-static void decode_groups(float *out, const cake_format *f, const uint8_t *row, const uint16_t *index,
-                          int n_in, int k, int n)
-{
-    const uint8_t *scales = row + cake_format_scales(f), *zeros = row + cake_format_zeros(f, n_in),
-                  *codes = row + cake_format_codes(f, n_in);
-    const int size = f->group ? f->group : n_in;
-    float factor = 1;
-    if (f->factor)
-        memcpy(&factor, row, sizeof factor);
-    for (int done = 0, now; done < n; done += now) {
-        const int at = k + done, group = index ? index[at] : at / size, left = index ? 1 : size - at % size;
-        now = left < n - done ? left : n - done;
-        float scale = cake_scale_to_f32(scales + (size_t)group * scale_bytes[f->scale], f->scale);
-        if (f->factor)
-            scale = f->divides ? scale / factor : scale * factor;
-        codes_to_f32(out + done, f, codes, at, now, f->offset + (f->zero ? zeros[group] : 0));
-        for (int i = 0; i < now; i++)
-            out[done + i] *= scale;
-    }
-}
-
 void cake_format_decode_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
                             int n_in, int k, int n)
 {
-    if (f->block)
-        decode_blocks(out, f, row, k, n);
-    else
-        decode_groups(out, f, row, index, n_in, k, n);
+    decode_row(out, f, row, index, n_in, k, n);
+}
+
+int cake_format_bad_block(const cake_format *f, const void *row, int n)
+{
+    const uint8_t *block = row;
+    for (int i = 0; f->block && i < n / f->block; i++, block += f->bytes) {
+        bool bad = f->half[0] < 0 && block[0] == 255; /* MXFP4's scale */
+        for (int h = 0; h < 2 && f->half[h] >= 0; h++)
+            bad = bad || (block[f->half[h] + 1] & 0x7C) == 0x7C;
+        if (bad)
+            return i;
+    }
+    return -1;
 }
 
 /* ---- matrices */
@@ -421,9 +222,13 @@ void cake_format_set_index(const cake_weight *w, const uint16_t *index)
     memcpy((char *)w->data + index_at(w), index, (size_t)w->n_in * sizeof *index);
 }
 
+const uint16_t *cake_format_index(const cake_weight *w)
+{
+    return w->format->indexed ? (const uint16_t *)((const char *)w->data + index_at(w)) : NULL;
+}
+
 void cake_format_decode(float *out, const cake_weight *w, int64_t row, int k, int n)
 {
-    const char *data = w->data;
-    const uint16_t *index = w->format->indexed ? (const uint16_t *)(data + index_at(w)) : NULL;
-    cake_format_decode_row(out, w->format, data + rows_bytes(w, row), index, w->n_in, k, n);
+    decode_row(out, w->format, (const char *)w->data + rows_bytes(w, row), cake_format_index(w), w->n_in, k,
+               n);
 }

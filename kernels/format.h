@@ -35,11 +35,29 @@ typedef enum cake_scale {
     CAKE_N_SCALE
 } cake_scale;
 
+typedef enum cake_block {
+    CAKE_BLOCK_Q4_0,
+    CAKE_BLOCK_Q4_1,
+    CAKE_BLOCK_Q5_0,
+    CAKE_BLOCK_Q5_1,
+    CAKE_BLOCK_Q8_0,
+    CAKE_BLOCK_Q2_K,
+    CAKE_BLOCK_Q3_K,
+    CAKE_BLOCK_Q4_K,
+    CAKE_BLOCK_Q5_K,
+    CAKE_BLOCK_Q6_K,
+    CAKE_BLOCK_IQ4_NL,
+    CAKE_BLOCK_IQ4_XS,
+    CAKE_BLOCK_MXFP4,
+    CAKE_N_BLOCK
+} cake_block;
+
 typedef struct cake_format {
     const char *name; /* as GGUF spells it, in small letters; of grouped formats what info prints */
-    /* Block formats: values and bytes of a block, and the values of one. */
+    /* Block formats: values and bytes of a block. */
     int block, bytes;
-    void (*decode_block)(float *out, const uint8_t *block);
+    int half[2]; /* where a block has its scale and minimum, in F16; -1: it has none */
+    cake_block kind;
     /* Grouped formats, whose block is 0. */
     cake_code code;
     cake_scale scale;
@@ -84,6 +102,10 @@ size_t cake_format_weight_bytes(const struct cake_weight *w); /* of all rows and
 /* Rows [first, first + n_row), as they are, and the index go to w->data. */
 void cake_format_pack(const struct cake_weight *w, const void *rows, int first, int n_row);
 void cake_format_set_index(const struct cake_weight *w, const uint16_t *index);
+const uint16_t *cake_format_index(const struct cake_weight *w); /* NULL: groups come in order */
+
+/* The first block of a row [n] of a block format whose scale or minimum is not finite; -1: there is none. */
+int cake_format_bad_block(const cake_format *f, const void *row, int n);
 
 /* out [n] = values [k, k + n) of a row of w. k is even. */
 void cake_format_decode(float *out, const struct cake_weight *w, int64_t row, int k, int n);

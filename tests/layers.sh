@@ -31,11 +31,11 @@ BEGIN {
     row("text jinja", "base types formats text")
     row("tokenizer", "base types formats text")
     row("chat", "base types formats text jinja tokenizer")
-    row("prompt sample record place", "base types formats")
+    row("prompt sample record place hub", "base types formats")
     row("config link", "base types formats kernels")
     row("model", "base types formats kernels config")
     row("embed slice logits", "base types formats kernels config model")
-    rest = "base types formats kernels text jinja tokenizer chat prompt sample record place config model link embed slice logits"
+    rest = "base types formats kernels text jinja tokenizer chat prompt sample record place hub config model link embed slice logits"
     row("options schedule trace", rest); rest = rest " options schedule trace"
     row("request watch", rest); rest = rest " request watch"
     row("engine", rest); rest = rest " engine"
@@ -68,12 +68,13 @@ BEGIN {
     door("cuda_runtime.h", "^kernels/cuda/")
     door("cuda_fp16.h", "^kernels/cuda/")
     door("cublasLt.h", "^kernels/cuda/cublaslt_api\\.h$")
-    door("dlfcn.h", "^(kernels/cuda/(cublaslt_api|nvml)|src/link/nccl)\\.c$")
+    door("dlfcn.h", "^(kernels/cuda/(cublaslt_api|nvml)|src/link/nccl|src/hub/http)\\.c$")
+    door("curl/curl.h", "^src/hub/http\\.c$")
     door("omp.h", "^kernels/")
     door("immintrin.h", "^kernels/cpu/")
     door("cpuid.h", "^kernels/cpu/")
     # The C library and POSIX: anybody.
-    n = split("arpa/inet assert ctype dirent errno fcntl fenv float getopt ifaddrs inttypes limits malloc locale math net/if netinet/in netinet/tcp poll pthread sched semaphore setjmp signal " \
+    n = split("arpa/inet assert ctype dirent errno fcntl fenv float fnmatch getopt ifaddrs inttypes limits malloc locale math net/if netinet/in netinet/tcp poll pthread sched semaphore setjmp signal " \
               "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/file sys/ioctl sys/mman " \
               "sys/resource sys/socket sys/stat sys/statvfs sys/syscall sys/sysinfo sys/time sys/types sys/utsname sys/wait " \
               "termios time unistd", libc, " ")

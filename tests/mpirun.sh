@@ -22,6 +22,8 @@ case $($launcher --version 2>&1) in
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     # Ranks of one host meet in shared memory; opening every network that there might be takes half of a start.
     export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-^ofi,openib}
+    # What ranks are told at their start comes by messages: files of shared memory cost each rank more than they save.
+    export PMIX_MCA_gds=${PMIX_MCA_gds:-hash}
     # One rank that leaves with an error ends the others, and each then costs a second of waiting.
     export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-0}
     exec $launcher --oversubscribe --bind-to none -np "$np" "$@"

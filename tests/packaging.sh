@@ -27,6 +27,7 @@ libzstd zstd zstd
 CAKE_CHECK_YAML libyaml libyaml
 CAKE_CHECK_CUNIT cunit CUnit
 CAKE_CHECK_HDF5 hdf5 HDF5
+CAKE_CHECK_CURL curl cURL
 END
 # The requirements of configure.ac: name, minimum version, Debian's package.
 sed -nE 's/^CAKE_CHECK_MODULE\(\[[A-Z0-9]*\], \[([^] ]*)( >= ([0-9.]*))?\], \[([^]]*)\].*/\1 \3 \4/p' "$root/configure.ac" >"$dir/asked"

@@ -8,6 +8,8 @@ model=$root/jobs/demo/model
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export OMP_NUM_THREADS=1 CAKE_PROGRESS=none
+# PCI devices are looked for by slow calls, in each rank; tests/run/pinning.sh looks for all that there is.
+[ -n "${CAKE_ON_GPU:-}" ] || export HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--pci,-linuxio}
 # Open MPI's own files: two that begin and end at once in /tmp may be in each other's way there.
 export OMPI_MCA_orte_tmpdir_base=$dir PRTE_MCA_prte_tmpdir_base=$dir
 passed=0
@@ -23,8 +25,10 @@ mpi() { # NP ARGUMENT... : cake-mpi on NP ranks
     "$root/tests/mpirun.sh" "$np" "$cake" "$@"
 }
 
-# rated COMMAND... : a plan by made-up rates: measuring them takes ten times as long as all else, on each rank
+# rated COMMAND... : a plan by made-up rates: measuring them takes ten times as long as all else, on each rank. (A run of
+# several ranks measures all the same, to compare.)
 rated() {
+    local isa threads name
     [ -e "$dir/rated" ] || for isa in ref avx2 avx512bf16; do
         for threads in 1 2 3 4; do
             for name in f32 bf16 int8 read; do
@@ -81,6 +85,19 @@ blank() { # MODEL TENSOR : zeros
     local where
     read -r -a where <<<"$(tensor_at "$1" "$2")"
     head -c "${where[2]}" /dev/zero | dd of="${where[0]}" bs=1 seek="${where[1]}" conv=notrunc 2>/dev/null
+}
+
+# A text that golden models read as a token a letter.
+rain="the rain in the hills turns the small river into a lake and the road to the house is lost in it "
+rainy() { # N : as many requests that begin inside of it, and a long one
+    local i how
+    for i in $(seq "$1"); do
+        how='"temperature": 0'
+        test $((i % 4)) -eq 0 || how='"temperature": 0.9, "seed": '$i
+        printf '{"id": "r%d", "prompt": "%sand %d", "max_tokens": %d, "ignore_eos": true, "logprobs": 2, %s}\n' \
+            "$i" "${rain:$((i % 50)):$((i * 7 % 40 + 1))}" "$i" $((4 + i % 9)) "$how"
+    done
+    printf '{"id": "long", "prompt": "%s", "max_tokens": 12, "ignore_eos": true, "logprobs": 2}\n' "$rain$rain$rain$rain"
 }
 
 alike() { # FILE FILE : the same bytes, or the first line that differs is shown

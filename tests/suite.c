@@ -41,6 +41,7 @@ void suite_launches(void)
 {
     setenv("OMPI_MCA_orte_tmpdir_base", suite_tmp(), 1);
     setenv("PRTE_MCA_prte_tmpdir_base", suite_tmp(), 1);
+    setenv("HWLOC_COMPONENTS", "-pci,-linuxio", 0); /* as tests/shell.sh */
 }
 
 const char *suite_tmp(void)

@@ -3,6 +3,7 @@
 # Runs every command of docs/tutorial.md in order, in a folder that looks like the top of the tree. --host is removed: all
 # ranks run here. A block of commands fails if its last command fails, or any command that has a line of its own.
 . "$(dirname "$0")/shell.sh"
+unset HWLOC_COMPONENTS # all that there is
 
 mkdir "$dir/bin" "$dir/tree" "$dir/tree/build"
 for each in jobs bench docs tests topologies; do ln -s "$root/$each" "$dir/tree/$each"; done

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kernels/cpu/pack.h"
+#include "kernels/decode.h"
 #include "kernels/format.h"
 #include "kernels/tensor.h"
 
@@ -23,10 +24,13 @@
 /* to [n, PANEL] = values k to k + n, n <= DECODED_DEPTH, of the rows of a panel; room [PANEL, n]. */
 static void decode_panel(float *to, float *room, const cake_weight *w, int64_t panel, int k, int n)
 {
+    const size_t bytes = cake_weight_row_bytes(w);
+    const uint16_t *index = cake_format_index(w);
     for (int column = 0; column < PANEL; column++) {
         int64_t row = panel * PANEL + column;
         if (row < w->n_out)
-            cake_format_decode(room + column * n, w, row, k, n);
+            decode_row(room + column * n, w->format, (const char *)w->data + (size_t)row * bytes, index,
+                       w->n_in, k, n);
         else
             memset(room + column * n, 0, (size_t)n * sizeof *room);
     }

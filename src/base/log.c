@@ -15,10 +15,10 @@ static const char *const level_name[] = {"error: ", "warning: ", "", "debug: "};
 
 /* Topics are folders, but for `memory` (a failed allocation or lock), `output` (a write to standard output or
  * a stream fails) and `usage` (the command line). */
-static const char *const topics[] = {"bench",     "bundle", "chat",   "engine",  "jinja",  "kernels",
-                                     "link",      "memory", "model",  "options", "output", "place",
-                                     "planner",   "prompt", "record", "request", "run",    "slice",
-                                     "tokenizer", "trace",  "usage",  "watch"};
+static const char *const topics[] = {"bench",   "bundle",    "chat",   "engine", "hub",     "jinja",
+                                     "kernels", "link",      "memory", "model",  "options", "output",
+                                     "place",   "planner",   "prompt", "record", "request", "run",
+                                     "slice",   "tokenizer", "trace",  "usage",  "watch"};
 
 enum { N_TOPIC = sizeof topics / sizeof *topics, UNSET = -1 };
 

@@ -38,6 +38,12 @@
 #define HDF5_TEXT "not built in: .h5 files are neither read nor written"
 #endif
 
+#ifdef HAVE_CURL
+#define CURL_TEXT CURL_VERSION_TEXT " at build time"
+#else
+#define CURL_TEXT "not built in: pull downloads nothing"
+#endif
+
 const char *cake_version(void)
 {
     return CAKE_GIT_VERSION[0] ? PACKAGE_VERSION " (" CAKE_GIT_VERSION ")" : PACKAGE_VERSION;
@@ -49,5 +55,6 @@ void cake_build_describe(cake_buf *out)
                        "kernels     " KERNELS "\n"
                        "CUDA        " CUDA_TEXT "\n"
                        "NCCL        " NCCL_TEXT "\n"
-                       "HDF5        " HDF5_TEXT "\n");
+                       "HDF5        " HDF5_TEXT "\n"
+                       "libcurl     " CURL_TEXT "\n");
 }

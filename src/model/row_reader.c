@@ -373,6 +373,23 @@ static const float *decode(cake_row_reader *m, const cake_tensor_item *p, const 
     return out;
 }
 
+/* Whether the scales of blocks are finite; those of grouped formats were checked when they were read. */
+static bool has_finite_blocks(const cake_row_reader *m, const cake_tensor_item *p, const step *s,
+                              const char *rows, cake_buf *why)
+{
+    for (int r = 0; r < s->n; r++) {
+        const int block =
+            cake_format_bad_block(p->format, rows + (size_t)r * cake_tensor_item_row(p), p->n_in);
+        if (block < 0)
+            continue;
+        cake_buf_addf(
+            why, "%s: tensor %s holds a scale that is not finite in row %lld, block %d; download it again",
+            m->model->dir, p->name, (long long)row_in_file(p, s->first + r), block);
+        return false;
+    }
+    return true;
+}
+
 /* Quantised rows: stored as they are, or decoded into *rows. */
 static bool take_coded(cake_row_reader *m, const cake_read_item *it, const step *s, const void **rows,
                        cake_buf *why)
@@ -380,9 +397,10 @@ static bool take_coded(cake_row_reader *m, const cake_read_item *it, const step 
     const cake_tensor_item *p = &it->piece;
     cake_weight w = cake_tensor_item_weight(p);
     uint16_t *index = NULL;
-    bool done = true;
+    bool done = has_finite_blocks(m, p, s, *rows, why);
     w.data = it->data;
-    if (p->quantized.part[CAKE_QUANT_INDEX] && (s->first == 0 || (p->format->indexed && !p->as_stored))) {
+    if (done && p->quantized.part[CAKE_QUANT_INDEX] &&
+        (s->first == 0 || (p->format->indexed && !p->as_stored))) {
         index = cake_alloc((size_t)p->n_in, sizeof *index);
         done = read_index(m, p, s, index, why);
     }

@@ -22,8 +22,15 @@ static cake_err check_required(const cake_options *o, int command)
                    ? CAKE_OK
                    : cake_fail_usage("no results: name the result files of %s; see cake-mpi %s --help",
                                      command & MERGE ? "all shards" : "a run", o->command);
+    if (command & (PULL | REMOVE))
+        return o->operands.n ? CAKE_OK
+                             : cake_fail_usage("no model: give its name, owner/name; see cake-mpi %s --help",
+                                               o->command);
+    if (command & LIST)
+        return CAKE_OK;
     if (!o->model)
-        return cake_fail_usage("no model: give its directory with -m; see cake-mpi %s --help", o->command);
+        return cake_fail_usage("no model: give its directory or its name with -m; see cake-mpi %s --help",
+                               o->command);
     if (command & STAGE && !o->directory)
         return cake_fail_usage(
             "no directory: give the one for the bundles with -d; see cake-mpi stage --help");
@@ -138,7 +145,7 @@ cake_err cake_option_clashes(const cake_options *o, int command)
         err = check_required(o, command);
     if (!err)
         err = check_pairs(o, command);
-    if (err || command & (MERGE | STATUS | STAGE))
+    if (err || command & (MERGE | STATUS | STAGE | PULL | LIST | REMOVE))
         return err;
     err = check_devices(o);
     return err ? err : check_threads(o);

@@ -8,7 +8,19 @@
 
 #include "options/options.h"
 
-enum { RUN = 1, TOKENIZE = 2, INFO = 4, PLAN = 8, BENCH = 16, STAGE = 32, MERGE = 64, STATUS = 128 };
+enum {
+    RUN = 1,
+    TOKENIZE = 2,
+    INFO = 4,
+    PLAN = 8,
+    BENCH = 16,
+    STAGE = 32,
+    MERGE = 64,
+    STATUS = 128,
+    PULL = 256,
+    LIST = 512,
+    REMOVE = 1024
+};
 
 typedef enum kind { FLAG, TEXT, TEXTS, INTEGER, REAL, SIZE, DURATION, STOP, SEED, SHARD } kind;
 

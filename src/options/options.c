@@ -132,9 +132,14 @@ int cake_options_threads(const cake_options *o, int suggested)
     return n > 0 && n <= MAX_THREADS ? (int)n : suggested;
 }
 
+const char *cake_options_model_given(const cake_options *o)
+{
+    return o->pulled.given ? o->pulled.given : o->staged.given ? o->staged.given : o->model;
+}
+
 const char *cake_options_model_name(const cake_options *o, char name[CAKE_MODEL_NAME])
 {
-    const char *path = o->staged.name ? o->staged.name : o->model;
+    const char *path = o->staged.name ? o->staged.name : o->pulled.name ? o->pulled.name : o->model;
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
         len--;
@@ -149,9 +154,13 @@ void cake_options_free(cake_options *options)
 {
     cake_params_free(&options->params);
     free(options->prompts.text);
+    free(options->include.text);
+    free(options->exclude.text);
     cake_config_file_free(&options->config_file);
     free(options->staged.dir);
     free(options->staged.name);
+    free(options->pulled.dir);
+    free(options->pulled.name);
 }
 
 /* Breaks text between words; its lines begin at column `indent`, where the cursor is. */

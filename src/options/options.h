@@ -27,12 +27,19 @@ typedef struct cake_staged {
     char *dir, *name;  /* owned: that directory; the name of the whole model */
 } cake_staged;
 
+/* A model in the cache of `pull`; zeros: a directory. */
+typedef struct cake_pulled {
+    const char *given; /* the value of -m; options->model is then the directory of the snapshot */
+    char *dir, *name;  /* owned: that directory; the name without the revision */
+} cake_pulled;
+
 typedef struct cake_options {
     const char *command; /* a name in commands.def, "help" or "version" */
     const char *help_of; /* help: for this command; NULL: for all */
     const char *model, *input, *input_format, *output, *system;
     cake_texts prompts;
-    cake_texts operands;          /* bench: names; merge, status: result files */
+    cake_texts operands;          /* bench, pull, rm: names; merge, status: result files */
+    cake_texts include, exclude;  /* pull */
     cake_texts words;             /* the command line */
     const char *config_path;      /* --config; NULL: none */
     cake_config_file config_file; /* its content, owned */
@@ -63,11 +70,12 @@ typedef struct cake_options {
     const char *topology, *write_topology;
     const char *directory; /* stage: where to write bundles */
     cake_staged staged;
+    cake_pulled pulled;
     const char *rates;
     bool json;
     const char *progress, *progress_file, *report, *trace;
     const char *log; /* NULL: not given */
-    bool quiet, verbose;
+    bool quiet, verbose, yes;
 } cake_options;
 
 /* Gives rank 0's CAKE_* variables to all ranks, since a launcher need not pass them on; options in which
@@ -84,6 +92,7 @@ int cake_options_threads(const cake_options *options, int suggested);
 /* One answer to one -p without -o is streamed. */
 bool cake_options_stream(const cake_options *options);
 bool cake_options_text(const char *path); /* whether the name ends in .txt; false for NULL */
+const char *cake_options_model_given(const cake_options *options); /* the value of -m */
 /* The model's name in records: the last part of its path; for a bundle that of the original model. */
 enum { CAKE_MODEL_NAME = 256 };
 const char *cake_options_model_name(const cake_options *options, char name[CAKE_MODEL_NAME]);

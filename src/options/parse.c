@@ -36,13 +36,13 @@ static void clear_weaker(parsing *p, const option_row *row, source now)
     if (row->kind == STOP)
         cake_params_free(&o->params);
     if (row->kind == TEXTS)
-        o->prompts.n = 0;
+        ((cake_texts *)((char *)o + row->offset))->n = 0;
     for (int i = 0; i < N_ROW; i++) {
         if (p->source[i] == now)
             continue;
-        if (row->kind == TEXTS && !strcmp(cake_option_rows[i].name, "input"))
+        if (!strcmp(row->name, "prompt") && !strcmp(cake_option_rows[i].name, "input"))
             o->input = NULL;
-        if (!strcmp(row->name, "input") && cake_option_rows[i].kind == TEXTS)
+        if (!strcmp(row->name, "input") && !strcmp(cake_option_rows[i].name, "prompt"))
             o->prompts.n = 0;
     }
 }
@@ -338,7 +338,7 @@ static cake_err scan_command_line(int argc, char **argv, int command, cake_optio
             (given_option){found >= LONG ? &cake_option_rows[found - LONG] : row_of_letter(found), optarg};
     }
     o->operands = (cake_texts){argv + optind, argc - optind};
-    if (optind < argc && !(command & (BENCH | MERGE | STATUS)))
+    if (optind < argc && !(command & (BENCH | MERGE | STATUS | PULL | REMOVE)))
         return cake_fail_usage("\"%s\" is neither a command nor an option; see cake-mpi --help",
                                argv[optind]);
     return CAKE_OK;

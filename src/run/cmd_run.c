@@ -276,7 +276,7 @@ static cake_err report(job *j)
         for (int r = 0; j->dispatcher && r < all.n_replica; r++)
             all.stages[all.plans[r].first].requests = cake_dispatcher_assigned(j->dispatcher, r);
         all.stages[0].root.read_s += j->dispatcher ? cake_dispatcher_read_s(j->dispatcher) : 0;
-        cake_report r = {.model = j->options->staged.given ? j->options->staged.given : j->options->model,
+        cake_report r = {.model = cake_options_model_given(j->options),
                          .argc = j->argc,
                          .settings = &j->options->config_file,
                          .argv = j->argv,

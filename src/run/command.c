@@ -29,8 +29,15 @@ static cake_err version(const cake_options *options)
 static const struct {
     const char *name;
     cake_err (*run)(const cake_options *options);
-} alone[] = {{"tokenize", cake_cmd_tokenize}, {"info", cake_cmd_info}, {"merge", cake_cmd_merge},
-             {"status", cake_cmd_status},     {"help", help},          {"version", version}};
+} alone[] = {{"tokenize", cake_cmd_tokenize},
+             {"info", cake_cmd_info},
+             {"merge", cake_cmd_merge},
+             {"status", cake_cmd_status},
+             {"pull", cake_cmd_pull},
+             {"list", cake_cmd_list},
+             {"rm", cake_cmd_rm},
+             {"help", help},
+             {"version", version}};
 
 static cake_err stage(const cake_options *options, const cake_comm *world)
 {

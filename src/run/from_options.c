@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "bundle/locate.h"
+#include "run/pulled.h"
 
 enum { SAMPLE_BYTES = 1 << 20 }; /* read from an input to estimate its number of lines */
 
@@ -116,15 +117,16 @@ int64_t cake_expected_requests(const cake_options *o)
 
 cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
 {
-    static const char *const others[] = {"stage", "help", "version"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!o->model || !strcmp(o->command, others[i]))
-            return CAKE_OK;
+    if (!o->model || !strcmp(o->command, "help") || !strcmp(o->command, "version"))
+        return CAKE_OK;
+    cake_err err = cake_pulled_locate(o, world);
+    if (err || !strcmp(o->command, "stage"))
+        return err;
     /* these need no other rank, read no weights, or plan for other ranks */
     bool any = o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");
     cake_located found;
-    cake_err err = cake_bundle_locate(&(cake_locate_options){o->model, (int)o->replicas, (int)o->ranks, any},
-                                      world, &found);
+    err = cake_bundle_locate(&(cake_locate_options){o->model, (int)o->replicas, (int)o->ranks, any}, world,
+                             &found);
     if (err || !found.dir)
         return err;
     o->staged = (cake_staged){.given = o->model, .dir = found.dir, .name = found.name};

@@ -18,8 +18,9 @@ cake_prepare_options cake_prepare_options_from(const cake_options *options);
 /* Estimates the number of requests from the size and the start of the input; 0: unknown. */
 int64_t cake_expected_requests(const cake_options *options);
 
-/* If the model is in bundles, sets options->model to the directory of this rank's bundle and options->staged
- * to its origin. All ranks call, before anything is read. */
+/* If -m names a model in the cache of `pull`, sets options->model to its snapshot and options->pulled to its
+ * origin. If the model is in bundles, sets options->model to the directory of this rank's bundle and
+ * options->staged to its origin. All ranks call, before anything is read. */
 cake_err cake_options_locate_model(cake_options *options, const cake_comm *world);
 
 #endif

@@ -17,6 +17,9 @@ cake_err cake_cmd_plan(const cake_options *options, const cake_comm *world); /* 
 cake_err cake_cmd_tokenize(const cake_options *options);                     /* rank 0 only */
 cake_err cake_cmd_merge(const cake_options *options);                        /* rank 0 only */
 cake_err cake_cmd_status(const cake_options *options);                       /* rank 0 only */
+cake_err cake_cmd_pull(const cake_options *options);                         /* rank 0 only */
+cake_err cake_cmd_list(const cake_options *options);                         /* rank 0 only */
+cake_err cake_cmd_rm(const cake_options *options);                           /* rank 0 only */
 cake_err cake_cmd_info(const cake_options *options);                         /* rank 0 only */
 
 #endif

@@ -29,11 +29,12 @@
 #define ARRIVE(fake, bottom, size) ((void)(fake), (void)(bottom), (void)(size))
 #endif
 
-const size_t STACK = 128 << 10;
+const size_t STACK = 128 << 10, WINDOW = 64 << 10;
 static void live();
 
 #ifdef __x86_64__
-/* Pushes the callee-saved registers (System V ABI, 3.2.1) and stores the stack pointer in *from. */
+/* Pushes the callee-saved registers (System V ABI, 3.2.1) and stores the stack pointer in *from. It jumps
+ * rather than returns: a CPU foretells returns by the calls before them, which are another fibre's. */
 typedef void *place;
 extern "C" void executor_switch(place *from, place to);
 asm(".text\n"
@@ -43,7 +44,7 @@ asm(".text\n"
     "mov %rsp, (%rdi)\n"
     "mov %rsi, %rsp\n"
     "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n"
-    "ret\n");
+    "pop %rcx\n jmp *%rcx\n");
 
 static void change(place *from, place *to)
 {
@@ -88,18 +89,15 @@ struct copy {
     int group;
 };
 
-enum class at { READY, WARP_BARRIER, BLOCK_BARRIER, END };
+enum class at : char { READY, WARP_BARRIER, BLOCK_BARRIER, END };
 
 struct fibre {
     place here;
     char *stack;
     void *fake; /* AddressSanitizer's */
-    at state;
     dim3 thread;
     int lane, warp;
     unsigned turn;
-    uint32_t word[2]
-                 [EXECUTOR_WORDS]; /* what it gave, in turns: who is behind still reads what it gave before */
     std::vector<copy> copies;
     int group;    /* of the next copy */
     bool gives;   /* to its warp, rather than wait for it only */
@@ -107,6 +105,9 @@ struct fibre {
 };
 
 static fibre *pool[MOST];
+static at state[MOST]; /* of each fibre */
+/* What lanes gave each other, in turns: who is behind still reads what was given before. */
+static uint32_t given[MOST / WARP][2][EXECUTOR_WORDS * WARP];
 static int n_fibre; /* of the block */
 static fibre *now;
 static place scheduler;
@@ -127,10 +128,10 @@ static void fail(const char *what)
 }
 
 /* From the fibre that runs to the scheduler. */
-static void leave(at state)
+static void leave(at reached)
 {
     fibre *self = now;
-    self->state = state;
+    state[self->warp * WARP + self->lane] = reached;
     LEAVE(&self->fake, scheduler_stack, scheduler_size);
     change(&self->here, &scheduler);
     ARRIVE(self->fake, &scheduler_stack, &scheduler_size);
@@ -152,15 +153,17 @@ static void enter(fibre *f)
 {
     now = f;
     executor_thread = f->thread;
+    executor_given = given[f->warp][f->turn];
     LEAVE(&scheduler_fake, f->stack, STACK);
     change(&scheduler, &f->here);
     ARRIVE(scheduler_fake, nullptr, nullptr);
 }
 
-static fibre *make_fibre()
+/* Stacks that all began at the same place of a page would take each other's lines of the caches. */
+static fibre *make_fibre(size_t number)
 {
     fibre *f = new fibre();
-    f->stack = (char *)aligned_alloc(64, STACK);
+    f->stack = (char *)aligned_alloc(64, STACK + WINDOW) + number * 1088 % WINDOW;
     prepare(&f->here, f->stack);
     return f;
 }
@@ -170,16 +173,17 @@ static bool run_warp(int warp)
 {
     int first = warp * WARP, n = n_fibre - first < WARP ? n_fibre - first : WARP;
     bool ran = false;
+    executor_lanes = n;
     for (;;) {
         int waiting = 0, ended = 0;
         for (int i = 0; i < n; i++) {
-            fibre *f = pool[first + (executor_backwards ? n - 1 - i : i)];
-            if (f->state == at::READY) {
-                enter(f);
+            int number = first + (executor_backwards ? n - 1 - i : i);
+            if (state[number] == at::READY) {
+                enter(pool[number]);
                 ran = true;
             }
-            waiting += f->state == at::WARP_BARRIER;
-            ended += f->state == at::END;
+            waiting += state[number] == at::WARP_BARRIER;
+            ended += state[number] == at::END;
         }
         if (waiting == 0)
             return ran;
@@ -188,7 +192,7 @@ static bool run_warp(int warp)
         if (ended)
             fail("some lanes wait for their warp while others have ended");
         for (int i = 0; i < n; i++)
-            pool[first + i]->state = at::READY;
+            state[first + i] = at::READY;
         warp_moment[warp] += pool[first]->gives ? 0 : 1;
     }
 }
@@ -197,7 +201,7 @@ static void run_block()
 {
     int n_warp = (n_fibre + WARP - 1) / WARP;
     for (int i = 0; i < n_fibre; i++) {
-        pool[i]->state = at::READY;
+        state[i] = at::READY;
         pool[i]->turn = 0;
         pool[i]->copies.clear();
         pool[i]->group = 0;
@@ -209,17 +213,19 @@ static void run_block()
             run_warp(executor_backwards ? n_warp - 1 - i : i);
         int waiting = 0;
         for (int i = 0; i < n_fibre; i++)
-            waiting += pool[i]->state == at::BLOCK_BARRIER;
+            waiting += state[i] == at::BLOCK_BARRIER;
         if (waiting == 0)
             return;
         if (waiting < n_fibre)
             fail("some threads wait at a barrier of the block that others have ended without");
         for (int i = 0; i < n_fibre; i++)
-            pool[i]->state = at::READY;
+            state[i] = at::READY;
     }
 }
 
 dim3 executor_thread, executor_block, executor_block_dim, executor_grid_dim;
+const uint32_t *executor_given;
+int executor_lanes;
 bool executor_backwards;
 int64_t executor_launches;
 
@@ -289,7 +295,7 @@ void executor_run(void *all)
     shared_size = l->shared;
     for (int i = 0; i < n_fibre; i++) {
         if (!pool[i])
-            pool[i] = make_fibre();
+            pool[i] = make_fibre((size_t)i);
         unsigned u = (unsigned)i;
         pool[i]->thread = dim3(u % block.x, u / block.x % block.y, u / block.x / block.y);
         pool[i]->lane = i % WARP;
@@ -384,14 +390,14 @@ int executor_lane()
 
 void executor_give(unsigned mask, const uint32_t *word, int n)
 {
-    now->turn ^= 1;
-    memcpy(now->word[now->turn], word, (size_t)n * sizeof *word);
+    fibre *self = now;
+    self->turn ^= 1;
+    for (int i = 0; i < n; i++)
+        given[self->warp][self->turn][i * WARP + self->lane] = word[i];
     meet_warp(mask, true);
 }
 
-uint32_t executor_word(int lane, int i)
+void executor_misses_lane()
 {
-    if (now->warp * WARP + lane >= n_fibre)
-        fail("a word of a lane that is not there");
-    return pool[now->warp * WARP + lane]->word[now->turn][i];
+    fail("a word of a lane that is not there");
 }

@@ -123,8 +123,17 @@ void __syncwarp(unsigned mask = 0xffffffffu);
  * give again. */
 enum { EXECUTOR_WORDS = 6 };
 void executor_give(unsigned mask, const uint32_t *word, int n);
-uint32_t executor_word(int lane, int i);
 int executor_lane();
+extern const uint32_t *executor_given; /* to the fibre that runs: [word, lane] */
+extern int executor_lanes;             /* of its warp */
+void executor_misses_lane();
+
+static inline uint32_t executor_word(int lane, int i)
+{
+    if (lane >= executor_lanes)
+        executor_misses_lane();
+    return executor_given[i * 32 + lane];
+}
 
 template <typename T> T __shfl_sync(unsigned mask, T value, int lane)
 {

@@ -11,7 +11,7 @@ if [ -z "${CAKE_ON_GPU:-}" ]; then
     export HWLOC_COMPONENTS=-pci CAKE_TEST_GPU_MEMORY=1000000000
 fi
 if [ -z "${CAKE_ON_GPU:-}" ] || [ -n "${CAKE_UNDER:-}" ]; then
-    wide=1 ff=160 vocab=300 n_seq=70 long=150 more=60 tokens=2
+    wide=1 ff=160 vocab=300 n_seq=70 long=150 more=$(few 30 60) tokens=2
 else
     wide=4 ff=9216 vocab=9000 n_seq=90 long=2300 more=300 tokens=6
 fi

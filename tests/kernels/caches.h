@@ -155,6 +155,22 @@ static inline double attend_double(const cache *c, const cake_row *row, const fl
     return fmax(fabs(most), fabs(least));
 }
 
+/* How many of out [n] are too far from exact. For a row at pos, whose keys have dim elements and whose scores
+ * are `size` at most; rounded: weights are, to BF16. */
+static inline int far_elements(const float *out, const double *exact, int n, double size, int dim, int pos,
+                               bool rounded)
+{
+    int wrong = 0;
+    /* |v| <= 1: what scores lose weighs double, and long chains of sums lose a little each. */
+    double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(pos + 1) + 32);
+    /* Weights w that are rounded are off by w 2^-9 at most. The mean of v moves by the mean of these errors
+     * times v - mean: |v - mean| is at most 1 on average, since the mean of v^2 is. */
+    bound += rounded ? 0x1.02p-9 : 0;
+    for (int j = 0; j < n; j++)
+        wrong += !(fabs((double)out[j] - exact[j]) <= bound);
+    return wrong;
+}
+
 /* Elements too far from float64; of many queries every seventh is looked at. */
 static inline int attend_errors(const call *c, const cache *from)
 {
@@ -169,13 +185,7 @@ static inline int attend_errors(const call *c, const cache *from)
         const cake_row *row = &c->rows[i / c->n_head];
         double size = attend_double(from, row, q + (int64_t)i * dim, i % c->n_head / group,
                                     c->kv->sink ? &c->kv->sink[i % c->n_head] : NULL, c, exact);
-        /* |v| <= 1: what scores lose weighs double, and long chains of sums lose a little each. */
-        double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(row->pos + 1) + 32);
-        /* Weights w that are rounded are off by w 2^-9 at most. The mean of v moves by the mean of these
-         * errors times v - mean: |v - mean| is at most 1 on average, since the mean of v^2 is. */
-        bound += rounded ? 0x1.02p-9 : 0;
-        for (int j = 0; j < dim; j++)
-            wrong += !(fabs((double)c->out[(int64_t)i * dim + j] - exact[j]) <= bound);
+        wrong += far_elements(c->out + (int64_t)i * dim, exact, dim, size, dim, row->pos, rounded);
     }
     free(exact);
     free(q);

@@ -23,28 +23,11 @@ static const struct {
     {"mxfp4", 0x2FAC7759},
 };
 
-/* Where a block has 16-bit floats; -1: not. */
-static void find_halves(const char *name, int at[2])
-{
-    static const struct {
-        const char *name;
-        int at[2];
-    } places[] = {{"q2_k", {80, 82}}, {"q3_k", {108, -1}}, {"q6_k", {208, -1}}, {"mxfp4", {-1, -1}}};
-    const bool min = name[3] == '1' || !strcmp(name, "q4_k") || !strcmp(name, "q5_k");
-    at[0] = 0;
-    at[1] = min ? 2 : -1;
-    for (int i = 0; i < COUNT(places); i++)
-        if (!strcmp(name, places[i].name))
-            memcpy(at, places[i].at, sizeof places[i].at);
-}
-
 /* Bytes of n blocks, whose scales are finite. */
 static uint8_t *made_up(const cake_format *f, int n)
 {
     uint8_t *raw = malloc((size_t)(n * f->bytes));
     uint32_t state = 1;
-    int half[2];
-    find_halves(f->name, half);
     CU_ASSERT_PTR_NOT_NULL_FATAL(raw);
     for (int i = 0; i < n * f->bytes; i++) {
         state = state * 1664525 + 1013904223;
@@ -52,8 +35,8 @@ static uint8_t *made_up(const cake_format *f, int n)
     }
     for (int i = 0; i < n; i++) {
         for (int h = 0; h < 2; h++)
-            if (half[h] >= 0)
-                raw[i * f->bytes + half[h] + 1] &= 0xBF;
+            if (f->half[h] >= 0)
+                raw[i * f->bytes + f->half[h] + 1] &= 0xBF;
         if (!strcmp(f->name, "mxfp4"))
             raw[i * f->bytes] = (uint8_t)(raw[i * f->bytes] % 100 + 80);
     }
@@ -75,6 +58,9 @@ static void test_blocks(void)
             cake_format_decode_row(part, f, raw, NULL, n, k, 96);
             CU_ASSERT(!memcmp(part, all + k, sizeof part));
         }
+        CU_ASSERT_EQUAL(cake_format_bad_block(f, raw, n), -1);
+        raw[3 * f->bytes + (f->half[0] < 0 ? 0 : f->half[0] + 1)] = 0xFF;
+        CU_ASSERT_EQUAL(cake_format_bad_block(f, raw, n), 3);
         for (int k = 0; k < n; k++)
             all[k] = all[k] == 0 ? 0 : all[k]; /* -0 is 0 */
         CU_ASSERT_EQUAL(cake_crc(all, (size_t)n * sizeof *all), blocks[i].sum);

@@ -144,11 +144,7 @@ static int next_size(int n_tok, int few)
 static void linear_rows(const cake_kernels *op)
 {
     enum { N_OUT = 137, N_IN = 1061, MOST = 512 };
-    int few = 40, most = MOST;
-    if (is_slow(op)) {
-        few = 3;
-        most = 100;
-    }
+    const int few = is_slow(op) ? 3 : 40, most = is_slow(op) ? 100 : MOST;
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         matrix m = matrix_open(op, (cake_dtype)dtype, N_OUT, N_IN);
         float *x = random_floats((size_t)MOST * N_IN, 8), *out = random_floats((size_t)MOST * N_OUT, 9);
@@ -159,7 +155,10 @@ static void linear_rows(const cake_kernels *op)
             run_linear(1, &c);
         }
         for (int n_tok = 1; n_tok <= most; n_tok = next_size(n_tok, few))
-            for (int team = 0; team < (n_tok > 40 ? 2 : COUNT(team_sizes)); team++) {
+            for (int team = is_executed(op) ? 2 : 0; team < (is_executed(op) ? 3
+                                                             : n_tok > 40    ? 2
+                                                                             : COUNT(team_sizes));
+                 team++) {
                 /* The last rows of x, so that a row also stands in different places of a call. */
                 const int64_t first = most - n_tok;
                 call c = product(op, out, x + first * N_IN, &m.w, n_tok);

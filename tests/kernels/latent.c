@@ -100,11 +100,8 @@ static int errors(const latent_call *c, const cache *from)
             if (rounded)
                 free(as_dtype(q, (size_t)dim, CAKE_BF16));
             double size = attend_double(from, &c->rows[t], q, 0, NULL, &how, exact);
-            double bound = 0x1p-24 * (2 * (size + 1) * (dim / 4 + 2) + sqrt(c->rows[t].pos + 1) + 32) +
-                           (rounded ? 0x1.02p-9 : 0); /* as in attend_errors */
             const float *out = c->out + (h * c->n_tok + t) * from->kv.n_value;
-            for (int j = 0; j < from->kv.n_value; j++)
-                wrong += !(fabs((double)out[j] - exact[j]) <= bound);
+            wrong += far_elements(out, exact, from->kv.n_value, size, dim, c->rows[t].pos, rounded);
         }
     return wrong;
 }

@@ -154,10 +154,16 @@ static void check_stage(const cake_json *report, int rank, int np, int *layer)
     check_times(stage, real(report, "waves"), real(cake_json_get(report, "seconds"), "run"));
 }
 
+/* After np ranks: in `make check` one and three, of which the layers cannot be equal parts. */
+static int next_np(int np)
+{
+    return np + (suite_all() ? 1 : 2);
+}
+
 static void test_report(void)
 {
     double flops = 0;
-    for (int np = 1; np <= MOST_RANKS; np++) {
+    for (int np = 1; np <= MOST_RANKS; np = next_np(np)) {
         char more[1024];
         snprintf(more, sizeof more, "-o '%s' --report '%s'", in_tmp("r.jsonl"), in_tmp("report.json"));
         CU_ASSERT_EQUAL(run(np, more), 0);
@@ -251,7 +257,7 @@ static sums sums_of(const char *path, int np)
 
 static void test_trace(void)
 {
-    for (int np = 1; np <= MOST_RANKS; np++) {
+    for (int np = 1; np <= MOST_RANKS; np = next_np(np)) {
         char more[1024];
         snprintf(more, sizeof more, "--log error -o '%s' --report '%s' --trace '%s'", in_tmp("t.jsonl"),
                  in_tmp("t.json"), in_tmp("trace.json"));
@@ -394,7 +400,7 @@ static void test_plan(void)
     snprintf(some, sizeof some, "%s", write_prompts("some.jsonl", 300, true, false));
     snprintf(many, sizeof many, "%s", write_prompts("many.jsonl", 6000, true, false));
     snprintf(open, sizeof open, "%s", write_prompts("open.jsonl", 300, false, false));
-    for (int np = 1; np <= 3; np++) {
+    for (int np = 1; np <= 3; np = next_np(np)) {
         cake_json *a = plan(np, some, slow), *b = plan(np, some, fast), *c = plan(np, open, fast);
         has_keys(a, (const char *const[]){"l ranks", "n nodes", "t isa", "n context", "o waves", "l kv",
                                           "o requests", "o tokens", "o prediction", NULL});

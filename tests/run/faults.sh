@@ -7,7 +7,7 @@ export CAKE_DEVICE=cpu # of GPUs that are not there nothing is said
 grep -v '"seed"' "$root/jobs/demo/prompts.jsonl" | head -20 >"$dir/in.jsonl"
 run() { "$cake" run -m "$model" -i "$dir/in.jsonl" "$@"; }
 
-expect "no command line" 2 'no model: give its directory with -m' "$cake"
+expect "no command line" 2 'no model: give its directory or its name with -m' "$cake"
 expect "an unknown option" 2 '\-\-frob is not an option' run --frob
 expect "an option without its argument" 2 '\-\-output needs an argument' run --output
 expect "a value out of range" 2 '\-\-temperature: "3" is not a number from 0 to 2' run --temperature 3
@@ -166,17 +166,17 @@ cp "$model/tokenizer.json" "$dir/huge"
 sed -E 's/"num_hidden_layers": [0-9]+/"num_hidden_layers": 1000/; s/"hidden_size": [0-9]+/"hidden_size": 65536/; s/"intermediate_size": [0-9]+/"intermediate_size": 262144/; s/"full_attention",?//g; s/"layer_types": \[/"_": [/' \
     "$model/config.json" >"$dir/huge/config.json"
 expect "a model that does not fit" 1 'the model does not fit: rank 0 needs .* \(weights .*TiB' "$cake" run -m "$dir/huge" --dummy-weights -p x
-expect "... nor on any number of ranks" 1 'TiB too little; however many ranks there are, one of them needs [0-9.]+ [GT]iB' "$cake" plan -m "$dir/huge" --dummy-weights
+expect "... nor on any number of ranks" 1 'TiB too little; however many ranks there are, one of them needs [0-9.]+ [GT]iB' rated "$cake" plan -m "$dir/huge" --dummy-weights
 sed -i 's/"hidden_size": 65536/"hidden_size": 8192/; s/"intermediate_size": 262144/"intermediate_size": 32768/' "$dir/huge/config.json"
-expect "... how many would do" 1 ' too little; ([0-9]+) such hosts with 1 rank each would do \(-np \1\)' "$cake" plan -m "$dir/huge" --dummy-weights
+expect "... how many would do" 1 ' too little; ([0-9]+) such hosts with 1 rank each would do \(-np \1\)' rated "$cake" plan -m "$dir/huge" --dummy-weights
 echo "{a: {rank: 0, layers: ['model.layers.0-999']}}" >"$dir/huge.yml"
 expect "... where a file says whose layers these are" 1 'huge.yml:1:2: the model does not fit: .* too little; give it fewer layers' \
-    "$cake" plan -m "$dir/huge" --dummy-weights --topology "$dir/huge.yml"
+    rated "$cake" plan -m "$dir/huge" --dummy-weights --topology "$dir/huge.yml"
 
 # A context of two billion tokens is what memory has room for: tables are no longer than that.
 cp -r "$model" "$dir/vast"
 sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 2147483647/' "$dir/vast/config.json"
-expect "a context of 2147483647 tokens, planned" 0 'KV +[0-9]+ pages of 64 tokens' timeout 60 "$cake" plan -m "$dir/vast"
+expect "a context of 2147483647 tokens, planned" 0 'KV +[0-9]+ pages of 64 tokens' rated timeout 60 "$cake" plan -m "$dir/vast"
 for np in 1 2; do
     expect "... and run on $np" 0 '1 request \(0 failed\), .* 2 generated' timeout 60 "$root/tests/mpirun.sh" $np "$cake" run -m "$dir/vast" -p x --n 1 --max-tokens 2 -o "$dir/vast$np.jsonl"
 done
@@ -271,11 +271,11 @@ else
 fi
 
 # Memory that runs out: a message and status 1. Sanitizers need more of it than any limit leaves.
-if limited 250000 "$cake" --version >"$dir/out" 2>&1; then
-    expect "memory runs out" 1 '^cake-mpi: error: out of memory: [0-9]+ x [0-9]+ bytes$' limited 250000 \
+if limited 150000 "$cake" --version >"$dir/out" 2>&1; then
+    expect "memory runs out" 1 '^cake-mpi: error: out of memory: [0-9]+ x [0-9]+ bytes$' limited 150000 \
         "$cake" tokenize -m "$model" -i "$dir/vast.jsonl"
 else
-    echo "  memory that runs out: skipped, this program does not start with 250 MB"
+    echo "  memory that runs out: skipped, this program does not start with 150 MB"
 fi
 
 if limited 6000000 "$cake" --version >"$dir/out" 2>&1; then
@@ -301,7 +301,7 @@ fi
 
 # A full disk: a limit on the size of files stands for it.
 for i in $(seq 400); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": 30, "ignore_eos": true}\n' "$i"; done >"$dir/many.jsonl"
-full() { (trap '' XFSZ && ulimit -f 40 && "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/full.jsonl"); }
+full() { (trap '' XFSZ && ulimit -f 16 && "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/full.jsonl"); }
 expect "a full disk" 1 "$dir/full.jsonl" full
 test ! -e "$dir/full.jsonl" && test -s "$dir/full.jsonl.partial" && test "$(tail -c 1 "$dir/full.jsonl.partial" | od -An -c | tr -d ' ')" = '\n'
 ok "... .partial holds whole lines" $?

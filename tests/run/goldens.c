@@ -91,7 +91,7 @@ static void test_unread(void)
 /* Operands in a memory that the host cannot touch: the same bits, for the models that may be there. */
 static void test_device(void)
 {
-    for (int m = 0; m < N_GPU; m += suite_all() ? 1 : 3) {
+    for (int m = 0; m < N_GPU; m += suite_all() ? 1 : 7) {
         cake_json *expected = read_expected(models[m]);
         const cake_json *sequences = cake_json_get(expected, "sequences");
         const cake_json *longest = cake_json_at(sequences, cake_json_size(sequences) - 1);
@@ -177,9 +177,10 @@ static int layers_of(const char *model)
     return config.n_layer;
 }
 
-static void check_runs(int most, int step)
+/* In `make check` every fourth model, which the other ranks leave out; the arithmetic above has all. */
+static void check_runs(int most, int first)
 {
-    for (int m = 0; m < N_MODEL; m += step) {
+    for (int m = suite_all() ? 0 : first; m < N_MODEL; m += suite_all() ? 1 : 4) {
         int np = layers_of(models[m]) < most ? layers_of(models[m]) : most;
         cake_json *expected = read_expected(models[m]);
         char model[512];
@@ -201,12 +202,12 @@ static void check_runs(int most, int step)
 
 static void test_one_rank(void)
 {
-    check_runs(1, 1);
+    check_runs(1, 0);
 }
 
 static void test_ranks(void)
 {
-    check_runs(3, suite_all() ? 1 : 3);
+    check_runs(3, 2);
 }
 
 int main(void)

@@ -78,10 +78,16 @@ made dense "$model" 16384
 made states "$root/tests/golden/qwen3.5-hub" 32768
 made windows "$root/tests/golden/gemma3-new" 32768
 echo '{"prompt": [1, 2, 3, 4, 5, 6, 7, 8], "max_tokens": 2}' >"$dir/in.jsonl"
+some="dense 1 read --dummy-weights --dtype int8
+dense 2 read --dummy-weights --weights-memory 70%
+model 2 mmap
+states 2 read --dummy-weights --kv-dtype f32"
+others="dense 2 read --dummy-weights --replicas 2
+windows 2 read --dummy-weights --kv-dtype f16"
 while read -r name np CAKE_LOAD more <&3; do
     export CAKE_LOAD
     # shellcheck disable=SC2086
-    mpi "$np" plan -m "$dir/$name" --kv-memory 24M --json $more >"$dir/plan.json" 2>"$dir/err" &&
+    rated mpi "$np" plan -m "$dir/$name" --kv-memory 24M --json $more >"$dir/plan.json" 2>"$dir/err" &&
         kv=24M run "$np" "$dir/$name" $more
     of_ranks "$dir/plan.json" weights_bytes kv_bytes buffers_bytes >"$dir/planned"
     of_ranks "$dir/report.json" opened_bytes >"$dir/opened"
@@ -91,12 +97,6 @@ while read -r name np CAKE_LOAD more <&3; do
     of_ranks "$dir/report.json" grown_bytes | paste - "$dir/planned" |
         awk '{ bad += !($1 > 0.999 * $2 && $1 < 1.02 * $2) } END { exit !(NR > 0 && !bad) }'
     ok "... and the process grows by it" $?
-done 3<<END
-dense 1 read --dummy-weights --dtype int8
-dense 2 read --dummy-weights --replicas 2
-dense 2 read --dummy-weights --weights-memory 70%
-model 2 mmap
-states 2 read --dummy-weights --kv-dtype f32
-windows 2 read --dummy-weights --kv-dtype f16
-END
+done 3< <(few "$some" "$some
+$others")
 finish

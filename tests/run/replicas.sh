@@ -177,7 +177,7 @@ ok "... in every replica" $?
 for i in $(seq 400); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": 30, "ignore_eos": true}\n' "$i"; done >"$dir/many.jsonl"
 # Who is killed while the system writes a line of his leaves a part of it: of the last one.
 whole() { test -s "$1" && ! sed '$d' "$1" | grep -qv '}$'; }
-for np in 2 4; do
+for np in $(few 4 "2 4"); do
     expect "a full disk, $np ranks" 1 '/dev/full: cannot be written: No space left' mpi $np run -m "$model" -i "$dir/many.jsonl" -o /dev/full --replicas 2
     test "$(grep -c 'error' "$dir/err")" -eq 1
     ok "... is said once" $?

@@ -3,7 +3,7 @@
 # Runs that are stopped gracefully or killed, and resumed, give the bytes of an undisturbed run. At random moments: rounds.sh.
 . "$(dirname "$0")/../shell.sh"
 
-n=$(few 120 300) # requests, of which every fiftieth has one beside it that fails
+n=$(few 80 300) # requests, of which every fiftieth has one beside it that fails
 results=$((n + (n + 43) / 50))
 requests() { # LONGEST : requests of that many tokens more than 3 at most
     for i in $(seq "$n"); do
@@ -142,14 +142,15 @@ wait $launcher
 test $? -eq 75 && test ! -e "$dir/out.jsonl.lock"
 ok "a signal before MPI is up: status 75" $?
 continues
-requests $(few 275 110) >"$dir/in.jsonl" # as many tokens
+# One after the other, with weights that are read for each token, they take ten times as long as together.
+requests 90 >"$dir/in.jsonl"
 run -o "$dir/whole.jsonl" --force -q
 wanted=$(sum "$dir/whole.jsonl")
 limited() { # NAME OPTION...: after two seconds of seven
     local name=$1 got
     shift
     rm -f "$dir"/out.jsonl*
-    run -o "$dir/out.jsonl" --max-seqs 1 "$@" 2>"$dir/err"
+    run -o "$dir/out.jsonl" --max-seqs 1 --weights-memory 50% "$@" 2>"$dir/err"
     got=$?
     drained "$name" $got
 }
@@ -174,7 +175,7 @@ expect "a job that has no time left" 1 'the job ends in [0-9]+ s and the run has
 expect "no time at all" 2 'max-runtime 0 leaves no time' run -o "$dir/out.jsonl" --max-runtime 0
 expect "an end that is no time" 0 'SLURM_JOB_END_TIME: "soon" is not a time' env SLURM_JOB_END_TIME=soon "$cake" run -m "$model" -p x --max-tokens 1
 # Results that go straight out: those that wait for others are not lost.
-for _ in $(seq 8); do cat "$dir/in.jsonl"; done >"$dir/long.jsonl"
+for _ in $(seq $(few 20 8)); do cat "$dir/in.jsonl"; done >"$dir/long.jsonl"
 "$cake" run -m "$model" -i "$dir/long.jsonl" -o - --max-seqs 4 --max-runtime 1s >"$dir/out" 2>"$dir/err"
 test $? -eq 75 && grep -q ' results; a stream cannot be resumed: use -o FILE' "$dir/err" &&
     test "$(sed -n 's/.*wrote \([0-9]*\) results; a stream.*/\1/p' "$dir/err")" -eq "$(wc -l <"$dir/out")"
@@ -247,17 +248,21 @@ ok "... to the same bytes" $?
 # the prompt, and several answers to a request.
 cp "$dir/in.jsonl" "$dir/short.jsonl"
 for i in $(seq 16); do printf '{"id": "long%d", "prompt": "There was once number %d", "max_tokens": %d, "ignore_eos": true%s}\n' \
-    "$i" "$i" "$(few 700 900)" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
+    "$i" "$i" "$(few 300 900)" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
     [ $((i % 4)) -ne 1 ] || echo ', "echo": true')$([ $((i % 7)) -ne 5 ] || echo ', "n": 3, "temperature": 0.8')"; done >"$dir/in.jsonl"
+echo '{"id": "short", "prompt": "Once", "max_tokens": 12, "ignore_eos": true}' >>"$dir/in.jsonl"
 generated() { sed -n 's/.*"generated": \([0-9]*\),.*/\1/p' "$dir/report.json"; }
 rm -f "$dir"/out.jsonl*
 run -o "$dir/whole.jsonl" --force -q --report "$dir/report.json"
 all=$(generated)
-run -o "$dir/out.jsonl" --max-runtime 1s --report "$dir/report.json" -q
+start 1 --report "$dir/report.json" -q
+await_group
+kill -TERM "$(cat "$dir/pid.0")"
+wait $launcher
 test $? -eq 75 && grep -q '_cake": {"running"' "$dir/out.jsonl.partial"
-ok "long answers are stopped" $?
+ok "long answers are stopped, when a short one is finished" $?
 first=$(generated)
-expect "... and resumed, with 2 replicas" 0 'resumes with 0 finished requests \(0 failed\) and 16 unfinished ones' \
+expect "... and resumed, with 2 replicas" 0 'resumes with 1 finished requests? \(0 failed\) and 16 unfinished ones' \
     mpi 2 run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -o "$dir/out.jsonl" --replicas 2 --report "$dir/report.json"
 cmp "$dir/whole.jsonl" "$dir/out.jsonl"
 ok "... to the same bytes" $?

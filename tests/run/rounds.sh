@@ -6,7 +6,7 @@
 # replicas and sequences are drawn for each start. Round i depends on SEED + i only; a failed round leaves its files in
 # rounds-SEED and prints how to repeat it (at the same moments, when the program may be elsewhere).
 . "$(dirname "$0")/../shell.sh"
-rounds=${1:-3} seed=${2:-$(($$ * 1000))}
+rounds=${1:-$(few 2 3)} seed=${2:-$(($$ * 1000))}
 echo "  seed $seed"
 compiler=$(command -v cc || command -v gcc || command -v clang)
 [ -n "$compiler" ] || { echo "  rounds: skipped, no C compiler"; exit 77; }
@@ -20,7 +20,7 @@ ways=(kill TERM USR1 USR2 disk)
 forms=(jsonl jsonl.gz txt)
 golden=$root/tests/golden
 models=("$root/jobs/demo/model" "$golden/qwen3.5-hub" "$golden/gemma3-new") # 8, 4 and 4 layers
-sizes=(160 300 300)
+read -r -a sizes <<<"$(few "90 150 150" "160 300 300")"
 
 # Both forms of lines, errors, blank lines, log probabilities (of the prompt, too), some answers to one request (not in text), and
 # one request in eight is long.

@@ -6,7 +6,7 @@
 
 # Long prompts that are cut, answers long enough to be evicted, greedy and sampled, with seeds and without.
 story="Continue the story: once upon a time there was a little girl who lived in a house by the wood with her mother"
-n=$(few 12 18) growing=$(few 4 6)
+n=$(few 8 18) growing=$(few 4 6) growth=$(few 6 12)
 for i in $(seq 1 "$n"); do
     long=
     for _ in $(seq 1 $((i % 6))); do long="$long $story"; done
@@ -16,7 +16,7 @@ for i in $(seq 1 "$n"); do
     2) how='"temperature": 1.1, "top_k": 40' ;;
     esac
     printf '{"id": "r%02d", "messages": [{"role": "user", "content": "%s and %d.%s"}], "max_tokens": %d, "ignore_eos": %s, "logprobs": 2, "return_token_ids": true, %s}\n' \
-        "$i" "$story" "$i" "$long" $((20 + 12 * (i % 7))) "$([ $((i % 4)) -eq 0 ] && echo true || echo false)" "$how"
+        "$i" "$story" "$i" "$long" $((growth + 8 + growth * (i % 7))) "$([ $((i % 4)) -eq 0 ] && echo true || echo false)" "$how"
 done >"$dir/in.jsonl"
 # Short prompts that grow long together: with little KV memory some have to give way.
 for i in $(seq 1 "$growing"); do
@@ -26,7 +26,7 @@ done >>"$dir/in.jsonl"
 # Several answers to one prompt, which share its pages, and prompts whose own tokens are scored.
 for i in 1 2 3; do
     printf '{"id": "n%d", "prompt": "%s%s", "n": %d, "max_tokens": %d, "ignore_eos": true, "temperature": 0.9, "min_p": 0.01, "logprobs": 1}\n' \
-        "$i" "$story" "$([ "$i" -eq 2 ] && echo " $story $story")" $((i + 2)) $((90 - 20 * i))
+        "$i" "$story" "$([ "$i" -eq 2 ] && echo " $story $story")" $((i + 2)) $((growth * 4 + 42 - 20 * i))
     printf '{"id": "e%d", "prompt": "%s and %s", "n": %d, "max_tokens": %d, "echo": true, "logprobs": 2, "repetition_penalty": 1.2}\n' \
         "$i" "$story" "$story" "$i" $((12 * (i - 1)))
 done >>"$dir/in.jsonl"
@@ -84,8 +84,11 @@ for seqs in $(few 5 "1 2 5"); do
 done
 for np in 1 3; do
     # a page of all 8 layers is 128 KiB; the longest sequence alone needs 5
-    answer "$np" "kv$np" --kv-memory $((1050 / np))K --report "$dir/report$np.json"
+    report=(--report "$dir/report$np.json") # which measures each rank first, so `make check` has one of a single rank only
+    [ "$np" = 1 ] || [ -n "${CAKE_ALL:-}" ] || report=()
+    answer "$np" "kv$np" --kv-memory $((1050 / np))K "${report[@]}"
     same "$np ranks with little KV memory" "kv$np"
+    [ ${#report[@]} -gt 0 ] || continue
     grep -Eq '"evictions": [1-9]' "$dir/report$np.json"
     ok "... sequences were evicted" $?
 done
@@ -110,6 +113,7 @@ answer 1 int8seqs --dtype int8 --max-seqs 1
 same "int8, --max-seqs 1" int8seqs
 for isa in $(few avx2 "avx2 avx512bf16"); do
     "$cake" info | grep -q "^isa .*$isa " || continue
+    [ -n "${CAKE_ALL:-}" ] || ! "$cake" info | grep -q "^isa  *$isa" || continue # it is what the others were computed with
     answer 1 one --dtype int8 --isa "$isa"
     answer 2 "int8$isa" --dtype int8 --isa "$isa" --threads 2 --chunk 100
     same "int8, $isa, 2 ranks, --chunk 100" "int8$isa"

@@ -5,11 +5,12 @@
 . "$(dirname "$0")/../shell.sh"
 
 story="Continue the story: once upon a time there was a little girl who lived in a house by the wood with her mother"
-for i in $(seq 1 9); do
+n=$(few 5 9) growth=$(few 6 12)
+for i in $(seq 1 "$n"); do
     how='"temperature": 0'
     [ $((i % 2)) -eq 0 ] && how='"temperature": 0.9, "seed": '$i
     printf '{"id": "r%d", "prompt": "%s%s and %d", "max_tokens": %d, "ignore_eos": true, "logprobs": 2, "n": %d, %s}\n' \
-        "$i" "$story" "$([ $((i % 3)) -eq 0 ] && echo " $story $story")" "$i" $((20 + 12 * (i % 4))) $((1 + i % 2)) "$how"
+        "$i" "$story" "$([ $((i % 3)) -eq 0 ] && echo " $story $story")" "$i" $((growth + 8 + growth * (i % 4))) $((1 + i % 2)) "$how"
 done >"$dir/in.jsonl"
 
 answer() { # NP OUT ARGUMENT...
@@ -42,7 +43,7 @@ layers_of() { # NP: what plan says of the ranks
 }
 
 answer 1 one
-test "$(grep -c '"finish_reason"' "$dir/one.jsonl")" -eq 9
+test "$(grep -c '"finish_reason"' "$dir/one.jsonl")" -eq "$n"
 ok "one rank answers all" $?
 
 # name, ranks, layers of each worker; the root has the first, the last, some in between, none
@@ -134,7 +135,7 @@ memory: 900T|11|memory is 900.0 TiB for worker 'worker', but .* are free there
 kv_memory: 900T|14|kv_memory is 900.0 TiB for worker 'worker', but .* are free there
 gpu: 63|8|gpu 63: .* has 
 PLACES
-expect "replicas are written" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2 --write-topology "$dir/t.yml"
+expect "replicas are written" 0 '^replicas  2, of 2 ranks each' rated mpi 4 plan -m "$model" --replicas 2 --write-topology "$dir/t.yml"
 awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' "$dir/out" >"$dir/planned"
 expect "... and read" 0 '^replicas  2, of 2 ranks each' rated mpi 4 plan -m "$model" --replicas 2 --topology "$dir/t.yml"
 awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' "$dir/out" | cmp - "$dir/planned"

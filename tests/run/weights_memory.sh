@@ -4,15 +4,7 @@
 # wants; and what cannot be read ends the run.
 . "$(dirname "$0")/../shell.sh"
 
-text="the rain in the hills turns the small river into a lake and the road to the house is lost in it "
-for i in $(seq 1 "$(few 12 40)"); do
-    how='"temperature": 0'
-    test $((i % 4)) -eq 0 || how='"temperature": 0.9, "seed": '$i
-    printf '{"id": "r%d", "prompt": "%sand %d", "max_tokens": %d, "ignore_eos": true, "logprobs": 2, %s}\n' \
-        "$i" "${text:$((i % 50)):$((i * 7 % 40 + 1))}" "$i" $((4 + i % 9)) "$how"
-done >"$dir/in.jsonl"
-printf '{"id": "long", "prompt": "%s", "max_tokens": 12, "ignore_eos": true, "logprobs": 2}\n' \
-    "$text$text$text$text" >>"$dir/in.jsonl"
+rainy "$(few 12 40)" >"$dir/in.jsonl"
 
 answer() { # NP OUT ARGUMENT... : of $model
     mpi "$1" run -m "$model" -i "$dir/in.jsonl" -o "$dir/$2.jsonl" --force -q "${@:3}" 2>"$dir/err" ||
@@ -67,7 +59,7 @@ same "several hops a rank" 2 --topology "$dir/t.yml" --weights-memory 70%
 model=$dir/staged
 same "bundles" 2 --weights-memory 60%
 model=$demo
-for i in $(seq 1 8); do
+for i in $(seq 1 "$(few 4 8)"); do
     printf '{"id": "g%d", "prompt": "There was once a king who had %d", "max_tokens": 170, "ignore_eos": %s, "temperature": 0.%s}\n' \
         "$i" "$i" "$([ $((i % 4)) -eq 0 ] && echo false || echo true)" "$i"
 done >"$dir/in.jsonl"
@@ -115,7 +107,7 @@ model=$dir/model
 cp -r "$demo" "$model"
 chmod -R u+w "$model"
 for i in $(seq 1 20); do
-    printf '{"id": "%d", "prompt": "%s", "max_tokens": 120, "ignore_eos": true, "temperature": 0}\n' "$i" "${text:i}"
+    printf '{"id": "%d", "prompt": "%s", "max_tokens": 120, "ignore_eos": true, "temperature": 0}\n' "$i" "${rain:i}"
 done >"$dir/in.jsonl"
 started() { # PID : waits until some results are there
     for _ in $(seq 1 200); do

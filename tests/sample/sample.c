@@ -454,11 +454,11 @@ static void test_distribution(void)
         {"top_k and top_p of many", 1.5, 0.8, 0, 1, 0, 0, 40, 60, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_case(&cases[i], 1 + i, suite_all() ? 300000 : 100000);
+        check_case(&cases[i], 1 + i, suite_all() ? 300000 : 40000);
     static const draw_case wide[] = {{"three blocks", 0.5, 1, 0, 1, 0, 0, 0, 9000, false},
                                      {"three blocks, all", 0.5, 0.98, 0.001, 1.2, 0.5, 0.1, 600, 9000, true}};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        check_case(&wide[i], 20 + i, 20000);
+        check_case(&wide[i], 20 + i, suite_all() ? 20000 : 7000);
 }
 
 static double option(const cake_json *options, const char *name, double otherwise)

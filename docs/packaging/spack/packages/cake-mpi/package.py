@@ -33,6 +33,7 @@ class CakeMpi(AutotoolsPackage):
     depends_on("libyaml")
     depends_on("zlib-api@1.2:")
     depends_on("zstd@1.4:")
+    depends_on("curl@7.61:")
     depends_on("hdf5@1.10:", when="+hdf5")
 
     def configure_args(self):
