@@ -186,6 +186,10 @@ static void list_names(void)
     for (int g = 0; g < N_SUITE; g++)
         for (const cake_case *c = suites[g]; c->name; c++)
             printf("  %-24s %s\n", c->name, c->what);
+    cake_buf shapes = {0};
+    shape_list(&shapes);
+    printf("\n--shape NAME: %s.\n", shapes.data);
+    cake_buf_free(&shapes);
 }
 
 static void print_text(const cake_result *r, const cake_bench *b)

@@ -245,6 +245,7 @@ GGUF_NAMES = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "o
               "o_proj": "attn_output", "q_norm": "attn_q_norm", "k_norm": "attn_k_norm", "gate_proj": "ffn_gate",
               "up_proj": "ffn_up", "down_proj": "ffn_down"}
 GGUF_F32, GGUF_BF16, GGUF_ALIGN = 0, 30, 32
+GGUF_FAMILIES = ["qwen3", "llama"]
 
 
 def gguf_name(name):
@@ -294,12 +295,16 @@ def gguf(folder, file, *converter):
 def write_gguf(folder, file):
     """Version 3 of the format. Vectors are float32, as llama.cpp wants them; there is no vocabulary but its size. Rows of q
     and k stay as they are, though llama.cpp turns pairs of llama's in another order: weights are random."""
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as config:
+        arch = json.load(config).get("model_type")
+    if arch not in GGUF_FAMILIES:
+        sys.exit(f"{folder} is of family {arch}: only {' and '.join(GGUF_FAMILIES)} are written here; llama.cpp's own converter "
+                 "has the others: peers.py gguf MODEL FILE SOURCE, where SOURCE is llama.cpp's source tree")
     import safetensors.torch
     import torch
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(folder)
-    arch = config.model_type
     metadata = {"general.architecture": arch, "tokenizer.ggml.model": "none"}
     metadata.update({f"{arch}.{key}": value for key, value in {
         "vocab_size": config.vocab_size, "context_length": config.max_position_embeddings,

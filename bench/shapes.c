@@ -132,14 +132,19 @@ static bool cut_layers(const char *name, const char *text, int64_t layers, cake_
     return true;
 }
 
+void shape_list(cake_buf *out)
+{
+    for (int i = 0; i < N_SHAPE; i++)
+        cake_buf_addf(out, "%s%s", i ? ", " : "", shapes[i].name);
+}
+
 bool shape_config(const char *name, int64_t layers, cake_buf *out)
 {
     for (int i = 0; i < N_SHAPE; i++)
         if (!strcmp(shapes[i].name, name))
             return cut_layers(name, shapes[i].config, layers, out);
     cake_buf names = {0};
-    for (int i = 0; i < N_SHAPE; i++)
-        cake_buf_addf(&names, "%s%s", i ? ", " : "", shapes[i].name);
+    shape_list(&names);
     cake_fail_usage("--shape %s: there are %s", name, names.data);
     cake_buf_free(&names);
     return false;

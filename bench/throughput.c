@@ -121,11 +121,13 @@ typedef struct take {
     source_steady *steady; /* owned */
 } take;
 
-/* One more result of the case. share: of the roofline; 0: none. */
+/* One more result of the case. share: of the roofline; 0: none. What a peak reaches in one short try is no
+ * roofline. */
 static void report_value(cake_bench *bench, const cake_case *self, const char *what, int threads,
                          double value, const char *unit, double share)
 {
     char name[40];
+    share = bench->smoke ? 0 : share;
     snprintf(name, sizeof name, "%s%s", self->name, what);
     cake_bench_report(bench, name, threads, -1, value, unit, share, share > 0 ? "floor" : NULL);
 }

@@ -85,6 +85,7 @@ const cake_arch cake_archs[] = {
                 {"mlp.experts.%d.gate_proj.", "block_sparse_moe.experts.%d.w1."},
                 {"mlp.experts.%d.up_proj.", "block_sparse_moe.experts.%d.w3."},
                 {"mlp.experts.%d.down_proj.", "block_sparse_moe.experts.%d.w2."}},
+     .saved = {{"mlp.", "mlp."}},
      .defaults = "{\"num_key_value_heads\": 8, \"num_local_experts\": 8, \"num_experts_per_tok\": 2,"
                  " \"rms_norm_eps\": 1e-5, \"rope_theta\": 1e6}"},
     {.name = "olmoe",
@@ -135,6 +136,7 @@ const cake_arch cake_archs[] = {
     {.name = "kimi_k2", DEEPSEEK_V3},
     {.name = "kimi_k25",
      .architecture = "KimiK25ForConditionalGeneration",
+     .spelling = "Kimi_K25ForConditionalGeneration", /* transformers' own */
      .inner = {"deepseek_v3", "kimi_k2"}},
     {.name = "glm4_moe_lite",
      .architecture = "Glm4MoeLiteForCausalLM",
@@ -195,6 +197,7 @@ const cake_arch cake_archs[] = {
                 {"mlp.experts.%d.gate_proj.", "block_sparse_moe.experts.%d.w1."},
                 {"mlp.experts.%d.up_proj.", "block_sparse_moe.experts.%d.w3."},
                 {"mlp.experts.%d.down_proj.", "block_sparse_moe.experts.%d.w2."}},
+     .saved = {{"mlp.gate.e_score_correction_bias", "mlp.e_score_correction_bias"}},
      .defaults = "{\"num_key_value_heads\": 8, \"num_local_experts\": 256, \"num_experts_per_tok\": 8,"
                  " \"rms_norm_eps\": 1e-6, \"rope_theta\": 5e6}"},
     {.name = "qwen3_5_text",
@@ -277,7 +280,7 @@ const cake_arch cake_archs[] = {
      .defaults = "{\"sliding_window\": 4096, \"num_key_value_heads\": 8}"},
     {.name = "mistral3",
      .architecture = "Mistral3ForConditionalGeneration",
-     .inner = {"mistral", "mistral4"},
+     .inner = {"mistral", "mistral4", "deepseek_v3"},
      .defaults = "{\"tie_word_embeddings\": true}"},
     {.name = "ministral",
      .architecture = "MinistralForCausalLM",

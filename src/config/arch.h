@@ -75,11 +75,12 @@ typedef struct cake_rename {
 } cake_rename;
 
 #define CAKE_MAX_RENAME 6
-#define CAKE_MAX_INNER  2
+#define CAKE_MAX_INNER  3
 
 typedef struct cake_arch {
     const char *name;                  /* model_type in config.json */
     const char *architecture;          /* in config.json's architectures */
+    const char *spelling;              /* another spelling of it; NULL: there is none */
     const char *inner[CAKE_MAX_INNER]; /* rows that the text_config may have, the usual one first; other parts
                                         * are not text */
     cake_bias qkv_bias, o_bias;        /* AS_CONFIG: attention_bias */
@@ -121,6 +122,9 @@ typedef struct cake_arch {
     cake_moe_arch moe;
     cake_rename
         rename[CAKE_MAX_RENAME]; /* names of tensors in layers, after "layers.N."; the first that fits */
+    /* in place of these, where the files have one tensor for all experts: as transformers 5 saves a family
+     * that was published with others; none: the same */
+    cake_rename saved[CAKE_MAX_RENAME];
     /* JSON object: transformers' defaults for absent fields (not for null ones). A field without default that
      * is absent in config.json is either required or has no effect. */
     const char *defaults;

@@ -204,12 +204,12 @@ static cake_err read_scores(const cake_fields *fields, const cake_heads_by_type 
                : read_cap(fields, "final_logit_softcapping", c->arch->logit_cap, &c->logit_cap);
 }
 
-/* Whether a class is the family's: the generating model, or its decoder alone as AutoModel saves it. */
-static bool is_class(const cake_arch *arch, const char *name)
+/* Whether a class is this one, which generates, or its decoder alone as AutoModel saves it. */
+static bool is_class(const char *architecture, const char *name)
 {
-    size_t stem = (size_t)(strstr(arch->architecture, "For") - arch->architecture);
-    return !strcmp(name, arch->architecture) ||
-           (!strncmp(name, arch->architecture, stem) &&
+    size_t stem = (size_t)(strstr(architecture, "For") - architecture);
+    return !strcmp(name, architecture) ||
+           (!strncmp(name, architecture, stem) &&
             (!strcmp(name + stem, "Model") || !strcmp(name + stem, "TextModel")));
 }
 
@@ -221,7 +221,8 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     bool fits = !classes;
     for (size_t i = 0; arch && i < cake_json_size(classes); i++) {
         const char *name = cake_json_text(cake_json_at(classes, i), NULL);
-        fits = fits || (name && is_class(arch, name));
+        fits = fits || (name && (is_class(arch->architecture, name) ||
+                                 (arch->spelling && is_class(arch->spelling, name))));
     }
     if (arch && !fits)
         return cake_field_fail(fields, "architectures", "%s is expected for model_type %s",
@@ -235,6 +236,19 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     }
     *out = arch;
     return CAKE_OK;
+}
+
+static cake_err fail_inner(const cake_fields *fields, const cake_arch *outer)
+{
+    cake_buf names = {0};
+    for (int i = 0; i < CAKE_MAX_INNER && outer->inner[i]; i++) {
+        const bool last = i + 1 == CAKE_MAX_INNER || !outer->inner[i + 1];
+        cake_buf_addf(&names, "%s%s", !i ? "" : last ? " or " : ", ", outer->inner[i]);
+    }
+    cake_err err =
+        cake_field_fail(fields, "model_type", "%s is expected inside model_type %s", names.data, outer->name);
+    cake_buf_free(&names);
+    return err;
 }
 
 /* In models of several parts: *fields becomes the text part, *arch its row. */
@@ -252,8 +266,7 @@ static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
     while (type && i < CAKE_MAX_INNER && names[i] && (!text || strcmp(text, names[i])))
         i++;
     if (i == CAKE_MAX_INNER || !names[i])
-        return cake_field_fail(fields, "model_type", "%s is expected inside model_type %s", names[0],
-                               (*arch)->name);
+        return fail_inner(fields, *arch);
     *arch = cake_arch_find(names[i]);
     CAKE_ASSERT(*arch);
     return CAKE_OK;

@@ -94,6 +94,17 @@ static cake_err read_widths(const cake_fields *fields, const cake_moe_arch *arch
     return CAKE_OK;
 }
 
+static cake_err fail_layer(const cake_fields *fields, size_t i, const cake_json *found, int n_layer)
+{
+    cake_buf text = {0};
+    cake_json_add_part(&text, found);
+    cake_err err =
+        cake_fail("model", "%s: %smlp_only_layers[%zu] is %s, but a number from 0 to %d is expected",
+                  fields->file, fields->prefix, i, text.data, n_layer - 1);
+    cake_buf_free(&text);
+    return err;
+}
+
 /* decoder_sparse_step: every so manieth layer has experts; mlp_only_layers: except these. */
 static cake_err read_sparse_step(const cake_fields *fields, cake_config *c)
 {
@@ -109,8 +120,7 @@ static cake_err read_sparse_step(const cake_fields *fields, cake_config *c)
     for (size_t i = 0; i < cake_json_size(dense); i++) {
         int64_t layer = cake_json_int(cake_json_at(dense, i), -1);
         if (layer < 0 || layer >= c->n_layer)
-            return cake_fail("model", "%s: %smlp_only_layers[%zu]: a number from 0 to %d is expected",
-                             fields->file, fields->prefix, i, c->n_layer - 1);
+            return fail_layer(fields, i, cake_json_at(dense, i), c->n_layer);
         c->layer[layer].mlp = CAKE_MLP_DENSE;
     }
     return CAKE_OK;

@@ -35,8 +35,7 @@ cake_err cake_unsupported_check(const cake_unsupported_field *table, const void 
         cake_json_add_part(&value, node);
         if (e->kind == CAKE_UNSUPPORTED_REFUSE)
             err = cake_fail(topic, "%s: %s%s is %s, but %s", file, prefix, e->name, value.data,
-                            e->text ? e->text
-                                    : "this is not supported: take a model without it (dense, unquantized)");
+                            e->text ? e->text : "this is not supported: take a model without it");
         else
             cake_log(CAKE_WARN, topic, "%s: %s%s %s is not applied%s%s", file, prefix, e->name, value.data,
                      e->text ? "; " : "", e->text ? e->text : "");

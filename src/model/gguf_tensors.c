@@ -159,7 +159,7 @@ static void name_of(const listing *l, const char *own, const char *suffix, int l
     char whole[MAX_NAME];
     snprintf(whole, sizeof whole, "%s%s", own, suffix);
     const cake_tensor_spec spec = {.name = whole, .owner = CAKE_SPEC_LAYER};
-    cake_tensor_spec_name(&spec, l->family, cake_name_prefix_at(0), layer, expert, out);
+    cake_tensor_spec_name(&spec, l->family, false, cake_name_prefix_at(0), layer, expert, out);
 }
 
 /* ---- what converters change */

@@ -128,14 +128,25 @@ static cake_err check_expert(const cake_model *model, const cake_tensor_item *p,
                      other ? other->name : cake_dtype_name(first->dtype));
 }
 
+/* The first layer with experts, which decides how those of all layers lie in the files; n_layer: there is
+ * none. */
+static int first_experts(const cake_config *c)
+{
+    int layer = 0;
+    while (layer < c->n_layer && c->layer[layer].mlp == CAKE_MLP_DENSE)
+        layer++;
+    return layer;
+}
+
 static cake_err fail_missing(const cake_model *model, const cake_tensor_item *p)
 {
     const char *why = "an incomplete download, or config.json is of another model";
-    if (p->part->when == CAKE_WHEN_EXPERTS_FUSED)
+    const bool first = p->layer == first_experts(&model->config);
+    if (p->part->when == CAKE_WHEN_EXPERTS_FUSED && !first)
         why =
             "the first layer with experts has one tensor for all of them, and so must every other one; or an "
             "incomplete download";
-    else if (p->part->when == CAKE_WHEN_EXPERTS_APART)
+    else if (p->part->when == CAKE_WHEN_EXPERTS_APART && !first)
         why =
             "the first layer with experts has a tensor for each of them, and so must every other one; or an "
             "incomplete download";
@@ -213,7 +224,7 @@ static bool is_other_modality(const char *name)
 {
     static const char *const parts[] = {"vision_tower.", "multi_modal_projector.", "visual.",
                                         "mtp.",          "audio_tower.",           "embed_vision.",
-                                        "embed_audio.",  "vision_embedder."};
+                                        "embed_audio.",  "vision_embedder.",       "mm_projector."};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *at = strstr(name, parts[i]);
         if (at && (at == name || (at - name == 6 && !strncmp(name, "model.", 6))))
@@ -390,32 +401,35 @@ static bool has_all(const cake_model *model, cake_condition when, int layer)
     cake_buf name = {0};
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
         if (part->when == when) {
-            cake_tensor_spec_name(part, model->config.arch, model->name_prefix, layer, 0, &name);
+            cake_tensor_spec_name(part, model->config.arch, model->config.moe.fused, model->name_prefix,
+                                  layer, 0, &name);
             all = all && cake_tensor_index_find(model->store, name.data);
         }
     cake_buf_free(&name);
     return all;
 }
 
-/* Whether the files have all experts of a layer in one tensor. What a family has transposed is it, unless the
- * first expert has a tensor of its own: then missing ones are named as in the original files. */
+/* How the files have a layer's experts. One of the fused tensors says that they are fused, since another one may
+ * be missing. What a family has transposed is it, unless the first expert has tensors of its own: then missing
+ * ones are named as in the original files. */
 static void choose_experts(cake_model *model)
 {
     cake_config *c = &model->config;
-    int layer = 0;
-    while (layer < c->n_layer && c->layer[layer].mlp == CAKE_MLP_DENSE)
-        layer++;
-    c->moe.fused =
-        layer < c->n_layer && has_all(model, CAKE_WHEN_EXPERTS_FUSED, layer) && !c->arch->moe.turned;
+    cake_buf name = {0};
+    const int layer = first_experts(c);
+    bool fused = false;
     c->moe.turned =
         c->arch->moe.turned && !(layer < c->n_layer && has_all(model, CAKE_WHEN_EXPERTS_APART, layer));
-    cake_buf name = {0};
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)
         if (part->when == CAKE_WHEN_EXPERTS_ALTERNATE) {
-            cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, 0, &name);
+            cake_tensor_spec_name(part, c->arch, true, model->name_prefix, layer, 0, &name);
             cake_buf_adds(&name, "_blocks");
             c->moe.by_rows = c->moe.by_rows || cake_tensor_index_find(model->store, name.data);
+        } else if (part->when == CAKE_WHEN_EXPERTS_FUSED) {
+            cake_tensor_spec_name(part, c->arch, true, model->name_prefix, layer, 0, &name);
+            fused = fused || cake_tensor_index_find(model->store, name.data);
         }
+    c->moe.fused = fused && !c->arch->moe.turned;
     cake_buf_free(&name);
 }
 

@@ -86,7 +86,7 @@ static void add_unit(cake_stream_layer *l, int first, int expert)
     if (expert >= 0)
         l->of_expert[expert] = l->n_unit;
     l->n_dense += expert < 0;
-    l->unit[l->n_unit++] = (cake_stream_unit){.first = first, .expert = expert};
+    l->unit[l->n_unit++] = (cake_stream_unit){.first = first, .expert = expert, .met = true};
 }
 
 void cake_stream_layers_build(cake_stream_layers *all, const cake_model *model, const cake_kernels *kernels)
@@ -117,6 +117,23 @@ void cake_stream_layers_build(cake_stream_layers *all, const cake_model *model, 
         for (int j = 0; j < i && all->layer[i].layout == i; j++)
             if (same_layout(all, &all->layer[j], &all->layer[i]))
                 all->layer[i].layout = j;
+}
+
+void cake_stream_layer_note_met(cake_stream_layer *l, const cake_groups *groups)
+{
+    for (int i = l->n_dense; i < l->n_unit; i++)
+        l->unit[i].met = false;
+    for (int i = 0; i < groups->n; i++)
+        if (l->of_expert[groups->expert[i]] >= 0)
+            l->unit[l->of_expert[groups->expert[i]]].met = true;
+}
+
+bool cake_stream_layer_met_all(const cake_stream_layer *l)
+{
+    int n = 0;
+    for (int i = l->n_dense; i < l->n_unit; i++)
+        n += l->unit[i].met;
+    return n * 10 >= (l->n_unit - l->n_dense) * 9;
 }
 
 void cake_stream_layers_free(cake_stream_layers *all)

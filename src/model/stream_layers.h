@@ -13,6 +13,7 @@ typedef struct cake_stream_unit {
     int first, n;
     int expert; /* -1: not an expert */
     int chunks; /* parts in which threads read it */
+    bool met;   /* rows of the latest wave of many rows wanted it; true before the first one */
 } cake_stream_unit;
 
 typedef struct cake_stream_layer {
@@ -46,6 +47,11 @@ void cake_stream_layers_add(cake_stream_layers *all, const cake_tensor_item *p, 
 /* Sorts what was added into layers and units. */
 void cake_stream_layers_build(cake_stream_layers *all, const cake_model *model, const cake_kernels *kernels);
 void cake_stream_layers_free(cake_stream_layers *all);
+
+/* Routers need not spread rows evenly: what a wave of many rows wanted is what the next one will want. */
+void cake_stream_layer_note_met(cake_stream_layer *layer, const cake_groups *groups);
+/* Whether it was nearly all experts, so that the rest is worth reading. */
+bool cake_stream_layer_met_all(const cake_stream_layer *layer);
 
 /* Rows of a chunk of a tensor. */
 int cake_stream_chunk_rows(const cake_tensor_item *p);

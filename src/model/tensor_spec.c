@@ -117,8 +117,10 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"mlp.gate.bias", SHAPE(EXPERTS, ONE), WHEN(ROUTER_BIAS), .finite = true, IN_LAYER(router_bias)},
     {"mlp.gate.e_score_correction_bias", SHAPE(EXPERTS, ONE), WHEN(CORRECTION), .finite = true,
      IN_LAYER(router_correction)},
-    {"mlp.gate.scale", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true, .over_root = true, IN_LAYER(router_norm)},
-    {"mlp.gate.per_expert_scale", SHAPE(EXPERTS, ONE), WHEN(BESIDE), .norm = true, IN_LAYER(router_scale)},
+    {"mlp.gate.scale", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true, .over_root = true, .finite = true,
+     IN_LAYER(router_norm)},
+    {"mlp.gate.per_expert_scale", SHAPE(EXPERTS, ONE), WHEN(BESIDE), .norm = true, .finite = true,
+     IN_LAYER(router_scale)},
     {"pre_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
      IN_LAYER(expert_norm)},
     {"post_feedforward_layernorm_1.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
@@ -157,7 +159,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"mlp.shared_expert.gate_proj.weight", SHAPE(SHARED_FF, DIM), WHEN(SHARED), IN_LAYER(gate)},
     {"mlp.shared_expert.up_proj.weight", SHAPE(SHARED_FF, DIM), WHEN(SHARED), IN_LAYER(up)},
     {"mlp.shared_expert.down_proj.weight", SHAPE(DIM, SHARED_FF), WHEN(SHARED), IN_LAYER(down)},
-    {"mlp.shared_expert_gate.weight", SHAPE(ONE, DIM), WHEN(SHARED_GATE), .exact = true,
+    {"mlp.shared_expert_gate.weight", SHAPE(ONE, DIM), WHEN(SHARED_GATE), .exact = true, .finite = true,
      IN_LAYER(shared_gate)},
     {"post_feedforward_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
      IN_LAYER(mlp_post_norm)},
@@ -169,7 +171,6 @@ const cake_tensor_spec cake_tensor_specs[] = {
 
 bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer)
 {
-    const cake_arch *arch = config->arch;
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
     bool own_v = !config->heads[config->layer[layer].group].v_is_k;
     bool dense = config->layer[layer].mlp != CAKE_MLP_EXPERTS;
@@ -329,18 +330,19 @@ static void add_with_expert(cake_buf *out, const char *text, int expert)
         cake_buf_addf(out, "%d%s", expert, at + 2);
 }
 
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch,
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch, bool fused,
                            const cake_name_prefix *name_prefix, int layer, int expert, cake_buf *out)
 {
     const char *rest = part->name;
+    const cake_rename *rename = fused && arch->saved[0].from ? arch->saved : arch->rename;
     cake_buf_cut(out, 0);
     cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? name_prefix->head : name_prefix->body);
     if (part->owner == CAKE_SPEC_LAYER) {
         cake_buf_addf(out, "layers.%d.", layer);
-        for (int i = 0; i < CAKE_MAX_RENAME && arch->rename[i].from; i++)
-            if (!strncmp(rest, arch->rename[i].from, strlen(arch->rename[i].from))) {
-                rest += strlen(arch->rename[i].from);
-                add_with_expert(out, arch->rename[i].to, expert);
+        for (int i = 0; i < CAKE_MAX_RENAME && rename[i].from; i++)
+            if (!strncmp(rest, rename[i].from, strlen(rename[i].from))) {
+                rest += strlen(rename[i].from);
+                add_with_expert(out, rename[i].to, expert);
                 break;
             }
     }

@@ -173,8 +173,9 @@ int cake_tensor_spec_met(const cake_tensor_spec *part, const cake_config *config
 /* In this layer; outside of layers, whatever the layer is. */
 int cake_width_of(cake_width width, const cake_config *config, int layer);
 const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
-/* Writes the tensor's name in the files of a family to out, replacing its content. */
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch,
+/* Writes the tensor's name in the files of a family to out, replacing its content. fused: in files whose
+ * experts are. */
+void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch, bool fused,
                            const cake_name_prefix *name_prefix, int layer, int expert, cake_buf *out);
 
 #endif

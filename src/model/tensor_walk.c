@@ -84,7 +84,7 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
 {
     const cake_config *c = &model->config;
     cake_buf name = {0};
-    cake_tensor_spec_name(part, c->arch, model->name_prefix, layer, expert, &name);
+    cake_tensor_spec_name(part, c->arch, c->moe.fused, model->name_prefix, layer, expert, &name);
     cake_tensor_item p = {.part = part,
                           .layer = layer,
                           .expert = expert,

@@ -71,7 +71,7 @@ struct cake_weight_stream {
     pthread_cond_t work, done, ask;
     int now;   /* index of the layer that computes; -1: none */
     int after; /* index of the next one, as far as is known */
-    bool all;  /* a wave as the latest one meets all experts */
+    bool many; /* the rows of a wave as the latest one meet all experts, if routers spread them evenly */
     bool stop, failed;
     int active;
     double since;
@@ -116,10 +116,12 @@ static void list_unit(buffer *b, const cake_stream_layer *l, int unit)
     b->queue[b->n_queued++] = unit;
 }
 
-static void list_all(buffer *b, const cake_stream_layer *l)
+static void list_expected(buffer *b, const cake_stream_layer *l)
 {
-    for (int i = 0; i < l->n_unit; i++)
-        list_unit(b, l, i);
+    const bool all = cake_stream_layer_met_all(l);
+    for (int i = l->n_dense; i < l->n_unit; i++)
+        if (all || l->unit[i].met)
+            list_unit(b, l, i);
 }
 
 /* There is more to read. */
@@ -156,8 +158,8 @@ static void assign(cake_weight_stream *s, buffer *b, int at)
     b->n_dense = l->n_dense;
     for (int i = 0; i < l->n_dense; i++)
         list_unit(b, l, i);
-    if (s->all)
-        list_all(b, l);
+    if (s->many)
+        list_expected(b, l);
     call_readers(s);
 }
 
@@ -403,7 +405,7 @@ void cake_weight_stream_begin(cake_weight_stream *s, void (*poll)(void *arg), vo
     s->poll_arg = arg;
 }
 
-/* Whether rows of a wave are expected to meet all experts but one. */
+/* Whether rows of a wave would meet all experts but one, if each chose its experts at random. */
 static bool meets_all(const cake_config *c, int n_tok)
 {
     const cake_router *r = &c->moe.router;
@@ -417,10 +419,10 @@ static void arrive(cake_weight_stream *s, int at, int n_tok)
         return;
     s->now = at;
     s->after = (at + 1) % s->layers.n;
-    s->all = meets_all(&s->model->config, n_tok);
+    s->many = meets_all(&s->model->config, n_tok);
     buffer *b = find_buffer(s, at);
-    if (b && s->all)
-        list_all(b, &s->layers.layer[at]);
+    if (b && s->many)
+        list_expected(b, &s->layers.layer[at]);
     else if (b)
         drop_experts(s, b);
     assign_buffers(s);
@@ -447,6 +449,8 @@ void cake_weight_stream_experts(cake_weight_stream *s, const cake_exec *exec, co
         return;
     const cake_stream_layer *l = &s->layers.layer[at];
     pthread_mutex_lock(&s->lock);
+    if (exec->rank == 0 && s->many)
+        cake_stream_layer_note_met(&s->layers.layer[at], groups);
     while (!find_buffer(s, at) && !s->failed) { /* another layer's chunks are still being read */
         assign_buffers(s);
         if (!find_buffer(s, at))
@@ -594,7 +598,7 @@ cake_err cake_weight_stream_open(const cake_stream_setup *setup, cake_weight_str
                               .bind = setup->how->bind,
                               .bind_arg = setup->how->arg,
                               .now = -1,
-                              .all = !setup->model->config.moe.router.n_expert,
+                              .many = !setup->model->config.moe.router.n_expert,
                               .lock = PTHREAD_MUTEX_INITIALIZER,
                               .work = PTHREAD_COND_INITIALIZER,
                               .done = PTHREAD_COND_INITIALIZER,

@@ -52,15 +52,18 @@ static policy policy_asked(const cake_gpu_options *o, const cake_topology_file *
     return strcmp(o->isa, "auto") ? CPU_ONLY : o->memory ? REQUIRED : IF_PRESENT;
 }
 
-static policy policy_of(const cake_gpu_options *o, const cake_topology_file *file,
+/* The same, where the model can be on one. All ranks call; one of those that wanted a GPU says why it has
+ * none. */
+static policy policy_of(const cake_comm *world, const cake_gpu_options *o, const cake_topology_file *file,
                         const cake_topology_rank *from_file)
 {
     const policy asked = policy_asked(o, file, from_file);
     if (!o->no_gpu)
         return asked;
-    if (asked != CPU_ONLY && cake_device_built())
-        cake_log(asked == REQUIRED ? CAKE_WARN : CAKE_INFO, "planner", "all layers are on CPUs: %s",
-                 o->no_gpu);
+    const bool required = asked == REQUIRED, hoped = asked == IF_PRESENT && cake_device_built();
+    const int64_t mine = required ? world->rank : hoped ? world->size + world->rank : INT64_MAX;
+    if (cake_comm_allreduce_min(world, mine) == mine && (required || hoped))
+        cake_log(required ? CAKE_WARN : CAKE_INFO, "planner", "all layers are on CPUs: %s", o->no_gpu);
     return CPU_ONLY;
 }
 
@@ -337,9 +340,10 @@ cake_err cake_gpu_assign(const cake_comm *world, const cake_gpu_request *request
     const cake_topology_rank *from_file = request->from_file;
     *gpu = (cake_gpu){0};
     *kernels = NULL;
-    gpu->used = is_used(world, policy_of(o, request->file, from_file), any);
+    gpu->used = is_used(world, policy_of(world, o, request->file, from_file), any);
     if (!*any && o->memory && !world->rank)
-        cake_log(CAKE_WARN, "planner", "--gpu-memory: no rank is on a GPU, so it is not used; see --device");
+        cake_log(CAKE_WARN, "planner", "--gpu-memory: no rank is on a GPU, so it is not used; %s",
+                 o->no_gpu ? o->no_gpu : "see --device");
     if (!*any)
         return CAKE_OK;
     int n = world->local_size, n_gpu, n_sharing = 0;

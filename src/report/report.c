@@ -287,10 +287,10 @@ static void say_experts(const cake_report *r)
     if (all.visits)
         cake_log(
             CAKE_INFO, NULL,
-            "experts: a wave met %.1f in a layer; rows of one: %.1f to %.1f, mean %.1f; %.3g MB of weights "
-            "a row",
-            all.distinct / n, all.min_rows / n, all.max_rows / n, all.mean_rows / n,
-            1e-6 * all.weight_bytes / all.rows);
+            "experts: a wave met %.1f of %d in a layer; rows of one: %.1f to %.1f, mean %.1f; %.3g MB of "
+            "weights a row (%.3g MB if rows chose at random)",
+            all.distinct / n, r->n_expert, all.min_rows / n, all.max_rows / n, all.mean_rows / n,
+            1e-6 * all.weight_bytes / all.rows, 1e-6 * all.expected_bytes / all.rows);
 }
 
 /* Table and advice. A short run says little, and a single rank waits for nobody: then only at level debug. */

@@ -26,7 +26,7 @@ typedef struct cake_report {
     int argc;
     char **argv;
     const cake_plan *plans; /* [n_replica] */
-    int n_replica, n_layer;
+    int n_replica, n_layer, n_expert;
     const cake_comm *world;
     const cake_report_stage *stages; /* [world->size] */
     const double *layer_s;           /* [world->size, n_layer] seconds of each rank in each layer */

@@ -16,9 +16,16 @@
 #include "run/run.h"
 #include "slice/slice.h"
 
-/* "8 KV heads of 128"; where some layers have others, "8 KV heads of 256 or 2 of 512". */
+/* "16 query and 8 KV heads of 128"; where some layers have others, "... 8 KV heads of 256 or 2 of 512"; or,
+ * with latent attention, "16 query heads on latents of 576 values". */
 static void describe_heads(const cake_config *c, cake_buf *out)
 {
+    if (c->latent.rank) {
+        cake_buf_addf(out, "%d query heads on latents of %lld values", c->n_head,
+                      (long long)cake_config_kept(c, 0));
+        return;
+    }
+    cake_buf_addf(out, "%d query and ", c->n_head);
     for (int group = 0; group < c->n_group; group++) {
         const cake_heads *heads = &c->heads[group];
         bool known = false;
@@ -58,9 +65,11 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     cake_buf_addf(out, "family      %s, %lld parameters, %s\n", c->arch->name,
                   (long long)cake_model_parameters(model),
                   cake_model_quantised(model) ? "quantised" : cake_dtype_name(cake_model_dtype(model)));
-    cake_buf_addf(out, "layers      %d, width %d, %d query and ", c->n_layer, c->dim, c->n_head);
+    cake_buf_addf(out, "layers      %d, width %d, ", c->n_layer, c->dim);
     describe_heads(c, out);
-    cake_buf_addf(out, ", MLP %d\n", c->n_ff);
+    if (c->n_ff) /* some layers have no experts, or not only these */
+        cake_buf_addf(out, ", MLP %d", c->n_ff);
+    cake_buf_addc(out, '\n');
     const cake_moe *moe = &c->moe;
     if (moe->router.n_expert)
         cake_buf_addf(out, "experts     %d of width %d, %d for a token%s\n", moe->router.n_expert, moe->n_ff,

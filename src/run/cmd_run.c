@@ -283,6 +283,7 @@ static cake_err report(job *j)
                          .plans = all.plans,
                          .n_replica = all.n_replica,
                          .n_layer = cake_model_config(j->rank.input.model)->n_layer,
+                         .n_expert = cake_model_config(j->rank.input.model)->moe.router.n_expert,
                          .world = j->world,
                          .stages = all.stages,
                          .layer_s = all.layer_s,

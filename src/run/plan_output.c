@@ -159,6 +159,34 @@ static int64_t min_gpu(const cake_plan_output *s)
     return min_size;
 }
 
+/* Tokens of a sequence halfway through its answer that are not those of a prefix shared with others. */
+static int usual_length(const cake_workload *w)
+{
+    double length = w->n ? (w->computed + w->max_generated / 2) / (double)w->n : 1;
+    return length < 1 ? 1 : length < INT32_MAX / 2 ? (int)length : INT32_MAX / 2;
+}
+
+/* Sequences of that length whose pages fit at the same time. */
+static int64_t held_seqs(const cake_plan_output *s)
+{
+    const cake_schedule_shape *shape = &s->rank->planning.shape;
+    int64_t held = (int64_t)shape->n_lane * shape->lane_seqs;
+    for (int group = 0; group < shape->n_group; group++) {
+        int64_t n = shape->n_page[group] /
+                    cake_pages_held(shape->window[group], usual_length(s->workload), CAKE_PAGE);
+        held = n < held ? n : held;
+    }
+    return held > 0 ? held : 1;
+}
+
+/* Rows of a wave of generated tokens. */
+static int generated_rows(const cake_plan_output *s)
+{
+    const cake_schedule_shape *shape = &s->rank->planning.shape;
+    int64_t n = (held_seqs(s) + shape->n_lane - 1) / shape->n_lane;
+    return n < shape->lane_seqs ? (int)n : shape->lane_seqs;
+}
+
 static const char *isa_of(const cake_rank *me)
 {
     return me->isa.len ? me->isa.data : cake_offload_first(&me->input)->name;
@@ -169,10 +197,10 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
     const cake_rank *me = s->rank;
     const cake_schedule_shape *shape = &me->planning.shape;
     double min_flops = INFINITY, max_flops = 0;
-    cake_buf_addf(out,
-                  "\nwaves     %d of up to %d token%s, %d sequence%s each; instruction set %s, %d rank%s\n",
-                  shape->n_lane, shape->max_tok, cake_plural(shape->max_tok), shape->lane_seqs,
-                  cake_plural(shape->lane_seqs), isa_of(me), s->world->size, s->world->size == 1 ? "" : "s");
+    cake_buf_addf(
+        out, "\nwaves     %d of up to %d token%s and %d sequence%s each; instruction set %s, %d rank%s\n",
+        shape->n_lane, shape->max_tok, cake_plural(shape->max_tok), shape->lane_seqs,
+        cake_plural(shape->lane_seqs), isa_of(me), s->world->size, s->world->size == 1 ? "" : "s");
     add_replicas(s, out);
     for (int group = 0; group < shape->n_group; group++) {
         cake_buf_addf(out, "KV        %d page%s of %d tokens", shape->n_page[group],
@@ -181,6 +209,10 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
             cake_buf_addf(out, " for layers that see %d tokens", shape->window[group]);
         cake_buf_addc(out, '\n');
     }
+    if (held_seqs(s) < (int64_t)shape->n_lane * shape->lane_seqs)
+        cake_buf_addf(out, "          enough for about %lld sequence%s of %d token%s at a time\n",
+                      (long long)held_seqs(s), held_seqs(s) == 1 ? "" : "s", usual_length(s->workload),
+                      cake_plural(usual_length(s->workload)));
     const cake_config *config = cake_model_config(me->input.model);
     cake_slice_shape whole = {.count = config->n_layer};
     if (shape->states)
@@ -222,11 +254,11 @@ static bool knows_reading(const cake_plan_output *s)
     return s->rank->input.pack_rate > 0 && s->rank->cluster.rate[0].flops > 0 && !s->rank->cluster.gpus;
 }
 
-/* Seconds of a wave with all sequences, and of a full one of a prompt. */
+/* Seconds of a wave with all sequences that the cache holds, or of a full one of a prompt. */
 static double full_wave(const cake_plan_output *s, bool prompt)
 {
     const cake_schedule_shape *shape = &s->rank->planning.shape;
-    return cake_estimate_wave(&s->rank->planning, &s->plans[0], prompt ? shape->chunk : shape->lane_seqs,
+    return cake_estimate_wave(&s->rank->planning, &s->plans[0], prompt ? shape->chunk : generated_rows(s),
                               prompt);
 }
 
@@ -242,6 +274,7 @@ static void add_reading(const cake_plan_output *s, cake_buf *out)
                   cake_size_text(most->wave_read_bytes).s);
     if (knows_reading(s)) {
         double seconds[] = {full_wave(s, false), full_wave(s, true)}, n = s->rank->planning.n_replica;
+        const int rows = generated_rows(s);
         cake_buf_addf(
             out, ", at %.3g GB/s from %s\n",
             1e-9 * (in->read_rate > 0 && in->read_rate < in->pack_rate ? in->read_rate : in->pack_rate),
@@ -250,9 +283,8 @@ static void add_reading(const cake_plan_output *s, cake_buf *out)
             out,
             "          a wave of %d generated token%s takes %s: at most %.4g tokens/s; one of %d of a "
             "prompt %s: %.4g tokens/s",
-            shape->lane_seqs, cake_plural(shape->lane_seqs), time_text(seconds[0]).s,
-            n * shape->lane_seqs / seconds[0], shape->chunk, time_text(seconds[1]).s,
-            n * shape->chunk / seconds[1]);
+            rows, cake_plural(rows), time_text(seconds[0]).s, n * rows / seconds[0], shape->chunk,
+            time_text(seconds[1]).s, n * shape->chunk / seconds[1]);
     }
     cake_buf_addc(out, '\n');
 }
@@ -419,6 +451,7 @@ static void add_reading_json(const cake_plan_output *s, cake_buf *out)
     cake_buf_addf(out, ",\n  \"reading\": {\"wave_bytes\": %lld", (long long)most->wave_read_bytes);
     cake_json_put_real(out, ", \"disk\": ", in->read_rate > 0 ? in->read_rate : NAN);
     cake_json_put_real(out, ", \"cached\": ", in->pack_rate > 0 ? in->pack_rate : NAN);
+    cake_buf_addf(out, ", \"generated_wave_tokens\": %d", generated_rows(s));
     cake_json_put_real(out, ", \"generated_wave_s\": ", knows_reading(s) ? full_wave(s, false) : NAN);
     cake_json_put_real(out, ", \"prompt_wave_s\": ", knows_reading(s) ? full_wave(s, true) : NAN);
     cake_buf_adds(out, "}");

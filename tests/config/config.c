@@ -157,7 +157,7 @@ static const struct {
     {"rope_scaling", "{\"type\": \"yarn\", \"factor\": 2, \"llama_4_scaling_beta\": 0.1}",
      "llama_4_scaling_beta is 0.1"},
     {"use_bidirectional_attention", "true", "only causal attention"},
-    {"clip_qkv", "8.0", "clip_qkv is 8.0"},
+    {"clip_qkv", "8.0", "clip_qkv is 8.0, but this is not supported: take a model without it\n"},
     {"rope_scaling", "{\"rope_type\": \"linear\"}", "rope_scaling.factor is missing"},
     {"rope_scaling", "{\"type\": \"linear\", \"factor\": 0.5}", "rope_scaling.factor is 0.5"},
     {"rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2, \"mrope_section\": [2, 2, 2]}",

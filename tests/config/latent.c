@@ -82,7 +82,10 @@ static void test_parts(void)
 {
     static const char *const types[][3] = {{"kimi_k25", "KimiK25ForConditionalGeneration", "kimi_k2"},
                                            {"kimi_k25", "KimiK25ForConditionalGeneration", "deepseek_v3"},
-                                           {"mistral3", "Mistral3ForConditionalGeneration", "mistral4"}};
+                                           {"kimi_k25", "Kimi_K25ForConditionalGeneration", "kimi_k2"},
+                                           {"kimi_k25", "Kimi_K25Model", "deepseek_v3"},
+                                           {"mistral3", "Mistral3ForConditionalGeneration", "mistral4"},
+                                           {"mistral3", "Mistral3ForConditionalGeneration", "deepseek_v3"}};
     cake_buf said = {0}, text = {0};
     cake_config c;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -99,7 +102,14 @@ static void test_parts(void)
     cake_buf_addf(
         &text, "{\"model_type\": \"kimi_k25\", \"text_config\": {\"model_type\": \"mistral4\", " SIZES "}}");
     CU_ASSERT_EQUAL(read_text(text.data, NULL, &c, &said), CAKE_ERR_FATAL);
-    CU_ASSERT(strstr(said.data, "model_type is \"mistral4\", but deepseek_v3 is expected") != NULL);
+    CU_ASSERT(strstr(said.data,
+                     "model_type is \"mistral4\", but deepseek_v3 or kimi_k2 is expected inside model_type "
+                     "kimi_k25") != NULL);
+    cake_buf_cut(&text, 0);
+    cake_buf_addf(&text,
+                  "{\"model_type\": \"mistral3\", \"text_config\": {\"model_type\": \"llama\", " SIZES "}}");
+    CU_ASSERT_EQUAL(read_text(text.data, NULL, &c, &said), CAKE_ERR_FATAL);
+    CU_ASSERT(strstr(said.data, "mistral, mistral4 or deepseek_v3 is expected") != NULL);
     cake_buf_free(&text);
     cake_buf_free(&said);
 }

@@ -48,7 +48,8 @@ static void check(const cake_config *c)
     int head_dim = 0; /* of the largest */
     for (int group = 0; group < c->n_group; group++) {
         const cake_heads *h = &c->heads[group];
-        CAKE_ASSERT(h->n_kv > 0 && c->n_head % h->n_kv == 0 && h->head_dim > 0 && h->head_dim % 2 == 0);
+        CAKE_ASSERT(h->n_kv > 0 && c->n_head % h->n_kv == 0 && h->head_dim > 0 &&
+                    (h->head_dim % 2 == 0 || c->latent.rank));
         CAKE_ASSERT((int64_t)c->n_head * h->head_dim <= 1 << 24);
         head_dim = h->head_dim > head_dim ? h->head_dim : head_dim;
     }
@@ -74,8 +75,8 @@ static void check(const cake_config *c)
                      (c->layer[i].rope < c->n_rope &&
                       c->rope[c->layer[i].rope].n_rot <= c->heads[c->layer[i].group].head_dim)));
     const cake_latent *l = &c->latent;
-    CAKE_ASSERT(!l->rank || (l->rank + l->n_rope <= CAKE_LATENT_DIM && l->n_nope > 0 && l->n_value > 0 &&
-                             l->q_rank >= 0 && l->n_nope + l->n_rope == head_dim &&
+    CAKE_ASSERT(!l->rank || (l->rank + l->n_rope <= CAKE_LATENT_DIM && l->n_rope % 2 == 0 && l->n_nope > 0 &&
+                             l->n_value > 0 && l->q_rank >= 0 && l->n_nope + l->n_rope == head_dim &&
                              (int64_t)c->n_head * (l->n_nope + l->n_value) <= 1 << 24));
     for (int i = 0; i < c->n_layer; i++)
         CAKE_ASSERT((c->layer[i].mixer == CAKE_MIX_LATENT) == (l->rank > 0));

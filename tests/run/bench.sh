@@ -41,6 +41,9 @@ ok "prompts of many lengths keep four stages busy" $?
 ok "throughput of a model" $?
 "$cake" bench throughput.load --batch 3x70+20 -m "$model" --dummy-weights -o "$dir/steps.csv" >"$dir/out" 2>"$dir/err" && grep -q '^throughput.load.steps .* of floor' "$dir/out"
 ok "... and of its steps, once the prompts are through" $?
+"$cake" bench throughput.load --smoke --batch 3x70+2 -m "$model" --dummy-weights >"$dir/out" 2>"$dir/err" && ! grep -q floor "$dir/out"
+ok "--smoke compares nothing with a floor that one short try made" $?
+expect "bench without a name lists shapes, too" 0 '^--shape NAME: qwen3-0.6b, .*, tiny\.$' "$cake" bench
 for shape in qwen3.5-0.8b llama-3.2-1b llama-3.1-405b; do
     "$cake" bench pipeline.modelled --shape $shape --batch 1x64+1 --flops 1000000000 --bandwidth 1000000000 >"$dir/out" 2>"$dir/err"
     ok "shape $shape" $?

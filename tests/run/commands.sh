@@ -19,6 +19,8 @@ expect "info: huge pages" 0 '^huge pages  (allowed|not allowed|unknown)' "$cake"
 expect "info of a model" 0 'qwen3, 3542720 parameters, bf16' "$cake" info -m "$model"
 expect "info of a model whose layers have two kinds of heads" 0 '4 query and 2 KV heads of 12 or 1 of 20,' \
     "$cake" info -m "$root/tests/golden/gemma4-dense"
+expect "info of a mixture without dense layers, with latent attention" 0 '4 query heads on latents of 30 values$' \
+    "$cake" info -m "$root/tests/golden/mistral4-scaled"
 expect "info of no model" 1 'nowhere' "$cake" info -m "$dir/nowhere"
 expect "info under mpirun speaks once" 0 'hwloc' mpi 3 info
 test "$(grep -c '^hwloc' "$dir/out")" -eq 1

@@ -158,6 +158,8 @@ if command -v python3 >/dev/null; then # the shapes of bench/shapes.c
         "import sys; sys.path.insert(0, '$root/bench'); import peers; print(peers.config_of('llama-3.1-8b'))"
     expect "names of tensors for llama.cpp" 0 '^blk.7.ffn_down.weight output_norm.weight token_embd.weight$' python3 -B -c \
         "import sys; sys.path.insert(0, '$root/bench'); import peers; print(*map(peers.gguf_name, ['model.layers.7.mlp.down_proj.weight', 'model.norm.weight', 'model.embed_tokens.weight']))"
+    expect "a mixture for llama.cpp" 1 'qwen3moe-mixed is of family qwen3_moe: .* peers.py gguf MODEL FILE SOURCE' \
+        python3 -B "$root/bench/peers.py" gguf "$root/tests/golden/qwen3moe-mixed" "$dir/x.gguf"
     expect "a shape with fewer layers" 0 "'num_hidden_layers': 3,.*'num_experts': 128" python3 -B -c \
         "import sys; sys.path.insert(0, '$root/bench'); import peers; print(peers.cut_config('qwen3-30b-a3b', 3))"
     expect "... with more than it has" 1 '--layers 49: qwen3-30b-a3b has 48' python3 -B -c \

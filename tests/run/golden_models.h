@@ -70,14 +70,14 @@ typedef struct golden_model {
     bool spares; /* of a prompt only the last row is read */
 } golden_model;
 
-static inline void open_model(golden_model *r, const char *name, const cake_kernels *kernels,
-                              const char *dtype, cake_dtype kv_dtype)
+static inline void open_model_in(golden_model *r, const char *dir, const cake_kernels *kernels,
+                                 const char *dtype, cake_dtype kv_dtype)
 {
     cake_model_options options = {.convert = strcmp(dtype, "auto")};
     for (int i = 0; i < CAKE_N_KEPT; i++)
         if (!strcmp(dtype, cake_dtype_name((cake_dtype)i)))
             options.dtype = (cake_dtype)i;
-    CU_ASSERT_EQUAL_FATAL(cake_model_open(golden_path(name, "."), &options, &r->model), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_model_open(dir, &options, &r->model), CAKE_OK);
     const cake_config *c = cake_model_config(r->model);
     cake_range all = {0, c->n_layer};
     cake_weight_set share = {.range = &all, .n_range = 1, .embed = true, .head = true};
@@ -100,6 +100,12 @@ static inline void open_model(golden_model *r, const char *name, const cake_kern
     CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, 1, 1, &r->logits), CAKE_OK);
     r->wave =
         aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_TOK, 2 * CAKE_MAX_KV_GROUPS, c->dim)));
+}
+
+static inline void open_model(golden_model *r, const char *name, const cake_kernels *kernels,
+                              const char *dtype, cake_dtype kv_dtype)
+{
+    open_model_in(r, golden_path(name, "."), kernels, dtype, kv_dtype);
 }
 
 static inline void close_model(golden_model *r)

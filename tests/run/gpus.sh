@@ -82,6 +82,17 @@ expect "... but a size" 0 '^GPUs +of 80.0 GiB' on hybrid 1 plan -m "$model" --gp
 expect "... of none" 0 'warning: .*--gpu-memory: no rank is on a GPU' on hybrid 1 plan -m "$model" --gpu-memory 80G --device cpu
 CUDA_VISIBLE_DEVICES='' expect "a run" 1 'no GPU on [^ ]+: (no NVIDIA driver|this program was built without CUDA|no CUDA-capable device).*; use --device cpu' \
     "$cake" run -m "$model" -p x --device cuda
+for option in "--device cuda" "--gpu-layers 2" "--gpu-memory 80G"; do
+    # shellcheck disable=SC2086
+    expect "a mixture, $option" 0 'warning: planner: all layers are on CPUs: there are no GPU kernels for experts' \
+        on gpu4 2 plan -m "$root/tests/golden/qwen3moe-mixed" $option
+    test "$(grep -c 'all layers are on CPUs' "$dir/err")" -eq 1
+    ok "... one rank says it" $?
+done
+grep -q -- '--gpu-memory: no rank is on a GPU, so it is not used; there are no GPU kernels for experts' "$dir/err"
+ok "... and why --gpu-memory is not used" $?
+expect "... which runs on CPUs" 0 'all layers are on CPUs: there are no GPU kernels for xIELU' \
+    "$cake" run -m "$root/tests/golden/apertus-plain" -p hi --raw --max-tokens 1 --device cuda
 expect "layers on GPUs of ranks that are not here" 2 'both --gpu-layers and --ranks: .* mpirun -np 2' plan gpu8 1 --ranks 2 --gpu-layers 2
 expect "rates of CPUs" 2 'both --device cuda and --rates' plan gpu8 1 --rates x
 expect "... where GPUs are planned with" 2 'both --gpu-memory and --rates' on gpu8 1 plan -m "$model" --gpu-memory 80G --rates x

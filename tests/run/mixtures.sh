@@ -60,6 +60,8 @@ done
 answer 1 one --report "$dir/report.json"
 grep -Eq '"experts": \{"distinct": 3\.[0-9]*, "rows": \[0\.[0-9]*, [0-9.]*, [0-9.]*\], "imbalance": [12]\.' "$dir/report.json"
 ok "the report says that three experts of seven are met" $?
+expect "... and the last lines on standard error" 0 'experts: a wave met 3\.0 of 7 in a layer; .* MB of weights a row \([0-9.e-]+ MB if rows chose at random\)' \
+    mpi 1 run -m "$model" -i "$dir/in.jsonl" -o "$dir/two.jsonl" --force -v
 same "all rows on three experts, 2 ranks, --chunk 64" 2 --chunk 64
 same "... each alone" 1 --max-seqs 1
 cmp -s "$dir/one.jsonl" "$dir/sorted"
@@ -101,8 +103,20 @@ not_finite() { # MODEL TENSOR BYTE TEXT
 not_finite glm4moe-groups model.layers.1.mlp.gate.e_score_correction_bias 8 "2, column 0"
 not_finite gptoss-sinks model.layers.0.self_attn.sinks 4 "1, column 0"
 not_finite qwen3moe-mixed model.layers.2.mlp.gate.weight 148 "1, column 1"
+not_finite gemma4-wrap model.language_model.layers.3.router.scale 4 "1, column 0"
+not_finite gemma4-wrap model.language_model.layers.3.router.per_expert_scale 8 "2, column 0"
+not_finite qwen3next-keys model.layers.0.mlp.shared_expert_gate.weight 4 "0, column 1"
+
+# Kimi K2.5 has its own name for what is between images and text.
+own "$root/tests/golden/mistral4-scaled" "$dir/bad"
+sed -i 's/vision_tower\./mm_projector./g' "$dir/bad"/*.safetensors "$dir/bad"/*.index.json
+expect "tensors of images under another name" 0 'tensors? of vision, sound or layers behind the last one .* skipped' \
+    mpi 1 run -m "$dir/bad" -p x --max-tokens 1
+! grep -q 'belong to this model' "$dir/err"
+ok "... are not taken for those of another model" $?
 
 # A missing expert.
+own "$root/tests/golden/qwen3moe-mixed" "$model"
 sed -i 's/model.layers.2.mlp.experts.4.up_proj.weight/model.layers.2.mlp.experts.4.up_proj.weighx/' "$model"/*.safetensors \
     "$model/model.safetensors.index.json"
 expect "a missing expert" 1 'tensor model.layers.2.mlp.experts.4.up_proj.weight is missing' mpi 1 run -m "$model" -p x

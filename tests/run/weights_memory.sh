@@ -26,8 +26,8 @@ smallest() { # NP ARGUMENT... : the smallest possible value
 }
 golden=$root/tests/golden demo=$model
 
-for name in $(few "glm4moe-groups qwen3next-keys" \
-    "demo glm4moe-groups qwen3next-keys gptoss-bf16 qwen3moe-mixed qwen3.5moe-wrap minimax-part phi3-long gemma3-new llama-linear"); do
+for name in $(few "glm4moe-groups qwen3next-keys deepseek3-groups gemma4-wrap" \
+    "demo glm4moe-groups qwen3next-keys deepseek3-groups deepseek3-whole mistral4-scaled gemma4-wrap gemma4-saved gptoss-bf16 qwen3moe-mixed qwen3.5moe-wrap minimax-part phi3-long gemma3-new llama-linear"); do
     model=$golden/$name
     [ "$name" = demo ] && model=$demo
     answer 1 one
@@ -67,6 +67,10 @@ answer 1 one
 same "with evictions" 1 --weights-memory 60% --kv-memory 1050K
 grep -Eq '"evictions": [1-9]' "$dir/report.json"
 ok "... which there were" $?
+few_pages=(plan -m "$demo" --weights-memory 60% --kv-memory 4M --max-seqs 256)
+expect "a plan says how many sequences the pages hold" 0 '^ +enough for about 4 sequences of 448 tokens at a time' \
+    rated mpi 1 "${few_pages[@]}"
+expect "... and counts on no more" 0 '"generated_wave_tokens": 4,' rated mpi 1 "${few_pages[@]}" --json
 expect "all weights fit" 0 "82" "$cake" run -m "$demo" -p 'What is 37 + 45?' --weights-memory 1G
 expect "random weights" 0 "1 request" "$cake" run -m "$demo" -p x --n 1 --dummy-weights --max-tokens 2 -o "$dir/x.jsonl" --weights-memory 60%
 for size in 0 -1 101% x; do
@@ -81,6 +85,22 @@ answer 1 alone --weights-memory "$bytes" --threads 2 --report "$dir/report.json"
 waves=$(sed -n 's/.*"waves": \([0-9]*\),.*/\1/p' "$dir/report.json")
 test $(($(sum bytes) * 10)) -lt $(($(sum max_wave_bytes) * waves * 7)) && test "$(sum bytes)" -gt 0
 ok "experts that no row wants are not read" $?
+
+# Many rows, whose routers have no preference: all of them want the first experts, and others are read once.
+model=$dir/hot
+cp -r "$golden/qwen3moe-mixed" "$model"
+chmod -R u+w "$model"
+for layer in 0 2 3; do
+    blank "$model" "model.layers.$layer.mlp.gate.weight"
+done
+for i in $(seq 1 12); do
+    printf '{"id": "%d", "prompt": "x%d", "max_tokens": 20, "ignore_eos": true}\n' "$i" "$i"
+done >"$dir/in.jsonl"
+answer 1 one
+same "all rows on three experts of seven" 1 --weights-memory "$(smallest 1)" --threads 2
+waves=$(sed -n 's/.*"waves": \([0-9]*\),.*/\1/p' "$dir/report.json")
+test $(($(sum bytes) * 10)) -lt $(($(sum max_wave_bytes) * waves * 7))
+ok "... the others are not read for each wave" $?
 
 # Kill and resume; files that change. A model that answers slowly enough to be stopped.
 model=$dir/model
