@@ -33,9 +33,10 @@ BEGIN {
     row("chat", "base types formats text jinja tokenizer")
     row("prompt sample record place hub", "base types formats")
     row("config link", "base types formats kernels")
-    row("model", "base types formats kernels config")
-    row("embed slice logits", "base types formats kernels config model")
-    rest = "base types formats kernels text jinja tokenizer chat prompt sample record place hub config model link embed slice logits"
+    row("tensors", "base types formats kernels")
+    row("model", "base types formats kernels config tensors")
+    row("embed slice logits", "base types formats kernels config tensors model")
+    rest = "base types formats kernels text jinja tokenizer chat prompt sample record place hub config tensors model link embed slice logits"
     row("options schedule trace", rest); rest = rest " options schedule trace"
     row("request watch", rest); rest = rest " request watch"
     row("engine", rest); rest = rest " engine"

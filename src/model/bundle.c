@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "formats/json.h"
-#include "model/safetensors.h"
+#include "tensors/safetensors.h"
 
 #define VERSION   1
 #define LARGEST   ((size_t)1 << 30)

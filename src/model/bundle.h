@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "model/tensor.h"
+#include "tensors/tensor.h"
 
 #define CAKE_BUNDLE_NAME "bundle.json"
 

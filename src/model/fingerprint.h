@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "model/model.h"
-#include "model/tensor_file.h"
+#include "tensors/tensor_file.h"
 
 /* Number of the model's tensors, including those in other ranks' bundles; 0: dummy weights. */
 int cake_model_tensors(const cake_model *model);

@@ -6,7 +6,7 @@
 #define CAKE_MODEL_TENSOR_INDEX_H
 
 #include "model/bundle.h"
-#include "model/tensor_file.h"
+#include "tensors/tensor_file.h"
 
 typedef struct cake_tensor_index cake_tensor_index;
 

@@ -171,6 +171,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
 
 bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer)
 {
+    const cake_arch *arch = config->arch;
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
     bool own_v = !config->heads[config->layer[layer].group].v_is_k;
     bool dense = config->layer[layer].mlp != CAKE_MLP_EXPERTS;

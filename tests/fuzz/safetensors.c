@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "model/safetensors.h"
+#include "tensors/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,12 +17,12 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "model/mmap_file.h"
 #include "model/model.h"
 #include "models.h"
 #include "place/machine.h"
 #include "planner/affinity.h"
 #include "slice/slice.h"
+#include "tensors/mmap_file.h"
 #include "tests/suite.h"
 
 /* Locked bytes of this process. */

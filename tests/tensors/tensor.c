@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/tensor.h"
+#include "tensors/tensor.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * A file of tensors, .safetensors or .gguf: positioned reads. The header was validated; every tensor lies
  * inside the file.
  */
-#ifndef CAKE_MODEL_TENSOR_FILE_H
-#define CAKE_MODEL_TENSOR_FILE_H
+#ifndef CAKE_TENSORS_TENSOR_FILE_H
+#define CAKE_TENSORS_TENSOR_FILE_H
 
-#include "model/tensor.h"
+#include "tensors/tensor.h"
 
 typedef struct cake_tensor_file cake_tensor_file;
 

@@ -3,7 +3,7 @@
  * In: a file. Out: its bytes. Invariant: the SIGBUS handler is installed exactly while mappings exist, and it
  * changes only pages of these mappings.
  */
-#include "model/mmap_file.h"
+#include "tensors/mmap_file.h"
 
 #include <signal.h>
 #include <stdlib.h>

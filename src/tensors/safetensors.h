@@ -3,10 +3,10 @@
  * The header of a .safetensors file, fully validated. The format: 8 bytes with the header's length (little
  * endian), the header (JSON: name -> dtype, shape, data_offsets), then the data without gaps.
  */
-#ifndef CAKE_MODEL_SAFETENSORS_H
-#define CAKE_MODEL_SAFETENSORS_H
+#ifndef CAKE_TENSORS_SAFETENSORS_H
+#define CAKE_TENSORS_SAFETENSORS_H
 
-#include "model/tensor.h"
+#include "tensors/tensor.h"
 
 /* Parses dtype, rank and shape from an object, and computes the tensor's bytes. Errors name path and
  * tensor. */

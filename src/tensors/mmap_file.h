@@ -4,8 +4,8 @@
  * SIGBUS. While a mapping is open, such a page is replaced by zeros and the mapping remembers that it
  * faulted. The user then reads the same bytes by read(), which reports the error.
  */
-#ifndef CAKE_MODEL_MMAP_FILE_H
-#define CAKE_MODEL_MMAP_FILE_H
+#ifndef CAKE_TENSORS_MMAP_FILE_H
+#define CAKE_TENSORS_MMAP_FILE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

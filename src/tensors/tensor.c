@@ -3,7 +3,7 @@
  * In: bytes of a file as its converter left them. Out: those of the original model's tensor. Invariant: every
  * byte of the content can be read alone, and has the same value whatever the range.
  */
-#include "model/tensor.h"
+#include "tensors/tensor.h"
 
 #include <math.h>
 #include <stdlib.h>

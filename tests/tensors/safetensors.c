@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/tensor_file.h"
+#include "tensors/tensor_file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * A tensor in a file: name, type, shape and place, and how its content is stored.
  */
-#ifndef CAKE_MODEL_TENSOR_H
-#define CAKE_MODEL_TENSOR_H
+#ifndef CAKE_TENSORS_TENSOR_H
+#define CAKE_TENSORS_TENSOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * In: a file of tensors and their list. Out: the bytes of each. Invariant: a tensor's content is that of the
  * original model, whatever order the file keeps it in.
  */
-#include "model/tensor_file.h"
+#include "tensors/tensor_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "model/mmap_file.h"
-#include "model/safetensors.h"
+#include "tensors/mmap_file.h"
+#include "tensors/safetensors.h"
 
 struct cake_tensor_file {
     char *path;

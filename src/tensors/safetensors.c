@@ -4,7 +4,7 @@
  * with each other and the file. Invariant: after open every range is inside the file, ranges cover the data
  * without overlap or gap, and shape x dtype is the length of the range.
  */
-#include "model/safetensors.h"
+#include "tensors/safetensors.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
