@@ -43,6 +43,17 @@ expect "results never replace it" 2 "is a file of the model" "$cake" run -m "$di
 cp "$dir/demo/demo.gguf" "$dir/demo/other.gguf"
 expect "which of two files?" 1 "demo.gguf, one of several models" "$cake" info -m "$dir/demo"
 
+# Blocks of Q8_0 are kept as they are, and give the bits of the same values in float32; also as bundles.
+mkdir "$dir/blocks" "$dir/values"
+"$convert" "$model" "$dir/blocks/m.gguf" blocks && "$convert" "$model" "$dir/values/m.gguf" values
+ok "the demo model is written in blocks" $?
+answer 1 "$dir/values" "$dir/in.jsonl" whole.jsonl --max-tokens 8 --temperature 0 --kv-dtype f32
+answer 2 "$dir/blocks" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temperature 0 --kv-dtype f32
+same "blocks, two ranks"
+expect "bundles of blocks" 0 "2 written" "$cake" stage -m "$dir/blocks" -d "$dir/staged-blocks" --ranks 2
+answer 2 "$dir/staged-blocks" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temperature 0 --kv-dtype f32
+same "blocks as bundles"
+
 # Golden models: what their converter changes is undone.
 for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long deepseek3-whole qwen3.5-text" \
     "deepseek3-whole qwen3.5-text llama-llama3 llama-plain gemma3-new mixtral-eight gptoss-bf16 phi3-long phi3-window olmo2-after olmoe-plain qwen2-split qwen3-bias apertus-plain"); do

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * to_gguf MODEL FILE [PARTS]: writes a model of transformers as a GGUF file, as llama.cpp's converter
- * would: with its names, experts in one tensor, rows of q and k that alternate, norms plus one. For tests;
- * knows the families of the table only.
+ * to_gguf MODEL FILE [blocks|values]: writes a model of transformers as a GGUF file, as llama.cpp's
+ * converter would: with its names, experts in one tensor, rows of q and k that alternate, norms plus one.
+ * For tests; knows the families of the table only.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -85,6 +85,7 @@ typedef struct converter {
     cake_json *doc;
     cake_tensor_index *index;
     gguf_build build;
+    bool blocks, values; /* matrices become Q8_0, or have its values in float32 */
 } converter;
 
 static _Noreturn void give_up(const char *what)
@@ -121,10 +122,46 @@ static void turn_rows(char *bytes, int64_t rows, size_t row, int64_t n_head)
     free(copy);
 }
 
+/* Rows of 32 values as Q8_0: a scale in F16, then bytes. Then the matrix, or what it stands for. */
+static void add_blocks(converter *c, const char *name, const int64_t *shape, int rank, const float *value,
+                       int64_t n)
+{
+    cake_buf blocks = {0};
+    float *exact = cake_alloc((size_t)n, sizeof *exact);
+    for (int64_t i = 0; i < n; i += 32) {
+        float most = 0;
+        for (int k = 0; k < 32; k++)
+            most = fmaxf(most, fabsf(value[i + k]));
+        const uint16_t scale = cake_f16_from_f32(most / 127);
+        const float d = cake_f16_to_f32(scale);
+        build_number(&blocks, scale, 2);
+        for (int k = 0; k < 32; k++) {
+            const float code = d > 0 ? fminf(fmaxf(roundf(value[i + k] / d), -127), 127) : 0;
+            cake_buf_addc(&blocks, (char)(signed char)code);
+            exact[i + k] = code * d;
+        }
+    }
+    if (c->blocks)
+        build_tensor(&c->build, name, 8, shape, rank, blocks.data, blocks.len);
+    else
+        build_tensor(&c->build, name, 0, shape, rank, exact, (size_t)n * sizeof *exact);
+    cake_buf_free(&blocks);
+    free(exact);
+}
+
 static void add(converter *c, const char *name, uint32_t type, const int64_t *shape, int rank,
                 const char *bytes, size_t len)
 {
-    build_tensor(&c->build, name, type, shape, rank, bytes, len);
+    const cake_dtype dtype = type == 0 ? CAKE_F32 : type == 1 ? CAKE_F16 : CAKE_BF16;
+    const int64_t n = (int64_t)(len / cake_dtype_bytes(dtype));
+    if (rank < 2 || shape[rank - 1] % 32 || !(c->blocks || c->values)) {
+        build_tensor(&c->build, name, type, shape, rank, bytes, len);
+        return;
+    }
+    float *value = cake_alloc((size_t)n, sizeof *value);
+    cake_to_f32(value, bytes, dtype, n);
+    add_blocks(c, name, shape, rank, value, n);
+    free(value);
 }
 
 /* Norms are float32, and may be plus one. */
@@ -548,8 +585,10 @@ int main(int argc, char **argv)
 {
     converter c = {0};
     cake_buf path = {0};
-    if (argc != 3)
-        give_up("usage: to_gguf MODEL FILE");
+    if (argc != 3 && argc != 4)
+        give_up("usage: to_gguf MODEL FILE [blocks|values]");
+    c.blocks = argc == 4 && !strcmp(argv[3], "blocks");
+    c.values = argc == 4 && !c.blocks;
     cake_buf_addf(&path, "%s/config.json", argv[1]);
     if (cake_config_load(argv[1], &c.config) || cake_json_load("test", path.data, false, &c.doc) ||
         cake_tensor_index_open(argv[1], &c.index))
