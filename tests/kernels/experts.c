@@ -67,7 +67,7 @@ static void groups_close(cake_groups *g)
 static cake_experts experts_open(const cake_kernels *op, cake_dtype dtype, int n_out, int n_in,
                                  const float *bias, uint64_t seed)
 {
-    cake_experts x = {.n = N_EXPERT, .bias = bias, .w = {NULL, n_out, n_in, dtype}};
+    cake_experts x = {.n = N_EXPERT, .bias = bias, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype}};
     x.step = (int64_t)op->weight_bytes(&x.w);
     x.w.data = aligned_alloc(64, (size_t)x.step * N_EXPERT);
     CU_ASSERT_PTR_NOT_NULL_FATAL(x.w.data);
