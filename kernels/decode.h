@@ -258,16 +258,16 @@ spread_codes(uint8_t *restrict to, const uint8_t *restrict codes, int k, bool ha
         to[i] = from[i];
 }
 
-/* Floats of 8 bits, whose bits are those of float32 but for the exponent's bias; below 8 they are multiples
- * of 2^-9. */
-static inline float e4m3_value(uint32_t code)
-{
-    const uint32_t size = code & 127, bits = size == 127 ? 0x7FC00000 : (size << 20) + (120U << 23);
-    float normal;
-    memcpy(&normal, &bits, sizeof normal);
-    const float value = size < 8 ? (float)(int32_t)size * 0x1p-9F : normal;
-    return code & 128 ? -value : value;
-}
+/* Values of floats of 8 bits: below 8 multiples of 2^-9, above 8 to 15 eighths of a power of two. */
+#define E4M3_SIZE(c)                                                                                         \
+    ((c) % 128 == 127 ? (double)NAN                                                                          \
+     : (c) % 128 < 8  ? (c) % 8 * 0x1p-9                                                                     \
+                      : (8 + (c) % 8) * (double)(1 << (c) / 8 % 16) * 0x1p-10)
+#define E4M3_VALUE(c) (float)((c) < 128 ? E4M3_SIZE(c) : -E4M3_SIZE(c))
+#define E4M3_4(c)     E4M3_VALUE(c), E4M3_VALUE((c) + 1), E4M3_VALUE((c) + 2), E4M3_VALUE((c) + 3)
+#define E4M3_16(c)    E4M3_4(c), E4M3_4((c) + 4), E4M3_4((c) + 8), E4M3_4((c) + 12)
+#define E4M3_64(c)    E4M3_16(c), E4M3_16((c) + 16), E4M3_16((c) + 32), E4M3_16((c) + 48)
+static const float e4m3_values[256] = {E4M3_64(0), E4M3_64(64), E4M3_64(128), E4M3_64(192)};
 
 /* out [n] = values of codes before their scale, times it; n <= DECODED_CODES. */
 static inline __attribute__((always_inline)) void value_codes(float *restrict out,
@@ -277,7 +277,7 @@ static inline __attribute__((always_inline)) void value_codes(float *restrict ou
     static const int8_t e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
     if (kind == CAKE_CODE_E4M3)
         for (int i = 0; i < n; i++)
-            out[i] = e4m3_value(code[i]) * scale;
+            out[i] = e4m3_values[code[i]] * scale;
     else if (kind == CAKE_CODE_E2M1)
         for (int i = 0; i < n; i++)
             out[i] = (float)e2m1[code[i]] * .5F * scale;
