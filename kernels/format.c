@@ -25,11 +25,7 @@ float cake_e8m0_to_f32(uint8_t bits)
 
 float cake_e4m3_to_f32(uint8_t bits)
 {
-    int exponent = bits >> 3 & 15, fraction = bits & 7;
-    float value = exponent ? ldexpf((float)(8 + fraction), exponent - 10) : ldexpf((float)fraction, -9);
-    if ((bits & 0x7F) == 0x7F)
-        value = NAN;
-    return bits & 0x80 ? -value : value;
+    return e4m3_values[bits];
 }
 
 static const size_t scale_bytes[CAKE_N_SCALE] = {4, 2, 2, 1, 1};

@@ -214,12 +214,7 @@ static void load_share(const cake_exec *exec, void *arg)
                 .exec = exec,
                 .now = {.item = -1},
                 .ahead = {.item = -1},
-                .reader = {.model = l->model,
-                           .kernels = l->kernels,
-                           .rank = exec->rank,
-                           .size = exec->size,
-                           .note = note_bytes,
-                           .arg = l}};
+                .reader = {.model = l->model, .kernels = l->kernels, .note = note_bytes, .arg = l}};
     cake_buf why = {0};
     step s;
     int past = 0;

@@ -16,7 +16,6 @@ static const uint8_t awq_place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 typedef struct job {
     cake_row_reader *m;
-    const cake_tensor_item *p;
     const cake_quantized *q;
     const cake_format *f;
     const cake_rows_wanted *want;
@@ -235,7 +234,6 @@ bool cake_quantized_rows_read(cake_row_reader *m, const cake_tensor_item *p, con
                               char *into, cake_buf *why)
 {
     job j = {.m = m,
-             .p = p,
              .q = &p->quantized,
              .f = p->format,
              .want = want,
@@ -256,7 +254,7 @@ bool cake_quantized_index_read(cake_row_reader *m, const cake_tensor_item *p, in
                                uint16_t *index, cake_buf *why)
 {
     const cake_rows_wanted want = {.n_in = n_in, .noted = noted};
-    const job j = {.m = m, .p = p, .q = &p->quantized, .f = p->format, .want = &want, .why = why};
+    const job j = {.m = m, .q = &p->quantized, .f = p->format, .want = &want, .why = why};
     const int groups = cake_format_groups(p->format, n_in);
     const uint8_t *from = read_part(&j, CAKE_QUANT_INDEX, 0, 4 * (int64_t)n_in);
     if (!from)

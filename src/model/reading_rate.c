@@ -51,7 +51,7 @@ static cake_err pick(const cake_model *model, const cake_tensor_item *p, void *a
 static void read_some(const cake_exec *exec, void *arg)
 {
     sample *s = arg;
-    cake_row_reader reader = {.model = s->model, .kernels = s->kernels, .size = 1};
+    cake_row_reader reader = {.model = s->model, .kernels = s->kernels};
     void *data = aligned_alloc(CAKE_ALIGN, cake_arena_round(s->max_bytes));
     cake_buf why = {0};
     (void)exec;

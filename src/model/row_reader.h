@@ -18,12 +18,10 @@ typedef struct cake_read_item {
     int64_t begin, end; /* byte range of its rows in the file */
 } cake_read_item;
 
-/* One thread's memory and counters. model and kernels are set by the caller; rank of size readers that share
- * every item: one of them notes a part that all read. */
+/* One thread's memory and counters. model and kernels are set by the caller. */
 typedef struct cake_row_reader {
     const cake_model *model;
     const cake_kernels *kernels;
-    int rank, size;
     /* Called for bytes of a tensor with a known checksum while they are in cache; NULL: nothing is noted. */
     void (*note)(void *arg, const cake_indexed_tensor *tensor, int64_t offset, const void *bytes, int64_t n);
     void *arg;

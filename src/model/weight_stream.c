@@ -533,7 +533,7 @@ static cake_err open_readers(cake_weight_stream *s, int n_thread)
     s->readers = cake_alloc((size_t)s->n_memory, sizeof *s->readers);
     s->unused = cake_alloc((size_t)s->n_memory, sizeof *s->unused);
     for (int i = 0; i < s->n_memory; i++) {
-        s->readers[i] = (cake_row_reader){.model = s->model, .kernels = s->kernels, .size = 1, .fixed = true};
+        s->readers[i] = (cake_row_reader){.model = s->model, .kernels = s->kernels, .fixed = true};
         s->readers[i].bounce =
             cake_arena_take(&s->arena, s->readers[i].bounce_size = size[CAKE_READER_BOUNCE]);
         s->readers[i].kept = cake_arena_take(&s->arena, s->readers[i].kept_size = size[CAKE_READER_KEPT]);
