@@ -61,7 +61,8 @@ for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long d
     cp -r "$root/tests/golden/$name" "$whole"
     chmod -R u+w "$whole"
     # What a GGUF file cannot say, as it would say it.
-    sed -i 's/"sliding_window": 50/"sliding_window": null/; s/"query_pre_attn_scalar": 7/"query_pre_attn_scalar": 20/; s/"full_attention",$/"sliding_attention",/; s/"full_attention"$/"sliding_attention"/; s/"swiglu_limit": 2.5/"swiglu_limit": 7.0/; s/"rope_interleave": false/"rope_interleave": true/' "$whole/config.json"
+    sed -i 's/"sliding_window": 50/"sliding_window": null/; s/"query_pre_attn_scalar": 7/"query_pre_attn_scalar": 20/; s/"swiglu_limit": 2.5/"swiglu_limit": 7.0/; s/"rope_interleave": false/"rope_interleave": true/' "$whole/config.json"
+    [ "$name" != gemma3-new ] || sed -i 's/"full_attention"\(,\{0,1\}\)$/"sliding_attention"\1/' "$whole/config.json"
     mkdir "$dir/$name-gguf"
     "$convert" "$whole" "$dir/$name-gguf/model.gguf"
     ok "$name is written" $?
