@@ -11,7 +11,7 @@
 static const struct {
     const char *name;
     size_t bytes;
-} dtypes[CAKE_N_KEPT] = {
+} dtypes[CAKE_N_INPUT] = {
     [CAKE_F32] = {"f32", 4},
     [CAKE_BF16] = {"bf16", 2},
     [CAKE_F16] = {"f16", 2},

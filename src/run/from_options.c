@@ -33,6 +33,8 @@ static cake_model_options model_options(const cake_options *o)
     for (int i = 0; i < CAKE_N_KEPT && open.convert; i++)
         if (!strcmp(o->dtype, cake_dtype_name((cake_dtype)i)))
             open.dtype = (cake_dtype)i;
+    open.int4 = !strcmp(o->dtype, "int4");
+    open.dtype = open.int4 ? CAKE_I8 : open.dtype;
     return open;
 }
 
