@@ -56,23 +56,25 @@ static inline void try_codes(float *restrict code, const float *restrict x, floa
 /* Returns the scale; code: from -8 to 7. */
 static uint16_t quantise(float *restrict code, const float *restrict x)
 {
-    float best = 0, scale = 0, trial[CAKE_I4_GROUP];
+    float best = 0, scale = 0, trial[CAKE_I4_GROUP], part[CAKE_I4_GROUP];
     const float most = extreme(x);
     memset(code, 0, CAKE_I4_GROUP * sizeof *code);
     if (!(fabsf(most) <= FLT_MAX))
         return cake_bf16_from_f32(NAN);
     if (fabsf(most) < TOO_SMALL)
         return 0;
+    for (int i = 0; i < CAKE_I4_GROUP; i++)
+        part[i] = x[i] / most; /* so that no square overflows */
     for (int t = 0; t < TRIALS; t++) {
         float product, square;
-        try_codes(trial, x, -(7.2F + .2F * (float)t) / most, &product, &square);
+        try_codes(trial, part, -(7.2F + .2F * (float)t), &product, &square);
         if (square > 0 && product * (product / square) > best) {
             best = product * (product / square);
             scale = product / square;
             memcpy(code, trial, sizeof trial);
         }
     }
-    return cake_bf16_from_f32(scale);
+    return cake_bf16_from_f32(scale * most);
 }
 
 void cake_i4_from(void *row, const void *in, cake_dtype from, int n)

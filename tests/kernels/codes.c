@@ -7,6 +7,7 @@
 
 #include "formats.h"
 #include "kernels/codes.h"
+#include "kernels/int4.h"
 
 enum { MOST_GROUPED = 16 };
 
@@ -243,12 +244,76 @@ static void test_others(void)
         CU_ASSERT_FALSE(cake_codes_of(&c, &none[i]));
 }
 
+/* The squared error of a group of 32 with codes from -8 to 7 times this scale, in float64. */
+static double error_at(const float *x, double scale)
+{
+    double sum = 0;
+    for (int i = 0; i < 32; i++) {
+        const double code = scale == 0 ? 0 : fmin(7, fmax(-8, rint((double)x[i] / scale)));
+        sum += (x[i] - code * scale) * (x[i] - code * scale);
+    }
+    return sum;
+}
+
+/* Rows to 4 bits: the error is near that of the best of many scales, and below that of the one that maps the
+ * extreme value to -8. */
+static void test_int4(void)
+{
+    enum { N = 32 * 200 };
+    const cake_format *f = cake_i4_format();
+    float *x = random_floats(N, 3), *got = random_floats(N, 4);
+    double mine = 0, plain = 0, best = 0;
+    for (int i = 0; i < N; i++) /* a sum of four is nearer to weights than one */
+        x[i] = (x[i] + x[(i + 77) % N] + x[(i + 501) % N] + x[(i + 1999) % N]) / 50;
+    void *row = cake_alloc(1, cake_format_row_bytes(f, N));
+    cake_i4_from(row, x, CAKE_F32, N);
+    cake_format_decode_row(got, f, row, NULL, N, 0, N);
+    for (int k = 0; k < N; k += 32) {
+        float most = 0;
+        double least = INFINITY;
+        for (int i = k; i < k + 32; i++) {
+            most = fabsf(x[i]) > fabsf(most) ? x[i] : most;
+            mine += ((double)x[i] - got[i]) * ((double)x[i] - got[i]);
+        }
+        for (int s = -900; s <= 900; s++)
+            least = fmin(least, s ? error_at(x + k, (double)fabsf(most) / 5 * s / 900) : INFINITY);
+        best += least;
+        plain += error_at(x + k, (double)most / -8);
+    }
+    printf("  squared error: %.3f of the plain scale's, %.3f of the best's\n", mine / plain, mine / best);
+    CU_ASSERT(mine < .93 * plain && mine < 1.08 * best);
+    free(row);
+    free(got);
+    free(x);
+}
+
+/* Groups that hold zeros, tiny, huge and infinite values, and a short last group. */
+static void test_int4_odd(void)
+{
+    enum { N = 32 * 5 + 7 };
+    const cake_format *f = cake_i4_format();
+    float x[N], got[N];
+    for (int i = 0; i < N; i++)
+        x[i] = i < 32 ? 0 : i < 64 ? 1e-38F : i < 96 ? 3e38F : i < 128 ? (float)(i % 5) : -1;
+    x[100] = INFINITY;
+    uint8_t row[256];
+    cake_i4_from(row, x, CAKE_F32, N);
+    cake_format_decode_row(got, f, row, NULL, N, 0, N);
+    for (int i = 0; i < N; i++)
+        CU_ASSERT(i < 64    ? got[i] == 0
+                  : i < 96  ? fabsf(got[i] / x[i] - 1) < .01F
+                  : i < 128 ? isnan(got[i])
+                            : fabsf(got[i] + 1) < .01F);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {{"products of integer codes", test_products},
                                        {"odd widths", test_odd_widths},
                                        {"odd rows", test_odd_rows},
                                        {"bytes", test_sizes},
-                                       {"formats that are not codes", test_others}};
+                                       {"formats that are not codes", test_others},
+                                       {"rows to 4 bits", test_int4},
+                                       {"odd rows to 4 bits", test_int4_odd}};
     return SUITE_MAIN("integer codes", tests);
 }
