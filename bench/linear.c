@@ -73,7 +73,7 @@ static void fill_quantised(uint8_t *row, int64_t index, const cake_weight *w)
     for (int i = 0; f->half[0] < 0 && f->block && i < w->n_in / f->block; i++)
         row[i * f->bytes] |= 0x40; /* MXFP4's scale */
     for (int g = 0; !f->block && g < cake_format_groups(f, w->n_in); g++)
-        row[cake_format_scales(f) + (size_t)(g + 1) * scale - 1] &= 0x3B;
+        row[cake_format_scales(f) + (size_t)(g + 1) * scale - 1] = 0x3B; /* about 2^-9 in BF16 */
 }
 
 /* Row `index` of a matrix, as weight_pack takes it. */

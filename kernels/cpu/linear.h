@@ -22,6 +22,7 @@
 #include "kernels/cpu/codes_gemm.h"
 #include "kernels/cpu/codes_pack.h"
 #include "kernels/cpu/decoded.h"
+#include "kernels/cpu/e4m3.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/grouped_gemm.h"
 #include "kernels/cpu/int8.h"
@@ -63,6 +64,8 @@ static size_t weight_bytes(const cake_weight *w)
 {
     if (w->dtype == CAKE_Q8)
         return cake_arena_round(codes_weight_bytes(w));
+    if (is_e4m3(w))
+        return cake_arena_round(e4m3_weight_bytes(w));
     if (w->format)
         return cake_arena_round(cake_format_weight_bytes(w));
     if (w->dtype == CAKE_I8)
@@ -102,6 +105,10 @@ static void weight_pack(const cake_weight *w, const void *src, int first, int n_
         codes_weight_pack(w, src, first, n_row);
         return;
     }
+    if (is_e4m3(w)) {
+        e4m3_weight_pack(w, src, first, n_row);
+        return;
+    }
     if (w->format) { /* rows stay as they are */
         cake_format_pack(w, src, first, n_row);
         return;
@@ -134,6 +141,10 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
         float *to = out + i * w->n_in;
         if (w->dtype == CAKE_Q8) {
             codes_gather_row(to, w, row[i], factor);
+            continue;
+        }
+        if (is_e4m3(w)) {
+            e4m3_gather_row(to, w, row[i], factor);
             continue;
         }
         if (w->format) {
@@ -385,6 +396,7 @@ typedef struct block {
     const problem *with;
     int64_t tile, tiles, panel, panels, k;
     int n;
+    bool direct; /* codes are converted in registers */
 } block;
 
 /* A member's iteration over the blocks of a product: some panels of a problem, then further steps, then
@@ -398,6 +410,7 @@ typedef struct walk {
     int turn;
     take at;
     int64_t depth; /* steps of a block at most */
+    bool direct;   /* codes are converted in registers */
     int64_t n_deep, most_tiles, n_block, i;
 } walk;
 
@@ -407,10 +420,12 @@ static walk walk_of(const cake_exec *exec, const problems *p)
     int64_t steps = steps_of(w->dtype, w->n_in), n = problems_count(p);
     int64_t rows = n ? problems_rows(p) * (p->groups ? p->n : 1) / n : 0; /* of a problem, on average */
     int64_t meet = tiles_of(rows) > 1 ? PASSES : ALONE;
-    int64_t depth = w->format ? DECODED_DEPTH : DEPTH;
-    int64_t most = meet / (least(steps, depth) * (int64_t)step_bytes(w->dtype));
-    most = most < 1 ? 1 : least(most, w->format ? DECODED_PANELS : GROUP);
+    const bool direct = is_e4m3(w) && problems_most_rows(p) <= E4M3_FEW;
+    int64_t depth = w->format && !direct ? DECODED_DEPTH : DEPTH;
+    int64_t most = meet / (least(steps, depth) * (int64_t)(direct ? PANEL : step_bytes(w->dtype)));
+    most = most < 1 ? 1 : least(most, w->format && !direct ? DECODED_PANELS : GROUP);
     return (walk){.of = p,
+                  .direct = direct,
                   .base = -1,
                   .queue = panel_queue_of(exec, p, ((int64_t)w->n_out + PANEL - 1) / PANEL, most),
                   .depth = depth,
@@ -444,7 +459,8 @@ static block next_block(walk *at)
                .k = at->i % at->n_deep * at->depth,
                .tile = at->i / at->n_deep * at->most_tiles,
                .panel = at->at.first,
-               .panels = at->at.last - at->at.first};
+               .panels = at->at.last - at->at.first,
+               .direct = at->direct};
     b.n = (int)least(steps_of(w->dtype, w->n_in) - b.k, at->depth);
     b.tiles = least(tiles_of(at->with->n_tok) - b.tile, at->most_tiles);
     at->i++;
@@ -476,7 +492,10 @@ static void multiply_block(const float *x, const block *b, const block *next, fl
     int64_t steps = steps_of(dtype, b->with->w.n_in), line = 0;
     bool decoded = b->with->w.format;
     size_t panel = decoded ? DECODED_FLOATS * sizeof *room : panel_bytes(dtype, b->with->w.n_in);
-    for (int64_t i = 0; decoded && i < b->panels; i++)
+    const bool e4m3 = is_e4m3(&b->with->w), direct = b->direct;
+    for (int64_t i = 0; e4m3 && !direct && i < b->panels; i++)
+        e4m3_decode_panel(room + i * DECODED_FLOATS, &b->with->w, b->panel + i, (int)b->k, b->n);
+    for (int64_t i = 0; decoded && !e4m3 && i < b->panels; i++)
         decode_panel(room + i * DECODED_FLOATS, room + DECODED_PANELS * DECODED_FLOATS, &b->with->w,
                      b->panel + i, (int)b->k, b->n);
     bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1;
@@ -493,7 +512,10 @@ static void multiply_block(const float *x, const block *b, const block *next, fl
             m.sum = waits ? sum + (i * MAX_ROWS * GROUP + done) * PANEL : sum;
             if (ends)
                 fetch_places(end, t.first, t.rows, column, PANEL);
-            panels = multiply_as[dtype](&m, panel, t.rows, (int)b->panels - done);
+            panels = direct ? e4m3_multiply_rows(
+                                  &(e4m3_meeting){&b->with->w, m.x, m.sum, GROUP * PANEL, (int)b->k, b->n},
+                                  b->panel + done, (int)b->panels - done, t.rows)
+                            : multiply_as[dtype](&m, panel, t.rows, (int)b->panels - done);
             if (ends)
                 finish(end, m.sum, GROUP * PANEL, t.first, t.rows, column, panels * PANEL);
         }

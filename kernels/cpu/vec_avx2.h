@@ -225,6 +225,15 @@ INLINE vec vec_load_e4m3(const uint8_t *p)
         bytes_or(bytes_or(_mm256_castps_si256(value), sign), bytes_and(none, whole_set(0x7FC00000))));
 }
 
+INLINE void vec_load_e4m3_pair(const char *p, vec *low, vec *high)
+{
+    __m256i v = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+    v = _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 1);
+    v = _mm256_and_si256(v, _mm256_set1_epi16((short)0xBFFF));
+    *low = _mm256_cvtph_ps(_mm256_castsi256_si128(v));
+    *high = _mm256_cvtph_ps(_mm256_extracti128_si256(v, 1));
+}
+
 INLINE int32_t whole_sum(wholes v)
 {
     __m128i b = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));

@@ -221,6 +221,17 @@ INLINE wholes whole_signed_byte(wholes v, const int i)
     return _mm512_srai_epi32(_mm512_slli_epi32(v, (unsigned)(24 - 8 * i)), 24);
 }
 
+/* 2 * LANES codes of E4M3 as floats, times 2^-8; NaN is none. A float of 16 bits has one bit of exponent more,
+ * below the sign. */
+INLINE void vec_load_e4m3_pair(const char *p, vec *low, vec *high)
+{
+    __m512i v = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p));
+    v = _mm512_srai_epi16(_mm512_slli_epi16(v, 8), 1);
+    v = _mm512_and_si512(v, _mm512_set1_epi16((short)0xBFFF));
+    *low = _mm512_cvtph_ps(_mm512_castsi512_si256(v));
+    *high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v, 1));
+}
+
 /* LANES scales, with the bits of cake_e8m0_to_f32 and cake_e4m3_to_f32. */
 INLINE vec vec_load_e8m0(const uint8_t *p)
 {

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrices of 8-bit floats, for linear.h; included once by each instruction set's file.
+ *
+ * In: grouped rows of E4M3 as format.h has them. Out: panels of PANEL columns. A panel is its columns' factors,
+ * if the format has them, the columns' scales of group 0, then of group 1, and so on, and then for each k the
+ * columns' codes. Few rows multiply codes that are converted in registers, more rows a panel of floats.
+ *
+ * Invariant: a weight is its value times its scale, rounded to float32, as format.h decodes it, so products have
+ * the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
+ */
+#ifndef CAKE_KERNELS_CPU_E4M3_H
+#define CAKE_KERNELS_CPU_E4M3_H
+
+#include <string.h>
+
+#include "kernels/cpu/codes_gemm.h"
+#include "kernels/cpu/pack.h"
+#include "kernels/format.h"
+#include "kernels/tensor.h"
+
+#define E4M3_FEW 4 /* rows whose products convert codes in registers */
+
+static bool is_e4m3(const cake_weight *w)
+{
+    return w->format && !w->format->block && w->format->code == CAKE_CODE_E4M3 && !w->format->indexed;
+}
+
+static int e4m3_group(const cake_weight *w)
+{
+    return w->format->group ? w->format->group : w->n_in;
+}
+
+static size_t e4m3_scales(const cake_format *f)
+{
+    return f->factor ? PANEL * sizeof(float) : 0;
+}
+
+static size_t e4m3_codes(const cake_format *f, int n_in)
+{
+    return e4m3_scales(f) + (size_t)cake_format_groups(f, n_in) * PANEL * cake_scale_bytes(f->scale);
+}
+
+static size_t e4m3_panel_bytes(const cake_weight *w)
+{
+    return e4m3_codes(w->format, w->n_in) + (size_t)w->n_in * PANEL;
+}
+
+static size_t e4m3_weight_bytes(const cake_weight *w)
+{
+    return ((size_t)w->n_out + PANEL - 1) / PANEL * e4m3_panel_bytes(w);
+}
+
+static char *e4m3_panel(const cake_weight *w, int64_t panel)
+{
+    return (char *)w->data + (size_t)panel * e4m3_panel_bytes(w);
+}
+
+/* The bytes of a scale that is NaN; E8M0 and E4M3 have one, too. */
+static void e4m3_set_nan(char *scale, cake_scale type)
+{
+    memset(scale, type == CAKE_SCALE_E4M3 ? 0x7F : 0xFF, cake_scale_bytes(type));
+}
+
+static void e4m3_pack_row(const cake_weight *w, const char *row, int64_t at)
+{
+    const cake_format *f = w->format;
+    const size_t size = cake_scale_bytes(f->scale);
+    const int64_t column = at % PANEL;
+    const char *codes = row + cake_format_codes(f, w->n_in);
+    char *to = e4m3_panel(w, at / PANEL), *scales = to + e4m3_scales(f) + (size_t)column * size;
+    if (f->factor)
+        memcpy(to + (size_t)column * sizeof(float), row, sizeof(float));
+    for (int g = 0; g < cake_format_groups(f, w->n_in); g++)
+        memcpy(scales + (size_t)g * PANEL * size, row + cake_format_scales(f) + (size_t)g * size, size);
+    to += e4m3_codes(f, w->n_in) + column;
+    for (int k = 0; k < w->n_in; k++, to += PANEL) {
+        *to = codes[k];
+        if ((codes[k] & 0x7F) == 0x7F)
+            e4m3_set_nan(scales + (size_t)(k / e4m3_group(w)) * PANEL * size, f->scale);
+    }
+}
+
+static void e4m3_weight_pack(const cake_weight *w, const void *src, int first, int n_row)
+{
+    const size_t bytes = cake_weight_row_bytes(w);
+    for (int i = 0; i < n_row; i++)
+        e4m3_pack_row(w, (const char *)src + (size_t)i * bytes, (int64_t)first + i);
+}
+
+/* Scales of a group of half a panel, times 2^8 (see vec_load_e4m3_pair). */
+INLINE vec e4m3_scale(const cake_format *f, const char *panel, int group, const int half)
+{
+    vec scale = codes_load_scale(panel + e4m3_scales(f), 2 * group + half, f->scale);
+    const float *factor = (const float *)panel + half * LANES;
+    if (f->factor)
+        scale = f->divides ? vec_div(scale, vec_load(factor)) : vec_mul(scale, vec_load(factor));
+    return vec_mul(scale, vec_set(0x1p8F));
+}
+
+/* to [n, PANEL] = values k to k + n of a panel. */
+static void e4m3_decode_panel(float *to, const cake_weight *w, int64_t panel, int k, int n)
+{
+    const char *from = e4m3_panel(w, panel),
+               *codes = from + e4m3_codes(w->format, w->n_in) + (size_t)k * PANEL;
+    const int group = e4m3_group(w);
+    for (int end = k + n, next; k < end; k = next) {
+        const vec scale_low = e4m3_scale(w->format, from, k / group, 0),
+                  scale_high = e4m3_scale(w->format, from, k / group, 1);
+        next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
+        for (int i = k; i < next; i++, to += PANEL, codes += PANEL) {
+            vec low, high;
+            vec_load_e4m3_pair(codes, &low, &high);
+            vec_store(to, vec_mul(low, scale_low));
+            vec_store(to + LANES, vec_mul(high, scale_high));
+        }
+    }
+}
+
+/* Few rows x [n, rows] that meet n values of k of panels: sum [rows, pitch], which the first block begins at
+ * zero. */
+typedef struct e4m3_meeting {
+    const cake_weight *w;
+    const float *x;
+    float *sum;
+    int64_t pitch;
+    int k, n;
+} e4m3_meeting;
+
+/* Two panels together, where one has too few sums to hide an addition's latency. */
+INLINE void e4m3_multiply(const e4m3_meeting *m, int64_t panel, const int panels, const int rows)
+{
+    const cake_format *f = m->w->format;
+    const size_t stride = e4m3_panel_bytes(m->w);
+    const char *from = e4m3_panel(m->w, panel);
+    const char *codes = from + e4m3_codes(f, m->w->n_in) + (size_t)m->k * PANEL;
+    const int group = e4m3_group(m->w), halves = 2 * panels, end = m->k + m->n;
+    const float *x = m->x;
+    vec sum[2 * E4M3_FEW], scale[4];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) sum[r * halves + h] =
+        m->k == 0 ? vec_set(0) : vec_load(m->sum + r * m->pitch + h * LANES);
+    for (int k = m->k, next; k < end; k = next) {
+        next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
+        UNROLL for (int h = 0; h < halves; h++) scale[h] =
+            e4m3_scale(f, from + (size_t)(h / 2) * stride, k / group, h % 2);
+        for (int i = k; i < next; i++, x += rows, codes += PANEL)
+            UNROLL for (int p = 0; p < panels; p++)
+            {
+                vec low, high;
+                _mm_prefetch(codes + (size_t)p * stride + CODES_AHEAD, _MM_HINT_T0);
+                vec_load_e4m3_pair(codes + (size_t)p * stride, &low, &high);
+                low = vec_mul(low, scale[2 * p]);
+                high = vec_mul(high, scale[2 * p + 1]);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    vec *to = &sum[r * halves + 2 * p];
+                    to[0] = vec_fma(vec_set(x[r]), low, to[0]);
+                    to[1] = vec_fma(vec_set(x[r]), high, to[1]);
+                }
+            }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++)
+        vec_store(m->sum + r * m->pitch + h * LANES, sum[r * halves + h]);
+}
+
+/* Rows <= E4M3_FEW; returns the number of panels, one or two, of which `left` are left. */
+static int e4m3_multiply_rows(const e4m3_meeting *m, int64_t panel, int left, int rows)
+{
+    const int panels = left > 1 && rows < 3 ? 2 : 1;
+    if (rows == 1 && panels == 2)
+        e4m3_multiply(m, panel, 2, 1);
+    else if (rows == 2 && panels == 2)
+        e4m3_multiply(m, panel, 2, 2);
+    else
+        UNROLL for (int r = 1; r <= E4M3_FEW; r++) if (r == rows) e4m3_multiply(m, panel, 1, r);
+    return panels;
+}
+
+/* to [w->n_in] = factor * W[row] */
+static void e4m3_gather_row(float *to, const cake_weight *w, int64_t row, float factor)
+{
+    enum { SOME = 64 };
+    float room[SOME * PANEL];
+    for (int k = 0, n; k < w->n_in; k += n) {
+        n = w->n_in - k < SOME ? w->n_in - k : SOME;
+        e4m3_decode_panel(room, w, row / PANEL, k, n);
+        for (int i = 0; i < n; i++)
+            to[k + i] = room[i * PANEL + row % PANEL] * factor;
+    }
+}
+
+#endif
