@@ -2,12 +2,13 @@
  *
  * Matrices of 8-bit floats, for linear.h; included once by each instruction set's file.
  *
- * In: grouped rows of E4M3 as format.h has them. Out: panels of PANEL columns. A panel is its columns' factors,
- * if the format has them, the columns' scales of group 0, then of group 1, and so on, and then for each k the
- * columns' codes. Few rows multiply codes that are converted in registers, more rows a panel of floats.
+ * In: grouped rows of E4M3 as format.h has them. Out: panels of PANEL columns. A panel is its columns'
+ * factors, if the format has them, the columns' scales of group 0, then of group 1, and so on, and then for
+ * each k the columns' codes. Few rows multiply codes that are converted in registers, more rows a panel of
+ * floats.
  *
- * Invariant: a weight is its value times its scale, rounded to float32, as format.h decodes it, so products have
- * the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
+ * Invariant: a weight is its value times its scale, rounded to float32, as format.h decodes it, so products
+ * have the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
  */
 #ifndef CAKE_KERNELS_CPU_E4M3_H
 #define CAKE_KERNELS_CPU_E4M3_H
