@@ -15,7 +15,7 @@ static const struct {
     [CAKE_F32] = {"f32", 4},
     [CAKE_BF16] = {"bf16", 2},
     [CAKE_F16] = {"f16", 2},
-    [CAKE_I8] = {"int8", 0},
+    [CAKE_I8] = {"int8", 1},
 };
 
 size_t cake_dtype_bytes(cake_dtype dtype)
