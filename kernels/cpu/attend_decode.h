@@ -26,8 +26,9 @@
 #define ROWS   8                              /* maximum of rows that share pages and are computed together */
 #define BUNCH  32                             /* parts of all of them */
 #define SCORES (CAKE_SEGMENT + 2 * CAKE_PAGE) /* with the rest of the first page and of the last one */
-#define STRIP  (N_REGISTERS / 8) /* vectors of lines whose sums are open for all HEADS at the same time */
-#define QUERY  (PREFILL_DIM / 2) /* pairs of a query */
+#define STRIP  (N_REGISTERS / 8)   /* vectors of lines whose sums are open for all HEADS at the same time */
+#define STRIPS (CAKE_PAGE / LANES) /* vectors of a page's lines */
+#define QUERY  (PREFILL_DIM / 2)   /* pairs of a query */
 #define EVERY  256 /* bytes: one line in this many is prefetched; the hardware brings the following ones */
 
 /* The loads of elements of K and V. */
@@ -208,20 +209,22 @@ INLINE void score_page(const segment *s, bunch *p, int i, ahead next, const int 
     const view *v = p->of;
     const int size = UNIT_BYTES(dtype, how);
     int line = (v->first + i) % CAKE_PAGE, begin = line / LANES * LANES, end = line + page_span(v, i);
-    int strips = (end - begin + STRIP * LANES - 1) / (STRIP * LANES);
+    /* few heads have room for more lines: as many chains of sums hide the latency of additions */
+    const int many = HEADS / heads * STRIP, strip = many < STRIPS ? many : STRIPS;
+    int strips = (end - begin + strip * LANES - 1) / (strip * LANES);
     const float *q = how == PAIR ? p->pairs : p->q;
     float *score = p->score + v->lead + i - line;
     const char *page = page_of(s->kv, s->kv->k, v->row, v->first + i, p->kv_head);
     int rows = rows_a_step(&next, strips * s->kv->head_dim / UNIT(how));
     for (int wide; begin < end; begin += wide) {
-        int left = end - begin;
+        int left = (end - begin + LANES - 1) / LANES;
         const char *at = page + begin * size;
         const uint16_t *of_line = dtype == CAKE_I8 ? scales_of(s->kv, page, false) + begin : NULL;
-        wide = (left > STRIP / 2 * LANES ? STRIP : left > LANES ? STRIP / 2 : 1) * LANES;
-        if (left > STRIP / 2 * LANES)
-            score_lines(s, score + begin, q, at, of_line, &next, rows, heads, STRIP, dtype, how);
-        else if (left > LANES)
-            score_lines(s, score + begin, q, at, of_line, &next, rows, heads, STRIP / 2, dtype, how);
+        wide = (left >= strip ? strip : left >= 2 ? 2 : 1) * LANES;
+        if (left >= strip)
+            score_lines(s, score + begin, q, at, of_line, &next, rows, heads, strip, dtype, how);
+        else if (left >= 2)
+            score_lines(s, score + begin, q, at, of_line, &next, rows, heads, 2, dtype, how);
         else
             score_lines(s, score + begin, q, at, of_line, &next, rows, heads, 1, dtype, how);
     }
