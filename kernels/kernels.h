@@ -116,7 +116,11 @@ CAKE_ANYWHERE static inline int cake_kv_pair(const cake_kv *kv)
 /* Elements that a line of one head takes in k, and in v: of int8 bytes, its scales included. */
 CAKE_ANYWHERE static inline int cake_kv_line(cake_dtype dtype, int head_dim, int n_value)
 {
+#ifdef __CUDA_ARCH__ /* GPUs have no caches in int8, and kernels no registers to spare */
+    return (void)dtype, (void)n_value, head_dim;
+#else
     return head_dim + (dtype == CAKE_I8 ? 2 * (n_value ? 2 : 1) : 0);
+#endif
 }
 
 /* The same in bytes. All sizes of caches come from here. */
