@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128), and latent attention in those of
- * DeepSeek V3 (128 heads, 512 + 64 elements) and GLM-4.7-Flash (20 heads); the cache is BF16, or as --kv-dtype
- * says. Each result is a fraction of the roofline: the time of the operations (of BF16 pairs, if the table has them) or of the
- * bytes read, shared pages once. Small caches are used in turn, in enough copies to exceed the processor's
- * caches.
+ * DeepSeek V3 (128 heads, 512 + 64 elements) and GLM-4.7-Flash (20 heads); the cache is BF16, or what
+ * --kv-dtype says. Each result is a fraction of the roofline: the time of the operations (of BF16 pairs, if
+ * the table has them) or of the bytes read, shared pages once. Small caches are used in turn, in enough
+ * copies to exceed the processor's caches.
  */
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "caches.h"
 #include "slice/kv.h"
 
-/* Lines of a random model, and odd ones: zeros, values too small for a scale, large and infinite ones, NaN. */
+/* Some lines are odd: zeros, values too small for a scale, large and infinite ones, NaN. */
 static void make_odd(float *x, int n_line, int dim)
 {
     static const float odd[] = {0, 0x1p-110F, -0x1p-99F, FLT_MAX, INFINITY, -INFINITY, NAN};

@@ -115,7 +115,7 @@ static void test_fit_pages(void)
     close_world(&me);
 }
 
-/* Lines of 128 elements take 256 bytes in BF16 and 130 in int8: pages of nearly twice as many sequences fit. */
+/* Lines of 128 elements take 256 bytes in BF16 and 130 in int8: nearly twice as many pages fit. */
 static void test_int8_cache(void)
 {
     enum { LAYERS = 28, LINES = 2 * 64 * 8, BF16 = LAYERS * LINES * 256, INT8 = LAYERS * LINES * 130 };
