@@ -133,9 +133,10 @@ static void check_attend(const cake_kernels *op)
     check_shape(op, CAKE_BF16, 2, 1, 136, 1);
     check_shape(op, CAKE_BF16, 24, 12, 8, 1); /* more KV heads, and groups, than are taken together */
     check_shape(op, CAKE_F16, 50, 10, 8, 5);
+    if (!op->oracle)
+        return;
     check_shape(op, CAKE_I8, 7, 7, 128, 5);
-    check_shape(op, CAKE_I8, 3, 1, 600,
-                1); /* more than a group of a matrix, and than prompts take together */
+    check_shape(op, CAKE_I8, 3, 1, 600, 1); /* more than a group of a matrix, and than prompts take */
 }
 
 /* Pairs of BF16: every size of a group, heads with tails of vectors, one that is too large to be rounded. */
@@ -232,7 +233,7 @@ static void check_prompt(const cake_kernels *op)
         {3, 1, 136, 30, 40, {5, 4, 33}, CAKE_I8},
     };
     static const int steps[] = {1, 64, 33};
-    for (int i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < COUNT(cases) - (op->oracle ? 0 : 2); i++) { /* the last ones are in int8 */
         int n = cases[i].n, dim = cases[i].head_dim;
         bool near = is_slow(op) && !suite_all() && dim > 128 && n > 33;
         int first = near ? cases[i].first % CAKE_PAGE : cases[i].first;
