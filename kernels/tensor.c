@@ -11,11 +11,9 @@
 static const struct {
     const char *name;
     size_t bytes;
-} dtypes[CAKE_N_KEPT] = {
-    [CAKE_F32] = {"f32", 4},
-    [CAKE_BF16] = {"bf16", 2},
-    [CAKE_F16] = {"f16", 2},
-    [CAKE_I8] = {"int8", 1},
+} dtypes[CAKE_N_INPUT] = {
+    [CAKE_F32] = {"f32", 4}, [CAKE_BF16] = {"bf16", 2}, [CAKE_F16] = {"f16", 2},
+    [CAKE_I8] = {"int8", 1}, [CAKE_Q8] = {"codes", 0},
 };
 
 size_t cake_dtype_bytes(cake_dtype dtype)

@@ -21,7 +21,9 @@ typedef enum cake_dtype {
     CAKE_F16,
     CAKE_N_DTYPE,           /* number of element types in files */
     CAKE_I8 = CAKE_N_DTYPE, /* in memory only: matrices with rows as in int8.h, caches as cake_kv has them */
-    CAKE_N_KEPT             /* number of types that a matrix may be kept in */
+    CAKE_N_KEPT,            /* number of types that a matrix may be kept in, unless it is quantised already */
+    CAKE_Q8 = CAKE_N_KEPT,  /* of quantised matrices whose products are of integer codes (codes.h) */
+    CAKE_N_INPUT            /* number of types that rows are packed for */
 } cake_dtype;
 
 #ifdef __cplusplus

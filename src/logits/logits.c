@@ -44,7 +44,7 @@ static size_t score_bytes(const cake_config *c, int max_row)
 static size_t input_bytes(const cake_config *c, const cake_kernels *kernels, int max_row)
 {
     size_t most = 0;
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
+    for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++) {
         size_t bytes = kernels->input_bytes((cake_dtype)dtype, c->dim, max_row);
         most = bytes > most ? bytes : most;
     }

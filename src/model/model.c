@@ -26,11 +26,11 @@
 /* ---- open */
 
 typedef struct census {
-    cake_tensor_item first_expert; /* of the spec that is visited */
-    int64_t elements[CAKE_N_KEPT]; /* of matrices */
+    cake_tensor_item first_expert;  /* of the spec that is visited */
+    int64_t elements[CAKE_N_INPUT]; /* of matrices */
     int64_t parameters;
     cake_dtype embed;
-    bool keeps[CAKE_N_KEPT];
+    bool keeps[CAKE_N_INPUT];
     cake_weight_form stored[CAKE_MAX_FORM];
     int n_stored;
     bool *used; /* [cake_tensor_index_count] the files' tensors that belong to the model */
@@ -118,8 +118,7 @@ static cake_err check_expert(const cake_model *model, const cake_tensor_item *p,
 {
     if (p->part->expert && p->expert == 0)
         *first = *p;
-    const cake_format *format = p->as_stored ? p->format : NULL,
-                      *other = first->as_stored ? first->format : NULL;
+    const cake_format *format = p->kept_format, *other = first->kept_format;
     if (!p->part->expert || (p->kept == first->kept && format == other))
         return CAKE_OK;
     return cake_fail("model",
@@ -146,7 +145,7 @@ static cake_err fail_missing(const cake_model *model, const cake_tensor_item *p)
 
 static void count_form(census *c, const cake_tensor_item *p, int64_t elements)
 {
-    const cake_format *format = p->as_stored ? p->format : NULL;
+    const cake_format *format = p->kept_format;
     int i = 0;
     while (i < c->n_stored && (c->stored[i].format != format || c->stored[i].dtype != p->kept))
         i++;
@@ -178,7 +177,7 @@ static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p,
     int64_t elements = (int64_t)p->n_out * p->n_in;
     if (cake_tensor_spec_matrix(p->part)) {
         count_form(c, p, elements);
-        c->elements[p->as_stored ? CAKE_BF16 : p->kept] += elements; /* as activations of such models are */
+        c->elements[p->kept_format ? CAKE_BF16 : p->kept] += elements; /* as activations of such models are */
         c->keeps[p->kept] |= p->part->owner == CAKE_SPEC_LAYER;
     }
     if (p->part->owner == CAKE_SPEC_EMBED)
@@ -355,7 +354,7 @@ static cake_err check_all(cake_model *model)
     model->identity = identify(model, c.used);
     list_used(model, c.used);
     free(c.used);
-    for (int i = 0; i < CAKE_N_KEPT; i++)
+    for (int i = 0; i < CAKE_N_INPUT; i++)
         if (c.elements[i] > c.elements[model->dtype])
             model->dtype = (cake_dtype)i;
     model->parameters = c.parameters;
@@ -514,6 +513,14 @@ bool cake_model_quantised(const cake_model *model)
 {
     for (int i = 0; i < model->n_stored; i++)
         if (model->stored[i].format)
+            return true;
+    return false;
+}
+
+bool cake_model_has_codes(const cake_model *model)
+{
+    for (int i = 0; i < model->n_stored; i++)
+        if (model->stored[i].dtype == CAKE_Q8)
             return true;
     return false;
 }

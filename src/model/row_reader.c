@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "kernels/int4.h"
 #include "kernels/int8.h"
 #include "model/quantized_rows.h"
 #include "model/random_weights.h"
@@ -304,12 +305,24 @@ static bool fits_half(const cake_row_reader *m, const cake_tensor_item *p, const
     return true;
 }
 
+/* Bytes of a row as weight_pack takes it. */
+static size_t kept_bytes(const cake_tensor_item *p)
+{
+    const cake_weight w = cake_tensor_item_weight(p);
+    return cake_weight_row_bytes(&w);
+}
+
 /* Converts rows [n] from the file's dtype to that of weight_pack. */
 static bool convert(cake_row_reader *m, const cake_tensor_item *p, void *to, const void *from, int n,
                     cake_buf *why)
 {
     const cake_kernels *op = m->kernels;
     int64_t all = (int64_t)n * p->n_in;
+    for (int r = 0; p->kept_format && r < n; r++)
+        cake_i4_from((char *)to + (size_t)r * kept_bytes(p),
+                     (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
+    if (p->kept_format)
+        return true;
     if (p->kept != CAKE_I8) {
         op->convert(to, p->kept, from, p->dtype, all);
         return p->kept != CAKE_F16 || !any_infinite(to, all) || fits_half(m, p, from, all, why);
@@ -436,9 +449,8 @@ static bool take(cake_row_reader *m, const cake_read_item *it, const step *s, co
                            (size_t)n * sizeof *value);
         return true;
     }
-    if (p->kept != p->dtype) {
-        void *kept =
-            cake_row_reader_room(m, &m->kept, &m->kept_size, (size_t)s->n * cake_row_bytes(p->kept, p->n_in));
+    if (p->kept != p->dtype || p->kept_format) {
+        void *kept = cake_row_reader_room(m, &m->kept, &m->kept_size, (size_t)s->n * kept_bytes(p));
         if (!convert(m, p, kept, rows, s->n, why))
             return false;
         rows = kept;
@@ -507,8 +519,8 @@ static cake_err add_sizes(const cake_model *model, const cake_tensor_item *p, vo
     const int64_t apart = p->stride > p->run ? (int64_t)(n / (size_t)p->run + 2) * p->stride : (int64_t)n;
     (void)model;
     size[CAKE_READER_BOUNCE] = larger(size[CAKE_READER_BOUNCE], n * fetched);
-    if (p->kept != p->dtype)
-        size[CAKE_READER_KEPT] = larger(size[CAKE_READER_KEPT], n * cake_row_bytes(p->kept, p->n_in));
+    if (p->kept != p->dtype || p->kept_format)
+        size[CAKE_READER_KEPT] = larger(size[CAKE_READER_KEPT], n * kept_bytes(p));
     if (is_coded(p) && !p->as_stored)
         size[CAKE_READER_DECODED] = larger(size[CAKE_READER_DECODED], n * n_in * sizeof(float));
     if (p->quantized.format)

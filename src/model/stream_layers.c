@@ -62,7 +62,8 @@ static bool same_layout(const cake_stream_layers *all, const cake_stream_layer *
     for (int i = 0; i < n && same; i++) {
         const cake_stream_tensor *x = &all->tensor[a->unit->first + i], *y = &all->tensor[b->unit->first + i];
         const cake_tensor_item *p = &x->read.piece, *q = &y->read.piece;
-        same = x->offset == y->offset && p->whole == q->whole && p->n_in == q->n_in && p->kept == q->kept;
+        same = x->offset == y->offset && p->whole == q->whole && p->n_in == q->n_in && p->kept == q->kept &&
+               p->kept_format == q->kept_format;
     }
     return same;
 }

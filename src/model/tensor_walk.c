@@ -5,6 +5,8 @@
  */
 #include "model/tensor_walk.h"
 
+#include "kernels/codes.h"
+#include "kernels/int4.h"
 #include "kernels/int8.h"
 
 const cake_indexed_tensor *cake_tensor_walk_find(const cake_model *model, const char *prefix,
@@ -34,8 +36,7 @@ int64_t cake_tensor_item_bytes(const cake_tensor_item *p)
 
 cake_weight cake_tensor_item_weight(const cake_tensor_item *p)
 {
-    return (cake_weight){
-        .n_out = p->whole, .n_in = p->n_in, .dtype = p->kept, .format = p->as_stored ? p->format : NULL};
+    return (cake_weight){.n_out = p->whole, .n_in = p->n_in, .dtype = p->kept, .format = p->kept_format};
 }
 
 int cake_tensor_item_parts(const cake_tensor_item *p, const cake_indexed_tensor **part)
@@ -112,6 +113,13 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
     }
     p.as_stored = p.format && !part->exact && !part->transposed && !model->options.convert;
     p.kept = part->exact ? CAKE_F32 : model->options.convert ? model->options.dtype : p.dtype;
+    const bool inner = part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part);
+    p.kept_format = p.as_stored                                    ? p.format
+                    : model->options.int4 && inner && !part->exact ? cake_i4_format()
+                                                                   : NULL;
+    cake_codes codes;
+    if (p.kept_format)
+        p.kept = !model->options.decode && cake_codes_of(&codes, p.kept_format) ? CAKE_Q8 : CAKE_F32;
     cake_err err = fn(model, &p, arg);
     cake_buf_free(&name);
     return err;

@@ -23,7 +23,7 @@ struct cake_model {
     cake_bundle *bundle;      /* NULL: the directory holds the whole model */
     const cake_name_prefix *name_prefix;
     cake_dtype dtype, embed_dtype;
-    bool keeps[CAKE_N_KEPT];
+    bool keeps[CAKE_N_INPUT];
     cake_weight_form stored[CAKE_MAX_FORM]; /* [n_stored] */
     int n_stored;
     int64_t parameters, bytes_read;
@@ -59,6 +59,7 @@ typedef struct cake_tensor_item {
     cake_dtype kept;                 /* of a matrix: in memory */
     const cake_format *format;       /* of rows, if they are quantised; else NULL */
     bool as_stored;                  /* the matrix is kept in this format */
+    const cake_format *kept_format;  /* in which it is kept; NULL: as elements of `kept` */
     cake_quantized quantized;        /* without a format: the rows lie in the file as they are */
 } cake_tensor_item;
 

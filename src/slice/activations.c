@@ -136,7 +136,7 @@ static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, 
 static size_t packed_bytes(const cake_model *model, const cake_kernels *kernels, int64_t n_in, int rows)
 {
     size_t bytes = 0;
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
+    for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++) {
         size_t needed = kernels->input_bytes((cake_dtype)dtype, (int)n_in, rows);
         if (cake_model_keeps(model, (cake_dtype)dtype) && needed > bytes)
             bytes = needed;
@@ -177,7 +177,7 @@ size_t cake_activations_bytes(const cake_model *model, const cake_kernels *kerne
     size_t bytes = ones_bytes(cake_model_config(model));
     for (int i = 0; i < N_BUFFER; i++)
         bytes += buffer_bytes(cake_model_config(model), max_tok, i);
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
+    for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++)
         bytes += input_bytes(model, kernels, max_tok, dtype);
     bytes += expert_input_bytes(model, kernels, max_tok);
     bytes += latent_input_bytes(model, kernels, max_tok);
@@ -259,7 +259,7 @@ static void take_buffers(cake_activations *a, cake_forward_ctx *p, sizes of)
     take_expert_buffers(a, p, of, buffer);
     take_latent_buffers(a, p, of, buffer);
     take_ones(a, p);
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
+    for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++) {
         size_t bytes = input_bytes(of.model, p->kernels, of.max_tok, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&a->arena, bytes) : NULL;
     }

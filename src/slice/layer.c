@@ -18,7 +18,7 @@ const char *cake_layers_no_gpu(const cake_config *config)
  * it returns. */
 static void take_rows(const cake_exec *exec, const cake_forward_ctx *pass, const float *x, int n_in)
 {
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
+    for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++)
         if (pass->input[dtype])
             pass->kernels->input_pack(exec, pass->input[dtype], x, NULL, (cake_dtype)dtype, n_in,
                                       pass->n_tok);
@@ -47,7 +47,7 @@ static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, c
 {
     const cake_kernels *op = pass->kernels;
     bool all = norm != NULL;
-    for (int dtype = 0; dtype < CAKE_N_KEPT && all; dtype++)
+    for (int dtype = 0; dtype < CAKE_N_INPUT && all; dtype++)
         if (pass->input[dtype])
             all = op->rmsnorm_pack(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
                                    pass->config->dim, pass->config->norm_eps, pass->device_rows, here);

@@ -42,7 +42,7 @@ typedef struct cake_forward_ctx {
     float *expert_gate, *expert_up;                 /* [n_tok * k, n_ff of an expert] */
     float *expert_out;                              /* [n_tok * k, dim] sorted, then the shared expert's */
     void *expert_input;                             /* [n_tok * k] rows packed for products */
-    void *input[CAKE_N_KEPT];                       /* packed inputs, one per dtype of matrices; or NULL */
+    void *input[CAKE_N_INPUT];                      /* packed inputs, one per dtype of matrices; or NULL */
     float *cos[CAKE_MAX_ROPE], *sin[CAKE_MAX_ROPE]; /* [n_tok, n_rot / 2] per set of rotary parameters */
 } cake_forward_ctx;
 

@@ -5,8 +5,8 @@
  */
 #include <math.h>
 
+#include "formats.h"
 #include "kernels/experts.h"
-#include "matrices.h"
 
 enum { N_EXPERT = 6, MOST = 90, CHOSEN = 3 };
 
@@ -26,7 +26,7 @@ static void deal(load kind, int n_tok, int32_t *expert)
     }
 }
 
-typedef struct grouped {
+typedef struct call_grouped {
     const cake_kernels *op;
     cake_groups groups;
     const float *x;
@@ -35,11 +35,11 @@ typedef struct grouped {
     int n;
     void *input;
     bool gather;
-} grouped;
+} call_grouped;
 
 static void run_grouped(const cake_exec *exec, void *arg)
 {
-    grouped *g = arg;
+    call_grouped *g = arg;
     const cake_weight *w = &g->product->experts->w;
     g->op->input_pack_grouped(exec, g->input, g->x, g->gate, w->dtype, w->n_in, &g->groups, g->gather);
     cake_exec_barrier(exec);
@@ -67,14 +67,16 @@ static void groups_close(cake_groups *g)
 static cake_experts experts_open(const cake_kernels *op, cake_dtype dtype, int n_out, int n_in,
                                  const float *bias, uint64_t seed)
 {
-    cake_experts x = {.n = N_EXPERT, .bias = bias, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype}};
+    const cake_format *format = dtype == CAKE_Q8 ? &grouped[3] : NULL;
+    cake_experts x = {
+        .n = N_EXPERT, .bias = bias, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype, .format = format}};
     x.step = (int64_t)op->weight_bytes(&x.w);
     x.w.data = aligned_alloc(64, (size_t)x.step * N_EXPERT);
     CU_ASSERT_PTR_NOT_NULL_FATAL(x.w.data);
     memset(x.w.data, 0, (size_t)x.step * N_EXPERT);
     for (int e = 0; e < N_EXPERT; e++) {
         float *value = random_floats((size_t)(n_out * n_in), seed + (uint64_t)e);
-        void *raw = as_rows(value, n_out, n_in, dtype);
+        void *raw = format ? rows_of(format, n_out, n_in) : as_rows(value, n_out, n_in, dtype);
         cake_weight w = x.w;
         w.data = (char *)x.w.data + e * x.step;
         op->weight_pack(&w, raw, 0, n_out);
@@ -97,7 +99,7 @@ static void alone(const cake_kernels *op, const cake_experts *experts, int e, co
 }
 
 /* How many sorted rows differ from the row alone. */
-static int differ(const grouped *g, const float *out, int i, const int32_t *expert)
+static int differ(const call_grouped *g, const float *out, int i, const int32_t *expert)
 {
     const cake_experts *experts = g->product[i].experts;
     int n_out = experts->w.n_out, n_in = experts->w.n_in, wrong = 0;
@@ -126,7 +128,7 @@ static void check_products(const cake_kernels *op, cake_dtype dtype, load kind, 
                  two = experts_open(op, dtype, N_OUT, n_in, NULL, 200);
     cake_expert_product product[2] = {{out[0], &one}, {out[1], &two}};
     cake_gate gate = {.g = g, .act = CAKE_ACT_SILU};
-    grouped c = {
+    call_grouped c = {
         .op = op, .x = x, .gate = gated ? &gate : NULL, .product = product, .n = 2, .gather = !gated};
     c.groups = groups_open(n_tok, CHOSEN, N_EXPERT);
     deal(kind, n_tok, expert);
@@ -158,7 +160,7 @@ static void check_products(const cake_kernels *op, cake_dtype dtype, load kind, 
 static void grouped_products(const cake_kernels *op)
 {
     static const int rows[] = {1, 2, 13, MOST};
-    for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
+    for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++)
         for (int kind = 0; kind < N_LOAD; kind++)
             for (int n = 0; n < COUNT(rows); n++)
                 if (!is_slow(op) || n < 3)
@@ -170,10 +172,11 @@ static void test_grouped_products(void)
     for_tables(grouped_products);
 }
 
-/* int8: more rows of one expert than are multiplied at a time. */
+/* More rows of one expert than are multiplied at a time. */
 static void grouped_hot(const cake_kernels *op)
 {
     check_products(op, CAKE_I8, HOT, MOST, 3000, false);
+    check_products(op, CAKE_Q8, HOT, MOST, 3000, false);
     check_products(op, CAKE_F32, HOT, MOST, 5000, false);
 }
 

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of integer codes (codes.h), written with vec_*.h and dot_*.h; included once by each instruction
+ * set's file.
+ *
+ * In: packed rows x [n_tok, n_in], a matrix as codes_pack.h has packed it. Out: [n_tok, n_out].
+ *
+ * Invariant: the sums of a part are exact, so bits do not depend on tiles or instructions; float32 additions
+ * have the order of codes.h.
+ */
+#ifndef CAKE_KERNELS_CPU_CODES_GEMM_H
+#define CAKE_KERNELS_CPU_CODES_GEMM_H
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cpu/codes_pack.h"
+#include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/grouped_gemm.h"
+#include "kernels/cpu/row_ops.h"
+#include "kernels/int8.h"
+
+#define CODES_DEPTH 1024                         /* values of k of a block, whole spans */
+#define CODES_ROWS  (N_REGISTERS == 32 ? 16 : 8) /* that are multiplied together */
+#define CODES_SOME  (192 << 10)                  /* bytes of panels used by all rows before the next ones */
+#define CODES_ALONE (64 << 10)                   /* the same where all rows are multiplied together */
+#define CODES_AHEAD 8192                         /* prefetch distance of weights, in bytes */
+
+/* A group of a quantised row: its scale, the sums of its halves, and these and the whole one times the
+ * scale. */
+typedef struct codes_group {
+    float scale;
+    int16_t sum[2];
+    float half[2], total;
+} codes_group;
+
+/* A block's values of a row, quantised. Rows a multiple of 4 KB apart would displace each other in cache. */
+typedef struct codes_row {
+    _Alignas(64) codes_group group[CODES_DEPTH / CAKE_CODES_GROUP];
+    int8_t value[CODES_DEPTH];
+    char space[64];
+} codes_row;
+
+/* As quantise of kernels/ref/int8.h. */
+static void codes_quantise_group(codes_group *to, int8_t *value, const float *x, int n)
+{
+    int32_t whole[CAKE_CODES_GROUP] = {0};
+    wholes sizes = whole_set(0);
+    for (int i = 0; i < n; i += LANES)
+        sizes = whole_max(sizes, whole_size(vec_load_n(x + i, n - i)));
+    const int32_t bits = whole_most(sizes);
+    float most;
+    memcpy(&most, &bits, sizeof most);
+    const bool finite = most <= FLT_MAX, some = finite && most >= CAKE_I8_LEAST;
+    for (int i = 0; i < n && some; i += LANES) {
+        const wholes v = whole_round(vec_mul(vec_load_n(x + i, n - i), vec_set(127 / most)));
+        memcpy(whole + i, &v, sizeof v);
+    }
+    int sum[2] = {0};
+    for (int i = 0; i < CAKE_CODES_GROUP; i++) {
+        value[i] = (int8_t)whole[i];
+        sum[i / 16] += whole[i];
+    }
+    to->scale = some ? most / 127 : finite ? 0 : NAN;
+    for (int i = 0; i < 2; i++) {
+        to->sum[i] = (int16_t)sum[i];
+        to->half[i] = to->scale * (float)sum[i];
+    }
+    to->total = to->scale * (float)(sum[0] + sum[1]);
+}
+
+/* Packed x: for each CODES_DEPTH values of k a row's place for each of n_tok rows; behind the last, those
+ * that a tile may read in vain. */
+static size_t codes_input_bytes(int n_in, int n_tok)
+{
+    return (((size_t)n_in + CODES_DEPTH - 1) / CODES_DEPTH * (size_t)n_tok + CODES_ROWS) * sizeof(codes_row);
+}
+
+/* Rows [first, last), n values of each from k on, which a block begins with; n_tok rows are packed in all. */
+static void codes_pack_part(codes_row *to, const entering *in, int64_t first, int64_t last, int64_t k, int n,
+                            int n_tok)
+{
+    float room[CODES_DEPTH];
+    for (to += k / CODES_DEPTH * n_tok; n > 0; n -= CODES_DEPTH, k += CODES_DEPTH, to += n_tok)
+        for (int64_t row = first; row < last; row++) {
+            const int here = n < CODES_DEPTH ? n : CODES_DEPTH;
+            const float *x = enter(in, row, k, here, room);
+            for (int i = 0; i < here; i += CAKE_CODES_GROUP)
+                codes_quantise_group(&to[row].group[i / CAKE_CODES_GROUP], to[row].value + i, x + i,
+                                     here - i < CAKE_CODES_GROUP ? here - i : CAKE_CODES_GROUP);
+        }
+}
+
+/* ---- a span's scales */
+
+typedef struct codes_scales {
+    _Alignas(64) float scale[CAKE_CODES_PARTS][LANES];
+    float minimum[CAKE_CODES_PARTS][LANES];
+    /* Halves of 16 bits: for the first 16 values of a brick, for the others; times the whole scales. */
+    int32_t zero[CAKE_CODES_PARTS][LANES];
+    int32_t whole[CAKE_CODES_PARTS][LANES]; /* whole scales, in both halves */
+} codes_scales;
+
+/* What codes are stored less than the numbers that are multiplied: these are unsigned, but those of 8 bits
+ * where the CPU multiplies bytes only in pairs. */
+static int codes_shift(const cake_codes *c)
+{
+    const bool small = c->table && c->table[0] == 0;
+    return small ? 12 : DOT_BYTES && (c->table || c->bits == 8) ? 128 : 0;
+}
+
+INLINE wholes codes_both_halves(const cake_codes *c, wholes zero, int part)
+{
+    const wholes low = bytes_and(zero, whole_set(0xFFFF)), high = whole_left(low); /* it may be negative */
+    return c->part == 32 ? bytes_or(low, high) : part % 2 ? high : low;
+}
+
+/* The zeros of formats whose files have none. */
+static void codes_set_zeros(codes_scales *to, const cake_codes *c)
+{
+    for (int i = 0; i < CAKE_CODES_SPAN / c->part; i++) {
+        const wholes v = codes_both_halves(c, whole_set(c->zero + codes_shift(c)), i);
+        memcpy(to->zero[i], &v, sizeof v);
+    }
+}
+
+INLINE vec codes_load_scale(const char *head, int i, cake_scale type)
+{
+    switch (type) {
+    case CAKE_SCALE_F32:
+        return vec_load((const float *)head + i * LANES);
+    case CAKE_SCALE_E8M0:
+        return vec_load_e8m0((const uint8_t *)head + i * LANES);
+    case CAKE_SCALE_E4M3:
+        return vec_load_e4m3((const uint8_t *)head + i * LANES);
+    default:
+        return vec_load_as(head, type == CAKE_SCALE_BF16 ? CAKE_BF16 : CAKE_F16, (size_t)(i * LANES), LANES);
+    }
+}
+
+static void codes_plain_scales(codes_scales *to, const cake_codes *c, const char *head, const float *factor)
+{
+    const int each = CAKE_CODES_SPAN / c->part / c->scales;
+    const char *more = head + (size_t)c->scales * cake_scale_bytes(c->scale) * LANES;
+    for (int s = 0, part = 0; s < c->scales; s++) {
+        vec scale = codes_load_scale(head, s, c->scale), minimum = vec_set(0);
+        wholes zero = whole_set(0);
+        if (c->factor)
+            scale = c->divides ? vec_div(scale, vec_load(factor)) : vec_mul(scale, vec_load(factor));
+        if (c->table)
+            scale = vec_mul(scale, vec_set(c->times));
+        if (c->minimum)
+            minimum = vec_load_as(more, CAKE_F16, (size_t)(s * LANES), LANES);
+        if (c->zeros)
+            zero = whole_add(whole_set(c->zero + codes_shift(c)),
+                             whole_from_bytes((const uint8_t *)more + s * LANES));
+        for (int end = part + each; part < end; part++) {
+            vec_store(to->scale[part], scale);
+            if (c->minimum)
+                vec_store(to->minimum[part], minimum);
+            if (c->zeros) {
+                const wholes v = codes_both_halves(c, zero, part);
+                memcpy(to->zero[part], &v, sizeof v);
+            }
+        }
+    }
+}
+
+/* Scales, or minima, of four parts of each column: d times the bytes of words. */
+INLINE void codes_set_four(float (*to)[LANES], vec d, wholes words)
+{
+    UNROLL for (int i = 0; i < 4; i++) vec_store(to[i], vec_mul(d, whole_float(whole_signed_byte(words, i))));
+}
+
+/* Whole scales of parts 4 i to 4 i + 4, less `less`, and the zeros of their bricks. */
+INLINE void codes_set_whole(codes_scales *to, int part, wholes words, int less, int zero)
+{
+    wholes pair[4];
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const wholes scale =
+            bytes_and(whole_sub(whole_signed_byte(words, i), whole_set(less)), whole_set(0xFFFF));
+        pair[i] = bytes_or(scale, whole_left(scale));
+        memcpy(to->whole[part + i], &pair[i], sizeof pair[i]);
+    }
+    for (int i = 0; i < 4; i += 2) {
+        const wholes two = bytes_or(bytes_and(pair[i], whole_set(0xFFFF)), whole_left(pair[i + 1]));
+        const wholes zeros = shorts_multiply(two, shorts_set((short)zero));
+        memcpy(to->zero[(part + i) / 2], &zeros, sizeof zeros);
+    }
+}
+
+/* Of Q4_K and Q5_K; below of Q2_K and Q3_K. */
+static void codes_scales_6_bits(codes_scales *to, vec d, vec min, const char *s)
+{
+    const wholes low = bytes_set(15), two = bytes_set(0x30), six = bytes_set(63);
+    const wholes a = whole_load(s), b = whole_load(s + CODES_VECTOR), c = whole_load(s + 2 * CODES_VECTOR);
+    codes_set_four(to->scale, d, bytes_and(a, six));
+    codes_set_four(to->scale + 4, d, bytes_or(bytes_and(c, low), bytes_and(bytes_right(a, 2), two)));
+    codes_set_four(to->minimum, min, bytes_and(b, six));
+    codes_set_four(to->minimum + 4, min,
+                   bytes_or(bytes_and(bytes_right(c, 4), low), bytes_and(bytes_right(b, 2), two)));
+}
+
+static void codes_scales_q2_k(codes_scales *to, vec d, vec min, const char *s)
+{
+    for (int i = 0; i < 4; i++) {
+        const wholes word = whole_load(s + i * CODES_VECTOR);
+        codes_set_four(to->scale + 4 * i, d, bytes_and(word, bytes_set(15)));
+        codes_set_four(to->minimum + 4 * i, min, bytes_and(bytes_right(word, 4), bytes_set(15)));
+    }
+}
+
+static void codes_scales_q3_k(codes_scales *to, const char *s, int zero)
+{
+    const wholes low = bytes_set(15), two = bytes_set(0x30);
+    const wholes a = whole_load(s), b = whole_load(s + CODES_VECTOR), c = whole_load(s + 2 * CODES_VECTOR);
+    codes_set_whole(to, 0, bytes_or(bytes_and(a, low), bytes_and(bytes_left(c, 4), two)), 32, zero);
+    codes_set_whole(to, 4, bytes_or(bytes_and(b, low), bytes_and(bytes_left(c, 2), two)), 32, zero);
+    codes_set_whole(to, 8, bytes_or(bytes_and(bytes_right(a, 4), low), bytes_and(c, two)), 32, zero);
+    codes_set_whole(to, 12, bytes_or(bytes_and(bytes_right(b, 4), low), bytes_and(bytes_right(c, 2), two)),
+                    32, zero);
+}
+
+static void codes_block_scales(codes_scales *to, const cake_codes *c, const char *head)
+{
+    const vec d = vec_load_as(head, CAKE_F16, 0, LANES);
+    /* With its sign changed first, a minimum of zero is minus zero, as in codes.h. */
+    const vec min = c->minimum ? vec_mul(vec_set(-1), vec_load_as(head, CAKE_F16, LANES, LANES)) : vec_set(0);
+    const char *s = head + (c->minimum ? 4 : 2) * LANES;
+    const int zero = c->zero + codes_shift(c);
+    if (c->whole)
+        vec_store(to->scale[0], d);
+    switch (c->head) {
+    case CAKE_HEAD_6_BITS:
+        codes_scales_6_bits(to, d, min, s);
+        return;
+    case CAKE_HEAD_Q2_K:
+        codes_scales_q2_k(to, d, min, s);
+        return;
+    case CAKE_HEAD_Q3_K:
+        codes_scales_q3_k(to, s, zero);
+        return;
+    default:
+        for (int i = 0; i < CAKE_CODES_SPAN / c->part / 4; i++)
+            if (c->whole)
+                codes_set_whole(to, 4 * i, whole_load(s + i * CODES_VECTOR), 0, zero);
+            else
+                codes_set_four(to->scale + 4 * i, d, whole_load(s + i * CODES_VECTOR));
+    }
+}
+
+/* ---- a brick */
+
+/* How codes become numbers, and what their sums may be. Constants wherever they are used. */
+typedef struct codes_kind {
+    int bits, part;
+    bool minimum, table;
+    bool signs; /* numbers of 8 bits with signs */
+    bool whole; /* scales of parts are whole numbers */
+    int safe;   /* quads whose products can be added in 16 bits */
+} codes_kind;
+
+/* Bits [low, low + width) of the numbers of quad q of a plane of `width` bits. */
+INLINE wholes codes_plane(const char *w, const int q, const int low, const int width)
+{
+    const int per = 8 / width, shift = q % per * width - low;
+    const wholes v = whole_load(w + q / per * CODES_VECTOR);
+    return bytes_and(shift > 0   ? bytes_right(v, shift > 0 ? shift : 0)
+                     : shift < 0 ? bytes_left(v, shift < 0 ? -shift : 0)
+                                 : v,
+                     bytes_set((char)(((1 << width) - 1) << low)));
+}
+
+/* The numbers of quad q of a brick: LANES times four bytes. */
+INLINE wholes codes_quad(const char *w, const int q, const wholes table, const codes_kind kind)
+{
+    if (kind.bits == 8) {
+        const wholes v = whole_load(w + q * CODES_VECTOR);
+        return DOT_BYTES ? bytes_xor(v, bytes_set((char)0x80)) : v;
+    }
+    const int first = codes_first(kind.bits), more = kind.bits - first;
+    wholes v = codes_plane(w, q, 0, first);
+    if (more)
+        v = bytes_or(v, codes_plane(w + first * CODES_VECTOR, q, first, more ? more : 1));
+    return kind.table ? bytes_find(table, v) : v;
+}
+
+INLINE wholes codes_x(const codes_row *x, int r, int k)
+{
+    int32_t four;
+    memcpy(&four, x[r].value + k, sizeof four);
+    return whole_set(four);
+}
+
+/* Without it, gcc 12 adds up in another order and spills sums. */
+#define CODES_KEEP(v) __asm__("" : "+v"(v))
+
+#if DOT_BYTES
+/* sum [rows] = the products of one part, from quad q on; k: the brick's first value. With whole scales, times
+ * these, and added to sum unless q is zero. */
+INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, const int q, const wholes table,
+                      const wholes scale, const int rows, const codes_kind kind)
+{
+    wholes own[CODES_ROWS];
+    UNROLL for (int r = 0; r < rows; r++) own[r] = whole_set(0);
+    UNROLL for (int i = q; i < q + kind.part / 4; i++)
+    {
+        const wholes v = codes_quad(w, i, table, kind);
+        UNROLL for (int r = 0; r < rows; r++) own[r] = dot_add(own[r], v, codes_x(x, r, k + 4 * i));
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        if (kind.whole)
+            own[r] = whole_multiply(own[r], whole_high(scale));
+        sum[r] = kind.whole && q ? whole_add(sum[r], own[r]) : own[r];
+    }
+}
+#else
+INLINE wholes codes_products(wholes w, wholes x, const codes_kind kind)
+{
+    return kind.signs ? bytes_pairs(bytes_size(w), bytes_sign(x, w)) : bytes_pairs(w, x);
+}
+
+INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, const int q, const wholes table,
+                      const wholes scale, const int rows, const codes_kind kind)
+{
+    const int quads = kind.part / 4, safe = kind.safe < quads ? kind.safe : quads;
+    const wholes times = kind.whole ? scale : shorts_set(1);
+    if (safe == quads && !kind.whole) {
+        UNROLL for (int i = 0; i < quads; i++)
+        {
+            const wholes v = codes_quad(w, q + i, table, kind);
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                const wholes now = codes_products(v, codes_x(x, r, k + 4 * (q + i)), kind);
+                sum[r] = i ? shorts_add(sum[r], now) : now;
+                CODES_KEEP(sum[r]);
+            }
+        }
+        UNROLL for (int r = 0; r < rows; r++) sum[r] = whole_pairs(sum[r], times);
+        return;
+    }
+    UNROLL for (int i = 0; i < quads; i += safe)
+    {
+        wholes v[4];
+        UNROLL for (int j = 0; j < safe; j++) v[j] = codes_quad(w, q + i + j, table, kind);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            wholes now = codes_products(v[0], codes_x(x, r, k + 4 * (q + i)), kind);
+            UNROLL for (int j = 1; j < safe; j++) now =
+                shorts_add(now, codes_products(v[j], codes_x(x, r, k + 4 * (q + i + j)), kind));
+            now = whole_pairs(now, times);
+            sum[r] = i || (kind.whole && q) ? whole_add(sum[r], now) : now;
+            CODES_KEEP(sum[r]);
+        }
+    }
+}
+#endif
+
+/* The product of a tile with n values of k of a panel. */
+typedef struct codes_meeting {
+    const codes_row *x;
+    const cake_codes *c;
+    const char *w;
+    const float *factor;
+    int n;
+    float *sum; /* [rows, LANES] */
+} codes_meeting;
+
+/* Sums of so few rows stay in registers; of more they would displace those of a part. */
+#define CODES_FEW 4
+
+/* One brick of a span, and group of x. total [rows <= CODES_FEW]: sums, instead of m->sum. */
+INLINE void codes_brick(const codes_meeting *m, const char *w, const codes_scales *s, int brick, int group,
+                        const wholes table, vec *total, const int rows, const codes_kind kind)
+{
+    const int parts = CODES_BRICK / kind.part;
+    wholes sum[CODES_ROWS];
+    UNROLL for (int half = 0; half < parts; half++)
+    {
+        const int part = brick * parts + half;
+        codes_dot(sum, w, m->x, group * CODES_BRICK, half * kind.part / 4, table,
+                  kind.whole ? whole_load(s->whole[part]) : table, rows, kind);
+        if (kind.whole && half + 1 < parts)
+            continue;
+        const vec scale = vec_load(s->scale[kind.whole ? 0 : part]);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            const codes_group *g = &m->x[r].group[group];
+            wholes whole = sum[r];
+            if (!kind.minimum) {
+                int32_t sums;
+                memcpy(&sums, g->sum, sizeof sums);
+                whole = whole_sub(
+                    whole, whole_pairs(whole_load(s->zero[kind.whole ? brick : part]), whole_set(sums)));
+            }
+            vec to = vec_fma(whole_float(whole), vec_mul(vec_set(g->scale), scale),
+                             rows <= CODES_FEW ? total[r] : vec_load(m->sum + r * LANES));
+            if (kind.minimum)
+                to = vec_fma(vec_set(parts > 1 ? g->half[half] : g->total), vec_load(s->minimum[part]), to);
+            if (rows <= CODES_FEW) {
+                total[r] = to;
+                continue;
+            }
+            vec_store(m->sum + r * LANES, to);
+            __asm__ volatile("" ::: "memory"); /* else gcc 12 separates these and spills */
+        }
+    }
+}
+
+INLINE void codes_multiply(const codes_meeting *m, const int rows, const codes_kind kind)
+{
+    const size_t head = codes_head_bytes(m->c);
+    const char *w = m->w;
+    int8_t entries[16] = {0};
+    for (int i = 0; i < 16 && kind.table; i++)
+        entries[i] = (int8_t)(m->c->table[i] + codes_shift(m->c));
+    const wholes table = bytes_table(entries);
+    codes_scales scales;
+    const int few = rows <= CODES_FEW ? rows : 0;
+    vec total[CODES_FEW];
+    for (int r = 0; r < few; r++)
+        total[r] = vec_load(m->sum + r * LANES);
+    if (!kind.minimum && !kind.whole && !m->c->zeros)
+        codes_set_zeros(&scales, m->c);
+    for (int k = 0; k < m->n; k += CAKE_CODES_SPAN) {
+        if (m->c->head == CAKE_HEAD_SCALES)
+            codes_plain_scales(&scales, m->c, w, m->factor);
+        else
+            codes_block_scales(&scales, m->c, w);
+        w += head;
+        for (int i = 0; i < CODES_BRICKS && k + i * CODES_BRICK < m->n; i++, w += kind.bits * CODES_VECTOR) {
+            UNROLL for (int line = 0; line < kind.bits * CODES_VECTOR; line += 64)
+                _mm_prefetch(w + CODES_AHEAD + line, _MM_HINT_T0);
+            codes_brick(m, w, &scales, i, k / CODES_BRICK + i, table, total, rows, kind);
+        }
+    }
+    for (int r = 0; r < few; r++)
+        vec_store(m->sum + r * LANES, total[r]);
+}
+
+/* The next larger tile with an instance. */
+#define CODES_CASE(R)                                                                                        \
+    if (rows <= R && R <= CODES_ROWS) {                                                                      \
+        codes_multiply(m, R <= CODES_ROWS ? R : 1, kind);                                                    \
+        return;                                                                                              \
+    }
+
+INLINE void codes_multiply_rows(const codes_meeting *m, int rows, const codes_kind kind){
+    CODES_CASE(1) CODES_CASE(2) CODES_CASE(3) CODES_CASE(4) CODES_CASE(6) CODES_CASE(8) CODES_CASE(12)
+        CODES_CASE(16)}
+
+/* Largest numbers times 127, twice, below 2^15: 15 eight times, 24 and 31 four times, 63 twice. */
+#define CODES_KIND(name, ...)                                                                                \
+    static void name(const codes_meeting *m, int rows)                                                       \
+    {                                                                                                        \
+        codes_multiply_rows(m, rows, (codes_kind){__VA_ARGS__});                                             \
+    }
+CODES_KIND(codes_2, .bits = 2, .part = 16, .safe = 8, .minimum = true)
+    CODES_KIND(codes_3, .bits = 3, .part = 16, .safe = 4, .whole = true) CODES_KIND(codes_4, .bits = 4,
+                                                                                    .part = 32, .safe = 8)
+        CODES_KIND(codes_4_minimum, .bits = 4, .part = 32, .safe = 8, .minimum = true)
+            CODES_KIND(codes_4_small_table, .bits = 4, .part = 32, .safe = 4, .table = true)
+                CODES_KIND(codes_4_small_table_16, .bits = 4, .part = 16, .safe = 4, .table = true)
+                    CODES_KIND(codes_4_table, .bits = 4, .part = 32, .safe = 1, .table = true, .signs = true)
+                        CODES_KIND(codes_5, .bits = 5, .part = 32, .safe = 4)
+                            CODES_KIND(codes_5_minimum, .bits = 5, .part = 32, .safe = 4, .minimum = true)
+                                CODES_KIND(codes_6, .bits = 6, .part = 16, .safe = 2, .whole = true)
+                                    CODES_KIND(codes_8, .bits = 8, .part = 32, .safe = 1, .signs = true)
+
+                                        typedef void codes_function(const codes_meeting *m, int rows);
+
+static codes_function *codes_function_of(const cake_codes *c)
+{
+    switch (c->bits) {
+    case 2:
+        return codes_2;
+    case 3:
+        return codes_3;
+    case 5:
+        return c->minimum ? codes_5_minimum : codes_5;
+    case 6:
+        return codes_6;
+    case 8:
+        return codes_8;
+    default:
+        return !c->table       ? c->minimum ? codes_4_minimum : codes_4
+               : c->table[0]   ? codes_4_table
+               : c->part == 16 ? codes_4_small_table_16
+                               : codes_4_small_table;
+    }
+}
+
+/* ---- products */
+
+/* A product: its format, and the packed rows of x of all problems. */
+typedef struct codes_product {
+    cake_codes c;
+    codes_function *multiply;
+    const codes_row *x; /* [n_in in blocks, n_row] */
+    int64_t n_row;
+    size_t panel_bytes;
+} codes_product;
+
+/* Rows [row, row + rows) of a problem with one panel. */
+static void codes_multiply_tile(const codes_product *p, const problem *with, int64_t row, int rows,
+                                int64_t panel)
+{
+    _Alignas(64) float sum[CODES_ROWS * LANES] = {0};
+    const cake_weight *w = &with->w;
+    const char *data = (const char *)w->data + (size_t)panel * p->panel_bytes;
+    codes_meeting m = {.c = &p->c, .factor = (const float *)data, .sum = sum};
+    m.w = data + codes_factor_bytes(&p->c);
+    m.x = p->x + with->first + row;
+    fetch_places(&with->end, row, rows, panel * LANES, LANES);
+    for (int k = 0; k < w->n_in; k += CODES_DEPTH, m.x += p->n_row) {
+        m.n = w->n_in - k < CODES_DEPTH ? w->n_in - k : CODES_DEPTH;
+        p->multiply(&m, rows);
+        m.w += CODES_DEPTH / CAKE_CODES_SPAN * codes_span_bytes(&p->c);
+    }
+    finish(&with->end, sum, LANES, row, rows, panel * LANES, LANES);
+}
+
+/* A tile's rows stay in cache while the panels pass; the panels do until all tiles have used them. */
+static void codes_multiply_all(const cake_exec *exec, const problems *of, const void *x)
+{
+    const cake_weight *w = of->groups ? &of->product->experts->w : &of->whole.w;
+    codes_product p = {.x = x, .n_row = problems_rows(of)};
+    cake_codes_of(&p.c, w->format);
+    p.multiply = codes_function_of(&p.c);
+    p.panel_bytes = codes_panel_bytes(&p.c, w->n_in);
+    const int64_t panels = ((int64_t)w->n_out + LANES - 1) / LANES,
+                  meet = problems_most_rows(of) > CODES_ROWS ? CODES_SOME : CODES_ALONE,
+                  some = meet / (int64_t)p.panel_bytes + 1;
+    panel_queue queue = panel_queue_of(exec, of, panels, some);
+    problem room;
+    for (take now; next_take(&queue, &now);) {
+        const problem *with = problem_at(of, now.base / panels, &room);
+        const int64_t tiles = ((int64_t)with->n_tok + CODES_ROWS - 1) / CODES_ROWS;
+        for (int64_t i = 0; i < tiles; i++) {
+            const int64_t row = with->n_tok * i / tiles, end = with->n_tok * (i + 1) / tiles;
+            for (int64_t panel = now.first; panel < now.last; panel++)
+                codes_multiply_tile(&p, with, row, (int)(end - row), panel);
+        }
+    }
+}
+
+#endif
