@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128), and latent attention in those of
- * DeepSeek V3 (128 heads, 512 + 64 elements) and GLM-4.7-Flash (20 heads); the cache is BF16. Each result is
- * a fraction of the roofline: the time of the operations (of BF16 pairs, if the table has them) or of the
- * bytes read, shared pages once. Small caches are used in turn, in enough copies to exceed the processor's
- * caches.
+ * DeepSeek V3 (128 heads, 512 + 64 elements) and GLM-4.7-Flash (20 heads); the cache is BF16, or what
+ * --kv-dtype says. Each result is a fraction of the roofline: the time of the operations (of BF16 pairs, if
+ * the table has them) or of the bytes read, shared pages once. Small caches are used in turn, in enough
+ * copies to exceed the processor's caches.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +14,8 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "bench/peak_rates.h"
+#include "options/options.h"
+#include "planner/rank.h"
 
 #define BYTES ((size_t)256 << 20) /* of all copies of the cache */
 
@@ -85,11 +87,12 @@ static void fill_rows(job *j, shape of)
 
 static void report_rows(cake_bench *bench, const char *name, job *j, int threads)
 {
-    peak_kind kind = peak_rate(bench, PEAK_BF16, threads) > 0 ? PEAK_BF16 : PEAK_F32;
+    bool pairs = cake_kv_pair(&j->kv) == 2 && peak_rate(bench, PEAK_BF16, threads) > 0;
     const sizes *of = j->of;
     double flops = 2.0 * of->heads * (of->dim + (of->latent ? of->latent : of->dim)) * j->seen;
-    double bytes = 2.0 * (of->latent ? 1 : 2) * of->kv_heads * of->dim * j->read;
-    peak_report_roofline(bench, name, threads, kind, flops, bytes,
+    double line = (double)cake_kv_line_bytes(j->kv.dtype, of->dim, of->latent);
+    double bytes = (of->latent ? 1 : 2) * of->kv_heads * line * j->read;
+    peak_report_roofline(bench, name, threads, pairs ? PEAK_BF16 : PEAK_F32, flops, bytes,
                          cake_bench_time(bench, threads, attend, j));
 }
 
@@ -103,17 +106,21 @@ static int fill_table(int32_t *table, shape of, int stride)
     return n_page;
 }
 
-static void fill_cache(job *j, int64_t n)
+/* A copy of K, or V, of `parts` heads' parts of pages. Elements of int8 may be any; scales are 1 / 128. */
+static void fill_half(const job *j, char *to, int64_t parts, int64_t stride)
 {
-    uint16_t *k = j->kv.k, *v = j->kv.v;
-    for (int64_t i = 0; i < n; i++) {
-        k[i] = cake_bf16_from_f32((float)(i * 7919 % 2003 - 1001) * 0x1p-10f);
-        v[i] = cake_bf16_from_f32((float)(i * 104729 % 2003 - 1001) * 0x1p-10f);
+    const int64_t line = cake_kv_line(j->kv.dtype, j->of->dim, j->of->latent), dim = j->of->dim;
+    const size_t size = cake_dtype_bytes(j->kv.dtype);
+    for (int64_t i = 0; i < parts * CAKE_PAGE * line; i++) {
+        float value = (float)(i * stride % 2003 - 1001) * 0x1p-10f;
+        bool scale = i % (CAKE_PAGE * line) >= CAKE_PAGE * dim;
+        if (j->kv.dtype != CAKE_I8)
+            cake_from_f32(to + (size_t)i * size, &value, j->kv.dtype, 1);
+        else
+            to[i] = scale ? (char)(i % 2 ? 0x3C : 0) : (char)(value * 127);
     }
-    for (int i = 1; i < j->n_copy; i++) {
-        memcpy((char *)k + (size_t)i * j->cache, k, j->cache);
-        memcpy((char *)v + (size_t)i * j->cache, v, j->cache);
-    }
+    for (int i = 1; i < j->n_copy; i++)
+        memcpy(to + (size_t)i * j->cache, to, j->cache);
 }
 
 /* self->kind: index of shapes. */
@@ -125,8 +132,11 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
     int stride = (of.shared + of.own + CAKE_PAGE - 1) / CAKE_PAGE, n_row = of.n_seq > 1 ? of.n_seq : CHUNK;
     int32_t *table = cake_alloc((size_t)(of.n_seq * stride), sizeof *table);
     int n_page = fill_table(table, of, stride);
-    int64_t page = (int64_t)of.sizes->kv_heads * CAKE_PAGE * of.sizes->dim;
-    job j = {.op = bench->kernels, .of = of.sizes, .cache = (size_t)(n_page * page) * sizeof(uint16_t)};
+    cake_dtype dtype = cake_rank_kv_dtype(bench->options->kv_dtype, CAKE_BF16);
+    int64_t page =
+        (int64_t)of.sizes->kv_heads * CAKE_PAGE * cake_kv_line(dtype, of.sizes->dim, of.sizes->latent);
+    job j = {
+        .op = bench->kernels, .of = of.sizes, .cache = (size_t)(n_page * page) * cake_dtype_bytes(dtype)};
     const int64_t n_q = (int64_t)n_row * of.sizes->heads * of.sizes->dim;
     const size_t act = (size_t)n_q * sizeof(float);
     j.n_copy = of.n_seq == 1 || bench->smoke ? 1 : (int)(BYTES / (2 * j.cache)) + 1;
@@ -137,7 +147,7 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
         j.kv = (cake_kv){.k = cake_arena_take(&arena, half),
                          .v = cake_arena_take(&arena, half),
                          .page_step = page,
-                         .dtype = CAKE_BF16,
+                         .dtype = dtype,
                          .n_kv = of.sizes->kv_heads,
                          .head_dim = of.sizes->dim,
                          .n_value = of.sizes->latent,
@@ -145,7 +155,8 @@ static cake_err run_attend(cake_bench *bench, const cake_case *self)
                          .stride = stride};
         j.q = cake_arena_take(&arena, act);
         j.out = cake_arena_take(&arena, act);
-        fill_cache(&j, n_page * page);
+        fill_half(&j, j.kv.k, (int64_t)n_page * of.sizes->kv_heads, 7919);
+        fill_half(&j, j.kv.v, (int64_t)n_page * of.sizes->kv_heads, 104729);
         for (int64_t i = 0; i < n_q; i++)
             j.q[i] = (float)(i * 7907 % 2003 - 1001) * 0x1p-10f;
         j.rows = cake_alloc((size_t)n_row, sizeof *j.rows);

@@ -18,7 +18,7 @@ void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, 
     *model = (cost_model){.config = config,
                           .rates = rates,
                           .weight = (double)cake_row_bytes(weights, CAKE_I8_GROUP) / CAKE_I8_GROUP,
-                          .cache = (double)cake_dtype_bytes(cache),
+                          .cache = cache,
                           .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements),
                           .expert = cake_alloc((size_t)config->n_layer, sizeof *model->expert)};
     for (int layer = 0; layer < config->n_layer; layer++)
@@ -87,7 +87,8 @@ static double max_seconds(const cost_model *model, double flops, double bytes)
 static double attention(const cost_model *model, int group, const cost_wave *wave)
 {
     const cake_config *c = model->config;
-    double flops = cake_config_seen_flops(c, group), line = (double)cake_config_kept(c, group) * model->cache;
+    double flops = cake_config_seen_flops(c, group),
+           line = (double)cake_config_kept_bytes(c, group, model->cache);
     return max_seconds(model, flops * wave->prompt_seen[group], line * wave->prompt_read[group]) +
            max_seconds(model, flops * wave->generated_seen[group], line * wave->generated_seen[group]);
 }

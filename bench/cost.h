@@ -17,9 +17,10 @@ typedef struct cost_rates {
 typedef struct cost_model {
     const cake_config *config; /* borrowed */
     cost_rates rates;
-    double weight, cache; /* bytes per element of a matrix and of the KV cache */
-    double *elements;     /* [n_layer] elements of a layer's matrices, without experts */
-    double *expert;       /* [n_layer] of one expert; 0: the layer has none */
+    double weight;    /* bytes per element of a matrix */
+    cake_dtype cache; /* of the KV cache */
+    double *elements; /* [n_layer] elements of a layer's matrices, without experts */
+    double *expert;   /* [n_layer] of one expert; 0: the layer has none */
 } cost_model;
 
 /* seqs sequences; prompts of `prompt` tokens, or of lengths from `prompt` to `longest`; generated tokens

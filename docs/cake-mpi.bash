@@ -27,7 +27,7 @@ _cake_mpi()
     --input-format) choices="jsonl txt h5" ;;
     --resume) choices="auto never must" ;;
     --dtype) choices="auto f32 bf16 f16 int8 int4" ;;
-    --kv-dtype) choices="auto f32 bf16 f16" ;;
+    --kv-dtype) choices="auto f32 bf16 f16 int8" ;;
     --activations) choices="auto bf16 int8" ;;
     --isa) choices="auto ref avx2 avx512 avx512bf16" ;;
     --bind) choices="auto none hwloc distribute isolate numactl" ;;

@@ -40,13 +40,14 @@ static inline uint32_t largest(const float *in, int n)
 }
 
 /* Full groups have their own instance, in which n is a constant, so that the loop vectorises. */
-static inline __attribute__((always_inline)) uint16_t convert_group(int8_t *to, const float *in, int n)
+static inline __attribute__((always_inline)) uint16_t convert_group(int8_t *to, size_t step, const float *in,
+                                                                    int n)
 {
     uint32_t bits = largest(in, n);
     float most;
     memcpy(&most, &bits, sizeof most);
     for (int i = 0; i < n; i++)
-        to[i] = 0;
+        to[(size_t)i * step] = 0;
     if (!(most <= FLT_MAX))
         return cake_bf16_from_f32(NAN);
     if (most < CAKE_I8_LEAST)
@@ -55,7 +56,7 @@ static inline __attribute__((always_inline)) uint16_t convert_group(int8_t *to, 
     float factor = 1 / cake_bf16_to_f32(scale);
     for (int i = 0; i < n; i++) { /* +-127.5 can occur, since the scale is rounded */
         int value = (int)(in[i] * factor + ROUND - ROUND);
-        to[i] = (int8_t)(value > 127 ? 127 : value < -127 ? -127 : value);
+        to[(size_t)i * step] = (int8_t)(value > 127 ? 127 : value < -127 ? -127 : value);
     }
     return scale;
 }
@@ -68,11 +69,16 @@ void cake_i8_from(void *row, const void *in, cake_dtype from, int n)
         float group[CAKE_I8_GROUP];
         int left = n - k < CAKE_I8_GROUP ? n - k : CAKE_I8_GROUP;
         cake_to_f32(group, (const char *)in + (size_t)k * cake_dtype_bytes(from), from, left);
-        *scale = left == CAKE_I8_GROUP ? convert_group(value + k, group, CAKE_I8_GROUP)
-                                       : convert_group(value + k, group, left);
+        *scale = left == CAKE_I8_GROUP ? convert_group(value + k, 1, group, CAKE_I8_GROUP)
+                                       : convert_group(value + k, 1, group, left);
     }
     if (n % 2)
         value[n] = 0;
+}
+
+uint16_t cake_i8_line(int8_t *code, size_t step, const float *in, int n)
+{
+    return convert_group(code, step, in, n);
 }
 
 void cake_i8_to_f32(float *out, const void *row, int n)

@@ -32,4 +32,7 @@ size_t cake_row_bytes(cake_dtype dtype, int n);
 void cake_i8_from(void *row, const void *in, cake_dtype from, int n);
 void cake_i8_to_f32(float *out, const void *row, int n);
 
+/* Quantises n values as one group, however many: the codes `step` bytes apart. Returns the scale. */
+uint16_t cake_i8_line(int8_t *code, size_t step, const float *in, int n);
+
 #endif

@@ -75,10 +75,13 @@ bool cake_exec_next(cake_work_queue *queue, int64_t most, int64_t *first, int64_
  *   K: [n_kv, head_dim / 2, CAKE_PAGE, 2], pairs of neighbouring elements of one line;
  *   V: [n_kv, CAKE_PAGE / 2, head_dim, 2], pairs of the same element of neighbouring lines.
  * Latent attention keeps one key for all heads, and no V: the first n_value elements of a key are the
- * value. */
+ * value.
+ * int8 has codes in the place of elements, and after those of a head BF16 scales [CAKE_PAGE], one of each
+ * line; latents have two, [2, CAKE_PAGE]: of the first n_value elements, and of the others. An element is
+ * code * scale, which is exact in float32; lines are quantised as groups are in int8.h. */
 typedef struct cake_kv {
     void *k, *v;       /* page 0 */
-    int64_t page_step; /* elements from one page to the next */
+    int64_t page_step; /* elements from one page to the next; of int8, bytes */
     cake_dtype dtype;
     int n_kv, head_dim;
     int window;           /* positions visible to a row, including its own; 0: all */
@@ -110,11 +113,28 @@ CAKE_ANYWHERE static inline int cake_kv_pair(const cake_kv *kv)
     return kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 ? 2 : 1;
 }
 
+/* Elements that a line of one head takes in k, and in v: of int8 bytes, its scales included. */
+CAKE_ANYWHERE static inline int cake_kv_line(cake_dtype dtype, int head_dim, int n_value)
+{
+#ifdef __CUDA_ARCH__ /* GPUs have no caches in int8, and kernels no registers to spare */
+    return (void)dtype, (void)n_value, head_dim;
+#else
+    return head_dim + (dtype == CAKE_I8 ? 2 * (n_value ? 2 : 1) : 0);
+#endif
+}
+
+/* The same in bytes. All sizes of caches come from here. */
+static inline size_t cake_kv_line_bytes(cake_dtype dtype, int head_dim, int n_value)
+{
+    return (size_t)cake_kv_line(dtype, head_dim, n_value) * cake_dtype_bytes(dtype);
+}
+
 /* Offset in elements of one head's part of the page that holds a slot's position; the same in k and v. */
 CAKE_ANYWHERE static inline size_t cake_kv_page(const cake_kv *kv, int slot, int pos, int head)
 {
     int64_t page = kv->table[(int64_t)slot * kv->stride + pos / CAKE_PAGE];
-    return (size_t)(page * kv->page_step + (int64_t)head * CAKE_PAGE * kv->head_dim);
+    return (size_t)(page * kv->page_step +
+                    (int64_t)head * CAKE_PAGE * cake_kv_line(kv->dtype, kv->head_dim, kv->n_value));
 }
 
 /* Offset in elements from cake_kv_page of element j of a line's key; and of its value in v. */
@@ -128,6 +148,12 @@ CAKE_ANYWHERE static inline size_t cake_kv_value(const cake_kv *kv, int line, in
 {
     int pair = cake_kv_pair(kv);
     return ((size_t)(line / pair) * (size_t)kv->head_dim + (size_t)j) * (size_t)pair + (size_t)(line % pair);
+}
+
+/* Offset in bytes from cake_kv_page of a line's scale in int8; rest: of what follows the n_value elements. */
+CAKE_ANYWHERE static inline size_t cake_kv_scale(const cake_kv *kv, int line, bool rest)
+{
+    return ((size_t)kv->head_dim + 2 * (size_t)rest) * CAKE_PAGE + 2 * (size_t)line;
 }
 
 /* One gated delta-rule layer (Yang, Kautz and Hatamizadeh 2024; Qwen3.5's linear attention) and the states of
@@ -303,7 +329,8 @@ typedef struct cake_kernels {
      * take the same heads as in kv_store, so that a team stores the keys it has rotated without a barrier. */
     void (*rope)(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
                  const float *sin, int n_tok, int n_head, int head_dim, int n_rot);
-    /* Writes k, v [n_tok, n_kv, head_dim] of each row to its page, rounded to the cache's dtype. */
+    /* Writes k, v [n_tok, n_kv, head_dim] of each row to its page, rounded to the cache's dtype, or quantised
+     * as a line. */
     void (*kv_store)(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_tok);
     /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own

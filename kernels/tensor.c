@@ -13,7 +13,7 @@ static const struct {
     size_t bytes;
 } dtypes[CAKE_N_INPUT] = {
     [CAKE_F32] = {"f32", 4}, [CAKE_BF16] = {"bf16", 2}, [CAKE_F16] = {"f16", 2},
-    [CAKE_I8] = {"int8", 0}, [CAKE_Q8] = {"codes", 0},
+    [CAKE_I8] = {"int8", 1}, [CAKE_Q8] = {"codes", 0},
 };
 
 size_t cake_dtype_bytes(cake_dtype dtype)

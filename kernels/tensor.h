@@ -19,8 +19,8 @@ typedef enum cake_dtype {
     CAKE_F32,
     CAKE_BF16,
     CAKE_F16,
-    CAKE_N_DTYPE,           /* number of element types in files and caches */
-    CAKE_I8 = CAKE_N_DTYPE, /* of matrices in memory only; rows as in int8.h */
+    CAKE_N_DTYPE,           /* number of element types in files */
+    CAKE_I8 = CAKE_N_DTYPE, /* in memory only: matrices with rows as in int8.h, caches as cake_kv has them */
     CAKE_N_KEPT,            /* number of types that a matrix may be kept in, unless it is quantised already */
     CAKE_Q8 = CAKE_N_KEPT,  /* of quantised matrices whose products are of integer codes (codes.h) */
     CAKE_N_INPUT            /* number of types that rows are packed for */
@@ -30,7 +30,7 @@ typedef enum cake_dtype {
 extern "C" {
 #endif
 
-size_t cake_dtype_bytes(cake_dtype dtype);     /* bytes of an element; not for CAKE_I8 */
+size_t cake_dtype_bytes(cake_dtype dtype);     /* bytes of an element; of CAKE_I8 without scales */
 const char *cake_dtype_name(cake_dtype dtype); /* "f32", "bf16", "f16", "int8" */
 
 float cake_bf16_to_f32(uint16_t bits);

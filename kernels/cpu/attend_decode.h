@@ -26,8 +26,9 @@
 #define ROWS   8                              /* maximum of rows that share pages and are computed together */
 #define BUNCH  32                             /* parts of all of them */
 #define SCORES (CAKE_SEGMENT + 2 * CAKE_PAGE) /* with the rest of the first page and of the last one */
-#define STRIP  (N_REGISTERS / 8) /* vectors of lines whose sums are open for all HEADS at the same time */
-#define QUERY  (PREFILL_DIM / 2) /* pairs of a query */
+#define STRIP  (N_REGISTERS / 8)   /* vectors of lines whose sums are open for all HEADS at the same time */
+#define STRIPS (CAKE_PAGE / LANES) /* vectors of a page's lines */
+#define QUERY  (PREFILL_DIM / 2)   /* pairs of a query */
 #define EVERY  256 /* bytes: one line in this many is prefetched; the hardware brings the following ones */
 
 /* The loads of elements of K and V. */
@@ -38,6 +39,8 @@ typedef enum form {
 } form;
 
 #define UNIT(form) ((form) == ONE ? 1 : 2) /* elements processed at a time */
+/* Their bytes. */
+#define UNIT_BYTES(dtype, form) (UNIT(form) * ((dtype) == CAKE_F32 ? 4 : (dtype) == CAKE_I8 ? 1 : 2))
 
 /* Memory that is read next: n rows of `bytes` bytes, `pitch` bytes apart. If L1 holds two pages of a KV head
  * (the current and the next one), each line is fetched into L1. Else only some lines are fetched, into L2,
@@ -137,7 +140,9 @@ INLINE bool fetches_near(const cake_kv *kv)
 
 INLINE vec load_units(const char *p, const cake_dtype dtype, int n, const form how)
 {
-    return how == ONE ? vec_load_as(p, dtype, 0, n) : vec_load_n((const float *)(const void *)p, n);
+    return how != ONE         ? vec_load_n((const float *)(const void *)p, n)
+           : dtype == CAKE_I8 ? vec_load_bytes(p, n)
+                              : vec_load_as(p, dtype, 0, n);
 }
 
 /* The factor of a unit: two floats for a split pair. */
@@ -162,11 +167,12 @@ INLINE vec add_units(factors x, vec unit, vec sum, const form how)
     return vec_fma(x.second, odd, vec_fma(x.first, even, sum));
 }
 
-/* Scores of `vectors` vectors of lines; page: the first of them in K. */
-INLINE void score_lines(const segment *s, float *score, const float *q, const char *page, ahead *next,
-                        int rows, const int heads, const int vectors, const cake_dtype dtype, const form how)
+/* Scores of `vectors` vectors of lines; page: the first of them in K, of_line: their scales in int8. */
+INLINE void score_lines(const segment *s, float *score, const float *q, const char *page,
+                        const uint16_t *of_line, ahead *next, int rows, const int heads, const int vectors,
+                        const cake_dtype dtype, const form how)
 {
-    const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2), line = LANES * size;
+    const int size = UNIT_BYTES(dtype, how), line = LANES * size;
     const int64_t pitch = how == PAIR ? QUERY : s->kv->head_dim;
     int units = s->kv->head_dim / UNIT(how);
     ahead soon = *next;
@@ -185,8 +191,14 @@ INLINE void score_lines(const segment *s, float *score, const float *q, const ch
         q += how == SPLIT ? 2 : 1;
     }
     *next = soon;
-    UNROLL for (int h = 0; h < heads; h++) UNROLL for (int v = 0; v < vectors; v++)
-        vec_store(score + h * SCORES + v * LANES, vec_mul(sum[h * vectors + v], vec_set(s->scale)));
+    UNROLL for (int v = 0; v < vectors; v++)
+    {
+        vec scale = vec_set(s->scale);
+        if (dtype == CAKE_I8)
+            scale = vec_mul(scale, vec_load_as(of_line, CAKE_BF16, (size_t)v * LANES, LANES));
+        UNROLL for (int h = 0; h < heads; h++)
+            vec_store(score + h * SCORES + v * LANES, vec_mul(sum[h * vectors + v], scale));
+    }
 }
 
 /* The lines of the page of the row's i-th position in the segment, in whole vectors: other lanes may hold
@@ -195,23 +207,26 @@ INLINE void score_page(const segment *s, bunch *p, int i, ahead next, const int 
                        const form how)
 {
     const view *v = p->of;
-    const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2);
+    const int size = UNIT_BYTES(dtype, how);
     int line = (v->first + i) % CAKE_PAGE, begin = line / LANES * LANES, end = line + page_span(v, i);
-    int strips = (end - begin + STRIP * LANES - 1) / (STRIP * LANES);
+    /* few heads have room for more lines: as many chains of sums hide the latency of additions */
+    const int many = HEADS / heads * STRIP, strip = many < STRIPS ? many : STRIPS;
+    int strips = (end - begin + strip * LANES - 1) / (strip * LANES);
     const float *q = how == PAIR ? p->pairs : p->q;
     float *score = p->score + v->lead + i - line;
     const char *page = page_of(s->kv, s->kv->k, v->row, v->first + i, p->kv_head);
     int rows = rows_a_step(&next, strips * s->kv->head_dim / UNIT(how));
     for (int wide; begin < end; begin += wide) {
-        int left = end - begin;
+        int left = (end - begin + LANES - 1) / LANES;
         const char *at = page + begin * size;
-        wide = (left > STRIP / 2 * LANES ? STRIP : left > LANES ? STRIP / 2 : 1) * LANES;
-        if (left > STRIP / 2 * LANES)
-            score_lines(s, score + begin, q, at, &next, rows, heads, STRIP, dtype, how);
-        else if (left > LANES)
-            score_lines(s, score + begin, q, at, &next, rows, heads, STRIP / 2, dtype, how);
+        const uint16_t *of_line = dtype == CAKE_I8 ? scales_of(s->kv, page, false) + begin : NULL;
+        wide = (left >= strip ? strip : left >= 2 ? 2 : 1) * LANES;
+        if (left >= strip)
+            score_lines(s, score + begin, q, at, of_line, &next, rows, heads, strip, dtype, how);
+        else if (left >= 2)
+            score_lines(s, score + begin, q, at, of_line, &next, rows, heads, 2, dtype, how);
         else
-            score_lines(s, score + begin, q, at, &next, rows, heads, 1, dtype, how);
+            score_lines(s, score + begin, q, at, of_line, &next, rows, heads, 1, dtype, how);
     }
 }
 
@@ -237,7 +252,7 @@ INLINE void weigh_unit(vec *sum, const float *weight, const char *at, const int 
                        int n, const cake_dtype dtype, const form how, const bool whole, bool no_first,
                        bool no_second)
 {
-    const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2);
+    const int size = UNIT_BYTES(dtype, how);
     factors x[HEADS];
     UNROLL for (int h = 0; h < heads; h++) x[h] = factors_of(weight + h * SCORES, how);
     UNROLL for (int v = 0; v < vectors; v++)
@@ -258,7 +273,7 @@ INLINE void weigh_strip(const segment *s, const bunch *p, float *out, const floa
                         const float *weight, const char *value, ahead next, int i, const int heads,
                         const int vectors, int n, const cake_dtype dtype, const form how)
 {
-    const int size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2);
+    const int size = UNIT_BYTES(dtype, how);
     const int64_t row = (int64_t)s->kv->head_dim * size;
     int line = (p->of->first + i) % CAKE_PAGE, end = line + page_span(p->of, i);
     int units = (end + UNIT(how) - 1) / UNIT(how), rows = rows_a_step(&next, units - line / UNIT(how));
@@ -283,7 +298,7 @@ INLINE void weigh_strip(const segment *s, const bunch *p, float *out, const floa
 INLINE void weigh_rows(const segment *s, bunch *p, int i, int h, ahead next, const int heads,
                        const cake_dtype dtype, const form how)
 {
-    const int wide = 2 * STRIP, size = UNIT(how) * (dtype == CAKE_F32 ? 4 : 2);
+    const int wide = 2 * STRIP, size = UNIT_BYTES(dtype, how);
     const view *at = p->of;
     int dim = s->kv->head_dim, line = (at->first + i) % CAKE_PAGE;
     const float *weight = p->score + h * SCORES + (at->lead + i - line) / (how == PAIR ? 2 : 1);
@@ -301,9 +316,27 @@ INLINE void weigh_rows(const segment *s, bunch *p, int i, int h, ahead next, con
                     dim - j < LANES ? dim - j : LANES, dtype, how);
 }
 
+/* Multiplies the weights of a page's lines, which are used once, by the scales of the values in int8. */
+static void scale_weights(const segment *s, bunch *p, int i)
+{
+    const view *v = p->of;
+    const char *page = page_of(s->kv, s->kv->v, v->row, v->first + i, p->kv_head);
+    const uint16_t *scale = scales_of(s->kv, page, false) + (v->first + i) % CAKE_PAGE;
+    for (int h = 0; h < p->heads; h++) {
+        float *weight = p->score + h * SCORES + v->lead + i;
+        for (int j = 0, n = page_span(v, i), m; j < n; j += m) {
+            m = n - j < LANES ? n - j : LANES;
+            vec of_line = vec_load_as(scale, CAKE_BF16, (size_t)j, m);
+            vec_store_n(weight + j, vec_mul(vec_load_n(weight + j, m), of_line), m);
+        }
+    }
+}
+
 INLINE void weigh_page(const segment *s, bunch *p, int i, ahead next, const int heads, const cake_dtype dtype,
                        const form how)
 {
+    if (dtype == CAKE_I8)
+        scale_weights(s, p, i);
     weigh_rows(s, p, i, 0, next, heads < 2 ? 1 : 2, dtype, how);
     if (heads > 2)
         weigh_rows(s, p, i, 2, (ahead){0}, heads - 2, dtype, how);
@@ -395,6 +428,7 @@ INLINE void take_heads(const segment *s, bunch *p, int i, bool values, ahead nex
 TAKER(take_f32, CAKE_F32, ONE)
 TAKER(take_bf16, CAKE_BF16, ONE)
 TAKER(take_f16, CAKE_F16, ONE)
+TAKER(take_int8, CAKE_I8, ONE)
 TAKER(take_split, CAKE_BF16, SPLIT)
 TAKER(take_pair, CAKE_BF16, PAIR)
 
@@ -503,6 +537,7 @@ static void add_segments(segment *s, ahead next)
                   : cake_kv_pair(kv) == 2  ? take_split
                   : kv->dtype == CAKE_BF16 ? take_bf16
                   : kv->dtype == CAKE_F16  ? take_f16
+                  : kv->dtype == CAKE_I8   ? take_int8
                                            : take_f32;
     const cake_row *far = s->view->row;
     int first = cake_kv_first(kv, far);

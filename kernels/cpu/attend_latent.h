@@ -30,9 +30,12 @@ static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *
             memcpy(key[r], latent + (size_t)(i + r) * n_value, n_value * sizeof *latent);
             memcpy(key[r] + n_value, rope + (size_t)(i + r) * n_rope, n_rope * sizeof *rope);
         }
-        size_t at =
-            cake_kv_page(kv, rows[i].slot, rows[i].pos, 0) + cake_kv_key(kv, rows[i].pos % CAKE_PAGE, 0);
-        if (n == TURN)
+        const int line = rows[i].pos % CAKE_PAGE;
+        size_t page = cake_kv_page(kv, rows[i].slot, rows[i].pos, 0), at = page + cake_kv_key(kv, line, 0);
+        if (kv->dtype == CAKE_I8) {
+            store_codes(kv, kv->k, page, line, key[0], 0, kv->n_value);
+            store_codes(kv, kv->k, page, line, key[0] + n_value, kv->n_value, kv->head_dim);
+        } else if (n == TURN)
             store_keys(kv, at, key[0], CAKE_LATENT_DIM);
         else
             store_key(kv, at, key[0], (size_t)cake_kv_pair(kv));

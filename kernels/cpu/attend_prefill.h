@@ -97,12 +97,50 @@ static void read_rows_as_floats(float *to, const cake_kv *kv, const void *data, 
         }
 }
 
+/* The scales of a head's part of a page of int8; rest: of what follows the n_value elements. */
+INLINE const uint16_t *scales_of(const cake_kv *kv, const void *part, bool rest)
+{
+    return (const uint16_t *)(const void *)((const char *)part + cake_kv_scale(kv, 0, rest));
+}
+
+/* read_rows_as_floats of all keys of a page of int8, and of values from line `line` on. */
+static void read_keys_of_codes(float *to, const cake_kv *kv, size_t page)
+{
+    const char *part = (const char *)kv->k + page;
+    for (int i = 0; i < CAKE_PAGE; i += LANES) {
+        const char *code = part + i;
+        float *out = to + i;
+        vec scale = vec_load_as(scales_of(kv, part, false), CAKE_BF16, (size_t)i, LANES);
+        for (int j = 0; j < kv->head_dim; j++, code += CAKE_PAGE, out += CAKE_PAGE) {
+            if (kv->n_value && j == kv->n_value)
+                scale = vec_load_as(scales_of(kv, part, true), CAKE_BF16, (size_t)i, LANES);
+            vec_store(out, vec_mul(vec_load_bytes(code, LANES), scale));
+        }
+    }
+}
+
+static void read_values_of_codes(float *to, const cake_kv *kv, size_t page, int line, int n)
+{
+    const char *part = (const char *)kv->v + page;
+    for (int end = line + n; line < end; line++, to += kv->head_dim) {
+        vec scale = vec_set(cake_bf16_to_f32(scales_of(kv, part, false)[line]));
+        const char *code = part + cake_kv_value(kv, line, 0);
+        for (int i = 0; i < kv->head_dim; i += LANES) {
+            int m = kv->head_dim - i < LANES ? kv->head_dim - i : LANES;
+            vec_store_n(to + i, vec_mul(vec_load_bytes(code + i, m), scale), m);
+        }
+    }
+}
+
 /* The page's keys from line `line` on: a position's a_row is 1, a step's a_col CAKE_PAGE. */
 INLINE const float *keys_of(prefill *p, size_t page, int line, const cake_dtype dtype)
 {
     if (STEP_OF(dtype) == 2)
         return (const float *)p->kv->k + page / 2 + line;
-    read_rows_as_floats(p->page, p->kv, p->kv->k, page, p->kv->head_dim, CAKE_PAGE);
+    if (p->kv->dtype == CAKE_I8)
+        read_keys_of_codes(p->page, p->kv, page);
+    else
+        read_rows_as_floats(p->page, p->kv, p->kv->k, page, p->kv->head_dim, CAKE_PAGE);
     return p->page + line;
 }
 
@@ -146,7 +184,10 @@ INLINE operand values_of(prefill *p, size_t page, int pos, int n, const cake_dty
     if (p->kv->n_value)
         return latents_of(p, page, pos, n, dtype);
     if (STEP_OF(dtype) == 1) {
-        read_rows_as_floats(p->page, p->kv, p->kv->v, at, (over + n + step - 1) / step * step, dim);
+        if (p->kv->dtype == CAKE_I8)
+            read_values_of_codes(p->page, p->kv, page, line, n);
+        else
+            read_rows_as_floats(p->page, p->kv, p->kv->v, at, (over + n + step - 1) / step * step, dim);
         return (operand){p->page + over * dim, 1, dim};
     }
     const float *pairs = (const float *)p->kv->v + at / 2;

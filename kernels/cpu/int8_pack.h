@@ -98,11 +98,9 @@ static void i8_weight_pack(const cake_weight *w, const void *src, int first, int
     }
 }
 
-/* As convert_group of kernels/int8.c does it; n is a constant where groups are whole. No value needs a bound:
- * a scale is rounded by less than a part in 256, which leaves the largest below 127.5. */
-INLINE uint16_t i8_convert_group(int8_t *to, const void *in, cake_dtype from, size_t at, int n)
+/* The scale of n values, and what they are multiplied by; 0: their codes are zeros. */
+INLINE uint16_t i8_scale(const void *in, cake_dtype from, size_t at, int n, float *factor)
 {
-    int32_t whole[CAKE_I8_GROUP];
     wholes sizes = whole_set(0);
     for (int i = 0; i < n; i += LANES)
         sizes = whole_max(sizes, whole_size(vec_load_as(in, from, at + (size_t)i, n - i)));
@@ -110,18 +108,37 @@ INLINE uint16_t i8_convert_group(int8_t *to, const void *in, cake_dtype from, si
     float most;
     memcpy(&most, &bits, sizeof most);
     bool finite = most <= FLT_MAX;
-    if (!finite || most < CAKE_I8_LEAST) {
-        memset(to, 0, (size_t)n);
+    *factor = 0;
+    if (!finite || most < CAKE_I8_LEAST)
         return finite ? 0 : cake_bf16_from_f32(NAN);
-    }
     uint16_t scale = cake_bf16_from_f32(most / 127);
-    vec factor = vec_set(1 / cake_bf16_to_f32(scale));
+    *factor = 1 / cake_bf16_to_f32(scale);
+    return scale;
+}
+
+/* The codes of n <= CAKE_I8_GROUP values. None needs a bound: a scale is rounded by less than a part in 256,
+ * which leaves the largest below 127.5. */
+INLINE void i8_codes(int8_t *to, const void *in, cake_dtype from, size_t at, int n, float factor)
+{
+    int32_t whole[CAKE_I8_GROUP];
+    if (factor <= 0) {
+        memset(to, 0, (size_t)n);
+        return;
+    }
     for (int i = 0; i < n; i += LANES) {
-        wholes v = whole_round(vec_mul(vec_load_as(in, from, at + (size_t)i, n - i), factor));
+        wholes v = whole_round(vec_mul(vec_load_as(in, from, at + (size_t)i, n - i), vec_set(factor)));
         memcpy(whole + i, &v, sizeof v);
     }
     for (int i = 0; i < n; i++)
         to[i] = (int8_t)whole[i];
+}
+
+/* As convert_group of kernels/int8.c does it; n is a constant where groups are whole. */
+INLINE uint16_t i8_convert_group(int8_t *to, const void *in, cake_dtype from, size_t at, int n)
+{
+    float factor;
+    uint16_t scale = i8_scale(in, from, at, n, &factor);
+    i8_codes(to, in, from, at, n, factor);
     return scale;
 }
 

@@ -292,6 +292,28 @@ static void store_key(const cake_kv *kv, size_t at, const float *in, size_t pair
     }
 }
 
+/* Elements [first, end) of a line of int8, which have one scale; data: kv->k or kv->v. */
+static void store_codes(const cake_kv *kv, void *data, size_t page, int line, const float *in, int first,
+                        int end)
+{
+    const bool key = data == kv->k;
+    int8_t *to =
+        (int8_t *)data + page + (key ? cake_kv_key(kv, line, first) : cake_kv_value(kv, line, first));
+    int8_t code[CAKE_I8_GROUP];
+    float factor;
+    uint16_t scale = i8_scale(in, CAKE_F32, 0, end - first, &factor);
+    memcpy((char *)data + page + cake_kv_scale(kv, line, first > 0), &scale, sizeof scale);
+    for (int i = first, n; i < end; i += n, in += n) {
+        n = end - i < CAKE_I8_GROUP ? end - i : CAKE_I8_GROUP;
+        i8_codes(code, in, CAKE_F32, 0, n, factor);
+        for (int j = 0; key && j < n; j++, to += CAKE_PAGE)
+            *to = code[j];
+        if (!key)
+            memcpy(to, code, (size_t)n);
+        to += key ? 0 : n;
+    }
+}
+
 #define HALVES (2 * TURN) /* elements of a line of K transposed at a time */
 
 /* Keys and values of TURN adjacent lines, in pairs; rows of `in` are `pitch` apart. The same bits as by
@@ -344,7 +366,10 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
             size_t page = cake_kv_page(kv, row->slot, row->pos, (int)(item % n_kv));
             size_t key = page + cake_kv_key(kv, line, 0), value = page + cake_kv_value(kv, line, 0);
             const float *key_in = k + item * kv->head_dim, *value_in = v + item * kv->head_dim;
-            if (block) {
+            if (kv->dtype == CAKE_I8) {
+                store_codes(kv, kv->k, page, line, key_in, 0, kv->head_dim);
+                store_codes(kv, kv->v, page, line, value_in, 0, kv->head_dim);
+            } else if (block) {
                 store_keys(kv, key, key_in, pitch);
                 store_values(kv, value, value_in, pitch);
             } else {

@@ -102,6 +102,16 @@ INLINE vec vec_load_as(const void *data, cake_dtype dtype, size_t at, int n)
                               : _mm256_cvtph_ps(bits);
 }
 
+INLINE vec vec_load_bytes(const void *p, int n)
+{
+    __m128i bytes = _mm_setzero_si128();
+    if (n >= LANES)
+        bytes = _mm_loadl_epi64((const __m128i *)p);
+    else
+        memcpy(&bytes, p, (size_t)n);
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+}
+
 INLINE __m128i vec_to_bf16(vec v)
 {
     __m256i bits = _mm256_castps_si256(v);

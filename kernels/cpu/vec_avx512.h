@@ -98,6 +98,13 @@ INLINE vec vec_load_as(const void *data, cake_dtype dtype, size_t at, int n)
     return dtype == CAKE_BF16 ? vec_from_bf16(bits) : _mm512_cvtph_ps(bits);
 }
 
+/* n signed bytes as floats; no byte after them is read. */
+INLINE vec vec_load_bytes(const void *p, int n)
+{
+    __m128i bytes = n >= LANES ? _mm_loadu_si128((const __m128i *)p) : _mm_maskz_loadu_epi8(vec_mask(n), p);
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
+
 INLINE __m256i vec_to_bf16(vec v)
 {
     __m512i bits = _mm512_castps_si512(v);

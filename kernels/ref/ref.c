@@ -309,6 +309,16 @@ static void rope(const cake_exec *exec, float *x, const float *norm, float eps, 
     }
 }
 
+/* Elements [first, end) of a line of int8, which have one scale; data: kv->k or kv->v. */
+static void store_codes(const cake_kv *kv, void *data, size_t page, int line, const float *in, int first,
+                        int end)
+{
+    size_t at = data == kv->k ? cake_kv_key(kv, line, first) : cake_kv_value(kv, line, first);
+    size_t step = data == kv->k ? CAKE_PAGE : 1;
+    uint16_t scale = cake_i8_line((int8_t *)data + page + at, step, in, end - first);
+    memcpy((char *)data + page + cake_kv_scale(kv, line, first > 0), &scale, sizeof scale);
+}
+
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_tok)
 {
@@ -318,9 +328,15 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
         const cake_row *row = &rows[item / kv->n_kv];
         size_t at = cake_kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv));
         int line = row->pos % CAKE_PAGE;
+        const float *key = k + item * kv->head_dim, *value = v + item * kv->head_dim;
+        if (kv->dtype == CAKE_I8) {
+            store_codes(kv, kv->k, at, line, key, 0, kv->head_dim);
+            store_codes(kv, kv->v, at, line, value, 0, kv->head_dim);
+            continue;
+        }
         for (int j = 0; j < kv->head_dim; j++) {
-            from_f32(kv->k, kv->dtype, at + cake_kv_key(kv, line, j), k + item * kv->head_dim + j, 1);
-            from_f32(kv->v, kv->dtype, at + cake_kv_value(kv, line, j), v + item * kv->head_dim + j, 1);
+            from_f32(kv->k, kv->dtype, at + cake_kv_key(kv, line, j), key + j, 1);
+            from_f32(kv->v, kv->dtype, at + cake_kv_value(kv, line, j), value + j, 1);
         }
     }
 }
@@ -340,19 +356,19 @@ typedef struct state {
     float total; /* sum of exp(score - max) */
 } state;
 
-/* One element of K or V; slow and plain, so that head_dim needs no bound. */
-static float kv_element(const cake_kv *kv, const void *data, size_t at)
+/* Element j of a line of K or V; slow and plain, so that head_dim needs no bound. */
+static float kv_element(const cake_kv *kv, const void *data, size_t page, int line, int j)
 {
+    size_t at = page + (data == kv->k ? cake_kv_key(kv, line, j) : cake_kv_value(kv, line, j));
     float value;
+    if (kv->dtype == CAKE_I8) {
+        uint16_t scale;
+        bool rest = kv->n_value && j >= kv->n_value;
+        memcpy(&scale, (const char *)data + page + cake_kv_scale(kv, line, rest), sizeof scale);
+        return (float)((const int8_t *)data)[at] * cake_bf16_to_f32(scale);
+    }
     to_f32(&value, data, kv->dtype, at, 1);
     return value;
-}
-
-/* Element j of the value of a line. */
-static float value_element(const cake_kv *kv, size_t page, int line, int j)
-{
-    return kv->n_value ? kv_element(kv, kv->k, page + cake_kv_key(kv, line, j))
-                       : kv_element(kv, kv->v, page + cake_kv_value(kv, line, j));
 }
 
 /* Adds positions [first, first + n) to out, a value. */
@@ -360,12 +376,13 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
 {
     const cake_kv *kv = s->kv;
     float score[CAKE_SEGMENT], most = -INFINITY, total = 0;
+    const void *values = kv->n_value ? kv->k : kv->v;
     size_t page[CAKE_SEGMENT]; /* of each position */
     for (int i = 0; i < n; i++) {
         page[i] = cake_kv_page(kv, s->slot, first + i, s->head);
         float sum = 0;
         for (int j = 0; j < kv->head_dim; j++)
-            sum += q[j] * kv_element(kv, kv->k, page[i] + cake_kv_key(kv, (first + i) % CAKE_PAGE, j));
+            sum += q[j] * kv_element(kv, kv->k, page[i], (first + i) % CAKE_PAGE, j);
         score[i] = s->cap > 0 ? capped(sum * s->scale, s->cap) : sum * s->scale;
         most = score[i] > most ? score[i] : most;
     }
@@ -378,7 +395,7 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
     for (int j = 0; j < cake_kv_value_dim(kv); j++) {
         float sum = 0;
         for (int i = 0; i < n; i++)
-            sum += score[i] * value_element(kv, page[i], (first + i) % CAKE_PAGE, j);
+            sum += score[i] * kv_element(kv, values, page[i], (first + i) % CAKE_PAGE, j);
         out[j] = s->begun ? out[j] * old + sum * new : sum;
     }
     s->total = s->begun ? s->total * old + total * new : total;
@@ -417,8 +434,14 @@ static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *
     cake_exec_range(exec, n_tok, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         size_t at = cake_kv_page(kv, rows[i].slot, rows[i].pos, 0);
+        int line = rows[i].pos % CAKE_PAGE;
+        if (kv->dtype == CAKE_I8) {
+            store_codes(kv, kv->k, at, line, latent + i * n_value, 0, (int)n_value);
+            store_codes(kv, kv->k, at, line, rope + i * n_rope, (int)n_value, kv->head_dim);
+            continue;
+        }
         for (int j = 0; j < kv->head_dim; j++)
-            from_f32(kv->k, kv->dtype, at + cake_kv_key(kv, rows[i].pos % CAKE_PAGE, j),
+            from_f32(kv->k, kv->dtype, at + cake_kv_key(kv, line, j),
                      j < n_value ? &latent[i * n_value + j] : &rope[i * n_rope + j - n_value], 1);
     }
 }

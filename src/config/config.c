@@ -335,6 +335,14 @@ int64_t cake_config_kept(const cake_config *config, int group)
     return l->rank ? l->rank + l->n_rope : (int64_t)2 * heads->n_kv * heads->head_dim;
 }
 
+int64_t cake_config_kept_bytes(const cake_config *config, int group, cake_dtype dtype)
+{
+    const cake_latent *l = &config->latent;
+    const cake_heads *heads = &config->heads[group];
+    return l->rank ? (int64_t)cake_kv_line_bytes(dtype, l->rank + l->n_rope, l->rank)
+                   : (int64_t)2 * heads->n_kv * (int64_t)cake_kv_line_bytes(dtype, heads->head_dim, 0);
+}
+
 double cake_config_seen_flops(const cake_config *config, int group)
 {
     const cake_latent *l = &config->latent;

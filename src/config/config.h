@@ -135,9 +135,10 @@ struct cake_json;
 cake_err cake_config_read(const struct cake_json *doc, const struct cake_json *generation, const char *dir,
                           cake_config *config);
 
-/* Elements that a layer of the KV cache group keeps of a position; and its operations for each position that
- * a row sees. */
+/* Elements that a layer of the KV cache group keeps of a position, and their bytes in a cache of dtype; and
+ * its operations for each position that a row sees. */
 int64_t cake_config_kept(const cake_config *config, int group);
+int64_t cake_config_kept_bytes(const cake_config *config, int group, cake_dtype dtype);
 double cake_config_seen_flops(const cake_config *config, int group);
 
 /* Rotary frequencies of a row with this rope_len (cake_row): freq [n_rot / 2], radians per position. Formulas

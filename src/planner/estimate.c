@@ -75,7 +75,8 @@ static void open_costs(const cake_planning *p, const cake_plan *plan, costs *c)
 {
     cake_dtype dtype = cake_model_dtype(p->input->model);
     double products = times_f32(cake_peak_of_products(p->input->kernels, dtype));
-    double kv_products = times_f32(cake_peak_of_products(p->input->kernels, p->input->kv_dtype));
+    cake_dtype kept = p->input->kv_dtype == CAKE_I8 ? CAKE_F32 : p->input->kv_dtype; /* as it is multiplied */
+    double kv_products = times_f32(cake_peak_of_products(p->input->kernels, kept));
     double head = times_f32(cake_peak_of_products(p->input->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
     cake_weight_set share = {.head = true};
     *c = (costs){.p = p, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop, sizeof *c->hop)};

@@ -40,8 +40,7 @@ static void add_layer(cake_cost *cost, const cake_config *c, const cake_layer_ki
         cost->sequence_bytes += 2.0 * (double)cake_delta_state_size(d) * sizeof(float);
     } else {
         cost->kv[kind->group].position_flops += cake_config_seen_flops(c, kind->group);
-        cost->kv[kind->group].position_bytes +=
-            (double)cake_config_kept(c, kind->group) * (double)cake_dtype_bytes(kv_dtype);
+        cost->kv[kind->group].position_bytes += (double)cake_config_kept_bytes(c, kind->group, kv_dtype);
     }
 }
 

@@ -14,7 +14,8 @@
 /* K or V of one page in one layer. */
 static size_t half_page_bytes(const cake_kv_shape *shape)
 {
-    return (size_t)CAKE_PAGE * (size_t)shape->n_kv * (size_t)shape->head_dim * cake_dtype_bytes(shape->dtype);
+    return (size_t)CAKE_PAGE * (size_t)shape->n_kv *
+           cake_kv_line_bytes(shape->dtype, shape->head_dim, shape->n_value);
 }
 
 /* K and V, or latents alone. */
@@ -129,7 +130,7 @@ cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)
     char *first = kv->pages + halves(s) * (size_t)layer * half;
     return (cake_kv){.k = first,
                      .v = s->n_value ? NULL : first + half,
-                     .page_step = (int64_t)halves(s) * s->n_layer * CAKE_PAGE * s->n_kv * s->head_dim,
+                     .page_step = (int64_t)(cake_kv_page_bytes(s) / cake_dtype_bytes(s->dtype)),
                      .dtype = s->dtype,
                      .n_kv = s->n_kv,
                      .head_dim = s->head_dim,

@@ -29,8 +29,8 @@ typedef struct cake_kv_cache {
     cake_arena arena;
     int32_t *table;        /* [n_slot, stride] page table on the host */
     int32_t *device_table; /* the same for kernels; equal to table if memory is the host's */
-    char *pages; /* [n_page, n_layer, 2, n_kv, CAKE_PAGE * head_dim] (order within: cake_kv): what a sequence
-                  * uses is contiguous. Latent attention has 1 in place of the 2. */
+    char *pages; /* [n_page, n_layer, 2, n_kv, CAKE_PAGE lines] (order within: cake_kv): what a sequence uses
+                  * is contiguous. Latent attention has 1 in place of the 2. */
     int used, touched; /* number of pages that were allocated; that have physical memory */
 } cake_kv_cache;
 

@@ -91,7 +91,7 @@ static void check_windows(const cake_kernels *op)
     static const look looks[] = {{1, 0, 1},    {1, 0, 17},   {30, 0, 64},   {1, 0, 65}, {1, 0, 1000},
                                  {1, 0, 1024}, {1, 0, 1500}, {30, 0, 3000}, {30, 5, 0}, {30, 2.5F, 700}};
     for (int i = 0; i < COUNT(looks); i += is_executed(op) ? 2 : 1)
-        check_look(op, (cake_dtype)(i % CAKE_N_DTYPE), 6, 2, 24, looks[i]);
+        check_look(op, (cake_dtype)(i % cache_dtypes(op)), 6, 2, 24, looks[i]);
 }
 
 static void test_windows(void)
@@ -106,7 +106,7 @@ static void check_sinks(const cake_kernels *op)
     for (int i = 0; i < COUNT(sink); i++) /* some outweigh everything, some nothing */
         sink[i] = (float)(i % 5 * 40 - 60) / (float)(i % 3 + 1);
     for (int i = 0; i < COUNT(shapes) && op->oracle; i++)
-        for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
+        for (int dtype = 0; dtype < cache_dtypes(op); dtype++)
             if (i == dtype || (!is_slow(op) && (suite_all() || dtype == CAKE_BF16)))
                 check_with(op, (cake_dtype)dtype, shapes[i][0], shapes[i][1], shapes[i][2],
                            (look){i % 2 ? 10 : 1, i == 2 ? 5 : 0, i % 3 ? 0 : 333 + i}, sink);
@@ -119,7 +119,7 @@ static void test_sinks(void)
 
 static void check_attend(const cake_kernels *op)
 {
-    for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++) {
+    for (int dtype = 0; dtype < cache_dtypes(op); dtype++) {
         if (!is_executed(op) || dtype == CAKE_BF16)
             check_shape(op, (cake_dtype)dtype, 2, 1, 64, 1);
         check_shape(op, (cake_dtype)dtype, 9, 3, 24, 30); /* sharp: one position outweighs the others */
@@ -133,6 +133,10 @@ static void check_attend(const cake_kernels *op)
     check_shape(op, CAKE_BF16, 2, 1, 136, 1);
     check_shape(op, CAKE_BF16, 24, 12, 8, 1); /* more KV heads, and groups, than are taken together */
     check_shape(op, CAKE_F16, 50, 10, 8, 5);
+    if (!op->oracle)
+        return;
+    check_shape(op, CAKE_I8, 7, 7, 128, 5);
+    check_shape(op, CAKE_I8, 3, 1, 600, 1); /* more than a group of a matrix, and than prompts take */
 }
 
 /* Pairs of BF16: every size of a group, heads with tails of vectors, one that is too large to be rounded. */
@@ -225,9 +229,11 @@ static void check_prompt(const cake_kernels *op)
         {4, 2, 300, 0, 33, {1, 0, 2}, CAKE_BF16},
         {8, 1, 512, 1000, 40, {1, 0, 0}, CAKE_BF16},
         {5, 1, 7, 60, 9, {1, 0, 6}, CAKE_BF16},
+        {6, 2, 64, 1000, 70, {20, 0, 0}, CAKE_I8},
+        {3, 1, 136, 30, 40, {5, 4, 33}, CAKE_I8},
     };
     static const int steps[] = {1, 64, 33};
-    for (int i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < COUNT(cases) - (op->oracle ? 0 : 2); i++) { /* the last ones are in int8 */
         int n = cases[i].n, dim = cases[i].head_dim;
         bool near = is_slow(op) && !suite_all() && dim > 128 && n > 33;
         int first = near ? cases[i].first % CAKE_PAGE : cases[i].first;
@@ -367,8 +373,8 @@ static void check_shared(const cake_kernels *op)
     for (uint64_t wave = 0; wave < (is_slow(op) ? 2 : 12); wave++) {
         uint64_t seed = wave;
         int n_kv = 1 + pick(&seed, 3), group = 1 + (int)(wave * 5 % 9);
-        cache c = cache_open((cake_dtype)(wave % CAKE_N_DTYPE), SHARERS, lengths[wave % 4], n_kv,
-                             dims[wave % 7], 9);
+        cache c = cache_open((cake_dtype)(wave % (uint64_t)cache_dtypes(op)), SHARERS, lengths[wave % 4],
+                             n_kv, dims[wave % 7], 9);
         c.kv.window = windows[wave / 4];
         for (int slot = 1; slot < SHARERS; slot++)
             if (pick(&seed, 5))

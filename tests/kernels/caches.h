@@ -42,12 +42,24 @@ static inline void run_attend(const cake_exec *exec, void *arg)
     c->op->attend(exec, c->out, c->q, c->kv, c->rows, c->n_tok, c->n_head, c->scale, c->cap);
 }
 
+/* The dtypes from 0 on that caches of this table may have. */
+static inline int cache_dtypes(const cake_kernels *op)
+{
+    return op->oracle ? CAKE_N_KEPT : CAKE_N_DTYPE;
+}
+
+/* Elements of a head's part of a page, in int8 with BF16 scales. */
+static inline size_t part_size(cake_dtype dtype, int head_dim, int n_value)
+{
+    return (size_t)(CAKE_PAGE * (head_dim + (dtype != CAKE_I8 ? 0 : n_value ? 4 : 2)));
+}
+
 /* Pages are dealt out in an order that `order` decides. Unused lines of pages hold NaN. */
-static inline cache cache_open(cake_dtype dtype, int n_slot, int length, int n_kv, int head_dim,
-                               uint64_t order)
+static inline cache cache_open_latents(cake_dtype dtype, int n_slot, int length, int n_kv, int head_dim,
+                                       int n_value, uint64_t order)
 {
     int stride = (length + CAKE_PAGE - 1) / CAKE_PAGE + 1, n_page = n_slot * stride;
-    size_t n = (size_t)n_page * (size_t)(n_kv * CAKE_PAGE * head_dim);
+    size_t n = (size_t)(n_page * n_kv) * part_size(dtype, head_dim, n_value);
     cache c = {.n_slot = n_slot, .length = length, .bytes = n * cake_dtype_bytes(dtype)};
     c.table = cake_alloc((size_t)n_page, sizeof *c.table);
     for (int i = 0; i < n_page; i++)
@@ -58,16 +70,22 @@ static inline cache cache_open(cake_dtype dtype, int n_slot, int length, int n_k
         c.table[i] = c.table[j];
         c.table[j] = page;
     }
-    int64_t step = (int64_t)n_kv * CAKE_PAGE * head_dim;
-    c.kv =
-        (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype, n_kv, head_dim, 0, c.table, stride, NULL, 0};
+    int64_t step = n_kv * (int64_t)part_size(dtype, head_dim, n_value);
+    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype,  n_kv, head_dim, 0,
+                     c.table,         stride,          NULL, n_value};
     CU_ASSERT_FATAL(c.kv.k && c.kv.v);
-    memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype */
+    memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype, in int8 as a scale */
     memset(c.kv.v, 0xFF, c.bytes);
     size_t held = (size_t)n_slot * (size_t)(length * n_kv * head_dim);
     c.k = random_floats(held, 1);
     c.v = random_floats(held, 2);
     return c;
+}
+
+static inline cache cache_open(cake_dtype dtype, int n_slot, int length, int n_kv, int head_dim,
+                               uint64_t order)
+{
+    return cache_open_latents(dtype, n_slot, length, n_kv, head_dim, 0, order);
 }
 
 static inline void cache_close(cache *c)
@@ -79,6 +97,38 @@ static inline void cache_close(cache *c)
     free(c->table);
 }
 
+/* code [n] and the scale of x [n] as int8 has them, by division in float64; each x[i] becomes what is held.
+ * The scale is the BF16 nearest to the largest |x| / 127. */
+static inline uint16_t quantise(float *x, int n, int8_t *code)
+{
+    float most = 0;
+    bool finite = true;
+    for (int i = 0; i < n; i++) {
+        finite = finite && isfinite(x[i]);
+        most = fmaxf(most, fabsf(x[i]));
+    }
+    uint16_t bits = cake_bf16_from_f32(!finite ? NAN : most < 0x1p-100F ? 0 : most / 127);
+    float scale = cake_bf16_to_f32(bits);
+    for (int i = 0; i < n; i++) {
+        code[i] = (int8_t)(scale > 0 ? fmax(-127, fmin(127, nearbyint((double)x[i] / (double)scale))) : 0);
+        x[i] = (float)code[i] * scale;
+    }
+    return bits;
+}
+
+/* x [n_line, head_dim] becomes what the cache holds of it. */
+static inline void hold(float *x, size_t n_line, const cake_kv *kv)
+{
+    int8_t code[1024];
+    const int dim = kv->head_dim, n_value = kv->n_value ? kv->n_value : dim;
+    if (kv->dtype != CAKE_I8)
+        free(as_dtype(x, n_line * (size_t)dim, kv->dtype));
+    for (size_t i = 0; i < n_line && kv->dtype == CAKE_I8; i++, x += dim) {
+        quantise(x, n_value, code);
+        quantise(x + n_value, dim - n_value, code);
+    }
+}
+
 /* Stores all positions of all slots, and rounds the copies as the cache does. */
 static inline void cache_fill(const cake_kernels *op, cache *c, int team)
 {
@@ -88,16 +138,15 @@ static inline void cache_fill(const cake_kernels *op, cache *c, int team)
         rows[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT, 0, 0, 0};
     call store = {.op = op, .kv = &c->kv, .rows = rows, .n_tok = n_tok, .k = c->k, .v = c->v};
     cake_exec_run(team, run_store, &store);
-    size_t n = (size_t)n_tok * (size_t)(c->kv.n_kv * c->kv.head_dim);
-    free(as_dtype(c->k, n, c->kv.dtype));
-    free(as_dtype(c->v, n, c->kv.dtype));
+    hold(c->k, (size_t)(n_tok * c->kv.n_kv), &c->kv);
+    hold(c->v, (size_t)(n_tok * c->kv.n_kv), &c->kv);
     free(rows);
 }
 
 /* Where element j of a position's key and value stands, in elements from kv.k and kv.v: plain lines, and
- * pairs. */
+ * pairs; and the scale of both. */
 typedef struct place {
-    size_t key, value;
+    size_t key, value, scale;
 } place;
 
 static inline place place_of(const cache *c, int slot, int pos, int head, int j)
@@ -105,10 +154,12 @@ static inline place place_of(const cache *c, int slot, int pos, int head, int j)
     const cake_kv *kv = &c->kv;
     size_t dim = (size_t)kv->head_dim, line = (size_t)(pos % CAKE_PAGE), i = (size_t)j;
     size_t page = (size_t)c->table[slot * kv->stride + pos / CAKE_PAGE] * (size_t)kv->page_step +
-                  (size_t)head * CAKE_PAGE * dim;
+                  (size_t)head * part_size(kv->dtype, kv->head_dim, kv->n_value);
+    size_t scale = page + CAKE_PAGE * dim + 2 * line + (kv->n_value && j >= kv->n_value ? 2 * CAKE_PAGE : 0);
     if (kv->dtype != CAKE_BF16 || dim % 2)
-        return (place){page + i * CAKE_PAGE + line, page + line * dim + i};
-    return (place){page + (i / 2 * CAKE_PAGE + line) * 2 + i % 2, page + (line / 2 * dim + i) * 2 + line % 2};
+        return (place){page + i * CAKE_PAGE + line, page + line * dim + i, scale};
+    return (place){page + (i / 2 * CAKE_PAGE + line) * 2 + i % 2, page + (line / 2 * dim + i) * 2 + line % 2,
+                   0};
 }
 
 /* Whether the table rounds q and weights to BF16 when it meets this cache. */
@@ -215,6 +266,10 @@ static inline void spoil(cache *c, const cake_row *row, int n_row)
                 place at = place_of(c, slot, pos, i / c->kv.head_dim, i % c->kv.head_dim);
                 memset((char *)c->kv.k + at.key * size, 0xFF, size);
                 memset((char *)c->kv.v + at.value * size, 0xFF, size);
+                if (c->kv.dtype == CAKE_I8) {
+                    memset((char *)c->kv.k + at.scale, 0xFF, sizeof(uint16_t));
+                    memset((char *)c->kv.v + at.scale, 0xFF, sizeof(uint16_t));
+                }
             }
         }
 }

@@ -60,7 +60,7 @@ static void fill(const cake_kernels *op, cache *c, int team)
     cake_exec_run(
         team, store,
         &(latent_call){.op = op, .kv = &c->kv, .rows = all, .n_tok = n_tok, .latent = latent, .rope = rope});
-    free(as_dtype(c->k, (size_t)(n_tok * dim), c->kv.dtype));
+    hold(c->k, (size_t)n_tok, &c->kv);
     memcpy(c->v, c->k, (size_t)(n_tok * dim) * sizeof *c->v);
     free(all);
     free(latent);
@@ -69,8 +69,7 @@ static void fill(const cake_kernels *op, cache *c, int team)
 
 static cache open_latents(const cake_kernels *op, cake_dtype dtype, sizes s, uint64_t order, int team)
 {
-    cache c = cache_open(dtype, N_SLOT, LENGTH, 1, s.n_value + s.n_rope, order);
-    c.kv.n_value = s.n_value;
+    cache c = cache_open_latents(dtype, N_SLOT, LENGTH, 1, s.n_value + s.n_rope, s.n_value, order);
     free(c.kv.v);
     c.kv.v = NULL;
     fill(op, &c, team);
@@ -165,7 +164,7 @@ static void check_all(const cake_kernels *op)
 {
     static const sizes some[] = {{16, 512, 64}, {5, 30, 6}, {3, 7, 2}, {20, 64, 8}, {130, 16, 16}, {1, 1, 2}};
     for (int i = 0; i < COUNT(some); i++)
-        for (int dtype = 0; dtype < CAKE_N_DTYPE; dtype++)
+        for (int dtype = 0; dtype < cache_dtypes(op); dtype++)
             if (!is_slow(op) || i == dtype + 1)
                 check_sizes(op, (cake_dtype)dtype, some[i]);
 }

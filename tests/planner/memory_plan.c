@@ -115,6 +115,28 @@ static void test_fit_pages(void)
     close_world(&me);
 }
 
+/* Lines of 128 elements take 256 bytes in BF16 and 130 in int8: nearly twice as many pages fit. */
+static void test_int8_cache(void)
+{
+    enum { LAYERS = 28, LINES = 2 * 64 * 8, BF16 = LAYERS * LINES * 256, INT8 = LAYERS * LINES * 130 };
+    cake_rank me;
+    cake_kv_use kv = {0}, codes = {0};
+    cake_buf config = {0};
+    CU_ASSERT_FATAL(shape_config("qwen3-0.6b", 0, &config));
+    open_world(&me, config.data, 1, 0);
+    cake_buf_free(&config);
+    set_shape(&me, 1, 200, 0); /* of 4 pages each */
+    cake_memory_plan_add_kv(&me.planning, &(cake_hop){0, 0, LAYERS}, &kv);
+    me.input.kv_dtype = CAKE_I8;
+    cake_memory_plan_add_kv(&me.planning, &(cake_hop){0, 0, LAYERS}, &codes);
+    CU_ASSERT(kv.page[0] == BF16 && codes.page[0] == INT8);
+    CU_ASSERT_EQUAL(cake_memory_plan_fit_pages(&me.planning, &kv, 400 * (int64_t)BF16), 400);
+    CU_ASSERT_EQUAL(cake_memory_plan_fit_pages(&me.planning, &codes, 400 * (int64_t)BF16), 787);
+    cake_cost cost = cake_cost_of_layers(me.model, &cake_kernels_ref, 0, LAYERS, CAKE_I8);
+    CU_ASSERT_EQUAL(cost.kv[0].position_bytes, INT8 / 64); /* what a generated row reads of a position */
+    close_world(&me);
+}
+
 /* A sequence holds at most 4 pages where a row sees 64 positions and a wave has 128 rows: 63 + 128 positions
  * may begin at the last position of a page. Such layers do not limit the length of a sequence. */
 static void test_windows(void)
@@ -341,6 +363,7 @@ int main(void)
         {"sequences whose states fit", test_fit_seqs},
         {"pages that fit", test_fit_pages},
         {"sliding windows", test_windows},
+        {"pages of a cache in int8", test_int8_cache},
         {"the longest sequence", test_max_positions},
         {"what a dense model takes", test_dense},
         {"its weights", test_weights},

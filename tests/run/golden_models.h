@@ -32,6 +32,7 @@ enum {
     N_MODEL = sizeof models / sizeof *models,
     N_DELTA = 3 /* the first ones */,
     N_MIXTURE = 16 /* the last ones */,
+    N_LATENT = 4 /* the last of these */,
     N_DENSE = N_MODEL - N_MIXTURE,
     N_GPU = N_DENSE - 2 /* all before apertus: those that GPUs have kernels for */,
     MAX_TOK = 64,

@@ -61,6 +61,16 @@ static void test_int8(void)
     check_arithmetic(cake_kernels_at(cake_kernels_exact()), "int8", CAKE_BF16, 0.75, N_DELTA, N_DENSE);
 }
 
+/* A cache in int8: three times as far off as one in BF16, and no further. Of mixtures those with latent
+ * attention, which have no row near a tie here. */
+static void test_int8_cache(void)
+{
+    for (int level = 0; level <= cake_kernels_exact(); level++) {
+        check_arithmetic(cake_kernels_at(level), "auto", CAKE_I8, 0.08, 0, N_DENSE);
+        check_arithmetic(cake_kernels_at(level), "auto", CAKE_I8, 0.15, N_MODEL - N_LATENT, N_MODEL);
+    }
+}
+
 /* The last layer leaves out rows without output; the others have the same bits, there and later. */
 static void check_unread(const char *model, const cake_json *sequence, const cake_kernels *kernels)
 {
@@ -215,6 +225,7 @@ int main(void)
     static const suite_test tests[] = {
         {"the arithmetic, fed with the reference's tokens", test_arithmetic},
         {"the arithmetic in int8", test_int8},
+        {"the arithmetic with a cache in int8", test_int8_cache},
         {"rows that nobody reads", test_unread},
         {"operands that are not with the host", test_device},
         {"the program on one rank", test_one_rank},

@@ -93,6 +93,8 @@ grep -q -- '--gpu-memory: no rank is on a GPU, so it is not used; there are no G
 ok "... and why --gpu-memory is not used" $?
 expect "... which runs on CPUs" 0 'all layers are on CPUs: there are no GPU kernels for xIELU' \
     "$cake" run -m "$root/tests/golden/apertus-plain" -p hi --raw --max-tokens 1 --device cuda
+expect "... and a KV cache in int8" 0 'all layers are on CPUs: there are no GPU kernels for a KV cache in int8 yet; --kv-dtype bf16 or auto has them' \
+    "$cake" run -m "$model" -p hi --raw --max-tokens 1 --device cuda --kv-dtype int8
 expect "layers on GPUs of ranks that are not here" 2 'both --gpu-layers and --ranks: .* mpirun -np 2' plan gpu8 1 --ranks 2 --gpu-layers 2
 expect "rates of CPUs" 2 'both --device cuda and --rates' plan gpu8 1 --rates x
 expect "... where GPUs are planned with" 2 'both --gpu-memory and --rates' on gpu8 1 plan -m "$model" --gpu-memory 80G --rates x

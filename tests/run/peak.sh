@@ -78,7 +78,7 @@ made dense "$model" 16384
 made states "$root/tests/golden/qwen3.5-hub" 32768
 made windows "$root/tests/golden/gemma3-new" 32768
 echo '{"prompt": [1, 2, 3, 4, 5, 6, 7, 8], "max_tokens": 2}' >"$dir/in.jsonl"
-some="dense 1 read --dummy-weights --dtype int8
+some="dense 1 read --dummy-weights --dtype int8 --kv-dtype int8
 dense 2 read --dummy-weights --weights-memory 70%
 model 2 mmap
 states 2 read --dummy-weights --kv-dtype f32"

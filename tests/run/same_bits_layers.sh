@@ -94,6 +94,20 @@ for name in $(few "qwen3.5-hub gemma4-dense" "qwen3.5-hub gemma3-new gemma4-dens
 done
 model=$root/tests/golden/qwen3-bias
 
+# A KV cache in int8, of heads and of latents: codes do not depend on who computes them, when and beside whom.
+while read -r name np memory <&3; do
+    model=$root/tests/golden/$name
+    answer 1 one --kv-dtype int8
+    same "--kv-dtype int8, $np ranks, --chunk 64" "$np" --kv-dtype int8 --chunk 64 --threads 2
+    same "--kv-dtype int8, little KV memory" 1 --kv-dtype int8 --kv-memory "$memory" --report "$dir/report.json"
+    grep -Eq '"evictions": [1-9]' "$dir/report.json"
+    ok "$name: ... sequences were evicted" $?
+done 3<<MODELS
+gemma4-dense 4 200K
+deepseek3-groups 2 100K
+MODELS
+model=$root/tests/golden/qwen3-bias
+
 # Products that round activations, where this CPU has them.
 if "$cake" info | grep -q '^isa .*avx512bf16'; then
     answer 1 one --isa avx512bf16
