@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/codes.h"
 #include "kernels/format.h"
 #include "kernels/tensor.h"
 
@@ -30,100 +31,189 @@ static inline float f16_at(const uint8_t *bytes)
     return value;
 }
 
-/* out [n] = scale * (code - less), + more; n is a constant. */
-static inline __attribute__((always_inline)) void
-scale_codes(float *restrict out, const int8_t *restrict code, float scale, const int n)
-{
-    for (int i = 0; i < n; i++)
-        out[i] = (float)code[i] * scale;
-}
+/* ---- blocks: codes, and what stands before them; the heads of codes.h */
 
-static inline __attribute__((always_inline)) void scale_add(float *restrict out, const int8_t *restrict code,
-                                                            float scale, float more, const int n)
-{
-    for (int i = 0; i < n; i++)
-        out[i] = (float)code[i] * scale + more;
-}
-
-/* ---- blocks of 32 values; the first 16 are the low halves of bytes, the others the high ones */
-
-/* code [32] = halves of bytes [16], less `less`. */
-static inline void split_halves(int8_t *restrict code, const uint8_t *restrict from, int less)
+/* code [32] = halves of bytes [16]: the low ones, then the high ones. */
+static inline void split_halves(uint8_t *restrict code, const uint8_t *restrict from)
 {
     for (int i = 0; i < SMALL_BLOCK / 2; i++)
-        code[i] = (int8_t)((from[i] & 15) - less);
+        code[i] = from[i] & 15;
     for (int i = 0; i < SMALL_BLOCK / 2; i++)
-        code[i + SMALL_BLOCK / 2] = (int8_t)((from[i] >> 4) - less);
-}
-
-static void decode_q8_0(float *restrict out, const uint8_t *restrict b)
-{
-    scale_codes(out, (const int8_t *)b + 2, f16_at(b), SMALL_BLOCK);
-}
-
-static void decode_q4_0(float *restrict out, const uint8_t *restrict b)
-{
-    int8_t code[SMALL_BLOCK];
-    split_halves(code, b + 2, 8);
-    scale_codes(out, code, f16_at(b), SMALL_BLOCK);
-}
-
-static void decode_q4_1(float *restrict out, const uint8_t *restrict b)
-{
-    int8_t code[SMALL_BLOCK];
-    split_halves(code, b + 4, 0);
-    scale_add(out, code, f16_at(b), f16_at(b + 2), SMALL_BLOCK);
+        code[i + SMALL_BLOCK / 2] = from[i] >> 4;
 }
 
 /* Adds bit i of `high` as the fifth of code i. */
-static inline void add_fifth(int8_t *restrict code, const uint8_t *restrict high)
+static inline void add_fifth(uint8_t *restrict code, const uint8_t *restrict high)
 {
     for (int i = 0; i < SMALL_BLOCK; i++)
-        code[i] = (int8_t)(code[i] + (high[i / 8] >> i % 8 & 1) * 16);
+        code[i] = (uint8_t)(code[i] + (high[i / 8] >> i % 8 & 1) * 16);
 }
 
-static void decode_q5_0(float *restrict out, const uint8_t *restrict b)
+static void codes_q8_0(uint8_t *restrict code, const uint8_t *restrict b)
 {
-    int8_t code[SMALL_BLOCK];
-    split_halves(code, b + 6, 16);
+    memcpy(code, b + 2, SMALL_BLOCK);
+}
+
+static void codes_q4_0(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    split_halves(code, b + 2);
+}
+
+static void codes_q4_1(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    split_halves(code, b + 4);
+}
+
+static void codes_q5_0(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    split_halves(code, b + 6);
     add_fifth(code, b + 2);
-    scale_codes(out, code, f16_at(b), SMALL_BLOCK);
 }
 
-static void decode_q5_1(float *restrict out, const uint8_t *restrict b)
+static void codes_q5_1(uint8_t *restrict code, const uint8_t *restrict b)
 {
-    int8_t code[SMALL_BLOCK];
-    split_halves(code, b + 8, 0);
+    split_halves(code, b + 8);
     add_fifth(code, b + 4);
-    scale_add(out, code, f16_at(b), f16_at(b + 2), SMALL_BLOCK);
+}
+
+static void codes_mxfp4(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    split_halves(code, b + 1);
+}
+
+static void codes_q2_k(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    for (int part = 0; part < 16; part++) {
+        const uint8_t *from = b + 16 + part / 8 * 32 + part % 2 * 16;
+        const int shift = part % 8 / 2 * 2;
+        for (int i = 0; i < 16; i++)
+            code[16 * part + i] = from[i] >> shift & 3;
+    }
+}
+
+static void codes_q3_k(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    for (int part = 0; part < 16; part++) {
+        const uint8_t *from = b + 32 + part / 8 * 32 + part % 2 * 16, *more = b + part % 2 * 16;
+        const int shift = part % 8 / 2 * 2, bit = part / 2;
+        for (int i = 0; i < 16; i++)
+            code[16 * part + i] = (uint8_t)((from[i] >> shift & 3) | (more[i] >> bit & 1) << 2);
+    }
+}
+
+static void codes_q4_k(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    for (int part = 0; part < 8; part++)
+        for (int i = 0; i < 32; i++)
+            code[32 * part + i] = b[16 + part / 2 * 32 + i] >> part % 2 * 4 & 15;
+}
+
+static void codes_q5_k(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    for (int part = 0; part < 8; part++)
+        for (int i = 0; i < 32; i++)
+            code[32 * part + i] =
+                (uint8_t)((b[48 + part / 2 * 32 + i] >> part % 2 * 4 & 15) | (b[16 + i] >> part & 1) << 4);
+}
+
+static void codes_q6_k(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    for (int part = 0; part < 16; part++) {
+        const int half = part / 8, turn = part % 8 / 2; /* 32 values take turns in the bits of `high` */
+        const uint8_t *low = b + half * 64 + turn % 2 * 32 + part % 2 * 16;
+        const uint8_t *high = b + 128 + half * 32 + part % 2 * 16;
+        const int shift = turn / 2 * 4;
+        for (int i = 0; i < 16; i++)
+            code[16 * part + i] = (uint8_t)((low[i] >> shift & 15) | (high[i] >> turn * 2 & 3) << 4);
+    }
+}
+
+static void codes_iq4_xs(uint8_t *restrict code, const uint8_t *restrict b)
+{
+    for (int part = 0; part < 8; part++)
+        split_halves(code + 32 * part, b + 8 + 16 * part);
+}
+
+/* The head of a block of 256 values; small blocks begin with theirs. */
+static inline void block_head(uint8_t *restrict head, cake_block kind, const uint8_t *restrict b)
+{
+    switch (kind) {
+    case CAKE_BLOCK_Q2_K:
+        memcpy(head, b + 80, 4);
+        memcpy(head + 4, b, 16);
+        break;
+    case CAKE_BLOCK_Q3_K:
+        memcpy(head, b + 108, 2);
+        memcpy(head + 2, b + 96, 12);
+        break;
+    case CAKE_BLOCK_Q6_K:
+        memcpy(head, b + 208, 2);
+        memcpy(head + 2, b + 192, 16);
+        break;
+    case CAKE_BLOCK_IQ4_XS: /* 6 bits each, less 32: 4 low ones in halves of bytes, 2 high ones together */
+        memcpy(head, b, 2);
+        for (int part = 0; part < 8; part++)
+            head[2 + part] = (uint8_t)(((b[4 + part / 2] >> part % 2 * 4 & 15) |
+                                        ((b[2] | b[3] << 8) >> 2 * part & 3) << 4) -
+                                       32);
+        break;
+    default: /* Q4_K, Q5_K */
+        memcpy(head, b, 16);
+    }
 }
 
 static const int8_t nonlinear_codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                            1,    13,   25,  38,  53,  69,  89,  113};
 static const int8_t e2m1_twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-static inline void decode_table(float *restrict out, const uint8_t *restrict codes, const int8_t table[16],
-                                float scale)
-{
-    int8_t code[SMALL_BLOCK];
-    for (int i = 0; i < SMALL_BLOCK / 2; i++) {
-        code[i] = table[codes[i] & 15];
-        code[i + SMALL_BLOCK / 2] = table[codes[i] >> 4];
-    }
-    scale_codes(out, code, scale, SMALL_BLOCK);
+/* How a kind of block is codes; of grouped formats codes_of tells. */
+static const struct {
+    void (*read)(uint8_t *restrict code, const uint8_t *restrict block);
+    cake_codes as;
+} block_codes[CAKE_N_BLOCK] =
+    {
+#define SMALL(kind, width, less, ...)                                                                        \
+    [CAKE_BLOCK_##kind] = {.as = {.bits = width,                                                             \
+                                  .part = 32,                                                                \
+                                  .zero = less,                                                              \
+                                  .times = 1,                                                                \
+                                  .scales = 8,                                                               \
+                                  .scale = CAKE_SCALE_F16,                                                   \
+                                  __VA_ARGS__}
+#define LARGE(kind, width, size, less, begin, ...)                                                           \
+    [CAKE_BLOCK_##kind] = {.as = {.bits = width, .part = size, .zero = less, .head = begin, __VA_ARGS__}
+        SMALL(Q4_0, 4, 8), .read = codes_q4_0},
+  SMALL(Q4_1, 4, 0, .minimum = true), .read = codes_q4_1
 }
-
-static void decode_iq4_nl(float *restrict out, const uint8_t *restrict b)
-{
-    decode_table(out, b + 2, nonlinear_codes, f16_at(b));
+, SMALL(Q5_0, 5, 16), .read = codes_q5_0
 }
-
-static void decode_mxfp4(float *restrict out, const uint8_t *restrict b)
-{
-    decode_table(out, b + 1, e2m1_twice, cake_e8m0_to_f32(b[0]) / 2);
+, SMALL(Q5_1, 5, 0, .minimum = true), .read = codes_q5_1
 }
-
-/* ---- blocks of 256 values */
+, SMALL(Q8_0, 8, 0), .read = codes_q8_0
+}
+, LARGE(Q2_K, 2, 16, 0, CAKE_HEAD_Q2_K, .minimum = true), .read = codes_q2_k
+}
+, LARGE(Q3_K, 3, 16, 4, CAKE_HEAD_Q3_K), .read = codes_q3_k
+}
+, LARGE(Q4_K, 4, 32, 0, CAKE_HEAD_6_BITS, .minimum = true), .read = codes_q4_k
+}
+, LARGE(Q5_K, 5, 32, 0, CAKE_HEAD_6_BITS, .minimum = true), .read = codes_q5_k
+}
+, LARGE(Q6_K, 6, 16, 32, CAKE_HEAD_BYTES), .read = codes_q6_k
+}
+, SMALL(IQ4_NL, 4, 0, .table = nonlinear_codes), .read = codes_q4_0
+}
+, LARGE(IQ4_XS, 4, 32, 0, CAKE_HEAD_BYTES, .table = nonlinear_codes), .read = codes_iq4_xs
+}
+,
+    [CAKE_BLOCK_MXFP4] = {
+        .as =
+            {.bits = 4, .part = 32, .times = .5F, .scales = 8, .scale = CAKE_SCALE_E8M0, .table = e2m1_twice},
+        .read = codes_mxfp4},
+#undef SMALL
+#undef LARGE
+}
+;
 
 /* Scale and minimum of part i of 8, 6 bits each. */
 static inline void six_bits(const uint8_t *s, int i, int *scale, int *min)
@@ -137,106 +227,98 @@ static inline void six_bits(const uint8_t *s, int i, int *scale, int *min)
     }
 }
 
-static void decode_q2_k(float *restrict out, const uint8_t *restrict b)
+/* Scales, and minima, of the head of a block of 256 values. */
+static inline void block_scales(float *restrict scale, float *restrict minimum, const cake_codes *c,
+                                const uint8_t *restrict head)
 {
-    const float d = f16_at(b + 80), min = f16_at(b + 82);
-    for (int part = 0; part < 16; part++) {
-        const uint8_t *from = b + 16 + part / 8 * 32 + part % 2 * 16;
-        const float scale = d * (float)(b[part] & 15), less = min * (float)(b[part] >> 4);
-        const int shift = part % 8 / 2 * 2;
-        int8_t code[16];
-        for (int i = 0; i < 16; i++)
-            code[i] = (int8_t)(from[i] >> shift & 3);
-        scale_add(out + 16 * part, code, scale, -less, 16);
+    const float d = f16_at(head), min = c->minimum ? f16_at(head + 2) : 0;
+    const uint8_t *s = head + (c->minimum ? 4 : 2);
+    for (int part = 0, parts = LARGE_BLOCK / c->part; part < parts; part++) {
+        int whole = (int8_t)s[part], less = 0;
+        if (c->head == CAKE_HEAD_6_BITS) {
+            six_bits(s, part, &whole, &less);
+        } else if (c->head == CAKE_HEAD_Q3_K) {
+            const int low = part < 8 ? s[part] & 15 : s[part - 8] >> 4;
+            whole = (low | (s[8 + part % 4] >> part / 4 * 2 & 3) << 4) - 32;
+        } else if (c->head == CAKE_HEAD_Q2_K) {
+            whole = s[part] & 15;
+            less = s[part] >> 4;
+        }
+        scale[part] = d * (float)whole;
+        minimum[part] = -(min * (float)less);
     }
 }
 
-static void decode_q3_k(float *restrict out, const uint8_t *restrict b)
+/* out [n] = scale * code + minimum, if there is one; n is a constant. */
+static inline __attribute__((always_inline)) void scale_part(float *restrict out, const int8_t *restrict code,
+                                                             float scale, bool adds, float minimum,
+                                                             const int n)
 {
-    const uint8_t *s = b + 96;
-    const float d = f16_at(b + 108);
-    for (int part = 0; part < 16; part++) {
-        const int low = part < 8 ? s[part] & 15 : s[part - 8] >> 4,
-                  scale = low | (s[8 + part % 4] >> part / 4 * 2 & 3) << 4;
-        const uint8_t *from = b + 32 + part / 8 * 32 + part % 2 * 16, *more = b + part % 2 * 16;
-        const int shift = part % 8 / 2 * 2, bit = part / 2;
-        int8_t code[16];
-        for (int i = 0; i < 16; i++)
-            code[i] = (int8_t)((from[i] >> shift & 3) - (~more[i] >> bit & 1) * 4);
-        scale_codes(out + 16 * part, code, d * (float)(scale - 32), 16);
-    }
+    if (adds)
+        for (int i = 0; i < n; i++)
+            out[i] = (float)code[i] * scale + minimum;
+    else
+        for (int i = 0; i < n; i++)
+            out[i] = (float)code[i] * scale;
 }
 
-static void decode_q4_k(float *restrict out, const uint8_t *restrict b)
+/* value [n] = codes as signed numbers, before the scale; n is a constant. */
+static inline __attribute__((always_inline)) void
+signed_codes(int8_t *restrict value, const uint8_t *restrict code, const cake_codes *c, const int n)
 {
-    const float d = f16_at(b), min = f16_at(b + 2);
-    for (int part = 0; part < 8; part++) {
-        int scale, less;
-        six_bits(b + 4, part, &scale, &less);
-        const uint8_t *from = b + 16 + part / 2 * 32;
-        const int shift = part % 2 * 4;
-        int8_t code[32];
-        for (int i = 0; i < 32; i++)
-            code[i] = (int8_t)(from[i] >> shift & 15);
-        scale_add(out + 32 * part, code, d * (float)scale, -(min * (float)less), 32);
-    }
+    if (c->table)
+        for (int i = 0; i < n; i++)
+            value[i] = c->table[code[i] & 15];
+    else
+        for (int i = 0; i < n; i++)
+            value[i] = (int8_t)(code[i] - c->zero);
 }
 
-static void decode_q5_k(float *restrict out, const uint8_t *restrict b)
+static void decode_small(float *restrict out, cake_block kind, const uint8_t *restrict b)
 {
-    const uint8_t *high = b + 16;
-    const float d = f16_at(b), min = f16_at(b + 2);
-    for (int part = 0; part < 8; part++) {
-        int scale, less;
-        six_bits(b + 4, part, &scale, &less);
-        const uint8_t *from = b + 48 + part / 2 * 32;
-        const int shift = part % 2 * 4;
-        int8_t code[32];
-        for (int i = 0; i < 32; i++)
-            code[i] = (int8_t)((from[i] >> shift & 15) + (high[i] >> part & 1) * 16);
-        scale_add(out + 32 * part, code, d * (float)scale, -(min * (float)less), 32);
-    }
+    const cake_codes *c = &block_codes[kind].as;
+    uint8_t code[SMALL_BLOCK];
+    int8_t value[SMALL_BLOCK];
+    block_codes[kind].read(code, b);
+    signed_codes(value, code, c, SMALL_BLOCK);
+    const float scale = c->scale == CAKE_SCALE_E8M0 ? cake_e8m0_to_f32(b[0]) * c->times : f16_at(b);
+    scale_part(out, value, scale, c->minimum, c->minimum ? f16_at(b + 2) : 0, SMALL_BLOCK);
 }
 
-static void decode_q6_k(float *restrict out, const uint8_t *restrict b)
+static void decode_large(float *restrict out, cake_block kind, const uint8_t *restrict b)
 {
-    const float d = f16_at(b + 208);
-    for (int part = 0; part < 16; part++) {
-        const int half = part / 8, turn = part % 8 / 2; /* 32 values take turns in the bits of `high` */
-        const uint8_t *low = b + half * 64 + turn % 2 * 32 + part % 2 * 16;
-        const uint8_t *high = b + 128 + half * 32 + part % 2 * 16;
-        const int shift = turn / 2 * 4;
-        int8_t code[16];
-        for (int i = 0; i < 16; i++)
-            code[i] = (int8_t)(((low[i] >> shift & 15) | (high[i] >> turn * 2 & 3) << 4) - 32);
-        scale_codes(out + 16 * part, code, d * (float)(int8_t)b[192 + part], 16);
-    }
+    const cake_codes *c = &block_codes[kind].as;
+    uint8_t code[LARGE_BLOCK], head[CAKE_CODES_HEAD];
+    int8_t value[LARGE_BLOCK];
+    float scale[CAKE_CODES_PARTS], minimum[CAKE_CODES_PARTS];
+    block_codes[kind].read(code, b);
+    signed_codes(value, code, c, LARGE_BLOCK);
+    block_head(head, kind, b);
+    block_scales(scale, minimum, c, head);
+    for (int part = 0; part < 16 && c->part == 16; part++)
+        scale_part(out + 16 * part, value + 16 * part, scale[part], c->minimum, minimum[part], 16);
+    for (int part = 0; part < 8 && c->part == 32; part++)
+        scale_part(out + 32 * part, value + 32 * part, scale[part], c->minimum, minimum[part], 32);
 }
 
-static void decode_iq4_xs(float *restrict out, const uint8_t *restrict b)
+static inline void decode_block(float *restrict out, const cake_format *f, const uint8_t *restrict b)
 {
-    const float d = f16_at(b);
-    const int high = b[2] | b[3] << 8;
-    for (int part = 0; part < 8; part++) {
-        const int scale = (b[4 + part / 2] >> part % 2 * 4 & 15) | (high >> 2 * part & 3) << 4;
-        decode_table(out + 32 * part, b + 8 + 16 * part, nonlinear_codes, d * (float)(scale - 32));
-    }
+    if (f->block == SMALL_BLOCK)
+        decode_small(out, f->kind, b);
+    else
+        decode_large(out, f->kind, b);
 }
 
-static void (*const decode_block[CAKE_N_BLOCK])(float *restrict out, const uint8_t *restrict block) = {
-    decode_q4_0, decode_q4_1, decode_q5_0, decode_q5_1,   decode_q8_0,   decode_q2_k, decode_q3_k,
-    decode_q4_k, decode_q5_k, decode_q6_k, decode_iq4_nl, decode_iq4_xs, decode_mxfp4};
-
-static void decode_blocks(float *out, const cake_format *f, const uint8_t *row, int k, int n)
+static inline void decode_blocks(float *out, const cake_format *f, const uint8_t *row, int k, int n)
 {
     float whole[LARGE_BLOCK];
     for (int done = 0; done < n;) {
         const int at = (k + done) % f->block, left = f->block - at, now = left < n - done ? left : n - done;
         const uint8_t *block = row + (size_t)((k + done) / f->block) * (size_t)f->bytes;
         if (now == f->block) {
-            decode_block[f->kind](out + done, block);
+            decode_block(out + done, f, block);
         } else {
-            decode_block[f->kind](whole, block);
+            decode_block(whole, f, block);
             memcpy(out + done, whole + at, (size_t)now * sizeof *out);
         }
         done += now;
@@ -274,20 +356,19 @@ static inline __attribute__((always_inline)) void value_codes(float *restrict ou
                                                               const uint8_t *restrict code, cake_code kind,
                                                               int less, float scale, const int n)
 {
-    static const int8_t e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
     if (kind == CAKE_CODE_E4M3)
         for (int i = 0; i < n; i++)
             out[i] = e4m3_values[code[i]] * scale;
     else if (kind == CAKE_CODE_E2M1)
         for (int i = 0; i < n; i++)
-            out[i] = (float)e2m1[code[i]] * .5F * scale;
+            out[i] = (float)e2m1_twice[code[i]] * .5F * scale;
     else
         for (int i = 0; i < n; i++)
             out[i] = (float)(code[i] - less) * scale;
 }
 
-static void decode_groups(float *out, const cake_format *f, const uint8_t *row, const uint16_t *index,
-                          int n_in, int k, int n)
+static inline void decode_groups(float *out, const cake_format *f, const uint8_t *row, const uint16_t *index,
+                                 int n_in, int k, int n)
 {
     const uint8_t *scales = row + cake_format_scales(f), *zeros = row + cake_format_zeros(f, n_in),
                   *codes = row + cake_format_codes(f, n_in);
@@ -317,8 +398,8 @@ static void decode_groups(float *out, const cake_format *f, const uint8_t *row, 
     }
 }
 
-static void decode_row(float *out, const cake_format *f, const void *row, const uint16_t *index, int n_in,
-                       int k, int n)
+static inline void decode_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
+                              int n_in, int k, int n)
 {
     if (f->block)
         decode_blocks(out, f, row, k, n);

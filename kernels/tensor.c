@@ -16,6 +16,7 @@ static const struct {
     [CAKE_BF16] = {"bf16", 2},
     [CAKE_F16] = {"f16", 2},
     [CAKE_I8] = {"int8", 0},
+    [CAKE_Q8] = {"codes", 0},
 };
 
 size_t cake_dtype_bytes(cake_dtype dtype)

@@ -21,6 +21,7 @@ typedef enum cake_dtype {
     CAKE_F16,
     CAKE_N_DTYPE,           /* number of element types in files and caches */
     CAKE_I8 = CAKE_N_DTYPE, /* of matrices in memory only; rows as in int8.h */
+    CAKE_Q8,                /* of quantised matrices whose products are of integer codes (codes.h) */
     CAKE_N_KEPT             /* number of types that a matrix may be kept in */
 } cake_dtype;
 

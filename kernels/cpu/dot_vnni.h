@@ -12,6 +12,7 @@
 #define DOT_ROWS (N_REGISTERS * 3 / 8) /* rows whose sums fit the registers, two vectors each */
 
 #define DOT_PARTS 1 /* of a step */
+#define DOT_BYTES 1 /* dot_add takes unsigned and signed bytes */
 
 /* LANES times four weights of a column, from 0 to 255. */
 INLINE wholes dot_load(const char *w, const int part)

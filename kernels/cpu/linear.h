@@ -19,6 +19,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "kernels/cpu/codes_gemm.h"
+#include "kernels/cpu/codes_pack.h"
 #include "kernels/cpu/decoded.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/grouped_gemm.h"
@@ -59,6 +61,8 @@ static size_t panel_bytes(cake_dtype dtype, int n_in)
 
 static size_t weight_bytes(const cake_weight *w)
 {
+    if (w->dtype == CAKE_Q8)
+        return cake_arena_round(codes_weight_bytes(w));
     if (w->format)
         return cake_arena_round(cake_format_weight_bytes(w));
     if (w->dtype == CAKE_I8)
@@ -94,7 +98,11 @@ static void pack_row(const cake_weight *w, const char *src, int64_t row, int fir
 static void weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
     enum { NEAR = 64 }; /* a panel's lines for this many k stay in L1 until all rows are written */
-    if (w->format) {    /* rows stay as they are */
+    if (w->dtype == CAKE_Q8) {
+        codes_weight_pack(w, src, first, n_row);
+        return;
+    }
+    if (w->format) { /* rows stay as they are */
         cake_format_pack(w, src, first, n_row);
         return;
     }
@@ -124,6 +132,10 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
     cake_exec_range(exec, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         float *to = out + i * w->n_in;
+        if (w->dtype == CAKE_Q8) {
+            codes_gather_row(to, w, row[i], factor);
+            continue;
+        }
         if (w->format) {
             cake_format_decode(to, w, row[i], 0, w->n_in);
             for (int k = 0; k < w->n_in; k++)
@@ -173,6 +185,8 @@ static tile tile_at(int64_t n_tok, int64_t i)
 
 static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
 {
+    if (dtype == CAKE_Q8)
+        return cake_arena_round(codes_input_bytes(n_in, n_tok));
     size_t row = dtype == CAKE_I8 ? i8_input_bytes(n_in) : (size_t)steps_of(dtype, n_in) * sizeof(float);
     return cake_arena_round((size_t)n_tok * row);
 }
@@ -219,6 +233,8 @@ static void pack_rows_of(void *to, const entering *in, int64_t row, int64_t last
 {
     if (dtype == CAKE_I8)
         i8_pack_part(to, in, row, last, k, n, n_tok);
+    else if (dtype == CAKE_Q8)
+        codes_pack_part(to, in, row, last, k, n, n_tok);
     else
         pack_part(to, in, row, last, k, n, dtype, n_tok);
 }
@@ -244,7 +260,7 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
     }
 }
 
-/* As input_pack. int8 packs the rows of all groups together, other types those of each group. */
+/* As input_pack. Types of whole numbers pack the rows of all groups together, others those of each group. */
 static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                                cake_dtype dtype, int n_in, const cake_groups *groups, bool gather)
 {
@@ -255,9 +271,9 @@ static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, 
         row = first % n_row;
         k = first / n_row * deep;
         int n = (int)least(n_in - k, deep);
-        if (dtype == CAKE_I8) {
+        if (dtype == CAKE_I8 || dtype == CAKE_Q8) {
             end = least(row + last - first, n_row);
-            i8_pack_part(to, &in, row, end, k, n, (int)n_row);
+            pack_rows_of(to, &in, row, end, k, n, dtype, (int)n_row);
             continue;
         }
         group = groups->first[group] > row ? 0 : group;
@@ -489,8 +505,9 @@ static void multiply_all(const cake_exec *exec, const problems *p, const void *x
     enum { SUMS = WAITING * MAX_ROWS * GROUP * PANEL };
     _Static_assert((SUMS + (DECODED_PANELS + 1) * DECODED_FLOATS) * sizeof(float) <= CAKE_SCRATCH_BYTES,
                    "the sums of a block and its decoded panels fit their scratch");
-    if ((p->groups ? p->product->experts->w.dtype : p->whole.w.dtype) == CAKE_I8) {
-        i8_multiply_all(exec, p, x);
+    const cake_dtype dtype = p->groups ? p->product->experts->w.dtype : p->whole.w.dtype;
+    if (dtype == CAKE_I8 || dtype == CAKE_Q8) {
+        (dtype == CAKE_I8 ? i8_multiply_all : codes_multiply_all)(exec, p, x);
         return;
     }
     float *sum = cake_exec_scratch(); /* [SUMS] */

@@ -160,16 +160,69 @@ INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
     }
 }
 
-/* ---- whole numbers, for int8.h */
+/* ---- whole numbers, for int8.h and codes_gemm.h */
 
 typedef __m256i wholes;
 
-#define whole_set   _mm256_set1_epi32
-#define whole_add   _mm256_add_epi32
-#define whole_max   _mm256_max_epi32
-#define whole_round _mm256_cvtps_epi32
-#define whole_float _mm256_cvtepi32_ps
-#define whole_pairs _mm256_madd_epi16
+#define whole_set     _mm256_set1_epi32
+#define whole_add     _mm256_add_epi32
+#define whole_max     _mm256_max_epi32
+#define whole_round   _mm256_cvtps_epi32
+#define whole_float   _mm256_cvtepi32_ps
+#define whole_pairs   _mm256_madd_epi16
+#define whole_sub     _mm256_sub_epi32
+#define whole_left(v) _mm256_slli_epi32(v, 16)
+
+#define bytes_set   _mm256_set1_epi8
+#define bytes_and   _mm256_and_si256
+#define bytes_or    _mm256_or_si256
+#define bytes_xor   _mm256_xor_si256
+#define bytes_left  _mm256_slli_epi16
+#define bytes_right _mm256_srli_epi16
+#define bytes_find  _mm256_shuffle_epi8
+#define bytes_pairs _mm256_maddubs_epi16
+#define shorts_add  _mm256_add_epi16
+#define shorts_set  _mm256_set1_epi16
+#define bytes_size  _mm256_abs_epi8
+#define bytes_sign  _mm256_sign_epi8
+
+INLINE wholes bytes_table(const int8_t *table)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+}
+
+INLINE wholes whole_from_bytes(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+
+INLINE wholes whole_byte(wholes v, const int i)
+{
+    return bytes_and(_mm256_srli_epi32(v, 8 * i), whole_set(255));
+}
+
+INLINE wholes whole_signed_byte(wholes v, const int i)
+{
+    return _mm256_srai_epi32(_mm256_slli_epi32(v, 24 - 8 * i), 24);
+}
+
+INLINE vec vec_load_e8m0(const uint8_t *p)
+{
+    const wholes v = whole_from_bytes(p), zero = _mm256_cmpeq_epi32(v, whole_set(0)),
+                 none = _mm256_cmpeq_epi32(v, whole_set(255));
+    wholes bits = bytes_or(_mm256_slli_epi32(v, 23), bytes_and(zero, whole_set(0x00400000)));
+    return _mm256_castsi256_ps(bytes_or(bits, bytes_and(none, whole_set(0x7FC00000))));
+}
+
+INLINE vec vec_load_e4m3(const uint8_t *p)
+{
+    const wholes v = whole_from_bytes(p), size = bytes_and(v, whole_set(127)),
+                 none = _mm256_cmpeq_epi32(size, whole_set(127));
+    const wholes sign = _mm256_slli_epi32(bytes_and(v, whole_set(128)), 24);
+    vec value = vec_mul(_mm256_castsi256_ps(_mm256_slli_epi32(size, 20)), vec_set(0x1p120F));
+    return _mm256_castsi256_ps(
+        bytes_or(bytes_or(_mm256_castps_si256(value), sign), bytes_and(none, whole_set(0x7FC00000))));
+}
 
 INLINE int32_t whole_sum(wholes v)
 {

@@ -156,7 +156,7 @@ INLINE void vec_load_pair(const char *p, cake_dtype dtype, vec *low, vec *high)
     }
 }
 
-/* ---- whole numbers, for int8.h */
+/* ---- whole numbers, for int8.h and codes_gemm.h */
 
 typedef __m512i wholes; /* int32 [LANES] */
 
@@ -170,7 +170,72 @@ typedef __m512i wholes; /* int32 [LANES] */
 #define whole_float _mm512_cvtepi32_ps
 #define whole_load  _mm512_loadu_si512
 /* Products of 16 bits, two added. */
-#define whole_pairs _mm512_madd_epi16
+#define whole_pairs   _mm512_madd_epi16
+#define whole_sub     _mm512_sub_epi32
+#define whole_left(v) _mm512_slli_epi32(v, 16)
+
+/* Bytes and halves of 16 bits. Shifts are of halves. */
+#define bytes_set   _mm512_set1_epi8
+#define bytes_and   _mm512_and_si512
+#define bytes_or    _mm512_or_si512
+#define bytes_xor   _mm512_xor_si512
+#define bytes_left  _mm512_slli_epi16
+#define bytes_right _mm512_srli_epi16
+#define shorts_add  _mm512_add_epi16
+#define shorts_set  _mm512_set1_epi16
+/* Entries of a table [16] by the low halves of bytes below 128. */
+#define bytes_find _mm512_shuffle_epi8
+/* Products of unsigned and signed bytes, two added in 16 bits. */
+#define bytes_pairs _mm512_maddubs_epi16
+#define bytes_size  _mm512_abs_epi8
+
+/* x with the signs of w: where w is negative -x; where it is zero, anything. */
+INLINE __m512i bytes_sign(__m512i x, __m512i w)
+{
+    return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
+}
+
+INLINE wholes bytes_table(const int8_t *table)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)table));
+}
+
+/* LANES unsigned bytes. */
+INLINE wholes whole_from_bytes(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+
+/* Byte i of each, unsigned or signed. */
+INLINE wholes whole_byte(wholes v, const int i)
+{
+    return bytes_and(_mm512_srli_epi32(v, (unsigned)(8 * i)), whole_set(255));
+}
+
+INLINE wholes whole_signed_byte(wholes v, const int i)
+{
+    return _mm512_srai_epi32(_mm512_slli_epi32(v, (unsigned)(24 - 8 * i)), 24);
+}
+
+/* LANES scales, with the bits of cake_e8m0_to_f32 and cake_e4m3_to_f32. */
+INLINE vec vec_load_e8m0(const uint8_t *p)
+{
+    const wholes v = whole_from_bytes(p);
+    wholes bits = _mm512_slli_epi32(v, 23);
+    bits = _mm512_mask_mov_epi32(bits, _mm512_cmpeq_epi32_mask(v, whole_set(0)), whole_set(0x00400000));
+    bits = _mm512_mask_mov_epi32(bits, _mm512_cmpeq_epi32_mask(v, whole_set(255)), whole_set(0x7FC00000));
+    return _mm512_castsi512_ps(bits);
+}
+
+INLINE vec vec_load_e4m3(const uint8_t *p)
+{
+    const wholes v = whole_from_bytes(p), size = bytes_and(v, whole_set(127));
+    const wholes sign = _mm512_slli_epi32(bytes_and(v, whole_set(128)), 24);
+    vec value = vec_mul(_mm512_castsi512_ps(_mm512_slli_epi32(size, 20)), vec_set(0x1p120F));
+    wholes bits = bytes_or(_mm512_castps_si512(value), sign);
+    bits = _mm512_mask_mov_epi32(bits, _mm512_cmpeq_epi32_mask(size, whole_set(127)), whole_set(0x7FC00000));
+    return _mm512_castsi512_ps(bits);
+}
 
 /* The bits of |v|, which are in the order of the values; those of NaN are above all others. */
 #define whole_size(v) _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7FFFFFFF))

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "kernels/format.h"
 #include "kernels/kernels.h"
+#include "kernels/ref/codes.h"
 #include "kernels/ref/delta.h"
 #include "kernels/ref/int8.h"
 #include "kernels/rows.h"
@@ -179,6 +180,8 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
 {
     if (w->dtype == CAKE_I8)
         linear_int8(exec, out, x, w, bias, residual, n_tok);
+    else if (w->dtype == CAKE_Q8)
+        linear_codes(exec, out, x, w, bias, residual, n_tok);
     else
         multiply(exec, out, x, w, bias, residual, n_tok, sum_column);
 }

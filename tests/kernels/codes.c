@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of integer codes: every table has the bits of ref, and ref the sums of what codes and quantised
+ * rows stand for, in float64; gathered rows are the decoded ones.
+ */
+#include <math.h>
+
+#include "formats.h"
+#include "kernels/codes.h"
+
+enum { MOST_GROUPED = 16 };
+
+/* All formats that are codes. */
+static const cake_format *format_at(int i)
+{
+    static const cake_format *all[CAKE_N_BLOCK + MOST_GROUPED];
+    static int n;
+    cake_codes c;
+    for (int j = 0; n == 0 && cake_format_at(j); j++)
+        all[n++] = cake_format_at(j);
+    if (n == CAKE_N_BLOCK)
+        for (int j = 0; j < COUNT(grouped); j++)
+            if (cake_codes_of(&c, &grouped[j]))
+                all[n++] = &grouped[j];
+    return i < n ? all[i] : NULL;
+}
+
+static cake_weight packed(const cake_kernels *op, const cake_format *f, const uint8_t *rows, int n_out,
+                          int n_in)
+{
+    cake_weight w = {.n_out = n_out, .n_in = n_in, .dtype = CAKE_Q8, .format = f};
+    const size_t bytes = op->weight_bytes(&w);
+    CU_ASSERT_EQUAL(bytes % 64, 0);
+    w.data = aligned_alloc(64, bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w.data);
+    memset(w.data, 0, bytes);
+    for (int first = n_out, n = 3; first > 0; n = n % 9 + 4) { /* from the end, in uneven pieces */
+        n = n < first ? n : first;
+        first -= n;
+        op->weight_pack(&w, rows + (size_t)first * cake_format_row_bytes(f, n_in), first, n);
+    }
+    return w;
+}
+
+/* A matrix, decoded and packed by ref and by op. */
+typedef struct subject {
+    const cake_kernels *op;
+    uint8_t *rows;
+    float *value;
+    cake_weight plain, w;
+} subject;
+
+static subject subject_of(const cake_kernels *op, const cake_format *f, int n_out, int n_in)
+{
+    subject s = {.op = op, .rows = rows_of(f, n_out, n_in)};
+    s.value = malloc((size_t)n_out * (size_t)n_in * sizeof *s.value);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s.value);
+    for (int r = 0; r < n_out; r++)
+        cake_format_decode_row(s.value + (int64_t)r * n_in, f,
+                               s.rows + (size_t)r * cake_format_row_bytes(f, n_in), NULL, n_in, 0, n_in);
+    s.plain = packed(&cake_kernels_ref, f, s.rows, n_out, n_in);
+    s.w = packed(op, f, s.rows, n_out, n_in);
+    return s;
+}
+
+static void subject_close(subject *s)
+{
+    free(s->plain.data);
+    free(s->w.data);
+    free(s->value);
+    free(s->rows);
+}
+
+/* Value k of a row as it is after quantisation in groups of 32. */
+static double quantised(const float *x, int k, int n_in)
+{
+    float most = 0;
+    for (int i = k / 32 * 32; i < n_in && i < k / 32 * 32 + 32; i++)
+        most = fmaxf(most, fabsf(x[i]));
+    return most > 0 ? (double)rintf(x[k] * (127 / most)) * (most / 127) : 0;
+}
+
+/* Whether out [n_tok, n_out] is x W^T, but for float32 sums. */
+static void check_sums(const subject *s, const float *out, const float *x, int n_tok)
+{
+    const int n_in = s->w.n_in, n_out = s->w.n_out;
+    double worst = 0;
+    for (int r = 0; r < n_tok; r += 3)
+        for (int column = 0; column < n_out; column += 5) {
+            double sum = 0, size = 0;
+            for (int k = 0; k < n_in; k++) {
+                const double term =
+                    quantised(x + (int64_t)r * n_in, k, n_in) * s->value[(int64_t)column * n_in + k];
+                sum += term;
+                size += fabs(term);
+            }
+            const double error = fabs(sum - out[(int64_t)r * n_out + column]) / (size + 1e-30);
+            worst = error > worst ? error : worst;
+        }
+    if (worst > 2e-5)
+        printf("  %s, [%d, %d]: error %g\n", s->w.format->name ? s->w.format->name : "grouped", n_out, n_in,
+               worst);
+    CU_ASSERT(worst < 2e-5);
+}
+
+static void check_product(const subject *s, int n_tok, int team)
+{
+    const size_t n = (size_t)n_tok * (size_t)s->w.n_out;
+    float *x = random_floats((size_t)n_tok * (size_t)s->w.n_in, 5);
+    float *bias = random_floats((size_t)s->w.n_out, 6);
+    float *out[2] = {random_floats(n, 1), random_floats(n, 2)};
+    call plain = product(&cake_kernels_ref, out[0], x, &s->plain, n_tok);
+    call own = product(s->op, out[1], x, &s->w, n_tok);
+    run_linear(1, &plain);
+    check_sums(s, out[0], x, n_tok);
+    plain.bias = own.bias = bias;
+    run_linear(1, &plain);
+    run_linear(team, &own);
+    if (!same_bits(out[0], out[1], n))
+        printf("  %s, %s: [%d, %d] x %d rows differ\n", s->op->name,
+               s->w.format->name ? s->w.format->name : "grouped", s->w.n_out, s->w.n_in, n_tok);
+    CU_ASSERT(same_bits(out[0], out[1], n));
+    free(out[0]);
+    free(out[1]);
+    free(bias);
+    free(x);
+}
+
+static void check_gather(const subject *s)
+{
+    const cake_exec one = {.size = 1};
+    const int32_t row[] = {s->w.n_out - 1, 0};
+    const int n_in = s->w.n_in;
+    float *out = random_floats(2 * (size_t)n_in, 3);
+    s->op->gather(&one, out, &s->w, row, 2, 1.5F);
+    bool same = true;
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < n_in; k++)
+            same = same && out[i * n_in + k] == s->value[(int64_t)row[i] * n_in + k] * 1.5F;
+    CU_ASSERT(same);
+    free(out);
+}
+
+static void check_shape(const cake_kernels *op, const cake_format *f, int n_out, int n_in, int turn)
+{
+    static const int rows[] = {1, 2, 3, 5, 8, 13, 41};
+    subject s = subject_of(op, f, n_out, n_in);
+    check_gather(&s);
+    for (int i = turn % 2; i < COUNT(rows) - 3 * is_slow(op); i += 2)
+        check_product(&s, rows[i], team_sizes[(i + turn) % COUNT(team_sizes)]);
+    subject_close(&s);
+}
+
+static void products(const cake_kernels *op)
+{
+    static const int out[] = {1, 37, 70}, in[] = {256, 768, 1280};
+    int turn = 0;
+    const cake_format *f;
+    for (int i = 0; (f = format_at(i)); i++)
+        for (int s = 0; s < COUNT(out); s++, turn++)
+            check_shape(op, f, out[s], in[(s + turn) % COUNT(in)], turn);
+}
+
+static void test_products(void)
+{
+    for_tables(products);
+}
+
+/* Odd widths, which end inside a span, a brick or a byte. */
+static void odd_widths(const cake_kernels *op)
+{
+    static const int in[] = {1, 33, 129, 288, 1055};
+    const cake_format *f;
+    for (int i = 0; (f = format_at(i)); i++)
+        for (int s = 0; s < COUNT(in); s++)
+            if (!f->block || in[s] % f->block == 0)
+                check_shape(op, f, 19, in[s], s);
+}
+
+static void test_odd_widths(void)
+{
+    for_tables(odd_widths);
+}
+
+/* A row with a value that is not finite, and rows of zeros and of numbers too small to divide by. */
+static void odd_rows(const cake_kernels *op)
+{
+    const float values[] = {INFINITY, NAN, 0, 1e-38F};
+    const cake_format *f;
+    for (int i = 0; (f = format_at(i)); i++) {
+        subject s = subject_of(op, f, 9, 512);
+        float *x = random_floats(COUNT(values) * 512, 7), out[2][COUNT(values) * 9];
+        for (int r = 0; r < COUNT(values); r++)
+            for (int k = 64; k < 512; k += r < 2 ? 512 : 1)
+                x[r * 512 + k] = values[r];
+        call plain = product(&cake_kernels_ref, out[0], x, &s.plain, COUNT(values)),
+             own = product(op, out[1], x, &s.w, COUNT(values));
+        run_linear(1, &plain);
+        run_linear(2, &own);
+        for (int j = 0; j < COUNT(values) * 9; j++) {
+            CU_ASSERT(j / 9 < 2 ? isnan(out[0][j]) : isfinite(out[0][j]));
+            CU_ASSERT(isnan(out[0][j]) ? isnan(out[1][j]) : out[0][j] == out[1][j]);
+        }
+        free(x);
+        subject_close(&s);
+    }
+}
+
+static void test_odd_rows(void)
+{
+    for_tables(odd_rows);
+}
+
+/* Codes as small as in the file: at most the padding of heads and of the last columns more. */
+static void sizes(const cake_kernels *op)
+{
+    const cake_format *f;
+    for (int i = 0; (f = format_at(i)); i++) {
+        const cake_weight w = {.n_out = 1024, .n_in = 2048, .dtype = CAKE_Q8, .format = f};
+        const double file = (double)cake_format_row_bytes(f, 2048) * 1024, own = (double)op->weight_bytes(&w);
+        if (own > 1.02 * file)
+            printf("  %s, %s: %.2f %% more\n", op->name, f->name ? f->name : "grouped",
+                   100 * (own / file - 1));
+        CU_ASSERT(own <= 1.02 * file);
+    }
+}
+
+static void test_sizes(void)
+{
+    for_tables(sizes);
+}
+
+/* Floats, groups in another order and odd groups are not codes. */
+static void test_others(void)
+{
+    cake_codes c;
+    const cake_format none[] = {{.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_F32, .group = 128},
+                                {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_F16, .group = 32, .indexed = true},
+                                {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_F16, .group = 48},
+                                {.code = CAKE_CODE_U8, .scale = CAKE_SCALE_F16, .group = 300},
+                                {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_F16, .group = 16}};
+    for (int i = 0; i < COUNT(none); i++)
+        CU_ASSERT_FALSE(cake_codes_of(&c, &none[i]));
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {{"products of integer codes", test_products},
+                                       {"odd widths", test_odd_widths},
+                                       {"odd rows", test_odd_rows},
+                                       {"bytes", test_sizes},
+                                       {"formats that are not codes", test_others}};
+    return SUITE_MAIN("integer codes", tests);
+}
