@@ -13,6 +13,7 @@ ln -s "$cake" "$dir/tree/build/cake-mpi"
 printf '#!/bin/sh\n' >"$dir/bin/make" && chmod +x "$dir/bin/make" # quickstart finds a tree that is built
 : >"$dir/tree/configure" >"$dir/tree/build/Makefile" >"$dir/tree/build/config.h"
 [ -z "${CAKE_SMOLLM2:-}" ] || ln -s "$(cd "$CAKE_SMOLLM2" && pwd)" "$dir/tree/build/smollm2"
+unset CAKE_SMOLLM2 # no option of the program
 launcher=${MPIRUN:-mpirun}
 cat >"$dir/bin/mpirun" <<END
 #!/bin/bash

@@ -20,6 +20,13 @@ typedef struct cake_gguf_arch {
     bool tiled; /* value heads of delta nets: the first of each key head, the second of each, ... */
 } cake_gguf_arch;
 
+/* A field of config.json that no other model has: value heads of delta nets stay in the order of the file. */
+#define CAKE_GGUF_TILED "linear_value_heads_tiled"
+
+/* Whether it is set: blocks of an output projection hold parts of several heads, so that its columns cannot
+ * be put in order. `value_dim` is the size of a head. */
+bool cake_gguf_keeps_tiles(const cake_gguf_parts *parts, const cake_gguf_arch *arch, int64_t value_dim);
+
 /* Appends the text of config.json. Errors name the file and the key. */
 cake_err cake_gguf_config(const cake_gguf_parts *parts, const char *topic, cake_buf *json);
 /* Which of the supported architectures it is; fails by name if none. */

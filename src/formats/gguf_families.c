@@ -311,6 +311,8 @@ static void put_delta(cake_gguf_writer *w)
     cake_gguf_copy_int(w, "ssm.group_count", CAKE_GGUF_REQUIRED, 1, "linear_num_key_heads");
     cake_gguf_put_int(w, "linear_num_value_heads", n);
     cake_gguf_put_int(w, "linear_value_head_dim", all / n);
+    if (!w->err && cake_gguf_keeps_tiles(w->parts, w->arch, all / n))
+        cake_gguf_put_bool(w, CAKE_GGUF_TILED, true);
     cake_buf_adds(w->out, ", \"layer_types\": [");
     for (int64_t i = 0; i < w->n_layer && !w->err; i++) {
         const bool linear = list ? cake_gguf_int_at(list, i, 0) != 0 : (i + 1) % every != 0;

@@ -72,4 +72,19 @@ for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long d
     [ "$name" != qwen3.5-text ] || sed -i 's/-\{0,1\}[0-9]*\.[0-9]*//g' "$dir/whole.jsonl" "$dir/gguf.jsonl"
     same "$name"
 done
+
+# A block of Q8_0 is larger than a value head: heads of delta nets then keep the order of the file, and so do sums.
+mkdir "$dir/heads" "$dir/tiles"
+"$convert" "$root/tests/golden/qwen3.5-tiles" "$dir/heads/m.gguf" values &&
+    "$convert" "$root/tests/golden/qwen3.5-tiles" "$dir/tiles/m.gguf" blocks
+ok "delta nets are written in blocks" $?
+answer 1 "$dir/heads" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" whole.jsonl
+answer 2 "$dir/tiles" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" gguf.jsonl
+cp "$dir/gguf.jsonl" "$dir/tiles.jsonl"
+sed -i 's/-\{0,1\}[0-9]*\.[0-9]*//g' "$dir/whole.jsonl" "$dir/gguf.jsonl"
+same "value heads in the order of the file, two ranks"
+expect "bundles of such heads" 0 "2 written" "$cake" stage -m "$dir/tiles" -d "$dir/staged-tiles" --ranks 2
+answer 2 "$dir/staged-tiles" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" gguf.jsonl
+cp "$dir/tiles.jsonl" "$dir/whole.jsonl"
+same "such heads as bundles"
 finish
