@@ -51,10 +51,9 @@ static cake_err find_row(const cake_gguf_parts *parts, const char *topic, const 
         return fail_unknown(g, topic, name);
     if (i + 1 < CAKE_GGUF_FAMILIES &&
         !strcmp(cake_gguf_families[i].arch.name, cake_gguf_families[i + 1].arch.name)) {
-        const bool experts = !strcmp(cake_gguf_families[i].arch.name, "llama");
         snprintf(key, sizeof key, "%s.%s", cake_gguf_families[i].arch.name,
-                 experts ? "expert_count" : "attention.sliding_window");
-        i += cake_gguf_int_at(cake_gguf_find(g, key), 0, 0) > 0;
+                 cake_gguf_families[i + 1].arch.chosen_by);
+        i += cake_gguf_real_at(cake_gguf_find(g, key), 0, 0) > 0;
     }
     *out = &cake_gguf_families[i];
     return CAKE_OK;

@@ -12,11 +12,13 @@ typedef struct cake_gguf_arch {
     const char *name;       /* general.architecture */
     const char *model_type; /* in config.json */
     const char *class;      /* in config.json's architectures */
+    const char *chosen_by;  /* of two rows with a name: the second is meant where this key is above 0 */
     bool turned;            /* rows of q and k: the halves of each head alternate */
     bool plus_one;          /* norms are stored as w + 1, where config.json's families store w */
     bool both_norms;        /* ffn_norm stands before the MLP, beside a norm after attention */
     bool latent;            /* latent attention, whose heads of k and v are counted in another way */
     bool by_type;           /* heads and rotation of layers with a window and of those without differ */
+    bool grows;             /* queries grow with the position, by attention.temperature_scale */
     bool tiled; /* value heads of delta nets: the first of each key head, the second of each, ... */
 } cake_gguf_arch;
 

@@ -87,6 +87,9 @@ static void put_yarn(cake_gguf_writer *w)
     } else {
         cake_gguf_refuse(w, "rope.scaling.yarn_log_multiplier", "it is not supported for this architecture");
     }
+    if (w->arch->grows)
+        cake_gguf_put_real(w, "llama_4_scaling_beta",
+                           cake_gguf_get_real(w, "attention.temperature_scale", 0));
     magnitude = 0.1 * log(factor) + 1;
     if (attention != 0 && fabs(attention - magnitude) > 1e-6)
         cake_gguf_put_real(w, "attention_factor", attention);
