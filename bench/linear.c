@@ -20,7 +20,7 @@
 #define SAMPLE 64                  /* columns that are compared with the oracle */
 #define STRIP  32                  /* rows of the matrix that are packed together */
 #define FORM   1000000             /* times an index of forms: part of the kind of a measurement */
-enum { BF16, INT8, F32, F16, Q8_0, Q4_0, Q4_K, Q6_K, E4M3, INT4, N_FORM };
+enum { BF16, INT8, F32, F16, Q8_0, Q4_0, Q4_K, Q6_K, MXFP4, E4M3, INT4, N_FORM };
 
 /* How matrices are kept. */
 static const struct {
@@ -32,12 +32,13 @@ static const struct {
     [INT8] = {CAKE_I8, NULL, {0}},
     [F32] = {CAKE_F32, NULL, {0}},
     [F16] = {CAKE_F16, NULL, {0}},
-    [Q8_0] = {CAKE_F32, "q8_0", {0}},
-    [Q4_0] = {CAKE_F32, "q4_0", {0}},
-    [Q4_K] = {CAKE_F32, "q4_k", {0}},
-    [Q6_K] = {CAKE_F32, "q6_k", {0}},
+    [Q8_0] = {CAKE_Q8, "q8_0", {0}},
+    [Q4_0] = {CAKE_Q8, "q4_0", {0}},
+    [Q4_K] = {CAKE_Q8, "q4_k", {0}},
+    [Q6_K] = {CAKE_Q8, "q6_k", {0}},
+    [MXFP4] = {CAKE_Q8, "mxfp4", {0}},
     [E4M3] = {CAKE_F32, NULL, {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_BF16, .group = 128}},
-    [INT4] = {CAKE_F32, NULL, {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_F16, .group = 128, .zero = true}},
+    [INT4] = {CAKE_Q8, NULL, {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_F16, .group = 128, .zero = true}},
 };
 
 static const struct {
@@ -69,6 +70,8 @@ static void fill_quantised(uint8_t *row, int64_t index, const cake_weight *w)
     for (int i = 0; f->block && i < w->n_in / f->block; i++)
         for (int h = 0; h < 2 && f->half[h] >= 0; h++)
             row[i * f->bytes + f->half[h] + 1] &= 0x1F;
+    for (int i = 0; f->half[0] < 0 && f->block && i < w->n_in / f->block; i++)
+        row[i * f->bytes] |= 0x40; /* MXFP4's scale */
     for (int g = 0; !f->block && g < cake_format_groups(f, w->n_in); g++)
         row[cake_format_scales(f) + (size_t)(g + 1) * scale - 1] &= 0x3B;
 }
@@ -226,6 +229,7 @@ const cake_case cake_cases_linear[] = {
     SHAPE("q4_0.gate", Q4_0 *FORM / 1000 + 3, "Q4_0 product with 3072 x 1024"),
     SHAPE("q4_k.gate", Q4_K *FORM / 1000 + 3, "Q4_K product with 3072 x 1024"),
     SHAPE("q6_k.gate", Q6_K *FORM / 1000 + 3, "Q6_K product with 3072 x 1024"),
+    SHAPE("mxfp4.gate", MXFP4 *FORM / 1000 + 3, "MXFP4 product with 3072 x 1024"),
     SHAPE("e4m3.gate", E4M3 *FORM / 1000 + 3, "E4M3 product with 3072 x 1024"),
     SHAPE("int4.gate", INT4 *FORM / 1000 + 3, "int4 product with 3072 x 1024"),
     {NULL, NULL, NULL, 0},

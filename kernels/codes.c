@@ -116,7 +116,7 @@ void cake_codes_scales(cake_codes_span *to, const cake_codes *c, const uint8_t *
     for (int i = 0; i < parts; i++)
         to->zero[i] = (int16_t)c->zero;
     if (c->head != CAKE_HEAD_SCALES) {
-        block_scales(to->scale, to->minimum, c, head);
+        block_scales(to, c, head);
         return;
     }
     const size_t size = cake_scale_bytes(c->scale);

@@ -10,6 +10,8 @@
  *   sum = fma((float)(sum of x (code - zero)), scale of x * scale of W, sum)
  * and, if the format has minima,
  *   sum = fma(scale of x * (float)(sum of x), minimum, sum)
+ * Where the scales of parts are whole numbers times one of the span (`whole`), a group is added at once:
+ *   sum = fma((float)(sum over parts of whole scale * (sum of x (code - zero))), scale of x * unit, sum)
  * Sums of integers are exact, so their order is free.
  */
 #ifndef CAKE_KERNELS_CODES_H
@@ -47,6 +49,7 @@ typedef struct cake_codes {
     const int8_t *table; /* [16] of which codes of 4 bits are indices, or NULL */
     int zero;            /* subtracted from codes, besides the file's own zeros */
     bool minimum;
+    bool whole; /* the scales of parts, of which a group of x has two, are whole numbers times a unit */
     cake_codes_head head;
     /* Of CAKE_HEAD_SCALES: */
     cake_scale scale;
@@ -62,6 +65,9 @@ typedef struct cake_codes_span {
     uint8_t code[CAKE_CODES_SPAN];
     float scale[CAKE_CODES_PARTS], minimum[CAKE_CODES_PARTS];
     int16_t zero[CAKE_CODES_PARTS]; /* all that is subtracted from codes */
+    /* If scales are whole: scale = unit * whole. */
+    float unit;
+    int16_t whole[CAKE_CODES_PARTS];
 } cake_codes_span;
 
 /* False: the format is none of codes. */

@@ -193,13 +193,13 @@ static const struct {
 }
 , LARGE(Q2_K, 2, 16, 0, CAKE_HEAD_Q2_K, .minimum = true), .read = codes_q2_k
 }
-, LARGE(Q3_K, 3, 16, 4, CAKE_HEAD_Q3_K), .read = codes_q3_k
+, LARGE(Q3_K, 3, 16, 4, CAKE_HEAD_Q3_K, .whole = true), .read = codes_q3_k
 }
 , LARGE(Q4_K, 4, 32, 0, CAKE_HEAD_6_BITS, .minimum = true), .read = codes_q4_k
 }
 , LARGE(Q5_K, 5, 32, 0, CAKE_HEAD_6_BITS, .minimum = true), .read = codes_q5_k
 }
-, LARGE(Q6_K, 6, 16, 32, CAKE_HEAD_BYTES), .read = codes_q6_k
+, LARGE(Q6_K, 6, 16, 32, CAKE_HEAD_BYTES, .whole = true), .read = codes_q6_k
 }
 , SMALL(IQ4_NL, 4, 0, .table = nonlinear_codes), .read = codes_q4_0
 }
@@ -227,12 +227,13 @@ static inline void six_bits(const uint8_t *s, int i, int *scale, int *min)
     }
 }
 
-/* Scales, and minima, of the head of a block of 256 values. */
-static inline void block_scales(float *restrict scale, float *restrict minimum, const cake_codes *c,
+/* Scales, and minima, of the head of a block of 256 values; whole: what they are before the block's. */
+static inline void block_scales(cake_codes_span *restrict to, const cake_codes *c,
                                 const uint8_t *restrict head)
 {
     const float d = f16_at(head), min = c->minimum ? f16_at(head + 2) : 0;
     const uint8_t *s = head + (c->minimum ? 4 : 2);
+    to->unit = d;
     for (int part = 0, parts = LARGE_BLOCK / c->part; part < parts; part++) {
         int whole = (int8_t)s[part], less = 0;
         if (c->head == CAKE_HEAD_6_BITS) {
@@ -244,8 +245,9 @@ static inline void block_scales(float *restrict scale, float *restrict minimum, 
             whole = s[part] & 15;
             less = s[part] >> 4;
         }
-        scale[part] = d * (float)whole;
-        minimum[part] = -(min * (float)less);
+        to->whole[part] = (int16_t)whole;
+        to->scale[part] = d * (float)whole;
+        to->minimum[part] = -(min * (float)less);
     }
 }
 
@@ -290,15 +292,15 @@ static void decode_large(float *restrict out, cake_block kind, const uint8_t *re
     const cake_codes *c = &block_codes[kind].as;
     uint8_t code[LARGE_BLOCK], head[CAKE_CODES_HEAD];
     int8_t value[LARGE_BLOCK];
-    float scale[CAKE_CODES_PARTS], minimum[CAKE_CODES_PARTS];
+    cake_codes_span s;
     block_codes[kind].read(code, b);
     signed_codes(value, code, c, LARGE_BLOCK);
     block_head(head, kind, b);
-    block_scales(scale, minimum, c, head);
+    block_scales(&s, c, head);
     for (int part = 0; part < 16 && c->part == 16; part++)
-        scale_part(out + 16 * part, value + 16 * part, scale[part], c->minimum, minimum[part], 16);
+        scale_part(out + 16 * part, value + 16 * part, s.scale[part], c->minimum, s.minimum[part], 16);
     for (int part = 0; part < 8 && c->part == 32; part++)
-        scale_part(out + 32 * part, value + 32 * part, scale[part], c->minimum, minimum[part], 32);
+        scale_part(out + 32 * part, value + 32 * part, s.scale[part], c->minimum, s.minimum[part], 32);
 }
 
 static inline void decode_block(float *restrict out, const cake_format *f, const uint8_t *restrict b)

@@ -364,7 +364,7 @@ typedef struct cake_kernels {
      * from the wave's row of x (and gate) that groups->row names; without, x and gate are sorted already. */
     void (*input_pack_grouped)(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                                cake_dtype dtype, int n_in, const cake_groups *groups, bool gather);
-    /* For each of n <= CAKE_PRODUCTS products, whose matrices have equal shapes and dtypes: out
+    /* For each of n <= CAKE_PRODUCTS products, whose matrices have equal shapes, dtypes and formats: out
      * [groups->n_row, n_out] = sorted row of x times its expert's matrix, plus its bias, with the bits of
      * linear. */
     void (*linear_grouped)(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,

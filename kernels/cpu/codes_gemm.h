@@ -25,7 +25,7 @@
 #define CODES_ROWS  (N_REGISTERS == 32 ? 16 : 8) /* that are multiplied together */
 #define CODES_SOME  (192 << 10)                  /* bytes of panels used by all rows before the next ones */
 #define CODES_ALONE (64 << 10)                   /* the same where all rows are multiplied together */
-#define CODES_AHEAD 2048                         /* prefetch distance of weights, in bytes */
+#define CODES_AHEAD 8192                         /* prefetch distance of weights, in bytes */
 
 /* A group of a quantised row: its scale, the sums of its halves, and these and the whole one times the
  * scale. */
@@ -97,7 +97,9 @@ static void codes_pack_part(codes_row *to, const entering *in, int64_t first, in
 typedef struct codes_scales {
     _Alignas(64) float scale[CAKE_CODES_PARTS][LANES];
     float minimum[CAKE_CODES_PARTS][LANES];
-    int32_t zero[CAKE_CODES_PARTS][LANES]; /* halves of 16 bits: for the first 16 values, for the others */
+    /* Halves of 16 bits: for the first 16 values of a brick, for the others; times the whole scales. */
+    int32_t zero[CAKE_CODES_PARTS][LANES];
+    int32_t whole[CAKE_CODES_PARTS][LANES]; /* whole scales, in both halves */
 } codes_scales;
 
 /* What codes are stored less than the numbers that are multiplied: these are unsigned, but those of 8 bits
@@ -108,16 +110,17 @@ static int codes_shift(const cake_codes *c)
     return small ? 12 : DOT_BYTES && (c->table || c->bits == 8) ? 128 : 0;
 }
 
-static void codes_set_zeros(codes_scales *to, const cake_codes *c, const uint8_t *zeros)
+INLINE wholes codes_both_halves(const cake_codes *c, wholes zero, int part)
 {
-    const int parts = CAKE_CODES_SPAN / c->part, zero = c->zero + codes_shift(c);
-    for (int i = 0; i < parts; i++) {
-        wholes v = whole_set(zero);
-        if (c->zeros)
-            v = whole_add(v, whole_from_bytes(zeros + i * c->scales / parts * LANES));
-        v = bytes_and(v, whole_set(0xFFFF)); /* may be negative */
-        const wholes high = whole_left(v);
-        v = c->part == 32 ? bytes_or(v, high) : i % 2 ? high : v;
+    const wholes low = bytes_and(zero, whole_set(0xFFFF)), high = whole_left(low); /* it may be negative */
+    return c->part == 32 ? bytes_or(low, high) : part % 2 ? high : low;
+}
+
+/* The zeros of formats whose files have none. */
+static void codes_set_zeros(codes_scales *to, const cake_codes *c)
+{
+    for (int i = 0; i < CAKE_CODES_SPAN / c->part; i++) {
+        const wholes v = codes_both_halves(c, whole_set(c->zero + codes_shift(c)), i);
         memcpy(to->zero[i], &v, sizeof v);
     }
 }
@@ -138,77 +141,114 @@ INLINE vec codes_load_scale(const char *head, int i, cake_scale type)
 
 static void codes_plain_scales(codes_scales *to, const cake_codes *c, const char *head, const float *factor)
 {
-    const int parts = CAKE_CODES_SPAN / c->part, each = parts / c->scales;
-    const char *minima = head + (size_t)c->scales * cake_scale_bytes(c->scale) * LANES;
-    for (int s = 0; s < c->scales; s++) {
-        vec scale = codes_load_scale(head, s, c->scale);
+    const int each = CAKE_CODES_SPAN / c->part / c->scales;
+    const char *more = head + (size_t)c->scales * cake_scale_bytes(c->scale) * LANES;
+    for (int s = 0, part = 0; s < c->scales; s++) {
+        vec scale = codes_load_scale(head, s, c->scale), minimum = vec_set(0);
+        wholes zero = whole_set(0);
         if (c->factor)
             scale = c->divides ? vec_div(scale, vec_load(factor)) : vec_mul(scale, vec_load(factor));
-        scale = vec_mul(scale, vec_set(c->times));
-        for (int i = s * each; i < (s + 1) * each; i++) {
-            vec_store(to->scale[i], scale);
+        if (c->table)
+            scale = vec_mul(scale, vec_set(c->times));
+        if (c->minimum)
+            minimum = vec_load_as(more, CAKE_F16, (size_t)(s * LANES), LANES);
+        if (c->zeros)
+            zero = whole_add(whole_set(c->zero + codes_shift(c)),
+                             whole_from_bytes((const uint8_t *)more + s * LANES));
+        for (int end = part + each; part < end; part++) {
+            vec_store(to->scale[part], scale);
             if (c->minimum)
-                vec_store(to->minimum[i], vec_load_as(minima, CAKE_F16, (size_t)(s * LANES), LANES));
+                vec_store(to->minimum[part], minimum);
+            if (c->zeros) {
+                const wholes v = codes_both_halves(c, zero, part);
+                memcpy(to->zero[part], &v, sizeof v);
+            }
         }
     }
-    if (!c->minimum)
-        codes_set_zeros(to, c, (const uint8_t *)minima);
 }
 
-/* Words of four scales, and of four minima, of each column. */
-typedef struct codes_words {
-    wholes scale[4], minimum[4];
-} codes_words;
+/* Scales, or minima, of four parts of each column: d times the bytes of words. */
+INLINE void codes_set_four(float (*to)[LANES], vec d, wholes words)
+{
+    UNROLL for (int i = 0; i < 4; i++) vec_store(to[i], vec_mul(d, whole_float(whole_signed_byte(words, i))));
+}
 
-INLINE codes_words codes_words_of(const cake_codes *c, const char *s)
+/* Whole scales of parts 4 i to 4 i + 4, less `less`, and the zeros of their bricks. */
+INLINE void codes_set_whole(codes_scales *to, int part, wholes words, int less, int zero)
+{
+    wholes pair[4];
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const wholes scale =
+            bytes_and(whole_sub(whole_signed_byte(words, i), whole_set(less)), whole_set(0xFFFF));
+        pair[i] = bytes_or(scale, whole_left(scale));
+        memcpy(to->whole[part + i], &pair[i], sizeof pair[i]);
+    }
+    for (int i = 0; i < 4; i += 2) {
+        const wholes two = bytes_or(bytes_and(pair[i], whole_set(0xFFFF)), whole_left(pair[i + 1]));
+        const wholes zeros = shorts_multiply(two, shorts_set((short)zero));
+        memcpy(to->zero[(part + i) / 2], &zeros, sizeof zeros);
+    }
+}
+
+/* Of Q4_K and Q5_K; below of Q2_K and Q3_K. */
+static void codes_scales_6_bits(codes_scales *to, vec d, vec min, const char *s)
+{
+    const wholes low = bytes_set(15), two = bytes_set(0x30), six = bytes_set(63);
+    const wholes a = whole_load(s), b = whole_load(s + CODES_VECTOR), c = whole_load(s + 2 * CODES_VECTOR);
+    codes_set_four(to->scale, d, bytes_and(a, six));
+    codes_set_four(to->scale + 4, d, bytes_or(bytes_and(c, low), bytes_and(bytes_right(a, 2), two)));
+    codes_set_four(to->minimum, min, bytes_and(b, six));
+    codes_set_four(to->minimum + 4, min,
+                   bytes_or(bytes_and(bytes_right(c, 4), low), bytes_and(bytes_right(b, 2), two)));
+}
+
+static void codes_scales_q2_k(codes_scales *to, vec d, vec min, const char *s)
+{
+    for (int i = 0; i < 4; i++) {
+        const wholes word = whole_load(s + i * CODES_VECTOR);
+        codes_set_four(to->scale + 4 * i, d, bytes_and(word, bytes_set(15)));
+        codes_set_four(to->minimum + 4 * i, min, bytes_and(bytes_right(word, 4), bytes_set(15)));
+    }
+}
+
+static void codes_scales_q3_k(codes_scales *to, const char *s, int zero)
 {
     const wholes low = bytes_set(15), two = bytes_set(0x30);
-    codes_words to;
-    wholes word[4];
-    for (int i = 0; i < 4; i++)
-        word[i] =
-            whole_load(s + (i < (c->head == CAKE_HEAD_Q2_K || c->part == 16 ? 4 : 3) ? i : 0) * CODES_VECTOR);
-    for (int i = 0; i < 4; i++)
-        to.scale[i] = to.minimum[i] = word[i];
-    if (c->head == CAKE_HEAD_6_BITS) {
-        to.scale[0] = bytes_and(word[0], bytes_set(63));
-        to.minimum[0] = bytes_and(word[1], bytes_set(63));
-        to.scale[1] = bytes_or(bytes_and(word[2], low), bytes_and(bytes_right(word[0], 2), two));
-        to.minimum[1] =
-            bytes_or(bytes_and(bytes_right(word[2], 4), low), bytes_and(bytes_right(word[1], 2), two));
-    } else if (c->head == CAKE_HEAD_Q3_K) {
-        const wholes high = word[2];
-        to.scale[0] = bytes_or(bytes_and(word[0], low), bytes_and(bytes_left(high, 4), two));
-        to.scale[1] = bytes_or(bytes_and(word[1], low), bytes_and(bytes_left(high, 2), two));
-        to.scale[2] = bytes_or(bytes_and(bytes_right(word[0], 4), low), bytes_and(high, two));
-        to.scale[3] = bytes_or(bytes_and(bytes_right(word[1], 4), low), bytes_and(bytes_right(high, 2), two));
-    } else if (c->head == CAKE_HEAD_Q2_K) {
-        for (int i = 0; i < 4; i++) {
-            to.scale[i] = bytes_and(word[i], low);
-            to.minimum[i] = bytes_and(bytes_right(word[i], 4), low);
-        }
-    }
-    return to;
+    const wholes a = whole_load(s), b = whole_load(s + CODES_VECTOR), c = whole_load(s + 2 * CODES_VECTOR);
+    codes_set_whole(to, 0, bytes_or(bytes_and(a, low), bytes_and(bytes_left(c, 4), two)), 32, zero);
+    codes_set_whole(to, 4, bytes_or(bytes_and(b, low), bytes_and(bytes_left(c, 2), two)), 32, zero);
+    codes_set_whole(to, 8, bytes_or(bytes_and(bytes_right(a, 4), low), bytes_and(c, two)), 32, zero);
+    codes_set_whole(to, 12, bytes_or(bytes_and(bytes_right(b, 4), low), bytes_and(bytes_right(c, 2), two)),
+                    32, zero);
 }
 
 static void codes_block_scales(codes_scales *to, const cake_codes *c, const char *head)
 {
     const vec d = vec_load_as(head, CAKE_F16, 0, LANES);
-    const vec min = c->minimum ? vec_load_as(head, CAKE_F16, LANES, LANES) : vec_set(0);
-    const codes_words words = codes_words_of(c, head + (c->minimum ? 4 : 2) * LANES);
-    const wholes less = whole_set(c->head == CAKE_HEAD_Q3_K ? 32 : 0);
-    for (int word = 0; word < CAKE_CODES_SPAN / c->part / 4; word++)
-        UNROLL for (int i = 0; i < 4; i++)
-        {
-            const wholes scale = whole_sub(whole_signed_byte(words.scale[word], i), less);
-            vec_store(to->scale[4 * word + i], vec_mul(d, whole_float(scale)));
-            if (c->minimum) /* minus zero, where it is zero, as in codes.h */
-                vec_store(
-                    to->minimum[4 * word + i],
-                    vec_mul(vec_set(-1), vec_mul(min, whole_float(whole_byte(words.minimum[word], i)))));
-        }
-    if (!c->minimum)
-        codes_set_zeros(to, c, NULL);
+    /* With its sign changed first, a minimum of zero is minus zero, as in codes.h. */
+    const vec min = c->minimum ? vec_mul(vec_set(-1), vec_load_as(head, CAKE_F16, LANES, LANES)) : vec_set(0);
+    const char *s = head + (c->minimum ? 4 : 2) * LANES;
+    const int zero = c->zero + codes_shift(c);
+    if (c->whole)
+        vec_store(to->scale[0], d);
+    switch (c->head) {
+    case CAKE_HEAD_6_BITS:
+        codes_scales_6_bits(to, d, min, s);
+        return;
+    case CAKE_HEAD_Q2_K:
+        codes_scales_q2_k(to, d, min, s);
+        return;
+    case CAKE_HEAD_Q3_K:
+        codes_scales_q3_k(to, s, zero);
+        return;
+    default:
+        for (int i = 0; i < CAKE_CODES_SPAN / c->part / 4; i++)
+            if (c->whole)
+                codes_set_whole(to, 4 * i, whole_load(s + i * CODES_VECTOR), 0, zero);
+            else
+                codes_set_four(to->scale + 4 * i, d, whole_load(s + i * CODES_VECTOR));
+    }
 }
 
 /* ---- a brick */
@@ -218,6 +258,7 @@ typedef struct codes_kind {
     int bits, part;
     bool minimum, table;
     bool signs; /* numbers of 8 bits with signs */
+    bool whole; /* scales of parts are whole numbers */
     int safe;   /* quads whose products can be added in 16 bits */
 } codes_kind;
 
@@ -253,16 +294,27 @@ INLINE wholes codes_x(const codes_row *x, int r, int k)
     return whole_set(four);
 }
 
+/* Without it, gcc 12 adds up in another order and spills sums. */
+#define CODES_KEEP(v) __asm__("" : "+v"(v))
+
 #if DOT_BYTES
-/* sum [rows] = the products of one part, from quad q on; k: the brick's first value. */
+/* sum [rows] = the products of one part, from quad q on; k: the brick's first value. With whole scales, times
+ * these, and added to sum unless q is zero. */
 INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, const int q, const wholes table,
-                      const int rows, const codes_kind kind)
+                      const wholes scale, const int rows, const codes_kind kind)
 {
-    UNROLL for (int r = 0; r < rows; r++) sum[r] = whole_set(0);
+    wholes own[CODES_ROWS];
+    UNROLL for (int r = 0; r < rows; r++) own[r] = whole_set(0);
     UNROLL for (int i = q; i < q + kind.part / 4; i++)
     {
         const wholes v = codes_quad(w, i, table, kind);
-        UNROLL for (int r = 0; r < rows; r++) sum[r] = dot_add(sum[r], v, codes_x(x, r, k + 4 * i));
+        UNROLL for (int r = 0; r < rows; r++) own[r] = dot_add(own[r], v, codes_x(x, r, k + 4 * i));
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        if (kind.whole)
+            own[r] = whole_multiply(own[r], whole_high(scale));
+        sum[r] = kind.whole && q ? whole_add(sum[r], own[r]) : own[r];
     }
 }
 #else
@@ -272,10 +324,11 @@ INLINE wholes codes_products(wholes w, wholes x, const codes_kind kind)
 }
 
 INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, const int q, const wholes table,
-                      const int rows, const codes_kind kind)
+                      const wholes scale, const int rows, const codes_kind kind)
 {
     const int quads = kind.part / 4, safe = kind.safe < quads ? kind.safe : quads;
-    if (safe == quads) {
+    const wholes times = kind.whole ? scale : shorts_set(1);
+    if (safe == quads && !kind.whole) {
         UNROLL for (int i = 0; i < quads; i++)
         {
             const wholes v = codes_quad(w, q + i, table, kind);
@@ -283,9 +336,10 @@ INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, con
             {
                 const wholes now = codes_products(v, codes_x(x, r, k + 4 * (q + i)), kind);
                 sum[r] = i ? shorts_add(sum[r], now) : now;
+                CODES_KEEP(sum[r]);
             }
         }
-        UNROLL for (int r = 0; r < rows; r++) sum[r] = whole_pairs(sum[r], shorts_set(1));
+        UNROLL for (int r = 0; r < rows; r++) sum[r] = whole_pairs(sum[r], times);
         return;
     }
     UNROLL for (int i = 0; i < quads; i += safe)
@@ -297,8 +351,9 @@ INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, con
             wholes now = codes_products(v[0], codes_x(x, r, k + 4 * (q + i)), kind);
             UNROLL for (int j = 1; j < safe; j++) now =
                 shorts_add(now, codes_products(v[j], codes_x(x, r, k + 4 * (q + i + j)), kind));
-            now = whole_pairs(now, shorts_set(1));
-            sum[r] = i ? whole_add(sum[r], now) : now;
+            now = whole_pairs(now, times);
+            sum[r] = i || (kind.whole && q) ? whole_add(sum[r], now) : now;
+            CODES_KEEP(sum[r]);
         }
     }
 }
@@ -314,17 +369,23 @@ typedef struct codes_meeting {
     float *sum; /* [rows, LANES] */
 } codes_meeting;
 
-/* One brick of a span, and group of x. */
+/* Sums of so few rows stay in registers; of more they would displace those of a part. */
+#define CODES_FEW 4
+
+/* One brick of a span, and group of x. total [rows <= CODES_FEW]: sums, instead of m->sum. */
 INLINE void codes_brick(const codes_meeting *m, const char *w, const codes_scales *s, int brick, int group,
-                        const wholes table, const int rows, const codes_kind kind)
+                        const wholes table, vec *total, const int rows, const codes_kind kind)
 {
     const int parts = CODES_BRICK / kind.part;
+    wholes sum[CODES_ROWS];
     UNROLL for (int half = 0; half < parts; half++)
     {
         const int part = brick * parts + half;
-        wholes sum[CODES_ROWS];
-        codes_dot(sum, w, m->x, group * CODES_BRICK, half * kind.part / 4, table, rows, kind);
-        const vec scale = vec_load(s->scale[part]);
+        codes_dot(sum, w, m->x, group * CODES_BRICK, half * kind.part / 4, table,
+                  kind.whole ? whole_load(s->whole[part]) : table, rows, kind);
+        if (kind.whole && half + 1 < parts)
+            continue;
+        const vec scale = vec_load(s->scale[kind.whole ? 0 : part]);
         UNROLL for (int r = 0; r < rows; r++)
         {
             const codes_group *g = &m->x[r].group[group];
@@ -332,13 +393,19 @@ INLINE void codes_brick(const codes_meeting *m, const char *w, const codes_scale
             if (!kind.minimum) {
                 int32_t sums;
                 memcpy(&sums, g->sum, sizeof sums);
-                whole = whole_sub(whole, whole_pairs(whole_load(s->zero[part]), whole_set(sums)));
+                whole = whole_sub(
+                    whole, whole_pairs(whole_load(s->zero[kind.whole ? brick : part]), whole_set(sums)));
             }
-            vec to =
-                vec_fma(whole_float(whole), vec_mul(vec_set(g->scale), scale), vec_load(m->sum + r * LANES));
+            vec to = vec_fma(whole_float(whole), vec_mul(vec_set(g->scale), scale),
+                             rows <= CODES_FEW ? total[r] : vec_load(m->sum + r * LANES));
             if (kind.minimum)
                 to = vec_fma(vec_set(parts > 1 ? g->half[half] : g->total), vec_load(s->minimum[part]), to);
+            if (rows <= CODES_FEW) {
+                total[r] = to;
+                continue;
+            }
             vec_store(m->sum + r * LANES, to);
+            __asm__ volatile("" ::: "memory"); /* else gcc 12 separates these and spills */
         }
     }
 }
@@ -352,6 +419,12 @@ INLINE void codes_multiply(const codes_meeting *m, const int rows, const codes_k
         entries[i] = (int8_t)(m->c->table[i] + codes_shift(m->c));
     const wholes table = bytes_table(entries);
     codes_scales scales;
+    const int few = rows <= CODES_FEW ? rows : 0;
+    vec total[CODES_FEW];
+    for (int r = 0; r < few; r++)
+        total[r] = vec_load(m->sum + r * LANES);
+    if (!kind.minimum && !kind.whole && !m->c->zeros)
+        codes_set_zeros(&scales, m->c);
     for (int k = 0; k < m->n; k += CAKE_CODES_SPAN) {
         if (m->c->head == CAKE_HEAD_SCALES)
             codes_plain_scales(&scales, m->c, w, m->factor);
@@ -361,9 +434,11 @@ INLINE void codes_multiply(const codes_meeting *m, const int rows, const codes_k
         for (int i = 0; i < CODES_BRICKS && k + i * CODES_BRICK < m->n; i++, w += kind.bits * CODES_VECTOR) {
             UNROLL for (int line = 0; line < kind.bits * CODES_VECTOR; line += 64)
                 _mm_prefetch(w + CODES_AHEAD + line, _MM_HINT_T0);
-            codes_brick(m, w, &scales, i, k / CODES_BRICK + i, table, rows, kind);
+            codes_brick(m, w, &scales, i, k / CODES_BRICK + i, table, total, rows, kind);
         }
     }
+    for (int r = 0; r < few; r++)
+        vec_store(m->sum + r * LANES, total[r]);
 }
 
 /* The next larger tile with an instance. */
@@ -384,15 +459,15 @@ INLINE void codes_multiply_rows(const codes_meeting *m, int rows, const codes_ki
         codes_multiply_rows(m, rows, (codes_kind){__VA_ARGS__});                                             \
     }
 CODES_KIND(codes_2, .bits = 2, .part = 16, .safe = 8, .minimum = true)
-    CODES_KIND(codes_3, .bits = 3, .part = 16, .safe = 8) CODES_KIND(codes_4, .bits = 4, .part = 32,
-                                                                     .safe = 8)
+    CODES_KIND(codes_3, .bits = 3, .part = 16, .safe = 4, .whole = true) CODES_KIND(codes_4, .bits = 4,
+                                                                                    .part = 32, .safe = 8)
         CODES_KIND(codes_4_minimum, .bits = 4, .part = 32, .safe = 8, .minimum = true)
             CODES_KIND(codes_4_small_table, .bits = 4, .part = 32, .safe = 4, .table = true)
                 CODES_KIND(codes_4_small_table_16, .bits = 4, .part = 16, .safe = 4, .table = true)
                     CODES_KIND(codes_4_table, .bits = 4, .part = 32, .safe = 1, .table = true, .signs = true)
                         CODES_KIND(codes_5, .bits = 5, .part = 32, .safe = 4)
                             CODES_KIND(codes_5_minimum, .bits = 5, .part = 32, .safe = 4, .minimum = true)
-                                CODES_KIND(codes_6, .bits = 6, .part = 16, .safe = 2)
+                                CODES_KIND(codes_6, .bits = 6, .part = 16, .safe = 2, .whole = true)
                                     CODES_KIND(codes_8, .bits = 8, .part = 32, .safe = 1, .signs = true)
 
                                         typedef void codes_function(const codes_meeting *m, int rows);

@@ -152,7 +152,7 @@ static loops loops_of(const char *isa)
 
 cake_peak_kind cake_peak_of_products(const cake_kernels *kernels, cake_dtype dtype)
 {
-    if (dtype == CAKE_I8 && loops_of(kernels->name).chain[CAKE_PEAK_INT8])
+    if ((dtype == CAKE_I8 || dtype == CAKE_Q8) && loops_of(kernels->name).chain[CAKE_PEAK_INT8])
         return CAKE_PEAK_INT8;
     bool pairs = dtype == CAKE_BF16 && kernels->oracle == &cake_kernels_ref_bf16;
     return pairs ? CAKE_PEAK_BF16 : CAKE_PEAK_F32;

@@ -173,18 +173,19 @@ typedef __m256i wholes;
 #define whole_sub     _mm256_sub_epi32
 #define whole_left(v) _mm256_slli_epi32(v, 16)
 
-#define bytes_set   _mm256_set1_epi8
-#define bytes_and   _mm256_and_si256
-#define bytes_or    _mm256_or_si256
-#define bytes_xor   _mm256_xor_si256
-#define bytes_left  _mm256_slli_epi16
-#define bytes_right _mm256_srli_epi16
-#define bytes_find  _mm256_shuffle_epi8
-#define bytes_pairs _mm256_maddubs_epi16
-#define shorts_add  _mm256_add_epi16
-#define shorts_set  _mm256_set1_epi16
-#define bytes_size  _mm256_abs_epi8
-#define bytes_sign  _mm256_sign_epi8
+#define bytes_set       _mm256_set1_epi8
+#define bytes_and       _mm256_and_si256
+#define bytes_or        _mm256_or_si256
+#define bytes_xor       _mm256_xor_si256
+#define bytes_left      _mm256_slli_epi16
+#define bytes_right     _mm256_srli_epi16
+#define bytes_find      _mm256_shuffle_epi8
+#define bytes_pairs     _mm256_maddubs_epi16
+#define shorts_add      _mm256_add_epi16
+#define shorts_set      _mm256_set1_epi16
+#define shorts_multiply _mm256_mullo_epi16
+#define bytes_size      _mm256_abs_epi8
+#define bytes_sign      _mm256_sign_epi8
 
 INLINE wholes bytes_table(const int8_t *table)
 {

@@ -175,14 +175,18 @@ typedef __m512i wholes; /* int32 [LANES] */
 #define whole_left(v) _mm512_slli_epi32(v, 16)
 
 /* Bytes and halves of 16 bits. Shifts are of halves. */
-#define bytes_set   _mm512_set1_epi8
-#define bytes_and   _mm512_and_si512
-#define bytes_or    _mm512_or_si512
-#define bytes_xor   _mm512_xor_si512
-#define bytes_left  _mm512_slli_epi16
-#define bytes_right _mm512_srli_epi16
-#define shorts_add  _mm512_add_epi16
-#define shorts_set  _mm512_set1_epi16
+#define bytes_set       _mm512_set1_epi8
+#define bytes_and       _mm512_and_si512
+#define bytes_or        _mm512_or_si512
+#define bytes_xor       _mm512_xor_si512
+#define bytes_left      _mm512_slli_epi16
+#define bytes_right     _mm512_srli_epi16
+#define shorts_add      _mm512_add_epi16
+#define shorts_set      _mm512_set1_epi16
+#define shorts_multiply _mm512_mullo_epi16
+#define whole_multiply  _mm512_mullo_epi32
+/* The upper halves of 16 bits, signed. */
+#define whole_high(v) _mm512_srai_epi32(v, 16)
 /* Entries of a table [16] by the low halves of bytes below 128. */
 #define bytes_find _mm512_shuffle_epi8
 /* Products of unsigned and signed bytes, two added in 16 bits. */

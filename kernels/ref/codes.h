@@ -52,17 +52,33 @@ static void codes_unpack(codes_column *to, const cake_codes *c, const cake_weigh
     }
 }
 
+/* The product of a part, and the sum of its x. */
+static int32_t codes_part_sum(const codes_input *x, const codes_column *w, int first, int n, int32_t *total)
+{
+    int32_t whole = 0;
+    *total = 0;
+    for (int i = first; i < first + n; i++) {
+        whole += x->value[i] * w->code[i];
+        *total += x->value[i];
+    }
+    return whole;
+}
+
 /* sum += a span of one row times one column, of which there are n values. */
 static float codes_add(float sum, const codes_input *x, const codes_column *w, const cake_codes *c, int n)
 {
-    for (int part = 0; part * c->part < n; part++) {
-        const int first = part * c->part;
-        int32_t whole = 0, total = 0;
-        for (int i = first; i < first + c->part; i++) {
-            whole += x->value[i] * w->code[i];
-            total += x->value[i];
-        }
+    int32_t group = 0;
+    for (int part = 0, first; first = part * c->part, first < n; part++) {
+        int32_t total, whole = codes_part_sum(x, w, first, c->part, &total);
         const float scale = x->scale[first / CAKE_CODES_GROUP];
+        if (c->whole) {
+            group += w->span.whole[part] * whole;
+            if (part % 2) {
+                sum = fmaf((float)group, scale * w->span.unit, sum);
+                group = 0;
+            }
+            continue;
+        }
         sum = fmaf((float)whole, scale * w->span.scale[part], sum);
         if (c->minimum)
             sum = fmaf(scale * (float)total, w->span.minimum[part], sum);

@@ -518,6 +518,14 @@ bool cake_model_quantised(const cake_model *model)
     return false;
 }
 
+bool cake_model_has_codes(const cake_model *model)
+{
+    for (int i = 0; i < model->n_stored; i++)
+        if (model->stored[i].dtype == CAKE_Q8)
+            return true;
+    return false;
+}
+
 uint32_t cake_model_identity(const cake_model *model)
 {
     return model->identity;

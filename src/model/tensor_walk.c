@@ -5,6 +5,7 @@
  */
 #include "model/tensor_walk.h"
 
+#include "kernels/codes.h"
 #include "kernels/int8.h"
 
 const cake_indexed_tensor *cake_tensor_walk_find(const cake_model *model, const char *prefix,
@@ -112,6 +113,9 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
     }
     p.as_stored = p.format && !part->exact && !part->transposed && !model->options.convert;
     p.kept = part->exact ? CAKE_F32 : model->options.convert ? model->options.dtype : p.dtype;
+    cake_codes codes;
+    if (p.as_stored && !model->options.decode && cake_codes_of(&codes, p.format))
+        p.kept = CAKE_Q8;
     cake_err err = fn(model, &p, arg);
     cake_buf_free(&name);
     return err;

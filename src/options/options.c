@@ -46,6 +46,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .params = cake_params_unset(),
                               .dtype = "auto",
                               .kv_dtype = "auto",
+                              .activations = "auto",
                               .isa = "auto",
                               .bind = "auto",
                               .device = "auto",

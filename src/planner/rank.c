@@ -254,6 +254,10 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     err = find_replicas(o, world, me);
     if (err)
         return err;
+    if (o->codes && !cake_model_has_codes(me->input.model))
+        return cake_fail_usage(
+            "--activations int8: no weights of this model are integer codes; --dtype int8 quantises "
+            "weights and activations");
     me->input.context = o->context ? (int)o->context : config->context;
     me->input.kv_dtype = cake_rank_kv_dtype(o->kv_dtype, cake_model_dtype(me->input.model));
     me->input.kv_memory = me->topology_rank.kv_memory ? me->topology_rank.kv_memory : o->kv_memory;

@@ -42,6 +42,7 @@ typedef struct cake_rank_options {
     cake_model_options open;
     const char *isa, *isa_from; /* --isa, "auto" by default; who gave it, for messages */
     const char *kv_dtype;       /* --kv-dtype */
+    bool codes;                 /* --activations int8 was asked for */
     const char *link;           /* --link */
     const char *rates;          /* --rates */
     cake_affinity_options affinity;

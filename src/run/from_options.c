@@ -28,7 +28,8 @@ static cake_model_options model_options(const cake_options *o)
     cake_model_options open = {.config = o->config,
                                .dummy = o->dummy >= 0,
                                .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
-                               .convert = strcmp(o->dtype, "auto")};
+                               .convert = strcmp(o->dtype, "auto"),
+                               .decode = !strcmp(o->activations, "bf16")};
     for (int i = 0; i < CAKE_N_KEPT && open.convert; i++)
         if (!strcmp(o->dtype, cake_dtype_name((cake_dtype)i)))
             open.dtype = (cake_dtype)i;
@@ -47,6 +48,7 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
         .isa = o->isa,
         .isa_from = o->isa_from,
         .kv_dtype = o->kv_dtype,
+        .codes = !strcmp(o->activations, "int8"),
         .link = o->link,
         .rates = o->rates,
         /* bench compares runs with rates measured on the mask that it was started with */

@@ -30,23 +30,40 @@ static void route(const cake_exec *exec, const cake_forward_ctx *pass, const cak
         cake_weight_stream_experts(pass->stream, exec, w, pass->groups);
 }
 
+static bool same_form(const cake_weight *a, const cake_weight *b)
+{
+    return a->dtype == b->dtype && a->format == b->format;
+}
+
+/* Gates and ups of all chosen experts: together, unless their matrices are kept in different forms. */
+static void enter_experts(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
+                          const float *x)
+{
+    const cake_expert_product enter[] = {{pass->expert_gate, &w->expert_gate},
+                                         {pass->expert_up, &w->expert_up}};
+    const int n = same_form(&w->expert_gate.w, &w->expert_up.w) ? 2 : 1;
+    for (int i = 0; i < 2; i += n) {
+        const cake_weight *in = &enter[i].experts->w;
+        pass->kernels->input_pack_grouped(exec, pass->expert_input, x, NULL, in->dtype, in->n_in,
+                                          pass->groups, true);
+        cake_exec_barrier(exec);
+        pass->kernels->linear_grouped(exec, enter + i, n, pass->expert_input, pass->groups);
+        cake_exec_barrier(exec);
+    }
+}
+
 /* The output of all chosen experts: pass->expert_out [n_row, dim]. x [n_tok, dim]: the block's input. */
 static void multiply(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                      const float *x)
 {
     const cake_kernels *op = pass->kernels;
     const cake_groups *groups = pass->groups;
-    const cake_weight *in = &w->expert_gate.w, *down = &w->expert_down.w;
-    const cake_expert_product enter[] = {{pass->expert_gate, &w->expert_gate},
-                                         {pass->expert_up, &w->expert_up}},
-                              leave = {pass->expert_out, &w->expert_down};
+    const cake_weight *down = &w->expert_down.w;
+    const cake_expert_product leave = {pass->expert_out, &w->expert_down};
     const cake_config *c = pass->config;
     cake_gate gate = {.g = pass->expert_gate, .act = c->act};
     memcpy(gate.param, c->act_param, sizeof gate.param);
-    op->input_pack_grouped(exec, pass->expert_input, x, NULL, in->dtype, in->n_in, groups, true);
-    cake_exec_barrier(exec);
-    op->linear_grouped(exec, enter, 2, pass->expert_input, groups);
-    cake_exec_barrier(exec);
+    enter_experts(exec, pass, w, x);
     op->input_pack_grouped(exec, pass->expert_input, pass->expert_up, &gate, down->dtype, down->n_in, groups,
                            false);
     cake_exec_barrier(exec);
