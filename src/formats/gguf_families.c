@@ -81,7 +81,7 @@ static void put_experts(cake_gguf_writer *w, const char *n_expert, const char *n
         cake_gguf_put_int(w, n_ff, width);
 }
 
-static void add_llama(cake_gguf_writer *w)
+static void put_llama(cake_gguf_writer *w)
 {
     cake_gguf_check_whole(w);
     put_biases(w);
@@ -90,6 +90,11 @@ static void add_llama(cake_gguf_writer *w)
                      "models of Granite, which scale the residual stream, are not supported");
     cake_gguf_refuse(w, "embedding_scale", "models of Granite, which scale embeddings, are not supported");
     cake_gguf_refuse(w, "attention.scale", "a scale of its own is not supported");
+}
+
+static void add_llama(cake_gguf_writer *w)
+{
+    put_llama(w);
     cake_gguf_refuse(w, "attention.temperature_scale",
                      "queries that grow with the position are not supported");
 }
@@ -316,10 +321,11 @@ static void add_mistral4(cake_gguf_writer *w)
         cake_gguf_refuse(w, "attention.temperature_scale", "it is supported with yarn only");
 }
 
+/* Without windows, as llama.cpp computes it. */
 static void add_mistral(cake_gguf_writer *w)
 {
-    add_llama(w);
-    cake_buf_adds(w->out, ", \"sliding_window\": null"); /* llama.cpp computes none */
+    put_llama(w);
+    cake_buf_adds(w->out, ", \"sliding_window\": null");
 }
 
 /* Delta nets. */
@@ -466,6 +472,13 @@ const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES] = {
               .turned = true},
      .more = add_mixtral},
     {.arch = {.name = "mistral3", .model_type = "mistral", .class = "MistralForCausalLM", .turned = true},
+     .more = add_mistral},
+    {.arch = {.name = "mistral3",
+              .model_type = "ministral3",
+              .class = "Ministral3ForCausalLM",
+              .chosen_by = "attention.temperature_scale",
+              .turned = true,
+              .grows = true},
      .more = add_mistral},
     {.arch = {.name = "smollm3", .model_type = "smollm3", .class = "SmolLM3ForCausalLM", .turned = true},
      .more = add_smollm3},

@@ -84,6 +84,9 @@ static void put_yarn(cake_gguf_writer *w)
         snprintf(text, sizeof text, "%.7g", cake_gguf_get_real(w, "rope.scaling.yarn_log_multiplier", 0));
         snprintf(text, sizeof text, "%.7g", 10 * strtod(text, NULL));
         cake_buf_addf(w->out, ", \"mscale\": %s, \"mscale_all_dim\": %s", text, text);
+    } else if (w->arch->grows && cake_gguf_value_of(w, "rope.scaling.yarn_log_multiplier")) {
+        cake_gguf_put_real(w, "mscale", 1);
+        cake_gguf_put_real(w, "mscale_all_dim", cake_gguf_get_real(w, "rope.scaling.yarn_log_multiplier", 0));
     } else {
         cake_gguf_refuse(w, "rope.scaling.yarn_log_multiplier", "it is not supported for this architecture");
     }

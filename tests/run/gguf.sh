@@ -55,8 +55,8 @@ answer 2 "$dir/staged-blocks" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temper
 same "blocks as bundles"
 
 # Golden models: what their converter changes is undone.
-for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long deepseek3-whole mistral4-scaled qwen3.5-text" \
-    "deepseek3-whole mistral4-scaled mistral-window qwen3.5-text llama-llama3 llama-plain gemma3-new mixtral-eight gptoss-bf16 phi3-long phi3-window olmo2-after olmoe-plain qwen2-split qwen3-bias apertus-plain"); do
+for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long deepseek3-whole mistral4-scaled ministral3-scaled qwen3.5-text" \
+    "deepseek3-whole mistral4-scaled ministral3-scaled mistral-window qwen3.5-text llama-llama3 llama-plain gemma3-new mixtral-eight gptoss-bf16 phi3-long phi3-window olmo2-after olmoe-plain qwen2-split qwen3-bias apertus-plain"); do
     whole=$dir/$name
     cp -r "$root/tests/golden/$name" "$whole"
     chmod -R u+w "$whole"
@@ -79,12 +79,12 @@ mkdir "$dir/heads" "$dir/tiles"
     "$convert" "$root/tests/golden/qwen3.5-tiles" "$dir/tiles/m.gguf" blocks
 ok "delta nets are written in blocks" $?
 answer 1 "$dir/heads" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" whole.jsonl
-answer 2 "$dir/tiles" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" gguf.jsonl
+answer 2 "$dir/tiles" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" gguf.jsonl --activations bf16
 cp "$dir/gguf.jsonl" "$dir/tiles.jsonl"
 sed -i 's/-\{0,1\}[0-9]*\.[0-9]*//g' "$dir/whole.jsonl" "$dir/gguf.jsonl"
 same "value heads in the order of the file, two ranks"
 expect "bundles of such heads" 0 "2 written" "$cake" stage -m "$dir/tiles" -d "$dir/staged-tiles" --ranks 2
-answer 2 "$dir/staged-tiles" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" gguf.jsonl
+answer 2 "$dir/staged-tiles" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" gguf.jsonl --activations bf16
 cp "$dir/tiles.jsonl" "$dir/whole.jsonl"
 same "such heads as bundles"
 finish

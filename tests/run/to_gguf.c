@@ -33,6 +33,7 @@ static const family families[] = {
     {"gpt_oss", "gpt-oss", false, false, false, "num_local_experts", "intermediate_size", "sliding_window"},
     {"apertus", "apertus", false, false, false, NULL, NULL, NULL},
     {"deepseek_v3", "deepseek2", false, false, false, "n_routed_experts", "moe_intermediate_size", NULL},
+    {"ministral3", "mistral3", true, false, false, NULL, NULL, NULL},
     {"mistral", "mistral3", true, false, false, NULL, NULL, NULL},
     {"mistral4", "mistral4", false, false, false, "n_routed_experts", "moe_intermediate_size", NULL},
     {"qwen3_5_text", "qwen35", false, true, false, NULL, NULL, NULL},
@@ -451,7 +452,8 @@ static void put_rope(converter *c)
     if (c->config.arch->rope_scaled_q) {
         put_real(c, "attention.temperature_scale", (double)r->beta);
         put_real(c, "rope.scaling.yarn_log_multiplier",
-                 0.1 * cake_json_real(cake_json_get(cake_json_get(c->text, "rope_parameters"), "mscale"), 0));
+                 (c->config.latent.rank ? 0.1 : 1) *
+                     cake_json_real(cake_json_get(cake_json_get(c->text, "rope_parameters"), "mscale"), 0));
     }
     const int64_t shape[] = {r->n_rot / 2};
     const size_t len = (size_t)shape[0] * sizeof(float);
