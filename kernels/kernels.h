@@ -160,7 +160,8 @@ CAKE_ANYWHERE static inline size_t cake_kv_scale(const cake_kv *kv, int line, bo
  * all slots. A state has a fixed size per sequence: the rule's [n_value, key_dim, value_dim], then the last
  * width - 1 inputs of the convolution [width - 1, channels], oldest first. */
 typedef struct cake_deltanet {
-    int n_key, n_value;           /* heads; value head h uses key head h / (n_value / n_key) */
+    int n_key, n_value;           /* heads */
+    bool tiled;                   /* see cake_delta_key_head */
     int key_dim, value_dim;       /* per head, max CAKE_DELTA_DIM */
     int width;                    /* of the convolution, max CAKE_DELTA_WIDTH */
     const float *conv;            /* [channels, width] */
@@ -171,6 +172,12 @@ typedef struct cake_deltanet {
 
 #define CAKE_DELTA_DIM   256
 #define CAKE_DELTA_WIDTH 16
+
+/* The key head of a value head. Value heads of one key head are neighbours; tiled, they are n_key apart. */
+CAKE_ANYWHERE static inline int cake_delta_key_head(const cake_deltanet *d, int value_head)
+{
+    return d->tiled ? value_head % d->n_key : value_head / (d->n_value / d->n_key);
+}
 
 /* Input channels of the convolution: q and k of all key heads, v of all value heads. */
 CAKE_ANYWHERE static inline int64_t cake_delta_channels(const cake_deltanet *d)

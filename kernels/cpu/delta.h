@@ -286,7 +286,7 @@ static void delta_run(delta_head *h, const float *x, const float *a, const float
 {
     const cake_deltanet *d = h->d;
     int64_t channels = cake_delta_channels(d), size = (int64_t)d->key_dim * d->value_dim;
-    int64_t key = (int64_t)(head / (d->n_value / d->n_key)) * d->key_dim;
+    int64_t key = (int64_t)cake_delta_key_head(d, head) * d->key_dim;
     int64_t keys = (int64_t)d->n_key * d->key_dim, value = (int64_t)head * d->value_dim;
     h->a_log = d->a_log[head];
     h->dt_bias = d->dt_bias[head];

@@ -152,7 +152,7 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
                 state[(from + e * PARTS) * COLUMNS + column] = next[e];
     }
     for (int row = first; row < end; row++) {
-        const float *from = x + row * channels + (int64_t)(h / (d.n_value / d.n_key)) * d.key_dim;
+        const float *from = x + row * channels + (int64_t)cake_delta_key_head(&d, h) * d.key_dim;
         make_unit(q, from, d.key_dim, 1 / sqrtf((float)d.key_dim), place);
         make_unit(k, from + (int64_t)d.n_key * d.key_dim, d.key_dim, 1, place);
         float dt = a[(int64_t)row * d.n_value + h] + d.dt_bias[h], soft = dt > 20 ? dt : log1pf(expf(dt));

@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(MAKERS, 2)
     const int row = spans.row[span], n = spans.end[span] - row, warp = thread / CAKE_WARP;
     const int y = 4 * (warp / 2) + thread % CAKE_WARP / 8, x_of = 8 * (warp % 2) + thread % 8;
     const int64_t channels = cake_delta_channels(&d);
-    const float *q = x + row * channels + (int64_t)(h / (d.n_value / d.n_key)) * d.key_dim;
+    const float *q = x + row * channels + (int64_t)cake_delta_key_head(&d, h) * d.key_dim;
     const float *k = q + (int64_t)d.n_key * d.key_dim;
     part &to = parts[(int64_t)span * gridDim.y + blockIdx.y];
     if (thread < ROWS) {
@@ -501,7 +501,7 @@ __global__ void __launch_bounds__(WALKERS)
     const int64_t value = (int64_t)h * d.value_dim + column;
     task t;
     t.channels = cake_delta_channels(&d);
-    t.q = x + (int64_t)(h / (d.n_value / d.n_key)) * d.key_dim;
+    t.q = x + (int64_t)cake_delta_key_head(&d, h) * d.key_dim;
     t.k = t.q + keys;
     t.v = x + 2 * keys + value;
     t.parts = parts + blockIdx.y;

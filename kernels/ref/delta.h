@@ -83,7 +83,7 @@ static void delta_rule(const cake_exec *exec, float *out, const float *x, const 
     for (int64_t t = 0; t < n_tok; t++)
         for (int64_t h = first; h < last; h++) {
             float q[CAKE_DELTA_DIM], k[CAKE_DELTA_DIM];
-            const float *from = x + t * channels + h / (d->n_value / d->n_key) * key;
+            const float *from = x + t * channels + cake_delta_key_head(d, (int)h) * key;
             float *state = d->state + rows[t].slot * d->step + h * size;
             float dt = a[t * d->n_value + h] + d->dt_bias[h];
             float soft = dt > 20 ? dt : log1pf(expf(dt));

@@ -280,8 +280,19 @@ const cake_arch cake_archs[] = {
      .defaults = "{\"sliding_window\": 4096, \"num_key_value_heads\": 8}"},
     {.name = "mistral3",
      .architecture = "Mistral3ForConditionalGeneration",
-     .inner = {"mistral", "mistral4", "deepseek_v3"},
+     .inner = {"mistral", "ministral3", "mistral4", "deepseek_v3"},
      .defaults = "{\"tie_word_embeddings\": true}"},
+    {.name = "ministral3",
+     .architecture = "Ministral3ForCausalLM",
+     .sliding = CAKE_SLIDING_UNIFORM,
+     .rope_scaled_q = true,
+     .rope = "{\"rope_type\": \"yarn\", \"rope_theta\": 1000000.0, \"factor\": 16.0,"
+             " \"original_max_position_embeddings\": 16384, \"beta_fast\": 32.0, \"beta_slow\": 1.0,"
+             " \"mscale_all_dim\": 1.0, \"mscale\": 1.0, \"llama_4_scaling_beta\": 0.1}",
+     .defaults = "{\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 34,"
+                 " \"num_attention_heads\": 32, \"num_key_value_heads\": 8, \"head_dim\": 128,"
+                 " \"vocab_size\": 131072, \"rms_norm_eps\": 1e-5, \"sliding_window\": null,"
+                 " \"max_position_embeddings\": 262144}"},
     {.name = "ministral",
      .architecture = "MinistralForCausalLM",
      .sliding = CAKE_SLIDING_ALL,

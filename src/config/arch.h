@@ -75,7 +75,7 @@ typedef struct cake_rename {
 } cake_rename;
 
 #define CAKE_MAX_RENAME 6
-#define CAKE_MAX_INNER  3
+#define CAKE_MAX_INNER  4
 
 typedef struct cake_arch {
     const char *name;                  /* model_type in config.json */

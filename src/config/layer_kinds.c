@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "config/config_read.h"
+#include "formats/gguf_config.h"
 
 #define MAX_DELTA_HEADS (1 << 14) /* all heads together must fit an int */
 
@@ -172,6 +173,7 @@ static cake_err read_delta(const cake_fields *fields, cake_config *c)
         cake_field_int(fields, "linear_key_head_dim", CAKE_REQUIRED, 1, CAKE_DELTA_DIM, &d->key_dim) ||
         cake_field_int(fields, "linear_value_head_dim", CAKE_REQUIRED, 1, CAKE_DELTA_DIM, &d->value_dim) ||
         cake_field_int(fields, "linear_conv_kernel_dim", CAKE_REQUIRED, 1, CAKE_DELTA_WIDTH, &d->width) ||
+        cake_field_bool(fields, CAKE_GGUF_TILED, false, &d->tiled) ||
         cake_field_bool(fields, "attn_output_gate", true, &gate))
         return CAKE_ERR_FATAL;
     if (d->n_value % d->n_key)

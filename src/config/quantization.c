@@ -82,12 +82,13 @@ static cake_err read_group(const cake_fields *group, cake_quantization *q)
 
 static cake_err read_compressed(const cake_fields *fields, cake_quantization *q)
 {
-    static const char *const formats[] = {"dense",           "int-quantized",       "float-quantized",
-                                          "naive-quantized", "pack-quantized",      "nvfp4-pack-quantized",
-                                          "mixed-precision", "mxfp4-pack-quantized"};
-    cake_err err = check_text(fields, "format", formats, sizeof formats / sizeof *formats,
-                              "int-quantized, float-quantized, naive-quantized, pack-quantized, "
-                              "nvfp4-pack-quantized, mxfp4-pack-quantized or mixed-precision");
+    static const char *const formats[] = {"dense",           "int-quantized",        "float-quantized",
+                                          "naive-quantized", "pack-quantized",       "nvfp4-pack-quantized",
+                                          "mixed-precision", "mxfp4-pack-quantized", "mxfp8-quantized"};
+    cake_err err =
+        check_text(fields, "format", formats, sizeof formats / sizeof *formats,
+                   "int-quantized, float-quantized, naive-quantized, pack-quantized, "
+                   "nvfp4-pack-quantized, mxfp4-pack-quantized, mxfp8-quantized or mixed-precision");
     cake_buf room = {0};
     const cake_json *rotated = cake_field(fields, "transform_config");
     if (!err && cake_json_size(rotated))

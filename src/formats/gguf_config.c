@@ -51,10 +51,9 @@ static cake_err find_row(const cake_gguf_parts *parts, const char *topic, const 
         return fail_unknown(g, topic, name);
     if (i + 1 < CAKE_GGUF_FAMILIES &&
         !strcmp(cake_gguf_families[i].arch.name, cake_gguf_families[i + 1].arch.name)) {
-        const bool experts = !strcmp(cake_gguf_families[i].arch.name, "llama");
         snprintf(key, sizeof key, "%s.%s", cake_gguf_families[i].arch.name,
-                 experts ? "expert_count" : "attention.sliding_window");
-        i += cake_gguf_int_at(cake_gguf_find(g, key), 0, 0) > 0;
+                 cake_gguf_families[i + 1].arch.chosen_by);
+        i += cake_gguf_real_at(cake_gguf_find(g, key), 0, 0) > 0;
     }
     *out = &cake_gguf_families[i];
     return CAKE_OK;
@@ -82,6 +81,19 @@ cake_err cake_gguf_layers(const cake_gguf_parts *parts, const cake_gguf_arch *ar
         return CAKE_ERR_FATAL;
     *out = all - more;
     return CAKE_OK;
+}
+
+bool cake_gguf_keeps_tiles(const cake_gguf_parts *parts, const cake_gguf_arch *arch, int64_t value_dim)
+{
+    static const char end[] = ".ssm_out.weight";
+    for (int i = 0; arch->tiled && i < parts->n; i++)
+        for (int j = 0; j < cake_gguf_tensors(parts->part[i]); j++) {
+            const cake_gguf_tensor *t = cake_gguf_tensor_at(parts->part[i], j);
+            if (t->name.len >= sizeof end && value_dim % t->type->values &&
+                !memcmp(t->name.at + t->name.len - (sizeof end - 1), end, sizeof end - 1))
+                return true;
+        }
+    return false;
 }
 
 /* ---- the whole */

@@ -81,7 +81,7 @@ static void put_experts(cake_gguf_writer *w, const char *n_expert, const char *n
         cake_gguf_put_int(w, n_ff, width);
 }
 
-static void add_llama(cake_gguf_writer *w)
+static void put_llama(cake_gguf_writer *w)
 {
     cake_gguf_check_whole(w);
     put_biases(w);
@@ -90,6 +90,11 @@ static void add_llama(cake_gguf_writer *w)
                      "models of Granite, which scale the residual stream, are not supported");
     cake_gguf_refuse(w, "embedding_scale", "models of Granite, which scale embeddings, are not supported");
     cake_gguf_refuse(w, "attention.scale", "a scale of its own is not supported");
+}
+
+static void add_llama(cake_gguf_writer *w)
+{
+    put_llama(w);
     cake_gguf_refuse(w, "attention.temperature_scale",
                      "queries that grow with the position are not supported");
 }
@@ -231,8 +236,10 @@ static void add_minimax(cake_gguf_writer *w)
         cake_gguf_refuse(w, "expert_gating_func", "2 (sigmoid) is expected");
 }
 
-/* The experts of DeepSeek V3 and GLM. */
-static void put_sigmoid_experts(cake_gguf_writer *w)
+enum { SOFTMAX = 1, SIGMOID }; /* expert_gating_func */
+
+/* The experts of DeepSeek V3, GLM and Mistral 4; how scores become weights. */
+static void put_grouped_experts(cake_gguf_writer *w, int scores)
 {
     bool normalise = false;
     put_experts(w, "n_routed_experts", "moe_intermediate_size");
@@ -244,15 +251,16 @@ static void put_sigmoid_experts(cake_gguf_writer *w)
     if (!w->err)
         w->err = cake_gguf_bool(w->g, cake_gguf_key_of(w, "expert_weights_norm"), false, &normalise);
     cake_gguf_put_bool(w, "norm_topk_prob", normalise);
-    if (cake_gguf_get_int(w, "expert_gating_func", 2, 1) != 2)
-        cake_gguf_refuse(w, "expert_gating_func", "2 (sigmoid) is expected");
+    if (cake_gguf_get_int(w, "expert_gating_func", scores, 1) != scores)
+        cake_gguf_refuse(w, "expert_gating_func",
+                         scores == SIGMOID ? "2 (sigmoid) is expected" : "1 (softmax) is expected");
 }
 
 static void add_glm4_moe(cake_gguf_writer *w)
 {
     put_biases(w);
     cake_gguf_put_part(w);
-    put_sigmoid_experts(w);
+    put_grouped_experts(w, SIGMOID);
     cake_gguf_put_bool(w, "use_qk_norm", cake_gguf_has_tensor(w, "blk.0.attn_q_norm.weight"));
     cake_gguf_copy_int(w, "nextn_predict_layers", 0, 0, "num_nextn_predict_layers");
 }
@@ -265,7 +273,7 @@ static void add_apertus(cake_gguf_writer *w)
 }
 
 /* Latent attention, as DeepSeek V3 has it. Files of before June 2025 have no keys "mla". */
-static void add_deepseek(cake_gguf_writer *w)
+static void put_latent(cake_gguf_writer *w)
 {
     const int64_t turned = cake_gguf_get_int(w, "rope.dimension_count", CAKE_GGUF_REQUIRED, 2);
     const bool old = !cake_gguf_value_of(w, "attention.key_length_mla");
@@ -285,7 +293,12 @@ static void add_deepseek(cake_gguf_writer *w)
     else
         cake_buf_adds(w->out, ", \"q_lora_rank\": null");
     cake_gguf_put_bool(w, "attention_bias", cake_gguf_has_tensor(w, "blk.0.attn_kv_a_mqa.bias"));
-    put_sigmoid_experts(w);
+}
+
+static void add_deepseek(cake_gguf_writer *w)
+{
+    put_latent(w);
+    put_grouped_experts(w, SIGMOID);
     cake_gguf_copy_int(w, "nextn_predict_layers", 0, 0, "num_nextn_predict_layers");
     char name[64];
     snprintf(name, sizeof name, "blk.%lld.exp_probs_b.bias", (long long)w->n_layer - 1);
@@ -293,6 +306,26 @@ static void add_deepseek(cake_gguf_writer *w)
         w->err =
             cake_fail(w->topic, "%s: tensor %s is missing: models of DeepSeek before V3 are not supported",
                       cake_gguf_path(w->g), name);
+}
+
+/* Queries grow by steps as long as the context that yarn stretches. */
+static void add_mistral4(cake_gguf_writer *w)
+{
+    const int64_t context = cake_gguf_get_int(w, "rope.scaling.original_context_length", 0, 0);
+    put_latent(w);
+    put_grouped_experts(w, SOFTMAX);
+    if (cake_gguf_get_int(w, "attention.temperature_length", context, 0) != context)
+        cake_gguf_refuse(w, "attention.temperature_length",
+                         "the same as rope.scaling.original_context_length is expected");
+    if (cake_gguf_get_real(w, "attention.temperature_scale", 0) != 0 && !context)
+        cake_gguf_refuse(w, "attention.temperature_scale", "it is supported with yarn only");
+}
+
+/* Without windows, as llama.cpp computes it. */
+static void add_mistral(cake_gguf_writer *w)
+{
+    put_llama(w);
+    cake_buf_adds(w->out, ", \"sliding_window\": null");
 }
 
 /* Delta nets. */
@@ -311,6 +344,8 @@ static void put_delta(cake_gguf_writer *w)
     cake_gguf_copy_int(w, "ssm.group_count", CAKE_GGUF_REQUIRED, 1, "linear_num_key_heads");
     cake_gguf_put_int(w, "linear_num_value_heads", n);
     cake_gguf_put_int(w, "linear_value_head_dim", all / n);
+    if (!w->err && cake_gguf_keeps_tiles(w->parts, w->arch, all / n))
+        cake_gguf_put_bool(w, CAKE_GGUF_TILED, true);
     cake_buf_adds(w->out, ", \"layer_types\": [");
     for (int64_t i = 0; i < w->n_layer && !w->err; i++) {
         const bool linear = list ? cake_gguf_int_at(list, i, 0) != 0 : (i + 1) % every != 0;
@@ -430,8 +465,21 @@ static void add_gemma4(cake_gguf_writer *w)
 const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES] = {
     {.arch = {.name = "llama", .model_type = "llama", .class = "LlamaForCausalLM", .turned = true},
      .more = add_llama},
-    {.arch = {.name = "llama", .model_type = "mixtral", .class = "MixtralForCausalLM", .turned = true},
+    {.arch = {.name = "llama",
+              .model_type = "mixtral",
+              .class = "MixtralForCausalLM",
+              .chosen_by = "expert_count",
+              .turned = true},
      .more = add_mixtral},
+    {.arch = {.name = "mistral3", .model_type = "mistral", .class = "MistralForCausalLM", .turned = true},
+     .more = add_mistral},
+    {.arch = {.name = "mistral3",
+              .model_type = "ministral3",
+              .class = "Ministral3ForCausalLM",
+              .chosen_by = "attention.temperature_scale",
+              .turned = true,
+              .grows = true},
+     .more = add_mistral},
     {.arch = {.name = "smollm3", .model_type = "smollm3", .class = "SmolLM3ForCausalLM", .turned = true},
      .more = add_smollm3},
     {.arch = {.name = "qwen2", .model_type = "qwen2", .class = "Qwen2ForCausalLM"}, .more = add_qwen},
@@ -453,7 +501,11 @@ const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES] = {
      .more = add_gemma3},
     {.arch = {.name = "phi3", .model_type = "phi3", .class = "Phi3ForCausalLM"}, .more = add_phi3},
     {.arch = {.name = "olmo2", .model_type = "olmo2", .class = "Olmo2ForCausalLM"}, .more = add_olmo2},
-    {.arch = {.name = "olmo2", .model_type = "olmo3", .class = "Olmo3ForCausalLM"}, .more = add_olmo3},
+    {.arch = {.name = "olmo2",
+              .model_type = "olmo3",
+              .class = "Olmo3ForCausalLM",
+              .chosen_by = "attention.sliding_window"},
+     .more = add_olmo3},
     {.arch = {.name = "exaone4", .model_type = "exaone4", .class = "Exaone4ForCausalLM"},
      .more = add_exaone4},
     {.arch = {.name = "gpt-oss", .model_type = "gpt_oss", .class = "GptOssForCausalLM"}, .more = add_gpt_oss},
@@ -472,6 +524,19 @@ const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES] = {
     {.arch =
          {.name = "deepseek2", .model_type = "deepseek_v3", .class = "DeepseekV3ForCausalLM", .latent = true},
      .more = add_deepseek},
+    {.arch = {.name = "deepseek2",
+              .model_type = "mistral4",
+              .class = "Mistral4ForCausalLM",
+              .chosen_by = "attention.temperature_scale",
+              .latent = true,
+              .grows = true},
+     .more = add_mistral4},
+    {.arch = {.name = "mistral4",
+              .model_type = "mistral4",
+              .class = "Mistral4ForCausalLM",
+              .latent = true,
+              .grows = true},
+     .more = add_mistral4},
     {.arch =
          {.name = "qwen3next", .model_type = "qwen3_next", .class = "Qwen3NextForCausalLM", .plus_one = true},
      .more = add_delta_moe},

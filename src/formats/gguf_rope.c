@@ -84,9 +84,15 @@ static void put_yarn(cake_gguf_writer *w)
         snprintf(text, sizeof text, "%.7g", cake_gguf_get_real(w, "rope.scaling.yarn_log_multiplier", 0));
         snprintf(text, sizeof text, "%.7g", 10 * strtod(text, NULL));
         cake_buf_addf(w->out, ", \"mscale\": %s, \"mscale_all_dim\": %s", text, text);
+    } else if (w->arch->grows && cake_gguf_value_of(w, "rope.scaling.yarn_log_multiplier")) {
+        cake_gguf_put_real(w, "mscale", 1);
+        cake_gguf_put_real(w, "mscale_all_dim", cake_gguf_get_real(w, "rope.scaling.yarn_log_multiplier", 0));
     } else {
         cake_gguf_refuse(w, "rope.scaling.yarn_log_multiplier", "it is not supported for this architecture");
     }
+    if (w->arch->grows)
+        cake_gguf_put_real(w, "llama_4_scaling_beta",
+                           cake_gguf_get_real(w, "attention.temperature_scale", 0));
     magnitude = 0.1 * log(factor) + 1;
     if (attention != 0 && fabs(attention - magnitude) > 1e-6)
         cake_gguf_put_real(w, "attention_factor", attention);

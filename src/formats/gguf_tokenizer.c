@@ -20,6 +20,7 @@
 #define MARK      "\xE2\x96\x81" /* SentencePiece's space */
 #define MAX_TOKEN (1 << 24)
 
+enum { MAX_CUT = 7 }; /* patterns, and a NULL */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
 
 #define SHORTS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -41,7 +42,33 @@ enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
     "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 /* From U+4E00 to U+9FA5, from U+3040 to U+309F, from U+30A0 to U+30FF. */
 #define CHINESE "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+"
-#define GPT2    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+/* Letters that have two cases, as DeepSeek LLM lists them. */
+#define CASES                                                                                                \
+    "\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}\\x{1C4}-\\x{293}"                \
+    "\\x{295}-\\x{2AF}\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37B}-\\x{37D}\\x{37F}\\x{386}"                    \
+    "\\x{388}-\\x{38A}\\x{38C}\\x{38E}-\\x{3A1}\\x{3A3}-\\x{3F5}\\x{3F7}-\\x{481}\\x{48A}-\\x{52F}"          \
+    "\\x{531}-\\x{556}\\x{10A0}-\\x{10C5}\\x{13A0}-\\x{13F5}\\x{13F8}-\\x{13FD}\\x{1C90}-\\x{1CBA}"          \
+    "\\x{1CBD}-\\x{1CBF}\\x{1D00}-\\x{1D2B}\\x{1D6B}-\\x{1D77}\\x{1D79}-\\x{1D9A}\\x{1E00}-\\x{1F15}"        \
+    "\\x{1F18}-\\x{1F1D}\\x{1F20}-\\x{1F45}\\x{1F48}-\\x{1F4D}\\x{1F50}-\\x{1F57}\\x{1F59}\\x{1F5B}"         \
+    "\\x{1F5D}\\x{1F5F}-\\x{1F7D}\\x{1F80}-\\x{1FB4}\\x{1FB6}-\\x{1FBC}\\x{1FBE}\\x{1FC2}-\\x{1FC4}"         \
+    "\\x{1FC6}-\\x{1FCC}\\x{1FD0}-\\x{1FD3}\\x{1FD6}-\\x{1FDB}\\x{1FE0}-\\x{1FEC}\\x{1FF2}-\\x{1FF4}"        \
+    "\\x{1FF6}-\\x{1FFC}\\x{2102}\\x{2107}\\x{210A}-\\x{2113}\\x{2115}\\x{2119}-\\x{211D}\\x{2124}"          \
+    "\\x{2126}\\x{2128}\\x{212A}-\\x{212D}\\x{212F}-\\x{2134}\\x{2139}\\x{213C}-\\x{213F}"                   \
+    "\\x{2145}-\\x{2149}\\x{214E}\\x{2183}\\x{2184}\\x{2C00}-\\x{2C7B}\\x{2C7E}-\\x{2CE4}"                   \
+    "\\x{2CEB}-\\x{2CEE}\\x{2CF2}\\x{2CF3}\\x{A640}-\\x{A66D}\\x{A680}-\\x{A69B}\\x{A722}-\\x{A76F}"         \
+    "\\x{A771}-\\x{A787}\\x{A78B}-\\x{A78E}\\x{AB70}-\\x{ABBF}\\x{FB00}-\\x{FB06}\\x{FB13}-\\x{FB17}"        \
+    "\\x{FF21}-\\x{FF3A}\\x{FF41}-\\x{FF5A}\\x{10400}-\\x{1044F}\\x{104B0}-\\x{104D3}"                       \
+    "\\x{104D8}-\\x{104FB}\\x{10C80}-\\x{10CB2}\\x{10CC0}-\\x{10CF2}\\x{118A0}-\\x{118DF}"                   \
+    "\\x{1E900}-\\x{1E943}"
+#define EAST  "[\\x{4E00}-\\x{9FA5}\\x{800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+"
+#define SIGNS "[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+"
+#define KIMI                                                                                                 \
+    "\\p{Han}+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*"                     \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+" SHORTS "?|[^\\r\\n\\p{L}\\p{N}]?"                          \
+    "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*" SHORTS   \
+    "?"                                                                                                      \
+    "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 /* How texts are cut, by the name of tokenizer.ggml.pre. */
 static const struct {
@@ -49,7 +76,7 @@ static const struct {
     bool nfc;          /* texts are normalized first */
     bool whole;        /* a word that is a token is taken whole */
     bool begins;       /* a text begins with BOS unless add_bos_token says otherwise */
-    const char *pattern[4];
+    const char *pattern[MAX_CUT];
 } cuts[] = {
     {" llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 ",
      false,
@@ -64,6 +91,14 @@ static const struct {
     {" gpt-4o llama4 minimax-m2 kanana2 ", false, false, false, {CASED(SHORTS "?", "\\p{N}{1,3}")}},
     {" tekken ", false, true, true, {CASED("", "\\p{N}")}},
     {" deepseek-v3 hunyuan-dense joyai-llm ", false, false, false, {"\\p{N}{1,3}", CHINESE, DEEPSEEK}},
+    {" deepseek-llm ",
+     false,
+     false,
+     false,
+     {"[\\r\\n]", "\\s?[A-Za-z" CASES "]+", "\\s?" SIGNS, "\\s+$", EAST, "\\p{N}+"}},
+    {" deepseek-coder ", false, false, false, {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", EAST, "\\p{N}"}},
+    {" kimi-k2 ", false, true, false, {KIMI}},
+    {" minicpm5 ", false, true, false, {"\\p{N}{1,3}", WORDS("\\p{N}+")}},
     {" seed-coder ", false, false, false, {SEED}},
     {" smollm starcoder refact command-r codeshell exaone minerva-7b ",
      false,
@@ -323,7 +358,7 @@ static void add_cut(int cut, cake_buf *out)
     cake_buf_addf(out,
                   ", \"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [",
                   cuts[cut].nfc ? "{\"type\": \"NFC\"}" : "null");
-    for (int i = 0; i < 4 && cuts[cut].pattern[i]; i++) {
+    for (int i = 0; cuts[cut].pattern[i]; i++) {
         cake_buf_adds(out, "{\"type\": \"Split\", \"pattern\": {\"Regex\": ");
         cake_json_add_text(out, cuts[cut].pattern[i], strlen(cuts[cut].pattern[i]));
         cake_buf_adds(out, "}, \"behavior\": \"Isolated\", \"invert\": false}, ");

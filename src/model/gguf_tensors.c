@@ -109,6 +109,7 @@ typedef struct listing {
     const cake_arch *family;
     int64_t n_layer, n_head, n_kv;
     int64_t n_key, n_value, value_dim, key_dim; /* heads of delta nets; 0: there are none */
+    bool keeps_tiles;                           /* the order of value heads is left as it is */
     cake_tensor_list list;
     size_t cap;
 } listing;
@@ -263,7 +264,7 @@ static cake_err tile(const listing *l, const cake_gguf_tensor *from, int64_t fir
     const int64_t each = l->n_key ? l->n_value / l->n_key : 0, bytes = t->end - t->begin;
     if (!l->n_key || l->n_value % l->n_key || unit < 1 || (bytes - first) % (unit * l->n_value))
         return fail(l, from, "its shape cannot be that of as many value heads as the keys say");
-    if (!l->arch->tiled || each == 1)
+    if (!l->arch->tiled || l->keeps_tiles || each == 1)
         return CAKE_OK;
     t->undo.kind = t->undo.kind ? t->undo.kind : CAKE_UNDO_ORDER;
     t->undo.first = first;
@@ -295,10 +296,8 @@ static cake_err change_delta(const listing *l, const cake_gguf_tensor *from, cha
         return keys > t->shape[0] ? fail(l, from, "it has fewer rows than the keys say")
                                   : tile(l, from, keys * row, row * l->value_dim, t);
     case OUTPUT:
-        if (l->value_dim % from->type->values)
-            return fail(l, from,
-                        "blocks of its type hold more than one head: its columns cannot be put in order");
-        return tile(l, from, 0, l->value_dim / from->type->values * from->type->bytes, t);
+        return l->keeps_tiles ? CAKE_OK
+                              : tile(l, from, 0, l->value_dim / from->type->values * from->type->bytes, t);
     default:
         return tile(l, from, 0, row, t);
     }
@@ -460,6 +459,7 @@ static cake_err read_delta(listing *l)
         read_heads(l, "ssm.state_size", -1, &l->key_dim) || read_heads(l, "ssm.inner_size", -1, &all))
         return CAKE_ERR_FATAL;
     l->value_dim = all / l->n_value;
+    l->keeps_tiles = cake_gguf_keeps_tiles(l->parts, l->arch, l->value_dim);
     return CAKE_OK;
 }
 

@@ -106,6 +106,10 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
 
     project(exec, pass, kind, w, kv, true);
     cake_exec_barrier(exec);
+    if (kind->rope != CAKE_NO_ROPE && c->rope[kind->rope].beta > 0) {
+        cake_layer_grow(exec, pass, &c->rope[kind->rope], pass->q, (int64_t)c->n_head * kv->head_dim);
+        cake_exec_barrier(exec);
+    }
     if (attend_and_pack(exec, pass, w, kv)) {
         cake_exec_barrier(exec);
         cake_layer_add(exec, pass, pass->input[w->o.dtype], &w->o, w->o_bias, w->attn_post_norm);

@@ -6,8 +6,6 @@
  * and P V = (P L) V_b^T. So attention is that of n_head queries with one key, and those matrices are products
  * of each head's rows, as those of experts are.
  */
-#include <math.h>
-
 #include "slice/layer.h"
 
 #define NORM_EPS 1e-6F /* of the ranks' norms, whatever rms_norm_eps says */
@@ -25,24 +23,6 @@ static float *rotated_of(const cake_forward_ctx *pass)
     return pass->q + (int64_t)pass->n_tok * pass->config->n_head * pass->config->latent.n_nope;
 }
 
-/* Queries of late positions are longer (Llama 4's scaling). */
-static void scale_queries(const cake_exec *exec, const cake_forward_ctx *pass, const cake_rope *rope)
-{
-    const cake_config *c = pass->config;
-    const int64_t nope = (int64_t)c->n_head * c->latent.n_nope,
-                  turned = (int64_t)c->n_head * c->latent.n_rope;
-    int64_t first, last;
-    cake_exec_range(exec, pass->n_tok, 1, &first, &last);
-    for (int64_t i = first; i < last; i++) {
-        int times = pass->rows[i].pos / rope->original_context;
-        const float factor = (float)(1 + rope->beta * log(1 + times));
-        for (int64_t j = 0; times && j < nope; j++)
-            pass->q[i * nope + j] *= factor;
-        for (int64_t j = 0; times && j < turned; j++)
-            rotated_of(pass)[i * turned + j] *= factor;
-    }
-}
-
 /* Queries [n_tok, n_head, n_nope] and [n_tok, n_head, n_rope], from the packed input. */
 static void multiply_queries(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                              const cake_rope *rope)
@@ -51,7 +31,9 @@ static void multiply_queries(const cake_exec *exec, const cake_forward_ctx *pass
     cake_layer_matmul_many(exec, pass, product, sizeof product / sizeof *product);
     cake_exec_barrier(exec);
     if (rope->beta > 0) {
-        scale_queries(exec, pass, rope);
+        const cake_config *c = pass->config;
+        cake_layer_grow(exec, pass, rope, pass->q, (int64_t)c->n_head * c->latent.n_nope);
+        cake_layer_grow(exec, pass, rope, rotated_of(pass), (int64_t)c->n_head * c->latent.n_rope);
         cake_exec_barrier(exec);
     }
 }

@@ -5,13 +5,17 @@
  */
 #include "slice/layer.h"
 
+#include <math.h>
+
 const char *cake_layers_no_gpu(const cake_config *config)
 {
     return config->moe.router.n_expert     ? "there are no GPU kernels for experts yet"
            : config->latent.rank           ? "there are no GPU kernels for latent attention yet"
            : config->act == CAKE_ACT_XIELU ? "there are no GPU kernels for xIELU yet"
            : config->arch->layer_scalar    ? "there are no GPU kernels for layers with a scalar yet"
-                                           : NULL;
+           : config->arch->rope_scaled_q
+               ? "there are no GPU kernels for queries that grow with the position yet"
+               : NULL;
 }
 
 /* Packs x [n_tok, n_in] for the next products. This member's rows must be complete; all rows are packed when
@@ -23,6 +27,19 @@ static void take_rows(const cake_exec *exec, const cake_forward_ctx *pass, const
             pass->kernels->input_pack(exec, pass->input[dtype], x, NULL, (cake_dtype)dtype, n_in,
                                       pass->n_tok);
     cake_exec_barrier(exec);
+}
+
+void cake_layer_grow(const cake_exec *exec, const cake_forward_ctx *pass, const cake_rope *rope, float *x,
+                     int64_t width)
+{
+    int64_t first, last;
+    cake_exec_range(exec, pass->n_tok, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int times = pass->rows[i].pos / rope->original_context;
+        const float factor = (float)(1 + rope->beta * log(1 + times));
+        for (int64_t j = 0; times && j < width; j++)
+            x[i * width + j] *= factor;
+    }
 }
 
 void cake_layer_matmul(const cake_exec *exec, const cake_forward_ctx *pass, float *out, const cake_weight *w,

@@ -58,6 +58,11 @@ typedef struct cake_layer_view {
 /* Why the layers of a model cannot be on a GPU: it has no kernels for them. NULL: they can. */
 const char *cake_layers_no_gpu(const cake_config *config);
 
+/* Queries of late positions are longer (Llama 4's scaling): x [n_tok, width], which must be complete. This
+ * member's rows are done when it returns. */
+void cake_layer_grow(const cake_exec *exec, const cake_forward_ctx *pass, const cake_rope *rope, float *x,
+                     int64_t width);
+
 /* out = (packed input) w^T + bias; bias may be NULL. */
 void cake_layer_matmul(const cake_exec *exec, const cake_forward_ctx *pass, float *out, const cake_weight *w,
                        const float *bias);

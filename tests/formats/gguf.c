@@ -326,6 +326,10 @@ static void test_tokenizers(void)
         {"gpt2", "qwen2", "\"NFC\"", true},
         {"gpt2", "llama-bpe", "\"TemplateProcessing\"", true}, /* begins with BOS */
         {"gpt2", "smollm", "\"merges\": [[\"a\",\"b\"]]", true},
+        {"gpt2", "kimi-k2", "\\\\p{Han}+|", true},
+        {"gpt2", "deepseek-llm", "\\\\s?[A-Za-z\\\\x{B5}", true},
+        {"gpt2", "deepseek-coder", "\\\\s?\\\\p{P}+", true},
+        {"gpt2", "minicpm5", "\\\\p{N}{1,3}\"}", true},
         {"gpt2", "unheard-of", "tokenizer.ggml.pre is \"unheard-of\": how its model cuts", false},
         {"gpt2", "qwen2 ", "tokenizer.ggml.pre is \"qwen2 \"", false},
         {"gpt2", NULL, "tokenizer.ggml.pre is \"\"", false},

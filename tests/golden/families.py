@@ -116,13 +116,17 @@ def draw(rng, family):
         spec["head_dim"] = head_dim
     window = rng.choice([1, 7, 33, 64, 65, 100, None])
     parameters = rope(rng, head_dim // 2)
+    if family == "ministral3":
+        spec.update(old=False)
+        parameters = {**models.YARN, "rope_theta": 1e4, "mscale": 1.0, "mscale_all_dim": rng.choice([0.5, 1.0]),
+                      "llama_4_scaling_beta": rng.choice([0.1, 0.4])}
     if family in ("llama", "smollm3"):
         spec.update(attention_bias=rng.random() < 0.5, mlp_bias=rng.random() < 0.5)
     if family in ("qwen3", "olmo2", "olmo3", "gemma2", "gemma3_text"):
         spec.update(attention_bias=rng.random() < 0.5)
     if family in ("qwen2", "qwen3"):
         spec.update(use_sliding_window=rng.random() < 0.7, sliding_window=window, max_window_layers=rng.choice([0, 1, 2]))
-    if family in ("mistral", "ministral", "phi3"):
+    if family in ("mistral", "ministral", "ministral3", "phi3"):
         spec.update(sliding_window=window)
     if family == "ministral" and window and rng.random() < 0.7:
         spec.update(layer_types=types(rng, layers))

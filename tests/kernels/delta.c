@@ -11,10 +11,12 @@
 
 typedef struct shape {
     int n_key, n_value, key_dim, value_dim, width;
+    bool tiled;
 } shape;
 
-static const shape shapes[] = {{1, 1, 1, 1, 1},   {1, 3, 7, 5, 2},     {2, 6, 13, 33, 3},
-                               {2, 2, 64, 64, 4}, {1, 2, 128, 128, 4}, {1, 1, 256, 256, 16}};
+static const shape shapes[] = {{1, 1, 1, 1, 1, false},     {1, 3, 7, 5, 2, false},
+                               {2, 6, 13, 33, 3, true},    {2, 2, 64, 64, 4, false},
+                               {1, 2, 128, 128, 4, false}, {1, 1, 256, 256, 16, false}};
 
 /* Shorter than the convolution, around a block, several blocks and a rest; then what was generated. */
 static const int prompts[N_SEQ] = {1, 2, 63, 64, 65, 200}, generated[N_SEQ] = {3, 70, 2, 1, 5, 9};
@@ -37,7 +39,12 @@ static int length(int seq)
 static story story_open(shape s)
 {
     story y = {.s = s};
-    y.d = (cake_deltanet){s.n_key, s.n_value, s.key_dim, s.value_dim, s.width, NULL, NULL, NULL, NULL, 0};
+    y.d = (cake_deltanet){.n_key = s.n_key,
+                          .n_value = s.n_value,
+                          .tiled = s.tiled,
+                          .key_dim = s.key_dim,
+                          .value_dim = s.value_dim,
+                          .width = s.width};
     y.channels = cake_delta_channels(&y.d);
     y.wide = (int64_t)s.n_value * s.value_dim;
     y.d.conv = y.weight = random_floats((size_t)(y.channels * s.width), 1);
@@ -269,7 +276,8 @@ static double rule_error(const story *y, int seq, int head, double *size)
     int key = y->s.key_dim, value = y->s.value_dim, keys = y->s.n_key * key;
     double *state = cake_alloc((size_t)(key * value), sizeof *state), worst = 0;
     for (int t = 0; t < length(seq); t++) {
-        const float *q = y->conv[seq] + t * y->channels + head / (y->s.n_value / y->s.n_key) * key;
+        const float *q = y->conv[seq] + t * y->channels +
+                         (y->s.tiled ? head % y->s.n_key : head / (y->s.n_value / y->s.n_key)) * key;
         const float *k = q + keys, *v = y->conv[seq] + t * y->channels + 2 * keys + head * value;
         double a = (double)y->a[seq][t * y->s.n_value + head] + (double)y->d.dt_bias[head];
         double decay = exp(-exp((double)y->d.a_log[head]) * log1p(exp(a)));
@@ -321,7 +329,7 @@ static void against_double(const cake_kernels *op)
 /* Blocks that are begun in their middle, kinds in any order, extreme decays. */
 static void against_odds(const cake_kernels *op)
 {
-    static const shape odd[] = {{2, 6, 13, 33, 3}, {1, 2, 130, 17, 4}, {2, 4, 33, 18, 1}};
+    static const shape odd[] = {{2, 6, 13, 33, 3, false}, {1, 2, 130, 17, 4, false}, {2, 4, 33, 18, 1, true}};
     static const way ways[] = {{.step = 40, .together = true, .team = 1},
                                {.step = 1024, .together = true, .team = 2, .mixed = true}};
     for (int s = 0; s < COUNT(odd); s++)
@@ -351,7 +359,7 @@ static void test_double(void)
 /* Behind a beginning that ends within a block, too, cuts at multiples of 64 do not show. */
 static void against_cuts(const cake_kernels *op)
 {
-    static const shape small = {1, 2, 9, 5, 3};
+    static const shape small = {1, 2, 9, 5, 3, false};
     story whole = story_open(small), cut = story_open(small);
     play(op, &whole, &(way){.step = 1024, .team = 1, .begin = 40});
     play(op, &cut, &(way){.step = 64, .alone = true, .team = 1, .begin = 40});
@@ -427,7 +435,7 @@ static void check_many_slots(const cake_kernels *op)
     enum { SLOTS = 300, LONG = 260 * 32 };
     cake_row *rows = cake_alloc(LONG, sizeof *rows);
     float *weight = random_floats(64, 5);
-    cake_deltanet d = {1, 1, 3, 2, 3, weight, weight + 40, weight + 50, NULL, 0};
+    cake_deltanet d = {1, 1, false, 3, 2, 3, weight, weight + 40, weight + 50, NULL, 0};
     d.step = cake_delta_state_size(&d);
     for (int kind = CAKE_ROW_PROMPT; kind <= CAKE_ROW_REPLAYED; kind++) {
         bool alone = kind == CAKE_ROW_GENERATED; /* one slot, whose prompt ends in generated rows */
@@ -453,7 +461,7 @@ static void check_heads(const cake_kernels *op)
     enum { HEADS = 2000 };
     static float ones[HEADS + 2], gates[HEADS], out[HEADS], state[HEADS], x[HEADS + 2];
     static const cake_row row = {.kind = CAKE_ROW_PROMPT};
-    cake_deltanet d = {1, HEADS, 1, 1, 1, ones, gates, gates, state, HEADS};
+    cake_deltanet d = {1, HEADS, false, 1, 1, 1, ones, gates, gates, state, HEADS};
     call c = {op, &d, x, gates, gates, out, &row, 1};
     if (is_executed(op))
         return;

@@ -52,6 +52,7 @@ static const scheme schemes[] = {
      true, "F16", 1},
     {"GPTQ 8 bits", "\"quant_method\":\"gptq\",\"bits\":8", GPTQ, 8, 32, true, false, "BF16", 1},
     {"AWQ", "\"quant_method\":\"awq\",\"bits\":4,\"version\":\"GEMM\"", AWQ, 4, 32, true, false, "F16", 1},
+    {"MXFP8", COMPRESSED "\"mxfp8-quantized\"", FP8, 8, 32, false, false, "U8", 1},
 };
 
 /* ---- drawing */

@@ -55,13 +55,13 @@ answer 2 "$dir/staged-blocks" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temper
 same "blocks as bundles"
 
 # Golden models: what their converter changes is undone.
-for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long deepseek3-whole qwen3.5-text" \
-    "deepseek3-whole qwen3.5-text llama-llama3 llama-plain gemma3-new mixtral-eight gptoss-bf16 phi3-long phi3-window olmo2-after olmoe-plain qwen2-split qwen3-bias apertus-plain"); do
+for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long deepseek3-whole mistral4-scaled ministral3-scaled qwen3.5-text" \
+    "deepseek3-whole mistral4-scaled ministral3-scaled mistral-window qwen3.5-text llama-llama3 llama-plain gemma3-new mixtral-eight gptoss-bf16 phi3-long phi3-window olmo2-after olmoe-plain qwen2-split qwen3-bias apertus-plain"); do
     whole=$dir/$name
     cp -r "$root/tests/golden/$name" "$whole"
     chmod -R u+w "$whole"
     # What a GGUF file cannot say, as it would say it.
-    sed -i 's/"sliding_window": 50/"sliding_window": null/; s/"query_pre_attn_scalar": 7/"query_pre_attn_scalar": 20/; s/"swiglu_limit": 2.5/"swiglu_limit": 7.0/; s/"rope_interleave": false/"rope_interleave": true/' "$whole/config.json"
+    sed -i 's/"sliding_window": \(24\|50\)/"sliding_window": null/; s/"query_pre_attn_scalar": 7/"query_pre_attn_scalar": 20/; s/"swiglu_limit": 2.5/"swiglu_limit": 7.0/; s/"rope_interleave": false/"rope_interleave": true/' "$whole/config.json"
     [ "$name" != gemma3-new ] || sed -i 's/"full_attention"\(,\{0,1\}\)$/"sliding_attention"\1/' "$whole/config.json"
     mkdir "$dir/$name-gguf"
     "$convert" "$whole" "$dir/$name-gguf/model.gguf"
@@ -72,4 +72,19 @@ for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long d
     [ "$name" != qwen3.5-text ] || sed -i 's/-\{0,1\}[0-9]*\.[0-9]*//g' "$dir/whole.jsonl" "$dir/gguf.jsonl"
     same "$name"
 done
+
+# A block of Q8_0 is larger than a value head: heads of delta nets then keep the order of the file, and so do sums.
+mkdir "$dir/heads" "$dir/tiles"
+"$convert" "$root/tests/golden/qwen3.5-tiles" "$dir/heads/m.gguf" values &&
+    "$convert" "$root/tests/golden/qwen3.5-tiles" "$dir/tiles/m.gguf" blocks
+ok "delta nets are written in blocks" $?
+answer 1 "$dir/heads" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" whole.jsonl
+answer 2 "$dir/tiles" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" gguf.jsonl --activations bf16
+cp "$dir/gguf.jsonl" "$dir/tiles.jsonl"
+sed -i 's/-\{0,1\}[0-9]*\.[0-9]*//g' "$dir/whole.jsonl" "$dir/gguf.jsonl"
+same "value heads in the order of the file, two ranks"
+expect "bundles of such heads" 0 "2 written" "$cake" stage -m "$dir/tiles" -d "$dir/staged-tiles" --ranks 2
+answer 2 "$dir/staged-tiles" "$root/tests/golden/qwen3.5-tiles/requests.jsonl" gguf.jsonl --activations bf16
+cp "$dir/tiles.jsonl" "$dir/whole.jsonl"
+same "such heads as bundles"
 finish

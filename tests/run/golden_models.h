@@ -19,22 +19,23 @@
 #include "tests/suite.h"
 
 static const char *const models[] = {
-    "qwen3.5-text",     "qwen3.5-wrap",    "qwen3.5-hub",    "llama-plain",    "llama-linear",
-    "llama-llama3",     "llama-old3",      "qwen2-wide",     "qwen2-split",    "qwen3-nine",
-    "qwen3-bias",       "qwen2-slide",     "qwen3-dynamic",  "mistral-window", "ministral-mixed",
-    "gemma2-caps",      "gemma3-new",      "gemma3-old",     "gemma3-vision",  "mistral3-vision",
-    "phi3-long",        "phi3-window",     "olmo2-after",    "olmo3-yarn",     "exaone4-mixed",
-    "smollm3-nope",     "apertus-plain",   "gemma4-dense",   "qwen3moe-mixed", "qwen3moe-step",
-    "mixtral-eight",    "olmoe-plain",     "glm4moe-groups", "minimax-part",   "qwen3next-keys",
-    "qwen3.5moe-wrap",  "gptoss-sinks",    "gptoss-bf16",    "gemma4-wrap",    "gemma4-saved",
-    "deepseek3-groups", "deepseek3-whole", "glm4lite-list",  "mistral4-scaled"};
+    "qwen3.5-text",    "qwen3.5-wrap",   "qwen3.5-hub",      "qwen3.5-tiles",   "llama-plain",
+    "llama-linear",    "llama-llama3",   "llama-old3",       "qwen2-wide",      "qwen2-split",
+    "qwen3-nine",      "qwen3-bias",     "qwen2-slide",      "qwen3-dynamic",   "mistral-window",
+    "ministral-mixed", "gemma2-caps",    "gemma3-new",       "gemma3-old",      "gemma3-vision",
+    "mistral3-vision", "phi3-long",      "phi3-window",      "olmo2-after",     "olmo3-yarn",
+    "exaone4-mixed",   "smollm3-nope",   "apertus-plain",    "gemma4-dense",    "ministral3-scaled",
+    "qwen3moe-mixed",  "qwen3moe-step",  "mixtral-eight",    "olmoe-plain",     "glm4moe-groups",
+    "minimax-part",    "qwen3next-keys", "qwen3.5moe-wrap",  "gptoss-sinks",    "gptoss-bf16",
+    "gemma4-wrap",     "gemma4-saved",   "deepseek3-groups", "deepseek3-whole", "glm4lite-list",
+    "mistral4-scaled"};
 enum {
     N_MODEL = sizeof models / sizeof *models,
-    N_DELTA = 3 /* the first ones */,
+    N_DELTA = 4 /* the first ones */,
     N_MIXTURE = 16 /* the last ones */,
     N_LATENT = 4 /* the last of these */,
     N_DENSE = N_MODEL - N_MIXTURE,
-    N_GPU = N_DENSE - 2 /* all before apertus: those that GPUs have kernels for */,
+    N_GPU = N_DENSE - 3 /* all before apertus: those that GPUs have kernels for */,
     MAX_TOK = 64,
     CONTEXT = 512,
     N_TOP = 5

@@ -44,6 +44,7 @@ seconds() {
     awk -v n="$requests" -v r="$RANKS" -v s="$1" 'BEGIN { t = s * n / 10; for (; r > 1; r /= 2) t /= 1.8; print t }'
 }
 case $args in
+info*gguf) echo "vocabulary  50, head tied to the embedding" ;;
 plan*)
     echo "  \"prediction\": {\"least\": {\"generated\": 4, \"seconds\": $(seconds 9), \"node_hours\": 1}, \"most\": {\"seconds\": 77}}"
     ;;
@@ -139,6 +140,10 @@ SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_JOB_NUM_NODES=2 SLURM_CPUS_PER_TASK=5 "$root
 ok "in a Slurm job" $?
 [ "$(cut -d, -f2,3,5 "$dir/slurm.csv" | sed 1d | xargs)" = "1,1,5 2,1,5 4,2,5" ] && grep -q -- '^5 --mpi=pmix -K1 -N 2 -n 4 .*run' "$dir/bin/srun.calls"
 ok "ranks, nodes and threads are the job's" $?
+
+"$root/bench/scaling" --cake "$dir/bin/cake-mpi" -m m.gguf --series strong --ranks 1 --launch "$dir/bin/launcher -n {n} -N {n}" \
+    --load 8x12+8 --runs 1 -o "$dir/gguf" >"$dir/table" 2>"$dir/err"
+ok "a model without config.json: the program says its vocabulary" $?
 
 expect "an option that is none" 2 'is no option' "$root/bench/scaling" --frob x
 expect "no program" 2 'cannot be run' "$root/bench/scaling" --cake "$dir/none" -m "$dir/model"

@@ -33,6 +33,9 @@ static const family families[] = {
     {"gpt_oss", "gpt-oss", false, false, false, "num_local_experts", "intermediate_size", "sliding_window"},
     {"apertus", "apertus", false, false, false, NULL, NULL, NULL},
     {"deepseek_v3", "deepseek2", false, false, false, "n_routed_experts", "moe_intermediate_size", NULL},
+    {"ministral3", "mistral3", true, false, false, NULL, NULL, NULL},
+    {"mistral", "mistral3", true, false, false, NULL, NULL, NULL},
+    {"mistral4", "mistral4", false, false, false, "n_routed_experts", "moe_intermediate_size", NULL},
     {"qwen3_5_text", "qwen35", false, true, false, NULL, NULL, NULL},
 };
 
@@ -83,6 +86,7 @@ typedef struct converter {
     cake_config config;
     const family *family;
     cake_json *doc;
+    const cake_json *text; /* the part of a text in a larger model's */
     cake_tensor_index *index;
     gguf_build build;
     bool blocks, values; /* matrices become Q8_0, or have its values in float32 */
@@ -178,7 +182,7 @@ static void add_norm(converter *c, const char *name, const cake_tensor *t, const
 /* Matrices of all experts, of which the first one is given. */
 static void add_experts(converter *c, const char *name, const cake_indexed_tensor *first)
 {
-    const int64_t n = cake_json_int(cake_json_get(c->doc, c->family->n_expert), 0);
+    const int64_t n = cake_json_int(cake_json_get(c->text, c->family->n_expert), 0);
     const char *at = strstr(first->tensor->name, ".experts.0.");
     cake_buf all = {0}, other = {0};
     for (int64_t e = 0; e < n; e++) {
@@ -298,6 +302,20 @@ static bool add_decay(converter *c, int layer, const char *rest, const cake_inde
     return true;
 }
 
+/* One tensor for all experts, which are not transposed. */
+static bool add_stacked(converter *c, int layer, const char *rest, const cake_indexed_tensor *s)
+{
+    const bool both = !strcmp(rest, "mlp.experts.gate_up_proj");
+    char name[64];
+    if (!c->config.latent.rank || (!both && strcmp(rest, "mlp.experts.down_proj") != 0))
+        return false;
+    char *bytes = read_tensor(s);
+    snprintf(name, sizeof name, "blk.%d.ffn_%s_exps.weight", layer, both ? "gate_up" : "down");
+    add(c, name, type_of(s->tensor), s->tensor->shape, 3, bytes, (size_t)(s->tensor->end - s->tensor->begin));
+    free(bytes);
+    return true;
+}
+
 /* Puts the value heads of a tensor of delta nets in the file's order. */
 static void tile_tensor(const converter *c, const char *own, const cake_tensor *t, char *bytes, size_t len)
 {
@@ -319,8 +337,8 @@ static void add_in_layer(converter *c, int layer, const char *rest, const cake_i
     const size_t stem = (size_t)(suffix - rest);
     const char *own = NULL;
     cake_buf name = {0};
-    if (add_turned(c, layer, rest, s) || add_latent(c, layer, rest, s) || add_decay(c, layer, rest, s) ||
-        strstr(rest, "act_fn."))
+    if (add_stacked(c, layer, rest, s) || add_turned(c, layer, rest, s) || add_latent(c, layer, rest, s) ||
+        add_decay(c, layer, rest, s) || strstr(rest, "act_fn."))
         return;
     if (strstr(rest, ".experts.") && !strstr(rest, ".experts.0."))
         return;
@@ -370,6 +388,10 @@ static void add_tensors(converter *c)
         const cake_indexed_tensor *s = cake_tensor_index_at(c->index, i);
         const char *name = s->tensor->name;
         int layer, end = 0;
+        if (strstr(name, "vision_tower.") || strstr(name, "multi_modal_projector."))
+            continue;
+        if (!strncmp(name, "model.language_model.", 21))
+            name += 15; /* the text of a larger model */
         if (sscanf(name, "model.layers.%d.%n", &layer, &end) == 1 && end) {
             add_in_layer(c, layer, name + end, s);
             continue;
@@ -406,7 +428,7 @@ static void put_real(converter *c, const char *name, double value)
 
 static double field(const converter *c, const char *name)
 {
-    return cake_json_real(cake_json_get(c->doc, name), NAN);
+    return cake_json_real(cake_json_get(c->text, name), NAN);
 }
 
 /* Scaling as the converter writes it: lists become tensors. */
@@ -424,9 +446,15 @@ static void put_rope(converter *c)
     }
     if (r->kind == CAKE_ROPE_YARN || r->kind == CAKE_ROPE_LONGROPE)
         put_int(c, "rope.scaling.original_context_length", r->original_context);
-    const cake_json *scaling = cake_json_get(c->doc, "rope_scaling");
+    const cake_json *scaling = cake_json_get(c->text, "rope_scaling");
     if (r->kind == CAKE_ROPE_YARN && cake_json_get(scaling, "beta_fast"))
         put_real(c, "rope.scaling.yarn_beta_fast", cake_json_real(cake_json_get(scaling, "beta_fast"), 0));
+    if (c->config.arch->rope_scaled_q) {
+        put_real(c, "attention.temperature_scale", (double)r->beta);
+        put_real(c, "rope.scaling.yarn_log_multiplier",
+                 (c->config.latent.rank ? 0.1 : 1) *
+                     cake_json_real(cake_json_get(cake_json_get(c->text, "rope_parameters"), "mscale"), 0));
+    }
     const int64_t shape[] = {r->n_rot / 2};
     const size_t len = (size_t)shape[0] * sizeof(float);
     for (int i = 0; i < 2 && r->kind == CAKE_ROPE_LONGROPE; i++)
@@ -480,7 +508,11 @@ static void put_mixers(converter *c)
         put_int(c, "attention.value_length_mla", l->n_value);
         put_int(c, "leading_dense_block_count", (int64_t)field(c, "first_k_dense_replace"));
         put_int(c, "expert_shared_count", (int64_t)field(c, "n_shared_experts"));
-        put_real(c, "expert_weights_scale", field(c, "routed_scaling_factor"));
+        if (!isnan(field(c, "routed_scaling_factor")))
+            put_real(c, "expert_weights_scale", field(c, "routed_scaling_factor"));
+        char text[128];
+        key(c, "expert_weights_norm", text);
+        build_bool(&c->build, text, cake_json_bool(cake_json_get(c->text, "norm_topk_prob"), false));
     }
     if (!d->n_key)
         return;
@@ -593,6 +625,7 @@ int main(int argc, char **argv)
     if (cake_config_load(argv[1], &c.config) || cake_json_load("test", path.data, false, &c.doc) ||
         cake_tensor_index_open(argv[1], &c.index))
         return 1;
+    c.text = cake_json_get(c.doc, "text_config") ? cake_json_get(c.doc, "text_config") : c.doc;
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (!strcmp(families[i].model_type, c.config.arch->name))
             c.family = &families[i];
