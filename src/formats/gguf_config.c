@@ -83,19 +83,6 @@ cake_err cake_gguf_layers(const cake_gguf_parts *parts, const cake_gguf_arch *ar
     return CAKE_OK;
 }
 
-bool cake_gguf_keeps_tiles(const cake_gguf_parts *parts, const cake_gguf_arch *arch, int64_t value_dim)
-{
-    static const char end[] = ".ssm_out.weight";
-    for (int i = 0; arch->tiled && i < parts->n; i++)
-        for (int j = 0; j < cake_gguf_tensors(parts->part[i]); j++) {
-            const cake_gguf_tensor *t = cake_gguf_tensor_at(parts->part[i], j);
-            if (t->name.len >= sizeof end && value_dim % t->type->values &&
-                !memcmp(t->name.at + t->name.len - (sizeof end - 1), end, sizeof end - 1))
-                return true;
-        }
-    return false;
-}
-
 /* ---- the whole */
 
 static void put_sizes(cake_gguf_writer *w)
