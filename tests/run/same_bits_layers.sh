@@ -84,6 +84,10 @@ answer 1 one
 same "--dtype f32 of a BF16 file" 2 --dtype f32 --kv-dtype bf16
 answer 1 one --dtype bf16 --kv-dtype f32
 same "--dtype bf16, 2 ranks, --chunk 64" 2 --dtype bf16 --kv-dtype f32 --chunk 64
+answer 1 one --dtype int4
+same "--dtype int4, 2 ranks, --chunk 64" 2 --dtype int4 --chunk 64
+answer 1 one --dtype int4 --activations bf16
+same "--dtype int4 --activations bf16, 2 ranks" 2 --dtype int4 --activations bf16
 
 # Weights in int8, those of narrow matrices too.
 for name in $(few "qwen3.5-hub gemma4-dense" "qwen3.5-hub gemma3-new gemma4-dense"); do
