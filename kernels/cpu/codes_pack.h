@@ -156,8 +156,7 @@ static size_t codes_field(const cake_codes *c, size_t at)
     return at < scales ? cake_scale_bytes(c->scale) : c->minimum ? 2 : 1;
 }
 
-/* The head of one column among those of its panel, and back. Fields of four bytes that begin in odd halves
- * are moved by bytes. */
+/* The head of one column among those of its panel, and back. */
 static void codes_move_head(char *panel, int lane, const cake_codes *c, uint8_t *head, bool back)
 {
     const size_t all = cake_codes_head_bytes(c);

@@ -64,10 +64,9 @@ static void groups_close(cake_groups *g)
 }
 
 /* Matrices of all experts, one behind the other. */
-static cake_experts experts_open(const cake_kernels *op, cake_dtype dtype, int n_out, int n_in,
-                                 const float *bias, uint64_t seed)
+static cake_experts experts_open(const cake_kernels *op, cake_dtype dtype, const cake_format *format,
+                                 int n_out, int n_in, const float *bias, uint64_t seed)
 {
-    const cake_format *format = dtype == CAKE_Q8 ? &grouped[3] : NULL;
     cake_experts x = {
         .n = N_EXPERT, .bias = bias, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype, .format = format}};
     x.step = (int64_t)op->weight_bytes(&x.w);
@@ -115,8 +114,8 @@ static int differ(const call_grouped *g, const float *out, int i, const int32_t 
     return wrong;
 }
 
-static void check_products(const cake_kernels *op, cake_dtype dtype, load kind, int n_tok, int n_in,
-                           bool gated)
+static void check_products(const cake_kernels *op, cake_dtype dtype, const cake_format *format, load kind,
+                           int n_tok, int n_in, bool gated)
 {
     enum { N_OUT = 75 };
     cake_router router = {.n_expert = N_EXPERT, .n_chosen = CHOSEN};
@@ -124,8 +123,8 @@ static void check_products(const cake_kernels *op, cake_dtype dtype, load kind, 
     float *bias = random_floats(N_EXPERT * N_OUT, 8), *x = random_floats((size_t)(MOST * CHOSEN * n_in), 9);
     float *g = random_floats((size_t)(MOST * CHOSEN * n_in), 10);
     float *out[2] = {random_floats(MOST * CHOSEN * N_OUT, 11), random_floats(MOST * CHOSEN * N_OUT, 12)};
-    cake_experts one = experts_open(op, dtype, N_OUT, n_in, bias, 100),
-                 two = experts_open(op, dtype, N_OUT, n_in, NULL, 200);
+    cake_experts one = experts_open(op, dtype, format, N_OUT, n_in, bias, 100),
+                 two = experts_open(op, dtype, format, N_OUT, n_in, NULL, 200);
     cake_expert_product product[2] = {{out[0], &one}, {out[1], &two}};
     cake_gate gate = {.g = g, .act = CAKE_ACT_SILU};
     call_grouped c = {
@@ -157,14 +156,28 @@ static void check_products(const cake_kernels *op, cake_dtype dtype, load kind, 
     free(g);
 }
 
+/* Elements of each type, integer codes, 8-bit floats. */
+enum { N_FORM = CAKE_N_INPUT + 1 };
+
+static cake_dtype form_dtype(int form)
+{
+    return form < CAKE_N_INPUT ? (cake_dtype)form : CAKE_F32;
+}
+
+static const cake_format *form_format(int form)
+{
+    return form < CAKE_N_KEPT ? NULL : form_dtype(form) == CAKE_Q8 ? &grouped[3] : &grouped[0];
+}
+
 static void grouped_products(const cake_kernels *op)
 {
     static const int rows[] = {1, 2, 13, MOST};
-    for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++)
+    for (int form = 0; form < N_FORM; form++)
         for (int kind = 0; kind < N_LOAD; kind++)
             for (int n = 0; n < COUNT(rows); n++)
                 if (!is_slow(op) || n < 3)
-                    check_products(op, (cake_dtype)dtype, (load)kind, rows[n], n % 2 ? 70 : 1040, kind % 2);
+                    check_products(op, form_dtype(form), form_format(form), (load)kind, rows[n],
+                                   n % 2 ? 70 : 1040, kind % 2);
 }
 
 static void test_grouped_products(void)
@@ -175,9 +188,10 @@ static void test_grouped_products(void)
 /* More rows of one expert than are multiplied at a time. */
 static void grouped_hot(const cake_kernels *op)
 {
-    check_products(op, CAKE_I8, HOT, MOST, 3000, false);
-    check_products(op, CAKE_Q8, HOT, MOST, 3000, false);
-    check_products(op, CAKE_F32, HOT, MOST, 5000, false);
+    check_products(op, CAKE_I8, NULL, HOT, MOST, 3000, false);
+    check_products(op, CAKE_Q8, &grouped[3], HOT, MOST, 3000, false);
+    check_products(op, CAKE_F32, NULL, HOT, MOST, 5000, false);
+    check_products(op, CAKE_F32, &grouped[0], HOT, MOST, 3000, false);
 }
 
 static void test_grouped_hot(void)
