@@ -24,7 +24,7 @@ static void check(const cake_bundle *b)
     CAKE_ASSERT(at == b->n_layer);
     for (int i = 0; i < b->n_tensor; i++) {
         const cake_tensor *t = &b->tensor[i];
-        CAKE_ASSERT(t->readable && b->from[i] >= 0 && b->from[i] < b->n_source);
+        CAKE_ASSERT(b->from[i] >= 0 && b->from[i] < b->n_source);
         CAKE_ASSERT(t->begin >= 0 && t->end >= t->begin && t->end <= b->source[b->from[i]].bytes);
     }
     for (int i = 0; i < b->n_file; i++)
