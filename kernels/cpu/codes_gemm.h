@@ -100,6 +100,7 @@ typedef struct codes_scales {
     /* Halves of 16 bits: for the first 16 values of a brick, for the others; times the whole scales. */
     int32_t zero[CAKE_CODES_PARTS][LANES];
     int32_t whole[CAKE_CODES_PARTS][LANES]; /* whole scales, in both halves */
+    int shift;                              /* 2^shift parts share a scale and a zero */
 } codes_scales;
 
 /* What codes are stored less than the numbers that are multiplied: these are unsigned, but those of 8 bits
@@ -116,9 +117,12 @@ INLINE wholes codes_both_halves(const cake_codes *c, wholes zero, int part)
     return c->part == 32 ? bytes_or(low, high) : part % 2 ? high : low;
 }
 
-/* The zeros of formats whose files have none. */
-static void codes_set_zeros(codes_scales *to, const cake_codes *c)
+/* What all spans have in common: the zeros of formats whose files have none. */
+static void codes_begin_scales(codes_scales *to, const cake_codes *c)
 {
+    to->shift = 0;
+    while (c->head == CAKE_HEAD_SCALES && c->scales << to->shift < CAKE_CODES_SPAN / c->part)
+        to->shift++;
     for (int i = 0; i < CAKE_CODES_SPAN / c->part; i++) {
         const wholes v = codes_both_halves(c, whole_set(c->zero + codes_shift(c)), i);
         memcpy(to->zero[i], &v, sizeof v);
@@ -139,31 +143,48 @@ INLINE vec codes_load_scale(const char *head, int i, cake_scale type)
     }
 }
 
+/* Scales of a type that is a constant: a test of it for each would take as long as their products. */
+INLINE void codes_scales_of(codes_scales *to, const cake_codes *c, const char *head, const float *factor,
+                            const cake_scale type)
+{
+    const int n = c->scales;
+    if (n == 8 && !c->factor && !c->table) {
+        UNROLL for (int s = 0; s < 8; s++) vec_store(to->scale[s], codes_load_scale(head, s, type));
+        return;
+    }
+    const vec times = vec_set(c->table ? c->times : 1), own = c->factor ? vec_load(factor) : vec_set(1);
+    for (int s = 0; s < n; s++) {
+        const vec scale = codes_load_scale(head, s, type);
+        vec_store(to->scale[s], vec_mul(c->divides ? vec_div(scale, own) : vec_mul(scale, own), times));
+    }
+}
+
 static void codes_plain_scales(codes_scales *to, const cake_codes *c, const char *head, const float *factor)
 {
-    const int each = CAKE_CODES_SPAN / c->part / c->scales;
     const char *more = head + (size_t)c->scales * cake_scale_bytes(c->scale) * LANES;
-    for (int s = 0, part = 0; s < c->scales; s++) {
-        vec scale = codes_load_scale(head, s, c->scale), minimum = vec_set(0);
-        wholes zero = whole_set(0);
-        if (c->factor)
-            scale = c->divides ? vec_div(scale, vec_load(factor)) : vec_mul(scale, vec_load(factor));
-        if (c->table)
-            scale = vec_mul(scale, vec_set(c->times));
-        if (c->minimum)
-            minimum = vec_load_as(more, CAKE_F16, (size_t)(s * LANES), LANES);
-        if (c->zeros)
-            zero = whole_add(whole_set(c->zero + codes_shift(c)),
-                             whole_from_bytes((const uint8_t *)more + s * LANES));
-        for (int end = part + each; part < end; part++) {
-            vec_store(to->scale[part], scale);
-            if (c->minimum)
-                vec_store(to->minimum[part], minimum);
-            if (c->zeros) {
-                const wholes v = codes_both_halves(c, zero, part);
-                memcpy(to->zero[part], &v, sizeof v);
-            }
-        }
+    switch (c->scale) {
+    case CAKE_SCALE_F32:
+        codes_scales_of(to, c, head, factor, CAKE_SCALE_F32);
+        break;
+    case CAKE_SCALE_BF16:
+        codes_scales_of(to, c, head, factor, CAKE_SCALE_BF16);
+        break;
+    case CAKE_SCALE_F16:
+        codes_scales_of(to, c, head, factor, CAKE_SCALE_F16);
+        break;
+    case CAKE_SCALE_E8M0:
+        codes_scales_of(to, c, head, factor, CAKE_SCALE_E8M0);
+        break;
+    default:
+        codes_scales_of(to, c, head, factor, CAKE_SCALE_E4M3);
+    }
+    for (int s = 0; s < c->scales && c->minimum; s++)
+        vec_store(to->minimum[s], vec_load_as(more, CAKE_F16, (size_t)(s * LANES), LANES));
+    for (int s = 0; s < c->scales && c->zeros; s++) {
+        const wholes zero = whole_add(whole_set(c->zero + codes_shift(c)),
+                                      whole_from_bytes((const uint8_t *)more + s * LANES));
+        const wholes v = codes_both_halves(c, zero, 0);
+        memcpy(to->zero[s], &v, sizeof v);
     }
 }
 
@@ -262,11 +283,15 @@ typedef struct codes_kind {
     int safe;   /* quads whose products can be added in 16 bits */
 } codes_kind;
 
+/* Without it, gcc 12 adds up in another order and spills sums. */
+#define CODES_KEEP(v) __asm__("" : "+v"(v))
+
 /* Bits [low, low + width) of the numbers of quad q of a plane of `width` bits. */
 INLINE wholes codes_plane(const char *w, const int q, const int low, const int width)
 {
     const int per = 8 / width, shift = q % per * width - low;
-    const wholes v = whole_load(w + q / per * CODES_VECTOR);
+    wholes v = whole_load(w + q / per * CODES_VECTOR);
+    CODES_KEEP(v); /* else gcc 12 loads it for each quad */
     return bytes_and(shift > 0   ? bytes_right(v, shift > 0 ? shift : 0)
                      : shift < 0 ? bytes_left(v, shift < 0 ? -shift : 0)
                                  : v,
@@ -293,9 +318,6 @@ INLINE wholes codes_x(const codes_row *x, int r, int k)
     memcpy(&four, x[r].value + k, sizeof four);
     return whole_set(four);
 }
-
-/* Without it, gcc 12 adds up in another order and spills sums. */
-#define CODES_KEEP(v) __asm__("" : "+v"(v))
 
 #if DOT_BYTES
 /* sum [rows] = the products of one part, from quad q on; k: the brick's first value. With whole scales, times
@@ -365,8 +387,10 @@ typedef struct codes_meeting {
     const cake_codes *c;
     const char *w;
     const float *factor;
+    codes_scales *scales; /* room for a span's; its zeros are set if they are constant */
     int n;
-    float *sum; /* [rows, LANES] */
+    bool begins; /* sums start at zero */
+    float *sum;  /* [rows, LANES] */
 } codes_meeting;
 
 /* Sums of so few rows stay in registers; of more they would displace those of a part. */
@@ -385,7 +409,8 @@ INLINE void codes_brick(const codes_meeting *m, const char *w, const codes_scale
                   kind.whole ? whole_load(s->whole[part]) : table, rows, kind);
         if (kind.whole && half + 1 < parts)
             continue;
-        const vec scale = vec_load(s->scale[kind.whole ? 0 : part]);
+        const int at = part >> s->shift;
+        const vec scale = vec_load(s->scale[kind.whole ? 0 : at]);
         UNROLL for (int r = 0; r < rows; r++)
         {
             const codes_group *g = &m->x[r].group[group];
@@ -393,8 +418,8 @@ INLINE void codes_brick(const codes_meeting *m, const char *w, const codes_scale
             if (!kind.minimum) {
                 int32_t sums;
                 memcpy(&sums, g->sum, sizeof sums);
-                whole = whole_sub(
-                    whole, whole_pairs(whole_load(s->zero[kind.whole ? brick : part]), whole_set(sums)));
+                whole = whole_sub(whole,
+                                  whole_pairs(whole_load(s->zero[kind.whole ? brick : at]), whole_set(sums)));
             }
             vec to = vec_fma(whole_float(whole), vec_mul(vec_set(g->scale), scale),
                              rows <= CODES_FEW ? total[r] : vec_load(m->sum + r * LANES));
@@ -418,23 +443,23 @@ INLINE void codes_multiply(const codes_meeting *m, const int rows, const codes_k
     for (int i = 0; i < 16 && kind.table; i++)
         entries[i] = (int8_t)(m->c->table[i] + codes_shift(m->c));
     const wholes table = bytes_table(entries);
-    codes_scales scales;
+    codes_scales *const scales = m->scales;
     const int few = rows <= CODES_FEW ? rows : 0;
     vec total[CODES_FEW];
+    if (m->begins)
+        UNROLL for (int r = 0; r < rows; r++) vec_store(m->sum + r * LANES, vec_set(0));
     for (int r = 0; r < few; r++)
         total[r] = vec_load(m->sum + r * LANES);
-    if (!kind.minimum && !kind.whole && !m->c->zeros)
-        codes_set_zeros(&scales, m->c);
     for (int k = 0; k < m->n; k += CAKE_CODES_SPAN) {
         if (m->c->head == CAKE_HEAD_SCALES)
-            codes_plain_scales(&scales, m->c, w, m->factor);
+            codes_plain_scales(scales, m->c, w, m->factor);
         else
-            codes_block_scales(&scales, m->c, w);
+            codes_block_scales(scales, m->c, w);
         w += head;
         for (int i = 0; i < CODES_BRICKS && k + i * CODES_BRICK < m->n; i++, w += kind.bits * CODES_VECTOR) {
             UNROLL for (int line = 0; line < kind.bits * CODES_VECTOR; line += 64)
                 _mm_prefetch(w + CODES_AHEAD + line, _MM_HINT_T0);
-            codes_brick(m, w, &scales, i, k / CODES_BRICK + i, table, total, rows, kind);
+            codes_brick(m, w, scales, i, k / CODES_BRICK + i, table, total, rows, kind);
         }
     }
     for (int r = 0; r < few; r++)
@@ -502,21 +527,22 @@ typedef struct codes_product {
     const codes_row *x; /* [n_in in blocks, n_row] */
     int64_t n_row;
     size_t panel_bytes;
+    codes_scales scales; /* as of codes_meeting */
 } codes_product;
 
 /* Rows [row, row + rows) of a problem with one panel. */
-static void codes_multiply_tile(const codes_product *p, const problem *with, int64_t row, int rows,
-                                int64_t panel)
+static void codes_multiply_tile(codes_product *p, const problem *with, int64_t row, int rows, int64_t panel)
 {
-    _Alignas(64) float sum[CODES_ROWS * LANES] = {0};
+    _Alignas(64) float sum[CODES_ROWS * LANES];
     const cake_weight *w = &with->w;
     const char *data = (const char *)w->data + (size_t)panel * p->panel_bytes;
-    codes_meeting m = {.c = &p->c, .factor = (const float *)data, .sum = sum};
+    codes_meeting m = {.c = &p->c, .factor = (const float *)data, .scales = &p->scales, .sum = sum};
     m.w = data + codes_factor_bytes(&p->c);
     m.x = p->x + with->first + row;
     fetch_places(&with->end, row, rows, panel * LANES, LANES);
     for (int k = 0; k < w->n_in; k += CODES_DEPTH, m.x += p->n_row) {
         m.n = w->n_in - k < CODES_DEPTH ? w->n_in - k : CODES_DEPTH;
+        m.begins = k == 0;
         p->multiply(&m, rows);
         m.w += CODES_DEPTH / CAKE_CODES_SPAN * codes_span_bytes(&p->c);
     }
@@ -527,9 +553,12 @@ static void codes_multiply_tile(const codes_product *p, const problem *with, int
 static void codes_multiply_all(const cake_exec *exec, const problems *of, const void *x)
 {
     const cake_weight *w = of->groups ? &of->product->experts->w : &of->whole.w;
-    codes_product p = {.x = x, .n_row = problems_rows(of)};
+    codes_product p;
+    p.x = x;
+    p.n_row = problems_rows(of);
     cake_codes_of(&p.c, w->format);
     p.multiply = codes_function_of(&p.c);
+    codes_begin_scales(&p.scales, &p.c);
     p.panel_bytes = codes_panel_bytes(&p.c, w->n_in);
     const int64_t panels = ((int64_t)w->n_out + LANES - 1) / LANES,
                   meet = problems_most_rows(of) > CODES_ROWS ? CODES_SOME : CODES_ALONE,

@@ -128,6 +128,28 @@ typedef struct e4m3_meeting {
     int k, n;
 } e4m3_meeting;
 
+/* Steps of k together: their codes are a line of a cache. */
+#define E4M3_STEPS (64 / PANEL)
+
+/* sum [rows, 2 panels] += x [rows] times a step's codes, by their scales. */
+INLINE void e4m3_step(vec *sum, const float *x, const char *codes, size_t stride, const vec *scale,
+                      const int panels, const int rows)
+{
+    UNROLL for (int p = 0; p < panels; p++)
+    {
+        vec low, high;
+        vec_load_e4m3_pair(codes + (size_t)p * stride, &low, &high);
+        low = vec_mul(low, scale[2 * p]);
+        high = vec_mul(high, scale[2 * p + 1]);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            vec *to = &sum[2 * (r * panels + p)];
+            to[0] = vec_fma(vec_set(x[r]), low, to[0]);
+            to[1] = vec_fma(vec_set(x[r]), high, to[1]);
+        }
+    }
+}
+
 /* Two panels together, where one has too few sums to hide an addition's latency. */
 INLINE void e4m3_multiply(const e4m3_meeting *m, int64_t panel, const int panels, const int rows)
 {
@@ -144,21 +166,15 @@ INLINE void e4m3_multiply(const e4m3_meeting *m, int64_t panel, const int panels
         next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
         UNROLL for (int h = 0; h < halves; h++) scale[h] =
             e4m3_scale(f, from + (size_t)(h / 2) * stride, k / group, h % 2);
-        for (int i = k; i < next; i++, x += rows, codes += PANEL)
+        int left = next - k;
+        for (; left >= E4M3_STEPS; left -= E4M3_STEPS) {
             UNROLL for (int p = 0; p < panels; p++)
-            {
-                vec low, high;
                 _mm_prefetch(codes + (size_t)p * stride + CODES_AHEAD, _MM_HINT_T0);
-                vec_load_e4m3_pair(codes + (size_t)p * stride, &low, &high);
-                low = vec_mul(low, scale[2 * p]);
-                high = vec_mul(high, scale[2 * p + 1]);
-                UNROLL for (int r = 0; r < rows; r++)
-                {
-                    vec *to = &sum[r * halves + 2 * p];
-                    to[0] = vec_fma(vec_set(x[r]), low, to[0]);
-                    to[1] = vec_fma(vec_set(x[r]), high, to[1]);
-                }
-            }
+            UNROLL for (int i = 0; i < E4M3_STEPS; i++, x += rows, codes += PANEL)
+                e4m3_step(sum, x, codes, stride, scale, panels, rows);
+        }
+        for (; left > 0; left--, x += rows, codes += PANEL)
+            e4m3_step(sum, x, codes, stride, scale, panels, rows);
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++)
         vec_store(m->sum + r * m->pitch + h * LANES, sum[r * halves + h]);

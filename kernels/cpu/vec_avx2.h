@@ -237,8 +237,7 @@ INLINE vec vec_load_e4m3(const uint8_t *p)
 
 INLINE void vec_load_e4m3_pair(const char *p, vec *low, vec *high)
 {
-    __m256i v = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
-    v = _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 1);
+    __m256i v = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
     v = _mm256_and_si256(v, _mm256_set1_epi16((short)0xBFFF));
     *low = _mm256_cvtph_ps(_mm256_castsi256_si128(v));
     *high = _mm256_cvtph_ps(_mm256_extracti128_si256(v, 1));

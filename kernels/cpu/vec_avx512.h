@@ -232,8 +232,7 @@ INLINE wholes whole_signed_byte(wholes v, const int i)
  * more, below the sign. */
 INLINE void vec_load_e4m3_pair(const char *p, vec *low, vec *high)
 {
-    __m512i v = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p));
-    v = _mm512_srai_epi16(_mm512_slli_epi16(v, 8), 1);
+    __m512i v = _mm512_slli_epi16(_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)), 7);
     v = _mm512_and_si512(v, _mm512_set1_epi16((short)0xBFFF));
     *low = _mm512_cvtph_ps(_mm512_castsi512_si256(v));
     *high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v, 1));
