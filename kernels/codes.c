@@ -44,6 +44,8 @@ size_t cake_codes_head_bytes(const cake_codes *c)
     switch (c->head) {
     case CAKE_HEAD_BYTES:
         return factors + (size_t)(CAKE_CODES_SPAN / c->part);
+    case CAKE_HEAD_IQ4_XS:
+        return 8;
     case CAKE_HEAD_6_BITS:
     case CAKE_HEAD_Q3_K:
         return factors + 12;

@@ -39,6 +39,7 @@ typedef enum cake_codes_head {
     CAKE_HEAD_BYTES,  /* a factor in F16, then a scale [int8_t] for each part */
     CAKE_HEAD_6_BITS, /* a factor and one of minima in F16, then 8 scales and minima of 6 bits, as in Q4_K */
     CAKE_HEAD_Q3_K,   /* a factor in F16, then 16 scales of 6 bits */
+    CAKE_HEAD_IQ4_XS, /* a factor in F16, 2 high bits of 8 scales, then the 4 low ones of each */
     CAKE_HEAD_Q2_K    /* a factor and one of minima in F16, then 16 bytes: a scale and a minimum of 4 bits */
 } cake_codes_head;
 

@@ -150,12 +150,8 @@ static inline void block_head(uint8_t *restrict head, cake_block kind, const uin
         memcpy(head, b + 208, 2);
         memcpy(head + 2, b + 192, 16);
         break;
-    case CAKE_BLOCK_IQ4_XS: /* 6 bits each, less 32: 4 low ones in halves of bytes, 2 high ones together */
-        memcpy(head, b, 2);
-        for (int part = 0; part < 8; part++)
-            head[2 + part] = (uint8_t)(((b[4 + part / 2] >> part % 2 * 4 & 15) |
-                                        ((b[2] | b[3] << 8) >> 2 * part & 3) << 4) -
-                                       32);
+    case CAKE_BLOCK_IQ4_XS:
+        memcpy(head, b, 8);
         break;
     default: /* Q4_K, Q5_K */
         memcpy(head, b, 16);
@@ -170,50 +166,35 @@ static const int8_t e2m1_twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4
 static const struct {
     void (*read)(uint8_t *restrict code, const uint8_t *restrict block);
     cake_codes as;
-} block_codes[CAKE_N_BLOCK] =
-    {
-#define SMALL(kind, width, less, ...)                                                                        \
-    [CAKE_BLOCK_##kind] = {.as = {.bits = width,                                                             \
+} block_codes[CAKE_N_BLOCK] = {
+#define SMALL(kind, reader, width, less, type, factor, ...)                                                  \
+    [CAKE_BLOCK_##kind] = {.read = reader,                                                                   \
+                           .as = {.bits = width,                                                             \
                                   .part = 32,                                                                \
                                   .zero = less,                                                              \
-                                  .times = 1,                                                                \
+                                  .times = factor,                                                           \
                                   .scales = 8,                                                               \
-                                  .scale = CAKE_SCALE_F16,                                                   \
-                                  __VA_ARGS__}
-#define LARGE(kind, width, size, less, begin, ...)                                                           \
-    [CAKE_BLOCK_##kind] = {.as = {.bits = width, .part = size, .zero = less, .head = begin, __VA_ARGS__}
-        SMALL(Q4_0, 4, 8), .read = codes_q4_0},
-  SMALL(Q4_1, 4, 0, .minimum = true), .read = codes_q4_1
-}
-, SMALL(Q5_0, 5, 16), .read = codes_q5_0
-}
-, SMALL(Q5_1, 5, 0, .minimum = true), .read = codes_q5_1
-}
-, SMALL(Q8_0, 8, 0), .read = codes_q8_0
-}
-, LARGE(Q2_K, 2, 16, 0, CAKE_HEAD_Q2_K, .minimum = true), .read = codes_q2_k
-}
-, LARGE(Q3_K, 3, 16, 4, CAKE_HEAD_Q3_K, .whole = true), .read = codes_q3_k
-}
-, LARGE(Q4_K, 4, 32, 0, CAKE_HEAD_6_BITS, .minimum = true), .read = codes_q4_k
-}
-, LARGE(Q5_K, 5, 32, 0, CAKE_HEAD_6_BITS, .minimum = true), .read = codes_q5_k
-}
-, LARGE(Q6_K, 6, 16, 32, CAKE_HEAD_BYTES, .whole = true), .read = codes_q6_k
-}
-, SMALL(IQ4_NL, 4, 0, .table = nonlinear_codes), .read = codes_q4_0
-}
-, LARGE(IQ4_XS, 4, 32, 0, CAKE_HEAD_BYTES, .table = nonlinear_codes), .read = codes_iq4_xs
-}
-,
-    [CAKE_BLOCK_MXFP4] = {
-        .as =
-            {.bits = 4, .part = 32, .times = .5F, .scales = 8, .scale = CAKE_SCALE_E8M0, .table = e2m1_twice},
-        .read = codes_mxfp4},
+                                  .scale = CAKE_SCALE_##type,                                                \
+                                  __VA_ARGS__}}
+#define LARGE(kind, reader, width, size, less, begin, ...)                                                   \
+    [CAKE_BLOCK_##kind] = {.read = reader,                                                                   \
+                           .as = {.bits = width, .part = size, .zero = less, .head = begin, __VA_ARGS__}}
+    SMALL(Q4_0, codes_q4_0, 4, 8, F16, 1),
+    SMALL(Q4_1, codes_q4_1, 4, 0, F16, 1, .minimum = true),
+    SMALL(Q5_0, codes_q5_0, 5, 16, F16, 1),
+    SMALL(Q5_1, codes_q5_1, 5, 0, F16, 1, .minimum = true),
+    SMALL(Q8_0, codes_q8_0, 8, 0, F16, 1),
+    LARGE(Q2_K, codes_q2_k, 2, 16, 0, CAKE_HEAD_Q2_K, .minimum = true),
+    LARGE(Q3_K, codes_q3_k, 3, 16, 4, CAKE_HEAD_Q3_K, .whole = true),
+    LARGE(Q4_K, codes_q4_k, 4, 32, 0, CAKE_HEAD_6_BITS, .minimum = true),
+    LARGE(Q5_K, codes_q5_k, 5, 32, 0, CAKE_HEAD_6_BITS, .minimum = true),
+    LARGE(Q6_K, codes_q6_k, 6, 16, 32, CAKE_HEAD_BYTES, .whole = true),
+    SMALL(IQ4_NL, codes_q4_0, 4, 0, F16, 1, .table = nonlinear_codes),
+    LARGE(IQ4_XS, codes_iq4_xs, 4, 32, 0, CAKE_HEAD_IQ4_XS, .table = nonlinear_codes),
+    SMALL(MXFP4, codes_mxfp4, 4, 0, E8M0, .5F, .table = e2m1_twice),
 #undef SMALL
 #undef LARGE
-}
-;
+};
 
 /* Scale and minimum of part i of 8, 6 bits each. */
 static inline void six_bits(const uint8_t *s, int i, int *scale, int *min)
@@ -244,6 +225,9 @@ static inline void block_scales(cake_codes_span *restrict to, const cake_codes *
         } else if (c->head == CAKE_HEAD_Q2_K) {
             whole = s[part] & 15;
             less = s[part] >> 4;
+        } else if (c->head == CAKE_HEAD_IQ4_XS) {
+            const int high = s[part / 4] >> part % 4 * 2 & 3;
+            whole = ((s[2 + part / 2] >> part % 2 * 4 & 15) | high << 4) - 32;
         }
         to->whole[part] = (int16_t)whole;
         to->scale[part] = d * (float)whole;

@@ -28,10 +28,10 @@
 #define CODES_AHEAD 8192                         /* prefetch distance of weights, in bytes */
 
 /* A group of a quantised row: its scale, the sums of its halves, and these and the whole one times the
- * scale. */
+ * scale. places: sums of values 0 and 1 and of values 2 and 3 of all quads, as sums of 16 bits add them. */
 typedef struct codes_group {
     float scale;
-    int16_t sum[2];
+    int16_t sum[2], places[2];
     float half[2], total;
 } codes_group;
 
@@ -57,17 +57,18 @@ static void codes_quantise_group(codes_group *to, int8_t *value, const float *x,
         const wholes v = whole_round(vec_mul(vec_load_n(x + i, n - i), vec_set(127 / most)));
         memcpy(whole + i, &v, sizeof v);
     }
-    int sum[2] = {0};
+    int sum[2][2] = {{0}}; /* of a half's values in the first place, and in the second */
     for (int i = 0; i < CAKE_CODES_GROUP; i++) {
         value[i] = (int8_t)whole[i];
-        sum[i / 16] += whole[i];
+        sum[i / 16][i / 2 % 2] += whole[i];
     }
     to->scale = some ? most / 127 : finite ? 0 : NAN;
     for (int i = 0; i < 2; i++) {
-        to->sum[i] = (int16_t)sum[i];
-        to->half[i] = to->scale * (float)sum[i];
+        to->sum[i] = (int16_t)(sum[i][0] + sum[i][1]);
+        to->places[i] = (int16_t)(sum[0][i] + sum[1][i]);
+        to->half[i] = to->scale * (float)to->sum[i];
     }
-    to->total = to->scale * (float)(sum[0] + sum[1]);
+    to->total = to->scale * (float)(to->sum[0] + to->sum[1]);
 }
 
 /* Packed x: for each CODES_DEPTH values of k a row's place for each of n_tok rows; behind the last, those
@@ -244,6 +245,19 @@ static void codes_scales_q3_k(codes_scales *to, const char *s, int zero)
                     32, zero);
 }
 
+static void codes_scales_iq4_xs(codes_scales *to, vec d, const char *s)
+{
+    const wholes high = whole_from_shorts(s), low = whole_load(s + 2 * LANES);
+    UNROLL for (int part = 0; part < 8; part++)
+    {
+        const wholes byte = whole_signed_byte(low, part / 2), four = part % 2 ? bytes_right(byte, 4) : byte,
+                     two = part < 2 ? bytes_left(high, part < 2 ? 4 - 2 * part : 0)
+                                    : bytes_right(high, part < 2 ? 0 : 2 * part - 4);
+        const wholes scale = bytes_or(bytes_and(four, whole_set(15)), bytes_and(two, whole_set(48)));
+        vec_store(to->scale[part], vec_mul(d, whole_float(whole_sub(scale, whole_set(32)))));
+    }
+}
+
 static void codes_block_scales(codes_scales *to, const cake_codes *c, const char *head)
 {
     const vec d = vec_load_as(head, CAKE_F16, 0, LANES);
@@ -259,6 +273,9 @@ static void codes_block_scales(codes_scales *to, const cake_codes *c, const char
         return;
     case CAKE_HEAD_Q2_K:
         codes_scales_q2_k(to, d, min, s);
+        return;
+    case CAKE_HEAD_IQ4_XS:
+        codes_scales_iq4_xs(to, d, s);
         return;
     case CAKE_HEAD_Q3_K:
         codes_scales_q3_k(to, s, zero);
@@ -278,10 +295,19 @@ static void codes_block_scales(codes_scales *to, const cake_codes *c, const char
 typedef struct codes_kind {
     int bits, part;
     bool minimum, table;
-    bool signs; /* numbers of 8 bits with signs */
-    bool whole; /* scales of parts are whole numbers */
-    int safe;   /* quads whose products can be added in 16 bits */
+    bool signs;   /* numbers of 8 bits with signs */
+    bool whole;   /* scales of parts are whole numbers */
+    bool no_zero; /* nothing is subtracted from codes */
+    int safe;     /* quads whose products can be added in 16 bits */
+    int centre;   /* subtracted from sums of 16 bits, which may have overflowed before; 0: nothing */
 } codes_kind;
+
+/* Whether zeros are subtracted from whole sums. Where bytes with signs are multiplied as unsigned ones, there
+ * always are some. */
+INLINE bool codes_subtracts(const codes_kind kind)
+{
+    return !kind.minimum && (DOT_BYTES || !(kind.no_zero || kind.centre));
+}
 
 /* Without it, gcc 12 adds up in another order and spills sums. */
 #define CODES_KEEP(v) __asm__("" : "+v"(v))
@@ -340,6 +366,18 @@ INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, con
     }
 }
 #else
+/* The sum of a part, which is a whole group, less its centre. */
+INLINE wholes codes_centred(wholes sum, const codes_group *g, const codes_kind kind)
+{
+    int32_t two;
+    if (!kind.centre)
+        return sum;
+    memcpy(&two, g->places, sizeof two);
+    wholes centre = shorts_set((short)kind.centre);
+    CODES_KEEP(centre); /* else gcc 12 multiplies by shifts and additions */
+    return shorts_sub(sum, shorts_multiply(whole_set(two), centre));
+}
+
 INLINE wholes codes_products(wholes w, wholes x, const codes_kind kind)
 {
     return kind.signs ? bytes_pairs(bytes_size(w), bytes_sign(x, w)) : bytes_pairs(w, x);
@@ -361,7 +399,8 @@ INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, con
                 CODES_KEEP(sum[r]);
             }
         }
-        UNROLL for (int r = 0; r < rows; r++) sum[r] = whole_pairs(sum[r], times);
+        UNROLL for (int r = 0; r < rows; r++) sum[r] =
+            whole_pairs(codes_centred(sum[r], &x[r].group[k / CODES_BRICK], kind), times);
         return;
     }
     UNROLL for (int i = 0; i < quads; i += safe)
@@ -415,7 +454,7 @@ INLINE void codes_brick(const codes_meeting *m, const char *w, const codes_scale
         {
             const codes_group *g = &m->x[r].group[group];
             wholes whole = sum[r];
-            if (!kind.minimum) {
+            if (codes_subtracts(kind)) {
                 int32_t sums;
                 memcpy(&sums, g->sum, sizeof sums);
                 whole = whole_sub(whole,
@@ -473,29 +512,35 @@ INLINE void codes_multiply(const codes_meeting *m, const int rows, const codes_k
         return;                                                                                              \
     }
 
-INLINE void codes_multiply_rows(const codes_meeting *m, int rows, const codes_kind kind){
-    CODES_CASE(1) CODES_CASE(2) CODES_CASE(3) CODES_CASE(4) CODES_CASE(6) CODES_CASE(8) CODES_CASE(12)
-        CODES_CASE(16)}
+INLINE void codes_multiply_rows(const codes_meeting *m, int rows, const codes_kind kind)
+{
+    CODES_CASE(1)
+    CODES_CASE(2) CODES_CASE(3) CODES_CASE(4) CODES_CASE(6) CODES_CASE(8) CODES_CASE(12) CODES_CASE(16)
+}
 
-/* Largest numbers times 127, twice, below 2^15: 15 eight times, 24 and 31 four times, 63 twice. */
 #define CODES_KIND(name, ...)                                                                                \
     static void name(const codes_meeting *m, int rows)                                                       \
     {                                                                                                        \
         codes_multiply_rows(m, rows, (codes_kind){__VA_ARGS__});                                             \
     }
-CODES_KIND(codes_2, .bits = 2, .part = 16, .safe = 8, .minimum = true)
-    CODES_KIND(codes_3, .bits = 3, .part = 16, .safe = 4, .whole = true) CODES_KIND(codes_4, .bits = 4,
-                                                                                    .part = 32, .safe = 8)
-        CODES_KIND(codes_4_minimum, .bits = 4, .part = 32, .safe = 8, .minimum = true)
-            CODES_KIND(codes_4_small_table, .bits = 4, .part = 32, .safe = 4, .table = true)
-                CODES_KIND(codes_4_small_table_16, .bits = 4, .part = 16, .safe = 4, .table = true)
-                    CODES_KIND(codes_4_table, .bits = 4, .part = 32, .safe = 1, .table = true, .signs = true)
-                        CODES_KIND(codes_5, .bits = 5, .part = 32, .safe = 4)
-                            CODES_KIND(codes_5_minimum, .bits = 5, .part = 32, .safe = 4, .minimum = true)
-                                CODES_KIND(codes_6, .bits = 6, .part = 16, .safe = 2, .whole = true)
-                                    CODES_KIND(codes_8, .bits = 8, .part = 32, .safe = 1, .signs = true)
+/* The largest number times 127, twice for each quad, is below 2^15 for 15 and eight quads, for 24 and 31 and
+ * four, for 63 and two; for the centred numbers' 12 and 16 and eight. */
+#define CODES_KINDS(KIND)                                                                                    \
+    KIND(codes_2, .bits = 2, .part = 16, .safe = 8, .minimum = true)                                         \
+    KIND(codes_3, .bits = 3, .part = 16, .safe = 4, .whole = true)                                           \
+    KIND(codes_4, .bits = 4, .part = 32, .safe = 8)                                                          \
+    KIND(codes_4_minimum, .bits = 4, .part = 32, .safe = 8, .minimum = true)                                 \
+    KIND(codes_4_small_table, .bits = 4, .part = 32, .safe = 8, .centre = 12, .table = true)                 \
+    KIND(codes_4_small_table_16, .bits = 4, .part = 16, .safe = 4, .table = true)                            \
+    KIND(codes_4_table, .bits = 4, .part = 32, .safe = 1, .table = true, .signs = true, .no_zero = true)     \
+    KIND(codes_5, .bits = 5, .part = 32, .safe = 8, .centre = 16)                                            \
+    KIND(codes_5_minimum, .bits = 5, .part = 32, .safe = 4, .minimum = true)                                 \
+    KIND(codes_6, .bits = 6, .part = 16, .safe = 2, .whole = true)                                           \
+    KIND(codes_8, .bits = 8, .part = 32, .safe = 1, .signs = true, .no_zero = true)                          \
+    KIND(codes_8_zero, .bits = 8, .part = 32, .safe = 1, .signs = true)
+CODES_KINDS(CODES_KIND)
 
-                                        typedef void codes_function(const codes_meeting *m, int rows);
+typedef void codes_function(const codes_meeting *m, int rows);
 
 static codes_function *codes_function_of(const cake_codes *c)
 {
@@ -509,7 +554,7 @@ static codes_function *codes_function_of(const cake_codes *c)
     case 6:
         return codes_6;
     case 8:
-        return codes_8;
+        return c->zero || c->zeros ? codes_8_zero : codes_8;
     default:
         return !c->table       ? c->minimum ? codes_4_minimum : codes_4
                : c->table[0]   ? codes_4_table

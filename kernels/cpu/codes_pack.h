@@ -150,7 +150,8 @@ static void codes_load_bricks(uint8_t *code, const char *from, int bricks, int b
 /* Bytes of the field of a head that begins at byte `at`. */
 static size_t codes_field(const cake_codes *c, size_t at)
 {
-    const size_t halves = c->minimum ? 4 : 2, scales = (size_t)c->scales * cake_scale_bytes(c->scale);
+    const size_t halves = c->minimum || c->head == CAKE_HEAD_IQ4_XS ? 4 : 2,
+                 scales = (size_t)c->scales * cake_scale_bytes(c->scale);
     if (c->head != CAKE_HEAD_SCALES)
         return at < halves ? 2 : 4;
     return at < scales ? cake_scale_bytes(c->scale) : c->minimum ? 2 : 1;

@@ -192,6 +192,7 @@ typedef __m256i wholes;
 #define bytes_find      _mm256_shuffle_epi8
 #define bytes_pairs     _mm256_maddubs_epi16
 #define shorts_add      _mm256_add_epi16
+#define shorts_sub      _mm256_sub_epi16
 #define shorts_set      _mm256_set1_epi16
 #define shorts_multiply _mm256_mullo_epi16
 #define bytes_size      _mm256_abs_epi8
@@ -205,6 +206,11 @@ INLINE wholes bytes_table(const int8_t *table)
 INLINE wholes whole_from_bytes(const uint8_t *p)
 {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+
+INLINE wholes whole_from_shorts(const char *p)
+{
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
 }
 
 INLINE wholes whole_byte(wholes v, const int i)

@@ -189,6 +189,7 @@ typedef __m512i wholes; /* int32 [LANES] */
 #define bytes_left      _mm512_slli_epi16
 #define bytes_right     _mm512_srli_epi16
 #define shorts_add      _mm512_add_epi16
+#define shorts_sub      _mm512_sub_epi16
 #define shorts_set      _mm512_set1_epi16
 #define shorts_multiply _mm512_mullo_epi16
 #define whole_multiply  _mm512_mullo_epi32
@@ -215,6 +216,12 @@ INLINE wholes bytes_table(const int8_t *table)
 INLINE wholes whole_from_bytes(const uint8_t *p)
 {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+
+/* LANES unsigned numbers of 16 bits. */
+INLINE wholes whole_from_shorts(const char *p)
+{
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
 }
 
 /* Byte i of each, unsigned or signed. */

@@ -17,12 +17,13 @@ static const cake_format *format_at(int i)
     static const cake_format *all[CAKE_N_BLOCK + MOST_GROUPED];
     static int n;
     cake_codes c;
-    for (int j = 0; n == 0 && cake_format_at(j); j++)
-        all[n++] = cake_format_at(j);
-    if (n == CAKE_N_BLOCK)
+    if (n == 0) {
+        for (; cake_format_at(n); n++)
+            all[n] = cake_format_at(n);
         for (int j = 0; j < COUNT(grouped); j++)
             if (cake_codes_of(&c, &grouped[j]))
                 all[n++] = &grouped[j];
+    }
     return i < n ? all[i] : NULL;
 }
 
@@ -51,9 +52,10 @@ typedef struct subject {
     cake_weight plain, w;
 } subject;
 
-static subject subject_of(const cake_kernels *op, const cake_format *f, int n_out, int n_in)
+/* Of these rows, which it frees. */
+static subject subject_from(const cake_kernels *op, const cake_format *f, uint8_t *rows, int n_out, int n_in)
 {
-    subject s = {.op = op, .rows = rows_of(f, n_out, n_in)};
+    subject s = {.op = op, .rows = rows};
     s.value = malloc((size_t)n_out * (size_t)n_in * sizeof *s.value);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s.value);
     for (int r = 0; r < n_out; r++)
@@ -62,6 +64,11 @@ static subject subject_of(const cake_kernels *op, const cake_format *f, int n_ou
     s.plain = packed(&cake_kernels_ref, f, s.rows, n_out, n_in);
     s.w = packed(op, f, s.rows, n_out, n_in);
     return s;
+}
+
+static subject subject_of(const cake_kernels *op, const cake_format *f, int n_out, int n_in)
+{
+    return subject_from(op, f, rows_of(f, n_out, n_in), n_out, n_in);
 }
 
 static void subject_close(subject *s)
@@ -212,6 +219,57 @@ static void test_odd_rows(void)
     for_tables(odd_rows);
 }
 
+/* Sets all bytes of a row but scales that are floats. */
+static void fill_codes(uint8_t *row, const cake_format *f, int n_in, uint8_t fill)
+{
+    if (!f->block) {
+        const size_t at = cake_format_codes(f, n_in);
+        memset(row + at, fill, cake_format_row_bytes(f, n_in) - at);
+        return;
+    }
+    for (int i = 0; i < n_in / f->block * f->bytes; i++) {
+        const int at = i % f->bytes;
+        bool scale = f->half[0] < 0 && at == 0; /* of MXFP4 */
+        for (int h = 0; h < 2; h++)
+            scale = scale || (f->half[h] >= 0 && (at == f->half[h] || at == f->half[h] + 1));
+        if (!scale)
+            row[i] = fill;
+    }
+}
+
+/* The largest codes of both signs times the largest values of x in all directions: sums of 16 bits. */
+static void largest_sums(const cake_kernels *op)
+{
+    enum { IN = 512, OUT = 8, ROWS = 9 };
+    static const uint8_t fill[OUT] = {0x00, 0xFF, 0x77, 0x88, 0x7F, 0x80, 0xF7, 0x08};
+    const cake_format *f;
+    float x[ROWS * IN], out[2][ROWS * OUT];
+    for (int i = 0; i < ROWS * IN; i++) {
+        const int row = i / IN;
+        x[i] = row == 0 || (row < 8 && i >> (row - 1) & 1) ? 1 : -1;
+    }
+    for (int i = 0; (f = format_at(i)); i++) {
+        uint8_t *rows = rows_of(f, OUT, IN);
+        for (int r = 0; r < OUT; r++)
+            fill_codes(rows + (size_t)r * cake_format_row_bytes(f, IN), f, IN, fill[r]);
+        subject s = subject_from(op, f, rows, OUT, IN);
+        call plain = product(&cake_kernels_ref, out[0], x, &s.plain, ROWS),
+             own = product(op, out[1], x, &s.w, ROWS);
+        run_linear(1, &plain);
+        run_linear(1, &own);
+        check_sums(&s, out[0], x, ROWS);
+        if (!same_bits(out[0], out[1], ROWS * OUT))
+            printf("  %s, %s: the largest sums differ\n", op->name, f->name ? f->name : "grouped");
+        CU_ASSERT(same_bits(out[0], out[1], ROWS * OUT));
+        subject_close(&s);
+    }
+}
+
+static void test_largest_sums(void)
+{
+    for_tables(largest_sums);
+}
+
 /* Codes as small as in the file: at most the padding of heads and of the last columns more. */
 static void sizes(const cake_kernels *op)
 {
@@ -311,6 +369,7 @@ int main(void)
     static const suite_test tests[] = {{"products of integer codes", test_products},
                                        {"odd widths", test_odd_widths},
                                        {"odd rows", test_odd_rows},
+                                       {"the largest sums", test_largest_sums},
                                        {"bytes", test_sizes},
                                        {"formats that are not codes", test_others},
                                        {"rows to 4 bits", test_int4},
