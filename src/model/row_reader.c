@@ -11,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "kernels/int4.h"
 #include "kernels/int8.h"
 #include "model/quantized_rows.h"
 #include "model/random_weights.h"
@@ -319,8 +318,8 @@ static bool convert(cake_row_reader *m, const cake_tensor_item *p, void *to, con
     const cake_kernels *op = m->kernels;
     int64_t all = (int64_t)n * p->n_in;
     for (int r = 0; p->kept_format && r < n; r++)
-        cake_i4_from((char *)to + (size_t)r * kept_bytes(p),
-                     (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
+        op->convert((char *)to + (size_t)r * kept_bytes(p), CAKE_Q8,
+                    (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
     if (p->kept_format)
         return true;
     if (p->kept != CAKE_I8) {
