@@ -64,8 +64,8 @@ static char *codes_panel(const cake_weight *w, const cake_codes *c, int64_t pane
     return (char *)w->data + (size_t)panel * codes_panel_bytes(c, w->n_in);
 }
 
-/* Bits [low, low + width) of the codes of vectors of 8 / width quads, for one column; `from`: its place in the
- * first vector. */
+/* Bits [low, low + width) of the codes of vectors of 8 / width quads, for one column; `from`: its place in
+ * the first vector. */
 INLINE void codes_part(uint8_t *code, const char *from, const int low, const int width)
 {
     for (int quad = 0; quad < 8 / width; quad++)

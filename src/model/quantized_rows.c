@@ -11,7 +11,9 @@
 
 #include "base/alloc.h"
 
-#define BLOCK_LINES 16 /* of tensors by columns that are read together */
+#define BLOCK_LINES 32   /* of tensors by columns that are read together */
+#define SMALL_PIECE 4096 /* bytes of a line: fewer are read with all of the line, */
+#define MOST_SHARES 4    /* unless they are less than one part in so many of it */
 
 /* The order of AWQ's codes in a word: column i of 8 is in place awq_place[i]. */
 static const uint8_t awq_place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -207,23 +209,32 @@ static size_t block_pitch(int64_t bytes)
     return (size_t)(bytes + 63) / 64 * 64 + 64;
 }
 
+/* Whether a block is read as whole lines, by one call, since pieces of them would be small. */
+static bool reads_whole(int64_t n, int64_t all)
+{
+    return n < SMALL_PIECE && all <= MOST_SHARES * n;
+}
+
 /* Lines [b->line, b->line + b->n) of the codes, of which `shared` columns are a word. */
 static bool read_block(const job *j, int64_t shared, block *b)
 {
     const cake_indexed_tensor *t = j->q->part[CAKE_QUANT_CODES];
     const int64_t n = j->max_row / shared - j->min_row / shared + 1,
-                  all = t->tensor->shape[t->tensor->rank - 1];
+                  line = t->tensor->shape[t->tensor->rank - 1];
+    const bool whole = reads_whole(4 * n, 4 * line);
+    const int calls = whole ? 1 : b->n;
+    const size_t bytes = (size_t)(whole ? b->n * line : n) * 4;
     b->first = j->min_row / shared;
-    b->pitch = block_pitch(n * 4);
+    b->pitch = whole ? (size_t)line * 4 : block_pitch(n * 4);
     uint8_t *into = cake_row_reader_room(j->m, &j->m->slab, &j->m->slab_size, BLOCK_LINES * b->pitch);
-    b->from = into;
-    for (int i = 0; i < b->n; i++) {
-        const int64_t begin = ((b->line + i) * all + b->first) * 4;
-        if (cake_tensor_file_read(t->file, t->tensor, begin, into + (size_t)i * b->pitch, (size_t)n * 4,
-                                  j->why))
+    b->from = into + (whole ? b->first * 4 : 0);
+    for (int i = 0; i < calls; i++)
+        if (cake_tensor_file_read(t->file, t->tensor, ((b->line + i) * line + (whole ? 0 : b->first)) * 4,
+                                  into + (size_t)i * b->pitch, bytes, j->why))
             return false;
-        note_columns(j, CAKE_QUANT_CODES, begin, into + (size_t)i * b->pitch, shared, 4);
-    }
+    for (int i = 0; i < b->n; i++)
+        note_columns(j, CAKE_QUANT_CODES, ((b->line + i) * line + b->first) * 4,
+                     b->from + (size_t)i * b->pitch, shared, 4);
     j->m->read += b->n * n * 4;
     return true;
 }
@@ -240,38 +251,40 @@ static void put_words(const job *j, const block *b)
     }
 }
 
+/* Words that are turned side by side. */
+typedef uint32_t words __attribute__((vector_size(BLOCK_LINES / 8 * sizeof(uint32_t))));
+
 /* Half h of word i becomes half i of word h. */
-static void turn_halves(uint32_t *word)
+static inline void turn_halves(words *word)
 {
-    static const uint32_t mask[] = {0x0000FFFF, 0x00FF00FF, 0x0F0F0F0F};
-    for (int step = 0; step < 3; step++)
-        for (int i = 0, apart = 4 >> step; i < 8; i++)
-            if (!(i & apart)) {
-                const uint32_t x = (word[i] >> 4 * apart ^ word[i + apart]) & mask[step];
-                word[i + apart] ^= x;
-                word[i] ^= x << 4 * apart;
-            }
+#define TURN(apart, mask)                                                                                    \
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) if (!(i & (apart)))                                  \
+    {                                                                                                        \
+        const words x = (word[i] >> 4 * (apart) ^ word[i + (apart)]) & (mask);                               \
+        word[i + (apart)] ^= x;                                                                              \
+        word[i] ^= x << 4 * (apart);                                                                         \
+    }
+    TURN(4, 0x0000FFFFU)
+    TURN(2, 0x00FF00FFU)
+    TURN(1, 0x0F0F0F0FU)
+#undef TURN
 }
 
 /* A word has the halves of eight columns: eight lines of it are a word of each of these. */
 static void put_awq(const job *j, const block *b)
 {
     const size_t at = cake_format_codes(j->f, j->want->n_in) + (size_t)b->line / 2;
-    for (int line = 0; line < b->n; line += 8) {
-        const int lines = b->n - line < 8 ? b->n - line : 8;
-        uint32_t word[8] = {0};
-        int64_t last = -1; /* whose columns `word` has */
-        for (int i = 0; i < j->want->n; i++) {
-            const int64_t row = j->want->row[i];
-            if (row / 8 != last) {
-                last = row / 8;
-                for (int k = 0; k < lines; k++)
-                    word[k] = word_at(b->from + (size_t)(line + k) * b->pitch, last - b->first);
-                turn_halves(word);
-            }
-            memcpy(part_of_row(j, i, at + (size_t)line / 2), &word[awq_place[row % 8]],
-                   (size_t)(lines + 1) / 2);
-        }
+    words word[8]; /* of the columns of `last`: element k of word i is line 8 k + i */
+    int64_t last = -1;
+    for (int i = 0; i < j->want->n; i++) {
+        const int64_t row = j->want->row[i];
+        const uint8_t *from = b->from + (row / 8 - b->first) * 4;
+        for (int line = 0; line < BLOCK_LINES && row / 8 != last; line++)
+            word[line % 8][line / 8] = line < b->n ? word_at(from + (size_t)line * b->pitch, 0) : 0;
+        if (row / 8 != last)
+            turn_halves(word);
+        last = row / 8;
+        memcpy(part_of_row(j, i, at), &word[awq_place[row % 8]], (size_t)(b->n + 1) / 2);
     }
 }
 
@@ -383,6 +396,8 @@ size_t cake_quantized_slab(const cake_tensor_item *p, int n_in, int64_t n)
     const size_t row = (size_t)codes_in_file(&p->quantized, n_in),
                  scales = (size_t)cake_format_groups(p->format, n_in) * 4,
                  rows = (size_t)n * (row > scales ? row : scales), index = (size_t)n_in * 4,
-                 all = p->quantized.layout == CAKE_QUANT_BY_ROWS ? rows : BLOCK_LINES * block_pitch(n * 4);
+                 all = p->quantized.layout == CAKE_QUANT_BY_ROWS
+                           ? rows
+                           : BLOCK_LINES * block_pitch(n > SMALL_PIECE ? n * 4 : SMALL_PIECE * MOST_SHARES);
     return all > index ? all : index;
 }
