@@ -53,6 +53,33 @@ float cake_scale_to_f32(const void *scale, cake_scale type)
     }
 }
 
+bool cake_scales_are_finite(const void *scales, cake_scale type, int n)
+{
+    static const uint32_t none[CAKE_N_SCALE] = {[CAKE_SCALE_F32] = 0x7F800000,
+                                                [CAKE_SCALE_BF16] = 0x7F80,
+                                                [CAKE_SCALE_F16] = 0x7C00,
+                                                [CAKE_SCALE_E8M0] = 0xFF,
+                                                [CAKE_SCALE_E4M3] = 0x7F};
+    const uint32_t bits = none[type];
+    const uint8_t *at = scales;
+    bool bad = false;
+    for (int i = 0; i < n; i++) { /* little endian, as all files are */
+        uint32_t scale = 0;
+        switch (scale_bytes[type]) {
+        case 4:
+            memcpy(&scale, at + 4 * (size_t)i, 4);
+            break;
+        case 2:
+            memcpy(&scale, at + 2 * (size_t)i, 2);
+            break;
+        default:
+            scale = at[i];
+        }
+        bad |= (scale & bits) == bits;
+    }
+    return !bad;
+}
+
 /* ---- the table */
 
 /* minimum: where the minimum stands; 0: there is none. */

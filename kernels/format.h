@@ -88,6 +88,8 @@ static inline int cake_format_groups(const cake_format *f, int n)
 
 size_t cake_scale_bytes(cake_scale scale);
 float cake_scale_to_f32(const void *scale, cake_scale type);
+/* Whether none of n scales is infinite or NaN. */
+bool cake_scales_are_finite(const void *scales, cake_scale type, int n);
 float cake_e4m3_to_f32(uint8_t bits);
 float cake_e8m0_to_f32(uint8_t bits);
 

@@ -9,10 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { TRIALS = 9, LANES = 8 };
+enum { LANES = 8 };
 
-#define ROUND     0x1.8p23F /* added to a small float, it leaves the nearest integer, ties to even */
-#define TOO_SMALL 0x1p-100F /* groups whose largest value is smaller become zeros */
+#define ROUND 0x1.8p23F /* added to a small float, it leaves the nearest integer, ties to even */
 
 const cake_format *cake_i4_format(void)
 {
@@ -25,7 +24,7 @@ static float extreme(const float *x)
 {
     float most = x[0];
     for (int i = 1; i < CAKE_I4_GROUP; i++)
-        if (!(fabsf(x[i]) <= fabsf(most)))
+        if (!isnan(most) && !(fabsf(x[i]) <= fabsf(most)))
             most = x[i];
     return most;
 }
@@ -61,13 +60,13 @@ static uint16_t quantise(float *restrict code, const float *restrict x)
     memset(code, 0, CAKE_I4_GROUP * sizeof *code);
     if (!(fabsf(most) <= FLT_MAX))
         return cake_bf16_from_f32(NAN);
-    if (fabsf(most) < TOO_SMALL)
+    if (fabsf(most) < CAKE_I4_LEAST)
         return 0;
     for (int i = 0; i < CAKE_I4_GROUP; i++)
         part[i] = x[i] / most; /* so that no square overflows */
-    for (int t = 0; t < TRIALS; t++) {
+    for (int t = 0; t < CAKE_I4_TRIALS; t++) {
         float product, square;
-        try_codes(trial, part, -(7.2F + .2F * (float)t), &product, &square);
+        try_codes(trial, part, cake_i4_trials[t], &product, &square);
         if (square > 0 && product * (product / square) > best) {
             best = product * (product / square);
             scale = product / square;

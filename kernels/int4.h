@@ -9,7 +9,20 @@
 #include "kernels/format.h"
 #include "kernels/tensor.h"
 
-#define CAKE_I4_GROUP 32
+#define CAKE_I4_GROUP  32
+#define CAKE_I4_TRIALS 9
+#define CAKE_I4_LEAST  0x1p-100F /* groups whose largest value is smaller become zeros */
+
+/* Values, divided by their group's largest, are multiplied by these. */
+static const float cake_i4_trials[CAKE_I4_TRIALS] = {-7.2F,
+                                                     -(7.2F + .2F),
+                                                     -(7.2F + .2F * 2),
+                                                     -(7.2F + .2F * 3),
+                                                     -(7.2F + .2F * 4),
+                                                     -(7.2F + .2F * 5),
+                                                     -(7.2F + .2F * 6),
+                                                     -(7.2F + .2F * 7),
+                                                     -(7.2F + .2F * 8)};
 
 /* The format of such rows. */
 const cake_format *cake_i4_format(void);

@@ -306,7 +306,7 @@ typedef struct cake_kernels {
     void (*input_pack)(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                        cake_dtype dtype, int n_in, int n_tok);
     /* Runs on the host: out [n] of dtype `to` = in [n] of dtype `from`, with the bits of cake_to_f32 and
-     * cake_from_f32; to CAKE_I8, one row at a time, with those of cake_i8_from. */
+     * cake_from_f32; to CAKE_I8 or CAKE_Q8, one row at a time, with those of cake_i8_from or cake_i4_from. */
     void (*convert)(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n);
 
     /* Sets the rows (prompt or generated) that the following `linear` calls multiply; NULL, 0 resets.

@@ -20,7 +20,8 @@
 #include "kernels/format.h"
 #include "kernels/tensor.h"
 
-#define E4M3_FEW 4 /* rows whose products convert codes in registers */
+#define E4M3_FEW  4  /* rows whose products convert codes in registers */
+#define E4M3_ROWS 16 /* that are packed together: of a value of k as many bytes as a store has */
 
 static bool is_e4m3(const cake_weight *w)
 {
@@ -63,30 +64,91 @@ static void e4m3_set_nan(char *scale, cake_scale type)
     memset(scale, type == CAKE_SCALE_E4M3 ? 0x7F : 0xFF, cake_scale_bytes(type));
 }
 
-static void e4m3_pack_row(const cake_weight *w, const char *row, int64_t at)
+/* Values [k, n_in) of a row. */
+static void e4m3_pack_row(const cake_weight *w, const char *row, int64_t at, int k)
 {
     const cake_format *f = w->format;
     const size_t size = cake_scale_bytes(f->scale);
     const int64_t column = at % PANEL;
     const char *codes = row + cake_format_codes(f, w->n_in);
     char *to = e4m3_panel(w, at / PANEL), *scales = to + e4m3_scales(f) + (size_t)column * size;
-    if (f->factor)
-        memcpy(to + (size_t)column * sizeof(float), row, sizeof(float));
-    for (int g = 0; g < cake_format_groups(f, w->n_in); g++)
-        memcpy(scales + (size_t)g * PANEL * size, row + cake_format_scales(f) + (size_t)g * size, size);
-    to += e4m3_codes(f, w->n_in) + column;
-    for (int k = 0; k < w->n_in; k++, to += PANEL) {
+    to += e4m3_codes(f, w->n_in) + (size_t)k * PANEL + (size_t)column;
+    for (; k < w->n_in; k++, to += PANEL) {
         *to = codes[k];
         if ((codes[k] & 0x7F) == 0x7F)
             e4m3_set_nan(scales + (size_t)(k / e4m3_group(w)) * PANEL * size, f->scale);
     }
 }
 
+/* What stands before the codes, of one column. */
+static void e4m3_pack_head(const cake_weight *w, const char *row, int64_t at)
+{
+    const cake_format *f = w->format;
+    const size_t size = cake_scale_bytes(f->scale);
+    const int64_t column = at % PANEL;
+    char *to = e4m3_panel(w, at / PANEL), *scales = to + e4m3_scales(f) + (size_t)column * size;
+    if (f->factor)
+        memcpy(to + (size_t)column * sizeof(float), row, sizeof(float));
+    for (int g = 0; g < cake_format_groups(f, w->n_in); g++)
+        memcpy(scales + (size_t)g * PANEL * size, row + cake_format_scales(f) + (size_t)g * size, size);
+}
+
+/* E4M3_ROWS rows of TURN words, `pitch` bytes apart, to as many values of k, PANEL bytes apart. False: one is
+ * NaN. */
+INLINE bool e4m3_pack_square(char *to, const char *src, size_t pitch)
+{
+    const __m256i bytes =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    const __m256i size = _mm256_set1_epi8(0x7F);
+    __m256i word[2][TURN], bad = _mm256_setzero_si256();
+    turn(src, pitch, word[0]);
+    turn(src + TURN * pitch, pitch, word[1]);
+    UNROLL for (int i = 0; i < TURN; i++)
+    {
+        /* of four values of k: those of rows 0 to 3 and 4 to 7, and of the next eight rows */
+        const __m256i a = _mm256_shuffle_epi8(word[0][i], bytes), b = _mm256_shuffle_epi8(word[1][i], bytes);
+        const __m256i low = _mm256_unpacklo_epi32(a, b), high = _mm256_unpackhi_epi32(a, b);
+        const __m256i turned[2] = {low, high};
+        bad = _mm256_or_si256(bad, _mm256_cmpeq_epi8(_mm256_and_si256(a, size), size));
+        bad = _mm256_or_si256(bad, _mm256_cmpeq_epi8(_mm256_and_si256(b, size), size));
+        UNROLL for (int h = 0; h < 2; h++)
+        {
+            /* each half has words of rows 0, 8 and 0, 8 of two values of k; the other those of rows 4, 12 */
+            const __m128i x = _mm256_castsi256_si128(turned[h]), y = _mm256_extracti128_si256(turned[h], 1);
+            const __m128i even = _mm_unpacklo_epi32(x, y), odd = _mm_unpackhi_epi32(x, y);
+            _mm_storeu_si128((__m128i *)(to + (size_t)(4 * i + 2 * h) * PANEL), even);
+            _mm_storeu_si128((__m128i *)(to + (size_t)(4 * i + 2 * h + 1) * PANEL), odd);
+        }
+    }
+    return !_mm256_movemask_epi8(bad);
+}
+
+/* Packs all rows of a panel as far as there are whole squares without a NaN; returns how many values of k. */
+static int e4m3_pack_panel(const cake_weight *w, const char *rows, size_t pitch, int64_t panel)
+{
+    char *to = e4m3_panel(w, panel) + e4m3_codes(w->format, w->n_in);
+    const char *codes = rows + cake_format_codes(w->format, w->n_in);
+    int k = 0;
+    bool good = true;
+    for (; good && k + 4 * TURN <= w->n_in; k += 4 * TURN)
+        for (int row = 0; row < PANEL; row += E4M3_ROWS)
+            good &= e4m3_pack_square(to + (size_t)k * PANEL + row, codes + (size_t)row * pitch + k, pitch);
+    return good ? k : k - 4 * TURN;
+}
+
 static void e4m3_weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
-    const size_t bytes = cake_weight_row_bytes(w);
-    for (int i = 0; i < n_row; i++)
-        e4m3_pack_row(w, (const char *)src + (size_t)i * bytes, (int64_t)first + i);
+    const size_t pitch = cake_weight_row_bytes(w);
+    for (int64_t row = first, end; row < (int64_t)first + n_row; row = end) {
+        const char *rows = (const char *)src + (size_t)(row - first) * pitch;
+        end = (row / PANEL + 1) * PANEL;
+        end = end < (int64_t)first + n_row ? end : (int64_t)first + n_row;
+        for (int64_t r = row; r < end; r++)
+            e4m3_pack_head(w, rows + (size_t)(r - row) * pitch, r);
+        const int done = end - row == PANEL ? e4m3_pack_panel(w, rows, pitch, row / PANEL) : 0;
+        for (int64_t r = row; r < end; r++)
+            e4m3_pack_row(w, rows + (size_t)(r - row) * pitch, r, done);
+    }
 }
 
 /* Scales of a group of half a panel, times 2^8 (see vec_load_e4m3_pair). */

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/int4_pack.h"
 #include "kernels/cpu/int8_pack.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/kernels.h"
@@ -385,6 +386,10 @@ static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, i
 {
     if (to == CAKE_I8) {
         i8_convert(out, in, from, (int)n);
+        return;
+    }
+    if (to == CAKE_Q8) {
+        i4_convert(out, in, from, (int)n);
         return;
     }
     for (int64_t i = 0; i < n; i += LANES) {

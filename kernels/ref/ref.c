@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "kernels/format.h"
+#include "kernels/int4.h"
 #include "kernels/kernels.h"
 #include "kernels/ref/codes.h"
 #include "kernels/ref/delta.h"
@@ -480,6 +481,10 @@ static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, i
     int64_t most = sizeof some / sizeof *some;
     if (to == CAKE_I8) {
         cake_i8_from(out, in, from, (int)n);
+        return;
+    }
+    if (to == CAKE_Q8) {
+        cake_i4_from(out, in, from, (int)n);
         return;
     }
     for (int64_t i = 0; i < n; i += most) {

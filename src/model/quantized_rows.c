@@ -11,6 +11,10 @@
 
 #include "base/alloc.h"
 
+#define BLOCK_LINES 32   /* of tensors by columns that are read together */
+#define SMALL_PIECE 4096 /* bytes of a line: fewer are read with all of the line, */
+#define MOST_SHARES 4    /* unless they are less than one part in so many of it */
+
 /* The order of AWQ's codes in a word: column i of 8 is in place awq_place[i]. */
 static const uint8_t awq_place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
@@ -133,6 +137,25 @@ static bool read_by_rows(const job *j)
 
 /* ---- by columns: row i of the matrix is a column of the tensors */
 
+/* Notes a piece of a line that begins at `begin`, with the element of the first row: runs of columns, whose
+ * elements follow each other. */
+static void note_columns(const job *j, int part, int64_t begin, const uint8_t *from, int64_t shared,
+                         int64_t bytes)
+{
+    const int64_t first = j->min_row / shared;
+    if (!j->want->noted || !j->q->part[part]->has_crc)
+        return;
+    for (int i = 0, next; i < j->want->n; i = next) {
+        for (next = i + 1; next < j->want->n && j->want->row[next] == j->want->row[next - 1] + 1;)
+            next++;
+        const int64_t from_at = (j->want->row[i] + shared - 1) / shared,
+                      to = j->want->row[next - 1] / shared + 1;
+        if (from_at < to)
+            note(j, part, begin + (from_at - first) * bytes, from + (from_at - first) * bytes,
+                 (to - from_at) * bytes);
+    }
+}
+
 /* One line of a part, of which `shared` columns are an element of `bytes`; take gets what a row needs. */
 static bool read_line(const job *j, int part, int64_t line, int64_t shared, int64_t bytes,
                       void (*take)(const job *j, int i, int64_t line, const uint8_t *from))
@@ -147,32 +170,13 @@ static bool read_line(const job *j, int part, int64_t line, int64_t shared, int6
         const int64_t column = j->want->row[i];
         take(j, i, line, from + (column / shared - first) * bytes);
     }
-    for (int i = 0, next; i < j->want->n; i = next) { /* runs of columns, whose elements follow each other */
-        for (next = i + 1; next < j->want->n && j->want->row[next] == j->want->row[next - 1] + 1;)
-            next++;
-        const int64_t from_at = (j->want->row[i] + shared - 1) / shared,
-                      to = j->want->row[next - 1] / shared + 1;
-        if (from_at < to)
-            note(j, part, begin + (from_at - first) * bytes, from + (from_at - first) * bytes,
-                 (to - from_at) * bytes);
-    }
+    note_columns(j, part, begin, from, shared, bytes);
     return true;
-}
-
-static void put_word(const job *j, int i, int64_t line, const uint8_t *from)
-{
-    memcpy(part_of_row(j, i, cake_format_codes(j->f, j->want->n_in)) + 4 * line, from, 4);
 }
 
 static int awq_code(const job *j, int i, const uint8_t *from)
 {
     return (int)(word_at(from, 0) >> 4 * awq_place[j->want->row[i] % 8] & 15);
-}
-
-static void put_awq(const job *j, int i, int64_t line, const uint8_t *from)
-{
-    uint8_t *to = part_of_row(j, i, cake_format_codes(j->f, j->want->n_in)) + line / 2;
-    *to = (uint8_t)(line % 2 ? *to | awq_code(j, i, from) << 4 : awq_code(j, i, from));
 }
 
 static void put_scale(const job *j, int i, int64_t line, const uint8_t *from)
@@ -189,13 +193,112 @@ static void put_zero(const job *j, int i, int64_t line, const uint8_t *from)
         (uint8_t)(j->q->layout == CAKE_QUANT_BY_AWQ ? (uint32_t)awq_code(j, i, from) : code);
 }
 
+/* ---- codes by columns: lines are read many at a time, so that a row gets many bytes at once */
+
+/* A block of lines in the slab: line i stands at `from` + i * pitch. */
+typedef struct block {
+    const uint8_t *from;
+    size_t pitch;
+    int64_t line, first; /* of the first element */
+    int n;
+} block;
+
+/* Bytes from line to line: no multiple of a page, which would put all of a column in one set of a cache. */
+static size_t block_pitch(int64_t bytes)
+{
+    return (size_t)(bytes + 63) / 64 * 64 + 64;
+}
+
+/* Whether a block is read as whole lines, by one call, since pieces of them would be small. */
+static bool reads_whole(int64_t n, int64_t all)
+{
+    return n < SMALL_PIECE && all <= MOST_SHARES * n;
+}
+
+/* Lines [b->line, b->line + b->n) of the codes, of which `shared` columns are a word. */
+static bool read_block(const job *j, int64_t shared, block *b)
+{
+    const cake_indexed_tensor *t = j->q->part[CAKE_QUANT_CODES];
+    const int64_t n = j->max_row / shared - j->min_row / shared + 1,
+                  line = t->tensor->shape[t->tensor->rank - 1];
+    const bool whole = reads_whole(4 * n, 4 * line);
+    const int calls = whole ? 1 : b->n;
+    const size_t bytes = (size_t)(whole ? b->n * line : n) * 4;
+    b->first = j->min_row / shared;
+    b->pitch = whole ? (size_t)line * 4 : block_pitch(n * 4);
+    uint8_t *into = cake_row_reader_room(j->m, &j->m->slab, &j->m->slab_size, BLOCK_LINES * b->pitch);
+    b->from = into + (whole ? b->first * 4 : 0);
+    for (int i = 0; i < calls; i++)
+        if (cake_tensor_file_read(t->file, t->tensor, ((b->line + i) * line + (whole ? 0 : b->first)) * 4,
+                                  into + (size_t)i * b->pitch, bytes, j->why))
+            return false;
+    for (int i = 0; i < b->n; i++)
+        note_columns(j, CAKE_QUANT_CODES, ((b->line + i) * line + b->first) * 4,
+                     b->from + (size_t)i * b->pitch, shared, 4);
+    j->m->read += b->n * n * 4;
+    return true;
+}
+
+/* A column has whole words, one in each line. */
+static void put_words(const job *j, const block *b)
+{
+    const size_t at = cake_format_codes(j->f, j->want->n_in) + 4 * (size_t)b->line;
+    for (int i = 0; i < j->want->n; i++) {
+        const uint8_t *from = b->from + (j->want->row[i] - b->first) * 4;
+        uint8_t *to = part_of_row(j, i, at);
+        for (int line = 0; line < b->n; line++)
+            memcpy(to + 4 * line, from + (size_t)line * b->pitch, 4);
+    }
+}
+
+/* Words that are turned side by side. */
+typedef uint32_t words __attribute__((vector_size(BLOCK_LINES / 8 * sizeof(uint32_t))));
+
+/* Half h of word i becomes half i of word h. */
+static inline void turn_halves(words *word)
+{
+#define TURN(apart, mask)                                                                                    \
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) if (!(i & (apart)))                                  \
+    {                                                                                                        \
+        const words x = (word[i] >> 4 * (apart) ^ word[i + (apart)]) & (mask);                               \
+        word[i + (apart)] ^= x;                                                                              \
+        word[i] ^= x << 4 * (apart);                                                                         \
+    }
+    TURN(4, 0x0000FFFFU)
+    TURN(2, 0x00FF00FFU)
+    TURN(1, 0x0F0F0F0FU)
+#undef TURN
+}
+
+/* A word has the halves of eight columns: eight lines of it are a word of each of these. */
+static void put_awq(const job *j, const block *b)
+{
+    const size_t at = cake_format_codes(j->f, j->want->n_in) + (size_t)b->line / 2;
+    words word[8]; /* of the columns of `last`: element k of word i is line 8 k + i */
+    int64_t last = -1;
+    for (int i = 0; i < j->want->n; i++) {
+        const int64_t row = j->want->row[i];
+        const uint8_t *from = b->from + (row / 8 - b->first) * 4;
+        for (int line = 0; line < BLOCK_LINES && row / 8 != last; line++)
+            word[line % 8][line / 8] = line < b->n ? word_at(from + (size_t)line * b->pitch, 0) : 0;
+        if (row / 8 != last)
+            turn_halves(word);
+        last = row / 8;
+        memcpy(part_of_row(j, i, at), &word[awq_place[row % 8]], (size_t)(b->n + 1) / 2);
+    }
+}
+
 static bool read_by_columns(const job *j)
 {
     const int64_t word = cake_quantized_per_word(j->q), n_in = j->want->n_in;
     const bool awq = j->q->layout == CAKE_QUANT_BY_AWQ;
-    for (int64_t line = 0; line < (awq ? n_in : n_in / word); line++)
-        if (!read_line(j, CAKE_QUANT_CODES, line, awq ? word : 1, 4, awq ? put_awq : put_word))
+    const int64_t lines = awq ? n_in : n_in / word;
+    for (block b = {0}; b.line < lines; b.line += BLOCK_LINES) {
+        b.n = lines - b.line < BLOCK_LINES ? (int)(lines - b.line) : BLOCK_LINES;
+        if (!read_block(j, awq ? word : 1, &b))
             return false;
+        (awq ? put_awq : put_words)(j, &b);
+    }
     for (int64_t line = 0; line < j->groups; line++)
         if (!read_line(j, CAKE_QUANT_SCALES, line, 1, (int64_t)cake_scale_bytes(j->f->scale), put_scale) ||
             !read_line(j, CAKE_QUANT_ZEROS, line, word, 4, put_zero))
@@ -205,28 +308,35 @@ static bool read_by_columns(const job *j)
 
 /* ---- all */
 
+/* Reports what is wrong with the scales of row i of the step, unless nothing is. */
+static bool check_row(const job *j, int i)
+{
+    const size_t size = cake_scale_bytes(j->f->scale);
+    float factor = 1, scale = 1;
+    if (j->f->factor)
+        memcpy(&factor, part_of_row(j, i, 0), sizeof factor);
+    const bool bad_factor = !(factor - factor == 0) || factor == 0;
+    const uint8_t *scales = part_of_row(j, i, cake_format_scales(j->f));
+    if (!bad_factor && cake_scales_are_finite(scales, j->f->scale, j->groups))
+        return true;
+    bool bad = false;
+    for (int g = 0; g < j->groups && !bad; g++) {
+        scale = cake_scale_to_f32(scales + (size_t)g * size, j->f->scale);
+        bad = !(scale - scale == 0);
+    }
+    const cake_tensor *t = j->q->part[bad ? CAKE_QUANT_SCALES : CAKE_QUANT_FACTOR]->tensor;
+    cake_buf_addf(j->why,
+                  "%s: tensor %s holds %g for row %lld, but a finite number is expected; download it again",
+                  j->m->model->dir, t->name, (double)(bad ? scale : factor), (long long)j->want->row[i]);
+    return false;
+}
+
 /* Fails if a scale of the rows would make every value wrong. */
 static bool check_scales(const job *j)
 {
-    const size_t size = cake_scale_bytes(j->f->scale);
     for (int i = 0; i < j->want->n; i++)
-        for (int g = 0; g < j->groups; g++) {
-            float factor = 1;
-            const float scale = cake_scale_to_f32(
-                part_of_row(j, i, cake_format_scales(j->f) + (size_t)g * size), j->f->scale);
-            if (j->f->factor)
-                memcpy(&factor, part_of_row(j, i, 0), sizeof factor);
-            const bool bad = !(scale - scale == 0), bad_factor = !(factor - factor == 0) || factor == 0;
-            if (!bad && !bad_factor)
-                continue;
-            const cake_tensor *t = j->q->part[bad ? CAKE_QUANT_SCALES : CAKE_QUANT_FACTOR]->tensor;
-            cake_buf_addf(j->why,
-                          "%s: tensor %s holds %g for row %lld, but a finite number is expected; download it "
-                          "again",
-                          j->m->model->dir, t->name, (double)(bad ? scale : factor),
-                          (long long)j->want->row[i]);
+        if (!check_row(j, i))
             return false;
-        }
     return true;
 }
 
@@ -285,6 +395,9 @@ size_t cake_quantized_slab(const cake_tensor_item *p, int n_in, int64_t n)
 {
     const size_t row = (size_t)codes_in_file(&p->quantized, n_in),
                  scales = (size_t)cake_format_groups(p->format, n_in) * 4,
-                 all = (size_t)n * (row > scales ? row : scales), index = (size_t)n_in * 4;
+                 rows = (size_t)n * (row > scales ? row : scales), index = (size_t)n_in * 4,
+                 all = p->quantized.layout == CAKE_QUANT_BY_ROWS
+                           ? rows
+                           : BLOCK_LINES * block_pitch(n > SMALL_PIECE ? n * 4 : SMALL_PIECE * MOST_SHARES);
     return all > index ? all : index;
 }

@@ -11,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "kernels/int4.h"
 #include "kernels/int8.h"
 #include "model/quantized_rows.h"
 #include "model/random_weights.h"
@@ -19,7 +18,7 @@
 #define STEP_ROWS  32          /* rows of one panel: fewer would write partial cache lines */
 #define STEP_BYTES (512 << 10) /* file bytes of a step: they stay in the L2 cache */
 #define MOST_BYTES (2 << 20)   /* of a step with long rows */
-#define COLUMNS    128         /* of a quantised matrix that are read together */
+#define COLUMNS    128         /* of a quantised matrix that are read together, at least */
 #define LEAST_HALF 65520       /* the smallest number that overflows f16 */
 
 /* Contiguous rows [first, first + n) of an item. */
@@ -103,6 +102,13 @@ static int step_rows(size_t row)
     return rows ? (int)rows : 1;
 }
 
+/* Columns of a step: many, since each call reads a piece of one line. */
+static int step_columns(size_t row)
+{
+    size_t n = MOST_BYTES / row / CAKE_READ_GRAIN * CAKE_READ_GRAIN;
+    return n < COLUMNS ? COLUMNS : (int)n;
+}
+
 /* Quantised rows that are columns in the file. */
 static bool by_columns(const cake_tensor_item *p)
 {
@@ -125,7 +131,8 @@ int cake_row_reader_step(const cake_tensor_item *p, int first, int n)
 {
     if (p->part->transposed)
         return n;
-    int most = by_columns(p) ? COLUMNS : step_rows(widest_row(p)), run = p->run - first % p->run;
+    int most = by_columns(p) ? step_columns(cake_tensor_item_row(p)) : step_rows(widest_row(p)),
+        run = p->run - first % p->run;
     n = n < most ? n : most;
     return n < run || p->quantized.format ? n : run;
 }
@@ -319,8 +326,8 @@ static bool convert(cake_row_reader *m, const cake_tensor_item *p, void *to, con
     const cake_kernels *op = m->kernels;
     int64_t all = (int64_t)n * p->n_in;
     for (int r = 0; p->kept_format && r < n; r++)
-        cake_i4_from((char *)to + (size_t)r * kept_bytes(p),
-                     (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
+        op->convert((char *)to + (size_t)r * kept_bytes(p), CAKE_Q8,
+                    (const char *)from + (size_t)r * cake_row_bytes(p->dtype, p->n_in), p->dtype, p->n_in);
     if (p->kept_format)
         return true;
     if (p->kept != CAKE_I8) {

@@ -348,20 +348,63 @@ static void test_int4(void)
 /* Groups that hold zeros, tiny, huge and infinite values, and a short last group. */
 static void test_int4_odd(void)
 {
-    enum { N = 32 * 5 + 7 };
+    enum { N = 32 * 6 + 7 };
     const cake_format *f = cake_i4_format();
     float x[N], got[N];
     for (int i = 0; i < N; i++)
-        x[i] = i < 32 ? 0 : i < 64 ? 1e-38F : i < 96 ? 3e38F : i < 128 ? (float)(i % 5) : -1;
+        x[i] = i < 32 ? 0 : i < 64 ? 1e-38F : i < 96 ? 3e38F : i < 160 ? (float)(i % 5) : -1;
     x[100] = INFINITY;
+    x[140] = NAN;
     uint8_t row[256];
     cake_i4_from(row, x, CAKE_F32, N);
     cake_format_decode_row(got, f, row, NULL, N, 0, N);
     for (int i = 0; i < N; i++)
         CU_ASSERT(i < 64    ? got[i] == 0
                   : i < 96  ? fabsf(got[i] / x[i] - 1) < .01F
-                  : i < 128 ? isnan(got[i])
+                  : i < 160 ? isnan(got[i])
                             : fabsf(got[i] + 1) < .01F);
+}
+
+/* Rows of every kind of floats, of which some groups are not finite, as plain C makes them. */
+static void check_int4(const cake_kernels *op)
+{
+    enum { N = 32 * 19 + 7 };
+    const cake_format *f = cake_i4_format();
+    const size_t most = cake_format_row_bytes(f, N);
+    float *x = random_floats(N, 5);
+    uint8_t *want = cake_alloc(1, most), *got = cake_alloc(1, most + 1);
+    uint16_t half[N];
+    uint64_t random = 7;
+    int bad = 0;
+    for (int n = N, turn = 0; n > 0; n -= n > 300 ? 31 : 1, turn++)
+        for (int from = 0; from < CAKE_N_DTYPE; from++) {
+            const size_t bytes = cake_format_row_bytes(f, n);
+            const void *in = x;
+            for (int i = 0; i < N; i++) { /* bits of every kind, and values near each other */
+                uint32_t bits = (uint32_t)next_random(&random) & 0xBBFFBBFF;
+                memcpy(&x[i], &bits, sizeof bits);
+                if (i / 32 % 3)
+                    x[i] = (float)(int32_t)bits * (i / 32 % 3 == 1 ? 0x1p-40F : 0x1p-130F);
+            }
+            x[turn % N] = turn % 3 == 0 ? NAN : turn % 3 == 1 ? INFINITY : x[(turn + 1) % N];
+            if (from != CAKE_F32) {
+                cake_from_f32(half, x, (cake_dtype)from, N);
+                in = half;
+            }
+            memset(got, 0x55, most + 1);
+            cake_i4_from(want, in, (cake_dtype)from, n);
+            op->convert(got, CAKE_Q8, in, (cake_dtype)from, n);
+            bad += memcmp(got, want, bytes) != 0 || got[bytes] != 0x55;
+        }
+    CU_ASSERT_EQUAL(bad, 0);
+    free(got);
+    free(want);
+    free(x);
+}
+
+static void test_int4_tables(void)
+{
+    for_tables(check_int4);
 }
 
 int main(void)
@@ -373,6 +416,7 @@ int main(void)
                                        {"bytes", test_sizes},
                                        {"formats that are not codes", test_others},
                                        {"rows to 4 bits", test_int4},
-                                       {"odd rows to 4 bits", test_int4_odd}};
+                                       {"odd rows to 4 bits", test_int4_odd},
+                                       {"rows to 4 bits, as plain C makes them", test_int4_tables}};
     return SUITE_MAIN("integer codes", tests);
 }
