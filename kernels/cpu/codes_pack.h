@@ -121,13 +121,18 @@ static void codes_load_bricks(uint8_t *code, const char *from, int bricks, int b
 #undef LOAD
 }
 
+/* Fields of 16 bits that a head begins with, before those of 32 bits. */
+INLINE int codes_halves(const cake_codes *c)
+{
+    return c->minimum || c->head == CAKE_HEAD_IQ4_XS ? 2 : 1;
+}
+
 /* Bytes of the field of a head that begins at byte `at`. */
 static size_t codes_field(const cake_codes *c, size_t at)
 {
-    const size_t halves = c->minimum || c->head == CAKE_HEAD_IQ4_XS ? 4 : 2,
-                 scales = (size_t)c->scales * cake_scale_bytes(c->scale);
+    const size_t scales = (size_t)c->scales * cake_scale_bytes(c->scale);
     if (c->head != CAKE_HEAD_SCALES)
-        return at < halves ? 2 : 4;
+        return at < 2 * (size_t)codes_halves(c) ? 2 : 4;
     return at < scales ? cake_scale_bytes(c->scale) : c->minimum ? 2 : 1;
 }
 
@@ -255,7 +260,7 @@ INLINE void codes_write_head(char *to, int lane, const codes_packing *p, const u
             codes_place(to + n * wide * LANES, lane, block + f->half[1], (size_t)f->bytes, n,
                         sizeof(uint16_t));
     } else {
-        const int halves = block_codes[how].as.minimum ? 2 : 1;
+        const int halves = codes_halves(&block_codes[how].as);
         uint8_t head[CAKE_CODES_HEAD];
         block_head(head, (cake_block)how, block);
         codes_place(to, lane, head, sizeof(uint16_t), halves, sizeof(uint16_t));
