@@ -3,7 +3,7 @@
 # Cpus and numbers of threads of real runs, with and without a launcher and a mask, on a machine or in a container with
 # any number of cpus.
 . "$(dirname "$0")/../shell.sh"
-[ -n "${ASAN_OPTIONS:-}" ] || unset HWLOC_COMPONENTS # all that there is
+[ -n "${ASAN_OPTIONS:-}" ] || unset HWLOC_COMPONENTS HWLOC_PLUGINS_PATH # all that there is
 export CAKE_DEVICE=cpu # of GPUs that are not there nothing is said
 unset OMP_NUM_THREADS OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY "${!OMPI_MCA_hwloc@}" "${!OMPI_MCA_rmaps@}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
