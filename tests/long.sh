@@ -3,11 +3,29 @@
 # The long tests: tests/long.sh [STAGE...], by default all of them in this order. Stages build below
 # build-long/ (or $CAKE_LONG_DIR) and leave their logs there. A stage fails if a tool
 # is missing; the stage of Python packages is skipped with a message. The last line is "N passed, N failed": tests inside
-# the stages, and the stages themselves.
+# the stages, and the stages themselves. What each of them proves, beside what `make check` does:
+#   newcomer   the README's two commands work on a bare Debian, with the packages that they install
+#   warnings   clang warns of nothing in program and tests; no large frames; the style, with its formatter
+#   minimal    without optional libraries and x86 kernels the answers are the same
+#   install    what is installed runs, and is removed again
+#   packaging  EasyBuild, Spack, modules and Apptainer read our recipes
+#   tutorial   every command of the tutorial works
+#   mpich      ranks start, talk, fail and end under another MPI as they do under Open MPI
+#   openai     the official client reads our results
+#   forms      h5py and h5dump read them, too
+#   prompts    files of prompts that people have are read
+#   resume     runs that are stopped at random moments resume to the same bytes
+#   valgrind   memory of one job on two ranks, with the kernels of this CPU
+#   asan       memory, leaks and undefined behaviour: all programs of tests, and each whole run that has code of its own
+#   distcheck  the tarball is complete; all cases of all tests, once; gcc warns of nothing in any of it
+#   cuda       kernels of GPUs: all cases, of the source and of what nvcc makes of it
+#   fuzz       readers of foreign bytes, with sanitizers; it fills the time in which the next one waits
+#   slurm      the job scripts, on a real Slurm
+#   hosts      hosts of different speeds get layers by their speed
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan fuzz distcheck cuda slurm hosts"
+stages="newcomer warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan distcheck cuda fuzz slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -36,9 +54,9 @@ plain() {
     [ -e "$build/Makefile" ] || configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
     cd "$build" && make -j"$jobs"
 }
-# check [TESTS=WHICH]: the suite of the build folder we are in, or some of it.
+# check [TESTS=WHICH]: the suite of the build folder we are in, or some of it; target=check-TESTS builds nothing before.
 check() {
-    make -j"$((jobs + 1))" check "$@" && return # one more than processors: some tests wait
+    make -j"$((jobs + 1))" "${target:-check}" "$@" && return # one more than processors: some tests wait
     sed 's/^/    /' test-suite.log
     return 1
 }
@@ -63,7 +81,7 @@ stage_newcomer() {
 }
 
 # No warning by clang, in program and tests, no large frame in the program, since stacks may be small, and the style test
-# with its formatter; gcc's warnings are errors in stage mpich.
+# with its formatter; gcc's warnings are errors in stage distcheck.
 stage_warnings() {
     local status=0
     need "$(clang)" || return 1
@@ -117,12 +135,15 @@ stage_tutorial() {
     need gnuplot && plain && top_builddir=. "$root/tests/tutorial.sh"
 }
 
-# All tests that call MPI, against another MPI: whole runs, and the programs that libmpi is linked into because they need it.
+# Against another MPI: the programs that call it themselves, and the whole runs in which ranks do all that they do with each
+# other. What else is computed on ranks does not depend on it. Only what these need is built.
 stage_mpich() {
     unset CAKE_ALL # stage distcheck tries all
     need mpicc.mpich mpirun.mpich || return 1
-    configure_in "$work/mpich" --without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS="-O2 -g -Werror" && make -j"$jobs" &&
-        suite TESTS='$(mpi_tests) $(filter-out $(gates),$(script_tests))' # gates read the source, which is the same
+    # shellcheck disable=SC2046
+    configure_in "$work/mpich" --without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS="-O2 -g -Werror" &&
+        make -j"$jobs" cake-mpi $(sed -n 's/^mpi_tests = //p' "$root/tests/local.am") &&
+        target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)'
 }
 
 # The official client reads every body of a batch in which every field occurs; $CAKE_PYTHON has the package.
@@ -234,21 +255,25 @@ stage_valgrind() {
         -o out.jsonl --max-tokens 24 --threads 2 --deterministic-ids && [ "$(wc -l <out.jsonl)" = 4 ]
 }
 
-# The whole suite with the address, leak and undefined-behaviour sanitizers. Where whole programs run, the kernels of x86 go
-# without: they have no memory of their own, and would take most of the time.
+# The suite with the address, leak and undefined-behaviour sanitizers, but for the tests that run the same code once more: gates
+# and tests of scripts, measurements, and other numbers of ranks and sizes of waves. Where whole programs run, the kernels of
+# x86 go without: they have no memory of their own, and would take most of the time.
 stage_asan() {
-    local x86="kernels/libavx2.a kernels/libavx512.a kernels/libavx512vnni.a kernels/libavx512bf16.a"
+    local x86="kernels/libavx2.a kernels/libavx512.a kernels/libavx512vnni.a kernels/libavx512bf16.a" idle=
+    grep -qw avx512f /proc/cpuinfo || idle=${x86#* } # sanitized they take minutes to compile, and this CPU runs none of them
     unset CAKE_ALL # stage distcheck tries all
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0
     export HWLOC_COMPONENTS=-pci # hwloc unloads what it asks for PCI, which leaks: then the leak has no name
     configure_in "$work/asan" --without-cuda \
-        CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
-        make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
+        CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" || return 1
+    # shellcheck disable=SC2086
+    [ -z "$idle" ] || make -j"$jobs" $idle CFLAGS="-O2 -g" || return 1
+    make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
     # shellcheck disable=SC2086
     rm -f $x86 kernels/cpu/libavx*.o && make -j"$jobs" $x86 CFLAGS="-O2 -g" && make -j"$jobs" &&
-        suite TESTS='$(filter-out $(gates),$(script_tests))' # gates read the source, which is the same
+        suite TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
 }
 
 # fuzz_one NAME: a minute on the kept corpus; new inputs go to a temporary folder, a find stays in the log folder.
@@ -267,7 +292,8 @@ fuzz_one() {
     return $status
 }
 
-# Every tests/fuzz/*.c with clang's libFuzzer, address and undefined-behaviour sanitizers, two at a time.
+# Every tests/fuzz/*.c with clang's libFuzzer, address and undefined-behaviour sanitizers, two at a time. It gives way to stage
+# slurm, which waits for most of its time and runs beside it: a target takes its seconds, whatever it gets done in them.
 stage_fuzz() {
     local cc target name libs status=0 running=()
     local flags="-g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
@@ -298,7 +324,7 @@ stage_fuzz() {
 # those of GPU kernels.
 stage_distcheck() {
     local absent
-    configure_in "$work/distcheck" && make -j"$jobs" distcheck DISTCHECK_CONFIGURE_FLAGS="--without-cuda CFLAGS=-O2" || return 1
+    configure_in "$work/distcheck" && make -j"$jobs" distcheck DISTCHECK_CONFIGURE_FLAGS="--without-cuda CFLAGS='-O2 -Werror'" || return 1
     [ ! -e "$root/.git" ] || {
         absent=$(comm -23 <(git -C "$root" ls-files | grep -v "^\.gitignore$" | sort) \
             <(tar tzf cake-mpi-*.tar.gz | sed "s,^[^/]*/,," | sort))
@@ -306,18 +332,24 @@ stage_distcheck() {
     }
 }
 
-run_stage() {
-    local stage=$1 log=$work/$1.log start=$SECONDS counts result=passed
+run_stage() { # STAGE : leaves its log, its status and its seconds
+    local start=$SECONDS
+    (cd "$work" && set -o pipefail && "stage_$1") >"$work/$1.log" 2>&1 </dev/null
+    echo "$? $((SECONDS - start))" >"$work/$1.status"
+}
+
+tell_stage() { # STAGE : what came of it, which is added to the sum
+    local stage=$1 log=$work/$1.log counts status seconds result=passed
     printf '%-10s ' "$stage"
-    (cd "$work" && set -o pipefail && "stage_$stage") >"$log" 2>&1 </dev/null
-    case $? in
+    read -r status seconds <"$work/$stage.status"
+    case $status in
     0) passed=$((passed + 1)) ;;
     77) result="SKIPPED: $(tail -n 1 "$log")" ;;
     *) result=FAILED failed=$((failed + 1)) ;;
     esac
     counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { n++; good += $1; bad += $3 } END { if (n) print good + 0, bad + 0 }' "$log")
     [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
-    echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $((SECONDS - start)) s"
+    echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $seconds s"
     [ "$result" != FAILED ] ||
         { { grep -E -A 8 '^ *(not ok|FAIL|ERROR)\b|\.\.\.FAILED' "$log" | head -n 60; tail -n 60 "$log"; } | sed 's/^/    /'; echo "    all of it: $log"; }
 }
@@ -334,8 +366,18 @@ for stage in "$@"; do
     esac
 done
 rm -rf "$work/plain" && mkdir -p "$work" || exit 1
+rm -f "$work"/*.status
 for stage in "$@"; do
-    run_stage "$stage"
+    [ ! -e "$work/$stage.status" ] || { tell_stage "$stage"; continue; } # it ran beside another one
+    if [[ "$stage $* " = fuzz*" slurm "* && ! -e $work/slurm.status ]]; then
+        [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) >"$work/bootstrap.log" 2>&1 # once
+        run_stage slurm &
+        (renice -n 19 $BASHPID && run_stage fuzz) >/dev/null
+        wait
+    else
+        run_stage "$stage"
+    fi
+    tell_stage "$stage"
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

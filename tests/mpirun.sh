@@ -21,7 +21,11 @@ case $($launcher --version 2>&1) in
     export OMPI_MCA_btl_vader_single_copy_mechanism=${OMPI_MCA_btl_vader_single_copy_mechanism:-none}
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     # Ranks of one host meet in shared memory; opening every network that there might be takes half of a start.
-    export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-^ofi,openib}
+    export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-^ofi,openib,tcp,usnic}
+    # Nor are plug-ins opened for what we never do (windows), or for collectives of many hosts; nobody is to be recognised.
+    export OMPI_MCA_osc=${OMPI_MCA_osc:-^ucx,rdma,sm,pt2pt,portals4,monitoring}
+    export OMPI_MCA_coll=${OMPI_MCA_coll:-^adapt,han,hcoll,inter,monitoring,sm,sync}
+    export PMIX_MCA_psec=${PMIX_MCA_psec:-native}
     # What ranks are told at their start comes by messages: files of shared memory cost each rank more than they save.
     export PMIX_MCA_gds=${PMIX_MCA_gds:-hash}
     # One rank that leaves with an error ends the others, and each then costs a second of waiting.

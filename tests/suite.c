@@ -41,7 +41,8 @@ void suite_launches(void)
 {
     setenv("OMPI_MCA_orte_tmpdir_base", suite_tmp(), 1);
     setenv("PRTE_MCA_prte_tmpdir_base", suite_tmp(), 1);
-    setenv("HWLOC_COMPONENTS", "-pci,-linuxio", 0); /* as tests/shell.sh */
+    setenv("HWLOC_COMPONENTS", "-pci,-linuxio", 0); /* this and the plug-ins as tests/shell.sh */
+    setenv("HWLOC_PLUGINS_PATH", suite_path("."), 0);
 }
 
 const char *suite_tmp(void)

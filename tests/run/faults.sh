@@ -255,8 +255,9 @@ limited() { (ulimit -v "$1" && shift && exec "$@"); }
 # walk the gigabytes for minutes; they need more memory than this limit leaves.
 if limited 6000000 "$cake" --version >"$dir/out" 2>&1; then
     cp -r "$model" "$dir/grows"
-    ten='{"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"}'
-    tr -d '\n' <"$model/tokenizer.json" | sed "s/\"decoder\": {[^}]*}/\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"ByteLevel\"}$(for _ in $(seq 12); do printf ', %s' "$ten"; done)]}/" \
+    # a thousand letters of one, then a long text of each: few matches make much, quickly
+    grow() { printf ', {"type": "Replace", "pattern": {"String": "a"}, "content": "%s"}' "$(head -c "$2" /dev/zero | tr '\0' "$1")"; }
+    tr -d '\n' <"$model/tokenizer.json" | sed "s/\"decoder\": {[^}]*}/\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"ByteLevel\"}@]}/" | sed -f <(echo "s/@]}/$(grow a 1000)$(grow b 300000)]}/") \
         >"$dir/grows/tokenizer.json"
     id() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p" "$model/tokenizer.json"; }
     bad=$(few 1 3)

@@ -3,12 +3,12 @@
 # Cpus and numbers of threads of real runs, with and without a launcher and a mask, on a machine or in a container with
 # any number of cpus.
 . "$(dirname "$0")/../shell.sh"
-[ -n "${ASAN_OPTIONS:-}" ] || unset HWLOC_COMPONENTS # all that there is
+[ -n "${ASAN_OPTIONS:-}" ] || unset HWLOC_COMPONENTS HWLOC_PLUGINS_PATH # all that there is
 export CAKE_DEVICE=cpu # of GPUs that are not there nothing is said
 unset OMP_NUM_THREADS OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY "${!OMPI_MCA_hwloc@}" "${!OMPI_MCA_rmaps@}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=${OMPI_MCA_btl_vader_single_copy_mechanism:-none}
-export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-^ofi,openib} # as tests/mpirun.sh
+export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-^ofi,openib,tcp,usnic} # as tests/mpirun.sh
 
 mask() { sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$1/status"; }
 each() { # LIST : its cpus, one a line

@@ -77,8 +77,9 @@ test "$(number evictions)" -gt 0
 ok "... sequences were evicted" $?
 
 # Other ways in and out.
-"$cake" run -m "$model" -i "$dir/in.jsonl" --deterministic-ids -q >"$dir/one.out"
-mpi 3 run -m "$model" -i - --deterministic-ids -q --replicas 3 <"$dir/in.jsonl" >"$dir/two.out"
+head -n "$lines" "$dir/in.jsonl" >"$dir/short.jsonl"
+"$cake" run -m "$model" -i "$dir/short.jsonl" --deterministic-ids -q >"$dir/one.out"
+mpi 3 run -m "$model" -i - --deterministic-ids -q --replicas 3 <"$dir/short.jsonl" >"$dir/two.out"
 cmp "$dir/one.out" "$dir/two.out"
 ok "standard input to standard output, in order" $?
 seq -f 'What is %g + 3?' 1 20 >"$dir/in.txt"
@@ -112,7 +113,8 @@ ok "... share $shared tokens, 5632 in one place" $?
 expect "the plan" 0 '^replicas  2, of 2 ranks each' rated mpi 4 plan -m "$model" --replicas 2
 test "$(grep -Ec '^[0-3] +.* 0-3 |^[0-3] +.* 4-7 ' "$dir/out")" -eq 4
 ok "... with the same layers twice" $?
-expect "a trace" 0 '' mpi 4 run -m "$model" -i "$dir/groups.jsonl" -o "$dir/t.jsonl" --replicas 2 --trace "$dir/trace.json" --report "$dir/report.json"
+head -n 12 "$dir/groups.jsonl" >"$dir/twelve.jsonl"
+expect "a trace" 0 '' mpi 4 run -m "$model" -i "$dir/twelve.jsonl" -o "$dir/t.jsonl" --replicas 2 --trace "$dir/trace.json" --report "$dir/report.json"
 test "$(grep -c '"ph": "s"' "$dir/trace.json")" -eq $((2 * $(number waves))) && test "$(grep -c '"ph": "f"' "$dir/trace.json")" -eq $((2 * $(number waves)))
 ok "... has both ends of every wave's way" $?
 test "$(grep -c '"replica": 1' "$dir/report.json")" -eq 2 && test "$(number replicas)" -eq 2
@@ -175,10 +177,11 @@ ok "... in every replica" $?
 
 # A full disk: one message, status 1, on all ranks.
 for i in $(seq 400); do printf '{"id": %d, "prompt": "Once upon a time", "max_tokens": 30, "ignore_eos": true}\n' "$i"; done >"$dir/many.jsonl"
+head -n 100 "$dir/many.jsonl" >"$dir/hundred.jsonl"
 # Who is killed while the system writes a line of his leaves a part of it: of the last one.
 whole() { test -s "$1" && ! sed '$d' "$1" | grep -qv '}$'; }
 for np in $(few 4 "2 4"); do
-    expect "a full disk, $np ranks" 1 '/dev/full: cannot be written: No space left' mpi $np run -m "$model" -i "$dir/many.jsonl" -o /dev/full --replicas 2
+    expect "a full disk, $np ranks" 1 '/dev/full: cannot be written: No space left' mpi $np run -m "$model" -i "$dir/hundred.jsonl" -o /dev/full --replicas 2
     test "$(grep -c 'error' "$dir/err")" -eq 1
     ok "... is said once" $?
 done

@@ -3,7 +3,7 @@
 # Runs that are stopped gracefully or killed, and resumed, give the bytes of an undisturbed run. At random moments: rounds.sh.
 . "$(dirname "$0")/../shell.sh"
 
-n=$(few 80 300) # requests, of which every fiftieth has one beside it that fails
+n=$(few 60 300) # requests, of which every fiftieth has one beside it that fails
 results=$((n + (n + 43) / 50))
 requests() { # LONGEST : requests of that many tokens more than 3 at most
     for i in $(seq "$n"); do
@@ -146,7 +146,7 @@ continues
 requests 90 >"$dir/in.jsonl"
 run -o "$dir/whole.jsonl" --force -q
 wanted=$(sum "$dir/whole.jsonl")
-limited() { # NAME OPTION...: after two seconds of seven
+limited() { # NAME OPTION...: after a second or two of five
     local name=$1 got
     shift
     rm -f "$dir"/out.jsonl*
@@ -154,8 +154,8 @@ limited() { # NAME OPTION...: after two seconds of seven
     got=$?
     drained "$name" $got
 }
-limited "a time limit" --max-runtime 2s
-SLURM_JOB_END_TIME=$(($(date +%s) + 7)) limited "the end of a job" --stop-before 5s --max-runtime 1h
+limited "a time limit" --max-runtime 1s
+SLURM_JOB_END_TIME=$(($(date +%s) + 7)) limited "the end of a job" --stop-before 6s --max-runtime 1h
 cat >"$dir/squeue" <<'END'
 #!/bin/sh
 [ "$3" = 77 ] && date -d '+1 hour' +78,%Y-%m-%dT%H:%M:%S && date -d '+62 seconds' +77,%Y-%m-%dT%H:%M:%S
@@ -184,7 +184,7 @@ ok "a stream is stopped" $?
 mkfifo "$dir/pipe"
 (head -3 "$dir/in.jsonl"; exec sleep 30) >"$dir/pipe" &
 sleeper=$!
-"$cake" run -m "$model" -i - --deterministic-ids -o "$dir/out.jsonl" --max-runtime 2s <"$dir/pipe" 2>"$dir/err"
+"$cake" run -m "$model" -i - --deterministic-ids -o "$dir/out.jsonl" --max-runtime 1s <"$dir/pipe" 2>"$dir/err"
 test $? -eq 75 && grep -q 'out.jsonl.partial has 3 results' "$dir/err"
 ok "a pipe that pauses holds nothing up" $?
 kill $sleeper
@@ -248,7 +248,7 @@ ok "... to the same bytes" $?
 # the prompt, and several answers to a request.
 cp "$dir/in.jsonl" "$dir/short.jsonl"
 for i in $(seq 16); do printf '{"id": "long%d", "prompt": "There was once number %d", "max_tokens": %d, "ignore_eos": true%s}\n' \
-    "$i" "$i" "$(few 300 900)" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
+    "$i" "$i" "$(few 200 900)" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
     [ $((i % 4)) -ne 1 ] || echo ', "echo": true')$([ $((i % 7)) -ne 5 ] || echo ', "n": 3, "temperature": 0.8')"; done >"$dir/in.jsonl"
 echo '{"id": "short", "prompt": "Once", "max_tokens": 12, "ignore_eos": true}' >>"$dir/in.jsonl"
 generated() { sed -n 's/.*"generated": \([0-9]*\),.*/\1/p' "$dir/report.json"; }
@@ -308,7 +308,7 @@ sed -i 's/, "answered": "[0-9a-f]*"//' "$dir/unsaid.jsonl.job" && cp "$dir/right
 expect "... nor where what was answered is not known" 1 'are not what they were' run -o "$dir/unsaid.jsonl" --retry-errors
 cp "$dir/wrong.jsonl" "$dir/in.jsonl" && expect "... which continues as before" 3 '\(5 failed\)' run -o "$dir/unsaid.jsonl" --retry-errors
 for from in wrong right; do
-    for i in $(seq "$(few 60 300)"); do cat "$dir/$from.jsonl"; done >"$dir/many.$from.jsonl"
+    for i in $(seq "$(few 20 300)"); do cat "$dir/$from.jsonl"; done >"$dir/many.$from.jsonl"
 done
 cp "$dir/many.right.jsonl" "$dir/in.jsonl" && run -o "$dir/many.jsonl" -q
 cp "$dir/many.wrong.jsonl" "$dir/in.jsonl" && stop halfway

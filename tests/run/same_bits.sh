@@ -6,7 +6,7 @@
 
 # Long prompts that are cut, answers long enough to be evicted, greedy and sampled, with seeds and without.
 story="Continue the story: once upon a time there was a little girl who lived in a house by the wood with her mother"
-n=$(few 8 18) growing=$(few 4 6) growth=$(few 6 12)
+n=$(few 6 18) growing=$(few 4 6) growth=$(few 6 12)
 for i in $(seq 1 "$n"); do
     long=
     for _ in $(seq 1 $((i % 6))); do long="$long $story"; done
@@ -70,9 +70,10 @@ answer 1 threads --threads 2
 same "2 threads" threads
 answer 2 threads22 --threads 2
 same "2 ranks of 2 threads" threads22
-answer 2 decode --threads 3 --threads-decode 2 --report "$dir/decode.json"
-same "2 ranks of 3 threads, 2 for generated tokens" decode
-test "$(grep -c '"threads": 3, "threads_decode": 2' "$dir/decode.json")" -eq 2
+np=$(few 1 2)
+answer "$np" decode --threads 3 --threads-decode 2 --report "$dir/decode.json"
+same "$np ranks of 3 threads, 2 for generated tokens" decode
+test "$(grep -c '"threads": 3, "threads_decode": 2' "$dir/decode.json")" -eq "$np"
 ok "... which the report has" $?
 for chunk in $(few 64 "64 100 1000"); do
     answer 2 "chunk$chunk" --chunk "$chunk"

@@ -5,16 +5,16 @@
 . "$(dirname "$0")/../shell.sh"
 
 head="the rain in the hills turns the small river into a lake and the road to the house is lost in it " # 96 tokens; 28 of the demo's
-few="and then the water came over the wall of the mill so that all who were there had to go up the hill " # 99
+more="and then the water came over the wall of the mill so that all who were there had to go up the hill " # 99
 
 # Three beginnings, one within the other, that part in the middle of a page and at its end; several answers, scores of prompts,
 # answers that stop early.
-for i in $(seq 1 24); do
+for i in $(seq 1 "$(few 18 24)"); do
     case $((i % 4)) in
     0) text="$head$i" ;;
-    1) text="$head${few}now $i" ;;
-    2) text="$head$few${head:$((i % 3))}so $i" ;;
-    3) text="${few}$((i % 2)) or $i" ;;
+    1) text="$head${more}now $i" ;;
+    2) text="$head$more${head:$((i % 3))}so $i" ;;
+    3) text="${more}$((i % 2)) or $i" ;;
     esac
     how='"max_tokens": '$((4 + 9 * (i % 5)))
     test $((i % 5)) -eq 0 && how=$how', "n": 3, "seed": 7'
@@ -100,7 +100,7 @@ while read -r name memory least evicted <&3; do
     test "$(grep -o '"evictions": [0-9]*' "$dir/report.json" | grep -o '[0-9]*$')" -ge "$evicted"
     ok "$name: ... at least $evicted of them evicted" $?
 done 3<<MODELS
-demo 1050K 200 1
+demo 1050K $(few 150 200) 1
 gemma3-new 240K 1000 0
 mistral-window 90K 1000 0
 qwen3-dynamic 130K 500 0

@@ -9,7 +9,7 @@
     for i in $(seq 40); do
         printf '{"custom_id": "c%d", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "max_tokens": %d, "temperature": 0.9}}\n' \
             $((i % 31)) $((i % 9 + 1))
-        printf '{"prompt": "There was number %d", "max_tokens": %d, "ignore_eos": true, "temperature": 0.8}\n' "$i" "$(few 200 300)"
+        printf '{"prompt": "There was number %d", "max_tokens": %d, "ignore_eos": true, "temperature": 0.8}\n' "$i" "$(few 100 300)"
         [ $((i % 7)) -ne 0 ] || echo
     done
 } >"$dir/in.jsonl"

@@ -106,7 +106,7 @@ ok "... the others are not read for each wave" $?
 model=$dir/model
 cp -r "$demo" "$model"
 chmod -R u+w "$model"
-for i in $(seq 1 20); do
+for i in $(seq 1 "$(few 12 20)"); do
     printf '{"id": "%d", "prompt": "%s", "max_tokens": 120, "ignore_eos": true, "temperature": 0}\n' "$i" "${rain:i}"
 done >"$dir/in.jsonl"
 started() { # PID : waits until some results are there
