@@ -9,15 +9,39 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "kernels/format.h"
 #include "kernels/int8.h"
 #include "model/tensor_spec.h"
 
-void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, cake_dtype cache,
+double cost_weight_bytes(const cake_model *model)
+{
+    enum { ROW = 1 << 14 }; /* long enough for the scale of a row to cost nothing */
+    double bytes = 0, parameters = 0;
+    const cake_weight_form *form;
+    for (int i = 0; (form = cake_model_form(model, i)); i++) {
+        const size_t row =
+            form->format ? cake_format_row_bytes(form->format, ROW) : cake_row_bytes(form->dtype, ROW);
+        bytes += (double)row / ROW * (double)form->parameters;
+        parameters += (double)form->parameters;
+    }
+    return parameters > 0 ? bytes / parameters : cake_dtype_bytes(cake_model_dtype(model));
+}
+
+cake_dtype cost_products(const cake_model *model)
+{
+    const cake_weight_form *form, *most = NULL;
+    for (int i = 0; (form = cake_model_form(model, i)); i++)
+        if (!most || form->parameters > most->parameters)
+            most = form;
+    return most ? most->dtype : cake_model_dtype(model);
+}
+
+void cost_open(const cake_config *config, cost_rates rates, double weight, cake_dtype cache,
                cost_model *model)
 {
     *model = (cost_model){.config = config,
                           .rates = rates,
-                          .weight = (double)cake_row_bytes(weights, CAKE_I8_GROUP) / CAKE_I8_GROUP,
+                          .weight = weight,
                           .cache = cache,
                           .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements),
                           .expert = cake_alloc((size_t)config->n_layer, sizeof *model->expert)};

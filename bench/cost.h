@@ -8,6 +8,7 @@
 #define CAKE_BENCH_COST_H
 
 #include "config/config.h"
+#include "model/model.h"
 #include "types/wave.h"
 
 typedef struct cost_rates {
@@ -43,7 +44,13 @@ typedef struct cost_wave {
     double generated_seen[CAKE_MAX_KV_GROUPS]; /* positions that generated rows see, and read once per row */
 } cost_wave;
 
-void cost_open(const cake_config *config, cost_rates rates, cake_dtype weights, cake_dtype cache,
+/* Mean bytes of a weight of the model's matrices, scales included. */
+double cost_weight_bytes(const cake_model *model);
+/* The type of most of its products. */
+cake_dtype cost_products(const cake_model *model);
+
+/* weight: bytes of one. */
+void cost_open(const cake_config *config, cost_rates rates, double weight, cake_dtype cache,
                cost_model *model);
 void cost_close(cost_model *model);
 

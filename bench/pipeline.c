@@ -221,7 +221,7 @@ static cake_err run_model(rig *r, cost_rates rates, cake_dtype cache)
         cake_parallelism_check(world->size, 1, r->config->n_layer, !world->rank, "start it with -np", false);
     if (err)
         return err;
-    cost_open(r->config, rates, cake_model_dtype(r->model), cache, &r->cost);
+    cost_open(r->config, rates, cost_weight_bytes(r->model), cache, &r->cost);
     r->spent = cake_alloc((size_t)r->config->n_layer, sizeof *r->spent);
     choose_rates(r, rates);
     err = conduct(r);

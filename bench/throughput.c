@@ -92,7 +92,7 @@ cost_rates throughput_rates(cake_bench *bench, const cake_rank *me)
     if (me->input.gpu_kernels)
         return (cost_rates){cake_device_rate(CAKE_PEAK_BF16), cake_device_rate(CAKE_PEAK_READ)};
     const cake_kernels *named = bench->kernels;
-    cake_peak_kind kind = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
+    cake_peak_kind kind = cake_peak_of_products(me->input.kernels, cost_products(me->input.model));
     bench->kernels = me->input.kernels;
     cost_rates rates = {peak_rate(bench, (peak_kind)kind, me->input.n_thread),
                         peak_rate(bench, PEAK_READ, me->input.n_thread)};
@@ -153,7 +153,7 @@ static void report(cake_bench *bench, const cake_case *self, const cake_rank *me
     const double seconds = run->seconds;
     const int threads = me->input.n_thread;
     cost_model roofline;
-    cost_open(cake_model_config(me->input.model), rates, cake_model_dtype(me->input.model),
+    cost_open(cake_model_config(me->input.model), rates, cost_weight_bytes(me->input.model),
               me->input.kv_dtype, &roofline);
     double share = cost_roofline(&roofline, load) / seconds, prompts = cost_load_prompts(load) / seconds,
            answers = (double)load->seqs * load->generated / seconds;
