@@ -53,6 +53,11 @@ same "blocks, two ranks"
 expect "bundles of blocks" 0 "2 written" "$cake" stage -m "$dir/blocks" -d "$dir/staged-blocks" --ranks 2
 answer 2 "$dir/staged-blocks" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temperature 0 --kv-dtype f32
 same "blocks as bundles"
+mkdir "$dir/nan"
+cp "$dir/blocks/m.gguf" "$dir/nan" # forty times 0x7E: a whole block's scale among them, which is NaN
+printf '~%.0s' {1..40} | dd of="$dir/nan/m.gguf" bs=1 seek=$(($(wc -c <"$dir/nan/m.gguf") / 2)) conv=notrunc 2>"$dir/err"
+expect "a scale that is NaN" 1 "nan: tensor .* holds a scale that is not finite in row [0-9]*, block [0-9]*; download it again" \
+    "$cake" run -m "$dir/nan" -i "$dir/in.jsonl" -o "$dir/nan.jsonl" --force
 
 # Golden models: what their converter changes is undone.
 for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long deepseek3-whole mistral4-scaled ministral3-scaled qwen3.5-text" \
