@@ -36,12 +36,6 @@ typedef struct census {
     bool *used; /* [cake_tensor_index_count] the files' tensors that belong to the model */
 } census;
 
-/* The tensor's file, or the model directory if the tensor is in a bundle's index only. */
-static const char *path_of(const cake_model *model, const cake_tensor_item *p)
-{
-    return p->from->file ? cake_tensor_file_path(p->from->file) : model->dir;
-}
-
 /* Returns the rank. */
 static int expected_shape(const cake_tensor_item *p, int64_t *shape)
 {
@@ -79,7 +73,7 @@ static cake_err check_shape(const cake_model *model, const cake_tensor_item *p)
     for (int i = 0; i < rank; i++)
         cake_buf_addf(&text, "%s%lld", i ? ", " : "", (long long)want[i]);
     cake_err err = cake_fail("model", "%s: tensor %s has shape [%s]: they are not of one model",
-                             path_of(model, p), p->name, text.data);
+                             cake_indexed_tensor_path(p->from, model->dir), p->name, text.data);
     cake_buf_free(&text);
     return err;
 }
@@ -93,7 +87,7 @@ static cake_err check_stored(const cake_model *model, const cake_tensor_item *p)
         const bool turned = p->part->transposed;
         if (!cake_quantized_check(&p->quantized, (int64_t)p->stack * (turned ? p->deep : p->all),
                                   turned ? p->all : p->n_in, &why))
-            err = cake_fail("model", "%s: %s", path_of(model, p), why.data);
+            err = cake_fail("model", "%s: %s", cake_indexed_tensor_path(p->from, model->dir), why.data);
         cake_buf_free(&why);
         return err;
     }
@@ -102,14 +96,14 @@ static cake_err check_stored(const cake_model *model, const cake_tensor_item *p)
         return cake_fail("model",
                          "%s: tensor %s has dtype %s, and no scales stand beside it: F32, BF16 and F16, and "
                          "the quantised forms of docs/models.md are read",
-                         path_of(model, p), p->name, t->dtype_name);
+                         cake_indexed_tensor_path(p->from, model->dir), p->name, t->dtype_name);
     if (t->format && p->part->transposed)
         return cake_fail("model",
                          "%s: tensor %s has dtype %s, but it is needed transposed; convert it to F16",
-                         path_of(model, p), p->name, t->dtype_name);
+                         cake_indexed_tensor_path(p->from, model->dir), p->name, t->dtype_name);
     if (t->format && !cake_tensor_spec_matrix(p->part))
         return cake_fail("model", "%s: tensor %s has dtype %s, but a vector must not be quantised",
-                         path_of(model, p), p->name, t->dtype_name);
+                         cake_indexed_tensor_path(p->from, model->dir), p->name, t->dtype_name);
     return check_shape(model, p);
 }
 
@@ -124,7 +118,8 @@ static cake_err check_expert(const cake_model *model, const cake_tensor_item *p,
     return cake_fail("model",
                      "%s: tensor %s has dtype %s, but the same tensor of expert 0 has %s: all experts of a "
                      "layer must have one; --dtype bf16 converts them",
-                     path_of(model, p), p->name, format ? format->name : cake_dtype_name(p->dtype),
+                     cake_indexed_tensor_path(p->from, model->dir), p->name,
+                     format ? format->name : cake_dtype_name(p->dtype),
                      other ? other->name : cake_dtype_name(first->dtype));
 }
 

@@ -324,10 +324,11 @@ static bool check_row(const job *j, int i)
         scale = cake_scale_to_f32(scales + (size_t)g * size, j->f->scale);
         bad = !(scale - scale == 0);
     }
-    const cake_tensor *t = j->q->part[bad ? CAKE_QUANT_SCALES : CAKE_QUANT_FACTOR]->tensor;
+    const cake_indexed_tensor *t = j->q->part[bad ? CAKE_QUANT_SCALES : CAKE_QUANT_FACTOR];
     cake_buf_addf(j->why,
                   "%s: tensor %s holds %g for row %lld, but a finite number is expected; download it again",
-                  j->m->model->dir, t->name, (double)(bad ? scale : factor), (long long)j->want->row[i]);
+                  cake_indexed_tensor_path(t, j->m->model->dir), t->tensor->name,
+                  (double)(bad ? scale : factor), (long long)j->want->row[i]);
     return false;
 }
 
@@ -366,6 +367,8 @@ bool cake_quantized_index_read(cake_row_reader *m, const cake_tensor_item *p, in
     const cake_rows_wanted want = {.n_in = n_in, .noted = noted};
     const job j = {.m = m, .q = &p->quantized, .f = p->format, .want = &want, .why = why};
     const int groups = cake_format_groups(p->format, n_in);
+    const cake_indexed_tensor *part = p->quantized.part[CAKE_QUANT_INDEX];
+    const char *path = cake_indexed_tensor_path(part, m->model->dir);
     const uint8_t *from = read_part(&j, CAKE_QUANT_INDEX, 0, 4 * (int64_t)n_in);
     if (!from)
         return false;
@@ -373,8 +376,8 @@ bool cake_quantized_index_read(cake_row_reader *m, const cake_tensor_item *p, in
     for (int k = 0; k < n_in; k++) {
         const int32_t group = (int32_t)word_at(from, k);
         if (group < 0 || group >= groups) {
-            cake_buf_addf(why, "%s: tensor %s holds %d for column %d, but there are %d groups", m->model->dir,
-                          p->quantized.part[CAKE_QUANT_INDEX]->tensor->name, group, k, groups);
+            cake_buf_addf(why, "%s: tensor %s holds %d for column %d, but there are %d groups", path,
+                          part->tensor->name, group, k, groups);
             return false;
         }
         const int in_order = p->format->group ? k / p->format->group : 0;
@@ -383,7 +386,7 @@ bool cake_quantized_index_read(cake_row_reader *m, const cake_tensor_item *p, in
                 why,
                 "%s: tensor %s holds %d for column %d, but desc_act in config.json says that groups "
                 "come in order, so %d is expected",
-                m->model->dir, p->quantized.part[CAKE_QUANT_INDEX]->tensor->name, group, k, in_order);
+                path, part->tensor->name, group, k, in_order);
             return false;
         }
         index[k] = (uint16_t)group;

@@ -305,7 +305,7 @@ static bool fits_half(const cake_row_reader *m, const cake_tensor_item *p, const
         cake_to_f32(&value, (const char *)from + (size_t)i * size, p->dtype, 1);
         if (fabsf(value) >= LEAST_HALF && isfinite(value)) {
             cake_buf_addf(why, "%s: tensor %s holds %g, which is more than f16 can hold; keep it in bf16",
-                          m->model->dir, p->name, (double)value);
+                          cake_indexed_tensor_path(p->from, m->model->dir), p->name, (double)value);
             return false;
         }
     }
@@ -366,8 +366,8 @@ static bool is_finite(const cake_row_reader *m, const cake_tensor_item *p, const
         cake_buf_addf(why,
                       "%s: tensor %s holds %g in row %lld, column %lld, but a finite number is expected; "
                       "download it again",
-                      m->model->dir, p->name, (double)value, (long long)(s->first + i / p->n_in),
-                      (long long)(i % p->n_in));
+                      cake_indexed_tensor_path(p->from, m->model->dir), p->name, (double)value,
+                      (long long)(s->first + i / p->n_in), (long long)(i % p->n_in));
         return false;
     }
     return true;
@@ -404,7 +404,8 @@ static bool has_finite_blocks(const cake_row_reader *m, const cake_tensor_item *
             continue;
         cake_buf_addf(
             why, "%s: tensor %s holds a scale that is not finite in row %lld, block %d; download it again",
-            m->model->dir, p->name, (long long)row_in_file(p, s->first + r), block);
+            cake_indexed_tensor_path(p->from, m->model->dir), p->name,
+            (long long)row_in_file(p, s->first + r), block);
         return false;
     }
     return true;

@@ -14,6 +14,11 @@
 #include "formats/json.h"
 #include "model/gguf_tensors.h"
 
+const char *cake_indexed_tensor_path(const cake_indexed_tensor *tensor, const char *dir)
+{
+    return tensor && tensor->file ? cake_tensor_file_path(tensor->file) : dir;
+}
+
 #define SINGLE    "model.safetensors"
 #define INDEX     "model.safetensors.index.json"
 #define MAX_FILES 4096

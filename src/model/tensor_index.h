@@ -17,6 +17,9 @@ typedef struct cake_indexed_tensor {
     uint32_t sum;
 } cake_indexed_tensor;
 
+/* The tensor's file, or dir, the model's directory, if that is not here; for messages. */
+const char *cake_indexed_tensor_path(const cake_indexed_tensor *tensor, const char *dir);
+
 /* Opens every file and checks every header; no tensor is read. */
 cake_err cake_tensor_index_open(const char *dir, cake_tensor_index **out);
 /* Opens the bundle in dir, which is borrowed. Lists all tensors of the model, also those of other ranks'

@@ -56,7 +56,7 @@ same "blocks as bundles"
 mkdir "$dir/nan"
 cp "$dir/blocks/m.gguf" "$dir/nan" # forty times 0x7E: a whole block's scale among them, which is NaN
 printf '~%.0s' {1..40} | dd of="$dir/nan/m.gguf" bs=1 seek=$(($(wc -c <"$dir/nan/m.gguf") / 2)) conv=notrunc 2>"$dir/err"
-expect "a scale that is NaN" 1 "nan: tensor .* holds a scale that is not finite in row [0-9]*, block [0-9]*; download it again" \
+expect "a scale that is NaN" 1 "m.gguf: tensor .* holds a scale that is not finite in row [0-9]*, block [0-9]*; download it again" \
     "$cake" run -m "$dir/nan" -i "$dir/in.jsonl" -o "$dir/nan.jsonl" --force
 
 # Golden models: what their converter changes is undone.
