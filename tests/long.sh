@@ -19,7 +19,7 @@
 #   asan       memory, leaks and undefined behaviour: all programs of tests, and each whole run that has code of its own
 #   distcheck  the tarball is complete; all cases of all tests, once; gcc warns of nothing in any of it
 #   cuda       kernels of GPUs: all cases, of the source and of what nvcc makes of it
-#   fuzz       readers of foreign bytes, with sanitizers; it fills the time in which the next one waits
+#   fuzz       readers of foreign bytes, with sanitizers
 #   slurm      the job scripts, on a real Slurm
 #   hosts      hosts of different speeds get layers by their speed
 set -u
@@ -332,24 +332,18 @@ stage_distcheck() {
     }
 }
 
-run_stage() { # STAGE : leaves its log, its status and its seconds
-    local start=$SECONDS
-    (cd "$work" && set -o pipefail && "stage_$1") >"$work/$1.log" 2>&1 </dev/null
-    echo "$? $((SECONDS - start))" >"$work/$1.status"
-}
-
-tell_stage() { # STAGE : what came of it, which is added to the sum
-    local stage=$1 log=$work/$1.log counts status seconds result=passed
+run_stage() { # STAGE : what comes of it is added to the sum
+    local stage=$1 log=$work/$1.log start=$SECONDS counts result=passed
     printf '%-10s ' "$stage"
-    read -r status seconds <"$work/$stage.status"
-    case $status in
+    (cd "$work" && set -o pipefail && "stage_$stage") >"$log" 2>&1 </dev/null
+    case $? in
     0) passed=$((passed + 1)) ;;
     77) result="SKIPPED: $(tail -n 1 "$log")" ;;
     *) result=FAILED failed=$((failed + 1)) ;;
     esac
     counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { n++; good += $1; bad += $3 } END { if (n) print good + 0, bad + 0 }' "$log")
     [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
-    echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $seconds s"
+    echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $((SECONDS - start)) s"
     [ "$result" != FAILED ] ||
         { { grep -E -A 8 '^ *(not ok|FAIL|ERROR)\b|\.\.\.FAILED' "$log" | head -n 60; tail -n 60 "$log"; } | sed 's/^/    /'; echo "    all of it: $log"; }
 }
@@ -366,18 +360,8 @@ for stage in "$@"; do
     esac
 done
 rm -rf "$work/plain" && mkdir -p "$work" || exit 1
-rm -f "$work"/*.status
 for stage in "$@"; do
-    [ ! -e "$work/$stage.status" ] || { tell_stage "$stage"; continue; } # it ran beside another one
-    if [[ "$stage $* " = fuzz*" slurm "* && ! -e $work/slurm.status ]]; then
-        [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) >"$work/bootstrap.log" 2>&1 # once
-        run_stage slurm &
-        (renice -n 19 $BASHPID && run_stage fuzz) >/dev/null
-        wait
-    else
-        run_stage "$stage"
-    fi
-    tell_stage "$stage"
+    run_stage "$stage"
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
