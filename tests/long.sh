@@ -259,18 +259,15 @@ stage_valgrind() {
 # and tests of scripts, measurements, and other numbers of ranks and sizes of waves. Where whole programs run, the kernels of
 # x86 go without: they have no memory of their own, and would take most of the time.
 stage_asan() {
-    local x86="kernels/libavx2.a kernels/libavx512.a kernels/libavx512vnni.a kernels/libavx512bf16.a" idle=
-    grep -qw avx512f /proc/cpuinfo || idle=${x86#* } # sanitized they take minutes to compile, and this CPU runs none of them
+    local x86="kernels/libavx2.a kernels/libavx512.a kernels/libavx512vnni.a kernels/libavx512bf16.a"
     unset CAKE_ALL # stage distcheck tries all
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0
     export HWLOC_COMPONENTS=-pci # hwloc unloads what it asks for PCI, which leaks: then the leak has no name
     configure_in "$work/asan" --without-cuda \
-        CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" || return 1
-    # shellcheck disable=SC2086
-    [ -z "$idle" ] || make -j"$jobs" $idle CFLAGS="-O2 -g" || return 1
-    make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
+        CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
+        make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
     # shellcheck disable=SC2086
     rm -f $x86 kernels/cpu/libavx*.o && make -j"$jobs" $x86 CFLAGS="-O2 -g" && make -j"$jobs" &&
         suite TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
@@ -292,8 +289,7 @@ fuzz_one() {
     return $status
 }
 
-# Every tests/fuzz/*.c with clang's libFuzzer, address and undefined-behaviour sanitizers, two at a time. It gives way to stage
-# slurm, which waits for most of its time and runs beside it: a target takes its seconds, whatever it gets done in them.
+# Every tests/fuzz/*.c with clang's libFuzzer, address and undefined-behaviour sanitizers, two at a time.
 stage_fuzz() {
     local cc target name libs status=0 running=()
     local flags="-g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
