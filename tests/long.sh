@@ -54,6 +54,10 @@ plain() {
     [ -e "$build/Makefile" ] || configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
     cd "$build" && make -j"$jobs"
 }
+# The kernels of x86 as `plain` has them, for a build folder that differs in what they do not know: MPI, sanitizers.
+plain_kernels() {
+    (plain) && cp "${CAKE_BUILD:-$work/plain}"/kernels/cpu/libavx*.o kernels/cpu/
+}
 # check [TESTS=WHICH]: the suite of the build folder we are in, or some of it; target=check-TESTS builds nothing before.
 check() {
     make -j"$((jobs + 1))" "${target:-check}" "$@" && return # one more than processors: some tests wait
@@ -142,7 +146,7 @@ stage_mpich() {
     need mpicc.mpich mpirun.mpich || return 1
     # shellcheck disable=SC2046
     configure_in "$work/mpich" --without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS="-O2 -g -Werror" &&
-        make -j"$jobs" cake-mpi $(sed -n 's/^mpi_tests = //p' "$root/tests/local.am") &&
+        plain_kernels && make -j"$jobs" cake-mpi $(sed -n 's/^mpi_tests = //p' "$root/tests/local.am") &&
         target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)'
 }
 
@@ -259,7 +263,6 @@ stage_valgrind() {
 # and tests of scripts, measurements, and other numbers of ranks and sizes of waves. Where whole programs run, the kernels of
 # x86 go without: they have no memory of their own, and would take most of the time.
 stage_asan() {
-    local x86="kernels/libavx2.a kernels/libavx512.a kernels/libavx512vnni.a kernels/libavx512bf16.a"
     unset CAKE_ALL # stage distcheck tries all
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
@@ -268,8 +271,7 @@ stage_asan() {
     configure_in "$work/asan" --without-cuda \
         CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
         make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
-    # shellcheck disable=SC2086
-    rm -f $x86 kernels/cpu/libavx*.o && make -j"$jobs" $x86 CFLAGS="-O2 -g" && make -j"$jobs" &&
+    plain_kernels && make -j"$jobs" &&
         suite TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
 }
 
@@ -320,7 +322,7 @@ stage_fuzz() {
 # those of GPU kernels.
 stage_distcheck() {
     local absent
-    configure_in "$work/distcheck" && make -j"$jobs" distcheck DISTCHECK_CONFIGURE_FLAGS="--without-cuda CFLAGS='-O2 -Werror'" || return 1
+    configure_in "$work/distcheck" && make -j"$jobs" distcheck VERBOSE=1 DISTCHECK_CONFIGURE_FLAGS="--without-cuda CFLAGS='-O2 -Werror'" || return 1
     [ ! -e "$root/.git" ] || {
         absent=$(comm -23 <(git -C "$root" ls-files | grep -v "^\.gitignore$" | sort) \
             <(tar tzf cake-mpi-*.tar.gz | sed "s,^[^/]*/,," | sort))

@@ -13,7 +13,7 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # MPI closes its plug-ins at the end, and what they leave has no name any more that could be suppressed. Leaks of
 # our own are looked for in runs without a launcher.
 [ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
-case $($launcher --version 2>&1) in
+case ${LAUNCHER_SAYS:=$($launcher --version 2>&1)} in
 *"Open MPI"* | *OpenRTE* | *PRRTE*)
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 \
         PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1

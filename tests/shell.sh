@@ -13,6 +13,17 @@ export OMP_NUM_THREADS=1 CAKE_PROGRESS=none
 [ -n "${CAKE_ON_GPU:-}" ] || export HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--pci,-linuxio} HWLOC_PLUGINS_PATH=$root/tests
 # Open MPI's own files: two that begin and end at once in /tmp may be in each other's way there.
 export OMPI_MCA_orte_tmpdir_base=$dir PRTE_MCA_prte_tmpdir_base=$dir
+# Plans and reports take made-up rates: to measure them takes ten times as long as all else, on each rank. Tests of GPUs
+# unset this, for rates are of CPUs; those of plan and bench, tests/report and tests/planner measure.
+export CAKE_RATES=$dir/rates_of_tests
+for isa in ref avx2 avx512 avx512bf16; do
+    for threads in $(seq $(($(nproc --all) + 4))); do
+        for name in f32 bf16 int8 read; do
+            printf '{"name": "peak.%s", "isa": "%s", "host": "a", "threads": %d, "value": 40}\n' $name $isa "$threads"
+        done
+    done
+done >"$CAKE_RATES"
+LAUNCHER_SAYS=$(${MPIRUN:-mpirun} --version 2>&1) && export LAUNCHER_SAYS # asked once, not at each start
 passed=0
 failed=0
 
@@ -24,20 +35,6 @@ mpi() { # NP ARGUMENT... : cake-mpi on NP ranks
     local np=$1
     shift
     "$root/tests/mpirun.sh" "$np" "$cake" "$@"
-}
-
-# rated COMMAND... : a plan by made-up rates: measuring them takes ten times as long as all else, on each rank. (A run of
-# several ranks measures all the same, to compare.)
-rated() {
-    local isa threads name
-    [ -e "$dir/rated" ] || for isa in ref avx2 avx512bf16; do
-        for threads in 1 2 3 4; do
-            for name in f32 bf16 int8 read; do
-                printf '{"name": "peak.%s", "isa": "%s", "host": "a", "threads": %d, "value": 40}\n' $name $isa $threads
-            done
-        done
-    done >"$dir/rated"
-    CAKE_RATES=$dir/rated "$@"
 }
 
 ok() { # NAME STATUS : counts a check, in the words that tests/count.sh knows; STATUS 0 is good

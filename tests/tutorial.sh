@@ -5,6 +5,7 @@
 # tutorial's model comes from the network, or from $CAKE_SMOLLM2, the folder of its file; without both, all other commands
 # take the demo's model, and a line says so.
 . "$(dirname "$0")/shell.sh"
+unset CAKE_RATES
 unset HWLOC_COMPONENTS HWLOC_PLUGINS_PATH # all that there is
 
 mkdir "$dir/bin" "$dir/tree" "$dir/tree/build"

@@ -362,6 +362,8 @@ static float kv_element(const cake_kv *kv, const void *data, size_t page, int li
 {
     size_t at = page + (data == kv->k ? cake_kv_key(kv, line, j) : cake_kv_value(kv, line, j));
     float value;
+    if (kv->dtype == CAKE_BF16)
+        return cake_bf16_to_f32(((const uint16_t *)data)[at]);
     if (kv->dtype == CAKE_I8) {
         uint16_t scale;
         bool rest = kv->n_value && j >= kv->n_value;

@@ -55,6 +55,11 @@ static double measure_rate(const cake_comm *world, const cake_rank *me, cake_pea
     return rate;
 }
 
+static cake_peak_kind products_of(const cake_rank *me)
+{
+    return cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
+}
+
 static cake_rate measure_gpu(cake_rank *me)
 {
     cake_rate rate = {.flops = cake_device_rate(CAKE_PEAK_BF16), .bytes = cake_device_rate(CAKE_PEAK_READ)};
@@ -67,11 +72,10 @@ static cake_rate measure_gpu(cake_rank *me)
 static cake_rate measure_cpu(const cake_comm *world, cake_rank *me, bool plan)
 {
     cake_rate rate = {0};
-    cake_peak_kind products = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
     cake_buf dropped = {0}; /* too little memory to measure with is no error of the run */
     cake_buf *previous = cake_log_capture(&dropped);
     double cpu_share = 1;
-    rate.flops = measure_rate(world, me, products, &cpu_share, &me->report.peak_flops);
+    rate.flops = measure_rate(world, me, products_of(me), &cpu_share, &me->report.peak_flops);
     rate.bytes = measure_rate(world, me, CAKE_PEAK_READ, &cpu_share, &me->report.peak_bandwidth);
     cake_log_capture(previous);
     cake_buf_free(&dropped);
@@ -99,10 +103,9 @@ static void exchange(const cake_comm *world, cake_rank *me, cake_rate mine, bool
 static cake_err read_rates(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me)
 {
     int max_threads = 0, own = me->cluster.rate[0].cpus;
-    cake_peak_kind products = cake_peak_of_products(me->input.kernels, cake_model_dtype(me->input.model));
-    cake_err err = cake_rates_file_read(o->rates, me->input.kernels->name, products, world->size,
+    cake_err err = cake_rates_file_read(o->rates, me->input.kernels->name, products_of(me), world->size,
                                         me->cluster.rate, &max_threads);
-    if (!err && max_threads > own && world->size == 1 && !o->threads)
+    if (!err && o->plan && max_threads > own && world->size == 1 && !o->threads)
         cake_log(CAKE_WARN, "planner",
                  "%s has rates of up to %d thread%s, but those of %d are used, "
                  "as many as a rank may have on this machine; --threads %d plans for ranks with that many",
@@ -129,6 +132,28 @@ static void check_rates(const cake_calibrate_options *o, const cake_comm *world,
             o->rates, i, me->cluster.rate[i].host, 1e-9 * now[i], 1e-9 * from_file);
         return;
     }
+}
+
+/* The rates of --rates. compare: with the products of all ranks now. */
+static cake_err take_rates(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me,
+                           bool compare)
+{
+    size_t n = (size_t)world->size;
+    double mine = 0, share = 1, *now = cake_alloc(n, sizeof *now);
+    if (compare)
+        measure_rate(world, me, products_of(me), &share, &mine);
+    cake_comm_gather(world, &mine, now, sizeof *now);
+    cake_err err = world->rank ? CAKE_OK : read_rates(o, world, me);
+    if (!err && compare && !world->rank)
+        check_rates(o, world, me, now);
+    free(now);
+    err = cake_comm_agree(world, err);
+    if (err)
+        return err;
+    cake_comm_bcast(world, me->cluster.rate, n * sizeof *me->cluster.rate);
+    me->report.peak_flops = me->cluster.rate[world->rank].flops;
+    me->report.peak_bandwidth = me->cluster.rate[world->rank].bytes;
+    return CAKE_OK;
 }
 
 static void log_rates(const cake_comm *world, const cake_rank *me)
@@ -158,24 +183,16 @@ cake_err cake_calibrate(const cake_calibrate_options *o, const cake_comm *world,
     bool matters = plan || streams || (n > 1 && (large || !cake_rates_same(world->size, me->cluster.rate)));
     bool measured = !plan && cake_comm_allreduce_min(
                                  world, me->gpu.used); /* plan opens no GPU, so it knows no rates of one */
-    matters = matters && !me->cluster.gpus;
-    bool checked = o->rates && !plan && n > 1 && !me->cluster.gpus; /* a plan may be for other hosts */
+    bool none = o->rates || me->cluster.gpus;          /* CPUs are not measured */
+    cake_err err = CAKE_OK;
     if (measured)
         exchange(world, me, measure_gpu(me), elsewhere);
-    else if ((o->report && !me->cluster.gpus) || (matters && !o->rates) || checked)
+    else if ((o->report || matters) && !none)
         exchange(world, me, measure_cpu(world, me, plan), elsewhere);
-    if (o->rates && !me->cluster.gpus) {
-        double *now = cake_alloc(n, sizeof *now);
-        cake_comm_gather(world, &me->report.peak_flops, now, sizeof *now);
-        cake_err err = world->rank ? CAKE_OK : read_rates(o, world, me);
-        if (!err && checked && !world->rank)
-            check_rates(o, world, me, now);
-        free(now);
-        err = cake_comm_agree(world, err);
-        if (err)
-            return err;
-        cake_comm_bcast(world, me->cluster.rate, n * sizeof *me->cluster.rate);
-    }
+    if (o->rates && !me->cluster.gpus)
+        err = take_rates(o, world, me, matters && n > 1 && !plan); /* a plan may be for other hosts */
+    if (err)
+        return err;
     cake_planning_normalize(&me->cluster, &me->input, world->size);
     if (!world->rank)
         log_rates(world, me);

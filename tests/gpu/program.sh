@@ -3,6 +3,7 @@
 # The whole program on fake GPUs (tests/gpu/memory.c, runtime.c), with the kernels of kernels/cuda as fibres on the CPU.
 # With CAKE_ON_GPU on the GPUs of this machine, as far as possible.
 . "$(dirname "$0")/../shell.sh"
+unset CAKE_RATES
 cpu=$cake
 if [ -n "${CAKE_ON_GPU:-}" ]; then
     isa=sm_[-0-9]*

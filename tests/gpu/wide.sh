@@ -5,6 +5,7 @@
 # numbers those of the CPU except for rounding. tests/gpu/run runs it on a GPU (CAKE_ON_GPU), complete; fibres on the CPU, or
 # a memory checker (CAKE_UNDER: a command), run a part of it.
 . "$(dirname "$0")/../shell.sh"
+unset CAKE_RATES
 cpu=$cake
 if [ -z "${CAKE_ON_GPU:-}" ]; then
     cake=$(cd "${top_builddir:-$root/build}/tests/gpu" && pwd)/cake-mpi

@@ -117,7 +117,7 @@ printf '{"prompt": "a", "max_tokens": 1}\n\n{"id": "x", "prompt": "a", "top_p": 
 expect "failed requests are named at the end" 3 '1 request failed: the run is complete, its exit status is 3' run -i "$dir/bad.jsonl" -o "$dir/bad.out" -q
 grep -q 'run: line 3 (id "x"): top_p is 7' "$dir/err"
 ok "... by their line and id" $?
-expect "... by plan, too" 3 'run: line 3 \(id "x"\): top_p is 7' rated "$cake" plan -m "$model" -i "$dir/bad.jsonl"
+expect "... by plan, too" 3 'run: line 3 \(id "x"\): top_p is 7' "$cake" plan -m "$model" -i "$dir/bad.jsonl"
 echo '{"prompt": "b", "max_tokens": 1}' >>"$dir/bad.jsonl"
 expect "failed ones of earlier runs are counted" 3 'in addition 2 results of earlier runs \(1 failed: --retry-errors' run -i "$dir/bad.jsonl" -o "$dir/bad.out"
 grep -q '1 request failed in an earlier run, none in this one: the run is complete, its exit status is 3' "$dir/err"
@@ -165,7 +165,7 @@ done <<'END'
 -i a.jsonl --system s|--system: it applies to .txt files and -p only
 -i a -o b.txt --shard 0/2|--shard: a .txt file does not tell
 END
-expect "... plan finds it, too" 2 '--n: a line of a .txt file' rated "$cake" plan -m "$model" -i a -o b.txt --n 2
+expect "... plan finds it, too" 2 '--n: a line of a .txt file' "$cake" plan -m "$model" -i a -o b.txt --n 2
 expect "twice the same is once" 0 '^37$' run -p 'What is 37 + 45?' --max-tokens 2 --max-tokens 2
 expect "settings that are nowhere" 1 'nowhere: cannot be opened' run -p x --config "$dir/nowhere"
 expect "messages of one topic" 0 '^cake-mpi: debug: planner: ' run -p x --max-tokens 1 --device cpu --log warn,planner=debug
@@ -193,7 +193,7 @@ else
     expect "locked memory" 0 '^37 \+ 45 = 82' limited 8192 "$cake" -m "$model" -p 'What is 37 + 45?' --mlock --kv-memory 1M
     expect "more than may be locked" 1 'mlock: [0-9.]+ MiB of memory would be locked.*KV cache.*allows this process 64.0 KiB' \
         limited 64 "$cake" -m "$model" -p 'What is 37 + 45?' --mlock --kv-memory 1M
-    expect "... as plan knows too" 1 'mlock: ' rated limited 64 "$cake" plan -m "$model" --mlock --kv-memory 1M
+    expect "... as plan knows too" 1 'mlock: ' limited 64 "$cake" plan -m "$model" --mlock --kv-memory 1M
 fi
 expect "penalties and filters from the command line" 0 '^[0-9]' run --repetition-penalty 1.1 --presence-penalty 0.1 \
     --frequency-penalty -0.1 --min-p 0.1 --temperature 0.1 -p 'What is 37 + 45?'
@@ -301,27 +301,27 @@ ok "... it is removed" $?
 
 # plan: no weights
 cp "$model/config.json" "$dir/tok"
-expect "plan shows who owns what" 0 '^1 +.* 4-7 ' rated mpi 2 plan -m "$model"
+expect "plan shows who owns what" 0 '^1 +.* 4-7 ' mpi 2 plan -m "$model"
 expect "plan counts the tokens of prompts" 0 'min 7, median 22, p99 53, max 53; total 1333' \
-    rated "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
-expect "plan tells of what does not fit" 3 '43 of them because they do not fit the context of 20' \
-    rated "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --context 20
-echo '{"id": 1}' >"$dir/none.jsonl"
-expect "plan of a file of which nothing can be used" 3 'requests  1, of which 1 would fail' rated "$cake" plan -m "$model" -i "$dir/none.jsonl"
-expect "plan without weights" 0 'waves' rated "$cake" plan -m "$dir/tok" --dummy-weights -i "$dir/in.txt"
-expect "plan as one object" 0 '^  "prediction": ."least": ."generated": 60, ' \
-    rated "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --json
-expect "plan says how long it would take, by rates that it measures" 0 '^time      .* to .* predicted.*\(7844 tokens' \
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
+expect "plan tells of what does not fit" 3 '43 of them because they do not fit the context of 20' \
+    "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --context 20
+echo '{"id": 1}' >"$dir/none.jsonl"
+expect "plan of a file of which nothing can be used" 3 'requests  1, of which 1 would fail' "$cake" plan -m "$model" -i "$dir/none.jsonl"
+expect "plan without weights" 0 'waves' "$cake" plan -m "$dir/tok" --dummy-weights -i "$dir/in.txt"
+expect "plan as one object" 0 '^  "prediction": ."least": ."generated": 60, ' \
+    "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --json
+expect "plan says how long it would take, by rates that it measures" 0 '^time      .* to .* predicted.*\(7844 tokens' \
+    env -u CAKE_RATES "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl"
 echo a >"$dir/a.txt"
-rated "$cake" plan -m "$model" -i "$dir/a.txt" --max-tokens 1 >"$dir/out" && grep -q '^time ' "$dir/out" && ! grep -q 'node-hours' "$dir/out"
+"$cake" plan -m "$model" -i "$dir/a.txt" --max-tokens 1 >"$dir/out" && grep -q '^time ' "$dir/out" && ! grep -q 'node-hours' "$dir/out"
 ok "... no node-hours of a moment" $?
-expect "a job's line becomes its plan by one word" 0 '^time .*\(7844 tokens' rated "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" \
+expect "a job's line becomes its plan by one word" 0 '^time .*\(7844 tokens' "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" \
     -o "$dir/none/out.jsonl" --resume must --temperature 0.3 --load mmap --report "$dir/none/report" --stop .
-expect "... all answers counted" 0 '^time .*\([0-9]{5} tokens' rated "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --n 4
+expect "... all answers counted" 0 '^time .*\([0-9]{5} tokens' "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --n 4
 test ! -e "$dir/none"
 ok "... and nothing is written" $?
-expect "... or about, where it knows nothing" 0 '^0 .* 0-7 .* 0 %' rated "$cake" plan -m "$model"
+expect "... or about, where it knows nothing" 0 '^0 .* 0-7 .* 0 %' "$cake" plan -m "$model"
 rate() { # NAME HOST VALUE
     echo "{\"name\": \"$1\", \"isa\": \"ref\", \"host\": \"$2\", \"threads\": 1, \"value\": $3}"
 }
@@ -347,42 +347,42 @@ rm "$dir/rates"
 expect "no rates" 1 'rates' rates
 
 best=$("$cake" info | sed -nE 's/^isa +([a-z0-9]+).*/\1/p')
-expect "a small model's activations are not rounded" 0 'instruction set (ref|avx2|avx512),' rated "$cake" plan -m "$model"
+expect "a small model's activations are not rounded" 0 'instruction set (ref|avx2|avx512),' "$cake" plan -m "$model"
 mkdir "$dir/large" && cp "$dir/tok/tokenizer.json" "$dir/large" &&
     sed 's/"intermediate_size": 512/"intermediate_size": 65536/' "$model/config.json" >"$dir/large/config.json"
-expect "a large model is computed with the best there is" 0 "instruction set $best," rated "$cake" plan -m "$dir/large" --dummy-weights
+expect "a large model is computed with the best there is" 0 "instruction set $best," "$cake" plan -m "$dir/large" --dummy-weights
 
 # plan for ranks that are not there
 columns() { awk '/^[0-9]+ / { print $1, $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4) }'; }
-rated mpi 4 plan -m "$model" --kv-memory 8M 2>&1 </dev/null | columns >"$dir/here"
-expect "plan for ranks that are not there" 0 '^3 +[^ ]+\+3 .* 6-7 ' rated "$cake" plan -m "$model" --kv-memory 8M --ranks 4
+mpi 4 plan -m "$model" --kv-memory 8M 2>&1 </dev/null | columns >"$dir/here"
+expect "plan for ranks that are not there" 0 '^3 +[^ ]+\+3 .* 6-7 ' "$cake" plan -m "$model" --kv-memory 8M --ranks 4
 columns <"$dir/out" | cmp - "$dir/here" && test "$(wc -l <"$dir/here")" -eq 4
 ok "... is that of ranks that are" $?
-expect "... on hosts of as many as here" 0 '"nodes": 3, ' rated mpi 2 plan -m "$model" --ranks 6 --json
-expect "... more than layers" 2 '9 ranks for a model of 8 layers.* use --ranks 8 or fewer' rated "$cake" plan -m "$model" --ranks 9
-expect "... that replicas do not divide" 2 'evenly; use --ranks 70 or another multiple of 7' rated "$cake" plan -m "$model" --ranks 64 --replicas 7
+expect "... on hosts of as many as here" 0 '"nodes": 3, ' mpi 2 plan -m "$model" --ranks 6 --json
+expect "... more than layers" 2 '9 ranks for a model of 8 layers.* use --ranks 8 or fewer' "$cake" plan -m "$model" --ranks 9
+expect "... that replicas do not divide" 2 'evenly; use --ranks 70 or another multiple of 7' "$cake" plan -m "$model" --ranks 64 --replicas 7
 printf 'foo: {\n' >"$dir/broken.yml"
-expect "a topology that is not YAML" 1 'broken.yml:2:1: this is not YAML: [^;]*$' rated "$cake" plan -m "$model" --topology "$dir/broken.yml"
-expect "... of two replicas" 0 '^replicas  2, of 8 ranks each' rated "$cake" plan -m "$model" --ranks 16 --replicas 2
-expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] times more$' rated "$cake" plan -m "$model" --ranks 128 --replicas 16
-expect "... of a machine that hwloc is told of" 1 'but 8.0 MiB of memory are free' rated env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
-rated env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 processes, but each one is alone'
+expect "a topology that is not YAML" 1 'broken.yml:2:1: this is not YAML: [^;]*$' "$cake" plan -m "$model" --topology "$dir/broken.yml"
+expect "... of two replicas" 0 '^replicas  2, of 8 ranks each' "$cake" plan -m "$model" --ranks 16 --replicas 2
+expect "... of replicas that are alike" 0 '^[0-9]+ to 127: the same, 1[0-9] times more$' "$cake" plan -m "$model" --ranks 128 --replicas 16
+expect "... of a machine that hwloc is told of" 1 'but 8.0 MiB of memory are free' env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=8MiB)] core:2 pu:1" "$cake" plan -m "$model"
+env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "$cake" plan -m "$model" 2>&1 | grep -q 'srun started 2 processes, but each one is alone'
 ok "tasks of srun that do not know of each other are told of" $?
 mkdir "$dir/huge" && sed -e 's/"hidden_size": [0-9]*/"hidden_size": 16384/' -e 's/"intermediate_size": 512/"intermediate_size": 10000000/' \
     "$model/config.json" >"$dir/huge/config.json"
 expect "a model larger than all memory" 1 'the model does not fit: for 2 ranks .* are free on .* too little' \
-    rated "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2
+    "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2
 
-expect "... is said once" 1 'however many ranks there are, one of them needs [0-9.]+ GiB|such hosts with 2 ranks each would do' rated mpi 2 plan -m "$dir/huge" --dummy-weights --replicas 1
+expect "... is said once" 1 'however many ranks there are, one of them needs [0-9.]+ GiB|such hosts with 2 ranks each would do' mpi 2 plan -m "$dir/huge" --dummy-weights --replicas 1
 test "$(grep -c 'error: planner' "$dir/err")" -eq 1
 ok "... on each host" $?
 sed -E -e 's/"(num_key_value_heads|num_attention_heads)": [0-9]+/"\1": 64/' -e 's/"head_dim": [0-9]+/"head_dim": 1024/' \
     -e 's/"max_position_embeddings": [0-9]+/"max_position_embeddings": 1000000/' "$model/config.json" >"$dir/huge/config.json"
 expect "KV memory that is not there" 1 'a KV cache of 90.0 TiB on each rank is more than the layers leave free: .* use less --kv-memory' \
-    rated "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2 --kv-memory 90T
+    "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2 --kv-memory 90T
 
 expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for shared prefixes, each of 31.1 KiB' \
-    rated "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
+    "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
 
 # the report
 expect "--report" 0 . run -i "$dir/in.txt" -o "$dir/r.txt" --report "$dir/report.json"

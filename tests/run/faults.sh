@@ -166,17 +166,17 @@ cp "$model/tokenizer.json" "$dir/huge"
 sed -E 's/"num_hidden_layers": [0-9]+/"num_hidden_layers": 1000/; s/"hidden_size": [0-9]+/"hidden_size": 65536/; s/"intermediate_size": [0-9]+/"intermediate_size": 262144/; s/"full_attention",?//g; s/"layer_types": \[/"_": [/' \
     "$model/config.json" >"$dir/huge/config.json"
 expect "a model that does not fit" 1 'the model does not fit: rank 0 needs .* \(weights .*TiB' "$cake" run -m "$dir/huge" --dummy-weights -p x
-expect "... nor on any number of ranks" 1 'TiB too little; however many ranks there are, one of them needs [0-9.]+ [GT]iB' rated "$cake" plan -m "$dir/huge" --dummy-weights
+expect "... nor on any number of ranks" 1 'TiB too little; however many ranks there are, one of them needs [0-9.]+ [GT]iB' "$cake" plan -m "$dir/huge" --dummy-weights
 sed -i 's/"hidden_size": 65536/"hidden_size": 8192/; s/"intermediate_size": 262144/"intermediate_size": 32768/' "$dir/huge/config.json"
-expect "... how many would do" 1 ' too little; ([0-9]+) such hosts with 1 rank each would do \(-np \1\)' rated "$cake" plan -m "$dir/huge" --dummy-weights
+expect "... how many would do" 1 ' too little; ([0-9]+) such hosts with 1 rank each would do \(-np \1\)' "$cake" plan -m "$dir/huge" --dummy-weights
 echo "{a: {rank: 0, layers: ['model.layers.0-999']}}" >"$dir/huge.yml"
 expect "... where a file says whose layers these are" 1 'huge.yml:1:2: the model does not fit: .* too little; give it fewer layers' \
-    rated "$cake" plan -m "$dir/huge" --dummy-weights --topology "$dir/huge.yml"
+    "$cake" plan -m "$dir/huge" --dummy-weights --topology "$dir/huge.yml"
 
 # A context of two billion tokens is what memory has room for: tables are no longer than that.
 cp -r "$model" "$dir/vast"
 sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 2147483647/' "$dir/vast/config.json"
-expect "a context of 2147483647 tokens, planned" 0 'KV +[0-9]+ pages of 64 tokens' rated timeout 60 "$cake" plan -m "$dir/vast"
+expect "a context of 2147483647 tokens, planned" 0 'KV +[0-9]+ pages of 64 tokens' timeout 60 "$cake" plan -m "$dir/vast"
 for np in 1 2; do
     expect "... and run on $np" 0 '1 request \(0 failed\), .* 2 generated' timeout 60 "$root/tests/mpirun.sh" $np "$cake" run -m "$dir/vast" -p x --n 1 --max-tokens 2 -o "$dir/vast$np.jsonl"
 done
@@ -185,7 +185,7 @@ sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 214748364
 if [ "$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)" -lt 400000000 ]; then
     expect "page tables that do not fit" 1 'tables of 4096 sequences .* take 512.0 GiB .* use --context [0-9]+ or less' "$cake" run -m "$dir/window" -p x --raw --max-seqs 4096
     expect "... fit with the context that was told" 0 '' "$cake" run -m "$dir/window" -p x --raw --max-seqs 4096 --max-tokens 1 \
-        --context "$(sed 's/.*--context \([0-9]*\).*/\1/' "$dir/err")"
+        --context "$(sed -n 's/.*--context \([0-9]*\).*/\1/p' "$dir/err")"
 fi
 
 # Truncated weights.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/gpu/run without a GPU: scripts replace all programs, so its order, its time limits and its CSV are tested.
 . "$(dirname "$0")/../shell.sh"
+unset CAKE_RATES
 
 tree=$dir/tree
 mkdir -p "$tree/tests/gpu" "$tree/bench" "$tree/build/tests/gpu" "$dir/bin"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plans for GPUs of other nodes, which hwloc reads from tests/place/machines.
 . "$(dirname "$0")/../shell.sh"
+unset CAKE_RATES
 machines=$root/tests/place/machines
 
 cat >"$dir/there" <<END

@@ -3,6 +3,7 @@
 # Runs bench/hosts.sh and checks its outcome, not its rates: four hosts with 60, 40, 30 and 20 % of a core, which
 # $CAKE_NETNS/mpi-hosts makes on this machine. Needs root.
 . "$(dirname "$0")/../shell.sh"
+unset CAKE_RATES
 unset HWLOC_COMPONENTS HWLOC_PLUGINS_PATH # all that there is
 hosts=${CAKE_NETNS:-$root/../shared/netns}/mpi-hosts
 [ -x "$hosts" ] || { echo "no $hosts: set CAKE_NETNS"; exit 77; }

@@ -47,7 +47,7 @@ ok "... answers as its directory does" $?
 expect "... on ranks that have no HF_HOME" 0 '^37 \+ 45 = 82' bash -c "cd '$dir' && '$root/tests/mpirun.sh' 2 bash -c '[ \$OMPI_COMM_WORLD_RANK\$PMI_RANK = 0 ] || unset HF_HOME; exec \"\$@\"' - '$cake' -m our/own@main -p 'What is 37 + 45?'"
 for command in "tokenize -p x" "plan" "info" "stage -d $dir/bundles --ranks 1"; do
     # shellcheck disable=SC2086
-    expect "${command%% *} by name" 0 '' rated "$cake" $command -m "our/own@$commit"
+    expect "${command%% *} by name" 0 '' "$cake" $command -m "our/own@$commit"
 done
 expect "bench by name" 0 'text\.' "$cake" bench text --smoke -m our/own
 mkdir -p "$dir/here/our" && ln -s "$model" "$dir/here/our/own"

@@ -87,7 +87,7 @@ windows 2 read --dummy-weights --kv-dtype f16"
 while read -r name np CAKE_LOAD more <&3; do
     export CAKE_LOAD
     # shellcheck disable=SC2086
-    rated mpi "$np" plan -m "$dir/$name" --kv-memory 24M --json $more >"$dir/plan.json" 2>"$dir/err" &&
+    mpi "$np" plan -m "$dir/$name" --kv-memory 24M --json $more >"$dir/plan.json" 2>"$dir/err" &&
         kv=24M run "$np" "$dir/$name" $more
     of_ranks "$dir/plan.json" weights_bytes kv_bytes buffers_bytes >"$dir/planned"
     of_ranks "$dir/report.json" opened_bytes >"$dir/opened"

@@ -58,11 +58,11 @@ continues() {
     ok "... and resumes to the same bytes" $?
     rm -f "$dir"/out.jsonl*
 }
-signalled() { # SIGNAL WHOM NP OPTION... : WHOM is launcher or rank
+signalled() { # SIGNAL WHOM NP OPTION... : WHOM is launcher or rank. One sequence at a time: the run is not over when the signal comes
     local signal=$1 whom=$2 np=$3
     shift 3
     : >"$dir/err"
-    start "$np" --max-seqs 8 "$@"
+    start "$np" --max-seqs 1 "$@"
     await_group
     [ "$whom" = rank ] || kill -"$signal" $launcher
     [ "$whom" = launcher ] || kill -"$signal" "$(cat "$dir/pid.0")"
@@ -94,7 +94,7 @@ signalled USR2 rank 2 --replicas 2
 drained "SIGUSR2 to rank 0 of 2 replicas" $? 2
 continues
 : >"$dir/err"
-start 2 --max-seqs 8
+start 2 --max-seqs 1
 await_group
 kill -USR1 "$(cat "$dir/pid.0")" && kill -USR2 "$(cat "$dir/pid.0")"
 wait $launcher
@@ -103,7 +103,7 @@ ok "two signals: status 75" $?
 continues
 # ... while rank 0 waits for a replica that does not get on.
 : >"$dir/err"
-start 2 --max-seqs 8 --replicas 2 --watchdog 60
+start 2 --max-seqs 1 --replicas 2 --watchdog 60
 await_group
 kill -STOP "$(cat "$dir/pid.1")" && kill -USR1 "$(cat "$dir/pid.0")" && sleep 1
 kill -USR2 "$(cat "$dir/pid.0")"

@@ -40,9 +40,7 @@ answer() { # NP OUT ARGUMENT...
         "$@" 2>"$dir/$out.err" || cat "$dir/$out.err"
 }
 
-# A report measures the machine first, which takes long: `make check` has those of one rank only.
 report=(--report "$dir/report.json")
-
 same() { # NAME ARGUMENT... : as answer; all is as each request alone has it
     local name=$1
     shift
@@ -60,7 +58,7 @@ enough() { # LEAST : tokens of prompts that were shared
 
 planned() { # a run's number is that of plan
     local plan n
-    plan=$(rated "$cake" plan -m "$model" -i "$dir/in.jsonl" | sed -nE 's/^ +([0-9]+) of them .* computed once$/\1/p')
+    plan=$("$cake" plan -m "$model" -i "$dir/in.jsonl" | sed -nE 's/^ +([0-9]+) of them .* computed once$/\1/p')
     n=$(grep -o '"prompt_shared": *[0-9]*' "$dir/report.json" | grep -o '[0-9]*$')
     test "$plan" = "$n"
     ok "${model##*/}: ... as plan says: $plan and $n" $?
@@ -88,7 +86,6 @@ while read -r name memory least evicted <&3; do
     alone
     for np in $(few "1 4" "1 2 3 4"); do
         test "$np" -eq 4 && test "$name" = mistral-window && np=3 # it has three layers
-        test "$np" -eq 1 || [ -n "${CAKE_ALL:-}" ] || { same "$np ranks" "$np" && continue; }
         same "$np ranks" "$np" "${report[@]}"
         enough "$least"
         test "$np" -gt 1 || test "$name" = qwen3.5-hub || planned # states are kept at few places only

@@ -70,7 +70,7 @@ ok "... and as text" $?
 
 # Plans of all shards add up to the plan of the whole.
 for part in "" 0/3 1/3 2/3; do
-    rated "$cake" plan -m "$model" -i "$dir/in.jsonl" --json ${part:+--shard "$part"} 2>/dev/null
+    "$cake" plan -m "$model" -i "$dir/in.jsonl" --json ${part:+--shard "$part"} 2>/dev/null
     test $? -eq 3 && echo "end"
 done >"$dir/plans"
 awk '/^end/ { n++ } /"requests": / { split($0, a, /[:,}]/); sum[n > 0, 1] += a[3]; sum[n > 0, 2] += a[5]; least = !n || a[3] < least ? a[3] : least }
@@ -78,7 +78,7 @@ awk '/^end/ { n++ } /"requests": / { split($0, a, /[:,}]/); sum[n > 0, 1] += a[3
     END { for (i = 1; i <= 4; i++) bad += sum[0, i] != sum[1, i] || !sum[0, i]; exit bad || n != 4 || least != 24 }' "$dir/plans" &&
     test "$(grep -o '"shard": [^,]*' "$dir/plans" | tr -d '\n')" = '"shard": null"shard": "0/3""shard": "1/3""shard": "2/3"'
 ok "plans of the shards add up to that of the whole" $?
-expect "... in words" 3 '^requests  28 of shard 2/3, of which ' rated "$cake" plan -m "$model" -i "$dir/in.jsonl" --shard 2/3
+expect "... in words" 3 '^requests  28 of shard 2/3, of which ' "$cake" plan -m "$model" -i "$dir/in.jsonl" --shard 2/3
 
 # Existing results are not overwritten; unfinished ones are resumed.
 echo mine >"$dir/mine.jsonl"

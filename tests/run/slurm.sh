@@ -3,6 +3,7 @@
 # The scripts of jobs/ on a real Slurm of ten nodes, which $CAKE_SLURM/slurm-local starts on this machine: signals, limits,
 # queues, arrays, chains, lost jobs and nodes; the final bytes are those of an undisturbed run.
 . "$(dirname "$0")/../shell.sh"
+unset CAKE_RATES
 unset HWLOC_COMPONENTS HWLOC_PLUGINS_PATH # all that there is
 slurm=${CAKE_SLURM:-$root/../shared/slurm}/slurm-local
 [ -x "$slurm" ] || { echo "no $slurm: set CAKE_SLURM"; exit 77; }

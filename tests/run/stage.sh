@@ -87,7 +87,7 @@ expect "tokenize, one process" 0 '"token_ids"' "$cake" tokenize -m "$staged" -i 
 expect "info, one process" 0 'bundle .*rank-0000, of rank 0 of 2' "$cake" info -m "$staged"
 grep -q 'qwen3, 3542720 parameters, bf16' "$dir/out"
 ok "... knows the whole model" $?
-expect "plan" 0 "^1 .* $(layers_of "$staged" 1)" rated mpi 2 plan -m "$staged"
+expect "plan" 0 "^1 .* $(layers_of "$staged" 1)" mpi 2 plan -m "$staged"
 expect "a bundle of one is a model" 0 '^37 \+ 45 = 82' "$cake" run -m "$dir/staged/demo-1/rank-0000" -p 'What is 37 + 45?'
 printf '{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "x", "max_tokens": 1}}\n' >"$dir/batch.jsonl"
 expect "records have the model's name" 0 '"model": "model"' mpi 2 run -m "$staged" -i "$dir/batch.jsonl"
@@ -98,8 +98,8 @@ test "$(grep -c error "$dir/err")" -eq 1
 ok "... said once" $?
 expect "one rank" 2 'for 2 ranks, but this run has 1' "$cake" run -m "$staged" -p x
 expect "... of its own bundle" 2 'is one of 2 bundles, that of rank 1; give the directory that contains them' "$cake" run -m "$staged/rank-0001" -p x
-expect "plan for other ranks" 2 'for 2 ranks, but this run has 4' rated mpi 4 plan -m "$staged"
-expect "plan for ranks that are not there" 2 '.*--ranks 9: .*holds bundles, which were made for 2 ranks; plan these with mpirun -np 2' rated mpi 2 plan -m "$staged" --ranks 9
+expect "plan for other ranks" 2 'for 2 ranks, but this run has 4' mpi 4 plan -m "$staged"
+expect "plan for ranks that are not there" 2 '.*--ranks 9: .*holds bundles, which were made for 2 ranks; plan these with mpirun -np 2' mpi 2 plan -m "$staged" --ranks 9
 expect "two replicas of them" 0 '"text": ?"37' mpi 4 run -m "$staged" -p 'What is 37 + 45?' --n 2 --replicas 2
 expect "replicas of too many" 2 'for 2 ranks, but this run has 1 \(4 ranks in 4 replicas\)' mpi 4 run -m "$staged" -p x --replicas 4
 printf "a:\n  rank: 1\n  layers: ['model.layers.2-3', 'model.layers.5']\n" >"$dir/t.yml"
@@ -107,7 +107,7 @@ expect "another topology" 2 't.yml assigns the layers as 0-1,4-4,6-7 \| 2-3,5-5,
 expect "staged with it" 0 'layers 0-1,4-4,6-7 \| 2-3,5-5' "$cake" stage -m "$model" -d "$dir/staged/topology" --topology "$dir/t.yml"
 for how in "" "--topology $dir/t.yml"; do
     # shellcheck disable=SC2086
-    expect "... its plan is that of the run $how" 0 '^1 .* 2-3,5-5' rated mpi 2 plan -m "$dir/staged/topology" $how
+    expect "... its plan is that of the run $how" 0 '^1 .* 2-3,5-5' mpi 2 plan -m "$dir/staged/topology" $how
 done
 printf "a:\n  host: far\n  layers: ['model.layers.2-3']\nb:\n  host: farther\n  layers: ['model.layers.4-7']\n" >"$dir/t.yml"
 expect "a topology of hosts that are not here" 0 'bundles for 3 ranks \(layers 0-1 \| 2-3 \| 4-7\)' "$cake" stage -m "$model" -d "$dir/staged/hosts" --topology "$dir/t.yml"

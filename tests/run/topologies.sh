@@ -39,7 +39,7 @@ deal() {
 }
 
 layers_of() { # NP: what plan says of the ranks
-    rated mpi "$1" plan -m "$model" --topology "$dir/t.yml" "${@:2}" 2>"$dir/err" | awk '/^[0-9]/ { printf "%s%s", sep, $5; sep = " " }'
+    mpi "$1" plan -m "$model" --topology "$dir/t.yml" "${@:2}" 2>"$dir/err" | awk '/^[0-9]/ { printf "%s%s", sep, $5; sep = " " }'
 }
 
 answer 1 one
@@ -66,8 +66,8 @@ one layer each, the root has most|4|6;3;1|0-0,2-2,4-5,7-7 6-6 3-3 1-1
 DEALS
 test "$(layers_of 4 --write-topology "$dir/again.yml")" = "$expected" && cmp "$dir/written.yml" "$dir/again.yml"
 ok "what plan writes is read as the same plan" $?
-rated mpi 3 plan -m "$model" --write-topology "$dir/t.yml" 2>&1 </dev/null | awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' >"$dir/planned"
-rated mpi 3 plan -m "$model" --topology "$dir/t.yml" 2>&1 </dev/null | awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' | cmp - "$dir/planned"
+mpi 3 plan -m "$model" --write-topology "$dir/t.yml" 2>&1 </dev/null | awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' >"$dir/planned"
+mpi 3 plan -m "$model" --topology "$dir/t.yml" 2>&1 </dev/null | awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' | cmp - "$dir/planned"
 ok "... also where no file said it before" $?
 deal '1 3 5 7'
 same "small waves" 2 --topology "$dir/t.yml" --chunk 64
@@ -103,13 +103,13 @@ worker:
   kv_memory: 2M
   layers: ['model.layers.4-7']
 END
-expect "threads of a rank" 0 '^1 .* 2  4-7 ' rated mpi 2 plan -m "$model" --topology "$dir/t.yml" --threads 1
+expect "threads of a rank" 0 '^1 .* 2  4-7 ' mpi 2 plan -m "$model" --topology "$dir/t.yml" --threads 1
 grep -q 'ports of hosts are ignored' "$dir/err"
 ok "... and a note on ports" $?
-expect "memory of a rank" 0 '^KV +32 pages' rated mpi 2 plan -m "$model" --topology "$dir/t.yml" --kv-memory 64M
+expect "memory of a rank" 0 '^KV +32 pages' mpi 2 plan -m "$model" --topology "$dir/t.yml" --kv-memory 64M
 sed 's/2M/2K/' "$dir/t.yml" >"$dir/small.yml"
 expect "... which is not enough" 1 'small.yml:7:14: a KV cache of .* does not hold one page.*; use more kv_memory or more ranks; its layers are those of worker .worker. \(.*small.yml:4:1\)' \
-    rated mpi 2 plan -m "$model" --topology "$dir/small.yml"
+    mpi 2 plan -m "$model" --topology "$dir/small.yml"
 
 # Where a rank runs, and the memory that it may take.
 cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | grep -o '[0-9]*$')
@@ -118,13 +118,13 @@ where() { # KEY: VALUE... of rank 1
     printf '  %s\n' "$@" >>"$dir/t.yml"
 }
 where "cpus: $cpu" 'memory: 6M'
-expect "cpus and memory of a rank" 0 "^1 .* $cpu +1  4-7 +3.0 MiB +2.9 MiB" rated mpi 2 plan -m "$model" --topology "$dir/t.yml" \
+expect "cpus and memory of a rank" 0 "^1 .* $cpu +1  4-7 +3.0 MiB +2.9 MiB" mpi 2 plan -m "$model" --topology "$dir/t.yml" \
     --bind none --write-topology "$dir/again.yml"
 grep -q "^  cpus: '$cpu'" "$dir/again.yml" && grep -q '^  memory: 6291456' "$dir/again.yml"
 ok "... are written" $?
 while IFS='|' read -r key at text <&3; do
     where 'description: x' "$key"
-    expect "$key" 1 "rank 1 on .*: error: planner: .*t.yml:5:$at: $text" rated mpi 2 plan -m "$model" --topology "$dir/t.yml"
+    expect "$key" 1 "rank 1 on .*: error: planner: .*t.yml:5:$at: $text" mpi 2 plan -m "$model" --topology "$dir/t.yml"
     test "$(grep -c 'error: planner' "$dir/err")" -eq 1
     ok "... is said once" $?
 done 3<<'PLACES'
@@ -135,9 +135,9 @@ memory: 900T|11|memory is 900.0 TiB for worker 'worker', but .* are free there
 kv_memory: 900T|14|kv_memory is 900.0 TiB for worker 'worker', but .* are free there
 gpu: 63|8|gpu 63: .* has 
 PLACES
-expect "replicas are written" 0 '^replicas  2, of 2 ranks each' rated mpi 4 plan -m "$model" --replicas 2 --write-topology "$dir/t.yml"
+expect "replicas are written" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2 --write-topology "$dir/t.yml"
 awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' "$dir/out" >"$dir/planned"
-expect "... and read" 0 '^replicas  2, of 2 ranks each' rated mpi 4 plan -m "$model" --replicas 2 --topology "$dir/t.yml"
+expect "... and read" 0 '^replicas  2, of 2 ranks each' mpi 4 plan -m "$model" --replicas 2 --topology "$dir/t.yml"
 awk '/^[0-9]/ { print $1, $2, $3, $4, $5, $6 }' "$dir/out" | cmp - "$dir/planned"
 ok "... as the same plan" $?
 expect "other replicas than the file's" 2 't.yml has 2: its workers name' mpi 4 run -m "$model" -p x --replicas 4 --topology "$dir/t.yml"
@@ -146,16 +146,16 @@ expect "bundles of replicas" 1 "t.yml:.*worker 'rank2' is of replica 1: only one
 
 # Hosts that are not here, as on a login node.
 cake_file=$root/topologies/cake.yml
-expect "a file of hosts that are not here" 1 'cake.yml:12:1: .*; --ranks N plans for N ranks on other hosts' rated "$cake" plan -m "$model" --topology "$cake_file"
-expect "... is planned" 0 '^2 +[^ ]+ .* 2-5 ' rated "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
+expect "a file of hosts that are not here" 1 'cake.yml:12:1: .*; --ranks N plans for N ranks on other hosts' "$cake" plan -m "$model" --topology "$cake_file"
+expect "... is planned" 0 '^2 +[^ ]+ .* 2-5 ' "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
 grep -Eq '^0 .* 6-7 ' "$dir/out" && grep -Eq '^1 .* 0-1 ' "$dir/out" && ! grep -q 'on their own hosts only' "$dir/err"
 ok "... rank by rank" $?
-expect "... of too few ranks" 1 "cake.yml:12:1: worker 'macbook': 2 workers for 1 rank; use --ranks 2" rated "$cake" plan -m "$model" --topology "$cake_file" --ranks 1
+expect "... of too few ranks" 1 "cake.yml:12:1: worker 'macbook': 2 workers for 1 rank; use --ranks 2" "$cake" plan -m "$model" --topology "$cake_file" --ranks 1
 expect "... that have too little memory" 1 'the model does not fit: for 3 ranks 1.0 MiB are free on .*; give some worker fewer layers' \
-    rated env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=1MiB)] core:2 pu:1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
+    env -u HWLOC_COMPONENTS HWLOC_SYNTHETIC="[numa(memory=1MiB)] core:2 pu:1" "$cake" plan -m "$model" --topology "$cake_file" --ranks 3
 echo "{a: {host: far, memory: 1G, layers: ['model.layers.4-7']}}" >"$dir/t.yml"
-expect "... memory of theirs" 0 'are used on their own hosts only; ranks are planned like those of this run' rated "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2
-expect "... replicas" 2 '.--replicas 2, but .*t.yml has 1' rated "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2 --replicas 2
+expect "... memory of theirs" 0 'are used on their own hosts only; ranks are planned like those of this run' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2
+expect "... replicas" 2 '.--replicas 2, but .*t.yml has 1' "$cake" plan -m "$model" --topology "$dir/t.yml" --ranks 2 --replicas 2
 
 # Errors: reported once, with their position; all ranks end together.
 refused() { # NAME NP STATUS TEXT
@@ -180,11 +180,11 @@ rm "$dir/t.yml"
 refused "no such file" 1 1 't.yml'
 cp -r "$model" "$dir/model"
 before=$(sha256sum <"$dir/model/config.json")
-expect "a file of the model is not overwritten" 2 'is a file of the model' rated "$cake" plan -m "$dir/model" --write-topology "$dir/model/config.json"
+expect "a file of the model is not overwritten" 2 'is a file of the model' "$cake" plan -m "$dir/model" --write-topology "$dir/model/config.json"
 test "$before" = "$(sha256sum <"$dir/model/config.json")"
 ok "... and is as it was" $?
-expect "nowhere to write" 1 'nowhere' rated "$cake" plan -m "$model" --write-topology "$dir/nowhere/t.yml"
+expect "nowhere to write" 1 'nowhere' "$cake" plan -m "$model" --write-topology "$dir/nowhere/t.yml"
 expect "the file that is read is not written" 2 'are the same file' \
-    rated "$cake" plan -m "$model" --topology "$dir/written.yml" --write-topology "$dir/written.yml"
+    "$cake" plan -m "$model" --topology "$dir/written.yml" --write-topology "$dir/written.yml"
 expect "--write-topology belongs to plan" 2 'not an option of cake-mpi run' "$cake" run -m "$model" -p x --write-topology "$dir/x"
 finish
