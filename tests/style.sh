@@ -102,9 +102,12 @@ tool=
 for name in clang-format-14 clang-format; do
     case $($name --version 2>/dev/null) in *"version 14."*) tool=$name && break ;; esac
 done
+# A developer's run looks at what is not committed yet.
+formatted=$files
+[ -n "${CI:-}" ] || ! changed=$(git diff --name-only HEAD -- $files 2>/dev/null) || formatted=$changed
 if [ -n "$tool" ]; then
     # shellcheck disable=SC2086
-    $tool --style=file --dry-run --Werror $files || status=1
+    [ -z "$formatted" ] || $tool --style=file --dry-run --Werror $formatted || status=1
 elif [ -n "${CI:-}" ]; then
     echo "style: clang-format 14 is needed where CI is set: install clang-format-14" >&2
     status=1

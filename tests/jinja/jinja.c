@@ -196,18 +196,12 @@ static const attack hostile[] = {
      "levels deep"},
     {"{% for i in [[]] recursive %}{{ loop([[]]) }}{% endfor %}", "levels deep"},
     {TWINS("[]", "[ns.a, ns.a]", "[ns.b, ns.b]") "{{ ns.a == ns.b }}", "steps"},
-    {TWINS("{}", "{1: ns.a, 2: ns.a}", "{1: ns.b, 2: ns.b}") "{{ ns.a == ns.b }}", "steps"},
     {TWINS("[]", "[ns.a, ns.a]", "0") "{{ ns.a|tojson }}", "bytes of memory"},
     {LONG "{% for i in range(99999) %}{{ s.rfind(n) }}{{ s.count(n) }}{% endfor %}", "steps"},
-    {LONG "{% for i in range(99999) %}{{ s.rsplit(n)|length }}{{ s.split(n)|length }}{% endfor %}", "steps"},
     {LONG "{% set l = [s ~ 1, s ~ 2] %}{% for i in range(99999) %}{{ (s ~ 3) in l }}{% endfor %}", "stopped"},
-    {LONG "{% set d = {n ~ 1: 1, n ~ 2: 1} %}{% set k = n ~ 3 %}{% for i in range(99999) %}{% for j in "
-          "range(9) %}{{ d.get(k) }}{% endfor %}{% endfor %}",
-     "steps"},
     {"{% set l = range(100000)|list %}{% for i in l %}{{ -1 in l }}{% endfor %}", "steps"},
     {"{% set l = [1] * 1000000 %}{% for i in range(99999) %}{{ l|sum }}{{ l.count(2) }}{% endfor %}",
      "steps"},
-    {"{% set s = '%z' * 1000000 %}{% for i in range(99999) %}{{ strftime_now(s) }}{% endfor %}", "steps"},
     {"{% set s = 'a' * 1000000 %}{% for i in range(99) %}{{ s }}{% endfor %}", "prints more than 67108864"},
     {"{% set ns = namespace(l=[]) %}{% set s = 'a' * 9000000 %}{% for i in range(99) %}{% set ns.l = "
      "[s ~ i, ns.l] %}{% endfor %}",
@@ -230,6 +224,12 @@ static const attack hostile[] = {
 
 /* Those that are allowed to take longest, for which `make check` has no time. */
 static const attack slow[] = {
+    {LONG "{% for i in range(99999) %}{{ s.rsplit(n)|length }}{{ s.split(n)|length }}{% endfor %}", "steps"},
+    {LONG "{% set d = {n ~ 1: 1, n ~ 2: 1} %}{% set k = n ~ 3 %}{% for i in range(99999) %}{% for j in "
+          "range(9) %}{{ d.get(k) }}{% endfor %}{% endfor %}",
+     "steps"},
+    {"{% set s = '%z' * 1000000 %}{% for i in range(99999) %}{{ strftime_now(s) }}{% endfor %}", "steps"},
+    {TWINS("{}", "{1: ns.a, 2: ns.a}", "{1: ns.b, 2: ns.b}") "{{ ns.a == ns.b }}", "steps"},
     {"{% set s = 'ab' * 400000 %}{% for i in range(99999) %}{{ s[i] }}{% endfor %}", "steps"},
     {TWINS("[]", "[ns.a, ns.a]", "[ns.b, ns.b]") "{{ ns.a < ns.b }}", "steps"},
     {LONG "{% for i in range(99999) %}{{ n in s }}{% endfor %}", "steps"},
