@@ -63,6 +63,20 @@ void cake_buf_addv(cake_buf *buf, const char *fmt, va_list args)
     buf->len += (size_t)len;
 }
 
+void cake_buf_add_base64(cake_buf *buf, const void *bytes, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint32_t bits = 0;
+    int n = 0; /* of them that are not written yet */
+    for (size_t i = 0; i < len; i++) {
+        bits = bits << 8 | ((const unsigned char *)bytes)[i];
+        for (n += 8; n >= 6; n -= 6)
+            cake_buf_addc(buf, digits[bits >> (n - 6) & 63]);
+    }
+    if (n)
+        cake_buf_addc(buf, digits[bits << (6 - n) & 63]);
+}
+
 void cake_buf_cut(cake_buf *buf, size_t len)
 {
     if (len < buf->len) {

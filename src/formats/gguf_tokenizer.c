@@ -2,8 +2,8 @@
  *
  * In: the keys tokenizer.* of a GGUF file. Out: the tokenizer.json that the original model had, and the names
  * of its special tokens. How byte-level BPE cuts texts follows from tokenizer.ggml.pre; a vocabulary of
- * SentencePiece is read as BPE, too. Invariant: ids are those of the file; a tokenizer that is not known is
- * refused by name.
+ * SentencePiece is read as BPE with merges by its scores, or as its unigram model ("t5").
+ * Invariant: ids are those of the file; a tokenizer that is not known is refused by name.
  */
 #include "formats/gguf_tokenizer.h"
 
@@ -126,13 +126,28 @@ static cake_err get_text(const cake_gguf *g, const char *key, cake_gguf_text *ou
     return cake_gguf_text_of(g, key, out);
 }
 
-/* Whether the vocabulary is SentencePiece's, with scores. */
-static bool is_spm(const cake_gguf *g)
+typedef enum kind { BYTE_LEVEL, MERGED, UNIGRAM } kind; /* the last two are SentencePiece's, with scores */
+
+/* The kind that tokenizer.ggml.model names, or an error. */
+static cake_err find_kind(const cake_gguf *g, const char *topic, kind *out)
 {
-    const cake_gguf_value *v = cake_gguf_find(g, KEY("model"));
-    return v && !v->array && v->kind == CAKE_GGUF_STRING &&
-           ((v->data[0] == 5 && !memcmp(v->data + 8, "llama", 5)) ||
-            (v->data[0] == 6 && !memcmp(v->data + 8, "gemma4", 6)));
+    static const struct {
+        const char *name;
+        kind kind;
+    } rows[] = {{"gpt2", BYTE_LEVEL}, {"llama", MERGED}, {"gemma4", MERGED}, {"t5", UNIGRAM}};
+    cake_gguf_text model;
+    if (get_text(g, KEY("model"), &model))
+        return CAKE_ERR_FATAL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (is(model, rows[i].name)) {
+            *out = rows[i].kind;
+            return CAKE_OK;
+        }
+    return cake_fail(topic,
+                     "%s: tokenizer.ggml.model is \"%.*s\"; supported are gpt2 (byte-level BPE), llama "
+                     "(SentencePiece) and t5 (its unigram model): put the original model's tokenizer.json "
+                     "beside it, in a directory of its own",
+                     cake_gguf_path(g), (int)(model.len < 80 ? model.len : 80), model.len ? model.at : "");
 }
 
 /* The vocabulary. */
@@ -142,7 +157,7 @@ typedef struct tokens {
     cake_gguf_text *text; /* [n] owned */
     int64_t n;
     const cake_gguf_value *type, *score; /* NULL: none */
-    bool spm;
+    kind kind;
 } tokens;
 
 /* A list beside the tokens has as many elements. */
@@ -157,7 +172,7 @@ static cake_err check_list(const tokens *t, const cake_gguf_value *v)
 static cake_err open_tokens(const cake_gguf *g, const char *topic, tokens *t)
 {
     const cake_gguf_value *v = cake_gguf_find(g, KEY("tokens"));
-    *t = (tokens){.g = g, .topic = topic, .spm = is_spm(g)};
+    *t = (tokens){.g = g, .topic = topic};
     if (!v)
         return cake_fail(topic,
                          "%s: has no tokenizer (no key tokenizer.ggml.tokens): put the model's "
@@ -165,6 +180,8 @@ static cake_err open_tokens(const cake_gguf *g, const char *topic, tokens *t)
                          cake_gguf_path(g));
     if (!v->array || v->kind != CAKE_GGUF_STRING || !v->n || v->n > MAX_TOKEN)
         return cake_gguf_fail(g, v, "an array of 1 to %d strings is expected", MAX_TOKEN);
+    if (find_kind(g, topic, &t->kind))
+        return CAKE_ERR_FATAL;
     t->n = v->n;
     t->type = cake_gguf_find(g, KEY("token_type"));
     t->score = cake_gguf_find(g, KEY("scores"));
@@ -223,7 +240,7 @@ static void add_text(const tokens *t, int64_t i, cake_buf *out)
 {
     const cake_gguf_text text = t->text[i];
     for (size_t k = 0; k < text.len; k++)
-        if (t->spm && type_of(t, i) == USER_DEFINED && text.at[k] == ' ')
+        if (t->kind != BYTE_LEVEL && type_of(t, i) == USER_DEFINED && text.at[k] == ' ')
             cake_buf_adds(out, MARK);
         else
             cake_buf_addc(out, text.at[k]);
@@ -296,7 +313,7 @@ static void add_added(const tokens *t, cake_buf *out)
         const int64_t type = type_of(t, i);
         if ((type != CONTROL && type != USER_DEFINED && type != UNKNOWN) || !t->text[i].len)
             continue;
-        if (t->spm && is_spaces(t->text[i])) /* merges make it */
+        if (t->kind == MERGED && is_spaces(t->text[i])) /* merges make it */
             continue;
         cake_buf_addf(out, "%s{\"id\": %lld, \"content\": ", comma, (long long)i);
         cake_json_add_text(out, t->text[i].at, t->text[i].len);
@@ -369,31 +386,17 @@ static void add_cut(int cut, cake_buf *out)
              "\"trim_offsets\": true, \"use_regex\": true}");
 }
 
-/* Ids that are put around a text, as far as they are. */
-static cake_err find_ends(const tokens *t, bool begins, int64_t *before, int64_t *after)
+/* Ids that are put around a text; begins, ends: whether they are where the keys do not say it. */
+static cake_err find_ends(const tokens *t, bool begins, bool ends, int64_t *before, int64_t *after)
 {
     bool bos, eos;
     if (cake_gguf_bool(t->g, KEY("add_bos_token"), begins, &bos) ||
-        cake_gguf_bool(t->g, KEY("add_eos_token"), false, &eos) || get_id(t, KEY("bos_token_id"), before) ||
+        cake_gguf_bool(t->g, KEY("add_eos_token"), ends, &eos) || get_id(t, KEY("bos_token_id"), before) ||
         get_id(t, KEY("eos_token_id"), after))
         return CAKE_ERR_FATAL;
     *before = bos ? *before : -1;
     *after = eos ? *after : -1;
     return CAKE_OK;
-}
-
-static cake_err check_model(const cake_gguf *g, const char *topic)
-{
-    cake_gguf_text model;
-    if (get_text(g, KEY("model"), &model))
-        return CAKE_ERR_FATAL;
-    if (is(model, "gpt2"))
-        return CAKE_OK;
-    return cake_fail(
-        topic,
-        "%s: tokenizer.ggml.model is \"%.*s\"; supported are gpt2 (byte-level BPE) and llama "
-        "(SentencePiece): put the original model's tokenizer.json beside it, in a directory of its own",
-        cake_gguf_path(g), (int)(model.len < 80 ? model.len : 80), model.len ? model.at : "");
 }
 
 static void add_header(bool whole, bool spm, cake_buf *out)
@@ -409,8 +412,7 @@ static cake_err add_bpe(const tokens *t, cake_buf *out)
 {
     int cut;
     int64_t before, after;
-    if (check_model(t->g, t->topic) || find_cut(t->g, t->topic, &cut) ||
-        find_ends(t, cuts[cut].begins, &before, &after))
+    if (find_cut(t->g, t->topic, &cut) || find_ends(t, cuts[cut].begins, false, &before, &after))
         return CAKE_ERR_FATAL;
     add_header(cuts[cut].whole, false, out);
     add_vocab(t, out);
@@ -443,13 +445,22 @@ static void add_spm_merges(const tokens *t, cake_buf *out)
     free(piece);
 }
 
+/* Bytes and spaces of SentencePiece; space: each text was given one. */
+static void add_decoder(bool space, cake_buf *out)
+{
+    cake_buf_addf(out,
+                  "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Replace\", \"pattern\": "
+                  "{\"String\": \"" MARK
+                  "\"}, \"content\": \" \"}, {\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}%s]}",
+                  space ? ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}" : "");
+}
+
 /* SentencePiece: a space before each text, unless the keys say otherwise; unknown characters become bytes. */
 static cake_err add_spm(const tokens *t, cake_buf *out)
 {
-#define STRING(mark) "{\"String\": \"" mark "\"}"
     int64_t before, after, unknown;
     bool space;
-    if (find_ends(t, true, &before, &after) || get_id(t, KEY("unknown_token_id"), &unknown) ||
+    if (find_ends(t, true, false, &before, &after) || get_id(t, KEY("unknown_token_id"), &unknown) ||
         cake_gguf_bool(t->g, KEY("add_space_prefix"), true, &space))
         return CAKE_ERR_FATAL;
     add_header(false, true, out);
@@ -468,16 +479,78 @@ static cake_err add_spm(const tokens *t, cake_buf *out)
     cake_buf_adds(out, "}, \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [");
     if (space)
         cake_buf_adds(out, "{\"type\": \"Prepend\", \"prepend\": \"" MARK "\"}, ");
-    cake_buf_adds(
-        out, "{\"type\": \"Replace\", \"pattern\": " STRING(
-                 " ") ", \"content\": \"" MARK
-                      "\"}]}, \"pre_tokenizer\": null, \"decoder\": {\"type\": \"Sequence\", \"decoders\": ["
-                      "{\"type\": \"Replace\", \"pattern\": " STRING(
-                          MARK) ", \"content\": \" \"}, "
-                                "{\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}");
-    if (space)
-        cake_buf_adds(out, ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}");
-    cake_buf_adds(out, "]}");
+    cake_buf_adds(out, "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"" MARK
+                       "\"}]}, \"pre_tokenizer\": null, ");
+    add_decoder(space, out);
+    add_post(t, before, after, out);
+    return CAKE_OK;
+}
+
+/* [[text, score], ...], in the order of ids. */
+static cake_err add_scored_vocab(const tokens *t, cake_buf *out)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        const double score = cake_gguf_real_at(t->score, i, NAN);
+        if (!isfinite(score))
+            return t->score ? cake_gguf_fail(t->g, t->score, "the score of token %lld is not a finite number",
+                                             (long long)i)
+                            : cake_fail(t->topic, "%s: key tokenizer.ggml.scores is missing",
+                                        cake_gguf_path(t->g));
+        cake_buf_adds(out, i ? ",[" : "[");
+        cake_json_add_text(out, t->text[i].at, t->text[i].len);
+        cake_buf_addc(out, ',');
+        cake_json_add_real(out, score);
+        cake_buf_addc(out, ']');
+    }
+    return CAKE_OK;
+}
+
+/* The normal forms of characters, a table of SentencePiece. */
+static cake_err add_charsmap(const tokens *t, cake_buf *out)
+{
+    const cake_gguf_value *v = cake_gguf_find(t->g, KEY("precompiled_charsmap"));
+    if (v && (!v->array || (v->kind != CAKE_GGUF_U8 && v->kind != CAKE_GGUF_I8)))
+        return cake_gguf_fail(t->g, v, "an array of bytes is expected");
+    if (!v || !v->n) {
+        cake_buf_adds(out, "null");
+        return CAKE_OK;
+    }
+    cake_buf_adds(out, "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"");
+    cake_buf_add_base64(out, v->data, (size_t)v->n);
+    cake_buf_adds(out, "\"}");
+    return CAKE_OK;
+}
+
+/* SentencePiece's unigram model, as transformers' T5Tokenizer and XLMRobertaTokenizer read it. */
+static cake_err add_unigram(const tokens *t, cake_buf *out)
+{
+    int64_t before, after, unknown;
+    bool space, squeezed, bytes = false;
+    if (find_ends(t, false, true, &before, &after) || get_id(t, KEY("unknown_token_id"), &unknown) ||
+        cake_gguf_bool(t->g, KEY("add_space_prefix"), true, &space) ||
+        cake_gguf_bool(t->g, KEY("remove_extra_whitespaces"), false, &squeezed))
+        return CAKE_ERR_FATAL;
+    for (int64_t i = 0; i < t->n; i++) {
+        bytes = bytes || type_of(t, i) == BYTE;
+        unknown = unknown < 0 && type_of(t, i) == UNKNOWN ? i : unknown;
+    }
+    cake_buf_addf(out, "{\"version\": \"1.0\", \"model\": {\"type\": \"Unigram\", \"byte_fallback\": %s, ",
+                  bytes ? "true" : "false");
+    if (unknown >= 0)
+        cake_buf_addf(out, "\"unk_id\": %lld, ", (long long)unknown);
+    cake_buf_adds(out, "\"vocab\": [");
+    if (add_scored_vocab(t, out))
+        return CAKE_ERR_FATAL;
+    cake_buf_adds(out, "]}, \"normalizer\": ");
+    if (add_charsmap(t, out))
+        return CAKE_ERR_FATAL;
+    cake_buf_addf(out, ", \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [%s",
+                  squeezed ? "{\"type\": \"WhitespaceSplit\"}, " : "");
+    cake_buf_addf(out,
+                  "{\"type\": \"Metaspace\", \"replacement\": \"" MARK
+                  "\", \"prepend_scheme\": \"%s\", \"split\": true}]}, ",
+                  space ? "always" : "never");
+    add_decoder(space, out);
     add_post(t, before, after, out);
     return CAKE_OK;
 }
@@ -489,7 +562,9 @@ cake_err cake_gguf_tokenizer_json(const cake_gguf *g, const char *topic, cake_bu
     cake_err err = open_tokens(g, topic, &t);
     if (err)
         return err;
-    err = t.spm ? add_spm(&t, out) : add_bpe(&t, out);
+    static cake_err (*const add[])(const tokens *, cake_buf *) = {
+        [BYTE_LEVEL] = add_bpe, [MERGED] = add_spm, [UNIGRAM] = add_unigram};
+    err = add[t.kind](&t, out);
     if (!err) {
         add_added(&t, out);
         cake_buf_adds(out, "}\n");

@@ -219,22 +219,6 @@ static void add_unigram(const spm *m, cake_buf *out)
     cake_buf_adds(out, "]}");
 }
 
-static void add_charsmap(const spm *m, cake_buf *out)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    cake_buf_adds(out, "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"");
-    uint32_t bits = 0;
-    int n = 0;
-    for (size_t i = 0; i < m->charsmap_len; i++) {
-        bits = bits << 8 | (unsigned char)m->charsmap[i];
-        for (n += 8; n >= 6; n -= 6)
-            cake_buf_addc(out, digits[bits >> (n - 6) & 63]);
-    }
-    if (n)
-        cake_buf_addc(out, digits[bits << (6 - n) & 63]);
-    cake_buf_adds(out, "\"}, ");
-}
-
 /* Everything but the model and the added tokens. */
 static void add_stages(const spm *m, const cake_specials *specials, cake_buf *out)
 {
@@ -257,8 +241,11 @@ static void add_stages(const spm *m, const cake_specials *specials, cake_buf *ou
                                : "first");
     } else {
         cake_buf_adds(out, "{\"type\": \"Sequence\", \"normalizers\": [");
-        if (kind == CAKE_SPM_OWN && m->charsmap_len)
-            add_charsmap(m, out);
+        if (kind == CAKE_SPM_OWN && m->charsmap_len) {
+            cake_buf_adds(out, "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"");
+            cake_buf_add_base64(out, m->charsmap, m->charsmap_len);
+            cake_buf_adds(out, "\"}, ");
+        }
         cake_buf_addf(out, "%s]}, \"pre_tokenizer\": ", spaces);
         cake_buf_adds(out, kind == CAKE_SPM_GEMMA
                                ? "{\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, \"behavior\": "

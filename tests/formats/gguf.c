@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/gguf.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include "formats/model_files.h"
 #include "tests/formats/gguf_build.h"
 #include "tests/suite.h"
+#include "tokenizer/tokenizer.h"
 
 static cake_buf said;
 
@@ -289,6 +292,9 @@ static void build_vocab(gguf_build *b, const char *model, const char *pre)
     static const char *const tokens[] = {"<unk>", "<s>", "a", "b", "ab", "<|im_end|>", "\xE2\x96\x81"};
     static const char *const merges[] = {"a b"};
     static const char types[] = {2, 3, 1, 1, 1, 3, 1};
+    float scores[] = {0, 0, -1, -2, -4, 0, -1.5F};
+    if (pre && !strcmp(pre, "no score"))
+        scores[3] = NAN;
     build_text(b, "general.architecture", "llama");
     build_text(b, "tokenizer.ggml.model", model);
     if (pre)
@@ -296,6 +302,8 @@ static void build_vocab(gguf_build *b, const char *model, const char *pre)
     build_texts(b, "tokenizer.ggml.tokens", tokens, 7);
     build_array(b, "tokenizer.ggml.token_type", CAKE_GGUF_I8, 7);
     cake_buf_add(&b->keys, types, 7);
+    build_array(b, "tokenizer.ggml.scores", CAKE_GGUF_F32, 7);
+    cake_buf_add(&b->keys, scores, sizeof scores);
     build_texts(b, "tokenizer.ggml.merges", merges, 1);
     build_u32(b, "tokenizer.ggml.bos_token_id", 1);
     build_u32(b, "tokenizer.ggml.eos_token_id", 5);
@@ -335,7 +343,10 @@ static void test_tokenizers(void)
         {"gpt2", NULL, "tokenizer.ggml.pre is \"\"", false},
         {"llama", NULL, "{\"type\": \"Prepend\", \"prepend\": \"\xE2\x96\x81\"}", true},
         {"llama", "default", "\"merges\": [[\"a\",\"b\"]]", true},
-        {"t5", NULL, "tokenizer.ggml.model is \"t5\"; supported are gpt2", false},
+        {"t5", NULL, "\"unk_id\": 0, \"vocab\": [[\"<unk>\",0", true},
+        {"t5", "default", "\"prepend_scheme\": \"always\"", true},
+        {"t5", "no score", "the score of token 3 is not a finite number", false},
+        {"bert", NULL, "tokenizer.ggml.model is \"bert\"; supported are gpt2", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gguf_build b = {0};
@@ -348,6 +359,37 @@ static void test_tokenizers(void)
         CU_ASSERT(text->data && strstr(text->data, cases[i].has));
         CU_ASSERT(!cases[i].fine || !cake_json_parse(json.data, json.len, &root, &fault));
         cake_json_free(root);
+        cake_buf_free(&json);
+    }
+}
+
+/* The unigram model takes the pieces whose scores have the greatest sum, where BPE merges. */
+static void test_unigram(void)
+{
+    static const struct {
+        bool squeezed;
+        const char *text;
+        int32_t id[6];
+        size_t n;
+    } cases[] = {{false, "ab", {6, 2, 3, 5}, 4}, /* -1 and -2 are more than -4 */
+                 {false, "a  b", {6, 2, 6, 6, 3, 5}, 6},
+                 {true, " a  b ", {6, 2, 6, 3, 5}, 5},
+                 {true, "xa", {6, 0, 2, 5}, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gguf_build b = {0};
+        cake_buf json = {0};
+        cake_tokenizer *token = NULL;
+        cake_ids ids = {0};
+        cake_fault fault = {0};
+        build_vocab(&b, "t5", NULL);
+        build_bool(&b, "tokenizer.ggml.remove_extra_whitespaces", cases[i].squeezed);
+        CU_ASSERT_EQUAL_FATAL(make_tokenizer(&b, &json), CAKE_OK);
+        CU_ASSERT_EQUAL_FATAL(cake_tokenizer_parse(json.data, json.len, "t5", &token), CAKE_OK);
+        CU_ASSERT_EQUAL(
+            cake_tokenizer_encode(token, cases[i].text, strlen(cases[i].text), true, &ids, &fault), CAKE_OK);
+        CU_ASSERT(ids.len == cases[i].n && !memcmp(ids.id, cases[i].id, ids.len * sizeof *ids.id));
+        cake_ids_free(&ids);
+        cake_tokenizer_close(token);
         cake_buf_free(&json);
     }
 }
@@ -414,6 +456,7 @@ static const suite_test tests[] = {
     {"tensors that lie", test_tensors},
     {"parts that do not belong together", test_parts},
     {"tokenizers by their keys", test_tokenizers},
+    {"... the unigram model's ids", test_unigram},
     {"files beside it", test_files_beside},
     {"architectures", test_architectures},
 };
