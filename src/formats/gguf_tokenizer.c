@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the keys tokenizer.* of a GGUF file. Out: the tokenizer.json that the original model had, and the names
- * of its special tokens. How byte-level BPE cuts texts follows from tokenizer.ggml.pre; a vocabulary of
- * SentencePiece is read as BPE with merges by its scores, or as its unigram model ("t5").
+ * of its special tokens. How byte-level BPE cuts texts follows from tokenizer.ggml.pre (gguf_pre.c); a
+ * vocabulary of SentencePiece is read as BPE with merges by its scores, or as its unigram model ("t5"); that
+ * of BERT as WordPiece.
  * Invariant: ids are those of the file; a tokenizer that is not known is refused by name.
  */
 #include "formats/gguf_tokenizer.h"
@@ -14,105 +15,14 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "formats/gguf_merges.h"
+#include "formats/gguf_pre.h"
 #include "formats/json.h"
 
 #define KEY(name) "tokenizer.ggml." name
 #define MARK      "\xE2\x96\x81" /* SentencePiece's space */
 #define MAX_TOKEN (1 << 24)
 
-enum { MAX_CUT = 7 }; /* patterns, and a NULL */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
-
-#define SHORTS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define WORDS(digits)                                                                                        \
-    SHORTS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                                          \
-           "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define MARKED_WORDS                                                                                         \
-    SHORTS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}"                                                   \
-           "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define CASED(ending, digits)                                                                                \
-    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+" ending "|"   \
-    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*" ending       \
-    "|" digits "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define SEED                                                                                                 \
-    SHORTS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}"                                                        \
-           "| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define DEEPSEEK                                                                                             \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"      \
-    "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-/* From U+4E00 to U+9FA5, from U+3040 to U+309F, from U+30A0 to U+30FF. */
-#define CHINESE "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+"
-/* Letters that have two cases, as DeepSeek LLM lists them. */
-#define CASES                                                                                                \
-    "\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}\\x{1C4}-\\x{293}"                \
-    "\\x{295}-\\x{2AF}\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37B}-\\x{37D}\\x{37F}\\x{386}"                    \
-    "\\x{388}-\\x{38A}\\x{38C}\\x{38E}-\\x{3A1}\\x{3A3}-\\x{3F5}\\x{3F7}-\\x{481}\\x{48A}-\\x{52F}"          \
-    "\\x{531}-\\x{556}\\x{10A0}-\\x{10C5}\\x{13A0}-\\x{13F5}\\x{13F8}-\\x{13FD}\\x{1C90}-\\x{1CBA}"          \
-    "\\x{1CBD}-\\x{1CBF}\\x{1D00}-\\x{1D2B}\\x{1D6B}-\\x{1D77}\\x{1D79}-\\x{1D9A}\\x{1E00}-\\x{1F15}"        \
-    "\\x{1F18}-\\x{1F1D}\\x{1F20}-\\x{1F45}\\x{1F48}-\\x{1F4D}\\x{1F50}-\\x{1F57}\\x{1F59}\\x{1F5B}"         \
-    "\\x{1F5D}\\x{1F5F}-\\x{1F7D}\\x{1F80}-\\x{1FB4}\\x{1FB6}-\\x{1FBC}\\x{1FBE}\\x{1FC2}-\\x{1FC4}"         \
-    "\\x{1FC6}-\\x{1FCC}\\x{1FD0}-\\x{1FD3}\\x{1FD6}-\\x{1FDB}\\x{1FE0}-\\x{1FEC}\\x{1FF2}-\\x{1FF4}"        \
-    "\\x{1FF6}-\\x{1FFC}\\x{2102}\\x{2107}\\x{210A}-\\x{2113}\\x{2115}\\x{2119}-\\x{211D}\\x{2124}"          \
-    "\\x{2126}\\x{2128}\\x{212A}-\\x{212D}\\x{212F}-\\x{2134}\\x{2139}\\x{213C}-\\x{213F}"                   \
-    "\\x{2145}-\\x{2149}\\x{214E}\\x{2183}\\x{2184}\\x{2C00}-\\x{2C7B}\\x{2C7E}-\\x{2CE4}"                   \
-    "\\x{2CEB}-\\x{2CEE}\\x{2CF2}\\x{2CF3}\\x{A640}-\\x{A66D}\\x{A680}-\\x{A69B}\\x{A722}-\\x{A76F}"         \
-    "\\x{A771}-\\x{A787}\\x{A78B}-\\x{A78E}\\x{AB70}-\\x{ABBF}\\x{FB00}-\\x{FB06}\\x{FB13}-\\x{FB17}"        \
-    "\\x{FF21}-\\x{FF3A}\\x{FF41}-\\x{FF5A}\\x{10400}-\\x{1044F}\\x{104B0}-\\x{104D3}"                       \
-    "\\x{104D8}-\\x{104FB}\\x{10C80}-\\x{10CB2}\\x{10CC0}-\\x{10CF2}\\x{118A0}-\\x{118DF}"                   \
-    "\\x{1E900}-\\x{1E943}"
-#define EAST  "[\\x{4E00}-\\x{9FA5}\\x{800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+"
-#define SIGNS "[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+"
-#define KIMI                                                                                                 \
-    "\\p{Han}+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*"                     \
-    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+" SHORTS "?|[^\\r\\n\\p{L}\\p{N}]?"                          \
-    "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*" SHORTS   \
-    "?"                                                                                                      \
-    "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-
-/* How texts are cut, by the name of tokenizer.ggml.pre. */
-static const struct {
-    const char *names; /* each between spaces */
-    bool nfc;          /* texts are normalized first */
-    bool whole;        /* a word that is a token is taken whole */
-    bool begins;       /* a text begins with BOS unless add_bos_token says otherwise */
-    const char *pattern[MAX_CUT];
-} cuts[] = {
-    {" llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 ",
-     false,
-     true,
-     true,
-     {WORDS("\\p{N}{1,3}")}},
-    {" dbrx smaug-bpe chatglm-bpe ", false, false, false, {WORDS("\\p{N}{1,3}")}},
-    {" glm4 glm5 ", false, true, false, {WORDS("\\p{N}{1,3}")}},
-    {" qwen2 deepseek-r1-qwen megrez ", true, false, false, {WORDS("\\p{N}")}},
-    {" hunyuan stablelm2 grok-2 kormo ", false, false, false, {WORDS("\\p{N}")}},
-    {" qwen35 ", true, false, false, {MARKED_WORDS}},
-    {" gpt-4o llama4 minimax-m2 kanana2 ", false, false, false, {CASED(SHORTS "?", "\\p{N}{1,3}")}},
-    {" tekken ", false, true, true, {CASED("", "\\p{N}")}},
-    {" deepseek-v3 hunyuan-dense joyai-llm ", false, false, false, {"\\p{N}{1,3}", CHINESE, DEEPSEEK}},
-    {" deepseek-llm ",
-     false,
-     false,
-     false,
-     {"[\\r\\n]", "\\s?[A-Za-z" CASES "]+", "\\s?" SIGNS, "\\s+$", EAST, "\\p{N}+"}},
-    {" deepseek-coder ", false, false, false, {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", EAST, "\\p{N}"}},
-    {" kimi-k2 ", false, true, false, {KIMI}},
-    {" minicpm5 ", false, true, false, {"\\p{N}{1,3}", WORDS("\\p{N}+")}},
-    {" seed-coder ", false, false, false, {SEED}},
-    {" smollm starcoder refact command-r codeshell exaone minerva-7b ",
-     false,
-     false,
-     false,
-     {"\\p{N}", GPT2}},
-    {" gpt-2 phi-2 gigachat mellum modern-bert exaone4 a.x-4.0 olmo jais mpt trillion granite-docling ",
-     false,
-     false,
-     false,
-     {GPT2}},
-};
-
-enum { N_CUT = sizeof cuts / sizeof *cuts };
 
 /* ---- keys */
 
@@ -126,7 +36,7 @@ static cake_err get_text(const cake_gguf *g, const char *key, cake_gguf_text *ou
     return cake_gguf_text_of(g, key, out);
 }
 
-typedef enum kind { BYTE_LEVEL, MERGED, UNIGRAM } kind; /* the last two are SentencePiece's, with scores */
+typedef enum kind { BYTE_LEVEL, MERGED, UNIGRAM, WORDPIECE } kind; /* two are SentencePiece's, with scores */
 
 /* The kind that tokenizer.ggml.model names, or an error. */
 static cake_err find_kind(const cake_gguf *g, const char *topic, kind *out)
@@ -134,7 +44,8 @@ static cake_err find_kind(const cake_gguf *g, const char *topic, kind *out)
     static const struct {
         const char *name;
         kind kind;
-    } rows[] = {{"gpt2", BYTE_LEVEL}, {"llama", MERGED}, {"gemma4", MERGED}, {"t5", UNIGRAM}};
+    } rows[] = {
+        {"gpt2", BYTE_LEVEL}, {"llama", MERGED}, {"gemma4", MERGED}, {"t5", UNIGRAM}, {"bert", WORDPIECE}};
     cake_gguf_text model;
     if (get_text(g, KEY("model"), &model))
         return CAKE_ERR_FATAL;
@@ -145,8 +56,8 @@ static cake_err find_kind(const cake_gguf *g, const char *topic, kind *out)
         }
     return cake_fail(topic,
                      "%s: tokenizer.ggml.model is \"%.*s\"; supported are gpt2 (byte-level BPE), llama "
-                     "(SentencePiece) and t5 (its unigram model): put the original model's tokenizer.json "
-                     "beside it, in a directory of its own",
+                     "(SentencePiece), t5 (its unigram model) and bert (WordPiece): put the original "
+                     "model's tokenizer.json beside it, in a directory of its own",
                      cake_gguf_path(g), (int)(model.len < 80 ? model.len : 80), model.len ? model.at : "");
 }
 
@@ -210,35 +121,26 @@ static cake_err get_id(const tokens *t, const char *key, int64_t *out)
 
 /* ---- tokenizer.json */
 
-/* The row of `pre`, or an error. */
-static cake_err find_cut(const cake_gguf *g, const char *topic, int *out)
+/* A token of WordPiece: the original has "##" inside of words, the file a mark at their beginning. */
+static void add_part_of_word(const tokens *t, int64_t i, cake_buf *out)
 {
-    cake_gguf_text pre;
-    cake_buf word = {0};
-    if (get_text(g, KEY("pre"), &pre))
-        return CAKE_ERR_FATAL;
-    cake_buf_addc(&word, ' ');
-    cake_buf_add(&word, pre.at, pre.len);
-    cake_buf_addc(&word, ' ');
-    int i = 0;
-    while (i < N_CUT && !strstr(cuts[i].names, word.data))
-        i++;
-    cake_buf_free(&word);
-    *out = i;
-    if (i < N_CUT && pre.len && !memchr(pre.at, ' ', pre.len))
-        return CAKE_OK;
-    return cake_fail(
-        topic,
-        "%s: tokenizer.ggml.pre is \"%.*s\": how its model cuts texts into words is not known; put the "
-        "original model's tokenizer.json (and tokenizer_config.json) beside it, in a directory of its "
-        "own",
-        cake_gguf_path(g), (int)(pre.len < 80 ? pre.len : 80), pre.len ? pre.at : "");
+    const size_t mark = sizeof MARK - 1;
+    const cake_gguf_text text = t->text[i];
+    const bool begins = text.len >= mark && !memcmp(text.at, MARK, mark);
+    const bool named = text.len > 2 && text.at[0] == '[' && text.at[text.len - 1] == ']'; /* [unused0] */
+    if (!begins && !named && type_of(t, i) == NORMAL)
+        cake_buf_adds(out, "##");
+    cake_buf_add(out, text.at + (begins ? mark : 0), text.len - (begins ? mark : 0));
 }
 
 /* Text of a token in the vocabulary. A vocabulary of SentencePiece has a sign for spaces. */
 static void add_text(const tokens *t, int64_t i, cake_buf *out)
 {
     const cake_gguf_text text = t->text[i];
+    if (t->kind == WORDPIECE) {
+        add_part_of_word(t, i, out);
+        return;
+    }
     for (size_t k = 0; k < text.len; k++)
         if (t->kind != BYTE_LEVEL && type_of(t, i) == USER_DEFINED && text.at[k] == ' ')
             cake_buf_adds(out, MARK);
@@ -370,22 +272,6 @@ static void add_post(const tokens *t, int64_t before, int64_t after, cake_buf *o
     cake_buf_adds(out, "}}");
 }
 
-static void add_cut(int cut, cake_buf *out)
-{
-    cake_buf_addf(out,
-                  ", \"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [",
-                  cuts[cut].nfc ? "{\"type\": \"NFC\"}" : "null");
-    for (int i = 0; cuts[cut].pattern[i]; i++) {
-        cake_buf_adds(out, "{\"type\": \"Split\", \"pattern\": {\"Regex\": ");
-        cake_json_add_text(out, cuts[cut].pattern[i], strlen(cuts[cut].pattern[i]));
-        cake_buf_adds(out, "}, \"behavior\": \"Isolated\", \"invert\": false}, ");
-    }
-    cake_buf_adds(
-        out, "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "
-             "\"use_regex\": false}]}, \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
-             "\"trim_offsets\": true, \"use_regex\": true}");
-}
-
 /* Ids that are put around a text; begins, ends: whether they are where the keys do not say it. */
 static cake_err find_ends(const tokens *t, bool begins, bool ends, int64_t *before, int64_t *after)
 {
@@ -394,6 +280,13 @@ static cake_err find_ends(const tokens *t, bool begins, bool ends, int64_t *befo
         cake_gguf_bool(t->g, KEY("add_eos_token"), ends, &eos) || get_id(t, KEY("bos_token_id"), before) ||
         get_id(t, KEY("eos_token_id"), after))
         return CAKE_ERR_FATAL;
+    int64_t cls, sep; /* in files of BERT, in place of the others */
+    if (get_id(t, KEY("cls_token_id"), &cls) || get_id(t, KEY("seperator_token_id"), &sep))
+        return CAKE_ERR_FATAL;
+    if (t->kind == WORDPIECE) {
+        *before = cls >= 0 ? cls : *before;
+        *after = sep >= 0 ? sep : *after;
+    }
     *before = bos ? *before : -1;
     *after = eos ? *after : -1;
     return CAKE_OK;
@@ -410,15 +303,15 @@ static void add_header(bool whole, bool spm, cake_buf *out)
 /* Byte-level BPE. */
 static cake_err add_bpe(const tokens *t, cake_buf *out)
 {
-    int cut;
+    const cake_gguf_pre *cut;
     int64_t before, after;
-    if (find_cut(t->g, t->topic, &cut) || find_ends(t, cuts[cut].begins, false, &before, &after))
+    if (cake_gguf_pre_find(t->g, t->topic, &cut) || find_ends(t, cut->begins, false, &before, &after))
         return CAKE_ERR_FATAL;
-    add_header(cuts[cut].whole, false, out);
+    add_header(cut->whole, false, out);
     add_vocab(t, out);
     cake_err err = add_merges(t, out);
     cake_buf_adds(out, "}");
-    add_cut(cut, out);
+    cake_gguf_pre_add(cut, out);
     add_post(t, before, after, out);
     return err;
 }
@@ -521,6 +414,34 @@ static cake_err add_charsmap(const tokens *t, cake_buf *out)
     return CAKE_OK;
 }
 
+/* BERT's WordPiece. Whether it lowers texts and removes their accents is not in the file: it does if no token
+ * has a capital letter. */
+static cake_err add_wordpiece(const tokens *t, cake_buf *out)
+{
+    int64_t before, after, unknown;
+    bool cased = false;
+    if (find_ends(t, true, true, &before, &after) || get_id(t, KEY("unknown_token_id"), &unknown))
+        return CAKE_ERR_FATAL;
+    for (int64_t i = 0; i < t->n; i++)
+        for (size_t k = 0; k < t->text[i].len && type_of(t, i) == NORMAL && t->text[i].at[0] != '['; k++)
+            cased = cased || (t->text[i].at[k] >= 'A' && t->text[i].at[k] <= 'Z');
+    cake_buf_adds(out, "{\"version\": \"1.0\", \"model\": {\"type\": \"WordPiece\", \"unk_token\": ");
+    if (unknown >= 0)
+        cake_json_add_text(out, t->text[unknown].at, t->text[unknown].len);
+    else
+        cake_buf_adds(out, "\"[UNK]\"");
+    cake_buf_adds(out, ", \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, ");
+    add_vocab(t, out);
+    cake_buf_addf(out,
+                  "}, \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
+                  "\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": %s}, "
+                  "\"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, "
+                  "\"decoder\": {\"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}",
+                  cased ? "false" : "true");
+    add_post(t, before, after, out);
+    return CAKE_OK;
+}
+
 /* SentencePiece's unigram model, as transformers' T5Tokenizer and XLMRobertaTokenizer read it. */
 static cake_err add_unigram(const tokens *t, cake_buf *out)
 {
@@ -563,7 +484,7 @@ cake_err cake_gguf_tokenizer_json(const cake_gguf *g, const char *topic, cake_bu
     if (err)
         return err;
     static cake_err (*const add[])(const tokens *, cake_buf *) = {
-        [BYTE_LEVEL] = add_bpe, [MERGED] = add_spm, [UNIGRAM] = add_unigram};
+        [BYTE_LEVEL] = add_bpe, [MERGED] = add_spm, [UNIGRAM] = add_unigram, [WORDPIECE] = add_wordpiece};
     err = add[t.kind](&t, out);
     if (!err) {
         add_added(&t, out);

@@ -432,6 +432,28 @@ static void end_suffix(cake_decoder *d, size_t i)
         pass_suffix(d, i, true);
 }
 
+/* --- WordPiece: a space before each token but the first and those that continue a word --- */
+
+static void push_wordpiece(cake_decoder *d, size_t i, const char *text, size_t len)
+{
+    state *s = &d->state[i];
+    cake_buf_cut(&s->out, 0);
+    cake_buf_cut(&s->held, 0);
+    cake_wordpiece_spell(&d->token->stages.step[i], s->any, text, len, &s->out, &s->held);
+    s->any = true;
+    cake_buf_cut(&s->held, 0);
+    next(d, i, s->out.data ? s->out.data : "", s->out.len);
+}
+
+static void own_wordpiece(const cake_decode_stage *stage, cake_buf *text, cake_buf *spare)
+{
+    cake_buf out = {0};
+    cake_buf_cut(spare, 0);
+    cake_wordpiece_spell(stage, true, text->data ? text->data : "", text->len, &out, spare);
+    cake_buf_free(text);
+    *text = out;
+}
+
 /* --- Strip --- */
 
 static cake_err open_strip(const cake_json_path *path, cake_decode_stage *out)
@@ -491,6 +513,7 @@ static const stage_kind kinds[] = {
     {"Strip", open_strip, push_strip, NULL, NULL, NULL, false, false},
     {"Metaspace", open_meta, push_meta, NULL, NULL, own_replace, false, false},
     {"BPEDecoder", open_suffix, push_suffix, end_suffix, NULL, own_suffix, false, false},
+    {"WordPiece", cake_wordpiece_stage_open, push_wordpiece, NULL, NULL, own_wordpiece, false, false},
 };
 
 static const stage_kind join = {"null", NULL, push_join, NULL, NULL, NULL, true, false};

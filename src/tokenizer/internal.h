@@ -39,7 +39,7 @@ typedef struct cake_encode_ws {
     size_t n_symbols;
     uint64_t *heap; /* bpe.c: [heap_room] */
     size_t n_heap, heap_room;
-    cake_buf character;             /* bpe.c */
+    cake_buf character;             /* bpe.c; wordpiece.c: the rest of a word, with the prefix */
     cake_buf spelled;               /* tokenizer_model.c: a piece in the byte-level alphabet */
     struct cake_unigram_path *path; /* unigram.c: [n_path] */
     size_t n_path;
@@ -163,7 +163,7 @@ void cake_byte_level_spell(const char *bytes, size_t len, cake_buf *out);
 /* The bytes that text stands for, or -1 if it has a character outside of the alphabet (out is unchanged). */
 int cake_byte_level_read(const char *text, size_t len, cake_buf *out);
 
-/* --- models: a piece to ids (bpe.c) --- */
+/* --- models: a piece to ids (bpe.c, unigram.c, wordpiece.c) --- */
 
 typedef struct cake_tokenizer_model {
     const struct cake_tokenizer_model_kind *kind;
@@ -202,6 +202,11 @@ void cake_unigram_close(cake_tokenizer_model *words);
 bool cake_unigram_drop(const cake_tokenizer_model *words, bool spelled);
 cake_err cake_unigram_run(const cake_tokenizer_model *words, const char *piece, size_t len,
                           cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault);
+cake_err cake_wordpiece_open(const cake_json_path *path, cake_tokenizer_model *words);
+void cake_wordpiece_close(cake_tokenizer_model *words);
+bool cake_wordpiece_drop(const cake_tokenizer_model *words, bool spelled);
+cake_err cake_wordpiece_run(const cake_tokenizer_model *words, const char *piece, size_t len,
+                            cake_encode_ws *scratch, cake_ids *ids, cake_fault *fault);
 
 /* --- added tokens: found in the text before the other steps (added.c) --- */
 
@@ -256,9 +261,10 @@ void cake_post_processor_close(cake_post_processor *post);
 
 typedef struct cake_decode_stage {
     const struct cake_stage_kind *kind;
-    cake_replace replace; /* Strip, Metaspace, BPEDecoder: `from` is their text */
+    cake_replace replace; /* Strip, Metaspace, BPEDecoder, WordPiece: `from` is their text */
     int64_t start, stop;  /* Strip */
     bool keeps;           /* Metaspace: the first token keeps its space, too */
+    bool cleans;          /* WordPiece: English contractions and punctuation join the word before them */
     bool fused;           /* an earlier stage joined the tokens into one string */
 } cake_decode_stage;
 
@@ -270,6 +276,10 @@ typedef struct cake_decode_stages {
 cake_err cake_stages_open(const cake_json_path *path,
                           cake_decode_stages *out); /* null: tokens joined by spaces */
 void cake_stages_close(cake_decode_stages *stages);
+/* WordPiece (wordpiece.c). spell: out, which is empty, becomes a token's text; inside: not the first one. */
+cake_err cake_wordpiece_stage_open(const cake_json_path *path, cake_decode_stage *out);
+void cake_wordpiece_spell(const cake_decode_stage *stage, bool inside, const char *text, size_t len,
+                          cake_buf *out, cake_buf *spare);
 /* The bytes of one token, without effects of its neighbours. */
 void cake_stages_bytes(const cake_decode_stages *stages, const char *text, size_t len, cake_buf *out);
 

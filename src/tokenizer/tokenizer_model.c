@@ -50,6 +50,8 @@ static const words_kind kinds[] = {
     {"BPE", open_vocab, cake_bpe_open, cake_bpe_close, cake_bpe_run, cake_bpe_drop, cake_bpe_cut},
     {"Unigram", cake_unigram_vocab, cake_unigram_open, cake_unigram_close, cake_unigram_run,
      cake_unigram_drop, NULL},
+    {"WordPiece", open_vocab, cake_wordpiece_open, cake_wordpiece_close, cake_wordpiece_run,
+     cake_wordpiece_drop, NULL},
 };
 
 cake_err cake_tokenizer_model_open(const cake_json_path *path, cake_vocab_reader *lists,
@@ -58,9 +60,12 @@ cake_err cake_tokenizer_model_open(const cake_json_path *path, cake_vocab_reader
     size_t row = 0;
     cake_json_path vocab = cake_json_path_key(path, "vocab");
     cake_err err = cake_json_path_need(path, CAKE_JSON_OBJECT, "an object");
-    /* Older files have no type; only BPE has merges, only Unigram has scores. */
+    /* Older files have no type; only BPE has merges, only Unigram has scores, only WordPiece limits words. */
     if (!err && !cake_json_get(path->node, "type") && cake_json_kind(vocab.node) == CAKE_JSON_ARRAY)
         row = 1;
+    else if (!err && !cake_json_get(path->node, "type") &&
+             cake_json_get(path->node, "max_input_chars_per_word"))
+        row = 2;
     else if (!err && (cake_json_get(path->node, "type") || !cake_json_get(path->node, "merges")))
         err = cake_json_path_choose(path, kinds, sizeof *kinds, sizeof kinds / sizeof *kinds, &row);
     if (err)

@@ -346,7 +346,9 @@ static void test_tokenizers(void)
         {"t5", NULL, "\"unk_id\": 0, \"vocab\": [[\"<unk>\",0", true},
         {"t5", "default", "\"prepend_scheme\": \"always\"", true},
         {"t5", "no score", "the score of token 3 is not a finite number", false},
-        {"bert", NULL, "tokenizer.ggml.model is \"bert\"; supported are gpt2", false},
+        {"bert", NULL, "\"##ab\":4", true},
+        {"bert", NULL, "\"lowercase\": true", true},
+        {"rwkv", NULL, "tokenizer.ggml.model is \"rwkv\"; supported are gpt2", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gguf_build b = {0};

@@ -221,6 +221,14 @@ def unigram(**more):
             "vocab": [[t, 0.0 if i < 3 else round(-r.uniform(1, 12), 4)] for i, t in enumerate(pieces)]} | more
 
 
+def wordpiece(**more):
+    words = ["[UNK]", "[CLS]", "[SEP]", "the", "low", "lower", "##er", "##e", "##r", "h", "##ello", "hello", "##low", "a", "##a", "##aaa",
+             "aaaa", "123", "1", "##2", "##3", "##\u0301", "e", "\xe9", "##\xe9", "\u65e5", "##\u672c", ".", "!", "'", ",", "n", "##'t", "s", "t",
+             "do", "not", "##", "w", "##or", "##ld", "_", "\U0001f642", "@@er", "@@e"]
+    return {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+            "vocab": {t: i for i, t in enumerate(words)}} | more
+
+
 def more(plain, spelled, top):
     """The components that byte-level models do without."""
     apart = level(use_regex=False)
@@ -296,6 +304,15 @@ def more(plain, spelled, top):
         yield "precompiled", plain | {"normalizer": charsmap}
         yield "t5", plain | {"normalizer": sequence("normalizers", charsmap, {"type": "Strip", "strip_left": False, "strip_right": True}, {
             "type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"}), "pre_tokenizer": meta(), "decoder": meta(), "model": unigram()}
+    bert = plain | {"pre_tokenizer": {"type": "BertPreTokenizer"}}
+    for name, model in (("plain", {}), ("prefix", {"continuing_subword_prefix": "@@"}), ("no prefix", {"continuing_subword_prefix": ""}),
+                        ("short", {"max_input_chars_per_word": 5}), ("unknown", {"unk_token": "nowhere"})):
+        for clean in (False, True):
+            yield f"wordpiece {name} {clean}", bert | {
+                "normalizer": {"type": "BertNormalizer", "clean_text": clean, "handle_chinese_chars": clean, "strip_accents": None, "lowercase": clean},
+                "model": wordpiece(**model), "decoder": {"type": "WordPiece", "prefix": model.get("continuing_subword_prefix", "##"), "cleanup": clean}}
+    yield "wordpiece sentence", plain | {"pre_tokenizer": None, "model": wordpiece(), "decoder": sequence(
+        "decoders", {"type": "WordPiece", "prefix": "##", "cleanup": True}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 1})}
     for prefix in (False, True):
         yield f"first twice {prefix}", plain | {"pre_tokenizer": sequence(
             "pretokenizers", level(add_prefix_space=prefix),
@@ -315,6 +332,8 @@ def make():
         cases = ["", "the lower world", "  Hello\n\n the lowlow 1234567!"]
         if name in ("byte fallback", "NFC", "added", "demo"):
             cases += pool[:60]
+        if name.startswith("wordpiece"):
+            cases += ["do n't not . hello , lower 's low !", "aaaaaaaa aaaaaaaaa", "a" * 100, "a" * 101, "hello12345 helloworld"]
         if name == "white space":
             cases += ["a\n\nb", "<T>\nb", "a<T> \n\nb", "a \n \n b", "<T> x", "<T>  x x\n x", "\n<T>\n<T>", "\n x"]
         if name.startswith("first twice"):

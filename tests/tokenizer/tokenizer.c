@@ -444,8 +444,11 @@ static const struct {
     {"{", "t.json: invalid JSON at byte"},
     {"[]", "t.json: found an array, expected an object"},
     {"{}", "t.json: model: found nothing, expected an object"},
-    {"{\"model\":{\"type\":\"WordPiece\"}}",
-     "model.type: \"WordPiece\" is not supported; known are BPE, Unigram"},
+    {"{\"model\":{\"type\":\"WordLevel\"}}",
+     "model.type: \"WordLevel\" is not supported; known are BPE, Unigram, WordPiece"},
+    {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},\"max_input_chars_per_word\":-1}}",
+     "model.max_input_chars_per_word: "},
+    {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},\"unk_token\":7}}", "model.unk_token: "},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}", "model.vocab: found an object, expected an array"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",\"b\"]]}}",
      "model.vocab[0][1]: found a string, expected a score"},
@@ -510,7 +513,8 @@ static const struct {
     {"{" MODEL ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
      "\"x\"}},{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[77]}}}}",
      "post_processor: it adds the id 77, which no token has"},
-    {"{" MODEL ",\"decoder\":{\"type\":\"WordPiece\"}}", "decoder.type: \"WordPiece\" is not supported"},
+    {"{" MODEL ",\"decoder\":{\"type\":\"CTC\"}}", "decoder.type: \"CTC\" is not supported"},
+    {"{" MODEL ",\"decoder\":{\"type\":\"WordPiece\",\"cleanup\":1}}", "decoder.cleanup: "},
     {"{" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
      "\"ByteFallback\"}]}}",
      "decoder.decoders[1]: ByteFallback after a stage that joins all tokens"},
