@@ -6,6 +6,9 @@
 #ifndef CAKE_KERNELS_CPU_EPILOGUE_H
 #define CAKE_KERNELS_CPU_EPILOGUE_H
 
+#include "kernels/cpu/row_ops.h"
+#include "types/topk.h"
+
 typedef struct ending {
     float *out;            /* [n_tok, n_out] */
     const float *bias;     /* [n_out], or NULL */
