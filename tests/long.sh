@@ -56,7 +56,8 @@ plain() {
 }
 # The kernels of x86 as `plain` has them, for a build folder that differs in what they do not know: MPI, sanitizers.
 plain_kernels() {
-    (plain) && cp "${CAKE_BUILD:-$work/plain}"/kernels/cpu/libavx*.o kernels/cpu/
+    (plain) && make kernels/cpu/.dirstamp kernels/cpu/.deps/.dirstamp && # objects are to be newer than these
+        cp "${CAKE_BUILD:-$work/plain}"/kernels/cpu/libavx*.o kernels/cpu/
 }
 # check [TESTS=WHICH]: the suite of the build folder we are in, or some of it; target=check-TESTS builds nothing before.
 check() {
