@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long tests: tests/long.sh [STAGE...], by default all of them in this order; those that only compile take the time
-# in which stage slurm waits, if it is asked for. Stages build below build-long/ (or $CAKE_LONG_DIR) and leave their logs
-# there. A stage fails if a tool is missing; the stage of Python packages is skipped with a message. The last line is "N passed, N failed": tests inside
+# The long tests: tests/long.sh [STAGE...], by default all of them in this order. Stages build below
+# build-long/ (or $CAKE_LONG_DIR) and leave their logs there. A stage fails if a tool
+# is missing; the stage of Python packages is skipped with a message. The last line is "N passed, N failed": tests inside
 # the stages, and the stages themselves. What each of them proves, beside what `make check` does:
 #   newcomer   the README's two commands work on a bare Debian, with the packages that they install
+#   warnings   clang warns of nothing in program and tests; no large frames; the style, with its formatter
+#   minimal    without optional libraries and x86 kernels the answers are the same
 #   install    what is installed runs, and is removed again
 #   packaging  EasyBuild, Spack, modules and Apptainer read our recipes
 #   tutorial   every command of the tutorial works
@@ -18,16 +20,14 @@
 #   distcheck  the tarball is complete; all cases of all tests, once; gcc warns of nothing in any of it
 #   cuda       kernels of GPUs: all cases, of the source and of what nvcc makes of it
 #   fuzz       readers of foreign bytes, with sanitizers
-#   hosts      hosts of different speeds get layers by their speed
 #   slurm      the job scripts, on a real Slurm
-#   warnings   clang warns of nothing in program and tests; no large frames; the style, with its formatter
-#   minimal    without optional libraries and x86 kernels the answers are the same
+#   hosts      hosts of different speeds get layers by their speed
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-compiling="warnings minimal"
-stages="newcomer install packaging tutorial mpich openai forms prompts resume valgrind asan distcheck cuda fuzz hosts slurm $compiling"
+stages="newcomer warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan distcheck cuda fuzz slurm hosts"
 jobs=$(nproc)
+passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
 export CUDA_ARCH=${CUDA_ARCH-90a} # stage cuda compiles for all GPUs
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
@@ -333,17 +333,18 @@ stage_distcheck() {
     }
 }
 
-run_stage() { # STAGE : what comes of it is printed, and counted in its .sum
-    local stage=$1 log=$work/$1.log start=$SECONDS counts result=passed sum="1 0"
+run_stage() { # STAGE : what comes of it is added to the sum
+    local stage=$1 log=$work/$1.log start=$SECONDS counts result=passed
+    printf '%-10s ' "$stage"
     (cd "$work" && set -o pipefail && "stage_$stage") >"$log" 2>&1 </dev/null
     case $? in
-    0) ;;
-    77) result="SKIPPED: $(tail -n 1 "$log")" sum="0 0" ;;
-    *) result=FAILED sum="0 1" ;;
+    0) passed=$((passed + 1)) ;;
+    77) result="SKIPPED: $(tail -n 1 "$log")" ;;
+    *) result=FAILED failed=$((failed + 1)) ;;
     esac
     counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { n++; good += $1; bad += $3 } END { if (n) print good + 0, bad + 0 }' "$log")
-    printf '%s\n' "$sum" "${counts:-0 0}" >"$work/$stage.sum"
-    printf '%-10s %s in %d s\n' "$stage" "$result${counts:+ (tests: ${counts/ / passed, } failed)}" $((SECONDS - start))
+    [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
+    echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $((SECONDS - start)) s"
     [ "$result" != FAILED ] ||
         { { grep -E -A 8 '^ *(not ok|FAIL|ERROR)\b|\.\.\.FAILED' "$log" | head -n 60; tail -n 60 "$log"; } | sed 's/^/    /'; echo "    all of it: $log"; }
 }
@@ -359,20 +360,9 @@ for stage in "$@"; do
         ;;
     esac
 done
-rm -rf "$work/plain" "$work"/*.sum && mkdir -p "$work" || exit 1
+rm -rf "$work/plain" && mkdir -p "$work" || exit 1
 for stage in "$@"; do
-    case " $* /$compiling " in
-    *" slurm "*"/"*"$stage "*) continue ;; # it is beside stage slurm
-    esac
-    if [ "$stage" = slurm ]; then
-        (
-            chrt --idle --pid 0 "$BASHPID"
-            for beside in $compiling; do case " $* " in *" $beside "*) run_stage "$beside" ;; esac; done
-        ) &
-    fi
     run_stage "$stage"
 done
-wait
-read -r passed failed < <(cat "$work"/*.sum | awk '{ good += $1; bad += $2 } END { print good + 0, bad + 0 }')
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
