@@ -91,8 +91,6 @@ static cake_err open_tokens(const cake_gguf *g, const char *topic, tokens *t)
                          cake_gguf_path(g));
     if (!v->array || v->kind != CAKE_GGUF_STRING || !v->n || v->n > MAX_TOKEN)
         return cake_gguf_fail(g, v, "an array of 1 to %d strings is expected", MAX_TOKEN);
-    if (find_kind(g, topic, &t->kind))
-        return CAKE_ERR_FATAL;
     t->n = v->n;
     t->type = cake_gguf_find(g, KEY("token_type"));
     t->score = cake_gguf_find(g, KEY("scores"));
@@ -485,7 +483,8 @@ cake_err cake_gguf_tokenizer_json(const cake_gguf *g, const char *topic, cake_bu
         return err;
     static cake_err (*const add[])(const tokens *, cake_buf *) = {
         [BYTE_LEVEL] = add_bpe, [MERGED] = add_spm, [UNIGRAM] = add_unigram, [WORDPIECE] = add_wordpiece};
-    err = add[t.kind](&t, out);
+    err = find_kind(g, topic, &t.kind); /* here only: a tokenizer.json beside the file may be of any kind */
+    err = err ? err : add[t.kind](&t, out);
     if (!err) {
         add_added(&t, out);
         cake_buf_adds(out, "}\n");

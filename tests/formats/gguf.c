@@ -365,6 +365,23 @@ static void test_tokenizers(void)
     }
 }
 
+/* A tokenizer.json beside the file may be of an unknown kind: the names of special tokens are read. */
+static void test_unknown_kind(void)
+{
+    gguf_build b = {0};
+    cake_buf bytes = {0}, json = {0};
+    cake_gguf *g = NULL;
+    build_vocab(&b, "rwkv", NULL);
+    build_bytes(&b, &bytes);
+    CU_ASSERT_EQUAL_FATAL(parse(&bytes, &g), CAKE_OK);
+    CU_ASSERT_EQUAL(cake_gguf_tokenizer_config(g, "tokenizer", &json), CAKE_OK);
+    CU_ASSERT(json.data && strstr(json.data, "\"eos_token\": \"<|im_end|>\""));
+    cake_gguf_close(g);
+    cake_buf_free(&bytes);
+    cake_buf_free(&json);
+    build_free(&b);
+}
+
 /* The unigram model takes the pieces whose scores have the greatest sum, where BPE merges. */
 static void test_unigram(void)
 {
@@ -459,6 +476,7 @@ static const suite_test tests[] = {
     {"parts that do not belong together", test_parts},
     {"tokenizers by their keys", test_tokenizers},
     {"... the unigram model's ids", test_unigram},
+    {"... of a kind that is not known", test_unknown_kind},
     {"files beside it", test_files_beside},
     {"architectures", test_architectures},
 };
