@@ -62,8 +62,7 @@ static cake_err read_all(const char *topic, const char *path, FILE *f, size_t ma
     while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) {
         cake_buf_add(out, chunk, n);
         if (out->len - before > max)
-            return cake_fail(topic, "%s: has more than %zu bytes, too many for a file of its kind", path,
-                             max);
+            return cake_fail(topic, "%s: is too large: at most %zu bytes are allowed", path, max);
     }
     if (ferror(f))
         return cake_fail(topic, "%s: cannot be read: %s", path, strerror(errno));

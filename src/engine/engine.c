@@ -223,8 +223,7 @@ static void warn_nonfinite(cake_engine *e, int layer, const char *where)
         if (layer >= e->plan->hop[i].first && layer < e->plan->hop[i].first + e->plan->hop[i].count)
             rank = e->plan->hop[i].rank;
     if (!e->nonfinite_warned)
-        cake_log(CAKE_WARN, "engine", "values that are not finite: %s, on rank %d, is the first with them",
-                 where, e->plan->first + rank);
+        cake_log(CAKE_WARN, "engine", "%s on rank %d has NaN or infinity", where, e->plan->first + rank);
     e->nonfinite_warned = true;
 }
 

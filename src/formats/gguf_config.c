@@ -25,7 +25,7 @@ static cake_err fail_unknown(const cake_gguf *g, const char *topic, cake_gguf_te
             cake_buf_addf(&known, "%s%s", i ? ", " : "", cake_gguf_families[i].arch.name);
     cake_err err = cake_fail(
         topic,
-        "%s: general.architecture is %.*s; as GGUF files the supported ones are %s: use the safetensors "
+        "%s: general.architecture is %.*s; supported architectures of GGUF files: %s. Use the safetensors "
         "model that it was made from, if its family is supported",
         cake_gguf_path(g), (int)(name.len < 80 ? name.len : 80), name.len ? name.at : "", known.data);
     cake_buf_free(&known);

@@ -243,8 +243,9 @@ static cake_err fail_access(const cake_hub_client *c, const char *id)
             "%s: the hub gives it only to those who accepted its terms (status %d): accept them at "
             "%s/%s, and set HF_TOKEN to a token of that account",
             id, a->status, c->endpoint, id);
-    return cake_fail("hub", "%s: the hub knows no such model, or it is private (status %d): check the name%s",
-                     id, a->status, c->token ? "; or the token is not valid" : ", or set HF_TOKEN");
+    return cake_fail(
+        "hub", "%s: the hub knows no such model, or it is private (status %d): check the name and HF_TOKEN",
+        id, a->status);
 }
 
 /* A status that no further try will change. */

@@ -146,7 +146,8 @@ static void warn_oversubscription(const cake_comm *world, const cake_launcher *l
     bool warned = !cake_comm_allreduce_min(world, p->pin.warning == CAKE_PIN_WARN_NONE);
     if (logs_for_all(world, p->oversubscribed && !launcher->openmp) && !warned)
         cake_log(CAKE_WARN, "planner",
-                 "%d rank%s with %d thread%s for %.4g cpu%s of %s take turns; start %s on it",
+                 "%d rank%s with %d thread%s for %.4g cpu%s of %s: more threads than CPUs, which is slow; "
+                 "start %s on it",
                  p->sharing_ranks, p->sharing_ranks == 1 ? "" : "s", p->sharing_threads,
                  p->sharing_threads == 1 ? "" : "s", p->shared_cpus, p->shared_cpus == 1 ? "" : "s",
                  world->host, p->sharing_ranks == 1 ? "fewer threads (--threads)" : "fewer ranks");

@@ -107,9 +107,9 @@ static cake_err read_rates(const cake_calibrate_options *o, const cake_comm *wor
                                         me->cluster.rate, &max_threads);
     if (!err && o->plan && max_threads > own && world->size == 1 && !o->threads)
         cake_log(CAKE_WARN, "planner",
-                 "%s has rates of up to %d thread%s, but those of %d are used, "
-                 "as many as a rank may have on this machine; --threads %d plans for ranks with that many",
-                 o->rates, max_threads, cake_plural(max_threads), own, max_threads);
+                 "%s has rates for up to %d threads; %d %s used, since a rank here has %d. "
+                 "Give `--threads %d` to plan with %d",
+                 o->rates, max_threads, own, own == 1 ? "is" : "are", own, max_threads, max_threads);
     if (!err)
         cake_rates_normalize(world->size, me->cluster.rate);
     return err;

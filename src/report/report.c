@@ -321,12 +321,12 @@ static void say_details(const cake_report *r)
 void cake_report_say(const cake_report *r)
 {
     const cake_counts *c = &r->counts;
-    cake_log(
-        CAKE_INFO, NULL,
-        "%lld request%s (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f + %.1f tokens/s",
-        (long long)c->done, c->done == 1 ? "" : "s", (long long)c->failed, (long long)c->prompt,
-        (long long)c->generated, r->run_s, cake_report_rate(c->prompt, r->run_s),
-        cake_report_rate(c->generated, r->run_s));
+    cake_log(CAKE_INFO, NULL,
+             "%lld request%s (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f prompt and "
+             "%.1f generated tokens/s",
+             (long long)c->done, c->done == 1 ? "" : "s", (long long)c->failed, (long long)c->prompt,
+             (long long)c->generated, r->run_s, cake_report_rate(c->prompt, r->run_s),
+             cake_report_rate(c->generated, r->run_s));
     if (c->resumed)
         cake_log(CAKE_INFO, NULL, "in addition %lld result%s of earlier runs (%lld failed%s)",
                  (long long)c->resumed, c->resumed == 1 ? "" : "s", (long long)c->resumed_failed,

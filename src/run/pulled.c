@@ -45,7 +45,7 @@ static cake_err fail_missing(const cake_options *o, const cake_hub_name *name, c
         "hub",
         "%s: there is no such directory here, and no such model in %s%s; to download it, on a host with "
         "internet access: cake-mpi pull %s",
-        o->model, cache, has_main ? " (but its revision main)" : "", o->model);
+        o->model, cache, has_main ? " (only its revision main is there)" : "", o->model);
 }
 
 /* The model in the cache; *out is owned by the caller. One rank of a host looks at its links. */

@@ -122,7 +122,7 @@ static cake_err find_deadline(const cake_time_limits *o)
         cake_log(
             CAKE_WARN, "watch",
             "--stop-before: the end of the job is unknown (no SLURM_JOB_END_TIME, no answer from squeue); "
-            "--max-runtime limits the run without it");
+            "give `--max-runtime` instead");
     }
     return CAKE_OK;
 }

@@ -459,8 +459,9 @@ static void test_architectures(void)
     cake_log_capture(&said);
     CU_ASSERT_EQUAL(cake_gguf_config(&parts, "model", &json), CAKE_ERR_FATAL);
     cake_log_capture(NULL);
-    CU_ASSERT(said.data &&
-              strstr(said.data, "general.architecture is mamba; as GGUF files the supported ones are llama"));
+    CU_ASSERT(
+        said.data &&
+        strstr(said.data, "general.architecture is mamba; supported architectures of GGUF files: llama"));
     cake_gguf_close(g);
     cake_buf_free(&bytes);
     cake_buf_free(&json);

@@ -334,7 +334,7 @@ expect "... and serve this host" 0 'rates ' rates
 { rate peak.f32 a 3 && rate peak.read a 9 && { rate peak.f32 a 50 && rate peak.read a 70; } | sed 's/"threads": 1/"threads": 16/'; } >"$dir/rates"
 elsewhere() { "$cake" plan -m "$model" --isa ref --rates "$dir/rates" --ranks 2 "$@"; }
 expect "... of more threads than a rank has here" 0 'rates +50 GFLOP/s of products and 70 GB/s' elsewhere --threads 16
-OMP_NUM_THREADS=1 expect "... are told of" 0 'rates of up to 16 threads, but those of 1 are used, .*; --threads 16 plans' elsewhere
+OMP_NUM_THREADS=1 expect "... are told of" 0 'rates for up to 16 threads; 1 is used, since a rank here has 1. Give .--threads 16. to plan with 16' elsewhere
 expect "a replica without a request is idle" 0 '^1 .* 100 %' elsewhere --threads 16 --replicas 2 -p x
 { rate peak.f32 a 3 && rate peak.f32 b 3 && rate peak.read b 9; } >"$dir/rates"
 expect "rates of other hosts" 1 'has no peak.f32 of ref with 1 thread on ' rates

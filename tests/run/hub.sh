@@ -52,7 +52,7 @@ done
 expect "bench by name" 0 'text\.' "$cake" bench text --smoke -m our/own
 mkdir -p "$dir/here/our" && ln -s "$model" "$dir/here/our/own"
 expect "a directory of that name comes first" 0 "qwen3" bash -c "cd '$dir/here' && HF_HOME=$dir/none '$cake' info -m our/own"
-expect "another revision" 1 'no such model in .* \(but its revision main\).*cake-mpi pull our/own@v2' "$cake" info -m our/own@v2
+expect "another revision" 1 'no such model in .* \(only its revision main is there\).*cake-mpi pull our/own@v2' "$cake" info -m our/own@v2
 for places in "HF_HUB_CACHE=$cache HF_HOME=/none" "HF_HOME= XDG_CACHE_HOME=$dir/xdg" "HF_HOME= XDG_CACHE_HOME= HOME=$dir/home"; do
     mkdir -p "$dir/xdg/huggingface" "$dir/home/.cache/huggingface" && ln -sfn "$cache" "$dir/xdg/huggingface/hub" && ln -sfn "$cache" "$dir/home/.cache/huggingface/hub"
     # shellcheck disable=SC2086
@@ -202,7 +202,7 @@ expect "the token of Python's login" 0 "$commit" pull me/gated
 rm "$HF_HOME/token"
 expect "a token that may not" 1 'accept them at .*/me/refused, with the account that the token belongs to' env HF_TOKEN=$secret "$cake" pull me/refused
 expect "a token that is none" 1 'HF_TOKEN holds no token' env HF_TOKEN=$'a\nb' "$cake" pull me/refused
-expect "a private model" 1 'knows no such model, or it is private \(status 401\): check the name, or set HF_TOKEN' pull private/demo
+expect "a private model" 1 'knows no such model, or it is private \(status 401\): check the name and HF_TOKEN' pull private/demo
 expect "an unknown one" 1 'knows no such model or file \(status 404' pull me/nothing
 expect "HF_ENDPOINT" 1 'HF_ENDPOINT is not the URL of a hub' env HF_ENDPOINT=ftp://x "$cake" pull me/demo
 

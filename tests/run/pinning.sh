@@ -69,8 +69,8 @@ says "... are told" "take turns; use --threads $cores"
 # More ranks than cpus, with a thread each: of that only one message.
 n=$((cores + 1))
 taskset -c "$last" "$root/tests/mpirun.sh" $n "${run[@]}" >"$dir/out" 2>"$dir/err"
-says "$n ranks on one cpu" "warning: planner: $n ranks with $n threads for 1 cpu of .* take turns; start fewer ranks on it"
-test "$(grep -c 'take turns' "$dir/err")" -eq 1
+says "$n ranks on one cpu" "warning: planner: $n ranks with $n threads for 1 cpu of .*: more threads than CPUs, which is slow; start fewer ranks on it"
+test "$(grep -Ec 'take turns|more threads than CPUs' "$dir/err")" -eq 1
 ok "... said once" $?
 printf '{"prompt": "%s", "max_tokens": '"$(few 800 1500)"', "ignore_eos": true}\n' a b c d >"$dir/turns.jsonl"
 taskset -c "$last" "$root/tests/mpirun.sh" 2 "$cake" run -m "$model" -i "$dir/turns.jsonl" --report "$dir/report" >"$dir/out" 2>"$dir/err"
@@ -78,7 +78,7 @@ taskset -c "$last" "$root/tests/mpirun.sh" 2 "$cake" run -m "$model" -i "$dir/tu
 grep -Eq '"advice": (null|"ranks of .* have 2 threads on 1 cpu and take turns: start fewer ranks, or use --threads")' "$dir/report"
 ok "... the advice is that" $?
 expect "more threads than cores of each" 0 'take turns; use --threads 1' taskset -c "$last" "$root/tests/mpirun.sh" 2 "${run[@]}" --threads 2
-test "$(grep -c 'take turns' "$dir/err")" -eq 1
+test "$(grep -Ec 'take turns|more threads than CPUs' "$dir/err")" -eq 1
 ok "... said once, too" $?
 expect "another way to bind" 2 'is not one of auto\|none\|hwloc' "${run[@]}" --bind numa
 

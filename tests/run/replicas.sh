@@ -173,8 +173,8 @@ n=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
 at=$(tail -c +9 "$file" | head -c "$n" | grep -o '"model.layers.1.mlp.down_proj.weight":{[^}]*' | sed 's/.*data_offsets":\[\([0-9]*\),.*/\1/')
 printf '\0\0\300\177' | dd of="$file" bs=1 seek=$((8 + n + at)) conv=notrunc 2>/dev/null
 for i in 1 2 3 4 5 6 7 8; do printf '{"prompt": [%d, 10, 11], "max_tokens": 2}\n' $((20 + i)); done >"$dir/eight.jsonl"
-expect "a broken layer" 3 'layer 1, on rank 2,' mpi 4 run -m "$dir/layer" -i "$dir/eight.jsonl" --replicas 2
-test "$(grep -c 'finite numbers: layer 1 is the first with NaN' "$dir/out")" -eq 8 && test "$(grep -Ec 'layer 1, on rank [02],' "$dir/err")" -eq 2
+expect "a broken layer" 3 'layer 1 on rank 2 has' mpi 4 run -m "$dir/layer" -i "$dir/eight.jsonl" --replicas 2
+test "$(grep -c 'finite numbers: layer 1 is the first with NaN' "$dir/out")" -eq 8 && test "$(grep -Ec 'layer 1 on rank [02] has' "$dir/err")" -eq 2
 ok "... in every replica" $?
 
 # A full disk: one message, status 1, on all ranks.
