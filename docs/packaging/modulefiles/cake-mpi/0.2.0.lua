@@ -8,6 +8,7 @@ whatis("Version: 0.2.0")
 whatis("Description: batch inference of language models over MPI")
 conflict("cake-mpi")
 -- prereq("openmpi")
+-- setenv("CAKE_DEVICE", "cpu") -- for a build with CUDA
 prepend_path("PATH", pathJoin(root, "bin"))
 prepend_path("MANPATH", pathJoin(root, "share/man"))
 prepend_path("XDG_DATA_DIRS", pathJoin(root, "share"))
