@@ -4,20 +4,19 @@
 # build-long/ (or $CAKE_LONG_DIR) and leave their logs there. A stage fails if a tool
 # is missing; the stage of Python packages is skipped with a message. The last line is "N passed, N failed": tests inside
 # the stages, and the stages themselves. What each of them proves, beside what `make check` does:
-#   newcomer   the README's two commands work on a bare Debian, with the packages that they install
-#   warnings   clang warns of nothing in program and tests; no large frames; the style, with its formatter
+#   newcomer   the README's two commands work on a bare Debian, with the packages that they install; all cases of all tests
+#   warnings   clang warns of nothing in program and tests; the style, with its formatter
 #   minimal    without optional libraries and x86 kernels the answers are the same
 #   install    what is installed runs, and is removed again
 #   packaging  EasyBuild, Spack, modules and Apptainer read our recipes
 #   tutorial   every command of the tutorial works
-#   mpich      ranks start, talk, fail and end under another MPI as they do under Open MPI
 #   openai     the official client reads our results
 #   forms      h5py and h5dump read them, too
 #   prompts    files of prompts that people have are read
 #   resume     runs that are stopped at random moments resume to the same bytes
 #   valgrind   memory of one job on two ranks, with the kernels of this CPU
 #   asan       memory, leaks and undefined behaviour: all programs of tests, and each whole run that has code of its own
-#   distcheck  the tarball is complete; all cases of all tests, once; gcc warns of nothing in any of it
+#   distcheck  the tarball is complete; ranks start, talk, fail and end under MPICH as they do under Open MPI
 #   cuda       kernels of GPUs: all cases, of the source and of what nvcc makes of it
 #   fuzz       readers of foreign bytes, with sanitizers
 #   slurm      the job scripts, on a real Slurm
@@ -25,7 +24,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer warnings minimal install packaging tutorial mpich openai forms prompts resume valgrind asan distcheck cuda fuzz slurm hosts"
+stages="newcomer warnings minimal install packaging tutorial openai forms prompts resume valgrind asan distcheck cuda fuzz slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -54,10 +53,12 @@ plain() {
     [ -e "$build/Makefile" ] || configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
     cd "$build" && make -j"$jobs"
 }
-# The kernels of x86 as `plain` has them, for a build folder that differs in what they do not know: MPI, sanitizers.
-plain_kernels() {
+# from_plain 'FILE...': objects of `plain` for the build folder we are in, which differs in what they do not know. With wildcards.
+from_plain() {
+    local at=$PWD
+    # shellcheck disable=SC2086
     (plain) && make kernels/cpu/.dirstamp kernels/cpu/.deps/.dirstamp && # objects are to be newer than these
-        cp "${CAKE_BUILD:-$work/plain}"/kernels/cpu/libavx*.o kernels/cpu/
+        (cd "${CAKE_BUILD:-$work/plain}" && cp --parents $1 "$at")
 }
 # check [TESTS=WHICH]: the suite of the build folder we are in, or some of it; target=check-TESTS builds nothing before.
 check() {
@@ -85,13 +86,14 @@ stage_newcomer() {
     "$root/tests/newcomer.sh"
 }
 
-# No warning by clang, in program and tests, no large frame in the program, since stacks may be small, and the style test
-# with its formatter; gcc's warnings are errors in stage distcheck.
+# No warning by clang, in program and tests, and the style test with its formatter. Clang warns of the same without
+# optimisation. gcc's warnings are errors in stage distcheck for the program, in stage asan for tests as well.
 stage_warnings() {
     local status=0
     need "$(clang)" || return 1
-    (configure_in "$work/warnings" CC="$(clang)" CXX="$(clang | sed 's/clang/&++/')" CFLAGS="-O2 -g -Werror" &&
-        make -j"$jobs" all CFLAGS="-O2 -g -Werror -Wframe-larger-than=65536" && make -j"$jobs" check TESTS= CFLAGS="-O0 -Werror") || status=1
+    (configure_in "$work/warnings" CC="$(clang)" CXX="$(clang | sed 's/clang/&++/')" CFLAGS="-O0 -Werror" &&
+        from_plain "$(cd "$root" && ls kernels/cuda/*.cu | sed 's/cu$/o/')" &&
+        make -j"$jobs" && make -j"$jobs" check TESTS=) || status=1
     CI=true "$root/tests/style.sh" "$root" || status=1
     return $status
 }
@@ -138,17 +140,6 @@ stage_packaging() {
 # Every command of docs/tutorial.md.
 stage_tutorial() {
     need gnuplot && plain && top_builddir=. "$root/tests/tutorial.sh"
-}
-
-# Against another MPI: the programs that call it themselves, and the whole runs in which ranks do all that they do with each
-# other. What else is computed on ranks does not depend on it. Only what these need is built.
-stage_mpich() {
-    unset CAKE_ALL # stage distcheck tries all
-    need mpicc.mpich mpirun.mpich || return 1
-    # shellcheck disable=SC2046
-    configure_in "$work/mpich" --without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS="-O2 -g -Werror" &&
-        plain_kernels && make -j"$jobs" cake-mpi $(sed -n 's/^mpi_tests = //p' "$root/tests/local.am") &&
-        target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)'
 }
 
 # The official client reads every body of a batch in which every field occurs; $CAKE_PYTHON has the package.
@@ -198,7 +189,7 @@ gsm8k_test.jsonl --prompt-field question
 END
 }
 
-# Runs that are stopped at random moments and resumed: 25 rounds, or $CAKE_ROUNDS, by $CAKE_ROUNDS_SEED. (Stage distcheck
+# Runs that are stopped at random moments and resumed: 25 rounds, or $CAKE_ROUNDS, by $CAKE_ROUNDS_SEED. (Stage newcomer
 # has those that are stopped at moments of our choice.)
 stage_resume() {
     plain && top_builddir=. "$root/tests/run/rounds.sh" "${CAKE_ROUNDS:-25}" ${CAKE_ROUNDS_SEED:-}
@@ -264,17 +255,18 @@ stage_valgrind() {
 # and tests of scripts, measurements, and other numbers of ranks and sizes of waves. Where whole programs run, the kernels of
 # x86 go without: they have no memory of their own, and would take most of the time.
 stage_asan() {
-    unset CAKE_ALL # stage distcheck tries all
+    unset CAKE_ALL # stage newcomer tries all
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0
     export HWLOC_COMPONENTS=-pci # hwloc unloads what it asks for PCI, which leaks: then the leak has no name
-    # Kernels that this machine cannot run need no sanitizers.
+    # Sanitizers make the kernels long to compile. Two tables have all the code: AVX2's, and the last one, if it can run here.
+    local plain_isas="kernels/cpu/libavx512_a-*.o kernels/cpu/libavx512vnni_a-*.o"
+    grep -qw avx512_bf16 /proc/cpuinfo || plain_isas="kernels/cpu/libavx512*.o"
     configure_in "$work/asan" --without-cuda \
         CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
-        plain_kernels && rm -f kernels/cpu/libavx2*.o && { ! grep -qw avx512f /proc/cpuinfo || rm -f kernels/cpu/libavx*.o; } &&
-        make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
-    plain_kernels && make -j"$jobs" &&
+        from_plain "$plain_isas" && make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
+    from_plain "kernels/cpu/libavx*.o" && make -j"$jobs" &&
         suite TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
 }
 
@@ -321,11 +313,15 @@ stage_fuzz() {
     return $status
 }
 
-# The tarball builds, passes, installs and cleans up by itself. The one stage with all cases of all tests; stage cuda has
-# those of GPU kernels.
+# The tarball builds, installs and cleans up by itself, without a large frame in the program, since stacks may be small.
+# Its tests are those in which ranks do all that they do with each other, against another MPI; what else is computed on ranks
+# does not depend on it.
 stage_distcheck() {
     local absent
-    configure_in "$work/distcheck" && make -j"$jobs" distcheck VERBOSE=1 DISTCHECK_CONFIGURE_FLAGS="--without-cuda CFLAGS='-O2 -Werror'" || return 1
+    unset CAKE_ALL # stage newcomer tries all
+    need mpicc.mpich mpirun.mpich && configure_in "$work/distcheck" &&
+        make -j"$((jobs + 1))" distcheck VERBOSE=1 check_PROGRAMS='$(mpi_tests)' check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)' \
+            DISTCHECK_CONFIGURE_FLAGS="--without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS='-O2 -Werror -Wframe-larger-than=65536'" || return 1
     [ ! -e "$root/.git" ] || {
         absent=$(comm -23 <(git -C "$root" ls-files | grep -v "^\.gitignore$" | sort) \
             <(tar tzf cake-mpi-*.tar.gz | sed "s,^[^/]*/,," | sort))
