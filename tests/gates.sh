@@ -97,6 +97,12 @@ style "something unfinished" src/base/base.c "/* TO""DO: later */"
 fresh
 sed -i 1d "$tree/src/base/base.c"
 must style 1 "no licence line"
+fresh
+mkdir "$tree/docs"
+printf '%s\n' '`src/base/base.c`, `base/base.c`, `base.c` and `cpu/NAME.h`, not gone.c' >"$tree/docs/page.md"
+must style 0 "a page that names files as they are"
+printf '%s\n' '`slice/base.c`' >>"$tree/docs/page.md"
+must style 1 "a page that names a file that is gone"
 # The layout can be judged where clang-format 14 is; where it must be there, style.sh says so.
 fresh
 must style 0 "the good tree again"

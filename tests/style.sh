@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The style test: functions of at most 80 lines, files of at most 650, lines of at most 110, the licence line, nothing
-# unfinished, no retired word in a name or file name, and the layout of .clang-format. Versions of clang-format differ: only
-# 14 is used, and with CI set it is required.
+# unfinished, no retired word in a name or file name, no page that names a source file that is gone, and the layout of
+# .clang-format. Versions of clang-format differ: only 14 is used, and with CI set it is required.
 # tests/style.sh [ROOT]: ROOT is a source tree, default $top_srcdir. Exit status 1 and a line per violation.
 set -u
 root=${1:-${top_srcdir:-.}}
@@ -93,6 +93,20 @@ BEGIN { n = split(unmistakable, list, " "); for (i = 1; i <= n; i++) is_unmistak
 { n = split(tolower($NF), part, /[._-]/); for (i = 1; i <= n; i++) if (part[i] in is_unmistakable) { print $0 ": " part[i] " is a retired word in a file name"; wrong = 1 } }
 END { exit wrong }
 ' || status=1
+
+# A source file that a page names between backticks exists, as given or below a folder. NAME stands for any name.
+pages=$(find . docs -maxdepth 1 -name '*.md' 2>/dev/null | LC_ALL=C sort -u)
+# shellcheck disable=SC2086
+[ -z "$pages" ] || { find $folders docs $(ls -d jobs 2>/dev/null) -type f; find . -maxdepth 1 -type f; } | awk '
+FILENAME == "-" { name = $0; sub(/^\.\//, "", name); exists[name] = 1; while (sub(/^[^\/]*\//, "", name)) exists[name] = 1; next }
+{
+    for (line = $0; match(line, /`[A-Za-z0-9_.\/-]+\.(c|cc|h|cu|sh|py|def|am)`/); line = substr(line, RSTART + RLENGTH)) {
+        name = substr(line, RSTART + 1, RLENGTH - 2)
+        if (name !~ /NAME/ && !(name in exists)) { print FILENAME ":" FNR ": there is no file " name; wrong = 1 }
+    }
+}
+END { exit wrong }
+' - $pages || status=1
 
 # A shell test that runs a command in the text of its ok hands on the status of that command, and cannot fail.
 suspects=$(grep -rnE --include='*.sh' 'ok "[^"]*\$\([^(].*\$\?' tests 2>/dev/null)
