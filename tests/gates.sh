@@ -84,6 +84,7 @@ retired "a local" src/base/base.c "\nint f(void)\n{\n    int n_stretch = 1;\n   
 retired "a field" src/base/base.c "struct x {\n    int starved_s;\n};"
 retired "a field, of a word that a local may have" src/base/base.c "int n = f(x)->room;"
 retired "a macro" src/base/base.c "#define CAKE_MAX_PARCELS 3"
+style "a retired name" src/base/base.c "int cake_schedule_push(int change);"
 retired "the topic of a message" src/base/base.c "int n = f(1, \"conductor\", \"text\");"
 retired "a local after a comment" src/base/base.c "/* one\n * two */ int desk;"
 retired "a kernel" kernels/cpu/cpu.c "int n_portion;"

@@ -30,12 +30,15 @@ shade starved starving station stretch surveyor takeup told whereabouts"
 # Refused as fields only: capacity, max, min and present are the words.
 field_words="room most least there"
 
+# Refused as they are: names that were given up for a better one.
+retired_names="cake_schedule_push"
+
 # shellcheck disable=SC2086
-awk -v retired="$retired" -v unmistakable="$unmistakable" -v field_words="$field_words" '
+awk -v retired="$retired" -v unmistakable="$unmistakable" -v field_words="$field_words" -v retired_names="$retired_names" '
 BEGIN {
     advice = "a retired word; use the word of vLLM, MPI, BLAS or Linux (glossary: docs/architecture.md)"
     split_words(retired, is_retired, 0)
-    suspect = "cake_|" split_words(unmistakable, is_unmistakable, 1) "|(\\.|->)(" split_words(field_words, is_field_word, 0) ")"
+    suspect = "cake_|" tolower(split_words(retired_names, is_retired_name, 0)) "|" split_words(unmistakable, is_unmistakable, 1) "|(\\.|->)(" split_words(field_words, is_field_word, 0) ")"
 }
 function split_words(text, set, plural,   list, i, n) {
     n = split(text, list, " ")
@@ -66,6 +69,7 @@ function look_for_retired(line,   name, n, part, i) {
             sub(/^(\.|->)/, "", name)
             if (name in is_field_word) wrong(FNR, "field " name ": " advice)
         }
+        if (name in is_retired_name) wrong(FNR, name " is a retired name: take the one that took its place")
         n = split(tolower(name), part, "_")
         for (i = 1; i <= n; i++) if (part[i] in is_unmistakable) wrong(FNR, name ": " part[i] " is " advice)
         if (name ~ /^cake_/ && part[2] in is_retired) wrong(FNR, name ": " part[2] " is " advice)

@@ -15,7 +15,7 @@ int cake_schedule_changes(const cake_schedule_shape *shape)
     return 2 * shape->n_group * shape->max_tok + n_slot * (fork + 1);
 }
 
-void cake_schedule_push(cake_schedule *s, cake_change change)
+void cake_schedule_push_change(cake_schedule *s, cake_change change)
 {
     CAKE_ASSERT(s->n_pending < cake_schedule_changes(&s->shape));
     s->pending[s->n_pending++] = change;

@@ -22,11 +22,11 @@ typedef struct cake_seq {
     int last_lane; /* in_flight: the lane of the latest such wave */
     int64_t age;   /* number of its admission; a stem counts as the youngest */
     int n_prompt, n_token;
-    int n_sent;           /* its first n_sent tokens need no further row: see schedule.h */
-    int max_len;          /* maximum of tokens, prompt included */
-    int n_scored;         /* CAKE_SEQ_SCORE_PROMPT: prompt rows that were sent to be scored */
-    int max_sent;         /* maximum of n_sent, which an eviction resets */
-    int n_mapped;         /* pages of each group that CAKE_CHANGE_MAPs, sent or pending, have mapped */
+    int n_sent;   /* vLLM: num_computed_tokens. Its first n_sent tokens, cached ones included, need no row */
+    int max_len;  /* maximum of tokens, prompt included */
+    int n_scored; /* CAKE_SEQ_SCORE_PROMPT: prompt rows that were sent to be scored */
+    int max_sent; /* maximum of n_sent, which an eviction resets */
+    int n_mapped; /* pages of each group that CAKE_CHANGE_MAPs, sent or pending, have mapped */
     int n_published;      /* pages of its prompt that others can share */
     int n_chain;          /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
@@ -74,7 +74,8 @@ struct cake_schedule {
     int prefill_waves;           /* of kv_admission.c: waves of each lane before all sequences generate */
 };
 
-void cake_schedule_push(cake_schedule *schedule, cake_change change);
+/* Adds a change of page tables or states to those that the next wave carries. */
+void cake_schedule_push_change(cake_schedule *schedule, cake_change change);
 /* Pages of a group that it needs for its tokens and one more. */
 int cake_schedule_need(const cake_schedule *schedule, const cake_seq *seq, int group);
 /* Starts a waiting sequence if enough pages are available and no older one waits. An idle stem is evicted for

@@ -42,11 +42,11 @@ static void map_pages(cake_schedule *s, cake_seq *q, int end)
         while (list->hi < pages)
             cake_page_pool_alloc(&s->pages[group], list);
         for (int i = list->lo > q->n_mapped ? list->lo : q->n_mapped; i < pages; i++)
-            cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_MAP,
-                                                .group = group,
-                                                .slot = (int32_t)(q - s->seqs),
-                                                .index = i,
-                                                .page = list->page[i]});
+            cake_schedule_push_change(s, (cake_change){.kind = CAKE_CHANGE_MAP,
+                                                       .group = group,
+                                                       .slot = (int32_t)(q - s->seqs),
+                                                       .index = i,
+                                                       .page = list->page[i]});
     }
     q->n_mapped = pages;
 }

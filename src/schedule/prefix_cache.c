@@ -98,9 +98,9 @@ static void copy_state(cake_schedule *s, const cake_seq *q, int reach)
     s->n_pending = n;
     from->used = s->n_batch;
     s->stats.states++;
-    cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE,
-                                        .slot = slot,
-                                        .from = s->n_slot + (int32_t)(from - s->saved)});
+    cake_schedule_push_change(s, (cake_change){.kind = CAKE_CHANGE_STATE,
+                                               .slot = slot,
+                                               .from = s->n_slot + (int32_t)(from - s->saved)});
 }
 
 void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
@@ -208,9 +208,9 @@ static void save_state(cake_schedule *s, const cake_seq *q, int32_t node)
         cake_prefix_tree_drop(s->prefixes, to->node);
     *to = (cake_saved){.node = node, .used = s->n_batch};
     s->stats.states++;
-    cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE,
-                                        .slot = s->n_slot + (int32_t)(to - s->saved),
-                                        .from = (int32_t)(q - s->seqs)});
+    cake_schedule_push_change(s, (cake_change){.kind = CAKE_CHANGE_STATE,
+                                               .slot = s->n_slot + (int32_t)(to - s->saved),
+                                               .from = (int32_t)(q - s->seqs)});
 }
 
 void cake_prefix_cache_publish(cake_schedule *s, cake_seq *q)

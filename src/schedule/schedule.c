@@ -274,17 +274,17 @@ static void share_prompt(cake_schedule *s, int slot, int stem, int group)
     int full = q->n_prompt / CAKE_PAGE;
     cake_page_pool_share(&s->pages[group], &q->page_list[group], &of->page_list[group], full);
     if (full)
-        cake_schedule_push(
+        cake_schedule_push_change(
             s, (cake_change){
                    .kind = CAKE_CHANGE_SHARE, .group = group, .slot = slot, .index = full, .from = stem});
     if (q->n_prompt % CAKE_PAGE)
-        cake_schedule_push(s,
-                           (cake_change){.kind = CAKE_CHANGE_COPY,
-                                         .group = group,
-                                         .slot = slot,
-                                         .index = full,
-                                         .page = cake_page_pool_alloc(&s->pages[group], &q->page_list[group]),
-                                         .from = of->page_list[group].page[full]});
+        cake_schedule_push_change(
+            s, (cake_change){.kind = CAKE_CHANGE_COPY,
+                             .group = group,
+                             .slot = slot,
+                             .index = full,
+                             .page = cake_page_pool_alloc(&s->pages[group], &q->page_list[group]),
+                             .from = of->page_list[group].page[full]});
 }
 
 int cake_schedule_fork(cake_schedule *s, int stem)
@@ -309,7 +309,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
         share_prompt(s, slot, stem, group);
     }
     if (s->shape.states)
-        cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE, .slot = slot, .from = stem});
+        cake_schedule_push_change(s, (cake_change){.kind = CAKE_CHANGE_STATE, .slot = slot, .from = stem});
     return slot;
 }
 
