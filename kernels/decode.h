@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decodes quantised rows, in plain C with loops of constant length, so that each file that includes it has
- * them compiled for its own instruction set. Included by format.c and by the vector kernels.
+ * Dequantises rows of weights, in plain C with loops of constant length, so that each file that includes it
+ * has them compiled for its own instruction set. Included by format.c and by the vector kernels.
  *
  * In: blocks and groups as format.h has them. Out: float32. Invariant: every value is computed by itself, by
  * the same operations for every instruction set, so its bits are the same.

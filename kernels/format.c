@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows of quantised matrices. Out: the same in float32. Layouts of blocks as in ggml-common.h, of groups
- * as in format.h. Invariant: values are computed in float32 in the order of the format's own reader, so they
- * have its bits.
+ * Dequantises weights. In: rows of quantised matrices. Out: the same in float32. Layouts of blocks as in
+ * ggml-common.h, of groups as in format.h. Invariant: values are computed in float32 in the order of the
+ * format's own reader, so they have its bits.
  */
 #include "kernels/format.h"
 

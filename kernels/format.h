@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Weight formats: how quantised matrices are stored, in files and in memory, row by row. A format is a row of
- * a table, and its values are exact: what decode returns is what the format's own reader computes in float32.
+ * a table, and its values are exact: dequantised values are what the format's own reader computes in float32.
  *
  * Two kinds. Block formats are GGUF's (ggml-common.h): a row is whole blocks with scales inside. Grouped
  * formats are those of safetensors: a row is a factor if the format has one, then the scales of the row's

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Panels of quantised matrices, decoded for the products of linear.h; included once by each instruction set's
- * file.
+ * Panels of quantised matrices, dequantised for the products of linear.h; included once by each instruction
+ * set's file.
  *
  * In: rows as kernels/format.h has them. Out: a panel in float32 as linear.h multiplies it: the values of all
  * its columns for one k, then for the next one. Invariant: the product has the bits of the same matrix in

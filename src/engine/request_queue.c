@@ -87,6 +87,7 @@ cake_err cake_request_queue_read(cake_request_queue *q, int n)
     return err;
 }
 
+/* First come, first served (FCFS). */
 cake_sequence *cake_request_queue_pop(cake_request_queue *q)
 {
     if (!q->n)

@@ -181,7 +181,7 @@ void cake_prefix_cache_mark_sent(cake_schedule *s, const cake_seq *q, int from)
     }
 }
 
-/* The state to replace: one that no known prompt needs, else the least recently used. */
+/* The state to evict: one that no known prompt needs, else the least recently used (LRU). */
 static cake_saved *victim(const cake_schedule *s)
 {
     cake_saved *best = &s->saved[0];

@@ -127,6 +127,7 @@ static void release_pages(cake_schedule *s, cake_seq *q)
     q->running = q->evict = false;
 }
 
+/* vLLM: preempt, by recomputation. The sequence waits, and its rows are computed again. */
 static void evict(cake_schedule *s, cake_seq *q)
 {
     release_pages(s, q);
