@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: sequences from the io. Out: the same sequences in the same order.
- * Invariant: a sequence is a user of its chain from its entry into the queue until
- * cake_request_queue_forget.
+ * Invariant: a queued sequence holds a reference to its chain. `cake_request_queue_forget` releases it.
  */
 #include "engine/request_queue.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys of a GGUF file as the config.json that the model had, so that one reader checks both.
+ * Writes a config.json from a GGUF file's keys. One reader then checks both formats.
  */
 #ifndef CAKE_FORMATS_GGUF_CONFIG_H
 #define CAKE_FORMATS_GGUF_CONFIG_H

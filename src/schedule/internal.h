@@ -86,9 +86,9 @@ void cake_schedule_start(cake_schedule *schedule, cake_seq *seq);
 bool cake_schedule_make_room(cake_schedule *schedule, cake_seq *seq);
 void cake_schedule_wait_page(cake_schedule *schedule, cake_seq *seq, bool wait_page);
 
-/* The number of pages at the beginning of a sequence that need not be computed: its own, and the cached pages
- * that follow them, provided that every page that a later row sees is its own or cached. seq->n_sent is a
- * multiple of CAKE_PAGE. */
+/* Counts the leading pages that need not be computed: own pages, then cached ones. It ends where the next row
+ * misses no page that it sees; pages outside its window may be missing. seq->n_sent is a multiple of
+ * CAKE_PAGE. */
 int cake_prefix_cache_match(const cake_schedule *schedule, const cake_seq *seq);
 /* Attaches the matching cached pages to it, and the state at their end. */
 void cake_prefix_cache_attach(cake_schedule *schedule, cake_seq *seq);

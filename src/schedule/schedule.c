@@ -2,11 +2,13 @@
  *
  * In: lengths of sequences, sampled tokens. Out: batches.
  *
- * Invariants: a page is not reused before the waves with rows that read it were sent (waves keep their order,
- * so later changes arrive later); the oldest sequence can always continue, because only younger ones are
- * evicted; a sequence is not evicted while it has rows in flight; prompts and replays hold reserved pages, so
- * almost only generated rows evict others (the exception: a page that slides out of a window but is held by
- * another sequence is not available for the next one).
+ * Invariants:
+ * - A page is not reused before the waves with rows that read it were sent. Waves keep their order, so later
+ *   changes arrive later.
+ * - The oldest sequence can always continue: only younger ones are evicted.
+ * - A sequence is not evicted while it has rows in flight.
+ * - Prompts and replays hold reserved pages, so almost only generated rows evict others. The exception: a
+ *   page that slides out of a window but is held by another sequence is not available for the next one.
  */
 #include "schedule/schedule.h"
 

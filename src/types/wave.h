@@ -19,8 +19,8 @@
 
 #include "types/row.h"
 
-#define CAKE_MAX_KV_GROUPS                                                                                   \
-    4 /* KV cache groups of a model: layers with equal windows and heads share page numbers */
+/* KV cache groups of a model: layers with equal windows and heads share page numbers. */
+#define CAKE_MAX_KV_GROUPS 4
 
 typedef enum cake_change_kind {
     CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are stored in page */
