@@ -416,10 +416,10 @@ typedef struct cake_kernels {
      * dtype. The norm's output itself is not stored. */
     bool (*rmsnorm_pack)(const cake_exec *exec, void *to, const float *x, const float *weight,
                          cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here);
-    /* rope with `turn` on the n_head heads of q (may be 0) and the keys k, then kv_store. k itself may be
+    /* Rotates the n_head heads of q (may be 0) and the keys k, then does kv_store. k itself may be
      * left unchanged. */
     bool (*rope_kv_store)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
-                          const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok);
+                          const float *v, const cake_rope_args *rope, const cake_row *rows, int n_tok);
     /* attend, then input_pack of its output for a matrix of dtype. The output itself is not stored. */
     bool (*attend_pack)(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
                         const cake_row *rows, int n_tok, int n_head, float scale, float cap);

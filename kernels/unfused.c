@@ -39,10 +39,10 @@ bool cake_unfused_rmsnorm_pack(const cake_exec *exec, void *to, const float *x, 
 }
 
 bool cake_unfused_rope_kv_store(const cake_exec *exec, const cake_kv *kv, float *q, int n_head,
-                                const float *k, const float *v, const cake_rope_args *turn,
+                                const float *k, const float *v, const cake_rope_args *rope,
                                 const cake_row *rows, int n_tok)
 {
-    (void)exec, (void)kv, (void)q, (void)n_head, (void)k, (void)v, (void)turn, (void)rows, (void)n_tok;
+    (void)exec, (void)kv, (void)q, (void)n_head, (void)k, (void)v, (void)rope, (void)rows, (void)n_tok;
     return false;
 }
 

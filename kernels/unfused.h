@@ -17,7 +17,7 @@ bool cake_unfused_linear_multi(const cake_exec *exec, const cake_product *produc
 bool cake_unfused_rmsnorm_pack(const cake_exec *exec, void *to, const float *x, const float *weight,
                                cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here);
 bool cake_unfused_rope_kv_store(const cake_exec *exec, const cake_kv *kv, float *q, int n_head,
-                                const float *k, const float *v, const cake_rope_args *turn,
+                                const float *k, const float *v, const cake_rope_args *rope,
                                 const cake_row *rows, int n_tok);
 bool cake_unfused_attend_pack(const cake_exec *exec, void *to, cake_dtype dtype, const float *q,
                               const cake_kv *kv, const cake_row *rows, int n_tok, int n_head, float scale,

@@ -21,11 +21,11 @@ static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *
                          const cake_row *rows, int n_tok)
 {
     const size_t n_value = (size_t)kv->n_value, n_rope = (size_t)kv->head_dim - n_value;
-    float key[TURN][CAKE_LATENT_DIM];
+    float key[SQUARE][CAKE_LATENT_DIM];
     int64_t first, last;
     cake_exec_range(exec, n_tok, 1, &first, &last);
     for (int64_t i = first, n; i < last; i += n) {
-        n = i + TURN <= last && side_by_side(kv, &rows[i]) ? TURN : 1;
+        n = i + SQUARE <= last && side_by_side(kv, &rows[i]) ? SQUARE : 1;
         for (int64_t r = 0; r < n; r++) {
             memcpy(key[r], latent + (size_t)(i + r) * n_value, n_value * sizeof *latent);
             memcpy(key[r] + n_value, rope + (size_t)(i + r) * n_rope, n_rope * sizeof *rope);
@@ -35,7 +35,7 @@ static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *
         if (kv->dtype == CAKE_I8) {
             store_codes(kv, kv->k, page, line, key[0], 0, kv->n_value);
             store_codes(kv, kv->k, page, line, key[0] + n_value, kv->n_value, kv->head_dim);
-        } else if (n == TURN)
+        } else if (n == SQUARE)
             store_keys(kv, at, key[0], CAKE_LATENT_DIM);
         else
             store_key(kv, at, key[0], (size_t)cake_kv_pair(kv));

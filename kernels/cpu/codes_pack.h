@@ -308,12 +308,13 @@ INLINE void codes_pack_rows(const codes_packing *p, const uint8_t *src, char *pa
         for (int r = 0; r < n && n < LANES; r++)
             for (int j = 0; j < words; j++)
                 memcpy(to + (size_t)j * CODES_VECTOR + (size_t)(lane + r) * 4, &word[r][j], 4);
-        for (int j = 0; j < words && n == LANES; j += TURN)
-            for (int r = 0; r < LANES; r += TURN) {
-                __m256i turned[TURN];
-                turn((const char *)&word[r][j], sizeof word[r], turned);
-                for (int i = 0; i < TURN && j + i < words; i++)
-                    _mm256_storeu_si256((__m256i *)(to + (size_t)(j + i) * CODES_VECTOR + r * 4), turned[i]);
+        for (int j = 0; j < words && n == LANES; j += SQUARE)
+            for (int r = 0; r < LANES; r += SQUARE) {
+                __m256i transposed[SQUARE];
+                transpose_8((const char *)&word[r][j], sizeof word[r], transposed);
+                for (int i = 0; i < SQUARE && j + i < words; i++)
+                    _mm256_storeu_si256((__m256i *)(to + (size_t)(j + i) * CODES_VECTOR + r * 4),
+                                        transposed[i]);
             }
     }
 }

@@ -128,7 +128,7 @@ typedef struct delta_head {
     float own[BLOCK * BLOCK]; /* [i, j < i] influence of row j's change on row i's */
     float see[BLOCK * BLOCK]; /* [i, j <= i] weight of row j's change in row i's output */
     float unit_q[BLOCK * CAKE_DELTA_DIM], unit_k[BLOCK * CAKE_DELTA_DIM]; /* [n, key_dim] */
-    float turned[CAKE_DELTA_DIM * BLOCK];                                 /* unit_k [key_dim, BLOCK] */
+    float transposed[CAKE_DELTA_DIM * BLOCK];                             /* unit_k [key_dim, BLOCK] */
     float change[BLOCK * CAKE_DELTA_DIM]; /* [n, value_dim] the change that each row writes at its key */
 } delta_head;
 
@@ -167,13 +167,15 @@ static void compare_rows(delta_head *h)
     int dim = h->d->key_dim;
     for (int t = 0; t < h->n; t++)
         for (int i = 0; i < dim; i++)
-            h->turned[i * BLOCK + t] = h->unit_k[t * dim + i];
+            h->transposed[i * BLOCK + t] = h->unit_k[t * dim + i];
     memset(h->own, 0, sizeof h->own);
     memset(h->see, 0, sizeof h->see);
     for (int i = 0; i < h->n; i += TILE_ROWS) {
         int m = h->n - i < TILE_ROWS ? h->n - i : TILE_ROWS;
-        matrix_add(h->own + i * BLOCK, BLOCK, h->unit_k + i * dim, dim, 1, h->turned, BLOCK, m, i + m, dim);
-        matrix_add(h->see + i * BLOCK, BLOCK, h->unit_q + i * dim, dim, 1, h->turned, BLOCK, m, i + m, dim);
+        matrix_add(h->own + i * BLOCK, BLOCK, h->unit_k + i * dim, dim, 1, h->transposed, BLOCK, m, i + m,
+                   dim);
+        matrix_add(h->see + i * BLOCK, BLOCK, h->unit_q + i * dim, dim, 1, h->transposed, BLOCK, m, i + m,
+                   dim);
     }
 }
 
@@ -243,8 +245,8 @@ static void finish_rows(delta_head *h)
     scale_row(h->state, h->state, (int)(key * value), h->since[n - 1]);
     for (int i = 0; i < d->key_dim; i++)
         for (int t = 0; t < n; t++)
-            h->turned[i * BLOCK + t] *= h->until[t];
-    matrix_add(h->state, value, h->turned, BLOCK, 1, h->change, value, d->key_dim, dim, n);
+            h->transposed[i * BLOCK + t] *= h->until[t];
+    matrix_add(h->state, value, h->transposed, BLOCK, 1, h->change, value, d->key_dim, dim, n);
 }
 
 /* One row: columns [j, j + vectors * LANES) of state and output, of which the last vector has n. */

@@ -202,12 +202,12 @@ static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
     return cake_arena_round((size_t)n_tok * row);
 }
 
-/* Packs n values of k of up to TURN_ROWS rows into a tile of `pitch` rows; to: the first row there. */
+/* Packs n values of k of up to SMALL_SQUARE rows into a tile of `pitch` rows; to: the first row there. */
 static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row, int rows, int64_t k, int n,
                       cake_dtype dtype)
 {
     enum { STEPS = 256 };
-    _Alignas(64) float line[TURN_ROWS][STEPS], room[2 * STEPS];
+    _Alignas(64) float line[SMALL_SQUARE][STEPS], room[2 * STEPS];
     for (int values, step = STEP_OF(dtype); n > 0; n -= values, k += values, to += STEPS * pitch) {
         int steps = (int)least(steps_of(dtype, n), STEPS), j = 0;
         values = (int)least(n, STEPS * step);
@@ -215,8 +215,8 @@ static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row,
             enter_soon(in, row + r, k + values, values);
             step_copy(line[r], enter(in, row + r, k, values, room), values, dtype);
         }
-        for (; rows == TURN_ROWS && j + TURN_ROWS <= steps; j += TURN_ROWS)
-            turn_rows(to + j * pitch, pitch, line[0] + j, STEPS);
+        for (; rows == SMALL_SQUARE && j + SMALL_SQUARE <= steps; j += SMALL_SQUARE)
+            transpose_4(to + j * pitch, pitch, line[0] + j, STEPS);
         for (; j < steps; j++)
             for (int r = 0; r < rows; r++)
                 to[j * pitch + r] = line[r][j];
@@ -232,7 +232,7 @@ static void pack_part(float *to, const entering *in, int64_t row, int64_t last, 
         tile t = tile_at(n_tok, i);
         for (; row >= t.first + t.rows; t = tile_at(n_tok, i))
             i++;
-        rows = least(least(last, t.first + t.rows) - row, TURN_ROWS);
+        rows = least(least(last, t.first + t.rows) - row, SMALL_SQUARE);
         pack_rows(to + t.first * steps_of(dtype, in->n_in) + k / STEP_OF(dtype) * t.rows + (row - t.first),
                   t.rows, in, row, (int)rows, k, n, dtype);
     }

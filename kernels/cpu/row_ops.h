@@ -315,39 +315,39 @@ static void store_codes(const cake_kv *kv, void *data, size_t page, int line, co
     }
 }
 
-#define HALVES (2 * TURN) /* elements of a line of K transposed at a time */
+#define HALVES (2 * SQUARE) /* elements of a line of K transposed at a time */
 
-/* Keys and values of TURN adjacent lines, in pairs; rows of `in` are `pitch` apart. The same bits as by
+/* Keys and values of SQUARE adjacent lines, in pairs; rows of `in` are `pitch` apart. The same bits as by
  * store_key and store_value, with fewer cache lines touched. */
 static void store_keys(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
 {
     uint32_t *to = (uint32_t *)((uint16_t *)kv->k + at);
-    for (int i = 0; i < kv->head_dim; i += HALVES, to += TURN * CAKE_PAGE) {
-        uint16_t rounded[TURN][HALVES];
-        __m256i word[TURN];
-        for (int r = 0; r < TURN; r++)
+    for (int i = 0; i < kv->head_dim; i += HALVES, to += SQUARE * CAKE_PAGE) {
+        uint16_t rounded[SQUARE][HALVES];
+        __m256i word[SQUARE];
+        for (int r = 0; r < SQUARE; r++)
             for (int j = 0; j < HALVES; j += LANES)
                 vec_store_as(rounded[r], CAKE_BF16, (size_t)j, vec_load(in + r * pitch + i + j), LANES);
-        turn((const char *)rounded, sizeof *rounded, word);
-        UNROLL for (int j = 0; j < TURN; j++) _mm256_storeu_si256((__m256i *)(to + j * CAKE_PAGE), word[j]);
+        transpose_8((const char *)rounded, sizeof *rounded, word);
+        UNROLL for (int j = 0; j < SQUARE; j++) _mm256_storeu_si256((__m256i *)(to + j * CAKE_PAGE), word[j]);
     }
 }
 
 static void store_values(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
 {
     uint32_t *to = (uint32_t *)((uint16_t *)kv->v + at);
-    for (int r = 0; r < TURN; r += 2, in += 2 * pitch, to += kv->head_dim)
+    for (int r = 0; r < SQUARE; r += 2, in += 2 * pitch, to += kv->head_dim)
         for (int i = 0; i < kv->head_dim; i += LANES)
             vec_store_pairs(to + i, vec_load(in + i), vec_load(in + pitch + i));
 }
 
-/* Whether TURN rows from rows[0] on are adjacent in a page, in whole pairs. */
+/* Whether SQUARE rows from rows[0] on are adjacent in a page, in whole pairs. */
 static bool side_by_side(const cake_kv *kv, const cake_row *rows)
 {
     int line = rows->pos % CAKE_PAGE;
     bool so =
-        cake_kv_pair(kv) == 2 && kv->head_dim % HALVES == 0 && line % 2 == 0 && line + TURN <= CAKE_PAGE;
-    for (int r = 1; so && r < TURN; r++)
+        cake_kv_pair(kv) == 2 && kv->head_dim % HALVES == 0 && line % 2 == 0 && line + SQUARE <= CAKE_PAGE;
+    for (int r = 1; so && r < SQUARE; r++)
         so = rows[r].slot == rows->slot && rows[r].pos == rows->pos + r;
     return so;
 }
@@ -360,7 +360,7 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
     for (int64_t item = first, end; item < last; item = end) {
         const cake_row *row = &rows[item / n_kv];
         int line = row->pos % CAKE_PAGE;
-        bool block = item % n_kv == 0 && item + TURN * n_kv <= last && side_by_side(kv, row);
+        bool block = item % n_kv == 0 && item + SQUARE * n_kv <= last && side_by_side(kv, row);
         end = (item / n_kv + 1) * n_kv < last ? (item / n_kv + 1) * n_kv : last;
         for (; item < end; item++) {
             size_t pair = (size_t)cake_kv_pair(kv);
@@ -378,7 +378,7 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
                 store_value(kv, value, value_in, pair);
             }
         }
-        end += block ? (TURN - 1) * n_kv : 0;
+        end += block ? (SQUARE - 1) * n_kv : 0;
     }
 }
 

@@ -176,10 +176,10 @@ static bool rmsnorm_pack(const cake_exec *exec, void *to, const float *x, const 
 }
 
 static bool rope_kv_store(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
-                          const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok)
+                          const float *v, const cake_rope_args *rope, const cake_row *rows, int n_tok)
 {
     if (exec->rank == 0)
-        cake_cuda_rope_kv_store(kv, q, n_head, k, v, turn, rows, n_tok);
+        cake_cuda_rope_kv_store(kv, q, n_head, k, v, rope, rows, n_tok);
     return true;
 }
 

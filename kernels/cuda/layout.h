@@ -99,7 +99,7 @@ void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, co
                     int n_head, int head_dim, int n_rot);
 void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok);
 void cake_cuda_rope_kv_store(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                             const cake_rope_args *turn, const cake_row *rows, int n_tok);
+                             const cake_rope_args *rope, const cake_row *rows, int n_tok);
 /* Positions of a segment, which attention of a generated row sums up before it merges, for a row that sees so
  * many positions: few if it sees few, since a short sequence alone has to fill a GPU; more if it sees many,
  * since segments are merged one after the other. It depends on the row only. */

@@ -177,7 +177,7 @@ static cake_err read_experts(const cake_fields *fields, cake_config *c)
         return CAKE_ERR_FATAL;
     if (cake_field_int(fields, "num_nextn_predict_layers", 0, 0, CAKE_MAX_LAYER, &c->moe.n_mtp))
         return CAKE_ERR_FATAL;
-    c->moe.turned = c->arch->moe.turned;
+    c->moe.transposed = c->arch->moe.transposed;
     return c->arch->moe.clamped ? read_clamps(fields, c) : CAKE_OK;
 }
 

@@ -40,8 +40,8 @@ static cake_err read_window(const cake_fields *fields, const cake_config *c, int
     return CAKE_OK;
 }
 
-/* turns [n_layer]: whether a list gives the layer rotary embedding. */
-static cake_err read_turns(const cake_fields *fields, const cake_config *c, bool *turns)
+/* rotates [n_layer]: whether a list gives the layer rotary embedding. */
+static cake_err read_rotates(const cake_fields *fields, const cake_config *c, bool *rotates)
 {
     const cake_json *list = NULL;
     int every = 0;
@@ -55,14 +55,14 @@ static cake_err read_turns(const cake_fields *fields, const cake_config *c, bool
             return CAKE_ERR_FATAL;
     }
     for (int i = 0; i < c->n_layer; i++) {
-        turns[i] = !every || (i + 1) % every != 0;
+        rotates[i] = !every || (i + 1) % every != 0;
         if (!list)
             continue;
         int64_t value = cake_json_int(cake_json_at(list, (size_t)i), -1);
         if (value < 0 || value > 1)
             return cake_fail("model", "%s: %sno_rope_layers[%d]: 0 or 1 is expected", fields->file,
                              fields->prefix, i);
-        turns[i] = value == 1;
+        rotates[i] = value == 1;
     }
     return CAKE_OK;
 }
@@ -92,7 +92,7 @@ static cake_err read_period(const cake_fields *fields, const cake_config *c, lay
 }
 
 /* Applies the family's rule where layer_types is absent. */
-static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int window, const bool *turns,
+static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int window, const bool *rotates,
                            layer_type *types)
 {
     int from = 0, every;
@@ -110,7 +110,7 @@ static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int 
         cake_field_int(fields, "max_window_layers", CAKE_REQUIRED, 0, INT32_MAX, &from))
         return CAKE_ERR_FATAL;
     for (int i = from; i < c->n_layer; i++)
-        types[i] = c->arch->sliding == CAKE_SLIDING_NO_ROPE && turns[i] ? FULL : SLIDING;
+        types[i] = c->arch->sliding == CAKE_SLIDING_NO_ROPE && rotates[i] ? FULL : SLIDING;
     return CAKE_OK;
 }
 
@@ -222,10 +222,10 @@ static cake_err settle_full(const cake_fields *fields, const cake_config *c, lay
 cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_type *heads, cake_config *c)
 {
     layer_type types[CAKE_MAX_LAYER] = {FULL};
-    bool turns[CAKE_MAX_LAYER];
+    bool rotates[CAKE_MAX_LAYER];
     int window;
-    if (read_window(fields, c, &window) || read_turns(fields, c, turns) ||
-        apply_rule(fields, c, window, turns, types) || read_types(fields, c, window, types) ||
+    if (read_window(fields, c, &window) || read_rotates(fields, c, rotates) ||
+        apply_rule(fields, c, window, rotates, types) || read_types(fields, c, window, types) ||
         settle_full(fields, c, types) || read_delta(fields, c))
         return CAKE_ERR_FATAL;
     c->delta_joined = c->arch->delta_fused;
@@ -238,7 +238,7 @@ cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_
         c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0,
                                               sliding ? &heads->sliding : &heads->full);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;
-        if (!turns[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
+        if (!rotates[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
             c->layer[i].rope = CAKE_NO_ROPE;
     }
     return CAKE_OK;

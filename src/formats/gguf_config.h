@@ -13,7 +13,7 @@ typedef struct cake_gguf_arch {
     const char *model_type; /* in config.json */
     const char *class;      /* in config.json's architectures */
     const char *chosen_by;  /* of two rows with a name: the second is meant where this key is above 0 */
-    bool turned;            /* rows of q and k: the halves of each head alternate */
+    bool permuted;          /* rows of q and k: the halves of each head alternate */
     bool plus_one;          /* norms are stored as w + 1, where config.json's families store w */
     bool both_norms;        /* ffn_norm stands before the MLP, beside a norm after attention */
     bool latent;            /* latent attention, whose heads of k and v are counted in another way */

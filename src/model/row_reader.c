@@ -173,7 +173,8 @@ static void note_rows(const cake_row_reader *m, const cake_tensor_item *p, const
 
 /* to [s->n, p->n_in] of dtype = the columns of a transposed matrix that are the rows of a step; from [n,
  * all]: its rows [k, k + n). */
-static void turn_columns(const cake_tensor_item *p, const step *s, char *to, const char *from, int k, int n)
+static void transpose_columns(const cake_tensor_item *p, const step *s, char *to, const char *from, int k,
+                              int n)
 {
     const size_t size = cake_dtype_bytes(p->dtype);
     const int64_t before = p->before - (int64_t)p->expert * p->all;
@@ -203,7 +204,7 @@ static const void *fetch_columns(cake_row_reader *m, const cake_tensor_item *p, 
             return NULL;
         if (noted)
             cake_row_reader_note(m, p->from, begin + k * row, from, n * row);
-        turn_columns(p, s, into, from, (int)k, (int)n);
+        transpose_columns(p, s, into, from, (int)k, (int)n);
     }
     return into;
 }

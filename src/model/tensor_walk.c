@@ -69,9 +69,9 @@ static void find_format(const cake_model *model, cake_tensor_item *p)
     }
     if (!cake_tensor_spec_matrix(p->part))
         return;
-    const bool turned = p->part->transposed;
+    const bool transposed = p->part->transposed;
     cake_quantized_find(model->store, &model->config.quantization, p->name,
-                        (int64_t)p->stack * (turned ? p->deep : p->all), turned ? p->all : p->n_in,
+                        (int64_t)p->stack * (transposed ? p->deep : p->all), transposed ? p->all : p->n_in,
                         &p->quantized);
     if (!p->quantized.part[CAKE_QUANT_CODES])
         return;

@@ -506,7 +506,7 @@ static int readers_of(int n_thread)
 /* Threads that can read at the same time. */
 static int memories(const cake_model *model, int n_thread)
 {
-    int n = n_thread + readers_of(n_thread), most = model->config.moe.turned ? FEW_MEMORY : MAX_MEMORY;
+    int n = n_thread + readers_of(n_thread), most = model->config.moe.transposed ? FEW_MEMORY : MAX_MEMORY;
     return n < most ? n : most;
 }
 

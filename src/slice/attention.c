@@ -37,13 +37,13 @@ static bool rope_and_store(const cake_exec *exec, const cake_forward_ctx *pass, 
     const cake_config *c = pass->config;
     if (w->k_norm && c->qk_norm == CAKE_QK_NORM_ALL)
         return false;
-    cake_rope_args turn = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
+    cake_rope_args rope = {.q_norm = w->q_norm, .k_norm = w->k_norm, .eps = c->norm_eps};
     if (kind->rope != CAKE_NO_ROPE) {
-        turn.cos = pass->cos[kind->rope];
-        turn.sin = pass->sin[kind->rope];
-        turn.n_rot = c->rope[kind->rope].n_rot;
+        rope.cos = pass->cos[kind->rope];
+        rope.sin = pass->sin[kind->rope];
+        rope.n_rot = c->rope[kind->rope].n_rot;
     }
-    return op->rope_kv_store(exec, kv, pass->q, n_head, pass->k, pass->v, &turn, pass->device_rows,
+    return op->rope_kv_store(exec, kv, pass->q, n_head, pass->k, pass->v, &rope, pass->device_rows,
                              pass->n_tok);
 }
 

@@ -11,7 +11,7 @@
 #define NORM_EPS 1e-6F /* of the ranks' norms, whatever rms_norm_eps says */
 
 /* Rotates n_head heads [n_tok, n_head, n_rope], which must be complete. */
-static void turn(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head)
+static void rotate(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head)
 {
     const int n_rope = pass->config->latent.n_rope;
     pass->kernels->rope(exec, x, NULL, 0, pass->cos[rope], pass->sin[rope], pass->n_tok, n_head, n_rope,
@@ -54,7 +54,7 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
     cake_exec_barrier(exec);
     /* These three divide the rows equally. */
     op->rmsnorm(exec, pass->k, pass->k, w->kv_a_norm, NULL, n_tok, l->rank, NORM_EPS);
-    turn(exec, pass, kind->rope, pass->v, 1);
+    rotate(exec, pass, kind->rope, pass->v, 1);
     op->latent_store(exec, kv, pass->k, pass->v, pass->device_rows, n_tok);
     if (wants_q && l->q_rank) {
         op->rmsnorm(exec, pass->z, pass->z, w->q_a_norm, NULL, n_tok, l->q_rank, NORM_EPS);
@@ -63,7 +63,7 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
         multiply_queries(exec, pass, w, &pass->config->rope[kind->rope]);
     }
     if (wants_q)
-        turn(exec, pass, kind->rope, rotated_of(pass), pass->config->n_head);
+        rotate(exec, pass, kind->rope, rotated_of(pass), pass->config->n_head);
 }
 
 /* Sorts the rows [first, first + n) of each head. */

@@ -257,7 +257,7 @@ static void poll(void *arg)
     s->between(s->arg, false);
 }
 
-static void turn(const cake_exec *exec, void *arg)
+static void fill_rope_table(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
     cake_rope_table_fill(exec, &s->rotation, &s->pass);
@@ -297,7 +297,7 @@ static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buff
     const cake_memory *memory = s->pass.kernels->memory;
     const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
                  body = (size_t)wave->n_tok * (size_t)wave->dim * sizeof(float);
-    cake_exec_run(s->shape.n_thread, turn, s);
+    cake_exec_run(s->shape.n_thread, fill_rope_table, s);
     memory->upload_rows(s->scratch.rows, s->rows, wave->n_tok);
     if (way.from)
         cake_memory_copy(memory, s->scratch.body, way.from, body);

@@ -239,14 +239,14 @@ typedef struct turning {
     cake_kv kv[2]; /* apart, at once */
     float *q[2], *k[2], *v;
     const cake_row *rows;
-    cake_rope_args turn;
+    cake_rope_args rope;
     int n_head;
 } turning;
 
-static void run_turn(const cake_exec *exec, void *arg)
+static void run_rope(const cake_exec *exec, void *arg)
 {
     turning *t = arg;
-    const cake_rope_args *by = &t->turn;
+    const cake_rope_args *by = &t->rope;
     const int dim = t->kv->head_dim;
     t->op->rope(exec, t->k[0], by->k_norm, by->eps, by->cos, by->sin, TOKENS, KV_HEADS, dim, by->n_rot);
     t->op->kv_store(exec, &t->kv[0], t->k[0], t->v, t->rows, TOKENS);
@@ -255,7 +255,7 @@ static void run_turn(const cake_exec *exec, void *arg)
     CU_ASSERT(t->op->rope_kv_store(exec, &t->kv[1], t->q[1], t->n_head, t->k[1], t->v, by, t->rows, TOKENS));
 }
 
-static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, int n_rot, int seed)
+static void check_rope(const cake_kernels *op, cake_dtype dtype, int head_dim, int n_rot, int seed)
 {
     static const int32_t table[SLOTS * 2] = {2, 0, 3, 1}; /* pages */
     const size_t page = (size_t)(KV_HEADS * CAKE_PAGE * head_dim), elements = 4 * page,
@@ -268,7 +268,7 @@ static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, i
     turning t = {.op = op,
                  .rows = rows,
                  .v = random_floats(keys, 3),
-                 .turn = {.q_norm = seed % 2 ? weight : NULL,
+                 .rope = {.q_norm = seed % 2 ? weight : NULL,
                           .k_norm = seed % 3 ? weight : NULL,
                           .eps = 1e-6F,
                           .cos = angles,
@@ -287,7 +287,7 @@ static void check_turn(const cake_kernels *op, cake_dtype dtype, int head_dim, i
                             .table = table,
                             .stride = 2};
     }
-    cake_exec_run(1, run_turn, &t);
+    cake_exec_run(1, run_rope, &t);
     CU_ASSERT(same_bits(t.q[0], t.q[1], heads));
     CU_ASSERT(!memcmp(t.kv[0].k, t.kv[1].k, elements * sizeof(float)));
     CU_ASSERT(!memcmp(t.kv[0].v, t.kv[1].v, elements * sizeof(float)));
@@ -309,7 +309,7 @@ static void check_turns(const cake_kernels *op)
     static const cake_dtype kept[] = {CAKE_F32, CAKE_BF16, CAKE_F16};
     for (int i = 0; i < COUNT(sizes) * 4; i++)
         for (int d = 0; d < COUNT(kept); d++)
-            check_turn(op, kept[d], sizes[i / 4][0], sizes[i / 4][1], i % 4 + 3 * d);
+            check_rope(op, kept[d], sizes[i / 4][0], sizes[i / 4][1], i % 4 + 3 * d);
 }
 
 static void test_turns(void)

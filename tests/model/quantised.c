@@ -211,7 +211,7 @@ static void put_halves(writer *w, const char *name, const char *suffix, const dr
 }
 
 /* [groups, out] of [out, groups] */
-static const float *turned(const drawn *d)
+static const float *transposed(const drawn *d)
 {
     static float to[MOST];
     for (int r = 0; r < d->out; r++)
@@ -255,13 +255,13 @@ static void put_quantised(writer *w, const char *name, const scheme *s, const dr
         break;
     case GPTQ:
         put_columns(w, name, ".qweight", d->code, d->in, d->out, 1, d->in, s->bits, 0);
-        put_scales(w, name, ".scales", s, turned(d), g, d->out);
+        put_scales(w, name, ".scales", s, transposed(d), g, d->out);
         put_words(w, name, ".qzeros", d->zero, g, d->out, 1, g, s->bits, less, NULL);
         put(w, name, ".g_idx", "I32", d->in, 0, d->index, (size_t)d->in * 4);
         break;
     case AWQ:
         put_words(w, name, ".qweight", d->code, d->in, d->out, 1, d->in, 4, 0, awq);
-        put_scales(w, name, ".scales", s, turned(d), g, d->out);
+        put_scales(w, name, ".scales", s, transposed(d), g, d->out);
         put_words(w, name, ".qzeros", d->zero, g, d->out, 1, g, 4, 0, awq);
         break;
     }
