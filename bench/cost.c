@@ -69,7 +69,7 @@ static int seen_from(const cake_config *config, int group, int pos)
 
 void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *wave)
 {
-    for (int group = 0; group < config->n_group; group++) {
+    for (int group = 0; group < config->n_kv_group; group++) {
         for (int pos = first; pos < last; pos++)
             wave->prompt_seen[group] += seen_from(config, group, pos);
         int first_read = first + 1 - seen_from(config, group, first);
@@ -81,7 +81,7 @@ void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *
 
 void cost_add_generated(const cake_config *config, int pos, cost_wave *wave)
 {
-    for (int group = 0; group < config->n_group; group++)
+    for (int group = 0; group < config->n_kv_group; group++)
         wave->generated_seen[group] += seen_from(config, group, pos);
     wave->n_generated++;
 }

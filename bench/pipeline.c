@@ -57,10 +57,10 @@ static void shape_waves(rig *r)
                                      .lane_seqs = load.lane_seqs,
                                      .chunk = load.chunk,
                                      .max_tok = load.max_tok,
-                                     .n_group = c->n_group};
+                                     .n_kv_group = c->n_kv_group};
     if (load.n_stage > 1)
         cake_schedule_set_costs(&r->shape, &all, cake_cost_scores(c));
-    for (int group = 0; group < c->n_group; group++) {
+    for (int group = 0; group < c->n_kv_group; group++) {
         r->shape.window[group] = c->window[group];
         r->shape.n_page[group] =
             load.n_lane * load.lane_seqs *

@@ -111,7 +111,7 @@ typedef struct cake_config {
     float logit_cap;                   /* cap of logits; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
-    int n_group;                          /* KV cache groups; 0 if no layer keeps K and V */
+    int n_kv_group;                       /* KV cache groups; 0 if no layer keeps K and V */
     int window[CAKE_MAX_KV_GROUPS];       /* positions visible to a row in layers of the group; 0: all */
     cake_heads heads[CAKE_MAX_KV_GROUPS]; /* of layers of the group */
     cake_layer_kind layer[CAKE_MAX_LAYER];

@@ -190,14 +190,14 @@ static cake_err read_delta(const cake_fields *fields, cake_config *c)
 static int group_of(cake_config *c, int window, const cake_heads *heads)
 {
     int group = 0;
-    while (group < c->n_group &&
+    while (group < c->n_kv_group &&
            (c->window[group] != window || c->heads[group].n_kv != heads->n_kv ||
             c->heads[group].head_dim != heads->head_dim || c->heads[group].v_is_k != heads->v_is_k))
         group++;
-    if (group == c->n_group) {
+    if (group == c->n_kv_group) {
         c->window[group] = window;
         c->heads[group] = *heads;
-        c->n_group++;
+        c->n_kv_group++;
     }
     return group;
 }

@@ -110,7 +110,7 @@ static void count_rows(void *self, const cake_batch *batch, const int *request)
         w->n_run += !i || row->slot != batch->rows[i - 1].slot;
         const cake_sim_request *r = &c->request[request[row->slot]];
         int32_t node = r->shared ? r->chain[r->shared / CAKE_PAGE - 1] : -1;
-        for (int group = 0; group < shape->n_group; group++) {
+        for (int group = 0; group < shape->n_kv_group; group++) {
             int window = shape->window[group], sees = window && row->pos >= window ? window : row->pos + 1;
             seen[group] += sees;
             if (row->kind != CAKE_ROW_PROMPT)
@@ -144,7 +144,7 @@ static double hop_seconds(void *self, int i)
     const wave_rows *w = &c->rows;
     double seconds = overlap(w->n_tok * h->cost.row_flops / h->flops,
                              cake_cost_weight_bytes(&h->cost, w->n_tok) / (GEMV * h->bytes));
-    for (int group = 0; group < h->cost.n_group; group++) {
+    for (int group = 0; group < h->cost.n_kv_group; group++) {
         double flops = h->cost.kv[group].position_flops, bytes = h->cost.kv[group].position_bytes;
         seconds += w->prompt_seen[group] * flops / h->prompt_attention +
                    (w->generated_seen[group] - w->read[group]) * flops / h->shared_attention +
@@ -169,7 +169,7 @@ double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_t
     cake_batch batch = {.n_tok = n_tok, .n_score = prompt ? 1 : n_tok};
     open_costs(p, plan, &c);
     c.rows = (wave_rows){.n_tok = n_tok, .n_run = prompt ? 1 : n_tok};
-    for (int group = 0; group < p->shape.n_group; group++) {
+    for (int group = 0; group < p->shape.n_kv_group; group++) {
         double *seen = prompt ? c.rows.prompt_seen : c.rows.generated_seen;
         int window = p->shape.window[group];
         seen[group] = n_tok * (double)(window && window < CAKE_WORKLOAD_USUAL ? window : CAKE_WORKLOAD_USUAL);

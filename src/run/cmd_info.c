@@ -26,7 +26,7 @@ static void describe_heads(const cake_config *c, cake_buf *out)
         return;
     }
     cake_buf_addf(out, "%d query and ", c->n_head);
-    for (int group = 0; group < c->n_group; group++) {
+    for (int group = 0; group < c->n_kv_group; group++) {
         const cake_heads *heads = &c->heads[group];
         bool known = false;
         for (int i = 0; i < group; i++)

@@ -59,7 +59,7 @@ static bool exceeds_kv(const cake_rank *me, const cake_request *r, int64_t n_tok
 {
     int64_t max_len = r->params.max_tokens == CAKE_UNSET ? me->input.context : n_tok + r->params.max_tokens;
     int length = (int)(max_len < me->input.context ? max_len : me->input.context);
-    for (int group = 0; group < me->planning.shape.n_group; group++)
+    for (int group = 0; group < me->planning.shape.n_kv_group; group++)
         if (cake_pages_held(me->planning.shape.window[group], length, CAKE_PAGE) >
             me->planning.shape.n_page[group])
             return true;
@@ -229,7 +229,7 @@ static cake_counted summarize(const cake_options *o, census *c)
 static cake_err count_input(const cake_options *o, census *c)
 {
     const cake_config *config = cake_model_config(c->rank->input.model);
-    for (int group = 0; group < c->rank->planning.shape.n_group; group++)
+    for (int group = 0; group < c->rank->planning.shape.n_kv_group; group++)
         if (c->rank->planning.shape.n_page[group] > c->recent.max_pages)
             c->recent.max_pages = c->rank->planning.shape.n_page[group];
     c->recent.prefixes = cake_prefix_tree_open();

@@ -17,7 +17,7 @@ void cake_schedule_set_costs(cake_schedule_shape *shape, const cake_cost *all, d
     double row = all->row_flops;
     cost->generated = cake_cost_row(all, -1, false) / row - 1;
     cost->score = score / row;
-    for (int group = 0; group < all->n_group; group++) {
+    for (int group = 0; group < all->n_kv_group; group++) {
         cost->prompt_seen[group] = cake_cost_seen(all, group, true) / row;
         cost->generated_seen[group] = cake_cost_seen(all, group, false) / row;
     }
@@ -26,7 +26,7 @@ void cake_schedule_set_costs(cake_schedule_shape *shape, const cake_cost *all, d
 static double cost_at(const cake_schedule *s, double pos, const double *seen)
 {
     double cost = 0;
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         int window = s->shape.window[group];
         cost += seen[group] * (window && pos + 1 > window ? window : pos + 1);
     }

@@ -10,9 +10,9 @@ int cake_schedule_changes(const cake_schedule_shape *shape)
 {
     int n_slot = shape->n_lane * shape->lane_seqs;
     int fork =
-        2 * shape->n_group + 1; /* in each group it shares pages and copies one; it copies the states */
+        2 * shape->n_kv_group + 1; /* in each group it shares pages and copies one; it copies the states */
     /* own pages, as many attached ones, changes of forks, saved states */
-    return 2 * shape->n_group * shape->max_tok + n_slot * (fork + 1);
+    return 2 * shape->n_kv_group * shape->max_tok + n_slot * (fork + 1);
 }
 
 void cake_schedule_push_change(cake_schedule *s, cake_change change)

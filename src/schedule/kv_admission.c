@@ -111,7 +111,7 @@ bool cake_kv_admission_fits(cake_schedule *s, const cake_seq *q)
 {
     bool fits = true;
     s->prefill_waves = count_prefill_waves(s, q);
-    for (int group = 0; group < s->shape.n_group && fits; group++)
+    for (int group = 0; group < s->shape.n_kv_group && fits; group++)
         fits = s->shape.n_page[group] < 2 * s->n_slot || group_fits(s, q, group);
     return fits;
 }

@@ -13,7 +13,7 @@
 /* The position, at most `end`, up to which the sequence has pages or can get them. */
 static int paged_end(const cake_schedule *s, const cake_seq *q, int end)
 {
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         const cake_page_list *list = &q->page_list[group];
         int64_t pages = (int64_t)list->hi + list->reserved + cake_page_pool_available(&s->pages[group]);
         if (pages * CAKE_PAGE < end)
@@ -26,7 +26,7 @@ static int paged_end(const cake_schedule *s, const cake_seq *q, int end)
 static int unmapped_pages(const cake_schedule *s, const cake_seq *q)
 {
     int n = 0;
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         const cake_page_list *list = &q->page_list[group];
         n += list->hi - (list->lo > q->n_mapped ? list->lo : q->n_mapped);
     }
@@ -37,7 +37,7 @@ static int unmapped_pages(const cake_schedule *s, const cake_seq *q)
 static void map_pages(cake_schedule *s, cake_seq *q, int end)
 {
     int pages = cake_pages_held(0, end, 1);
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         cake_page_list *list = &q->page_list[group];
         while (list->hi < pages)
             cake_page_pool_alloc(&s->pages[group], list);
@@ -67,9 +67,9 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
     bool replay = from < q->n_token - 1;
     if (q->evict || (q->in_flight && paged_end(s, q, end) <= q->n_sent))
         return; /* it has to wait for its rows in flight */
-    if (s->n_attached + unmapped_pages(s, q) > s->shape.n_group * s->shape.max_tok)
+    if (s->n_attached + unmapped_pages(s, q) > s->shape.n_kv_group * s->shape.max_tok)
         return; /* this wave has no room for more changes */
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         cake_page_pool_slide(&s->pages[group], &q->page_list[group], q->n_sent);
     while (paged_end(s, q, end) <= q->n_sent)
         if (!cake_schedule_make_room(s, q))
@@ -104,7 +104,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
  * a time. */
 static bool too_long(const cake_schedule *s, const cake_seq *q)
 {
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         if (cake_pages_held(s->shape.window[group], q->n_token, CAKE_PAGE) > s->shape.n_page[group])
             return true;
     return false;

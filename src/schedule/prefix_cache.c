@@ -55,11 +55,11 @@ int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
     int since[CAKE_MAX_KV_GROUPS];            /* all pages from here on are cached */
     if (max > q->n_mapped + s->shape.max_tok) /* the changes that one wave can carry */
         max = q->n_mapped + s->shape.max_tok;
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         since[group] = begin;
     for (int i = begin; i < max; i++) {
         bool usable = !s->shape.states || saved_at(s, q->chain[i]);
-        for (int group = 0; group < s->shape.n_group; group++) {
+        for (int group = 0; group < s->shape.n_kv_group; group++) {
             const cake_page_pool *p = &s->pages[group];
             if (cake_page_pool_cached(p, q->chain[i]) < 0) {
                 if (!p->window)
@@ -76,7 +76,7 @@ int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
 /* True if the idle pages among those to attach are covered by its reservation or available. */
 static bool affordable(const cake_schedule *s, const cake_seq *q, int reach)
 {
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         const cake_page_pool *p = &s->pages[group];
         int idle = 0;
         for (int i = first_to_attach(p, &q->page_list[group], reach); i < reach; i++)
@@ -108,7 +108,7 @@ void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
     int reach = cake_prefix_cache_match(s, q);
     if (reach <= q->n_sent / CAKE_PAGE || !affordable(s, q, reach))
         return;
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         cake_page_pool *p = &s->pages[group];
         cake_page_list *list = &q->page_list[group];
         int first = first_to_attach(p, list, reach);
@@ -217,7 +217,7 @@ void cake_prefix_cache_publish(cake_schedule *s, cake_seq *q)
 {
     int before = q->n_published;
     for (; q->n_published < q->n_chain && (q->n_published + 1) * CAKE_PAGE <= q->n_sent; q->n_published++)
-        for (int group = 0; group < s->shape.n_group; group++)
+        for (int group = 0; group < s->shape.n_kv_group; group++)
             cake_page_pool_cache(&s->pages[group], &q->page_list[group], q->n_published,
                                  q->chain[q->n_published]);
     if (!s->shape.n_saved || q->n_published == before || q->n_sent != q->n_published * CAKE_PAGE)

@@ -34,7 +34,7 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_
     s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
     for (int i = 0; i < shape->n_saved; i++)
         s->saved[i].node = -1;
-    for (int group = 0; group < shape->n_group; group++)
+    for (int group = 0; group < shape->n_kv_group; group++)
         cake_page_pool_open(&s->pages[group], shape->window[group], shape->n_page[group], prefixes);
     size_t max_tok = (size_t)shape->max_tok, seqs = (size_t)shape->lane_seqs;
     for (int i = 0; i < shape->n_lane; i++) {
@@ -55,7 +55,7 @@ void cake_schedule_close(cake_schedule *s)
     if (!s)
         return;
     for (int i = 0; i < s->n_slot; i++)
-        for (int group = 0; group < s->shape.n_group; group++)
+        for (int group = 0; group < s->shape.n_kv_group; group++)
             free(s->seqs[i].page_list[group].page);
     for (int i = 0; i < s->shape.n_lane; i++) {
         free(s->lanes[i].slots);
@@ -65,7 +65,7 @@ void cake_schedule_close(cake_schedule *s)
         free(s->lanes[i].batch.score_slot);
         free(s->lanes[i].batch.overflow);
     }
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         cake_page_pool_close(&s->pages[group]);
     free(s->pending);
     free(s->saved);
@@ -122,7 +122,7 @@ static void drop_pending(cake_schedule *s, int slot)
 static void release_pages(cake_schedule *s, cake_seq *q)
 {
     drop_pending(s, (int)(q - s->seqs));
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         cake_page_pool_free(&s->pages[group], &q->page_list[group]);
     q->n_sent = q->n_mapped = q->n_published = 0;
     cake_schedule_wait_page(s, q, false);
@@ -149,7 +149,7 @@ static bool is_next(const cake_schedule *s, const cake_seq *q)
 /* True if enough pages are available for a sequence of which `reach` pages are cached. */
 static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
 {
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         const cake_page_pool *p = &s->pages[group];
         int need = cake_schedule_need(s, q, group);
         for (int i = 0; i < reach && !p->window; i++)
@@ -181,11 +181,11 @@ void cake_schedule_start(cake_schedule *s, cake_seq *q)
     if (!fits(s, q, cake_prefix_cache_match(s, q)) || (others_running(s) && !cake_kv_admission_fits(s, q)))
         return;
     int spare[CAKE_MAX_KV_GROUPS];
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         spare[group] = cake_page_pool_available(&s->pages[group]);
     q->running = true;
     cake_prefix_cache_attach(s, q);
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         cake_page_pool *p = &s->pages[group];
         /* a shared page that slides out of the window may stay with the others */
         int has = p->window ? spare[group] - cake_page_pool_available(p) : q->page_list[group].hi;
@@ -296,7 +296,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     CAKE_ASSERT(of == s->stem);
     int l = cheapest_lane(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
     bool possible = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_wait_page;
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         possible = possible && cake_page_pool_available(&s->pages[group]) >= own;
     if (!possible)
         return is_idle(of) && s->n_active == 1 ? CAKE_FORK_NEVER : CAKE_FORK_LATER;
@@ -307,7 +307,7 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     q->n_sent = q->max_sent = q->n_prompt;
     q->n_mapped = cake_pages_held(0, q->n_prompt, 1);
     q->n_published = q->n_chain;
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         cake_page_pool_reserve(&s->pages[group], &q->page_list[group], own);
         share_prompt(s, slot, stem, group);
     }

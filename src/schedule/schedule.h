@@ -33,10 +33,10 @@ typedef struct cake_row_cost {
 
 typedef struct cake_schedule_shape {
     int n_lane;
-    int lane_seqs; /* sequences per lane; there are n_lane * lane_seqs slots */
-    int chunk;     /* --chunk, the cost of a wave: that of so many rows at the beginning of a prompt */
-    int max_tok;   /* maximum rows of a wave, whatever they cost: at least lane_seqs + CAKE_PAGE */
-    int n_group;   /* KV cache groups */
+    int lane_seqs;  /* sequences per lane; there are n_lane * lane_seqs slots */
+    int chunk;      /* --chunk, the cost of a wave: that of so many rows at the beginning of a prompt */
+    int max_tok;    /* maximum rows of a wave, whatever they cost: at least lane_seqs + CAKE_PAGE */
+    int n_kv_group; /* KV cache groups */
     int window[CAKE_MAX_KV_GROUPS];
     int n_page[CAKE_MAX_KV_GROUPS]; /* the pages of each group that exist */
     bool states;                    /* the model has recurrent layers: forks copy their states */

@@ -57,7 +57,7 @@ static int64_t larger(int64_t a, int64_t b)
 static int64_t heads_width(const cake_config *c, bool kv)
 {
     int64_t width = 0;
-    for (int group = 0; group < c->n_group; group++)
+    for (int group = 0; group < c->n_kv_group; group++)
         width = larger(width, (int64_t)(kv ? c->heads[group].n_kv : c->n_head) * c->heads[group].head_dim);
     return width;
 }
@@ -167,7 +167,7 @@ static size_t expert_input_bytes(const cake_model *model, const cake_kernels *ke
 static size_t ones_bytes(const cake_config *c)
 {
     int most = 0;
-    for (int group = 0; group < c->n_group && c->arch->v_norm; group++)
+    for (int group = 0; group < c->n_kv_group && c->arch->v_norm; group++)
         most = c->heads[group].head_dim > most ? c->heads[group].head_dim : most;
     return cake_arena_round((size_t)most * sizeof(float));
 }

@@ -48,8 +48,8 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
                               cake_dtype kv_dtype)
 {
     const cake_config *c = cake_model_config(model);
-    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_group = c->n_group};
-    for (int group = 0; group < c->n_group; group++)
+    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_kv_group = c->n_kv_group};
+    for (int group = 0; group < c->n_kv_group; group++)
         cost.kv[group].window = c->window[group];
     cake_range range = {first, count};
     const cake_weight_set layers = {.range = &range, .n_range = 1};
@@ -100,7 +100,7 @@ cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, con
         while (next < n_tok && rows[next].slot == rows[first].slot)
             next++;
         work.bytes += cost->sequence_bytes;
-        for (int group = 0; group < cost->n_group; group++) {
+        for (int group = 0; group < cost->n_kv_group; group++) {
             int window = cost->kv[group].window;
             double seen = 0,
                    moved = rows[next - 1].pos + 1 - first_seen(window, rows[first].pos) + (next - first);
@@ -133,7 +133,7 @@ double cake_cost_seen(const cake_cost *cost, int group, bool prompt)
 double cake_cost_row(const cake_cost *cost, int pos, bool prompt)
 {
     double flops = cost->row_flops + longer(cost->balance, 0, prompt ? 0 : cost->sequence_bytes);
-    for (int group = 0; group < cost->n_group; group++)
+    for (int group = 0; group < cost->n_kv_group; group++)
         flops += (pos + 1 - first_seen(cost->kv[group].window, pos)) * cake_cost_seen(cost, group, prompt);
     return flops;
 }

@@ -83,7 +83,7 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
 {
     cake_state_shape states = state_shape(config, shape);
     size_t bytes = cake_states_bytes(&states);
-    for (int group = 0; group < config->n_group; group++) {
+    for (int group = 0; group < config->n_kv_group; group++) {
         cake_kv_shape kv = kv_shape(config, shape, group);
         bytes += cake_kv_bytes(&kv);
     }
@@ -100,7 +100,7 @@ static cake_err open_kv(cake_slice *s)
 {
     const cake_config *config = s->pass.config;
     s->view = cake_alloc((size_t)s->shape.count, sizeof *s->view);
-    for (int group = 0; group < config->n_group; group++) {
+    for (int group = 0; group < config->n_kv_group; group++) {
         cake_kv_shape kv = kv_shape(config, &s->shape, group);
         cake_err err = cake_kv_open(&kv, s->pass.kernels->memory, &s->kv[group]);
         if (err)
@@ -222,7 +222,7 @@ static void forward(const cake_exec *exec, void *arg)
     const cake_forward_ctx *pass = &s->pass;
     const int n_layer = pass->config->n_layer;
     int32_t here = s->shape.first == 0 ? CAKE_ROW_NONFINITE(-1) : 0;
-    for (int group = 0; group < pass->config->n_group; group++)
+    for (int group = 0; group < pass->config->n_kv_group; group++)
         cake_kv_touch(exec, &s->kv[group]);
     if (!pass->kernels->memory)
         cake_rope_table_fill(exec, &s->rotation, pass);
@@ -342,7 +342,7 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
         if (kind == CAKE_CHANGE_STATE) {
             err = cake_states_copy(&s->states, &change[i]);
             *copied += 2 * (double)cake_states_slot_bytes(&s->states.shape);
-        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || group < 0 || group >= s->pass.config->n_group) {
+        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || group < 0 || group >= s->pass.config->n_kv_group) {
             err = cake_fail("slice", "change %d of a wave is invalid: kind %d, group %d", i, kind, group);
         } else {
             err = cake_kv_apply(&s->kv[group], &change[i]);
@@ -402,7 +402,7 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
             return CAKE_ERR_FATAL;
     }
     cake_kv tables[CAKE_MAX_KV_GROUPS];
-    for (int group = 0; group < slice->pass.config->n_group; group++) {
+    for (int group = 0; group < slice->pass.config->n_kv_group; group++) {
         const cake_kv_cache *kv = &slice->kv[group];
         cake_kv_touched(&slice->kv[group]);
         tables[group] = (cake_kv){.table = kv->table, .stride = kv->shape.stride, .window = kv->shape.window};

@@ -94,7 +94,7 @@ static inline cake_schedule_shape counting_shape(int n_lane, int lane_seqs, int 
                                  .lane_seqs = lane_seqs,
                                  .chunk = CAKE_PAGE,
                                  .max_tok = CAKE_PAGE + lane_seqs,
-                                 .n_group = 1,
+                                 .n_kv_group = 1,
                                  .n_page = {n_page}};
 }
 

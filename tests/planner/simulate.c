@@ -43,7 +43,7 @@ static cake_schedule_shape shape_of(int n_lane, int lane_seqs, int pages)
                                  .lane_seqs = lane_seqs,
                                  .chunk = 128,
                                  .max_tok = 256,
-                                 .n_group = 1,
+                                 .n_kv_group = 1,
                                  .n_page = {pages}};
 }
 

@@ -131,7 +131,7 @@ static inline const float *step(golden_model *r, const int32_t *ids, int n, int 
     const cake_config *c = cake_model_config(r->model);
     *r->wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
                            .n_tok = n,
-                           .n_change = page <= last ? c->n_group * (last - page + 1) : 0,
+                           .n_change = page <= last ? c->n_kv_group * (last - page + 1) : 0,
                            .dim = c->dim};
     for (int i = 0; i < n; i++)
         cake_wave_rows(r->wave)[i] = (cake_row){.slot = 0,
@@ -142,9 +142,9 @@ static inline const float *step(golden_model *r, const int32_t *ids, int n, int 
     for (int i = 0; i < r->wave->n_change; i++) /* pages in reverse, so that a table that is not used shows */
         cake_wave_changes(r->wave)[i] =
             (cake_change){.kind = CAKE_CHANGE_MAP,
-                          .group = i % c->n_group,
-                          .index = page + i / c->n_group,
-                          .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_group};
+                          .group = i % c->n_kv_group,
+                          .index = page + i / c->n_kv_group,
+                          .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_kv_group};
     cake_embed_fill(r->model, r->kernels->memory ? &cake_kernels_ref : r->kernels, 1, ids, r->wave);
     CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, (cake_wave_buffers){0}, no_messages, NULL),
                           CAKE_OK);

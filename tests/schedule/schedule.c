@@ -112,7 +112,7 @@ static void follow(const cake_batch *b, const cake_schedule_shape *shape)
 {
     for (int i = 0; i < b->n_change; i++)
         follow_change(&b->changes[i]);
-    for (int kv_group = 0; kv_group < shape->n_group; kv_group++)
+    for (int kv_group = 0; kv_group < shape->n_kv_group; kv_group++)
         follow_rows(b, kv_group, shape->window[kv_group]);
     if (shape->states)
         follow_states(b);
@@ -296,7 +296,7 @@ static cake_schedule_shape one_kv_group(int lanes, int seqs, int chunk, int max_
                                  .lane_seqs = seqs,
                                  .chunk = chunk,
                                  .max_tok = max_tok,
-                                 .n_group = 1,
+                                 .n_kv_group = 1,
                                  .n_page = {pages}};
 }
 
@@ -348,7 +348,7 @@ static void test_windows(void)
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
         for (int pages = 6; pages <= 30; pages += 4) {
             cake_schedule_shape shape = one_kv_group(1 + (int)i % 4, 4, 64, 128, pages);
-            shape.n_group = 3;
+            shape.n_kv_group = 3;
             shape.window[1] = windows[i];
             shape.window[2] = windows[dice(7)];
             for (int kv_group = 1; kv_group < 3; kv_group++)
@@ -380,7 +380,7 @@ static void test_forks(void)
             for (int pages = 6; pages <= 60; pages += suite_all() ? 6 : 18) {
                 cake_schedule_shape shape = one_kv_group(lanes, seqs, 64, 128, pages);
                 shape.states = true;
-                shape.n_group = 2;
+                shape.n_kv_group = 2;
                 shape.window[1] = 70;
                 shape.n_page[1] = pages / 2 + 1;
                 if (lanes * seqs < 2)
@@ -422,8 +422,8 @@ static void test_share_tight(void)
         int seqs = 1 + dice(6), pages = 16 + dice(40);
         cake_schedule_shape shape = one_kv_group(1 + dice(4), seqs, 64 + dice(200), 264, pages);
         shape.share = true;
-        shape.n_group = 1 + dice(3);
-        for (int kv_group = 0; kv_group < shape.n_group; kv_group++) {
+        shape.n_kv_group = 1 + dice(3);
+        for (int kv_group = 0; kv_group < shape.n_kv_group; kv_group++) {
             shape.window[kv_group] = windows[dice(7)];
             shape.n_page[kv_group] =
                 1 + cake_pages_held(shape.window[kv_group], 900, CAKE_PAGE) + dice(pages);
