@@ -61,7 +61,7 @@ static float weight_at(int64_t row, int64_t k)
 }
 
 /* A quantised row: any codes, scales that are finite. */
-static void fill_quantised(uint8_t *row, int64_t index, const cake_weight *w)
+static void fill_quantized(uint8_t *row, int64_t index, const cake_weight *w)
 {
     const cake_format *f = w->format;
     const size_t bytes = cake_weight_row_bytes(w), scale = cake_scale_bytes(f->scale);
@@ -80,7 +80,7 @@ static void fill_quantised(uint8_t *row, int64_t index, const cake_weight *w)
 static void fill_row(void *row, int64_t index, const cake_weight *w)
 {
     if (w->format) {
-        fill_quantised(row, index, w);
+        fill_quantized(row, index, w);
         return;
     }
     float *value = cake_alloc((size_t)w->n_in, sizeof *value);

@@ -43,7 +43,7 @@ typedef struct codes_row {
 } codes_row;
 
 /* As quantise of kernels/ref/int8.h. */
-static void codes_quantise_group(codes_group *to, int8_t *value, const float *x, int n)
+static void codes_quantize_group(codes_group *to, int8_t *value, const float *x, int n)
 {
     int32_t whole[CAKE_CODES_GROUP] = {0};
     wholes sizes = whole_set(0);
@@ -88,7 +88,7 @@ static void codes_pack_part(codes_row *to, const entering *in, int64_t first, in
             const int here = n < CODES_DEPTH ? n : CODES_DEPTH;
             const float *x = enter(in, row, k, here, room);
             for (int i = 0; i < here; i += CAKE_CODES_GROUP)
-                codes_quantise_group(&to[row].group[i / CAKE_CODES_GROUP], to[row].value + i, x + i,
+                codes_quantize_group(&to[row].group[i / CAKE_CODES_GROUP], to[row].value + i, x + i,
                                      here - i < CAKE_CODES_GROUP ? here - i : CAKE_CODES_GROUP);
         }
 }

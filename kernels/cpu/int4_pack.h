@@ -98,7 +98,7 @@ INLINE void i4_store(uint8_t *to, const __m256i *word)
 }
 
 /* Eight groups of x: scale [8], code [I4_SOME / 2]. */
-static void i4_quantise(uint16_t *scale, uint8_t *code, const float *x)
+static void i4_quantize(uint16_t *scale, uint8_t *code, const float *x)
 {
     enum { WITHIN = 2, ABOVE = 7 }; /* trials before these meet no bound, and only the upper one */
     const __m256 none = _mm256_setzero_ps(), sign = _mm256_set1_ps(-0.0F);
@@ -147,7 +147,7 @@ static void i4_convert(void *row, const void *in, cake_dtype from, int n)
         const int left = n - k < I4_SOME ? n - k : I4_SOME;
         for (int i = 0; i < left; i += LANES)
             vec_store_n(x + i, vec_load_as(in, from, (size_t)(k + i), left - i), left - i);
-        i4_quantise(scale, code, x);
+        i4_quantize(scale, code, x);
         memcpy(scales + (size_t)(k / CAKE_I4_GROUP) * sizeof *scale, scale,
                (size_t)((left + CAKE_I4_GROUP - 1) / CAKE_I4_GROUP) * sizeof *scale);
         memcpy(codes + k / 2, code, (size_t)(left + 1) / 2);

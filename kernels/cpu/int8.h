@@ -49,7 +49,7 @@ INLINE vec i8_load(const float *x, int n)
 
 /* As quantise of kernels/ref/int8.h; n is a constant where groups are whole. to has room for whole
  * vectors. */
-INLINE i8_part i8_quantise_group(char *to, const float *x, int n)
+INLINE i8_part i8_quantize_group(char *to, const float *x, int n)
 {
     wholes sizes = whole_set(0), sum = whole_set(0);
     for (int i = 0; i < n; i += LANES)
@@ -73,7 +73,7 @@ INLINE i8_part i8_quantise_group(char *to, const float *x, int n)
 }
 
 /* to = n values of k of a row, at most I8_DEPTH. */
-static void i8_quantise(i8_row *to, const entering *in, int64_t row, int64_t at, int n)
+static void i8_quantize(i8_row *to, const entering *in, int64_t row, int64_t at, int n)
 {
     float room[I8_DEPTH];
     const float *x = enter(in, row, at, n, room);
@@ -85,9 +85,9 @@ static void i8_quantise(i8_row *to, const entering *in, int64_t row, int64_t at,
              i += 16) /* rows are far apart: the hardware does not prefetch the next one */
             _mm_prefetch(soon + (k + i) * 4, _MM_HINT_T0);
         if (n - k >= CAKE_I8_GROUP)
-            *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
+            *part = i8_quantize_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
         else
-            *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, n - k);
+            *part = i8_quantize_group(to->value + k * DOT_SIZE, x + k, n - k);
     }
 }
 
@@ -208,7 +208,7 @@ static void i8_pack_part(i8_row *to, const entering *in, int64_t first, int64_t 
 {
     for (to += k / I8_DEPTH * n_tok; n > 0; n -= I8_DEPTH, k += I8_DEPTH, to += n_tok)
         for (int64_t row = first; row < last; row++)
-            i8_quantise(to + row, in, row, k, n < I8_DEPTH ? n : I8_DEPTH);
+            i8_quantize(to + row, in, row, k, n < I8_DEPTH ? n : I8_DEPTH);
 }
 
 /* A problem, and the packed rows of x of all problems. */

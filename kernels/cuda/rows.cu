@@ -329,7 +329,7 @@ __global__ void pack_rows(T *to, const float *x, const float *gate, int act, int
 
 /* Quantises as cake_i8_from does, but with float32 scales: a warp for each group of a row. grid: rows,
  * groups. */
-__global__ void quantise_rows(char *to, const float *x, const float *gate, int act, int n_in, int width,
+__global__ void quantize_rows(char *to, const float *x, const float *gate, int act, int n_in, int width,
                               size_t step)
 {
     begin_kernel();
@@ -362,7 +362,7 @@ void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_
     int act = gate ? (int)gate->act : 0, width = cake_cuda_width(dtype, n_in);
     dim3 grid((unsigned)n_tok, groups(width, THREADS)), block(THREADS);
     if (dtype == CAKE_I8)
-        CAKE_LAUNCH(quantise_rows, dim3((unsigned)n_tok, (unsigned)(width / CAKE_I8_GROUP)), dim3(CAKE_WARP),
+        CAKE_LAUNCH(quantize_rows, dim3((unsigned)n_tok, (unsigned)(width / CAKE_I8_GROUP)), dim3(CAKE_WARP),
                     0, (char *)to, x, g, act, n_in, width, cake_cuda_step(CAKE_I8, n_in));
     else if (dtype == CAKE_F32)
         CAKE_LAUNCH(pack_rows<float>, grid, block, 0, (float *)to, x, g, act, n_in, width);

@@ -25,12 +25,12 @@ typedef struct codes_column {
     cake_codes_span span;
 } codes_column;
 
-static void codes_quantise(codes_input *to, const float *x, int n)
+static void codes_quantize(codes_input *to, const float *x, int n)
 {
     memset(to, 0, sizeof *to);
     for (int i = 0; i < n; i += CAKE_CODES_GROUP)
         to->scale[i / CAKE_CODES_GROUP] =
-            quantise(to->value + i, x + i, n - i < CAKE_CODES_GROUP ? n - i : CAKE_CODES_GROUP);
+            quantize(to->value + i, x + i, n - i < CAKE_CODES_GROUP ? n - i : CAKE_CODES_GROUP);
 }
 
 static void codes_unpack(codes_column *to, const cake_codes *c, const cake_weight *w, int64_t row, int k)
@@ -97,7 +97,7 @@ static void codes_tile(float *sum, const float *x, int n_row, const cake_weight 
     for (int k = 0; k < w->n_in; k += CAKE_CODES_SPAN) {
         const int here = w->n_in - k < CAKE_CODES_SPAN ? w->n_in - k : CAKE_CODES_SPAN;
         for (int i = 0; i < n_row; i++)
-            codes_quantise(&input[i], x + (int64_t)i * w->n_in + k, here);
+            codes_quantize(&input[i], x + (int64_t)i * w->n_in + k, here);
         for (int j = 0; j < n; j++)
             codes_unpack(&column[j], &c, w, first + j, k);
         for (int i = 0; i < n_row; i++)

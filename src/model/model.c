@@ -504,7 +504,7 @@ const cake_weight_form *cake_model_form(const cake_model *model, int i)
     return i < model->n_stored ? &model->stored[i] : NULL;
 }
 
-bool cake_model_quantised(const cake_model *model)
+bool cake_model_quantized(const cake_model *model)
 {
     for (int i = 0; i < model->n_stored; i++)
         if (model->stored[i].format)

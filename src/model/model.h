@@ -103,7 +103,7 @@ typedef struct cake_weight_form {
 } cake_weight_form;
 const cake_weight_form *cake_model_form(const cake_model *model, int i);
 /* Whether any matrix is kept quantised as its file has it. */
-bool cake_model_quantised(const cake_model *model);
+bool cake_model_quantized(const cake_model *model);
 /* Whether any of them is multiplied as integer codes. */
 bool cake_model_has_codes(const cake_model *model);
 int64_t cake_model_parameters(const cake_model *model);

@@ -99,7 +99,7 @@ static inline void cache_close(cache *c)
 
 /* code [n] and the scale of x [n] as int8 has them, by division in float64; each x[i] becomes what is held.
  * The scale is the BF16 nearest to the largest |x| / 127. */
-static inline uint16_t quantise(float *x, int n, int8_t *code)
+static inline uint16_t quantize(float *x, int n, int8_t *code)
 {
     float most = 0;
     bool finite = true;
@@ -124,8 +124,8 @@ static inline void hold(float *x, size_t n_line, const cake_kv *kv)
     if (kv->dtype != CAKE_I8)
         free(as_dtype(x, n_line * (size_t)dim, kv->dtype));
     for (size_t i = 0; i < n_line && kv->dtype == CAKE_I8; i++, x += dim) {
-        quantise(x, n_value, code);
-        quantise(x + n_value, dim - n_value, code);
+        quantize(x, n_value, code);
+        quantize(x + n_value, dim - n_value, code);
     }
 }
 

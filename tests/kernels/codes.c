@@ -80,7 +80,7 @@ static void subject_close(subject *s)
 }
 
 /* Value k of a row as it is after quantisation in groups of 32. */
-static double quantised(const float *x, int k, int n_in)
+static double quantized(const float *x, int k, int n_in)
 {
     float most = 0;
     for (int i = k / 32 * 32; i < n_in && i < k / 32 * 32 + 32; i++)
@@ -98,7 +98,7 @@ static void check_sums(const subject *s, const float *out, const float *x, int n
             double sum = 0, size = 0;
             for (int k = 0; k < n_in; k++) {
                 const double term =
-                    quantised(x + (int64_t)r * n_in, k, n_in) * s->value[(int64_t)column * n_in + k];
+                    quantized(x + (int64_t)r * n_in, k, n_in) * s->value[(int64_t)column * n_in + k];
                 sum += term;
                 size += fabs(term);
             }
