@@ -325,5 +325,5 @@ int main(void)
         {"linear_multi: the bits of one product after the other", test_products},
         {"rope_kv_store: the bits of rotating heads, then of storing keys and values", test_turns},
     };
-    return SUITE_MAIN("joined", tests);
+    return SUITE_MAIN("fused operations", tests);
 }
