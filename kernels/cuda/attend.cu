@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: queries, and K and V in pages. Out: attention (kernels.h, attend). Heads and caches that allow tile
- * products use attend_prompt.cu and attend_generated.cu; others use the kernel here, a warp per row and head.
+ * products use attend_prefill.cu and attend_decode.cu; others use the kernel here, a warp per row and head.
  */
 #include "kernels/cuda/attend.h"
 
@@ -80,9 +80,9 @@ void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *k
         a.scale = cap > 0 ? scale / cap : scale * log2_e;
         a.cap = cap * log2_e;
         if (n_generated)
-            attend_generated_rows(a, n_generated);
+            attend_decode_rows(a, n_generated);
         if (n_generated < n_tok)
-            attend_prompt_rows(a, n_generated);
+            attend_prefill_rows(a, n_generated);
     } else if (kv->dtype == CAKE_F32)
         launch_any<float>(a);
     else if (kv->dtype == CAKE_BF16)

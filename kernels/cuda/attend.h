@@ -50,9 +50,9 @@ struct attention {
     int n_segment;
 };
 
-/* Implemented by attend_generated.cu and attend_prompt.cu, for rows [0, n) and [first_row, n_tok). */
-void attend_generated_rows(const attention &a, int n);
-void attend_prompt_rows(const attention &a, int first_row);
+/* Implemented by attend_decode.cu and attend_prefill.cu, for rows [0, n) and [first_row, n_tok). */
+void attend_decode_rows(const attention &a, int n);
+void attend_prefill_rows(const attention &a, int first_row);
 
 /* The lines of a block: those of rows [first_row, first_row + n_row), and heads [first_head, first_head +
  * heads) of each. */

@@ -327,11 +327,11 @@ static void launch_rule(rule *r)
 {
     const int n_value = r->delta->n_value;
     for (int head = 0; r->prompt.n && head < n_value; head += r->n_head)
-        cake_cuda_delta_prompt(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->prompt, head,
-                               n_value - head < r->n_head ? n_value - head : r->n_head,
-                               cake_cuda_workspace());
+        cake_cuda_delta_prefill(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->prompt, head,
+                                n_value - head < r->n_head ? n_value - head : r->n_head,
+                                cake_cuda_workspace());
     if (r->generated.n)
-        cake_cuda_delta_generated(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->generated);
+        cake_cuda_delta_decode(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->generated);
     r->prompt.n = r->generated.n = 0;
 }
 

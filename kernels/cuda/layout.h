@@ -131,15 +131,14 @@ size_t cake_cuda_delta_before(const cake_deltanet *delta);
 void cake_cuda_delta_conv(float *x, const cake_deltanet *delta, const cake_row *rows,
                           const cake_cuda_spans *spans, void *before);
 /* The delta rule for generated rows, which go one by one. */
-void cake_cuda_delta_generated(float *out, const float *x, const float *a, const float *b,
-                               const cake_deltanet *delta, const cake_row *rows,
-                               const cake_cuda_spans *spans);
+void cake_cuda_delta_decode(float *out, const float *x, const float *a, const float *b,
+                            const cake_deltanet *delta, const cake_row *rows, const cake_cuda_spans *spans);
 /* The delta rule for rows of prompts, in spans within positions [64 i, 64 i + 64), for some of the heads.
  * parts: cake_cuda_delta_part bytes for each span and head. */
 size_t cake_cuda_delta_part(void);
-void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
-                            const cake_deltanet *delta, const cake_row *rows, const cake_cuda_spans *spans,
-                            int first_head, int n_head, void *parts);
+void cake_cuda_delta_prefill(float *out, const float *x, const float *a, const float *b,
+                             const cake_deltanet *delta, const cake_row *rows, const cake_cuda_spans *spans,
+                             int first_head, int n_head, void *parts);
 /* As cake_kernels.scores. all: every score is written; else those of rows of which only the best is asked for
  * may stay unwritten. leaders: n_tok times cake_cuda_leaders bytes; parts: half as many bytes as for two
  * matrices of linear. */

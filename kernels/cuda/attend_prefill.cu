@@ -263,7 +263,7 @@ __device__ __forceinline__ void put(const progress<STEPS> &p, const attention &a
 
 /* grid: groups of rows, those that see most first; bundles of heads. */
 template <int STEPS>
-__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a, int first_row, int heads)
+__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prefill(attention a, int first_row, int heads)
 {
     begin_kernel();
     enum { TILES = block_of<STEPS>::TILES };
@@ -319,12 +319,12 @@ template <int STEPS> static void launch(const attention &a, int first_row)
                    bundles = groups(a.group, heads) * (unsigned)a.kv.n_kv;
     const size_t chunks = block_of<STEPS>::QUERIES + block_of<STEPS>::KEYS + block_of<STEPS>::VALUES;
     if (STEPS > 8)
-        CAKE_ALLOW(attend_prompt<STEPS>, chunks * sizeof(uint4));
-    CAKE_LAUNCH(attend_prompt<STEPS>, dim3(blocks, bundles), dim3(WARPS * CAKE_WARP), chunks * sizeof(uint4),
+        CAKE_ALLOW(attend_prefill<STEPS>, chunks * sizeof(uint4));
+    CAKE_LAUNCH(attend_prefill<STEPS>, dim3(blocks, bundles), dim3(WARPS * CAKE_WARP), chunks * sizeof(uint4),
                 a, first_row, heads);
 }
 
-void attend_prompt_rows(const attention &a, int first_row)
+void attend_prefill_rows(const attention &a, int first_row)
 {
     switch (a.kv.head_dim / 16) {
     case 4:
