@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: rows of quantised matrices. Out: their codes, and the heads of their spans. Invariant: scale * (code -
- * zero) + minimum has the bits that format.h decodes.
+ * zero) + minimum has the bits that format.h dequantises to.
  */
 #include "kernels/codes.h"
 
 #include <string.h>
 
-#include "kernels/decode.h"
+#include "kernels/dequantize.h"
 
 /* Floats of 8 bits are no integers; values whose groups come in another order have no parts. */
 static bool grouped_codes(cake_codes *c, const cake_format *f)

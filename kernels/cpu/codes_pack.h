@@ -17,7 +17,7 @@
 
 #include "kernels/codes.h"
 #include "kernels/cpu/pack.h"
-#include "kernels/decode.h"
+#include "kernels/dequantize.h"
 #include "kernels/tensor.h"
 
 #define CODES_BRICK  CAKE_CODES_GROUP

@@ -7,8 +7,8 @@
  * each k the columns' codes. Few rows multiply codes that are converted in registers, more rows a panel of
  * floats.
  *
- * Invariant: a weight is its value times its scale, rounded to float32, as format.h decodes it, so products
- * have the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
+ * Invariant: a weight is its value times its scale, rounded to float32, as format.h dequantises it, so
+ * products have the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
  */
 #ifndef CAKE_KERNELS_CPU_E4M3_H
 #define CAKE_KERNELS_CPU_E4M3_H
@@ -163,7 +163,7 @@ INLINE vec e4m3_scale(const cake_format *f, const char *panel, int group, const 
 }
 
 /* to [n, PANEL] = values k to k + n of a panel. */
-static void e4m3_decode_panel(float *to, const cake_weight *w, int64_t panel, int k, int n)
+static void e4m3_dequantize_panel(float *to, const cake_weight *w, int64_t panel, int k, int n)
 {
     const char *from = e4m3_panel(w, panel),
                *codes = from + e4m3_codes(w->format, w->n_in) + (size_t)k * PANEL;
@@ -263,7 +263,7 @@ static void e4m3_gather_row(float *to, const cake_weight *w, int64_t row, float 
     float room[SOME * PANEL];
     for (int k = 0, n; k < w->n_in; k += n) {
         n = w->n_in - k < SOME ? w->n_in - k : SOME;
-        e4m3_decode_panel(room, w, row / PANEL, k, n);
+        e4m3_dequantize_panel(room, w, row / PANEL, k, n);
         for (int i = 0; i < n; i++)
             to[k + i] = room[i * PANEL + row % PANEL] * factor;
     }

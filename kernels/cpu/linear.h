@@ -21,7 +21,7 @@
 #include "base/arena.h"
 #include "kernels/cpu/codes_gemm.h"
 #include "kernels/cpu/codes_pack.h"
-#include "kernels/cpu/decoded.h"
+#include "kernels/cpu/dequantized.h"
 #include "kernels/cpu/e4m3.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/grouped_gemm.h"
@@ -148,7 +148,7 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
             continue;
         }
         if (w->format) {
-            cake_format_decode(to, w, row[i], 0, w->n_in);
+            cake_format_dequantize(to, w, row[i], 0, w->n_in);
             for (int k = 0; k < w->n_in; k++)
                 to[k] *= factor;
             continue;
@@ -421,9 +421,9 @@ static walk walk_of(const cake_exec *exec, const problems *p)
     int64_t rows = n ? problems_rows(p) * (p->groups ? p->n : 1) / n : 0; /* of a problem, on average */
     int64_t meet = tiles_of(rows) > 1 ? PASSES : ALONE;
     const bool direct = is_e4m3(w) && problems_most_rows(p) <= E4M3_FEW;
-    int64_t depth = w->format && !direct ? DECODED_DEPTH : DEPTH;
+    int64_t depth = w->format && !direct ? DEQUANTIZED_DEPTH : DEPTH;
     int64_t most = meet / (least(steps, depth) * (int64_t)(direct ? PANEL : step_bytes(w->dtype)));
-    most = most < 1 ? 1 : least(most, w->format && !direct ? DECODED_PANELS : GROUP);
+    most = most < 1 ? 1 : least(most, w->format && !direct ? DEQUANTIZED_PANELS : GROUP);
     return (walk){.of = p,
                   .direct = direct,
                   .base = -1,
@@ -484,20 +484,20 @@ static const char *line_of(const block *b, int64_t line, const char *near)
 }
 
 /* Multiplies the block's tiles and prefetches the next block's weights meanwhile, unless they are quantised.
- * x: packed rows of all problems; room [DECODED_PANELS + 1, DECODED_FLOATS]. */
+ * x: packed rows of all problems; room [DEQUANTIZED_PANELS + 1, DEQUANTIZED_FLOATS]. */
 static void multiply_block(const float *x, const block *b, const block *next, float *sum, float *room)
 {
     const ending *end = &b->with->end;
     cake_dtype dtype = b->with->w.dtype;
     int64_t steps = steps_of(dtype, b->with->w.n_in), line = 0;
-    bool decoded = b->with->w.format;
-    size_t panel = decoded ? DECODED_FLOATS * sizeof *room : panel_bytes(dtype, b->with->w.n_in);
+    bool dequantized = b->with->w.format;
+    size_t panel = dequantized ? DEQUANTIZED_FLOATS * sizeof *room : panel_bytes(dtype, b->with->w.n_in);
     const bool e4m3 = is_e4m3(&b->with->w), direct = b->direct;
     for (int64_t i = 0; e4m3 && !direct && i < b->panels; i++)
-        e4m3_decode_panel(room + i * DECODED_FLOATS, &b->with->w, b->panel + i, (int)b->k, b->n);
-    for (int64_t i = 0; decoded && !e4m3 && i < b->panels; i++)
-        decode_panel(room + i * DECODED_FLOATS, room + DECODED_PANELS * DECODED_FLOATS, &b->with->w,
-                     b->panel + i, (int)b->k, b->n);
+        e4m3_dequantize_panel(room + i * DEQUANTIZED_FLOATS, &b->with->w, b->panel + i, (int)b->k, b->n);
+    for (int64_t i = 0; dequantized && !e4m3 && i < b->panels; i++)
+        dequantize_panel(room + i * DEQUANTIZED_FLOATS, room + DEQUANTIZED_PANELS * DEQUANTIZED_FLOATS,
+                         &b->with->w, b->panel + i, (int)b->k, b->n);
     bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1;
     for (int64_t i = 0; i < b->tiles; i++) {
         tile t = tile_at(b->with->n_tok, b->tile + i);
@@ -507,8 +507,9 @@ static void multiply_block(const float *x, const block *b, const block *next, fl
                      .begins = b->k == 0};
         for (int done = 0, panels; done < b->panels; done += panels, line += b->n) {
             int64_t column = (b->panel + done) * PANEL;
-            m.w = decoded ? (const char *)(room + done * DECODED_FLOATS) : weights_at(b, b->panel + done);
-            m.next = several && !decoded ? line_of(next, line, m.w) : m.w;
+            m.w = dequantized ? (const char *)(room + done * DEQUANTIZED_FLOATS)
+                              : weights_at(b, b->panel + done);
+            m.next = several && !dequantized ? line_of(next, line, m.w) : m.w;
             m.sum = waits ? sum + (i * MAX_ROWS * GROUP + done) * PANEL : sum;
             if (ends)
                 fetch_places(end, t.first, t.rows, column, PANEL);
@@ -525,8 +526,9 @@ static void multiply_block(const float *x, const block *b, const block *next, fl
 static void multiply_all(const cake_exec *exec, const problems *p, const void *x)
 {
     enum { SUMS = WAITING * MAX_ROWS * GROUP * PANEL };
-    _Static_assert((SUMS + (DECODED_PANELS + 1) * DECODED_FLOATS) * sizeof(float) <= CAKE_SCRATCH_BYTES,
-                   "the sums of a block and its decoded panels fit their scratch");
+    _Static_assert((SUMS + (DEQUANTIZED_PANELS + 1) * DEQUANTIZED_FLOATS) * sizeof(float) <=
+                       CAKE_SCRATCH_BYTES,
+                   "the sums of a block and its dequantised panels fit their scratch");
     const cake_dtype dtype = p->groups ? p->product->experts->w.dtype : p->whole.w.dtype;
     if (dtype == CAKE_I8 || dtype == CAKE_Q8) {
         (dtype == CAKE_I8 ? i8_multiply_all : codes_multiply_all)(exec, p, x);

@@ -94,7 +94,7 @@ static void sum_column(float *sum, const float *x, const cake_weight *w, int64_t
     for (int k = 0; k < w->n_in; k += BLOCK) {
         int n = w->n_in - k < BLOCK ? w->n_in - k : BLOCK;
         if (w->format)
-            cake_format_decode(block, w, column, k, n);
+            cake_format_dequantize(block, w, column, k, n);
         else
             to_f32(block, w->data, w->dtype, (size_t)column * (size_t)w->n_in + (size_t)k, n);
         for (int i = 0; i < n_row; i++)
@@ -275,7 +275,7 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
         float *to = out + i * w->n_in;
         const char *from = (const char *)w->data + (size_t)row[i] * cake_weight_row_bytes(w);
         if (w->format)
-            cake_format_decode(to, w, row[i], 0, w->n_in);
+            cake_format_dequantize(to, w, row[i], 0, w->n_in);
         else if (w->dtype == CAKE_I8)
             cake_i8_to_f32(to, from, w->n_in);
         else

@@ -119,7 +119,7 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
                                                                    : NULL;
     cake_codes codes;
     if (p.kept_format)
-        p.kept = !model->options.decode && cake_codes_of(&codes, p.kept_format) ? CAKE_Q8 : CAKE_F32;
+        p.kept = !model->options.dequantize && cake_codes_of(&codes, p.kept_format) ? CAKE_Q8 : CAKE_F32;
     cake_err err = fn(model, &p, arg);
     cake_buf_free(&name);
     return err;

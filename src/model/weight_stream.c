@@ -538,8 +538,8 @@ static cake_err open_readers(cake_weight_stream *s, int n_thread)
             cake_arena_take(&s->arena, s->readers[i].bounce_size = size[CAKE_READER_BOUNCE]);
         s->readers[i].kept = cake_arena_take(&s->arena, s->readers[i].kept_size = size[CAKE_READER_KEPT]);
         s->readers[i].slab = cake_arena_take(&s->arena, s->readers[i].slab_size = size[CAKE_READER_SLAB]);
-        s->readers[i].decoded =
-            cake_arena_take(&s->arena, s->readers[i].decoded_size = size[CAKE_READER_DECODED]);
+        s->readers[i].dequantized =
+            cake_arena_take(&s->arena, s->readers[i].dequantized_size = size[CAKE_READER_DEQUANTIZED]);
         s->unused[s->n_unused++] = i;
     }
     return CAKE_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of integer codes: every table has the bits of ref, and ref the sums of what codes and quantised
- * rows stand for, in float64; gathered rows are the decoded ones.
+ * rows stand for, in float64; gathered rows are the dequantised ones.
  */
 #include <math.h>
 
@@ -44,7 +44,7 @@ static cake_weight packed(const cake_kernels *op, const cake_format *f, const ui
     return w;
 }
 
-/* A matrix, decoded and packed by ref and by op. */
+/* A matrix, dequantised and packed by ref and by op. */
 typedef struct subject {
     const cake_kernels *op;
     uint8_t *rows;
@@ -59,8 +59,8 @@ static subject subject_from(const cake_kernels *op, const cake_format *f, uint8_
     s.value = malloc((size_t)n_out * (size_t)n_in * sizeof *s.value);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s.value);
     for (int r = 0; r < n_out; r++)
-        cake_format_decode_row(s.value + (int64_t)r * n_in, f,
-                               s.rows + (size_t)r * cake_format_row_bytes(f, n_in), NULL, n_in, 0, n_in);
+        cake_format_dequantize_row(s.value + (int64_t)r * n_in, f,
+                                   s.rows + (size_t)r * cake_format_row_bytes(f, n_in), NULL, n_in, 0, n_in);
     s.plain = packed(&cake_kernels_ref, f, s.rows, n_out, n_in);
     s.w = packed(op, f, s.rows, n_out, n_in);
     return s;
@@ -325,7 +325,7 @@ static void test_int4(void)
         x[i] = (x[i] + x[(i + 77) % N] + x[(i + 501) % N] + x[(i + 1999) % N]) / 50;
     void *row = cake_alloc(1, cake_format_row_bytes(f, N));
     cake_i4_from(row, x, CAKE_F32, N);
-    cake_format_decode_row(got, f, row, NULL, N, 0, N);
+    cake_format_dequantize_row(got, f, row, NULL, N, 0, N);
     for (int k = 0; k < N; k += 32) {
         float most = 0;
         double least = INFINITY;
@@ -357,7 +357,7 @@ static void test_int4_odd(void)
     x[140] = NAN;
     uint8_t row[256];
     cake_i4_from(row, x, CAKE_F32, N);
-    cake_format_decode_row(got, f, row, NULL, N, 0, N);
+    cake_format_dequantize_row(got, f, row, NULL, N, 0, N);
     for (int i = 0; i < N; i++)
         CU_ASSERT(i < 64    ? got[i] == 0
                   : i < 96  ? fabsf(got[i] / x[i] - 1) < .01F

@@ -6,8 +6,8 @@
  * In: blocks and groups as format.h has them. Out: float32. Invariant: every value is computed by itself, by
  * the same operations for every instruction set, so its bits are the same.
  */
-#ifndef CAKE_KERNELS_DECODE_H
-#define CAKE_KERNELS_DECODE_H
+#ifndef CAKE_KERNELS_DEQUANTIZE_H
+#define CAKE_KERNELS_DEQUANTIZE_H
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "kernels/format.h"
 #include "kernels/tensor.h"
 
-enum { SMALL_BLOCK = 32, LARGE_BLOCK = 256, DECODED_CODES = 32 };
+enum { SMALL_BLOCK = 32, LARGE_BLOCK = 256, DEQUANTIZED_CODES = 32 };
 
 /* As cake_f16_to_f32, in line. */
 static inline float f16_at(const uint8_t *bytes)
@@ -260,7 +260,7 @@ signed_codes(int8_t *restrict value, const uint8_t *restrict code, const cake_co
             value[i] = (int8_t)(code[i] - c->zero);
 }
 
-static void decode_small(float *restrict out, cake_block kind, const uint8_t *restrict b)
+static void dequantize_small(float *restrict out, cake_block kind, const uint8_t *restrict b)
 {
     const cake_codes *c = &block_codes[kind].as;
     uint8_t code[SMALL_BLOCK];
@@ -271,7 +271,7 @@ static void decode_small(float *restrict out, cake_block kind, const uint8_t *re
     scale_part(out, value, scale, c->minimum, c->minimum ? f16_at(b + 2) : 0, SMALL_BLOCK);
 }
 
-static void decode_large(float *restrict out, cake_block kind, const uint8_t *restrict b)
+static void dequantize_large(float *restrict out, cake_block kind, const uint8_t *restrict b)
 {
     const cake_codes *c = &block_codes[kind].as;
     uint8_t code[LARGE_BLOCK], head[CAKE_CODES_HEAD];
@@ -287,24 +287,24 @@ static void decode_large(float *restrict out, cake_block kind, const uint8_t *re
         scale_part(out + 32 * part, value + 32 * part, s.scale[part], c->minimum, s.minimum[part], 32);
 }
 
-static inline void decode_block(float *restrict out, const cake_format *f, const uint8_t *restrict b)
+static inline void dequantize_block(float *restrict out, const cake_format *f, const uint8_t *restrict b)
 {
     if (f->block == SMALL_BLOCK)
-        decode_small(out, f->kind, b);
+        dequantize_small(out, f->kind, b);
     else
-        decode_large(out, f->kind, b);
+        dequantize_large(out, f->kind, b);
 }
 
-static inline void decode_blocks(float *out, const cake_format *f, const uint8_t *row, int k, int n)
+static inline void dequantize_blocks(float *out, const cake_format *f, const uint8_t *row, int k, int n)
 {
     float whole[LARGE_BLOCK];
     for (int done = 0; done < n;) {
         const int at = (k + done) % f->block, left = f->block - at, now = left < n - done ? left : n - done;
         const uint8_t *block = row + (size_t)((k + done) / f->block) * (size_t)f->bytes;
         if (now == f->block) {
-            decode_block(out + done, f, block);
+            dequantize_block(out + done, f, block);
         } else {
-            decode_block(whole, f, block);
+            dequantize_block(whole, f, block);
             memcpy(out + done, whole + at, (size_t)now * sizeof *out);
         }
         done += now;
@@ -337,7 +337,7 @@ spread_codes(uint8_t *restrict to, const uint8_t *restrict codes, int k, bool ha
 #define E4M3_64(c)    E4M3_16(c), E4M3_16((c) + 16), E4M3_16((c) + 32), E4M3_16((c) + 48)
 static const float e4m3_values[256] = {E4M3_64(0), E4M3_64(64), E4M3_64(128), E4M3_64(192)};
 
-/* out [n] = values of codes before their scale, times it; n <= DECODED_CODES. */
+/* out [n] = values of codes before their scale, times it; n <= DEQUANTIZED_CODES. */
 static inline __attribute__((always_inline)) void value_codes(float *restrict out,
                                                               const uint8_t *restrict code, cake_code kind,
                                                               int less, float scale, const int n)
@@ -353,8 +353,8 @@ static inline __attribute__((always_inline)) void value_codes(float *restrict ou
             out[i] = (float)(code[i] - less) * scale;
 }
 
-static inline void decode_groups(float *out, const cake_format *f, const uint8_t *row, const uint16_t *index,
-                                 int n_in, int k, int n)
+static inline void dequantize_groups(float *out, const cake_format *f, const uint8_t *row,
+                                     const uint16_t *index, int n_in, int k, int n)
 {
     const uint8_t *scales = row + cake_format_scales(f), *zeros = row + cake_format_zeros(f, n_in),
                   *codes = row + cake_format_codes(f, n_in);
@@ -370,11 +370,11 @@ static inline void decode_groups(float *out, const cake_format *f, const uint8_t
         if (f->factor)
             scale = f->divides ? scale / factor : scale * factor;
         const int less = f->offset + (f->zero ? zeros[group] : 0);
-        uint8_t code[DECODED_CODES + 2];
+        uint8_t code[DEQUANTIZED_CODES + 2];
         int i = 0;
-        for (; i + DECODED_CODES <= now && !(halves && at % 2); i += DECODED_CODES) {
-            spread_codes(code, codes, at + i, halves, DECODED_CODES);
-            value_codes(out + done + i, code, f->code, less, scale, DECODED_CODES);
+        for (; i + DEQUANTIZED_CODES <= now && !(halves && at % 2); i += DEQUANTIZED_CODES) {
+            spread_codes(code, codes, at + i, halves, DEQUANTIZED_CODES);
+            value_codes(out + done + i, code, f->code, less, scale, DEQUANTIZED_CODES);
         }
         for (; i < now; i++) {
             const int one = at + i;
@@ -384,13 +384,13 @@ static inline void decode_groups(float *out, const cake_format *f, const uint8_t
     }
 }
 
-static inline void decode_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
-                              int n_in, int k, int n)
+static inline void dequantize_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
+                                  int n_in, int k, int n)
 {
     if (f->block)
-        decode_blocks(out, f, row, k, n);
+        dequantize_blocks(out, f, row, k, n);
     else
-        decode_groups(out, f, row, index, n_in, k, n);
+        dequantize_groups(out, f, row, index, n_in, k, n);
 }
 
 #endif
