@@ -124,7 +124,7 @@ static void add_workload(census *c, const cake_request *r, int n_tok, const char
                                  .computed = computed,
                                  .min_generated = min_generated > 0 ? min_generated : 1,
                                  .max_generated = max_generated > 0 ? max_generated : 1,
-                                 .flags = is_scored(r) ? CAKE_SEQ_SCORE_PROMPT : 0};
+                                 .flags = is_scored(r) ? CAKE_SLOT_SCORE_PROMPT : 0};
     for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
         if (cake_workload_is_sampled(&c->workload) && n) {
             int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);

@@ -21,7 +21,7 @@ void cake_schedule_push_change(cake_schedule *s, cake_change change)
     s->pending[s->n_pending++] = change;
 }
 
-int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int group)
+int cake_schedule_need(const cake_schedule *s, const cake_slot_state *q, int group)
 {
     int n = cake_pages_held(s->shape.window[group], q->n_token, s->shape.max_tok) + 1;
     return n < s->shape.n_page[group] ? n : s->shape.n_page[group];

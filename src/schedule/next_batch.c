@@ -11,7 +11,7 @@
 #include "schedule/internal.h"
 
 /* The position, at most `end`, up to which the sequence has pages or can get them. */
-static int paged_end(const cake_schedule *s, const cake_seq *q, int end)
+static int paged_end(const cake_schedule *s, const cake_slot_state *q, int end)
 {
     for (int group = 0; group < s->shape.n_kv_group; group++) {
         const cake_page_list *list = &q->page_list[group];
@@ -23,7 +23,7 @@ static int paged_end(const cake_schedule *s, const cake_seq *q, int end)
 }
 
 /* The number of pages in its table that no change has mapped: they were attached from the prefix cache. */
-static int unmapped_pages(const cake_schedule *s, const cake_seq *q)
+static int unmapped_pages(const cake_schedule *s, const cake_slot_state *q)
 {
     int n = 0;
     for (int group = 0; group < s->shape.n_kv_group; group++) {
@@ -34,7 +34,7 @@ static int unmapped_pages(const cake_schedule *s, const cake_seq *q)
 }
 
 /* Allocates pages up to position `end`, and maps all new ones in the stages' page tables. */
-static void map_pages(cake_schedule *s, cake_seq *q, int end)
+static void map_pages(cake_schedule *s, cake_slot_state *q, int end)
 {
     int pages = cake_pages_held(0, end, 1);
     for (int group = 0; group < s->shape.n_kv_group; group++) {
@@ -61,7 +61,7 @@ static void request_score(int32_t slot, cake_batch *batch)
 /* Adds rows [n_sent, end) of a sequence, or as many as there are pages for. */
 static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_batch *batch)
 {
-    cake_seq *q = &s->seqs[slot];
+    cake_slot_state *q = &s->seqs[slot];
     int from = q->n_sent;
     /* a generated token before the last one was sent before: by an earlier run, or before an eviction */
     bool replay = from < q->n_token - 1;
@@ -89,7 +89,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
                                                                   : CAKE_ROW_GENERATED,
                                                  .rope_len = prompt ? q->n_prompt : q->n_sent + 1,
                                                  .no_output = true};
-        bool first_time = q->flags & CAKE_SEQ_SCORE_PROMPT && prompt && q->n_sent >= q->n_scored;
+        bool first_time = q->flags & CAKE_SLOT_SCORE_PROMPT && prompt && q->n_sent >= q->n_scored;
         if (first_time)
             q->n_scored = q->n_sent + 1;
         /* the token after a prompt's last row is sampled or replayed, not scored */
@@ -102,7 +102,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
 
 /* True if its tokens need more pages than exist, even if it were the only sequence and sent a page of rows at
  * a time. */
-static bool too_long(const cake_schedule *s, const cake_seq *q)
+static bool too_long(const cake_schedule *s, const cake_slot_state *q)
 {
     for (int group = 0; group < s->shape.n_kv_group; group++)
         if (cake_pages_held(s->shape.window[group], q->n_token, CAKE_PAGE) > s->shape.n_page[group])
@@ -113,12 +113,12 @@ static bool too_long(const cake_schedule *s, const cake_seq *q)
 /* Adds rows of a prompt or a replay to lane l's wave, as many as the budget allows; returns what is left. */
 static double add_prompt_rows(cake_schedule *s, int l, int32_t slot, double budget, cake_batch *batch)
 {
-    cake_seq *q = &s->seqs[slot];
+    cake_slot_state *q = &s->seqs[slot];
     double cost;
     if (!q->running)
         cake_schedule_start(s, q);
     /* A request whose prompt is scored may fail at any row, and must have no others in flight then. */
-    if (!q->running || cake_budget_generates(q) || (q->in_flight && q->flags & CAKE_SEQ_SCORE_PROMPT))
+    if (!q->running || cake_budget_generates(q) || (q->in_flight && q->flags & CAKE_SLOT_SCORE_PROMPT))
         return budget;
     cake_prefix_cache_attach(s, q);
     int before = batch->n_tok;
@@ -169,7 +169,7 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
     /* One row for each generating sequence. Oldest first: to get a page, a sequence evicts a younger one,
      * which must not have a row in this batch yet. */
     for (int i = 0; i < at->n; i++) {
-        cake_seq *q = &s->seqs[at->slots[i]];
+        cake_slot_state *q = &s->seqs[at->slots[i]];
         int before = batch->n_tok;
         if (q->running && cake_budget_generates(q))
             add_rows(s, l, at->slots[i], q->n_token, batch);

@@ -69,10 +69,10 @@ void cake_schedule_close(cake_schedule *schedule);
 bool cake_schedule_can_admit(const cake_schedule *schedule);
 
 enum {
-    CAKE_SEQ_STEM = 1,         /* it only holds its prompt, until it is retired; one at a time */
-    CAKE_SEQ_SCORE_PROMPT = 2, /* each row of its prompt is scored once */
-    CAKE_SEQ_AGAIN = 4,        /* its prompt was counted before, so shared rows are not counted again */
-    CAKE_SEQ_SURE = 8          /* nothing ends its answer before max_len */
+    CAKE_SLOT_STEM = 1,         /* it only holds its prompt, until it is retired; one at a time */
+    CAKE_SLOT_SCORE_PROMPT = 2, /* each row of its prompt is scored once */
+    CAKE_SLOT_READMITTED = 4,   /* its prompt was counted before, so shared rows are not counted again */
+    CAKE_SLOT_FIXED_LENGTH = 8  /* nothing ends its answer before max_len */
 };
 /* The number of nodes of a prompt: its full pages, which can be shared. The last token is never among them,
  * since it is always computed. */

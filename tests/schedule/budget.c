@@ -68,7 +68,7 @@ static double pace(bool weighed)
             answer(s, lane, under_way[lane], made, 40);
         while (cake_schedule_can_admit(s)) {
             int n_prompt = dice(8) ? 32 + dice(200) : 1000 + dice(3000);
-            made[cake_schedule_admit(s, n_prompt, n_prompt + 40, NULL, CAKE_SEQ_SURE)] = 0;
+            made[cake_schedule_admit(s, n_prompt, n_prompt + 40, NULL, CAKE_SLOT_FIXED_LENGTH)] = 0;
         }
         under_way[lane] = cake_schedule_next_batch(s, lane);
         double is = cost_of(under_way[lane], &by);

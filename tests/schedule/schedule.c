@@ -200,14 +200,15 @@ static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, in
         int id = *next, group = job.group[id];
         bool first = id == 0 || job.group[id - 1] != group,
              several = id + 1 < n && job.group[id + 1] == group;
-        if (first && several && id != job.alone && flags & CAKE_SEQ_STEM) {
+        if (first && several && id != job.alone && flags & CAKE_SLOT_STEM) {
             *stem =
-                cake_schedule_admit(s, job.prompt[id], job.max_total[id], job.chain[group], CAKE_SEQ_STEM);
+                cake_schedule_admit(s, job.prompt[id], job.max_total[id], job.chain[group], CAKE_SLOT_STEM);
             job.owner[*stem] = -1 - group;
             *ready = false;
         } else {
             job.owner[cake_schedule_admit(s, job.prompt[id], job.max_total[id], job.chain[group],
-                                          flags & (CAKE_SEQ_SCORE_PROMPT | CAKE_SEQ_SURE))] = (*next)++;
+                                          flags & (CAKE_SLOT_SCORE_PROMPT | CAKE_SLOT_FIXED_LENGTH))] =
+                (*next)++;
         }
     }
 }
@@ -256,7 +257,7 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
     const cake_batch *under_way[8] = {0};
     int next = 0, rounds = 0, stem = -1;
     bool ready = false;
-    make_job(n, longest, group, shape->share, flags & CAKE_SEQ_SURE);
+    make_job(n, longest, group, shape->share, flags & CAKE_SLOT_FIXED_LENGTH);
     job.prefixes = prefixes;
     while (job.finished + job.overflowed < n && rounds++ < 100000) {
         look_ahead(n, next);
@@ -332,7 +333,7 @@ static void test_kv_forecast(void)
             for (int pages = 10 * lanes; pages <= 40; pages += suite_all() ? 2 : 6) {
                 cake_schedule_shape shape = one_kv_group(lanes, 5, 64, 128, pages);
                 shape.share = pages % 4;
-                evictions[sure] += play(60, &shape, 360, 1, sure ? CAKE_SEQ_SURE : 0);
+                evictions[sure] += play(60, &shape, 360, 1, sure ? CAKE_SLOT_FIXED_LENGTH : 0);
                 CU_ASSERT_EQUAL(job.finished, 60);
                 CU_ASSERT_EQUAL(job.wrong, 0);
             }
@@ -385,7 +386,7 @@ static void test_forks(void)
                 shape.n_page[1] = pages / 2 + 1;
                 if (lanes * seqs < 2)
                     continue;
-                evictions += play(60, &shape, 360, 1 + dice(7), CAKE_SEQ_STEM);
+                evictions += play(60, &shape, 360, 1 + dice(7), CAKE_SLOT_STEM);
                 CU_ASSERT_EQUAL(job.finished, 60);
                 CU_ASSERT_EQUAL(job.finished, 60);
                 CU_ASSERT_EQUAL(job.wrong, 0);
@@ -428,13 +429,13 @@ static void test_share_tight(void)
             shape.n_page[kv_group] =
                 1 + cake_pages_held(shape.window[kv_group], 900, CAKE_PAGE) + dice(pages);
         }
-        int flags = dice(2) ? CAKE_SEQ_STEM : dice(4) ? 0 : CAKE_SEQ_SCORE_PROMPT;
+        int flags = dice(2) ? CAKE_SLOT_STEM : dice(4) ? 0 : CAKE_SLOT_SCORE_PROMPT;
         if (shape.n_lane * seqs < 2)
-            flags &= ~CAKE_SEQ_STEM;
-        evictions += play(80, &shape, 900, flags & CAKE_SEQ_STEM ? 1 + dice(4) : 1, flags);
+            flags &= ~CAKE_SLOT_STEM;
+        evictions += play(80, &shape, 900, flags & CAKE_SLOT_STEM ? 1 + dice(4) : 1, flags);
         CU_ASSERT_EQUAL(job.finished, 80);
         CU_ASSERT_EQUAL(job.wrong, 0);
-        CU_ASSERT(!(flags & CAKE_SEQ_SCORE_PROMPT) || job.stats.shared == 0);
+        CU_ASSERT(!(flags & CAKE_SLOT_SCORE_PROMPT) || job.stats.shared == 0);
         forks += job.forks;
         shared += job.stats.shared;
     }
@@ -452,7 +453,7 @@ static void test_share_states(void)
         cake_schedule_shape shape = one_kv_group(1 + dice(4), seqs, 64 + dice(200), 264, pages);
         shape.share = shape.states = true;
         shape.n_saved = dice(MAX_SAVED + 1);
-        int stems = shape.n_lane * seqs < 2 || dice(2) ? 0 : CAKE_SEQ_STEM;
+        int stems = shape.n_lane * seqs < 2 || dice(2) ? 0 : CAKE_SLOT_STEM;
         evictions += play(80, &shape, 900, stems ? 1 + dice(4) : 1, stems);
         CU_ASSERT_EQUAL(job.finished, 80);
         CU_ASSERT_EQUAL(job.wrong, 0);
@@ -486,7 +487,7 @@ static void test_share_one(void)
 static void test_scored(void)
 {
     cake_schedule_shape shape = one_kv_group(2, 5, 64, 128, 12);
-    CU_ASSERT(play(60, &shape, 360, 1, CAKE_SEQ_SCORE_PROMPT) > 0);
+    CU_ASSERT(play(60, &shape, 360, 1, CAKE_SLOT_SCORE_PROMPT) > 0);
     CU_ASSERT_EQUAL(job.finished, 60);
     CU_ASSERT_EQUAL(job.wrong, 0);
     for (int i = 0; i < 60; i++)
@@ -551,7 +552,7 @@ static void test_ahead(void)
     cake_schedule_close(s);
 
     s = cake_schedule_open(&shape, NULL); /* a prompt that may fail at any of its rows waits for them */
-    cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SEQ_SCORE_PROMPT);
+    cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SLOT_SCORE_PROMPT);
     CU_ASSERT(cake_schedule_next_batch(s, 0)->n_tok == 128 && cake_schedule_next_batch(s, 1)->n_tok == 0);
     cake_schedule_close(s);
 }
@@ -567,7 +568,7 @@ static void test_any_cost(void)
         shape.states = dice(2);
         shape.n_saved = shape.states ? dice(MAX_SAVED + 1) : 0;
         shape.cost = (cake_row_cost){{0.1 * dice(3)}, {0.1 * dice(3)}, dice(3), dice(3)};
-        int stems = shape.n_lane * shape.lane_seqs < 2 || dice(2) ? 0 : CAKE_SEQ_STEM;
+        int stems = shape.n_lane * shape.lane_seqs < 2 || dice(2) ? 0 : CAKE_SLOT_STEM;
         evictions += play(80, &shape, 900, stems ? 1 + dice(4) : 1, stems);
         CU_ASSERT_EQUAL(job.finished, 80);
         CU_ASSERT_EQUAL(job.wrong, 0);
