@@ -86,12 +86,12 @@ void cost_add_generated(const cake_config *config, int pos, cost_wave *wave)
     wave->n_generated++;
 }
 
-cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_tok)
+cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_row)
 {
     cost_wave wave = {0};
-    for (int i = 0, next; i < n_tok; i = next) {
+    for (int i = 0, next; i < n_row; i = next) {
         next = i + 1;
-        while (rows[i].kind == CAKE_ROW_PROMPT && next < n_tok && rows[next].kind == CAKE_ROW_PROMPT &&
+        while (rows[i].kind == CAKE_ROW_PROMPT && next < n_row && rows[next].kind == CAKE_ROW_PROMPT &&
                rows[next].slot == rows[i].slot)
             next++;
         if (rows[i].kind == CAKE_ROW_PROMPT)

@@ -3,7 +3,7 @@
  * Products of integer codes (codes.h), written with vec_*.h and dot_*.h; included once by each instruction
  * set's file.
  *
- * In: packed rows x [n_tok, n_in], a matrix as codes_pack.h has packed it. Out: [n_tok, n_out].
+ * In: packed rows x [n_row, n_in], a matrix as codes_pack.h has packed it. Out: [n_row, n_out].
  *
  * Invariant: the sums of a part are exact, so bits do not depend on tiles or instructions; float32 additions
  * have the order of codes.h.
@@ -71,19 +71,19 @@ static void codes_quantize_group(codes_group *to, int8_t *value, const float *x,
     to->total = to->scale * (float)(to->sum[0] + to->sum[1]);
 }
 
-/* Packed x: for each CODES_DEPTH values of k a row's place for each of n_tok rows; behind the last, those
+/* Packed x: for each CODES_DEPTH values of k a row's place for each of n_row rows; behind the last, those
  * that a tile may read in vain. */
-static size_t codes_input_bytes(int n_in, int n_tok)
+static size_t codes_input_bytes(int n_in, int n_row)
 {
-    return (((size_t)n_in + CODES_DEPTH - 1) / CODES_DEPTH * (size_t)n_tok + CODES_ROWS) * sizeof(codes_row);
+    return (((size_t)n_in + CODES_DEPTH - 1) / CODES_DEPTH * (size_t)n_row + CODES_ROWS) * sizeof(codes_row);
 }
 
-/* Rows [first, last), n values of each from k on, which a block begins with; n_tok rows are packed in all. */
+/* Rows [first, last), n values of each from k on, which a block begins with; n_row rows are packed in all. */
 static void codes_pack_part(codes_row *to, const entering *in, int64_t first, int64_t last, int64_t k, int n,
-                            int n_tok)
+                            int n_row)
 {
     float room[CODES_DEPTH];
-    for (to += k / CODES_DEPTH * n_tok; n > 0; n -= CODES_DEPTH, k += CODES_DEPTH, to += n_tok)
+    for (to += k / CODES_DEPTH * n_row; n > 0; n -= CODES_DEPTH, k += CODES_DEPTH, to += n_row)
         for (int64_t row = first; row < last; row++) {
             const int here = n < CODES_DEPTH ? n : CODES_DEPTH;
             const float *x = enter(in, row, k, here, room);
@@ -612,9 +612,9 @@ static void codes_multiply_all(const cake_exec *exec, const problems *of, const 
     problem room;
     for (take now; next_take(&queue, &now);) {
         const problem *with = problem_at(of, now.base / panels, &room);
-        const int64_t tiles = ((int64_t)with->n_tok + CODES_ROWS - 1) / CODES_ROWS;
+        const int64_t tiles = ((int64_t)with->n_row + CODES_ROWS - 1) / CODES_ROWS;
         for (int64_t i = 0; i < tiles; i++) {
-            const int64_t row = with->n_tok * i / tiles, end = with->n_tok * (i + 1) / tiles;
+            const int64_t row = with->n_row * i / tiles, end = with->n_row * (i + 1) / tiles;
             for (int64_t panel = now.first; panel < now.last; panel++)
                 codes_multiply_tile(&p, with, row, (int)(end - row), panel);
         }

@@ -69,7 +69,7 @@ INLINE void convolve_run(float *x, float *inputs, int64_t channels, const float 
 }
 
 static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *d, const cake_row *rows,
-                       int n_tok)
+                       int n_row)
 {
     enum { USUAL = 4 }; /* the width of all known models; others are correct, but slower */
     float weight[CAKE_DELTA_WIDTH * CONV_CHANNELS];
@@ -81,10 +81,10 @@ static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *d, 
         for (int i = 0; i < n_channel; i++)
             for (int j = 0; j < d->width; j++)
                 weight[j * CONV_CHANNELS + i] = d->conv[(c + i) * d->width + j];
-        for (int t = 0, end; t < n_tok; t = end) {
+        for (int t = 0, end; t < n_row; t = end) {
             float *inputs = d->state + rows[t].slot * d->step + cake_delta_rule_size(d) + c;
             float *at = x + t * channels + c;
-            end = run_end(rows, t, n_tok);
+            end = run_end(rows, t, n_row);
             for (int j = 0; rows[t].pos == 0 && j < d->width - 1; j++)
                 memset(inputs + j * channels, 0, (size_t)n_channel * sizeof *inputs);
             if (d->width == USUAL)
@@ -319,14 +319,14 @@ static void delta_run(delta_head *h, const float *x, const float *a, const float
 }
 
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_deltanet *d, const cake_row *rows, int n_tok)
+                       const cake_deltanet *d, const cake_row *rows, int n_row)
 {
     _Static_assert(sizeof(delta_head) <= CAKE_SCRATCH_BYTES, "a head fits its scratch");
     delta_head *h = cake_exec_scratch();
     int64_t item = 0;
     h->d = d;
-    for (int t = 0, end; t < n_tok; t = end) {
-        end = run_end(rows, t, n_tok);
+    for (int t = 0, end; t < n_row; t = end) {
+        end = run_end(rows, t, n_row);
         for (int head = 0; head < d->n_value; head++)
             if (item++ % exec->size == exec->rank)
                 delta_run(h, x, a, b, out, head, rows, t, end);

@@ -3,7 +3,7 @@
  * Products with matrices in int8, written with vec_*.h and dot_*.h; included once by each instruction set's
  * file.
  *
- * In: packed rows x [n_tok, n_in], a matrix as int8_pack.h has packed it. Out: [n_tok, n_out]. Weights are
+ * In: packed rows x [n_row, n_in], a matrix as int8_pack.h has packed it. Out: [n_row, n_out]. Weights are
  * stored plus 128; each sum therefore starts at minus 128 times the sum of the group's x.
  *
  * Invariant: the sums of a group are exact, so bits do not depend on tiles or instructions; float32 additions
@@ -196,17 +196,17 @@ static void i8_multiply_rows(const i8_meeting *m, int rows)
     }
 }
 
-/* Packed x: for each I8_DEPTH values of k a row's place for each of n_tok rows. */
+/* Packed x: for each I8_DEPTH values of k a row's place for each of n_row rows. */
 static size_t i8_input_bytes(int n_in)
 {
     return ((size_t)n_in + I8_DEPTH - 1) / I8_DEPTH * sizeof(i8_row);
 }
 
-/* Rows [first, last), n values of each from k on, which a block begins with; n_tok rows are packed in all. */
+/* Rows [first, last), n values of each from k on, which a block begins with; n_row rows are packed in all. */
 static void i8_pack_part(i8_row *to, const entering *in, int64_t first, int64_t last, int64_t k, int n,
-                         int n_tok)
+                         int n_row)
 {
-    for (to += k / I8_DEPTH * n_tok; n > 0; n -= I8_DEPTH, k += I8_DEPTH, to += n_tok)
+    for (to += k / I8_DEPTH * n_row; n > 0; n -= I8_DEPTH, k += I8_DEPTH, to += n_row)
         for (int64_t row = first; row < last; row++)
             i8_quantize(to + row, in, row, k, n < I8_DEPTH ? n : I8_DEPTH);
 }
@@ -303,11 +303,11 @@ static void i8_multiply_all(const cake_exec *exec, const problems *of, const voi
         for (; more; now = next) {
             more = next_take(&queue, &next);
             p.with = problem_at(of, now.base / panels, &room);
-            int64_t turns = i8_turns(p.with->n_tok, most);
+            int64_t turns = i8_turns(p.with->n_row, most);
             if (i >= turns)
                 continue;
-            int64_t row = (int64_t)p.with->n_tok * i / turns,
-                    rows = (int64_t)p.with->n_tok * (i + 1) / turns - row;
+            int64_t row = (int64_t)p.with->n_row * i / turns,
+                    rows = (int64_t)p.with->n_row * (i + 1) / turns - row;
             i8_multiply_some(&p, &now, more && next.base == now.base ? &next : &now, row, rows);
         }
     }

@@ -96,10 +96,10 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
 }
 
 static void combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
-                    const float *weight, const float *residual, int n_tok, int dim)
+                    const float *weight, const float *residual, int n_row, int dim)
 {
     int64_t first, last;
-    cake_exec_range(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t row = first; row < last; row++) {
         const int32_t *sorted = groups->sorted + row * groups->stride;
         for (int64_t i = 0; i < dim; i += LANES) {
@@ -142,11 +142,11 @@ static void rope_head(float *x, const float *norm, float eps, const float *c, co
 }
 
 static void rope(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
-                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot)
+                 const float *sin, int n_row, int n_head, int head_dim, int n_rot)
 {
     int64_t first, last;
     int half = n_rot / 2;
-    cake_exec_range(exec, (int64_t)n_tok * n_head, 1, &first, &last);
+    cake_exec_range(exec, (int64_t)n_row * n_head, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         int64_t row = item / n_head * half;
         rope_head(x + item * head_dim, norm, eps, cos + row, sin + row, head_dim, n_rot);
@@ -252,10 +252,10 @@ static const float *enter(const entering *in, int64_t row, int64_t k, int n, flo
 }
 
 /* The end of the rows that continue row `first` in its slot. */
-static int run_end(const cake_row *rows, int first, int n_tok)
+static int run_end(const cake_row *rows, int first, int n_row)
 {
     int end = first + 1;
-    while (end < n_tok && rows[end].slot == rows[first].slot && rows[end].pos == rows[end - 1].pos + 1)
+    while (end < n_row && rows[end].slot == rows[first].slot && rows[end].pos == rows[end - 1].pos + 1)
         end++;
     return end;
 }
@@ -353,10 +353,10 @@ static bool side_by_side(const cake_kv *kv, const cake_row *rows)
 }
 
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
-                     const cake_row *rows, int n_tok)
+                     const cake_row *rows, int n_row)
 {
     int64_t first, last, n_kv = kv->n_kv, pitch = n_kv * kv->head_dim;
-    cake_exec_range(exec, n_tok * n_kv, 1, &first, &last);
+    cake_exec_range(exec, n_row * n_kv, 1, &first, &last);
     for (int64_t item = first, end; item < last; item = end) {
         const cake_row *row = &rows[item / n_kv];
         int line = row->pos % CAKE_PAGE;

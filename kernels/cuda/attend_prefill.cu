@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prefill(attention 
     const int warp = (int)threadIdx.x / CAKE_WARP, first_line = warp * TILES * LINES,
               rows = block_of<STEPS>::HIGH / heads;
     const int first = first_row + (int)(gridDim.x - 1 - blockIdx.x) * rows;
-    const lines l = lines_of(a, (int)blockIdx.y, heads, first, min(rows, a.n_tok - first));
+    const lines l = lines_of(a, (int)blockIdx.y, heads, first, min(rows, a.n_row - first));
     uint4 *query = memory + warp * TILES * STEPS * CAKE_WARP;
     progress<STEPS> p[TILES];
 #pragma unroll
@@ -315,7 +315,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prefill(attention 
 template <int STEPS> static void launch(const attention &a, int first_row)
 {
     const int heads = min(a.group, (int)LINES);
-    const unsigned blocks = groups(a.n_tok - first_row, block_of<STEPS>::HIGH / heads),
+    const unsigned blocks = groups(a.n_row - first_row, block_of<STEPS>::HIGH / heads),
                    bundles = groups(a.group, heads) * (unsigned)a.kv.n_kv;
     const size_t chunks = block_of<STEPS>::QUERIES + block_of<STEPS>::KEYS + block_of<STEPS>::VALUES;
     if (STEPS > 8)

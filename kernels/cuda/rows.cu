@@ -225,10 +225,10 @@ __global__ void rotate_heads(float *x, const float *norm, float eps, const float
                 [=](int i, float value) { head[i] = value; });
 }
 
-void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
+void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_row,
                     int n_head, int head_dim, int n_rot)
 {
-    int64_t n = (int64_t)n_tok * n_head;
+    int64_t n = (int64_t)n_row * n_head;
     CAKE_LAUNCH(rotate_heads, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, x, norm, eps, cos, sin, n,
                 n_head, head_dim, n_rot);
 }
@@ -267,22 +267,22 @@ __global__ void rotate_and_store(cake_kv kv, float *q, int n_head, const float *
 
 template <typename T>
 static void launch_rope_kv_store(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                                 const cake_rope_args *rope, const cake_row *rows, int n_tok)
+                                 const cake_rope_args *rope, const cake_row *rows, int n_row)
 {
-    const int64_t n = (int64_t)n_tok * (n_head + 2 * kv->n_kv);
+    const int64_t n = (int64_t)n_row * (n_head + 2 * kv->n_kv);
     CAKE_LAUNCH(rotate_and_store<T>, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, *kv, q, n_head, k, v,
                 *rope, rows, n);
 }
 
 void cake_cuda_rope_kv_store(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                             const cake_rope_args *rope, const cake_row *rows, int n_tok)
+                             const cake_rope_args *rope, const cake_row *rows, int n_row)
 {
     if (kv->dtype == CAKE_F32)
-        launch_rope_kv_store<float>(kv, q, n_head, k, v, rope, rows, n_tok);
+        launch_rope_kv_store<float>(kv, q, n_head, k, v, rope, rows, n_row);
     else if (kv->dtype == CAKE_BF16)
-        launch_rope_kv_store<cake_bf16>(kv, q, n_head, k, v, rope, rows, n_tok);
+        launch_rope_kv_store<cake_bf16>(kv, q, n_head, k, v, rope, rows, n_row);
     else
-        launch_rope_kv_store<cake_f16>(kv, q, n_head, k, v, rope, rows, n_tok);
+        launch_rope_kv_store<cake_f16>(kv, q, n_head, k, v, rope, rows, n_row);
 }
 
 /* A block for each row and head. */
@@ -300,9 +300,9 @@ __global__ void store_heads(cake_kv kv, const float *k, const float *v, const ca
     }
 }
 
-void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok)
+void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_row)
 {
-    dim3 grid((unsigned)n_tok * (unsigned)kv->n_kv), block(64);
+    dim3 grid((unsigned)n_row * (unsigned)kv->n_kv), block(64);
     if (kv->dtype == CAKE_F32)
         CAKE_LAUNCH(store_heads<float>, grid, block, 0, *kv, k, v, rows);
     else if (kv->dtype == CAKE_BF16)
@@ -356,13 +356,13 @@ __global__ void quantize_rows(char *to, const float *x, const float *gate, int a
 }
 
 void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
-                          int n_tok)
+                          int n_row)
 {
     const float *g = gate ? gate->g : NULL;
     int act = gate ? (int)gate->act : 0, width = cake_cuda_width(dtype, n_in);
-    dim3 grid((unsigned)n_tok, groups(width, THREADS)), block(THREADS);
+    dim3 grid((unsigned)n_row, groups(width, THREADS)), block(THREADS);
     if (dtype == CAKE_I8)
-        CAKE_LAUNCH(quantize_rows, dim3((unsigned)n_tok, (unsigned)(width / CAKE_I8_GROUP)), dim3(CAKE_WARP),
+        CAKE_LAUNCH(quantize_rows, dim3((unsigned)n_row, (unsigned)(width / CAKE_I8_GROUP)), dim3(CAKE_WARP),
                     0, (char *)to, x, g, act, n_in, width, cake_cuda_step(CAKE_I8, n_in));
     else if (dtype == CAKE_F32)
         CAKE_LAUNCH(pack_rows<float>, grid, block, 0, (float *)to, x, g, act, n_in, width);
@@ -402,9 +402,9 @@ __global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here,
         mark_if_broken(row, here, x + (int64_t)blockIdx.x * dim, dim, THREADS);
 }
 
-void cake_cuda_mark_nonfinite(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends)
+void cake_cuda_mark_nonfinite(cake_row *rows, const float *x, int n_row, int dim, int32_t here, bool ends)
 {
-    CAKE_LAUNCH(mark_rows, dim3((unsigned)n_tok), dim3(THREADS), 0, rows, x, dim, here, ends);
+    CAKE_LAUNCH(mark_rows, dim3((unsigned)n_row), dim3(THREADS), 0, rows, x, dim, here, ends);
 }
 
 /* grid: rows, parts of a row. */

@@ -108,14 +108,14 @@ static void codes_tile(float *sum, const float *x, int n_row, const cake_weight 
 
 /* linear of kernels.h. */
 static void linear_codes(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
-                         const float *bias, const float *residual, int n_tok)
+                         const float *bias, const float *residual, int n_row)
 {
     int64_t first, last, n_out = w->n_out;
     cake_exec_range(exec, n_out, 1, &first, &last);
-    for (int64_t row = 0; row < n_tok; row += CODES_TILE)
+    for (int64_t row = 0; row < n_row; row += CODES_TILE)
         for (int64_t column = first; column < last; column += CODES_TILE) {
             float sum[CODES_TILE * CODES_TILE];
-            const int rows = n_tok - row < CODES_TILE ? (int)(n_tok - row) : CODES_TILE,
+            const int rows = n_row - row < CODES_TILE ? (int)(n_row - row) : CODES_TILE,
                       n = last - column < CODES_TILE ? (int)(last - column) : CODES_TILE;
             codes_tile(sum, x + row * w->n_in, rows, w, column, n);
             for (int i = 0; i < rows; i++)

@@ -52,11 +52,11 @@ static void sum_int8(float *sum, const float *x, const cake_weight *w, int64_t f
 
 /* linear of kernels.h. */
 static void linear_int8(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
-                        const float *bias, const float *residual, int n_tok)
+                        const float *bias, const float *residual, int n_row)
 {
     int64_t first, last, n_out = w->n_out;
     cake_exec_range(exec, n_out, 1, &first, &last);
-    for (int64_t row = 0; row < n_tok; row++)
+    for (int64_t row = 0; row < n_row; row++)
         for (int64_t column = first; column < last; column += COLUMNS) {
             float sum[COLUMNS];
             int n = last - column < COLUMNS ? (int)(last - column) : COLUMNS;

@@ -10,7 +10,7 @@
 void cake_engine_begin(cake_engine *e, cake_sequence *lead)
 {
     e->stats.begun += !lead->begun;
-    e->stats.begun_tok += lead->begun ? 0 : lead->n_prompt;
+    e->stats.begun_tokens += lead->begun ? 0 : lead->n_prompt;
     lead->begun = true;
 }
 

@@ -35,7 +35,7 @@ static int oldest(const gpu_link *d)
 
 static size_t floats_of(const gpu_link *d, const cake_wave *wave)
 {
-    size_t n = (size_t)wave->n_tok * (size_t)wave->dim;
+    size_t n = (size_t)wave->n_row * (size_t)wave->dim;
     CAKE_ASSERT(n * sizeof(float) <= d->each);
     return n;
 }
@@ -90,7 +90,7 @@ static bool listen(cake_link *link)
         d->arriving[d->next] = msg;
         d->next = (d->next + 1) % d->depth;
         link->bytes +=
-            (int64_t)(n * sizeof(float) + cake_wave_head_bytes(msg->wave->n_tok, msg->wave->n_change));
+            (int64_t)(n * sizeof(float) + cake_wave_head_bytes(msg->wave->n_row, msg->wave->n_change));
     }
     return false;
 }

@@ -20,7 +20,7 @@ cake_slice_shape cake_memory_plan_slice(const cake_planning *p, const cake_hop *
 {
     cake_slice_shape shape = {.first = hop->first,
                               .count = hop->count,
-                              .max_tok = p->shape.max_tok,
+                              .max_row = p->shape.max_row,
                               .n_slot = p->shape.n_lane * p->shape.lane_seqs,
                               .n_saved = p->shape.n_saved,
                               .context = p->max_positions,
@@ -208,8 +208,8 @@ static double reading_rows(const cake_planning *p)
     double bytes = all * (1 - cake_planning_held_share(in, p->plan.n_rank));
     double seconds = bytes / in->pack_rate, from_disk = in->read_rate > 0 ? bytes / in->read_rate : 0;
     double most = (seconds > from_disk ? seconds : from_disk) * flops / in->cost.row_flops;
-    cake_slice_shape shape = {.max_tok = 1024, .n_slot = 1};
-    double row_bytes = (double)cake_slice_scratch_bytes(in->model, in->kernels, &shape) / shape.max_tok +
+    cake_slice_shape shape = {.max_row = 1024, .n_slot = 1};
+    double row_bytes = (double)cake_slice_scratch_bytes(in->model, in->kernels, &shape) / shape.max_row +
                        (double)cake_model_config(in->model)->n_vocab * sizeof(float);
     double fit = (double)host->memory / host->local_size / 8 / row_bytes;
     most = most < fit ? most : fit;
@@ -241,7 +241,7 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
     p->shape = (cake_schedule_shape){.n_lane = size.n_lane,
                                      .lane_seqs = size.lane_seqs,
                                      .chunk = size.chunk,
-                                     .max_tok = size.max_tok,
+                                     .max_row = size.max_row,
                                      .n_kv_group = config->n_kv_group,
                                      .share = true};
     memcpy(p->shape.window, config->window, sizeof p->shape.window);
@@ -251,14 +251,14 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
         p->shape.states = p->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     p->shape.n_saved = p->shape.states ? saved_states(size.n_lane * size.lane_seqs) : 0;
     p->wave_bytes =
-        cake_arena_round(cake_wave_bytes(size.max_tok, cake_schedule_changes(&p->shape), config->dim));
+        cake_arena_round(cake_wave_bytes(size.max_row, cake_schedule_changes(&p->shape), config->dim));
 }
 
 void cake_memory_plan_max_pages(const cake_planning *p, int *max)
 {
     const cake_schedule_shape *shape = &p->shape;
     for (int group = 0; group < shape->n_kv_group; group++) {
-        int64_t all = (int64_t)cake_pages_held(shape->window[group], p->input->context, shape->max_tok) *
+        int64_t all = (int64_t)cake_pages_held(shape->window[group], p->input->context, shape->max_row) *
                       shape->n_lane * shape->lane_seqs;
         max[group] = all < INT32_MAX ? (int)all : INT32_MAX;
     }

@@ -100,7 +100,7 @@ static void launch_waves(sim *s)
         if (cake_schedule_in_flight(s->schedule, lane))
             continue;
         s->batch[lane] = next_wave(s, lane);
-        if (!s->batch[lane]->n_tok)
+        if (!s->batch[lane]->n_row)
             continue;
         s->outbound[s->n_outbound++] = (event){lane, s->free[0]};
         s->waves++;

@@ -12,7 +12,7 @@ int cake_schedule_changes(const cake_schedule_shape *shape)
     int fork =
         2 * shape->n_kv_group + 1; /* in each group it shares pages and copies one; it copies the states */
     /* own pages, as many attached ones, changes of forks, saved states */
-    return 2 * shape->n_kv_group * shape->max_tok + n_slot * (fork + 1);
+    return 2 * shape->n_kv_group * shape->max_row + n_slot * (fork + 1);
 }
 
 void cake_schedule_push_change(cake_schedule *s, cake_change change)
@@ -23,6 +23,6 @@ void cake_schedule_push_change(cake_schedule *s, cake_change change)
 
 int cake_schedule_need(const cake_schedule *s, const cake_slot_state *q, int group)
 {
-    int n = cake_pages_held(s->shape.window[group], q->n_token, s->shape.max_tok) + 1;
+    int n = cake_pages_held(s->shape.window[group], q->n_token, s->shape.max_row) + 1;
     return n < s->shape.n_page[group] ? n : s->shape.n_page[group];
 }

@@ -53,8 +53,8 @@ static void map_pages(cake_schedule *s, cake_slot_state *q, int end)
 
 static void request_score(int32_t slot, cake_batch *batch)
 {
-    batch->rows[batch->n_tok - 1].no_output = false;
-    batch->score_row[batch->n_score] = batch->n_tok - 1;
+    batch->rows[batch->n_row - 1].no_output = false;
+    batch->score_row[batch->n_score] = batch->n_row - 1;
     batch->score_slot[batch->n_score++] = slot;
 }
 
@@ -67,7 +67,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
     bool replay = from < q->n_token - 1;
     if (q->evict || (q->in_flight && paged_end(s, q, end) <= q->n_sent))
         return; /* it has to wait for its rows in flight */
-    if (s->n_attached + unmapped_pages(s, q) > s->shape.n_kv_group * s->shape.max_tok)
+    if (s->n_attached + unmapped_pages(s, q) > s->shape.n_kv_group * s->shape.max_row)
         return; /* this wave has no room for more changes */
     for (int group = 0; group < s->shape.n_kv_group; group++)
         cake_page_pool_slide(&s->pages[group], &q->page_list[group], q->n_sent);
@@ -82,7 +82,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
     q->last_lane = lane;
     for (; q->n_sent < end; q->n_sent++) {
         bool prompt = q->n_sent < q->n_prompt;
-        batch->rows[batch->n_tok++] = (cake_row){.slot = slot,
+        batch->rows[batch->n_row++] = (cake_row){.slot = slot,
                                                  .pos = q->n_sent,
                                                  .kind = prompt   ? CAKE_ROW_PROMPT
                                                          : replay ? CAKE_ROW_REPLAYED
@@ -121,12 +121,12 @@ static double add_prompt_rows(cake_schedule *s, int l, int32_t slot, double budg
     if (!q->running || cake_budget_generates(q) || (q->in_flight && q->flags & CAKE_SLOT_SCORE_PROMPT))
         return budget;
     cake_prefix_cache_attach(s, q);
-    int before = batch->n_tok;
-    int end = cake_budget_reach(s, q, budget, s->shape.max_tok - batch->n_tok, &cost);
+    int before = batch->n_row;
+    int end = cake_budget_reach(s, q, budget, s->shape.max_row - batch->n_row, &cost);
     if (end == q->n_sent || cake_prefix_cache_defer(s, q))
         return budget;
     add_rows(s, l, slot, cake_prefix_cache_split(s, q, end), batch);
-    return batch->n_tok > before ? budget - cost : budget;
+    return batch->n_row > before ? budget - cost : budget;
 }
 
 /* Adds prompt rows of lane l's sequences, then of the sequences of lanes in flight, beginning with the lane
@@ -147,7 +147,7 @@ static void finish_batch(cake_schedule *s, cake_batch *batch)
     memcpy(batch->changes, s->pending, (size_t)s->n_pending * sizeof *s->pending);
     batch->n_change = s->n_pending;
     s->n_pending = 0;
-    for (int i = 0; i < batch->n_tok; i++)
+    for (int i = 0; i < batch->n_row; i++)
         if (i == 0 || batch->rows[i].slot != batch->rows[i - 1].slot)
             cake_prefix_cache_publish(s, &s->seqs[batch->rows[i].slot]);
 }
@@ -157,7 +157,7 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
     cake_lane *at = &s->lanes[l];
     cake_batch *batch = &at->batch;
     CAKE_ASSERT(!at->in_flight);
-    batch->n_tok = batch->n_score = batch->n_overflow = 0;
+    batch->n_row = batch->n_score = batch->n_overflow = 0;
     for (int i = 0; i < at->n; i++)
         if (!s->seqs[at->slots[i]].in_flight && too_long(s, &s->seqs[at->slots[i]]))
             batch->overflow[batch->n_overflow++] = at->slots[i];
@@ -170,14 +170,14 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
      * which must not have a row in this batch yet. */
     for (int i = 0; i < at->n; i++) {
         cake_slot_state *q = &s->seqs[at->slots[i]];
-        int before = batch->n_tok;
+        int before = batch->n_row;
         if (q->running && cake_budget_generates(q))
             add_rows(s, l, at->slots[i], q->n_token, batch);
-        if (batch->n_tok > before)
+        if (batch->n_row > before)
             budget -= cake_budget_generated(s, q->n_token - 1);
     }
     add_prompts(s, l, budget, batch);
-    at->in_flight = batch->n_tok > 0;
+    at->in_flight = batch->n_row > 0;
     if (at->in_flight)
         finish_batch(s, batch);
     return batch;

@@ -53,8 +53,8 @@ int cake_prefix_cache_match(const cake_schedule *s, const cake_slot_state *q)
 {
     int begin = q->n_sent / CAKE_PAGE, max = max_shared(q), reach = begin;
     int since[CAKE_MAX_KV_GROUPS];            /* all pages from here on are cached */
-    if (max > q->n_mapped + s->shape.max_tok) /* the changes that one wave can carry */
-        max = q->n_mapped + s->shape.max_tok;
+    if (max > q->n_mapped + s->shape.max_row) /* the changes that one wave can carry */
+        max = q->n_mapped + s->shape.max_row;
     for (int group = 0; group < s->shape.n_kv_group; group++)
         since[group] = begin;
     for (int i = begin; i < max; i++) {

@@ -21,7 +21,7 @@
 
 cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_tree *prefixes)
 {
-    CAKE_ASSERT(shape->max_tok >= shape->lane_seqs + CAKE_PAGE);
+    CAKE_ASSERT(shape->max_row >= shape->lane_seqs + CAKE_PAGE);
     cake_schedule *s = cake_alloc(1, sizeof *s);
     s->shape = *shape;
     s->n_slot = shape->n_lane * shape->lane_seqs;
@@ -36,15 +36,15 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_
         s->saved[i].node = -1;
     for (int group = 0; group < shape->n_kv_group; group++)
         cake_page_pool_open(&s->pages[group], shape->window[group], shape->n_page[group], prefixes);
-    size_t max_tok = (size_t)shape->max_tok, seqs = (size_t)shape->lane_seqs;
+    size_t max_row = (size_t)shape->max_row, seqs = (size_t)shape->lane_seqs;
     for (int i = 0; i < shape->n_lane; i++) {
         cake_lane *l = &s->lanes[i];
         l->slots = cake_alloc(seqs, sizeof *l->slots);
         l->batch = (cake_batch){
-            .rows = cake_alloc(max_tok, sizeof *l->batch.rows),
+            .rows = cake_alloc(max_row, sizeof *l->batch.rows),
             .changes = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *l->batch.changes),
-            .score_row = cake_alloc(max_tok, sizeof *l->batch.score_row),
-            .score_slot = cake_alloc(max_tok, sizeof *l->batch.score_slot),
+            .score_row = cake_alloc(max_row, sizeof *l->batch.score_row),
+            .score_slot = cake_alloc(max_row, sizeof *l->batch.score_slot),
             .overflow = cake_alloc(seqs, sizeof *l->batch.overflow)};
     }
     return s;
@@ -321,7 +321,7 @@ void cake_schedule_complete(cake_schedule *s, int l)
     cake_lane *back = &s->lanes[l];
     CAKE_ASSERT(back->in_flight);
     back->in_flight = false;
-    for (int i = 0; i < back->batch.n_tok; i++) {
+    for (int i = 0; i < back->batch.n_row; i++) {
         cake_slot_state *q = &s->seqs[back->batch.rows[i].slot];
         if (!q->in_flight || q->last_lane != l)
             continue;

@@ -152,7 +152,7 @@ static void answer(replica *p, int n)
         bool fails = s->ids.id[s->ids.len - 1] == p->fail;
         if (i < n && !s->begun) {
             p->progress.begun++;
-            p->progress.begun_tok += s->n_prompt;
+            p->progress.begun_tokens += s->n_prompt;
             s->begun = true;
         }
         if (i < n && fails) {

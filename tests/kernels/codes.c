@@ -88,12 +88,12 @@ static double quantized(const float *x, int k, int n_in)
     return most > 0 ? (double)rintf(x[k] * (127 / most)) * (most / 127) : 0;
 }
 
-/* Whether out [n_tok, n_out] is x W^T, but for float32 sums. */
-static void check_sums(const subject *s, const float *out, const float *x, int n_tok)
+/* Whether out [n_row, n_out] is x W^T, but for float32 sums. */
+static void check_sums(const subject *s, const float *out, const float *x, int n_row)
 {
     const int n_in = s->w.n_in, n_out = s->w.n_out;
     double worst = 0;
-    for (int r = 0; r < n_tok; r += 3)
+    for (int r = 0; r < n_row; r += 3)
         for (int column = 0; column < n_out; column += 5) {
             double sum = 0, size = 0;
             for (int k = 0; k < n_in; k++) {
@@ -111,22 +111,22 @@ static void check_sums(const subject *s, const float *out, const float *x, int n
     CU_ASSERT(worst < 2e-5);
 }
 
-static void check_product(const subject *s, int n_tok, int team)
+static void check_product(const subject *s, int n_row, int team)
 {
-    const size_t n = (size_t)n_tok * (size_t)s->w.n_out;
-    float *x = random_floats((size_t)n_tok * (size_t)s->w.n_in, 5);
+    const size_t n = (size_t)n_row * (size_t)s->w.n_out;
+    float *x = random_floats((size_t)n_row * (size_t)s->w.n_in, 5);
     float *bias = random_floats((size_t)s->w.n_out, 6);
     float *out[2] = {random_floats(n, 1), random_floats(n, 2)};
-    call plain = product(&cake_kernels_ref, out[0], x, &s->plain, n_tok);
-    call own = product(s->op, out[1], x, &s->w, n_tok);
+    call plain = product(&cake_kernels_ref, out[0], x, &s->plain, n_row);
+    call own = product(s->op, out[1], x, &s->w, n_row);
     run_linear(1, &plain);
-    check_sums(s, out[0], x, n_tok);
+    check_sums(s, out[0], x, n_row);
     plain.bias = own.bias = bias;
     run_linear(1, &plain);
     run_linear(team, &own);
     if (!same_bits(out[0], out[1], n))
         printf("  %s, %s: [%d, %d] x %d rows differ\n", s->op->name,
-               s->w.format->name ? s->w.format->name : "grouped", s->w.n_out, s->w.n_in, n_tok);
+               s->w.format->name ? s->w.format->name : "grouped", s->w.n_out, s->w.n_in, n_row);
     CU_ASSERT(same_bits(out[0], out[1], n));
     free(out[0]);
     free(out[1]);

@@ -98,19 +98,19 @@ static void twins(const cake_kernels *op, const cake_format *f, int n_out, int n
     free(rows);
 }
 
-static void check_product(const cake_kernels *op, const cake_weight w[2], int n_tok, int team)
+static void check_product(const cake_kernels *op, const cake_weight w[2], int n_row, int team)
 {
-    const size_t n = (size_t)n_tok * (size_t)w->n_out;
-    float *x = random_floats((size_t)n_tok * (size_t)w->n_in, 5), *bias = random_floats((size_t)w->n_out, 6);
+    const size_t n = (size_t)n_row * (size_t)w->n_out;
+    float *x = random_floats((size_t)n_row * (size_t)w->n_in, 5), *bias = random_floats((size_t)w->n_out, 6);
     float *out[2] = {random_floats(n, 1), random_floats(n, 2)};
     for (int i = 0; i < 2; i++) {
-        call c = product(op, out[i], x, &w[i], n_tok);
+        call c = product(op, out[i], x, &w[i], n_row);
         c.bias = bias;
         run_linear(team, &c);
     }
     if (!same_bits(out[0], out[1], n))
         printf("  %s, %s: [%d, %d] x %d rows differ\n", op->name,
-               w->format->name ? w->format->name : "grouped", w->n_out, w->n_in, n_tok);
+               w->format->name ? w->format->name : "grouped", w->n_out, w->n_in, n_row);
     CU_ASSERT(same_bits(out[0], out[1], n));
     free(out[0]);
     free(out[1]);

@@ -38,7 +38,7 @@ static void set_shape(cake_rank *me, int n_lane, int lane_seqs, int n_saved)
     *shape = (cake_schedule_shape){.n_lane = n_lane,
                                    .lane_seqs = lane_seqs,
                                    .chunk = 64,
-                                   .max_tok = 128,
+                                   .max_row = 128,
                                    .n_saved = n_saved,
                                    .n_kv_group = config->n_kv_group};
     memcpy(shape->window, config->window, sizeof shape->window);
@@ -314,7 +314,7 @@ static void test_batch_limits(void)
     cake_schedule_shape *shape = &me.planning.shape;
     set_plan(&me, 1, 1, (cake_hop[]){{0, 0, 8}});
     cake_memory_plan_batch_limits(&me.planning, 0);
-    CU_ASSERT(shape->n_lane == 1 && shape->lane_seqs == 64 && shape->max_tok == 512);
+    CU_ASSERT(shape->n_lane == 1 && shape->lane_seqs == 64 && shape->max_row == 512);
     CU_ASSERT(shape->n_saved == 0 && !shape->states && shape->n_kv_group == 1);
     /* A header of 24 bytes, rows and changes of 24 each: 2 for each row and 4 for each sequence; the body. */
     CU_ASSERT_EQUAL(me.planning.wave_bytes, 24 + 24 * (512 + 2 * 512 + 4 * 64) + 40 + 512 * 64 * 4);

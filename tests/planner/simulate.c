@@ -19,9 +19,9 @@ typedef struct fixed {
 static void wave(void *self, const cake_batch *batch, const int *request)
 {
     fixed *f = self;
-    for (int i = 0; i < batch->n_tok; i++)
+    for (int i = 0; i < batch->n_row; i++)
         CU_ASSERT(request[batch->rows[i].slot] >= 0 && request[batch->rows[i].slot] < f->n);
-    f->rows += batch->n_tok;
+    f->rows += batch->n_row;
     f->scores += batch->n_score;
     f->waves++;
 }
@@ -42,7 +42,7 @@ static cake_schedule_shape shape_of(int n_lane, int lane_seqs, int pages)
     return (cake_schedule_shape){.n_lane = n_lane,
                                  .lane_seqs = lane_seqs,
                                  .chunk = 128,
-                                 .max_tok = 256,
+                                 .max_row = 256,
                                  .n_kv_group = 1,
                                  .n_page = {pages}};
 }

@@ -18,7 +18,7 @@ static int dice(int n)
 static double cost_of(const cake_batch *b, const cake_schedule_shape *shape)
 {
     double cost = shape->cost.score * b->n_score;
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         bool prompt = b->rows[i].kind == CAKE_ROW_PROMPT;
         const double *seen = prompt ? shape->cost.prompt_seen : shape->cost.generated_seen;
         cost += 1 + (prompt ? 0 : shape->cost.generated);
@@ -51,7 +51,7 @@ static double pace(bool weighed)
     cake_schedule_shape shape = {.n_lane = LANES,
                                  .lane_seqs = SEQS,
                                  .chunk = 128,
-                                 .max_tok = 512,
+                                 .max_row = 512,
                                  .n_kv_group = 2,
                                  .n_page = {6000, 6000},
                                  .window = {0, 512}},
@@ -89,7 +89,7 @@ static void test_cost(void)
 static void test_dealing(void)
 {
     cake_schedule_shape shape = {
-        .n_lane = 2, .lane_seqs = 8, .chunk = 64, .max_tok = 128, .n_kv_group = 1, .n_page = {4000}};
+        .n_lane = 2, .lane_seqs = 8, .chunk = 64, .max_row = 128, .n_kv_group = 1, .n_page = {4000}};
     static const int prompts[] = {3000, 1000, 1000, 900, 10, 10};
     cake_schedule_shape weighed = shape;
     weighed.cost = (cake_row_cost){{0}, {1e-2}, 0, 0};
@@ -101,7 +101,7 @@ static void test_dealing(void)
             cake_schedule_admit(s, prompts[i], 5000, NULL, 0);
         for (int wave = 0; wave < 400; wave++) { /* until all generate */
             b = cake_schedule_next_batch(s, wave % 2);
-            rows[wave % 2] = b->n_tok;
+            rows[wave % 2] = b->n_row;
             answer(s, wave % 2, b, made, 1 << 20);
         }
         CU_ASSERT(rows[0] + rows[1] == 6);

@@ -75,11 +75,11 @@ static void follow_change(const cake_change *c)
 /* A page may be read by sequences of the same wave: then it is not written. */
 static void follow_rows(const cake_batch *b, int kv_group, int window)
 {
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         cake_row r = b->rows[i];
         job.written[kv_group][job.table[kv_group][r.slot][r.pos / CAKE_PAGE]][r.pos % CAKE_PAGE] = 0;
     }
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         cake_row r = b->rows[i];
         int begin = r.pos; /* its first row in the wave */
         while (i && b->rows[i - 1].slot == r.slot && begin > b->rows[i - 1].pos)
@@ -87,7 +87,7 @@ static void follow_rows(const cake_batch *b, int kv_group, int window)
         for (int p = window && begin >= window ? begin - window + 1 : 0; p < begin; p++)
             job.wrong += job.written[kv_group][job.table[kv_group][r.slot][p / CAKE_PAGE]][p % CAKE_PAGE] !=
                          what_of(job.owner[r.slot], p);
-        for (; i < b->n_tok && b->rows[i].slot == r.slot; i++) {
+        for (; i < b->n_row && b->rows[i].slot == r.slot; i++) {
             int pos = b->rows[i].pos;
             uint64_t *at =
                 &job.written[kv_group][job.table[kv_group][r.slot][pos / CAKE_PAGE]][pos % CAKE_PAGE];
@@ -100,7 +100,7 @@ static void follow_rows(const cake_batch *b, int kv_group, int window)
 
 static void follow_states(const cake_batch *b)
 {
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         cake_row r = b->rows[i];
         int owner = job.owner[r.slot];
         job.wrong += r.pos && job.state[r.slot] != what_of(owner, r.pos - 1);
@@ -116,7 +116,7 @@ static void follow(const cake_batch *b, const cake_schedule_shape *shape)
         follow_rows(b, kv_group, shape->window[kv_group]);
     if (shape->states)
         follow_states(b);
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         cake_row r = b->rows[i];
         int id = job.owner[r.slot], prompt = id < 0 ? r.pos + 1 : job.prompt[id];
         job.wrong += (r.kind != CAKE_ROW_PROMPT) != (r.pos >= prompt); /* a token's path is what it is */
@@ -271,8 +271,8 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
                 leave(job.owner[b->overflow[i]]);
             }
             job.wrong +=
-                b->n_tok > shape->max_tok || (b->n_tok && b->n_change > cake_schedule_changes(shape));
-            if (b->n_tok && !b->n_overflow) {
+                b->n_row > shape->max_row || (b->n_row && b->n_change > cake_schedule_changes(shape));
+            if (b->n_row && !b->n_overflow) {
                 follow(b, shape);
                 under_way[l] = b;
             }
@@ -291,12 +291,12 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
     return (int)job.stats.evictions;
 }
 
-static cake_schedule_shape one_kv_group(int lanes, int seqs, int chunk, int max_tok, int pages)
+static cake_schedule_shape one_kv_group(int lanes, int seqs, int chunk, int max_row, int pages)
 {
     return (cake_schedule_shape){.n_lane = lanes,
                                  .lane_seqs = seqs,
                                  .chunk = chunk,
-                                 .max_tok = max_tok,
+                                 .max_row = max_row,
                                  .n_kv_group = 1,
                                  .n_page = {pages}};
 }
@@ -513,14 +513,14 @@ static void test_chunks(void)
     int slot = cake_schedule_admit(s, 300, 400, NULL, 0), end = 0;
     for (int i = 0; i < 5; i++) {
         const cake_batch *b = cake_schedule_next_batch(s, 0);
-        end += b->n_tok;
+        end += b->n_row;
         CU_ASSERT(end == 300 ? b->n_score == 1 : end % CAKE_PAGE == 0 && b->n_score == 0);
-        CU_ASSERT_EQUAL(b->n_tok, i < 4 ? 64 : 44);
+        CU_ASSERT_EQUAL(b->n_row, i < 4 ? 64 : 44);
         cake_schedule_complete(s, 0);
     }
     cake_schedule_token(s, slot);
     const cake_batch *b = cake_schedule_next_batch(s, 0);
-    CU_ASSERT(b->n_tok == 1 && b->n_score == 1 && b->rows[0].pos == 300 &&
+    CU_ASSERT(b->n_row == 1 && b->n_score == 1 && b->rows[0].pos == 300 &&
               b->rows[0].kind == CAKE_ROW_GENERATED);
     cake_schedule_close(s);
 }
@@ -535,10 +535,10 @@ static void test_ahead(void)
     int slot = cake_schedule_admit(s, PROMPT, PROMPT + 2, NULL, 0), next = 0, lane = 0, scores = 0;
     for (; next < PROMPT; lane = (lane + 1) % LANES) {
         const cake_batch *b = cake_schedule_next_batch(s, lane);
-        for (int i = 0; i < b->n_tok; i++)
+        for (int i = 0; i < b->n_row; i++)
             CU_ASSERT(b->rows[i].slot == slot && b->rows[i].pos == next + i);
-        CU_ASSERT(b->n_tok == 128 || next + b->n_tok == PROMPT);
-        next += b->n_tok;
+        CU_ASSERT(b->n_row == 128 || next + b->n_row == PROMPT);
+        next += b->n_row;
         scores += b->n_score;
         if (cake_schedule_in_flight(s, (lane + 1) % LANES))
             cake_schedule_complete(s, (lane + 1) % LANES);
@@ -553,7 +553,7 @@ static void test_ahead(void)
 
     s = cake_schedule_open(&shape, NULL); /* a prompt that may fail at any of its rows waits for them */
     cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SLOT_SCORE_PROMPT);
-    CU_ASSERT(cake_schedule_next_batch(s, 0)->n_tok == 128 && cake_schedule_next_batch(s, 1)->n_tok == 0);
+    CU_ASSERT(cake_schedule_next_batch(s, 0)->n_row == 128 && cake_schedule_next_batch(s, 1)->n_row == 0);
     cake_schedule_close(s);
 }
 
