@@ -31,7 +31,7 @@ static inline float f16_at(const uint8_t *bytes)
     return value;
 }
 
-/* ---- blocks: codes, and what stands before them; the heads of codes.h */
+/* ---- blocks: codes, and what stands before them; the headers of codes.h */
 
 /* code [32] = halves of bytes [16]: the low ones, then the high ones. */
 static inline void split_halves(uint8_t *restrict code, const uint8_t *restrict from)
@@ -134,27 +134,27 @@ static void codes_iq4_xs(uint8_t *restrict code, const uint8_t *restrict b)
         split_halves(code + 32 * part, b + 8 + 16 * part);
 }
 
-/* The head of a block of 256 values; small blocks begin with theirs. */
-static inline void block_head(uint8_t *restrict head, cake_block kind, const uint8_t *restrict b)
+/* The header of a block of 256 values; small blocks begin with theirs. */
+static inline void block_header(uint8_t *restrict header, cake_block kind, const uint8_t *restrict b)
 {
     switch (kind) {
     case CAKE_BLOCK_Q2_K:
-        memcpy(head, b + 80, 4);
-        memcpy(head + 4, b, 16);
+        memcpy(header, b + 80, 4);
+        memcpy(header + 4, b, 16);
         break;
     case CAKE_BLOCK_Q3_K:
-        memcpy(head, b + 108, 2);
-        memcpy(head + 2, b + 96, 12);
+        memcpy(header, b + 108, 2);
+        memcpy(header + 2, b + 96, 12);
         break;
     case CAKE_BLOCK_Q6_K:
-        memcpy(head, b + 208, 2);
-        memcpy(head + 2, b + 192, 16);
+        memcpy(header, b + 208, 2);
+        memcpy(header + 2, b + 192, 16);
         break;
     case CAKE_BLOCK_IQ4_XS:
-        memcpy(head, b, 8);
+        memcpy(header, b, 8);
         break;
     default: /* Q4_K, Q5_K */
-        memcpy(head, b, 16);
+        memcpy(header, b, 16);
     }
 }
 
@@ -178,19 +178,19 @@ static const struct {
                                   __VA_ARGS__}}
 #define LARGE(kind, reader, width, size, less, begin, ...)                                                   \
     [CAKE_BLOCK_##kind] = {.read = reader,                                                                   \
-                           .as = {.bits = width, .part = size, .zero = less, .head = begin, __VA_ARGS__}}
+                           .as = {.bits = width, .part = size, .zero = less, .header = begin, __VA_ARGS__}}
     SMALL(Q4_0, codes_q4_0, 4, 8, F16, 1),
     SMALL(Q4_1, codes_q4_1, 4, 0, F16, 1, .minimum = true),
     SMALL(Q5_0, codes_q5_0, 5, 16, F16, 1),
     SMALL(Q5_1, codes_q5_1, 5, 0, F16, 1, .minimum = true),
     SMALL(Q8_0, codes_q8_0, 8, 0, F16, 1),
-    LARGE(Q2_K, codes_q2_k, 2, 16, 0, CAKE_HEAD_Q2_K, .minimum = true),
-    LARGE(Q3_K, codes_q3_k, 3, 16, 4, CAKE_HEAD_Q3_K, .whole = true),
-    LARGE(Q4_K, codes_q4_k, 4, 32, 0, CAKE_HEAD_6_BITS, .minimum = true),
-    LARGE(Q5_K, codes_q5_k, 5, 32, 0, CAKE_HEAD_6_BITS, .minimum = true),
-    LARGE(Q6_K, codes_q6_k, 6, 16, 32, CAKE_HEAD_BYTES, .whole = true),
+    LARGE(Q2_K, codes_q2_k, 2, 16, 0, CAKE_HEADER_Q2_K, .minimum = true),
+    LARGE(Q3_K, codes_q3_k, 3, 16, 4, CAKE_HEADER_Q3_K, .whole = true),
+    LARGE(Q4_K, codes_q4_k, 4, 32, 0, CAKE_HEADER_6_BITS, .minimum = true),
+    LARGE(Q5_K, codes_q5_k, 5, 32, 0, CAKE_HEADER_6_BITS, .minimum = true),
+    LARGE(Q6_K, codes_q6_k, 6, 16, 32, CAKE_HEADER_BYTES, .whole = true),
     SMALL(IQ4_NL, codes_q4_0, 4, 0, F16, 1, .table = nonlinear_codes),
-    LARGE(IQ4_XS, codes_iq4_xs, 4, 32, 0, CAKE_HEAD_IQ4_XS, .table = nonlinear_codes),
+    LARGE(IQ4_XS, codes_iq4_xs, 4, 32, 0, CAKE_HEADER_IQ4_XS, .table = nonlinear_codes),
     SMALL(MXFP4, codes_mxfp4, 4, 0, E8M0, .5F, .table = e2m1_twice),
 #undef SMALL
 #undef LARGE
@@ -208,24 +208,24 @@ static inline void six_bits(const uint8_t *s, int i, int *scale, int *min)
     }
 }
 
-/* Scales, and minima, of the head of a block of 256 values; whole: what they are before the block's. */
+/* Scales, and minima, of the header of a block of 256 values; whole: what they are before the block's. */
 static inline void block_scales(cake_codes_span *restrict to, const cake_codes *c,
-                                const uint8_t *restrict head)
+                                const uint8_t *restrict header)
 {
-    const float d = f16_at(head), min = c->minimum ? f16_at(head + 2) : 0;
-    const uint8_t *s = head + (c->minimum ? 4 : 2);
+    const float d = f16_at(header), min = c->minimum ? f16_at(header + 2) : 0;
+    const uint8_t *s = header + (c->minimum ? 4 : 2);
     to->unit = d;
     for (int part = 0, parts = LARGE_BLOCK / c->part; part < parts; part++) {
         int whole = (int8_t)s[part], less = 0;
-        if (c->head == CAKE_HEAD_6_BITS) {
+        if (c->header == CAKE_HEADER_6_BITS) {
             six_bits(s, part, &whole, &less);
-        } else if (c->head == CAKE_HEAD_Q3_K) {
+        } else if (c->header == CAKE_HEADER_Q3_K) {
             const int low = part < 8 ? s[part] & 15 : s[part - 8] >> 4;
             whole = (low | (s[8 + part % 4] >> part / 4 * 2 & 3) << 4) - 32;
-        } else if (c->head == CAKE_HEAD_Q2_K) {
+        } else if (c->header == CAKE_HEADER_Q2_K) {
             whole = s[part] & 15;
             less = s[part] >> 4;
-        } else if (c->head == CAKE_HEAD_IQ4_XS) {
+        } else if (c->header == CAKE_HEADER_IQ4_XS) {
             const int high = s[part / 4] >> part % 4 * 2 & 3;
             whole = ((s[2 + part / 2] >> part % 2 * 4 & 15) | high << 4) - 32;
         }
@@ -274,13 +274,13 @@ static void dequantize_small(float *restrict out, cake_block kind, const uint8_t
 static void dequantize_large(float *restrict out, cake_block kind, const uint8_t *restrict b)
 {
     const cake_codes *c = &block_codes[kind].as;
-    uint8_t code[LARGE_BLOCK], head[CAKE_CODES_HEAD];
+    uint8_t code[LARGE_BLOCK], header[CAKE_CODES_HEADER];
     int8_t value[LARGE_BLOCK];
     cake_codes_span s;
     block_codes[kind].read(code, b);
     signed_codes(value, code, c, LARGE_BLOCK);
-    block_head(head, kind, b);
-    block_scales(&s, c, head);
+    block_header(header, kind, b);
+    block_scales(&s, c, header);
     for (int part = 0; part < 16 && c->part == 16; part++)
         scale_part(out + 16 * part, value + 16 * part, s.scale[part], c->minimum, s.minimum[part], 16);
     for (int part = 0; part < 8 && c->part == 32; part++)

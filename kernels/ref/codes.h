@@ -36,12 +36,12 @@ static void codes_quantize(codes_input *to, const float *x, int n)
 static void codes_unpack(codes_column *to, const cake_codes *c, const cake_weight *w, int64_t row, int k)
 {
     const uint8_t *from = (const uint8_t *)w->data + (size_t)row * cake_weight_row_bytes(w);
-    uint8_t head[CAKE_CODES_HEAD];
+    uint8_t header[CAKE_CODES_HEADER];
     float factor = 1;
     if (c->factor)
         memcpy(&factor, from, sizeof factor);
-    cake_codes_read_head(head, c, w->format, from, w->n_in, k);
-    cake_codes_scales(&to->span, c, head, factor);
+    cake_codes_read_header(header, c, w->format, from, w->n_in, k);
+    cake_codes_scales(&to->span, c, header, factor);
     cake_codes_read(to->span.code, w->format, from, w->n_in, k);
     for (int i = 0; i < CAKE_CODES_SPAN; i++) {
         const uint8_t code = to->span.code[i];

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 
-size_t cake_wave_head_bytes(int n_row, int n_change)
+size_t cake_wave_header_bytes(int n_row, int n_change)
 {
     return cake_arena_round(sizeof(cake_wave) + (size_t)n_row * sizeof(cake_row) +
                             (size_t)n_change * sizeof(cake_change));
@@ -16,7 +16,7 @@ size_t cake_wave_head_bytes(int n_row, int n_change)
 
 size_t cake_wave_bytes(int n_row, int n_change, int dim)
 {
-    return cake_wave_head_bytes(n_row, n_change) + (size_t)n_row * (size_t)dim * sizeof(float);
+    return cake_wave_header_bytes(n_row, n_change) + (size_t)n_row * (size_t)dim * sizeof(float);
 }
 
 cake_row *cake_wave_rows(cake_wave *wave)
@@ -31,7 +31,7 @@ cake_change *cake_wave_changes(cake_wave *wave)
 
 float *cake_wave_body(cake_wave *wave)
 {
-    return (float *)((char *)wave + cake_wave_head_bytes(wave->n_row, wave->n_change));
+    return (float *)((char *)wave + cake_wave_header_bytes(wave->n_row, wave->n_change));
 }
 
 bool cake_wave_generates(cake_wave *wave)

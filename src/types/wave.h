@@ -53,7 +53,7 @@ typedef struct cake_wave_buffers {
 typedef enum cake_wave_kind { CAKE_WAVE_ROWS, CAKE_WAVE_STOP } cake_wave_kind;
 
 size_t cake_wave_bytes(int n_row, int n_change, int dim); /* of the whole wave */
-size_t cake_wave_head_bytes(int n_row, int n_change);     /* of everything before the body */
+size_t cake_wave_header_bytes(int n_row, int n_change);   /* of everything before the body */
 cake_row *cake_wave_rows(cake_wave *wave);
 cake_change *cake_wave_changes(cake_wave *wave);
 float *cake_wave_body(cake_wave *wave);    /* [n_row, dim] */

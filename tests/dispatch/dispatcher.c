@@ -108,9 +108,9 @@ static void receive(replica *p)
 
 static cake_buf begin_events(void)
 {
-    static const char head[1 + sizeof(cake_replica_progress)] = {CAKE_DISPATCH_EVENTS};
+    static const char header[1 + sizeof(cake_replica_progress)] = {CAKE_DISPATCH_EVENTS};
     cake_buf message = {0};
-    cake_buf_add(&message, head, sizeof head);
+    cake_buf_add(&message, header, sizeof header);
     return message;
 }
 

@@ -270,7 +270,7 @@ static void test_largest_sums(void)
     for_tables(largest_sums);
 }
 
-/* Codes as small as in the file: at most the padding of heads and of the last columns more. */
+/* Codes as small as in the file: at most the padding of headers and of the last columns more. */
 static void sizes(const cake_kernels *op)
 {
     const cake_format *f;
