@@ -140,9 +140,10 @@ if command -v "${CC:-cc}" >/dev/null; then
 else
     echo "not checked here: whether circles.sh finds a circle (no compiler ${CC:-cc})"
 fi
-# Every folder of src has a rule to run its tests.
+# Every folder of src has a rule to run its tests, and is a topic of messages.
 for folder in "$here"/../src/*/; do
     folder=$(basename "$folder")
     grep -q "^check-.*\\bcheck-$folder\\b\|^check-$folder\\b" "$here/local.am" || { echo "FAILED: tests/local.am has no check-$folder"; failed=1; }
+    grep -q "[{ ]\"$folder\"[,}]" "$here/../src/base/log.c" || { echo "FAILED: src/base/log.c has no topic $folder"; failed=1; }
 done
 exit $failed

@@ -60,7 +60,7 @@ static cake_err read_rotates(const cake_fields *fields, const cake_config *c, bo
             continue;
         int64_t value = cake_json_int(cake_json_at(list, (size_t)i), -1);
         if (value < 0 || value > 1)
-            return cake_fail("model", "%s: %sno_rope_layers[%d]: 0 or 1 is expected", fields->file,
+            return cake_fail("config", "%s: %sno_rope_layers[%d]: 0 or 1 is expected", fields->file,
                              fields->prefix, i);
         rotates[i] = value == 1;
     }
@@ -125,7 +125,7 @@ static cake_err read_type(const cake_fields *fields, const cake_config *c, const
             *out = (layer_type)type;
             return CAKE_OK;
         }
-    return cake_fail("model",
+    return cake_fail("config",
                      "%s: %slayer_types[%d] is %s, but only full_attention and %s are supported in family %s",
                      fields->file, fields->prefix, i, text ? text : cake_json_kind_name(node),
                      type_names[other], c->arch->name);
@@ -148,11 +148,11 @@ static cake_err read_types(const cake_fields *fields, const cake_config *c, int 
         if (read_type(fields, c, list, i, &type))
             return CAKE_ERR_FATAL;
         if (ruled && type != types[i])
-            return cake_fail("model", "%s: %slayer_types[%d] is %s, but layers of family %s are %s here",
+            return cake_fail("config", "%s: %slayer_types[%d] is %s, but layers of family %s are %s here",
                              fields->file, fields->prefix, i, type_names[type], c->arch->name,
                              type_names[types[i]]);
         if (type == SLIDING && !window)
-            return cake_fail("model",
+            return cake_fail("config",
                              "%s: %slayer_types[%d] is sliding_attention, "
                              "but sliding_window is null or switched off",
                              fields->file, fields->prefix, i);
@@ -209,7 +209,7 @@ static cake_err settle_full(const cake_fields *fields, const cake_config *c, lay
     if (c->arch->last_full && types[c->n_layer - 1] == SLIDING) {
         types[c->n_layer - 1] = FULL;
         if (cake_field(fields, "layer_types"))
-            cake_log(CAKE_WARN, "model",
+            cake_log(CAKE_WARN, "config",
                      "%s: %slayer_types[%d] is sliding_attention, but the last layer of family %s is always "
                      "full_attention",
                      fields->file, fields->prefix, c->n_layer - 1, c->arch->name);

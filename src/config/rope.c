@@ -188,7 +188,7 @@ static cake_err read_factors(const cake_fields *fields, const char *name, const 
     for (size_t i = 0; i < n; i++) {
         double value = cake_json_real(cake_json_at(list, i), NAN);
         if (!(value >= 1e-6 && value <= 1e6))
-            return cake_fail("model", "%s: %s%s%s[%zu]: a number from 1e-6 to 1e6 is expected", fields->file,
+            return cake_fail("config", "%s: %s%s%s[%zu]: a number from 1e-6 to 1e6 is expected", fields->file,
                              fields->outer, fields->prefix, name, i);
         out[i] = (float)value;
     }
