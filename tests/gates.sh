@@ -100,8 +100,10 @@ sed -i 1d "$tree/src/base/base.c"
 must style 1 "no licence line"
 fresh
 mkdir "$tree/docs"
+# shellcheck disable=SC2016
 printf '%s\n' '`src/base/base.c`, `base/base.c`, `base.c` and `cpu/NAME.h`, not gone.c' >"$tree/docs/page.md"
 must style 0 "a page that names files as they are"
+# shellcheck disable=SC2016
 printf '%s\n' '`slice/base.c`' >>"$tree/docs/page.md"
 must style 1 "a page that names a file that is gone"
 # The layout can be judged where clang-format 14 is; where it must be there, style.sh says so.
@@ -145,5 +147,12 @@ for folder in "$here"/../src/*/; do
     folder=$(basename "$folder")
     grep -q "^check-.*\\bcheck-$folder\\b\|^check-$folder\\b" "$here/local.am" || { echo "FAILED: tests/local.am has no check-$folder"; failed=1; }
     grep -q "[{ ]\"$folder\"[,}]" "$here/../src/base/log.c" || { echo "FAILED: src/base/log.c has no topic $folder"; failed=1; }
+done
+# The pages of these folders name every file there.
+for page in bench tests/gpu tests/run; do
+    for file in "$here/../$page"/*.{c,cc,gp,py,sh}; do
+        name=$(basename "$file")
+        [ ! -e "$file" ] || grep -qF "\`$name\`" "$here/../$page/README.md" || { echo "FAILED: $page/README.md has no $name"; failed=1; }
+    done
 done
 exit $failed

@@ -99,8 +99,8 @@ END { exit wrong }
 ' || status=1
 
 # A source file that a page names between backticks exists, as given or below a folder. NAME stands for any name.
-pages=$(find . docs -maxdepth 1 -name '*.md' 2>/dev/null | LC_ALL=C sort -u)
-# shellcheck disable=SC2086
+pages=$(find . docs bench tests/gpu tests/run -maxdepth 1 -name '*.md' 2>/dev/null | LC_ALL=C sort -u)
+# shellcheck disable=SC2046,SC2086
 [ -z "$pages" ] || { find $folders docs $(ls -d jobs 2>/dev/null) -type f; find . -maxdepth 1 -type f; } | awk '
 FILENAME == "-" { name = $0; sub(/^\.\//, "", name); exists[name] = 1; while (sub(/^[^\/]*\//, "", name)) exists[name] = 1; next }
 {
