@@ -31,7 +31,10 @@ shade starved starving station stretch surveyor takeup told whereabouts"
 field_words="room most least there"
 
 # Refused as they are: names that were given up for a better one.
-retired_names="cake_schedule_push CAKE_WHEN_EXPERTS_TURNED whole_store_turned turn_head cake_model_quantised attend_generated attend_prompt cake_cuda_delta_prompt cake_cuda_delta_generated cake_format_decode cake_format_decode_row CAKE_READER_DECODED cake_seq CAKE_SEQ_STEM CAKE_SEQ_SCORE_PROMPT CAKE_SEQ_AGAIN CAKE_SEQ_SURE n_tok max_tok cake_journal_head cake_wave_head_bytes cake_codes_head begun_tok assigned_tok"
+retired_names="cake_schedule_push CAKE_WHEN_EXPERTS_TURNED whole_store_turned turn_head cake_model_quantised \
+attend_generated attend_prompt cake_cuda_delta_prompt cake_cuda_delta_generated cake_format_decode \
+cake_format_decode_row CAKE_READER_DECODED cake_seq CAKE_SEQ_STEM CAKE_SEQ_SCORE_PROMPT CAKE_SEQ_AGAIN CAKE_SEQ_SURE \
+n_tok max_tok cake_journal_head cake_wave_head_bytes cake_codes_head begun_tok assigned_tok"
 
 # shellcheck disable=SC2086
 awk -v retired="$retired" -v unmistakable="$unmistakable" -v field_words="$field_words" -v retired_names="$retired_names" '
