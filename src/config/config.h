@@ -49,9 +49,9 @@ typedef enum cake_rope_kind {
 
 typedef struct cake_rope {
     cake_rope_kind kind;
-    int n_rot;     /* rotated elements of a head, from the first on; even */
-    int n_rotated; /* proportional: the pairs that are rotated; those after them have the frequency 0 */
-    int width;     /* denominator of exponents: n_rot, or one less */
+    int n_rot;          /* rotated elements of a head, from the first on; even */
+    int n_rotated_pair; /* proportional: the pairs that are rotated; those after them have the frequency 0 */
+    int width;          /* denominator of exponents: n_rot, or one less */
     double theta;
     double factor;    /* linear, llama3, yarn, dynamic, proportional */
     double attention; /* factor of cos and sin */

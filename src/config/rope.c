@@ -91,7 +91,7 @@ static cake_err read_part(const cake_fields *top, const cake_fields *fields, con
     if (cake_field_real(top, "partial_rotary_factor", part, least, 1, &part) ||
         cake_field_real(fields, "partial_rotary_factor", part, least, 1, &part))
         return CAKE_ERR_FATAL;
-    rope->n_rotated = (int)(head_dim * part / 2);
+    rope->n_rotated_pair = (int)(head_dim * part / 2);
     rope->width = all ? head_dim : (int)(head_dim * part);
     if (rope->width < 1)
         return cake_field_fail(top, "partial_rotary_factor",
@@ -409,6 +409,6 @@ void cake_rope_frequencies(const cake_rope *rope, int span, double *freq)
         else if (rope->kind == CAKE_ROPE_LONGROPE)
             freq[i] /= (double)rope->factors[epoch][i];
         else if (rope->kind == CAKE_ROPE_PROPORTIONAL)
-            freq[i] = i < rope->n_rotated ? freq[i] / rope->factor : 0;
+            freq[i] = i < rope->n_rotated_pair ? freq[i] / rope->factor : 0;
     }
 }

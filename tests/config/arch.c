@@ -323,7 +323,7 @@ static void test_gemma4(void)
         CU_ASSERT(c.score_scale == 1 && c.act == CAKE_ACT_GELU && c.tied && !c.moe.router.n_expert);
         CU_ASSERT(c.n_rope == 2 && c.rope[1].theta == 1e4 && c.rope[1].n_rot == 256);
         CU_ASSERT(c.rope[0].kind == CAKE_ROPE_PROPORTIONAL && c.rope[0].theta == 1e6 &&
-                  c.rope[0].n_rot == full->head_dim && c.rope[0].n_rotated == full->head_dim / 8);
+                  c.rope[0].n_rot == full->head_dim && c.rope[0].n_rotated_pair == full->head_dim / 8);
     }
     /* A window as long as the context is none, but the heads still differ. */
     cake_config c;
