@@ -35,8 +35,8 @@ typedef struct job {
     size_t cache; /* bytes of K, and of V, in a copy; all K come before all V */
     int n_copy, copy;
     cake_row *rows;
-    float *q, *out; /* [n_tok, heads, dim]; of latents, their part of q comes first */
-    int n_tok;
+    float *q, *out; /* [n_row, heads, dim]; of latents, their part of q comes first */
+    int n_row;
     double seen; /* positions that all rows see */
     double read; /* distinct ones */
 } job;
@@ -60,12 +60,12 @@ static void attend(const cake_exec *exec, void *arg)
     kv.k = (char *)kv.k + (size_t)j->copy * j->cache;
     kv.v = (char *)kv.v + (size_t)j->copy * j->cache;
     const sizes *of = j->of;
-    const cake_latent_query q = {j->q, j->q + (int64_t)j->n_tok * of->heads * of->latent, of->heads};
+    const cake_latent_query q = {j->q, j->q + (int64_t)j->n_row * of->heads * of->latent, of->heads};
     const float scale = 1 / sqrtf((float)of->dim);
     if (of->latent)
-        j->op->latent_attend(exec, j->out, &q, &kv, j->rows, j->n_tok, scale);
+        j->op->latent_attend(exec, j->out, &q, &kv, j->rows, j->n_row, scale);
     else
-        j->op->attend(exec, j->out, j->q, &kv, j->rows, j->n_tok, of->heads, scale, 0);
+        j->op->attend(exec, j->out, j->q, &kv, j->rows, j->n_row, of->heads, scale, 0);
     cake_exec_barrier(exec);
     if (exec->rank == 0)
         j->copy = (j->copy + 1) % j->n_copy;
@@ -76,9 +76,9 @@ static void fill_rows(job *j, shape of)
 {
     bool prompt = of.n_seq == 1;
     int length = of.shared + of.own;
-    j->n_tok = !prompt ? of.n_seq : length < CHUNK ? length : CHUNK;
-    for (int i = 0; i < j->n_tok; i++) {
-        int pos = prompt ? length - j->n_tok + i : length - 1;
+    j->n_row = !prompt ? of.n_seq : length < CHUNK ? length : CHUNK;
+    for (int i = 0; i < j->n_row; i++) {
+        int pos = prompt ? length - j->n_row + i : length - 1;
         j->rows[i] = (cake_row){prompt ? 0 : i, pos, prompt ? CAKE_ROW_PROMPT : CAKE_ROW_GENERATED, 0, 0, 0};
         j->seen += pos + 1;
     }

@@ -69,7 +69,7 @@ static int seen_from(const cake_config *config, int group, int pos)
 
 void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *wave)
 {
-    for (int group = 0; group < config->n_group; group++) {
+    for (int group = 0; group < config->n_kv_group; group++) {
         for (int pos = first; pos < last; pos++)
             wave->prompt_seen[group] += seen_from(config, group, pos);
         int first_read = first + 1 - seen_from(config, group, first);
@@ -81,17 +81,17 @@ void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *
 
 void cost_add_generated(const cake_config *config, int pos, cost_wave *wave)
 {
-    for (int group = 0; group < config->n_group; group++)
+    for (int group = 0; group < config->n_kv_group; group++)
         wave->generated_seen[group] += seen_from(config, group, pos);
     wave->n_generated++;
 }
 
-cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_tok)
+cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_row)
 {
     cost_wave wave = {0};
-    for (int i = 0, next; i < n_tok; i = next) {
+    for (int i = 0, next; i < n_row; i = next) {
         next = i + 1;
-        while (rows[i].kind == CAKE_ROW_PROMPT && next < n_tok && rows[next].kind == CAKE_ROW_PROMPT &&
+        while (rows[i].kind == CAKE_ROW_PROMPT && next < n_row && rows[next].kind == CAKE_ROW_PROMPT &&
                rows[next].slot == rows[i].slot)
             next++;
         if (rows[i].kind == CAKE_ROW_PROMPT)

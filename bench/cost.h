@@ -58,7 +58,7 @@ void cost_close(cost_model *model);
 void cost_add_prompt(const cake_config *config, int first, int last, cost_wave *wave);
 void cost_add_generated(const cake_config *config, int pos, cost_wave *wave);
 /* The work of all rows of a wave. */
-cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_tok);
+cost_wave cost_count(const cake_config *config, const cake_row *rows, int n_row);
 
 /* Seconds of a layer, and of the head over n rows. */
 double cost_layer(const cost_model *model, int layer, const cost_wave *wave);

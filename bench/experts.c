@@ -37,15 +37,15 @@ enum { GATE, UP, DOWN, N_MATRIX };
 typedef struct job {
     const cake_kernels *op;
     shape of;
-    int n_tok;
+    int n_row;
     cake_router router;
     cake_groups groups;
     cake_experts experts[N_MATRIX];
-    float *logit, *score;    /* [n_tok, n_expert]; a choice changes the latter */
-    float *x, *out;          /* [n_tok, dim] */
+    float *logit, *score;    /* [n_row, n_expert]; a choice changes the latter */
+    float *x, *out;          /* [n_row, dim] */
     float *gate, *up, *down; /* [sorted rows, n_ff] x2, [sorted rows, dim] */
-    float *weight;           /* [n_tok, chosen] */
-    int32_t *choice;         /* [n_tok, chosen] */
+    float *weight;           /* [n_row, chosen] */
+    int32_t *choice;         /* [n_row, chosen] */
     void *input;             /* packed sorted rows */
 } job;
 
@@ -66,12 +66,12 @@ static void choose(const cake_exec *exec, void *arg)
 {
     job *j = arg;
     int64_t first, last, n = j->of.n_expert;
-    cake_exec_range(exec, j->n_tok, 1, &first, &last);
+    cake_exec_range(exec, j->n_row, 1, &first, &last);
     memcpy(j->score + first * n, j->logit + first * n, (size_t)((last - first) * n) * sizeof *j->score);
-    cake_router_choose(exec, &j->router, j->score, j->choice, j->weight, j->of.chosen, j->n_tok);
+    cake_router_choose(exec, &j->router, j->score, j->choice, j->weight, j->of.chosen, j->n_row);
     cake_exec_barrier(exec);
     if (exec->rank == 0)
-        cake_groups_sort(&j->groups, j->choice, j->n_tok, &j->router);
+        cake_groups_sort(&j->groups, j->choice, j->n_row, &j->router);
     cake_exec_barrier(exec);
 }
 
@@ -91,7 +91,7 @@ static void multiply(const cake_exec *exec, void *arg)
     cake_exec_barrier(exec);
     op->linear_grouped(exec, &leave, 1, j->input, &j->groups);
     cake_exec_barrier(exec);
-    op->combine(exec, j->out, j->down, &j->groups, j->weight, NULL, j->n_tok, of->dim);
+    op->combine(exec, j->out, j->down, &j->groups, j->weight, NULL, j->n_row, of->dim);
     cake_exec_barrier(exec);
 }
 
@@ -156,9 +156,9 @@ static cake_experts sample_experts(const cake_kernels *oracle, const cake_expert
 
 static void fill_inputs(const job *j)
 {
-    for (int64_t i = 0; i < (int64_t)j->n_tok * j->of.n_expert; i++)
+    for (int64_t i = 0; i < (int64_t)j->n_row * j->of.n_expert; i++)
         j->logit[i] = (float)(int32_t)mix((uint64_t)i + 977) * 0x1p-29F;
-    for (int64_t i = 0; i < (int64_t)j->n_tok * j->of.dim; i++)
+    for (int64_t i = 0; i < (int64_t)j->n_row * j->of.dim; i++)
         j->x[i] = (float)((i * 7919 + i / 1024) % 2003 - 1001) * 0x1p-10F;
 }
 
@@ -189,7 +189,7 @@ static bool same_as_oracle(const product *p, int threads)
     const cake_kernels *oracle = j->op->oracle;
     const cake_experts sample = sample_experts(oracle, p->experts);
     const cake_exec one = {0, 1, NULL};
-    const int n_in = sample.w.n_in, n_out = p->experts->w.n_out, n_row = j->groups.n_row;
+    const int n_in = sample.w.n_in, n_out = p->experts->w.n_out, n_row = j->groups.n_sorted;
     void *input = cake_alloc(1, oracle->input_bytes(sample.w.dtype, n_in, n_row));
     float *want = cake_alloc((size_t)n_row * SAMPLE, sizeof *want);
     bool same = true;
@@ -221,7 +221,7 @@ static void report_products(cake_bench *bench, const char *name, job *j, int thr
     double flops = 0, bytes = 0;
     for (int m = 0; m < N_MATRIX; m++) {
         const cake_weight *w = &j->experts[m].w;
-        flops += 2.0 * w->n_out * w->n_in * j->groups.n_row;
+        flops += 2.0 * w->n_out * w->n_in * j->groups.n_sorted;
         bytes += (double)w->n_out * (double)cake_row_bytes(w->dtype, w->n_in) * j->groups.n;
     }
     peak_report_roofline(bench, name, threads, kind, flops, bytes,
@@ -230,7 +230,7 @@ static void report_products(cake_bench *bench, const char *name, job *j, int thr
 
 static void report_choice(cake_bench *bench, const char *name, job *j, int threads)
 {
-    double bytes = (double)j->n_tok * j->of.n_expert * sizeof(float);
+    double bytes = (double)j->n_row * j->of.n_expert * sizeof(float);
     peak_report_bytes(bench, name, threads, PEAK_READ, bytes, cake_bench_time(bench, threads, choose, j));
 }
 
@@ -256,7 +256,7 @@ static cake_err measure(cake_bench *bench, const char *name, job *j, bool only_c
 static size_t take_operands(job *j, cake_arena *arena, bool only_choice)
 {
     const shape *of = &j->of;
-    const size_t n_tok = (size_t)j->n_tok, n = (size_t)of->n_expert, rows = n_tok * (size_t)of->chosen;
+    const size_t n_row = (size_t)j->n_row, n = (size_t)of->n_expert, rows = n_row * (size_t)of->chosen;
     const size_t dim = (size_t)of->dim, n_ff = (size_t)of->n_ff,
                  input = j->op->input_bytes(of->dtype, of->dim, (int)rows),
                  hidden = j->op->input_bytes(of->dtype, of->n_ff, (int)rows);
@@ -264,16 +264,16 @@ static size_t take_operands(job *j, cake_arena *arena, bool only_choice)
         void *at; /* the pointer */
         size_t bytes;
         bool of_choice;
-    } operands[] = {{&j->logit, n_tok * n * sizeof(float), true},
-                    {&j->score, n_tok * n * sizeof(float), true},
+    } operands[] = {{&j->logit, n_row * n * sizeof(float), true},
+                    {&j->score, n_row * n * sizeof(float), true},
                     {&j->weight, rows * sizeof(float), true},
                     {&j->choice, rows * sizeof(int32_t), true},
                     {&j->groups.expert, n * sizeof(int32_t), true},
                     {&j->groups.first, (n + 1) * sizeof(int32_t), true},
                     {&j->groups.row, rows * sizeof(int32_t), true},
                     {&j->groups.sorted, rows * sizeof(int32_t), true},
-                    {&j->x, n_tok * dim * sizeof(float), true},
-                    {&j->out, n_tok * dim * sizeof(float), false},
+                    {&j->x, n_row * dim * sizeof(float), true},
+                    {&j->out, n_row * dim * sizeof(float), false},
                     {&j->gate, rows * n_ff * sizeof(float), false},
                     {&j->up, rows * n_ff * sizeof(float), false},
                     {&j->down, rows * dim * sizeof(float), false},
@@ -297,7 +297,7 @@ static cake_err run_experts(cake_bench *bench, const cake_case *self)
 {
     const bool only_choice = self->kind < 0;
     const int kind = abs(self->kind);
-    job j = {.op = bench->kernels, .of = shapes[kind / 1000], .n_tok = kind % 1000};
+    job j = {.op = bench->kernels, .of = shapes[kind / 1000], .n_row = kind % 1000};
     if (bench->smoke) {
         j.of.dim = 256;
         j.of.n_ff = 64;

@@ -49,8 +49,8 @@ typedef struct job {
     const cake_kernels *op;
     cake_weight w;
     size_t bytes; /* of one copy; copies are contiguous */
-    int n_copy, copy, n_tok;
-    float *x, *out; /* [n_tok, n_in] [n_tok, n_out] */
+    int n_copy, copy, n_row;
+    float *x, *out; /* [n_row, n_in] [n_row, n_out] */
     void *input;    /* x, packed */
 } job;
 
@@ -61,7 +61,7 @@ static float weight_at(int64_t row, int64_t k)
 }
 
 /* A quantised row: any codes, scales that are finite. */
-static void fill_quantised(uint8_t *row, int64_t index, const cake_weight *w)
+static void fill_quantized(uint8_t *row, int64_t index, const cake_weight *w)
 {
     const cake_format *f = w->format;
     const size_t bytes = cake_weight_row_bytes(w), scale = cake_scale_bytes(f->scale);
@@ -80,7 +80,7 @@ static void fill_quantised(uint8_t *row, int64_t index, const cake_weight *w)
 static void fill_row(void *row, int64_t index, const cake_weight *w)
 {
     if (w->format) {
-        fill_quantised(row, index, w);
+        fill_quantized(row, index, w);
         return;
     }
     float *value = cake_alloc((size_t)w->n_in, sizeof *value);
@@ -113,9 +113,9 @@ static void multiply(const cake_exec *exec, void *arg)
     job *j = arg;
     cake_weight w = j->w;
     w.data = (char *)w.data + (size_t)j->copy * j->bytes;
-    j->op->input_pack(exec, j->input, j->x, NULL, w.dtype, w.n_in, j->n_tok);
+    j->op->input_pack(exec, j->input, j->x, NULL, w.dtype, w.n_in, j->n_row);
     cake_exec_barrier(exec);
-    j->op->linear(exec, j->out, j->input, &w, NULL, NULL, j->n_tok);
+    j->op->linear(exec, j->out, j->input, &w, NULL, NULL, j->n_row);
     cake_exec_barrier(exec);
     if (exec->rank == 0)
         j->copy = (j->copy + 1) % j->n_copy;
@@ -130,19 +130,19 @@ static bool same_as_oracle(job *j, int threads)
     size_t row_bytes = cake_weight_row_bytes(&j->w);
     cake_weight w = {cake_alloc(SAMPLE, row_bytes + 64), SAMPLE, n_in, j->w.dtype, j->w.format};
     void *row = cake_alloc(1, row_bytes);
-    float *out = cake_alloc((size_t)j->n_tok * SAMPLE, sizeof *out);
+    float *out = cake_alloc((size_t)j->n_row * SAMPLE, sizeof *out);
     int64_t far = (j->w.n_out - 1) / (SAMPLE - 1);
     for (int i = 0; i < SAMPLE; i++) {
         fill_row(row, i * far, &w);
         oracle->weight_pack(&w, row, i, 1);
     }
     cake_exec alone = {0, 1, NULL};
-    void *input = cake_alloc(1, oracle->input_bytes(w.dtype, n_in, j->n_tok));
-    oracle->input_pack(&alone, input, j->x, NULL, w.dtype, n_in, j->n_tok);
-    oracle->linear(&alone, out, input, &w, NULL, NULL, j->n_tok);
+    void *input = cake_alloc(1, oracle->input_bytes(w.dtype, n_in, j->n_row));
+    oracle->input_pack(&alone, input, j->x, NULL, w.dtype, n_in, j->n_row);
+    oracle->linear(&alone, out, input, &w, NULL, NULL, j->n_row);
     free(input);
     cake_exec_run(threads, multiply, j);
-    for (int64_t t = 0; t < j->n_tok; t++)
+    for (int64_t t = 0; t < j->n_row; t++)
         for (int i = 0; i < SAMPLE; i++)
             same = same && !memcmp(&out[t * SAMPLE + i], &j->out[t * j->w.n_out + i * far], sizeof *out);
     free(w.data);
@@ -154,7 +154,7 @@ static bool same_as_oracle(job *j, int threads)
 static void report(cake_bench *bench, const char *name, const job *j, int threads)
 {
     peak_kind kind = (peak_kind)cake_peak_of_products(j->op, j->w.dtype);
-    double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_tok;
+    double flops = 2.0 * j->w.n_out * j->w.n_in * j->n_row;
     double bytes = (double)j->w.n_out * (double)cake_weight_row_bytes(&j->w);
     peak_report_roofline(bench, name, threads, kind, flops, bytes,
                          cake_bench_time(bench, threads, multiply, (void *)j));
@@ -167,7 +167,7 @@ static cake_err run_linear(cake_bench *bench, const cake_case *self)
     const cake_dtype dtype = forms[form].dtype;
     int shape = self->kind % FORM / 1000, n_out = shapes[shape].n_out, n_in = shapes[shape].n_in;
     n_out = bench->smoke && n_out > 4096 ? 4096 : n_out;
-    job j = {.op = op, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype}, .n_tok = self->kind % 1000};
+    job j = {.op = op, .w = {.n_out = n_out, .n_in = n_in, .dtype = dtype}, .n_row = self->kind % 1000};
     if (forms[form].blocks)
         j.w.format = cake_format_find(forms[form].blocks);
     else if (forms[form].grouped.group)
@@ -175,9 +175,9 @@ static cake_err run_linear(cake_bench *bench, const cake_case *self)
     cake_arena arena;
     j.bytes = op->weight_bytes(&j.w);
     j.n_copy = bench->smoke ? 1 : (int)((BYTES + j.bytes - 1) / j.bytes);
-    size_t x = cake_arena_round((size_t)j.n_tok * (size_t)n_in * sizeof(float));
-    size_t out = cake_arena_round((size_t)j.n_tok * (size_t)n_out * sizeof(float));
-    size_t input = op->input_bytes(dtype, n_in, j.n_tok);
+    size_t x = cake_arena_round((size_t)j.n_row * (size_t)n_in * sizeof(float));
+    size_t out = cake_arena_round((size_t)j.n_row * (size_t)n_out * sizeof(float));
+    size_t input = op->input_bytes(dtype, n_in, j.n_row);
     cake_err err = cake_arena_open(&arena, "bench", j.bytes * (size_t)j.n_copy + x + input + out);
     if (err)
         return err;
@@ -185,7 +185,7 @@ static cake_err run_linear(cake_bench *bench, const cake_case *self)
     j.x = cake_arena_take(&arena, x);
     j.input = cake_arena_take(&arena, input);
     j.out = cake_arena_take(&arena, out);
-    for (int64_t i = 0; i < (int64_t)j.n_tok * n_in; i++)
+    for (int64_t i = 0; i < (int64_t)j.n_row * n_in; i++)
         j.x[i] = (float)((i * 7919 + i / 1024) % 2003 - 1001) * 0x1p-10f;
     pack_all(&j);
     for (int threads = 1; threads && !err; threads = cake_bench_next_threads(bench, threads))

@@ -20,7 +20,7 @@ typedef struct pair {
     cake_link *out, *in; /* the ends on this rank */
     cake_wave_msg msg;
     cake_arena arena; /* its wave */
-    int n_tok, times;
+    int n_row, times;
     size_t bytes;
     double mpi_seconds; /* of a message of equal size by bare MPI; 0: no MPI between them */
 } pair;
@@ -30,21 +30,21 @@ static float value_at(size_t i)
     return (float)(i * 7919 % 2003);
 }
 
-static void fill(cake_wave *wave, int n_tok)
+static void fill(cake_wave *wave, int n_row)
 {
-    *wave = (cake_wave){.kind = CAKE_WAVE_ROWS, .n_tok = n_tok, .dim = DIM};
-    for (int i = 0; i < n_tok; i++)
+    *wave = (cake_wave){.kind = CAKE_WAVE_ROWS, .n_row = n_row, .dim = DIM};
+    for (int i = 0; i < n_row; i++)
         cake_wave_rows(wave)[i] = (cake_row){.slot = i, .pos = 3 * i};
-    for (size_t i = 0; i < (size_t)n_tok * DIM; i++)
+    for (size_t i = 0; i < (size_t)n_row * DIM; i++)
         cake_wave_body(wave)[i] = value_at(i);
 }
 
-static bool intact(cake_wave *wave, int n_tok)
+static bool intact(cake_wave *wave, int n_row)
 {
-    bool same = wave->n_tok == n_tok && wave->dim == DIM;
-    for (int i = 0; i < n_tok && same; i++)
+    bool same = wave->n_row == n_row && wave->dim == DIM;
+    for (int i = 0; i < n_row && same; i++)
         same = cake_wave_rows(wave)[i].slot == i && cake_wave_rows(wave)[i].pos == 3 * i;
-    for (size_t i = 0; same && i < (size_t)n_tok * DIM; i++)
+    for (size_t i = 0; same && i < (size_t)n_row * DIM; i++)
         same = cake_wave_body(wave)[i] == value_at(i);
     return same;
 }
@@ -68,7 +68,7 @@ static bool lead(pair *p, int times)
         cake_link_send(p->out, &p->msg);
         cake_wave_msg *back = wait_for(p);
         if (i == times - 1)
-            same = intact(back->wave, p->n_tok);
+            same = intact(back->wave, p->n_row);
         cake_wave_msg_release(back);
         while (p->msg.in_flight)
             cake_link_progress(p->out);
@@ -93,13 +93,13 @@ static void close_pair(pair *p)
     cake_arena_close(&p->arena);
 }
 
-static cake_err open_pair(const cake_bench *bench, int first, int second, int n_tok, pair *p)
+static cake_err open_pair(const cake_bench *bench, int first, int second, int n_row, pair *p)
 {
     enum { DEPTH = 2 };
     bool leads = bench->world->rank == first;
     int peer = leads ? second : first, there = 2 * first, back = 2 * first + 1;
-    *p = (pair){.first = first, .second = second, .n_tok = n_tok, .bytes = cake_wave_bytes(n_tok, 0, DIM)};
-    p->times = bench->smoke ? 3 : n_tok > 64 ? 200 : 5000;
+    *p = (pair){.first = first, .second = second, .n_row = n_row, .bytes = cake_wave_bytes(n_row, 0, DIM)};
+    p->times = bench->smoke ? 3 : n_row > 64 ? 200 : 5000;
     cake_err err = cake_arena_open(&p->arena, "bench", cake_arena_round(p->bytes));
     if (err)
         return err;
@@ -130,7 +130,7 @@ static cake_err measure(cake_bench *bench, const cake_case *self, pair *p)
 {
     double best = 1e30;
     bool same = true;
-    fill(p->msg.wave, p->n_tok);
+    fill(p->msg.wave, p->n_row);
     for (int i = 0; i <= TRIES; i++) {
         double start = cake_clock_now();
         same = lead(p, p->times) && same;

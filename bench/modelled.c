@@ -34,7 +34,7 @@ static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers way,
 {
     (void)way;
     modelled_hop *hop = self;
-    cost_wave rows = cost_count(hop->cost->config, cake_wave_rows(wave), wave->n_tok);
+    cost_wave rows = cost_count(hop->cost->config, cake_wave_rows(wave), wave->n_row);
     start_work();
     between(arg, true);
     for (int layer = hop->first; layer < hop->first + hop->count; layer++) {
@@ -56,25 +56,25 @@ cake_hop_work modelled_work(modelled_hop *hop)
 static const cost_model *head;
 static double *head_spent;
 
-static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
+static size_t input_bytes(cake_dtype dtype, int n_in, int n_row)
 {
-    (void)dtype, (void)n_in, (void)n_tok;
+    (void)dtype, (void)n_in, (void)n_row;
     return CAKE_ALIGN;
 }
 
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
-                       cake_dtype dtype, int n_in, int n_tok)
+                       cake_dtype dtype, int n_in, int n_row)
 {
-    (void)exec, (void)to, (void)x, (void)gate, (void)dtype, (void)n_in, (void)n_tok;
+    (void)exec, (void)to, (void)x, (void)gate, (void)dtype, (void)n_in, (void)n_row;
 }
 
 static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
-                   const bool *wanted, float cap, int n_tok)
+                   const bool *wanted, float cap, int n_row)
 {
     (void)exec, (void)out, (void)x, (void)w, (void)wanted, (void)cap;
-    for (int row = 0; row < n_tok; row++)
+    for (int row = 0; row < n_row; row++)
         cake_topk_add(&best[row], (cake_ranked){0});
-    double seconds = cost_head(head, n_tok);
+    double seconds = cost_head(head, n_row);
     *head_spent += seconds;
     start_work();
     work_for(seconds);

@@ -56,19 +56,19 @@ static void shape_waves(rig *r)
     r->shape = (cake_schedule_shape){.n_lane = load.n_lane,
                                      .lane_seqs = load.lane_seqs,
                                      .chunk = load.chunk,
-                                     .max_tok = load.max_tok,
-                                     .n_group = c->n_group};
+                                     .max_row = load.max_row,
+                                     .n_kv_group = c->n_kv_group};
     if (load.n_stage > 1)
         cake_schedule_set_costs(&r->shape, &all, cake_cost_scores(c));
-    for (int group = 0; group < c->n_group; group++) {
+    for (int group = 0; group < c->n_kv_group; group++) {
         r->shape.window[group] = c->window[group];
         r->shape.n_page[group] =
             load.n_lane * load.lane_seqs *
-            (cake_pages_held(c->window[group], cost_load_longest(&r->load), load.max_tok) + 1);
+            (cake_pages_held(c->window[group], cost_load_longest(&r->load), load.max_row) + 1);
     }
     for (int i = 0; i < c->n_layer; i++)
         r->shape.states = r->shape.states || c->layer[i].mixer == CAKE_MIX_DELTA;
-    r->wave_bytes = cake_arena_round(cake_wave_bytes(load.max_tok, cake_schedule_changes(&r->shape), c->dim));
+    r->wave_bytes = cake_arena_round(cake_wave_bytes(load.max_row, cake_schedule_changes(&r->shape), c->dim));
 }
 
 /* Plans with the costs that layers have on a single rank. */

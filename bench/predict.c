@@ -20,7 +20,7 @@ static void depart(void *self, const cake_batch *batch, const int *request)
 {
     rates *r = self;
     (void)request;
-    r->rows = cost_count(r->cost->config, batch->rows, batch->n_tok);
+    r->rows = cost_count(r->cost->config, batch->rows, batch->n_row);
 }
 
 static double visit(void *self, int i)

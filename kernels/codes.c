@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows of quantised matrices. Out: their codes, and the heads of their spans. Invariant: scale * (code -
- * zero) + minimum has the bits that format.h decodes.
+ * In: rows of quantised matrices. Out: their codes, and the headers of their spans.
+ * Invariant: scale * (code - zero) + minimum has the bits that format.h dequantises to.
  */
 #include "kernels/codes.h"
 
 #include <string.h>
 
-#include "kernels/decode.h"
+#include "kernels/dequantize.h"
 
 /* Floats of 8 bits are no integers; values whose groups come in another order have no parts. */
 static bool grouped_codes(cake_codes *c, const cake_format *f)
@@ -38,18 +38,18 @@ bool cake_codes_of(cake_codes *out, const cake_format *f)
     return true;
 }
 
-size_t cake_codes_head_bytes(const cake_codes *c)
+size_t cake_codes_header_bytes(const cake_codes *c)
 {
     const size_t factors = c->minimum ? 4 : 2;
-    switch (c->head) {
-    case CAKE_HEAD_BYTES:
+    switch (c->header) {
+    case CAKE_HEADER_BYTES:
         return factors + (size_t)(CAKE_CODES_SPAN / c->part);
-    case CAKE_HEAD_IQ4_XS:
+    case CAKE_HEADER_IQ4_XS:
         return 8;
-    case CAKE_HEAD_6_BITS:
-    case CAKE_HEAD_Q3_K:
+    case CAKE_HEADER_6_BITS:
+    case CAKE_HEADER_Q3_K:
         return factors + 12;
-    case CAKE_HEAD_Q2_K:
+    case CAKE_HEADER_Q2_K:
         return factors + 16;
     default:
         return (size_t)c->scales *
@@ -58,8 +58,8 @@ size_t cake_codes_head_bytes(const cake_codes *c)
 }
 
 /* Scales, minima and zeros of a span, of which the row has `there`. */
-static void scales_head(uint8_t *to, const cake_codes *c, const cake_format *f, const uint8_t *row, int n_in,
-                        int k)
+static void scales_header(uint8_t *to, const cake_codes *c, const cake_format *f, const uint8_t *row,
+                          int n_in, int k)
 {
     const size_t size = cake_scale_bytes(c->scale), all = (size_t)c->scales * size;
     const int group = CAKE_CODES_SPAN / c->scales,
@@ -80,14 +80,14 @@ static void scales_head(uint8_t *to, const cake_codes *c, const cake_format *f, 
         memcpy(to + all, row + cake_format_zeros(f, n_in) + first, there);
 }
 
-void cake_codes_read_head(uint8_t *to, const cake_codes *c, const cake_format *f, const uint8_t *row,
-                          int n_in, int k)
+void cake_codes_read_header(uint8_t *to, const cake_codes *c, const cake_format *f, const uint8_t *row,
+                            int n_in, int k)
 {
-    memset(to, 0, cake_codes_head_bytes(c));
-    if (c->head == CAKE_HEAD_SCALES)
-        scales_head(to, c, f, row, n_in, k);
+    memset(to, 0, cake_codes_header_bytes(c));
+    if (c->header == CAKE_HEADER_SCALES)
+        scales_header(to, c, f, row, n_in, k);
     else
-        block_head(to, f->kind, row + (size_t)(k / f->block) * (size_t)f->bytes);
+        block_header(to, f->kind, row + (size_t)(k / f->block) * (size_t)f->bytes);
 }
 
 void cake_codes_read(uint8_t *code, const cake_format *f, const uint8_t *row, int n_in, int k)
@@ -112,20 +112,20 @@ void cake_codes_read(uint8_t *code, const cake_format *f, const uint8_t *row, in
         code[left - 1] = from[left / 2] & 15;
 }
 
-void cake_codes_scales(cake_codes_span *to, const cake_codes *c, const uint8_t *head, float factor)
+void cake_codes_scales(cake_codes_span *to, const cake_codes *c, const uint8_t *header, float factor)
 {
     const int parts = CAKE_CODES_SPAN / c->part;
     for (int i = 0; i < parts; i++)
         to->zero[i] = (int16_t)c->zero;
-    if (c->head != CAKE_HEAD_SCALES) {
-        block_scales(to, c, head);
+    if (c->header != CAKE_HEADER_SCALES) {
+        block_scales(to, c, header);
         return;
     }
     const size_t size = cake_scale_bytes(c->scale);
-    const uint8_t *minima = head + (size_t)c->scales * size, *zeros = minima;
+    const uint8_t *minima = header + (size_t)c->scales * size, *zeros = minima;
     for (int i = 0; i < parts; i++) {
         const int s = i * c->scales / parts;
-        const float scale = cake_scale_to_f32(head + (size_t)s * size, c->scale);
+        const float scale = cake_scale_to_f32(header + (size_t)s * size, c->scale);
         to->scale[i] = (c->factor ? c->divides ? scale / factor : scale * factor : scale) * c->times;
         to->minimum[i] = c->minimum ? f16_at(minima + (size_t)s * sizeof(uint16_t)) : 0;
         to->zero[i] = (int16_t)(to->zero[i] + (c->zeros ? zeros[s] : 0));

@@ -28,20 +28,20 @@
 extern "C" {
 #endif
 
-#define CAKE_CODES_GROUP 32  /* values of x that share a scale */
-#define CAKE_CODES_SPAN  256 /* values of a row that are unpacked together */
-#define CAKE_CODES_PARTS 16  /* of a span, at most */
-#define CAKE_CODES_HEAD  96  /* bytes of a span's head, at most */
+#define CAKE_CODES_GROUP  32  /* values of x that share a scale */
+#define CAKE_CODES_SPAN   256 /* values of a row that are unpacked together */
+#define CAKE_CODES_PARTS  16  /* of a span, at most */
+#define CAKE_CODES_HEADER 96  /* bytes of a span's header, at most */
 
 /* What stands before the codes of a span. */
-typedef enum cake_codes_head {
-    CAKE_HEAD_SCALES, /* scales, then minima in F16 if there are any, then zeros [1 byte] if there are any */
-    CAKE_HEAD_BYTES,  /* a factor in F16, then a scale [int8_t] for each part */
-    CAKE_HEAD_6_BITS, /* a factor and one of minima in F16, then 8 scales and minima of 6 bits, as in Q4_K */
-    CAKE_HEAD_Q3_K,   /* a factor in F16, then 16 scales of 6 bits */
-    CAKE_HEAD_IQ4_XS, /* a factor in F16, 2 high bits of 8 scales, then the 4 low ones of each */
-    CAKE_HEAD_Q2_K    /* a factor and one of minima in F16, then 16 bytes: a scale and a minimum of 4 bits */
-} cake_codes_head;
+typedef enum cake_codes_header {
+    CAKE_HEADER_SCALES, /* scales, then minima in F16 if there are any, then zeros [1 byte] if any */
+    CAKE_HEADER_BYTES,  /* a factor in F16, then a scale [int8_t] for each part */
+    CAKE_HEADER_6_BITS, /* a factor and one of minima in F16, then 8 scales and minima of 6 bits (Q4_K) */
+    CAKE_HEADER_Q3_K,   /* a factor in F16, then 16 scales of 6 bits */
+    CAKE_HEADER_IQ4_XS, /* a factor in F16, 2 high bits of 8 scales, then the 4 low ones of each */
+    CAKE_HEADER_Q2_K /* a factor and one of minima in F16, then 16 bytes: a scale and a minimum of 4 bits */
+} cake_codes_header;
 
 /* How the rows of a format are codes. */
 typedef struct cake_codes {
@@ -51,8 +51,8 @@ typedef struct cake_codes {
     int zero;            /* subtracted from codes, besides the file's own zeros */
     bool minimum;
     bool whole; /* the scales of parts, of which a group of x has two, are whole numbers times a unit */
-    cake_codes_head head;
-    /* Of CAKE_HEAD_SCALES: */
+    cake_codes_header header;
+    /* Of CAKE_HEADER_SCALES: */
     cake_scale scale;
     int scales;   /* of a span */
     bool zeros;   /* the file has some, one for each scale */
@@ -74,15 +74,15 @@ typedef struct cake_codes_span {
 /* False: the format is none of codes. */
 bool cake_codes_of(cake_codes *out, const cake_format *f);
 
-/* Bytes of the head of a span. */
-size_t cake_codes_head_bytes(const cake_codes *c);
-/* The span of a row [n_in] that begins at value k, a multiple of CAKE_CODES_SPAN: its head, and its codes
+/* Bytes of the header of a span. */
+size_t cake_codes_header_bytes(const cake_codes *c);
+/* The span of a row [n_in] that begins at value k, a multiple of CAKE_CODES_SPAN: its header, and its codes
  * [CAKE_CODES_SPAN]. What the row lacks is zero. */
-void cake_codes_read_head(uint8_t *to, const cake_codes *c, const cake_format *f, const uint8_t *row,
-                          int n_in, int k);
+void cake_codes_read_header(uint8_t *to, const cake_codes *c, const cake_format *f, const uint8_t *row,
+                            int n_in, int k);
 void cake_codes_read(uint8_t *code, const cake_format *f, const uint8_t *row, int n_in, int k);
-/* Scales, minima and zeros of a head. factor: the row's, if it has one. */
-void cake_codes_scales(cake_codes_span *to, const cake_codes *c, const uint8_t *head, float factor);
+/* Scales, minima and zeros of a header. factor: the row's, if it has one. */
+void cake_codes_scales(cake_codes_span *to, const cake_codes *c, const uint8_t *header, float factor);
 /* out [n] = the first values of a span, n <= CAKE_CODES_SPAN. */
 void cake_codes_values(float *out, const cake_codes *c, const cake_codes_span *span, int n);
 

@@ -119,27 +119,27 @@ static void choose(const cake_router *r, float *score, float *value, int32_t *ex
 }
 
 void cake_router_choose(const cake_exec *exec, const cake_router *router, float *score, int32_t *expert,
-                        float *weight, int stride, int n_tok)
+                        float *weight, int stride, int n_row)
 {
     int64_t first, last;
     float value[CAKE_MAX_EXPERTS];
     CAKE_ASSERT(router->n_chosen <= CAKE_MAX_CHOSEN && router->n_group <= CAKE_MAX_CHOSEN &&
                 router->n_expert <= CAKE_MAX_EXPERTS && router->n_chosen <= router->n_expert);
-    cake_exec_range(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++)
         choose(router, score + i * router->n_expert, value, expert + i * stride, weight + i * stride);
 }
 
-void cake_groups_sort(cake_groups *groups, const int32_t *expert, int n_tok, const cake_router *router)
+void cake_groups_sort(cake_groups *groups, const int32_t *expert, int n_row, const cake_router *router)
 {
     const int64_t stride = groups->stride;
     int at = 0;
     int32_t next[CAKE_MAX_EXPERTS] = {0};
-    for (int t = 0; t < n_tok; t++)
+    for (int t = 0; t < n_row; t++)
         for (int j = 0; j < router->n_chosen; j++)
             next[expert[t * stride + j]]++;
     groups->n = 0;
-    groups->n_row = n_tok * router->n_chosen;
+    groups->n_sorted = n_row * router->n_chosen;
     for (int e = 0; e < router->n_expert; e++) {
         int rows = next[e];
         next[e] = at;
@@ -150,7 +150,7 @@ void cake_groups_sort(cake_groups *groups, const int32_t *expert, int n_tok, con
         at += rows;
     }
     groups->first[groups->n] = at;
-    for (int t = 0; t < n_tok; t++)
+    for (int t = 0; t < n_row; t++)
         for (int j = 0; j < router->n_chosen; j++) {
             int sorted = next[expert[t * stride + j]]++;
             groups->row[sorted] = t;
@@ -160,7 +160,7 @@ void cake_groups_sort(cake_groups *groups, const int32_t *expert, int n_tok, con
 
 void cake_expert_use_visit(cake_expert_use *use, const cake_groups *groups, int n_expert)
 {
-    int least = groups->n < n_expert ? 0 : groups->n_row, most = 0;
+    int least = groups->n < n_expert ? 0 : groups->n_sorted, most = 0;
     for (int i = 0; i < groups->n; i++) {
         int rows = groups->first[i + 1] - groups->first[i];
         least = rows < least ? rows : least;
@@ -169,7 +169,7 @@ void cake_expert_use_visit(cake_expert_use *use, const cake_groups *groups, int 
     use->visits++;
     use->distinct += groups->n;
     use->min_rows += least;
-    use->mean_rows += (double)groups->n_row / n_expert;
+    use->mean_rows += (double)groups->n_sorted / n_expert;
     use->max_rows += most;
 }
 

@@ -56,11 +56,11 @@ typedef struct cake_router {
  * to expert[i]. */
 typedef struct cake_groups {
     int n;           /* groups; each has at least one row */
-    int n_row;       /* sorted rows: n_tok * n_chosen */
+    int n_sorted;    /* sorted rows: n_row * n_chosen */
     int32_t *expert; /* [n_expert] ascending */
     int32_t *first;  /* [n_expert + 1] */
-    int32_t *row;    /* [n_row] the wave's row that a sorted row was taken from; ascending in a group */
-    int32_t *sorted; /* [n_tok, stride] the sorted row of each choice */
+    int32_t *row;    /* [n_sorted] the wave's row that a sorted row was taken from; ascending in a group */
+    int32_t *sorted; /* [n_row, stride] the sorted row of each choice */
     int stride;      /* of a row's choices; columns from n_chosen on belong to the caller */
 } cake_groups;
 
@@ -76,13 +76,13 @@ typedef struct cake_expert_use {
 
 struct cake_exec;
 
-/* score [n_tok, n_expert], which is changed, to expert [n_tok, stride], ascending in a row, and weight
- * [n_tok, stride]; n_chosen columns of each are written. Scores that are not finite give weights that are not
+/* score [n_row, n_expert], which is changed, to expert [n_row, stride], ascending in a row, and weight
+ * [n_row, stride]; n_chosen columns of each are written. Scores that are not finite give weights that are not
  * finite. */
 void cake_router_choose(const struct cake_exec *exec, const cake_router *router, float *score,
-                        int32_t *expert, float *weight, int stride, int n_tok);
-/* Sorts the choices of all rows, expert [n_tok, groups->stride]; called by one member. */
-void cake_groups_sort(cake_groups *groups, const int32_t *expert, int n_tok, const cake_router *router);
+                        int32_t *expert, float *weight, int stride, int n_row);
+/* Sorts the choices of all rows, expert [n_row, groups->stride]; called by one member. */
+void cake_groups_sort(cake_groups *groups, const int32_t *expert, int n_row, const cake_router *router);
 
 /* Adds a visit of n_expert experts. */
 void cake_expert_use_visit(cake_expert_use *use, const cake_groups *groups, int n_expert);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows of quantised matrices. Out: the same in float32. Layouts of blocks as in ggml-common.h, of groups
- * as in format.h. Invariant: values are computed in float32 in the order of the format's own reader, so they
- * have its bits.
+ * Dequantises weights. In: rows of quantised matrices. Out: the same in float32. Layouts of blocks as in
+ * ggml-common.h, of groups as in format.h. Invariant: values are computed in float32 in the order of the
+ * format's own reader, so they have its bits.
  */
 #include "kernels/format.h"
 
@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #include "base/die.h"
-#include "kernels/decode.h"
+#include "kernels/dequantize.h"
 #include "kernels/tensor.h"
 
 /* ---- numbers */
@@ -199,10 +199,10 @@ size_t cake_format_row_bytes(const cake_format *f, int n)
     return cake_format_codes(f, n) + (is_small(f->code) ? ((size_t)n + 1) / 2 : (size_t)n);
 }
 
-void cake_format_decode_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
-                            int n_in, int k, int n)
+void cake_format_dequantize_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
+                                int n_in, int k, int n)
 {
-    decode_row(out, f, row, index, n_in, k, n);
+    dequantize_row(out, f, row, index, n_in, k, n);
 }
 
 int cake_format_bad_block(const cake_format *f, const void *row, int n)
@@ -251,8 +251,8 @@ const uint16_t *cake_format_index(const cake_weight *w)
     return w->format->indexed ? (const uint16_t *)((const char *)w->data + index_at(w)) : NULL;
 }
 
-void cake_format_decode(float *out, const cake_weight *w, int64_t row, int k, int n)
+void cake_format_dequantize(float *out, const cake_weight *w, int64_t row, int k, int n)
 {
-    decode_row(out, w->format, (const char *)w->data + rows_bytes(w, row), cake_format_index(w), w->n_in, k,
-               n);
+    dequantize_row(out, w->format, (const char *)w->data + rows_bytes(w, row), cake_format_index(w), w->n_in,
+                   k, n);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Weight formats: how quantised matrices are stored, in files and in memory, row by row. A format is a row of
- * a table, and its values are exact: what decode returns is what the format's own reader computes in float32.
+ * a table, and its values are exact: dequantised values are what the format's own reader computes in float32.
  *
  * Two kinds. Block formats are GGUF's (ggml-common.h): a row is whole blocks with scales inside. Grouped
  * formats are those of safetensors: a row is a factor if the format has one, then the scales of the row's
@@ -110,10 +110,10 @@ const uint16_t *cake_format_index(const struct cake_weight *w); /* NULL: groups 
 int cake_format_bad_block(const cake_format *f, const void *row, int n);
 
 /* out [n] = values [k, k + n) of a row of w. k is even. */
-void cake_format_decode(float *out, const struct cake_weight *w, int64_t row, int k, int n);
+void cake_format_dequantize(float *out, const struct cake_weight *w, int64_t row, int k, int n);
 /* The same of a row [n_in] that is in no matrix; index: as format->indexed says, or NULL. */
-void cake_format_decode_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
-                            int n_in, int k, int n);
+void cake_format_dequantize_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
+                                int n_in, int k, int n);
 
 #ifdef __cplusplus
 }

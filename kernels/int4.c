@@ -53,7 +53,7 @@ static inline void try_codes(float *restrict code, const float *restrict x, floa
 }
 
 /* Returns the scale; code: from -8 to 7. */
-static uint16_t quantise(float *restrict code, const float *restrict x)
+static uint16_t quantize(float *restrict code, const float *restrict x)
 {
     float best = 0, scale = 0, trial[CAKE_I4_GROUP], part[CAKE_I4_GROUP];
     const float most = extreme(x);
@@ -85,7 +85,7 @@ void cake_i4_from(void *row, const void *in, cake_dtype from, int n)
         float x[CAKE_I4_GROUP] = {0}, code[CAKE_I4_GROUP];
         const int left = n - k < CAKE_I4_GROUP ? n - k : CAKE_I4_GROUP;
         cake_to_f32(x, (const char *)in + (size_t)k * cake_dtype_bytes(from), from, left);
-        *scale = quantise(code, x);
+        *scale = quantize(code, x);
         for (int i = 0; i < left; i += 2)
             to[(k + i) / 2] = (uint8_t)((int)(code[i] + 8) | (int)(code[i + 1] + 8) << 4);
     }

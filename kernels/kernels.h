@@ -267,11 +267,11 @@ typedef struct cake_expert_product {
 } cake_expert_product;
 
 /* Queries of latent attention: of each head the part that meets the latent, and the rotated part. Results
- * [n_head, n_tok, n_value] lie as `latent` does, sorted by head: its products are those of experts, a head
+ * [n_head, n_row, n_value] lie as `latent` does, sorted by head: its products are those of experts, a head
  * each. */
 typedef struct cake_latent_query {
-    const float *latent; /* [n_head, n_tok, n_value] */
-    const float *rope;   /* [n_tok, n_head, n_rope] */
+    const float *latent; /* [n_head, n_row, n_value] */
+    const float *rope;   /* [n_row, n_head, n_rope] */
     int n_head;
 } cake_latent_query;
 
@@ -298,30 +298,30 @@ typedef struct cake_kernels {
     /* Called by one thread once the matrix is packed: selects the algorithm that linear will use for it. */
     void (*select_algorithm)(const cake_weight *w);
 
-    /* Packs rows of floats (rounds, quantises, pads) once for products with all matrices of dtype: x [n_tok,
-     * n_in] goes to `to` [input_bytes, aligned to CAKE_ALIGN]. With a gate [n_tok, n_in], which may be NULL,
+    /* Packs rows of floats (rounds, quantises, pads) once for products with all matrices of dtype: x [n_row,
+     * n_in] goes to `to` [input_bytes, aligned to CAKE_ALIGN]. With a gate [n_row, n_in], which may be NULL,
      * the gated x is packed. Without one, members take the same rows as in rmsnorm, so that a team packs what
      * it has normalised without a barrier. */
-    size_t (*input_bytes)(cake_dtype dtype, int n_in, int n_tok);
+    size_t (*input_bytes)(cake_dtype dtype, int n_in, int n_row);
     void (*input_pack)(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
-                       cake_dtype dtype, int n_in, int n_tok);
+                       cake_dtype dtype, int n_in, int n_row);
     /* Runs on the host: out [n] of dtype `to` = in [n] of dtype `from`, with the bits of cake_to_f32 and
      * cake_from_f32; to CAKE_I8 or CAKE_Q8, one row at a time, with those of cake_i8_from or cake_i4_from. */
     void (*convert)(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n);
 
     /* Sets the rows (prompt or generated) that the following `linear` calls multiply; NULL, 0 resets.
      * Called by one thread. */
-    void (*set_rows)(const cake_row *rows, int n_tok);
-    /* out [n_tok, w->n_out] = x [n_tok, w->n_in] W^T + bias [w->n_out] + residual [n_tok, w->n_out].
+    void (*set_rows)(const cake_row *rows, int n_row);
+    /* out [n_row, w->n_out] = x [n_row, w->n_in] W^T + bias [w->n_out] + residual [n_row, w->n_out].
      * x is packed for w->dtype; bias and residual may be NULL; residual may be out itself. */
     void (*linear)(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
-                   const float *residual, int n_tok);
-    /* The product with the LM head: out [n_tok, w->n_out] as in linear; where cap > 0 each element x then
-     * becomes cap tanh(x / cap). Rows that are not wanted may stay unwritten. best [n_tok] belongs to the
+                   const float *residual, int n_row);
+    /* The product with the LM head: out [n_row, w->n_out] as in linear; where cap > 0 each element x then
+     * becomes cap tanh(x / cap). Rows that are not wanted may stay unwritten. best [n_row] belongs to the
      * member, is cleared before, and receives the top of the columns that it computed; cake_topk_join joins
      * those of all members. */
     void (*scores)(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
-                   const bool *wanted, float cap, int n_tok);
+                   const bool *wanted, float cap, int n_row);
     /* out [n, w->n_in] = factor * rows row[i] of W as float32 (0 <= row[i] < w->n_out): the embedding. */
     void (*gather)(const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n,
                    float factor);
@@ -330,42 +330,42 @@ typedef struct cake_kernels {
      * residual may be NULL or out. (Zhang & Sennrich 2019) */
     void (*rmsnorm)(const cake_exec *exec, float *out, const float *x, const float *weight,
                     const float *residual, int n_row, int dim, float eps);
-    /* Heads x [n_tok, n_head, head_dim] in place: rmsnorm of each head with norm [head_dim] (may be NULL),
+    /* Heads x [n_row, n_head, head_dim] in place: rmsnorm of each head with norm [head_dim] (may be NULL),
      * then rotary embedding (Su et al. 2021) in transformers' half-split convention: element i < n_rot / 2
-     * pairs with i + n_rot / 2; elements from n_rot on are unchanged. cos, sin [n_tok, n_rot / 2]. Members
+     * pairs with i + n_rot / 2; elements from n_rot on are unchanged. cos, sin [n_row, n_rot / 2]. Members
      * take the same heads as in kv_store, so that a team stores the keys it has rotated without a barrier. */
     void (*rope)(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
-                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot);
-    /* Writes k, v [n_tok, n_kv, head_dim] of each row to its page, rounded to the cache's dtype, or quantised
+                 const float *sin, int n_row, int n_head, int head_dim, int n_rot);
+    /* Writes k, v [n_row, n_kv, head_dim] of each row to its page, rounded to the cache's dtype, or quantised
      * as a line. */
     void (*kv_store)(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
-                     const cake_row *rows, int n_tok);
-    /* out [n_tok, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own
+                     const cake_row *rows, int n_row);
+    /* out [n_row, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own
      * slot, or over the last kv->window of them; query head h uses KV head h / (n_head / n_kv). A score
      * is scale q k^T; with cap > 0 then cap tanh(score / cap); the sum of weights includes kv->sink.
      * Segments between multiples of CAKE_SEGMENT positions are merged in order, positions ascending
      * (online softmax, Milakov & Gimelshein 2018). avx512bf16 rounds q, and the weights before they are
      * summed in any way, to BF16 where the cache is stored in pairs and head_dim <= 576. */
     void (*attend)(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-                   int n_tok, int n_head, float scale, float cap);
+                   int n_row, int n_head, float scale, float cap);
 
     /* Latent attention (DeepSeek-AI 2024) with n_rope = kv->head_dim - kv->n_value. The store writes a key of
-     * latent [n_tok, n_value] and rope [n_tok, n_rope] for each row. The other is attend without window and
+     * latent [n_row, n_value] and rope [n_row, n_rope] for each row. The other is attend without window and
      * cap, where the query of a head consists of its rows of q->latent and q->rope. */
     void (*latent_store)(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
-                         const cake_row *rows, int n_tok);
+                         const cake_row *rows, int n_row);
     void (*latent_attend)(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
-                          const cake_row *rows, int n_tok, float scale);
+                          const cake_row *rows, int n_row, float scale);
 
     /* For the next two: rows of one slot are contiguous with consecutive positions, and the slot's state is
      * the one after the position before the first of them; position 0 starts from zeros whatever the state
      * holds. Afterwards the state is the one after the last row. */
 
-    /* x [n_tok, channels] in place: silu(sum over j of conv[c][j] * input[pos - width + 1 + j][c]), j
+    /* x [n_row, channels] in place: silu(sum over j of conv[c][j] * input[pos - width + 1 + j][c]), j
      * ascending; inputs before position 0 are zero. */
     void (*delta_conv)(const cake_exec *exec, float *x, const cake_deltanet *delta, const cake_row *rows,
-                       int n_tok);
-    /* out [n_tok, n_value, value_dim] from x [n_tok, channels] as delta_conv leaves it, and a, b [n_tok,
+                       int n_row);
+    /* out [n_row, n_value, value_dim] from x [n_row, channels] as delta_conv leaves it, and a, b [n_row,
      * n_value]. Per value head, with q and k divided by sqrt(sum of squares + 1e-6), q also by sqrt(key_dim),
      * and a state S [key_dim, value_dim]:
      *   S *= exp(-exp(a_log) softplus(a + dt_bias));  S += k^T sigmoid(b) (v - k S);  out = q S
@@ -373,10 +373,10 @@ typedef struct cake_kernels {
      * 64 i + 64) of positions, so that results do not depend on how a prompt was cut into waves, as long as
      * cuts are at multiples of 64. */
     void (*delta_rule)(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_deltanet *delta, const cake_row *rows, int n_tok);
-    /* Marks rows of x [n_tok, dim] that are not finite with `here`, unless they are marked already. ends:
+                       const cake_deltanet *delta, const cake_row *rows, int n_row);
+    /* Marks rows of x [n_row, dim] that are not finite with `here`, unless they are marked already. ends:
      * after the model's last layer, where rows without output are skipped. */
-    void (*mark_nonfinite)(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+    void (*mark_nonfinite)(const cake_exec *exec, cake_row *rows, const float *x, int n_row, int dim,
                            int32_t here, bool ends);
     /* For i < n: row i of to [.., dim] = row from[i] of x; with back, row from[i] of to = row i of x. */
     void (*move_rows)(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
@@ -387,42 +387,43 @@ typedef struct cake_kernels {
 
     /* The next three are the products of experts (experts.h). A sorted row is one of `groups`. */
 
-    /* input_pack of sorted rows: to [input_bytes of groups->n_row rows]. With `gather`, a sorted row is taken
-     * from the wave's row of x (and gate) that groups->row names; without, x and gate are sorted already. */
+    /* input_pack of sorted rows: to [input_bytes of groups->n_sorted rows]. With `gather`, a sorted row is
+     * taken from the wave's row of x (and gate) that groups->row names; without, x and gate are sorted
+     * already. */
     void (*input_pack_grouped)(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                                cake_dtype dtype, int n_in, const cake_groups *groups, bool gather);
     /* For each of n <= CAKE_PRODUCTS products, whose matrices have equal shapes, dtypes and formats: out
-     * [groups->n_row, n_out] = sorted row of x times its expert's matrix, plus its bias, with the bits of
+     * [groups->n_sorted, n_out] = sorted row of x times its expert's matrix, plus its bias, with the bits of
      * linear. */
     void (*linear_grouped)(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
                            const cake_groups *groups);
-    /* out [n_tok, dim] = the sum over j < groups->stride, j ascending, of weight [n_tok, stride] times row
-     * groups->sorted [n_tok, stride] of y, + residual [n_tok, dim], which may be NULL or out. */
+    /* out [n_row, dim] = the sum over j < groups->stride, j ascending, of weight [n_row, stride] times row
+     * groups->sorted [n_row, stride] of y, + residual [n_row, dim], which may be NULL or out. */
     void (*combine)(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
-                    const float *weight, const float *residual, int n_tok, int dim);
+                    const float *weight, const float *residual, int n_row, int dim);
 
     /* The operations below are fused. Each gives the bits of the operations above that it combines. False: it
      * does not support these rows or matrices, and nothing was done; a table without one takes that of
      * kernels/unfused.h. */
 
     /* linear with both matrices of a gated MLP, then input_pack for a matrix of `dtype` of up's output,
-     * gated. `to` has memory for floats [n_tok, gate->n_out] and does not overlap x. */
+     * gated. `to` has memory for floats [n_row, gate->n_out] and does not overlap x. */
     bool (*mlp_gate_up)(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
                         const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
-                        cake_dtype dtype, int n_tok);
+                        cake_dtype dtype, int n_row);
     /* linear with n <= CAKE_PRODUCTS matrices of the same x, without residual. */
-    bool (*linear_multi)(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok);
+    bool (*linear_multi)(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_row);
     /* mark_nonfinite (ends: false) unless here is 0; rmsnorm without residual; input_pack for a matrix of
      * dtype. The norm's output itself is not stored. */
     bool (*rmsnorm_pack)(const cake_exec *exec, void *to, const float *x, const float *weight,
-                         cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here);
-    /* rope with `turn` on the n_head heads of q (may be 0) and the keys k, then kv_store. k itself may be
+                         cake_dtype dtype, int n_row, int dim, float eps, cake_row *rows, int32_t here);
+    /* Rotates the n_head heads of q (may be 0) and the keys k, then does kv_store. k itself may be
      * left unchanged. */
     bool (*rope_kv_store)(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
-                          const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok);
+                          const float *v, const cake_rope_args *rope, const cake_row *rows, int n_row);
     /* attend, then input_pack of its output for a matrix of dtype. The output itself is not stored. */
     bool (*attend_pack)(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
-                        const cake_row *rows, int n_tok, int n_head, float scale, float cap);
+                        const cake_row *rows, int n_row, int n_head, float scale, float cap);
 } cake_kernels;
 
 extern const cake_kernels cake_kernels_ref;

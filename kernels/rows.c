@@ -8,11 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-void cake_rows_mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+void cake_rows_mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_row, int dim,
                               int32_t here, bool ends)
 {
     int64_t first, last;
-    cake_exec_range(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         const float *row = x + i * dim;
         int bad = 0; /* no early exit: the loop vectorises, which is faster */

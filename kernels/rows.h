@@ -7,7 +7,7 @@
 
 #include "kernels/kernels.h"
 
-void cake_rows_mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+void cake_rows_mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_row, int dim,
                               int32_t here, bool ends);
 void cake_rows_move(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,
                     bool back);

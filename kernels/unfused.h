@@ -8,19 +8,19 @@
 #include "kernels/kernels.h"
 
 void cake_unfused_select_algorithm(const cake_weight *w);
-void cake_unfused_set_rows(const cake_row *rows, int n_tok);
+void cake_unfused_set_rows(const cake_row *rows, int n_row);
 bool cake_unfused_mlp_gate_up(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
                               const float *gate_bias, const cake_weight *up, const float *up_bias,
-                              cake_act act, cake_dtype dtype, int n_tok);
+                              cake_act act, cake_dtype dtype, int n_row);
 bool cake_unfused_linear_multi(const cake_exec *exec, const cake_product *product, int n, const void *x,
-                               int n_tok);
+                               int n_row);
 bool cake_unfused_rmsnorm_pack(const cake_exec *exec, void *to, const float *x, const float *weight,
-                               cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here);
+                               cake_dtype dtype, int n_row, int dim, float eps, cake_row *rows, int32_t here);
 bool cake_unfused_rope_kv_store(const cake_exec *exec, const cake_kv *kv, float *q, int n_head,
-                                const float *k, const float *v, const cake_rope_args *turn,
-                                const cake_row *rows, int n_tok);
+                                const float *k, const float *v, const cake_rope_args *rope,
+                                const cake_row *rows, int n_row);
 bool cake_unfused_attend_pack(const cake_exec *exec, void *to, cake_dtype dtype, const float *q,
-                              const cake_kv *kv, const cake_row *rows, int n_tok, int n_head, float scale,
+                              const cake_kv *kv, const cake_row *rows, int n_row, int n_head, float scale,
                               float cap);
 
 /* Of a table without experts; never called, since no layer with experts is on its device. */
@@ -29,7 +29,7 @@ void cake_no_input_pack_grouped(const cake_exec *exec, void *to, const float *x,
 void cake_no_linear_grouped(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
                             const cake_groups *groups);
 void cake_no_combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
-                     const float *weight, const float *residual, int n_tok, int dim);
+                     const float *weight, const float *residual, int n_row, int dim);
 
 #define CAKE_NO_EXPERTS                                                                                      \
     .input_pack_grouped = cake_no_input_pack_grouped, .linear_grouped = cake_no_linear_grouped,              \
@@ -37,9 +37,9 @@ void cake_no_combine(const cake_exec *exec, float *out, const float *y, const ca
 
 /* The same for latent attention. */
 void cake_no_latent_store(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
-                          const cake_row *rows, int n_tok);
+                          const cake_row *rows, int n_row);
 void cake_no_latent_attend(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
-                           const cake_row *rows, int n_tok, float scale);
+                           const cake_row *rows, int n_row, float scale);
 
 #define CAKE_NO_LATENT .latent_store = cake_no_latent_store, .latent_attend = cake_no_latent_attend
 

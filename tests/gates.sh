@@ -84,6 +84,7 @@ retired "a local" src/base/base.c "\nint f(void)\n{\n    int n_stretch = 1;\n   
 retired "a field" src/base/base.c "struct x {\n    int starved_s;\n};"
 retired "a field, of a word that a local may have" src/base/base.c "int n = f(x)->room;"
 retired "a macro" src/base/base.c "#define CAKE_MAX_PARCELS 3"
+style "a retired name" src/base/base.c "int cake_schedule_push(int change);"
 retired "the topic of a message" src/base/base.c "int n = f(1, \"conductor\", \"text\");"
 retired "a local after a comment" src/base/base.c "/* one\n * two */ int desk;"
 retired "a kernel" kernels/cpu/cpu.c "int n_portion;"
@@ -97,6 +98,14 @@ style "something unfinished" src/base/base.c "/* TO""DO: later */"
 fresh
 sed -i 1d "$tree/src/base/base.c"
 must style 1 "no licence line"
+fresh
+mkdir "$tree/docs"
+# shellcheck disable=SC2016
+printf '%s\n' '`src/base/base.c`, `base/base.c`, `base.c` and `cpu/NAME.h`, not gone.c' >"$tree/docs/page.md"
+must style 0 "a page that names files as they are"
+# shellcheck disable=SC2016
+printf '%s\n' '`slice/base.c`' >>"$tree/docs/page.md"
+must style 1 "a page that names a file that is gone"
 # The layout can be judged where clang-format 14 is; where it must be there, style.sh says so.
 fresh
 must style 0 "the good tree again"
@@ -133,9 +142,17 @@ if command -v "${CC:-cc}" >/dev/null; then
 else
     echo "not checked here: whether circles.sh finds a circle (no compiler ${CC:-cc})"
 fi
-# Every folder of src has a rule to run its tests.
+# Every folder of src has a rule to run its tests, and is a topic of messages.
 for folder in "$here"/../src/*/; do
     folder=$(basename "$folder")
     grep -q "^check-.*\\bcheck-$folder\\b\|^check-$folder\\b" "$here/local.am" || { echo "FAILED: tests/local.am has no check-$folder"; failed=1; }
+    grep -q "[{ ]\"$folder\"[,}]" "$here/../src/base/log.c" || { echo "FAILED: src/base/log.c has no topic $folder"; failed=1; }
+done
+# The pages of these folders name every file there.
+for page in bench tests/gpu tests/run; do
+    for file in "$here/../$page"/*.{c,cc,gp,py,sh}; do
+        name=$(basename "$file")
+        [ ! -e "$file" ] || grep -qF "\`$name\`" "$here/../$page/README.md" || { echo "FAILED: $page/README.md has no $name"; failed=1; }
+    done
 done
 exit $failed

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The layer test: compares every #include with the table of layers in docs/architecture.md, every foreign header with
+# The layer test: compares every #include with the layers of docs/architecture.md, every foreign header with
 # the one file that may include it, and calls of exit() and MPI_Abort() with the one file that may make them.
 # tests/layers.sh [ROOT]: ROOT is a source tree, default $top_srcdir. Exit status 1 and a line per violation.
 set -u

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The style test: functions of at most 80 lines, files of at most 650, lines of at most 110, the licence line, nothing
-# unfinished, no retired word in a name or file name, and the layout of .clang-format. Versions of clang-format differ: only
-# 14 is used, and with CI set it is required.
+# unfinished, no retired word in a name or file name, no page that names a source file that is gone, and the layout of
+# .clang-format. Versions of clang-format differ: only 14 is used, and with CI set it is required.
 # tests/style.sh [ROOT]: ROOT is a source tree, default $top_srcdir. Exit status 1 and a line per violation.
 set -u
 root=${1:-${top_srcdir:-.}}
@@ -30,12 +30,18 @@ shade starved starving station stretch surveyor takeup told whereabouts"
 # Refused as fields only: capacity, max, min and present are the words.
 field_words="room most least there"
 
+# Refused as they are: names that were given up for a better one.
+retired_names="cake_schedule_push CAKE_WHEN_EXPERTS_TURNED whole_store_turned turn_head cake_model_quantised \
+attend_generated attend_prompt cake_cuda_delta_prompt cake_cuda_delta_generated cake_format_decode \
+cake_format_decode_row CAKE_READER_DECODED cake_seq CAKE_SEQ_STEM CAKE_SEQ_SCORE_PROMPT CAKE_SEQ_AGAIN CAKE_SEQ_SURE \
+n_tok max_tok cake_journal_head cake_wave_head_bytes cake_codes_head begun_tok assigned_tok"
+
 # shellcheck disable=SC2086
-awk -v retired="$retired" -v unmistakable="$unmistakable" -v field_words="$field_words" '
+awk -v retired="$retired" -v unmistakable="$unmistakable" -v field_words="$field_words" -v retired_names="$retired_names" '
 BEGIN {
     advice = "a retired word; use the word of vLLM, MPI, BLAS or Linux (glossary: docs/architecture.md)"
     split_words(retired, is_retired, 0)
-    suspect = "cake_|" split_words(unmistakable, is_unmistakable, 1) "|(\\.|->)(" split_words(field_words, is_field_word, 0) ")"
+    suspect = "cake_|" tolower(split_words(retired_names, is_retired_name, 0)) "|" split_words(unmistakable, is_unmistakable, 1) "|(\\.|->)(" split_words(field_words, is_field_word, 0) ")"
 }
 function split_words(text, set, plural,   list, i, n) {
     n = split(text, list, " ")
@@ -66,6 +72,7 @@ function look_for_retired(line,   name, n, part, i) {
             sub(/^(\.|->)/, "", name)
             if (name in is_field_word) wrong(FNR, "field " name ": " advice)
         }
+        if (name in is_retired_name) wrong(FNR, name " is a retired name: take the one that took its place")
         n = split(tolower(name), part, "_")
         for (i = 1; i <= n; i++) if (part[i] in is_unmistakable) wrong(FNR, name ": " part[i] " is " advice)
         if (name ~ /^cake_/ && part[2] in is_retired) wrong(FNR, name ": " part[2] " is " advice)
@@ -93,6 +100,20 @@ BEGIN { n = split(unmistakable, list, " "); for (i = 1; i <= n; i++) is_unmistak
 { n = split(tolower($NF), part, /[._-]/); for (i = 1; i <= n; i++) if (part[i] in is_unmistakable) { print $0 ": " part[i] " is a retired word in a file name"; wrong = 1 } }
 END { exit wrong }
 ' || status=1
+
+# A source file that a page names between backticks exists, as given or below a folder. NAME stands for any name.
+pages=$(find . docs bench tests/gpu tests/run -maxdepth 1 -name '*.md' 2>/dev/null | LC_ALL=C sort -u)
+# shellcheck disable=SC2046,SC2086
+[ -z "$pages" ] || { find $folders docs $(ls -d jobs 2>/dev/null) -type f; find . -maxdepth 1 -type f; } | awk '
+FILENAME == "-" { name = $0; sub(/^\.\//, "", name); exists[name] = 1; while (sub(/^[^\/]*\//, "", name)) exists[name] = 1; next }
+{
+    for (line = $0; match(line, /`[A-Za-z0-9_.\/-]+\.(c|cc|h|cu|sh|py|def|am)`/); line = substr(line, RSTART + RLENGTH)) {
+        name = substr(line, RSTART + 1, RLENGTH - 2)
+        if (name !~ /NAME/ && !(name in exists)) { print FILENAME ":" FNR ": there is no file " name; wrong = 1 }
+    }
+}
+END { exit wrong }
+' - $pages || status=1
 
 # A shell test that runs a command in the text of its ok hands on the status of that command, and cannot fail.
 suspects=$(grep -rnE --include='*.sh' 'ok "[^"]*\$\([^(].*\$\?' tests 2>/dev/null)

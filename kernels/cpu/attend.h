@@ -88,10 +88,10 @@ static int parts_together(int parts, int team, int most)
 }
 
 /* The end of the prompt rows that continue row `first` in its slot; `first` if it is not a prompt row. */
-static int prompt_end(const cake_row *rows, int first, int n_tok)
+static int prompt_end(const cake_row *rows, int first, int n_row)
 {
     int end = first;
-    while (end < n_tok && rows[end].kind == CAKE_ROW_PROMPT && rows[end].slot == rows[first].slot &&
+    while (end < n_row && rows[end].kind == CAKE_ROW_PROMPT && rows[end].slot == rows[first].slot &&
            rows[end].pos == rows[first].pos + end - first)
         end++;
     return end;
@@ -107,11 +107,11 @@ INLINE bool goes_alone(const cake_kv *kv, const cake_row *row)
 /* The end of the decode rows from `first` on that share pages, each with its predecessor about as many as the
  * first two do: a short prefix of many rows does not split rows that share a longer one. *common: the pages
  * before it are the same for all. */
-static int sharing_end(const cake_kv *kv, const cake_row *rows, int first, int n_tok, int *common)
+static int sharing_end(const cake_kv *kv, const cake_row *rows, int first, int n_row, int *common)
 {
     int end = first + 1, usual = 0;
     *common = 0;
-    for (; end < n_tok && goes_alone(kv, &rows[end]); end++) {
+    for (; end < n_row && goes_alone(kv, &rows[end]); end++) {
         int from, n = cake_kv_shared(kv, &rows[end - 1], &rows[end], &from);
         int page = (from + n - 1) / CAKE_PAGE + 1;
         if (n == 0 || (usual && (n < usual / 2 || n / 2 > usual)))
@@ -170,7 +170,7 @@ static void attend_rows(member *m, float *out, const float *q, const cake_row *r
 }
 
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-                   int n_tok, int n_head, float scale, float cap)
+                   int n_row, int n_head, float scale, float cap)
 {
     typedef struct work {
         member m;
@@ -193,16 +193,16 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
     p->kv = kv;
     p->scale = scale;
     p->cap = cap;
-    for (int t = 0, end; t < n_tok; t = end) {
+    for (int t = 0, end; t < n_row; t = end) {
         float *to = out + t * n_head * dim;
         const float *from = q + t * n_head * dim;
         if (goes_alone(kv, &rows[t])) {
             int common;
-            end = sharing_end(kv, rows, t, n_tok, &common);
+            end = sharing_end(kv, rows, t, n_row, &common);
             attend_rows(m, to, from, rows + t, end - t, common);
             continue;
         }
-        end = prompt_end(rows, t, n_tok);
+        end = prompt_end(rows, t, n_row);
         int64_t count = (int64_t)(end - t) * group;
         for (int64_t query = 0; query < count; query += STAND)
             for (p->kv_head = 0; p->kv_head < kv->n_kv; p->kv_head++) {

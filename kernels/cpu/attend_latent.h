@@ -18,14 +18,14 @@
 #define LATENT_STAND (N_REGISTERS == 16 ? 72 : 128)
 
 static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
-                         const cake_row *rows, int n_tok)
+                         const cake_row *rows, int n_row)
 {
     const size_t n_value = (size_t)kv->n_value, n_rope = (size_t)kv->head_dim - n_value;
-    float key[TURN][CAKE_LATENT_DIM];
+    float key[SQUARE][CAKE_LATENT_DIM];
     int64_t first, last;
-    cake_exec_range(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t i = first, n; i < last; i += n) {
-        n = i + TURN <= last && side_by_side(kv, &rows[i]) ? TURN : 1;
+        n = i + SQUARE <= last && side_by_side(kv, &rows[i]) ? SQUARE : 1;
         for (int64_t r = 0; r < n; r++) {
             memcpy(key[r], latent + (size_t)(i + r) * n_value, n_value * sizeof *latent);
             memcpy(key[r] + n_value, rope + (size_t)(i + r) * n_rope, n_rope * sizeof *rope);
@@ -35,7 +35,7 @@ static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *
         if (kv->dtype == CAKE_I8) {
             store_codes(kv, kv->k, page, line, key[0], 0, kv->n_value);
             store_codes(kv, kv->k, page, line, key[0] + n_value, kv->n_value, kv->head_dim);
-        } else if (n == TURN)
+        } else if (n == SQUARE)
             store_keys(kv, at, key[0], CAKE_LATENT_DIM);
         else
             store_key(kv, at, key[0], (size_t)cake_kv_pair(kv));
@@ -51,11 +51,11 @@ static int latent_stand(int64_t count, int64_t most)
 }
 
 static void latent_attend(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
-                          const cake_row *rows, int n_tok, float scale)
+                          const cake_row *rows, int n_row, float scale)
 {
     _Static_assert(sizeof(prefill) <= CAKE_SCRATCH_BYTES, "latent attention fits its scratch");
     const int64_t n_value = kv->n_value, n_rope = kv->head_dim - n_value;
-    const int64_t n_query = (int64_t)n_tok * q->n_head;
+    const int64_t n_query = (int64_t)n_row * q->n_head;
     int64_t most = LATENT_STAND; /* fewer if else there were not enough for all members */
     while (most > LANES && n_query < most * exec->size)
         most /= 2;
@@ -65,13 +65,13 @@ static void latent_attend(const cake_exec *exec, float *out, const cake_latent_q
     p->scale = scale;
     p->cap = 0;
     p->kv_head = 0;
-    for (int t = 0, end; t < n_tok; t = end) {
-        end = run_end(rows, t, n_tok);
+    for (int t = 0, end; t < n_row; t = end) {
+        end = run_end(rows, t, n_row);
         const queries in = {.first = q->latent + t * n_value,
                             .rest = q->rope + t * q->n_head * n_rope,
                             .out = out + t * n_value,
                             .first_row = n_value,
-                            .first_head = n_tok * n_value,
+                            .first_head = n_row * n_value,
                             .rest_row = q->n_head * n_rope,
                             .rest_head = n_rope,
                             .n_rest = (int)n_rope,

@@ -146,14 +146,14 @@ INLINE const float *keys_of(prefill *p, size_t page, int line, const cake_dtype 
 
 /* Words of two elements of a line, of the lines of a page, become words of one element of two lines: to
  * [2 * n_pair, CAKE_PAGE / 2] from [n_pair, CAKE_PAGE]. */
-static void turn_pairs(float *to, const float *from, int n_pair)
+static void transpose_pairs(float *to, const float *from, int n_pair)
 {
     const __m256i halves = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 0, 1, 4, 5,
                                             2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
     for (int i = 0; i < n_pair; i++, from += CAKE_PAGE, to += CAKE_PAGE)
-        for (int j = 0; j < CAKE_PAGE; j += 2 * TURN) {
+        for (int j = 0; j < CAKE_PAGE; j += 2 * SQUARE) {
             __m256i x = _mm256_loadu_si256((const __m256i *)(from + j));
-            __m256i y = _mm256_loadu_si256((const __m256i *)(from + j + TURN));
+            __m256i y = _mm256_loadu_si256((const __m256i *)(from + j + SQUARE));
             __m256 a = _mm256_castsi256_ps(_mm256_shuffle_epi8(x, halves));
             __m256 b = _mm256_castsi256_ps(_mm256_shuffle_epi8(y, halves));
             __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
@@ -169,7 +169,7 @@ INLINE operand latents_of(prefill *p, size_t page, int pos, int n, const cake_dt
     const int line = pos % CAKE_PAGE, pairs = CAKE_PAGE / 2;
     if (STEP_OF(dtype) == 1) /* keys_of has converted them */
         return (operand){p->page + line, CAKE_PAGE, 1};
-    turn_pairs(p->page, (const float *)p->kv->k + page / 2, p->kv->n_value / 2);
+    transpose_pairs(p->page, (const float *)p->kv->k + page / 2, p->kv->n_value / 2);
     for (int j = 0; pos + n - 1 > p->last && j < p->kv->n_value; j++)
         ((uint16_t *)(p->page + j * pairs))[line + n - 1] = 0;
     return (operand){p->page + line / 2, pairs, 1};
@@ -359,20 +359,20 @@ static void look_around(prefill *p, const queries *in, const cake_row *rows, int
 static void take_queries(prefill *p, const queries *in, const cake_row *rows, int64_t query)
 {
     enum { PITCH = PREFILL_DIM + 2 * LANES };
-    float copy[TURN * PITCH] = {0};
+    float copy[SQUARE * PITCH] = {0};
     cake_dtype dtype = takes_pairs(p->kv) ? CAKE_BF16 : CAKE_F32;
     int dim = p->kv->head_dim, steps = dim / STEP_OF(dtype);
     p->width = (p->n + LANES - 1) / LANES * LANES;
     p->slot = rows->slot;
     look_around(p, in, rows, query);
-    for (int i = 0; i < p->width; i += TURN) {
-        for (int r = 0; r < TURN; r++)
+    for (int i = 0; i < p->width; i += SQUARE) {
+        for (int r = 0; r < SQUARE; r++)
             if (i + r < p->n)
                 copy_query(copy + r * PITCH, p, in, query + i + r, dtype);
-        for (int j = 0; j < steps; j += TURN) {
-            __m256i word[TURN];
-            turn((const char *)(copy + j), PITCH * sizeof *copy, word);
-            for (int r = 0; r < TURN; r++)
+        for (int j = 0; j < steps; j += SQUARE) {
+            __m256i word[SQUARE];
+            transpose_8((const char *)(copy + j), PITCH * sizeof *copy, word);
+            for (int r = 0; r < SQUARE; r++)
                 memcpy(p->q + (j + r) * p->width + i, &word[r], sizeof word[r]);
         }
     }
@@ -383,9 +383,9 @@ static void take_queries(prefill *p, const queries *in, const cake_row *rows, in
 static void give_means(prefill *p, const queries *in, int64_t query)
 {
     int dim = cake_kv_value_dim(p->kv);
-    for (int i = 0; i < p->n; i += TURN) {
-        int n = p->n - i < TURN ? p->n - i : TURN;
-        float *to[TURN], factor[TURN];
+    for (int i = 0; i < p->n; i += SQUARE) {
+        int n = p->n - i < SQUARE ? p->n - i : SQUARE;
+        float *to[SQUARE], factor[SQUARE];
         for (int r = 0; r < n; r++) {
             to[r] = in->out + place_of_query(in, query + i + r);
             int head = in->head + (int)((query + i + r) % in->group);
@@ -393,12 +393,12 @@ static void give_means(prefill *p, const queries *in, int64_t query)
             for (int j = 0; j < dim; j += 16) /* prefetched for its turn */
                 _mm_prefetch((const char *)(to[r] + j), _MM_HINT_T0);
         }
-        for (int j = 0; j < dim; j += TURN) {
-            __m256i word[TURN];
-            turn((const char *)(p->out + j * p->width + i), (size_t)p->width * sizeof *p->out, word);
+        for (int j = 0; j < dim; j += SQUARE) {
+            __m256i word[SQUARE];
+            transpose_8((const char *)(p->out + j * p->width + i), (size_t)p->width * sizeof *p->out, word);
             for (int r = 0; r < n; r++) {
                 __m256 mean = _mm256_mul_ps(_mm256_castsi256_ps(word[r]), _mm256_set1_ps(factor[r]));
-                if (dim - j >= TURN)
+                if (dim - j >= SQUARE)
                     _mm256_storeu_ps(to[r] + j, mean);
                 else
                     memcpy(to[r] + j, &mean, (size_t)(dim - j) * sizeof *to[r]);

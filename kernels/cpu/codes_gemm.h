@@ -3,7 +3,7 @@
  * Products of integer codes (codes.h), written with vec_*.h and dot_*.h; included once by each instruction
  * set's file.
  *
- * In: packed rows x [n_tok, n_in], a matrix as codes_pack.h has packed it. Out: [n_tok, n_out].
+ * In: packed rows x [n_row, n_in], a matrix as codes_pack.h has packed it. Out: [n_row, n_out].
  *
  * Invariant: the sums of a part are exact, so bits do not depend on tiles or instructions; float32 additions
  * have the order of codes.h.
@@ -43,7 +43,7 @@ typedef struct codes_row {
 } codes_row;
 
 /* As quantise of kernels/ref/int8.h. */
-static void codes_quantise_group(codes_group *to, int8_t *value, const float *x, int n)
+static void codes_quantize_group(codes_group *to, int8_t *value, const float *x, int n)
 {
     int32_t whole[CAKE_CODES_GROUP] = {0};
     wholes sizes = whole_set(0);
@@ -71,24 +71,24 @@ static void codes_quantise_group(codes_group *to, int8_t *value, const float *x,
     to->total = to->scale * (float)(to->sum[0] + to->sum[1]);
 }
 
-/* Packed x: for each CODES_DEPTH values of k a row's place for each of n_tok rows; behind the last, those
+/* Packed x: for each CODES_DEPTH values of k a row's place for each of n_row rows; behind the last, those
  * that a tile may read in vain. */
-static size_t codes_input_bytes(int n_in, int n_tok)
+static size_t codes_input_bytes(int n_in, int n_row)
 {
-    return (((size_t)n_in + CODES_DEPTH - 1) / CODES_DEPTH * (size_t)n_tok + CODES_ROWS) * sizeof(codes_row);
+    return (((size_t)n_in + CODES_DEPTH - 1) / CODES_DEPTH * (size_t)n_row + CODES_ROWS) * sizeof(codes_row);
 }
 
-/* Rows [first, last), n values of each from k on, which a block begins with; n_tok rows are packed in all. */
+/* Rows [first, last), n values of each from k on, which a block begins with; n_row rows are packed in all. */
 static void codes_pack_part(codes_row *to, const entering *in, int64_t first, int64_t last, int64_t k, int n,
-                            int n_tok)
+                            int n_row)
 {
     float room[CODES_DEPTH];
-    for (to += k / CODES_DEPTH * n_tok; n > 0; n -= CODES_DEPTH, k += CODES_DEPTH, to += n_tok)
+    for (to += k / CODES_DEPTH * n_row; n > 0; n -= CODES_DEPTH, k += CODES_DEPTH, to += n_row)
         for (int64_t row = first; row < last; row++) {
             const int here = n < CODES_DEPTH ? n : CODES_DEPTH;
             const float *x = enter(in, row, k, here, room);
             for (int i = 0; i < here; i += CAKE_CODES_GROUP)
-                codes_quantise_group(&to[row].group[i / CAKE_CODES_GROUP], to[row].value + i, x + i,
+                codes_quantize_group(&to[row].group[i / CAKE_CODES_GROUP], to[row].value + i, x + i,
                                      here - i < CAKE_CODES_GROUP ? here - i : CAKE_CODES_GROUP);
         }
 }
@@ -122,7 +122,7 @@ INLINE wholes codes_both_halves(const cake_codes *c, wholes zero, int part)
 static void codes_begin_scales(codes_scales *to, const cake_codes *c)
 {
     to->shift = 0;
-    while (c->head == CAKE_HEAD_SCALES && c->scales << to->shift < CAKE_CODES_SPAN / c->part)
+    while (c->header == CAKE_HEADER_SCALES && c->scales << to->shift < CAKE_CODES_SPAN / c->part)
         to->shift++;
     for (int i = 0; i < CAKE_CODES_SPAN / c->part; i++) {
         const wholes v = codes_both_halves(c, whole_set(c->zero + codes_shift(c)), i);
@@ -130,54 +130,55 @@ static void codes_begin_scales(codes_scales *to, const cake_codes *c)
     }
 }
 
-INLINE vec codes_load_scale(const char *head, int i, cake_scale type)
+INLINE vec codes_load_scale(const char *header, int i, cake_scale type)
 {
     switch (type) {
     case CAKE_SCALE_F32:
-        return vec_load((const float *)head + i * LANES);
+        return vec_load((const float *)header + i * LANES);
     case CAKE_SCALE_E8M0:
-        return vec_load_e8m0((const uint8_t *)head + i * LANES);
+        return vec_load_e8m0((const uint8_t *)header + i * LANES);
     case CAKE_SCALE_E4M3:
-        return vec_load_e4m3((const uint8_t *)head + i * LANES);
+        return vec_load_e4m3((const uint8_t *)header + i * LANES);
     default:
-        return vec_load_as(head, type == CAKE_SCALE_BF16 ? CAKE_BF16 : CAKE_F16, (size_t)(i * LANES), LANES);
+        return vec_load_as(header, type == CAKE_SCALE_BF16 ? CAKE_BF16 : CAKE_F16, (size_t)(i * LANES),
+                           LANES);
     }
 }
 
 /* Scales of a type that is a constant: a test of it for each would take as long as their products. */
-INLINE void codes_scales_of(codes_scales *to, const cake_codes *c, const char *head, const float *factor,
+INLINE void codes_scales_of(codes_scales *to, const cake_codes *c, const char *header, const float *factor,
                             const cake_scale type)
 {
     const int n = c->scales;
     if (n == 8 && !c->factor && !c->table) {
-        UNROLL for (int s = 0; s < 8; s++) vec_store(to->scale[s], codes_load_scale(head, s, type));
+        UNROLL for (int s = 0; s < 8; s++) vec_store(to->scale[s], codes_load_scale(header, s, type));
         return;
     }
     const vec times = vec_set(c->table ? c->times : 1), own = c->factor ? vec_load(factor) : vec_set(1);
     for (int s = 0; s < n; s++) {
-        const vec scale = codes_load_scale(head, s, type);
+        const vec scale = codes_load_scale(header, s, type);
         vec_store(to->scale[s], vec_mul(c->divides ? vec_div(scale, own) : vec_mul(scale, own), times));
     }
 }
 
-static void codes_plain_scales(codes_scales *to, const cake_codes *c, const char *head, const float *factor)
+static void codes_plain_scales(codes_scales *to, const cake_codes *c, const char *header, const float *factor)
 {
-    const char *more = head + (size_t)c->scales * cake_scale_bytes(c->scale) * LANES;
+    const char *more = header + (size_t)c->scales * cake_scale_bytes(c->scale) * LANES;
     switch (c->scale) {
     case CAKE_SCALE_F32:
-        codes_scales_of(to, c, head, factor, CAKE_SCALE_F32);
+        codes_scales_of(to, c, header, factor, CAKE_SCALE_F32);
         break;
     case CAKE_SCALE_BF16:
-        codes_scales_of(to, c, head, factor, CAKE_SCALE_BF16);
+        codes_scales_of(to, c, header, factor, CAKE_SCALE_BF16);
         break;
     case CAKE_SCALE_F16:
-        codes_scales_of(to, c, head, factor, CAKE_SCALE_F16);
+        codes_scales_of(to, c, header, factor, CAKE_SCALE_F16);
         break;
     case CAKE_SCALE_E8M0:
-        codes_scales_of(to, c, head, factor, CAKE_SCALE_E8M0);
+        codes_scales_of(to, c, header, factor, CAKE_SCALE_E8M0);
         break;
     default:
-        codes_scales_of(to, c, head, factor, CAKE_SCALE_E4M3);
+        codes_scales_of(to, c, header, factor, CAKE_SCALE_E4M3);
     }
     for (int s = 0; s < c->scales && c->minimum; s++)
         vec_store(to->minimum[s], vec_load_as(more, CAKE_F16, (size_t)(s * LANES), LANES));
@@ -258,26 +259,27 @@ static void codes_scales_iq4_xs(codes_scales *to, vec d, const char *s)
     }
 }
 
-static void codes_block_scales(codes_scales *to, const cake_codes *c, const char *head)
+static void codes_block_scales(codes_scales *to, const cake_codes *c, const char *header)
 {
-    const vec d = vec_load_as(head, CAKE_F16, 0, LANES);
+    const vec d = vec_load_as(header, CAKE_F16, 0, LANES);
     /* With its sign changed first, a minimum of zero is minus zero, as in codes.h. */
-    const vec min = c->minimum ? vec_mul(vec_set(-1), vec_load_as(head, CAKE_F16, LANES, LANES)) : vec_set(0);
-    const char *s = head + (c->minimum ? 4 : 2) * LANES;
+    const vec min =
+        c->minimum ? vec_mul(vec_set(-1), vec_load_as(header, CAKE_F16, LANES, LANES)) : vec_set(0);
+    const char *s = header + (c->minimum ? 4 : 2) * LANES;
     const int zero = c->zero + codes_shift(c);
     if (c->whole)
         vec_store(to->scale[0], d);
-    switch (c->head) {
-    case CAKE_HEAD_6_BITS:
+    switch (c->header) {
+    case CAKE_HEADER_6_BITS:
         codes_scales_6_bits(to, d, min, s);
         return;
-    case CAKE_HEAD_Q2_K:
+    case CAKE_HEADER_Q2_K:
         codes_scales_q2_k(to, d, min, s);
         return;
-    case CAKE_HEAD_IQ4_XS:
+    case CAKE_HEADER_IQ4_XS:
         codes_scales_iq4_xs(to, d, s);
         return;
-    case CAKE_HEAD_Q3_K:
+    case CAKE_HEADER_Q3_K:
         codes_scales_q3_k(to, s, zero);
         return;
     default:
@@ -476,7 +478,7 @@ INLINE void codes_brick(const codes_meeting *m, const char *w, const codes_scale
 
 INLINE void codes_multiply(const codes_meeting *m, const int rows, const codes_kind kind)
 {
-    const size_t head = codes_head_bytes(m->c);
+    const size_t header = codes_header_bytes(m->c);
     const char *w = m->w;
     int8_t entries[16] = {0};
     for (int i = 0; i < 16 && kind.table; i++)
@@ -490,11 +492,11 @@ INLINE void codes_multiply(const codes_meeting *m, const int rows, const codes_k
     for (int r = 0; r < few; r++)
         total[r] = vec_load(m->sum + r * LANES);
     for (int k = 0; k < m->n; k += CAKE_CODES_SPAN) {
-        if (m->c->head == CAKE_HEAD_SCALES)
+        if (m->c->header == CAKE_HEADER_SCALES)
             codes_plain_scales(scales, m->c, w, m->factor);
         else
             codes_block_scales(scales, m->c, w);
-        w += head;
+        w += header;
         for (int i = 0; i < CODES_BRICKS && k + i * CODES_BRICK < m->n; i++, w += kind.bits * CODES_VECTOR) {
             UNROLL for (int line = 0; line < kind.bits * CODES_VECTOR; line += 64)
                 _mm_prefetch(w + CODES_AHEAD + line, _MM_HINT_T0);
@@ -612,9 +614,9 @@ static void codes_multiply_all(const cake_exec *exec, const problems *of, const 
     problem room;
     for (take now; next_take(&queue, &now);) {
         const problem *with = problem_at(of, now.base / panels, &room);
-        const int64_t tiles = ((int64_t)with->n_tok + CODES_ROWS - 1) / CODES_ROWS;
+        const int64_t tiles = ((int64_t)with->n_row + CODES_ROWS - 1) / CODES_ROWS;
         for (int64_t i = 0; i < tiles; i++) {
-            const int64_t row = with->n_tok * i / tiles, end = with->n_tok * (i + 1) / tiles;
+            const int64_t row = with->n_row * i / tiles, end = with->n_row * (i + 1) / tiles;
             for (int64_t panel = now.first; panel < now.last; panel++)
                 codes_multiply_tile(&p, with, row, (int)(end - row), panel);
         }

@@ -3,12 +3,12 @@
  * Matrices of integer codes, packed for codes_gemm.h; included once by each instruction set's file.
  *
  * In: rows as format.h has them. Out: panels of LANES columns. A panel is its columns' factors, if the format
- * has them, then spans of k. A span is the heads of its columns (codes.h), whose fields take turns, and then
- * bricks of CODES_BRICK values of k. Where a brick has the code of a value: for each four values of k, a
+ * has them, then spans of k. A span is the headers of its columns (codes.h), whose fields take turns, and
+ * then bricks of CODES_BRICK values of k. Where a brick has the code of a value: for each four values of k, a
  * quad, the bytes of all columns are one vector. Codes of 8 bits are such vectors. The low 4 bits of other
  * codes are two quads in the halves of a vector's bytes; 2 bits are four quads and 1 bit is eight.
  *
- * Invariant: only bits are moved; a matrix takes the bytes of its rows, and padding of heads.
+ * Invariant: only bits are moved; a matrix takes the bytes of its rows, and padding of headers.
  */
 #ifndef CAKE_KERNELS_CPU_CODES_PACK_H
 #define CAKE_KERNELS_CPU_CODES_PACK_H
@@ -17,7 +17,7 @@
 
 #include "kernels/codes.h"
 #include "kernels/cpu/pack.h"
-#include "kernels/decode.h"
+#include "kernels/dequantize.h"
 #include "kernels/tensor.h"
 
 #define CODES_BRICK  CAKE_CODES_GROUP
@@ -30,9 +30,9 @@ static size_t codes_factor_bytes(const cake_codes *c)
 }
 
 /* Of all columns, padded to whole vectors. */
-static size_t codes_head_bytes(const cake_codes *c)
+static size_t codes_header_bytes(const cake_codes *c)
 {
-    return (cake_codes_head_bytes(c) + 3) / 4 * CODES_VECTOR;
+    return (cake_codes_header_bytes(c) + 3) / 4 * CODES_VECTOR;
 }
 
 static size_t codes_brick_bytes(const cake_codes *c)
@@ -42,14 +42,14 @@ static size_t codes_brick_bytes(const cake_codes *c)
 
 static size_t codes_span_bytes(const cake_codes *c)
 {
-    return codes_head_bytes(c) + CODES_BRICKS * codes_brick_bytes(c);
+    return codes_header_bytes(c) + CODES_BRICKS * codes_brick_bytes(c);
 }
 
 static size_t codes_panel_bytes(const cake_codes *c, int n_in)
 {
     const int bricks = (n_in % CAKE_CODES_SPAN + CODES_BRICK - 1) / CODES_BRICK;
     return codes_factor_bytes(c) + (size_t)(n_in / CAKE_CODES_SPAN) * codes_span_bytes(c) +
-           (bricks ? codes_head_bytes(c) + (size_t)bricks * codes_brick_bytes(c) : 0);
+           (bricks ? codes_header_bytes(c) + (size_t)bricks * codes_brick_bytes(c) : 0);
 }
 
 static size_t codes_weight_bytes(const cake_weight *w)
@@ -121,32 +121,32 @@ static void codes_load_bricks(uint8_t *code, const char *from, int bricks, int b
 #undef LOAD
 }
 
-/* Fields of 16 bits that a head begins with, before those of 32 bits. */
+/* Fields of 16 bits that a header begins with, before those of 32 bits. */
 INLINE int codes_halves(const cake_codes *c)
 {
-    return c->minimum || c->head == CAKE_HEAD_IQ4_XS ? 2 : 1;
+    return c->minimum || c->header == CAKE_HEADER_IQ4_XS ? 2 : 1;
 }
 
-/* Bytes of the field of a head that begins at byte `at`. */
+/* Bytes of the field of a header that begins at byte `at`. */
 static size_t codes_field(const cake_codes *c, size_t at)
 {
     const size_t scales = (size_t)c->scales * cake_scale_bytes(c->scale);
-    if (c->head != CAKE_HEAD_SCALES)
+    if (c->header != CAKE_HEADER_SCALES)
         return at < 2 * (size_t)codes_halves(c) ? 2 : 4;
     return at < scales ? cake_scale_bytes(c->scale) : c->minimum ? 2 : 1;
 }
 
-/* The head of one column among those of its panel, and back. */
-static void codes_move_head(char *panel, int lane, const cake_codes *c, uint8_t *head, bool back)
+/* The header of one column among those of its panel, and back. */
+static void codes_move_header(char *panel, int lane, const cake_codes *c, uint8_t *header, bool back)
 {
-    const size_t all = cake_codes_head_bytes(c);
+    const size_t all = cake_codes_header_bytes(c);
     for (size_t at = 0, size; at < all; at += size) {
         size = codes_field(c, at);
         char *to = panel + at * LANES + (size_t)lane * size;
         if (back)
-            memcpy(head + at, to, size);
+            memcpy(header + at, to, size);
         else
-            memcpy(to, head + at, size);
+            memcpy(to, header + at, size);
     }
 }
 
@@ -162,7 +162,7 @@ typedef struct codes_packing {
     const cake_format *f;
     cake_codes c;
     size_t pitch; /* bytes of a row */
-    size_t panel, span, head;
+    size_t panel, span, header;
 } codes_packing;
 
 INLINE int codes_bits(const int how)
@@ -223,21 +223,21 @@ INLINE void codes_read(uint8_t *code, const codes_packing *p, const uint8_t *row
 
 INLINE void codes_read_blocks(uint8_t *code, const codes_packing *p, const uint8_t *block, const int how)
 {
-    const int size = block_codes[how].as.head == CAKE_HEAD_SCALES ? SMALL_BLOCK : LARGE_BLOCK;
+    const int size = block_codes[how].as.header == CAKE_HEADER_SCALES ? SMALL_BLOCK : LARGE_BLOCK;
     for (int i = 0; i < CAKE_CODES_SPAN; i += size, block += p->f->bytes)
         block_codes[how].read(code + i, block);
 }
 
-/* n fields of a column's head, which follow each other there and are `step` bytes apart in the row. */
+/* n fields of a column's header, which follow each other there and are `step` bytes apart in the row. */
 INLINE void codes_place(char *to, int lane, const uint8_t *from, size_t step, int n, const size_t size)
 {
     for (int i = 0; i < n; i++)
         memcpy(to + ((size_t)i * LANES + (size_t)lane) * size, from + (size_t)i * step, size);
 }
 
-/* The head of a whole span of a column; block: its first one, if there are any. */
-INLINE void codes_write_head(char *to, int lane, const codes_packing *p, const uint8_t *row,
-                             const uint8_t *block, int k, const int how)
+/* The header of a whole span of a column; block: its first one, if there are any. */
+INLINE void codes_write_header(char *to, int lane, const codes_packing *p, const uint8_t *row,
+                               const uint8_t *block, int k, const int how)
 {
     const cake_format *f = p->f;
     const size_t size = cake_scale_bytes(p->c.scale), first = f->group ? (size_t)(k / f->group) : 0;
@@ -252,7 +252,7 @@ INLINE void codes_write_head(char *to, int lane, const codes_packing *p, const u
         if (p->c.zeros)
             codes_place(to + (size_t)p->c.scales * size * LANES, lane,
                         row + cake_format_zeros(f, p->w->n_in) + first, 1, p->c.scales, 1);
-    } else if (block_codes[how].as.head == CAKE_HEAD_SCALES) {
+    } else if (block_codes[how].as.header == CAKE_HEADER_SCALES) {
         const int n = CAKE_CODES_SPAN / SMALL_BLOCK;
         const size_t wide = block_codes[how].as.scale == CAKE_SCALE_E8M0 ? 1 : sizeof(uint16_t);
         codes_place(to, lane, block, (size_t)f->bytes, n, wide);
@@ -261,28 +261,28 @@ INLINE void codes_write_head(char *to, int lane, const codes_packing *p, const u
                         sizeof(uint16_t));
     } else {
         const int halves = codes_halves(&block_codes[how].as);
-        uint8_t head[CAKE_CODES_HEAD];
-        block_head(head, (cake_block)how, block);
-        codes_place(to, lane, head, sizeof(uint16_t), halves, sizeof(uint16_t));
-        codes_place(to + halves * (int)sizeof(uint16_t) * LANES, lane, head + halves * (int)sizeof(uint16_t),
-                    sizeof(uint32_t), (int)(cake_codes_head_bytes(&p->c) - (size_t)halves * 2) / 4,
-                    sizeof(uint32_t));
+        uint8_t header[CAKE_CODES_HEADER];
+        block_header(header, (cake_block)how, block);
+        codes_place(to, lane, header, sizeof(uint16_t), halves, sizeof(uint16_t));
+        codes_place(to + halves * (int)sizeof(uint16_t) * LANES, lane,
+                    header + halves * (int)sizeof(uint16_t), sizeof(uint32_t),
+                    (int)(cake_codes_header_bytes(&p->c) - (size_t)halves * 2) / 4, sizeof(uint32_t));
     }
 }
 
-/* A span of a column: its head goes to its place, its words to `word`. */
+/* A span of a column: its header goes to its place, its words to `word`. */
 INLINE void codes_column(uint32_t *word, char *to, int lane, const codes_packing *p, const uint8_t *row,
                          int k, const int how)
 {
-    uint8_t head[CAKE_CODES_HEAD], code[CAKE_CODES_SPAN];
+    uint8_t header[CAKE_CODES_HEADER], code[CAKE_CODES_SPAN];
     if (p->w->n_in - k < CAKE_CODES_SPAN) {
-        cake_codes_read_head(head, &p->c, p->f, row, p->w->n_in, k);
-        codes_move_head(to, lane, &p->c, head, false);
+        cake_codes_read_header(header, &p->c, p->f, row, p->w->n_in, k);
+        codes_move_header(to, lane, &p->c, header, false);
         cake_codes_read(code, p->f, row, p->w->n_in, k);
     } else {
         const uint8_t *block =
             how < CAKE_N_BLOCK ? row + (size_t)(k / p->f->block) * (size_t)p->f->bytes : row;
-        codes_write_head(to, lane, p, row, block, k, how);
+        codes_write_header(to, lane, p, row, block, k, how);
         if (how < CAKE_N_BLOCK)
             codes_read_blocks(code, p, block, how);
         else
@@ -302,18 +302,19 @@ INLINE void codes_pack_rows(const codes_packing *p, const uint8_t *src, char *pa
     for (int k = 0; k < p->w->n_in; k += CAKE_CODES_SPAN, panel += p->span) {
         const int left = p->w->n_in - k < CAKE_CODES_SPAN ? p->w->n_in - k : CAKE_CODES_SPAN,
                   words = (left + CODES_BRICK - 1) / CODES_BRICK * codes_bits(how);
-        char *to = panel + p->head;
+        char *to = panel + p->header;
         for (int r = 0; r < n; r++)
             codes_column(word[r], panel, lane + r, p, src + (size_t)r * p->pitch, k, how);
         for (int r = 0; r < n && n < LANES; r++)
             for (int j = 0; j < words; j++)
                 memcpy(to + (size_t)j * CODES_VECTOR + (size_t)(lane + r) * 4, &word[r][j], 4);
-        for (int j = 0; j < words && n == LANES; j += TURN)
-            for (int r = 0; r < LANES; r += TURN) {
-                __m256i turned[TURN];
-                turn((const char *)&word[r][j], sizeof word[r], turned);
-                for (int i = 0; i < TURN && j + i < words; i++)
-                    _mm256_storeu_si256((__m256i *)(to + (size_t)(j + i) * CODES_VECTOR + r * 4), turned[i]);
+        for (int j = 0; j < words && n == LANES; j += SQUARE)
+            for (int r = 0; r < LANES; r += SQUARE) {
+                __m256i transposed[SQUARE];
+                transpose_8((const char *)&word[r][j], sizeof word[r], transposed);
+                for (int i = 0; i < SQUARE && j + i < words; i++)
+                    _mm256_storeu_si256((__m256i *)(to + (size_t)(j + i) * CODES_VECTOR + r * 4),
+                                        transposed[i]);
             }
     }
 }
@@ -351,7 +352,7 @@ static void codes_weight_pack(const cake_weight *w, const void *src, int first, 
     cake_codes_of(&p.c, w->format);
     p.panel = codes_panel_bytes(&p.c, w->n_in);
     p.span = codes_span_bytes(&p.c);
-    p.head = codes_head_bytes(&p.c);
+    p.header = codes_header_bytes(&p.c);
     for (int i = 0, n; i < n_row; i += n) {
         const int64_t row = (int64_t)first + i;
         const int lane = (int)(row % LANES);
@@ -373,12 +374,12 @@ static void codes_gather_row(float *to, const cake_weight *w, int64_t row, float
         memcpy(&own, from + (size_t)lane * sizeof own, sizeof own);
     from += codes_factor_bytes(&c);
     for (int k = 0; k < w->n_in; k += CAKE_CODES_SPAN, from += codes_span_bytes(&c)) {
-        uint8_t head[CAKE_CODES_HEAD];
+        uint8_t header[CAKE_CODES_HEADER];
         cake_codes_span span;
         const int n = w->n_in - k < CAKE_CODES_SPAN ? w->n_in - k : CAKE_CODES_SPAN;
-        codes_move_head(from, lane, &c, head, true);
-        cake_codes_scales(&span, &c, head, own);
-        codes_load_bricks(span.code, from + codes_head_bytes(&c) + 4 * lane,
+        codes_move_header(from, lane, &c, header, true);
+        cake_codes_scales(&span, &c, header, own);
+        codes_load_bricks(span.code, from + codes_header_bytes(&c) + 4 * lane,
                           (n + CODES_BRICK - 1) / CODES_BRICK, c.bits);
         cake_codes_values(to + k, &c, &span, n);
         for (int i = 0; i < n; i++)

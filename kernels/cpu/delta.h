@@ -69,7 +69,7 @@ INLINE void convolve_run(float *x, float *inputs, int64_t channels, const float 
 }
 
 static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *d, const cake_row *rows,
-                       int n_tok)
+                       int n_row)
 {
     enum { USUAL = 4 }; /* the width of all known models; others are correct, but slower */
     float weight[CAKE_DELTA_WIDTH * CONV_CHANNELS];
@@ -81,10 +81,10 @@ static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *d, 
         for (int i = 0; i < n_channel; i++)
             for (int j = 0; j < d->width; j++)
                 weight[j * CONV_CHANNELS + i] = d->conv[(c + i) * d->width + j];
-        for (int t = 0, end; t < n_tok; t = end) {
+        for (int t = 0, end; t < n_row; t = end) {
             float *inputs = d->state + rows[t].slot * d->step + cake_delta_rule_size(d) + c;
             float *at = x + t * channels + c;
-            end = run_end(rows, t, n_tok);
+            end = run_end(rows, t, n_row);
             for (int j = 0; rows[t].pos == 0 && j < d->width - 1; j++)
                 memset(inputs + j * channels, 0, (size_t)n_channel * sizeof *inputs);
             if (d->width == USUAL)
@@ -128,7 +128,7 @@ typedef struct delta_head {
     float own[BLOCK * BLOCK]; /* [i, j < i] influence of row j's change on row i's */
     float see[BLOCK * BLOCK]; /* [i, j <= i] weight of row j's change in row i's output */
     float unit_q[BLOCK * CAKE_DELTA_DIM], unit_k[BLOCK * CAKE_DELTA_DIM]; /* [n, key_dim] */
-    float turned[CAKE_DELTA_DIM * BLOCK];                                 /* unit_k [key_dim, BLOCK] */
+    float transposed[CAKE_DELTA_DIM * BLOCK];                             /* unit_k [key_dim, BLOCK] */
     float change[BLOCK * CAKE_DELTA_DIM]; /* [n, value_dim] the change that each row writes at its key */
 } delta_head;
 
@@ -167,13 +167,15 @@ static void compare_rows(delta_head *h)
     int dim = h->d->key_dim;
     for (int t = 0; t < h->n; t++)
         for (int i = 0; i < dim; i++)
-            h->turned[i * BLOCK + t] = h->unit_k[t * dim + i];
+            h->transposed[i * BLOCK + t] = h->unit_k[t * dim + i];
     memset(h->own, 0, sizeof h->own);
     memset(h->see, 0, sizeof h->see);
     for (int i = 0; i < h->n; i += TILE_ROWS) {
         int m = h->n - i < TILE_ROWS ? h->n - i : TILE_ROWS;
-        matrix_add(h->own + i * BLOCK, BLOCK, h->unit_k + i * dim, dim, 1, h->turned, BLOCK, m, i + m, dim);
-        matrix_add(h->see + i * BLOCK, BLOCK, h->unit_q + i * dim, dim, 1, h->turned, BLOCK, m, i + m, dim);
+        matrix_add(h->own + i * BLOCK, BLOCK, h->unit_k + i * dim, dim, 1, h->transposed, BLOCK, m, i + m,
+                   dim);
+        matrix_add(h->see + i * BLOCK, BLOCK, h->unit_q + i * dim, dim, 1, h->transposed, BLOCK, m, i + m,
+                   dim);
     }
 }
 
@@ -243,8 +245,8 @@ static void finish_rows(delta_head *h)
     scale_row(h->state, h->state, (int)(key * value), h->since[n - 1]);
     for (int i = 0; i < d->key_dim; i++)
         for (int t = 0; t < n; t++)
-            h->turned[i * BLOCK + t] *= h->until[t];
-    matrix_add(h->state, value, h->turned, BLOCK, 1, h->change, value, d->key_dim, dim, n);
+            h->transposed[i * BLOCK + t] *= h->until[t];
+    matrix_add(h->state, value, h->transposed, BLOCK, 1, h->change, value, d->key_dim, dim, n);
 }
 
 /* One row: columns [j, j + vectors * LANES) of state and output, of which the last vector has n. */
@@ -317,14 +319,14 @@ static void delta_run(delta_head *h, const float *x, const float *a, const float
 }
 
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_deltanet *d, const cake_row *rows, int n_tok)
+                       const cake_deltanet *d, const cake_row *rows, int n_row)
 {
     _Static_assert(sizeof(delta_head) <= CAKE_SCRATCH_BYTES, "a head fits its scratch");
     delta_head *h = cake_exec_scratch();
     int64_t item = 0;
     h->d = d;
-    for (int t = 0, end; t < n_tok; t = end) {
-        end = run_end(rows, t, n_tok);
+    for (int t = 0, end; t < n_row; t = end) {
+        end = run_end(rows, t, n_row);
         for (int head = 0; head < d->n_value; head++)
             if (item++ % exec->size == exec->rank)
                 delta_run(h, x, a, b, out, head, rows, t, end);

@@ -35,6 +35,6 @@ INLINE wholes dot_add(wholes sum, wholes w, wholes x)
 }
 
 /* LANES values of x as dot_set reads them. */
-#define dot_store whole_store_turned
+#define dot_store whole_store_swapped
 
 #endif

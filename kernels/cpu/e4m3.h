@@ -7,8 +7,8 @@
  * each k the columns' codes. Few rows multiply codes that are converted in registers, more rows a panel of
  * floats.
  *
- * Invariant: a weight is its value times its scale, rounded to float32, as format.h decodes it, so products
- * have the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
+ * Invariant: a weight is its value times its scale, rounded to float32, as format.h dequantises it, so
+ * products have the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
  */
 #ifndef CAKE_KERNELS_CPU_E4M3_H
 #define CAKE_KERNELS_CPU_E4M3_H
@@ -93,28 +93,29 @@ static void e4m3_pack_head(const cake_weight *w, const char *row, int64_t at)
         memcpy(scales + (size_t)g * PANEL * size, row + cake_format_scales(f) + (size_t)g * size, size);
 }
 
-/* E4M3_ROWS rows of TURN words, `pitch` bytes apart, to as many values of k, PANEL bytes apart. False: one is
- * NaN. */
+/* E4M3_ROWS rows of SQUARE words, `pitch` bytes apart, to as many values of k, PANEL bytes apart. False: one
+ * is NaN. */
 INLINE bool e4m3_pack_square(char *to, const char *src, size_t pitch)
 {
     const __m256i bytes =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
     const __m256i size = _mm256_set1_epi8(0x7F);
-    __m256i word[2][TURN], bad = _mm256_setzero_si256();
-    turn(src, pitch, word[0]);
-    turn(src + TURN * pitch, pitch, word[1]);
-    UNROLL for (int i = 0; i < TURN; i++)
+    __m256i word[2][SQUARE], bad = _mm256_setzero_si256();
+    transpose_8(src, pitch, word[0]);
+    transpose_8(src + SQUARE * pitch, pitch, word[1]);
+    UNROLL for (int i = 0; i < SQUARE; i++)
     {
         /* of four values of k: those of rows 0 to 3 and 4 to 7, and of the next eight rows */
         const __m256i a = _mm256_shuffle_epi8(word[0][i], bytes), b = _mm256_shuffle_epi8(word[1][i], bytes);
         const __m256i low = _mm256_unpacklo_epi32(a, b), high = _mm256_unpackhi_epi32(a, b);
-        const __m256i turned[2] = {low, high};
+        const __m256i transposed[2] = {low, high};
         bad = _mm256_or_si256(bad, _mm256_cmpeq_epi8(_mm256_and_si256(a, size), size));
         bad = _mm256_or_si256(bad, _mm256_cmpeq_epi8(_mm256_and_si256(b, size), size));
         UNROLL for (int h = 0; h < 2; h++)
         {
             /* each half has words of rows 0, 8 and 0, 8 of two values of k; the other those of rows 4, 12 */
-            const __m128i x = _mm256_castsi256_si128(turned[h]), y = _mm256_extracti128_si256(turned[h], 1);
+            const __m128i x = _mm256_castsi256_si128(transposed[h]),
+                          y = _mm256_extracti128_si256(transposed[h], 1);
             const __m128i even = _mm_unpacklo_epi32(x, y), odd = _mm_unpackhi_epi32(x, y);
             _mm_storeu_si128((__m128i *)(to + (size_t)(4 * i + 2 * h) * PANEL), even);
             _mm_storeu_si128((__m128i *)(to + (size_t)(4 * i + 2 * h + 1) * PANEL), odd);
@@ -130,10 +131,10 @@ static int e4m3_pack_panel(const cake_weight *w, const char *rows, size_t pitch,
     const char *codes = rows + cake_format_codes(w->format, w->n_in);
     int k = 0;
     bool good = true;
-    for (; good && k + 4 * TURN <= w->n_in; k += 4 * TURN)
+    for (; good && k + 4 * SQUARE <= w->n_in; k += 4 * SQUARE)
         for (int row = 0; row < PANEL; row += E4M3_ROWS)
             good &= e4m3_pack_square(to + (size_t)k * PANEL + row, codes + (size_t)row * pitch + k, pitch);
-    return good ? k : k - 4 * TURN;
+    return good ? k : k - 4 * SQUARE;
 }
 
 static void e4m3_weight_pack(const cake_weight *w, const void *src, int first, int n_row)
@@ -162,7 +163,7 @@ INLINE vec e4m3_scale(const cake_format *f, const char *panel, int group, const 
 }
 
 /* to [n, PANEL] = values k to k + n of a panel. */
-static void e4m3_decode_panel(float *to, const cake_weight *w, int64_t panel, int k, int n)
+static void e4m3_dequantize_panel(float *to, const cake_weight *w, int64_t panel, int k, int n)
 {
     const char *from = e4m3_panel(w, panel),
                *codes = from + e4m3_codes(w->format, w->n_in) + (size_t)k * PANEL;
@@ -262,7 +263,7 @@ static void e4m3_gather_row(float *to, const cake_weight *w, int64_t row, float 
     float room[SOME * PANEL];
     for (int k = 0, n; k < w->n_in; k += n) {
         n = w->n_in - k < SOME ? w->n_in - k : SOME;
-        e4m3_decode_panel(room, w, row / PANEL, k, n);
+        e4m3_dequantize_panel(room, w, row / PANEL, k, n);
         for (int i = 0; i < n; i++)
             to[k + i] = room[i * PANEL + row % PANEL] * factor;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The epilogue of products, written with vec_*.h. In: a tile of finished sums. Out: the sums stored in
- * [n_tok, n_out], or the best of them. Invariant: bias, then residual, each added in float32.
+ * [n_row, n_out], or the best of them. Invariant: bias, then residual, each added in float32.
  */
 #ifndef CAKE_KERNELS_CPU_EPILOGUE_H
 #define CAKE_KERNELS_CPU_EPILOGUE_H
@@ -10,13 +10,13 @@
 #include "types/topk.h"
 
 typedef struct ending {
-    float *out;            /* [n_tok, n_out] */
+    float *out;            /* [n_row, n_out] */
     const float *bias;     /* [n_out], or NULL */
-    const float *residual; /* [n_tok, n_out], or NULL */
+    const float *residual; /* [n_row, n_out], or NULL */
     int64_t n_out;
     /* for scores, which have neither bias nor residual */
-    cake_topk *best;    /* [n_tok], or NULL */
-    const bool *wanted; /* [n_tok] */
+    cake_topk *best;    /* [n_row], or NULL */
+    const bool *wanted; /* [n_row] */
     float cap;
 } ending;
 

@@ -18,7 +18,7 @@ typedef struct problem {
     ending end;    /* out and residual: of the first of these rows */
     cake_weight w; /* packed */
     int64_t first; /* of these rows in packed x */
-    int n_tok;
+    int n_row;
 } problem;
 
 /* One without groups; n for each group. */
@@ -37,13 +37,13 @@ static int64_t problems_count(const problems *p)
 /* Rows of packed x. */
 static int problems_rows(const problems *p)
 {
-    return p->groups ? p->groups->n_row : p->whole.n_tok;
+    return p->groups ? p->groups->n_sorted : p->whole.n_row;
 }
 
 /* Rows of the largest problem. */
 static int problems_most_rows(const problems *p)
 {
-    int most = p->groups ? 0 : p->whole.n_tok;
+    int most = p->groups ? 0 : p->whole.n_row;
     for (int i = 0; p->groups && i < p->groups->n; i++) {
         int rows = p->groups->first[i + 1] - p->groups->first[i];
         most = rows > most ? rows : most;
@@ -59,7 +59,7 @@ static const problem *problem_at(const problems *p, int64_t i, problem *room)
     const cake_expert_product *of = &p->product[i % p->n];
     int64_t group = i / p->n, first = p->groups->first[group], expert = p->groups->expert[group];
     *room =
-        (problem){.w = of->experts->w, .first = first, .n_tok = (int)(p->groups->first[group + 1] - first)};
+        (problem){.w = of->experts->w, .first = first, .n_row = (int)(p->groups->first[group + 1] - first)};
     room->w.data = cake_expert_data(of->experts, expert);
     room->end = (ending){.out = of->out + first * room->w.n_out,
                          .bias = of->experts->bias ? of->experts->bias + expert * room->w.n_out : NULL,

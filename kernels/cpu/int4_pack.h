@@ -20,7 +20,7 @@
 #include "kernels/int4.h"
 #include "kernels/tensor.h"
 
-#define I4_SOME (TURN * CAKE_I4_GROUP) /* values that are quantised at a time */
+#define I4_SOME (SQUARE * CAKE_I4_GROUP) /* values that are quantised at a time */
 
 /* The nearest codes. |value| <= 1, so bounds are met by larger factors only. */
 INLINE __m256 i4_codes(__m256 value, __m256 factor, const bool low, const bool high)
@@ -35,7 +35,7 @@ INLINE __m256 i4_sum(const __m256 *value, int j, __m256 factor, __m256 *square, 
                      const bool high)
 {
     __m256 sum = _mm256_setzero_ps();
-    UNROLL for (int i = 0; i < CAKE_I4_GROUP; i += TURN)
+    UNROLL for (int i = 0; i < CAKE_I4_GROUP; i += SQUARE)
     {
         const __m256 v = i4_codes(value[i + j], factor, low, high);
         sum = _mm256_add_ps(sum, _mm256_mul_ps(v, value[i + j]));
@@ -98,15 +98,15 @@ INLINE void i4_store(uint8_t *to, const __m256i *word)
 }
 
 /* Eight groups of x: scale [8], code [I4_SOME / 2]. */
-static void i4_quantise(uint16_t *scale, uint8_t *code, const float *x)
+static void i4_quantize(uint16_t *scale, uint8_t *code, const float *x)
 {
     enum { WITHIN = 2, ABOVE = 7 }; /* trials before these meet no bound, and only the upper one */
     const __m256 none = _mm256_setzero_ps(), sign = _mm256_set1_ps(-0.0F);
     __m256 value[CAKE_I4_GROUP];
     __m256i word[4];
-    float scales[TURN];
-    for (int i = 0; i < CAKE_I4_GROUP; i += TURN)
-        turn((const char *)(x + i), CAKE_I4_GROUP * sizeof *x, (__m256i *)(value + i));
+    float scales[SQUARE];
+    for (int i = 0; i < CAKE_I4_GROUP; i += SQUARE)
+        transpose_8((const char *)(x + i), CAKE_I4_GROUP * sizeof *x, (__m256i *)(value + i));
     const __m256 most = i4_extreme(value), size = _mm256_andnot_ps(sign, most);
     const __m256 finite = _mm256_cmp_ps(size, _mm256_set1_ps(FLT_MAX), _CMP_LE_OQ),
                  used = _mm256_and_ps(finite, _mm256_cmp_ps(size, _mm256_set1_ps(CAKE_I4_LEAST), _CMP_GE_OQ));
@@ -121,17 +121,17 @@ static void i4_quantise(uint16_t *scale, uint8_t *code, const float *x)
         i4_try(&best, value, cake_i4_trials[t], true, true);
     for (int i = 0; i < 4; i++) {
         word[i] = _mm256_setzero_si256();
-        UNROLL for (int j = 0; j < TURN; j++)
+        UNROLL for (int j = 0; j < SQUARE; j++)
         {
             const __m256 v =
-                _mm256_add_ps(i4_codes(value[TURN * i + j], best.factor, true, true), _mm256_set1_ps(8));
+                _mm256_add_ps(i4_codes(value[SQUARE * i + j], best.factor, true, true), _mm256_set1_ps(8));
             word[i] = _mm256_or_si256(word[i], _mm256_slli_epi32(_mm256_cvtps_epi32(v), 4 * j));
         }
     }
     i4_store(code, word);
     _mm256_storeu_ps(scales, _mm256_blendv_ps(_mm256_set1_ps(NAN),
                                               _mm256_and_ps(_mm256_mul_ps(best.scale, most), used), finite));
-    for (int i = 0; i < TURN; i++)
+    for (int i = 0; i < SQUARE; i++)
         scale[i] = cake_bf16_from_f32(scales[i]);
 }
 
@@ -142,12 +142,12 @@ static void i4_convert(void *row, const void *in, cake_dtype from, int n)
     uint8_t *codes = (uint8_t *)row + cake_format_codes(cake_i4_format(), n);
     for (int k = 0; k < n; k += I4_SOME) {
         float x[I4_SOME] = {0};
-        uint16_t scale[TURN];
+        uint16_t scale[SQUARE];
         uint8_t code[I4_SOME / 2];
         const int left = n - k < I4_SOME ? n - k : I4_SOME;
         for (int i = 0; i < left; i += LANES)
             vec_store_n(x + i, vec_load_as(in, from, (size_t)(k + i), left - i), left - i);
-        i4_quantise(scale, code, x);
+        i4_quantize(scale, code, x);
         memcpy(scales + (size_t)(k / CAKE_I4_GROUP) * sizeof *scale, scale,
                (size_t)((left + CAKE_I4_GROUP - 1) / CAKE_I4_GROUP) * sizeof *scale);
         memcpy(codes + k / 2, code, (size_t)(left + 1) / 2);

@@ -3,7 +3,7 @@
  * Products with matrices in int8, written with vec_*.h and dot_*.h; included once by each instruction set's
  * file.
  *
- * In: packed rows x [n_tok, n_in], a matrix as int8_pack.h has packed it. Out: [n_tok, n_out]. Weights are
+ * In: packed rows x [n_row, n_in], a matrix as int8_pack.h has packed it. Out: [n_row, n_out]. Weights are
  * stored plus 128; each sum therefore starts at minus 128 times the sum of the group's x.
  *
  * Invariant: the sums of a group are exact, so bits do not depend on tiles or instructions; float32 additions
@@ -49,7 +49,7 @@ INLINE vec i8_load(const float *x, int n)
 
 /* As quantise of kernels/ref/int8.h; n is a constant where groups are whole. to has room for whole
  * vectors. */
-INLINE i8_part i8_quantise_group(char *to, const float *x, int n)
+INLINE i8_part i8_quantize_group(char *to, const float *x, int n)
 {
     wholes sizes = whole_set(0), sum = whole_set(0);
     for (int i = 0; i < n; i += LANES)
@@ -73,7 +73,7 @@ INLINE i8_part i8_quantise_group(char *to, const float *x, int n)
 }
 
 /* to = n values of k of a row, at most I8_DEPTH. */
-static void i8_quantise(i8_row *to, const entering *in, int64_t row, int64_t at, int n)
+static void i8_quantize(i8_row *to, const entering *in, int64_t row, int64_t at, int n)
 {
     float room[I8_DEPTH];
     const float *x = enter(in, row, at, n, room);
@@ -85,9 +85,9 @@ static void i8_quantise(i8_row *to, const entering *in, int64_t row, int64_t at,
              i += 16) /* rows are far apart: the hardware does not prefetch the next one */
             _mm_prefetch(soon + (k + i) * 4, _MM_HINT_T0);
         if (n - k >= CAKE_I8_GROUP)
-            *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
+            *part = i8_quantize_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
         else
-            *part = i8_quantise_group(to->value + k * DOT_SIZE, x + k, n - k);
+            *part = i8_quantize_group(to->value + k * DOT_SIZE, x + k, n - k);
     }
 }
 
@@ -196,19 +196,19 @@ static void i8_multiply_rows(const i8_meeting *m, int rows)
     }
 }
 
-/* Packed x: for each I8_DEPTH values of k a row's place for each of n_tok rows. */
+/* Packed x: for each I8_DEPTH values of k a row's place for each of n_row rows. */
 static size_t i8_input_bytes(int n_in)
 {
     return ((size_t)n_in + I8_DEPTH - 1) / I8_DEPTH * sizeof(i8_row);
 }
 
-/* Rows [first, last), n values of each from k on, which a block begins with; n_tok rows are packed in all. */
+/* Rows [first, last), n values of each from k on, which a block begins with; n_row rows are packed in all. */
 static void i8_pack_part(i8_row *to, const entering *in, int64_t first, int64_t last, int64_t k, int n,
-                         int n_tok)
+                         int n_row)
 {
-    for (to += k / I8_DEPTH * n_tok; n > 0; n -= I8_DEPTH, k += I8_DEPTH, to += n_tok)
+    for (to += k / I8_DEPTH * n_row; n > 0; n -= I8_DEPTH, k += I8_DEPTH, to += n_row)
         for (int64_t row = first; row < last; row++)
-            i8_quantise(to + row, in, row, k, n < I8_DEPTH ? n : I8_DEPTH);
+            i8_quantize(to + row, in, row, k, n < I8_DEPTH ? n : I8_DEPTH);
 }
 
 /* A problem, and the packed rows of x of all problems. */
@@ -303,11 +303,11 @@ static void i8_multiply_all(const cake_exec *exec, const problems *of, const voi
         for (; more; now = next) {
             more = next_take(&queue, &next);
             p.with = problem_at(of, now.base / panels, &room);
-            int64_t turns = i8_turns(p.with->n_tok, most);
+            int64_t turns = i8_turns(p.with->n_row, most);
             if (i >= turns)
                 continue;
-            int64_t row = (int64_t)p.with->n_tok * i / turns,
-                    rows = (int64_t)p.with->n_tok * (i + 1) / turns - row;
+            int64_t row = (int64_t)p.with->n_row * i / turns,
+                    rows = (int64_t)p.with->n_row * (i + 1) / turns - row;
             i8_multiply_some(&p, &now, more && next.base == now.base ? &next : &now, row, rows);
         }
     }

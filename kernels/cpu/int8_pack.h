@@ -49,7 +49,7 @@ static char *i8_group(const cake_weight *w, int64_t row, int k)
 }
 
 /* Index of a row's scale among those of its group. */
-static int64_t i8_turn(int64_t row)
+static int64_t i8_scale_index(int64_t row)
 {
     int64_t column = row % I8_PANEL;
     return column < LANES ? 2 * column : 2 * (column - LANES) + 1;
@@ -58,7 +58,7 @@ static int64_t i8_turn(int64_t row)
 /* One group of one row: n weights. */
 static void i8_pack_group(char *to, int64_t row, const uint16_t *scale, const int8_t *value, int n)
 {
-    memcpy(to + 2 * i8_turn(row), scale, sizeof *scale);
+    memcpy(to + 2 * i8_scale_index(row), scale, sizeof *scale);
     to += I8_PANEL * 2 + row % I8_PANEL * I8_STEP;
     for (int k = 0; k < n; k += I8_STEP, to += I8_PANEL * I8_STEP) {
         uint8_t four[I8_STEP] = {I8_ZERO, I8_ZERO, I8_ZERO, I8_ZERO};
@@ -72,7 +72,7 @@ static void i8_pack_group(char *to, int64_t row, const uint16_t *scale, const in
 static void i8_pack_square(char *to, const char *scale, const char *value, size_t pitch)
 {
     for (int row = 0; row < I8_PANEL; row++)
-        memcpy(to + 2 * i8_turn(row), scale + (size_t)row * pitch, 2);
+        memcpy(to + 2 * i8_scale_index(row), scale + (size_t)row * pitch, 2);
     to += I8_PANEL * 2;
     for (int k = 0; k < CAKE_I8_GROUP; k += LINE * I8_STEP)
         pack_words(value + k, pitch, to + k * I8_PANEL, (char)I8_ZERO);
@@ -160,7 +160,7 @@ static void i8_gather_row(float *to, const cake_weight *w, int64_t row, float fa
     for (int k = 0; k < w->n_in; k++) {
         const char *group = i8_group(w, row, k);
         uint16_t scale;
-        memcpy(&scale, group + 2 * i8_turn(row), sizeof scale);
+        memcpy(&scale, group + 2 * i8_scale_index(row), sizeof scale);
         int64_t at =
             k % CAKE_I8_GROUP / I8_STEP * I8_PANEL * I8_STEP + row % I8_PANEL * I8_STEP + k % I8_STEP;
         int value = (uint8_t)group[I8_PANEL * 2 + at] - I8_ZERO;

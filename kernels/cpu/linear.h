@@ -3,7 +3,7 @@
  * The matrix product, with the vector functions of vec_*.h and step_*.h; included once by each instruction
  * set's file.
  *
- * In: packed rows x [n_tok, n_in], a packed matrix. Out: [n_tok, n_out]. A packed matrix consists of panels
+ * In: packed rows x [n_row, n_in], a packed matrix. Out: [n_row, n_out]. A packed matrix consists of panels
  * of PANEL columns. A panel has the weights of all its columns for step 0, then for step 1, and so on
  * (step_load has the order of columns in a step). A step is STEP_OF(dtype) values of k, one or two: as many
  * as one instruction adds up. The padding of columns and of k is zero. A step of x has the size of a float.
@@ -21,7 +21,7 @@
 #include "base/arena.h"
 #include "kernels/cpu/codes_gemm.h"
 #include "kernels/cpu/codes_pack.h"
-#include "kernels/cpu/decoded.h"
+#include "kernels/cpu/dequantized.h"
 #include "kernels/cpu/e4m3.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/grouped_gemm.h"
@@ -148,7 +148,7 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
             continue;
         }
         if (w->format) {
-            cake_format_decode(to, w, row[i], 0, w->n_in);
+            cake_format_dequantize(to, w, row[i], 0, w->n_in);
             for (int k = 0; k < w->n_in; k++)
                 to[k] *= factor;
             continue;
@@ -183,31 +183,31 @@ typedef struct tile {
     int rows;
 } tile;
 
-static int64_t tiles_of(int64_t n_tok)
+static int64_t tiles_of(int64_t n_row)
 {
-    return (n_tok + MAX_ROWS - 1) / MAX_ROWS;
+    return (n_row + MAX_ROWS - 1) / MAX_ROWS;
 }
 
-static tile tile_at(int64_t n_tok, int64_t i)
+static tile tile_at(int64_t n_row, int64_t i)
 {
-    int64_t n = tiles_of(n_tok), first = n_tok * i / n;
-    return (tile){first, (int)(n_tok * (i + 1) / n - first)};
+    int64_t n = tiles_of(n_row), first = n_row * i / n;
+    return (tile){first, (int)(n_row * (i + 1) / n - first)};
 }
 
-static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
+static size_t input_bytes(cake_dtype dtype, int n_in, int n_row)
 {
     if (dtype == CAKE_Q8)
-        return cake_arena_round(codes_input_bytes(n_in, n_tok));
+        return cake_arena_round(codes_input_bytes(n_in, n_row));
     size_t row = dtype == CAKE_I8 ? i8_input_bytes(n_in) : (size_t)steps_of(dtype, n_in) * sizeof(float);
-    return cake_arena_round((size_t)n_tok * row);
+    return cake_arena_round((size_t)n_row * row);
 }
 
-/* Packs n values of k of up to TURN_ROWS rows into a tile of `pitch` rows; to: the first row there. */
+/* Packs n values of k of up to SMALL_SQUARE rows into a tile of `pitch` rows; to: the first row there. */
 static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row, int rows, int64_t k, int n,
                       cake_dtype dtype)
 {
     enum { STEPS = 256 };
-    _Alignas(64) float line[TURN_ROWS][STEPS], room[2 * STEPS];
+    _Alignas(64) float line[SMALL_SQUARE][STEPS], room[2 * STEPS];
     for (int values, step = STEP_OF(dtype); n > 0; n -= values, k += values, to += STEPS * pitch) {
         int steps = (int)least(steps_of(dtype, n), STEPS), j = 0;
         values = (int)least(n, STEPS * step);
@@ -215,24 +215,24 @@ static void pack_rows(float *to, int64_t pitch, const entering *in, int64_t row,
             enter_soon(in, row + r, k + values, values);
             step_copy(line[r], enter(in, row + r, k, values, room), values, dtype);
         }
-        for (; rows == TURN_ROWS && j + TURN_ROWS <= steps; j += TURN_ROWS)
-            turn_rows(to + j * pitch, pitch, line[0] + j, STEPS);
+        for (; rows == SMALL_SQUARE && j + SMALL_SQUARE <= steps; j += SMALL_SQUARE)
+            transpose_4(to + j * pitch, pitch, line[0] + j, STEPS);
         for (; j < steps; j++)
             for (int r = 0; r < rows; r++)
                 to[j * pitch + r] = line[r][j];
     }
 }
 
-/* Rows [row, last), n values of k of each; n_tok rows are packed in all. */
+/* Rows [row, last), n values of k of each; n_row rows are packed in all. */
 static void pack_part(float *to, const entering *in, int64_t row, int64_t last, int64_t k, int n,
-                      cake_dtype dtype, int n_tok)
+                      cake_dtype dtype, int n_row)
 {
     int64_t i = 0;
     for (int64_t rows; row < last; row += rows) {
-        tile t = tile_at(n_tok, i);
-        for (; row >= t.first + t.rows; t = tile_at(n_tok, i))
+        tile t = tile_at(n_row, i);
+        for (; row >= t.first + t.rows; t = tile_at(n_row, i))
             i++;
-        rows = least(least(last, t.first + t.rows) - row, TURN_ROWS);
+        rows = least(least(last, t.first + t.rows) - row, SMALL_SQUARE);
         pack_rows(to + t.first * steps_of(dtype, in->n_in) + k / STEP_OF(dtype) * t.rows + (row - t.first),
                   t.rows, in, row, (int)rows, k, n, dtype);
     }
@@ -240,14 +240,14 @@ static void pack_part(float *to, const entering *in, int64_t row, int64_t last, 
 
 /* Packs rows [row, last), n values of k of each, of a problem whose packed rows begin at `to`. */
 static void pack_rows_of(void *to, const entering *in, int64_t row, int64_t last, int64_t k, int n,
-                         cake_dtype dtype, int n_tok)
+                         cake_dtype dtype, int n_row)
 {
     if (dtype == CAKE_I8)
-        i8_pack_part(to, in, row, last, k, n, n_tok);
+        i8_pack_part(to, in, row, last, k, n, n_row);
     else if (dtype == CAKE_Q8)
-        codes_pack_part(to, in, row, last, k, n, n_tok);
+        codes_pack_part(to, in, row, last, k, n, n_row);
     else
-        pack_part(to, in, row, last, k, n, dtype, n_tok);
+        pack_part(to, in, row, last, k, n, dtype, n_row);
 }
 
 /* Values of k of a row that are packed at a time. Rows with gates cost enough to be divided, even if there
@@ -258,16 +258,16 @@ static int64_t pack_depth(const cake_gate *gate, int n_in)
 }
 
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
-                       cake_dtype dtype, int n_in, int n_tok)
+                       cake_dtype dtype, int n_in, int n_row)
 {
-    entering in = {x, gate, n_in, NULL, n_tok};
+    entering in = {x, gate, n_in, NULL, n_row};
     int64_t first, last, deep = pack_depth(gate, n_in);
-    cake_exec_range(exec, (n_in + deep - 1) / deep * n_tok, 1, &first, &last);
+    cake_exec_range(exec, (n_in + deep - 1) / deep * n_row, 1, &first, &last);
     for (int64_t row, end, k; first < last; first += end - row) {
-        row = first % n_tok;
-        end = least(row + last - first, n_tok);
-        k = first / n_tok * deep;
-        pack_rows_of(to, &in, row, end, k, (int)least(n_in - k, deep), dtype, n_tok);
+        row = first % n_row;
+        end = least(row + last - first, n_row);
+        k = first / n_row * deep;
+        pack_rows_of(to, &in, row, end, k, (int)least(n_in - k, deep), dtype, n_row);
     }
 }
 
@@ -275,7 +275,7 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
 static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                                cake_dtype dtype, int n_in, const cake_groups *groups, bool gather)
 {
-    int64_t first, last, deep = pack_depth(gate, n_in), n_row = groups->n_row, group = 0;
+    int64_t first, last, deep = pack_depth(gate, n_in), n_row = groups->n_sorted, group = 0;
     entering in = {x, gate, n_in, gather ? groups->row : NULL, n_row};
     cake_exec_range(exec, (n_in + deep - 1) / deep * n_row, 1, &first, &last);
     for (int64_t row, end, k; first < last; first += end - row) {
@@ -421,9 +421,9 @@ static walk walk_of(const cake_exec *exec, const problems *p)
     int64_t rows = n ? problems_rows(p) * (p->groups ? p->n : 1) / n : 0; /* of a problem, on average */
     int64_t meet = tiles_of(rows) > 1 ? PASSES : ALONE;
     const bool direct = is_e4m3(w) && problems_most_rows(p) <= E4M3_FEW;
-    int64_t depth = w->format && !direct ? DECODED_DEPTH : DEPTH;
+    int64_t depth = w->format && !direct ? DEQUANTIZED_DEPTH : DEPTH;
     int64_t most = meet / (least(steps, depth) * (int64_t)(direct ? PANEL : step_bytes(w->dtype)));
-    most = most < 1 ? 1 : least(most, w->format && !direct ? DECODED_PANELS : GROUP);
+    most = most < 1 ? 1 : least(most, w->format && !direct ? DEQUANTIZED_PANELS : GROUP);
     return (walk){.of = p,
                   .direct = direct,
                   .base = -1,
@@ -442,7 +442,7 @@ static bool next_panels(walk *at)
         at->turn = !at->turn;
         at->with = problem_at(at->of, at->base / at->queue.panels, &at->two[at->turn]);
     }
-    int64_t tiles = tiles_of(at->with->n_tok);
+    int64_t tiles = tiles_of(at->with->n_row);
     at->most_tiles = at->n_deep > 1 ? least(tiles, WAITING) : tiles;
     at->n_block = (tiles + at->most_tiles - 1) / at->most_tiles * at->n_deep;
     at->i = 0;
@@ -462,7 +462,7 @@ static block next_block(walk *at)
                .panels = at->at.last - at->at.first,
                .direct = at->direct};
     b.n = (int)least(steps_of(w->dtype, w->n_in) - b.k, at->depth);
-    b.tiles = least(tiles_of(at->with->n_tok) - b.tile, at->most_tiles);
+    b.tiles = least(tiles_of(at->with->n_row) - b.tile, at->most_tiles);
     at->i++;
     return b;
 }
@@ -484,31 +484,32 @@ static const char *line_of(const block *b, int64_t line, const char *near)
 }
 
 /* Multiplies the block's tiles and prefetches the next block's weights meanwhile, unless they are quantised.
- * x: packed rows of all problems; room [DECODED_PANELS + 1, DECODED_FLOATS]. */
+ * x: packed rows of all problems; room [DEQUANTIZED_PANELS + 1, DEQUANTIZED_FLOATS]. */
 static void multiply_block(const float *x, const block *b, const block *next, float *sum, float *room)
 {
     const ending *end = &b->with->end;
     cake_dtype dtype = b->with->w.dtype;
     int64_t steps = steps_of(dtype, b->with->w.n_in), line = 0;
-    bool decoded = b->with->w.format;
-    size_t panel = decoded ? DECODED_FLOATS * sizeof *room : panel_bytes(dtype, b->with->w.n_in);
+    bool dequantized = b->with->w.format;
+    size_t panel = dequantized ? DEQUANTIZED_FLOATS * sizeof *room : panel_bytes(dtype, b->with->w.n_in);
     const bool e4m3 = is_e4m3(&b->with->w), direct = b->direct;
     for (int64_t i = 0; e4m3 && !direct && i < b->panels; i++)
-        e4m3_decode_panel(room + i * DECODED_FLOATS, &b->with->w, b->panel + i, (int)b->k, b->n);
-    for (int64_t i = 0; decoded && !e4m3 && i < b->panels; i++)
-        decode_panel(room + i * DECODED_FLOATS, room + DECODED_PANELS * DECODED_FLOATS, &b->with->w,
-                     b->panel + i, (int)b->k, b->n);
+        e4m3_dequantize_panel(room + i * DEQUANTIZED_FLOATS, &b->with->w, b->panel + i, (int)b->k, b->n);
+    for (int64_t i = 0; dequantized && !e4m3 && i < b->panels; i++)
+        dequantize_panel(room + i * DEQUANTIZED_FLOATS, room + DEQUANTIZED_PANELS * DEQUANTIZED_FLOATS,
+                         &b->with->w, b->panel + i, (int)b->k, b->n);
     bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1;
     for (int64_t i = 0; i < b->tiles; i++) {
-        tile t = tile_at(b->with->n_tok, b->tile + i);
+        tile t = tile_at(b->with->n_row, b->tile + i);
         meeting m = {.x = x + (b->with->first + t.first) * steps + b->k * t.rows,
                      .soon = several ? AHEAD : EARLY,
                      .n = b->n,
                      .begins = b->k == 0};
         for (int done = 0, panels; done < b->panels; done += panels, line += b->n) {
             int64_t column = (b->panel + done) * PANEL;
-            m.w = decoded ? (const char *)(room + done * DECODED_FLOATS) : weights_at(b, b->panel + done);
-            m.next = several && !decoded ? line_of(next, line, m.w) : m.w;
+            m.w = dequantized ? (const char *)(room + done * DEQUANTIZED_FLOATS)
+                              : weights_at(b, b->panel + done);
+            m.next = several && !dequantized ? line_of(next, line, m.w) : m.w;
             m.sum = waits ? sum + (i * MAX_ROWS * GROUP + done) * PANEL : sum;
             if (ends)
                 fetch_places(end, t.first, t.rows, column, PANEL);
@@ -525,8 +526,9 @@ static void multiply_block(const float *x, const block *b, const block *next, fl
 static void multiply_all(const cake_exec *exec, const problems *p, const void *x)
 {
     enum { SUMS = WAITING * MAX_ROWS * GROUP * PANEL };
-    _Static_assert((SUMS + (DECODED_PANELS + 1) * DECODED_FLOATS) * sizeof(float) <= CAKE_SCRATCH_BYTES,
-                   "the sums of a block and its decoded panels fit their scratch");
+    _Static_assert((SUMS + (DEQUANTIZED_PANELS + 1) * DEQUANTIZED_FLOATS) * sizeof(float) <=
+                       CAKE_SCRATCH_BYTES,
+                   "the sums of a block and its dequantised panels fit their scratch");
     const cake_dtype dtype = p->groups ? p->product->experts->w.dtype : p->whole.w.dtype;
     if (dtype == CAKE_I8 || dtype == CAKE_Q8) {
         (dtype == CAKE_I8 ? i8_multiply_all : codes_multiply_all)(exec, p, x);
@@ -541,10 +543,10 @@ static void multiply_all(const cake_exec *exec, const problems *p, const void *x
 }
 
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
-                   const float *residual, int n_tok)
+                   const float *residual, int n_row)
 {
     ending end = {.out = out, .bias = bias, .residual = residual, .n_out = w->n_out};
-    multiply_all(exec, &(problems){.whole = {end, *w, 0, n_tok}}, x);
+    multiply_all(exec, &(problems){.whole = {end, *w, 0, n_row}}, x);
 }
 
 static void linear_grouped(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
@@ -554,10 +556,10 @@ static void linear_grouped(const cake_exec *exec, const cake_expert_product *pro
 }
 
 static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
-                   const bool *wanted, float cap, int n_tok)
+                   const bool *wanted, float cap, int n_row)
 {
     ending end = {.out = out, .n_out = w->n_out, .best = best, .wanted = wanted, .cap = cap};
-    multiply_all(exec, &(problems){.whole = {end, *w, 0, n_tok}}, x);
+    multiply_all(exec, &(problems){.whole = {end, *w, 0, n_row}}, x);
 }
 
 #endif

@@ -12,27 +12,27 @@
 
 #include "kernels/tensor.h"
 
-#define PANEL (2 * LANES) /* columns of a panel */
-#define TURN  8           /* rows and words of a square */
-#define LINE  (2 * TURN)  /* words transposed at a time: a cache line of each row, read once */
+#define PANEL  (2 * LANES)  /* columns of a panel */
+#define SQUARE 8            /* rows and words of a square */
+#define LINE   (2 * SQUARE) /* words transposed at a time: a cache line of each row, read once */
 
 /* word[j] = word j of 8 rows that are `pitch` bytes apart. */
-INLINE void turn(const char *src, size_t pitch, __m256i *word)
+INLINE void transpose_8(const char *src, size_t pitch, __m256i *word)
 {
-    __m256i a[TURN], b[TURN];
-    UNROLL for (int i = 0; i < TURN; i += 2)
+    __m256i a[SQUARE], b[SQUARE];
+    UNROLL for (int i = 0; i < SQUARE; i += 2)
     {
         __m256i x = _mm256_loadu_si256((const __m256i *)(src + (size_t)i * pitch));
         __m256i y = _mm256_loadu_si256((const __m256i *)(src + (size_t)(i + 1) * pitch));
         a[i] = _mm256_unpacklo_epi32(x, y);
         a[i + 1] = _mm256_unpackhi_epi32(x, y);
     }
-    UNROLL for (int i = 0; i < TURN; i += 4) UNROLL for (int h = 0; h < 2; h++)
+    UNROLL for (int i = 0; i < SQUARE; i += 4) UNROLL for (int h = 0; h < 2; h++)
     {
         b[i + 2 * h] = _mm256_unpacklo_epi64(a[i + h], a[i + h + 2]);
         b[i + 2 * h + 1] = _mm256_unpackhi_epi64(a[i + h], a[i + h + 2]);
     }
-    UNROLL for (int i = 0; i < TURN / 2; i++)
+    UNROLL for (int i = 0; i < SQUARE / 2; i++)
     {
         word[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20);
         word[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
@@ -41,7 +41,7 @@ INLINE void turn(const char *src, size_t pitch, __m256i *word)
 
 /* Interleaves two halves of 8 columns each, the low or the high ones of x and y, in the order of
  * vec_load_pair for BF16. */
-INLINE __m256i in_turn(__m256i x, __m256i y, bool high)
+INLINE __m256i alternate(__m256i x, __m256i y, bool high)
 {
     return high ? _mm256_blend_epi16(_mm256_srli_epi32(x, 16), y, 0xAA)
                 : _mm256_blend_epi16(x, _mm256_slli_epi32(y, 16), 0xAA);
@@ -61,9 +61,9 @@ INLINE __m256i in_row(__m256i x, __m256i y, bool high)
 INLINE void pack_words(const char *src, size_t pitch, char *to, const char flip)
 {
     __m256i word[LINE];
-    for (int row = 0; row < PANEL; row += TURN) {
-        turn(src + (size_t)row * pitch, pitch, word);
-        turn(src + (size_t)row * pitch + TURN * 4, pitch, word + TURN);
+    for (int row = 0; row < PANEL; row += SQUARE) {
+        transpose_8(src + (size_t)row * pitch, pitch, word);
+        transpose_8(src + (size_t)row * pitch + SQUARE * 4, pitch, word + SQUARE);
         UNROLL for (int j = 0; j < LINE; j++)
             _mm256_storeu_si256((__m256i *)(to + (size_t)(j * PANEL + row) * 4),
                                 _mm256_xor_si256(word[j], _mm256_set1_epi8(flip)));
@@ -74,15 +74,15 @@ INLINE void pack_words(const char *src, size_t pitch, char *to, const char flip)
 static void pack_halves(const char *src, size_t pitch, char *to, bool bf16)
 {
     __m256i x[LINE], y[LINE];
-    for (int i = 0; i < PANEL / 2; i += TURN) {
-        int first = bf16 ? i : 2 * i, second = bf16 ? i + LANES : first + TURN;
+    for (int i = 0; i < PANEL / 2; i += SQUARE) {
+        int first = bf16 ? i : 2 * i, second = bf16 ? i + LANES : first + SQUARE;
         for (int h = 0; h < 2; h++) {
-            turn(src + (size_t)first * pitch + h * TURN * 4, pitch, x + h * TURN);
-            turn(src + (size_t)second * pitch + h * TURN * 4, pitch, y + h * TURN);
+            transpose_8(src + (size_t)first * pitch + h * SQUARE * 4, pitch, x + h * SQUARE);
+            transpose_8(src + (size_t)second * pitch + h * SQUARE * 4, pitch, y + h * SQUARE);
         }
         UNROLL for (int j = 0; j < LINE; j++) UNROLL for (int high = 0; high < 2; high++)
             _mm256_storeu_si256((__m256i *)(to + (size_t)((2 * j + high) * PANEL + 2 * i) * 2),
-                                bf16 ? in_turn(x[j], y[j], high) : in_row(x[j], y[j], high));
+                                bf16 ? alternate(x[j], y[j], high) : in_row(x[j], y[j], high));
     }
 }
 
@@ -99,10 +99,10 @@ static int pack_panel(const char *src, int n_in, cake_dtype dtype, char *to)
     return lines * LINE * per_word;
 }
 
-#define TURN_ROWS 4
+#define SMALL_SQUARE 4
 
-/* to [TURN_ROWS steps, pitch] = the words of TURN_ROWS rows that are `row` words apart. */
-INLINE void turn_rows(float *to, int64_t pitch, const float *from, int64_t row)
+/* to [SMALL_SQUARE steps, pitch] = the words of SMALL_SQUARE rows that are `row` words apart. */
+INLINE void transpose_4(float *to, int64_t pitch, const float *from, int64_t row)
 {
     __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + row), c = _mm_loadu_ps(from + 2 * row),
            d = _mm_loadu_ps(from + 3 * row);

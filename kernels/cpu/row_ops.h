@@ -96,10 +96,10 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
 }
 
 static void combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
-                    const float *weight, const float *residual, int n_tok, int dim)
+                    const float *weight, const float *residual, int n_row, int dim)
 {
     int64_t first, last;
-    cake_exec_range(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t row = first; row < last; row++) {
         const int32_t *sorted = groups->sorted + row * groups->stride;
         for (int64_t i = 0; i < dim; i += LANES) {
@@ -142,11 +142,11 @@ static void rope_head(float *x, const float *norm, float eps, const float *c, co
 }
 
 static void rope(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
-                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot)
+                 const float *sin, int n_row, int n_head, int head_dim, int n_rot)
 {
     int64_t first, last;
     int half = n_rot / 2;
-    cake_exec_range(exec, (int64_t)n_tok * n_head, 1, &first, &last);
+    cake_exec_range(exec, (int64_t)n_row * n_head, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         int64_t row = item / n_head * half;
         rope_head(x + item * head_dim, norm, eps, cos + row, sin + row, head_dim, n_rot);
@@ -252,10 +252,10 @@ static const float *enter(const entering *in, int64_t row, int64_t k, int n, flo
 }
 
 /* The end of the rows that continue row `first` in its slot. */
-static int run_end(const cake_row *rows, int first, int n_tok)
+static int run_end(const cake_row *rows, int first, int n_row)
 {
     int end = first + 1;
-    while (end < n_tok && rows[end].slot == rows[first].slot && rows[end].pos == rows[end - 1].pos + 1)
+    while (end < n_row && rows[end].slot == rows[first].slot && rows[end].pos == rows[end - 1].pos + 1)
         end++;
     return end;
 }
@@ -315,52 +315,52 @@ static void store_codes(const cake_kv *kv, void *data, size_t page, int line, co
     }
 }
 
-#define HALVES (2 * TURN) /* elements of a line of K transposed at a time */
+#define HALVES (2 * SQUARE) /* elements of a line of K transposed at a time */
 
-/* Keys and values of TURN adjacent lines, in pairs; rows of `in` are `pitch` apart. The same bits as by
+/* Keys and values of SQUARE adjacent lines, in pairs; rows of `in` are `pitch` apart. The same bits as by
  * store_key and store_value, with fewer cache lines touched. */
 static void store_keys(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
 {
     uint32_t *to = (uint32_t *)((uint16_t *)kv->k + at);
-    for (int i = 0; i < kv->head_dim; i += HALVES, to += TURN * CAKE_PAGE) {
-        uint16_t rounded[TURN][HALVES];
-        __m256i word[TURN];
-        for (int r = 0; r < TURN; r++)
+    for (int i = 0; i < kv->head_dim; i += HALVES, to += SQUARE * CAKE_PAGE) {
+        uint16_t rounded[SQUARE][HALVES];
+        __m256i word[SQUARE];
+        for (int r = 0; r < SQUARE; r++)
             for (int j = 0; j < HALVES; j += LANES)
                 vec_store_as(rounded[r], CAKE_BF16, (size_t)j, vec_load(in + r * pitch + i + j), LANES);
-        turn((const char *)rounded, sizeof *rounded, word);
-        UNROLL for (int j = 0; j < TURN; j++) _mm256_storeu_si256((__m256i *)(to + j * CAKE_PAGE), word[j]);
+        transpose_8((const char *)rounded, sizeof *rounded, word);
+        UNROLL for (int j = 0; j < SQUARE; j++) _mm256_storeu_si256((__m256i *)(to + j * CAKE_PAGE), word[j]);
     }
 }
 
 static void store_values(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
 {
     uint32_t *to = (uint32_t *)((uint16_t *)kv->v + at);
-    for (int r = 0; r < TURN; r += 2, in += 2 * pitch, to += kv->head_dim)
+    for (int r = 0; r < SQUARE; r += 2, in += 2 * pitch, to += kv->head_dim)
         for (int i = 0; i < kv->head_dim; i += LANES)
             vec_store_pairs(to + i, vec_load(in + i), vec_load(in + pitch + i));
 }
 
-/* Whether TURN rows from rows[0] on are adjacent in a page, in whole pairs. */
+/* Whether SQUARE rows from rows[0] on are adjacent in a page, in whole pairs. */
 static bool side_by_side(const cake_kv *kv, const cake_row *rows)
 {
     int line = rows->pos % CAKE_PAGE;
     bool so =
-        cake_kv_pair(kv) == 2 && kv->head_dim % HALVES == 0 && line % 2 == 0 && line + TURN <= CAKE_PAGE;
-    for (int r = 1; so && r < TURN; r++)
+        cake_kv_pair(kv) == 2 && kv->head_dim % HALVES == 0 && line % 2 == 0 && line + SQUARE <= CAKE_PAGE;
+    for (int r = 1; so && r < SQUARE; r++)
         so = rows[r].slot == rows->slot && rows[r].pos == rows->pos + r;
     return so;
 }
 
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
-                     const cake_row *rows, int n_tok)
+                     const cake_row *rows, int n_row)
 {
     int64_t first, last, n_kv = kv->n_kv, pitch = n_kv * kv->head_dim;
-    cake_exec_range(exec, n_tok * n_kv, 1, &first, &last);
+    cake_exec_range(exec, n_row * n_kv, 1, &first, &last);
     for (int64_t item = first, end; item < last; item = end) {
         const cake_row *row = &rows[item / n_kv];
         int line = row->pos % CAKE_PAGE;
-        bool block = item % n_kv == 0 && item + TURN * n_kv <= last && side_by_side(kv, row);
+        bool block = item % n_kv == 0 && item + SQUARE * n_kv <= last && side_by_side(kv, row);
         end = (item / n_kv + 1) * n_kv < last ? (item / n_kv + 1) * n_kv : last;
         for (; item < end; item++) {
             size_t pair = (size_t)cake_kv_pair(kv);
@@ -378,7 +378,7 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
                 store_value(kv, value, value_in, pair);
             }
         }
-        end += block ? (TURN - 1) * n_kv : 0;
+        end += block ? (SQUARE - 1) * n_kv : 0;
     }
 }
 

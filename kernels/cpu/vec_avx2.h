@@ -268,11 +268,11 @@ INLINE int32_t whole_most(wholes v)
 #define whole_low_bytes(v)  _mm256_and_si256(v, _mm256_set1_epi16(0xFF))
 #define whole_high_bytes(v) _mm256_srli_epi16(v, 8)
 
-INLINE void whole_store_turned(char *to, wholes v)
+INLINE void whole_store_swapped(char *to, wholes v)
 {
-    const __m128i turn = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
     __m128i narrow = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(narrow, turn));
+    _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(narrow, order));
 }
 
 #endif

@@ -273,11 +273,11 @@ INLINE vec vec_load_e4m3(const uint8_t *p)
 #define whole_high_bytes(v) _mm512_srli_epi16(v, 8)
 
 /* LANES numbers in 16 bits each; of each four, the second and the third are swapped. */
-INLINE void whole_store_turned(char *to, wholes v)
+INLINE void whole_store_swapped(char *to, wholes v)
 {
-    const __m128i turn = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
     __m256i narrow = _mm512_cvtepi32_epi16(v);
-    _mm256_storeu_si256((__m256i *)to, _mm256_shuffle_epi8(narrow, _mm256_broadcastsi128_si256(turn)));
+    _mm256_storeu_si256((__m256i *)to, _mm256_shuffle_epi8(narrow, _mm256_broadcastsi128_si256(order)));
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: queries, and K and V in pages. Out: attention (kernels.h, attend). Heads and caches that allow tile
- * products use attend_prompt.cu and attend_generated.cu; others use the kernel here, a warp per row and head.
+ * products use attend_prefill.cu and attend_decode.cu; others use the kernel here, a warp per row and head.
  */
 #include "kernels/cuda/attend.h"
 
@@ -60,7 +60,7 @@ template <typename T> static void launch_any(const attention &a)
     const size_t sums = (size_t)a.kv.head_dim * sizeof(float);
     if (sums > CAKE_UNASKED)
         CAKE_ALLOW(attend_any<T>, sums);
-    CAKE_LAUNCH(attend_any<T>, dim3((unsigned)a.n_tok * (unsigned)a.n_head), dim3(CAKE_WARP), sums, a);
+    CAKE_LAUNCH(attend_any<T>, dim3((unsigned)a.n_row * (unsigned)a.n_head), dim3(CAKE_WARP), sums, a);
 }
 
 size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment)
@@ -69,20 +69,20 @@ size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment)
 }
 
 void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
-                      int n_generated, int n_tok, int n_head, float scale, float cap, float *part,
+                      int n_generated, int n_row, int n_head, float scale, float cap, float *part,
                       int n_segment, int32_t *arrived)
 {
     const bool tiles = kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim);
-    attention a = {out,   is,  q,    *kv,     rows,     n_tok, n_head, n_head / kv->n_kv,
+    attention a = {out,   is,  q,    *kv,     rows,     n_row, n_head, n_head / kv->n_kv,
                    scale, cap, part, arrived, n_segment};
     if (tiles) {
         const float log2_e = 1.44269504F; /* exp(x) = 2^(log2(e) x) */
         a.scale = cap > 0 ? scale / cap : scale * log2_e;
         a.cap = cap * log2_e;
         if (n_generated)
-            attend_generated_rows(a, n_generated);
-        if (n_generated < n_tok)
-            attend_prompt_rows(a, n_generated);
+            attend_decode_rows(a, n_generated);
+        if (n_generated < n_row)
+            attend_prefill_rows(a, n_generated);
     } else if (kv->dtype == CAKE_F32)
         launch_any<float>(a);
     else if (kv->dtype == CAKE_BF16)

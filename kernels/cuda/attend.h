@@ -36,12 +36,12 @@ enum {
 };
 
 struct attention {
-    void *out; /* [n_tok, n_head, head_dim] of dtype `is`: floats, or the input type of a product */
+    void *out; /* [n_row, n_head, head_dim] of dtype `is`: floats, or the input type of a product */
     cake_dtype is;
-    const float *q; /* [n_tok, n_head, head_dim] */
+    const float *q; /* [n_row, n_head, head_dim] */
     cake_kv kv;
     const cake_row *rows;
-    int n_tok, n_head, group;
+    int n_row, n_head, group;
     /* A score is an exponent of 2: scale > 0 times q k^T or, with a cap, cap tanh(scale q k^T). */
     float scale, cap;
     /* For generated rows with several segments: their results, and the number of finished blocks. */
@@ -50,9 +50,9 @@ struct attention {
     int n_segment;
 };
 
-/* Implemented by attend_generated.cu and attend_prompt.cu, for rows [0, n) and [first_row, n_tok). */
-void attend_generated_rows(const attention &a, int n);
-void attend_prompt_rows(const attention &a, int first_row);
+/* Implemented by attend_decode.cu and attend_prefill.cu, for rows [0, n) and [first_row, n_row). */
+void attend_decode_rows(const attention &a, int n);
+void attend_prefill_rows(const attention &a, int first_row);
 
 /* The lines of a block: those of rows [first_row, first_row + n_row), and heads [first_head, first_head +
  * heads) of each. */

@@ -7,8 +7,8 @@
  * tested with the first matrix of each shape, because the library only promises that the same call gives the
  * same bits. The sum comes first, then the bias, then the residual.
  *
- * The library is column-major: out [n_tok, n_out] is its D of n_out rows, W [n_out, width] its A, transposed,
- * and x [n_tok, width] its B.
+ * The library is column-major: out [n_row, n_out] is its D of n_out rows, W [n_out, width] its A, transposed,
+ * and x [n_row, width] its B.
  */
 #include "kernels/cuda/cublaslt.h"
 
@@ -275,7 +275,7 @@ void cake_cublaslt_select_algorithm(const cake_weight *w)
 }
 
 bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                          const float *residual, int n_tok)
+                          const float *residual, int n_row)
 {
     plan *p = plan_of(w);
     if (!p)
@@ -285,8 +285,8 @@ bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const
     const int most = (int)(REST / sizeof(float) / row / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS);
     /* without a bias, which must be added first, cuBLASLt adds the residual; it must be in out before */
     const bool added = residual && !bias, here = !residual || residual == out;
-    for (int first = 0, n; first < n_tok; first += n) {
-        const int left = n_tok - first;
+    for (int first = 0, n; first < n_row; first += n) {
+        const int left = n_row - first;
         const bool direct = left >= CAKE_PRODUCT_ROWS && (added || !residual) && here;
         n = direct ? left / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS : left < most ? left : most;
         const int whole = (n + CAKE_PRODUCT_ROWS - 1) / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS;

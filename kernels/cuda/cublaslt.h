@@ -22,6 +22,6 @@ void cake_cublaslt_select_algorithm(const cake_weight *w);
 /* Like cake_cuda_linear, for any number of prompt rows. A row's bits depend on the row and the matrix only.
  * False: the library cannot multiply by this matrix, whatever the rows, and nothing was done. */
 bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                          const float *residual, int n_tok);
+                          const float *residual, int n_row);
 
 #endif

@@ -40,10 +40,10 @@ static void weight_pack(const cake_weight *w, const void *src, int first, int n_
 }
 
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
-                       cake_dtype dtype, int n_in, int n_tok)
+                       cake_dtype dtype, int n_in, int n_row)
 {
     if (exec->rank == 0)
-        cake_cuda_input_pack(to, x, gate, dtype, n_in, n_tok);
+        cake_cuda_input_pack(to, x, gate, dtype, n_in, n_row);
 }
 
 /* The rows that linear multiplies, in alternating groups of prompt rows and others: where each begins. */
@@ -54,12 +54,12 @@ static struct {
     bool prompts; /* some group has prompt rows */
 } row_groups;
 
-static void set_rows(const cake_row *rows, int n_tok)
+static void set_rows(const cake_row *rows, int n_row)
 {
-    const cake_row *row = n_tok ? cake_cuda_rows(rows) : NULL;
+    const cake_row *row = n_row ? cake_cuda_rows(rows) : NULL;
     row_groups.n = 0;
     row_groups.prompts = false;
-    for (int i = 0; i < n_tok; i++) {
+    for (int i = 0; i < n_row; i++) {
         bool prompt = row[i].kind == CAKE_ROW_PROMPT;
         row_groups.prompts |= prompt;
         if (i && row_groups.prompt[row_groups.n - 1] == prompt)
@@ -73,22 +73,22 @@ static void set_rows(const cake_row *rows, int n_tok)
         row_groups.prompt[row_groups.n++] = prompt;
     }
     if (row_groups.n)
-        row_groups.first[row_groups.n] = n_tok;
+        row_groups.first[row_groups.n] = n_row;
 }
 
 _Static_assert(CAKE_CUDA_PARTS_BYTES <= CAKE_CUDA_WORKSPACE, "parts of products have room");
 
 /* cuBLASLt multiplies prompt rows, our own kernel all others, whatever other rows are in the wave. */
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
-                   const float *residual, int n_tok)
+                   const float *residual, int n_row)
 {
     if (exec->rank)
         return;
     if (!row_groups.n) {
-        cake_cuda_linear(out, x, w, bias, residual, n_tok, cake_cuda_workspace());
+        cake_cuda_linear(out, x, w, bias, residual, n_row, cake_cuda_workspace());
         return;
     }
-    CAKE_ASSERT(row_groups.first[row_groups.n] == n_tok);
+    CAKE_ASSERT(row_groups.first[row_groups.n] == n_row);
     for (int i = 0; i < row_groups.n; i++) {
         const int first = row_groups.first[i], n = row_groups.first[i + 1] - first;
         const int64_t at = (int64_t)first * w->n_out;
@@ -102,7 +102,7 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
 /* For prompt rows cuBLASLt computes both sums; then the gate is applied and the result packed. */
 static bool mlp_gate_up(const cake_exec *exec, void *to, const void *x, const cake_weight *gate,
                         const float *gate_bias, const cake_weight *up, const float *up_bias, cake_act act,
-                        cake_dtype dtype, int n_tok)
+                        cake_dtype dtype, int n_row)
 {
     bool alike = gate->dtype == up->dtype && gate->dtype == dtype &&
                  (dtype == CAKE_BF16 || dtype == CAKE_F16) &&
@@ -110,36 +110,36 @@ static bool mlp_gate_up(const cake_exec *exec, void *to, const void *x, const ca
     if (!alike || row_groups.prompts)
         return false;
     if (exec->rank == 0)
-        cake_cuda_mlp_gate_up(to, x, gate, gate_bias, up, up_bias, (int)act, n_tok, cake_cuda_workspace());
+        cake_cuda_mlp_gate_up(to, x, gate, gate_bias, up, up_bias, (int)act, n_row, cake_cuda_workspace());
     return true;
 }
 
 /* One launch for several products saves time only where rows are few: where they are many, reading and
  * multiplying takes longer than launching. */
-static bool linear_multi(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_tok)
+static bool linear_multi(const cake_exec *exec, const cake_product *product, int n, const void *x, int n_row)
 {
     const cake_dtype dtype = product->w->dtype;
-    bool fits = !row_groups.prompts && n_tok <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
+    bool fits = !row_groups.prompts && n_row <= CAKE_CUDA_FEW && (dtype == CAKE_BF16 || dtype == CAKE_F16);
     for (int i = 1; i < n; i++)
         fits &= product[i].w->dtype == dtype && cake_cuda_parts(product[i].w) == cake_cuda_parts(product->w);
     if (fits && exec->rank == 0)
-        cake_cuda_linear_multi(product, n, x, n_tok);
+        cake_cuda_linear_multi(product, n, x, n_row);
     return fits;
 }
 
 static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
-                   const bool *wanted, float cap, int n_tok)
+                   const bool *wanted, float cap, int n_row)
 {
     if (exec->rank)
         return;
     bool all = false;
-    for (int i = 0; i < n_tok; i++)
+    for (int i = 0; i < n_row; i++)
         all |= wanted[i];
     const size_t parts = CAKE_CUDA_PARTS_BYTES / 2;
     const size_t fit = (CAKE_CUDA_WORKSPACE - parts) / cake_cuda_leaders(w->n_out);
     const int room = fit < CAKE_CUDA_GRID ? (int)fit : CAKE_CUDA_GRID;
-    for (int first = 0, n; first < n_tok; first += n) {
-        n = n_tok - first < room ? n_tok - first : room;
+    for (int first = 0, n; first < n_row; first += n) {
+        n = n_row - first < room ? n_row - first : room;
         cake_cuda_scores(out + (int64_t)first * w->n_out, best + first,
                          (const char *)x + (size_t)first * cake_cuda_step(w->dtype, w->n_in), w, all, cap, n,
                          (char *)cake_cuda_workspace() + parts, cake_cuda_workspace());
@@ -161,33 +161,33 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
 }
 
 static void rope(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
-                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot)
+                 const float *sin, int n_row, int n_head, int head_dim, int n_rot)
 {
     if (exec->rank == 0)
-        cake_cuda_rope(x, norm, eps, cos, sin, n_tok, n_head, head_dim, n_rot);
+        cake_cuda_rope(x, norm, eps, cos, sin, n_row, n_head, head_dim, n_rot);
 }
 
 static bool rmsnorm_pack(const cake_exec *exec, void *to, const float *x, const float *weight,
-                         cake_dtype dtype, int n_tok, int dim, float eps, cake_row *rows, int32_t here)
+                         cake_dtype dtype, int n_row, int dim, float eps, cake_row *rows, int32_t here)
 {
     if (exec->rank == 0 && dtype != CAKE_I8)
-        cake_cuda_rmsnorm_pack(to, x, weight, dtype, n_tok, dim, eps, here ? rows : NULL, here);
+        cake_cuda_rmsnorm_pack(to, x, weight, dtype, n_row, dim, eps, here ? rows : NULL, here);
     return dtype != CAKE_I8;
 }
 
 static bool rope_kv_store(const cake_exec *exec, const cake_kv *kv, float *q, int n_head, const float *k,
-                          const float *v, const cake_rope_args *turn, const cake_row *rows, int n_tok)
+                          const float *v, const cake_rope_args *rope, const cake_row *rows, int n_row)
 {
     if (exec->rank == 0)
-        cake_cuda_rope_kv_store(kv, q, n_head, k, v, turn, rows, n_tok);
+        cake_cuda_rope_kv_store(kv, q, n_head, k, v, rope, rows, n_row);
     return true;
 }
 
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
-                     const cake_row *rows, int n_tok)
+                     const cake_row *rows, int n_row)
 {
     if (exec->rank == 0)
-        cake_cuda_kv_store(kv, k, v, rows, n_tok);
+        cake_cuda_kv_store(kv, k, v, rows, n_row);
 }
 
 /* Maximum segments of a row up to position `last`. The division of work depends only on the CAKE_SEGMENT of
@@ -228,16 +228,16 @@ static int attend_some(void *out, cake_dtype is, const float *q, const cake_kv *
     return n;
 }
 
-/* out [n_tok, n_head, head_dim] of dtype `is`. */
+/* out [n_row, n_head, head_dim] of dtype `is`. */
 static void attend_to(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
-                      int n_tok, int n_head, float scale, float cap)
+                      int n_row, int n_head, float scale, float cap)
 {
     const cake_row *row = cake_cuda_rows(rows);
     const int64_t size = (int64_t)n_head * kv->head_dim;
-    for (int at = 0, end; at < n_tok;) { /* one group of rows of one kind after the other */
+    for (int at = 0, end; at < n_row;) { /* one group of rows of one kind after the other */
         bool prompt = row[at].kind == CAKE_ROW_PROMPT;
         int last = 0;
-        for (end = at; end < n_tok && (row[end].kind == CAKE_ROW_PROMPT) == prompt; end++)
+        for (end = at; end < n_row && (row[end].kind == CAKE_ROW_PROMPT) == prompt; end++)
             last = row[end].pos > last ? row[end].pos : last;
         while (at < end)
             at += attend_some((char *)out + (size_t)(at * size) * cake_dtype_bytes(is), is, q + at * size, kv,
@@ -246,10 +246,10 @@ static void attend_to(void *out, cake_dtype is, const float *q, const cake_kv *k
 }
 
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-                   int n_tok, int n_head, float scale, float cap)
+                   int n_row, int n_head, float scale, float cap)
 {
     if (exec->rank == 0)
-        attend_to(out, CAKE_F32, q, kv, rows, n_tok, n_head, scale, cap);
+        attend_to(out, CAKE_F32, q, kv, rows, n_row, n_head, scale, cap);
 }
 
 static bool has_prompt(const cake_row *row, int n)
@@ -261,15 +261,15 @@ static bool has_prompt(const cake_row *row, int n)
 }
 
 static bool attend_pack(const cake_exec *exec, void *to, cake_dtype dtype, const float *q, const cake_kv *kv,
-                        const cake_row *rows, int n_tok, int n_head, float scale, float cap)
+                        const cake_row *rows, int n_row, int n_head, float scale, float cap)
 {
     const bool tiles = kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim),
                whole = n_head * kv->head_dim % CAKE_CUDA_K == 0; /* packed rows need no padding */
     if (!tiles || !whole || (dtype != CAKE_BF16 && dtype != CAKE_F16) ||
-        has_prompt(cake_cuda_rows(rows), n_tok))
+        has_prompt(cake_cuda_rows(rows), n_row))
         return false;
     if (exec->rank == 0)
-        attend_to(to, dtype, q, kv, rows, n_tok, n_head, scale, cap);
+        attend_to(to, dtype, q, kv, rows, n_row, n_head, scale, cap);
     return true;
 }
 
@@ -295,17 +295,17 @@ static int at_most_spans(size_t bytes)
 
 /* Spans may be cut anywhere: a row's bits depend on its inputs only. A single span needs no workspace. */
 static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *delta, const cake_row *rows,
-                       int n_tok)
+                       int n_row)
 {
     enum { LONGEST = 32 };
     if (exec->rank)
         return;
     const cake_row *row = cake_cuda_rows(rows);
     int most = at_most_spans(cake_cuda_delta_before(delta));
-    for (int first = 0, end; first < n_tok;) {
+    for (int first = 0, end; first < n_row;) {
         cake_cuda_spans spans = {.n = 0};
-        for (; spans.n < most && first < n_tok; first = end) {
-            for (end = first + 1; end < n_tok && end < first + LONGEST && same_slot(row, end);)
+        for (; spans.n < most && first < n_row; first = end) {
+            for (end = first + 1; end < n_row && end < first + LONGEST && same_slot(row, end);)
                 end++;
             add_span(&spans, row, first, end);
         }
@@ -327,28 +327,28 @@ static void launch_rule(rule *r)
 {
     const int n_value = r->delta->n_value;
     for (int head = 0; r->prompt.n && head < n_value; head += r->n_head)
-        cake_cuda_delta_prompt(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->prompt, head,
-                               n_value - head < r->n_head ? n_value - head : r->n_head,
-                               cake_cuda_workspace());
+        cake_cuda_delta_prefill(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->prompt, head,
+                                n_value - head < r->n_head ? n_value - head : r->n_head,
+                                cake_cuda_workspace());
     if (r->generated.n)
-        cake_cuda_delta_generated(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->generated);
+        cake_cuda_delta_decode(r->out, r->x, r->a, r->b, r->delta, r->rows, &r->generated);
     r->prompt.n = r->generated.n = 0;
 }
 
 /* The end of the span that begins at row `first`: prompt rows up to the next multiple of 64 positions, other
  * rows up to the end of the slot's rows. */
-static int rule_end(const cake_row *row, int first, int n_tok)
+static int rule_end(const cake_row *row, int first, int n_row)
 {
     bool prompt = row[first].kind == CAKE_ROW_PROMPT;
     int end = first + 1;
-    while (end < n_tok && same_slot(row, end) && (row[end].kind == CAKE_ROW_PROMPT) == prompt &&
+    while (end < n_row && same_slot(row, end) && (row[end].kind == CAKE_ROW_PROMPT) == prompt &&
            !(prompt && row[end].pos % CAKE_PAGE == 0))
         end++;
     return end;
 }
 
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_deltanet *delta, const cake_row *rows, int n_tok)
+                       const cake_deltanet *delta, const cake_row *rows, int n_row)
 {
     if (exec->rank)
         return;
@@ -357,10 +357,10 @@ static void delta_rule(const cake_exec *exec, float *out, const float *x, const 
     rule r = {.out = out, .x = x, .a = a, .b = b, .delta = delta, .rows = rows};
     r.n_head = (size_t)delta->n_value < room ? delta->n_value : (int)room;
     const int most = at_most_spans((size_t)r.n_head * cake_cuda_delta_part());
-    for (int first = 0, end; first < n_tok; first = end) {
+    for (int first = 0, end; first < n_row; first = end) {
         bool prompt = row[first].kind == CAKE_ROW_PROMPT;
         cake_cuda_spans *spans = prompt ? &r.prompt : &r.generated;
-        end = rule_end(row, first, n_tok);
+        end = rule_end(row, first, n_row);
         /* spans of prompts are launched first; so prompt rows after generated rows of the same slot must wait
          * for a launch of these */
         if (spans->n == (prompt ? most : CAKE_CUDA_SPANS) ||
@@ -378,11 +378,11 @@ static void rmsnorm_gated(const cake_exec *exec, float *x, const float *gate, co
         cake_cuda_rmsnorm_gated(x, gate, weight, n_row, dim, eps);
 }
 
-static void mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim,
+static void mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_row, int dim,
                            int32_t here, bool ends)
 {
     if (exec->rank == 0)
-        cake_cuda_mark_nonfinite(rows, x, n_tok, dim, here, ends);
+        cake_cuda_mark_nonfinite(rows, x, n_row, dim, here, ends);
 }
 
 static void move_rows(const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim,

@@ -191,8 +191,8 @@ __global__ void step_rule(float *out, const float *x, const float *a, const floa
             kept[(int64_t)i * d.value_dim + at] = state[i * COLUMNS + column];
 }
 
-void cake_cuda_delta_generated(float *out, const float *x, const float *a, const float *b,
-                               const cake_deltanet *d, const cake_row *rows, const cake_cuda_spans *spans)
+void cake_cuda_delta_decode(float *out, const float *x, const float *a, const float *b,
+                            const cake_deltanet *d, const cake_row *rows, const cake_cuda_spans *spans)
 {
     const dim3 grid(groups(d->value_dim, COLUMNS), (unsigned)d->n_value, (unsigned)spans->n);
     CAKE_LAUNCH(step_rule, grid, dim3(THREADS), (size_t)d->key_dim * COLUMNS * sizeof(float), out, x, a, b,

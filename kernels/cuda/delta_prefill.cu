@@ -569,9 +569,9 @@ size_t cake_cuda_delta_part(void)
 }
 
 /* Every GPU gives a block 48 KiB without a request: deep states use narrower groups of columns. */
-void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
-                            const cake_deltanet *d, const cake_row *rows, const cake_cuda_spans *spans,
-                            int first_head, int n_head, void *parts)
+void cake_cuda_delta_prefill(float *out, const float *x, const float *a, const float *b,
+                             const cake_deltanet *d, const cake_row *rows, const cake_cuda_spans *spans,
+                             int first_head, int n_head, void *parts)
 {
     CAKE_LAUNCH(prepare, dim3((unsigned)spans->n, (unsigned)n_head), dim3(MAKERS), 0, (part *)parts, x, a, b,
                 *d, *spans, first_head);

@@ -29,7 +29,7 @@ struct factors {
     }
 };
 
-/* Epilogue of a plain product: out [n_tok, n_out]. */
+/* Epilogue of a plain product: out [n_row, n_out]. */
 struct ending {
     enum { MATRICES = 1 };
     float *out;
@@ -58,7 +58,7 @@ struct ending {
     }
 };
 
-/* Epilogue of a gated MLP: act(gate) * up, packed for the next product, out [n_tok, width]. */
+/* Epilogue of a gated MLP: act(gate) * up, packed for the next product, out [n_row, width]. */
 template <typename T> struct pairing {
     enum { MATRICES = 2 };
     T *out;
@@ -91,7 +91,7 @@ static inline unsigned groups(int n, int of)
 /* Multiplies more than a few rows (gemm.cu). T: the elements of x and w. k is cut into n_part parts; parts
  * has CAKE_CUDA_PARTS_BYTES, or is NULL where n_part is 1. */
 template <typename T, typename END>
-void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, int n_part,
+void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_row, int n_part,
                    float *parts);
 
 #endif

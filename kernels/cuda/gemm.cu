@@ -80,11 +80,11 @@ template <int TILES> struct block_of {
     static_assert(BYTES >= AT_ONCE * (WIDE + 4) * (int)sizeof(float), "sums change hands there, too");
 };
 
-/* Multiplies rows [first, n_tok). grid: groups of rows, groups of outputs, parts of k. parts: [gridDim.z,
- * n_tok - first, gridDim.y, WIDE], unless there is only one part. */
+/* Multiplies rows [first, n_row). grid: groups of rows, groups of outputs, parts of k. parts: [gridDim.z,
+ * n_row - first, gridDim.y, WIDE], unless there is only one part. */
 template <typename T, int TILES, typename END>
 __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
-    multiply_many(END end, factors w, const uint16_t *x, int width, int first, int n_tok, float *parts)
+    multiply_many(END end, factors w, const uint16_t *x, int width, int first, int n_row, float *parts)
 {
     enum {
         HIGH = block_of<TILES>::HIGH,
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
     for (int i = 0; i < EACH; i++) {
         const int line = (int)threadIdx.x / WORDS + i * AT_A_TIME;
         const int at = i * AT_A_TIME < WIDE ? min(first_out + line % OUTPUTS, end.n_out - 1)
-                                            : min(first_row + line - WIDE, n_tok - 1);
+                                            : min(first_row + line - WIDE, n_row - 1);
         from[i] = (uint32_t)at * (uint32_t)(width / 8) + (uint32_t)(begin * WORDS) + threadIdx.x % WORDS;
     }
     /* Copies words [from_word, to_word) of a block of k to a stage. Stages are counted up, since a remainder
@@ -151,13 +151,13 @@ __global__ void __launch_bounds__(THREADS, TILES > 8 ? 1 : 2)
         for (int i = (int)threadIdx.x; i < min((int)HIGH, (int)AT_ONCE) * OUTPUTS; i += THREADS) {
             const int column = i % OUTPUTS, token = first_row + some + i / OUTPUTS;
             float total[END::MATRICES];
-            if (token >= n_tok)
+            if (token >= n_row)
                 break;
 #pragma unroll
             for (int m = 0; m < END::MATRICES; m++) {
                 total[m] = tile[i / OUTPUTS][m * OUTPUTS + column];
                 if (gridDim.z > 1)
-                    parts[(((int64_t)blockIdx.z * (n_tok - first) + token - first) * gridDim.y + blockIdx.y) *
+                    parts[(((int64_t)blockIdx.z * (n_row - first) + token - first) * gridDim.y + blockIdx.y) *
                               WIDE +
                           m * OUTPUTS + column] = total[m];
             }
@@ -193,44 +193,44 @@ template <typename END> struct product {
     float *parts;
 };
 
-/* Launches the product of rows [first, n_tok). */
-template <typename T, int TILES, typename END> static void launch(const product<END> &p, int first, int n_tok)
+/* Launches the product of rows [first, n_row). */
+template <typename T, int TILES, typename END> static void launch(const product<END> &p, int first, int n_row)
 {
     enum { OUTPUTS = WIDE / END::MATRICES, BYTES = block_of<TILES>::BYTES };
     const unsigned outputs = groups(p.end.columns(), OUTPUTS);
     if (BYTES > CAKE_UNASKED)
         CAKE_ALLOW((multiply_many<T, TILES, END>), BYTES);
     CAKE_LAUNCH((multiply_many<T, TILES, END>),
-                dim3(groups(n_tok - first, block_of<TILES>::HIGH), outputs, (unsigned)p.n_part),
-                dim3(THREADS), (size_t)BYTES, p.end, p.w, p.x, p.width, first, n_tok, p.parts);
+                dim3(groups(n_row - first, block_of<TILES>::HIGH), outputs, (unsigned)p.n_part),
+                dim3(THREADS), (size_t)BYTES, p.end, p.w, p.x, p.width, first, n_row, p.parts);
     if (p.n_part > 1)
-        CAKE_LAUNCH(add_parts<END>, dim3((unsigned)(n_tok - first), outputs), dim3(OUTPUTS), 0, p.end,
+        CAKE_LAUNCH(add_parts<END>, dim3((unsigned)(n_row - first), outputs), dim3(OUTPUTS), 0, p.end,
                     (const float *)p.parts, first);
 }
 
 /* Blocks of 256 rows read the least; they are taken if the GPU gives a block the memory and the last one
  * would be more than half full. */
-template <typename T, typename END> static void launch_some(const product<END> &p, int first, int n_tok)
+template <typename T, typename END> static void launch_some(const product<END> &p, int first, int n_row)
 {
-    const int n = n_tok - first;
+    const int n = n_row - first;
     if (n <= 32)
-        launch<T, 2>(p, first, n_tok);
+        launch<T, 2>(p, first, n_row);
     else if (n <= 64)
-        launch<T, 4>(p, first, n_tok);
+        launch<T, 4>(p, first, n_row);
     else if (groups(n, 128) == 2 * groups(n, 256) && block_of<16>::BYTES <= cake_cuda_block_memory())
-        launch<T, 16>(p, first, n_tok);
+        launch<T, 16>(p, first, n_row);
     else
-        launch<T, 8>(p, first, n_tok);
+        launch<T, 8>(p, first, n_row);
 }
 
 template <typename T, typename END>
-void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_tok, int n_part,
+void multiply_rows(const END &end, factors w, const uint16_t *x, int width, int n_row, int n_part,
                    float *parts)
 {
     const product<END> p = {end, w, x, width, n_part, parts};
-    const int most = n_part > 1 ? CAKE_CUDA_PARTS_ROWS : n_tok;
-    for (int first = 0; first < n_tok; first += most)
-        launch_some<T>(p, first, min(first + most, n_tok));
+    const int most = n_part > 1 ? CAKE_CUDA_PARTS_ROWS : n_row;
+    for (int first = 0; first < n_row; first += most)
+        launch_some<T>(p, first, min(first + most, n_row));
 }
 
 #define CAKE_MANY(type, end)                                                                                 \

@@ -37,7 +37,7 @@ template <int CUT> struct block_of {
 /* Adds the sums of a block's warps, each [TILES][4] as mma.h has them, part by part, and stores them: group y
  * of the outputs. */
 template <int TILES, int CUT, typename END>
-__device__ __forceinline__ void finish(const END &end, const float sum[TILES][4], int y, int n_tok)
+__device__ __forceinline__ void finish(const END &end, const float sum[TILES][4], int y, int n_row)
 {
     enum { SUMS = block_of<CUT>::BANDS * COLUMNS, OUTPUTS = SUMS / END::MATRICES };
     __shared__ float part_of[CUT][SUMS]
@@ -59,7 +59,7 @@ __device__ __forceinline__ void finish(const END &end, const float sum[TILES][4]
             for (int p = 1; p < CUT; p++)
                 total[m] += part_of[p][m * OUTPUTS + column][r];
         }
-        if (token < n_tok)
+        if (token < n_row)
             end.put(total, token, y * OUTPUTS + column);
     }
 }
@@ -68,7 +68,7 @@ __device__ __forceinline__ void finish(const END &end, const float sum[TILES][4]
  * first_row on. */
 template <typename T, int TILES, int CUT>
 __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x, const uint16_t *w,
-                                         int first_out, int first_row, int n_out, int width, int n_tok)
+                                         int first_out, int first_row, int n_out, int width, int n_row)
 {
     const int lane = (int)threadIdx.x % CAKE_WARP, part = (int)threadIdx.x / CAKE_WARP % CUT, g = lane / 4,
               t = lane % 4;
@@ -80,7 +80,7 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
     const uint16_t *lower = w + (int64_t)min(first_out + g + 8, n_out - 1) * width + 8 * t;
     const uint16_t *row[TILES];
     for (int i = 0; i < TILES; i++) {
-        row[i] = x + (int64_t)min(first_row + ROWS * i + g, n_tok - 1) * width + 8 * t;
+        row[i] = x + (int64_t)min(first_row + ROWS * i + g, n_row - 1) * width + 8 * t;
         for (int j = 0; j < 4; j++)
             sum[i][j] = 0;
     }
@@ -120,23 +120,23 @@ __device__ __forceinline__ void sum_part(float sum[TILES][4], const uint16_t *x,
 /* A block: TILES tiles of rows, and group y of the outputs. */
 template <typename T, int TILES, int CUT, typename END>
 __device__ __forceinline__ void multiply_block(const END &end, factors w, int y, const uint16_t *x, int width,
-                                               int n_tok)
+                                               int n_row)
 {
     enum { OF_EACH = block_of<CUT>::BANDS / END::MATRICES }; /* bands of one matrix after the other */
     const int band = (int)threadIdx.x / CAKE_WARP / CUT;
     float sum[TILES][4];
     sum_part<T, TILES, CUT>(sum, x, w.of(band / OF_EACH), (y * OF_EACH + band % OF_EACH) * COLUMNS,
-                            (int)blockIdx.x * ROWS * TILES, end.n_out, width, n_tok);
-    finish<TILES, CUT>(end, sum, y, n_tok);
+                            (int)blockIdx.x * ROWS * TILES, end.n_out, width, n_row);
+    finish<TILES, CUT>(end, sum, y, n_row);
 }
 
 /* grid: groups of rows, groups of outputs. */
 template <typename T, int TILES, int CUT, typename END>
 __global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE)
-    multiply_few(END end, factors w, const uint16_t *x, int width, int n_tok)
+    multiply_few(END end, factors w, const uint16_t *x, int width, int n_row)
 {
     let_next_begin();
-    multiply_block<T, TILES, CUT>(end, w, (int)blockIdx.y, x, width, n_tok);
+    multiply_block<T, TILES, CUT>(end, w, (int)blockIdx.y, x, width, n_row);
 }
 
 /* Several products of the same rows. */
@@ -149,7 +149,7 @@ struct several {
 /* grid: groups of rows; groups of outputs, of one product after the other. */
 template <typename T, int TILES, int CUT>
 __global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE)
-    multiply_several(several all, const uint16_t *x, int width, int n_tok)
+    multiply_several(several all, const uint16_t *x, int width, int n_row)
 {
     let_next_begin();
     const int y = (int)blockIdx.y;
@@ -163,13 +163,13 @@ __global__ void __launch_bounds__(block_of<CUT>::THREADS, block_of<CUT>::AT_ONCE
             w.first = all.w[i];
             first = all.first[i];
         }
-    multiply_block<T, TILES, CUT>(end, w, y - first, x, width, n_tok);
+    multiply_block<T, TILES, CUT>(end, w, y - first, x, width, n_row);
 }
 
 /* The int8 product: sums over a group of k are integers, and are scaled when they are added up. */
 template <int TILES>
 __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
-    multiply_int8(ending end, const char *w, const char *x, int width, size_t step_of_row, int n_tok)
+    multiply_int8(ending end, const char *w, const char *x, int width, size_t step_of_row, int n_row)
 {
     let_next_begin();
     enum { STEP = 64 }; /* bytes of k that four lanes load together, which makes two tiles */
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
                 int32_t whole[4] = {0, 0, 0, 0};
 #pragma unroll
                 for (int i = 0; i < EACH; i++) {
-                    uint4 r = *(const uint4 *)(x + min(row + g, n_tok - 1) * step_of_row + k + STEP * i);
+                    uint4 r = *(const uint4 *)(x + min(row + g, n_row - 1) * step_of_row + k + STEP * i);
                     const uint32_t low[4] = {a[set][i].x, b[set][i].x, a[set][i].y, b[set][i].y},
                                    high[4] = {a[set][i].z, b[set][i].z, a[set][i].w, b[set][i].w};
                     const uint32_t first[2] = {r.x, r.y}, second[2] = {r.z, r.w};
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
                 }
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
-                    const char *token = x + min(row + 2 * t + j % 2, n_tok - 1) * step_of_row;
+                    const char *token = x + min(row + 2 * t + j % 2, n_row - 1) * step_of_row;
                     sum[tile][j] =
                         fused((float)whole[j], ((const float *)(token + width))[group] * scale[set][j / 2],
                               sum[tile][j]);
@@ -237,17 +237,17 @@ __global__ void __launch_bounds__(block_of<PARTS>::THREADS)
             }
             bring(set, group + SETS);
         }
-    finish<TILES, PARTS>(end, sum, (int)blockIdx.y, n_tok);
+    finish<TILES, PARTS>(end, sum, (int)blockIdx.y, n_row);
 }
 
 /* Tile products lack float32 precision: for float32 a warp computes one output, with lanes along k. grid:
  * outputs, groups of rows. */
-__global__ void multiply_f32(ending end, const float *w, const float *x, int width, int n_tok)
+__global__ void multiply_f32(ending end, const float *w, const float *x, int width, int n_row)
 {
     begin_kernel();
     const int lane = (int)threadIdx.x % CAKE_WARP;
     const int column = (int)(blockIdx.x * (blockDim.x / CAKE_WARP) + threadIdx.x / CAKE_WARP);
-    const int first_row = (int)blockIdx.y * ROWS, rows = min(n_tok - first_row, (int)ROWS);
+    const int first_row = (int)blockIdx.y * ROWS, rows = min(n_row - first_row, (int)ROWS);
     if (column >= end.n_out)
         return; /* the whole warp */
     float sum[ROWS] = {0};
@@ -267,91 +267,91 @@ __global__ void multiply_f32(ending end, const float *w, const float *x, int wid
 }
 
 template <typename T, int TILES, int CUT, typename END>
-static void launch_few(const END &end, factors w, const uint16_t *x, int width, int n_tok)
+static void launch_few(const END &end, factors w, const uint16_t *x, int width, int n_row)
 {
     enum { OUTPUTS = block_of<CUT>::BANDS * COLUMNS / END::MATRICES };
     CAKE_LAUNCH((multiply_few<T, TILES, CUT, END>),
-                dim3(groups(n_tok, ROWS * TILES), groups(end.columns(), OUTPUTS)),
-                dim3(block_of<CUT>::THREADS), 0, end, w, x, width, n_tok);
+                dim3(groups(n_row, ROWS * TILES), groups(end.columns(), OUTPUTS)),
+                dim3(block_of<CUT>::THREADS), 0, end, w, x, width, n_row);
 }
 
 /* Matrices of 16 bits, with k cut into CUT parts. */
 template <typename T, int CUT, typename END>
-static void multiply_cut(const END &end, factors w, const uint16_t *x, int width, int n_tok, void *parts)
+static void multiply_cut(const END &end, factors w, const uint16_t *x, int width, int n_row, void *parts)
 {
-    if (n_tok <= ROWS)
-        launch_few<T, 1, CUT>(end, w, x, width, n_tok);
-    else if (n_tok <= CAKE_CUDA_FEW)
-        launch_few<T, 2, CUT>(end, w, x, width, n_tok);
+    if (n_row <= ROWS)
+        launch_few<T, 1, CUT>(end, w, x, width, n_row);
+    else if (n_row <= CAKE_CUDA_FEW)
+        launch_few<T, 2, CUT>(end, w, x, width, n_row);
     else
-        multiply_rows<T>(end, w, x, width, n_tok, CUT, (float *)parts);
+        multiply_rows<T>(end, w, x, width, n_row, CUT, (float *)parts);
 }
 
 template <typename T, typename END>
 static void multiply_16(const END &end, const cake_weight *w, const cake_weight *second, const void *x,
-                        int n_tok, void *parts)
+                        int n_row, void *parts)
 {
     const int width = cake_cuda_width(w->dtype, w->n_in);
     const factors both = {(const uint16_t *)w->data, (const uint16_t *)second->data};
     if (cake_cuda_parts(w) > 1)
-        multiply_cut<T, PARTS>(end, both, (const uint16_t *)x, width, n_tok, parts);
+        multiply_cut<T, PARTS>(end, both, (const uint16_t *)x, width, n_row, parts);
     else
-        multiply_cut<T, 1>(end, both, (const uint16_t *)x, width, n_tok, parts);
+        multiply_cut<T, 1>(end, both, (const uint16_t *)x, width, n_row, parts);
 }
 
 template <int TILES>
-static void launch_int8(const ending &end, const cake_weight *w, const void *x, int n_tok)
+static void launch_int8(const ending &end, const cake_weight *w, const void *x, int n_row)
 {
     CAKE_LAUNCH(multiply_int8<TILES>,
-                dim3(groups(n_tok, ROWS * TILES), groups(w->n_out, block_of<PARTS>::BANDS * COLUMNS)),
+                dim3(groups(n_row, ROWS * TILES), groups(w->n_out, block_of<PARTS>::BANDS * COLUMNS)),
                 dim3(block_of<PARTS>::THREADS), 0, end, (const char *)w->data, (const char *)x,
-                cake_cuda_width(CAKE_I8, w->n_in), cake_cuda_step(CAKE_I8, w->n_in), n_tok);
+                cake_cuda_width(CAKE_I8, w->n_in), cake_cuda_step(CAKE_I8, w->n_in), n_row);
 }
 
-static void multiply_i8(const ending &end, const cake_weight *w, const void *x, int n_tok)
+static void multiply_i8(const ending &end, const cake_weight *w, const void *x, int n_row)
 {
-    if (n_tok <= ROWS)
-        launch_int8<1>(end, w, x, n_tok);
-    else if (n_tok <= 2 * ROWS)
-        launch_int8<2>(end, w, x, n_tok);
-    else if (n_tok <= 4 * ROWS)
-        launch_int8<4>(end, w, x, n_tok);
+    if (n_row <= ROWS)
+        launch_int8<1>(end, w, x, n_row);
+    else if (n_row <= 2 * ROWS)
+        launch_int8<2>(end, w, x, n_row);
+    else if (n_row <= 4 * ROWS)
+        launch_int8<4>(end, w, x, n_row);
     else
-        launch_int8<8>(end, w, x, n_tok);
+        launch_int8<8>(end, w, x, n_row);
 }
 
-static void multiply(const ending &end, const cake_weight *w, const void *x, int n_tok, void *parts)
+static void multiply(const ending &end, const cake_weight *w, const void *x, int n_row, void *parts)
 {
     if (w->dtype == CAKE_F32)
-        CAKE_LAUNCH(multiply_f32, dim3(groups(w->n_out, 8), groups(n_tok, ROWS)), dim3(8 * CAKE_WARP), 0, end,
-                    (const float *)w->data, (const float *)x, cake_cuda_width(w->dtype, w->n_in), n_tok);
+        CAKE_LAUNCH(multiply_f32, dim3(groups(w->n_out, 8), groups(n_row, ROWS)), dim3(8 * CAKE_WARP), 0, end,
+                    (const float *)w->data, (const float *)x, cake_cuda_width(w->dtype, w->n_in), n_row);
     else if (w->dtype == CAKE_I8)
-        multiply_i8(end, w, x, n_tok);
+        multiply_i8(end, w, x, n_row);
     else if (w->dtype == CAKE_F16)
-        multiply_16<cake_f16>(end, w, w, x, n_tok, parts);
+        multiply_16<cake_f16>(end, w, w, x, n_row, parts);
     else
-        multiply_16<cake_bf16>(end, w, w, x, n_tok, parts);
+        multiply_16<cake_bf16>(end, w, w, x, n_row, parts);
 }
 
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                      const float *residual, int n_tok, void *parts)
+                      const float *residual, int n_row, void *parts)
 {
     ending end = {out, w->n_out, bias, residual, {}};
-    multiply(end, w, x, n_tok, parts);
+    multiply(end, w, x, n_row, parts);
 }
 
 template <typename T, int CUT>
-static void launch_several(const several &all, int blocks, const void *x, int width, int n_tok)
+static void launch_several(const several &all, int blocks, const void *x, int width, int n_row)
 {
     const dim3 grid(1, (unsigned)blocks), block(block_of<CUT>::THREADS);
     const uint16_t *rows = (const uint16_t *)x;
-    if (n_tok <= ROWS)
-        CAKE_LAUNCH((multiply_several<T, 1, CUT>), grid, block, 0, all, rows, width, n_tok);
+    if (n_row <= ROWS)
+        CAKE_LAUNCH((multiply_several<T, 1, CUT>), grid, block, 0, all, rows, width, n_row);
     else
-        CAKE_LAUNCH((multiply_several<T, 2, CUT>), grid, block, 0, all, rows, width, n_tok);
+        CAKE_LAUNCH((multiply_several<T, 2, CUT>), grid, block, 0, all, rows, width, n_row);
 }
 
-void cake_cuda_linear_multi(const cake_product *product, int n, const void *x, int n_tok)
+void cake_cuda_linear_multi(const cake_product *product, int n, const void *x, int n_row)
 {
     const cake_weight *w = product->w;
     const int width = cake_cuda_width(w->dtype, w->n_in);
@@ -369,13 +369,13 @@ void cake_cuda_linear_multi(const cake_product *product, int n, const void *x, i
         }
     }
     if (w->dtype == CAKE_F16 && cut)
-        launch_several<cake_f16, PARTS>(all, blocks, x, width, n_tok);
+        launch_several<cake_f16, PARTS>(all, blocks, x, width, n_row);
     else if (w->dtype == CAKE_F16)
-        launch_several<cake_f16, 1>(all, blocks, x, width, n_tok);
+        launch_several<cake_f16, 1>(all, blocks, x, width, n_row);
     else if (cut)
-        launch_several<cake_bf16, PARTS>(all, blocks, x, width, n_tok);
+        launch_several<cake_bf16, PARTS>(all, blocks, x, width, n_row);
     else
-        launch_several<cake_bf16, 1>(all, blocks, x, width, n_tok);
+        launch_several<cake_bf16, 1>(all, blocks, x, width, n_row);
 }
 
 size_t cake_cuda_leaders(int n_out)
@@ -384,32 +384,32 @@ size_t cake_cuda_leaders(int n_out)
 }
 
 void cake_cuda_scores(float *out, cake_topk *best, const void *x, const cake_weight *w, bool all, float cap,
-                      int n_tok, void *leaders, void *parts)
+                      int n_row, void *leaders, void *parts)
 {
     leading to = {(cake_ranked *)leaders, best, cap, all};
     ending end = {out, w->n_out, NULL, NULL, {}};
     if (w->dtype != CAKE_F32)
         end.lead = to;
-    multiply(end, w, x, n_tok, parts);
+    multiply(end, w, x, n_row, parts);
     if (w->dtype == CAKE_F32)
-        cake_cuda_lead(out, to, w->n_out, n_tok);
-    cake_cuda_topk(to, out, w->n_out, n_tok);
+        cake_cuda_lead(out, to, w->n_out, n_row);
+    cake_cuda_topk(to, out, w->n_out, n_row);
 }
 
 template <typename T>
 static void pass(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
-                 const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts)
+                 const cake_weight *up, const float *up_bias, int act, int n_row, void *parts)
 {
     pairing<T> end = {(T *)to,   gate->n_out, cake_cuda_width(gate->dtype, gate->n_out),
                       gate_bias, up_bias,     act};
-    multiply_16<T>(end, gate, up, x, n_tok, parts);
+    multiply_16<T>(end, gate, up, x, n_row, parts);
 }
 
 void cake_cuda_mlp_gate_up(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
-                           const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts)
+                           const cake_weight *up, const float *up_bias, int act, int n_row, void *parts)
 {
     if (gate->dtype == CAKE_F16)
-        pass<cake_f16>(to, x, gate, gate_bias, up, up_bias, act, n_tok, parts);
+        pass<cake_f16>(to, x, gate, gate_bias, up, up_bias, act, n_row, parts);
     else
-        pass<cake_bf16>(to, x, gate, gate_bias, up, up_bias, act, n_tok, parts);
+        pass<cake_bf16>(to, x, gate, gate_bias, up, up_bias, act, n_row, parts);
 }

@@ -15,10 +15,10 @@ size_t cake_cuda_weight_bytes(const cake_weight *w)
     return cake_arena_round((size_t)w->n_out * cake_cuda_step(w->dtype, w->n_in));
 }
 
-size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok)
+size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_row)
 {
     /* the product also reads padding rows after the last one */
-    return cake_arena_round(((size_t)n_tok + CAKE_PRODUCT_ROWS - 1) * cake_cuda_step(dtype, n_in));
+    return cake_arena_round(((size_t)n_row + CAKE_PRODUCT_ROWS - 1) * cake_cuda_step(dtype, n_in));
 }
 
 int cake_cuda_code(const char *archs, int capability)

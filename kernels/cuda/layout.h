@@ -2,7 +2,7 @@
  *
  * Layout of matrices and packed rows in a GPU's memory, and the functions that launch the kernels, one for
  * each operation of kernels.h, with its arguments. All pointers are to GPU memory; the stream orders all
- * work. n_tok >= 1.
+ * work. n_row >= 1.
  *
  * A matrix is row-major, each row padded with zeros to a multiple of CAKE_CUDA_K elements; so are rows packed
  * for a product. In int8 a row is padded to whole groups, and their scales, in float32, follow it.
@@ -52,7 +52,7 @@ static inline size_t cake_cuda_step(cake_dtype dtype, int n_in)
 }
 
 size_t cake_cuda_weight_bytes(const cake_weight *w);
-size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_tok);
+size_t cake_cuda_input_bytes(cake_dtype dtype, int n_in, int n_row);
 /* The architecture of archs ("75 80 90a", compiled into the program) that a GPU of this capability (86: 8.6)
  * runs; 0: none. Code runs on the same major version from its own minor version on, with a letter on that
  * very version only; and the driver can compile the PTX of the last architecture, unless that has a letter
@@ -80,14 +80,14 @@ static inline int cake_cuda_parts(const cake_weight *w)
 #define CAKE_CUDA_PARTS_BYTES                                                                                \
     ((size_t)CAKE_CUDA_PARTS * CAKE_CUDA_PARTS_ROWS * 2 * CAKE_CUDA_WIDE * sizeof(float))
 void cake_cuda_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                      const float *residual, int n_tok, void *parts);
+                      const float *residual, int n_row, void *parts);
 /* As cake_kernels.mlp_gate_up, for matrices of 16 bits that are alike, into rows of the same dtype. */
 void cake_cuda_mlp_gate_up(void *to, const void *x, const cake_weight *gate, const float *gate_bias,
-                           const cake_weight *up, const float *up_bias, int act, int n_tok, void *parts);
+                           const cake_weight *up, const float *up_bias, int act, int n_row, void *parts);
 /* As cake_kernels.linear_multi, for at most CAKE_CUDA_FEW generated rows and matrices of one 16-bit dtype
  * that are cut into the same number of parts. */
 #define CAKE_CUDA_FEW 16
-void cake_cuda_linear_multi(const cake_product *product, int n, const void *x, int n_tok);
+void cake_cuda_linear_multi(const cake_product *product, int n, const void *x, int n_row);
 void cake_cuda_gather(float *out, const cake_weight *w, const int32_t *row, int n, float factor);
 void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const float *residual, int n_row,
                        int dim, float eps);
@@ -95,11 +95,11 @@ void cake_cuda_rmsnorm(float *out, const float *x, const float *weight, const fl
 void cake_cuda_rmsnorm_pack(void *to, const float *x, const float *weight, cake_dtype dtype, int n_row,
                             int dim, float eps, cake_row *rows, int32_t here);
 void cake_cuda_rmsnorm_gated(float *x, const float *gate, const float *weight, int n_row, int dim, float eps);
-void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
+void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_row,
                     int n_head, int head_dim, int n_rot);
-void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok);
+void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_row);
 void cake_cuda_rope_kv_store(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                             const cake_rope_args *turn, const cake_row *rows, int n_tok);
+                             const cake_rope_args *rope, const cake_row *rows, int n_row);
 /* Positions of a segment, which attention of a generated row sums up before it merges, for a row that sees so
  * many positions: few if it sees few, since a short sequence alone has to fill a GPU; more if it sees many,
  * since segments are merged one after the other. It depends on the row only. */
@@ -119,11 +119,11 @@ CAKE_ANYWHERE static inline int cake_cuda_segment(int seen)
 
 /* Rows [0, n_generated) are generated ones, the others are of prompts. part: n_generated times
  * cake_cuda_attend_part bytes. n_segment: the most that any generated row has. arrived [n_generated, n_head]:
- * zeros, before and after. out: [n_tok, n_head, head_dim] of dtype `is`, which has to be CAKE_F32 if there
+ * zeros, before and after. out: [n_row, n_head, head_dim] of dtype `is`, which has to be CAKE_F32 if there
  * are rows of prompts or if the heads are none for cake_cuda_tiles. */
 size_t cake_cuda_attend_part(int n_head, int head_dim, int n_segment);
 void cake_cuda_attend(void *out, cake_dtype is, const float *q, const cake_kv *kv, const cake_row *rows,
-                      int n_generated, int n_tok, int n_head, float scale, float cap, float *part,
+                      int n_generated, int n_row, int n_head, float scale, float cap, float *part,
                       int n_segment, int32_t *arrived);
 /* The convolution, in spans of any rows. before: cake_cuda_delta_before bytes for each span, where a slot has
  * several spans. */
@@ -131,23 +131,22 @@ size_t cake_cuda_delta_before(const cake_deltanet *delta);
 void cake_cuda_delta_conv(float *x, const cake_deltanet *delta, const cake_row *rows,
                           const cake_cuda_spans *spans, void *before);
 /* The delta rule for generated rows, which go one by one. */
-void cake_cuda_delta_generated(float *out, const float *x, const float *a, const float *b,
-                               const cake_deltanet *delta, const cake_row *rows,
-                               const cake_cuda_spans *spans);
+void cake_cuda_delta_decode(float *out, const float *x, const float *a, const float *b,
+                            const cake_deltanet *delta, const cake_row *rows, const cake_cuda_spans *spans);
 /* The delta rule for rows of prompts, in spans within positions [64 i, 64 i + 64), for some of the heads.
  * parts: cake_cuda_delta_part bytes for each span and head. */
 size_t cake_cuda_delta_part(void);
-void cake_cuda_delta_prompt(float *out, const float *x, const float *a, const float *b,
-                            const cake_deltanet *delta, const cake_row *rows, const cake_cuda_spans *spans,
-                            int first_head, int n_head, void *parts);
+void cake_cuda_delta_prefill(float *out, const float *x, const float *a, const float *b,
+                             const cake_deltanet *delta, const cake_row *rows, const cake_cuda_spans *spans,
+                             int first_head, int n_head, void *parts);
 /* As cake_kernels.scores. all: every score is written; else those of rows of which only the best is asked for
- * may stay unwritten. leaders: n_tok times cake_cuda_leaders bytes; parts: half as many bytes as for two
+ * may stay unwritten. leaders: n_row times cake_cuda_leaders bytes; parts: half as many bytes as for two
  * matrices of linear. */
 size_t cake_cuda_leaders(int n_out);
 void cake_cuda_scores(float *out, cake_topk *best, const void *x, const cake_weight *w, bool all, float cap,
-                      int n_tok, void *leaders, void *parts);
+                      int n_row, void *leaders, void *parts);
 void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
-                          int n_tok);
+                          int n_row);
 
 /* out [n, n_out] = sum [n, n_out] + bias [n_out] + residual [n, n_out], in this order; the latter two may be
  * NULL. */
@@ -159,7 +158,7 @@ void cake_cuda_finish(float *out, const float *sum, const float *bias, const flo
 void cake_cuda_read_all(uint32_t *sum, const void *from, size_t bytes);
 double cake_cuda_multiply_all(float *sum, int steps);
 
-void cake_cuda_mark_nonfinite(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends);
+void cake_cuda_mark_nonfinite(cake_row *rows, const float *x, int n_row, int dim, int32_t here, bool ends);
 void cake_cuda_move_rows(float *to, const float *x, const int32_t *from, int n, int dim, bool back);
 
 #ifdef __cplusplus

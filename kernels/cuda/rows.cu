@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: rows, one at a time. Out: embeddings, norms, turned heads, K and V in their pages, rows packed for
+ * In: rows, one at a time. Out: embeddings, norms, rotated heads, K and V in their pages, rows packed for
  * products.
  * Invariant: a row's sums are taken in an order that depends on its length only.
  */
@@ -12,7 +12,7 @@
 enum {
     THREADS = 256,
     LINE = 32,  /* floats of a cache line */
-    HEADS = 4,  /* heads that a block turns, a warp for each */
+    HEADS = 4,  /* heads that a block rotates, a warp for each */
     LONG = 1024 /* from this length on a whole block normalises a row (not a head) */
 };
 
@@ -190,11 +190,11 @@ void cake_cuda_rmsnorm_pack(void *to, const float *x, const float *weight, cake_
         launch_norm((cake_f16 *)to, x, weight, NULL, NULL, n_row, dim, width, eps, mark);
 }
 
-/* A warp turns a head and calls put(i, value) for each element, after all lanes have read theirs: so put may
- * overwrite the head. */
+/* A warp rotates a head and calls put(i, value) for each element, after all lanes have read theirs: so put
+ * may overwrite the head. */
 template <typename PUT>
-__device__ __forceinline__ void turn_head(const float *head, const float *norm, float eps, const float *cos,
-                                          const float *sin, int head_dim, int n_rot, const PUT &put)
+__device__ __forceinline__ void rotate_head(const float *head, const float *norm, float eps, const float *cos,
+                                            const float *sin, int head_dim, int n_rot, const PUT &put)
 {
     const int lane = (int)threadIdx.x % CAKE_WARP, half = n_rot / 2;
     const float scale = norm ? norm_by_warp(head, head_dim, eps) : 1;
@@ -212,8 +212,8 @@ __device__ __forceinline__ void turn_head(const float *head, const float *norm, 
 }
 
 /* A warp for each head. */
-__global__ void turn_heads(float *x, const float *norm, float eps, const float *cos, const float *sin,
-                           int64_t n, int n_head, int head_dim, int n_rot)
+__global__ void rotate_heads(float *x, const float *norm, float eps, const float *cos, const float *sin,
+                             int64_t n, int n_head, int head_dim, int n_rot)
 {
     begin_kernel();
     const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP,
@@ -221,23 +221,23 @@ __global__ void turn_heads(float *x, const float *norm, float eps, const float *
     if (item >= n)
         return; /* the whole warp */
     float *head = x + item * head_dim;
-    turn_head(head, norm, eps, cos + at, sin + at, head_dim, n_rot,
-              [=](int i, float value) { head[i] = value; });
+    rotate_head(head, norm, eps, cos + at, sin + at, head_dim, n_rot,
+                [=](int i, float value) { head[i] = value; });
 }
 
-void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_tok,
+void cake_cuda_rope(float *x, const float *norm, float eps, const float *cos, const float *sin, int n_row,
                     int n_head, int head_dim, int n_rot)
 {
-    int64_t n = (int64_t)n_tok * n_head;
-    CAKE_LAUNCH(turn_heads, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, x, norm, eps, cos, sin, n,
+    int64_t n = (int64_t)n_row * n_head;
+    CAKE_LAUNCH(rotate_heads, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, x, norm, eps, cos, sin, n,
                 n_head, head_dim, n_rot);
 }
 
-/* A warp for each row and head of q, k or v: q is turned in place, k is turned into its page, v goes to its
+/* A warp for each row and head of q, k or v: q is rotated in place, k is rotated into its page, v goes to its
  * page as it is. */
 template <typename T>
-__global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k, const float *v,
-                               cake_rope_args turn, const cake_row *rows, int64_t n)
+__global__ void rotate_and_store(cake_kv kv, float *q, int n_head, const float *k, const float *v,
+                                 cake_rope_args rope, const cake_row *rows, int64_t n)
 {
     begin_kernel();
     const int64_t item = (int64_t)blockIdx.x * HEADS + threadIdx.x / CAKE_WARP;
@@ -245,11 +245,11 @@ __global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k,
         return; /* the whole warp */
     const int of_row = n_head + 2 * kv.n_kv, which = (int)(item % of_row);
     const int64_t token = item / of_row;
-    const float *cos = turn.cos + token * (turn.n_rot / 2), *sin = turn.sin + token * (turn.n_rot / 2);
+    const float *cos = rope.cos + token * (rope.n_rot / 2), *sin = rope.sin + token * (rope.n_rot / 2);
     if (which < n_head) {
         float *head = q + (token * n_head + which) * kv.head_dim;
-        turn_head(head, turn.q_norm, turn.eps, cos, sin, kv.head_dim, turn.n_rot,
-                  [=](int i, float value) { head[i] = value; });
+        rotate_head(head, rope.q_norm, rope.eps, cos, sin, kv.head_dim, rope.n_rot,
+                    [=](int i, float value) { head[i] = value; });
         return;
     }
     const cake_row row = rows[token];
@@ -257,8 +257,8 @@ __global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k,
     const size_t at = cake_kv_page(&kv, row.slot, row.pos, group);
     const int64_t from = (token * kv.n_kv + group) * kv.head_dim;
     if (which < n_head + kv.n_kv)
-        turn_head(
-            k + from, turn.k_norm, turn.eps, cos, sin, kv.head_dim, turn.n_rot,
+        rotate_head(
+            k + from, rope.k_norm, rope.eps, cos, sin, kv.head_dim, rope.n_rot,
             [=](int i, float value) { from_float(((T *)kv.k)[at + cake_kv_key(&kv, line, i)], value); });
     else
         for (int i = (int)threadIdx.x % CAKE_WARP; i < kv.head_dim; i += CAKE_WARP)
@@ -266,23 +266,23 @@ __global__ void turn_and_store(cake_kv kv, float *q, int n_head, const float *k,
 }
 
 template <typename T>
-static void launch_turn(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                        const cake_rope_args *turn, const cake_row *rows, int n_tok)
+static void launch_rope_kv_store(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
+                                 const cake_rope_args *rope, const cake_row *rows, int n_row)
 {
-    const int64_t n = (int64_t)n_tok * (n_head + 2 * kv->n_kv);
-    CAKE_LAUNCH(turn_and_store<T>, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, *kv, q, n_head, k, v,
-                *turn, rows, n);
+    const int64_t n = (int64_t)n_row * (n_head + 2 * kv->n_kv);
+    CAKE_LAUNCH(rotate_and_store<T>, dim3(groups(n, HEADS)), dim3(HEADS * CAKE_WARP), 0, *kv, q, n_head, k, v,
+                *rope, rows, n);
 }
 
 void cake_cuda_rope_kv_store(const cake_kv *kv, float *q, int n_head, const float *k, const float *v,
-                             const cake_rope_args *turn, const cake_row *rows, int n_tok)
+                             const cake_rope_args *rope, const cake_row *rows, int n_row)
 {
     if (kv->dtype == CAKE_F32)
-        launch_turn<float>(kv, q, n_head, k, v, turn, rows, n_tok);
+        launch_rope_kv_store<float>(kv, q, n_head, k, v, rope, rows, n_row);
     else if (kv->dtype == CAKE_BF16)
-        launch_turn<cake_bf16>(kv, q, n_head, k, v, turn, rows, n_tok);
+        launch_rope_kv_store<cake_bf16>(kv, q, n_head, k, v, rope, rows, n_row);
     else
-        launch_turn<cake_f16>(kv, q, n_head, k, v, turn, rows, n_tok);
+        launch_rope_kv_store<cake_f16>(kv, q, n_head, k, v, rope, rows, n_row);
 }
 
 /* A block for each row and head. */
@@ -300,9 +300,9 @@ __global__ void store_heads(cake_kv kv, const float *k, const float *v, const ca
     }
 }
 
-void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_tok)
+void cake_cuda_kv_store(const cake_kv *kv, const float *k, const float *v, const cake_row *rows, int n_row)
 {
-    dim3 grid((unsigned)n_tok * (unsigned)kv->n_kv), block(64);
+    dim3 grid((unsigned)n_row * (unsigned)kv->n_kv), block(64);
     if (kv->dtype == CAKE_F32)
         CAKE_LAUNCH(store_heads<float>, grid, block, 0, *kv, k, v, rows);
     else if (kv->dtype == CAKE_BF16)
@@ -329,7 +329,7 @@ __global__ void pack_rows(T *to, const float *x, const float *gate, int act, int
 
 /* Quantises as cake_i8_from does, but with float32 scales: a warp for each group of a row. grid: rows,
  * groups. */
-__global__ void quantise_rows(char *to, const float *x, const float *gate, int act, int n_in, int width,
+__global__ void quantize_rows(char *to, const float *x, const float *gate, int act, int n_in, int width,
                               size_t step)
 {
     begin_kernel();
@@ -356,13 +356,13 @@ __global__ void quantise_rows(char *to, const float *x, const float *gate, int a
 }
 
 void cake_cuda_input_pack(void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
-                          int n_tok)
+                          int n_row)
 {
     const float *g = gate ? gate->g : NULL;
     int act = gate ? (int)gate->act : 0, width = cake_cuda_width(dtype, n_in);
-    dim3 grid((unsigned)n_tok, groups(width, THREADS)), block(THREADS);
+    dim3 grid((unsigned)n_row, groups(width, THREADS)), block(THREADS);
     if (dtype == CAKE_I8)
-        CAKE_LAUNCH(quantise_rows, dim3((unsigned)n_tok, (unsigned)(width / CAKE_I8_GROUP)), dim3(CAKE_WARP),
+        CAKE_LAUNCH(quantize_rows, dim3((unsigned)n_row, (unsigned)(width / CAKE_I8_GROUP)), dim3(CAKE_WARP),
                     0, (char *)to, x, g, act, n_in, width, cake_cuda_step(CAKE_I8, n_in));
     else if (dtype == CAKE_F32)
         CAKE_LAUNCH(pack_rows<float>, grid, block, 0, (float *)to, x, g, act, n_in, width);
@@ -402,9 +402,9 @@ __global__ void mark_rows(cake_row *rows, const float *x, int dim, int32_t here,
         mark_if_broken(row, here, x + (int64_t)blockIdx.x * dim, dim, THREADS);
 }
 
-void cake_cuda_mark_nonfinite(cake_row *rows, const float *x, int n_tok, int dim, int32_t here, bool ends)
+void cake_cuda_mark_nonfinite(cake_row *rows, const float *x, int n_row, int dim, int32_t here, bool ends)
 {
-    CAKE_LAUNCH(mark_rows, dim3((unsigned)n_tok), dim3(THREADS), 0, rows, x, dim, here, ends);
+    CAKE_LAUNCH(mark_rows, dim3((unsigned)n_row), dim3(THREADS), 0, rows, x, dim, here, ends);
 }
 
 /* grid: rows, parts of a row. */

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* For products that do not call lead: score [n_tok, n_out] is complete. A warp for each group; grid: groups
+/* For products that do not call lead: score [n_row, n_out] is complete. A warp for each group; grid: groups
  * of scores, rows. */
 __global__ void __launch_bounds__(THREADS) lead_of_scores(float *score, leading to, int n_out)
 {
@@ -86,14 +86,14 @@ __global__ void __launch_bounds__(THREADS) lead_of_scores(float *score, leading 
     lead(out, to, out[min(first + (int)threadIdx.x % CAKE_WARP, n_out - 1)], row, first, n_out);
 }
 
-void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok)
+void cake_cuda_lead(float *score, const leading &to, int n_out, int n_row)
 {
-    CAKE_LAUNCH(lead_of_scores, dim3((unsigned)((n_out + THREADS - 1) / THREADS), (unsigned)n_tok),
+    CAKE_LAUNCH(lead_of_scores, dim3((unsigned)((n_out + THREADS - 1) / THREADS), (unsigned)n_row),
                 dim3(THREADS), 0, score, to, n_out);
 }
 
-void cake_cuda_topk(const leading &from, const float *score, int n_out, int n_tok)
+void cake_cuda_topk(const leading &from, const float *score, int n_out, int n_row)
 {
-    CAKE_LAUNCH(choose_of_leaders, dim3((unsigned)n_tok), dim3(THREADS), 0, from.best, from.leader, score,
+    CAKE_LAUNCH(choose_of_leaders, dim3((unsigned)n_row), dim3(THREADS), 0, from.best, from.leader, score,
                 n_out);
 }

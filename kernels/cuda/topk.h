@@ -12,8 +12,8 @@
 
 /* Additional outputs of a product with the LM head. */
 struct leading {
-    cake_ranked *leader; /* [n_tok, groups]; NULL: the product is not one with a head */
-    cake_topk *best;     /* [n_tok] how many are requested; scores that are not finite are recorded there */
+    cake_ranked *leader; /* [n_row, groups]; NULL: the product is not one with a head */
+    cake_topk *best;     /* [n_row] how many are requested; scores that are not finite are recorded there */
     float cap;           /* as cake_kernels.scores has it */
     bool all; /* all scores are stored; else not those of rows of which only the best is asked for */
 };
@@ -72,9 +72,9 @@ __device__ __forceinline__ void lead(float *out, const leading &to, float score,
         to.leader[(int64_t)row * groups_of_scores(n_out) + first / CAKE_WARP] = mine;
 }
 
-/* Applies lead to the complete score [n_tok, n_out] of a product that does not call it. */
-void cake_cuda_lead(float *score, const leading &to, int n_out, int n_tok);
-/* Finds best [n_tok] from the leaders, and from score [n_tok, n_out] as far as scores were stored. */
-void cake_cuda_topk(const leading &from, const float *score, int n_out, int n_tok);
+/* Applies lead to the complete score [n_row, n_out] of a product that does not call it. */
+void cake_cuda_lead(float *score, const leading &to, int n_out, int n_row);
+/* Finds best [n_row] from the leaders, and from score [n_row, n_out] as far as scores were stored. */
+void cake_cuda_topk(const leading &from, const float *score, int n_out, int n_row);
 
 #endif

@@ -25,23 +25,23 @@ typedef struct codes_column {
     cake_codes_span span;
 } codes_column;
 
-static void codes_quantise(codes_input *to, const float *x, int n)
+static void codes_quantize(codes_input *to, const float *x, int n)
 {
     memset(to, 0, sizeof *to);
     for (int i = 0; i < n; i += CAKE_CODES_GROUP)
         to->scale[i / CAKE_CODES_GROUP] =
-            quantise(to->value + i, x + i, n - i < CAKE_CODES_GROUP ? n - i : CAKE_CODES_GROUP);
+            quantize(to->value + i, x + i, n - i < CAKE_CODES_GROUP ? n - i : CAKE_CODES_GROUP);
 }
 
 static void codes_unpack(codes_column *to, const cake_codes *c, const cake_weight *w, int64_t row, int k)
 {
     const uint8_t *from = (const uint8_t *)w->data + (size_t)row * cake_weight_row_bytes(w);
-    uint8_t head[CAKE_CODES_HEAD];
+    uint8_t header[CAKE_CODES_HEADER];
     float factor = 1;
     if (c->factor)
         memcpy(&factor, from, sizeof factor);
-    cake_codes_read_head(head, c, w->format, from, w->n_in, k);
-    cake_codes_scales(&to->span, c, head, factor);
+    cake_codes_read_header(header, c, w->format, from, w->n_in, k);
+    cake_codes_scales(&to->span, c, header, factor);
     cake_codes_read(to->span.code, w->format, from, w->n_in, k);
     for (int i = 0; i < CAKE_CODES_SPAN; i++) {
         const uint8_t code = to->span.code[i];
@@ -97,7 +97,7 @@ static void codes_tile(float *sum, const float *x, int n_row, const cake_weight 
     for (int k = 0; k < w->n_in; k += CAKE_CODES_SPAN) {
         const int here = w->n_in - k < CAKE_CODES_SPAN ? w->n_in - k : CAKE_CODES_SPAN;
         for (int i = 0; i < n_row; i++)
-            codes_quantise(&input[i], x + (int64_t)i * w->n_in + k, here);
+            codes_quantize(&input[i], x + (int64_t)i * w->n_in + k, here);
         for (int j = 0; j < n; j++)
             codes_unpack(&column[j], &c, w, first + j, k);
         for (int i = 0; i < n_row; i++)
@@ -108,14 +108,14 @@ static void codes_tile(float *sum, const float *x, int n_row, const cake_weight 
 
 /* linear of kernels.h. */
 static void linear_codes(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
-                         const float *bias, const float *residual, int n_tok)
+                         const float *bias, const float *residual, int n_row)
 {
     int64_t first, last, n_out = w->n_out;
     cake_exec_range(exec, n_out, 1, &first, &last);
-    for (int64_t row = 0; row < n_tok; row += CODES_TILE)
+    for (int64_t row = 0; row < n_row; row += CODES_TILE)
         for (int64_t column = first; column < last; column += CODES_TILE) {
             float sum[CODES_TILE * CODES_TILE];
-            const int rows = n_tok - row < CODES_TILE ? (int)(n_tok - row) : CODES_TILE,
+            const int rows = n_row - row < CODES_TILE ? (int)(n_row - row) : CODES_TILE,
                       n = last - column < CODES_TILE ? (int)(last - column) : CODES_TILE;
             codes_tile(sum, x + row * w->n_in, rows, w, column, n);
             for (int i = 0; i < rows; i++)

@@ -31,11 +31,11 @@ static float convolve(const cake_deltanet *d, int64_t channel, float *last, floa
 }
 
 static void delta_conv(const cake_exec *exec, float *x, const cake_deltanet *d, const cake_row *rows,
-                       int n_tok)
+                       int n_row)
 {
     int64_t first, last, channels = cake_delta_channels(d);
     cake_exec_range(exec, channels, 1, &first, &last);
-    for (int64_t t = 0; t < n_tok; t++) {
+    for (int64_t t = 0; t < n_row; t++) {
         float *inputs = d->state + rows[t].slot * d->step + cake_delta_rule_size(d);
         for (int64_t c = first; c < last; c++) {
             for (int j = 0; rows[t].pos == 0 && j < d->width - 1; j++)
@@ -75,12 +75,12 @@ static void delta_step(const cake_deltanet *d, float *state, float *out, const f
 }
 
 static void delta_rule(const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-                       const cake_deltanet *d, const cake_row *rows, int n_tok)
+                       const cake_deltanet *d, const cake_row *rows, int n_row)
 {
     int64_t first, last, key = d->key_dim, value = d->value_dim, size = key * value;
     int64_t channels = cake_delta_channels(d);
     cake_exec_range(exec, d->n_value, 1, &first, &last);
-    for (int64_t t = 0; t < n_tok; t++)
+    for (int64_t t = 0; t < n_row; t++)
         for (int64_t h = first; h < last; h++) {
             float q[CAKE_DELTA_DIM], k[CAKE_DELTA_DIM];
             const float *from = x + t * channels + cake_delta_key_head(d, (int)h) * key;

@@ -13,7 +13,7 @@
 
 /* A group of x: bytes and their scale, largest absolute value over 127 in float32. Values below CAKE_I8_LEAST
  * are zeros; a group that is not finite has the scale NaN. */
-static float quantise(int8_t *to, const float *x, int n)
+static float quantize(int8_t *to, const float *x, int n)
 {
     float most = 0;
     bool finite = true;
@@ -38,7 +38,7 @@ static void sum_int8(float *sum, const float *x, const cake_weight *w, int64_t f
         sum[i] = 0;
     for (int k = 0; k < w->n_in; k += CAKE_I8_GROUP) {
         int length = w->n_in - k < CAKE_I8_GROUP ? w->n_in - k : CAKE_I8_GROUP;
-        float scale = quantise(value, x + k, length);
+        float scale = quantize(value, x + k, length);
         for (int i = 0; i < n; i++) {
             const uint16_t *row = (const uint16_t *)((const char *)w->data + (size_t)(first + i) * bytes);
             const int8_t *weight = (const int8_t *)(row + cake_i8_groups(w->n_in)) + k;
@@ -52,11 +52,11 @@ static void sum_int8(float *sum, const float *x, const cake_weight *w, int64_t f
 
 /* linear of kernels.h. */
 static void linear_int8(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
-                        const float *bias, const float *residual, int n_tok)
+                        const float *bias, const float *residual, int n_row)
 {
     int64_t first, last, n_out = w->n_out;
     cake_exec_range(exec, n_out, 1, &first, &last);
-    for (int64_t row = 0; row < n_tok; row++)
+    for (int64_t row = 0; row < n_row; row++)
         for (int64_t column = first; column < last; column += COLUMNS) {
             float sum[COLUMNS];
             int n = last - column < COLUMNS ? (int)(last - column) : COLUMNS;

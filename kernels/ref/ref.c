@@ -94,7 +94,7 @@ static void sum_column(float *sum, const float *x, const cake_weight *w, int64_t
     for (int k = 0; k < w->n_in; k += BLOCK) {
         int n = w->n_in - k < BLOCK ? w->n_in - k : BLOCK;
         if (w->format)
-            cake_format_decode(block, w, column, k, n);
+            cake_format_dequantize(block, w, column, k, n);
         else
             to_f32(block, w->data, w->dtype, (size_t)column * (size_t)w->n_in + (size_t)k, n);
         for (int i = 0; i < n_row; i++)
@@ -126,14 +126,14 @@ static void sum_pairs(float *sum, const float *x, const cake_weight *w, int64_t 
 typedef void sum_function(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row);
 
 static void multiply(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
-                     const float *bias, const float *residual, int n_tok, sum_function *add)
+                     const float *bias, const float *residual, int n_row, sum_function *add)
 {
     int64_t first, last, n_out = w->n_out;
     cake_exec_range(exec, n_out, 1, &first, &last);
     for (int64_t column = first; column < last; column++)
-        for (int64_t row = 0; row < n_tok; row += ROWS) {
+        for (int64_t row = 0; row < n_row; row += ROWS) {
             float sum[ROWS];
-            int n = n_tok - row < ROWS ? (int)(n_tok - row) : ROWS;
+            int n = n_row - row < ROWS ? (int)(n_row - row) : ROWS;
             add(sum, x + row * w->n_in, w, column, n);
             for (int i = 0; i < n; i++) {
                 int64_t at = (row + i) * n_out + column;
@@ -144,10 +144,10 @@ static void multiply(const cake_exec *exec, float *out, const float *x, const ca
         }
 }
 
-static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
+static size_t input_bytes(cake_dtype dtype, int n_in, int n_row)
 {
     (void)dtype;
-    return cake_arena_round((size_t)n_tok * (size_t)n_in * sizeof(float));
+    return cake_arena_round((size_t)n_row * (size_t)n_in * sizeof(float));
 }
 
 static float passed_clamped(float x, const cake_gate *gate, float g)
@@ -175,12 +175,12 @@ static float passed(float x, float g, cake_act act)
 
 /* Nothing is packed: each product converts x itself. */
 static void input_pack(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
-                       cake_dtype dtype, int n_in, int n_tok)
+                       cake_dtype dtype, int n_in, int n_row)
 {
     float *out = to;
     int64_t first, last;
     (void)dtype;
-    cake_exec_range(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t i = first * n_in; i < last * n_in; i++)
         out[i] = !gate                           ? x[i]
                  : gate->act == CAKE_ACT_CLAMPED ? passed_clamped(x[i], gate, gate->g[i])
@@ -189,30 +189,30 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
 }
 
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
-                   const float *residual, int n_tok)
+                   const float *residual, int n_row)
 {
     if (w->dtype == CAKE_I8)
-        linear_int8(exec, out, x, w, bias, residual, n_tok);
+        linear_int8(exec, out, x, w, bias, residual, n_row);
     else if (w->dtype == CAKE_Q8)
-        linear_codes(exec, out, x, w, bias, residual, n_tok);
+        linear_codes(exec, out, x, w, bias, residual, n_row);
     else
-        multiply(exec, out, x, w, bias, residual, n_tok, sum_column);
+        multiply(exec, out, x, w, bias, residual, n_row, sum_column);
 }
 
 static void linear_bf16(const cake_exec *exec, float *out, const void *x, const cake_weight *w,
-                        const float *bias, const float *residual, int n_tok)
+                        const float *bias, const float *residual, int n_row)
 {
     if (w->dtype == CAKE_BF16)
-        multiply(exec, out, x, w, bias, residual, n_tok, sum_pairs);
+        multiply(exec, out, x, w, bias, residual, n_row, sum_pairs);
     else
-        linear(exec, out, x, w, bias, residual, n_tok);
+        linear(exec, out, x, w, bias, residual, n_row);
 }
 
 static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                                cake_dtype dtype, int n_in, const cake_groups *groups, bool gather)
 {
     int64_t first, last;
-    cake_exec_range(exec, groups->n_row, 1, &first, &last);
+    cake_exec_range(exec, groups->n_sorted, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         int64_t from = (gather ? groups->row[i] : i) * n_in;
         cake_gate row = gate ? *gate : (cake_gate){0};
@@ -223,7 +223,7 @@ static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, 
 }
 
 typedef void linear_function(const cake_exec *exec, float *out, const void *x, const cake_weight *w,
-                             const float *bias, const float *residual, int n_tok);
+                             const float *bias, const float *residual, int n_row);
 
 /* One product after the other by `linear`. */
 static void each_group(const cake_exec *exec, const cake_expert_product *product, int n, const void *x,
@@ -253,10 +253,10 @@ static void linear_grouped_bf16(const cake_exec *exec, const cake_expert_product
 }
 
 static void combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
-                    const float *weight, const float *residual, int n_tok, int dim)
+                    const float *weight, const float *residual, int n_row, int dim)
 {
     int64_t first, last, stride = groups->stride;
-    cake_exec_range(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t row = first; row < last; row++)
         for (int64_t i = 0; i < dim; i++) {
             float sum = 0;
@@ -275,7 +275,7 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
         float *to = out + i * w->n_in;
         const char *from = (const char *)w->data + (size_t)row[i] * cake_weight_row_bytes(w);
         if (w->format)
-            cake_format_decode(to, w, row[i], 0, w->n_in);
+            cake_format_dequantize(to, w, row[i], 0, w->n_in);
         else if (w->dtype == CAKE_I8)
             cake_i8_to_f32(to, from, w->n_in);
         else
@@ -304,13 +304,13 @@ static void rmsnorm(const cake_exec *exec, float *out, const float *x, const flo
 }
 
 static void rope(const cake_exec *exec, float *x, const float *norm, float eps, const float *cos,
-                 const float *sin, int n_tok, int n_head, int head_dim, int n_rot)
+                 const float *sin, int n_row, int n_head, int head_dim, int n_rot)
 {
     int64_t first, last;
     int half = n_rot / 2;
     if (norm)
-        rmsnorm(exec, x, x, norm, NULL, n_tok * n_head, head_dim, eps);
-    cake_exec_range(exec, (int64_t)n_tok * n_head, 1, &first, &last);
+        rmsnorm(exec, x, x, norm, NULL, n_row * n_head, head_dim, eps);
+    cake_exec_range(exec, (int64_t)n_row * n_head, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         const float *c = cos + item / n_head * half, *s = sin + item / n_head * half;
         float *low = x + item * head_dim, *high = low + half;
@@ -333,10 +333,10 @@ static void store_codes(const cake_kv *kv, void *data, size_t page, int line, co
 }
 
 static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
-                     const cake_row *rows, int n_tok)
+                     const cake_row *rows, int n_row)
 {
     int64_t first, last;
-    cake_exec_range(exec, (int64_t)n_tok * kv->n_kv, 1, &first, &last);
+    cake_exec_range(exec, (int64_t)n_row * kv->n_kv, 1, &first, &last);
     for (int64_t item = first; item < last; item++) {
         const cake_row *row = &rows[item / kv->n_kv];
         size_t at = cake_kv_page(kv, row->slot, row->pos, (int)(item % kv->n_kv));
@@ -431,10 +431,10 @@ static void attend_query(state *s, float *out, const float *q, const cake_row *r
 }
 
 static void attend(const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-                   int n_tok, int n_head, float scale, float cap)
+                   int n_row, int n_head, float scale, float cap)
 {
     int group = n_head / kv->n_kv;
-    for (int64_t item = exec->rank; item < (int64_t)n_tok * n_head; item += exec->size) {
+    for (int64_t item = exec->rank; item < (int64_t)n_row * n_head; item += exec->size) {
         const cake_row *row = &rows[item / n_head];
         int head = (int)(item % n_head);
         state s = {kv, row->slot, head / group, scale, cap, false, -INFINITY, 0};
@@ -443,10 +443,10 @@ static void attend(const cake_exec *exec, float *out, const float *q, const cake
 }
 
 static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *latent, const float *rope,
-                         const cake_row *rows, int n_tok)
+                         const cake_row *rows, int n_row)
 {
     int64_t first, last, n_value = kv->n_value, n_rope = kv->head_dim - n_value;
-    cake_exec_range(exec, n_tok, 1, &first, &last);
+    cake_exec_range(exec, n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         size_t at = cake_kv_page(kv, rows[i].slot, rows[i].pos, 0);
         int line = rows[i].pos % CAKE_PAGE;
@@ -462,12 +462,12 @@ static void latent_store(const cake_exec *exec, const cake_kv *kv, const float *
 }
 
 static void latent_attend(const cake_exec *exec, float *out, const cake_latent_query *q, const cake_kv *kv,
-                          const cake_row *rows, int n_tok, float scale)
+                          const cake_row *rows, int n_row, float scale)
 {
     int64_t n_value = kv->n_value, n_rope = kv->head_dim - n_value;
     float query[CAKE_LATENT_DIM];
-    for (int64_t item = exec->rank; item < (int64_t)n_tok * q->n_head; item += exec->size) {
-        int64_t t = item / q->n_head, head = item % q->n_head, at = (head * n_tok + t) * n_value;
+    for (int64_t item = exec->rank; item < (int64_t)n_row * q->n_head; item += exec->size) {
+        int64_t t = item / q->n_head, head = item % q->n_head, at = (head * n_row + t) * n_value;
         state s = {kv, rows[t].slot, 0, scale, 0, false, -INFINITY, 0};
         memcpy(query, q->latent + at, (size_t)n_value * sizeof *query);
         memcpy(query + n_value, q->rope + item * n_rope, (size_t)n_rope * sizeof *query);
@@ -476,11 +476,11 @@ static void latent_attend(const cake_exec *exec, float *out, const cake_latent_q
 }
 
 /* Finds the best of this member's columns of out after capping. */
-static void find_best(const cake_exec *exec, float *out, cake_topk *best, int64_t n_out, float cap, int n_tok)
+static void find_best(const cake_exec *exec, float *out, cake_topk *best, int64_t n_out, float cap, int n_row)
 {
     int64_t first, last;
     cake_exec_range(exec, n_out, 1, &first, &last);
-    for (int row = 0; row < n_tok; row++)
+    for (int row = 0; row < n_row; row++)
         for (int64_t c = first; c < last; c++) {
             float *score = &out[row * n_out + c];
             *score = cap > 0 ? capped(*score, cap) : *score;
@@ -509,19 +509,19 @@ static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, i
 }
 
 static void scores(const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
-                   const bool *wanted, float cap, int n_tok)
+                   const bool *wanted, float cap, int n_row)
 {
     (void)wanted;
-    linear(exec, out, x, w, NULL, NULL, n_tok);
-    find_best(exec, out, best, w->n_out, cap, n_tok);
+    linear(exec, out, x, w, NULL, NULL, n_row);
+    find_best(exec, out, best, w->n_out, cap, n_row);
 }
 
 static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, const void *x,
-                        const cake_weight *w, const bool *wanted, float cap, int n_tok)
+                        const cake_weight *w, const bool *wanted, float cap, int n_row)
 {
     (void)wanted;
-    linear_bf16(exec, out, x, w, NULL, NULL, n_tok);
-    find_best(exec, out, best, w->n_out, cap, n_tok);
+    linear_bf16(exec, out, x, w, NULL, NULL, n_row);
+    find_best(exec, out, best, w->n_out, cap, n_row);
 }
 
 #define TABLE(product, grouped, head, plain)                                                                 \

@@ -2,7 +2,8 @@
  *
  * Messages on standard error: "cake-mpi: error: model: FILE: what was found; what to do".
  * Rank 0 logs everything up to its level, the other ranks only warnings and errors, with rank and host.
- * A topic is the folder that speaks ("model", "planner", "link", ...).
+ * A topic is the folder that speaks ("model", "planner", "link", ...). base and formats speak for their
+ * callers, under their topics, and commands about the cache of models for hub.
  */
 #ifndef CAKE_BASE_LOG_H
 #define CAKE_BASE_LOG_H

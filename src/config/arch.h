@@ -56,7 +56,7 @@ typedef struct cake_moe_arch {
     float epsilon;           /* added to their sum */
     bool correction;         /* the files have e_score_correction_bias, which is added for the choice */
     bool router_bias;        /* the router's product has a bias */
-    bool turned;             /* experts are one transposed tensor, where gate and up alternate; with biases */
+    bool transposed;         /* experts are one transposed tensor, where gate and up alternate; with biases */
     bool clamped;            /* CAKE_ACT_CLAMPED with swiglu_alpha and swiglu_limit */
     bool groups;             /* n_group, topk_group; the two best experts of a group are its score */
     bool scaled;             /* routed_scaling_factor */

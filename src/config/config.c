@@ -87,7 +87,7 @@ static cake_err read_head_dim(const cake_fields *fields, const cake_config *c, i
         return CAKE_ERR_FATAL;
     if (*out % 2)
         return cake_fail(
-            "model", "%s: a head has %d elements, but rotary embedding rotates pairs: head_dim must be even",
+            "config", "%s: a head has %d elements, but rotary embedding rotates pairs: head_dim must be even",
             fields->file, *out);
     return CAKE_OK;
 }
@@ -197,8 +197,9 @@ static cake_err read_scores(const cake_fields *fields, const cake_heads_by_type 
         return CAKE_ERR_FATAL;
     c->score_scale = c->arch->unscaled ? 1 : (float)(1 / sqrt(over));
     if (!c->arch->score_cap && cake_json_real(cake_field(fields, "attn_logit_softcapping"), 0) != 0)
-        cake_log(CAKE_WARN, "model", "%s: %sattn_logit_softcapping is not applied, as in transformers for %s",
-                 fields->file, fields->prefix, c->arch->name);
+        cake_log(CAKE_WARN, "config",
+                 "%s: %sattn_logit_softcapping is not applied, as in transformers for %s", fields->file,
+                 fields->prefix, c->arch->name);
     return read_cap(fields, "attn_logit_softcapping", c->arch->score_cap, &c->score_cap)
                ? CAKE_ERR_FATAL
                : read_cap(fields, "final_logit_softcapping", c->arch->logit_cap, &c->logit_cap);
@@ -275,12 +276,12 @@ static cake_err enter_text(const cake_arch **arch, cake_fields *fields)
 static cake_err check_unsupported(const cake_fields *top, const cake_fields *fields, const cake_arch *arch)
 {
     const cake_json *all = top->object, *text = fields->object;
-    cake_err err = cake_unsupported_check(cake_unsupported_relative, NULL, all, "model", top->file, "");
+    cake_err err = cake_unsupported_check(cake_unsupported_relative, NULL, all, "config", top->file, "");
     if (!err && text != all)
-        err = cake_unsupported_check(cake_unsupported_relative, NULL, text, "model", fields->file,
+        err = cake_unsupported_check(cake_unsupported_relative, NULL, text, "config", fields->file,
                                      fields->prefix);
     return err ? err
-               : cake_unsupported_check(cake_unsupported_config, arch, text, "model", fields->file,
+               : cake_unsupported_check(cake_unsupported_config, arch, text, "config", fields->file,
                                         fields->prefix);
 }
 
@@ -362,7 +363,7 @@ static cake_json *parse_defaults(const cake_arch *arch)
 static cake_err read_all(cake_fields *top, const cake_fields *generation, cake_config *c)
 {
     if (cake_json_kind(top->object) != CAKE_JSON_OBJECT)
-        return cake_fail("model", "%s: found %s, expected an object", top->file,
+        return cake_fail("config", "%s: found %s, expected an object", top->file,
                          cake_json_kind_name(top->object));
     cake_json *defaults = NULL, *inner_defaults = NULL;
     cake_err err = read_arch(top, &c->arch);
@@ -405,7 +406,7 @@ cake_err cake_config_parse(const char *text, const char *name, cake_config *conf
     cake_json *doc = NULL;
     cake_fault fault;
     if (cake_json_parse(text, strlen(text), &doc, &fault))
-        return cake_fail("model", "%s: %s", name, fault.message);
+        return cake_fail("config", "%s: %s", name, fault.message);
     cake_err err = cake_config_read(doc, NULL, name, config);
     cake_json_free(doc);
     return err;
@@ -416,18 +417,18 @@ cake_err cake_config_load(const char *dir, cake_config *config)
     cake_json *doc = NULL, *generation = NULL;
     struct stat st;
     if (stat(dir, &st))
-        return cake_fail("model", "%s: cannot be opened: %s", dir, strerror(errno));
+        return cake_fail("config", "%s: cannot be opened: %s", dir, strerror(errno));
     if (!S_ISDIR(st.st_mode) && !cake_model_files_gguf(dir))
         return cake_fail(
-            "model",
+            "config",
             "%s: a directory with config.json, tokenizer.json and *.safetensors, or a .gguf file, is "
             "expected",
             dir);
-    cake_err err = cake_model_files_load("model", dir, "config.json", &doc);
+    cake_err err = cake_model_files_load("config", dir, "config.json", &doc);
     if (err == CAKE_END)
         err = cake_not_a_model_fail(dir, "config.json");
     if (!err)
-        err = cake_model_files_load("model", dir, "generation_config.json", &generation);
+        err = cake_model_files_load("config", dir, "generation_config.json", &generation);
     if (err != CAKE_ERR_FATAL)
         err = cake_config_read(doc, generation, dir, config);
     cake_json_free(generation);

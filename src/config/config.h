@@ -49,9 +49,9 @@ typedef enum cake_rope_kind {
 
 typedef struct cake_rope {
     cake_rope_kind kind;
-    int n_rot;  /* rotated elements of a head, from the first on; even */
-    int n_turn; /* proportional: the pairs that turn; those after them have the frequency 0 */
-    int width;  /* denominator of exponents: n_rot, or one less */
+    int n_rot;          /* rotated elements of a head, from the first on; even */
+    int n_rotated_pair; /* proportional: the pairs that are rotated; those after them have the frequency 0 */
+    int width;          /* denominator of exponents: n_rot, or one less */
     double theta;
     double factor;    /* linear, llama3, yarn, dynamic, proportional */
     double attention; /* factor of cos and sin */
@@ -83,7 +83,7 @@ typedef struct cake_moe {
     int n_mtp;          /* layers after the last one that predict further tokens; they are not used */
     /* set by cake_model_open: in the files all experts' matrices are one tensor; ... transposed, where gate
      * and up alternate; or not transposed, though the family's are */
-    bool fused, turned, by_rows;
+    bool fused, transposed, by_rows;
 } cake_moe;
 
 /* Heads in layers of attention, of q, K and V alike. */
@@ -111,7 +111,7 @@ typedef struct cake_config {
     float logit_cap;                   /* cap of logits; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
-    int n_group;                          /* KV cache groups; 0 if no layer keeps K and V */
+    int n_kv_group;                       /* KV cache groups; 0 if no layer keeps K and V */
     int window[CAKE_MAX_KV_GROUPS];       /* positions visible to a row in layers of the group; 0: all */
     cake_heads heads[CAKE_MAX_KV_GROUPS]; /* of layers of the group */
     cake_layer_kind layer[CAKE_MAX_LAYER];

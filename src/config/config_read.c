@@ -35,7 +35,7 @@ cake_err cake_field_fail(const cake_fields *fields, const char *name, const char
     va_start(args, expected);
     cake_buf_addv(&text, expected, args);
     va_end(args);
-    cake_err err = cake_fail("model", "%s: %s", fields->file, text.data);
+    cake_err err = cake_fail("config", "%s: %s", fields->file, text.data);
     cake_buf_free(&text);
     return err;
 }

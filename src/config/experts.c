@@ -99,7 +99,7 @@ static cake_err fail_layer(const cake_fields *fields, size_t i, const cake_json 
     cake_buf text = {0};
     cake_json_add_part(&text, found);
     cake_err err =
-        cake_fail("model", "%s: %smlp_only_layers[%zu] is %s, but a number from 0 to %d is expected",
+        cake_fail("config", "%s: %smlp_only_layers[%zu] is %s, but a number from 0 to %d is expected",
                   fields->file, fields->prefix, i, text.data, n_layer - 1);
     cake_buf_free(&text);
     return err;
@@ -136,7 +136,7 @@ static cake_err read_list(const cake_fields *fields, const char *name, cake_conf
     for (int i = 0; i < c->n_layer; i++) {
         const char *kind = cake_json_text(cake_json_at(list, (size_t)i), NULL);
         if (!kind || (strcmp(kind, "dense") && strcmp(kind, "sparse")))
-            return cake_fail("model", "%s: %s%s[%d]: dense or sparse is expected", fields->file,
+            return cake_fail("config", "%s: %s%s[%d]: dense or sparse is expected", fields->file,
                              fields->prefix, name, i);
         c->layer[i].mlp = strcmp(kind, "dense") ? CAKE_MLP_EXPERTS : CAKE_MLP_DENSE;
     }
@@ -177,7 +177,7 @@ static cake_err read_experts(const cake_fields *fields, cake_config *c)
         return CAKE_ERR_FATAL;
     if (cake_field_int(fields, "num_nextn_predict_layers", 0, 0, CAKE_MAX_LAYER, &c->moe.n_mtp))
         return CAKE_ERR_FATAL;
-    c->moe.turned = c->arch->moe.turned;
+    c->moe.transposed = c->arch->moe.transposed;
     return c->arch->moe.clamped ? read_clamps(fields, c) : CAKE_OK;
 }
 

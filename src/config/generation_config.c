@@ -18,7 +18,7 @@ static cake_err add_eos(const cake_fields *fields, const cake_json *node, cake_c
         return cake_field_fail(fields, "eos_token_id", "token ids from 0 to %d are expected",
                                config->n_vocab - 1);
     if (id >= config->n_vocab) { /* such a token can never be sampled; some published files have it */
-        cake_log(CAKE_WARN, "model", "%s: eos_token_id %lld is not in the vocabulary of %d, ignored",
+        cake_log(CAKE_WARN, "config", "%s: eos_token_id %lld is not in the vocabulary of %d, ignored",
                  fields->file, (long long)id, config->n_vocab);
         return CAKE_OK;
     }
@@ -77,7 +77,7 @@ static cake_err check_suppressed(const cake_fields *fields, const cake_config *c
     }
     free(seen);
     return left ? CAKE_OK
-                : cake_fail("model", "%s: suppress_tokens and begin_suppress_tokens leave no token to draw",
+                : cake_fail("config", "%s: suppress_tokens and begin_suppress_tokens leave no token to draw",
                             fields->file);
 }
 
@@ -87,8 +87,8 @@ static void warn_length(const cake_fields *fields, const cake_config *config)
 {
     double most = cake_json_real(cake_field(fields, "max_length"), INFINITY);
     if (most < config->context && !cake_field(fields, "max_new_tokens"))
-        cake_log(CAKE_WARN, "model", "%s: max_length %g is not applied; give it with --context", fields->file,
-                 most);
+        cake_log(CAKE_WARN, "config", "%s: max_length %g is not applied; give it with --context",
+                 fields->file, most);
 }
 
 static cake_err read_sampling(const cake_fields *fields, cake_params *defaults)
@@ -129,13 +129,13 @@ cake_err cake_config_read_generation(const cake_fields *top, const cake_fields *
     config->n_eos = 0;
     if (generation->object) {
         if (cake_json_kind(generation->object) != CAKE_JSON_OBJECT)
-            return cake_fail("model", "%s: found %s, expected an object", generation->file,
+            return cake_fail("config", "%s: found %s, expected an object", generation->file,
                              cake_json_kind_name(generation->object));
         if (read_eos(generation, config) || read_sampling(generation, &config->defaults) ||
             read_suppressed(generation, "suppress_tokens", false, config) ||
             read_suppressed(generation, "begin_suppress_tokens", true, config) ||
             check_suppressed(generation, config) ||
-            cake_unsupported_check(cake_unsupported_generation, NULL, generation->object, "model",
+            cake_unsupported_check(cake_unsupported_generation, NULL, generation->object, "config",
                                    generation->file, ""))
             return CAKE_ERR_FATAL;
         warn_length(generation, config);

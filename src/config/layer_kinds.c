@@ -40,8 +40,8 @@ static cake_err read_window(const cake_fields *fields, const cake_config *c, int
     return CAKE_OK;
 }
 
-/* turns [n_layer]: whether a list gives the layer rotary embedding. */
-static cake_err read_turns(const cake_fields *fields, const cake_config *c, bool *turns)
+/* rotates [n_layer]: whether a list gives the layer rotary embedding. */
+static cake_err read_rotates(const cake_fields *fields, const cake_config *c, bool *rotates)
 {
     const cake_json *list = NULL;
     int every = 0;
@@ -55,14 +55,14 @@ static cake_err read_turns(const cake_fields *fields, const cake_config *c, bool
             return CAKE_ERR_FATAL;
     }
     for (int i = 0; i < c->n_layer; i++) {
-        turns[i] = !every || (i + 1) % every != 0;
+        rotates[i] = !every || (i + 1) % every != 0;
         if (!list)
             continue;
         int64_t value = cake_json_int(cake_json_at(list, (size_t)i), -1);
         if (value < 0 || value > 1)
-            return cake_fail("model", "%s: %sno_rope_layers[%d]: 0 or 1 is expected", fields->file,
+            return cake_fail("config", "%s: %sno_rope_layers[%d]: 0 or 1 is expected", fields->file,
                              fields->prefix, i);
-        turns[i] = value == 1;
+        rotates[i] = value == 1;
     }
     return CAKE_OK;
 }
@@ -92,7 +92,7 @@ static cake_err read_period(const cake_fields *fields, const cake_config *c, lay
 }
 
 /* Applies the family's rule where layer_types is absent. */
-static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int window, const bool *turns,
+static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int window, const bool *rotates,
                            layer_type *types)
 {
     int from = 0, every;
@@ -110,7 +110,7 @@ static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int 
         cake_field_int(fields, "max_window_layers", CAKE_REQUIRED, 0, INT32_MAX, &from))
         return CAKE_ERR_FATAL;
     for (int i = from; i < c->n_layer; i++)
-        types[i] = c->arch->sliding == CAKE_SLIDING_NO_ROPE && turns[i] ? FULL : SLIDING;
+        types[i] = c->arch->sliding == CAKE_SLIDING_NO_ROPE && rotates[i] ? FULL : SLIDING;
     return CAKE_OK;
 }
 
@@ -125,7 +125,7 @@ static cake_err read_type(const cake_fields *fields, const cake_config *c, const
             *out = (layer_type)type;
             return CAKE_OK;
         }
-    return cake_fail("model",
+    return cake_fail("config",
                      "%s: %slayer_types[%d] is %s, but only full_attention and %s are supported in family %s",
                      fields->file, fields->prefix, i, text ? text : cake_json_kind_name(node),
                      type_names[other], c->arch->name);
@@ -148,11 +148,11 @@ static cake_err read_types(const cake_fields *fields, const cake_config *c, int 
         if (read_type(fields, c, list, i, &type))
             return CAKE_ERR_FATAL;
         if (ruled && type != types[i])
-            return cake_fail("model", "%s: %slayer_types[%d] is %s, but layers of family %s are %s here",
+            return cake_fail("config", "%s: %slayer_types[%d] is %s, but layers of family %s are %s here",
                              fields->file, fields->prefix, i, type_names[type], c->arch->name,
                              type_names[types[i]]);
         if (type == SLIDING && !window)
-            return cake_fail("model",
+            return cake_fail("config",
                              "%s: %slayer_types[%d] is sliding_attention, "
                              "but sliding_window is null or switched off",
                              fields->file, fields->prefix, i);
@@ -190,14 +190,14 @@ static cake_err read_delta(const cake_fields *fields, cake_config *c)
 static int group_of(cake_config *c, int window, const cake_heads *heads)
 {
     int group = 0;
-    while (group < c->n_group &&
+    while (group < c->n_kv_group &&
            (c->window[group] != window || c->heads[group].n_kv != heads->n_kv ||
             c->heads[group].head_dim != heads->head_dim || c->heads[group].v_is_k != heads->v_is_k))
         group++;
-    if (group == c->n_group) {
+    if (group == c->n_kv_group) {
         c->window[group] = window;
         c->heads[group] = *heads;
-        c->n_group++;
+        c->n_kv_group++;
     }
     return group;
 }
@@ -209,7 +209,7 @@ static cake_err settle_full(const cake_fields *fields, const cake_config *c, lay
     if (c->arch->last_full && types[c->n_layer - 1] == SLIDING) {
         types[c->n_layer - 1] = FULL;
         if (cake_field(fields, "layer_types"))
-            cake_log(CAKE_WARN, "model",
+            cake_log(CAKE_WARN, "config",
                      "%s: %slayer_types[%d] is sliding_attention, but the last layer of family %s is always "
                      "full_attention",
                      fields->file, fields->prefix, c->n_layer - 1, c->arch->name);
@@ -222,10 +222,10 @@ static cake_err settle_full(const cake_fields *fields, const cake_config *c, lay
 cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_type *heads, cake_config *c)
 {
     layer_type types[CAKE_MAX_LAYER] = {FULL};
-    bool turns[CAKE_MAX_LAYER];
+    bool rotates[CAKE_MAX_LAYER];
     int window;
-    if (read_window(fields, c, &window) || read_turns(fields, c, turns) ||
-        apply_rule(fields, c, window, turns, types) || read_types(fields, c, window, types) ||
+    if (read_window(fields, c, &window) || read_rotates(fields, c, rotates) ||
+        apply_rule(fields, c, window, rotates, types) || read_types(fields, c, window, types) ||
         settle_full(fields, c, types) || read_delta(fields, c))
         return CAKE_ERR_FATAL;
     c->delta_joined = c->arch->delta_fused;
@@ -238,7 +238,7 @@ cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_
         c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0,
                                               sliding ? &heads->sliding : &heads->full);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;
-        if (!turns[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
+        if (!rotates[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
             c->layer[i].rope = CAKE_NO_ROPE;
     }
     return CAKE_OK;

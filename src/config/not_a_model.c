@@ -106,20 +106,20 @@ cake_err cake_not_a_model_fail(const char *dir, const char *missing)
     if (is_here(dir, ADAPTER)) {
         cake_buf_cut(&name, 0);
         add_base(dir, &name);
-        err = cake_fail("model",
+        err = cake_fail("config",
                         "%s: has no %s, only an adapter (" ADAPTER ", LoRA or another of PEFT) of %s: "
                         "merge it into that model first (merge_and_unload, then save_pretrained)",
                         dir, missing, name.data);
     } else if (found < N_OTHER) {
-        err = cake_fail("model", "%s: has no %s, but %s, %s: %s", dir, missing, name.data, others[found].what,
-                        others[found].to_do);
+        err = cake_fail("config", "%s: has no %s, but %s, %s: %s", dir, missing, name.data,
+                        others[found].what, others[found].to_do);
     } else if (is_here(dir, "snapshots")) {
-        err = cake_fail("model",
+        err = cake_fail("config",
                         "%s: has no %s: it is a directory of the Hugging Face cache, whose models are one "
                         "level below its directory snapshots",
                         dir, missing);
     } else {
-        err = cake_fail("model", "%s/%s: cannot be opened: %s", dir, missing, strerror(ENOENT));
+        err = cake_fail("config", "%s/%s: cannot be opened: %s", dir, missing, strerror(ENOENT));
     }
     cake_buf_free(&name);
     return err;
@@ -131,7 +131,7 @@ void cake_not_a_model_warn(const char *dir)
     if (!is_here(dir, ADAPTER))
         return;
     add_base(dir, &base);
-    cake_log(CAKE_WARN, "model",
+    cake_log(CAKE_WARN, "config",
              "%s: also holds an adapter of %s (" ADAPTER
              "), which is not applied; merge it into its model if answers should use it",
              dir, base.data);

@@ -91,7 +91,7 @@ static cake_err read_part(const cake_fields *top, const cake_fields *fields, con
     if (cake_field_real(top, "partial_rotary_factor", part, least, 1, &part) ||
         cake_field_real(fields, "partial_rotary_factor", part, least, 1, &part))
         return CAKE_ERR_FATAL;
-    rope->n_turn = (int)(head_dim * part / 2);
+    rope->n_rotated_pair = (int)(head_dim * part / 2);
     rope->width = all ? head_dim : (int)(head_dim * part);
     if (rope->width < 1)
         return cake_field_fail(top, "partial_rotary_factor",
@@ -188,7 +188,7 @@ static cake_err read_factors(const cake_fields *fields, const char *name, const 
     for (size_t i = 0; i < n; i++) {
         double value = cake_json_real(cake_json_at(list, i), NAN);
         if (!(value >= 1e-6 && value <= 1e6))
-            return cake_fail("model", "%s: %s%s%s[%zu]: a number from 1e-6 to 1e6 is expected", fields->file,
+            return cake_fail("config", "%s: %s%s%s[%zu]: a number from 1e-6 to 1e6 is expected", fields->file,
                              fields->outer, fields->prefix, name, i);
         out[i] = (float)value;
     }
@@ -409,6 +409,6 @@ void cake_rope_frequencies(const cake_rope *rope, int span, double *freq)
         else if (rope->kind == CAKE_ROPE_LONGROPE)
             freq[i] /= (double)rope->factors[epoch][i];
         else if (rope->kind == CAKE_ROPE_PROPORTIONAL)
-            freq[i] = i < rope->n_turn ? freq[i] / rope->factor : 0;
+            freq[i] = i < rope->n_rotated_pair ? freq[i] / rope->factor : 0;
     }
 }

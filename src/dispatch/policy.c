@@ -27,14 +27,14 @@ enum {
 typedef struct prompt {
     void *item;
     int32_t *chain; /* [n_chain] owned */
-    int n_chain, n_tok;
+    int n_chain, n_token;
     int64_t since; /* items assigned before it was added */
 } prompt;
 
 typedef struct replica {
     cake_replica_capacity capacity;
     cake_replica_progress progress;
-    int64_t assigned, assigned_tok, done;
+    int64_t assigned, assigned_tokens, done;
     bool asked; /* already considered by the current cake_dispatch_policy_pick */
 } replica;
 
@@ -46,7 +46,7 @@ struct cake_dispatch_policy {
     int n_node;
     prompt *waiting; /* [n_waiting] in the order of the input */
     int n_waiting, cap;
-    int64_t n_tok;   /* of waiting prompts */
+    int64_t n_token; /* of waiting prompts */
     prompt *history; /* ring [cap_history] of the last n_history assigned prompts */
     int first_history, n_history, cap_history;
     int64_t n_assigned; /* items so far */
@@ -98,7 +98,7 @@ void cake_dispatch_policy_close(cake_dispatch_policy *h)
 
 bool cake_dispatch_policy_can_add(const cake_dispatch_policy *h)
 {
-    return h->n_waiting < h->cap && h->n_tok < MAX_TOKENS && !h->ended;
+    return h->n_waiting < h->cap && h->n_token < MAX_TOKENS && !h->ended;
 }
 
 /* Clears the marks of nodes that are new or were unused. */
@@ -124,9 +124,9 @@ void cake_dispatch_policy_add(cake_dispatch_policy *h, void *item, int64_t salt,
     CAKE_ASSERT(cake_dispatch_policy_can_add(h));
     prompt *p = &h->waiting[h->n_waiting++];
     *p = (prompt){
-        .item = item, .n_chain = (n_prompt - 1) / CAKE_PAGE, .n_tok = n_prompt, .since = h->n_assigned};
+        .item = item, .n_chain = (n_prompt - 1) / CAKE_PAGE, .n_token = n_prompt, .since = h->n_assigned};
     insert_chain(h, p, salt, ids);
-    h->n_tok += n_prompt;
+    h->n_token += n_prompt;
 }
 
 void cake_dispatch_policy_end(cake_dispatch_policy *h)
@@ -150,7 +150,7 @@ void *cake_dispatch_policy_cancel(cake_dispatch_policy *h)
     if (!h->n_waiting)
         return NULL;
     prompt *last = &h->waiting[--h->n_waiting];
-    h->n_tok -= last->n_tok;
+    h->n_token -= last->n_token;
     free_prompt(h, last);
     return last->item;
 }
@@ -214,11 +214,12 @@ static bool is_idle(const replica *r)
 
 static bool wants_more(const cake_dispatch_policy *h, const replica *r)
 {
-    int64_t unbegun = r->assigned - r->progress.begun, unbegun_tok = r->assigned_tok - r->progress.begun_tok;
+    int64_t unbegun = r->assigned - r->progress.begun,
+            unbegun_tokens = r->assigned_tokens - r->progress.begun_tokens;
     int64_t ahead = r->capacity.n_slot / 2 > MIN_UNBEGUN ? r->capacity.n_slot / 2 : MIN_UNBEGUN;
     if (h->ended && !is_useful_late(h, r))
         return false;
-    return is_idle(r) || (unbegun < ahead && unbegun_tok < WAVES_AHEAD * r->capacity.rows &&
+    return is_idle(r) || (unbegun < ahead && unbegun_tokens < WAVES_AHEAD * r->capacity.rows &&
                           n_open(r) < r->capacity.n_slot + ahead);
 }
 
@@ -269,7 +270,7 @@ static int choose_prompt(const cake_dispatch_policy *h, int r)
 /* Remembers an assigned prompt while the history has room for it. */
 static void add_to_history(cake_dispatch_policy *h, const prompt *p)
 {
-    while (h->n_history && cake_prefix_tree_count(h->prefixes) > MAX_HISTORY_PAGES + h->n_tok / CAKE_PAGE)
+    while (h->n_history && cake_prefix_tree_count(h->prefixes) > MAX_HISTORY_PAGES + h->n_token / CAKE_PAGE)
         drop_oldest(h);
     if (h->n_history == h->cap_history) {
         int cap = h->cap_history ? 2 * h->cap_history : 256;
@@ -288,10 +289,10 @@ static void *assign(cake_dispatch_policy *h, int at, int r)
 {
     prompt p = h->waiting[at];
     memmove(&h->waiting[at], &h->waiting[at + 1], (size_t)(--h->n_waiting - at) * sizeof *h->waiting);
-    h->n_tok -= p.n_tok;
+    h->n_token -= p.n_token;
     h->n_assigned++;
     h->replicas[r].assigned++;
-    h->replicas[r].assigned_tok += p.n_tok;
+    h->replicas[r].assigned_tokens += p.n_token;
     for (int i = 0; i < p.n_chain; i++)
         h->marks[(size_t)p.chain[i] * (size_t)h->n_word + (size_t)(r / 64)] |= (uint64_t)1 << (r % 64);
     if (p.n_chain)

@@ -12,14 +12,14 @@
 #include "base/alloc.h"
 
 /* The fixed part of a request; its lists follow. */
-typedef struct head {
+typedef struct header {
     int64_t ticket;
     uint64_t seed;
     cake_params params;        /* its pointers are invalid */
     int32_t n_prompt, n_begun; /* n_begun: tokens of the answer from an earlier run */
     uint64_t n_stop_id, n_bias;
     int32_t n_choice; /* that were begun; after the lists, for each: number of tokens, tokens, scores */
-} head;
+} header;
 
 void cake_dispatch_msg_take(cake_dispatch_msg *message, void *into, size_t bytes)
 {
@@ -42,14 +42,14 @@ void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake
 {
     const cake_params *p = &lead->request.params;
     size_t scores = (size_t)cake_sequence_generated(lead) * (size_t)(1 + lead->n_top);
-    head h = {.ticket = ticket,
-              .seed = lead->key.seed,
-              .params = *p,
-              .n_prompt = lead->n_prompt,
-              .n_begun = cake_sequence_generated(lead),
-              .n_stop_id = p->stop_ids.len,
-              .n_bias = p->n_bias,
-              .n_choice = lead->n_choice};
+    header h = {.ticket = ticket,
+                .seed = lead->key.seed,
+                .params = *p,
+                .n_prompt = lead->n_prompt,
+                .n_begun = cake_sequence_generated(lead),
+                .n_stop_id = p->stop_ids.len,
+                .n_bias = p->n_bias,
+                .n_choice = lead->n_choice};
     cake_buf_add(message, &h, sizeof h);
     cake_buf_add(message, lead->ids.id, lead->ids.len * sizeof *lead->ids.id);
     cake_buf_add(message, lead->logprobs, scores * sizeof *lead->logprobs);
@@ -84,7 +84,7 @@ static void take_begun(cake_dispatch_msg *message, uint64_t n, cake_sequence *s,
 cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int context,
                                               const cake_tokenizer *tokenizer, const int32_t *eos, int n_eos)
 {
-    head h;
+    header h;
     uint64_t n_token;
     cake_dispatch_msg_take(message, &h, sizeof h);
     cake_request request = {.order = h.ticket, .params = h.params};

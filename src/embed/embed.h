@@ -11,12 +11,12 @@
 #include "model/model.h"
 #include "types/wave.h"
 
-/* ids [wave->n_tok], each in [0, n_vocab). The wave's header and rows must be filled in. */
+/* ids [wave->n_row], each in [0, n_vocab). The wave's header and rows must be filled in. */
 void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,
                      cake_wave *wave);
-/* As cake_embed_fill, with embedding and body [n_tok, dim] in device memory. device_ids [n_tok] is a device
+/* As cake_embed_fill, with embedding and body [n_row, dim] in device memory. device_ids [n_row] is a device
  * buffer. May return while the operation is in flight. */
 void cake_embed_fill_device(const cake_model *model, const cake_kernels *kernels, const int32_t *ids,
-                            int n_tok, int32_t *device_ids, float *body);
+                            int n_row, int32_t *device_ids, float *body);
 
 #endif

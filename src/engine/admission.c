@@ -10,7 +10,7 @@
 void cake_engine_begin(cake_engine *e, cake_sequence *lead)
 {
     e->stats.begun += !lead->begun;
-    e->stats.begun_tok += lead->begun ? 0 : lead->n_prompt;
+    e->stats.begun_tokens += lead->begun ? 0 : lead->n_prompt;
     lead->begun = true;
 }
 
@@ -89,7 +89,7 @@ static int schedule_flags(const cake_sequence *lead, bool scores_prompt)
 {
     const cake_params *p = &lead->request.params;
     bool sure = p->ignore_eos == 1 && !p->n_stop && !p->stop_ids.len;
-    return (scores_prompt ? CAKE_SEQ_SCORE_PROMPT : 0) | (sure ? CAKE_SEQ_SURE : 0);
+    return (scores_prompt ? CAKE_SLOT_SCORE_PROMPT : 0) | (sure ? CAKE_SLOT_FIXED_LENGTH : 0);
 }
 
 static bool lacks_scores(const cake_sequence *lead)
@@ -101,7 +101,7 @@ static bool lacks_scores(const cake_sequence *lead)
 static void admit_alone(cake_engine *e, cake_sequence *s, bool again)
 {
     cake_sequence *lead = e->lead;
-    int flags = schedule_flags(lead, lacks_scores(lead)) | (again ? CAKE_SEQ_AGAIN : 0);
+    int flags = schedule_flags(lead, lacks_scores(lead)) | (again ? CAKE_SLOT_READMITTED : 0);
     s->admitted = s->latest = lead->admitted;
     occupy_slot(
         e, cake_schedule_resume(e->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
@@ -126,9 +126,9 @@ static bool admit_stem(cake_engine *e)
     cake_sequence *lead = e->lead;
     if (!cake_schedule_can_admit(e->schedule))
         return false;
-    int flags = schedule_flags(lead, lacks_scores(lead)) | (lead->n_choice ? CAKE_SEQ_AGAIN : 0);
+    int flags = schedule_flags(lead, lacks_scores(lead)) | (lead->n_choice ? CAKE_SLOT_READMITTED : 0);
     e->stem =
-        cake_schedule_admit(e->schedule, lead->n_prompt, lead->max_len, lead->chain, flags | CAKE_SEQ_STEM);
+        cake_schedule_admit(e->schedule, lead->n_prompt, lead->max_len, lead->chain, flags | CAKE_SLOT_STEM);
     e->seqs[e->stem] = lead;
     return true;
 }

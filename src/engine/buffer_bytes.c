@@ -8,13 +8,13 @@
 
 size_t cake_engine_wave_bytes(const cake_config *config, const cake_schedule_shape *shape)
 {
-    return cake_arena_round(cake_wave_bytes(shape->max_tok, cake_schedule_changes(shape), config->dim));
+    return cake_arena_round(cake_wave_bytes(shape->max_row, cake_schedule_changes(shape), config->dim));
 }
 
 size_t cake_engine_host_bytes(const cake_config *config, const cake_schedule_shape *shape)
 {
     return (size_t)shape->n_lane * cake_engine_wave_bytes(config, shape) +
-           cake_arena_round((size_t)shape->max_tok * sizeof(int32_t)) +
+           cake_arena_round((size_t)shape->max_row * sizeof(int32_t)) +
            cake_arena_round((size_t)config->n_vocab * sizeof(float));
 }
 
@@ -26,13 +26,13 @@ size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *s
 
 size_t cake_engine_body_bytes(const cake_config *config, const cake_schedule_shape *shape)
 {
-    return cake_arena_round((size_t)shape->max_tok * (size_t)config->dim * sizeof(float));
+    return cake_arena_round((size_t)shape->max_row * (size_t)config->dim * sizeof(float));
 }
 
 size_t cake_engine_device_bytes(const cake_config *config, const cake_schedule_shape *shape)
 {
     return (size_t)shape->n_lane * cake_engine_body_bytes(config, shape) +
-           cake_arena_round((size_t)shape->max_tok * sizeof(int32_t));
+           cake_arena_round((size_t)shape->max_row * sizeof(int32_t));
 }
 
 int cake_pipeline_depth(int n_lane)

@@ -24,7 +24,7 @@ static void alloc_lanes(cake_engine *e)
                 cake_arena_take(&e->device_arena, cake_engine_body_bytes(e->config, &e->shape));
     }
     if (e->embed->memory)
-        e->device_ids = cake_arena_take(&e->device_arena, (size_t)e->shape.max_tok * sizeof *e->device_ids);
+        e->device_ids = cake_arena_take(&e->device_arena, (size_t)e->shape.max_row * sizeof *e->device_ids);
 }
 
 cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io *io, cake_engine **out)
@@ -62,7 +62,7 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
     e->need_all = cake_alloc((size_t)shape->lane_seqs, sizeof *e->need_all);
     e->best = cake_alloc((size_t)shape->lane_seqs, sizeof *e->best);
     alloc_lanes(e);
-    e->ids = cake_arena_take(&e->arena, (size_t)shape->max_tok * sizeof *e->ids);
+    e->ids = cake_arena_take(&e->arena, (size_t)shape->max_row * sizeof *e->ids);
     e->stem_score = cake_arena_take(&e->arena, (size_t)config->n_vocab * sizeof *e->stem_score);
     *out = e;
     return CAKE_OK;
@@ -113,7 +113,7 @@ void cake_engine_stop(cake_engine *e, cake_err err)
 cake_replica_progress cake_engine_progress(const cake_engine *e)
 {
     return (cake_replica_progress){
-        .begun = e->stats.begun, .begun_tok = e->stats.begun_tok, .rows = e->stats.rows};
+        .begun = e->stats.begun, .begun_tokens = e->stats.begun_tokens, .rows = e->stats.rows};
 }
 
 int cake_engine_in_flight(const cake_engine *e)
@@ -160,12 +160,12 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
     cake_wave *wave = l->msg.wave;
     *wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
                         .lane = lane,
-                        .n_tok = batch->n_tok,
+                        .n_row = batch->n_row,
                         .n_change = batch->n_change,
                         .dim = e->config->dim};
-    memcpy(cake_wave_rows(wave), batch->rows, (size_t)batch->n_tok * sizeof *batch->rows);
+    memcpy(cake_wave_rows(wave), batch->rows, (size_t)batch->n_row * sizeof *batch->rows);
     memcpy(cake_wave_changes(wave), batch->changes, (size_t)batch->n_change * sizeof *batch->changes);
-    for (int i = 0; i < batch->n_tok; i++) {
+    for (int i = 0; i < batch->n_row; i++) {
         cake_sequence *s = e->seqs[batch->rows[i].slot];
         e->ids[i] = s->ids.id[batch->rows[i].pos];
         cake_engine_begin(e, s->lead);
@@ -173,11 +173,11 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
     double start = cake_clock_now();
     l->msg.body = l->body;
     if (l->body)
-        cake_embed_fill_device(e->model, e->embed, e->ids, wave->n_tok, e->device_ids, l->body);
+        cake_embed_fill_device(e->model, e->embed, e->ids, wave->n_row, e->device_ids, l->body);
     else
         cake_embed_fill(e->model, e->embed, threads_of(e, wave), e->ids, wave);
-    e->stats.embed_s += cake_trace_since(e->trace, CAKE_SPAN_EMBED, start, batch->n_tok);
-    e->stats.rows += batch->n_tok;
+    e->stats.embed_s += cake_trace_since(e->trace, CAKE_SPAN_EMBED, start, batch->n_row);
+    e->stats.rows += batch->n_row;
     l->batch = batch;
     l->msg.in_flight = true;
     e->n_in_flight++;
@@ -205,7 +205,7 @@ bool cake_engine_send(cake_engine *e, cake_link *first)
                 cake_engine_overflow(e, batch->overflow[i]);
             batch = cake_schedule_next_batch(e->schedule, lane);
         }
-        if (batch->n_tok) {
+        if (batch->n_row) {
             send_batch(e, lane, batch, first);
             sent = true;
         }
@@ -293,7 +293,7 @@ static void apply_sample(cake_engine *e, int slot, const cake_row *row, const ca
 static void record_nonfinite(cake_engine *e, cake_wave *wave)
 {
     const cake_row *rows = cake_wave_rows(wave);
-    for (int i = 0; i < wave->n_tok; i++) {
+    for (int i = 0; i < wave->n_row; i++) {
         cake_sequence *s = e->seqs[rows[i].slot];
         if (rows[i].nonfinite && (!s->lead->nonfinite || rows[i].nonfinite < s->lead->nonfinite))
             s->lead->nonfinite = rows[i].nonfinite;

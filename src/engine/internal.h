@@ -14,7 +14,7 @@
 typedef struct cake_engine_lane {
     cake_wave_msg msg;       /* the lane's waves are sent in it */
     const cake_batch *batch; /* content of the wave in flight */
-    float *body;             /* [max_tok, dim] in GPU memory; NULL: the body is in the wave */
+    float *body;             /* [max_row, dim] in GPU memory; NULL: the body is in the wave */
 } cake_engine_lane;
 
 struct cake_engine {
@@ -37,8 +37,8 @@ struct cake_engine {
     cake_err err;
     cake_arena arena;        /* waves, ids, stem_score */
     cake_arena device_arena; /* memory of the GPU that has the embedding: the lanes' bodies, device_ids */
-    int32_t *device_ids;     /* [max_tok] in GPU memory */
-    int32_t *ids;            /* [max_tok] */
+    int32_t *device_ids;     /* [max_row] in GPU memory */
+    int32_t *ids;            /* [max_row] */
     float *stem_score;       /* [n_vocab] scores of the token that follows the stem's prompt */
     cake_sampler *sampler;
     cake_logits *logits;

@@ -269,8 +269,8 @@ static cake_span span_of(const hop_state *at, cake_wave *wave, double begin)
                       .at = at->at,
                       .number = at->n_wave,
                       .lane = wave->lane,
-                      .rows = wave->n_tok};
-    for (int i = 0; i < wave->n_tok; i++)
+                      .rows = wave->n_row};
+    for (int i = 0; i < wave->n_row; i++)
         span.prompt += rows[i].kind == CAKE_ROW_PROMPT;
     return span;
 }
@@ -282,7 +282,7 @@ static void run_hop(cake_pipeline *p, hop_state *at, cake_wave_msg *msg)
     increment(&p->status->steps);
     if (at->far_in)
         increment(&p->status->got);
-    publish(&p->status->rows, msg->wave->n_tok);
+    publish(&p->status->rows, msg->wave->n_row);
     if (msg->wave->kind == CAKE_WAVE_STOP) {
         at->done = true;
         p->n_done++;

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 typedef struct cake_replica_progress {
-    int64_t begun;     /* requests whose prompts are in flight or computed */
-    int64_t begun_tok; /* tokens of these prompts */
-    int64_t rows;      /* rows that were sent through its layers */
+    int64_t begun;        /* requests whose prompts are in flight or computed */
+    int64_t begun_tokens; /* tokens of these prompts */
+    int64_t rows;         /* rows that were sent through its layers */
 } cake_replica_progress;
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: sequences from the io. Out: the same sequences in the same order.
- * Invariant: a sequence is a user of its chain from its entry into the queue until
- * cake_request_queue_forget.
+ * Invariant: a queued sequence holds a reference to its chain. `cake_request_queue_forget` releases it.
  */
 #include "engine/request_queue.h"
 
@@ -42,7 +41,7 @@ void cake_request_queue_close(cake_request_queue *q)
 static void append(cake_request_queue *q, cake_sequence *s)
 {
     int n = cake_schedule_chain_len(s->n_prompt);
-    q->n_tok += s->n_prompt;
+    q->n_token += s->n_prompt;
     if (!q->prefixes || !n)
         return;
     s->chain = cake_alloc((size_t)n, sizeof *s->chain);
@@ -61,7 +60,7 @@ void cake_request_queue_forget(const cake_request_queue *q, cake_sequence *s)
 /* True if no more requests can be read ahead. */
 static bool is_full(const cake_request_queue *q)
 {
-    return q->closed || q->n == q->cap || q->n_tok >= MAX_TOKENS;
+    return q->closed || q->n == q->cap || q->n_token >= MAX_TOKENS;
 }
 
 cake_err cake_request_queue_read(cake_request_queue *q, int n)
@@ -87,6 +86,7 @@ cake_err cake_request_queue_read(cake_request_queue *q, int n)
     return err;
 }
 
+/* First come, first served (FCFS). */
 cake_sequence *cake_request_queue_pop(cake_request_queue *q)
 {
     if (!q->n)
@@ -94,6 +94,6 @@ cake_sequence *cake_request_queue_pop(cake_request_queue *q)
     cake_sequence *s = q->waiting[q->first];
     q->first = (q->first + 1) % q->cap;
     q->n--;
-    q->n_tok -= s->n_prompt;
+    q->n_token -= s->n_prompt;
     return s;
 }

@@ -28,9 +28,9 @@ typedef struct cake_request_queue {
     cake_prefix_tree *prefixes; /* NULL: no prefix cache */
     cake_sequence **waiting;    /* ring [cap]: n of them, starting at `first` */
     int cap, first, n;
-    int64_t n_tok; /* of their prompts */
-    bool empty;    /* the io had nothing the last time */
-    bool closed;   /* the io has ended: there will be no more */
+    int64_t n_token; /* of their prompts */
+    bool empty;      /* the io had nothing the last time */
+    bool closed;     /* the io has ended: there will be no more */
 } cake_request_queue;
 
 /* Salt of a prompt's prefix tree nodes. RoPE may depend on the prompt's length, and then K and V of equal

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: scores of rows. Out: tokens, log probabilities.
- * Invariant: one thread does all the worker of a row.
+ * Invariant: one thread does all the work of a row.
  */
 #include "engine/sampler.h"
 

@@ -16,8 +16,8 @@ typedef struct cake_engine_stats {
     double embed_s, head_s, sample_s;
     double read_s, write_s; /* in the io: reading and tokenizing requests; making records */
     int64_t waves, rows;
-    int64_t begun;     /* requests whose prompts are in flight or computed */
-    int64_t begun_tok; /* tokens of these prompts */
+    int64_t begun;        /* requests whose prompts are in flight or computed */
+    int64_t begun_tokens; /* tokens of these prompts */
     cake_schedule_stats schedule;
     cake_roofline roofline; /* of the LM head */
 } cake_engine_stats;

@@ -402,7 +402,7 @@ static cake_err parse(cake_gguf_reader *r, cake_gguf **out)
 cake_err cake_gguf_parse(const char *bytes, size_t len, int64_t file_size, const char *path, cake_gguf **out)
 {
     CAKE_ASSERT(file_size >= 0);
-    cake_gguf_reader r = {.topic = "model", .path = path, .fd = -1, .have = len, .size = file_size};
+    cake_gguf_reader r = {.topic = "formats", .path = path, .fd = -1, .have = len, .size = file_size};
     r.data = (char *)(uintptr_t)bytes;
     r.have = (int64_t)len > file_size ? (size_t)file_size : len;
     return parse(&r, out);

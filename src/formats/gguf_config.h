@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys of a GGUF file as the config.json that the model had, so that one reader checks both.
+ * Writes a config.json from a GGUF file's keys. One reader then checks both formats.
  */
 #ifndef CAKE_FORMATS_GGUF_CONFIG_H
 #define CAKE_FORMATS_GGUF_CONFIG_H
@@ -13,7 +13,7 @@ typedef struct cake_gguf_arch {
     const char *model_type; /* in config.json */
     const char *class;      /* in config.json's architectures */
     const char *chosen_by;  /* of two rows with a name: the second is meant where this key is above 0 */
-    bool turned;            /* rows of q and k: the halves of each head alternate */
+    bool permuted;          /* rows of q and k: the halves of each head alternate */
     bool plus_one;          /* norms are stored as w + 1, where config.json's families store w */
     bool both_norms;        /* ffn_norm stands before the MLP, beside a norm after attention */
     bool latent;            /* latent attention, whose heads of k and v are counted in another way */

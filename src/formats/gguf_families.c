@@ -275,16 +275,16 @@ static void add_apertus(cake_gguf_writer *w)
 /* Latent attention, as DeepSeek V3 has it. Files of before June 2025 have no keys "mla". */
 static void put_latent(cake_gguf_writer *w)
 {
-    const int64_t turned = cake_gguf_get_int(w, "rope.dimension_count", CAKE_GGUF_REQUIRED, 2);
+    const int64_t n_rot = cake_gguf_get_int(w, "rope.dimension_count", CAKE_GGUF_REQUIRED, 2);
     const bool old = !cake_gguf_value_of(w, "attention.key_length_mla");
     const int64_t key = cake_gguf_get_int(w, old ? "attention.key_length" : "attention.key_length_mla",
                                           CAKE_GGUF_REQUIRED, 1);
-    if (!w->err && key <= turned)
+    if (!w->err && key <= n_rot)
         w->err =
             cake_fail(w->topic, "%s: heads of %lld elements, of which %lld are rotated, are not supported",
-                      cake_gguf_path(w->g), (long long)key, (long long)turned);
-    cake_gguf_put_int(w, "qk_rope_head_dim", turned);
-    cake_gguf_put_int(w, "qk_nope_head_dim", key - turned);
+                      cake_gguf_path(w->g), (long long)key, (long long)n_rot);
+    cake_gguf_put_int(w, "qk_rope_head_dim", n_rot);
+    cake_gguf_put_int(w, "qk_nope_head_dim", key - n_rot);
     cake_gguf_copy_int(w, old ? "attention.value_length" : "attention.value_length_mla", CAKE_GGUF_REQUIRED,
                        1, "v_head_dim");
     cake_gguf_copy_int(w, "attention.kv_lora_rank", CAKE_GGUF_REQUIRED, 1, "kv_lora_rank");
@@ -401,22 +401,22 @@ static int64_t heads_of(cake_gguf_writer *w, bool sliding)
     return first ? first : 1;
 }
 
-/* rope_freqs: 1 for the pairs that turn. */
-static int64_t pairs_that_turn(cake_gguf_writer *w)
+/* rope_freqs: 1 for the pairs that are rotated. */
+static int64_t rotated_pairs(cake_gguf_writer *w)
 {
     float *list = NULL;
-    int64_t n = 0, turn = 0;
+    int64_t n = 0, n_rotated = 0;
     if (!cake_gguf_has_tensor(w, "rope_freqs.weight") || w->err)
         return cake_gguf_get_int(w, "attention.key_length", CAKE_GGUF_REQUIRED, 2) / 2;
     w->err = cake_gguf_parts_floats(w->parts, w->topic, "rope_freqs.weight", &list, &n);
-    while (turn < n && list[turn] == 1)
-        turn++;
-    for (int64_t i = turn; i < n && !w->err; i++)
+    while (n_rotated < n && list[n_rotated] == 1)
+        n_rotated++;
+    for (int64_t i = n_rotated; i < n && !w->err; i++)
         if (!(list[i] > 1e20F))
             w->err = cake_fail(w->topic, "%s: rope_freqs.weight: 1 or a very large number is expected",
                                cake_gguf_path(w->g));
     free(list);
-    return turn;
+    return n_rotated;
 }
 
 /* The first layer without a window; -1: none. */
@@ -431,11 +431,11 @@ static int64_t first_full(const cake_gguf_writer *w)
 
 static void put_gemma4_rope(cake_gguf_writer *w, int64_t head_dim)
 {
-    const double turn = (double)pairs_that_turn(w) + 0.25; /* the reader rounds down */
+    const double n_rotated = (double)rotated_pairs(w) + 0.25; /* the reader rounds down */
     cake_buf_addf(w->out,
                   ", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"proportional\", "
                   "\"partial_rotary_factor\": %.17g",
-                  fmin(2 * turn / (double)head_dim, 1));
+                  fmin(2 * n_rotated / (double)head_dim, 1));
     cake_gguf_put_real(w, "rope_theta", cake_gguf_get_real(w, "rope.freq_base", 1e6));
     cake_buf_adds(w->out, "}, \"sliding_attention\": {\"rope_type\": \"default\"");
     cake_gguf_put_real(w, "rope_theta", cake_gguf_get_real(w, "rope.freq_base_swa", 1e4));
@@ -476,24 +476,24 @@ static void add_gemma4(cake_gguf_writer *w)
 
 /* A name may have several rows, whose keys decide. */
 const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES] = {
-    {.arch = {.name = "llama", .model_type = "llama", .class = "LlamaForCausalLM", .turned = true},
+    {.arch = {.name = "llama", .model_type = "llama", .class = "LlamaForCausalLM", .permuted = true},
      .more = add_llama},
     {.arch = {.name = "llama",
               .model_type = "mixtral",
               .class = "MixtralForCausalLM",
               .chosen_by = "expert_count",
-              .turned = true},
+              .permuted = true},
      .more = add_mixtral},
-    {.arch = {.name = "mistral3", .model_type = "mistral", .class = "MistralForCausalLM", .turned = true},
+    {.arch = {.name = "mistral3", .model_type = "mistral", .class = "MistralForCausalLM", .permuted = true},
      .more = add_mistral},
     {.arch = {.name = "mistral3",
               .model_type = "ministral3",
               .class = "Ministral3ForCausalLM",
               .chosen_by = "attention.temperature_scale",
-              .turned = true,
+              .permuted = true,
               .grows = true},
      .more = add_mistral},
-    {.arch = {.name = "smollm3", .model_type = "smollm3", .class = "SmolLM3ForCausalLM", .turned = true},
+    {.arch = {.name = "smollm3", .model_type = "smollm3", .class = "SmolLM3ForCausalLM", .permuted = true},
      .more = add_smollm3},
     {.arch = {.name = "qwen2", .model_type = "qwen2", .class = "Qwen2ForCausalLM"}, .more = add_qwen},
     {.arch = {.name = "qwen3", .model_type = "qwen3", .class = "Qwen3ForCausalLM"}, .more = add_qwen},

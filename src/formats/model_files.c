@@ -161,7 +161,7 @@ cake_json *cake_model_files_peek(const char *model, const char *name)
     cake_json *root = NULL;
     cake_fault fault;
     cake_buf *before = cake_log_capture(&said);
-    cake_err err = find("model", model, name, &path, &text);
+    cake_err err = find("formats", model, name, &path, &text);
     cake_log_capture(before);
     if (!err && path.len)
         root = cake_json_peek(path.data);

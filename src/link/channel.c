@@ -49,9 +49,9 @@ static void compact(cake_buf *buf, size_t *from)
 
 void cake_channel_send(cake_channel *channel, const void *message, size_t len)
 {
-    uint64_t head = len;
+    uint64_t header = len;
     CAKE_ASSERT(len > 0);
-    cake_buf_add(&channel->out, &head, sizeof head);
+    cake_buf_add(&channel->out, &header, sizeof header);
     cake_buf_add(&channel->out, message, len);
     cake_channel_progress(channel);
 }
@@ -59,13 +59,13 @@ void cake_channel_send(cake_channel *channel, const void *message, size_t len)
 /* Length of the oldest completely received message; 0: none. */
 static size_t message_len(const cake_channel *channel)
 {
-    uint64_t head;
+    uint64_t header;
     size_t received = channel->in.len - channel->in_from;
-    if (received < sizeof head)
+    if (received < sizeof header)
         return 0;
-    memcpy(&head, channel->in.data + channel->in_from, sizeof head);
-    CAKE_ASSERT(head > 0 && head <= SIZE_MAX / 2);
-    return received - sizeof head >= head ? (size_t)head : 0;
+    memcpy(&header, channel->in.data + channel->in_from, sizeof header);
+    CAKE_ASSERT(header > 0 && header <= SIZE_MAX / 2);
+    return received - sizeof header >= header ? (size_t)header : 0;
 }
 
 const char *cake_channel_recv(cake_channel *channel, size_t *len)

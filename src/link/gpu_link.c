@@ -14,7 +14,7 @@
 
 typedef struct gpu_link {
     cake_link link;
-    cake_link *head;               /* MPI link for metadata, owned */
+    cake_link *header;             /* MPI link for metadata, owned */
     cake_gpu_transport *transport; /* borrowed */
     const cake_memory *memory;
     cake_arena arena;   /* body buffers */
@@ -35,7 +35,7 @@ static int oldest(const gpu_link *d)
 
 static size_t floats_of(const gpu_link *d, const cake_wave *wave)
 {
-    size_t n = (size_t)wave->n_tok * (size_t)wave->dim;
+    size_t n = (size_t)wave->n_row * (size_t)wave->dim;
     CAKE_ASSERT(n * sizeof(float) <= d->each);
     return n;
 }
@@ -67,22 +67,22 @@ static void gpu_link_send(cake_link *link, cake_wave_msg *msg, size_t bytes)
         d->next = (d->next + 1) % d->depth;
         d->n++;
     }
-    d->head->kind->send(d->head, msg, bytes);
+    d->header->kind->send(d->header, msg, bytes);
 }
 
 static bool sending(cake_link *link)
 {
     gpu_link *d = (gpu_link *)link;
-    bool head = cake_link_progress(d->head), body = still_sending(d);
-    return head || (body && !d->transport->kind->alone);
+    bool header = cake_link_progress(d->header), body = still_sending(d);
+    return header || (body && !d->transport->kind->alone);
 }
 
 /* Posts receives for the bodies of arrived waves, as far as buffers are free. The stop wave has no body. */
 static bool listen(cake_link *link)
 {
     gpu_link *d = (gpu_link *)link;
-    cake_link_progress(d->head);
-    for (cake_wave_msg *msg; d->n < d->depth && (msg = cake_link_arrived(d->head)) != NULL; d->n++) {
+    cake_link_progress(d->header);
+    for (cake_wave_msg *msg; d->n < d->depth && (msg = cake_link_arrived(d->header)) != NULL; d->n++) {
         size_t n = floats_of(d, msg->wave);
         msg->body = n ? buffer_at(d, d->next) : NULL;
         if (n)
@@ -90,7 +90,7 @@ static bool listen(cake_link *link)
         d->arriving[d->next] = msg;
         d->next = (d->next + 1) % d->depth;
         link->bytes +=
-            (int64_t)(n * sizeof(float) + cake_wave_head_bytes(msg->wave->n_tok, msg->wave->n_change));
+            (int64_t)(n * sizeof(float) + cake_wave_header_bytes(msg->wave->n_row, msg->wave->n_change));
     }
     return false;
 }
@@ -113,7 +113,7 @@ static void gpu_link_close(cake_link *link)
     gpu_link *d = (gpu_link *)link;
     while (!d->arriving && still_sending(d))
         sched_yield();
-    cake_link_close(d->head);
+    cake_link_close(d->header);
     cake_memory_close(d->memory, &d->arena);
     free(d->arriving);
     free(d);
@@ -124,13 +124,13 @@ static const cake_link_ops out_kind = {
 static const cake_link_ops in_kind = {
     .arrived = gpu_link_arrived, .progress = listen, .close = gpu_link_close};
 
-/* head: the MPI link of this end; the new link takes ownership. */
-static cake_err open_gpu_link(const cake_link_ops *kind, cake_link *head, const cake_edge_transport *with,
+/* header: the MPI link of this end; the new link takes ownership. */
+static cake_err open_gpu_link(const cake_link_ops *kind, cake_link *header, const cake_edge_transport *with,
                               int depth, cake_link **out)
 {
     gpu_link *d = cake_alloc(1, sizeof *d);
     *d = (gpu_link){.link = {.kind = kind},
-                    .head = head,
+                    .header = header,
                     .transport = with->transport,
                     .memory = with->memory,
                     .each = cake_arena_round(with->body_bytes),
@@ -150,15 +150,15 @@ static cake_err open_gpu_link(const cake_link_ops *kind, cake_link *head, const 
 cake_err cake_gpu_link_open_out(const cake_comm *world, int to, int edge, int depth,
                                 const cake_edge_transport *with, cake_link **out)
 {
-    cake_link *head = NULL;
-    cake_err err = cake_link_open_mpi_out(world, to, edge, depth, &head);
-    return err ? err : open_gpu_link(&out_kind, head, with, depth, out);
+    cake_link *header = NULL;
+    cake_err err = cake_link_open_mpi_out(world, to, edge, depth, &header);
+    return err ? err : open_gpu_link(&out_kind, header, with, depth, out);
 }
 
 cake_err cake_gpu_link_open_in(const cake_comm *world, int from, int edge, int depth, size_t max_bytes,
                                const cake_edge_transport *with, cake_link **out)
 {
-    cake_link *head = NULL;
-    cake_err err = cake_link_open_mpi_in(world, from, edge, depth, max_bytes, &head);
-    return err ? err : open_gpu_link(&in_kind, head, with, depth, out);
+    cake_link *header = NULL;
+    cake_err err = cake_link_open_mpi_in(world, from, edge, depth, max_bytes, &header);
+    return err ? err : open_gpu_link(&in_kind, header, with, depth, out);
 }

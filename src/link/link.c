@@ -13,8 +13,8 @@ float *cake_link_buffer(cake_link *link)
 void cake_link_send(cake_link *link, cake_wave_msg *msg)
 {
     const cake_wave *wave = msg->wave;
-    size_t bytes = msg->body ? cake_wave_head_bytes(wave->n_tok, wave->n_change)
-                             : cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim);
+    size_t bytes = msg->body ? cake_wave_header_bytes(wave->n_row, wave->n_change)
+                             : cake_wave_bytes(wave->n_row, wave->n_change, wave->dim);
     link->bytes += (int64_t)bytes;
     link->kind->send(link, msg, bytes);
 }

@@ -94,9 +94,9 @@ static cake_wave_msg *mpi_arrived(cake_link *link)
     int bytes;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     const cake_wave *wave = msg->wave;
-    CAKE_ASSERT((size_t)bytes >= sizeof *wave && wave->n_tok >= 0 && wave->n_change >= 0 &&
-                (cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim) == (size_t)bytes ||
-                 cake_wave_head_bytes(wave->n_tok, wave->n_change) ==
+    CAKE_ASSERT((size_t)bytes >= sizeof *wave && wave->n_row >= 0 && wave->n_change >= 0 &&
+                (cake_wave_bytes(wave->n_row, wave->n_change, wave->dim) == (size_t)bytes ||
+                 cake_wave_header_bytes(wave->n_row, wave->n_change) ==
                      (size_t)bytes)); /* the body goes by a transport */
     e->link.bytes += bytes;
     return msg;

@@ -58,8 +58,8 @@ static void choose_experts(cake_model *model)
     cake_buf name = {0};
     const int layer = cake_file_layout_first_experts(c);
     bool fused = false;
-    c->moe.turned =
-        c->arch->moe.turned && !(layer < c->n_layer && has_all(model, CAKE_WHEN_EXPERTS_APART, layer));
+    c->moe.transposed =
+        c->arch->moe.transposed && !(layer < c->n_layer && has_all(model, CAKE_WHEN_EXPERTS_APART, layer));
     for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)
         if (part->when == CAKE_WHEN_EXPERTS_ALTERNATE) {
             cake_tensor_spec_name(part, c->arch, true, model->name_prefix, layer, 0, &name);
@@ -69,7 +69,7 @@ static void choose_experts(cake_model *model)
             cake_tensor_spec_name(part, c->arch, true, model->name_prefix, layer, 0, &name);
             fused = fused || cake_tensor_index_find(model->store, name.data);
         }
-    c->moe.fused = fused && !c->arch->moe.turned;
+    c->moe.fused = fused && !c->arch->moe.transposed;
     cake_buf_free(&name);
 }
 

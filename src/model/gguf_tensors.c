@@ -166,10 +166,10 @@ static void name_of(const listing *l, const char *own, const char *suffix, int l
 /* ---- what converters change */
 
 /* The rows of each of n heads alternate: first of the first half, first of the second, and so on. */
-static cake_err turn(const listing *l, const cake_gguf_tensor *from, int64_t n, cake_tensor *t)
+static cake_err permute(const listing *l, const cake_gguf_tensor *from, int64_t n, cake_tensor *t)
 {
     const int64_t rows = t->shape[0];
-    if (!l->arch->turned)
+    if (!l->arch->permuted)
         return CAKE_OK;
     if (n < 1 || rows % (2 * n))
         return fail(l, from, "its rows cannot be those of as many heads as the keys say");
@@ -250,7 +250,7 @@ static cake_err add_qkv(listing *l, const cake_gguf_tensor *from, const char *su
         name_of(l, own[i], suffix, layer, 0, &name);
         add_rows(l, from, name.data, first * (rows / all), heads[i] * (rows / all), rows);
         if (i < 2)
-            err = turn(l, from, heads[i], &l->list.at[l->list.n - 1]);
+            err = permute(l, from, heads[i], &l->list.at[l->list.n - 1]);
     }
     cake_buf_free(&name);
     return err;
@@ -323,7 +323,7 @@ static cake_err add_plain(listing *l, const cake_gguf_tensor *from, int row, con
     } else {
         cake_tensor *t = append(l, from, name.data);
         if (made == QUERY || made == KEY)
-            err = turn(l, from, made == QUERY ? l->n_head : l->n_kv, t);
+            err = permute(l, from, made == QUERY ? l->n_head : l->n_kv, t);
         if (made == FUSED && l->family->delta)
             err = change_delta(l, from, CHANNELS, t);
         if (made >= DECAY)

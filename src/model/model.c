@@ -84,9 +84,9 @@ static cake_err check_stored(const cake_model *model, const cake_tensor_item *p)
     cake_buf why = {0};
     cake_err err = CAKE_OK;
     if (p->quantized.part[CAKE_QUANT_CODES]) {
-        const bool turned = p->part->transposed;
-        if (!cake_quantized_check(&p->quantized, (int64_t)p->stack * (turned ? p->deep : p->all),
-                                  turned ? p->all : p->n_in, &why))
+        const bool transposed = p->part->transposed;
+        if (!cake_quantized_check(&p->quantized, (int64_t)p->stack * (transposed ? p->deep : p->all),
+                                  transposed ? p->all : p->n_in, &why))
             err = cake_fail("model", "%s: %s", cake_indexed_tensor_path(p->from, model->dir), why.data);
         cake_buf_free(&why);
         return err;
@@ -504,7 +504,7 @@ const cake_weight_form *cake_model_form(const cake_model *model, int i)
     return i < model->n_stored ? &model->stored[i] : NULL;
 }
 
-bool cake_model_quantised(const cake_model *model)
+bool cake_model_quantized(const cake_model *model)
 {
     for (int i = 0; i < model->n_stored; i++)
         if (model->stored[i].format)

@@ -23,8 +23,8 @@ typedef struct cake_model_options {
     uint64_t dummy_seed;
     bool convert; /* keep matrices in dtype, whatever the file has */
     cake_dtype dtype;
-    bool int4;   /* with convert: the matrices of layers to 4 bits */
-    bool decode; /* integer codes are multiplied as float32, with rows that are not rounded to int8 */
+    bool int4;       /* with convert: the matrices of layers to 4 bits */
+    bool dequantize; /* integer codes are multiplied as float32, with rows that are not rounded to int8 */
 } cake_model_options;
 
 /* The weights of a rank: layers [first, first + count) in each of n ranges, embedding, head. */
@@ -103,7 +103,7 @@ typedef struct cake_weight_form {
 } cake_weight_form;
 const cake_weight_form *cake_model_form(const cake_model *model, int i);
 /* Whether any matrix is kept quantised as its file has it. */
-bool cake_model_quantised(const cake_model *model);
+bool cake_model_quantized(const cake_model *model);
 /* Whether any of them is multiplied as integer codes. */
 bool cake_model_has_codes(const cake_model *model);
 int64_t cake_model_parameters(const cake_model *model);

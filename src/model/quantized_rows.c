@@ -251,11 +251,11 @@ static void put_words(const job *j, const block *b)
     }
 }
 
-/* Words that are turned side by side. */
+/* Words that are transposed side by side. */
 typedef uint32_t words __attribute__((vector_size(BLOCK_LINES / 8 * sizeof(uint32_t))));
 
 /* Half h of word i becomes half i of word h. */
-static inline void turn_halves(words *word)
+static inline void transpose_halves(words *word)
 {
 #define TURN(apart, mask)                                                                                    \
     _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) if (!(i & (apart)))                                  \
@@ -282,7 +282,7 @@ static void put_awq(const job *j, const block *b)
         for (int line = 0; line < BLOCK_LINES && row / 8 != last; line++)
             word[line % 8][line / 8] = line < b->n ? word_at(from + (size_t)line * b->pitch, 0) : 0;
         if (row / 8 != last)
-            turn_halves(word);
+            transpose_halves(word);
         last = row / 8;
         memcpy(part_of_row(j, i, at), &word[awq_place[row % 8]], (size_t)(b->n + 1) / 2);
     }

@@ -173,7 +173,8 @@ static void note_rows(const cake_row_reader *m, const cake_tensor_item *p, const
 
 /* to [s->n, p->n_in] of dtype = the columns of a transposed matrix that are the rows of a step; from [n,
  * all]: its rows [k, k + n). */
-static void turn_columns(const cake_tensor_item *p, const step *s, char *to, const char *from, int k, int n)
+static void transpose_columns(const cake_tensor_item *p, const step *s, char *to, const char *from, int k,
+                              int n)
 {
     const size_t size = cake_dtype_bytes(p->dtype);
     const int64_t before = p->before - (int64_t)p->expert * p->all;
@@ -203,7 +204,7 @@ static const void *fetch_columns(cake_row_reader *m, const cake_tensor_item *p, 
             return NULL;
         if (noted)
             cake_row_reader_note(m, p->from, begin + k * row, from, n * row);
-        turn_columns(p, s, into, from, (int)k, (int)n);
+        transpose_columns(p, s, into, from, (int)k, (int)n);
     }
     return into;
 }
@@ -254,8 +255,8 @@ static const void *fetch_quantized_columns(cake_row_reader *m, const cake_tensor
         done = cake_quantized_rows_read(
             m, p, &(cake_rows_wanted){.row = &row, .n = 1, .n_in = p->all, .noted = noted}, coded, why);
         if (done)
-            cake_format_decode_row(line, p->format, coded, p->format->indexed ? index : NULL, p->all, 0,
-                                   p->all);
+            cake_format_dequantize_row(line, p->format, coded, p->format->indexed ? index : NULL, p->all, 0,
+                                       p->all);
         for (int r = 0; r < s->n && done; r++)
             into[(size_t)r * (size_t)p->n_in + (size_t)k] = line[s->first + r];
     }
@@ -382,14 +383,14 @@ static bool read_index(cake_row_reader *m, const cake_tensor_item *p, const step
 }
 
 /* The rows of a step in float32; NULL: failed. */
-static const float *decode(cake_row_reader *m, const cake_tensor_item *p, const step *s, const char *rows,
-                           const uint16_t *index)
+static const float *dequantize(cake_row_reader *m, const cake_tensor_item *p, const step *s, const char *rows,
+                               const uint16_t *index)
 {
-    float *out =
-        cake_row_reader_room(m, &m->decoded, &m->decoded_size, (size_t)s->n * (size_t)p->n_in * sizeof *out);
+    float *out = cake_row_reader_room(m, &m->dequantized, &m->dequantized_size,
+                                      (size_t)s->n * (size_t)p->n_in * sizeof *out);
     for (int r = 0; r < s->n; r++)
-        cake_format_decode_row(out + (size_t)r * (size_t)p->n_in, p->format,
-                               rows + (size_t)r * cake_tensor_item_row(p), index, p->n_in, 0, p->n_in);
+        cake_format_dequantize_row(out + (size_t)r * (size_t)p->n_in, p->format,
+                                   rows + (size_t)r * cake_tensor_item_row(p), index, p->n_in, 0, p->n_in);
     return out;
 }
 
@@ -411,7 +412,7 @@ static bool has_finite_blocks(const cake_row_reader *m, const cake_tensor_item *
     return true;
 }
 
-/* Quantised rows: stored as they are, or decoded into *rows. */
+/* Quantised rows: stored as they are, or dequantised into *rows. */
 static bool take_coded(cake_row_reader *m, const cake_read_item *it, const step *s, const void **rows,
                        cake_buf *why)
 {
@@ -426,7 +427,7 @@ static bool take_coded(cake_row_reader *m, const cake_read_item *it, const step 
         done = read_index(m, p, s, index, why);
     }
     if (done && !p->as_stored)
-        *rows = decode(m, p, s, *rows, p->format->indexed ? index : NULL);
+        *rows = dequantize(m, p, s, *rows, p->format->indexed ? index : NULL);
     if (done && p->as_stored)
         m->kernels->weight_pack(&w, *rows, p->at + s->first, s->n);
     if (done && p->as_stored && index && p->format->indexed && p->at == 0)
@@ -507,7 +508,7 @@ void cake_row_reader_close(cake_row_reader *reader)
         free(reader->bounce);
         free(reader->kept);
         free(reader->slab);
-        free(reader->decoded);
+        free(reader->dequantized);
     }
 }
 
@@ -530,7 +531,7 @@ static cake_err add_sizes(const cake_model *model, const cake_tensor_item *p, vo
     if (p->kept != p->dtype || p->kept_format)
         size[CAKE_READER_KEPT] = larger(size[CAKE_READER_KEPT], n * kept_bytes(p));
     if (is_coded(p) && !p->as_stored)
-        size[CAKE_READER_DECODED] = larger(size[CAKE_READER_DECODED], n * n_in * sizeof(float));
+        size[CAKE_READER_DEQUANTIZED] = larger(size[CAKE_READER_DEQUANTIZED], n * n_in * sizeof(float));
     if (p->quantized.format)
         size[CAKE_READER_SLAB] =
             larger(size[CAKE_READER_SLAB], p->part->transposed ? cake_quantized_slab(p, p->all, 1)

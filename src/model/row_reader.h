@@ -28,8 +28,8 @@ typedef struct cake_row_reader {
     bool fixed; /* the memory below is the caller's and large enough */
     /* rows as in the file; rows as weight_pack takes them; parts of rows, from which they are put together;
      * rows that were quantised, in float32 */
-    char *bounce, *kept, *slab, *decoded;
-    size_t bounce_size, kept_size, slab_size, decoded_size;
+    char *bounce, *kept, *slab, *dequantized;
+    size_t bounce_size, kept_size, slab_size, dequantized_size;
     int64_t read; /* bytes from files */
     double read_s, pack_s;
 } cake_row_reader;
@@ -56,7 +56,7 @@ bool cake_row_reader_take(cake_row_reader *reader, const cake_read_item *it, int
 void cake_row_reader_close(cake_row_reader *reader);
 
 /* Sizes of a reader's memory that are enough for every matrix of the model's layers. */
-enum { CAKE_READER_BOUNCE, CAKE_READER_KEPT, CAKE_READER_SLAB, CAKE_READER_DECODED, CAKE_N_READER };
+enum { CAKE_READER_BOUNCE, CAKE_READER_KEPT, CAKE_READER_SLAB, CAKE_READER_DEQUANTIZED, CAKE_N_READER };
 typedef struct cake_reader_sizes {
     size_t of[CAKE_N_READER];
 } cake_reader_sizes;

@@ -104,13 +104,13 @@ typedef enum cake_condition {
     CAKE_WHEN_XIELU,
     CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
-    CAKE_WHEN_EXPERTS,           /* in layers with experts, as all up to BIASED_APART */
-    CAKE_WHEN_BESIDE,            /* in layers with experts beside the dense MLP */
-    CAKE_WHEN_EXPERTS_APART,     /* a tensor for each expert */
-    CAKE_WHEN_EXPERTS_FUSED,     /* one tensor for all */
-    CAKE_WHEN_EXPERTS_TURNED,    /* one tensor for all, transposed, where gate and up alternate */
-    CAKE_WHEN_EXPERTS_ALTERNATE, /* the same without being transposed: quantised */
-    CAKE_WHEN_EXPERTS_BIASED,    /* biases, those of gate and up together or apart */
+    CAKE_WHEN_EXPERTS,            /* in layers with experts, as all up to BIASED_APART */
+    CAKE_WHEN_BESIDE,             /* in layers with experts beside the dense MLP */
+    CAKE_WHEN_EXPERTS_APART,      /* a tensor for each expert */
+    CAKE_WHEN_EXPERTS_FUSED,      /* one tensor for all */
+    CAKE_WHEN_EXPERTS_TRANSPOSED, /* one tensor for all, transposed, where gate and up alternate */
+    CAKE_WHEN_EXPERTS_ALTERNATE,  /* the same without being transposed: quantised */
+    CAKE_WHEN_EXPERTS_BIASED,     /* biases, those of gate and up together or apart */
     CAKE_WHEN_EXPERTS_BIASED_JOINED,
     CAKE_WHEN_EXPERTS_BIASED_APART,
     CAKE_WHEN_CORRECTION,

@@ -69,9 +69,9 @@ static void find_format(const cake_model *model, cake_tensor_item *p)
     }
     if (!cake_tensor_spec_matrix(p->part))
         return;
-    const bool turned = p->part->transposed;
+    const bool transposed = p->part->transposed;
     cake_quantized_find(model->store, &model->config.quantization, p->name,
-                        (int64_t)p->stack * (turned ? p->deep : p->all), turned ? p->all : p->n_in,
+                        (int64_t)p->stack * (transposed ? p->deep : p->all), transposed ? p->all : p->n_in,
                         &p->quantized);
     if (!p->quantized.part[CAKE_QUANT_CODES])
         return;
@@ -119,7 +119,7 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
                                                                    : NULL;
     cake_codes codes;
     if (p.kept_format)
-        p.kept = !model->options.decode && cake_codes_of(&codes, p.kept_format) ? CAKE_Q8 : CAKE_F32;
+        p.kept = !model->options.dequantize && cake_codes_of(&codes, p.kept_format) ? CAKE_Q8 : CAKE_F32;
     cake_err err = fn(model, &p, arg);
     cake_buf_free(&name);
     return err;

@@ -35,12 +35,12 @@ static int fewer(int a, int b)
 }
 
 /* Units in the order in which they are held. */
-static int in_turn(const void *a, const void *b)
+static int compare_order(const void *a, const void *b)
 {
     const cake_weight_unit *x = *(cake_weight_unit *const *)a, *y = *(cake_weight_unit *const *)b;
-    return x->late != y->late   ? x->late - y->late
-           : x->turn != y->turn ? x->turn - y->turn
-                                : x->layer - y->layer;
+    return x->late != y->late     ? x->late - y->late
+           : x->order != y->order ? x->order - y->order
+                                  : x->layer - y->layer;
 }
 
 /* The most units of `order` that fit with at most n_buffer buffers; -1: none. One more unit takes its bytes,
@@ -92,7 +92,7 @@ cake_split_choice cake_weight_split_choose(cake_weight_unit *unit, int n, int64_
         order[i] = &unit[i];
         unit[i].held = false;
     }
-    qsort(order, (size_t)n, sizeof *order, in_turn);
+    qsort(order, (size_t)n, sizeof *order, compare_order);
     for (int buffers = CAKE_STREAM_BUFFERS; buffers > 0 && n_held < 0; buffers--) {
         layers l = layers_of(unit, n);
         n_held = hold_most(order, n, &l, limit - fixed, buffers, &choice);
@@ -127,7 +127,7 @@ static bool is_mlp(const cake_tensor_item *p)
 typedef struct counting {
     cake_weight_split *split;
     const cake_kernels *kernels;
-    int turn[2]; /* of the next unit of the layer */
+    int order[2]; /* of the next unit of the layer */
     int layer, cap;
 } counting;
 
@@ -143,7 +143,7 @@ static cake_err count_unit(const cake_model *model, const cake_tensor_item *p, v
         return CAKE_OK;
     }
     if (p->layer != c->layer)
-        c->turn[0] = c->turn[1] = 0;
+        c->order[0] = c->order[1] = 0;
     c->layer = p->layer;
     int *at = &s->index[p->layer * s->n_key + key];
     if (*at < 0) {
@@ -151,7 +151,7 @@ static cake_err count_unit(const cake_model *model, const cake_tensor_item *p, v
         CAKE_RESERVE(s->unit, s->n_unit, c->cap);
         *at = s->n_unit++;
         s->unit[*at] = (cake_weight_unit){
-            .layer = p->layer, .late = late, .turn = c->turn[late]++, .expert = p->part->expert};
+            .layer = p->layer, .late = late, .order = c->order[late]++, .expert = p->part->expert};
     }
     s->unit[*at].bytes += bytes;
     int64_t rows = p->part->transposed ? p->all : p->n_out; /* gate and up share lines, which both read */

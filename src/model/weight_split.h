@@ -15,7 +15,7 @@ enum { CAKE_STREAM_BUFFERS = 2 }; /* at most */
 typedef struct cake_weight_unit {
     int layer;
     int late;         /* units with a lower number are held first */
-    int turn;         /* among those of its layer with the same `late` */
+    int order;        /* among those of its layer with the same `late` */
     int64_t bytes;    /* packed */
     int64_t in_files; /* bytes that a reading takes */
     bool expert, held;

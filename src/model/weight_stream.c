@@ -406,20 +406,20 @@ void cake_weight_stream_begin(cake_weight_stream *s, void (*poll)(void *arg), vo
 }
 
 /* Whether rows of a wave would meet all experts but one, if each chose its experts at random. */
-static bool meets_all(const cake_config *c, int n_tok)
+static bool meets_all(const cake_config *c, int n_row)
 {
     const cake_router *r = &c->moe.router;
-    return r->n_expert && r->n_expert * exp(n_tok * log1p(-(double)r->n_chosen / r->n_expert)) < 1;
+    return r->n_expert && r->n_expert * exp(n_row * log1p(-(double)r->n_chosen / r->n_expert)) < 1;
 }
 
 /* The first member to come says which layer computes. */
-static void arrive(cake_weight_stream *s, int at, int n_tok)
+static void arrive(cake_weight_stream *s, int at, int n_row)
 {
     if (s->now == at)
         return;
     s->now = at;
     s->after = (at + 1) % s->layers.n;
-    s->many = meets_all(&s->model->config, n_tok);
+    s->many = meets_all(&s->model->config, n_row);
     buffer *b = find_buffer(s, at);
     if (b && s->many)
         list_expected(b, &s->layers.layer[at]);
@@ -429,13 +429,13 @@ static void arrive(cake_weight_stream *s, int at, int n_tok)
     call_readers(s);
 }
 
-void cake_weight_stream_enter(cake_weight_stream *s, const cake_exec *exec, int layer, int n_tok)
+void cake_weight_stream_enter(cake_weight_stream *s, const cake_exec *exec, int layer, int n_row)
 {
     int at = s->layers.index[layer];
     if (at < 0)
         return;
     pthread_mutex_lock(&s->lock);
-    arrive(s, at, n_tok);
+    arrive(s, at, n_row);
     if (s->layers.layer[at].n_dense)
         wait_for(s, exec, true);
     pthread_mutex_unlock(&s->lock);
@@ -506,7 +506,7 @@ static int readers_of(int n_thread)
 /* Threads that can read at the same time. */
 static int memories(const cake_model *model, int n_thread)
 {
-    int n = n_thread + readers_of(n_thread), most = model->config.moe.turned ? FEW_MEMORY : MAX_MEMORY;
+    int n = n_thread + readers_of(n_thread), most = model->config.moe.transposed ? FEW_MEMORY : MAX_MEMORY;
     return n < most ? n : most;
 }
 
@@ -538,8 +538,8 @@ static cake_err open_readers(cake_weight_stream *s, int n_thread)
             cake_arena_take(&s->arena, s->readers[i].bounce_size = size[CAKE_READER_BOUNCE]);
         s->readers[i].kept = cake_arena_take(&s->arena, s->readers[i].kept_size = size[CAKE_READER_KEPT]);
         s->readers[i].slab = cake_arena_take(&s->arena, s->readers[i].slab_size = size[CAKE_READER_SLAB]);
-        s->readers[i].decoded =
-            cake_arena_take(&s->arena, s->readers[i].decoded_size = size[CAKE_READER_DECODED]);
+        s->readers[i].dequantized =
+            cake_arena_take(&s->arena, s->readers[i].dequantized_size = size[CAKE_READER_DEQUANTIZED]);
         s->unused[s->n_unused++] = i;
     }
     return CAKE_OK;

@@ -33,8 +33,8 @@ size_t cake_weight_stream_bytes(const cake_model *model, int n_thread);
 
 /* poll(arg) is called while the first member of the team waits, so that messages make progress. */
 void cake_weight_stream_begin(cake_weight_stream *stream, void (*poll)(void *arg), void *arg);
-/* Waits for a layer's matrices other than experts, for a wave of n_tok rows. */
-void cake_weight_stream_enter(cake_weight_stream *stream, const cake_exec *exec, int layer, int n_tok);
+/* Waits for a layer's matrices other than experts, for a wave of n_row rows. */
+void cake_weight_stream_enter(cake_weight_stream *stream, const cake_exec *exec, int layer, int n_row);
 /* Waits for the experts of the groups. w: the layer's weights. */
 void cake_weight_stream_experts(cake_weight_stream *stream, const cake_exec *exec,
                                 const cake_layer_weights *w, const cake_groups *groups);

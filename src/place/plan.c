@@ -339,7 +339,7 @@ void cake_batch_size_decide(cake_batch_size *load)
         load->chunk = chunk_for(u, load->n_stage);
     /* A page of a prompt must fit in addition to a row of every sequence of the lane. */
     int min = load->lane_seqs + CAKE_PAGE, wide = (int)ceil(load->chunk * more);
-    load->max_tok = wide > min ? wide : min;
+    load->max_row = wide > min ? wide : min;
 }
 
 static int64_t bytes_of(int n, const int64_t *page_bytes, const int *max, int64_t pages)

@@ -70,7 +70,7 @@ typedef struct cake_batch_size {
     bool gpus;             /* some stages are on GPUs with memory for large waves */
     double max_row_cost;   /* cost of a row at the end of the context relative to the beginning; 0: equal */
     int n_lane, lane_seqs; /* out: waves in flight, sequences of each */
-    int max_tok;           /* out: rows of the largest wave */
+    int max_row;           /* out: rows of the largest wave */
 } cake_batch_size;
 
 void cake_batch_size_decide(cake_batch_size *load);

@@ -33,7 +33,7 @@ typedef struct hop_cost {
 
 /* The work in a wave's rows. KV positions are summed over rows, per group. */
 typedef struct wave_rows {
-    int n_tok, n_run;
+    int n_row, n_run;
     double prompt_seen[CAKE_MAX_KV_GROUPS], generated_seen[CAKE_MAX_KV_GROUPS];
     double read[CAKE_MAX_KV_GROUPS]; /* generated_seen; shared positions counted once */
 } wave_rows;
@@ -103,14 +103,14 @@ static void count_rows(void *self, const cake_batch *batch, const int *request)
     int32_t common = -1; /* the prefix node of the previous rows */
     const cake_schedule_shape *shape = &c->p->shape;
     wave_rows *w = &c->rows;
-    *w = (wave_rows){.n_tok = batch->n_tok};
-    for (int i = 0; i < batch->n_tok; i++) {
+    *w = (wave_rows){.n_row = batch->n_row};
+    for (int i = 0; i < batch->n_row; i++) {
         const cake_row *row = &batch->rows[i];
         double *seen = row->kind == CAKE_ROW_PROMPT ? w->prompt_seen : w->generated_seen;
         w->n_run += !i || row->slot != batch->rows[i - 1].slot;
         const cake_sim_request *r = &c->request[request[row->slot]];
         int32_t node = r->shared ? r->chain[r->shared / CAKE_PAGE - 1] : -1;
-        for (int group = 0; group < shape->n_group; group++) {
+        for (int group = 0; group < shape->n_kv_group; group++) {
             int window = shape->window[group], sees = window && row->pos >= window ? window : row->pos + 1;
             seen[group] += sees;
             if (row->kind != CAKE_ROW_PROMPT)
@@ -127,12 +127,12 @@ static double overlap(double computing, double reading)
 }
 
 /* The threads copy, convert and pack what is read, while the disk works. */
-static double with_reading(const costs *c, const hop_cost *h, double n_tok, double seconds)
+static double with_reading(const costs *c, const hop_cost *h, double n_row, double seconds)
 {
     const cake_plan_input *in = c->p->input;
     if (h->read + h->read_experts <= 0)
         return seconds;
-    double bytes = h->read + h->read_experts * cake_cost_met_experts(&h->cost, n_tok);
+    double bytes = h->read + h->read_experts * cake_cost_met_experts(&h->cost, n_row);
     seconds += bytes / in->pack_rate;
     return in->read_rate > 0 ? fmax(seconds, bytes / in->read_rate) : seconds;
 }
@@ -142,16 +142,16 @@ static double hop_seconds(void *self, int i)
     const costs *c = self;
     const hop_cost *h = &c->hop[i];
     const wave_rows *w = &c->rows;
-    double seconds = overlap(w->n_tok * h->cost.row_flops / h->flops,
-                             cake_cost_weight_bytes(&h->cost, w->n_tok) / (GEMV * h->bytes));
-    for (int group = 0; group < h->cost.n_group; group++) {
+    double seconds = overlap(w->n_row * h->cost.row_flops / h->flops,
+                             cake_cost_weight_bytes(&h->cost, w->n_row) / (GEMV * h->bytes));
+    for (int group = 0; group < h->cost.n_kv_group; group++) {
         double flops = h->cost.kv[group].position_flops, bytes = h->cost.kv[group].position_bytes;
         seconds += w->prompt_seen[group] * flops / h->prompt_attention +
                    (w->generated_seen[group] - w->read[group]) * flops / h->shared_attention +
                    w->read[group] * fmax(flops / h->prompt_attention, bytes / (ATTEND_GENERATED * h->bytes));
     }
     seconds += w->n_run * h->cost.sequence_bytes / h->bytes + h->count * LAYER_OVERHEAD;
-    return with_reading(c, h, w->n_tok, seconds);
+    return with_reading(c, h, w->n_row, seconds);
 }
 
 static double head_seconds(void *self, const cake_batch *batch)
@@ -162,17 +162,17 @@ static double head_seconds(void *self, const cake_batch *batch)
     return rows > 0 ? overlap(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
 }
 
-double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_tok, bool prompt)
+double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_row, bool prompt)
 {
     costs c;
     double *busy = cake_alloc((size_t)plan->n_rank, sizeof *busy), longest = 0;
-    cake_batch batch = {.n_tok = n_tok, .n_score = prompt ? 1 : n_tok};
+    cake_batch batch = {.n_row = n_row, .n_score = prompt ? 1 : n_row};
     open_costs(p, plan, &c);
-    c.rows = (wave_rows){.n_tok = n_tok, .n_run = prompt ? 1 : n_tok};
-    for (int group = 0; group < p->shape.n_group; group++) {
+    c.rows = (wave_rows){.n_row = n_row, .n_run = prompt ? 1 : n_row};
+    for (int group = 0; group < p->shape.n_kv_group; group++) {
         double *seen = prompt ? c.rows.prompt_seen : c.rows.generated_seen;
         int window = p->shape.window[group];
-        seen[group] = n_tok * (double)(window && window < CAKE_WORKLOAD_USUAL ? window : CAKE_WORKLOAD_USUAL);
+        seen[group] = n_row * (double)(window && window < CAKE_WORKLOAD_USUAL ? window : CAKE_WORKLOAD_USUAL);
         c.rows.read[group] = c.rows.generated_seen[group];
     }
     busy[0] = head_seconds(&c, &batch);

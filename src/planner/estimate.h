@@ -13,7 +13,7 @@
 typedef struct cake_workload_item {
     int n_prompt, computed;           /* of the prompt; of these, not in the prefix cache */
     int min_generated, max_generated; /* tokens generated */
-    int flags;                        /* CAKE_SEQ_SCORE_PROMPT */
+    int flags;                        /* CAKE_SLOT_SCORE_PROMPT */
     int32_t *chain; /* [cake_schedule_chain_len(n_prompt)] owned prefix nodes, or NULL without prefixes */
 } cake_workload_item;
 
@@ -46,9 +46,9 @@ typedef struct cake_replica_estimate {
     int64_t waves;
 } cake_replica_estimate;
 
-/* Seconds that the slowest rank of a replica works on a wave of n_tok rows of a prompt, or of generated ones,
+/* Seconds that the slowest rank of a replica works on a wave of n_row rows of a prompt, or of generated ones,
  * each at the position of a usual workload. */
-double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_tok, bool prompt);
+double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_row, bool prompt);
 
 /* The run time of replicas with these plans [planning->n_replica], from measured rates. Replicas take
  * requests as they become free, so all end at about the same time. longest: every answer has its maximum

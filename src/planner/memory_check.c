@@ -200,7 +200,7 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
         cake_log(CAKE_DEBUG, "planner",
                  "%d lanes of %d sequences, waves of %d rows, %d KV pages, %s; weights %s, %s in all of %s; "
                  "%d threads",
-                 me->planning.shape.n_lane, me->planning.shape.lane_seqs, me->planning.shape.max_tok,
+                 me->planning.shape.n_lane, me->planning.shape.lane_seqs, me->planning.shape.max_row,
                  me->planning.shape.n_page[0], cake_size_text(kv[i]).s, cake_size_text(all[i].weights).s,
                  cake_size_text(all[i].fixed + kv[i]).s, all[i].kernels->name, me->input.n_thread);
     }

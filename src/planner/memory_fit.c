@@ -44,7 +44,7 @@ int64_t cake_memory_fit_cache(const cake_rank *me, const cake_memory_use *r)
 int64_t cake_memory_fit_page_bytes(const cake_planning *p, const cake_memory_use *r)
 {
     int64_t bytes = 0;
-    for (int group = 0; group < p->shape.n_group; group++)
+    for (int group = 0; group < p->shape.n_kv_group; group++)
         bytes += r->kv.page[group];
     return bytes;
 }

@@ -20,7 +20,7 @@ cake_slice_shape cake_memory_plan_slice(const cake_planning *p, const cake_hop *
 {
     cake_slice_shape shape = {.first = hop->first,
                               .count = hop->count,
-                              .max_tok = p->shape.max_tok,
+                              .max_row = p->shape.max_row,
                               .n_slot = p->shape.n_lane * p->shape.lane_seqs,
                               .n_saved = p->shape.n_saved,
                               .context = p->max_positions,
@@ -36,7 +36,7 @@ void cake_memory_plan_add_kv(const cake_planning *p, const cake_hop *hop, cake_k
     const cake_config *config = cake_model_config(p->input->model);
     cake_slice_shape shape = cake_memory_plan_slice(p, hop);
     kv->state += (int64_t)cake_slice_state_bytes(config, &shape);
-    for (int group = 0; group < config->n_group; group++)
+    for (int group = 0; group < config->n_kv_group; group++)
         kv->page[group] += (int64_t)cake_slice_page_bytes(config, &shape, group);
 }
 
@@ -57,21 +57,21 @@ int cake_memory_plan_fit_pages(const cake_planning *p, const cake_kv_use *kv, in
     int max_pages[CAKE_MAX_KV_GROUPS];
     int64_t left = cache - cake_memory_plan_states(p, kv);
     cake_memory_plan_max_pages(p, max_pages);
-    return cake_plan_pages(p->shape.n_group, kv->page, max_pages, left > 0 ? left : 0);
+    return cake_plan_pages(p->shape.n_kv_group, kv->page, max_pages, left > 0 ? left : 0);
 }
 
 void cake_memory_plan_set_pages(cake_planning *p, int64_t pages)
 {
     int max_pages[CAKE_MAX_KV_GROUPS];
     cake_memory_plan_max_pages(p, max_pages);
-    for (int group = 0; group < p->shape.n_group; group++)
+    for (int group = 0; group < p->shape.n_kv_group; group++)
         p->shape.n_page[group] = pages < max_pages[group] ? (int)pages : max_pages[group];
 }
 
 int64_t cake_memory_plan_kv_bytes(const cake_planning *p, const cake_kv_use *kv)
 {
     int64_t bytes = cake_memory_plan_states(p, kv);
-    for (int group = 0; group < p->shape.n_group; group++)
+    for (int group = 0; group < p->shape.n_kv_group; group++)
         bytes += p->shape.n_page[group] * kv->page[group];
     return bytes;
 }
@@ -87,7 +87,7 @@ int cake_memory_plan_rank_max_positions(const cake_planning *p, int rank, int64_
     for (int i = 0; i < p->plan.n_hop; i++)
         if (p->plan.hop[i].rank == rank)
             cake_memory_plan_add_kv(p, &p->plan.hop[i], &kv);
-    for (int group = 0; group < config->n_group; group++)
+    for (int group = 0; group < config->n_kv_group; group++)
         bytes += config->window[group] ? 0 : kv.page[group];
     if (bytes && memory / bytes < pages)
         pages = memory / bytes > 1 ? memory / bytes : 1;
@@ -208,8 +208,8 @@ static double reading_rows(const cake_planning *p)
     double bytes = all * (1 - cake_planning_held_share(in, p->plan.n_rank));
     double seconds = bytes / in->pack_rate, from_disk = in->read_rate > 0 ? bytes / in->read_rate : 0;
     double most = (seconds > from_disk ? seconds : from_disk) * flops / in->cost.row_flops;
-    cake_slice_shape shape = {.max_tok = 1024, .n_slot = 1};
-    double row_bytes = (double)cake_slice_scratch_bytes(in->model, in->kernels, &shape) / shape.max_tok +
+    cake_slice_shape shape = {.max_row = 1024, .n_slot = 1};
+    double row_bytes = (double)cake_slice_scratch_bytes(in->model, in->kernels, &shape) / shape.max_row +
                        (double)cake_model_config(in->model)->n_vocab * sizeof(float);
     double fit = (double)host->memory / host->local_size / 8 / row_bytes;
     most = most < fit ? most : fit;
@@ -241,8 +241,8 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
     p->shape = (cake_schedule_shape){.n_lane = size.n_lane,
                                      .lane_seqs = size.lane_seqs,
                                      .chunk = size.chunk,
-                                     .max_tok = size.max_tok,
-                                     .n_group = config->n_group,
+                                     .max_row = size.max_row,
+                                     .n_kv_group = config->n_kv_group,
                                      .share = true};
     memcpy(p->shape.window, config->window, sizeof p->shape.window);
     if (size.n_stage > 1) /* a single stage waits for nobody */
@@ -251,14 +251,14 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
         p->shape.states = p->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     p->shape.n_saved = p->shape.states ? saved_states(size.n_lane * size.lane_seqs) : 0;
     p->wave_bytes =
-        cake_arena_round(cake_wave_bytes(size.max_tok, cake_schedule_changes(&p->shape), config->dim));
+        cake_arena_round(cake_wave_bytes(size.max_row, cake_schedule_changes(&p->shape), config->dim));
 }
 
 void cake_memory_plan_max_pages(const cake_planning *p, int *max)
 {
     const cake_schedule_shape *shape = &p->shape;
-    for (int group = 0; group < shape->n_group; group++) {
-        int64_t all = (int64_t)cake_pages_held(shape->window[group], p->input->context, shape->max_tok) *
+    for (int group = 0; group < shape->n_kv_group; group++) {
+        int64_t all = (int64_t)cake_pages_held(shape->window[group], p->input->context, shape->max_row) *
                       shape->n_lane * shape->lane_seqs;
         max[group] = all < INT32_MAX ? (int)all : INT32_MAX;
     }

@@ -55,7 +55,7 @@ int cake_memory_plan_max_positions(const cake_planning *planning);
 /* Sets lanes, waves and KV cache groups, but not the number of pages. max_seqs: limit of sequences in a lane,
  * 0: none. */
 void cake_memory_plan_batch_limits(cake_planning *planning, int max_seqs);
-/* Pages of each group [n_group] that all sequences use at their maximum length. */
+/* Pages of each group [n_kv_group] that all sequences use at their maximum length. */
 void cake_memory_plan_max_pages(const cake_planning *planning, int *max);
 /* Bytes of a rank with n_thread threads in its first memory, without weights, pages and states. */
 int64_t cake_memory_plan_overhead_bytes(const cake_planning *planning, int rank, int n_thread);

@@ -98,7 +98,7 @@ bool cake_offload_stays_on_device(const cake_planning *p, const cake_plan *plan,
 
 size_t cake_offload_body_bytes(const cake_planning *p)
 {
-    return (size_t)p->shape.max_tok * (size_t)cake_model_config(p->input->model)->dim * sizeof(float);
+    return (size_t)p->shape.max_row * (size_t)cake_model_config(p->input->model)->dim * sizeof(float);
 }
 
 int64_t cake_offload_edge_bytes(const cake_planning *p, const cake_plan *plan, int rank)

@@ -64,7 +64,7 @@ static trial plan_trial(const cake_planning *p, int n, int size)
         cake_partition_size_kv(&t.p);
         t.load = fmax(t.load, load_seconds(&t.p));
         t.plans[r] = t.p.plan;
-        for (int group = 0; group < t.p.shape.n_group; group++) {
+        for (int group = 0; group < t.p.shape.n_kv_group; group++) {
             int own = t.p.shape.n_page[group];
             pages[group] = r && pages[group] < own ? pages[group] : own;
         }

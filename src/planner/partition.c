@@ -41,7 +41,7 @@ static int64_t target_pages(const cake_planning *p, int n_rank)
     cake_kv_use kv = {0};
     cake_memory_plan_add_kv(p, &(cake_hop){0, 0, cake_model_config(p->input->model)->n_layer}, &kv);
     kv.state /= n_rank;
-    for (int group = 0; group < shape->n_group; group++)
+    for (int group = 0; group < shape->n_kv_group; group++)
         kv.page[group] /= n_rank;
     return cake_memory_plan_fit_pages(p, &kv, p->input->kv_memory);
 }
@@ -61,7 +61,7 @@ static void weigh_layers(const cake_planning *p, int64_t pages, const int *max_p
         cake_kv_use k = {0};
         cake_memory_plan_add_kv(p, &(cake_hop){0, i, 1}, &k);
         double kv_bytes = (double)k.state * (double)slots;
-        for (int group = 0; group < shape->n_group; group++)
+        for (int group = 0; group < shape->n_kv_group; group++)
             kv_bytes += (double)k.page[group] * (double)(pages < max_pages[group] ? pages : max_pages[group]);
         bytes[i] = held_bytes(p, p->input->layers.bytes[i], p->plan.n_rank) +
                    (int64_t)fmin(ceil(kv_bytes * weight), 0x1p61 / (double)n_layer);

@@ -263,7 +263,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     me->input.kv_memory = me->topology_rank.kv_memory ? me->topology_rank.kv_memory : o->kv_memory;
     cake_gpu_options gpu = o->gpu;
     gpu.no_gpu = cake_layers_no_gpu(config);
-    if (!gpu.no_gpu && cake_model_quantised(me->input.model))
+    if (!gpu.no_gpu && cake_model_quantized(me->input.model))
         gpu.no_gpu = "there are no GPU kernels for quantised weights yet; --dtype bf16 converts them";
     if (!gpu.no_gpu && me->input.kv_dtype == CAKE_I8)
         gpu.no_gpu = "there are no GPU kernels for a KV cache in int8 yet; --kv-dtype bf16 or auto has them";

@@ -87,7 +87,7 @@ static void admit(sim *s)
     while (s->n_admitted < s->in->n && cake_schedule_can_admit(s->schedule)) {
         const cake_sim_request *r = &s->in->request[s->n_admitted];
         int slot = cake_schedule_admit(s->schedule, r->n_prompt, r->n_prompt + r->n_generated, r->chain,
-                                       CAKE_SEQ_SURE | r->flags);
+                                       CAKE_SLOT_FIXED_LENGTH | r->flags);
         s->generated[slot] = 0;
         s->request[slot] = s->n_admitted++;
     }
@@ -100,7 +100,7 @@ static void launch_waves(sim *s)
         if (cake_schedule_in_flight(s->schedule, lane))
             continue;
         s->batch[lane] = next_wave(s, lane);
-        if (!s->batch[lane]->n_tok)
+        if (!s->batch[lane]->n_row)
             continue;
         s->outbound[s->n_outbound++] = (event){lane, s->free[0]};
         s->waves++;

@@ -81,7 +81,7 @@ cake_err cake_whatif_plan_replicas(cake_rank *me, cake_plan *from_file, cake_pla
                              "a KV cache of %s on each rank is more than the layers leave free: "
                              "on some host by %s; use less --kv-memory, or more ranks",
                              cake_size_text(me->input.kv_memory).s, cake_size_text(lack).s);
-        for (int group = 0; group < me->planning.shape.n_group; group++)
+        for (int group = 0; group < me->planning.shape.n_kv_group; group++)
             pages[group] = r && pages[group] < me->planning.shape.n_page[group]
                                ? pages[group]
                                : me->planning.shape.n_page[group];

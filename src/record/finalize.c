@@ -124,15 +124,15 @@ static bool sum_up(sink *out)
     return n == 0;
 }
 
-static bool write_columns(const cake_line_index *lines, const cake_journal_head *head, const char *command,
-                          const char *path, sink *out)
+static bool write_columns(const cake_line_index *lines, const cake_journal_header *header,
+                          const char *command, const char *path, sink *out)
 {
-    int why = cake_hdf5_write(out->from, lines, head, command, path);
+    int why = cake_hdf5_write(out->from, lines, header, command, path);
     errno = why;
     return !why && sum_up(out);
 }
 
-int cake_finalize_write(int fd, const cake_line_index *lines, const cake_journal_head *head,
+int cake_finalize_write(int fd, const cake_line_index *lines, const cake_journal_header *header,
                         const cake_finalize_form *form, const char *tmp, cake_file_digest *result)
 {
     struct stat info;
@@ -143,7 +143,7 @@ int cake_finalize_write(int fd, const cake_line_index *lines, const cake_journal
     out.packer = out.pack ? out.pack->pack_open() : NULL;
     bool done = !fstat(fd, &info) && !fchmod(out.fd, info.st_mode & 0777);
     if (done && form->hdf5)
-        done = write_columns(lines, head, form->command, tmp, &out);
+        done = write_columns(lines, header, form->command, tmp, &out);
     else if (done)
         done = form->convert ? convert_all(lines, form->convert, &out) : copy_all(lines, &out);
     done = done && (!fsync(out.fd) || errno == EINVAL);

@@ -26,10 +26,10 @@ typedef struct cake_finalize_form {
     const char *command;           /* recorded in HDF5 files; NULL: unknown */
 } cake_finalize_form;
 
-struct cake_journal_head;
+struct cake_journal_header;
 /* Writes the lines of fd in this format to a new file tmp with fd's permissions (an old tmp is replaced) and
  * syncs it. Returns 0 and sets *out, or returns errno and leaves no file; EBADMSG: a line is not a result. */
-int cake_finalize_write(int fd, const cake_line_index *lines, const struct cake_journal_head *head,
+int cake_finalize_write(int fd, const cake_line_index *lines, const struct cake_journal_header *header,
                         const cake_finalize_form *form, const char *tmp, cake_file_digest *out);
 /* Syncs the directory entry of path, where the file system supports that. */
 void cake_finalize_fsync_dir(const char *path);

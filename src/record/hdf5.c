@@ -345,20 +345,20 @@ static bool put_line(sheet *s, char *line, size_t len)
 /* ---- the file */
 
 /* Returns whether results have times. */
-static bool note_all(cake_h5 *file, const cake_journal_head *head, const char *command)
+static bool note_all(cake_h5 *file, const cake_journal_header *header, const char *command)
 {
     cake_json *identity = NULL;
     cake_fault fault;
     bool constant = false;
-    if (!cake_json_parse(head->identity, strlen(head->identity), &identity, &fault))
+    if (!cake_json_parse(header->identity, strlen(header->identity), &identity, &fault))
         constant = cake_json_int(cake_json_get(identity, "deterministic_ids"), 0) > 0;
     cake_h5_note_text(file, "format", "cake-mpi results");
     cake_h5_note_long(file, "format_version", 1);
-    cake_h5_note_text(file, "model", head->model);
+    cake_h5_note_text(file, "model", header->model);
     if (!constant) {
         char job[17];
-        snprintf(job, sizeof job, "%016llx", (unsigned long long)head->job);
-        cake_h5_note_long(file, "created", head->created);
+        snprintf(job, sizeof job, "%016llx", (unsigned long long)header->job);
+        cake_h5_note_long(file, "created", header->created);
         cake_h5_note_text(file, "job", job);
         cake_h5_note_text(file, "command", command ? command : "");
     }
@@ -400,13 +400,13 @@ static bool put_all(sheet *s, int fd, const cake_line_index *lines)
     return done;
 }
 
-int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_head *head, const char *command,
-                    const char *path)
+int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_header *header,
+                    const char *command, const char *path)
 {
     sheet s = {.file = cake_h5_create(path)};
     if (!s.file)
         return errno;
-    open_columns(&s, note_all(s.file, head, command));
+    open_columns(&s, note_all(s.file, header, command));
     int why = put_all(&s, fd, lines) ? 0 : errno;
     int closed = cake_h5_finish(s.file);
     cake_buf_free(&s.skeleton);

@@ -14,8 +14,8 @@
 void cake_hdf5_add_rest(const cake_record *record, cake_buf *line);
 
 /* Writes the lines of fd to the existing file at path. Returns 0 or errno. */
-int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_head *head, const char *command,
-                    const char *path);
+int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_header *header,
+                    const char *command, const char *path);
 
 /* Placeholder bytes in the column `lines`; JSON lines never contain them. Each stands for data of the line's
  * rows: the next text (as JSON), the next list of token ids, the next logprobs (between the brackets), the

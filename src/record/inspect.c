@@ -17,12 +17,12 @@
 #include "record/job.h"
 #include "types/shard.h"
 
-static void take_head(const cake_journal_head *head, cake_result_status *f)
+static void take_header(const cake_journal_header *header, cake_result_status *f)
 {
     cake_json *root = NULL;
     cake_fault fault;
-    f->created = head->created;
-    if (cake_json_parse(head->identity, strlen(head->identity), &root, &fault))
+    f->created = header->created;
+    if (cake_json_parse(header->identity, strlen(header->identity), &root, &fault))
         return;
     size_t len;
     const char *shard = cake_json_text(cake_json_get(root, "shard"), &len);
@@ -58,7 +58,7 @@ static cake_err look_at_partial(const char *path, cake_result_status *f)
         f->wrote = info.st_mtime;
     if (err)
         return err == CAKE_END ? CAKE_OK : err;
-    take_head(&j.head, f);
+    take_header(&j.header, f);
     take_rate(&j, f);
     f->done = j.lines.n;
     f->failed = j.failed;
@@ -80,7 +80,7 @@ static cake_err look_at_results(const char *path, const char *job_path, cake_res
     if (!cake_job_read(job_path, &job))
         return cake_fail("record", "%s: found no readable %s that identifies its job", path, job_path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    take_head(&job.head, f);
+    take_header(&job.header, f);
     f->done = job.requests;
     f->failed = job.failed;
     f->wrote = info.st_mtime;

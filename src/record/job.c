@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the head, counts and marks of a finished job, or a .job file. Out: that file, or a cake_job. Invariant:
- * every field that is read is checked; a file with an invalid field counts as absent.
+ * In: the header, counts and marks of a finished job, or a .job file. Out: that file, or a cake_job.
+ * Invariant: every field that is read is checked; a file with an invalid field counts as absent.
  */
 #include "record/job.h"
 
@@ -29,7 +29,7 @@ int cake_job_write(const char *path, const cake_job *job)
 {
     cake_buf text = {0}, tmp = {0};
     cake_buf_adds(&text, "{\"cake_job\": 1, ");
-    cake_journal_head_add(&job->head, &text);
+    cake_journal_header_add(&job->header, &text);
     cake_buf_addf(&text, ",\n \"requests\": %" PRId64 ", \"failed\": %" PRId64, job->requests, job->failed);
     if (!job->answered.unknown)
         cake_buf_addf(&text, ", \"answered\": \"%016" PRIx64 "\"", job->answered.sum);
@@ -67,7 +67,7 @@ static bool parse(const cake_json *root, cake_job *job)
            cake_journal_parse_checkpoints(cake_json_get(root, "read"), &job->marks, &job->n_mark) &&
            job->requests <=
                (job->n_mark ? job->marks[job->n_mark - 1].requests : 0) && /* fewer for a shard */
-           cake_journal_head_parse(root, &job->head);
+           cake_journal_header_parse(root, &job->header);
 }
 
 bool cake_job_read(const char *path, cake_job *out)
@@ -91,7 +91,7 @@ bool cake_job_read(const char *path, cake_job *out)
 
 void cake_job_free(cake_job *job)
 {
-    cake_journal_head_free(&job->head);
+    cake_journal_header_free(&job->header);
     free(job->marks);
     *job = (cake_job){0};
 }

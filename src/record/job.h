@@ -10,7 +10,7 @@
 #include "record/journal_format.h"
 
 typedef struct cake_job {
-    cake_journal_head head;
+    cake_journal_header header;
     int64_t requests, failed;
     cake_answered answered;
     cake_input_checkpoint *marks; /* [n_mark] checkpoints of the input; owned */

@@ -24,9 +24,9 @@
 #define RUNNING BEGINS "\"running\": ["
 #define TAIL    21 /* , "crc": "01234567"}} */
 
-/* ---- heads */
+/* ---- headers */
 
-void cake_journal_head_copy(cake_journal_head *into, const cake_journal_head *from)
+void cake_journal_header_copy(cake_journal_header *into, const cake_journal_header *from)
 {
     const char *identity = from->identity ? from->identity : "{}", *model = from->model ? from->model : "";
     *into = *from;
@@ -34,21 +34,21 @@ void cake_journal_head_copy(cake_journal_head *into, const cake_journal_head *fr
     into->model = cake_copy(model, strlen(model));
 }
 
-void cake_journal_head_free(cake_journal_head *head)
+void cake_journal_header_free(cake_journal_header *header)
 {
-    free(head->identity);
-    free(head->model);
-    *head = (cake_journal_head){0};
+    free(header->identity);
+    free(header->model);
+    *header = (cake_journal_header){0};
 }
 
-void cake_journal_head_add(const cake_journal_head *head, cake_buf *out)
+void cake_journal_header_add(const cake_journal_header *header, cake_buf *out)
 {
-    cake_buf_addf(out, "\"created\": %" PRId64 ", \"job\": \"%016" PRIx64 "\"", head->created, head->job);
-    cake_json_put_text(out, ", \"model\": ", head->model);
-    if (head->replaces)
+    cake_buf_addf(out, "\"created\": %" PRId64 ", \"job\": \"%016" PRIx64 "\"", header->created, header->job);
+    cake_json_put_text(out, ", \"model\": ", header->model);
+    if (header->replaces)
         cake_buf_adds(out, ", \"replaces\": true");
     cake_buf_adds(out, ", \"identity\": ");
-    cake_buf_adds(out, head->identity);
+    cake_buf_adds(out, header->identity);
 }
 
 bool cake_journal_hex(const cake_json *node, size_t digits, uint64_t *out)
@@ -61,9 +61,9 @@ bool cake_journal_hex(const cake_json *node, size_t digits, uint64_t *out)
     return true;
 }
 
-bool cake_journal_head_parse(const cake_json *object, cake_journal_head *head)
+bool cake_journal_header_parse(const cake_json *object, cake_journal_header *header)
 {
-    cake_journal_head parsed = {0};
+    cake_journal_header parsed = {0};
     const cake_json *identity = cake_json_get(object, "identity");
     const char *model = cake_json_text(cake_json_get(object, "model"), NULL);
     const cake_json *created = cake_json_get(object, "created"); /* negative if the clock was never set */
@@ -76,7 +76,7 @@ bool cake_journal_head_parse(const cake_json *object, cake_journal_head *head)
     cake_json_add_node(&text, identity);
     parsed.identity = text.data;
     parsed.model = cake_copy(model, strlen(model));
-    *head = parsed;
+    *header = parsed;
     return true;
 }
 
@@ -222,11 +222,11 @@ static void add_sum(cake_buf *out, size_t from)
     cake_buf_addf(out, ", \"crc\": \"%08" PRIx32 "\"}}\n", cake_crc(out->data + from, out->len - from));
 }
 
-void cake_journal_begin(const cake_journal_head *head, cake_buf *out)
+void cake_journal_begin(const cake_journal_header *header, cake_buf *out)
 {
     size_t from = out->len;
     cake_buf_adds(out, BEGINS "\"journal\": 1, ");
-    cake_journal_head_add(head, out);
+    cake_journal_header_add(header, out);
     add_sum(out, from);
 }
 
@@ -536,7 +536,7 @@ static cake_err read_head(scan *s, const char *path, cake_journal *j)
     cake_err err = CAKE_OK;
     if (!root)
         err = no_journal(path, "its first line, which identifies its job, is damaged");
-    else if (version != 1 || !cake_journal_head_parse(own, &j->head))
+    else if (version != 1 || !cake_journal_header_parse(own, &j->header))
         err = no_journal(path, "was written by another version");
     cake_json_free(root);
     j->end = s->at;
@@ -591,7 +591,7 @@ cake_err cake_journal_read(int fd, const char *path, cake_journal *out)
     return CAKE_OK;
 }
 
-bool cake_journal_peek(int fd, cake_journal_head *head)
+bool cake_journal_peek(int fd, cake_journal_header *header)
 {
     scan s;
     int64_t from;
@@ -600,7 +600,7 @@ bool cake_journal_peek(int fd, cake_journal_head *head)
         return false;
     if (next_line(&s, &from) > 0) {
         cake_json *root = parse_own(&s.line, 0);
-        right = cake_journal_head_parse(cake_json_get(root, "_cake"), head);
+        right = cake_journal_header_parse(cake_json_get(root, "_cake"), header);
         cake_json_free(root);
     }
     close_scan(&s);
@@ -609,7 +609,7 @@ bool cake_journal_peek(int fd, cake_journal_head *head)
 
 void cake_journal_free(cake_journal *j)
 {
-    cake_journal_head_free(&j->head);
+    cake_journal_header_free(&j->header);
     cake_line_index_free(&j->lines);
     cake_inflights_free(&j->inflights);
     free(j->marks);

@@ -19,21 +19,21 @@
     ((int64_t)1 << 32) /* max number of requests; a larger number is corrupt, not a larger file */
 
 /* Identifies the job. */
-typedef struct cake_journal_head {
+typedef struct cake_journal_header {
     char *identity;  /* JSON object of plain values that must be equal for results to be equal */
     char *model;     /* model name in results */
     int64_t created; /* seconds since 1970 */
     uint64_t job;    /* seed of ids */
     bool replaces;   /* a finished RESULTS may be overwritten */
-} cake_journal_head;
+} cake_journal_header;
 
-void cake_journal_head_copy(cake_journal_head *into,
-                            const cake_journal_head *from); /* old content of *into is not freed */
-void cake_journal_head_free(cake_journal_head *head);       /* zeros are fine */
-/* Appends the keys and values of a head, without the braces of the object. */
-void cake_journal_head_add(const cake_journal_head *head, cake_buf *out);
+void cake_journal_header_copy(cake_journal_header *into,
+                              const cake_journal_header *from); /* old content of *into is not freed */
+void cake_journal_header_free(cake_journal_header *header);     /* zeros are fine */
+/* Appends the keys and values of a header, without the braces of the object. */
+void cake_journal_header_add(const cake_journal_header *header, cake_buf *out);
 struct cake_json;
-bool cake_journal_head_parse(const struct cake_json *object, cake_journal_head *head); /* owned */
+bool cake_journal_header_parse(const struct cake_json *object, cake_journal_header *header); /* owned */
 /* Parses a string of exactly `digits` hex digits. False: it is not one. */
 bool cake_journal_hex(const struct cake_json *node, size_t digits, uint64_t *out);
 /* Appends the differences of two identities, as "isa was avx2 and is avx512"; nothing if they are equal. */
@@ -69,7 +69,7 @@ typedef struct cake_reached {
 } cake_reached;
 
 /* Appends the first line. */
-void cake_journal_begin(const cake_journal_head *head, cake_buf *out);
+void cake_journal_begin(const cake_journal_header *header, cake_buf *out);
 /* Appends the last line of a group [n entries]; out must hold exactly the group's lines. */
 void cake_journal_close(const cake_entry *entries, size_t n, const cake_input_checkpoint *read,
                         const cake_reached *reached, cake_buf *out);
@@ -82,7 +82,7 @@ void cake_journal_close_running(const cake_input_checkpoint *read,
 
 /* The content of a journal. */
 typedef struct cake_journal {
-    cake_journal_head head;
+    cake_journal_header header;
     cake_line_index lines;        /* of complete groups */
     cake_inflights inflights;     /* unfinished answers */
     cake_input_checkpoint *marks; /* [n_mark] in ascending order */
@@ -98,8 +98,8 @@ typedef struct cake_journal {
 
 /* path is for messages. CAKE_END: not even the first line is complete; nothing is lost. */
 cake_err cake_journal_read(int fd, const char *path, cake_journal *out);
-/* Reads only the head, without messages. */
-bool cake_journal_peek(int fd, cake_journal_head *head);
+/* Reads only the header, without messages. */
+bool cake_journal_peek(int fd, cake_journal_header *header);
 void cake_journal_free(cake_journal *journal); /* zeros are fine */
 
 #endif

@@ -293,7 +293,7 @@ cake_err cake_journal_writer_refuse_other(const cake_recorder *r)
 static void write_job(cake_recorder *r, const cake_file_digest *results, int *why)
 {
     size_t n = r->journal.n_mark;
-    cake_job job = {.head = r->journal.head,
+    cake_job job = {.header = r->journal.header,
                     .requests = r->journal.lines.end,
                     .failed = r->journal.failed,
                     .answered = r->journal.answered,
@@ -315,7 +315,7 @@ static cake_err make_results(cake_recorder *r)
     if (missing >= 0)
         return cake_fail("record", "%s: request %lld has no result; the file holds the %lld others",
                          r->partial, (long long)missing, (long long)r->journal.lines.n);
-    bool new = !r->journal.head.replaces;
+    bool new = !r->journal.header.replaces;
     if (new && !access(r->results, F_OK))
         return cake_journal_writer_refuse_other(r);
     cake_buf tmp = {0};
@@ -323,7 +323,7 @@ static cake_err make_results(cake_recorder *r)
     cake_finalize_form form = {
         .convert = r->txt ? cake_line_txt : NULL, .hdf5 = r->hdf5, .pack = r->pack, .command = r->command};
     cake_buf_addf(&tmp, "%s.tmp", r->partial);
-    int why = cake_finalize_write(r->fd, &r->journal.lines, &r->journal.head, &form, tmp.data, &written);
+    int why = cake_finalize_write(r->fd, &r->journal.lines, &r->journal.header, &form, tmp.data, &written);
     bool there = !why;
     if (!why)
         write_job(r, &written, &why);

@@ -47,15 +47,15 @@ static cake_err open_journal(cake_recorder *r)
 {
     const cake_record_options *o = &r->options;
     char *identity = (char *)(o->identity ? o->identity : "{}"), *model = (char *)(o->model ? o->model : "");
-    cake_journal_head head = {identity, model, o->created, o->job, false};
-    cake_err err = cake_journal_writer_open(r, &head);
+    cake_journal_header header = {identity, model, o->created, o->job, false};
+    cake_err err = cake_journal_writer_open(r, &header);
     if (err)
         return err;
-    r->options.created = r->journal.head.created;
-    r->options.job = r->journal.head.job;
+    r->options.created = r->journal.header.created;
+    r->options.job = r->journal.header.job;
     if (o->model) {
         free(r->model);
-        r->options.model = r->model = cake_copy(r->journal.head.model, strlen(r->journal.head.model));
+        r->options.model = r->model = cake_copy(r->journal.header.model, strlen(r->journal.header.model));
     }
     return CAKE_OK;
 }

@@ -24,7 +24,7 @@ struct cake_recorder {
     cake_stream *stream;   /* NULL: there is a journal, and all below is its own */
     cake_lock *lock;
     int fd;               /* -1: RESULTS is finished; nothing is written */
-    cake_journal journal; /* head, lines, marks of earlier runs, failures (also those of a stream) */
+    cake_journal journal; /* header, lines, marks of earlier runs, failures (also those of a stream) */
     int64_t first, begun,
         size; /* size of the first line; size when this run opened it; size of complete groups */
     int64_t resumed;
@@ -47,9 +47,9 @@ struct cake_recorder {
     cake_fsync_thread *sync;
 };
 
-/* Resumes what an earlier run of the same job left, or starts a journal with this head (borrowed). Fails with
- * a message: files of another job, another run is writing, directory not writable. */
-cake_err cake_journal_writer_open(cake_recorder *recorder, const cake_journal_head *head);
+/* Resumes what an earlier run of the same job left, or starts a journal with this header (borrowed). Fails
+ * with a message: files of another job, another run is writing, directory not writable. */
+cake_err cake_journal_writer_open(cake_recorder *recorder, const cake_journal_header *header);
 /* Fails: another process created RESULTS while this job's results are in .partial. */
 cake_err cake_journal_writer_refuse_other(const cake_recorder *recorder);
 /* line [len] includes the newline. On failure the file ends with the last complete group. */

@@ -68,12 +68,12 @@ static cake_err open_file(cake_recorder *r, int flags)
 }
 
 /* Writes the first line of an empty file and syncs it before any result is computed. */
-static cake_err begin(cake_recorder *r, const cake_journal_head *head)
+static cake_err begin(cake_recorder *r, const cake_journal_header *header)
 {
     cake_buf line = {0};
     cake_journal_free(&r->journal);
-    cake_journal_head_copy(&r->journal.head, head);
-    cake_journal_begin(head, &line);
+    cake_journal_header_copy(&r->journal.header, header);
+    cake_journal_begin(header, &line);
     bool done = !ftruncate(r->fd, 0) && cake_io_write_at(r->fd, line.data, line.len, 0) &&
                 (!fsync(r->fd) || errno == EINVAL);
     r->first = r->size = r->begun = (int64_t)line.len;
@@ -160,12 +160,13 @@ static bool is_whole(const cake_recorder *r, const cake_job *job)
 static cake_err check_beside(cake_recorder *r)
 {
     cake_job job = {0};
-    if (!exists(r->results) || r->journal.head.replaces || r->options.force) {
-        r->journal.head.replaces |= r->options.force;
+    if (!exists(r->results) || r->journal.header.replaces || r->options.force) {
+        r->journal.header.replaces |= r->options.force;
         return CAKE_OK;
     }
-    bool own = cake_job_read(r->job_path, &job) && job.head.job == r->journal.head.job && is_whole(r, &job);
-    r->journal.head.replaces = own; /* the last run ended between its last two steps */
+    bool own =
+        cake_job_read(r->job_path, &job) && job.header.job == r->journal.header.job && is_whole(r, &job);
+    r->journal.header.replaces = own; /* the last run ended between its last two steps */
     cake_job_free(&job);
     return own ? CAKE_OK : cake_journal_writer_refuse_other(r);
 }
@@ -183,7 +184,7 @@ static cake_err refuse_partial(const cake_recorder *r, const char *why)
 }
 
 /* Opens an existing .partial. CAKE_END: it holds nothing worth keeping. */
-static cake_err take_up(cake_recorder *r, const cake_journal_head *head)
+static cake_err take_up(cake_recorder *r, const cake_journal_header *header)
 {
     cake_buf unsaid = {0}, why = {0}, differs = {0}, *before = NULL;
     cake_err err = open_file(r, 0);
@@ -199,7 +200,7 @@ static cake_err take_up(cake_recorder *r, const cake_journal_head *head)
         describe_nothing(r);
     if (err)
         return r->options.force ? CAKE_END : err;
-    cake_journal_differs(r->journal.head.identity, head->identity, &differs);
+    cake_journal_differs(r->journal.header.identity, header->identity, &differs);
     if (r->options.resume == CAKE_RESUME_NEVER)
         cake_buf_adds(&why, ", which --resume never does not use");
     else if (differs.len)
@@ -224,13 +225,13 @@ static void drop(cake_recorder *r)
 }
 
 /* RESULTS exists without a .partial: checks that it is what this job would write. */
-static cake_err look_at_finished(cake_recorder *r, const cake_journal_head *head)
+static cake_err look_at_finished(cake_recorder *r, const cake_journal_header *header)
 {
     cake_job job = {0};
     cake_buf differs = {0};
     if (r->options.resume == CAKE_RESUME_NEVER || !cake_job_read(r->job_path, &job))
         return refuse(r->results, "exists already");
-    cake_journal_differs(job.head.identity, head->identity, &differs);
+    cake_journal_differs(job.header.identity, header->identity, &differs);
     bool whole = is_whole(r, &job);
     cake_err err = CAKE_OK;
     if (differs.len) {
@@ -241,7 +242,7 @@ static cake_err look_at_finished(cake_recorder *r, const cake_journal_head *head
     } else if (!whole) {
         err = refuse(r->results, "exists already and was changed since it was written");
     } else {
-        r->journal = (cake_journal){.head = job.head,
+        r->journal = (cake_journal){.header = job.header,
                                     .marks = job.marks,
                                     .n_mark = job.n_mark,
                                     .answered = job.answered,
@@ -275,16 +276,16 @@ static cake_err check_job(const cake_recorder *r)
 }
 
 /* Starts a new job. */
-static cake_err start(cake_recorder *r, const cake_journal_head *head)
+static cake_err start(cake_recorder *r, const cake_journal_header *header)
 {
     if (exists(r->results) && !r->options.force)
-        return look_at_finished(r, head);
+        return look_at_finished(r, header);
     if (r->options.resume == CAKE_RESUME_MUST)
         return cake_fail("record", "%s: there is nothing to resume, but --resume must is given", r->partial);
     cake_err err = open_file(r, O_CREAT | O_EXCL);
     if (err)
         return err;
-    cake_journal_head new = *head;
+    cake_journal_header new = *header;
     new.replaces = r->options.force;
     return begin(r, &new);
 }
@@ -318,7 +319,7 @@ static cake_err check_name(const char *results)
                      results, strlen(base), longest, most);
 }
 
-cake_err cake_journal_writer_open(cake_recorder *r, const cake_journal_head *head)
+cake_err cake_journal_writer_open(cake_recorder *r, const cake_journal_header *header)
 {
     cake_err err = check_name(r->results);
     if (err)
@@ -335,13 +336,13 @@ cake_err cake_journal_writer_open(cake_recorder *r, const cake_journal_head *hea
     if (!err)
         err = check_job(r);
     bool there = !err && exists(r->partial);
-    if (!err && there && (err = take_up(r, head)) == CAKE_END) {
+    if (!err && there && (err = take_up(r, header)) == CAKE_END) {
         drop(r);
         there = false;
         err = CAKE_OK;
     }
     if (!err && !there)
-        err = start(r, head);
+        err = start(r, header);
     if (!err && r->fd >= 0)
         r->sync = cake_fsync_thread_open(r->fd);
     return err;
@@ -413,19 +414,19 @@ static cake_err take_line(cake_recorder *r, cake_entry entry, const char *line, 
 cake_err cake_record_reopen(cake_recorder *r)
 {
     cake_journal old = r->journal;
-    cake_journal_head head = old.head;
+    cake_journal_header header = old.header;
     if (is_lossy(r))
         return refuse(r->results, "is finished, and only uncompressed JSONL can be added to");
     FILE *from = fopen(r->results, "r");
     if (!from)
         return cake_fail("record", "%s: cannot be read: %s", r->results, strerror(errno));
-    head.replaces = true;
+    header.replaces = true;
     cake_line_index_free(&r->journal.lines); /* filled by recall, from RESULTS */
     r->imported = old.answered;
     r->journal = (cake_journal){0};
     cake_err err = open_file(r, O_CREAT | O_EXCL);
     if (!err)
-        err = begin(r, &head);
+        err = begin(r, &header);
     if (old.n_mark)
         r->read = old.marks[old.n_mark - 1];
     r->imports = true;
@@ -436,7 +437,7 @@ cake_err cake_record_reopen(cake_recorder *r)
     r->imports = false;
     fclose(from);
     if (err) { /* drop the copy: it holds only what RESULTS holds */
-        cake_journal_head_free(&old.head);
+        cake_journal_header_free(&old.header);
         free(old.marks);
         r->n_entry = 0;
         if (r->fd >= 0 && !ftruncate(r->fd, 0))
@@ -446,7 +447,7 @@ cake_err cake_record_reopen(cake_recorder *r)
     r->journal.marks = old.marks;
     r->journal.n_mark = old.n_mark;
     r->journal.end = r->size;
-    cake_journal_head_free(&old.head);
+    cake_journal_header_free(&old.header);
     err = go_on(r);
     r->sync = cake_fsync_thread_open(r->fd);
     return err;
@@ -455,16 +456,16 @@ cake_err cake_record_reopen(cake_recorder *r)
 void cake_record_read_identity(const char *results, bool force, cake_buf *identity)
 {
     char *path = cake_io_name(results, ".partial"), *job_path = cake_io_name(results, ".job");
-    cake_journal_head head = {0};
+    cake_journal_header header = {0};
     cake_job job = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && cake_journal_peek(fd, &head))
-        cake_buf_adds(identity, head.identity);
+    if (fd >= 0 && cake_journal_peek(fd, &header))
+        cake_buf_adds(identity, header.identity);
     else if (fd < 0 && !force && exists(results) && cake_job_read(job_path, &job))
-        cake_buf_adds(identity, job.head.identity);
+        cake_buf_adds(identity, job.header.identity);
     if (fd >= 0)
         close(fd);
-    cake_journal_head_free(&head);
+    cake_journal_header_free(&header);
     cake_job_free(&job);
     free(path);
     free(job_path);

@@ -44,7 +44,7 @@ typedef struct part {
     cake_shard shard; /* 0/1 for a whole job */
     bool known;       /* a file identifies its job */
     bool stopped;     /* it is a .partial with this journal */
-    cake_job job;     /* head; and, if finished, the rest */
+    cake_job job;     /* header; and, if finished, the rest */
     cake_journal journal;
     char *whole; /* owned: the identity without its shard */
     int fd; /* expanded lines, borrowed; -1: the file itself holds the lines; it is opened for each read */
@@ -65,7 +65,7 @@ struct cake_shards {
     cake_unpack_to expanded; /* fd -1: no file needs expansion */
     int64_t turn;            /* shard of the next line */
     int64_t count, failed, order;
-    cake_journal_head head; /* owned */
+    cake_journal_header header; /* owned */
     cake_input_checkpoint mark;
     cake_answered answered; /* total that remains for the lines not returned yet */
     size_t block;
@@ -102,13 +102,13 @@ static cake_err no_shard(const char *results)
 }
 
 /* Reads the shard, and the identity without it. */
-static cake_err know(part *p, const cake_journal_head *head)
+static cake_err know(part *p, const cake_journal_header *header)
 {
     cake_json *root = NULL;
     cake_fault fault;
     cake_buf whole = {0};
     cake_err err = CAKE_OK;
-    if (cake_json_parse(head->identity, strlen(head->identity), &root, &fault))
+    if (cake_json_parse(header->identity, strlen(header->identity), &root, &fault))
         return no_shard(p->results);
     const cake_json *shard = cake_json_get(root, "shard");
     const char *text = cake_json_text(shard, NULL);
@@ -116,7 +116,7 @@ static cake_err know(part *p, const cake_journal_head *head)
     if (shard && cake_json_kind(shard) != CAKE_JSON_NULL && (!text || !cake_shard_read(text, &p->shard)))
         err = no_shard(p->results);
     cake_json_free(root);
-    cake_shards_identity(head->identity, "shard", "null", &whole);
+    cake_shards_identity(header->identity, "shard", "null", &whole);
     p->whole = whole.data;
     p->known = !err;
     return err;
@@ -134,7 +134,7 @@ static cake_err look_at_partial(part *p, const char *path)
     if (err == CAKE_END)
         err = cake_fail("record", "%s: has no results yet", path);
     p->stopped = !err;
-    return err ? err : know(p, &p->journal.head);
+    return err ? err : know(p, &p->journal.header);
 }
 
 static cake_err look(part *p)
@@ -153,7 +153,7 @@ static cake_err look(part *p)
                         "together with that file",
                         p->results, job);
     else
-        err = know(p, &p->job.head);
+        err = know(p, &p->job.header);
     free(partial);
     free(job);
     return err;
@@ -485,7 +485,7 @@ static cake_err read_all(cake_shards *s)
         s->failed += p->job.failed;
         s->answered.sum += p->job.answered.sum;
         s->answered.unknown |= p->job.answered.unknown;
-        eldest = p->job.head.created < eldest->job.head.created ? p : eldest;
+        eldest = p->job.header.created < eldest->job.header.created ? p : eldest;
     }
     if (!err && s->count != s->mark.requests)
         err =
@@ -493,9 +493,9 @@ static cake_err read_all(cake_shards *s)
                       s->count, s->mark.requests);
     if (err)
         return err;
-    s->head = (cake_journal_head){cake_copy(eldest->whole, strlen(eldest->whole)),
-                                  cake_copy(eldest->job.head.model, strlen(eldest->job.head.model)),
-                                  eldest->job.head.created, eldest->job.head.job, false};
+    s->header = (cake_journal_header){cake_copy(eldest->whole, strlen(eldest->whole)),
+                                      cake_copy(eldest->job.header.model, strlen(eldest->job.header.model)),
+                                      eldest->job.header.created, eldest->job.header.job, false};
     return CAKE_OK;
 }
 
@@ -532,9 +532,9 @@ cake_err cake_shards_open(char *const *paths, int n, const char *sibling, cake_s
     return CAKE_OK;
 }
 
-const cake_journal_head *cake_shards_head(const cake_shards *s)
+const cake_journal_header *cake_shards_header(const cake_shards *s)
 {
-    return &s->head;
+    return &s->header;
 }
 
 cake_input_checkpoint cake_shards_checkpoint(const cake_shards *s)
@@ -630,7 +630,7 @@ void cake_shards_close(cake_shards *s)
         return;
     for (int i = 0; i < s->n; i++)
         close_part(&s->parts[i]);
-    cake_journal_head_free(&s->head);
+    cake_journal_header_free(&s->header);
     if (s->expanded.fd >= 0)
         close(s->expanded.fd);
     free(s->parts);

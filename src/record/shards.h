@@ -17,8 +17,8 @@ typedef struct cake_shards cake_shards;
  * they lack), of another job or input, or changed since they were written. sibling: as in unpack.h;
  * borrowed. */
 cake_err cake_shards_open(char *const *paths, int n, const char *sibling, cake_shards **out);
-/* The head that a single run of the whole job would have: "shard" is null in its identity. Borrowed. */
-const cake_journal_head *cake_shards_head(const cake_shards *shards);
+/* The header that a single run of the whole job would have: "shard" is null in its identity. Borrowed. */
+const cake_journal_header *cake_shards_header(const cake_shards *shards);
 cake_input_checkpoint cake_shards_checkpoint(const cake_shards *shards); /* the end of the input */
 int64_t cake_shards_count(const cake_shards *shards);                    /* number of requests */
 int64_t cake_shards_failed(const cake_shards *shards);                   /* number of error records */

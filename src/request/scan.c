@@ -18,7 +18,7 @@ enum {
 
 typedef struct result {
     cake_request request; /* with its error */
-    int64_t n_tok;
+    int64_t n_token;
     size_t end; /* end of its output in out */
 } result;
 
@@ -84,7 +84,7 @@ static void work_batch(void *arg, void *item)
             cake_prepare_request(s->preparation, &r->request, &b->text, &ids);
             compose(s, &r->request, &b->text, &ids, &b->out);
         }
-        r->n_tok = (int64_t)ids.len;
+        r->n_token = (int64_t)ids.len;
         r->end = b->out.len;
         cake_ids_free(&ids);
     }
@@ -107,8 +107,8 @@ static cake_err take_result(scan *s, batch *b, int i)
         cake_buf_free(&recomposed);
         return err;
     }
-    return s->scanner->take(s->scanner->self, &r->request, r->n_tok, b->out.data ? b->out.data + from : NULL,
-                            r->end - from);
+    return s->scanner->take(s->scanner->self, &r->request, r->n_token,
+                            b->out.data ? b->out.data + from : NULL, r->end - from);
 }
 
 static void trim(cake_buf *buf)

@@ -17,7 +17,7 @@ typedef struct cake_scanner {
                     cake_buf *out);
     /* Called in input order with a request (and its error), its number of tokens, and the output of compose
      * [len]. */
-    cake_err (*take)(void *self, const cake_request *request, int64_t n_tok, const char *composed,
+    cake_err (*take)(void *self, const cake_request *request, int64_t n_token, const char *composed,
                      size_t len);
 } cake_scanner;
 

@@ -26,7 +26,7 @@ static void describe_heads(const cake_config *c, cake_buf *out)
         return;
     }
     cake_buf_addf(out, "%d query and ", c->n_head);
-    for (int group = 0; group < c->n_group; group++) {
+    for (int group = 0; group < c->n_kv_group; group++) {
         const cake_heads *heads = &c->heads[group];
         bool known = false;
         for (int i = 0; i < group; i++)
@@ -41,7 +41,7 @@ static void describe_heads(const cake_config *c, cake_buf *out)
 static void describe_formats(const cake_model *model, cake_buf *out)
 {
     const cake_weight_form *s;
-    for (int i = 0; cake_model_quantised(model) && (s = cake_model_form(model, i)); i++)
+    for (int i = 0; cake_model_quantized(model) && (s = cake_model_form(model, i)); i++)
         cake_buf_addf(out, "%-12s%lld parameters in %lld %s: %s\n", i ? "" : "kept as",
                       (long long)s->parameters, (long long)s->matrices,
                       s->matrices == 1 ? "matrix" : "matrices",
@@ -64,7 +64,7 @@ static cake_err describe_model(const char *dir, cake_buf *out)
         cake_buf_addf(out, "bundle      %s, of rank %d of %d\n", dir, bundle->rank, bundle->n_rank);
     cake_buf_addf(out, "family      %s, %lld parameters, %s\n", c->arch->name,
                   (long long)cake_model_parameters(model),
-                  cake_model_quantised(model) ? "quantised" : cake_dtype_name(cake_model_dtype(model)));
+                  cake_model_quantized(model) ? "quantised" : cake_dtype_name(cake_model_dtype(model)));
     cake_buf_addf(out, "layers      %d, width %d, ", c->n_layer, c->dim);
     describe_heads(c, out);
     if (c->n_ff) /* some layers have no experts, or not only these */

@@ -27,7 +27,7 @@ static cake_err check_output(const cake_options *o)
 
 static cake_err open_recorder(const cake_options *o, const cake_shards *shards, cake_recorder **out)
 {
-    const cake_journal_head *head = cake_shards_head(shards);
+    const cake_journal_header *header = cake_shards_header(shards);
     cake_buf identity = {0}, form = {0};
     const char *output = cake_record_form(o->output);
     bool columns =
@@ -38,15 +38,15 @@ static cake_err open_recorder(const cake_options *o, const cake_shards *shards, 
             CAKE_WARN, "run",
             "%s has no prompts, and token ids only where requested: the JSON lines of shards have no more",
             o->output);
-    cake_shards_identity(head->identity, "output", form.data, &identity);
+    cake_shards_identity(header->identity, "output", form.data, &identity);
     cake_record_options options = {.path = o->output,
                                    .resume = o->force ? CAKE_RESUME_NEVER : CAKE_RESUME_AUTO,
                                    .force = o->force,
                                    .copies = true,
                                    .identity = identity.data,
-                                   .created = head->created,
-                                   .job = head->job,
-                                   .model = head->model};
+                                   .created = header->created,
+                                   .job = header->job,
+                                   .model = header->model};
     cake_err err = cake_record_open(&options, out);
     cake_buf_free(&identity);
     cake_buf_free(&form);

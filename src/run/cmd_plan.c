@@ -55,11 +55,11 @@ static void log_fault(census *c, const cake_request *r, const char *message)
 }
 
 /* Whether a prompt with its longest answer needs more pages than some KV cache group has. */
-static bool exceeds_kv(const cake_rank *me, const cake_request *r, int64_t n_tok)
+static bool exceeds_kv(const cake_rank *me, const cake_request *r, int64_t n_token)
 {
-    int64_t max_len = r->params.max_tokens == CAKE_UNSET ? me->input.context : n_tok + r->params.max_tokens;
+    int64_t max_len = r->params.max_tokens == CAKE_UNSET ? me->input.context : n_token + r->params.max_tokens;
     int length = (int)(max_len < me->input.context ? max_len : me->input.context);
-    for (int group = 0; group < me->planning.shape.n_group; group++)
+    for (int group = 0; group < me->planning.shape.n_kv_group; group++)
         if (cake_pages_held(me->planning.shape.window[group], length, CAKE_PAGE) >
             me->planning.shape.n_page[group])
             return true;
@@ -110,21 +110,22 @@ static bool is_scored(const cake_request *r)
 
 /* Adds the answers of a request to the workload, with their minimum and maximum lengths. tokens [n pages];
  * computed: tokens of the prompt. */
-static void add_workload(census *c, const cake_request *r, int n_tok, const char *tokens, int n, int computed)
+static void add_workload(census *c, const cake_request *r, int n_token, const char *tokens, int n,
+                         int computed)
 {
     const cake_params *p = &r->params;
-    int available = c->rank->input.context - n_tok;
+    int available = c->rank->input.context - n_token;
     int max_generated =
         p->max_tokens == CAKE_UNSET || p->max_tokens > available ? available : (int)p->max_tokens;
     bool exact = p->ignore_eos == 1 && p->n_stop <= 0 && !p->stop_ids.len;
     int min_generated = exact                           ? max_generated
                         : p->min_tokens < max_generated ? (int)p->min_tokens
                                                         : max_generated;
-    cake_workload_item answer = {.n_prompt = n_tok,
+    cake_workload_item answer = {.n_prompt = n_token,
                                  .computed = computed,
                                  .min_generated = min_generated > 0 ? min_generated : 1,
                                  .max_generated = max_generated > 0 ? max_generated : 1,
-                                 .flags = is_scored(r) ? CAKE_SEQ_SCORE_PROMPT : 0};
+                                 .flags = is_scored(r) ? CAKE_SLOT_SCORE_PROMPT : 0};
     for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
         if (cake_workload_is_sampled(&c->workload) && n) {
             int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);
@@ -132,12 +133,12 @@ static void add_workload(census *c, const cake_request *r, int n_tok, const char
             answer.chain = cake_alloc((size_t)n, sizeof *answer.chain);
             cake_prefix_tree_insert(
                 c->workload.prefixes,
-                cake_request_queue_prefix_salt(cake_model_config(c->rank->input.model), n_tok), ids, n,
+                cake_request_queue_prefix_salt(cake_model_config(c->rank->input.model), n_token), ids, n,
                 answer.chain);
             free(ids);
         }
         cake_workload_add(&c->workload, &answer);
-        answer.computed = n_tok - n * CAKE_PAGE; /* choices share the pages of their prompt */
+        answer.computed = n_token - n * CAKE_PAGE; /* choices share the pages of their prompt */
         answer.flags = 0;
         answer.chain = NULL;
     }
@@ -145,47 +146,48 @@ static void add_workload(census *c, const cake_request *r, int n_tok, const char
 
 /* Finds pages shared with an earlier prompt: they are not computed again, unless the request wants their
  * scores. Returns how many tokens of the prompt are computed. */
-static int find_shared(census *c, const cake_request *r, int n_tok, const char *tokens, int n)
+static int find_shared(census *c, const cake_request *r, int n_token, const char *tokens, int n)
 {
     int shared = 0;
     if (!n)
-        return n_tok;
+        return n_token;
     int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES), *chain = cake_alloc((size_t)n, sizeof *chain);
     memcpy(ids, tokens, (size_t)n * PAGE_BYTES);
     cake_prefix_tree_insert(c->recent.prefixes,
-                            cake_request_queue_prefix_salt(cake_model_config(c->rank->input.model), n_tok),
+                            cake_request_queue_prefix_salt(cake_model_config(c->rank->input.model), n_token),
                             ids, n, chain);
     free(ids);
     for (int i = 0; i < n && !is_scored(r) && cake_prefix_tree_users(c->recent.prefixes, chain[i]) > 1; i++)
         shared += CAKE_PAGE;
     remember(&c->recent, chain, n);
     c->shared += shared;
-    return n_tok - shared;
+    return n_token - shared;
 }
 
-static cake_err add_prompt(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)
+static cake_err add_prompt(void *self, const cake_request *r, int64_t n_token, const char *composed,
+                           size_t len)
 {
     census *c = self;
     c->requests++;
     cake_prepare_warn(&c->warned, r);
-    if (n_tok) {
+    if (n_token) {
         CAKE_RESERVE(c->length, c->n, c->cap);
-        c->length[c->n++] = n_tok < INT32_MAX ? (int32_t)n_tok : INT32_MAX;
-        c->total += n_tok;
+        c->length[c->n++] = n_token < INT32_MAX ? (int32_t)n_token : INT32_MAX;
+        c->total += n_token;
     }
     char message[96];
     if (r->err) {
         log_fault(c, r, r->fault.message);
-    } else if (n_tok >= c->rank->input.context) {
+    } else if (n_token >= c->rank->input.context) {
         c->too_long++;
         snprintf(message, sizeof message, "a prompt of %lld tokens does not fit the context of %d",
-                 (long long)n_tok, c->rank->input.context);
+                 (long long)n_token, c->rank->input.context);
         log_fault(c, r, message);
     } else {
-        c->outgrow += exceeds_kv(c->rank, r, n_tok);
+        c->outgrow += exceeds_kv(c->rank, r, n_token);
         if (r->params.max_tokens != 0 || is_scored(r)) {
-            int n = (int)(len / PAGE_BYTES), computed = find_shared(c, r, (int)n_tok, composed, n);
-            add_workload(c, r, (int)n_tok, composed, n, computed);
+            int n = (int)(len / PAGE_BYTES), computed = find_shared(c, r, (int)n_token, composed, n);
+            add_workload(c, r, (int)n_token, composed, n, computed);
         }
     }
     return CAKE_OK;
@@ -229,7 +231,7 @@ static cake_counted summarize(const cake_options *o, census *c)
 static cake_err count_input(const cake_options *o, census *c)
 {
     const cake_config *config = cake_model_config(c->rank->input.model);
-    for (int group = 0; group < c->rank->planning.shape.n_group; group++)
+    for (int group = 0; group < c->rank->planning.shape.n_kv_group; group++)
         if (c->rank->planning.shape.n_page[group] > c->recent.max_pages)
             c->recent.max_pages = c->rank->planning.shape.n_page[group];
     c->recent.prefixes = cake_prefix_tree_open();

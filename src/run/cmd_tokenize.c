@@ -50,10 +50,11 @@ static cake_err fail_write(const token_list *s)
     return cake_fail("output", "%s cannot be written: %s", s->name, strerror(errno));
 }
 
-static cake_err write_line(void *self, const cake_request *r, int64_t n_tok, const char *composed, size_t len)
+static cake_err write_line(void *self, const cake_request *r, int64_t n_token, const char *composed,
+                           size_t len)
 {
     token_list *s = self;
-    (void)n_tok;
+    (void)n_token;
     s->failed += r->err != CAKE_OK;
     return fwrite(composed, 1, len, s->out) == len ? CAKE_OK : fail_write(s);
 }

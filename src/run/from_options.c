@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "bundle/locate.h"
-#include "run/pulled.h"
+#include "run/resolve_model.h"
 
 enum { SAMPLE_BYTES = 1 << 20 }; /* read from an input to estimate its number of lines */
 
@@ -29,7 +29,7 @@ static cake_model_options model_options(const cake_options *o)
                                .dummy = o->dummy >= 0,
                                .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
                                .convert = strcmp(o->dtype, "auto"),
-                               .decode = !strcmp(o->activations, "bf16")};
+                               .dequantize = !strcmp(o->activations, "bf16")};
     for (int i = 0; i < CAKE_N_KEPT && open.convert; i++)
         if (!strcmp(o->dtype, cake_dtype_name((cake_dtype)i)))
             open.dtype = (cake_dtype)i;
@@ -123,7 +123,7 @@ cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
 {
     if (!o->model || !strcmp(o->command, "help") || !strcmp(o->command, "version"))
         return CAKE_OK;
-    cake_err err = cake_pulled_locate(o, world);
+    cake_err err = cake_resolve_model(o, world);
     if (err || !strcmp(o->command, "stage"))
         return err;
     /* these need no other rank, read no weights, or plan for other ranks */

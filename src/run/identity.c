@@ -91,7 +91,7 @@ cake_err cake_identity_add(const cake_options *o, const cake_rank *me, const cak
     add_int(out, "dummy_weights", o->dummy);
     add_text(out, "isa", me->isa.data);
     add_text(out, "dtype", o->dtype);
-    if (cake_model_quantised(me->input.model))
+    if (cake_model_quantized(me->input.model))
         add_text(out, "activations", cake_model_has_codes(me->input.model) ? "int8" : "bf16");
     add_text(out, "kv_dtype", cake_dtype_name(me->input.kv_dtype));
     add_int(out, "context", me->input.context);

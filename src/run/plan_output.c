@@ -171,7 +171,7 @@ static int64_t held_seqs(const cake_plan_output *s)
 {
     const cake_schedule_shape *shape = &s->rank->planning.shape;
     int64_t held = (int64_t)shape->n_lane * shape->lane_seqs;
-    for (int group = 0; group < shape->n_group; group++) {
+    for (int group = 0; group < shape->n_kv_group; group++) {
         int64_t n = shape->n_page[group] /
                     cake_pages_held(shape->window[group], usual_length(s->workload), CAKE_PAGE);
         held = n < held ? n : held;
@@ -199,10 +199,10 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
     double min_flops = INFINITY, max_flops = 0;
     cake_buf_addf(
         out, "\nwaves     %d of up to %d token%s and %d sequence%s each; instruction set %s, %d rank%s\n",
-        shape->n_lane, shape->max_tok, cake_plural(shape->max_tok), shape->lane_seqs,
+        shape->n_lane, shape->max_row, cake_plural(shape->max_row), shape->lane_seqs,
         cake_plural(shape->lane_seqs), isa_of(me), s->world->size, s->world->size == 1 ? "" : "s");
     add_replicas(s, out);
-    for (int group = 0; group < shape->n_group; group++) {
+    for (int group = 0; group < shape->n_kv_group; group++) {
         cake_buf_addf(out, "KV        %d page%s of %d tokens", shape->n_page[group],
                       cake_plural(shape->n_page[group]), CAKE_PAGE);
         if (shape->window[group])
@@ -470,8 +470,8 @@ void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
     cake_json_put_text(out, ", \"isa\": ", isa_of(s->rank));
     cake_buf_addf(out, ", \"context\": %d,\n", s->rank->input.context);
     cake_buf_addf(out, "  \"waves\": {\"lanes\": %d, \"tokens\": %d, \"sequences\": %d},\n  \"kv\": [",
-                  shape->n_lane, shape->max_tok, shape->lane_seqs);
-    for (int group = 0; group < shape->n_group; group++)
+                  shape->n_lane, shape->max_row, shape->lane_seqs);
+    for (int group = 0; group < shape->n_kv_group; group++)
         cake_buf_addf(out, "%s{\"window\": %d, \"pages\": %d, \"page_tokens\": %d}", group ? ", " : "",
                       shape->window[group], shape->n_page[group], CAKE_PAGE);
     cake_buf_adds(out, "]");

@@ -17,7 +17,7 @@ void cake_schedule_set_costs(cake_schedule_shape *shape, const cake_cost *all, d
     double row = all->row_flops;
     cost->generated = cake_cost_row(all, -1, false) / row - 1;
     cost->score = score / row;
-    for (int group = 0; group < all->n_group; group++) {
+    for (int group = 0; group < all->n_kv_group; group++) {
         cost->prompt_seen[group] = cake_cost_seen(all, group, true) / row;
         cost->generated_seen[group] = cake_cost_seen(all, group, false) / row;
     }
@@ -26,7 +26,7 @@ void cake_schedule_set_costs(cake_schedule_shape *shape, const cake_cost *all, d
 static double cost_at(const cake_schedule *s, double pos, const double *seen)
 {
     double cost = 0;
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         int window = s->shape.window[group];
         cost += seen[group] * (window && pos + 1 > window ? window : pos + 1);
     }
@@ -41,7 +41,7 @@ double cake_budget_generated(const cake_schedule *s, int pos)
 
 /* Cost of rows [from, end) of a sequence, which lie in one page. It grows linearly with the position, so the
  * middle row gives the mean. */
-static double page_cost(const cake_schedule *s, const cake_seq *q, int from, int end)
+static double page_cost(const cake_schedule *s, const cake_slot_state *q, int from, int end)
 {
     const cake_row_cost *cost = &s->shape.cost;
     int generated = end - (from > q->n_prompt ? from : q->n_prompt), prompt = end - from;
@@ -50,17 +50,17 @@ static double page_cost(const cake_schedule *s, const cake_seq *q, int from, int
     prompt -= generated;
     return prompt + prompt * cost_at(s, middle, cost->prompt_seen) +
            generated * (cake_budget_generated(s, (int)middle) - cost->score) +
-           cost->score * (q->flags & CAKE_SEQ_SCORE_PROMPT ? prompt : end == q->n_token);
+           cost->score * (q->flags & CAKE_SLOT_SCORE_PROMPT ? prompt : end == q->n_token);
 }
 
 /* The end of the next step: a multiple of CAKE_PAGE, or all there is. */
-static int step_end(const cake_seq *q, int from)
+static int step_end(const cake_slot_state *q, int from)
 {
     int end = (from / CAKE_PAGE + 1) * CAKE_PAGE;
     return end < q->n_token ? end : q->n_token;
 }
 
-bool cake_budget_generates(const cake_seq *q)
+bool cake_budget_generates(const cake_slot_state *q)
 {
     return q->n_sent == q->n_token - 1 && q->n_sent >= q->n_prompt;
 }
@@ -72,7 +72,7 @@ double cake_budget_wave(const cake_schedule *s)
         const cake_lane *l = &s->lanes[i];
         double generated = 0;
         for (int j = 0; j < l->n; j++) {
-            const cake_seq *q = &s->seqs[l->slots[j]];
+            const cake_slot_state *q = &s->seqs[l->slots[j]];
             bool prompt = q->n_sent < q->n_token && !cake_budget_generates(q);
             double next = prompt ? page_cost(s, q, q->n_sent, step_end(q, q->n_sent)) : 0;
             max_step = q->running && next > max_step ? next : max_step;
@@ -88,7 +88,7 @@ double cake_budget_wave(const cake_schedule *s)
     return fmax(wave_cost, chunk);
 }
 
-int cake_budget_reach(const cake_schedule *s, const cake_seq *q, double budget, int rows, double *cost)
+int cake_budget_reach(const cake_schedule *s, const cake_slot_state *q, double budget, int rows, double *cost)
 {
     int end = q->n_sent;
     *cost = 0;

@@ -10,19 +10,19 @@ int cake_schedule_changes(const cake_schedule_shape *shape)
 {
     int n_slot = shape->n_lane * shape->lane_seqs;
     int fork =
-        2 * shape->n_group + 1; /* in each group it shares pages and copies one; it copies the states */
+        2 * shape->n_kv_group + 1; /* in each group it shares pages and copies one; it copies the states */
     /* own pages, as many attached ones, changes of forks, saved states */
-    return 2 * shape->n_group * shape->max_tok + n_slot * (fork + 1);
+    return 2 * shape->n_kv_group * shape->max_row + n_slot * (fork + 1);
 }
 
-void cake_schedule_push(cake_schedule *s, cake_change change)
+void cake_schedule_push_change(cake_schedule *s, cake_change change)
 {
     CAKE_ASSERT(s->n_pending < cake_schedule_changes(&s->shape));
     s->pending[s->n_pending++] = change;
 }
 
-int cake_schedule_need(const cake_schedule *s, const cake_seq *q, int group)
+int cake_schedule_need(const cake_schedule *s, const cake_slot_state *q, int group)
 {
-    int n = cake_pages_held(s->shape.window[group], q->n_token, s->shape.max_tok) + 1;
+    int n = cake_pages_held(s->shape.window[group], q->n_token, s->shape.max_row) + 1;
     return n < s->shape.n_page[group] ? n : s->shape.n_page[group];
 }

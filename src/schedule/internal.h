@@ -11,7 +11,8 @@
 #include "schedule/prefix_tree.h"
 #include "schedule/schedule.h"
 
-typedef struct cake_seq {
+/* A slot: the sequence in it, how far it is, and its pages. */
+typedef struct cake_slot_state {
     bool used;
     bool running;   /* it has pages; else it waits for them */
     bool in_flight; /* it has rows in waves in flight */
@@ -22,16 +23,16 @@ typedef struct cake_seq {
     int last_lane; /* in_flight: the lane of the latest such wave */
     int64_t age;   /* number of its admission; a stem counts as the youngest */
     int n_prompt, n_token;
-    int n_sent;           /* its first n_sent tokens need no further row: see schedule.h */
-    int max_len;          /* maximum of tokens, prompt included */
-    int n_scored;         /* CAKE_SEQ_SCORE_PROMPT: prompt rows that were sent to be scored */
-    int max_sent;         /* maximum of n_sent, which an eviction resets */
-    int n_mapped;         /* pages of each group that CAKE_CHANGE_MAPs, sent or pending, have mapped */
+    int n_sent;   /* vLLM: num_computed_tokens. Its first n_sent tokens, cached ones included, need no row */
+    int max_len;  /* maximum of tokens, prompt included */
+    int n_scored; /* CAKE_SLOT_SCORE_PROMPT: prompt rows that were sent to be scored */
+    int max_sent; /* maximum of n_sent, which an eviction resets */
+    int n_mapped; /* pages of each group that CAKE_CHANGE_MAPs, sent or pending, have mapped */
     int n_published;      /* pages of its prompt that others can share */
     int n_chain;          /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
     cake_page_list page_list[CAKE_MAX_KV_GROUPS];
-} cake_seq;
+} cake_slot_state;
 
 typedef struct cake_lane {
     bool in_flight;
@@ -56,11 +57,11 @@ struct cake_schedule {
     cake_schedule_shape shape;
     cake_prefix_tree *prefixes; /* borrowed; NULL: no prefix cache */
     cake_page_pool pages[CAKE_MAX_KV_GROUPS];
-    cake_seq *seqs;       /* [n_slot] */
-    cake_lane *lanes;     /* [n_lane] */
-    int n_slot, n_active; /* n_active: sequences, waiting or running */
+    cake_slot_state *seqs; /* [n_slot] */
+    cake_lane *lanes;      /* [n_lane] */
+    int n_slot, n_active;  /* n_active: sequences, waiting or running */
     int n_waiting, n_wait_page;
-    cake_seq *stem;            /* NULL: there is none */
+    cake_slot_state *stem;     /* NULL: there is none */
     int64_t admitted, n_batch; /* sequences, batches so far */
     double mean_answer;        /* moving average of the length of answers that may end at any time */
     cake_schedule_stats stats;
@@ -74,45 +75,46 @@ struct cake_schedule {
     int prefill_waves;           /* of kv_admission.c: waves of each lane before all sequences generate */
 };
 
-void cake_schedule_push(cake_schedule *schedule, cake_change change);
+/* Adds a change of page tables or states to those that the next wave carries. */
+void cake_schedule_push_change(cake_schedule *schedule, cake_change change);
 /* Pages of a group that it needs for its tokens and one more. */
-int cake_schedule_need(const cake_schedule *schedule, const cake_seq *seq, int group);
+int cake_schedule_need(const cake_schedule *schedule, const cake_slot_state *seq, int group);
 /* Starts a waiting sequence if enough pages are available and no older one waits. An idle stem is evicted for
  * it: the stem may be the only one that holds pages. */
-void cake_schedule_start(cake_schedule *schedule, cake_seq *seq);
+void cake_schedule_start(cake_schedule *schedule, cake_slot_state *seq);
 /* Evicts the youngest sequence. False if seq has to wait: it was the youngest itself, or the youngest has
  * rows in flight and is evicted later. */
-bool cake_schedule_make_room(cake_schedule *schedule, cake_seq *seq);
-void cake_schedule_wait_page(cake_schedule *schedule, cake_seq *seq, bool wait_page);
+bool cake_schedule_make_room(cake_schedule *schedule, cake_slot_state *seq);
+void cake_schedule_wait_page(cake_schedule *schedule, cake_slot_state *seq, bool wait_page);
 
-/* The number of pages at the beginning of a sequence that need not be computed: its own, and the cached pages
- * that follow them, provided that every page that a later row sees is its own or cached. seq->n_sent is a
- * multiple of CAKE_PAGE. */
-int cake_prefix_cache_match(const cake_schedule *schedule, const cake_seq *seq);
+/* Counts the leading pages that need not be computed: own pages, then cached ones. It ends where the next row
+ * misses no page that it sees; pages outside its window may be missing. seq->n_sent is a multiple of
+ * CAKE_PAGE. */
+int cake_prefix_cache_match(const cake_schedule *schedule, const cake_slot_state *seq);
 /* Attaches the matching cached pages to it, and the state at their end. */
-void cake_prefix_cache_attach(cake_schedule *schedule, cake_seq *seq);
+void cake_prefix_cache_attach(cake_schedule *schedule, cake_slot_state *seq);
 /* True if another sequence is already computing the pages that it would compute next. */
-bool cake_prefix_cache_defer(cake_schedule *schedule, const cake_seq *seq);
+bool cake_prefix_cache_defer(cake_schedule *schedule, const cake_slot_state *seq);
 /* The position, at most `end`, where its rows must end so that the state there can be saved for others. */
-int cake_prefix_cache_split(cake_schedule *schedule, const cake_seq *seq, int end);
+int cake_prefix_cache_split(cake_schedule *schedule, const cake_slot_state *seq, int end);
 /* Records that its rows [from, n_sent) are in this wave. */
-void cake_prefix_cache_mark_sent(cake_schedule *schedule, const cake_seq *seq, int from);
+void cake_prefix_cache_mark_sent(cake_schedule *schedule, const cake_slot_state *seq, int from);
 /* Called when the batch is complete: the pages that it computes can be shared from the next wave on. */
-void cake_prefix_cache_publish(cake_schedule *schedule, cake_seq *seq);
+void cake_prefix_cache_publish(cake_schedule *schedule, cake_slot_state *seq);
 
 /* The cost that a wave should have now: that of the chunk, or of the most expensive wave needed. */
 double cake_budget_wave(const cake_schedule *schedule);
 /* The cost of a generated row at a position. */
 double cake_budget_generated(const cake_schedule *schedule, int pos);
 /* The end of the sequence's rows in a wave, within a cost budget and a number of rows; *cost: their cost. */
-int cake_budget_reach(const cake_schedule *schedule, const cake_seq *seq, double budget, int rows,
+int cake_budget_reach(const cake_schedule *schedule, const cake_slot_state *seq, double budget, int rows,
                       double *cost);
 /* True if its only row to send is that of its latest token. */
-bool cake_budget_generates(const cake_seq *seq);
+bool cake_budget_generates(const cake_slot_state *seq);
 
 /* True if all running sequences and seq are expected to reach their ends without eviction. */
-bool cake_kv_admission_fits(cake_schedule *schedule, const cake_seq *seq);
+bool cake_kv_admission_fits(cake_schedule *schedule, const cake_slot_state *seq);
 /* Updates mean_answer by a sequence that has ended. */
-void cake_kv_admission_learn(cake_schedule *schedule, const cake_seq *seq);
+void cake_kv_admission_learn(cake_schedule *schedule, const cake_slot_state *seq);
 
 #endif

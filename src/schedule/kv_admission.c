@@ -14,10 +14,10 @@ enum {
 };
 
 /* Tokens that a sequence will have at its end. */
-static int expected_end(const cake_schedule *s, const cake_seq *q)
+static int expected_end(const cake_schedule *s, const cake_slot_state *q)
 {
     int made = q->n_token - q->n_prompt, more = (int)s->mean_answer - made;
-    if (q->flags & CAKE_SEQ_SURE)
+    if (q->flags & CAKE_SLOT_FIXED_LENGTH)
         return q->max_len;
     if (more < made / 2)
         more = made / 2;
@@ -25,10 +25,10 @@ static int expected_end(const cake_schedule *s, const cake_seq *q)
 }
 
 /* Pages of its prompt that others use, too: they do not become free when it ends. */
-static int shared_pages(const cake_schedule *s, const cake_seq *q)
+static int shared_pages(const cake_schedule *s, const cake_slot_state *q)
 {
     int lo = 0, hi = q->n_chain;
-    if (q->flags & CAKE_SEQ_AGAIN)
+    if (q->flags & CAKE_SLOT_READMITTED)
         return q->n_prompt / CAKE_PAGE;
     while (lo < hi) { /* users never increase along a chain */
         int middle = (lo + hi) / 2;
@@ -41,13 +41,13 @@ static int shared_pages(const cake_schedule *s, const cake_seq *q)
 }
 
 /* at is running, or is the candidate q. */
-static bool is_counted(const cake_schedule *s, const cake_seq *at, const cake_seq *q)
+static bool is_counted(const cake_schedule *s, const cake_slot_state *at, const cake_slot_state *q)
 {
     return at == q || (at->used && at->running && at != s->stem);
 }
 
 /* Waves of each lane before all sequences generate. Lanes share the work of prompts. */
-static int count_prefill_waves(const cake_schedule *s, const cake_seq *q)
+static int count_prefill_waves(const cake_schedule *s, const cake_slot_state *q)
 {
     int64_t rows = 0;
     for (int i = 0; i < s->n_slot; i++)
@@ -57,12 +57,12 @@ static int count_prefill_waves(const cake_schedule *s, const cake_seq *q)
 }
 
 /* Fills s->forecasts for one group; returns their number. *common: pages that stay taken whoever ends. */
-static int forecast(cake_schedule *s, const cake_seq *q, int group, int *common)
+static int forecast(cake_schedule *s, const cake_slot_state *q, int group, int *common)
 {
     const cake_page_pool *p = &s->pages[group];
     int n = 0, held = p->n_page - p->n_free - p->n_idle;
     for (int i = 0; i < s->n_slot; i++) {
-        const cake_seq *at = &s->seqs[i];
+        const cake_slot_state *at = &s->seqs[i];
         if (!is_counted(s, at, q))
             continue;
         const cake_page_list *has = &at->page_list[group];
@@ -87,7 +87,7 @@ static int own_after(const cake_kv_forecast *f, int window, int waves)
     return waves <= f->last && pages > 0 ? pages : 0;
 }
 
-static bool group_fits(cake_schedule *s, const cake_seq *q, int group)
+static bool group_fits(cake_schedule *s, const cake_slot_state *q, int group)
 {
     int common, n = forecast(s, q, group, &common), window = s->shape.window[group];
     int64_t all = common; /* if none were freed before all end */
@@ -107,18 +107,18 @@ static bool group_fits(cake_schedule *s, const cake_seq *q, int group)
 
 /* With fewer than two pages for each slot waves are narrow: one more row costs next to nothing and a replay
  * little, so every sequence that can begin does. */
-bool cake_kv_admission_fits(cake_schedule *s, const cake_seq *q)
+bool cake_kv_admission_fits(cake_schedule *s, const cake_slot_state *q)
 {
     bool fits = true;
     s->prefill_waves = count_prefill_waves(s, q);
-    for (int group = 0; group < s->shape.n_group && fits; group++)
+    for (int group = 0; group < s->shape.n_kv_group && fits; group++)
         fits = s->shape.n_page[group] < 2 * s->n_slot || group_fits(s, q, group);
     return fits;
 }
 
-void cake_kv_admission_learn(cake_schedule *s, const cake_seq *q)
+void cake_kv_admission_learn(cake_schedule *s, const cake_slot_state *q)
 {
     int made = q->n_token - q->n_prompt;
-    if (made > 0 && !(q->flags & CAKE_SEQ_SURE))
+    if (made > 0 && !(q->flags & CAKE_SLOT_FIXED_LENGTH))
         s->mean_answer += (made - s->mean_answer) / 16;
 }

@@ -77,8 +77,9 @@ static void unlink_idle(cake_page_pool *p, int32_t page)
     p->n_idle--;
 }
 
-/* Takes a page that nobody holds. An idle page that no known prompt needs is preferred to memory that was
- * never used, which the kernel would have to clear and which would add to the resident size. */
+/* Takes a page that nobody holds: a free one, or it evicts the least recently used idle one (LRU). An idle
+ * page that no known prompt needs is preferred to memory that was never used, which the kernel would have to
+ * clear and which would add to the resident size. */
 static int32_t take_unheld(cake_page_pool *p)
 {
     int32_t page = p->newer[p->n_page], node = p->n_idle ? p->node[page] : -1;

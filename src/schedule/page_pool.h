@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The pages of one KV cache group, by number. A page is free, held by one or more sequences, or idle: no
- * sequence holds it, but it caches a node of the prefix tree until it is reused, least recently used first.
- * Pure: the memory of the pages is on the stages.
+ * sequence holds it, but it caches a node of the prefix tree until it is evicted, least recently used first
+ * (LRU). Pure: the memory of the pages is on the stages.
  *
  * A sequence may reserve pages, so that it can finish what it has begun. A page that slides out of a window
  * becomes a reserved one again, unless other sequences hold it.
@@ -27,7 +27,8 @@ typedef struct cake_page_pool {
     cake_prefix_tree *prefixes; /* borrowed; NULL: nothing is cached */
 } cake_page_pool;
 
-/* The pages of one sequence: positions from lo * CAKE_PAGE to hi * CAKE_PAGE. */
+/* The page table (vLLM: block table) of one sequence in one group: positions from lo * CAKE_PAGE to
+ * hi * CAKE_PAGE. */
 typedef struct cake_page_list {
     int32_t *page; /* [hi] by index; below lo they are gone */
     int lo, hi, cap;

@@ -16,10 +16,10 @@
 #include "schedule/internal.h"
 
 /* Pages of its prompt that it may share: not those whose rows it has to score. */
-static int max_shared(const cake_seq *q)
+static int max_shared(const cake_slot_state *q)
 {
     int scored = q->n_scored / CAKE_PAGE;
-    return q->flags & CAKE_SEQ_SCORE_PROMPT && scored < q->n_chain ? scored : q->n_chain;
+    return q->flags & CAKE_SLOT_SCORE_PROMPT && scored < q->n_chain ? scored : q->n_chain;
 }
 
 static cake_saved *saved_at(const cake_schedule *s, int32_t node)
@@ -49,17 +49,17 @@ static int first_to_attach(const cake_page_pool *p, const cake_page_list *list, 
     return first > list->hi ? first : list->hi;
 }
 
-int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
+int cake_prefix_cache_match(const cake_schedule *s, const cake_slot_state *q)
 {
     int begin = q->n_sent / CAKE_PAGE, max = max_shared(q), reach = begin;
     int since[CAKE_MAX_KV_GROUPS];            /* all pages from here on are cached */
-    if (max > q->n_mapped + s->shape.max_tok) /* the changes that one wave can carry */
-        max = q->n_mapped + s->shape.max_tok;
-    for (int group = 0; group < s->shape.n_group; group++)
+    if (max > q->n_mapped + s->shape.max_row) /* the changes that one wave can carry */
+        max = q->n_mapped + s->shape.max_row;
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         since[group] = begin;
     for (int i = begin; i < max; i++) {
         bool usable = !s->shape.states || saved_at(s, q->chain[i]);
-        for (int group = 0; group < s->shape.n_group; group++) {
+        for (int group = 0; group < s->shape.n_kv_group; group++) {
             const cake_page_pool *p = &s->pages[group];
             if (cake_page_pool_cached(p, q->chain[i]) < 0) {
                 if (!p->window)
@@ -74,9 +74,9 @@ int cake_prefix_cache_match(const cake_schedule *s, const cake_seq *q)
 }
 
 /* True if the idle pages among those to attach are covered by its reservation or available. */
-static bool affordable(const cake_schedule *s, const cake_seq *q, int reach)
+static bool affordable(const cake_schedule *s, const cake_slot_state *q, int reach)
 {
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         const cake_page_pool *p = &s->pages[group];
         int idle = 0;
         for (int i = first_to_attach(p, &q->page_list[group], reach); i < reach; i++)
@@ -87,7 +87,7 @@ static bool affordable(const cake_schedule *s, const cake_seq *q, int reach)
     return true;
 }
 
-static void copy_state(cake_schedule *s, const cake_seq *q, int reach)
+static void copy_state(cake_schedule *s, const cake_slot_state *q, int reach)
 {
     int32_t slot = (int32_t)(q - s->seqs);
     cake_saved *from = saved_at(s, q->chain[reach - 1]);
@@ -98,17 +98,17 @@ static void copy_state(cake_schedule *s, const cake_seq *q, int reach)
     s->n_pending = n;
     from->used = s->n_batch;
     s->stats.states++;
-    cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE,
-                                        .slot = slot,
-                                        .from = s->n_slot + (int32_t)(from - s->saved)});
+    cake_schedule_push_change(s, (cake_change){.kind = CAKE_CHANGE_STATE,
+                                               .slot = slot,
+                                               .from = s->n_slot + (int32_t)(from - s->saved)});
 }
 
-void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
+void cake_prefix_cache_attach(cake_schedule *s, cake_slot_state *q)
 {
     int reach = cake_prefix_cache_match(s, q);
     if (reach <= q->n_sent / CAKE_PAGE || !affordable(s, q, reach))
         return;
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         cake_page_pool *p = &s->pages[group];
         cake_page_list *list = &q->page_list[group];
         int first = first_to_attach(p, list, reach);
@@ -124,13 +124,13 @@ void cake_prefix_cache_attach(cake_schedule *s, cake_seq *q)
     q->n_sent = reach * CAKE_PAGE;
     q->n_published = reach;
     if (q->n_sent > q->max_sent) {
-        s->stats.shared += q->flags & CAKE_SEQ_AGAIN ? 0 : q->n_sent - q->max_sent;
+        s->stats.shared += q->flags & CAKE_SLOT_READMITTED ? 0 : q->n_sent - q->max_sent;
         q->max_sent = q->n_sent;
     }
 }
 
 /* The nearest page of its chain after which another prompt diverges; n_chain or more: none. */
-static int next_divergence(const cake_schedule *s, const cake_seq *q)
+static int next_divergence(const cake_schedule *s, const cake_slot_state *q)
 {
     int i = q->n_sent / CAKE_PAGE;
     for (int users, next; i < q->n_chain; i++) {
@@ -143,15 +143,15 @@ static int next_divergence(const cake_schedule *s, const cake_seq *q)
 }
 
 /* True if another sequence is going to compute the state at the end of page `at`. */
-static bool has_maker(const cake_schedule *s, const cake_seq *q, int at)
+static bool has_maker(const cake_schedule *s, const cake_slot_state *q, int at)
 {
     int32_t node = q->chain[at], slot = node < s->n_node ? s->maker[node] : -1;
-    const cake_seq *maker = slot < 0 ? NULL : &s->seqs[slot];
+    const cake_slot_state *maker = slot < 0 ? NULL : &s->seqs[slot];
     return maker && maker != q && maker->used && maker->running && at < maker->n_chain &&
            maker->chain[at] == node && maker->n_sent <= at * CAKE_PAGE;
 }
 
-bool cake_prefix_cache_defer(cake_schedule *s, const cake_seq *q)
+bool cake_prefix_cache_defer(cake_schedule *s, const cake_slot_state *q)
 {
     int at = q->n_sent / CAKE_PAGE;
     if (at >= max_shared(q))
@@ -162,7 +162,7 @@ bool cake_prefix_cache_defer(cake_schedule *s, const cake_seq *q)
     return at < max_shared(q) && !saved_at(s, q->chain[at]) && has_maker(s, q, at);
 }
 
-int cake_prefix_cache_split(cake_schedule *s, const cake_seq *q, int end)
+int cake_prefix_cache_split(cake_schedule *s, const cake_slot_state *q, int end)
 {
     int at = s->shape.n_saved && q->n_sent % CAKE_PAGE == 0 ? next_divergence(s, q) : q->n_chain;
     if (at >= q->n_chain)
@@ -173,7 +173,7 @@ int cake_prefix_cache_split(cake_schedule *s, const cake_seq *q, int end)
     return end > (at + 1) * CAKE_PAGE ? (at + 1) * CAKE_PAGE : end;
 }
 
-void cake_prefix_cache_mark_sent(cake_schedule *s, const cake_seq *q, int from)
+void cake_prefix_cache_mark_sent(cake_schedule *s, const cake_slot_state *q, int from)
 {
     for (int i = from / CAKE_PAGE; i < q->n_chain && i * CAKE_PAGE < q->n_sent; i++) {
         grow_node_arrays(s, q->chain[i]);
@@ -181,7 +181,7 @@ void cake_prefix_cache_mark_sent(cake_schedule *s, const cake_seq *q, int from)
     }
 }
 
-/* The state to replace: one that no known prompt needs, else the least recently used. */
+/* The state to evict: one that no known prompt needs, else the least recently used (LRU). */
 static cake_saved *victim(const cake_schedule *s)
 {
     cake_saved *best = &s->saved[0];
@@ -197,7 +197,7 @@ static cake_saved *victim(const cake_schedule *s)
     return best;
 }
 
-static void save_state(cake_schedule *s, const cake_seq *q, int32_t node)
+static void save_state(cake_schedule *s, const cake_slot_state *q, int32_t node)
 {
     cake_saved *to = saved_at(s, node);
     if (to)
@@ -208,16 +208,16 @@ static void save_state(cake_schedule *s, const cake_seq *q, int32_t node)
         cake_prefix_tree_drop(s->prefixes, to->node);
     *to = (cake_saved){.node = node, .used = s->n_batch};
     s->stats.states++;
-    cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE,
-                                        .slot = s->n_slot + (int32_t)(to - s->saved),
-                                        .from = (int32_t)(q - s->seqs)});
+    cake_schedule_push_change(s, (cake_change){.kind = CAKE_CHANGE_STATE,
+                                               .slot = s->n_slot + (int32_t)(to - s->saved),
+                                               .from = (int32_t)(q - s->seqs)});
 }
 
-void cake_prefix_cache_publish(cake_schedule *s, cake_seq *q)
+void cake_prefix_cache_publish(cake_schedule *s, cake_slot_state *q)
 {
     int before = q->n_published;
     for (; q->n_published < q->n_chain && (q->n_published + 1) * CAKE_PAGE <= q->n_sent; q->n_published++)
-        for (int group = 0; group < s->shape.n_group; group++)
+        for (int group = 0; group < s->shape.n_kv_group; group++)
             cake_page_pool_cache(&s->pages[group], &q->page_list[group], q->n_published,
                                  q->chain[q->n_published]);
     if (!s->shape.n_saved || q->n_published == before || q->n_sent != q->n_published * CAKE_PAGE)

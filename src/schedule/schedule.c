@@ -2,11 +2,13 @@
  *
  * In: lengths of sequences, sampled tokens. Out: batches.
  *
- * Invariants: a page is not reused before the waves with rows that read it were sent (waves keep their order,
- * so later changes arrive later); the oldest sequence can always continue, because only younger ones are
- * evicted; a sequence is not evicted while it has rows in flight; prompts and replays hold reserved pages, so
- * almost only generated rows evict others (the exception: a page that slides out of a window but is held by
- * another sequence is not available for the next one).
+ * Invariants:
+ * - A page is not reused before the waves with rows that read it were sent. Waves keep their order, so later
+ *   changes arrive later.
+ * - The oldest sequence can always continue: only younger ones are evicted.
+ * - A sequence is not evicted while it has rows in flight.
+ * - Prompts and replays hold reserved pages, so almost only generated rows evict others. The exception: a
+ *   page that slides out of a window but is held by another sequence is not available for the next one.
  */
 #include "schedule/schedule.h"
 
@@ -19,7 +21,7 @@
 
 cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_tree *prefixes)
 {
-    CAKE_ASSERT(shape->max_tok >= shape->lane_seqs + CAKE_PAGE);
+    CAKE_ASSERT(shape->max_row >= shape->lane_seqs + CAKE_PAGE);
     cake_schedule *s = cake_alloc(1, sizeof *s);
     s->shape = *shape;
     s->n_slot = shape->n_lane * shape->lane_seqs;
@@ -32,17 +34,17 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_
     s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
     for (int i = 0; i < shape->n_saved; i++)
         s->saved[i].node = -1;
-    for (int group = 0; group < shape->n_group; group++)
+    for (int group = 0; group < shape->n_kv_group; group++)
         cake_page_pool_open(&s->pages[group], shape->window[group], shape->n_page[group], prefixes);
-    size_t max_tok = (size_t)shape->max_tok, seqs = (size_t)shape->lane_seqs;
+    size_t max_row = (size_t)shape->max_row, seqs = (size_t)shape->lane_seqs;
     for (int i = 0; i < shape->n_lane; i++) {
         cake_lane *l = &s->lanes[i];
         l->slots = cake_alloc(seqs, sizeof *l->slots);
         l->batch = (cake_batch){
-            .rows = cake_alloc(max_tok, sizeof *l->batch.rows),
+            .rows = cake_alloc(max_row, sizeof *l->batch.rows),
             .changes = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *l->batch.changes),
-            .score_row = cake_alloc(max_tok, sizeof *l->batch.score_row),
-            .score_slot = cake_alloc(max_tok, sizeof *l->batch.score_slot),
+            .score_row = cake_alloc(max_row, sizeof *l->batch.score_row),
+            .score_slot = cake_alloc(max_row, sizeof *l->batch.score_slot),
             .overflow = cake_alloc(seqs, sizeof *l->batch.overflow)};
     }
     return s;
@@ -53,7 +55,7 @@ void cake_schedule_close(cake_schedule *s)
     if (!s)
         return;
     for (int i = 0; i < s->n_slot; i++)
-        for (int group = 0; group < s->shape.n_group; group++)
+        for (int group = 0; group < s->shape.n_kv_group; group++)
             free(s->seqs[i].page_list[group].page);
     for (int i = 0; i < s->shape.n_lane; i++) {
         free(s->lanes[i].slots);
@@ -63,7 +65,7 @@ void cake_schedule_close(cake_schedule *s)
         free(s->lanes[i].batch.score_slot);
         free(s->lanes[i].batch.overflow);
     }
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         cake_page_pool_close(&s->pages[group]);
     free(s->pending);
     free(s->saved);
@@ -100,7 +102,7 @@ bool cake_schedule_in_flight(const cake_schedule *s, int l)
     return s->lanes[l].in_flight;
 }
 
-void cake_schedule_wait_page(cake_schedule *s, cake_seq *q, bool wait_page)
+void cake_schedule_wait_page(cake_schedule *s, cake_slot_state *q, bool wait_page)
 {
     s->n_wait_page += wait_page - q->wait_page;
     q->wait_page = wait_page;
@@ -117,17 +119,18 @@ static void drop_pending(cake_schedule *s, int slot)
 }
 
 /* Frees all pages of the sequence; later it starts again from its first token. */
-static void release_pages(cake_schedule *s, cake_seq *q)
+static void release_pages(cake_schedule *s, cake_slot_state *q)
 {
     drop_pending(s, (int)(q - s->seqs));
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         cake_page_pool_free(&s->pages[group], &q->page_list[group]);
     q->n_sent = q->n_mapped = q->n_published = 0;
     cake_schedule_wait_page(s, q, false);
     q->running = q->evict = false;
 }
 
-static void evict(cake_schedule *s, cake_seq *q)
+/* vLLM: preempt, by recomputation. The sequence waits, and its rows are computed again. */
+static void evict(cake_schedule *s, cake_slot_state *q)
 {
     release_pages(s, q);
     s->n_waiting++;
@@ -135,7 +138,7 @@ static void evict(cake_schedule *s, cake_seq *q)
 }
 
 /* The oldest waiting sequence gets pages first, so that none waits for ever. */
-static bool is_next(const cake_schedule *s, const cake_seq *q)
+static bool is_next(const cake_schedule *s, const cake_slot_state *q)
 {
     for (int i = 0; i < s->n_slot; i++)
         if (s->seqs[i].used && !s->seqs[i].running && s->seqs[i].age < q->age)
@@ -144,9 +147,9 @@ static bool is_next(const cake_schedule *s, const cake_seq *q)
 }
 
 /* True if enough pages are available for a sequence of which `reach` pages are cached. */
-static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
+static bool fits(const cake_schedule *s, const cake_slot_state *q, int reach)
 {
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         const cake_page_pool *p = &s->pages[group];
         int need = cake_schedule_need(s, q, group);
         for (int i = 0; i < reach && !p->window; i++)
@@ -158,7 +161,7 @@ static bool fits(const cake_schedule *s, const cake_seq *q, int reach)
 }
 
 /* True if all rows of a stem's prompt are computed. */
-static bool is_idle(const cake_seq *q)
+static bool is_idle(const cake_slot_state *q)
 {
     return q->running && !q->in_flight && q->n_sent == q->n_token;
 }
@@ -169,7 +172,7 @@ static bool others_running(const cake_schedule *s)
     return s->n_active - s->n_waiting > (s->stem && s->stem->running);
 }
 
-void cake_schedule_start(cake_schedule *s, cake_seq *q)
+void cake_schedule_start(cake_schedule *s, cake_slot_state *q)
 {
     if (s->n_wait_page || !is_next(s, q))
         return;
@@ -178,11 +181,11 @@ void cake_schedule_start(cake_schedule *s, cake_seq *q)
     if (!fits(s, q, cake_prefix_cache_match(s, q)) || (others_running(s) && !cake_kv_admission_fits(s, q)))
         return;
     int spare[CAKE_MAX_KV_GROUPS];
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         spare[group] = cake_page_pool_available(&s->pages[group]);
     q->running = true;
     cake_prefix_cache_attach(s, q);
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         cake_page_pool *p = &s->pages[group];
         /* a shared page that slides out of the window may stay with the others */
         int has = p->window ? spare[group] - cake_page_pool_available(p) : q->page_list[group].hi;
@@ -205,16 +208,16 @@ static int add_to_lane(cake_schedule *s, int l, int n_prompt, int n_token, int m
     int slot = 0;
     while (s->seqs[slot].used)
         slot++;
-    cake_seq *q = &s->seqs[slot],
-             fresh = {.used = true,
-                      .flags = flags,
-                      .lane = l,
-                      .age = flags & CAKE_SEQ_STEM ? INT64_MAX : s->admitted++,
-                      .n_prompt = n_prompt,
-                      .n_token = n_token,
-                      .max_len = max_len,
-                      .chain = chain,
-                      .n_chain = shares_pages(s) ? cake_schedule_chain_len(n_prompt) : 0};
+    cake_slot_state *q = &s->seqs[slot],
+                    fresh = {.used = true,
+                             .flags = flags,
+                             .lane = l,
+                             .age = flags & CAKE_SLOT_STEM ? INT64_MAX : s->admitted++,
+                             .n_prompt = n_prompt,
+                             .n_token = n_token,
+                             .max_len = max_len,
+                             .chain = chain,
+                             .n_chain = shares_pages(s) ? cake_schedule_chain_len(n_prompt) : 0};
     memcpy(fresh.page_list, q->page_list, sizeof fresh.page_list); /* empty, but keeps its arrays */
     *q = fresh;
     s->lanes[l].slots[s->lanes[l].n++] = slot;
@@ -254,7 +257,7 @@ int cake_schedule_resume(cake_schedule *s, int n_prompt, int n_token, int max_le
 {
     CAKE_ASSERT(s->n_active < s->n_slot && n_prompt > 0 && n_token >= n_prompt);
     int slot = add_to_lane(s, cheapest_lane(s, true), n_prompt, n_token, max_len, chain, flags);
-    if (flags & CAKE_SEQ_STEM) {
+    if (flags & CAKE_SLOT_STEM) {
         CAKE_ASSERT(!s->stem);
         s->stem = &s->seqs[slot];
     }
@@ -270,46 +273,46 @@ int cake_schedule_admit(cake_schedule *s, int n_prompt, int max_len, const int32
 
 static void share_prompt(cake_schedule *s, int slot, int stem, int group)
 {
-    cake_seq *q = &s->seqs[slot], *of = &s->seqs[stem];
+    cake_slot_state *q = &s->seqs[slot], *of = &s->seqs[stem];
     int full = q->n_prompt / CAKE_PAGE;
     cake_page_pool_share(&s->pages[group], &q->page_list[group], &of->page_list[group], full);
     if (full)
-        cake_schedule_push(
+        cake_schedule_push_change(
             s, (cake_change){
                    .kind = CAKE_CHANGE_SHARE, .group = group, .slot = slot, .index = full, .from = stem});
     if (q->n_prompt % CAKE_PAGE)
-        cake_schedule_push(s,
-                           (cake_change){.kind = CAKE_CHANGE_COPY,
-                                         .group = group,
-                                         .slot = slot,
-                                         .index = full,
-                                         .page = cake_page_pool_alloc(&s->pages[group], &q->page_list[group]),
-                                         .from = of->page_list[group].page[full]});
+        cake_schedule_push_change(
+            s, (cake_change){.kind = CAKE_CHANGE_COPY,
+                             .group = group,
+                             .slot = slot,
+                             .index = full,
+                             .page = cake_page_pool_alloc(&s->pages[group], &q->page_list[group]),
+                             .from = of->page_list[group].page[full]});
 }
 
 int cake_schedule_fork(cake_schedule *s, int stem)
 {
-    cake_seq *of = &s->seqs[stem];
+    cake_slot_state *of = &s->seqs[stem];
     CAKE_ASSERT(of == s->stem);
     int l = cheapest_lane(s, false), own = 1 + (of->n_prompt % CAKE_PAGE != 0);
     bool possible = l >= 0 && is_idle(of) && !of->evict && !s->n_waiting && !s->n_wait_page;
-    for (int group = 0; group < s->shape.n_group; group++)
+    for (int group = 0; group < s->shape.n_kv_group; group++)
         possible = possible && cake_page_pool_available(&s->pages[group]) >= own;
     if (!possible)
         return is_idle(of) && s->n_active == 1 ? CAKE_FORK_NEVER : CAKE_FORK_LATER;
     int slot = add_to_lane(s, l, of->n_prompt, of->n_prompt, of->max_len, of->chain,
-                           CAKE_SEQ_AGAIN | (of->flags & CAKE_SEQ_SURE));
-    cake_seq *q = &s->seqs[slot];
+                           CAKE_SLOT_READMITTED | (of->flags & CAKE_SLOT_FIXED_LENGTH));
+    cake_slot_state *q = &s->seqs[slot];
     q->running = true;
     q->n_sent = q->max_sent = q->n_prompt;
     q->n_mapped = cake_pages_held(0, q->n_prompt, 1);
     q->n_published = q->n_chain;
-    for (int group = 0; group < s->shape.n_group; group++) {
+    for (int group = 0; group < s->shape.n_kv_group; group++) {
         cake_page_pool_reserve(&s->pages[group], &q->page_list[group], own);
         share_prompt(s, slot, stem, group);
     }
     if (s->shape.states)
-        cake_schedule_push(s, (cake_change){.kind = CAKE_CHANGE_STATE, .slot = slot, .from = stem});
+        cake_schedule_push_change(s, (cake_change){.kind = CAKE_CHANGE_STATE, .slot = slot, .from = stem});
     return slot;
 }
 
@@ -318,8 +321,8 @@ void cake_schedule_complete(cake_schedule *s, int l)
     cake_lane *back = &s->lanes[l];
     CAKE_ASSERT(back->in_flight);
     back->in_flight = false;
-    for (int i = 0; i < back->batch.n_tok; i++) {
-        cake_seq *q = &s->seqs[back->batch.rows[i].slot];
+    for (int i = 0; i < back->batch.n_row; i++) {
+        cake_slot_state *q = &s->seqs[back->batch.rows[i].slot];
         if (!q->in_flight || q->last_lane != l)
             continue;
         q->in_flight = false;
@@ -330,7 +333,7 @@ void cake_schedule_complete(cake_schedule *s, int l)
 
 void cake_schedule_token(cake_schedule *s, int slot)
 {
-    cake_seq *q = &s->seqs[slot];
+    cake_slot_state *q = &s->seqs[slot];
     CAKE_ASSERT(q->used && !q->in_flight);
     q->n_token++;
 }
@@ -342,7 +345,7 @@ bool cake_schedule_seq_in_flight(const cake_schedule *s, int slot)
 
 void cake_schedule_retire(cake_schedule *s, int slot)
 {
-    cake_seq *q = &s->seqs[slot];
+    cake_slot_state *q = &s->seqs[slot];
     cake_lane *l = &s->lanes[q->lane];
     CAKE_ASSERT(q->used && !q->in_flight);
     cake_kv_admission_learn(s, q);
@@ -360,20 +363,20 @@ void cake_schedule_retire(cake_schedule *s, int slot)
         s->stem = NULL;
 }
 
-static cake_seq *youngest_running(cake_schedule *s)
+static cake_slot_state *youngest_running(cake_schedule *s)
 {
-    cake_seq *young = NULL;
+    cake_slot_state *young = NULL;
     for (int i = 0; i < s->n_slot; i++) {
-        cake_seq *q = &s->seqs[i];
+        cake_slot_state *q = &s->seqs[i];
         if (q->used && q->running && (!young || q->age > young->age))
             young = q;
     }
     return young;
 }
 
-bool cake_schedule_make_room(cake_schedule *s, cake_seq *q)
+bool cake_schedule_make_room(cake_schedule *s, cake_slot_state *q)
 {
-    cake_seq *young = youngest_running(s);
+    cake_slot_state *young = youngest_running(s);
     if (young != q && young->in_flight) {
         young->evict = true;
         cake_schedule_wait_page(s, q, true);

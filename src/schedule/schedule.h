@@ -33,10 +33,10 @@ typedef struct cake_row_cost {
 
 typedef struct cake_schedule_shape {
     int n_lane;
-    int lane_seqs; /* sequences per lane; there are n_lane * lane_seqs slots */
-    int chunk;     /* --chunk, the cost of a wave: that of so many rows at the beginning of a prompt */
-    int max_tok;   /* maximum rows of a wave, whatever they cost: at least lane_seqs + CAKE_PAGE */
-    int n_group;   /* KV cache groups */
+    int lane_seqs;  /* sequences per lane; there are n_lane * lane_seqs slots */
+    int chunk;      /* --chunk, the cost of a wave: that of so many rows at the beginning of a prompt */
+    int max_row;    /* maximum rows of a wave, whatever they cost: at least lane_seqs + CAKE_PAGE */
+    int n_kv_group; /* KV cache groups */
     int window[CAKE_MAX_KV_GROUPS];
     int n_page[CAKE_MAX_KV_GROUPS]; /* the pages of each group that exist */
     bool states;                    /* the model has recurrent layers: forks copy their states */
@@ -50,10 +50,10 @@ void cake_schedule_set_costs(cake_schedule_shape *shape, const cake_cost *all, d
 
 /* The content of one wave. The schedule owns the arrays; they are valid until the lane's next batch. */
 typedef struct cake_batch {
-    int n_tok, n_change, n_score, n_overflow;
-    cake_row *rows;       /* [max_tok] */
+    int n_row, n_change, n_score, n_overflow;
+    cake_row *rows;       /* [max_row] */
     cake_change *changes; /* [cake_schedule_changes] */
-    int32_t *score_row;   /* [n_score] rows to score; capacity max_tok */
+    int32_t *score_row;   /* [n_score] rows to score; capacity max_row */
     int32_t *score_slot;  /* [n_score] the sequences of these rows */
     int32_t *overflow;    /* [n_overflow] slots that must fail: alone they need more pages than exist */
 } cake_batch;
@@ -69,10 +69,10 @@ void cake_schedule_close(cake_schedule *schedule);
 bool cake_schedule_can_admit(const cake_schedule *schedule);
 
 enum {
-    CAKE_SEQ_STEM = 1,         /* it only holds its prompt, until it is retired; one at a time */
-    CAKE_SEQ_SCORE_PROMPT = 2, /* each row of its prompt is scored once */
-    CAKE_SEQ_AGAIN = 4,        /* its prompt was counted before, so shared rows are not counted again */
-    CAKE_SEQ_SURE = 8          /* nothing ends its answer before max_len */
+    CAKE_SLOT_STEM = 1,         /* it only holds its prompt, until it is retired; one at a time */
+    CAKE_SLOT_SCORE_PROMPT = 2, /* each row of its prompt is scored once */
+    CAKE_SLOT_READMITTED = 4,   /* its prompt was counted before, so shared rows are not counted again */
+    CAKE_SLOT_FIXED_LENGTH = 8  /* nothing ends its answer before max_len */
 };
 /* The number of nodes of a prompt: its full pages, which can be shared. The last token is never among them,
  * since it is always computed. */
@@ -91,7 +91,7 @@ enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
 int cake_schedule_fork(cake_schedule *schedule, int stem);
 int cake_schedule_active(const cake_schedule *schedule); /* sequences, waiting or running */
 
-/* Decides the next wave of a lane that is not in flight. n_tok 0: nothing can be sent now. Otherwise the lane
+/* Decides the next wave of a lane that is not in flight. n_row 0: nothing can be sent now. Otherwise the lane
  * is in flight until cake_schedule_complete. A batch with overflow has no rows: the caller retires those
  * slots and asks again. */
 const cake_batch *cake_schedule_next_batch(cake_schedule *schedule, int lane);

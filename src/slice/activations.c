@@ -39,13 +39,13 @@ enum {
 /* Parts of a wave that need their own buffers on a device. */
 enum { BODY, ROWS, READ, FROM, N_DEVICE };
 
-static size_t device_bytes(const cake_config *c, int max_tok, int place)
+static size_t device_bytes(const cake_config *c, int max_row, int place)
 {
     const size_t width[N_DEVICE] = {[BODY] = (size_t)c->dim * sizeof(float),
                                     [ROWS] = sizeof(cake_row),
                                     [READ] = sizeof(cake_row),
                                     [FROM] = sizeof(int32_t)};
-    return cake_arena_round((size_t)max_tok * width[place]);
+    return cake_arena_round((size_t)max_row * width[place]);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -57,7 +57,7 @@ static int64_t larger(int64_t a, int64_t b)
 static int64_t heads_width(const cake_config *c, bool kv)
 {
     int64_t width = 0;
-    for (int group = 0; group < c->n_group; group++)
+    for (int group = 0; group < c->n_kv_group; group++)
         width = larger(width, (int64_t)(kv ? c->heads[group].n_kv : c->n_head) * c->heads[group].head_dim);
     return width;
 }
@@ -82,12 +82,12 @@ static int choices_of(const cake_config *c)
 }
 
 /* Rows of a block in latent attention. */
-static int latent_rows(int max_tok)
+static int latent_rows(int max_row)
 {
-    return max_tok < CAKE_LATENT_ROWS ? max_tok : CAKE_LATENT_ROWS;
+    return max_row < CAKE_LATENT_ROWS ? max_row : CAKE_LATENT_ROWS;
 }
 
-static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
+static size_t buffer_bytes(const cake_config *c, int max_row, int buffer)
 {
     const cake_deltanet *d = &c->delta;
     const cake_latent *l = &c->latent;
@@ -116,20 +116,20 @@ static size_t buffer_bytes(const cake_config *c, int max_tok, int buffer)
         [HEAD_ROW] = latents,
         [HEAD_SORTED] = latents,
     };
-    const int rows = buffer >= LATENT_Q && buffer <= HEAD_SORTED ? latent_rows(max_tok) : max_tok;
+    const int rows = buffer >= LATENT_Q && buffer <= HEAD_SORTED ? latent_rows(max_row) : max_row;
     for (int i = 0; i < c->n_rope; i++)
         width[COS + 2 * i] = width[SIN + 2 * i] = c->rope[i].n_rot / 2;
     return cake_arena_round((size_t)rows * (size_t)width[buffer] * sizeof(float));
 }
 
 /* Bytes of packed inputs, shared by all products; 0 for a dtype that no layer has. */
-static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok, int dtype)
+static size_t input_bytes(const cake_model *model, const cake_kernels *kernels, int max_row, int dtype)
 {
     const cake_config *c = cake_model_config(model);
     if (!cake_model_keeps(model, (cake_dtype)dtype))
         return 0;
     int64_t widest = larger(larger(c->dim, mlp_width(c)), larger(mix_of(c), c->latent.q_rank));
-    return kernels->input_bytes((cake_dtype)dtype, (int)widest, max_tok);
+    return kernels->input_bytes((cake_dtype)dtype, (int)widest, max_row);
 }
 
 /* The largest of the types that the model keeps. */
@@ -145,21 +145,21 @@ static size_t packed_bytes(const cake_model *model, const cake_kernels *kernels,
 }
 
 /* Bytes of the packed rows of all heads of a block. */
-static size_t latent_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
+static size_t latent_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_row)
 {
     const cake_config *c = cake_model_config(model);
     const cake_latent *l = &c->latent;
     return l->rank
-               ? packed_bytes(model, kernels, larger(l->rank, l->n_nope), latent_rows(max_tok) * c->n_head)
+               ? packed_bytes(model, kernels, larger(l->rank, l->n_nope), latent_rows(max_row) * c->n_head)
                : 0;
 }
 
 /* Bytes of the packed rows of all experts. */
-static size_t expert_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
+static size_t expert_input_bytes(const cake_model *model, const cake_kernels *kernels, int max_row)
 {
     const cake_config *c = cake_model_config(model);
     return c->moe.router.n_expert
-               ? packed_bytes(model, kernels, larger(c->dim, c->moe.n_ff), max_tok * c->moe.router.n_chosen)
+               ? packed_bytes(model, kernels, larger(c->dim, c->moe.n_ff), max_row * c->moe.router.n_chosen)
                : 0;
 }
 
@@ -167,29 +167,29 @@ static size_t expert_input_bytes(const cake_model *model, const cake_kernels *ke
 static size_t ones_bytes(const cake_config *c)
 {
     int most = 0;
-    for (int group = 0; group < c->n_group && c->arch->v_norm; group++)
+    for (int group = 0; group < c->n_kv_group && c->arch->v_norm; group++)
         most = c->heads[group].head_dim > most ? c->heads[group].head_dim : most;
     return cake_arena_round((size_t)most * sizeof(float));
 }
 
-size_t cake_activations_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok)
+size_t cake_activations_bytes(const cake_model *model, const cake_kernels *kernels, int max_row)
 {
     size_t bytes = ones_bytes(cake_model_config(model));
     for (int i = 0; i < N_BUFFER; i++)
-        bytes += buffer_bytes(cake_model_config(model), max_tok, i);
+        bytes += buffer_bytes(cake_model_config(model), max_row, i);
     for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++)
-        bytes += input_bytes(model, kernels, max_tok, dtype);
-    bytes += expert_input_bytes(model, kernels, max_tok);
-    bytes += latent_input_bytes(model, kernels, max_tok);
+        bytes += input_bytes(model, kernels, max_row, dtype);
+    bytes += expert_input_bytes(model, kernels, max_row);
+    bytes += latent_input_bytes(model, kernels, max_row);
     for (int i = 0; kernels->memory && i < N_DEVICE; i++)
-        bytes += device_bytes(cake_model_config(model), max_tok, i);
+        bytes += device_bytes(cake_model_config(model), max_row, i);
     return bytes;
 }
 
 /* The model and the largest wave that memory is for. */
 typedef struct sizes {
     const cake_model *model;
-    int max_tok;
+    int max_row;
 } sizes;
 
 static void take_expert_buffers(cake_activations *a, cake_forward_ctx *p, sizes of, void *const *buffer)
@@ -209,7 +209,7 @@ static void take_expert_buffers(cake_activations *a, cake_forward_ctx *p, sizes 
                               .sorted = buffer[GROUP_SORTED],
                               .stride = choices_of(p->config)};
     p->groups = &a->groups;
-    p->expert_input = cake_arena_take(&a->arena, expert_input_bytes(of.model, p->kernels, of.max_tok));
+    p->expert_input = cake_arena_take(&a->arena, expert_input_bytes(of.model, p->kernels, of.max_row));
 }
 
 static void take_latent_buffers(cake_activations *a, cake_forward_ctx *p, sizes of, void *const *buffer)
@@ -224,7 +224,7 @@ static void take_latent_buffers(cake_activations *a, cake_forward_ctx *p, sizes 
                              .row = buffer[HEAD_ROW],
                              .sorted = buffer[HEAD_SORTED]};
     p->heads = &a->heads;
-    p->latent_input = cake_arena_take(&a->arena, latent_input_bytes(of.model, p->kernels, of.max_tok));
+    p->latent_input = cake_arena_take(&a->arena, latent_input_bytes(of.model, p->kernels, of.max_row));
 }
 
 static void take_ones(cake_activations *a, cake_forward_ctx *p)
@@ -242,7 +242,7 @@ static void take_buffers(cake_activations *a, cake_forward_ctx *p, sizes of)
 {
     void *buffer[COS];
     for (int i = 0; i < N_BUFFER; i++) {
-        void *taken = cake_arena_take(&a->arena, buffer_bytes(p->config, of.max_tok, i));
+        void *taken = cake_arena_take(&a->arena, buffer_bytes(p->config, of.max_row, i));
         if (i < COS)
             buffer[i] = taken;
         else
@@ -260,12 +260,12 @@ static void take_buffers(cake_activations *a, cake_forward_ctx *p, sizes of)
     take_latent_buffers(a, p, of, buffer);
     take_ones(a, p);
     for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++) {
-        size_t bytes = input_bytes(of.model, p->kernels, of.max_tok, dtype);
+        size_t bytes = input_bytes(of.model, p->kernels, of.max_row, dtype);
         p->input[dtype] = bytes ? cake_arena_take(&a->arena, bytes) : NULL;
     }
     void *device[N_DEVICE] = {0};
     for (int i = 0; p->kernels->memory && i < N_DEVICE; i++)
-        device[i] = cake_arena_take(&a->arena, device_bytes(p->config, of.max_tok, i));
+        device[i] = cake_arena_take(&a->arena, device_bytes(p->config, of.max_row, i));
     a->body = device[BODY];
     a->rows = device[ROWS];
     a->read = device[READ];
@@ -276,14 +276,14 @@ static void take_buffers(cake_activations *a, cake_forward_ctx *p, sizes of)
     p->beta = p->v;
 }
 
-cake_err cake_activations_open(const cake_model *model, int max_tok, cake_forward_ctx *pass,
+cake_err cake_activations_open(const cake_model *model, int max_row, cake_forward_ctx *pass,
                                cake_activations *out)
 {
     *out = (cake_activations){.memory = pass->kernels->memory};
     cake_err err = cake_memory_open(out->memory, &out->arena, "activations",
-                                    cake_activations_bytes(model, pass->kernels, max_tok));
+                                    cake_activations_bytes(model, pass->kernels, max_row));
     if (!err)
-        take_buffers(out, pass, (sizes){model, max_tok});
+        take_buffers(out, pass, (sizes){model, max_row});
     return err;
 }
 

@@ -15,16 +15,16 @@ typedef struct cake_activations {
     cake_groups groups; /* choices of experts of the wave's rows */
     cake_groups heads;  /* rows of a block of latent attention by head */
     /* on a device; else NULL: */
-    float *body;    /* [max_tok, dim] the residual stream of a wave */
-    cake_row *rows; /* [max_tok] for kernels to read and mark */
-    cake_row *read; /* [max_tok] rows whose output of the last layer is read */
-    int32_t *from;  /* [max_tok] where they stand in the wave */
+    float *body;    /* [max_row, dim] the residual stream of a wave */
+    cake_row *rows; /* [max_row] for kernels to read and mark */
+    cake_row *read; /* [max_row] rows whose output of the last layer is read */
+    int32_t *from;  /* [max_row] where they stand in the wave */
 } cake_activations;
 
-/* Bytes of the arena for waves of max_tok rows. Pure. */
-size_t cake_activations_bytes(const cake_model *model, const cake_kernels *kernels, int max_tok);
+/* Bytes of the arena for waves of max_row rows. Pure. */
+size_t cake_activations_bytes(const cake_model *model, const cake_kernels *kernels, int max_row);
 /* Sets the buffers of pass, whose config and kernels are set. Close it also after an error. */
-cake_err cake_activations_open(const cake_model *model, int max_tok, cake_forward_ctx *pass,
+cake_err cake_activations_open(const cake_model *model, int max_row, cake_forward_ctx *pass,
                                cake_activations *out);
 void cake_activations_close(cake_activations *activations); /* zeros are fine */
 

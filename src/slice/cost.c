@@ -48,8 +48,8 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
                               cake_dtype kv_dtype)
 {
     const cake_config *c = cake_model_config(model);
-    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_group = c->n_group};
-    for (int group = 0; group < c->n_group; group++)
+    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_kv_group = c->n_kv_group};
+    for (int group = 0; group < c->n_kv_group; group++)
         cost.kv[group].window = c->window[group];
     cake_range range = {first, count};
     const cake_weight_set layers = {.range = &range, .n_range = 1};
@@ -71,14 +71,14 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
     return cost;
 }
 
-double cake_cost_met_experts(const cake_cost *cost, double n_tok)
+double cake_cost_met_experts(const cake_cost *cost, double n_row)
 {
-    return cost->n_expert && n_tok > 0 ? -expm1(n_tok * log1p(-(double)cost->n_chosen / cost->n_expert)) : 0;
+    return cost->n_expert && n_row > 0 ? -expm1(n_row * log1p(-(double)cost->n_chosen / cost->n_expert)) : 0;
 }
 
-double cake_cost_weight_bytes(const cake_cost *cost, double n_tok)
+double cake_cost_weight_bytes(const cake_cost *cost, double n_row)
 {
-    return cost->wave_bytes + cost->expert_bytes * cost->n_expert * cake_cost_met_experts(cost, n_tok);
+    return cost->wave_bytes + cost->expert_bytes * cost->n_expert * cake_cost_met_experts(cost, n_row);
 }
 
 /* The first position visible to a row. */
@@ -92,15 +92,15 @@ static double seen_by(const cake_cost *cost, int group, const cake_row *row)
     return row->pos + 1 - first_seen(cost->kv[group].window, row->pos);
 }
 
-cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok)
+cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_row)
 {
-    cake_flops_bytes work = {n_tok * cost->row_flops, cake_cost_weight_bytes(cost, n_tok)};
-    for (int first = 0, next; first < n_tok; first = next) {
+    cake_flops_bytes work = {n_row * cost->row_flops, cake_cost_weight_bytes(cost, n_row)};
+    for (int first = 0, next; first < n_row; first = next) {
         next = first + 1;
-        while (next < n_tok && rows[next].slot == rows[first].slot)
+        while (next < n_row && rows[next].slot == rows[first].slot)
             next++;
         work.bytes += cost->sequence_bytes;
-        for (int group = 0; group < cost->n_group; group++) {
+        for (int group = 0; group < cost->n_kv_group; group++) {
             int window = cost->kv[group].window;
             double seen = 0,
                    moved = rows[next - 1].pos + 1 - first_seen(window, rows[first].pos) + (next - first);
@@ -113,7 +113,7 @@ cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, con
             work.bytes += moved * cost->kv[group].position_bytes;
         }
     }
-    for (int i = 0; i < n_tok; i++)
+    for (int i = 0; i < n_row; i++)
         if (rows[i].no_output)
             work.flops -= cost->no_output.row_flops +
                           cost->no_output.position_flops * seen_by(cost, cost->no_output.group, &rows[i]);
@@ -133,7 +133,7 @@ double cake_cost_seen(const cake_cost *cost, int group, bool prompt)
 double cake_cost_row(const cake_cost *cost, int pos, bool prompt)
 {
     double flops = cost->row_flops + longer(cost->balance, 0, prompt ? 0 : cost->sequence_bytes);
-    for (int group = 0; group < cost->n_group; group++)
+    for (int group = 0; group < cost->n_kv_group; group++)
         flops += (pos + 1 - first_seen(cost->kv[group].window, pos)) * cake_cost_seen(cost, group, prompt);
     return flops;
 }

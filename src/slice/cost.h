@@ -25,7 +25,7 @@ typedef struct cake_cost {
     double expert_bytes;    /* of one expert in each layer that has experts */
     int n_expert, n_chosen; /* experts of a layer, and of a row; 0: none */
     double sequence_bytes;  /* states, per sequence */
-    int n_group;
+    int n_kv_group;
     struct {
         int window;                            /* positions visible to a row; 0: all */
         double position_flops, position_bytes; /* all layers of the group, per position */
@@ -44,12 +44,12 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
                               cake_dtype kv_dtype);
 /* Weights read by a wave of n rows. Of E experts, k of which are chosen for a row, independent rows meet
  * E (1 - (1 - k / E)^n). */
-double cake_cost_weight_bytes(const cake_cost *cost, double n_tok);
+double cake_cost_weight_bytes(const cake_cost *cost, double n_row);
 /* The share of the experts that they meet. */
-double cake_cost_met_experts(const cake_cost *cost, double n_tok);
-/* The cost of a wave. Rows of one sequence are contiguous with ascending positions. kv [n_group]: tables and
- * windows, to find what sequences share; NULL: nothing is shared. */
-cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_tok);
+double cake_cost_met_experts(const cake_cost *cost, double n_row);
+/* The cost of a wave. Rows of one sequence are contiguous with ascending positions. kv [n_kv_group]: tables
+ * and windows, to find what sequences share; NULL: nothing is shared. */
+cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_row);
 
 /* Operations of a row at a position, as one of many in a wave; and the increment per visible position of a
  * group. Prompt rows share the K, V and state that they read; other rows read their own. */

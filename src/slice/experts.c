@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A mixture of experts: [n_tok, dim] in, x [n_tok, dim] += the weighted outputs of the experts that the
+ * A mixture of experts: [n_row, dim] in, x [n_row, dim] += the weighted outputs of the experts that the
  * router chose for each row, plus that of the shared expert. Rows are sorted by expert, so that a matrix
  * is read once for all rows that want it. Experts beside a dense MLP leave their output in pass->side.
  */
@@ -19,10 +19,10 @@ static void route(const cake_exec *exec, const cake_forward_ctx *pass, const cak
     cake_layer_matmul(exec, pass, pass->router_score, &w->router, w->router_bias);
     cake_exec_barrier(exec);
     cake_router_choose(exec, &router, pass->router_score, pass->choice, pass->choice_weight,
-                       pass->groups->stride, pass->n_tok);
+                       pass->groups->stride, pass->n_row);
     cake_exec_barrier(exec);
     if (exec->rank == 0) {
-        cake_groups_sort(pass->groups, pass->choice, pass->n_tok, &router);
+        cake_groups_sort(pass->groups, pass->choice, pass->n_row, &router);
         cake_expert_use_visit(pass->use, pass->groups, router.n_expert);
     }
     cake_exec_barrier(exec);
@@ -52,7 +52,7 @@ static void enter_experts(const cake_exec *exec, const cake_forward_ctx *pass, c
     }
 }
 
-/* The output of all chosen experts: pass->expert_out [n_row, dim]. x [n_tok, dim]: the block's input. */
+/* The output of all chosen experts: pass->expert_out [n_sorted, dim]. x [n_row, dim]: the block's input. */
 static void multiply(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                      const float *x)
 {
@@ -76,9 +76,9 @@ static void weigh_shared(const cake_exec *exec, const cake_forward_ctx *pass, co
 {
     const cake_groups *groups = pass->groups;
     int64_t first, last, chosen = pass->config->moe.router.n_chosen;
-    cake_exec_range(exec, pass->n_tok, 1, &first, &last);
+    cake_exec_range(exec, pass->n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
-        groups->sorted[i * groups->stride + chosen] = (int32_t)(groups->n_row + i);
+        groups->sorted[i * groups->stride + chosen] = (int32_t)(groups->n_sorted + i);
         pass->choice_weight[i * groups->stride + chosen] = score ? 1 / (1 + expf(-score[i])) : 1;
     }
 }
@@ -86,14 +86,14 @@ static void weigh_shared(const cake_exec *exec, const cake_forward_ctx *pass, co
 /* The output of the shared expert follows the sorted rows. */
 static void multiply_shared(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
-    float *out = pass->expert_out + (int64_t)pass->groups->n_row * pass->config->dim;
+    float *out = pass->expert_out + (int64_t)pass->groups->n_sorted * pass->config->dim;
     if (w->shared_gate.data) {
         cake_layer_matmul(exec, pass, pass->router_score, &w->shared_gate, NULL);
         cake_exec_barrier(exec);
     }
     weigh_shared(exec, pass, w->shared_gate.data ? pass->router_score : NULL);
     const void *hidden = cake_mlp_hidden(exec, pass, w);
-    pass->kernels->linear(exec, out, hidden, &w->down, w->down_bias, NULL, pass->n_tok);
+    pass->kernels->linear(exec, out, hidden, &w->down, w->down_bias, NULL, pass->n_row);
     cake_exec_barrier(exec);
 }
 
@@ -107,10 +107,10 @@ void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, c
     if (pass->config->moe.n_ff_shared)
         multiply_shared(exec, pass, w);
     op->combine(exec, norm ? pass->norm : pass->x, pass->expert_out, pass->groups, pass->choice_weight,
-                norm ? NULL : pass->x, pass->n_tok, dim);
+                norm ? NULL : pass->x, pass->n_row, dim);
     cake_exec_barrier(exec);
     if (norm) {
-        op->rmsnorm(exec, pass->x, pass->norm, norm, pass->x, pass->n_tok, dim, pass->config->norm_eps);
+        op->rmsnorm(exec, pass->x, pass->norm, norm, pass->x, pass->n_row, dim, pass->config->norm_eps);
         cake_exec_barrier(exec);
     }
 }
@@ -118,17 +118,17 @@ void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, c
 void cake_experts_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
     const cake_kernels *op = pass->kernels;
-    const int n_tok = pass->n_tok, dim = pass->config->dim;
+    const int n_row = pass->n_row, dim = pass->config->dim;
     const float eps = pass->config->norm_eps;
-    op->rmsnorm(exec, pass->norm, pass->x, w->router_norm, NULL, n_tok, dim, eps);
-    op->input_pack(exec, pass->input[w->router.dtype], pass->norm, NULL, w->router.dtype, dim, n_tok);
+    op->rmsnorm(exec, pass->norm, pass->x, w->router_norm, NULL, n_row, dim, eps);
+    op->input_pack(exec, pass->input[w->router.dtype], pass->norm, NULL, w->router.dtype, dim, n_row);
     cake_exec_barrier(exec);
     route(exec, pass, w);
-    op->rmsnorm(exec, pass->norm, pass->x, w->expert_norm, NULL, n_tok, dim, eps);
+    op->rmsnorm(exec, pass->norm, pass->x, w->expert_norm, NULL, n_row, dim, eps);
     cake_exec_barrier(exec);
     multiply(exec, pass, w, pass->norm);
-    op->combine(exec, pass->norm, pass->expert_out, pass->groups, pass->choice_weight, NULL, n_tok, dim);
+    op->combine(exec, pass->norm, pass->expert_out, pass->groups, pass->choice_weight, NULL, n_row, dim);
     cake_exec_barrier(exec);
-    op->rmsnorm(exec, pass->side, pass->norm, w->expert_side_norm, NULL, n_tok, dim, eps);
+    op->rmsnorm(exec, pass->side, pass->norm, w->expert_side_norm, NULL, n_row, dim, eps);
     cake_exec_barrier(exec);
 }

@@ -8,11 +8,11 @@
 
 #include "base/alloc.h"
 
-void cake_last_layer_open(int max_tok, const cake_memory *memory, cake_row *rows, int32_t *from,
+void cake_last_layer_open(int max_row, const cake_memory *memory, cake_row *rows, int32_t *from,
                           cake_last_layer *last)
 {
-    *last = (cake_last_layer){.rows = cake_alloc((size_t)max_tok, sizeof *last->rows),
-                              .from = cake_alloc((size_t)max_tok, sizeof *last->from),
+    *last = (cake_last_layer){.rows = cake_alloc((size_t)max_row, sizeof *last->rows),
+                              .from = cake_alloc((size_t)max_row, sizeof *last->from),
                               .memory = memory};
     last->device_rows = memory ? rows : last->rows;
     last->device_from = memory ? from : last->from;
@@ -28,7 +28,7 @@ void cake_last_layer_close(cake_last_layer *last)
 bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
 {
     int n = 0;
-    for (int i = 0; i < pass->n_tok; i++)
+    for (int i = 0; i < pass->n_row; i++)
         if (!pass->rows[i].no_output) {
             last->rows[n] = pass->rows[i];
             last->from[n++] = i;
@@ -36,11 +36,11 @@ bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
     last->pass = *pass;
     last->pass.rows = last->rows;
     last->pass.device_rows = last->device_rows;
-    last->pass.n_tok = n;
+    last->pass.n_row = n;
     /* The norms of these few rows use at most half of the buffer; the rows themselves go to the other
      * half. */
-    last->pass.x = pass->norm + (int64_t)(pass->n_tok - n) * pass->config->dim;
-    if (2 * n > pass->n_tok)
+    last->pass.x = pass->norm + (int64_t)(pass->n_row - n) * pass->config->dim;
+    if (2 * n > pass->n_row)
         return false;
     if (last->memory && n) {
         last->memory->upload_rows(last->device_rows, last->rows, n);
@@ -57,16 +57,16 @@ void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last,
     const int dim = pass->config->dim;
     cake_layer_store(exec, pass, kind, w, view, here);
     cake_exec_barrier(exec);
-    if (last->pass.n_tok) {
+    if (last->pass.n_row) {
         const cake_forward_ctx *read = &last->pass;
         if (exec->rank == 0)
-            op->set_rows(read->device_rows, read->n_tok);
-        op->move_rows(exec, read->x, pass->x, last->device_from, read->n_tok, dim, false);
+            op->set_rows(read->device_rows, read->n_row);
+        op->move_rows(exec, read->x, pass->x, last->device_from, read->n_row, dim, false);
         cake_rope_table_fill(exec, rotation, read);
         cake_rope_table_upload(rotation, read);
         /* K and V of these rows are computed again, which costs little and avoids a variant of the layer. */
         cake_layer_forward(exec, read, kind, w, view, 0);
-        op->move_rows(exec, pass->x, read->x, last->device_from, read->n_tok, dim, true);
+        op->move_rows(exec, pass->x, read->x, last->device_from, read->n_row, dim, true);
         cake_exec_barrier(exec);
     }
 }

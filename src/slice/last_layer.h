@@ -13,15 +13,15 @@
 
 typedef struct cake_last_layer {
     cake_forward_ctx pass;     /* of the rows that are read */
-    cake_row *rows;            /* [max_tok] owned: the same rows */
-    int32_t *from;             /* [max_tok] owned: their indices in the wave */
+    cake_row *rows;            /* [max_row] owned: the same rows */
+    int32_t *from;             /* [max_row] owned: their indices in the wave */
     const cake_memory *memory; /* memory of the pass; NULL: host */
     cake_row *device_rows;     /* rows in that memory, borrowed; on the host rows itself */
     int32_t *device_from;      /* the same for from */
 } cake_last_layer;
 
-/* rows, from: [max_tok] each, in `memory`; NULL for host memory. */
-void cake_last_layer_open(int max_tok, const cake_memory *memory, cake_row *rows, int32_t *from,
+/* rows, from: [max_row] each, in `memory`; NULL for host memory. */
+void cake_last_layer_open(int max_row, const cake_memory *memory, cake_row *rows, int32_t *from,
                           cake_last_layer *last);
 void cake_last_layer_close(cake_last_layer *last); /* zeros are fine */
 /* Called before the team starts: selects the rows that are read. False: so many that computing all is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Multi-head latent attention (DeepSeek-AI 2024) over a paged cache of latents: [n_tok, dim] in, x [n_tok,
+ * Multi-head latent attention (DeepSeek-AI 2024) over a paged cache of latents: [n_row, dim] in, x [n_row,
  * dim] += output. The cache keeps a latent and one rotated key of a position, for all heads. The matrices
  * that make keys and values of a latent are multiplied into queries and results instead: q K^T = (q K_b) L^T,
  * and P V = (P L) V_b^T. So attention is that of n_head queries with one key, and those matrices are products
@@ -10,20 +10,20 @@
 
 #define NORM_EPS 1e-6F /* of the ranks' norms, whatever rms_norm_eps says */
 
-/* Rotates n_head heads [n_tok, n_head, n_rope], which must be complete. */
-static void turn(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head)
+/* Rotates n_head heads [n_row, n_head, n_rope], which must be complete. */
+static void rotate(const cake_exec *exec, const cake_forward_ctx *pass, int rope, float *x, int n_head)
 {
     const int n_rope = pass->config->latent.n_rope;
-    pass->kernels->rope(exec, x, NULL, 0, pass->cos[rope], pass->sin[rope], pass->n_tok, n_head, n_rope,
+    pass->kernels->rope(exec, x, NULL, 0, pass->cos[rope], pass->sin[rope], pass->n_row, n_head, n_rope,
                         n_rope);
 }
 
 static float *rotated_of(const cake_forward_ctx *pass)
 {
-    return pass->q + (int64_t)pass->n_tok * pass->config->n_head * pass->config->latent.n_nope;
+    return pass->q + (int64_t)pass->n_row * pass->config->n_head * pass->config->latent.n_nope;
 }
 
-/* Queries [n_tok, n_head, n_nope] and [n_tok, n_head, n_rope], from the packed input. */
+/* Queries [n_row, n_head, n_nope] and [n_row, n_head, n_rope], from the packed input. */
 static void multiply_queries(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                              const cake_rope *rope)
 {
@@ -44,7 +44,7 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
 {
     const cake_kernels *op = pass->kernels;
     const cake_latent *l = &pass->config->latent;
-    const int n_tok = pass->n_tok;
+    const int n_row = pass->n_row;
     cake_product product[CAKE_PRODUCTS] = {{pass->k, &w->kv_a, w->kv_a_bias},
                                            {pass->v, &w->k_rope, w->k_rope_bias},
                                            {pass->z, &w->q_a, w->q_a_bias}};
@@ -53,24 +53,24 @@ static void project(const cake_exec *exec, const cake_forward_ctx *pass, const c
     cake_layer_matmul_many(exec, pass, product, wants_q && l->q_rank ? 3 : 2);
     cake_exec_barrier(exec);
     /* These three divide the rows equally. */
-    op->rmsnorm(exec, pass->k, pass->k, w->kv_a_norm, NULL, n_tok, l->rank, NORM_EPS);
-    turn(exec, pass, kind->rope, pass->v, 1);
-    op->latent_store(exec, kv, pass->k, pass->v, pass->device_rows, n_tok);
+    op->rmsnorm(exec, pass->k, pass->k, w->kv_a_norm, NULL, n_row, l->rank, NORM_EPS);
+    rotate(exec, pass, kind->rope, pass->v, 1);
+    op->latent_store(exec, kv, pass->k, pass->v, pass->device_rows, n_row);
     if (wants_q && l->q_rank) {
-        op->rmsnorm(exec, pass->z, pass->z, w->q_a_norm, NULL, n_tok, l->q_rank, NORM_EPS);
-        op->input_pack(exec, pass->input[w->q.dtype], pass->z, NULL, w->q.dtype, l->q_rank, n_tok);
+        op->rmsnorm(exec, pass->z, pass->z, w->q_a_norm, NULL, n_row, l->q_rank, NORM_EPS);
+        op->input_pack(exec, pass->input[w->q.dtype], pass->z, NULL, w->q.dtype, l->q_rank, n_row);
         cake_exec_barrier(exec);
         multiply_queries(exec, pass, w, &pass->config->rope[kind->rope]);
     }
     if (wants_q)
-        turn(exec, pass, kind->rope, rotated_of(pass), pass->config->n_head);
+        rotate(exec, pass, kind->rope, rotated_of(pass), pass->config->n_head);
 }
 
 /* Sorts the rows [first, first + n) of each head. */
 static void sort_heads(cake_groups *heads, int n_head, int first, int n)
 {
     heads->n = n_head;
-    heads->n_row = n_head * n;
+    heads->n_sorted = n_head * n;
     for (int h = 0; h <= n_head; h++)
         heads->first[h] = h * n;
     for (int h = 0; h < n_head; h++) {
@@ -82,7 +82,7 @@ static void sort_heads(cake_groups *heads, int n_head, int first, int n)
     }
 }
 
-/* out [n_head, n, n_out] = each head's rows of x times its matrix. gather: x [n_tok, n_head, n_in]. */
+/* out [n_head, n, n_out] = each head's rows of x times its matrix. gather: x [n_row, n_head, n_in]. */
 static void multiply_heads(const cake_exec *exec, const cake_forward_ctx *pass, float *out, const float *x,
                            const cake_experts *matrices, bool gather)
 {
@@ -113,7 +113,7 @@ static void attend_block(const cake_exec *exec, const cake_forward_ctx *pass, co
     cake_exec_barrier(exec);
     multiply_heads(exec, pass, pass->latent_q, pass->latent_out, &w->v_b, false);
     pass->kernels->move_rows(exec, pass->mix + first * n_head * c->latent.n_value, pass->latent_q,
-                             pass->heads->sorted, pass->heads->n_row, c->latent.n_value, false);
+                             pass->heads->sorted, pass->heads->n_sorted, c->latent.n_value, false);
     cake_exec_barrier(exec);
 }
 
@@ -128,8 +128,8 @@ void cake_latent_forward(const cake_exec *exec, const cake_forward_ctx *pass, co
 {
     project(exec, pass, kind, w, kv, true);
     cake_exec_barrier(exec);
-    for (int first = 0, n; first < pass->n_tok; first += n) {
-        n = pass->n_tok - first < CAKE_LATENT_ROWS ? pass->n_tok - first : CAKE_LATENT_ROWS;
+    for (int first = 0, n; first < pass->n_row; first += n) {
+        n = pass->n_row - first < CAKE_LATENT_ROWS ? pass->n_row - first : CAKE_LATENT_ROWS;
         attend_block(exec, pass, w, kv, first, n);
     }
     cake_layer_project_out(exec, pass, pass->mix, NULL, &w->o, w->o_bias, w->attn_post_norm);

@@ -18,14 +18,14 @@ const char *cake_layers_no_gpu(const cake_config *config)
                : NULL;
 }
 
-/* Packs x [n_tok, n_in] for the next products. This member's rows must be complete; all rows are packed when
+/* Packs x [n_row, n_in] for the next products. This member's rows must be complete; all rows are packed when
  * it returns. */
 static void take_rows(const cake_exec *exec, const cake_forward_ctx *pass, const float *x, int n_in)
 {
     for (int dtype = 0; dtype < CAKE_N_INPUT; dtype++)
         if (pass->input[dtype])
             pass->kernels->input_pack(exec, pass->input[dtype], x, NULL, (cake_dtype)dtype, n_in,
-                                      pass->n_tok);
+                                      pass->n_row);
     cake_exec_barrier(exec);
 }
 
@@ -33,7 +33,7 @@ void cake_layer_grow(const cake_exec *exec, const cake_forward_ctx *pass, const 
                      int64_t width)
 {
     int64_t first, last;
-    cake_exec_range(exec, pass->n_tok, 1, &first, &last);
+    cake_exec_range(exec, pass->n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         int times = pass->rows[i].pos / rope->original_context;
         const float factor = (float)(1 + rope->beta * log(1 + times));
@@ -45,14 +45,14 @@ void cake_layer_grow(const cake_exec *exec, const cake_forward_ctx *pass, const 
 void cake_layer_matmul(const cake_exec *exec, const cake_forward_ctx *pass, float *out, const cake_weight *w,
                        const float *bias)
 {
-    pass->kernels->linear(exec, out, pass->input[w->dtype], w, bias, NULL, pass->n_tok);
+    pass->kernels->linear(exec, out, pass->input[w->dtype], w, bias, NULL, pass->n_row);
 }
 
 void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass, const cake_product *product,
                             int n)
 {
     const cake_kernels *op = pass->kernels;
-    if (op->linear_multi(exec, product, n, pass->input[product->w->dtype], pass->n_tok))
+    if (op->linear_multi(exec, product, n, pass->input[product->w->dtype], pass->n_row))
         return;
     for (int i = 0; i < n; i++)
         cake_layer_matmul(exec, pass, product[i].out, product[i].w, product[i].bias);
@@ -66,7 +66,7 @@ static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, c
     bool all = norm != NULL;
     for (int dtype = 0; dtype < CAKE_N_INPUT && all; dtype++)
         if (pass->input[dtype])
-            all = op->rmsnorm_pack(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_tok,
+            all = op->rmsnorm_pack(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_row,
                                    pass->config->dim, pass->config->norm_eps, pass->device_rows, here);
     if (all)
         cake_exec_barrier(exec);
@@ -81,9 +81,9 @@ static void begin_block(const cake_exec *exec, const cake_forward_ctx *pass, con
     if (norm_and_pack(exec, pass, norm, here))
         return;
     if (here)
-        op->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_tok, pass->config->dim, here, false);
+        op->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_row, pass->config->dim, here, false);
     if (norm)
-        op->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_tok, pass->config->dim,
+        op->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_row, pass->config->dim,
                     pass->config->norm_eps);
     take_rows(exec, pass, norm ? pass->norm : pass->x, pass->config->dim);
 }
@@ -91,7 +91,7 @@ static void begin_block(const cake_exec *exec, const cake_forward_ctx *pass, con
 void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,
                             const cake_gate *gate, const cake_weight *w, const float *bias, const float *norm)
 {
-    pass->kernels->input_pack(exec, pass->input[w->dtype], y, gate, w->dtype, w->n_in, pass->n_tok);
+    pass->kernels->input_pack(exec, pass->input[w->dtype], y, gate, w->dtype, w->n_in, pass->n_row);
     cake_exec_barrier(exec);
     cake_layer_add(exec, pass, pass->input[w->dtype], w, bias, norm);
 }
@@ -101,12 +101,12 @@ void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const v
 {
     const cake_kernels *op = pass->kernels;
     if (norm) {
-        op->linear(exec, pass->norm, packed, w, bias, NULL, pass->n_tok);
+        op->linear(exec, pass->norm, packed, w, bias, NULL, pass->n_row);
         cake_exec_barrier(exec);
-        op->rmsnorm(exec, pass->x, pass->norm, norm, pass->x, pass->n_tok, pass->config->dim,
+        op->rmsnorm(exec, pass->x, pass->norm, norm, pass->x, pass->n_row, pass->config->dim,
                     pass->config->norm_eps);
     } else {
-        op->linear(exec, pass->x, packed, w, bias, pass->x, pass->n_tok);
+        op->linear(exec, pass->x, packed, w, bias, pass->x, pass->n_row);
     }
     cake_exec_barrier(exec);
 }
@@ -115,7 +115,7 @@ void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const v
 static void scale(const cake_exec *exec, const cake_forward_ctx *pass, float factor)
 {
     int64_t first, last;
-    cake_exec_range(exec, (int64_t)pass->n_tok * pass->config->dim, CAKE_ALIGN / sizeof(float), &first,
+    cake_exec_range(exec, (int64_t)pass->n_row * pass->config->dim, CAKE_ALIGN / sizeof(float), &first,
                     &last);
     for (int64_t i = first; i < last; i++)
         pass->x[i] *= factor;

@@ -14,36 +14,36 @@ typedef struct cake_forward_ctx {
     const cake_config *config;
     const cake_kernels *kernels;
     struct cake_weight_stream *stream; /* reads weights that are not held; NULL: all are */
-    const cake_row *rows;              /* [n_tok] on the host */
-    cake_row *device_rows; /* [n_tok] for kernels to read and mark; the pointers below are in their memory */
-    int n_tok;
-    float *x;       /* [n_tok, dim] residual stream, changed in place */
-    float *norm;    /* [n_tok, dim] */
-    float *side;    /* [n_tok, dim] output of experts beside the dense MLP, then of both */
+    const cake_row *rows;              /* [n_row] on the host */
+    cake_row *device_rows; /* [n_row] for kernels to read and mark; the pointers below are in their memory */
+    int n_row;
+    float *x;       /* [n_row, dim] residual stream, changed in place */
+    float *norm;    /* [n_row, dim] */
+    float *side;    /* [n_row, dim] output of experts beside the dense MLP, then of both */
     float *ones;    /* [head_dim] weight of the norm of V */
-    float *q, *mix; /* [n_tok, n_head * head_dim] */
-    float *z;       /* [n_tok, n_head * head_dim] gates the mixer's output */
-    /* of a delta net, where mix and z are [n_tok, n_value * value_dim] */
-    float *qkv;          /* [n_tok, channels] */
-    float *decay, *beta; /* [n_tok, n_value] */
-    float *k, *v;        /* [n_tok, n_kv * head_dim] */
-    /* of latent attention, where k and v are [n_tok, rank] and [n_tok, n_rope], z is [n_tok, q_rank], q is
-     * [n_tok, n_head * n_nope] and then [n_tok, n_head * n_rope], and mix is [n_tok, n_head * n_value] */
+    float *q, *mix; /* [n_row, n_head * head_dim] */
+    float *z;       /* [n_row, n_head * head_dim] gates the mixer's output */
+    /* of a delta net, where mix and z are [n_row, n_value * value_dim] */
+    float *qkv;          /* [n_row, channels] */
+    float *decay, *beta; /* [n_row, n_value] */
+    float *k, *v;        /* [n_row, n_kv * head_dim] */
+    /* of latent attention, where k and v are [n_row, rank] and [n_row, n_rope], z is [n_row, q_rank], q is
+     * [n_row, n_head * n_nope] and then [n_row, n_head * n_rope], and mix is [n_row, n_head * n_value] */
     float *latent_q, *latent_out; /* [n_head, CAKE_LATENT_ROWS, rank], or [.., n_value] */
     void *latent_input;           /* their rows, packed for products */
     cake_groups *heads;           /* rows of a block, sorted by head */
-    float *gate, *up;             /* [n_tok, n_ff] */
+    float *gate, *up;             /* [n_row, n_ff] */
     /* of experts, k of which are chosen for a row; the shared expert, if any, counts as its last choice */
-    float *router_score;                            /* [n_tok, n_expert] */
-    int32_t *choice;                                /* [n_tok, k] */
-    float *choice_weight;                           /* [n_tok, k] */
+    float *router_score;                            /* [n_row, n_expert] */
+    int32_t *choice;                                /* [n_row, k] */
+    float *choice_weight;                           /* [n_row, k] */
     cake_groups *groups;                            /* the choices, sorted; without the shared expert's */
     cake_expert_use *use;                           /* counts them */
-    float *expert_gate, *expert_up;                 /* [n_tok * k, n_ff of an expert] */
-    float *expert_out;                              /* [n_tok * k, dim] sorted, then the shared expert's */
-    void *expert_input;                             /* [n_tok * k] rows packed for products */
+    float *expert_gate, *expert_up;                 /* [n_row * k, n_ff of an expert] */
+    float *expert_out;                              /* [n_row * k, dim] sorted, then the shared expert's */
+    void *expert_input;                             /* [n_row * k] rows packed for products */
     void *input[CAKE_N_INPUT];                      /* packed inputs, one per dtype of matrices; or NULL */
-    float *cos[CAKE_MAX_ROPE], *sin[CAKE_MAX_ROPE]; /* [n_tok, n_rot / 2] per set of rotary parameters */
+    float *cos[CAKE_MAX_ROPE], *sin[CAKE_MAX_ROPE]; /* [n_row, n_rot / 2] per set of rotary parameters */
 } cake_forward_ctx;
 
 /* One layer's KV cache or states. */
@@ -58,7 +58,7 @@ typedef struct cake_layer_view {
 /* Why the layers of a model cannot be on a GPU: it has no kernels for them. NULL: they can. */
 const char *cake_layers_no_gpu(const cake_config *config);
 
-/* Queries of late positions are longer (Llama 4's scaling): x [n_tok, width], which must be complete. This
+/* Queries of late positions are longer (Llama 4's scaling): x [n_row, width], which must be complete. This
  * member's rows are done when it returns. */
 void cake_layer_grow(const cake_exec *exec, const cake_forward_ctx *pass, const cake_rope *rope, float *x,
                      int64_t width);
@@ -70,7 +70,7 @@ void cake_layer_matmul(const cake_exec *exec, const cake_forward_ctx *pass, floa
 void cake_layer_matmul_many(const cake_exec *exec, const cake_forward_ctx *pass, const cake_product *product,
                             int n);
 
-/* In the following, the packed input is [n_tok, dim]: the residual stream, or its norm. */
+/* In the following, the packed input is [n_row, dim]: the residual stream, or its norm. */
 void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                             const cake_layer_weights *w, const cake_kv *kv);
 /* Stores K and V of all rows. Other members may read them only after a barrier. */
@@ -92,7 +92,7 @@ void cake_experts_beside(const cake_exec *exec, const cake_forward_ctx *pass, co
 /* x += norm(norm(mlp) + pass->side). */
 void cake_mlp_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 /* Ends a block: x += w y + bias, or x += norm(w y + bias), where y is gated first if there is a gate. y
- * [n_tok, w->n_in] and the gate must be complete. */
+ * [n_row, w->n_in] and the gate must be complete. */
 void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,
                             const cake_gate *gate, const cake_weight *w, const float *bias,
                             const float *norm);

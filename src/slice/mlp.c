@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated MLP (Shazeer 2020): [n_tok, dim] in, x [n_tok, dim] += down(act(gate) * up), or without a gate
+ * The gated MLP (Shazeer 2020): [n_row, dim] in, x [n_row, dim] += down(act(gate) * up), or without a gate
  * down(act(up)). down takes its input through the gate.
  */
 #include <math.h>
@@ -24,7 +24,7 @@ static void pack_hidden(const cake_exec *exec, const cake_forward_ctx *pass, con
         gate.param[CAKE_ALPHA_P] = softplus(gate.param[CAKE_ALPHA_P]);
         gate.param[CAKE_ALPHA_N] = gate.param[CAKE_BETA] + softplus(gate.param[CAKE_ALPHA_N]);
     }
-    pass->kernels->input_pack(exec, packed, pass->up, &gate, w->down.dtype, w->down.n_in, pass->n_tok);
+    pass->kernels->input_pack(exec, packed, pass->up, &gate, w->down.dtype, w->down.n_in, pass->n_row);
 }
 
 const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
@@ -33,7 +33,7 @@ const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass,
     void *packed = pass->gate;
     bool gated = w->gate.data;
     if (!gated || !op->mlp_gate_up(exec, packed, pass->input[w->gate.dtype], &w->gate, w->gate_bias, &w->up,
-                                   w->up_bias, pass->config->act, w->down.dtype, pass->n_tok)) {
+                                   w->up_bias, pass->config->act, w->down.dtype, pass->n_row)) {
         packed = pass->input[w->down.dtype];
         if (gated)
             cake_layer_matmul(exec, pass, pass->gate, &w->gate, w->gate_bias);
@@ -48,14 +48,14 @@ const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass,
 void cake_mlp_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
     const cake_kernels *op = pass->kernels;
-    const int n_tok = pass->n_tok, dim = pass->config->dim;
+    const int n_row = pass->n_row, dim = pass->config->dim;
     const float eps = pass->config->norm_eps;
     const void *packed = cake_mlp_hidden(exec, pass, w);
-    op->linear(exec, pass->norm, packed, &w->down, w->down_bias, NULL, n_tok);
+    op->linear(exec, pass->norm, packed, &w->down, w->down_bias, NULL, n_row);
     cake_exec_barrier(exec);
-    op->rmsnorm(exec, pass->side, pass->norm, w->mlp_side_norm, pass->side, n_tok, dim, eps);
+    op->rmsnorm(exec, pass->side, pass->norm, w->mlp_side_norm, pass->side, n_row, dim, eps);
     cake_exec_barrier(exec);
-    op->rmsnorm(exec, pass->x, pass->side, w->mlp_post_norm, pass->x, n_tok, dim, eps);
+    op->rmsnorm(exec, pass->x, pass->side, w->mlp_post_norm, pass->x, n_row, dim, eps);
     cake_exec_barrier(exec);
 }
 

@@ -68,12 +68,12 @@ cake_err cake_states_copy(cake_states *states, const cake_change *c)
     return CAKE_OK;
 }
 
-cake_err cake_states_follow(cake_states *states, const cake_row *rows, int n_tok)
+cake_err cake_states_follow(cake_states *states, const cake_row *rows, int n_row)
 {
     if (!states->shape.n_layer)
         return CAKE_OK;
     states->wave++;
-    for (int i = 0; i < n_tok; i++) {
+    for (int i = 0; i < n_row; i++) {
         int slot = rows[i].slot;
         bool first = i == 0 || rows[i - 1].slot != slot;
         if ((first && states->waves[slot] == states->wave) ||

@@ -38,7 +38,7 @@ cake_err cake_states_copy(cake_states *states, const cake_change *change);
 /* Checks that a wave's rows, whose slots are in range, continue the states: each slot's contiguous and
  * ascending, from position 0 or the one after its state. CAKE_ERR_FATAL (reported) if not; nothing else would
  * detect it. */
-cake_err cake_states_follow(cake_states *states, const cake_row *rows, int n_tok);
+cake_err cake_states_follow(cake_states *states, const cake_row *rows, int n_row);
 /* View of recurrent layer 0 <= layer < n_layer, without weights. */
 cake_deltanet cake_states_layer(const cake_states *states, int layer);
 

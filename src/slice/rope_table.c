@@ -10,12 +10,12 @@
 
 #include "base/alloc.h"
 
-static size_t set_size(const cake_config *config, int set, int n_tok)
+static size_t set_size(const cake_config *config, int set, int n_row)
 {
-    return (size_t)n_tok * (size_t)(config->rope[set].n_rot / 2);
+    return (size_t)n_row * (size_t)(config->rope[set].n_rot / 2);
 }
 
-void cake_rope_table_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_tok,
+void cake_rope_table_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_row,
                           cake_rope_table *rotation)
 {
     size_t n = (size_t)n_thread * (size_t)config->n_rope;
@@ -27,8 +27,8 @@ void cake_rope_table_open(const cake_config *config, const cake_memory *memory, 
                                   .stride = stride,
                                   .memory = memory};
     for (int set = 0; memory && set < config->n_rope; set++) {
-        rotation->cos[set] = cake_alloc(set_size(config, set, max_tok), sizeof(float));
-        rotation->sin[set] = cake_alloc(set_size(config, set, max_tok), sizeof(float));
+        rotation->cos[set] = cake_alloc(set_size(config, set, max_row), sizeof(float));
+        rotation->sin[set] = cake_alloc(set_size(config, set, max_row), sizeof(float));
     }
     for (size_t i = 0; i < n; i++)
         rotation->epoch[i] = -1;
@@ -54,7 +54,7 @@ static void fill_set(const cake_exec *exec, const cake_rope_table *rotation, con
     float *to_cos = rotation->memory ? rotation->cos[set] : pass->cos[set];
     float *to_sin = rotation->memory ? rotation->sin[set] : pass->sin[set];
     int half = rope->n_rot / 2;
-    cake_exec_range(exec, pass->n_tok, 1, &first, &last);
+    cake_exec_range(exec, pass->n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         const cake_row *row = &pass->rows[i];
         int epoch = cake_rope_epoch(rope, row->rope_len);
@@ -79,7 +79,7 @@ void cake_rope_table_fill(const cake_exec *exec, const cake_rope_table *rotation
 void cake_rope_table_upload(const cake_rope_table *rotation, const cake_forward_ctx *pass)
 {
     for (int set = 0; rotation->memory && set < pass->config->n_rope; set++) {
-        size_t bytes = set_size(pass->config, set, pass->n_tok) * sizeof(float);
+        size_t bytes = set_size(pass->config, set, pass->n_row) * sizeof(float);
         cake_memory_upload(rotation->memory, pass->cos[set], rotation->cos[set], bytes);
         cake_memory_upload(rotation->memory, pass->sin[set], rotation->sin[set], bytes);
     }

@@ -13,11 +13,11 @@ typedef struct cake_rope_table {
     int *epoch;   /* [n_thread, n_rope] which frequencies these are (cake_rope_epoch); -1: none */
     int stride;
     const cake_memory *memory; /* memory of the pass; NULL: host */
-    /* [max_tok, n_rot / 2] owned: host buffers if memory is not the host's; else NULL. */
+    /* [max_row, n_rot / 2] owned: host buffers if memory is not the host's; else NULL. */
     float *cos[CAKE_MAX_ROPE], *sin[CAKE_MAX_ROPE];
 } cake_rope_table;
 
-void cake_rope_table_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_tok,
+void cake_rope_table_open(const cake_config *config, const cake_memory *memory, int n_thread, int max_row,
                           cake_rope_table *rotation);
 void cake_rope_table_close(cake_rope_table *rotation); /* zeros are fine */
 /* Fills pass->cos and pass->sin by a team on the host, in double so that far positions stay exact. No barrier

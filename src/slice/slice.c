@@ -83,7 +83,7 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
 {
     cake_state_shape states = state_shape(config, shape);
     size_t bytes = cake_states_bytes(&states);
-    for (int group = 0; group < config->n_group; group++) {
+    for (int group = 0; group < config->n_kv_group; group++) {
         cake_kv_shape kv = kv_shape(config, shape, group);
         bytes += cake_kv_bytes(&kv);
     }
@@ -93,14 +93,14 @@ size_t cake_slice_kv_bytes(const cake_config *config, const cake_slice_shape *sh
 size_t cake_slice_scratch_bytes(const cake_model *model, const cake_kernels *kernels,
                                 const cake_slice_shape *shape)
 {
-    return cake_activations_bytes(model, kernels, shape->max_tok);
+    return cake_activations_bytes(model, kernels, shape->max_row);
 }
 
 static cake_err open_kv(cake_slice *s)
 {
     const cake_config *config = s->pass.config;
     s->view = cake_alloc((size_t)s->shape.count, sizeof *s->view);
-    for (int group = 0; group < config->n_group; group++) {
+    for (int group = 0; group < config->n_kv_group; group++) {
         cake_kv_shape kv = kv_shape(config, &s->shape, group);
         cake_err err = cake_kv_open(&kv, s->pass.kernels->memory, &s->kv[group]);
         if (err)
@@ -142,18 +142,18 @@ cake_err cake_slice_open(const cake_model *model, const cake_kernels *kernels, c
     s->pass.kernels = kernels;
     s->pass.use = &s->use;
     s->pass.stream = kernels->memory ? NULL : cake_model_stream(model);
-    cake_rope_table_open(config, kernels->memory, shape->n_thread, shape->max_tok, &s->rotation);
+    cake_rope_table_open(config, kernels->memory, shape->n_thread, shape->max_row, &s->rotation);
 
     cake_err err = open_kv(s);
     if (!err)
         err = open_states(s);
     if (!err)
-        err = cake_activations_open(model, shape->max_tok, &s->pass, &s->scratch);
+        err = cake_activations_open(model, shape->max_row, &s->pass, &s->scratch);
     if (err) {
         cake_slice_close(s);
         return err;
     }
-    cake_last_layer_open(shape->max_tok, kernels->memory, s->scratch.read, s->scratch.from, &s->last);
+    cake_last_layer_open(shape->max_row, kernels->memory, s->scratch.read, s->scratch.from, &s->last);
     s->cost = cake_cost_of_layers(model, kernels, shape->first, shape->count, shape->kv_dtype);
     *out = s;
     return CAKE_OK;
@@ -199,8 +199,8 @@ static void count_experts(cake_slice *s, double met)
         n_layer += s->pass.config->layer[s->shape.first + i].mlp != CAKE_MLP_DENSE;
     if (!n_layer)
         return;
-    s->use.rows += s->pass.n_tok;
-    s->use.expected_bytes += cake_cost_weight_bytes(&s->cost, s->pass.n_tok);
+    s->use.rows += s->pass.n_row;
+    s->use.expected_bytes += cake_cost_weight_bytes(&s->cost, s->pass.n_row);
     s->use.weight_bytes += s->cost.wave_bytes + s->cost.expert_bytes / n_layer * (s->use.distinct - met);
 }
 
@@ -222,18 +222,18 @@ static void forward(const cake_exec *exec, void *arg)
     const cake_forward_ctx *pass = &s->pass;
     const int n_layer = pass->config->n_layer;
     int32_t here = s->shape.first == 0 ? CAKE_ROW_NONFINITE(-1) : 0;
-    for (int group = 0; group < pass->config->n_group; group++)
+    for (int group = 0; group < pass->config->n_kv_group; group++)
         cake_kv_touch(exec, &s->kv[group]);
     if (!pass->kernels->memory)
         cake_rope_table_fill(exec, &s->rotation, pass);
     if (exec->rank == 0)
-        pass->kernels->set_rows(pass->device_rows, pass->n_tok);
+        pass->kernels->set_rows(pass->device_rows, pass->n_row);
     cake_exec_barrier(exec);
     after_layer(exec, s, 0);
     for (int i = 0; i < s->shape.count; i++) {
         int layer = s->shape.first + i;
         if (pass->stream)
-            cake_weight_stream_enter(pass->stream, exec, layer, pass->n_tok);
+            cake_weight_stream_enter(pass->stream, exec, layer, pass->n_row);
         const cake_layer_kind *kind = &pass->config->layer[layer];
         const cake_layer_weights *weights = cake_model_layer(s->model, layer);
         if (s->skips_rows && layer == n_layer - 1)
@@ -246,7 +246,7 @@ static void forward(const cake_exec *exec, void *arg)
         after_layer(exec, s, i + 1);
     }
     if (here)
-        pass->kernels->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_tok, pass->config->dim, here,
+        pass->kernels->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_row, pass->config->dim, here,
                                       s->shape.first + s->shape.count == n_layer);
 }
 
@@ -257,7 +257,7 @@ static void poll(void *arg)
     s->between(s->arg, false);
 }
 
-static void turn(const cake_exec *exec, void *arg)
+static void fill_rope_table(const cake_exec *exec, void *arg)
 {
     cake_slice *s = arg;
     cake_rope_table_fill(exec, &s->rotation, &s->pass);
@@ -267,7 +267,7 @@ static void turn(const cake_exec *exec, void *arg)
  * replayed. */
 typedef struct replay_key {
     const cake_slice *slice;
-    int n_tok, segments;
+    int n_row, segments;
 } replay_key;
 
 static void ask(void *arg)
@@ -277,9 +277,9 @@ static void ask(void *arg)
 
 static void ask_for(cake_slice *s)
 {
-    replay_key key = {s, s->pass.n_tok, 0};
+    replay_key key = {s, s->pass.n_row, 0};
     bool generated = !s->skips_rows;
-    for (int i = 0; i < s->pass.n_tok; i++) {
+    for (int i = 0; i < s->pass.n_row; i++) {
         generated = generated && s->rows[i].kind == CAKE_ROW_GENERATED;
         int segment = s->rows[i].pos / CAKE_SEGMENT;
         key.segments = segment > key.segments ? segment : key.segments;
@@ -295,10 +295,10 @@ static void ask_for(cake_slice *s)
 static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buffers way)
 {
     const cake_memory *memory = s->pass.kernels->memory;
-    const size_t rows = (size_t)wave->n_tok * sizeof(cake_row),
-                 body = (size_t)wave->n_tok * (size_t)wave->dim * sizeof(float);
-    cake_exec_run(s->shape.n_thread, turn, s);
-    memory->upload_rows(s->scratch.rows, s->rows, wave->n_tok);
+    const size_t rows = (size_t)wave->n_row * sizeof(cake_row),
+                 body = (size_t)wave->n_row * (size_t)wave->dim * sizeof(float);
+    cake_exec_run(s->shape.n_thread, fill_rope_table, s);
+    memory->upload_rows(s->scratch.rows, s->rows, wave->n_row);
     if (way.from)
         cake_memory_copy(memory, s->scratch.body, way.from, body);
     else
@@ -324,7 +324,7 @@ static cake_err forward_on_device(cake_slice *s, cake_wave *wave, cake_wave_buff
 static cake_err check_rows(const cake_slice *s, cake_wave *wave)
 {
     const cake_row *rows = cake_wave_rows(wave);
-    for (int i = 0; i < wave->n_tok; i++)
+    for (int i = 0; i < wave->n_row; i++)
         if (rows[i].slot < 0 || rows[i].slot >= s->shape.n_slot || rows[i].pos < 0 ||
             rows[i].pos >= s->shape.context)
             return cake_fail("slice", "row %d of a wave is out of range: slot %d position %d", i,
@@ -342,7 +342,7 @@ static cake_err follow(cake_slice *s, cake_wave *wave, double *copied)
         if (kind == CAKE_CHANGE_STATE) {
             err = cake_states_copy(&s->states, &change[i]);
             *copied += 2 * (double)cake_states_slot_bytes(&s->states.shape);
-        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || group < 0 || group >= s->pass.config->n_group) {
+        } else if (kind < 0 || kind > CAKE_CHANGE_STATE || group < 0 || group >= s->pass.config->n_kv_group) {
             err = cake_fail("slice", "change %d of a wave is invalid: kind %d, group %d", i, kind, group);
         } else {
             err = cake_kv_apply(&s->kv[group], &change[i]);
@@ -365,7 +365,7 @@ static void take_wave(cake_slice *s, cake_wave *wave)
     s->rows = cake_wave_rows(wave);
     s->pass.rows = s->rows;
     s->pass.device_rows = on_device ? s->scratch.rows : s->rows;
-    s->pass.n_tok = wave->n_tok;
+    s->pass.n_row = wave->n_row;
     s->pass.x = on_device ? s->scratch.body : cake_wave_body(wave);
     s->skips_rows = may_skip_rows(s) && cake_last_layer_choose(&s->last, &s->pass);
 }
@@ -373,15 +373,15 @@ static void take_wave(cake_slice *s, cake_wave *wave)
 cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffers way,
                             void (*between)(void *arg, bool layer), void *arg)
 {
-    if (wave->n_tok < 1 || wave->n_tok > slice->shape.max_tok || wave->dim != slice->pass.config->dim)
+    if (wave->n_row < 1 || wave->n_row > slice->shape.max_row || wave->dim != slice->pass.config->dim)
         return cake_fail("slice", "a wave of %d rows of %d does not fit a slice of %d rows of %d",
-                         wave->n_tok, wave->dim, slice->shape.max_tok, slice->pass.config->dim);
+                         wave->n_row, wave->dim, slice->shape.max_row, slice->pass.config->dim);
     double copied = 0;
     cake_err err = check_rows(slice, wave);
     if (!err)
         err = follow(slice, wave, &copied);
     if (!err)
-        err = cake_states_follow(&slice->states, cake_wave_rows(wave), wave->n_tok);
+        err = cake_states_follow(&slice->states, cake_wave_rows(wave), wave->n_row);
     if (err)
         return err;
     take_wave(slice, wave);
@@ -402,12 +402,12 @@ cake_err cake_slice_forward(cake_slice *slice, cake_wave *wave, cake_wave_buffer
             return CAKE_ERR_FATAL;
     }
     cake_kv tables[CAKE_MAX_KV_GROUPS];
-    for (int group = 0; group < slice->pass.config->n_group; group++) {
+    for (int group = 0; group < slice->pass.config->n_kv_group; group++) {
         const cake_kv_cache *kv = &slice->kv[group];
         cake_kv_touched(&slice->kv[group]);
         tables[group] = (cake_kv){.table = kv->table, .stride = kv->shape.stride, .window = kv->shape.window};
     }
-    cake_flops_bytes work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_tok);
+    cake_flops_bytes work = cake_cost_of_wave(&slice->cost, tables, slice->rows, wave->n_row);
     work.bytes += copied;
     cake_roofline_add(&slice->roofline, work);
     count_experts(slice, met);

@@ -16,7 +16,7 @@ typedef struct cake_slice cake_slice;
 
 typedef struct cake_slice_shape {
     int first, count;               /* layers */
-    int max_tok;                    /* rows of the largest wave */
+    int max_row;                    /* rows of the largest wave */
     int n_slot;                     /* concurrent sequences */
     int n_saved;                    /* additional slots for saved recurrent states */
     int n_page[CAKE_MAX_KV_GROUPS]; /* per KV cache group, as on every stage */

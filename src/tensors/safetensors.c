@@ -48,7 +48,7 @@ static cake_err fail_tensor(const char *path, const char *name, const char *fmt,
     va_start(args, fmt);
     cake_buf_addv(&text, fmt, args);
     va_end(args);
-    cake_err err = cake_fail("model", "%s: tensor %s", path, text.data);
+    cake_err err = cake_fail("tensors", "%s: tensor %s", path, text.data);
     cake_buf_free(&text);
     return err;
 }
@@ -152,7 +152,7 @@ static cake_err check_cover(const header *f, int64_t file_size)
         at = t->end;
     }
     if (at != file_size)
-        return cake_fail("model",
+        return cake_fail("tensors",
                          "%s: the last tensor ends at byte %lld, but the file has %lld byte%s: "
                          "damaged? download or stage it again",
                          f->path, (long long)at, (long long)file_size, cake_plural(file_size));
@@ -201,16 +201,16 @@ cake_err cake_safetensors_parse(const char *text, size_t len, int64_t file_size,
     cake_json *root = NULL;
     cake_fault fault;
     if (cake_json_parse(text, len, &root, &fault))
-        return cake_fail("model", "%s: header (from byte %d): %s", path, PREFIX, fault.message);
+        return cake_fail("tensors", "%s: header (from byte %d): %s", path, PREFIX, fault.message);
     header f = {.path = path, .data = PREFIX + (int64_t)len};
     cake_err err;
     if (cake_json_kind(root) != CAKE_JSON_OBJECT)
-        err = cake_fail("model", "%s: header (from byte %d): found %s, expected an object", path, PREFIX,
+        err = cake_fail("tensors", "%s: header (from byte %d): found %s, expected an object", path, PREFIX,
                         cake_json_kind_name(root));
     else if (count_names(text, len) != cake_json_size(root))
-        err =
-            cake_fail("model", "%s: header: %zu tensors, but only %zu different names: a tensor occurs twice",
-                      path, count_names(text, len), cake_json_size(root));
+        err = cake_fail("tensors",
+                        "%s: header: %zu tensors, but only %zu different names: a tensor occurs twice", path,
+                        count_names(text, len), cake_json_size(root));
     else
         err = read_header(&f, root, file_size);
     cake_json_free(root);
@@ -228,27 +228,27 @@ static cake_err read_text(int fd, const char *path, int64_t file_size, char **te
     unsigned char prefix[PREFIX];
     char begin[64];
     ssize_t n = pread(fd, begin, sizeof begin, 0);
-    if (n > 0 && cake_file_check_pointer("model", path, begin, (size_t)n))
+    if (n > 0 && cake_file_check_pointer("tensors", path, begin, (size_t)n))
         return CAKE_ERR_FATAL;
     if (file_size < PREFIX)
-        return cake_fail("model",
+        return cake_fail("tensors",
                          "%s: has %lld byte%s, too short for a safetensors file: download or stage it again",
                          path, (long long)file_size, cake_plural(file_size));
-    if (cake_file_read_at("model", fd, path, 0, prefix, PREFIX, NULL))
+    if (cake_file_read_at("tensors", fd, path, 0, prefix, PREFIX, NULL))
         return CAKE_ERR_FATAL;
     uint64_t header_len = 0;
     for (int i = PREFIX - 1; i >= 0; i--)
         header_len = header_len << 8 | prefix[i];
     if (header_len > (uint64_t)(file_size - PREFIX))
-        return cake_fail("model",
+        return cake_fail("tensors",
                          "%s: states a header of %llu bytes, but the file has only %lld: not a safetensors "
                          "file, or truncated",
                          path, (unsigned long long)header_len, (long long)file_size);
     if (header_len > MAX_HEADER)
-        return cake_fail("model", "%s: states a header of %llu bytes, but at most %d are allowed", path,
+        return cake_fail("tensors", "%s: states a header of %llu bytes, but at most %d are allowed", path,
                          (unsigned long long)header_len, MAX_HEADER);
     char *read = cake_alloc((size_t)header_len + 1, 1);
-    if (cake_file_read_at("model", fd, path, PREFIX, read, (size_t)header_len, NULL)) {
+    if (cake_file_read_at("tensors", fd, path, PREFIX, read, (size_t)header_len, NULL)) {
         free(read);
         return CAKE_ERR_FATAL;
     }

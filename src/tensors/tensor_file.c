@@ -30,15 +30,15 @@ struct cake_tensor_file {
 static cake_err open_file(const char *path, cake_tensor_file **out)
 {
     struct stat st;
-    cake_err err = cake_file_check("model", path);
+    cake_err err = cake_file_check("tensors", path);
     if (err)
         return err;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return cake_fail("model", "%s: cannot be opened: %s%s", path, strerror(errno),
+        return cake_fail("tensors", "%s: cannot be opened: %s%s", path, strerror(errno),
                          errno == ENOENT ? "; download or copy it again" : "");
     if (fstat(fd, &st)) {
-        err = cake_fail("model", "%s: cannot be examined: %s", path, strerror(errno));
+        err = cake_fail("tensors", "%s: cannot be examined: %s", path, strerror(errno));
         close(fd);
         return err;
     }
@@ -73,7 +73,8 @@ cake_err cake_tensor_file_open_list(const char *path, int64_t size, cake_tensor_
         return err;
     if (f->size != size) {
         cake_tensor_file_close(f);
-        return cake_fail("model", "%s: was changed while it was read; start again when it is complete", path);
+        return cake_fail("tensors", "%s: was changed while it was read; start again when it is complete",
+                         path);
     }
     f->tensors = *tensors;
     *tensors = (cake_tensor_list){0};
@@ -117,7 +118,7 @@ typedef struct raw {
 static cake_err read_raw(void *self, int64_t at, void *into, size_t len)
 {
     const raw *r = self;
-    return cake_file_read_at("model", r->file->fd, r->file->path, at, into, len, r->why);
+    return cake_file_read_at("tensors", r->file->fd, r->file->path, at, into, len, r->why);
 }
 
 cake_err cake_tensor_file_read(const cake_tensor_file *file, const cake_tensor *tensor, int64_t offset,
@@ -136,9 +137,9 @@ cake_err cake_tensor_file_map(cake_tensor_file *file)
 {
     CAKE_ASSERT(!file->mapping);
     file->mapping = cake_mmap_file_open(file->fd, file->size);
-    return file->mapping
-               ? CAKE_OK
-               : cake_fail("model", "%s: cannot be mapped: %s; use --load read", file->path, strerror(errno));
+    return file->mapping ? CAKE_OK
+                         : cake_fail("tensors", "%s: cannot be mapped: %s; use --load read", file->path,
+                                     strerror(errno));
 }
 
 void cake_tensor_file_unmap(cake_tensor_file *file)
@@ -156,11 +157,11 @@ cake_err cake_tensor_file_unchanged(const cake_tensor_file *file)
 {
     struct stat st;
     if (fstat(file->fd, &st))
-        return cake_fail("model", "%s: cannot be examined: %s", file->path, strerror(errno));
+        return cake_fail("tensors", "%s: cannot be examined: %s", file->path, strerror(errno));
     if (st.st_size == file->size && st.st_mtim.tv_sec == file->time.tv_sec &&
         st.st_mtim.tv_nsec == file->time.tv_nsec)
         return CAKE_OK;
-    return cake_fail("model",
+    return cake_fail("tensors",
                      "%s: was changed while it was read, so some weights may be old and some new; start "
                      "again when it is complete",
                      file->path);

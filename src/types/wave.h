@@ -4,11 +4,11 @@
  * that it crosses a link as one message:
  *
  *   cake_wave   header
- *   cake_row    rows[n_tok]       sequence and position of each row
+ *   cake_row    rows[n_row]       sequence and position of each row
  *   cake_change changes[n_change] of page tables and recurrent states, applied in order before the rows
- *   float       body[n_tok, dim]  the residual stream, 64-byte aligned
+ *   float       body[n_row, dim]  the residual stream, 64-byte aligned
  *
- * The root (embed) fills it, slices change the body in place, the root (logits) reads it. n_tok and n_change
+ * The root (embed) fills it, slices change the body in place, the root (logits) reads it. n_row and n_change
  * are fixed before the body is written, since its place depends on them.
  */
 #ifndef CAKE_TYPES_WAVE_H
@@ -19,8 +19,8 @@
 
 #include "types/row.h"
 
-#define CAKE_MAX_KV_GROUPS                                                                                   \
-    4 /* KV cache groups of a model: layers with equal windows and heads share page numbers */
+/* KV cache groups of a model: layers with equal windows and heads share page numbers. */
+#define CAKE_MAX_KV_GROUPS 4
 
 typedef enum cake_change_kind {
     CAKE_CHANGE_MAP,   /* positions [index * CAKE_PAGE, +CAKE_PAGE) of the slot are stored in page */
@@ -39,7 +39,7 @@ typedef struct cake_change {
 typedef struct cake_wave {
     int32_t kind; /* cake_wave_kind */
     int32_t lane;
-    int32_t n_tok, n_change;
+    int32_t n_row, n_change;
     int32_t dim;
     int32_t unused; /* keeps the rows 8-byte aligned */
 } cake_wave;
@@ -52,11 +52,11 @@ typedef struct cake_wave_buffers {
 
 typedef enum cake_wave_kind { CAKE_WAVE_ROWS, CAKE_WAVE_STOP } cake_wave_kind;
 
-size_t cake_wave_bytes(int n_tok, int n_change, int dim); /* of the whole wave */
-size_t cake_wave_head_bytes(int n_tok, int n_change);     /* of everything before the body */
+size_t cake_wave_bytes(int n_row, int n_change, int dim); /* of the whole wave */
+size_t cake_wave_header_bytes(int n_row, int n_change);   /* of everything before the body */
 cake_row *cake_wave_rows(cake_wave *wave);
 cake_change *cake_wave_changes(cake_wave *wave);
-float *cake_wave_body(cake_wave *wave);    /* [n_tok, dim] */
+float *cake_wave_body(cake_wave *wave);    /* [n_row, dim] */
 bool cake_wave_generates(cake_wave *wave); /* all rows are generated ones */
 
 /* Maximum number of pages of a group that one sequence holds while it grows to `length` positions, `step`

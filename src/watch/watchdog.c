@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: heartbeats of all ranks. Out: one message, and the end of the run. Runs in the thread of heartbeat.c.
+ * Finds ranks that died, ranks that hang, and stragglers. Runs in the thread of heartbeat.c.
+ * In: heartbeats of all ranks. Out: one message, and the end of the run.
  * Invariant: this thread touches no file of the run. It prints what is wrong and lets the main thread close
  * the files. If the main thread does not react, it ends the process: nothing more is lost, since the journal
  * is consistent at any moment.

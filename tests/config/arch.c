@@ -319,24 +319,24 @@ static void test_gemma4(void)
         CU_ASSERT(full->n_kv == cases[i].full.n_kv && full->head_dim == cases[i].full.head_dim &&
                   full->v_is_k == cases[i].full.v_is_k);
         CU_ASSERT(sliding->n_kv == 4 && sliding->head_dim == 256 && !sliding->v_is_k);
-        CU_ASSERT(c.n_group == 2 && c.window[c.layer[0].group] == 512 && !c.window[c.layer[6].group]);
+        CU_ASSERT(c.n_kv_group == 2 && c.window[c.layer[0].group] == 512 && !c.window[c.layer[6].group]);
         CU_ASSERT(c.score_scale == 1 && c.act == CAKE_ACT_GELU && c.tied && !c.moe.router.n_expert);
         CU_ASSERT(c.n_rope == 2 && c.rope[1].theta == 1e4 && c.rope[1].n_rot == 256);
         CU_ASSERT(c.rope[0].kind == CAKE_ROPE_PROPORTIONAL && c.rope[0].theta == 1e6 &&
-                  c.rope[0].n_rot == full->head_dim && c.rope[0].n_turn == full->head_dim / 8);
+                  c.rope[0].n_rot == full->head_dim && c.rope[0].n_rotated_pair == full->head_dim / 8);
     }
     /* A window as long as the context is none, but the heads still differ. */
     cake_config c;
     family wide = {"gemma4_text", NO_INPUTS ", \"num_hidden_layers\": 6, \"sliding_window\": 8192", "", 0};
     CU_ASSERT_EQUAL_FATAL(read_family(&wide, &c, &said), CAKE_OK);
-    CU_ASSERT(c.n_group == 2 && !c.window[0] && !c.window[1] && c.layer[0].group != c.layer[5].group);
+    CU_ASSERT(c.n_kv_group == 2 && !c.window[0] && !c.window[1] && c.layer[0].group != c.layer[5].group);
     family both = {"gemma4_text",
                    NO_INPUTS ", \"num_hidden_layers\": 6, \"layer_types\": [\"full_attention\","
                              "\"full_attention\", \"full_attention\", \"full_attention\","
                              "\"full_attention\", \"sliding_attention\"]",
                    "", 0};
     CU_ASSERT_EQUAL_FATAL(read_family(&both, &c, &said), CAKE_OK);
-    CU_ASSERT(c.n_group == 1);
+    CU_ASSERT(c.n_kv_group == 1);
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "layer_types[5] is sliding_attention, but the last layer"));
     cake_buf_free(&fields);
     cake_buf_free(&said);
@@ -360,7 +360,7 @@ static void test_parts(void)
     CU_ASSERT(c.dim == 2560 && c.n_head == 8 && c.heads[0].n_kv == 4 && c.heads[0].head_dim == 256 &&
               c.n_vocab == 262208);
     CU_ASSERT(c.context == 131072 && c.norm_eps == 1e-6F && c.tied && c.dtype == CAKE_BF16);
-    CU_ASSERT(c.n_eos == 2 && c.eos[1] == 106 && c.n_group == 2 && c.rope[0].kind == CAKE_ROPE_LINEAR);
+    CU_ASSERT(c.n_eos == 2 && c.eos[1] == 106 && c.n_kv_group == 2 && c.rope[0].kind == CAKE_ROPE_LINEAR);
     cake_buf_free(&said);
 }
 
@@ -383,7 +383,7 @@ static void test_qwen3_5(void)
     CU_ASSERT_STRING_EQUAL(c.arch->name, "qwen3_5_text");
     CU_ASSERT(c.tied && c.dtype == CAKE_BF16 && c.context == 262144 && c.n_eos == 1 && c.eos[0] == 248044);
     CU_ASSERT(c.heads[0].head_dim == 256 && c.rope[0].n_rot == 64 && c.rope[0].theta == 1e7 &&
-              c.n_group == 1);
+              c.n_kv_group == 1);
     CU_ASSERT(c.delta.n_key == 16 && c.delta.n_value == 48 && c.delta.key_dim == 128 &&
               c.delta.value_dim == 128 && c.delta.width == 4);
     CU_ASSERT(c.layer[0].mixer == CAKE_MIX_DELTA && c.layer[23].mixer == CAKE_MIX_ATTENTION);

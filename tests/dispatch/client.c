@@ -172,7 +172,7 @@ static void test_answers(void)
         CU_ASSERT(s->n_choice || counting_is_right(s, 1 + i % 7));
     }
     cake_engine_stats stats = cake_engine_statistics(p->engine);
-    CU_ASSERT(p->progress.begun == N && p->progress.begun_tok == stats.begun_tok);
+    CU_ASSERT(p->progress.begun == N && p->progress.begun_tokens == stats.begun_tokens);
     close_io(io);
     close_replica(p);
 }
@@ -189,7 +189,7 @@ static void test_urgent(void)
     cake_dispatch_client_poll(p->client);
     CU_ASSERT(cake_engine_send(p->engine, p->link) && cake_dispatch_client_poll(p->client));
     follow(p, io);
-    CU_ASSERT(p->progress.begun == 1 && p->progress.begun_tok == 3 * CAKE_PAGE && p->n_token == 0);
+    CU_ASSERT(p->progress.begun == 1 && p->progress.begun_tokens == 3 * CAKE_PAGE && p->n_token == 0);
     nanosleep(&(struct timespec){.tv_nsec = 15000000}, NULL);
     CU_ASSERT_FALSE(cake_dispatch_client_poll(p->client));
     while (cake_engine_progress(p->engine).begun < 2)
@@ -315,7 +315,7 @@ static void test_with_dispatcher(void)
     for (int i = 0; i < N; i++)
         counting_ask(io, i % COUNTING_CYCLE, 1 + i * 37 % 300, 1 + i * 11 % 40);
     for (int i = 0; i < N_REPLICA; i++)
-        capacity[i] = (cake_replica_capacity){.n_slot = 4, .rows = shape.max_tok};
+        capacity[i] = (cake_replica_capacity){.n_slot = 4, .rows = shape.max_row};
     const cake_sequence_io requests = counting_io_open(io);
     cake_dispatcher *d =
         cake_dispatcher_open(&requests, cake_model_config(counting_model), N_REPLICA, capacity);

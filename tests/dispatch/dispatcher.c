@@ -108,9 +108,9 @@ static void receive(replica *p)
 
 static cake_buf begin_events(void)
 {
-    static const char head[1 + sizeof(cake_replica_progress)] = {CAKE_DISPATCH_EVENTS};
+    static const char header[1 + sizeof(cake_replica_progress)] = {CAKE_DISPATCH_EVENTS};
     cake_buf message = {0};
-    cake_buf_add(&message, head, sizeof head);
+    cake_buf_add(&message, header, sizeof header);
     return message;
 }
 
@@ -152,7 +152,7 @@ static void answer(replica *p, int n)
         bool fails = s->ids.id[s->ids.len - 1] == p->fail;
         if (i < n && !s->begun) {
             p->progress.begun++;
-            p->progress.begun_tok += s->n_prompt;
+            p->progress.begun_tokens += s->n_prompt;
             s->begun = true;
         }
         if (i < n && fails) {

@@ -35,15 +35,15 @@ static void begin(int n_replica, int n_slot, int rows)
 }
 
 /* A prompt of so many tokens, the first `alike` of which are those of its group, the others its own. */
-static void add(int group, int alike, int n_tok)
+static void add(int group, int alike, int n_token)
 {
     static int32_t ids[LONG];
     int n = g.n_item++;
-    for (int i = 0; i < n_tok; i++)
+    for (int i = 0; i < n_token; i++)
         ids[i] = i < alike ? 1000 * group + i : 100000 * (n + 1) + i;
     g.item[n] = n;
     g.owner[n] = -1;
-    cake_dispatch_policy_add(g.policy, &g.item[n], 0, ids, n_tok);
+    cake_dispatch_policy_add(g.policy, &g.item[n], 0, ids, n_token);
 }
 
 /* One batch; its replica. */
@@ -76,7 +76,7 @@ static int count(int r)
 static void start(int r, int64_t tokens)
 {
     g.progress[r].begun = count(r);
-    g.progress[r].begun_tok = tokens;
+    g.progress[r].begun_tokens = tokens;
     cake_dispatch_policy_update(g.policy, r, &g.progress[r]);
 }
 
@@ -295,7 +295,7 @@ static int play(int n_item, worker *workers, int n_slot, const int *length)
                     }
             }
             g.progress[r].begun = w->begun;
-            g.progress[r].begun_tok = 10 * w->begun;
+            g.progress[r].begun_tokens = 10 * w->begun;
             cake_dispatch_policy_update(g.policy, r, &g.progress[r]);
         }
         turns++;

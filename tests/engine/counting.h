@@ -50,8 +50,8 @@ static inline bool counting_open(void)
     int32_t ids[COUNTING_VOCAB];
     for (int i = 0; i < COUNTING_VOCAB; i++)
         ids[i] = i;
-    *wave = (cake_wave){.n_tok = COUNTING_VOCAB, .dim = COUNTING_DIM};
-    CAKE_ASSERT(cake_wave_bytes(wave->n_tok, 0, wave->dim) <= sizeof bytes);
+    *wave = (cake_wave){.n_row = COUNTING_VOCAB, .dim = COUNTING_DIM};
+    CAKE_ASSERT(cake_wave_bytes(wave->n_row, 0, wave->dim) <= sizeof bytes);
     cake_embed_fill(counting_model, &cake_kernels_ref, 1, ids, wave);
     memcpy(counting_row, cake_wave_body(wave), sizeof counting_row);
     return true;
@@ -71,7 +71,7 @@ static inline void counting_forward(cake_wave *wave)
 {
     cake_row *rows = cake_wave_rows(wave);
     int32_t id = -1;
-    for (int i = 0; i < wave->n_tok; i++) {
+    for (int i = 0; i < wave->n_row; i++) {
         float *body = cake_wave_body(wave) + (size_t)i * COUNTING_DIM;
         bool follows = i && rows[i].slot == rows[i - 1].slot && rows[i].pos == rows[i - 1].pos + 1;
         int32_t before = id;
@@ -93,8 +93,8 @@ static inline cake_schedule_shape counting_shape(int n_lane, int lane_seqs, int 
     return (cake_schedule_shape){.n_lane = n_lane,
                                  .lane_seqs = lane_seqs,
                                  .chunk = CAKE_PAGE,
-                                 .max_tok = CAKE_PAGE + lane_seqs,
-                                 .n_group = 1,
+                                 .max_row = CAKE_PAGE + lane_seqs,
+                                 .n_kv_group = 1,
                                  .n_page = {n_page}};
 }
 

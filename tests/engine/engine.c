@@ -79,7 +79,7 @@ static void test_one_request(void)
     CU_ASSERT(r->io.n_done == 1 && r->io.n_token == 4 && counting_is_right(r->io.done[0], 4));
     CU_ASSERT(r->io.done[0]->finish == CAKE_FINISH_LENGTH && cake_engine_active(r->engine) == 0);
     cake_engine_stats stats = cake_engine_statistics(r->engine);
-    CU_ASSERT(stats.begun == 1 && stats.begun_tok == 5 && stats.rows == 5 + 3 && stats.waves == 4);
+    CU_ASSERT(stats.begun == 1 && stats.begun_tokens == 5 && stats.rows == 5 + 3 && stats.waves == 4);
     close_rig(r);
 }
 

@@ -53,8 +53,8 @@ static cake_err forward(void *self, cake_wave *wave, cake_wave_buffers buffers,
         return cake_fail("test", "layer %d got a wave of kind %d that has passed %d layers", l->hop.first,
                          wave->kind, wave->unused);
     l->lane[l->n_wave] = wave->lane;
-    l->rows[l->n_wave++] = wave->n_tok;
-    l->bytes += (int64_t)cake_wave_bytes(wave->n_tok, wave->n_change, wave->dim);
+    l->rows[l->n_wave++] = wave->n_row;
+    l->bytes += (int64_t)cake_wave_bytes(wave->n_row, wave->n_change, wave->dim);
     between(arg, true);
     for (int i = 0; i < l->hop.count; i++) {
         between(arg, false);
@@ -115,7 +115,7 @@ static cake_err run(rig *r, cake_trace *trace)
     cake_hop_work works[MAX_HOPS];
     const cake_sequence_io io = counting_io_open(&r->io);
     const cake_poll_hook hook = {r, poll_status};
-    size_t bytes = cake_wave_bytes(r->shape.max_tok, cake_schedule_changes(&r->shape), COUNTING_DIM);
+    size_t bytes = cake_wave_bytes(r->shape.max_row, cake_schedule_changes(&r->shape), COUNTING_DIM);
     for (int i = 0; i < r->n_here; i++)
         works[i] = (cake_hop_work){&r->layers[i], forward};
     if (!world.rank)

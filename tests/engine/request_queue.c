@@ -114,7 +114,7 @@ static void test_bounds(void)
     open_rig(&r, false);
     r.in.n_prompt = 300000;
     CU_ASSERT_EQUAL(cake_request_queue_read(&r.queue, 100), CAKE_OK);
-    CU_ASSERT(r.queue.n == 4 && r.queue.n_tok == 1200000);
+    CU_ASSERT(r.queue.n == 4 && r.queue.n_token == 1200000);
     pop(&r, 0);
     CU_ASSERT_EQUAL(cake_request_queue_read(&r.queue, 100), CAKE_OK);
     CU_ASSERT_EQUAL(r.queue.n, 4);
@@ -123,7 +123,7 @@ static void test_bounds(void)
     open_rig(&r, false);
     r.in.n_prompt = 1 << 18; /* four prompts reach the bound of 2^20 tokens exactly */
     CU_ASSERT_EQUAL(cake_request_queue_read(&r.queue, 100), CAKE_OK);
-    CU_ASSERT(r.queue.n == 4 && r.queue.n_tok == 1 << 20);
+    CU_ASSERT(r.queue.n == 4 && r.queue.n_token == 1 << 20);
     close_rig(&r);
 }
 

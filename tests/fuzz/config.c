@@ -46,7 +46,7 @@ static void check(const cake_config *c)
 {
     CAKE_ASSERT(c->dim > 0 && c->n_layer > 0 && c->n_vocab > 0 && c->context > 0);
     int head_dim = 0; /* of the largest */
-    for (int group = 0; group < c->n_group; group++) {
+    for (int group = 0; group < c->n_kv_group; group++) {
         const cake_heads *h = &c->heads[group];
         CAKE_ASSERT(h->n_kv > 0 && c->n_head % h->n_kv == 0 && h->head_dim > 0 &&
                     (h->head_dim % 2 == 0 || c->latent.rank));
@@ -60,7 +60,7 @@ static void check(const cake_config *c)
         CAKE_ASSERT(c->defaults.bias[i].id >= 0 && c->defaults.bias[i].id < c->n_vocab);
     for (int i = 0; i < c->n_eos; i++)
         CAKE_ASSERT(c->eos[i] >= 0 && c->eos[i] < c->n_vocab);
-    CAKE_ASSERT(c->n_group >= 0 && c->n_group <= CAKE_MAX_KV_GROUPS && c->n_rope > 0 &&
+    CAKE_ASSERT(c->n_kv_group >= 0 && c->n_kv_group <= CAKE_MAX_KV_GROUPS && c->n_rope > 0 &&
                 c->n_rope <= CAKE_MAX_ROPE);
     const cake_deltanet *d = &c->delta;
     for (int i = 0; i < c->n_layer; i++)
@@ -70,7 +70,7 @@ static void check(const cake_config *c)
                         d->width > 0 && d->width <= CAKE_DELTA_WIDTH && d->n_value > 0 &&
                         cake_delta_channels(d) <= 1 << 24);
     for (int i = 0; i < c->n_layer; i++)
-        CAKE_ASSERT(c->layer[i].group < c->n_group &&
+        CAKE_ASSERT(c->layer[i].group < c->n_kv_group &&
                     (c->layer[i].rope == CAKE_NO_ROPE ||
                      (c->layer[i].rope < c->n_rope &&
                       c->rope[c->layer[i].rope].n_rot <= c->heads[c->layer[i].group].head_dim)));
@@ -80,7 +80,7 @@ static void check(const cake_config *c)
                              (int64_t)c->n_head * (l->n_nope + l->n_value) <= 1 << 24));
     for (int i = 0; i < c->n_layer; i++)
         CAKE_ASSERT((c->layer[i].mixer == CAKE_MIX_LATENT) == (l->rank > 0));
-    for (int group = 0; group < c->n_group; group++)
+    for (int group = 0; group < c->n_kv_group; group++)
         CAKE_ASSERT(c->arch->v_norm || !c->heads[group].v_is_k);
     check_moe(c);
     CAKE_ASSERT(c->score_scale > 0 && c->score_cap >= 0 && c->logit_cap >= 0);

@@ -19,7 +19,7 @@ static void check(const cake_journal *j, const uint8_t *data, size_t size)
     enum { LOOKED = 1 << 20 }; /* a place may be four thousand millions further */
     int64_t n = 0, failed = 0;
     CAKE_ASSERT(j->end > 0 && j->torn >= 0 && j->lost >= 0 && j->end + j->torn == (int64_t)size);
-    CAKE_ASSERT(j->head.identity && j->head.model && j->head.created >= 0);
+    CAKE_ASSERT(j->header.identity && j->header.model && j->header.created >= 0);
     for (int64_t i = 0; i < j->lines.end && i < LOOKED && n < j->lines.n; i++) {
         cake_line_span place = cake_line_index_get(&j->lines, i);
         if (!place.len)

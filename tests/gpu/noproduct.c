@@ -25,8 +25,8 @@ void cake_cublaslt_select_algorithm(const cake_weight *w)
 }
 
 bool cake_cublaslt_linear(float *out, const void *x, const cake_weight *w, const float *bias,
-                          const float *residual, int n_tok)
+                          const float *residual, int n_row)
 {
-    (void)out, (void)x, (void)w, (void)bias, (void)residual, (void)n_tok;
+    (void)out, (void)x, (void)w, (void)bias, (void)residual, (void)n_row;
     return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prompt rows go to a fake cuBLASLt (lt.c) and others to our own kernel: right sums, and the same bits as for
- * the row alone.
+ * Prompt rows go to a fake cuBLASLt (fake_cublaslt.c) and others to our own kernel: right sums, and the same
+ * bits as for the row alone.
  */
 #include <math.h>
 #include <stdlib.h>

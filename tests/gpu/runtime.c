@@ -47,7 +47,7 @@ struct CUgraphExec_st {
 };
 
 struct CUstream_st {
-    stream stream; /* first: as nccl.c and lt.c take it */
+    stream stream; /* first: as nccl.c and fake_cublaslt.c take it */
     struct CUgraph_st *recording;
 };
 

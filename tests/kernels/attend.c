@@ -19,12 +19,12 @@ enum { N_ROW = 9, N_SLOT = 3, LENGTH = 2056 };
 static void attend_alone(const call *c, float *out)
 {
     int64_t size = (int64_t)c->n_head * c->kv->head_dim;
-    for (int i = 0; i < c->n_tok; i++) {
+    for (int i = 0; i < c->n_row; i++) {
         call one = *c;
         one.out = out + i * size;
         one.q = c->q + i * size;
         one.rows = c->rows + i;
-        one.n_tok = 1;
+        one.n_row = 1;
         cake_exec_run(1, run_attend, &one);
     }
 }
@@ -48,7 +48,7 @@ static void check_with(const cake_kernels *op, cake_dtype dtype, int n_head, int
     spoil(&other, rows, N_ROW);
     size_t n = (size_t)(N_ROW * n_head * head_dim);
     float *q = random_floats(n, 3), *out = random_floats(n, 4), *again = random_floats(n, 5);
-    call a = {.op = op, .kv = &c.kv, .rows = rows, .n_tok = N_ROW, .n_head = n_head, .out = out, .q = q};
+    call a = {.op = op, .kv = &c.kv, .rows = rows, .n_row = N_ROW, .n_head = n_head, .out = out, .q = q};
     a.scale = how.sharp / sqrtf((float)head_dim);
     a.cap = how.cap;
     memset(out, 0xFF, n * sizeof *out); /* what is there must not matter */
@@ -171,13 +171,13 @@ static void attend_chunks(call *c, cake_row *row, int first, int n, int step, in
         row[i] = (cake_row){1, first + i, CAKE_ROW_PROMPT, 0, 0, 0};
     for (int at = 0; at < n; at += step) {
         c->rows = row + at;
-        c->n_tok = n - at < step ? n - at : step;
+        c->n_row = n - at < step ? n - at : step;
         c->out = out + at * size;
         c->q = q + at * size;
         cake_exec_run(team, run_attend, c);
     }
     c->rows = row;
-    c->n_tok = n;
+    c->n_row = n;
     c->out = out;
     c->q = q;
 }
@@ -192,7 +192,7 @@ static void check_poison(call *a, cache *c, const cake_row *row, int n, const fl
         c->v[(size_t)(c->length + bad) * line + j] = j % 2 ? NAN : INFINITY;
     cache_fill(a->op, c, 1);
     a->rows = row;
-    a->n_tok = n;
+    a->n_row = n;
     a->out = again;
     cake_exec_run(2, run_attend, a);
     for (int i = 0; i < n; i++) {
@@ -292,14 +292,14 @@ static void check_neighbours(const cake_kernels *op)
             for (int j = 0; j < count[slot]; j++)
                 row[at + j] = (cake_row){slot, first[slot] + j, CAKE_ROW_PROMPT, 0, 0, 0};
             a.rows = row + at;
-            a.n_tok = count[slot];
+            a.n_row = count[slot];
             a.q = q + (size_t)at * size;
             a.out = out + (size_t)at * size;
             cake_exec_run(1, run_attend, &a);
             CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
         }
         a.rows = row;
-        a.n_tok = HIGH;
+        a.n_row = HIGH;
         a.q = q;
         a.out = again;
         spoil(&c, row, HIGH);
@@ -386,7 +386,7 @@ static void check_shared(const cake_kernels *op)
         spoil(&c, row, n);
         size_t all = (size_t)(n * n_head * c.kv.head_dim);
         float *q = random_floats(all, 3), *out = random_floats(all, 4), *again = random_floats(all, 5);
-        call a = {.op = op, .kv = &c.kv, .rows = row, .n_tok = n, .n_head = n_head, .out = out, .q = q};
+        call a = {.op = op, .kv = &c.kv, .rows = row, .n_row = n, .n_head = n_head, .out = out, .q = q};
         a.scale = (wave % 5 == 1 ? 20 : 1) / sqrtf((float)c.kv.head_dim);
         a.cap = wave % 5 == 2 ? 3 : 0;
         attend_alone(&a, out);
@@ -525,8 +525,8 @@ static void run_attend_pack(const cake_exec *exec, void *arg)
     attending *a = arg;
     const call *c = &a->all;
     run_attend(exec, &a->all);
-    c->op->input_pack(exec, a->apart, c->out, NULL, a->dtype, c->n_head * c->kv->head_dim, c->n_tok);
-    a->done = c->op->attend_pack(exec, a->at_once, a->dtype, c->q, c->kv, c->rows, c->n_tok, c->n_head,
+    c->op->input_pack(exec, a->apart, c->out, NULL, a->dtype, c->n_head * c->kv->head_dim, c->n_row);
+    a->done = c->op->attend_pack(exec, a->at_once, a->dtype, c->q, c->kv, c->rows, c->n_row, c->n_head,
                                  c->scale, c->cap);
 }
 
@@ -546,7 +546,7 @@ static void check_one_packed(const cake_kernels *op, cake_dtype kept, cake_dtype
     cache_fill(op, &c, 1);
     const size_t bytes = op->input_bytes(CAKE_F32, n, N_ROW);
     float *q = random_floats((size_t)(N_ROW * n), 1), *out = random_floats((size_t)(N_ROW * n), 2);
-    attending a = {.all = {.op = op, .kv = &c.kv, .rows = own, .n_tok = N_ROW, .n_head = n_head, .out = out},
+    attending a = {.all = {.op = op, .kv = &c.kv, .rows = own, .n_row = N_ROW, .n_head = n_head, .out = out},
                    .apart = aligned_alloc(64, bytes),
                    .at_once = aligned_alloc(64, bytes),
                    .dtype = dtype};
@@ -599,7 +599,7 @@ static void check_again(const cake_kernels *op)
     const size_t n = (size_t)ROWS * HEADS * DIM;
     float *q = random_floats(n, 1), *out = random_floats(n, 2), *wanted = random_floats(n, 3);
     cake_row own[ROWS];
-    call a = {.op = op, .kv = &c.kv, .rows = own, .n_tok = ROWS, .n_head = HEADS, .out = wanted, .q = q};
+    call a = {.op = op, .kv = &c.kv, .rows = own, .n_row = ROWS, .n_head = HEADS, .out = wanted, .q = q};
     a.scale = 0.06F;
     for (int turn = 0; turn < 3; turn++) {
         for (int i = 0; i < ROWS; i++)

@@ -24,7 +24,7 @@ typedef struct call {
     const cake_kernels *op;
     const cake_kv *kv;
     const cake_row *rows;
-    int n_tok, n_head;
+    int n_row, n_head;
     float *out;
     const float *q, *k, *v;
     float scale, cap;
@@ -33,13 +33,13 @@ typedef struct call {
 static inline void run_store(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->kv_store(exec, c->kv, c->k, c->v, c->rows, c->n_tok);
+    c->op->kv_store(exec, c->kv, c->k, c->v, c->rows, c->n_row);
 }
 
 static inline void run_attend(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->attend(exec, c->out, c->q, c->kv, c->rows, c->n_tok, c->n_head, c->scale, c->cap);
+    c->op->attend(exec, c->out, c->q, c->kv, c->rows, c->n_row, c->n_head, c->scale, c->cap);
 }
 
 /* The dtypes from 0 on that caches of this table may have. */
@@ -99,7 +99,7 @@ static inline void cache_close(cache *c)
 
 /* code [n] and the scale of x [n] as int8 has them, by division in float64; each x[i] becomes what is held.
  * The scale is the BF16 nearest to the largest |x| / 127. */
-static inline uint16_t quantise(float *x, int n, int8_t *code)
+static inline uint16_t quantize(float *x, int n, int8_t *code)
 {
     float most = 0;
     bool finite = true;
@@ -124,22 +124,22 @@ static inline void hold(float *x, size_t n_line, const cake_kv *kv)
     if (kv->dtype != CAKE_I8)
         free(as_dtype(x, n_line * (size_t)dim, kv->dtype));
     for (size_t i = 0; i < n_line && kv->dtype == CAKE_I8; i++, x += dim) {
-        quantise(x, n_value, code);
-        quantise(x + n_value, dim - n_value, code);
+        quantize(x, n_value, code);
+        quantize(x + n_value, dim - n_value, code);
     }
 }
 
 /* Stores all positions of all slots, and rounds the copies as the cache does. */
 static inline void cache_fill(const cake_kernels *op, cache *c, int team)
 {
-    int n_tok = c->n_slot * c->length;
-    cake_row *rows = cake_alloc((size_t)n_tok, sizeof *rows);
-    for (int i = 0; i < n_tok; i++)
+    int n_row = c->n_slot * c->length;
+    cake_row *rows = cake_alloc((size_t)n_row, sizeof *rows);
+    for (int i = 0; i < n_row; i++)
         rows[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT, 0, 0, 0};
-    call store = {.op = op, .kv = &c->kv, .rows = rows, .n_tok = n_tok, .k = c->k, .v = c->v};
+    call store = {.op = op, .kv = &c->kv, .rows = rows, .n_row = n_row, .k = c->k, .v = c->v};
     cake_exec_run(team, run_store, &store);
-    hold(c->k, (size_t)(n_tok * c->kv.n_kv), &c->kv);
-    hold(c->v, (size_t)(n_tok * c->kv.n_kv), &c->kv);
+    hold(c->k, (size_t)(n_row * c->kv.n_kv), &c->kv);
+    hold(c->v, (size_t)(n_row * c->kv.n_kv), &c->kv);
     free(rows);
 }
 
@@ -228,11 +228,11 @@ static inline int attend_errors(const call *c, const cache *from)
     int dim = from->kv.head_dim, group = c->n_head / from->kv.n_kv, wrong = 0;
     double *exact = cake_alloc((size_t)dim, sizeof *exact);
     bool rounded = rounds(c->op, c->kv);
-    size_t n = (size_t)(c->n_tok * c->n_head * dim);
+    size_t n = (size_t)(c->n_row * c->n_head * dim);
     float *q = copy_floats(c->q, n);
     if (rounded)
         free(as_dtype(q, n, CAKE_BF16));
-    for (int i = 0; i<c->n_tok * c->n_head; i += c->n_tok * c->n_head> 300 ? 7 : 1) {
+    for (int i = 0; i<c->n_row * c->n_head; i += c->n_row * c->n_head> 300 ? 7 : 1) {
         const cake_row *row = &c->rows[i / c->n_head];
         double size = attend_double(from, row, q + (int64_t)i * dim, i % c->n_head / group,
                                     c->kv->sink ? &c->kv->sink[i % c->n_head] : NULL, c, exact);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of integer codes: every table has the bits of ref, and ref the sums of what codes and quantised
- * rows stand for, in float64; gathered rows are the decoded ones.
+ * rows stand for, in float64; gathered rows are the dequantised ones.
  */
 #include <math.h>
 
@@ -44,7 +44,7 @@ static cake_weight packed(const cake_kernels *op, const cake_format *f, const ui
     return w;
 }
 
-/* A matrix, decoded and packed by ref and by op. */
+/* A matrix, dequantised and packed by ref and by op. */
 typedef struct subject {
     const cake_kernels *op;
     uint8_t *rows;
@@ -59,8 +59,8 @@ static subject subject_from(const cake_kernels *op, const cake_format *f, uint8_
     s.value = malloc((size_t)n_out * (size_t)n_in * sizeof *s.value);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s.value);
     for (int r = 0; r < n_out; r++)
-        cake_format_decode_row(s.value + (int64_t)r * n_in, f,
-                               s.rows + (size_t)r * cake_format_row_bytes(f, n_in), NULL, n_in, 0, n_in);
+        cake_format_dequantize_row(s.value + (int64_t)r * n_in, f,
+                                   s.rows + (size_t)r * cake_format_row_bytes(f, n_in), NULL, n_in, 0, n_in);
     s.plain = packed(&cake_kernels_ref, f, s.rows, n_out, n_in);
     s.w = packed(op, f, s.rows, n_out, n_in);
     return s;
@@ -80,7 +80,7 @@ static void subject_close(subject *s)
 }
 
 /* Value k of a row as it is after quantisation in groups of 32. */
-static double quantised(const float *x, int k, int n_in)
+static double quantized(const float *x, int k, int n_in)
 {
     float most = 0;
     for (int i = k / 32 * 32; i < n_in && i < k / 32 * 32 + 32; i++)
@@ -88,17 +88,17 @@ static double quantised(const float *x, int k, int n_in)
     return most > 0 ? (double)rintf(x[k] * (127 / most)) * (most / 127) : 0;
 }
 
-/* Whether out [n_tok, n_out] is x W^T, but for float32 sums. */
-static void check_sums(const subject *s, const float *out, const float *x, int n_tok)
+/* Whether out [n_row, n_out] is x W^T, but for float32 sums. */
+static void check_sums(const subject *s, const float *out, const float *x, int n_row)
 {
     const int n_in = s->w.n_in, n_out = s->w.n_out;
     double worst = 0;
-    for (int r = 0; r < n_tok; r += 3)
+    for (int r = 0; r < n_row; r += 3)
         for (int column = 0; column < n_out; column += 5) {
             double sum = 0, size = 0;
             for (int k = 0; k < n_in; k++) {
                 const double term =
-                    quantised(x + (int64_t)r * n_in, k, n_in) * s->value[(int64_t)column * n_in + k];
+                    quantized(x + (int64_t)r * n_in, k, n_in) * s->value[(int64_t)column * n_in + k];
                 sum += term;
                 size += fabs(term);
             }
@@ -111,22 +111,22 @@ static void check_sums(const subject *s, const float *out, const float *x, int n
     CU_ASSERT(worst < 2e-5);
 }
 
-static void check_product(const subject *s, int n_tok, int team)
+static void check_product(const subject *s, int n_row, int team)
 {
-    const size_t n = (size_t)n_tok * (size_t)s->w.n_out;
-    float *x = random_floats((size_t)n_tok * (size_t)s->w.n_in, 5);
+    const size_t n = (size_t)n_row * (size_t)s->w.n_out;
+    float *x = random_floats((size_t)n_row * (size_t)s->w.n_in, 5);
     float *bias = random_floats((size_t)s->w.n_out, 6);
     float *out[2] = {random_floats(n, 1), random_floats(n, 2)};
-    call plain = product(&cake_kernels_ref, out[0], x, &s->plain, n_tok);
-    call own = product(s->op, out[1], x, &s->w, n_tok);
+    call plain = product(&cake_kernels_ref, out[0], x, &s->plain, n_row);
+    call own = product(s->op, out[1], x, &s->w, n_row);
     run_linear(1, &plain);
-    check_sums(s, out[0], x, n_tok);
+    check_sums(s, out[0], x, n_row);
     plain.bias = own.bias = bias;
     run_linear(1, &plain);
     run_linear(team, &own);
     if (!same_bits(out[0], out[1], n))
         printf("  %s, %s: [%d, %d] x %d rows differ\n", s->op->name,
-               s->w.format->name ? s->w.format->name : "grouped", s->w.n_out, s->w.n_in, n_tok);
+               s->w.format->name ? s->w.format->name : "grouped", s->w.n_out, s->w.n_in, n_row);
     CU_ASSERT(same_bits(out[0], out[1], n));
     free(out[0]);
     free(out[1]);
@@ -270,7 +270,7 @@ static void test_largest_sums(void)
     for_tables(largest_sums);
 }
 
-/* Codes as small as in the file: at most the padding of heads and of the last columns more. */
+/* Codes as small as in the file: at most the padding of headers and of the last columns more. */
 static void sizes(const cake_kernels *op)
 {
     const cake_format *f;
@@ -325,7 +325,7 @@ static void test_int4(void)
         x[i] = (x[i] + x[(i + 77) % N] + x[(i + 501) % N] + x[(i + 1999) % N]) / 50;
     void *row = cake_alloc(1, cake_format_row_bytes(f, N));
     cake_i4_from(row, x, CAKE_F32, N);
-    cake_format_decode_row(got, f, row, NULL, N, 0, N);
+    cake_format_dequantize_row(got, f, row, NULL, N, 0, N);
     for (int k = 0; k < N; k += 32) {
         float most = 0;
         double least = INFINITY;
@@ -357,7 +357,7 @@ static void test_int4_odd(void)
     x[140] = NAN;
     uint8_t row[256];
     cake_i4_from(row, x, CAKE_F32, N);
-    cake_format_decode_row(got, f, row, NULL, N, 0, N);
+    cake_format_dequantize_row(got, f, row, NULL, N, 0, N);
     for (int i = 0; i < N; i++)
         CU_ASSERT(i < 64    ? got[i] == 0
                   : i < 96  ? fabsf(got[i] / x[i] - 1) < .01F

@@ -110,15 +110,15 @@ typedef struct call {
     const cake_deltanet *d;
     float *x, *a, *b, *out;
     const cake_row *rows;
-    int n_tok;
+    int n_row;
 } call;
 
 static void run_both(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->delta_conv(exec, c->x, c->d, c->rows, c->n_tok);
+    c->op->delta_conv(exec, c->x, c->d, c->rows, c->n_row);
     cake_exec_barrier(exec);
-    c->op->delta_rule(exec, c->out, c->x, c->a, c->b, c->d, c->rows, c->n_tok);
+    c->op->delta_rule(exec, c->out, c->x, c->a, c->b, c->d, c->rows, c->n_row);
 }
 
 /* A way to cut the sequences into waves. */
@@ -160,7 +160,7 @@ static int32_t kind_of(int seq, int pos, const way *w)
 /* One wave, in buffers that end where it does. */
 static void run_wave(call *c, int team, int64_t channels, int64_t n_value, int64_t wide)
 {
-    size_t n = (size_t)c->n_tok;
+    size_t n = (size_t)c->n_row;
     call wave = *c;
     wave.x = copy_floats(c->x, n * (size_t)channels);
     wave.a = copy_floats(c->a, n * (size_t)n_value);
@@ -183,17 +183,17 @@ static void play_some(const cake_kernels *op, story *y, const way *w, int first,
     for (;;) {
         int from[N_SEQ];
         memcpy(from, done, sizeof from);
-        c->n_tok = 0;
+        c->n_row = 0;
         for (int i = first; i < last; i++) {
             int end = next_rows(i, done[i], w), n = end - done[i];
-            move(c->x, y->x[i], c->n_tok, done[i], n, y->channels, false);
-            move(c->a, y->a[i], c->n_tok, done[i], n, y->s.n_value, false);
-            move(c->b, y->b[i], c->n_tok, done[i], n, y->s.n_value, false);
+            move(c->x, y->x[i], c->n_row, done[i], n, y->channels, false);
+            move(c->a, y->a[i], c->n_row, done[i], n, y->s.n_value, false);
+            move(c->b, y->b[i], c->n_row, done[i], n, y->s.n_value, false);
             for (; done[i] < end; done[i]++)
-                rows[c->n_tok++] =
+                rows[c->n_row++] =
                     (cake_row){.slot = (i + w->turn) % N_SEQ, .pos = done[i], .kind = kind_of(i, done[i], w)};
         }
-        if (!c->n_tok)
+        if (!c->n_row)
             return;
         c->op = op;
         c->rows = rows;
@@ -415,7 +415,7 @@ static float *play_many_slots(const cake_kernels *op, cake_deltanet *d, const ca
         for (end = first + 1;
              end < n && end < first + step && (step > n || rows[end].slot == rows[first].slot);)
             end++;
-        call c = {.op = op, .d = d, .rows = rows + first, .n_tok = end - first};
+        call c = {.op = op, .d = d, .rows = rows + first, .n_row = end - first};
         c.x = all + first * channels;
         c.out = out + first * wide;
         c.a = a + first * n_value;

@@ -13,10 +13,10 @@ enum { N_EXPERT = 6, MOST = 90, CHOSEN = 3 };
 /* Loads of experts: the choices of row t. */
 typedef enum load { RANDOM, ALL_ON_FEW, ONE_EACH, HOT, N_LOAD } load;
 
-static void deal(load kind, int n_tok, int32_t *expert)
+static void deal(load kind, int n_row, int32_t *expert)
 {
     uint64_t random = 5;
-    for (int t = 0; t < n_tok; t++) {
+    for (int t = 0; t < n_row; t++) {
         int first = kind == RANDOM     ? (int)(next_random(&random) % (N_EXPERT - CHOSEN + 1))
                     : kind == ONE_EACH ? t % (N_EXPERT - CHOSEN + 1)
                     : kind == HOT      ? t % 10 == 3
@@ -46,12 +46,12 @@ static void run_grouped(const cake_exec *exec, void *arg)
     g->op->linear_grouped(exec, g->product, g->n, g->input, &g->groups);
 }
 
-static cake_groups groups_open(int n_tok, int chosen, int n_expert)
+static cake_groups groups_open(int n_row, int chosen, int n_expert)
 {
     return (cake_groups){.expert = malloc((size_t)n_expert * sizeof(int32_t)),
                          .first = malloc((size_t)(n_expert + 1) * sizeof(int32_t)),
-                         .row = malloc((size_t)(n_tok * chosen) * sizeof(int32_t)),
-                         .sorted = malloc((size_t)(n_tok * chosen) * sizeof(int32_t)),
+                         .row = malloc((size_t)(n_row * chosen) * sizeof(int32_t)),
+                         .sorted = malloc((size_t)(n_row * chosen) * sizeof(int32_t)),
                          .stride = chosen};
 }
 
@@ -103,7 +103,7 @@ static int differ(const call_grouped *g, const float *out, int i, const int32_t 
     const cake_experts *experts = g->product[i].experts;
     int n_out = experts->w.n_out, n_in = experts->w.n_in, wrong = 0;
     float *want = random_floats((size_t)n_out, 3);
-    for (int j = 0; j < g->groups.n_row; j++) {
+    for (int j = 0; j < g->groups.n_sorted; j++) {
         int sorted = g->groups.sorted[j], from = g->gather ? j / CHOSEN : sorted;
         cake_gate gate = g->gate ? *g->gate : (cake_gate){0};
         gate.g += g->gate ? from * n_in : 0;
@@ -115,7 +115,7 @@ static int differ(const call_grouped *g, const float *out, int i, const int32_t 
 }
 
 static void check_products(const cake_kernels *op, cake_dtype dtype, const cake_format *format, load kind,
-                           int n_tok, int n_in, bool gated)
+                           int n_row, int n_in, bool gated)
 {
     enum { N_OUT = 75 };
     cake_router router = {.n_expert = N_EXPERT, .n_chosen = CHOSEN};
@@ -129,18 +129,18 @@ static void check_products(const cake_kernels *op, cake_dtype dtype, const cake_
     cake_gate gate = {.g = g, .act = CAKE_ACT_SILU};
     call_grouped c = {
         .op = op, .x = x, .gate = gated ? &gate : NULL, .product = product, .n = 2, .gather = !gated};
-    c.groups = groups_open(n_tok, CHOSEN, N_EXPERT);
-    deal(kind, n_tok, expert);
-    cake_groups_sort(&c.groups, expert, n_tok, &router);
-    c.input = aligned_alloc(64, op->input_bytes(dtype, n_in, n_tok * CHOSEN));
+    c.groups = groups_open(n_row, CHOSEN, N_EXPERT);
+    deal(kind, n_row, expert);
+    cake_groups_sort(&c.groups, expert, n_row, &router);
+    c.input = aligned_alloc(64, op->input_bytes(dtype, n_in, n_row * CHOSEN));
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.input);
     for (int team = 0; team < COUNT(team_sizes); team++) {
-        memset(out[0], 0xFF, (size_t)(n_tok * CHOSEN * N_OUT) * sizeof(float));
+        memset(out[0], 0xFF, (size_t)(n_row * CHOSEN * N_OUT) * sizeof(float));
         cake_exec_run(team_sizes[team], run_grouped, &c);
         int wrong = differ(&c, out[0], 0, expert) + differ(&c, out[1], 1, expert);
         if (wrong)
             printf("  %s %s: load %d, %d rows of %d, team of %d: %d differ\n", op->name,
-                   cake_dtype_name(dtype), (int)kind, n_tok, n_in, team_sizes[team], wrong);
+                   cake_dtype_name(dtype), (int)kind, n_row, n_in, team_sizes[team], wrong);
         CU_ASSERT_EQUAL(wrong, 0);
         if (is_slow(op))
             break;
@@ -209,7 +209,7 @@ static void test_sort(void)
     cake_groups g = groups_open(3, 2, 5);
     cake_groups_sort(&g, expert, 3, &(cake_router){.n_expert = 5, .n_chosen = 2});
     CU_ASSERT_EQUAL(g.n, 4);
-    CU_ASSERT_EQUAL(g.n_row, 6);
+    CU_ASSERT_EQUAL(g.n_sorted, 6);
     CU_ASSERT(!memcmp(g.row, row, sizeof row) && !memcmp(g.sorted, sorted, sizeof sorted));
     CU_ASSERT(!memcmp(g.first, first, sizeof first) && !memcmp(g.expert, present, sizeof present));
     cake_expert_use use = {.rows = 3},
@@ -230,13 +230,13 @@ typedef struct combining {
     float *out;
     const float *y, *weight, *residual;
     cake_groups groups;
-    int n_tok, dim;
+    int n_row, dim;
 } combining;
 
 static void run_combine(const cake_exec *exec, void *arg)
 {
     combining *c = arg;
-    c->op->combine(exec, c->out, c->y, &c->groups, c->weight, c->residual, c->n_tok, c->dim);
+    c->op->combine(exec, c->out, c->y, &c->groups, c->weight, c->residual, c->n_row, c->dim);
 }
 
 static void check_combine(const cake_kernels *op)
@@ -344,13 +344,13 @@ typedef struct routing {
     const cake_router *router;
     float *score, *weight;
     int32_t *expert;
-    int n_tok;
+    int n_row;
 } routing;
 
 static void run_router(const cake_exec *exec, void *arg)
 {
     routing *r = arg;
-    cake_router_choose(exec, r->router, r->score, r->expert, r->weight, r->router->n_chosen, r->n_tok);
+    cake_router_choose(exec, r->router, r->score, r->expert, r->weight, r->router->n_chosen, r->n_row);
 }
 
 static void check_router(const cake_router *router)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weight formats: blocks decode to the values that gguf-py gives (checksums made by tests/golden/formats.py),
- * and products, gathers and scores of quantised matrices have the bits of the same values in F32.
+ * Weight formats: blocks are dequantised to the values that gguf-py gives (checksums made by
+ * tests/golden/formats.py), and products, gathers and scores of quantised matrices have the bits of the same
+ * values in F32.
  */
 #include <math.h>
 
@@ -33,9 +34,9 @@ static void test_blocks(void)
         float *all = malloc((size_t)n * sizeof *all), part[96];
         CU_ASSERT_PTR_NOT_NULL_FATAL(all);
         CU_ASSERT_EQUAL(cake_format_row_bytes(f, n), (size_t)(BLOCKS * f->bytes));
-        cake_format_decode_row(all, f, raw, NULL, n, 0, n);
+        cake_format_dequantize_row(all, f, raw, NULL, n, 0, n);
         for (int k = 0; k + 96 <= n; k += 74) { /* parts that begin and end inside blocks */
-            cake_format_decode_row(part, f, raw, NULL, n, k, 96);
+            cake_format_dequantize_row(part, f, raw, NULL, n, k, 96);
             CU_ASSERT(!memcmp(part, all + k, sizeof part));
         }
         CU_ASSERT_EQUAL(cake_format_bad_block(f, raw, n), -1);
@@ -75,9 +76,9 @@ static void twins(const cake_kernels *op, const cake_format *f, int n_out, int n
     for (int k = 0; k < n_in; k++)
         index[k] = (uint16_t)(f->indexed ? k * 7 % cake_format_groups(f, n_in) : 0);
     for (int r = 0; r < n_out; r++)
-        cake_format_decode_row(value + (int64_t)r * n_in, f,
-                               rows + (size_t)r * cake_format_row_bytes(f, n_in), f->indexed ? index : NULL,
-                               n_in, 0, n_in);
+        cake_format_dequantize_row(value + (int64_t)r * n_in, f,
+                                   rows + (size_t)r * cake_format_row_bytes(f, n_in),
+                                   f->indexed ? index : NULL, n_in, 0, n_in);
     w[0] = (cake_weight){.n_out = n_out, .n_in = n_in, .dtype = CAKE_F32, .format = f};
     const size_t bytes = op->weight_bytes(&w[0]);
     CU_ASSERT_EQUAL(bytes % 64, 0);
@@ -97,19 +98,19 @@ static void twins(const cake_kernels *op, const cake_format *f, int n_out, int n
     free(rows);
 }
 
-static void check_product(const cake_kernels *op, const cake_weight w[2], int n_tok, int team)
+static void check_product(const cake_kernels *op, const cake_weight w[2], int n_row, int team)
 {
-    const size_t n = (size_t)n_tok * (size_t)w->n_out;
-    float *x = random_floats((size_t)n_tok * (size_t)w->n_in, 5), *bias = random_floats((size_t)w->n_out, 6);
+    const size_t n = (size_t)n_row * (size_t)w->n_out;
+    float *x = random_floats((size_t)n_row * (size_t)w->n_in, 5), *bias = random_floats((size_t)w->n_out, 6);
     float *out[2] = {random_floats(n, 1), random_floats(n, 2)};
     for (int i = 0; i < 2; i++) {
-        call c = product(op, out[i], x, &w[i], n_tok);
+        call c = product(op, out[i], x, &w[i], n_row);
         c.bias = bias;
         run_linear(team, &c);
     }
     if (!same_bits(out[0], out[1], n))
         printf("  %s, %s: [%d, %d] x %d rows differ\n", op->name,
-               w->format->name ? w->format->name : "grouped", w->n_out, w->n_in, n_tok);
+               w->format->name ? w->format->name : "grouped", w->n_out, w->n_in, n_row);
     CU_ASSERT(same_bits(out[0], out[1], n));
     free(out[0]);
     free(out[1]);

@@ -13,16 +13,16 @@ typedef struct scoring {
     call *c;
     float cap;
     const bool *wanted;
-    cake_topk *best; /* [team, n_tok] */
+    cake_topk *best; /* [team, n_row] */
 } scoring;
 
 static void pack_and_score(const cake_exec *exec, void *arg)
 {
     scoring *s = arg;
     call *c = s->c;
-    c->op->input_pack(exec, c->input, c->x, NULL, c->w->dtype, c->w->n_in, c->n_tok);
+    c->op->input_pack(exec, c->input, c->x, NULL, c->w->dtype, c->w->n_in, c->n_row);
     cake_exec_barrier(exec);
-    c->op->scores(exec, c->out, s->best + exec->rank * c->n_tok, c->input, c->w, s->wanted, s->cap, c->n_tok);
+    c->op->scores(exec, c->out, s->best + exec->rank * c->n_row, c->input, c->w, s->wanted, s->cap, c->n_row);
 }
 
 /* Whether best holds what is best of score [n]: for each score as many stand before it as its place says. */
@@ -48,7 +48,7 @@ static void check_scores(const call *c, const float *plain, float cap, const boo
                          const cake_topk *best)
 {
     int n = c->w->n_out;
-    for (int t = 0; t < c->n_tok; t++) {
+    for (int t = 0; t < c->n_row; t++) {
         const float *row = plain + (int64_t)t * n, *out = c->out + (int64_t)t * n;
         for (int o = 0; wanted[t] && o < n; o++) {
             double exact = cap > 0 ? (double)cap * tanh((double)row[o] / (double)cap) : (double)row[o];
@@ -61,18 +61,18 @@ static void check_scores(const call *c, const float *plain, float cap, const boo
     }
 }
 
-/* A team's scores: best [n_tok] is clear. */
+/* A team's scores: best [n_row] is clear. */
 static void run_scores(int team, call *c, float cap, const bool *wanted, cake_topk *best)
 {
     scoring s = {.c = c, .cap = cap, .wanted = wanted};
-    s.best = malloc((size_t)(team * c->n_tok) * sizeof *s.best);
-    c->input = aligned_alloc(64, c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_tok));
+    s.best = malloc((size_t)(team * c->n_row) * sizeof *s.best);
+    c->input = aligned_alloc(64, c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_row));
     CU_ASSERT_FATAL(s.best && c->input);
-    for (int i = 0; i < team * c->n_tok; i++)
-        cake_topk_clear(&s.best[i], best[i % c->n_tok].k);
+    for (int i = 0; i < team * c->n_row; i++)
+        cake_topk_clear(&s.best[i], best[i % c->n_row].k);
     cake_exec_run(team, pack_and_score, &s);
-    for (int i = team * c->n_tok; i-- > 0;)
-        cake_topk_join(&best[i % c->n_tok], &s.best[i]);
+    for (int i = team * c->n_row; i-- > 0;)
+        cake_topk_join(&best[i % c->n_row], &s.best[i]);
     free(s.best);
     free(c->input);
 }
@@ -99,7 +99,7 @@ static void scores_of_rows(const cake_kernels *op)
                         continue; /* each dtype with a cap and without, each number of rows, too */
                     call c = product(op, plain, x, &w, n_toks[i]);
                     run_linear(1, &c);
-                    for (int t = 0; t < c.n_tok; t++) {
+                    for (int t = 0; t < c.n_row; t++) {
                         wanted[t] = t % 3 != 1;
                         cake_topk_clear(&best[t], most[(t + team) % COUNT(most)]);
                     }
@@ -110,9 +110,9 @@ static void scores_of_rows(const cake_kernels *op)
         /* only the best scores are wanted: one table does not write the others */
         call few = product(op, out, x, &w, 20);
         memset(wanted, 0, sizeof wanted);
-        for (int t = 0; t < few.n_tok; t++)
+        for (int t = 0; t < few.n_row; t++)
             cake_topk_clear(&best[t], t == 5 ? 3 : 1);
-        for (int i = 0; i < few.n_tok * N_OUT; i++)
+        for (int i = 0; i < few.n_row * N_OUT; i++)
             out[i] = NAN;
         run_scores(1, &few, 0, wanted, best);
         check_scores(&few, plain, 0, wanted, best);

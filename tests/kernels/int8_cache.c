@@ -27,7 +27,7 @@ static void make_odd(float *x, int n_line, int dim)
 static void expect(char *page, const cache *c, int pos, int head, float *x, int first, int end, bool key)
 {
     int8_t code[1024];
-    uint16_t scale = quantise(x, end - first, code);
+    uint16_t scale = quantize(x, end - first, code);
     for (int j = first; j < end; j++) {
         place at = place_of(c, 0, pos, head, j);
         page[key ? at.key : at.value] = (char)code[j - first];

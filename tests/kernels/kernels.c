@@ -10,13 +10,13 @@
 static void run_rmsnorm(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->rmsnorm(exec, c->out, c->x, c->bias, c->residual, c->n_tok, c->dim, 1e-6f);
+    c->op->rmsnorm(exec, c->out, c->x, c->bias, c->residual, c->n_row, c->dim, 1e-6f);
 }
 
 static void run_rope(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->rope(exec, c->out, c->residual, 1e-6f, c->x, c->bias, c->n_tok, c->n_head, c->dim, c->n_rot);
+    c->op->rope(exec, c->out, c->residual, 1e-6f, c->x, c->bias, c->n_row, c->n_head, c->dim, c->n_rot);
 }
 
 static const int shapes[][2] = {/* n_out, n_in */
@@ -41,7 +41,7 @@ static double linear_double(const matrix *m, const float *x, int column, double 
 static int linear_errors(const call *c, const matrix *m)
 {
     int wrong = 0;
-    for (int t = 0; t < c->n_tok; t++)
+    for (int t = 0; t < c->n_row; t++)
         for (int o = 0; o < m->w.n_out; o++) {
             double size, sum = linear_double(m, c->x + (int64_t)t * m->w.n_in, o, &size);
             int64_t at = (int64_t)t * m->w.n_out + o;
@@ -65,25 +65,25 @@ static void linear_against_double(const cake_kernels *op)
     for (int s = 0; s < COUNT(shapes); s++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++)
             for (int with = 0; with < 4; with++) {
-                int n_out = shapes[s][0], n_in = shapes[s][1], n_tok = 3;
+                int n_out = shapes[s][0], n_in = shapes[s][1], n_row = 3;
                 matrix m = matrix_open(op, (cake_dtype)dtype, n_out, n_in);
-                float *x = random_floats((size_t)(n_tok * n_in), 1);
+                float *x = random_floats((size_t)(n_row * n_in), 1);
                 float *bias = random_floats((size_t)n_out, 2);
-                float *residual = random_floats((size_t)(n_tok * n_out), 3);
-                float *out = random_floats((size_t)(n_tok * n_out), 4);
-                call c = product(op, out, x, &m.w, n_tok);
+                float *residual = random_floats((size_t)(n_row * n_out), 3);
+                float *out = random_floats((size_t)(n_row * n_out), 4);
+                call c = product(op, out, x, &m.w, n_row);
                 c.bias = with & 1 ? bias : NULL;
                 c.residual = with & 2 ? residual : NULL;
                 run_linear(2, &c);
                 CU_ASSERT_EQUAL(linear_errors(&c, &m), 0);
 
                 /* In place on the residual stream. */
-                float *stream = copy_floats(residual, (size_t)(n_tok * n_out));
+                float *stream = copy_floats(residual, (size_t)(n_row * n_out));
                 call in_place = c;
                 in_place.out = stream;
                 in_place.residual = with & 2 ? stream : NULL;
                 run_linear(2, &in_place);
-                CU_ASSERT(same_bits(stream, out, (size_t)(n_tok * n_out)));
+                CU_ASSERT(same_bits(stream, out, (size_t)(n_row * n_out)));
                 free(stream);
                 free(out);
                 free(residual);
@@ -103,19 +103,19 @@ static void linear_against_ref(const cake_kernels *op)
 {
     for (int s = 0; op->oracle && s < COUNT(shapes); s++)
         for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
-            int n_out = shapes[s][0], n_in = shapes[s][1], n_tok = 17;
+            int n_out = shapes[s][0], n_in = shapes[s][1], n_row = 17;
             matrix m = matrix_open(op, (cake_dtype)dtype, n_out, n_in);
             cake_weight w = pack(op->oracle, m.raw, (cake_dtype)dtype, n_out, n_in);
-            float *x = random_floats((size_t)(n_tok * n_in), 5), *bias = random_floats((size_t)n_out, 6);
-            float *a = random_floats((size_t)(n_tok * n_out), 7);
-            float *b = copy_floats(a, (size_t)(n_tok * n_out));
-            call mine = product(op, a, x, &m.w, n_tok), ref = product(op->oracle, b, x, &w, n_tok);
+            float *x = random_floats((size_t)(n_row * n_in), 5), *bias = random_floats((size_t)n_out, 6);
+            float *a = random_floats((size_t)(n_row * n_out), 7);
+            float *b = copy_floats(a, (size_t)(n_row * n_out));
+            call mine = product(op, a, x, &m.w, n_row), ref = product(op->oracle, b, x, &w, n_row);
             mine.bias = ref.bias = bias;
             mine.residual = a;
             ref.residual = b;
             run_linear(1, &mine);
             run_linear(1, &ref);
-            CU_ASSERT(same_bits(a, b, (size_t)(n_tok * n_out)));
+            CU_ASSERT(same_bits(a, b, (size_t)(n_row * n_out)));
             free(a);
             free(b);
             free(x);
@@ -131,16 +131,16 @@ static void test_linear_ref(void)
 }
 
 /* All up to `few`, and then some. */
-static int next_size(int n_tok, int few)
+static int next_size(int n_row, int few)
 {
     static const int more[] = {9, 17, 41, 100};
-    for (int i = 0; i < COUNT(more) && n_tok >= few; i++)
-        if (n_tok < more[i])
+    for (int i = 0; i < COUNT(more) && n_row >= few; i++)
+        if (n_row < more[i])
             return more[i];
-    return n_tok < few ? n_tok + 1 : n_tok + 412;
+    return n_row < few ? n_row + 1 : n_row + 412;
 }
 
-/* Row t of a product of n_tok rows has the bits of the product of row t alone, whoever computes it. */
+/* Row t of a product of n_row rows has the bits of the product of row t alone, whoever computes it. */
 static void linear_rows(const cake_kernels *op)
 {
     enum { N_OUT = 137, N_IN = 1061, MOST = 512 };
@@ -154,20 +154,20 @@ static void linear_rows(const cake_kernels *op)
             c.bias = bias;
             run_linear(1, &c);
         }
-        for (int n_tok = 1; n_tok <= most; n_tok = next_size(n_tok, few))
+        for (int n_row = 1; n_row <= most; n_row = next_size(n_row, few))
             for (int team = is_executed(op) ? 2 : 0; team < (is_executed(op) ? 3
-                                                             : n_tok > 40    ? 2
+                                                             : n_row > 40    ? 2
                                                                              : COUNT(team_sizes));
                  team++) {
                 /* The last rows of x, so that a row also stands in different places of a call. */
-                const int64_t first = most - n_tok;
-                call c = product(op, out, x + first * N_IN, &m.w, n_tok);
+                const int64_t first = most - n_row;
+                call c = product(op, out, x + first * N_IN, &m.w, n_row);
                 c.bias = bias;
-                memset(out, 0xFF, (size_t)(n_tok * N_OUT) * sizeof *out);
+                memset(out, 0xFF, (size_t)(n_row * N_OUT) * sizeof *out);
                 run_linear(team_sizes[team], &c);
-                if (!same_bits(out, alone + first * N_OUT, (size_t)(n_tok * N_OUT))) {
+                if (!same_bits(out, alone + first * N_OUT, (size_t)(n_row * N_OUT))) {
                     printf("  %s %s: %d rows, team of %d\n", op->name, cake_dtype_name((cake_dtype)dtype),
-                           n_tok, team_sizes[team]);
+                           n_row, team_sizes[team]);
                     CU_FAIL("a row's bits depend on its company");
                 }
             }
@@ -271,7 +271,7 @@ static void check_rmsnorm(const cake_kernels *op)
         int dim = dims[d], wrong = 0;
         float *x = random_floats((size_t)(N * dim), 13), *weight = random_floats((size_t)dim, 14);
         float *out = random_floats((size_t)(N * dim), 15), *again = copy_floats(x, (size_t)(N * dim));
-        call c = {.op = op, .out = out, .x = x, .bias = weight, .n_tok = N, .dim = dim};
+        call c = {.op = op, .out = out, .x = x, .bias = weight, .n_row = N, .dim = dim};
         cake_exec_run(1, run_rmsnorm, &c);
         for (int t = 0; t < N; t++) {
             double sum = 0;
@@ -294,7 +294,7 @@ static void check_rmsnorm(const cake_kernels *op)
         for (int team = 0; team < COUNT(team_sizes); team++) { /* in place, rows from the second on */
             memcpy(again, x, (size_t)(N * dim) * sizeof *x);
             call part = {
-                .op = op, .out = again + dim, .x = again + dim, .bias = weight, .n_tok = N - 1, .dim = dim};
+                .op = op, .out = again + dim, .x = again + dim, .bias = weight, .n_row = N - 1, .dim = dim};
             cake_exec_run(team_sizes[team], run_rmsnorm, &part);
             CU_ASSERT(same_bits(again + dim, out + dim, (size_t)((N - 1) * dim)));
         }
@@ -314,7 +314,7 @@ static void test_rmsnorm(void)
 static int rope_errors(const call *c, const float *x)
 {
     int wrong = 0, half = c->n_rot / 2;
-    for (int t = 0; t < c->n_tok * c->n_head; t++)
+    for (int t = 0; t < c->n_row * c->n_head; t++)
         for (int j = 0; j < c->dim; j++) {
             const float *in = x + t * c->dim;
             double exact = (double)in[j];
@@ -342,12 +342,12 @@ static void check_rope(const cake_kernels *op)
                   *sine = random_floats((size_t)(N * half), 18);
             float *norm = random_floats((size_t)dim, 19);
             call c = {
-                .op = op, .out = out, .x = cosine, .bias = sine, .n_tok = N, .n_head = HEADS, .dim = dim};
+                .op = op, .out = out, .x = cosine, .bias = sine, .n_row = N, .n_head = HEADS, .dim = dim};
             c.n_rot = 2 * half;
             c.residual = normed ? norm : NULL;
             cake_exec_run(1, run_rope, &c);
             if (normed) { /* the same as a norm, then a turn */
-                call apart = {.op = op, .out = again, .x = x, .bias = norm, .n_tok = N * HEADS, .dim = dim};
+                call apart = {.op = op, .out = again, .x = x, .bias = norm, .n_row = N * HEADS, .dim = dim};
                 cake_exec_run(1, run_rmsnorm, &apart);
                 float *plain = copy_floats(again, n);
                 apart = c;
@@ -416,16 +416,16 @@ static double passed(double x, double g, cake_act act, double *units)
     return x * g / (1 + exp(-2 * sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
 }
 
-/* Owned: what a table packs of x [n_tok, n_in], as a product with the unit matrix gives it back. */
-static float *unpacked(const cake_kernels *op, const float *x, const cake_gate *gate, int n_in, int n_tok,
+/* Owned: what a table packs of x [n_row, n_in], as a product with the unit matrix gives it back. */
+static float *unpacked(const cake_kernels *op, const float *x, const cake_gate *gate, int n_in, int n_row,
                        int team)
 {
     float *unit = cake_alloc((size_t)n_in * (size_t)n_in, sizeof *unit);
     for (int64_t i = 0; i < n_in; i++)
         unit[i * n_in + i] = 1;
     cake_weight w = pack(op, unit, CAKE_F32, n_in, n_in);
-    float *out = random_floats((size_t)n_in * (size_t)n_tok, 23);
-    call c = product(op, out, x, &w, n_tok);
+    float *out = random_floats((size_t)n_in * (size_t)n_row, 23);
+    call c = product(op, out, x, &w, n_row);
     c.gate = gate;
     run_linear(team, &c);
     free(unit);
@@ -435,20 +435,20 @@ static float *unpacked(const cake_kernels *op, const float *x, const cake_gate *
 
 /* Products of gated rows have the bits of products of y, the gated values. */
 static void check_behind_gate(const cake_kernels *op, const float *x, const cake_gate *gate, const float *y,
-                              int n_in, int n_tok)
+                              int n_in, int n_row)
 {
     enum { N_OUT = 5 };
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {
         matrix m = matrix_open(op, (cake_dtype)dtype, N_OUT, n_in);
-        float *a = random_floats((size_t)(n_tok * N_OUT), 24),
-              *b = random_floats((size_t)(n_tok * N_OUT), 25);
-        call gated = product(op, a, x, &m.w, n_tok), plain = product(op, b, y, &m.w, n_tok);
+        float *a = random_floats((size_t)(n_row * N_OUT), 24),
+              *b = random_floats((size_t)(n_row * N_OUT), 25);
+        call gated = product(op, a, x, &m.w, n_row), plain = product(op, b, y, &m.w, n_row);
         gated.gate = gate;
         run_linear(1, &plain);
         for (int team = 0; team < COUNT(team_sizes); team++) {
-            memset(a, 0xFF, (size_t)(n_tok * N_OUT) * sizeof *a);
+            memset(a, 0xFF, (size_t)(n_row * N_OUT) * sizeof *a);
             run_linear(team_sizes[team], &gated);
-            CU_ASSERT(same_bits(a, b, (size_t)(n_tok * N_OUT)));
+            CU_ASSERT(same_bits(a, b, (size_t)(n_row * N_OUT)));
         }
         free(a);
         free(b);
@@ -459,19 +459,19 @@ static void check_behind_gate(const cake_kernels *op, const float *x, const cake
 static void check_gates(const cake_kernels *op)
 {
     static const int sizes[][2] = {
-        /* n_in, n_tok */ {1, 40}, {7, 1}, {40, 3}, {257, 14}, {1100, 2}, {520, 5}};
+        /* n_in, n_row */ {1, 40}, {7, 1}, {40, 3}, {257, 14}, {1100, 2}, {520, 5}};
     for (int i = 0; i < COUNT(sizes); i++)
         for (int act = CAKE_ACT_SILU; act <= (op->oracle ? CAKE_ACT_XIELU : CAKE_ACT_SIGMOID); act++) {
-            int n_in = sizes[i][0], n_tok = sizes[i][1], n = n_in * n_tok, wrong = 0;
+            int n_in = sizes[i][0], n_row = sizes[i][1], n = n_in * n_row, wrong = 0;
             float *x = random_floats((size_t)n, 20), *g = gates(n);
             cake_gate gate = {.g = g, .act = (cake_act)act, .param = {ALPHA, LIMIT, 0.5F, -1e-6F}};
-            float *y = unpacked(op, x, &gate, n_in, n_tok, 1);
+            float *y = unpacked(op, x, &gate, n_in, n_row, 1);
             for (int j = 0; j < n; j++) {
                 double units, exact = passed((double)x[j], (double)g[j], (cake_act)act, &units);
                 wrong += !(fabs((double)y[j] - exact) <= units * 0x1p-24 * fabs(exact) + 0x1p-110);
             }
             CU_ASSERT_EQUAL(wrong, 0);
-            check_behind_gate(op, x, &gate, y, n_in, n_tok);
+            check_behind_gate(op, x, &gate, y, n_in, n_row);
             free(x);
             free(g);
             free(y);
@@ -500,7 +500,7 @@ static void check_odd_values(const cake_kernels *op)
                   passing[7] == (open ? 0 : 0.5f));
         free(passing);
     }
-    call c = {.op = op, .out = out, .x = x, .bias = ones, .n_tok = 5, .n_head = 1, .dim = 8};
+    call c = {.op = op, .out = out, .x = x, .bias = ones, .n_row = 5, .n_head = 1, .dim = 8};
     cake_exec_run(1, run_rmsnorm, &c);
     CU_ASSERT(isnan(out[0]));
     for (int dtype = 0; dtype < CAKE_N_KEPT; dtype++) {

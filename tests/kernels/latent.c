@@ -26,7 +26,7 @@ typedef struct latent_call {
     const cake_kernels *op;
     const cake_kv *kv;
     const cake_row *rows;
-    int n_tok;
+    int n_row;
     const float *latent, *rope; /* to store */
     cake_latent_query q;
     float *out, scale;
@@ -35,33 +35,33 @@ typedef struct latent_call {
 static void store(const cake_exec *exec, void *arg)
 {
     latent_call *c = arg;
-    c->op->latent_store(exec, c->kv, c->latent, c->rope, c->rows, c->n_tok);
+    c->op->latent_store(exec, c->kv, c->latent, c->rope, c->rows, c->n_row);
 }
 
 static void attend(const cake_exec *exec, void *arg)
 {
     latent_call *c = arg;
-    c->op->latent_attend(exec, c->out, &c->q, c->kv, c->rows, c->n_tok, c->scale);
+    c->op->latent_attend(exec, c->out, &c->q, c->kv, c->rows, c->n_row, c->scale);
 }
 
 /* Stores c->k of all positions; values become the first elements of keys. */
 static void fill(const cake_kernels *op, cache *c, int team)
 {
     const int dim = c->kv.head_dim, n_value = c->kv.n_value, n_rope = dim - n_value;
-    const int n_tok = c->n_slot * c->length;
-    cake_row *all = cake_alloc((size_t)n_tok, sizeof *all);
-    float *latent = random_floats((size_t)(n_tok * n_value), 0),
-          *rope = random_floats((size_t)(n_tok * n_rope), 0);
-    for (int i = 0; i < n_tok; i++) {
+    const int n_row = c->n_slot * c->length;
+    cake_row *all = cake_alloc((size_t)n_row, sizeof *all);
+    float *latent = random_floats((size_t)(n_row * n_value), 0),
+          *rope = random_floats((size_t)(n_row * n_rope), 0);
+    for (int i = 0; i < n_row; i++) {
         all[i] = (cake_row){i / c->length, i % c->length, CAKE_ROW_PROMPT, 0, 0, 0};
         memcpy(latent + i * n_value, c->k + i * dim, (size_t)n_value * sizeof *latent);
         memcpy(rope + i * n_rope, c->k + i * dim + n_value, (size_t)n_rope * sizeof *rope);
     }
     cake_exec_run(
         team, store,
-        &(latent_call){.op = op, .kv = &c->kv, .rows = all, .n_tok = n_tok, .latent = latent, .rope = rope});
-    hold(c->k, (size_t)n_tok, &c->kv);
-    memcpy(c->v, c->k, (size_t)(n_tok * dim) * sizeof *c->v);
+        &(latent_call){.op = op, .kv = &c->kv, .rows = all, .n_row = n_row, .latent = latent, .rope = rope});
+    hold(c->k, (size_t)n_row, &c->kv);
+    memcpy(c->v, c->k, (size_t)(n_row * dim) * sizeof *c->v);
     free(all);
     free(latent);
     free(rope);
@@ -80,7 +80,7 @@ static cache open_latents(const cake_kernels *op, cake_dtype dtype, sizes s, uin
 static void query_of(const latent_call *c, int t, int h, float *q)
 {
     const int n_value = c->kv->n_value, n_rope = c->kv->head_dim - n_value;
-    memcpy(q, c->q.latent + (h * c->n_tok + t) * n_value, (size_t)n_value * sizeof *q);
+    memcpy(q, c->q.latent + (h * c->n_row + t) * n_value, (size_t)n_value * sizeof *q);
     memcpy(q + n_value, c->q.rope + (t * c->q.n_head + h) * n_rope, (size_t)n_rope * sizeof *q);
 }
 
@@ -93,13 +93,13 @@ static int errors(const latent_call *c, const cache *from)
     int wrong = 0;
     const call how = {.op = c->op, .kv = &from->kv, .scale = c->scale};
     const bool rounded = rounds(c->op, &from->kv);
-    for (int t = 0; t < c->n_tok; t++)
+    for (int t = 0; t < c->n_row; t++)
         for (int h = 0; h<c->q.n_head; h += c->q.n_head> 8 ? 7 : 1) {
             query_of(c, t, h, q);
             if (rounded)
                 free(as_dtype(q, (size_t)dim, CAKE_BF16));
             double size = attend_double(from, &c->rows[t], q, 0, NULL, &how, exact);
-            const float *out = c->out + (h * c->n_tok + t) * from->kv.n_value;
+            const float *out = c->out + (h * c->n_row + t) * from->kv.n_value;
             wrong += far_elements(out, exact, from->kv.n_value, size, dim, c->rows[t].pos, rounded);
         }
     return wrong;
@@ -111,17 +111,17 @@ static void attend_alone(const latent_call *c, float *out)
     const int n_value = c->kv->n_value, n_rope = c->kv->head_dim - n_value, n_head = c->q.n_head;
     float *q = random_floats((size_t)(n_head * n_value), 0),
           *to = random_floats((size_t)(n_head * n_value), 0);
-    for (int t = 0; t < c->n_tok; t++) {
+    for (int t = 0; t < c->n_row; t++) {
         latent_call one = *c;
         for (int h = 0; h < n_head; h++)
-            memcpy(q + h * n_value, c->q.latent + (h * c->n_tok + t) * n_value, (size_t)n_value * sizeof *q);
+            memcpy(q + h * n_value, c->q.latent + (h * c->n_row + t) * n_value, (size_t)n_value * sizeof *q);
         one.q = (cake_latent_query){q, c->q.rope + t * n_head * n_rope, n_head};
         one.out = to;
         one.rows = c->rows + t;
-        one.n_tok = 1;
+        one.n_row = 1;
         cake_exec_run(1, attend, &one);
         for (int h = 0; h < n_head; h++)
-            memcpy(out + (h * c->n_tok + t) * n_value, to + h * n_value, (size_t)n_value * sizeof *out);
+            memcpy(out + (h * c->n_row + t) * n_value, to + h * n_value, (size_t)n_value * sizeof *out);
     }
     free(q);
     free(to);
@@ -134,7 +134,7 @@ static void check_sizes(const cake_kernels *op, cake_dtype dtype, sizes s)
     float *latent = random_floats(n, 3), *rope = random_floats((size_t)(N_ROW * s.n_head * s.n_rope), 4);
     float *out = random_floats(n, 5), *again = random_floats(n, 6);
     latent_call a = {
-        .op = op, .kv = &c.kv, .rows = rows, .n_tok = N_ROW, .q = {latent, rope, s.n_head}, .out = out};
+        .op = op, .kv = &c.kv, .rows = rows, .n_row = N_ROW, .q = {latent, rope, s.n_head}, .out = out};
     a.scale = 3 / sqrtf((float)c.kv.head_dim);
     other.kv.v = malloc(other.bytes); /* for spoil, which writes there, too */
     spoil(&other, rows, N_ROW);
@@ -185,7 +185,7 @@ static void check_nonfinite(const cake_kernels *op)
     latent_call a = {.op = op,
                      .kv = &c.kv,
                      .rows = rows,
-                     .n_tok = N_ROW,
+                     .n_row = N_ROW,
                      .q = {latent, rope, s.n_head},
                      .out = out,
                      .scale = 0.1F};

@@ -16,27 +16,27 @@ typedef struct call {
     const cake_gate *gate;
     const cake_weight *w;
     void *input; /* x, packed */
-    int n_tok, n_head, dim, n_rot;
+    int n_row, n_head, dim, n_rot;
 } call;
 
 static inline call product(const cake_kernels *op, float *out, const float *x, const cake_weight *w,
-                           int n_tok)
+                           int n_row)
 {
-    return (call){.op = op, .out = out, .x = x, .w = w, .n_tok = n_tok};
+    return (call){.op = op, .out = out, .x = x, .w = w, .n_row = n_row};
 }
 
 static inline void pack_and_multiply(const cake_exec *exec, void *arg)
 {
     call *c = arg;
-    c->op->input_pack(exec, c->input, c->x, c->gate, c->w->dtype, c->w->n_in, c->n_tok);
+    c->op->input_pack(exec, c->input, c->x, c->gate, c->w->dtype, c->w->n_in, c->n_row);
     cake_exec_barrier(exec);
-    c->op->linear(exec, c->out, c->input, c->w, c->bias, c->residual, c->n_tok);
+    c->op->linear(exec, c->out, c->input, c->w, c->bias, c->residual, c->n_row);
 }
 
 /* c->out, by a team of that size. */
 static inline void run_linear(int team, call *c)
 {
-    size_t bytes = c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_tok);
+    size_t bytes = c->op->input_bytes(c->w->dtype, c->w->n_in, c->n_row);
     CU_ASSERT_EQUAL(bytes % 64, 0);
     c->input = aligned_alloc(64, bytes);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c->input);

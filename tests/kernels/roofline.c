@@ -57,7 +57,7 @@ static void test_ridge(void)
 static void test_wave(void)
 {
     const int window = 5;
-    cake_cost cost = {.row_flops = 1000, .wave_bytes = 1e6, .sequence_bytes = 300, .n_group = 2};
+    cake_cost cost = {.row_flops = 1000, .wave_bytes = 1e6, .sequence_bytes = 300, .n_kv_group = 2};
     cost.kv[0].position_flops = 10;
     cost.kv[0].position_bytes = 2;
     cost.kv[1].window = window;
@@ -92,7 +92,7 @@ static void test_wave(void)
 /* The last layer, in the group with a window, computes only K and V of rows without output. */
 static void test_unread(void)
 {
-    cake_cost cost = {.row_flops = 1000, .n_group = 2};
+    cake_cost cost = {.row_flops = 1000, .n_kv_group = 2};
     cost.kv[0].position_flops = 10;
     cost.kv[1].window = 5;
     cost.kv[1].position_flops = 200;
@@ -108,7 +108,7 @@ static void test_unread(void)
 static void test_shared(void)
 {
     const int window = 70;
-    cake_cost cost = {.n_group = 2};
+    cake_cost cost = {.n_kv_group = 2};
     cost.kv[0].position_bytes = 2;
     cost.kv[1].window = window;
     cost.kv[1].position_bytes = 7;
@@ -132,7 +132,7 @@ static void test_shared(void)
 /* The cost of a single row. */
 static void test_row(void)
 {
-    cake_cost cost = {.balance = 17, .row_flops = 1000, .sequence_bytes = 300, .n_group = 2};
+    cake_cost cost = {.balance = 17, .row_flops = 1000, .sequence_bytes = 300, .n_kv_group = 2};
     cost.kv[0].position_flops = 10;
     cost.kv[0].position_bytes = 0.5;
     cost.kv[1].window = 5;
@@ -177,7 +177,7 @@ static void test_layers(void)
             }
         }
         double flops = 0;
-        for (int group = 0; group < cost.n_group; group++) {
+        for (int group = 0; group < cost.n_kv_group; group++) {
             const cake_slice_shape whole = {.count = c->n_layer, .kv_dtype = CAKE_BF16};
             flops += cost.kv[group].position_flops;
             CU_ASSERT_DOUBLE_EQUAL(cost.kv[group].position_bytes, bytes[group], 0.1);

@@ -272,7 +272,7 @@ static void check_rank(int domain)
     const cake_model_options options = {0};
     cake_model *m = NULL;
     cake_slice *slice = NULL;
-    cake_slice_shape shape = {.count = LAYERS, .max_tok = 64, .n_slot = 16, .context = 64, .n_thread = 2};
+    cake_slice_shape shape = {.count = LAYERS, .max_row = 64, .n_slot = 16, .context = 64, .n_thread = 2};
     shape.n_page[0] = 256;
     read_mappings(&before);
     CU_ASSERT_EQUAL_FATAL(cake_model_open(write_model(&f), &options, &m), CAKE_OK);

@@ -81,20 +81,20 @@ static bool is_matrix(const cake_weight *w, int out, int in, const char *name)
     if (!w->data || w->n_out != out || w->n_in != in)
         return false;
     float *values = rows_of(w), *expected = cake_alloc((size_t)in, sizeof *expected);
-    void *quantised = cake_alloc(1, cake_row_bytes(CAKE_I8, in));
+    void *quantized = cake_alloc(1, cake_row_bytes(CAKE_I8, in));
     bool same = true;
     for (int row = 0; row < out; row++) {
         for (int i = 0; i < in; i++)
             expected[i] = value_of(name, (int64_t)row * in + i);
         if (w->dtype == CAKE_I8) {
-            cake_i8_from(quantised, expected, CAKE_F32, in);
-            cake_i8_to_f32(expected, quantised, in);
+            cake_i8_from(quantized, expected, CAKE_F32, in);
+            cake_i8_to_f32(expected, quantized, in);
         }
         same = same && !memcmp(values + row * in, expected, (size_t)in * sizeof *expected);
     }
     free(values);
     free(expected);
-    free(quantised);
+    free(quantized);
     return same;
 }
 

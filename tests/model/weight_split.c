@@ -16,7 +16,7 @@ static int make_units(cake_weight_unit *unit, int layers, int late)
     for (int i = 0; i < layers; i++) {
         unit[n++] = (cake_weight_unit){.layer = i, .bytes = 10};
         for (int j = 0; j < late; j++)
-            unit[n++] = (cake_weight_unit){.layer = i, .late = 1, .turn = j, .bytes = 4};
+            unit[n++] = (cake_weight_unit){.layer = i, .late = 1, .order = j, .bytes = 4};
     }
     return n;
 }

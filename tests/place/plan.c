@@ -304,7 +304,7 @@ static void test_load(void)
 {
     cake_batch_size load = {.n_stage = 4, .n_vocab = 2048};
     cake_batch_size_decide(&load);
-    CU_ASSERT(load.n_lane == 4 && load.lane_seqs == 64 && load.chunk == 128 && load.max_tok == 128);
+    CU_ASSERT(load.n_lane == 4 && load.lane_seqs == 64 && load.chunk == 128 && load.max_row == 128);
     for (int n_stage = 1, before = 512; n_stage <= 64;
          n_stage++) { /* the more stages, the smaller the waves */
         load = (cake_batch_size){.n_stage = n_stage, .n_vocab = 2048};
@@ -318,7 +318,7 @@ static void test_load(void)
         load = (cake_batch_size){.n_stage = n_stage, .n_vocab = 151936, .gpus = true};
         cake_batch_size_decide(&load);
         CU_ASSERT(load.lane_seqs == 512 && load.chunk == gpu_chunks[n_stage - 1] &&
-                  load.max_tok >= load.lane_seqs + CAKE_PAGE);
+                  load.max_row >= load.lane_seqs + CAKE_PAGE);
     }
     load = (cake_batch_size){.n_stage = 64, .n_vocab = 1 << 20, .gpus = true};
     cake_batch_size_decide(&load); /* ... and of many; scores of 128 sequences fill 512 MiB */
@@ -328,13 +328,13 @@ static void test_load(void)
     CU_ASSERT(load.lane_seqs == 1);
     load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .max_row_cost = 1.25};
     cake_batch_size_decide(&load); /* where rows are dear, waves of cheap ones are wide ... */
-    CU_ASSERT(load.chunk == 256 && load.max_tok == 320);
+    CU_ASSERT(load.chunk == 256 && load.max_row == 320);
     load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .max_row_cost = 40};
     cake_batch_size_decide(&load); /* ... to an extent ... */
-    CU_ASSERT(load.chunk == 256 && load.max_tok == 512);
+    CU_ASSERT(load.chunk == 256 && load.max_row == 512);
     load = (cake_batch_size){.n_stage = 2, .n_vocab = 2048, .max_row_cost = 40, .chunk = 192};
     cake_batch_size_decide(&load); /* ... and not if the user says how wide they are */
-    CU_ASSERT(load.chunk == 192 && load.max_tok == 192);
+    CU_ASSERT(load.chunk == 192 && load.max_row == 192);
     load = (cake_batch_size){.n_stage = 4, .n_vocab = 2048, .reading_rows = 900};
     cake_batch_size_decide(&load); /* as many rows as are computed while weights are read ... */
     CU_ASSERT(load.chunk == 896 && load.lane_seqs == 900);
@@ -346,7 +346,7 @@ static void test_load(void)
     CU_ASSERT(load.chunk == 512 && load.lane_seqs == 64);
     load = (cake_batch_size){.n_stage = 3, .n_vocab = 100, .max_seqs = 1, .chunk = 1};
     cake_batch_size_decide(&load);
-    CU_ASSERT(load.n_lane == 1 && load.lane_seqs == 1 && load.max_tok == 1 + CAKE_PAGE);
+    CU_ASSERT(load.n_lane == 1 && load.lane_seqs == 1 && load.max_row == 1 + CAKE_PAGE);
 }
 
 static void test_pages(void)

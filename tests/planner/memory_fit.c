@@ -16,7 +16,7 @@ static cake_memory_use open_use(cake_rank *me, int64_t memory)
 {
     open_tiny(me, 8, memory);
     me->planning.shape =
-        (cake_schedule_shape){.n_lane = 2, .lane_seqs = 6, .chunk = 64, .max_tok = 128, .n_group = 1};
+        (cake_schedule_shape){.n_lane = 2, .lane_seqs = 6, .chunk = 64, .max_row = 128, .n_kv_group = 1};
     return (cake_memory_use){.kernels = &cake_kernels_ref, .memory = memory, .n_rank = 2, .kv = {{1000}, 0}};
 }
 

@@ -38,9 +38,9 @@ static void set_shape(cake_rank *me, int n_lane, int lane_seqs, int n_saved)
     *shape = (cake_schedule_shape){.n_lane = n_lane,
                                    .lane_seqs = lane_seqs,
                                    .chunk = 64,
-                                   .max_tok = 128,
+                                   .max_row = 128,
                                    .n_saved = n_saved,
-                                   .n_group = config->n_group};
+                                   .n_kv_group = config->n_kv_group};
     memcpy(shape->window, config->window, sizeof shape->window);
 }
 
@@ -144,7 +144,7 @@ static void test_windows(void)
     cake_rank me;
     open_world(&me, WINDOWS, 1, 0);
     const cake_config *config = cake_model_config(me.model);
-    CU_ASSERT_EQUAL_FATAL(config->n_group, 2);
+    CU_ASSERT_EQUAL_FATAL(config->n_kv_group, 2);
     int window = config->window[0] ? 0 : 1, full = 1 - window, max[CAKE_MAX_KV_GROUPS];
     CU_ASSERT(config->window[window] == 64 && config->window[full] == 0);
     cake_kv_use kv = {0};
@@ -314,8 +314,8 @@ static void test_batch_limits(void)
     cake_schedule_shape *shape = &me.planning.shape;
     set_plan(&me, 1, 1, (cake_hop[]){{0, 0, 8}});
     cake_memory_plan_batch_limits(&me.planning, 0);
-    CU_ASSERT(shape->n_lane == 1 && shape->lane_seqs == 64 && shape->max_tok == 512);
-    CU_ASSERT(shape->n_saved == 0 && !shape->states && shape->n_group == 1);
+    CU_ASSERT(shape->n_lane == 1 && shape->lane_seqs == 64 && shape->max_row == 512);
+    CU_ASSERT(shape->n_saved == 0 && !shape->states && shape->n_kv_group == 1);
     /* A header of 24 bytes, rows and changes of 24 each: 2 for each row and 4 for each sequence; the body. */
     CU_ASSERT_EQUAL(me.planning.wave_bytes, 24 + 24 * (512 + 2 * 512 + 4 * 64) + 40 + 512 * 64 * 4);
     cake_memory_plan_batch_limits(&me.planning, 5);

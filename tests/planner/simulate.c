@@ -19,9 +19,9 @@ typedef struct fixed {
 static void wave(void *self, const cake_batch *batch, const int *request)
 {
     fixed *f = self;
-    for (int i = 0; i < batch->n_tok; i++)
+    for (int i = 0; i < batch->n_row; i++)
         CU_ASSERT(request[batch->rows[i].slot] >= 0 && request[batch->rows[i].slot] < f->n);
-    f->rows += batch->n_tok;
+    f->rows += batch->n_row;
     f->scores += batch->n_score;
     f->waves++;
 }
@@ -42,8 +42,8 @@ static cake_schedule_shape shape_of(int n_lane, int lane_seqs, int pages)
     return (cake_schedule_shape){.n_lane = n_lane,
                                  .lane_seqs = lane_seqs,
                                  .chunk = 128,
-                                 .max_tok = 256,
-                                 .n_group = 1,
+                                 .max_row = 256,
+                                 .n_kv_group = 1,
                                  .n_page = {pages}};
 }
 
@@ -115,7 +115,7 @@ static void test_odd(void)
     cake_hop hops[] = {{0, 0, 1}};
     cake_plan plan = {.hop = hops, .n_hop = 1, .n_rank = 1};
     cake_schedule_shape shape = shape_of(1, 4, 3);
-    cake_sim_request requests[] = {{.n_prompt = 70, .n_generated = 2, .flags = CAKE_SEQ_SCORE_PROMPT},
+    cake_sim_request requests[] = {{.n_prompt = 70, .n_generated = 2, .flags = CAKE_SLOT_SCORE_PROMPT},
                                    {.n_prompt = 10, .n_generated = 1000},
                                    {.n_prompt = 10, .n_generated = 3}};
     fixed f = {.hop = {1}, .root = 0};

@@ -29,7 +29,7 @@ static void compose(cake_buf *text)
 {
     cake_input_checkpoint marks[] = {{100, 103, 7}, {160, 164, 0xFFFFFFFF}};
     cake_job job = {
-        .head = {.identity = "{\"isa\": \"ref\"}", .model = "demo", .created = 1700000000, .job = 0xABC},
+        .header = {.identity = "{\"isa\": \"ref\"}", .model = "demo", .created = 1700000000, .job = 0xABC},
         .requests = 150,
         .failed = 12,
         .marks = marks,
@@ -47,12 +47,13 @@ static void test_whole(void)
     CU_ASSERT_FATAL(reads(text.data, text.len, &job));
     CU_ASSERT(job.requests == 150 && job.failed == 12 && job.n_mark == 2);
     CU_ASSERT(job.results.bytes == 123456 && job.results.sum == 0xFFFFFFFF);
-    CU_ASSERT(job.head.job == 0xABC && job.head.created == 1700000000 && !strcmp(job.head.model, "demo"));
+    CU_ASSERT(job.header.job == 0xABC && job.header.created == 1700000000 &&
+              !strcmp(job.header.model, "demo"));
     CU_ASSERT(job.marks[1].requests == 160 && job.marks[1].sum == 0xFFFFFFFF);
     cake_job_free(&job);
     memcpy(strstr(text.data, "1700000000"), "-600000000", 10); /* a clock that was never set */
     CU_ASSERT_FATAL(reads(text.data, text.len, &job));
-    CU_ASSERT_EQUAL(job.head.created, -600000000);
+    CU_ASSERT_EQUAL(job.header.created, -600000000);
     cake_job_free(&job);
     cake_buf_free(&text);
 }

@@ -15,17 +15,17 @@
 #include "record/lock.h"
 #include "records.h"
 
-static cake_journal_head head_of(const char *identity)
+static cake_journal_header header_of(const char *identity)
 {
-    return (cake_journal_head){
+    return (cake_journal_header){
         .identity = (char *)identity, .model = "demo", .created = 1700000000, .job = 0xABC};
 }
 
 /* A journal of groups; ends [n]: the file's length after the first line and each group. */
 static void compose(cake_buf *out, const int64_t *orders, int n_group, int each, size_t *ends)
 {
-    cake_journal_head head = head_of("{\"isa\": \"ref\"}");
-    cake_journal_begin(&head, out);
+    cake_journal_header header = header_of("{\"isa\": \"ref\"}");
+    cake_journal_begin(&header, out);
     ends[0] = out->len;
     for (int g = 0; g < n_group; g++) {
         cake_buf group = {0};
@@ -90,8 +90,8 @@ static void test_whole(void)
     CU_ASSERT_EQUAL_FATAL(read_text(text.data, text.len, &j, &said), CAKE_OK);
     CU_ASSERT(j.lines.n == 9 && j.failed == 3 && !j.torn && !j.lost && j.end == (int64_t)text.len);
     CU_ASSERT(is_right(&j, text.data));
-    CU_ASSERT(j.head.created == 1700000000 && j.head.job == 0xABC && !j.head.replaces);
-    CU_ASSERT_STRING_EQUAL(j.head.model, "demo");
+    CU_ASSERT(j.header.created == 1700000000 && j.header.job == 0xABC && !j.header.replaces);
+    CU_ASSERT_STRING_EQUAL(j.header.model, "demo");
     CU_ASSERT(j.n_mark == 3 && j.marks[2].requests == 30 && j.marks[2].line == 32 && j.marks[2].sum == 154);
     cake_journal_free(&j);
 
@@ -284,7 +284,7 @@ static void test_others(void)
                  {"\n", "is not a journal"}};
     static const struct {
         const char *body, *said;
-    } heads[] = {
+    } headers[] = {
         {"{\"_cake\": {\"journal\": 2", "was written by another version"},
         {"{\"_cake\": {\"journal\": 1", "was written by another version"},
         {"{\"_cake\": {\"journal\": 1, \"created\": \"-1\", \"job\": \"0123456789abcdef\", \"model\": \"m\", "
@@ -304,16 +304,16 @@ static void test_others(void)
         CU_ASSERT_EQUAL(read_text(files[i].text, strlen(files[i].text), &j, &said), CAKE_ERR_FATAL);
         CU_ASSERT(said.data && strstr(said.data, files[i].said));
     }
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         cake_buf_cut(&text, 0);
-        sum_line(&text, heads[i].body);
+        sum_line(&text, headers[i].body);
         CU_ASSERT_EQUAL(read_text(text.data, text.len, &j, &said), CAKE_ERR_FATAL);
-        CU_ASSERT(said.data && strstr(said.data, heads[i].said));
+        CU_ASSERT(said.data && strstr(said.data, headers[i].said));
     }
-    cake_journal_head head = head_of("{}");
+    cake_journal_header header = header_of("{}");
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         cake_buf_cut(&text, 0);
-        cake_journal_begin(&head, &text);
+        cake_journal_begin(&header, &text);
         size_t first = text.len;
         sum_line(&text, groups[i]);
         CU_ASSERT_EQUAL_FATAL(read_text(text.data, text.len, &j, &said), CAKE_OK);

@@ -110,8 +110,8 @@ static void test_order(void)
                 make(i, &m);
             }
             CU_ASSERT_EQUAL_FATAL(open_parts(of, &s, &said), CAKE_OK);
-            CU_ASSERT_EQUAL(cake_shards_head(s)->created, 1700000004);
-            CU_ASSERT_STRING_EQUAL(cake_shards_head(s)->identity,
+            CU_ASSERT_EQUAL(cake_shards_header(s)->created, 1700000004);
+            CU_ASSERT_STRING_EQUAL(cake_shards_header(s)->identity,
                                    "{\"isa\": \"ref\", \"shard\": null, \"output\": \"jsonl\"}");
             int64_t order = 0, failed = 0;
             for (int index = 0; index < LINES; index++) {

@@ -123,9 +123,9 @@ static size_t weight_bytes(const cake_weight *w)
     return cake_kernels_ref.weight_bytes(w);
 }
 
-static size_t input_bytes(cake_dtype dtype, int n_in, int n_tok)
+static size_t input_bytes(cake_dtype dtype, int n_in, int n_row)
 {
-    return cake_kernels_ref.input_bytes(dtype, n_in, n_tok);
+    return cake_kernels_ref.input_bytes(dtype, n_in, n_row);
 }
 
 static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, int64_t n)
@@ -145,16 +145,16 @@ static void convert(void *out, cake_dtype to, const void *in, cake_dtype from, i
 OPERATION(weight_pack, (const cake_weight *w, const void *src, int first, int n_row), (w, src, first, n_row))
 OPERATION(input_pack,
           (const cake_exec *exec, void *to, const float *x, const cake_gate *gate, cake_dtype dtype, int n_in,
-           int n_tok),
-          (exec, to, x, gate, dtype, n_in, n_tok))
+           int n_row),
+          (exec, to, x, gate, dtype, n_in, n_row))
 OPERATION(linear,
           (const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
-           const float *residual, int n_tok),
-          (exec, out, x, w, bias, residual, n_tok))
+           const float *residual, int n_row),
+          (exec, out, x, w, bias, residual, n_row))
 OPERATION(scores,
           (const cake_exec *exec, float *out, cake_topk *best, const void *x, const cake_weight *w,
-           const bool *wanted, float cap, int n_tok),
-          (exec, out, best, x, w, wanted, cap, n_tok))
+           const bool *wanted, float cap, int n_row),
+          (exec, out, best, x, w, wanted, cap, n_row))
 OPERATION(gather,
           (const cake_exec *exec, float *out, const cake_weight *w, const int32_t *row, int n, float factor),
           (exec, out, w, row, n, factor))
@@ -164,31 +164,31 @@ OPERATION(rmsnorm,
           (exec, out, x, weight, residual, n_row, dim, eps))
 OPERATION(rope,
           (const cake_exec *exec, float *x, const float *norm, float eps, const float *cos, const float *sin,
-           int n_tok, int n_head, int head_dim, int n_rot),
-          (exec, x, norm, eps, cos, sin, n_tok, n_head, head_dim, n_rot))
+           int n_row, int n_head, int head_dim, int n_rot),
+          (exec, x, norm, eps, cos, sin, n_row, n_head, head_dim, n_rot))
 OPERATION(kv_store,
           (const cake_exec *exec, const cake_kv *kv, const float *k, const float *v, const cake_row *rows,
-           int n_tok),
-          (exec, kv, k, v, rows, n_tok))
+           int n_row),
+          (exec, kv, k, v, rows, n_row))
 OPERATION(attend,
           (const cake_exec *exec, float *out, const float *q, const cake_kv *kv, const cake_row *rows,
-           int n_tok, int n_head, float scale, float cap),
-          (exec, out, q, kv, rows, n_tok, n_head, scale, cap))
+           int n_row, int n_head, float scale, float cap),
+          (exec, out, q, kv, rows, n_row, n_head, scale, cap))
 OPERATION(delta_conv,
-          (const cake_exec *exec, float *x, const cake_deltanet *delta, const cake_row *rows, int n_tok),
-          (exec, x, delta, rows, n_tok))
+          (const cake_exec *exec, float *x, const cake_deltanet *delta, const cake_row *rows, int n_row),
+          (exec, x, delta, rows, n_row))
 OPERATION(delta_rule,
           (const cake_exec *exec, float *out, const float *x, const float *a, const float *b,
-           const cake_deltanet *delta, const cake_row *rows, int n_tok),
-          (exec, out, x, a, b, delta, rows, n_tok))
+           const cake_deltanet *delta, const cake_row *rows, int n_row),
+          (exec, out, x, a, b, delta, rows, n_row))
 OPERATION(rmsnorm_gated,
           (const cake_exec *exec, float *x, const float *gate, const float *weight, int n_row, int dim,
            float eps),
           (exec, x, gate, weight, n_row, dim, eps))
 OPERATION(mark_nonfinite,
-          (const cake_exec *exec, cake_row *rows, const float *x, int n_tok, int dim, int32_t here,
+          (const cake_exec *exec, cake_row *rows, const float *x, int n_row, int dim, int32_t here,
            bool ends),
-          (exec, rows, x, n_tok, dim, here, ends))
+          (exec, rows, x, n_row, dim, here, ends))
 OPERATION(move_rows,
           (const cake_exec *exec, float *to, const float *x, const int32_t *from, int n, int dim, bool back),
           (exec, to, x, from, n, dim, back))

@@ -36,7 +36,7 @@ enum {
     N_LATENT = 4 /* the last of these */,
     N_DENSE = N_MODEL - N_MIXTURE,
     N_GPU = N_DENSE - 3 /* all before apertus: those that GPUs have kernels for */,
-    MAX_TOK = 64,
+    MAX_ROW = 64,
     CONTEXT = 512,
     N_TOP = 5
 };
@@ -84,7 +84,7 @@ static inline void open_model_in(golden_model *r, const char *dir, const cake_ke
     cake_range all = {0, c->n_layer};
     cake_weight_set share = {.range = &all, .n_range = 1, .embed = true, .head = true};
     cake_slice_shape shape = {.count = c->n_layer,
-                              .max_tok = MAX_TOK,
+                              .max_row = MAX_ROW,
                               .n_slot = 1,
                               .n_page = {CONTEXT / CAKE_PAGE, CONTEXT / CAKE_PAGE, CONTEXT / CAKE_PAGE},
                               .context = CONTEXT,
@@ -101,7 +101,7 @@ static inline void open_model_in(golden_model *r, const char *dir, const cake_ke
     CU_ASSERT_EQUAL_FATAL(cake_slice_open(r->model, kernels, &shape, &r->slice), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, 1, 1, &r->logits), CAKE_OK);
     r->wave =
-        aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_TOK, 2 * CAKE_MAX_KV_GROUPS, c->dim)));
+        aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_ROW, 2 * CAKE_MAX_KV_GROUPS, c->dim)));
 }
 
 static inline void open_model(golden_model *r, const char *name, const cake_kernels *kernels,
@@ -130,8 +130,8 @@ static inline const float *step(golden_model *r, const int32_t *ids, int n, int 
     int page = (pos + CAKE_PAGE - 1) / CAKE_PAGE, last = (pos + n - 1) / CAKE_PAGE;
     const cake_config *c = cake_model_config(r->model);
     *r->wave = (cake_wave){.kind = CAKE_WAVE_ROWS,
-                           .n_tok = n,
-                           .n_change = page <= last ? c->n_group * (last - page + 1) : 0,
+                           .n_row = n,
+                           .n_change = page <= last ? c->n_kv_group * (last - page + 1) : 0,
                            .dim = c->dim};
     for (int i = 0; i < n; i++)
         cake_wave_rows(r->wave)[i] = (cake_row){.slot = 0,
@@ -142,9 +142,9 @@ static inline const float *step(golden_model *r, const int32_t *ids, int n, int 
     for (int i = 0; i < r->wave->n_change; i++) /* pages in reverse, so that a table that is not used shows */
         cake_wave_changes(r->wave)[i] =
             (cake_change){.kind = CAKE_CHANGE_MAP,
-                          .group = i % c->n_group,
-                          .index = page + i / c->n_group,
-                          .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_group};
+                          .group = i % c->n_kv_group,
+                          .index = page + i / c->n_kv_group,
+                          .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_kv_group};
     cake_embed_fill(r->model, r->kernels->memory ? &cake_kernels_ref : r->kernels, 1, ids, r->wave);
     CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, (cake_wave_buffers){0}, no_messages, NULL),
                           CAKE_OK);
@@ -176,11 +176,11 @@ static inline double follow(golden_model *r, const cake_json *sequence, double t
 {
     const cake_json *prompt = cake_json_get(sequence, "prompt"), *ids = cake_json_get(sequence, "ids");
     int n_prompt = (int)cake_json_size(prompt), n_vocab = cake_model_config(r->model)->n_vocab;
-    int32_t chunk[MAX_TOK];
+    int32_t chunk[MAX_ROW];
     const float *score = NULL;
     double most = 0;
     for (int pos = 0, n; pos < n_prompt; pos += n) {
-        n = n_prompt - pos < MAX_TOK ? n_prompt - pos : MAX_TOK;
+        n = n_prompt - pos < MAX_ROW ? n_prompt - pos : MAX_ROW;
         for (int i = 0; i < n; i++)
             chunk[i] = (int32_t)cake_json_int(cake_json_at(prompt, (size_t)(pos + i)), -1);
         score = step(r, chunk, n, pos, n_prompt);
@@ -207,10 +207,10 @@ static inline float *scores_of(golden_model *r, const cake_json *sequence, bool 
     int n_prompt = (int)cake_json_size(prompt), n_vocab = cake_model_config(r->model)->n_vocab;
     size_t bytes = (size_t)n_vocab * sizeof(float);
     float *scores = malloc((1 + AFTER) * bytes);
-    int32_t id[MAX_TOK];
+    int32_t id[MAX_ROW];
     r->spares = spares;
     for (int pos = 0, n; pos < n_prompt; pos += n) {
-        n = n_prompt - pos < MAX_TOK ? n_prompt - pos : MAX_TOK;
+        n = n_prompt - pos < MAX_ROW ? n_prompt - pos : MAX_ROW;
         for (int i = 0; i < n; i++)
             id[i] = (int32_t)cake_json_int(cake_json_at(prompt, (size_t)(pos + i)), -1);
         memcpy(scores, step(r, id, n, pos, n_prompt), bytes);

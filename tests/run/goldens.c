@@ -91,7 +91,7 @@ static void test_unread(void)
         cake_json *expected = read_expected(models[m]);
         const cake_json *sequences = cake_json_get(expected, "sequences");
         const cake_json *longest = cake_json_at(sequences, cake_json_size(sequences) - 1);
-        CU_ASSERT(cake_json_size(cake_json_get(longest, "prompt")) > 2 * MAX_TOK);
+        CU_ASSERT(cake_json_size(cake_json_get(longest, "prompt")) > 2 * MAX_ROW);
         for (int level = 0; level <= cake_kernels_best(); level++)
             if (suite_all() || m % (1 + cake_kernels_best()) == level)
                 check_unread(models[m], longest, cake_kernels_at(level));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded by tests/run/watch.sh: while there is a file MUTE, what is sent as the watch sends is lost on the
- * way. MPI sends in other ways.
+ * Preloaded by tests/run/watch.sh. While the file $MUTE exists, this drops heartbeats, which it knows by the
+ * flags of send(). MPI uses other flags.
  */
 #include <stdlib.h>
 #include <sys/socket.h>

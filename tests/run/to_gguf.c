@@ -16,7 +16,7 @@
 
 typedef struct family {
     const char *model_type, *arch;
-    bool turned, plus_one, both_norms;
+    bool permuted, plus_one, both_norms;
     const char *n_expert, *n_ff; /* names of its fields of experts */
     const char *window;          /* of the sliding window; NULL: none is written */
 } family;
@@ -114,7 +114,7 @@ static char *read_tensor(const cake_indexed_tensor *s)
 }
 
 /* Rows of each head: first of the first half, first of the second, ... */
-static void turn_rows(char *bytes, int64_t rows, size_t row, int64_t n_head)
+static void permute_rows(char *bytes, int64_t rows, size_t row, int64_t n_head)
 {
     const int64_t per = rows / n_head;
     char *copy = cake_copy(bytes, (size_t)rows * row);
@@ -222,7 +222,7 @@ static void add_columns(converter *c, int layer, const char *stem, const cake_te
 }
 
 /* gpt-oss: transposed, gate and up in turn. */
-static bool add_turned(converter *c, int layer, const char *rest, const cake_indexed_tensor *s)
+static bool add_transposed(converter *c, int layer, const char *rest, const cake_indexed_tensor *s)
 {
     const bool both = !strncmp(rest, "mlp.experts.gate_up_proj", 24);
     if (!both && strncmp(rest, "mlp.experts.down_proj", 21) != 0)
@@ -337,8 +337,8 @@ static void add_in_layer(converter *c, int layer, const char *rest, const cake_i
     const size_t stem = (size_t)(suffix - rest);
     const char *own = NULL;
     cake_buf name = {0};
-    if (add_stacked(c, layer, rest, s) || add_turned(c, layer, rest, s) || add_latent(c, layer, rest, s) ||
-        add_decay(c, layer, rest, s) || strstr(rest, "act_fn."))
+    if (add_stacked(c, layer, rest, s) || add_transposed(c, layer, rest, s) ||
+        add_latent(c, layer, rest, s) || add_decay(c, layer, rest, s) || strstr(rest, "act_fn."))
         return;
     if (strstr(rest, ".experts.") && !strstr(rest, ".experts.0."))
         return;
@@ -362,9 +362,9 @@ static void add_in_layer(converter *c, int layer, const char *rest, const cake_i
     char *bytes = read_tensor(s);
     const cake_tensor *t = s->tensor;
     const size_t len = (size_t)(t->end - t->begin);
-    if (c->family->turned && (!strcmp(own, "attn_q") || !strcmp(own, "attn_k")))
-        turn_rows(bytes, t->shape[0], len / (size_t)t->shape[0],
-                  strcmp(own, "attn_q") ? c->config.heads[0].n_kv : c->config.n_head);
+    if (c->family->permuted && (!strcmp(own, "attn_q") || !strcmp(own, "attn_k")))
+        permute_rows(bytes, t->shape[0], len / (size_t)t->shape[0],
+                     strcmp(own, "attn_q") ? c->config.heads[0].n_kv : c->config.n_head);
     int64_t shape[] = {t->shape[0], t->rank > 1 ? t->shape[t->rank - 1] : 1};
     if (c->config.delta.n_key)
         tile_tensor(c, own, t, bytes, len);

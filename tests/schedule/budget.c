@@ -18,11 +18,11 @@ static int dice(int n)
 static double cost_of(const cake_batch *b, const cake_schedule_shape *shape)
 {
     double cost = shape->cost.score * b->n_score;
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         bool prompt = b->rows[i].kind == CAKE_ROW_PROMPT;
         const double *seen = prompt ? shape->cost.prompt_seen : shape->cost.generated_seen;
         cost += 1 + (prompt ? 0 : shape->cost.generated);
-        for (int group = 0; group < shape->n_group; group++)
+        for (int group = 0; group < shape->n_kv_group; group++)
             for (int p = 0; p <= b->rows[i].pos; p++)
                 cost += !shape->window[group] || b->rows[i].pos - p < shape->window[group] ? seen[group] : 0;
     }
@@ -51,8 +51,8 @@ static double pace(bool weighed)
     cake_schedule_shape shape = {.n_lane = LANES,
                                  .lane_seqs = SEQS,
                                  .chunk = 128,
-                                 .max_tok = 512,
-                                 .n_group = 2,
+                                 .max_row = 512,
+                                 .n_kv_group = 2,
                                  .n_page = {6000, 6000},
                                  .window = {0, 512}},
                         by;
@@ -68,7 +68,7 @@ static double pace(bool weighed)
             answer(s, lane, under_way[lane], made, 40);
         while (cake_schedule_can_admit(s)) {
             int n_prompt = dice(8) ? 32 + dice(200) : 1000 + dice(3000);
-            made[cake_schedule_admit(s, n_prompt, n_prompt + 40, NULL, CAKE_SEQ_SURE)] = 0;
+            made[cake_schedule_admit(s, n_prompt, n_prompt + 40, NULL, CAKE_SLOT_FIXED_LENGTH)] = 0;
         }
         under_way[lane] = cake_schedule_next_batch(s, lane);
         double is = cost_of(under_way[lane], &by);
@@ -89,7 +89,7 @@ static void test_cost(void)
 static void test_dealing(void)
 {
     cake_schedule_shape shape = {
-        .n_lane = 2, .lane_seqs = 8, .chunk = 64, .max_tok = 128, .n_group = 1, .n_page = {4000}};
+        .n_lane = 2, .lane_seqs = 8, .chunk = 64, .max_row = 128, .n_kv_group = 1, .n_page = {4000}};
     static const int prompts[] = {3000, 1000, 1000, 900, 10, 10};
     cake_schedule_shape weighed = shape;
     weighed.cost = (cake_row_cost){{0}, {1e-2}, 0, 0};
@@ -101,7 +101,7 @@ static void test_dealing(void)
             cake_schedule_admit(s, prompts[i], 5000, NULL, 0);
         for (int wave = 0; wave < 400; wave++) { /* until all generate */
             b = cake_schedule_next_batch(s, wave % 2);
-            rows[wave % 2] = b->n_tok;
+            rows[wave % 2] = b->n_row;
             answer(s, wave % 2, b, made, 1 << 20);
         }
         CU_ASSERT(rows[0] + rows[1] == 6);
@@ -113,12 +113,12 @@ static void test_dealing(void)
 /* The costs of a shape are those of layers, over the operations of a row. */
 static void test_costs(void)
 {
-    cake_cost all = {.balance = 10, .row_flops = 1000, .sequence_bytes = 10, .n_group = 2};
+    cake_cost all = {.balance = 10, .row_flops = 1000, .sequence_bytes = 10, .n_kv_group = 2};
     all.kv[0].position_flops = 10;
     all.kv[0].position_bytes = 0.5;
     all.kv[1].position_flops = 10;
     all.kv[1].position_bytes = 5;
-    cake_schedule_shape shape = {.n_group = 2};
+    cake_schedule_shape shape = {.n_kv_group = 2};
     cake_schedule_set_costs(&shape, &all, 500);
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.prompt_seen[0], 0.01, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(shape.cost.prompt_seen[1], 0.01, 1e-12);

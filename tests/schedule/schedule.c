@@ -75,11 +75,11 @@ static void follow_change(const cake_change *c)
 /* A page may be read by sequences of the same wave: then it is not written. */
 static void follow_rows(const cake_batch *b, int kv_group, int window)
 {
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         cake_row r = b->rows[i];
         job.written[kv_group][job.table[kv_group][r.slot][r.pos / CAKE_PAGE]][r.pos % CAKE_PAGE] = 0;
     }
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         cake_row r = b->rows[i];
         int begin = r.pos; /* its first row in the wave */
         while (i && b->rows[i - 1].slot == r.slot && begin > b->rows[i - 1].pos)
@@ -87,7 +87,7 @@ static void follow_rows(const cake_batch *b, int kv_group, int window)
         for (int p = window && begin >= window ? begin - window + 1 : 0; p < begin; p++)
             job.wrong += job.written[kv_group][job.table[kv_group][r.slot][p / CAKE_PAGE]][p % CAKE_PAGE] !=
                          what_of(job.owner[r.slot], p);
-        for (; i < b->n_tok && b->rows[i].slot == r.slot; i++) {
+        for (; i < b->n_row && b->rows[i].slot == r.slot; i++) {
             int pos = b->rows[i].pos;
             uint64_t *at =
                 &job.written[kv_group][job.table[kv_group][r.slot][pos / CAKE_PAGE]][pos % CAKE_PAGE];
@@ -100,7 +100,7 @@ static void follow_rows(const cake_batch *b, int kv_group, int window)
 
 static void follow_states(const cake_batch *b)
 {
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         cake_row r = b->rows[i];
         int owner = job.owner[r.slot];
         job.wrong += r.pos && job.state[r.slot] != what_of(owner, r.pos - 1);
@@ -112,11 +112,11 @@ static void follow(const cake_batch *b, const cake_schedule_shape *shape)
 {
     for (int i = 0; i < b->n_change; i++)
         follow_change(&b->changes[i]);
-    for (int kv_group = 0; kv_group < shape->n_group; kv_group++)
+    for (int kv_group = 0; kv_group < shape->n_kv_group; kv_group++)
         follow_rows(b, kv_group, shape->window[kv_group]);
     if (shape->states)
         follow_states(b);
-    for (int i = 0; i < b->n_tok; i++) {
+    for (int i = 0; i < b->n_row; i++) {
         cake_row r = b->rows[i];
         int id = job.owner[r.slot], prompt = id < 0 ? r.pos + 1 : job.prompt[id];
         job.wrong += (r.kind != CAKE_ROW_PROMPT) != (r.pos >= prompt); /* a token's path is what it is */
@@ -200,14 +200,15 @@ static void admit(cake_schedule *s, int n, int *next, int *stem, bool *ready, in
         int id = *next, group = job.group[id];
         bool first = id == 0 || job.group[id - 1] != group,
              several = id + 1 < n && job.group[id + 1] == group;
-        if (first && several && id != job.alone && flags & CAKE_SEQ_STEM) {
+        if (first && several && id != job.alone && flags & CAKE_SLOT_STEM) {
             *stem =
-                cake_schedule_admit(s, job.prompt[id], job.max_total[id], job.chain[group], CAKE_SEQ_STEM);
+                cake_schedule_admit(s, job.prompt[id], job.max_total[id], job.chain[group], CAKE_SLOT_STEM);
             job.owner[*stem] = -1 - group;
             *ready = false;
         } else {
             job.owner[cake_schedule_admit(s, job.prompt[id], job.max_total[id], job.chain[group],
-                                          flags & (CAKE_SEQ_SCORE_PROMPT | CAKE_SEQ_SURE))] = (*next)++;
+                                          flags & (CAKE_SLOT_SCORE_PROMPT | CAKE_SLOT_FIXED_LENGTH))] =
+                (*next)++;
         }
     }
 }
@@ -256,7 +257,7 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
     const cake_batch *under_way[8] = {0};
     int next = 0, rounds = 0, stem = -1;
     bool ready = false;
-    make_job(n, longest, group, shape->share, flags & CAKE_SEQ_SURE);
+    make_job(n, longest, group, shape->share, flags & CAKE_SLOT_FIXED_LENGTH);
     job.prefixes = prefixes;
     while (job.finished + job.overflowed < n && rounds++ < 100000) {
         look_ahead(n, next);
@@ -270,8 +271,8 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
                 leave(job.owner[b->overflow[i]]);
             }
             job.wrong +=
-                b->n_tok > shape->max_tok || (b->n_tok && b->n_change > cake_schedule_changes(shape));
-            if (b->n_tok && !b->n_overflow) {
+                b->n_row > shape->max_row || (b->n_row && b->n_change > cake_schedule_changes(shape));
+            if (b->n_row && !b->n_overflow) {
                 follow(b, shape);
                 under_way[l] = b;
             }
@@ -290,13 +291,13 @@ static int play(int n, const cake_schedule_shape *shape, int longest, int group,
     return (int)job.stats.evictions;
 }
 
-static cake_schedule_shape one_kv_group(int lanes, int seqs, int chunk, int max_tok, int pages)
+static cake_schedule_shape one_kv_group(int lanes, int seqs, int chunk, int max_row, int pages)
 {
     return (cake_schedule_shape){.n_lane = lanes,
                                  .lane_seqs = seqs,
                                  .chunk = chunk,
-                                 .max_tok = max_tok,
-                                 .n_group = 1,
+                                 .max_row = max_row,
+                                 .n_kv_group = 1,
                                  .n_page = {pages}};
 }
 
@@ -332,7 +333,7 @@ static void test_kv_forecast(void)
             for (int pages = 10 * lanes; pages <= 40; pages += suite_all() ? 2 : 6) {
                 cake_schedule_shape shape = one_kv_group(lanes, 5, 64, 128, pages);
                 shape.share = pages % 4;
-                evictions[sure] += play(60, &shape, 360, 1, sure ? CAKE_SEQ_SURE : 0);
+                evictions[sure] += play(60, &shape, 360, 1, sure ? CAKE_SLOT_FIXED_LENGTH : 0);
                 CU_ASSERT_EQUAL(job.finished, 60);
                 CU_ASSERT_EQUAL(job.wrong, 0);
             }
@@ -348,7 +349,7 @@ static void test_windows(void)
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
         for (int pages = 6; pages <= 30; pages += 4) {
             cake_schedule_shape shape = one_kv_group(1 + (int)i % 4, 4, 64, 128, pages);
-            shape.n_group = 3;
+            shape.n_kv_group = 3;
             shape.window[1] = windows[i];
             shape.window[2] = windows[dice(7)];
             for (int kv_group = 1; kv_group < 3; kv_group++)
@@ -380,12 +381,12 @@ static void test_forks(void)
             for (int pages = 6; pages <= 60; pages += suite_all() ? 6 : 18) {
                 cake_schedule_shape shape = one_kv_group(lanes, seqs, 64, 128, pages);
                 shape.states = true;
-                shape.n_group = 2;
+                shape.n_kv_group = 2;
                 shape.window[1] = 70;
                 shape.n_page[1] = pages / 2 + 1;
                 if (lanes * seqs < 2)
                     continue;
-                evictions += play(60, &shape, 360, 1 + dice(7), CAKE_SEQ_STEM);
+                evictions += play(60, &shape, 360, 1 + dice(7), CAKE_SLOT_STEM);
                 CU_ASSERT_EQUAL(job.finished, 60);
                 CU_ASSERT_EQUAL(job.finished, 60);
                 CU_ASSERT_EQUAL(job.wrong, 0);
@@ -422,19 +423,19 @@ static void test_share_tight(void)
         int seqs = 1 + dice(6), pages = 16 + dice(40);
         cake_schedule_shape shape = one_kv_group(1 + dice(4), seqs, 64 + dice(200), 264, pages);
         shape.share = true;
-        shape.n_group = 1 + dice(3);
-        for (int kv_group = 0; kv_group < shape.n_group; kv_group++) {
+        shape.n_kv_group = 1 + dice(3);
+        for (int kv_group = 0; kv_group < shape.n_kv_group; kv_group++) {
             shape.window[kv_group] = windows[dice(7)];
             shape.n_page[kv_group] =
                 1 + cake_pages_held(shape.window[kv_group], 900, CAKE_PAGE) + dice(pages);
         }
-        int flags = dice(2) ? CAKE_SEQ_STEM : dice(4) ? 0 : CAKE_SEQ_SCORE_PROMPT;
+        int flags = dice(2) ? CAKE_SLOT_STEM : dice(4) ? 0 : CAKE_SLOT_SCORE_PROMPT;
         if (shape.n_lane * seqs < 2)
-            flags &= ~CAKE_SEQ_STEM;
-        evictions += play(80, &shape, 900, flags & CAKE_SEQ_STEM ? 1 + dice(4) : 1, flags);
+            flags &= ~CAKE_SLOT_STEM;
+        evictions += play(80, &shape, 900, flags & CAKE_SLOT_STEM ? 1 + dice(4) : 1, flags);
         CU_ASSERT_EQUAL(job.finished, 80);
         CU_ASSERT_EQUAL(job.wrong, 0);
-        CU_ASSERT(!(flags & CAKE_SEQ_SCORE_PROMPT) || job.stats.shared == 0);
+        CU_ASSERT(!(flags & CAKE_SLOT_SCORE_PROMPT) || job.stats.shared == 0);
         forks += job.forks;
         shared += job.stats.shared;
     }
@@ -452,7 +453,7 @@ static void test_share_states(void)
         cake_schedule_shape shape = one_kv_group(1 + dice(4), seqs, 64 + dice(200), 264, pages);
         shape.share = shape.states = true;
         shape.n_saved = dice(MAX_SAVED + 1);
-        int stems = shape.n_lane * seqs < 2 || dice(2) ? 0 : CAKE_SEQ_STEM;
+        int stems = shape.n_lane * seqs < 2 || dice(2) ? 0 : CAKE_SLOT_STEM;
         evictions += play(80, &shape, 900, stems ? 1 + dice(4) : 1, stems);
         CU_ASSERT_EQUAL(job.finished, 80);
         CU_ASSERT_EQUAL(job.wrong, 0);
@@ -486,7 +487,7 @@ static void test_share_one(void)
 static void test_scored(void)
 {
     cake_schedule_shape shape = one_kv_group(2, 5, 64, 128, 12);
-    CU_ASSERT(play(60, &shape, 360, 1, CAKE_SEQ_SCORE_PROMPT) > 0);
+    CU_ASSERT(play(60, &shape, 360, 1, CAKE_SLOT_SCORE_PROMPT) > 0);
     CU_ASSERT_EQUAL(job.finished, 60);
     CU_ASSERT_EQUAL(job.wrong, 0);
     for (int i = 0; i < 60; i++)
@@ -512,14 +513,14 @@ static void test_chunks(void)
     int slot = cake_schedule_admit(s, 300, 400, NULL, 0), end = 0;
     for (int i = 0; i < 5; i++) {
         const cake_batch *b = cake_schedule_next_batch(s, 0);
-        end += b->n_tok;
+        end += b->n_row;
         CU_ASSERT(end == 300 ? b->n_score == 1 : end % CAKE_PAGE == 0 && b->n_score == 0);
-        CU_ASSERT_EQUAL(b->n_tok, i < 4 ? 64 : 44);
+        CU_ASSERT_EQUAL(b->n_row, i < 4 ? 64 : 44);
         cake_schedule_complete(s, 0);
     }
     cake_schedule_token(s, slot);
     const cake_batch *b = cake_schedule_next_batch(s, 0);
-    CU_ASSERT(b->n_tok == 1 && b->n_score == 1 && b->rows[0].pos == 300 &&
+    CU_ASSERT(b->n_row == 1 && b->n_score == 1 && b->rows[0].pos == 300 &&
               b->rows[0].kind == CAKE_ROW_GENERATED);
     cake_schedule_close(s);
 }
@@ -534,10 +535,10 @@ static void test_ahead(void)
     int slot = cake_schedule_admit(s, PROMPT, PROMPT + 2, NULL, 0), next = 0, lane = 0, scores = 0;
     for (; next < PROMPT; lane = (lane + 1) % LANES) {
         const cake_batch *b = cake_schedule_next_batch(s, lane);
-        for (int i = 0; i < b->n_tok; i++)
+        for (int i = 0; i < b->n_row; i++)
             CU_ASSERT(b->rows[i].slot == slot && b->rows[i].pos == next + i);
-        CU_ASSERT(b->n_tok == 128 || next + b->n_tok == PROMPT);
-        next += b->n_tok;
+        CU_ASSERT(b->n_row == 128 || next + b->n_row == PROMPT);
+        next += b->n_row;
         scores += b->n_score;
         if (cake_schedule_in_flight(s, (lane + 1) % LANES))
             cake_schedule_complete(s, (lane + 1) % LANES);
@@ -551,8 +552,8 @@ static void test_ahead(void)
     cake_schedule_close(s);
 
     s = cake_schedule_open(&shape, NULL); /* a prompt that may fail at any of its rows waits for them */
-    cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SEQ_SCORE_PROMPT);
-    CU_ASSERT(cake_schedule_next_batch(s, 0)->n_tok == 128 && cake_schedule_next_batch(s, 1)->n_tok == 0);
+    cake_schedule_admit(s, PROMPT, PROMPT, NULL, CAKE_SLOT_SCORE_PROMPT);
+    CU_ASSERT(cake_schedule_next_batch(s, 0)->n_row == 128 && cake_schedule_next_batch(s, 1)->n_row == 0);
     cake_schedule_close(s);
 }
 
@@ -567,7 +568,7 @@ static void test_any_cost(void)
         shape.states = dice(2);
         shape.n_saved = shape.states ? dice(MAX_SAVED + 1) : 0;
         shape.cost = (cake_row_cost){{0.1 * dice(3)}, {0.1 * dice(3)}, dice(3), dice(3)};
-        int stems = shape.n_lane * shape.lane_seqs < 2 || dice(2) ? 0 : CAKE_SEQ_STEM;
+        int stems = shape.n_lane * shape.lane_seqs < 2 || dice(2) ? 0 : CAKE_SLOT_STEM;
         evictions += play(80, &shape, 900, stems ? 1 + dice(4) : 1, stems);
         CU_ASSERT_EQUAL(job.finished, 80);
         CU_ASSERT_EQUAL(job.wrong, 0);

@@ -18,7 +18,7 @@
 
 static void wrong(const char *what, int line)
 {
-    fprintf(stderr, "tests/gpu/lt.c:%d: not so: %s\n", line, what);
+    fprintf(stderr, "tests/gpu/fake_cublaslt.c:%d: not so: %s\n", line, what);
     abort();
 }
 

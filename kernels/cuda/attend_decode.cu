@@ -301,7 +301,7 @@ __device__ __forceinline__ void join_segments(const attention &a, const turn &t,
 
 /* A block for a segment of a generated row. grid: segments of rows, bundles of heads. */
 template <int STEPS>
-__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attention a, int heads)
+__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_decode(attention a, int heads)
 {
     enum { DIM = 16 * STEPS };
     begin_kernel();
@@ -344,12 +344,12 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_generated(attentio
 template <int STEPS> static void launch(const attention &a, int n)
 {
     const int heads = min(a.group, (int)LINES);
-    CAKE_LAUNCH(attend_generated<STEPS>,
+    CAKE_LAUNCH(attend_decode<STEPS>,
                 dim3((unsigned)n * (unsigned)a.n_segment, groups(a.group, heads) * (unsigned)a.kv.n_kv),
                 dim3(WARPS * CAKE_WARP), 0, a, heads);
 }
 
-void attend_generated_rows(const attention &a, int n)
+void attend_decode_rows(const attention &a, int n)
 {
     switch (a.kv.head_dim / 16) {
     case 4:

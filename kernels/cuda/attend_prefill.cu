@@ -263,7 +263,7 @@ __device__ __forceinline__ void put(const progress<STEPS> &p, const attention &a
 
 /* grid: groups of rows, those that see most first; bundles of heads. */
 template <int STEPS>
-__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a, int first_row, int heads)
+__global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prefill(attention a, int first_row, int heads)
 {
     begin_kernel();
     enum { TILES = block_of<STEPS>::TILES };
@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a
     const int warp = (int)threadIdx.x / CAKE_WARP, first_line = warp * TILES * LINES,
               rows = block_of<STEPS>::HIGH / heads;
     const int first = first_row + (int)(gridDim.x - 1 - blockIdx.x) * rows;
-    const lines l = lines_of(a, (int)blockIdx.y, heads, first, min(rows, a.n_tok - first));
+    const lines l = lines_of(a, (int)blockIdx.y, heads, first, min(rows, a.n_row - first));
     uint4 *query = memory + warp * TILES * STEPS * CAKE_WARP;
     progress<STEPS> p[TILES];
 #pragma unroll
@@ -315,16 +315,16 @@ __global__ void __launch_bounds__(WARPS *CAKE_WARP, 2) attend_prompt(attention a
 template <int STEPS> static void launch(const attention &a, int first_row)
 {
     const int heads = min(a.group, (int)LINES);
-    const unsigned blocks = groups(a.n_tok - first_row, block_of<STEPS>::HIGH / heads),
+    const unsigned blocks = groups(a.n_row - first_row, block_of<STEPS>::HIGH / heads),
                    bundles = groups(a.group, heads) * (unsigned)a.kv.n_kv;
     const size_t chunks = block_of<STEPS>::QUERIES + block_of<STEPS>::KEYS + block_of<STEPS>::VALUES;
     if (STEPS > 8)
-        CAKE_ALLOW(attend_prompt<STEPS>, chunks * sizeof(uint4));
-    CAKE_LAUNCH(attend_prompt<STEPS>, dim3(blocks, bundles), dim3(WARPS * CAKE_WARP), chunks * sizeof(uint4),
+        CAKE_ALLOW(attend_prefill<STEPS>, chunks * sizeof(uint4));
+    CAKE_LAUNCH(attend_prefill<STEPS>, dim3(blocks, bundles), dim3(WARPS * CAKE_WARP), chunks * sizeof(uint4),
                 a, first_row, heads);
 }
 
-void attend_prompt_rows(const attention &a, int first_row)
+void attend_prefill_rows(const attention &a, int first_row)
 {
     switch (a.kv.head_dim / 16) {
     case 4:

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decodes quantised rows, in plain C with loops of constant length, so that each file that includes it has
- * them compiled for its own instruction set. Included by format.c and by the vector kernels.
+ * Dequantises rows of weights, in plain C with loops of constant length, so that each file that includes it
+ * has them compiled for its own instruction set. Included by format.c and by the vector kernels.
  *
  * In: blocks and groups as format.h has them. Out: float32. Invariant: every value is computed by itself, by
  * the same operations for every instruction set, so its bits are the same.
  */
-#ifndef CAKE_KERNELS_DECODE_H
-#define CAKE_KERNELS_DECODE_H
+#ifndef CAKE_KERNELS_DEQUANTIZE_H
+#define CAKE_KERNELS_DEQUANTIZE_H
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "kernels/format.h"
 #include "kernels/tensor.h"
 
-enum { SMALL_BLOCK = 32, LARGE_BLOCK = 256, DECODED_CODES = 32 };
+enum { SMALL_BLOCK = 32, LARGE_BLOCK = 256, DEQUANTIZED_CODES = 32 };
 
 /* As cake_f16_to_f32, in line. */
 static inline float f16_at(const uint8_t *bytes)
@@ -31,7 +31,7 @@ static inline float f16_at(const uint8_t *bytes)
     return value;
 }
 
-/* ---- blocks: codes, and what stands before them; the heads of codes.h */
+/* ---- blocks: codes, and what stands before them; the headers of codes.h */
 
 /* code [32] = halves of bytes [16]: the low ones, then the high ones. */
 static inline void split_halves(uint8_t *restrict code, const uint8_t *restrict from)
@@ -134,27 +134,27 @@ static void codes_iq4_xs(uint8_t *restrict code, const uint8_t *restrict b)
         split_halves(code + 32 * part, b + 8 + 16 * part);
 }
 
-/* The head of a block of 256 values; small blocks begin with theirs. */
-static inline void block_head(uint8_t *restrict head, cake_block kind, const uint8_t *restrict b)
+/* The header of a block of 256 values; small blocks begin with theirs. */
+static inline void block_header(uint8_t *restrict header, cake_block kind, const uint8_t *restrict b)
 {
     switch (kind) {
     case CAKE_BLOCK_Q2_K:
-        memcpy(head, b + 80, 4);
-        memcpy(head + 4, b, 16);
+        memcpy(header, b + 80, 4);
+        memcpy(header + 4, b, 16);
         break;
     case CAKE_BLOCK_Q3_K:
-        memcpy(head, b + 108, 2);
-        memcpy(head + 2, b + 96, 12);
+        memcpy(header, b + 108, 2);
+        memcpy(header + 2, b + 96, 12);
         break;
     case CAKE_BLOCK_Q6_K:
-        memcpy(head, b + 208, 2);
-        memcpy(head + 2, b + 192, 16);
+        memcpy(header, b + 208, 2);
+        memcpy(header + 2, b + 192, 16);
         break;
     case CAKE_BLOCK_IQ4_XS:
-        memcpy(head, b, 8);
+        memcpy(header, b, 8);
         break;
     default: /* Q4_K, Q5_K */
-        memcpy(head, b, 16);
+        memcpy(header, b, 16);
     }
 }
 
@@ -178,19 +178,19 @@ static const struct {
                                   __VA_ARGS__}}
 #define LARGE(kind, reader, width, size, less, begin, ...)                                                   \
     [CAKE_BLOCK_##kind] = {.read = reader,                                                                   \
-                           .as = {.bits = width, .part = size, .zero = less, .head = begin, __VA_ARGS__}}
+                           .as = {.bits = width, .part = size, .zero = less, .header = begin, __VA_ARGS__}}
     SMALL(Q4_0, codes_q4_0, 4, 8, F16, 1),
     SMALL(Q4_1, codes_q4_1, 4, 0, F16, 1, .minimum = true),
     SMALL(Q5_0, codes_q5_0, 5, 16, F16, 1),
     SMALL(Q5_1, codes_q5_1, 5, 0, F16, 1, .minimum = true),
     SMALL(Q8_0, codes_q8_0, 8, 0, F16, 1),
-    LARGE(Q2_K, codes_q2_k, 2, 16, 0, CAKE_HEAD_Q2_K, .minimum = true),
-    LARGE(Q3_K, codes_q3_k, 3, 16, 4, CAKE_HEAD_Q3_K, .whole = true),
-    LARGE(Q4_K, codes_q4_k, 4, 32, 0, CAKE_HEAD_6_BITS, .minimum = true),
-    LARGE(Q5_K, codes_q5_k, 5, 32, 0, CAKE_HEAD_6_BITS, .minimum = true),
-    LARGE(Q6_K, codes_q6_k, 6, 16, 32, CAKE_HEAD_BYTES, .whole = true),
+    LARGE(Q2_K, codes_q2_k, 2, 16, 0, CAKE_HEADER_Q2_K, .minimum = true),
+    LARGE(Q3_K, codes_q3_k, 3, 16, 4, CAKE_HEADER_Q3_K, .whole = true),
+    LARGE(Q4_K, codes_q4_k, 4, 32, 0, CAKE_HEADER_6_BITS, .minimum = true),
+    LARGE(Q5_K, codes_q5_k, 5, 32, 0, CAKE_HEADER_6_BITS, .minimum = true),
+    LARGE(Q6_K, codes_q6_k, 6, 16, 32, CAKE_HEADER_BYTES, .whole = true),
     SMALL(IQ4_NL, codes_q4_0, 4, 0, F16, 1, .table = nonlinear_codes),
-    LARGE(IQ4_XS, codes_iq4_xs, 4, 32, 0, CAKE_HEAD_IQ4_XS, .table = nonlinear_codes),
+    LARGE(IQ4_XS, codes_iq4_xs, 4, 32, 0, CAKE_HEADER_IQ4_XS, .table = nonlinear_codes),
     SMALL(MXFP4, codes_mxfp4, 4, 0, E8M0, .5F, .table = e2m1_twice),
 #undef SMALL
 #undef LARGE
@@ -208,24 +208,24 @@ static inline void six_bits(const uint8_t *s, int i, int *scale, int *min)
     }
 }
 
-/* Scales, and minima, of the head of a block of 256 values; whole: what they are before the block's. */
+/* Scales, and minima, of the header of a block of 256 values; whole: what they are before the block's. */
 static inline void block_scales(cake_codes_span *restrict to, const cake_codes *c,
-                                const uint8_t *restrict head)
+                                const uint8_t *restrict header)
 {
-    const float d = f16_at(head), min = c->minimum ? f16_at(head + 2) : 0;
-    const uint8_t *s = head + (c->minimum ? 4 : 2);
+    const float d = f16_at(header), min = c->minimum ? f16_at(header + 2) : 0;
+    const uint8_t *s = header + (c->minimum ? 4 : 2);
     to->unit = d;
     for (int part = 0, parts = LARGE_BLOCK / c->part; part < parts; part++) {
         int whole = (int8_t)s[part], less = 0;
-        if (c->head == CAKE_HEAD_6_BITS) {
+        if (c->header == CAKE_HEADER_6_BITS) {
             six_bits(s, part, &whole, &less);
-        } else if (c->head == CAKE_HEAD_Q3_K) {
+        } else if (c->header == CAKE_HEADER_Q3_K) {
             const int low = part < 8 ? s[part] & 15 : s[part - 8] >> 4;
             whole = (low | (s[8 + part % 4] >> part / 4 * 2 & 3) << 4) - 32;
-        } else if (c->head == CAKE_HEAD_Q2_K) {
+        } else if (c->header == CAKE_HEADER_Q2_K) {
             whole = s[part] & 15;
             less = s[part] >> 4;
-        } else if (c->head == CAKE_HEAD_IQ4_XS) {
+        } else if (c->header == CAKE_HEADER_IQ4_XS) {
             const int high = s[part / 4] >> part % 4 * 2 & 3;
             whole = ((s[2 + part / 2] >> part % 2 * 4 & 15) | high << 4) - 32;
         }
@@ -260,7 +260,7 @@ signed_codes(int8_t *restrict value, const uint8_t *restrict code, const cake_co
             value[i] = (int8_t)(code[i] - c->zero);
 }
 
-static void decode_small(float *restrict out, cake_block kind, const uint8_t *restrict b)
+static void dequantize_small(float *restrict out, cake_block kind, const uint8_t *restrict b)
 {
     const cake_codes *c = &block_codes[kind].as;
     uint8_t code[SMALL_BLOCK];
@@ -271,40 +271,40 @@ static void decode_small(float *restrict out, cake_block kind, const uint8_t *re
     scale_part(out, value, scale, c->minimum, c->minimum ? f16_at(b + 2) : 0, SMALL_BLOCK);
 }
 
-static void decode_large(float *restrict out, cake_block kind, const uint8_t *restrict b)
+static void dequantize_large(float *restrict out, cake_block kind, const uint8_t *restrict b)
 {
     const cake_codes *c = &block_codes[kind].as;
-    uint8_t code[LARGE_BLOCK], head[CAKE_CODES_HEAD];
+    uint8_t code[LARGE_BLOCK], header[CAKE_CODES_HEADER];
     int8_t value[LARGE_BLOCK];
     cake_codes_span s;
     block_codes[kind].read(code, b);
     signed_codes(value, code, c, LARGE_BLOCK);
-    block_head(head, kind, b);
-    block_scales(&s, c, head);
+    block_header(header, kind, b);
+    block_scales(&s, c, header);
     for (int part = 0; part < 16 && c->part == 16; part++)
         scale_part(out + 16 * part, value + 16 * part, s.scale[part], c->minimum, s.minimum[part], 16);
     for (int part = 0; part < 8 && c->part == 32; part++)
         scale_part(out + 32 * part, value + 32 * part, s.scale[part], c->minimum, s.minimum[part], 32);
 }
 
-static inline void decode_block(float *restrict out, const cake_format *f, const uint8_t *restrict b)
+static inline void dequantize_block(float *restrict out, const cake_format *f, const uint8_t *restrict b)
 {
     if (f->block == SMALL_BLOCK)
-        decode_small(out, f->kind, b);
+        dequantize_small(out, f->kind, b);
     else
-        decode_large(out, f->kind, b);
+        dequantize_large(out, f->kind, b);
 }
 
-static inline void decode_blocks(float *out, const cake_format *f, const uint8_t *row, int k, int n)
+static inline void dequantize_blocks(float *out, const cake_format *f, const uint8_t *row, int k, int n)
 {
     float whole[LARGE_BLOCK];
     for (int done = 0; done < n;) {
         const int at = (k + done) % f->block, left = f->block - at, now = left < n - done ? left : n - done;
         const uint8_t *block = row + (size_t)((k + done) / f->block) * (size_t)f->bytes;
         if (now == f->block) {
-            decode_block(out + done, f, block);
+            dequantize_block(out + done, f, block);
         } else {
-            decode_block(whole, f, block);
+            dequantize_block(whole, f, block);
             memcpy(out + done, whole + at, (size_t)now * sizeof *out);
         }
         done += now;
@@ -337,7 +337,7 @@ spread_codes(uint8_t *restrict to, const uint8_t *restrict codes, int k, bool ha
 #define E4M3_64(c)    E4M3_16(c), E4M3_16((c) + 16), E4M3_16((c) + 32), E4M3_16((c) + 48)
 static const float e4m3_values[256] = {E4M3_64(0), E4M3_64(64), E4M3_64(128), E4M3_64(192)};
 
-/* out [n] = values of codes before their scale, times it; n <= DECODED_CODES. */
+/* out [n] = values of codes before their scale, times it; n <= DEQUANTIZED_CODES. */
 static inline __attribute__((always_inline)) void value_codes(float *restrict out,
                                                               const uint8_t *restrict code, cake_code kind,
                                                               int less, float scale, const int n)
@@ -353,8 +353,8 @@ static inline __attribute__((always_inline)) void value_codes(float *restrict ou
             out[i] = (float)(code[i] - less) * scale;
 }
 
-static inline void decode_groups(float *out, const cake_format *f, const uint8_t *row, const uint16_t *index,
-                                 int n_in, int k, int n)
+static inline void dequantize_groups(float *out, const cake_format *f, const uint8_t *row,
+                                     const uint16_t *index, int n_in, int k, int n)
 {
     const uint8_t *scales = row + cake_format_scales(f), *zeros = row + cake_format_zeros(f, n_in),
                   *codes = row + cake_format_codes(f, n_in);
@@ -370,11 +370,11 @@ static inline void decode_groups(float *out, const cake_format *f, const uint8_t
         if (f->factor)
             scale = f->divides ? scale / factor : scale * factor;
         const int less = f->offset + (f->zero ? zeros[group] : 0);
-        uint8_t code[DECODED_CODES + 2];
+        uint8_t code[DEQUANTIZED_CODES + 2];
         int i = 0;
-        for (; i + DECODED_CODES <= now && !(halves && at % 2); i += DECODED_CODES) {
-            spread_codes(code, codes, at + i, halves, DECODED_CODES);
-            value_codes(out + done + i, code, f->code, less, scale, DECODED_CODES);
+        for (; i + DEQUANTIZED_CODES <= now && !(halves && at % 2); i += DEQUANTIZED_CODES) {
+            spread_codes(code, codes, at + i, halves, DEQUANTIZED_CODES);
+            value_codes(out + done + i, code, f->code, less, scale, DEQUANTIZED_CODES);
         }
         for (; i < now; i++) {
             const int one = at + i;
@@ -384,13 +384,13 @@ static inline void decode_groups(float *out, const cake_format *f, const uint8_t
     }
 }
 
-static inline void decode_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
-                              int n_in, int k, int n)
+static inline void dequantize_row(float *out, const cake_format *f, const void *row, const uint16_t *index,
+                                  int n_in, int k, int n)
 {
     if (f->block)
-        decode_blocks(out, f, row, k, n);
+        dequantize_blocks(out, f, row, k, n);
     else
-        decode_groups(out, f, row, index, n_in, k, n);
+        dequantize_groups(out, f, row, index, n_in, k, n);
 }
 
 #endif

@@ -4,7 +4,7 @@
  * Invariant: a launcher need not pass HF_HOME on, and a branch may move between the looks of two ranks: rank
  * 0 tells the others its cache and commit. A rank whose own environment names a cache uses that.
  */
-#include "run/pulled.h"
+#include "run/resolve_model.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -101,7 +101,7 @@ static cake_err locate(cake_options *o, const cake_comm *world, found *root)
     return err;
 }
 
-cake_err cake_pulled_locate(cake_options *o, const cake_comm *world)
+cake_err cake_resolve_model(cake_options *o, const cake_comm *world)
 {
     found root = {.commit = ""};
     cake_err err = world->rank ? CAKE_OK : locate(o, world, &root);

@@ -211,7 +211,7 @@ static void put_halves(writer *w, const char *name, const char *suffix, const dr
 }
 
 /* [groups, out] of [out, groups] */
-static const float *turned(const drawn *d)
+static const float *transposed(const drawn *d)
 {
     static float to[MOST];
     for (int r = 0; r < d->out; r++)
@@ -220,7 +220,7 @@ static const float *turned(const drawn *d)
     return to;
 }
 
-static void put_quantised(writer *w, const char *name, const scheme *s, const drawn *d)
+static void put_quantized(writer *w, const char *name, const scheme *s, const drawn *d)
 {
     static const int awq[] = {0, 4, 1, 5, 2, 6, 3, 7};
     const int shared = (d->out + d->shared - 1) / d->shared, g = d->groups, less = !strstr(s->config, "_v2");
@@ -255,13 +255,13 @@ static void put_quantised(writer *w, const char *name, const scheme *s, const dr
         break;
     case GPTQ:
         put_columns(w, name, ".qweight", d->code, d->in, d->out, 1, d->in, s->bits, 0);
-        put_scales(w, name, ".scales", s, turned(d), g, d->out);
+        put_scales(w, name, ".scales", s, transposed(d), g, d->out);
         put_words(w, name, ".qzeros", d->zero, g, d->out, 1, g, s->bits, less, NULL);
         put(w, name, ".g_idx", "I32", d->in, 0, d->index, (size_t)d->in * 4);
         break;
     case AWQ:
         put_words(w, name, ".qweight", d->code, d->in, d->out, 1, d->in, 4, 0, awq);
-        put_scales(w, name, ".scales", s, turned(d), g, d->out);
+        put_scales(w, name, ".scales", s, transposed(d), g, d->out);
         put_words(w, name, ".qzeros", d->zero, g, d->out, 1, g, 4, 0, awq);
         break;
     }
@@ -282,7 +282,7 @@ enum { N_MATRIX = sizeof matrices / sizeof *matrices };
 
 static float *expected[N_MATRIX];
 
-static const char *write_quantised(const scheme *s, const char *from, const char *to)
+static const char *write_quantized(const scheme *s, const char *from, const char *to)
 {
     static char dir[256];
     static int n;
@@ -294,7 +294,7 @@ static const char *write_quantised(const scheme *s, const char *from, const char
     writer w = {0};
     cake_buf text = {0};
     state = 17;
-    snprintf(dir, sizeof dir, "%s/quantised-%d", suite_tmp(), n++);
+    snprintf(dir, sizeof dir, "%s/quantized-%d", suite_tmp(), n++);
     CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0700), 0);
     cake_buf_addf(
         &text,
@@ -312,7 +312,7 @@ static const char *write_quantised(const scheme *s, const char *from, const char
     }
     for (int i = 0; i < N_MATRIX; i++) {
         const drawn *d = draw_matrix(s, matrices[i].out, matrices[i].in);
-        put_quantised(&w, matrices[i].name, s, d);
+        put_quantized(&w, matrices[i].name, s, d);
         free(expected[i]);
         expected[i] = cake_alloc((size_t)(d->out * d->in), sizeof(float));
         memcpy(expected[i], d->value, (size_t)(d->out * d->in) * sizeof(float));
@@ -354,7 +354,7 @@ static void check_loaded(const char *dir, bool convert, int threads, const cake_
     const cake_model_options options = {.convert = convert, .dtype = CAKE_F32};
     cake_model *m = NULL;
     CU_ASSERT_EQUAL_FATAL(cake_model_open(dir, &options, &m), CAKE_OK);
-    CU_ASSERT_EQUAL(cake_model_quantised(m), !convert);
+    CU_ASSERT_EQUAL(cake_model_quantized(m), !convert);
     CU_ASSERT_EQUAL_FATAL(cake_model_load(m, &everything, op, &(cake_loading){.threads = threads}), CAKE_OK);
     const cake_layer_weights *l = cake_model_layer(m, 0);
     const cake_weight *w[N_MATRIX] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
@@ -369,7 +369,7 @@ static void test_schemes(void)
 {
     const cake_kernels *best = cake_kernels_at(cake_kernels_best());
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        const char *dir = write_quantised(&schemes[i], NULL, NULL);
+        const char *dir = write_quantized(&schemes[i], NULL, NULL);
         check_loaded(dir, false, 1, &cake_kernels_ref);
         check_loaded(dir, false, 3, best);
         check_loaded(dir, true, 2, best);
@@ -412,7 +412,7 @@ static void test_faults(void)
 {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         cake_buf said = {0};
-        const char *dir = write_quantised(&schemes[faults[i].scheme], faults[i].from, faults[i].to);
+        const char *dir = write_quantized(&schemes[faults[i].scheme], faults[i].from, faults[i].to);
         CU_ASSERT_EQUAL(open_said(dir, &said), CAKE_ERR_FATAL);
         CU_ASSERT(said.data && strstr(said.data, faults[i].said));
         if (!said.data || !strstr(said.data, faults[i].said))
@@ -437,7 +437,7 @@ static void test_values(void)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cake_buf said = {0};
-        const char *dir = write_quantised(&schemes[bad[i].scheme], NULL, NULL);
+        const char *dir = write_quantized(&schemes[bad[i].scheme], NULL, NULL);
         FILE *f = fopen(path_in(dir, "model.safetensors"), "r+b");
         char header[16384] = "";
         uint64_t length = 0;
@@ -464,5 +464,5 @@ int main(void)
     static const suite_test tests[] = {{"each way of storing", test_schemes},
                                        {"tensors that do not fit", test_faults},
                                        {"values that cannot be", test_values}};
-    return SUITE_MAIN("quantised weights", tests);
+    return SUITE_MAIN("quantized weights", tests);
 }

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
-#include "kernels/cuda/attend_generated.cu"
+#include "kernels/cuda/attend_decode.cu"
