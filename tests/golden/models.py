@@ -47,6 +47,8 @@ MROPE = {"rope_type": "default", "rope_theta": 10000000.0, "mrope_section": [1, 
 QWEN_VISION = dict(model_type="qwen3_5_vision", depth=1, hidden_size=8, intermediate_size=8, num_heads=2, in_channels=3,
                    patch_size=2, temporal_patch_size=1, spatial_merge_size=1, out_hidden_size=8,
                    num_position_embeddings=4)
+KIMI_VISION = dict(model_type="kimi_k25_vision", patch_size=2, pos_emb_height=4, pos_emb_width=4, pos_emb_time=2,
+                   num_attention_heads=2, num_hidden_layers=1, hidden_size=8, intermediate_size=8)
 QWEN_IDS = dict(image_token_id=7, video_token_id=8, vision_start_token_id=9, vision_end_token_id=10)
 
 
@@ -319,6 +321,26 @@ MODELS = {
                                       rope_parameters={**YARN, "rope_theta": 10000.0, "mscale": 1.0,
                                                        "mscale_all_dim": 1.0, "beta_fast": 32.0, "beta_slow": 1.0,
                                                        "llama_4_scaling_beta": 0.3, "partial_rotary_factor": 0.5})),
+    "kimi25-hub": dict(small=True, dtype="float32", files=2, old=True, model_type="kimi_k25", names=OLDER,
+                      tie_word_embeddings=False, vision_config=KIMI_VISION, projection_hidden_size=8, image_token_id=1007,
+                      video_token_id=1008, vision_start_token_id=1009, vision_end_token_id=1010,
+                      text=dict(model_type="kimi_k2", hidden_size=36, num_hidden_layers=3, num_attention_heads=3,
+                                num_key_value_heads=3, q_lora_rank=14, kv_lora_rank=18, qk_nope_head_dim=10,
+                                qk_rope_head_dim=4, v_head_dim=11, intermediate_size=34, moe_intermediate_size=12,
+                                n_routed_experts=9, num_experts_per_tok=3, n_shared_experts=1, n_group=1, topk_group=1,
+                                routed_scaling_factor=2.827, norm_topk_prob=True, first_k_dense_replace=1,
+                                rope_theta=50000.0, tie_word_embeddings=False,
+                                rope_scaling={**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "beta_fast": 1.0, "beta_slow": 1.0})),
+    "mistral3-latent": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="mistral3",
+                            tie_word_embeddings=False, image_token_index=7, vision_config=PIXTRAL,
+                            text=dict(model_type="deepseek_v3", hidden_size=32, num_hidden_layers=3,
+                                      num_attention_heads=4, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16,
+                                      qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, intermediate_size=40,
+                                      moe_intermediate_size=14, n_routed_experts=8, num_experts_per_tok=2,
+                                      n_shared_experts=1, n_group=1, topk_group=1, routed_scaling_factor=1.0,
+                                      norm_topk_prob=True, first_k_dense_replace=1, num_mtp_layers=0, rope_interleave=True,
+                                      rope_parameters={**YARN, "rope_theta": 10000.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                                       "beta_fast": 32.0, "beta_slow": 1.0})),
 }
 CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "mistral": "MistralForCausalLM", "ministral": "MinistralForCausalLM",
@@ -334,7 +356,7 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Q
            "qwen3_5_moe_text": "Qwen3_5MoeForCausalLM",
            "gpt_oss": "GptOssForCausalLM",
            "deepseek_v3": "DeepseekV3ForCausalLM", "glm4_moe_lite": "Glm4MoeLiteForCausalLM",
-           "mistral4": "Mistral4ForCausalLM",
+           "mistral4": "Mistral4ForCausalLM", "kimi_k25": "KimiK25ForConditionalGeneration",
            "glm4_moe": "Glm4MoeForCausalLM", "minimax_m2": "MiniMaxM2ForCausalLM",
            "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_5": "Qwen3_5ForConditionalGeneration"}
 LESS_ONE = ("gemma2", "gemma3_text", "gemma3", "qwen3_5_text", "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next")  # norms multiply by 1 + weight
@@ -343,7 +365,7 @@ AFTER = (*GEMMA4, "gemma2", "gemma3_text", "gemma3", "olmo2", "olmo3", "exaone4"
 
 
 # How the hub names the matrices of an expert, where each has tensors of its own: gate, up, down.
-APART = dict.fromkeys(("qwen3_moe", "olmoe", "glm4_moe", "qwen3_next", "deepseek_v3", "glm4_moe_lite"),
+APART = dict.fromkeys(("qwen3_moe", "olmoe", "glm4_moe", "qwen3_next", "deepseek_v3", "kimi_k2", "glm4_moe_lite"),
                       ("gate_proj", "up_proj", "down_proj"))
 APART |= dict.fromkeys(("mixtral", "minimax_m2"), ("w1", "w3", "w2"))
 MIXTURES = (*APART, *GEMMA4, "mistral4", "qwen3_5_moe", "qwen3_5_moe_text", "gpt_oss")
@@ -576,7 +598,7 @@ def make(name, spec):
         tensors["mtp.fc.weight"] = torch.ones(3, 2, dtype=torch.float64)
     for old, new in spec.get("names", {}).items():
         tensors = {new + k[len(old):] if k.startswith(old) else k: v for k, v in tensors.items()}
-    save(path, split_experts(tensors, spec["model_type"]), DTYPES[spec["dtype"]], spec["files"])
+    save(path, split_experts(tensors, text_type(spec)), DTYPES[spec["dtype"]], spec["files"])
 
     model = load(path, spec)
     sequences, requests, spreads = [], [], []

@@ -28,12 +28,12 @@ static const char *const models[] = {
     "qwen3moe-mixed",  "qwen3moe-step",  "mixtral-eight",    "olmoe-plain",     "glm4moe-groups",
     "minimax-part",    "qwen3next-keys", "qwen3.5moe-wrap",  "gptoss-sinks",    "gptoss-bf16",
     "gemma4-wrap",     "gemma4-saved",   "deepseek3-groups", "deepseek3-whole", "glm4lite-list",
-    "mistral4-scaled"};
+    "mistral4-scaled", "kimi25-hub",     "mistral3-latent"};
 enum {
     N_MODEL = sizeof models / sizeof *models,
     N_DELTA = 4 /* the first ones */,
-    N_MIXTURE = 16 /* the last ones */,
-    N_LATENT = 4 /* the last of these */,
+    N_MIXTURE = 18 /* the last ones */,
+    N_LATENT = 6 /* the last of these */,
     N_DENSE = N_MODEL - N_MIXTURE,
     N_GPU = N_DENSE - 3 /* all before apertus: those that GPUs have kernels for */,
     MAX_ROW = 64,
