@@ -331,7 +331,7 @@ MODELS = {
                                 routed_scaling_factor=2.827, norm_topk_prob=True, first_k_dense_replace=1,
                                 rope_theta=50000.0, tie_word_embeddings=False,
                                 rope_scaling={**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "beta_fast": 1.0, "beta_slow": 1.0})),
-    "mistral3-latent": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="mistral3",
+    "large3-wrap": dict(small=True, dtype="bfloat16", files=1, old=False, model_type="mistral3",
                             tie_word_embeddings=False, image_token_index=7, vision_config=PIXTRAL,
                             text=dict(model_type="deepseek_v3", hidden_size=32, num_hidden_layers=3,
                                       num_attention_heads=4, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16,

@@ -28,7 +28,7 @@ static const char *const models[] = {
     "qwen3moe-mixed",  "qwen3moe-step",  "mixtral-eight",    "olmoe-plain",     "glm4moe-groups",
     "minimax-part",    "qwen3next-keys", "qwen3.5moe-wrap",  "gptoss-sinks",    "gptoss-bf16",
     "gemma4-wrap",     "gemma4-saved",   "deepseek3-groups", "deepseek3-whole", "glm4lite-list",
-    "mistral4-scaled", "kimi25-hub",     "mistral3-latent"};
+    "mistral4-scaled", "kimi25-hub",     "large3-wrap"};
 enum {
     N_MODEL = sizeof models / sizeof *models,
     N_DELTA = 4 /* the first ones */,

@@ -31,7 +31,7 @@ own() { # MODEL DIR : a copy that may be changed
 }
 
 for name in $(few "deepseek3-groups gemma4-wrap" \
-    "deepseek3-groups deepseek3-whole glm4lite-list mistral4-scaled glm4moe-groups gptoss-sinks gptoss-bf16 qwen3moe-mixed qwen3moe-step mixtral-eight olmoe-plain minimax-part qwen3next-keys qwen3.5moe-wrap gemma4-wrap gemma4-saved kimi25-hub mistral3-latent"); do
+    "deepseek3-groups deepseek3-whole glm4lite-list mistral4-scaled glm4moe-groups gptoss-sinks gptoss-bf16 qwen3moe-mixed qwen3moe-step mixtral-eight olmoe-plain minimax-part qwen3next-keys qwen3.5moe-wrap gemma4-wrap gemma4-saved kimi25-hub large3-wrap"); do
     model=$root/tests/golden/$name
     answer 1 one
     test "$(grep -c '"finish_reason": *"length"' "$dir/one.jsonl")" -eq $((n + 1))
