@@ -252,7 +252,8 @@ stage_valgrind() {
 }
 
 # The suite with the address, leak and undefined-behaviour sanitizers, but for the tests that run the same code once more: gates
-# and tests of scripts, measurements, and other numbers of ranks and sizes of waves. Where whole programs run, the kernels of
+# and tests of scripts, measurements, other numbers of ranks and sizes of waves, and the tests of kernels once more for those of
+# GPUs, which are C++ and have no sanitizers. Where whole programs run, the kernels of
 # x86 go without: they have no memory of their own, and would take most of the time.
 stage_asan() {
     unset CAKE_ALL # stage newcomer tries all
@@ -265,7 +266,7 @@ stage_asan() {
     grep -qw avx512_bf16 /proc/cpuinfo || plain_isas="kernels/cpu/libavx512*.o"
     configure_in "$work/asan" --without-cuda \
         CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
-        from_plain "$plain_isas" && make -j"$jobs" && check TESTS='$(unit_tests) $(fuzz_tests)' || return 1
+        from_plain "$plain_isas" && make -j"$jobs" && check TESTS='$(filter-out $(same_code),$(unit_tests)) $(fuzz_tests)' || return 1
     from_plain "kernels/cpu/libavx*.o" && make -j"$jobs" cake-mpi tests/gpu/cake-mpi && # no script starts another program of ours
         target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
 }
@@ -289,16 +290,13 @@ fuzz_one() {
 # Every tests/fuzz/*.c with clang's libFuzzer, address and undefined-behaviour sanitizers, two at a time.
 stage_fuzz() {
     local cc target name libs status=0 running=()
-    local flags="-g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
+    local flags="-gline-tables-only -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
     cc=$(clang) || { echo "missing tool: clang"; return 1; }
     configure_in "$work/fuzz" --without-cuda --disable-x86-kernels CC="$cc" CFLAGS="$flags -fsanitize=fuzzer-no-link,address,undefined" &&
         make -j"$jobs" && libs=$(make -s print-libs) || return 1
-    for target in "$root"/tests/fuzz/*.c; do
-        name=$(basename "$target" .c)
-        # shellcheck disable=SC2086
-        $cc -std=gnu11 -D_GNU_SOURCE $flags -fsanitize=fuzzer,address,undefined -fopenmp -I"$root/src" -I"$root" "$target" $libs \
-            -o "fuzz-$name" || return 1
-    done
+    # shellcheck disable=SC2086
+    printf '%s\n' "$root"/tests/fuzz/*.c | xargs -P "$jobs" -I {} sh -c 'cc=$1 target=$2; shift 2; "$cc" "$target" "$@" -o "fuzz-$(basename "$target" .c)"' \
+        sh "$cc" {} -std=gnu11 -D_GNU_SOURCE $flags -fsanitize=fuzzer,address,undefined -fopenmp -I"$root/src" -I"$root" $libs || return 1
     for target in "$root"/tests/fuzz/*.c; do
         fuzz_one "$(basename "$target" .c)" &
         running+=($!)

@@ -12,15 +12,19 @@ targets="75 80 89 90a 100 120"
 status=0
 cd "$root" || exit 1
 
-flags=
+flags="-std=c++17 -O3 -fmad=false -Xcompiler -Wall,-Wextra -Werror all-warnings -Xptxas -v -Isrc -I."
 for target in $targets; do
     flags="$flags -gencode arch=compute_$target,code=sm_$target"
 done
+flags="$flags -gencode arch=compute_120,code=compute_120"
+export flags work
+printf '%s\n' kernels/cuda/*.cu | xargs -P "$(nproc)" -n 1 sh -c '
+    name=$(basename "$0" .cu)
+    nvcc $flags -c "$0" -o "$work/$name.o" >"$work/$name.log" 2>&1 || : >"$work/$name.failed"'
 for file in kernels/cuda/*.cu; do
-    # shellcheck disable=SC2086
-    nvcc -std=c++17 -O3 -fmad=false -Xcompiler -Wall,-Wextra -Werror all-warnings $flags -gencode arch=compute_120,code=compute_120 \
-        --threads 2 -Xptxas -v -Isrc -I. -c "$file" -o "$work/kernels.o" >"$work/log" 2>&1 ||
-        { echo "not ok - $file does not compile"; grep -E 'error|warning' "$work/log"; status=1; continue; }
+    log=$work/$(basename "$file" .cu).log
+    [ ! -e "${log%.log}.failed" ] ||
+        { echo "not ok - $file does not compile"; grep -E 'error|warning' "$log"; status=1; continue; }
     echo "ok - $file: $targets"
     # Three lines a kernel and target: its name, what it spills, what it uses.
     awk '/Compiling entry function/ { split($0, part, "\047"); name = part[2]; target = part[4]; spilled = 0 }
@@ -33,7 +37,7 @@ for file in kernels/cuda/*.cu; do
                  match($0, /Used [0-9]+/); takes[name] = substr($0, RSTART + 5, RLENGTH - 5) " " memory " " spilled
              }
              name = "" }
-         END { for (name in takes) print name, takes[name], most[name] + 0 }' "$work/log" >>"$work/found"
+         END { for (name in takes) print name, takes[name], most[name] + 0 }' "$log" >>"$work/found"
 done
 c++filt <"$work/found" 2>/dev/null | sed 's/(\(int\|bool\))//g; s/^void //; s/(.*)//; s/, /,/g; s/ >/>/g' | LC_ALL=C sort >"$work/table"
 [ "${1:-}" != print ] || { cat "$work/table"; exit $status; }
