@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every command of docs/tutorial.md in order, in a folder that looks like the top of the tree. --host is removed: all
-# ranks run here. A block of commands fails if its last command fails, or any command that has a line of its own. The
+# Runs every command of docs/tutorial.md in order, in a folder that looks like the top of the tree. A block of commands fails if its last command fails, or any command that has a line of its own. The
 # tutorial's model comes from the network, or from $CAKE_SMOLLM2, the folder of its file; without both, all other commands
 # take the demo's model, and a line says so.
 . "$(dirname "$0")/shell.sh"
@@ -21,7 +20,6 @@ cat >"$dir/bin/mpirun" <<END
 while [ \$# -gt 0 ]; do
     case \$1 in
     -np | -n) np=\$2 ;;
-    --host) ;;
     *) break ;;
     esac
     shift 2
