@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long tests: tests/long.sh [STAGE...], by default all of them in this order. Stages build below
-# build-long/ (or $CAKE_LONG_DIR) and leave their logs there. A stage fails if a tool
-# is missing; the stage of Python packages is skipped with a message. The last line is "N passed, N failed": tests inside
-# the stages, and the stages themselves. What each of them proves, beside what `make check` does:
+# The long tests: tests/long.sh [STAGE...], by default all of them in this order. Stages that are joined by + run side by
+# side: where one waits, the other computes. Stages build below build-long/ (or $CAKE_LONG_DIR) and leave their logs there.
+# A stage fails if a tool is missing; the stages of Python packages are skipped with a message. The last line is
+# "N passed, N failed": tests inside the stages, and the stages themselves. What each of them proves, beside what `make check` does:
 #   newcomer   the README's two commands work on a bare Debian, with the packages that they install; all cases of all tests
 #   warnings   clang warns of nothing in program and tests; the style, with its formatter
 #   minimal    without optional libraries and x86 kernels the answers are the same
@@ -24,7 +24,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer warnings minimal install packaging tutorial openai forms prompts resume valgrind asan distcheck cuda fuzz slurm hosts"
+stages="newcomer+warnings minimal+resume install packaging tutorial openai forms prompts valgrind asan distcheck cuda fuzz slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -327,36 +327,47 @@ stage_distcheck() {
     }
 }
 
-run_stage() { # STAGE : what comes of it is added to the sum
-    local stage=$1 log=$work/$1.log start=$SECONDS counts result=passed
-    printf '%-10s ' "$stage"
-    (cd "$work" && set -o pipefail && "stage_$stage") >"$log" 2>&1 </dev/null
-    case $? in
+run_stage() { # STAGE : its exit status and seconds go to a file
+    local start=$SECONDS
+    (cd "$work" && set -o pipefail && "stage_$1") >"$work/$1.log" 2>&1 </dev/null
+    echo "$? $((SECONDS - start))" >"$work/$1.status"
+}
+
+say_result() { # STAGE : prints what came of it, and adds it to the sum
+    local stage=$1 log=$work/$1.log status seconds counts result=passed
+    read -r status seconds <"$work/$1.status"
+    case $status in
     0) passed=$((passed + 1)) ;;
     77) result="SKIPPED: $(tail -n 1 "$log")" ;;
     *) result=FAILED failed=$((failed + 1)) ;;
     esac
     counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { n++; good += $1; bad += $3 } END { if (n) print good + 0, bad + 0 }' "$log")
     [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
-    echo "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $((SECONDS - start)) s"
+    printf '%-10s %s\n' "$stage" "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $seconds s"
     [ "$result" != FAILED ] ||
         { { grep -E -A 8 '^ *(not ok|FAIL|ERROR)\b|\.\.\.FAILED' "$log" | head -n 60; tail -n 60 "$log"; } | sed 's/^/    /'; echo "    all of it: $log"; }
 }
 
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $stages
-for stage in "$@"; do
-    case " $stages " in
+for stage in ${*//+/ }; do
+    case " ${stages//+/ } " in
     *" $stage "*) ;;
     *)
-        echo "long.sh: no stage $stage; there are: $stages" >&2
+        echo "long.sh: no stage $stage; there are: ${stages//+/ }" >&2
         exit 2
         ;;
     esac
 done
 rm -rf "$work/plain" && mkdir -p "$work" || exit 1
-for stage in "$@"; do
-    run_stage "$stage"
+for group in "$@"; do
+    for stage in ${group//+/ }; do
+        run_stage "$stage" &
+    done
+    wait
+    for stage in ${group//+/ }; do
+        say_result "$stage"
+    done
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The scripts of jobs/ without Slurm: the commands they start, and when they requeue. With a real Slurm: tests/run/slurm.sh.
+# The scripts of jobs/ without Slurm, PBS or LSF: the commands they start, and when they requeue. With a real Slurm: tests/run/slurm.sh.
 . "$(dirname "$0")/../shell.sh"
 mkdir "$dir/bin"
 export PATH=$dir/bin:$PATH CAKE_MPI=$dir/bin/cake SLURM_JOB_ID=77 dir
@@ -36,6 +36,7 @@ exec "$@"
 END
 stand_in mpirun <<'END'
 echo mpirun >>"$dir/log"
+[ "$1" != -np ] || { [ "$2" = "${LSB_DJOB_NUMPROC:-2}" ] && shift 2; } || exit 9
 exec "$@"
 END
 stand_in scontrol <<'END'
@@ -47,7 +48,7 @@ echo "sbatch $*" >>"$dir/log"
 echo "$(($(wc -l <"$dir/log") + 100));cluster"
 END
 
-for script in "$root"/jobs/*.sbatch "$root"/jobs/*.sh; do
+for script in "$root"/jobs/*.sbatch "$root"/jobs/*.pbs "$root"/jobs/*.lsf "$root"/jobs/*.sh; do
     bash -n "$script" && head -2 "$script" | grep -q SPDX
     ok "${script##*/} is a script" $?
 done
@@ -75,6 +76,21 @@ says "mpirun" 0 "mpirun;$run" env LAUNCHER=mpirun bash "$root/jobs/batch.sbatch"
 for script in batch.sbatch nodes.sbatch array.sbatch; do
     expect "$script: an unknown launcher" 2 "LAUNCHER is 'mpiexec'; expected srun or mpirun" env LAUNCHER=mpiexec bash "$root/jobs/$script" M P R.jsonl
 done
+for kind in pbs lsf; do
+    script=(env MODEL=M PROMPTS=P RESULTS=R.jsonl "OPTIONS=--seed 4" LSB_DJOB_NUMPROC=4 bash "$root/jobs/batch.$kind")
+    limited="mpirun;$run --max-runtime 3:55:00 --seed 4"
+    says "$kind: a run that finishes" 0 "$limited" "${script[@]}"
+    says "$kind: some requests failed" 0 "$limited" env STATUS=3 "${script[@]}"
+    says "$kind: an error" 1 "$limited" env STATUS=1 "${script[@]}"
+    says "$kind: stopped before the limit" 75 "$limited" env STATUS=75 "${script[@]}"
+    expect "$kind: no results" 1 'where do results go' env -u RESULTS MODEL=M PROMPTS=P bash "$root/jobs/batch.$kind"
+done
+says "lsf: no requeue without progress" 1 "$limited" env STATUS=75 BEFORE=5 DOES=0 "${script[@]}"
+says "lsf: ... but if answers grew" 75 "$limited" env STATUS=75 BEFORE=5 DOES=0 GROWS=1 "${script[@]}"
+mkdir "$dir/submitted"
+says "pbs: paths begin where the job was submitted" 0 "$limited" env -C / PBS_O_WORKDIR="$dir/submitted" MODEL=M PROMPTS=P RESULTS=R.jsonl "OPTIONS=--seed 4" bash "$root/jobs/batch.pbs"
+test -e "$dir/submitted/R.jsonl.partial"
+ok "pbs: ... and results are there" $?
 expect "no prompts" 1 'which prompts' bash "$root/jobs/batch.sbatch" M
 says "several nodes" 0 "$run" bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... of which one is lost: requeued" 1 "$run;scontrol requeue 77" env STATUS=1 bash "$root/jobs/nodes.sbatch" M P R.jsonl
