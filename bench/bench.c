@@ -18,7 +18,7 @@
 #include "bench/shapes.h"
 #include "formats/json.h"
 #include "options/check_paths.h"
-#include "place/machine.h"
+#include "placement/machine.h"
 #include "planner/rank.h"
 
 #define MIN_SECONDS 0.05 /* of a try */

@@ -6,7 +6,7 @@
 #define CAKE_BENCH_PREDICT_H
 
 #include "bench/cost.h"
-#include "place/plan.h"
+#include "placement/plan.h"
 #include "schedule/schedule.h"
 
 typedef struct prediction {

@@ -31,12 +31,12 @@ BEGIN {
     row("text jinja", "base types formats text")
     row("tokenizer", "base types formats text")
     row("chat", "base types formats text jinja tokenizer")
-    row("prompt sample record place hub", "base types formats")
+    row("prompt sample record placement hub", "base types formats")
     row("config link", "base types formats kernels")
     row("tensors", "base types formats kernels")
     row("model", "base types formats kernels config tensors")
     row("embed slice logits", "base types formats kernels config tensors model")
-    rest = "base types formats kernels text jinja tokenizer chat prompt sample record place hub config tensors model link embed slice logits"
+    rest = "base types formats kernels text jinja tokenizer chat prompt sample record placement hub config tensors model link embed slice logits"
     row("options schedule trace", rest); rest = rest " options schedule trace"
     row("request watch", rest); rest = rest " request watch"
     row("engine", rest); rest = rest " engine"
@@ -61,7 +61,7 @@ BEGIN {
     door("pcre2.h", "^src/text/pattern\\.c$")
     door("utf8proc.h", "^src/text/unicode\\.c$")
     door("yaml.h", "^src/formats/yaml\\.c$")
-    door("hwloc.h", "^src/place/(machine|pci_devices|pin|bind)\\.c$")
+    door("hwloc.h", "^src/placement/(machine|pci_devices|pin|bind)\\.c$")
     door("mpi.h", "^src/link/(mpi|comm|cuda_aware)\\.c$")
     door("mpi-ext.h", "^src/link/cuda_aware\\.c$")
     door("nccl.h", "^src/link/nccl\\.c$")

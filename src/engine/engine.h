@@ -15,7 +15,7 @@
 #include "kernels/roofline.h"
 #include "link/link.h"
 #include "model/model.h"
-#include "place/plan.h"
+#include "placement/plan.h"
 #include "schedule/schedule.h"
 #include "trace/trace.h"
 

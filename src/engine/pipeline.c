@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernels/device.h"
-#include "place/machine.h"
+#include "placement/machine.h"
 
 typedef struct hop_state {
     cake_hop_work work;

@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 #include "link/comm.h"
-#include "place/plan.h"
+#include "placement/plan.h"
 #include "trace/trace.h"
 #include "watch/watchdog.h"
 

@@ -9,7 +9,7 @@
 
 #include "kernels/experts.h"
 #include "kernels/roofline.h"
-#include "place/pci_devices.h"
+#include "placement/pci_devices.h"
 #include "schedule/schedule.h"
 
 typedef struct cake_engine_stats {

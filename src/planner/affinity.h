@@ -6,9 +6,9 @@
 #define CAKE_PLANNER_AFFINITY_H
 
 #include "link/comm.h"
-#include "place/bind.h"
-#include "place/machine.h"
-#include "place/topology.h"
+#include "placement/bind.h"
+#include "placement/machine.h"
+#include "placement/topology.h"
 #include "planner/topology_io.h"
 
 /* The user's options. */

@@ -7,7 +7,7 @@
 
 #include "link/comm.h"
 #include "model/bundle.h"
-#include "place/plan.h"
+#include "placement/plan.h"
 
 /* Sets *plan to the plan of the bundles (owned by the caller). With --topology it keeps *plan, the file's,
  * and fails if the bundles have another one. given: the value of -m, for messages. All ranks call; one of

@@ -6,8 +6,8 @@
 #define CAKE_PLANNER_CLUSTER_H
 
 #include "link/comm.h"
-#include "place/machine.h"
-#include "place/pci_devices.h"
+#include "placement/machine.h"
+#include "placement/pci_devices.h"
 #include "planner/planning.h"
 
 /* Fills n_rank and resources. n_thread, mapping: threads of this rank and bytes that it may map. Free memory

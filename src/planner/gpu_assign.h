@@ -6,7 +6,7 @@
 #define CAKE_PLANNER_GPU_ASSIGN_H
 
 #include "kernels/kernels.h"
-#include "place/pci_devices.h"
+#include "placement/pci_devices.h"
 #include "planner/affinity.h"
 #include "planner/topology_io.h"
 

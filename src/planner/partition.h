@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which rank gets which layers: the fastest partition among those that fit into the memory of all hosts. It
- * prepares costs, speeds and bytes, and decides how much memory KV pages get; place/plan.c searches. Pure.
+ * prepares costs, speeds and bytes, and decides how much memory KV pages get; placement/plan.c searches.
  */
 #ifndef CAKE_PLANNER_PARTITION_H
 #define CAKE_PLANNER_PARTITION_H

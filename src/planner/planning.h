@@ -14,8 +14,8 @@
 #include "kernels/kernels.h"
 #include "kernels/tensor.h"
 #include "model/model.h"
-#include "place/plan.h"
-#include "place/rates.h"
+#include "placement/plan.h"
+#include "placement/rates.h"
 #include "schedule/schedule.h"
 #include "slice/cost.h"
 
@@ -36,7 +36,7 @@ typedef struct cake_rank_resources {
 typedef struct cake_cluster {
     int n_rank;
     cake_rank_resources *resources; /* [n_rank] owned */
-    cake_rate *rate;                /* [n_rank] owned; normalized (place/rates.h) */
+    cake_rate *rate;                /* [n_rank] owned; normalized (placement/rates.h) */
     double *speed;                  /* [n_rank] owned; relative to the fastest rank */
     double balance;                 /* operations that take as long as one byte */
     bool gpus;                      /* some rank uses a GPU */

@@ -19,7 +19,7 @@
 #include "dispatch/client.h"
 #include "dispatch/dispatcher.h"
 #include "kernels/device.h"
-#include "place/thread_limit.h"
+#include "placement/thread_limit.h"
 #include "planner/bundle_plan.h"
 #include "planner/calibrate.h"
 #include "planner/cluster.h"

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "kernels/peak.h"
-#include "place/rates.h"
+#include "placement/rates.h"
 
 /* Fills flops and bytes of n ranks, whose host and cpus are set, from JSON lines of `bench peak`. A line
  * counts if it has the kind of products and the isa (or is of memory reads), as many threads as the rank has

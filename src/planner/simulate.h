@@ -5,7 +5,7 @@
 #ifndef CAKE_PLANNER_SIMULATE_H
 #define CAKE_PLANNER_SIMULATE_H
 
-#include "place/plan.h"
+#include "placement/plan.h"
 #include "schedule/schedule.h"
 
 typedef struct cake_sim_request {

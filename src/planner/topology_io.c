@@ -13,8 +13,8 @@
 #include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "place/hostnames.h"
-#include "place/pci_devices.h"
+#include "placement/hostnames.h"
+#include "placement/pci_devices.h"
 
 enum { NAMES = 512 };
 

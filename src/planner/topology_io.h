@@ -7,9 +7,9 @@
 
 #include "engine/stats.h"
 #include "link/comm.h"
-#include "place/pin.h"
-#include "place/topology.h"
-#include "place/topology_at.h"
+#include "placement/pin.h"
+#include "placement/topology.h"
+#include "placement/topology_at.h"
 
 /* A rank's view of the file. */
 typedef struct cake_topology_read_result {

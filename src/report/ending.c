@@ -5,7 +5,7 @@
 #include "report/ending.h"
 
 #include "base/log.h"
-#include "place/launcher.h"
+#include "placement/launcher.h"
 
 extern char **environ;
 

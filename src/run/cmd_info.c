@@ -12,7 +12,7 @@
 #include "link/gpu_transport.h"
 #include "model/bundle.h"
 #include "model/model.h"
-#include "place/machine.h"
+#include "placement/machine.h"
 #include "run/run.h"
 #include "slice/slice.h"
 

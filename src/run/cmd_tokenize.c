@@ -11,7 +11,7 @@
 #include "formats/json.h"
 #include "formats/model_files.h"
 #include "options/check_paths.h"
-#include "place/machine.h"
+#include "placement/machine.h"
 #include "record/format.h"
 #include "report/ending.h"
 #include "request/scan.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "formats/json.h"
-#include "place/machine.h"
+#include "placement/machine.h"
 #include "planner/offload.h"
 #include "report/report.h"
 #include "slice/slice.h"

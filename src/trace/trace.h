@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "link/comm.h"
-#include "place/plan.h"
+#include "placement/plan.h"
 
 typedef struct cake_trace cake_trace;
 

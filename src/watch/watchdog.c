@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "place/hostnames.h"
+#include "placement/hostnames.h"
 #include "record/lock.h"
 
 /* In seconds. */

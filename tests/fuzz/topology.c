@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "place/topology.h"
+#include "placement/topology.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

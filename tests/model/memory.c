@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "model/model.h"
 #include "models.h"
-#include "place/machine.h"
+#include "placement/machine.h"
 #include "planner/affinity.h"
 #include "slice/slice.h"
 #include "tensors/mmap_file.h"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Plans for GPUs of other nodes, which hwloc reads from tests/place/machines.
+# Plans for GPUs of other nodes, which hwloc reads from tests/placement/machines.
 . "$(dirname "$0")/../shell.sh"
 unset CAKE_RATES
-machines=$root/tests/place/machines
+machines=$root/tests/placement/machines
 
 cat >"$dir/there" <<END
 #!/bin/sh

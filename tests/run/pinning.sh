@@ -48,7 +48,7 @@ says() { # NAME TEXT : in the last run's messages
     ok "$1" $?
 }
 quiet() {
-    ! grep -Eq '(place|planner):' "$dir/err"
+    ! grep -Eq '(placement|planner):' "$dir/err"
     ok "$1" $?
 }
 run=("$cake" run -m "$model" -p 'What is 37 + 45?' --log info)
