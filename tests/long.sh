@@ -47,18 +47,24 @@ configure_in() {
     [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) || return 1
     rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && "$root/configure" -C "$@"
 }
-# The program as most have it, built once for all stages that ask for nothing else, and here; or $CAKE_BUILD, where it is.
+# plain [TARGET...]: the program as most have it, built once for all stages that ask for nothing else, and here; or
+# $CAKE_BUILD, where it is.
 plain() {
     local build=${CAKE_BUILD:-$work/plain}
     [ -e "$build/Makefile" ] || configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
-    cd "$build" && make -j"$jobs"
+    cd "$build" && make -j"$jobs" all "$@"
 }
-# from_plain 'FILE...': objects of `plain` for the build folder we are in, which differs in what they do not know. With wildcards.
+# from_plain 'FILE...' [TARGET...]: objects of `plain` for the build folder we are in, which differs in what they do not know.
+# With wildcards. The targets are those of `plain` that make them.
 from_plain() {
-    local at=$PWD
+    local at=$PWD files=$1 folder
+    shift
+    (plain "$@") || return 1
+    for folder in kernels/cpu kernels/cuda tests/gpu; do # objects are to be newer than the marks of their folders
+        make $folder/.dirstamp $folder/.deps/.dirstamp || return 1
+    done
     # shellcheck disable=SC2086
-    (plain) && make kernels/cpu/.dirstamp kernels/cpu/.deps/.dirstamp && # objects are to be newer than these
-        (cd "${CAKE_BUILD:-$work/plain}" && cp --parents $1 "$at")
+    (cd "${CAKE_BUILD:-$work/plain}" && cp --parents $files "$at")
 }
 # check [TESTS=WHICH]: the suite of the build folder we are in, or some of it; target=check-TESTS builds nothing before.
 check() {
@@ -264,11 +270,13 @@ stage_asan() {
     # Sanitizers make the kernels long to compile. Two tables have all the code: AVX2's, and the last one, if it can run here.
     local plain_isas="kernels/cpu/libavx512_a-*.o kernels/cpu/libavx512vnni_a-*.o"
     grep -qw avx512_bf16 /proc/cpuinfo || plain_isas="kernels/cpu/libavx512*.o"
+    local executor # C++ has no sanitizers here
+    executor=$(cd "$root" && ls tests/gpu/*.cc | grep -v ptx | sed 's,.*/\(.*\)\.cc$,tests/gpu/libexecutor_a-\1.o,' | tr '\n' ' ')
     configure_in "$work/asan" --without-cuda \
         CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
-        from_plain "$plain_isas" && make -j"$jobs" && check TESTS='$(filter-out $(same_code),$(unit_tests)) $(fuzz_tests)' || return 1
+        from_plain "$plain_isas $executor" tests/gpu/libexecutor.a && make -j"$jobs" && check TESTS='$(filter-out $(same_code),$(unit_tests)) $(fuzz_tests)' || return 1
     from_plain "kernels/cpu/libavx*.o" && make -j"$jobs" cake-mpi tests/gpu/cake-mpi && # no script starts another program of ours
-        target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
+        jobs=$((2 * jobs)) target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
 }
 
 # fuzz_one NAME: a minute on the kept corpus; new inputs go to a temporary folder, a find stays in the log folder.
@@ -318,7 +326,7 @@ stage_distcheck() {
     local absent
     unset CAKE_ALL # stage newcomer tries all
     need mpicc.mpich mpirun.mpich && configure_in "$work/distcheck" &&
-        make -j"$((jobs + 1))" distcheck VERBOSE=1 check_PROGRAMS='$(mpi_tests)' check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)' \
+        make -j"$((jobs + 1))" distcheck VERBOSE=1 check_PROGRAMS='$(mpi_tests)' check_LIBRARIES=tests/libsuite.a check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)' \
             DISTCHECK_CONFIGURE_FLAGS="--without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS='-O2 -Werror -Wframe-larger-than=65536'" || return 1
     [ ! -e "$root/.git" ] || {
         absent=$(comm -23 <(git -C "$root" ls-files | grep -v "^\.gitignore$" | sort) \
