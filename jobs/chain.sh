@@ -4,7 +4,7 @@
 #     jobs/chain.sh N [OPTION OF sbatch...] jobs/batch.sbatch MODEL PROMPTS RESULTS [OPTION...]
 # A job starts if the one before it was stopped by its time limit or failed, and resumes its run. When one has finished, Slurm
 # cancels the rest. After an error that stays (a wrong path) the others fail in the same way, within seconds of their start:
-# cancel them by the ids printed here.
+# cancel them by the ids printed here, all in one command: a cancelled job starts the next.
 set -eu
 n=${1:?usage: jobs/chain.sh N jobs/batch.sbatch MODEL PROMPTS RESULTS [OPTION...]}
 shift

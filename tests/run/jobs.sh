@@ -36,7 +36,7 @@ exec "$@"
 END
 stand_in mpirun <<'END'
 echo mpirun >>"$dir/log"
-[ "$1" != -np ] || { [ "$2" = "${LSB_DJOB_NUMPROC:-2}" ] && shift 2; } || exit 9
+[ "$1" != -np ] || { [ "$2" = 4 ] && shift 2; } || exit 9
 exec "$@"
 END
 stand_in scontrol <<'END'
@@ -76,6 +76,8 @@ says "mpirun" 0 "mpirun;$run" env LAUNCHER=mpirun bash "$root/jobs/batch.sbatch"
 for script in batch.sbatch nodes.sbatch array.sbatch; do
     expect "$script: an unknown launcher" 2 "LAUNCHER is 'mpiexec'; expected srun or mpirun" env LAUNCHER=mpiexec bash "$root/jobs/$script" M P R.jsonl
 done
+printf 'node%s\n' 1 1 1 1 >"$dir/nodes"
+export PBS_NODEFILE=$dir/nodes
 for kind in pbs lsf; do
     script=(env MODEL=M PROMPTS=P RESULTS=R.jsonl "OPTIONS=--seed 4" LSB_DJOB_NUMPROC=4 bash "$root/jobs/batch.$kind")
     limited="mpirun;$run --max-runtime 3:55:00 --seed 4"
@@ -114,6 +116,7 @@ says "... with a copy on their disks" 0 "stage -m M -d /s;run -m /s -i P -o R.js
 says "a task of an array" 0 "run -m M -i P -o R.jsonl.2-of-8.jsonl --shard 2/8 --isa avx2" \
     env SLURM_ARRAY_TASK_ID=2 bash "$root/jobs/array.sbatch" 8 M P R.jsonl --isa avx2
 says "merged" 0 "merge merge -o R.jsonl R.jsonl.0-of-2.jsonl R.jsonl.1-of-2.jsonl" bash "$root/jobs/merge.sbatch" 2 R.jsonl
+says "... with options" 0 "merge merge -o R.jsonl --force R.jsonl.0-of-1.jsonl" bash "$root/jobs/merge.sbatch" 1 R.jsonl --force
 says "a chain" 0 "sbatch --parsable --no-requeue S M;sbatch --parsable --no-requeue --dependency=afternotok:101 --kill-on-invalid-dep=yes S M;sbatch --parsable --no-requeue --dependency=afternotok:101:102 --kill-on-invalid-dep=yes S M" \
     bash "$root/jobs/chain.sh" 3 S M
 test "$(tr '\n' ' ' <"$dir/out")" = "101 102 103 "
