@@ -98,7 +98,23 @@ static bool rename_over(int folder, const char *from, const char *to, bool made)
     return good;
 }
 
-bool cake_folder_link(int top, const char *path, const char *text)
+static bool make_link(int folder, const char *name, const char *text)
+{
+    return !symlinkat(text, folder, name);
+}
+
+static bool make_file(int folder, const char *name, const char *text)
+{
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    bool good = fd >= 0 && cake_io_write(fd, text, strlen(text)) && !fsync(fd);
+    if (fd >= 0 && close(fd))
+        good = false;
+    return good;
+}
+
+/* Makes it under a temporary name, which is then renamed: path never holds half of it. */
+static bool replace(int top, const char *path, bool (*make)(int, const char *, const char *),
+                    const char *text)
 {
     const char *last;
     char temporary[64];
@@ -107,27 +123,19 @@ bool cake_folder_link(int top, const char *path, const char *text)
         return false;
     name_temporary(temporary);
     unlinkat(folder, temporary, 0);
-    bool good = rename_over(folder, temporary, last, !symlinkat(text, folder, temporary));
+    bool good = rename_over(folder, temporary, last, make(folder, temporary, text));
     close(folder);
     return good;
 }
 
+bool cake_folder_link(int top, const char *path, const char *text)
+{
+    return replace(top, path, make_link, text);
+}
+
 bool cake_folder_write(int top, const char *path, const char *text)
 {
-    const char *last;
-    char temporary[64];
-    int folder = cake_folder_open_parent(top, path, true, &last);
-    if (folder < 0)
-        return false;
-    name_temporary(temporary);
-    unlinkat(folder, temporary, 0);
-    int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    bool good = fd >= 0 && cake_io_write(fd, text, strlen(text)) && !fsync(fd);
-    if (fd >= 0 && close(fd))
-        good = false;
-    good = rename_over(folder, temporary, last, good);
-    close(folder);
-    return good;
+    return replace(top, path, make_file, text);
 }
 
 /* Calls `each` for every entry of a directory. False: it cannot be read, or `each` returned false. */

@@ -14,7 +14,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stderr.h"
+#include "base/thread.h"
 
 enum {
     MAX_STRANGERS = 32,
@@ -433,20 +433,6 @@ static void open_root(cake_heartbeat *p, const cake_comm *world, const char *nam
         p->root_address.port = 0;
 }
 
-static bool start(cake_heartbeat *p)
-{
-    sigset_t all, before;
-    pthread_attr_t small;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&p->thread, &small, work, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&small);
-    return !failed;
-}
-
 static void free_heartbeat(cake_heartbeat *p)
 {
     for (int i = 0; i < p->n_connection; i++)
@@ -492,7 +478,8 @@ cake_heartbeat *cake_heartbeat_open(const cake_comm *world, const char *names,
         open_root(p, world, names);
     cake_comm_bcast(world, &p->root_address, sizeof p->root_address);
     p->same_host = !strcmp(world->host, p->root_address.host);
-    if (!p->root_address.port || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) || !start(p)) {
+    if (!p->root_address.port || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) ||
+        !cake_thread_start(&p->thread, STACK, work, p)) {
         cake_log(CAKE_INFO, "link",
                  "no heartbeat between ranks: if one dies, only the launcher can end the others");
         free_heartbeat(p);

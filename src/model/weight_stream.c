@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "model/weight_split.h"
 
 #define MAX_READERS 4  /* threads that read ahead: the team helps when it has to wait */
@@ -562,20 +562,11 @@ static void open_buffers(cake_weight_stream *s, const cake_stream_setup *setup)
         bind_layer(s, &s->layers.layer[i], s->buffers[0].data);
 }
 
-/* Signals are for the main thread. */
 static void start_threads(cake_weight_stream *s, int n_reader)
 {
-    sigset_t all, before;
-    pthread_attr_t small;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (s->n_thread < n_reader && !pthread_create(&s->thread[s->n_thread], &small, read_ahead, s))
+    while (s->n_thread < n_reader && cake_thread_start(&s->thread[s->n_thread], STACK, read_ahead, s))
         s->n_thread++;
-    s->asks = s->model->store && !pthread_create(&s->asker, &small, ask_ahead, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&small);
+    s->asks = s->model->store && cake_thread_start(&s->asker, STACK, ask_ahead, s);
 }
 
 /* If the page cache does not hold all layers, the first ones stay in it: with the last ones added, the system

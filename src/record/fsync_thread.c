@@ -6,13 +6,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 
 #define SECONDS 2
 
@@ -56,12 +56,7 @@ cake_fsync_thread *cake_fsync_thread_open(int fd)
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_cond_init(&sync->wake, &steady);
     pthread_condattr_destroy(&steady);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&sync->thread, NULL, work, sync);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed)
+    if (cake_thread_start(&sync->thread, 0, work, sync))
         return sync;
     free(sync);
     return NULL;

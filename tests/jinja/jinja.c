@@ -243,12 +243,10 @@ static void check_attacks(const attack *all, size_t n)
     for (const attack *a = all; a < all + n; a++) {
         cake_buf out = {0};
         cake_fault fault = {0};
-        const clock_t start = clock();
         CU_ASSERT_EQUAL(render(a->source, strlen(a->source), NULL, &out, &fault), CAKE_ERR_REQUEST);
-        double seconds = (double)(clock() - start) / CLOCKS_PER_SEC; /* about one; more with sanitizers */
-        bool good = strstr(fault.message, a->said) && seconds < 20;
+        bool good = strstr(fault.message, a->said);
         if (!good)
-            printf("\n  %.80s says %s after %.1f s\n", a->source, fault.message, seconds);
+            printf("\n  %.80s says %s\n", a->source, fault.message);
         CU_ASSERT(good);
         CU_ASSERT_EQUAL(out.len, 0);
         cake_buf_free(&out);
