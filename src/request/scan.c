@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/worker_pool.h"
+#include "request/worker_pool.h"
 
 enum {
     BATCH_BYTES = 256 << 10, /* of lines: hundreds of requests, so that locking is cheap */

@@ -2,7 +2,7 @@
  *
  * Whatever the threads do, items are finished in the order they were read, each worked on once.
  */
-#include "base/worker_pool.h"
+#include "request/worker_pool.h"
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * A stream of items: several threads work on them, the caller's thread reads them and finishes them in order.
  * It works, too, while it would have to wait.
  */
-#ifndef CAKE_BASE_WORKER_POOL_H
-#define CAKE_BASE_WORKER_POOL_H
+#ifndef CAKE_REQUEST_WORKER_POOL_H
+#define CAKE_REQUEST_WORKER_POOL_H
 
 #include "base/err.h"
 

@@ -4,7 +4,7 @@
  * Invariant: finished <= taken <= read <= finished + n_item, counted from the start; item i lies in items[i %
  * n_item].
  */
-#include "base/worker_pool.h"
+#include "request/worker_pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>
