@@ -46,12 +46,12 @@ void cost_open(const cake_config *config, cost_rates rates, double weight, cake_
                           .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements),
                           .expert = cake_alloc((size_t)config->n_layer, sizeof *model->expert)};
     for (int layer = 0; layer < config->n_layer; layer++)
-        for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
-            if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
-                cake_tensor_spec_present(part, config, layer))
-                (part->expert ? model->expert : model->elements)[layer] +=
-                    (double)cake_width_of(part->out, config, layer) * cake_width_of(part->in, config, layer) *
-                    (part->head ? config->n_head : 1);
+        for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name; spec++)
+            if (spec->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(spec) &&
+                cake_tensor_spec_present(spec, config, layer))
+                (spec->expert ? model->expert : model->elements)[layer] +=
+                    (double)cake_width_of(spec->out, config, layer) * cake_width_of(spec->in, config, layer) *
+                    (spec->head ? config->n_head : 1);
 }
 
 void cost_close(cost_model *model)

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
         cake_comm_close();
         return err;
     }
-    cake_options_share(&world);
+    cake_options_broadcast(&world);
     err = parse(argc, argv, &world, &options);
     if (!err && strcmp(options.command, "run"))
         cake_shutdown_restore();

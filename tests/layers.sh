@@ -107,6 +107,7 @@ is_include && match(code, /"[^"]*"/) {
     if (name == "config.h" || name == "git-version.h") next
     if (!index(name, "/")) { wrong("\"" name "\" names no folder"); next }
     used = substr(name, 1, index(name, "/") - 1)
+    if (name ~ /^kernels\/cuda\// && FILENAME !~ /^(kernels\/|src\/link\/nccl\.c)/) wrong(name " belongs to kernels; use kernels/device.h")
     own = FILENAME; sub(/^src\//, "", own)
     if (used == folder && folder in ordered) {
         if (!(own in place)) wrong(own " is in no row of its folder")

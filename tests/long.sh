@@ -224,7 +224,7 @@ stage_cuda() {
     make -j"$jobs" tests/gpu/device tests/gpu/product tests/gpu/cake-mpi tests/gpu/runtime/cake-mpi \
         tests/gpu/fake/libnvidia-ml.so.1 tests/gpu/fake/libnccl.so.2 &&
         suite check_PROGRAMS= check_DATA= \
-            TESTS="tests/gpu/device tests/gpu/product tests/gpu/program.sh tests/gpu/wide.sh tests/run/gpus.sh" || status=1
+            TESTS="tests/circles.sh tests/gpu/device tests/gpu/product tests/gpu/program.sh tests/gpu/wide.sh tests/run/gpus.sh" || status=1
     tests=$(sed -n 's/^ptx_tests = //p' "$root/tests/local.am")
     # shellcheck disable=SC2086
     plain && make -j"$jobs" $tests &&

@@ -94,7 +94,7 @@ static double library_rate(int side)
     const size_t n = (size_t)side * (size_t)side, matrix = 2 * n, rows = n, products = n / 2 * sizeof(float);
     doing d = {.amount = (double)n * side, .matrix = {.dtype = CAKE_BF16, .n_out = side, .n_in = side}};
     double rate = 0;
-    if ((int64_t)(matrix + rows + products) < cake_device_free() / 2 &&
+    if ((int64_t)(matrix + rows + products) < cake_cuda_free() / 2 &&
         cudaMalloc(&d.matrix.data, matrix) == cudaSuccess && cudaMalloc(&d.rows, rows) == cudaSuccess &&
         cudaMalloc(&d.products, products) == cudaSuccess) {
         fill(d.matrix.data, matrix);
@@ -111,7 +111,7 @@ double cake_cuda_rate(cake_peak_kind kind)
 {
     enum { WARPS = 16384 };
     const size_t most = (size_t)1 << 30;
-    size_t bytes = (size_t)cake_device_free() / 4 < most ? (size_t)cake_device_free() / 4 : most;
+    size_t bytes = (size_t)cake_cuda_free() / 4 < most ? (size_t)cake_cuda_free() / 4 : most;
     void *memory = NULL;
     doing d = {.amount = (double)(bytes / 16 * 16), .bytes = bytes};
     double rate = 0;

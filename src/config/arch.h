@@ -50,7 +50,7 @@ typedef struct cake_moe_arch {
     const char *n_ff;     /* of that with the width of an expert */
     const char *n_chosen; /* of that with the number of experts for a row; NULL: num_experts_per_tok */
     const char *wanted;   /* of that which says whether there are experts; NULL: there are */
-    bool beside;          /* experts beside the dense MLP of their layer: cake_mlp */
+    bool parallel;        /* experts beside the dense MLP of their layer: cake_mlp */
     cake_router_score score;
     cake_bias renormalise;   /* the chosen weights; AS_CONFIG: norm_topk_prob */
     float epsilon;           /* added to their sum */

@@ -26,7 +26,7 @@ typedef enum cake_mixer { CAKE_MIX_ATTENTION, CAKE_MIX_DELTA, CAKE_MIX_LATENT } 
 
 /* A layer's MLP: one for all rows; or experts, possibly with a shared one; or both side by side, each with
  * norms of its own around it, whose sum passes the norm after the MLP (Gemma 4). */
-typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS, CAKE_MLP_BESIDE } cake_mlp;
+typedef enum cake_mlp { CAKE_MLP_DENSE, CAKE_MLP_EXPERTS, CAKE_MLP_PARALLEL } cake_mlp;
 
 #define CAKE_NO_ROPE UINT8_MAX
 

@@ -154,7 +154,7 @@ static cake_err read_kinds(const cake_fields *fields, cake_config *c)
     if (arch->n_dense && cake_field_int(fields, arch->n_dense, 0, 0, INT32_MAX, &n_dense))
         return CAKE_ERR_FATAL;
     for (int i = n_dense; i < c->n_layer; i++)
-        c->layer[i].mlp = arch->beside ? CAKE_MLP_BESIDE : CAKE_MLP_EXPERTS;
+        c->layer[i].mlp = arch->parallel ? CAKE_MLP_PARALLEL : CAKE_MLP_EXPERTS;
     return CAKE_OK;
 }
 

@@ -17,10 +17,10 @@
 
 /* Where a GGUF model's file of this name comes from. */
 typedef enum source {
-    BESIDE,   /* a file beside it, if any */
-    KEYS,     /* its keys */
-    VOCAB,    /* the tokenizer: files beside it, else its keys */
-    TEMPLATES /* chat templates: the same */
+    COMPANION, /* a file beside it, if any */
+    KEYS,      /* its keys */
+    VOCAB,     /* the tokenizer: files beside it, else its keys */
+    TEMPLATES  /* chat templates: the same */
 } source;
 
 static const struct {
@@ -43,10 +43,10 @@ static source source_of(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i].name, name))
             return names[i].from;
-    return BESIDE;
+    return COMPANION;
 }
 
-static bool is_beside(const cake_gguf_place *place, const char *name)
+static bool has_companion(const cake_gguf_place *place, const char *name)
 {
     struct stat info;
     cake_buf path = {0};
@@ -59,11 +59,11 @@ static bool is_beside(const cake_gguf_place *place, const char *name)
 /* Whether files beside the GGUF file take the place of its keys. */
 static bool has_own(const cake_gguf_place *place, source from)
 {
-    return from == BESIDE  ? place->alone
-           : from == VOCAB ? is_beside(place, "tokenizer.json") || is_beside(place, "tokenizer.model")
+    return from == COMPANION ? place->alone
+           : from == VOCAB ? has_companion(place, "tokenizer.json") || has_companion(place, "tokenizer.model")
            : from == KEYS  ? false
-                           : is_beside(place, "chat_template.jinja") ||
-                                is_beside(place, "additional_chat_templates/default.jinja");
+                           : has_companion(place, "chat_template.jinja") ||
+                                has_companion(place, "additional_chat_templates/default.jinja");
 }
 
 static cake_err read_config(const char *topic, const char *path, cake_buf *out)
@@ -125,7 +125,7 @@ static cake_err find(const char *topic, const char *model, const char *name, cak
     if (has_own(&place, from))
         cake_buf_addf(path, "%s/%s", place.dir.data, name);
     else
-        err = from == BESIDE ? CAKE_END : read_keys(topic, place.path.data, name, text);
+        err = from == COMPANION ? CAKE_END : read_keys(topic, place.path.data, name, text);
     cake_gguf_place_free(&place);
     return err;
 }

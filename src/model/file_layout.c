@@ -39,9 +39,9 @@ static bool has_all(const cake_model *model, cake_condition when, int layer)
 {
     bool all = true;
     cake_buf name = {0};
-    for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
-        if (part->when == when) {
-            cake_tensor_spec_name(part, model->config.arch, model->config.moe.fused, model->name_prefix,
+    for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name; spec++)
+        if (spec->when == when) {
+            cake_tensor_spec_name(spec, model->config.arch, model->config.moe.fused, model->name_prefix,
                                   layer, 0, &name);
             all = all && cake_tensor_index_find(model->store, name.data);
         }
@@ -60,13 +60,13 @@ static void choose_experts(cake_model *model)
     bool fused = false;
     c->moe.transposed =
         c->arch->moe.transposed && !(layer < c->n_layer && has_all(model, CAKE_WHEN_EXPERTS_APART, layer));
-    for (const cake_tensor_spec *part = cake_tensor_specs; part->name && layer < c->n_layer; part++)
-        if (part->when == CAKE_WHEN_EXPERTS_ALTERNATE) {
-            cake_tensor_spec_name(part, c->arch, true, model->name_prefix, layer, 0, &name);
+    for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name && layer < c->n_layer; spec++)
+        if (spec->when == CAKE_WHEN_EXPERTS_ALTERNATE) {
+            cake_tensor_spec_name(spec, c->arch, true, model->name_prefix, layer, 0, &name);
             cake_buf_adds(&name, "_blocks");
             c->moe.by_rows = c->moe.by_rows || cake_tensor_index_find(model->store, name.data);
-        } else if (part->when == CAKE_WHEN_EXPERTS_FUSED) {
-            cake_tensor_spec_name(part, c->arch, true, model->name_prefix, layer, 0, &name);
+        } else if (spec->when == CAKE_WHEN_EXPERTS_FUSED) {
+            cake_tensor_spec_name(spec, c->arch, true, model->name_prefix, layer, 0, &name);
             fused = fused || cake_tensor_index_find(model->store, name.data);
         }
     c->moe.fused = fused && !c->arch->moe.transposed;

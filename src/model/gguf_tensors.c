@@ -366,7 +366,7 @@ static cake_err add_in_layer(listing *l, const cake_gguf_tensor *from, int layer
     size_t i = 0, n = sizeof names / sizeof *names;
     while (i < n && (strlen(names[i].name) != stem || strncmp(names[i].name, rest, stem)))
         i++;
-    if (strstr(rest, ".scale") && !l->family->moe.beside)
+    if (strstr(rest, ".scale") && !l->family->moe.parallel)
         return fail_name(l, from);
     if (i == n || (!*suffix && names[i].change != BARE && names[i].change != DECAY))
         return fail_name(l, from);

@@ -92,7 +92,7 @@ static void open_experts(loading *l, const cake_tensor_item *p)
     for (other.expert = 0; other.expert < n && !streamed; other.expert++)
         streamed = !cake_weight_split_find(&l->split, l->model, &other)->held;
     if (streamed) {
-        cake_experts *experts = (cake_experts *)((char *)&l->model->layer[p->layer] + p->part->offset);
+        cake_experts *experts = (cake_experts *)((char *)&l->model->layer[p->layer] + p->spec->offset);
         experts->at = cake_alloc((size_t)n, sizeof *experts->at);
         experts->n = n;
     }
@@ -108,7 +108,7 @@ static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, v
                              parts[i]->tensor->name);
     size_t bytes = cake_tensor_walk_bytes(p, l->kernels);
     const cake_weight_unit *unit = cake_weight_split_find(&l->split, model, p);
-    if (unit && p->part->expert && p->expert == 0)
+    if (unit && p->spec->expert && p->expert == 0)
         open_experts(l, p);
     if (unit && !unit->held) {
         cake_stream_layers_add(&l->streamed, p, bytes);
@@ -140,7 +140,7 @@ static bool next_step(const loading *l, const cake_exec *exec, walker *w, step *
             return false;
         const cake_tensor_item *p = &l->items[w->item].read.piece;
         int64_t from = 0, to = w->item % exec->size == exec->rank ? p->n_out : 0;
-        if (cake_tensor_spec_matrix(p->part))
+        if (cake_tensor_spec_matrix(p->spec))
             cake_exec_range(exec, p->n_out, CAKE_READ_GRAIN, &from, &to);
         w->next = (int)from;
         w->to = (int)to;
@@ -285,7 +285,7 @@ static void settle(const loading *l)
         const cake_tensor_item *p = &l->items[i].read.piece;
         cake_weight weight = cake_tensor_item_weight(p);
         weight.data = l->items[i].read.data;
-        if (p->part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->part) && !p->at && weight.data)
+        if (p->spec->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(p->spec) && !p->at && weight.data)
             l->kernels->select_algorithm(&weight);
     }
 }

@@ -40,19 +40,19 @@ typedef struct census {
 static int expected_shape(const cake_tensor_item *p, int64_t *shape)
 {
     int rank = 0;
-    if (p->part->head) {
-        shape[rank++] = (int64_t)p->stack * (p->part->transposed ? p->deep : p->all);
-        shape[rank++] = p->part->transposed ? p->all : p->n_in;
+    if (p->spec->head) {
+        shape[rank++] = (int64_t)p->stack * (p->spec->transposed ? p->deep : p->all);
+        shape[rank++] = p->spec->transposed ? p->all : p->n_in;
         return rank;
     }
-    if (p->part->stacked)
+    if (p->spec->stacked)
         shape[rank++] = p->stack;
-    if (p->part->transposed)
+    if (p->spec->transposed)
         shape[rank++] = p->n_in;
     shape[rank++] = p->all;
-    if (p->part->flat)
+    if (p->spec->flat)
         shape[rank++] = 1;
-    if (!p->part->transposed && p->part->in != CAKE_WIDTH_ONE)
+    if (!p->spec->transposed && p->spec->in != CAKE_WIDTH_ONE)
         shape[rank++] = p->n_in;
     return rank;
 }
@@ -60,7 +60,7 @@ static int expected_shape(const cake_tensor_item *p, int64_t *shape)
 static cake_err check_shape(const cake_model *model, const cake_tensor_item *p)
 {
     const cake_tensor *t = p->from->tensor;
-    if (p->part->scalar && (t->rank == 0 || (t->rank == 1 && t->shape[0] == 1)))
+    if (p->spec->scalar && (t->rank == 0 || (t->rank == 1 && t->shape[0] == 1)))
         return CAKE_OK;
     int64_t want[3];
     int rank = expected_shape(p, want);
@@ -84,7 +84,7 @@ static cake_err check_stored(const cake_model *model, const cake_tensor_item *p)
     cake_buf why = {0};
     cake_err err = CAKE_OK;
     if (p->quantized.part[CAKE_QUANT_CODES]) {
-        const bool transposed = p->part->transposed;
+        const bool transposed = p->spec->transposed;
         if (!cake_quantized_check(&p->quantized, (int64_t)p->stack * (transposed ? p->deep : p->all),
                                   transposed ? p->all : p->n_in, &why))
             err = cake_fail("model", "%s: %s", cake_indexed_tensor_path(p->from, model->dir), why.data);
@@ -97,11 +97,11 @@ static cake_err check_stored(const cake_model *model, const cake_tensor_item *p)
                          "%s: tensor %s has dtype %s, and no scales stand beside it: F32, BF16 and F16, and "
                          "the quantised forms of docs/models.md are read",
                          cake_indexed_tensor_path(p->from, model->dir), p->name, t->dtype_name);
-    if (t->format && p->part->transposed)
+    if (t->format && p->spec->transposed)
         return cake_fail("model",
                          "%s: tensor %s has dtype %s, but it is needed transposed; convert it to F16",
                          cake_indexed_tensor_path(p->from, model->dir), p->name, t->dtype_name);
-    if (t->format && !cake_tensor_spec_matrix(p->part))
+    if (t->format && !cake_tensor_spec_matrix(p->spec))
         return cake_fail("model", "%s: tensor %s has dtype %s, but a vector must not be quantised",
                          cake_indexed_tensor_path(p->from, model->dir), p->name, t->dtype_name);
     return check_shape(model, p);
@@ -110,10 +110,10 @@ static cake_err check_stored(const cake_model *model, const cake_tensor_item *p)
 /* The matrices of all experts are multiplied together, so they must be of one type. */
 static cake_err check_expert(const cake_model *model, const cake_tensor_item *p, cake_tensor_item *first)
 {
-    if (p->part->expert && p->expert == 0)
+    if (p->spec->expert && p->expert == 0)
         *first = *p;
     const cake_format *format = p->kept_format, *other = first->kept_format;
-    if (!p->part->expert || (p->kept == first->kept && format == other))
+    if (!p->spec->expert || (p->kept == first->kept && format == other))
         return CAKE_OK;
     return cake_fail("model",
                      "%s: tensor %s has dtype %s, but the same tensor of expert 0 has %s: all experts of a "
@@ -127,11 +127,11 @@ static cake_err fail_missing(const cake_model *model, const cake_tensor_item *p)
 {
     const char *why = "an incomplete download, or config.json is of another model";
     const bool first = p->layer == cake_file_layout_first_experts(&model->config);
-    if (p->part->when == CAKE_WHEN_EXPERTS_FUSED && !first)
+    if (p->spec->when == CAKE_WHEN_EXPERTS_FUSED && !first)
         why =
             "the first layer with experts has one tensor for all of them, and so must every other one; or an "
             "incomplete download";
-    else if (p->part->when == CAKE_WHEN_EXPERTS_APART && !first)
+    else if (p->spec->when == CAKE_WHEN_EXPERTS_APART && !first)
         why =
             "the first layer with experts has a tensor for each of them, and so must every other one; or an "
             "incomplete download";
@@ -155,7 +155,7 @@ static void count_form(census *c, const cake_tensor_item *p, int64_t elements)
 static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     census *c = arg;
-    if (model->store && !p->from && p->part->when == CAKE_WHEN_UNTIED)
+    if (model->store && !p->from && p->spec->when == CAKE_WHEN_UNTIED)
         return cake_fail("model",
                          "%s: tensor %s is missing, and tie_word_embeddings is not true: "
                          "a model without a head, such as an embedding model, cannot generate text",
@@ -170,12 +170,12 @@ static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p,
     for (int i = 0, n = cake_tensor_item_parts(p, parts); i < n; i++)
         c->used[parts[i] - cake_tensor_index_at(model->store, 0)] = true;
     int64_t elements = (int64_t)p->n_out * p->n_in;
-    if (cake_tensor_spec_matrix(p->part)) {
+    if (cake_tensor_spec_matrix(p->spec)) {
         count_form(c, p, elements);
         c->elements[p->kept_format ? CAKE_BF16 : p->kept] += elements; /* as activations of such models are */
-        c->keeps[p->kept] |= p->part->owner == CAKE_SPEC_LAYER;
+        c->keeps[p->kept] |= p->spec->owner == CAKE_SPEC_LAYER;
     }
-    if (p->part->owner == CAKE_SPEC_EMBED)
+    if (p->spec->owner == CAKE_SPEC_EMBED)
         c->embed = p->format ? model->config.dtype : p->kept == CAKE_I8 ? p->dtype : p->kept;
     c->parameters += elements;
     return CAKE_OK;
@@ -441,7 +441,7 @@ static cake_err count_tensor(const cake_model *model, const cake_tensor_item *p,
 {
     (void)model;
     byte_count *t = arg;
-    if (t->experts && !p->part->expert)
+    if (t->experts && !p->spec->expert)
         return CAKE_OK;
     t->bytes += t->kernels ? cake_tensor_walk_bytes(p, t->kernels) : 0;
     t->in_files += p->from ? cake_tensor_item_bytes(p) : 0;

@@ -34,7 +34,7 @@ typedef struct sample {
 static cake_err pick(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     sample *s = arg;
-    if (!cake_tensor_spec_matrix(p->part) || p->part->exact || p->at ||
+    if (!cake_tensor_spec_matrix(p->spec) || p->spec->exact || p->at ||
         (model->store && !(p->from && p->from->file)))
         return CAKE_OK;
     if (cake_tensor_item_row(p) > MAX_ROW) /* reading a few would take as long as a whole model */

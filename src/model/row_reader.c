@@ -50,7 +50,7 @@ cake_read_item cake_read_item_of(const cake_tensor_item *p)
     if (p->quantized.format) {
         it.begin = p->from->tensor->begin;
         it.end = p->from->tensor->end;
-    } else if (p->from && p->part->transposed) {
+    } else if (p->from && p->spec->transposed) {
         it.begin = p->from->tensor->begin + p->expert * matrix_in_file(p);
         it.end = it.begin + (int64_t)p->all * p->n_in * (int64_t)cake_dtype_bytes(p->dtype);
     } else if (p->from) {
@@ -79,13 +79,13 @@ static void set_expert(cake_experts *experts, const cake_tensor_item *p, cake_we
 
 void cake_read_item_bind(const cake_model *model, const cake_tensor_item *p, void *data, size_t bytes)
 {
-    char *owner = p->part->owner == CAKE_SPEC_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
-    void *place = owner + p->part->offset;
+    char *owner = p->spec->owner == CAKE_SPEC_LAYER ? (char *)&model->layer[p->layer] : (char *)&model->ends;
+    void *place = owner + p->spec->offset;
     cake_weight weight = cake_tensor_item_weight(p);
     weight.data = data;
-    if (p->part->expert || p->part->head)
+    if (p->spec->expert || p->spec->head)
         set_expert(place, p, weight, bytes);
-    else if (cake_tensor_spec_matrix(p->part))
+    else if (cake_tensor_spec_matrix(p->spec))
         *(cake_weight *)place = weight;
     else
         *(const float **)place = data;
@@ -118,7 +118,7 @@ static bool by_columns(const cake_tensor_item *p)
 /* Whether rows are quantised when they have been fetched. */
 static bool is_coded(const cake_tensor_item *p)
 {
-    return p->format && !p->part->transposed;
+    return p->format && !p->spec->transposed;
 }
 
 /* Bytes of a row in the widest form that it passes through. */
@@ -129,7 +129,7 @@ static size_t widest_row(const cake_tensor_item *p)
 
 int cake_row_reader_step(const cake_tensor_item *p, int first, int n)
 {
-    if (p->part->transposed)
+    if (p->spec->transposed)
         return n;
     int most = by_columns(p) ? step_columns(cake_tensor_item_row(p)) : step_rows(widest_row(p)),
         run = p->run - first % p->run;
@@ -155,7 +155,7 @@ void cake_row_reader_ahead(const cake_tensor_item *p, int first, int n)
 void cake_row_reader_leave(const cake_tensor_item *p, int first, int n)
 {
     int64_t begin = p->from ? p->from->tensor->begin + row_offset(p, first) : 0;
-    if (p->from && !p->part->transposed &&
+    if (p->from && !p->spec->transposed &&
         !p->quantized.format) /* the columns of other matrices lie between those of this one */
         cake_tensor_file_leave(p->from->file, begin, begin + n * (int64_t)cake_tensor_item_row(p), true);
 }
@@ -215,7 +215,7 @@ static bool fetch_rows(cake_row_reader *m, const cake_tensor_item *p, const step
 {
     size_t bytes = (size_t)s->n * cake_tensor_item_row(p);
     if (!p->from) {
-        cake_random_weights_fill(m->model->options.dummy_seed, p->name, p->part->norm, p->dtype,
+        cake_random_weights_fill(m->model->options.dummy_seed, p->name, p->spec->norm, p->dtype,
                                  row_in_file(p, s->first) * p->n_in, (int64_t)s->n * p->n_in, into);
         return true;
     }
@@ -270,12 +270,12 @@ static const void *fetch_quantized_columns(cake_row_reader *m, const cake_tensor
 static const void *fetch(cake_row_reader *m, const cake_tensor_item *p, const step *s, cake_buf *why)
 {
     if (p->quantized.format)
-        return p->part->transposed ? fetch_quantized_columns(m, p, s, why) : fetch_quantized(m, p, s, why);
+        return p->spec->transposed ? fetch_quantized_columns(m, p, s, why) : fetch_quantized(m, p, s, why);
     const size_t row = cake_tensor_item_row(p);
     char *into = cake_row_reader_room(m, &m->bounce, &m->bounce_size, (size_t)s->n * row);
     const int together = p->interleaved ? 1 : s->n;
     bool done = true;
-    if (p->from && p->part->transposed)
+    if (p->from && p->spec->transposed)
         return fetch_columns(m, p, s, why);
     for (int r = 0; r < s->n && done; r += together)
         done = fetch_rows(m, p, &(step){s->first + r, together}, into + (size_t)r * row, why);
@@ -346,10 +346,10 @@ static void fill_vector(const cake_model *model, const cake_tensor_item *p, floa
                         int64_t n)
 {
     cake_to_f32(to, from, p->dtype, n);
-    if (p->part->norm && !p->part->plain && p->from && model->config.arch->norms_less_one)
+    if (p->spec->norm && !p->spec->plain && p->from && model->config.arch->norms_less_one)
         for (int64_t i = 0; i < n; i++)
             to[i] += 1;
-    if (p->part->over_root)
+    if (p->spec->over_root)
         for (int64_t i = 0; i < n; i++)
             to[i] /= sqrtf((float)p->n_out);
 }
@@ -448,9 +448,9 @@ static bool take(cake_row_reader *m, const cake_read_item *it, const step *s, co
         if (p->as_stored)
             return true;
     }
-    if (p->part->finite && !is_finite(m, p, s, rows, why))
+    if (p->spec->finite && !is_finite(m, p, s, rows, why))
         return false;
-    if (!cake_tensor_spec_matrix(p->part)) {
+    if (!cake_tensor_spec_matrix(p->spec)) {
         const int64_t n = (int64_t)s->n * p->n_in;
         float *value = cake_row_reader_room(m, &m->kept, &m->kept_size, (size_t)n * sizeof *value);
         fill_vector(m->model, p, value, rows, n);
@@ -473,7 +473,7 @@ static bool take(cake_row_reader *m, const cake_read_item *it, const step *s, co
 /* The rows in a mapped file; NULL: they must be read, which also aligns them. */
 static const void *view(const cake_tensor_item *p, const step *s)
 {
-    const void *rows = p->from && !p->part->transposed && !p->interleaved && !p->quantized.format
+    const void *rows = p->from && !p->spec->transposed && !p->interleaved && !p->quantized.format
                            ? cake_tensor_file_view(p->from->file, p->from->tensor, row_offset(p, s->first))
                            : NULL;
     return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
@@ -495,7 +495,7 @@ bool cake_row_reader_take(cake_row_reader *m, const cake_read_item *it, int firs
         fetched = cake_clock_now();
         done = rows && take(m, it, s, rows, why);
     }
-    if (done && !p->part->transposed && !p->quantized.format)
+    if (done && !p->spec->transposed && !p->quantized.format)
         note_rows(m, p, s, rows);
     m->read_s += fetched - begin;
     m->pack_s += cake_clock_now() - fetched;
@@ -521,7 +521,7 @@ static size_t larger(size_t a, size_t b)
 static cake_err add_sizes(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     size_t *size = ((cake_reader_sizes *)arg)->of;
-    if (p->part->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_matrix(p->part) || p->part->exact)
+    if (p->spec->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_matrix(p->spec) || p->spec->exact)
         return CAKE_OK;
     const size_t n = (size_t)cake_row_reader_step(p, 0, p->n_out), n_in = (size_t)p->n_in;
     const size_t fetched = is_coded(p) ? cake_tensor_item_row(p) : n_in * cake_dtype_bytes(p->dtype);
@@ -534,9 +534,9 @@ static cake_err add_sizes(const cake_model *model, const cake_tensor_item *p, vo
         size[CAKE_READER_DEQUANTIZED] = larger(size[CAKE_READER_DEQUANTIZED], n * n_in * sizeof(float));
     if (p->quantized.format)
         size[CAKE_READER_SLAB] =
-            larger(size[CAKE_READER_SLAB], p->part->transposed ? cake_quantized_slab(p, p->all, 1)
+            larger(size[CAKE_READER_SLAB], p->spec->transposed ? cake_quantized_slab(p, p->all, 1)
                                                                : cake_quantized_slab(p, p->n_in, apart));
-    else if (p->part->transposed)
+    else if (p->spec->transposed)
         size[CAKE_READER_SLAB] =
             larger(size[CAKE_READER_SLAB], larger(STEP_BYTES, (size_t)p->all * cake_dtype_bytes(p->dtype)));
     return CAKE_OK;

@@ -24,7 +24,7 @@ void cake_stream_layers_add(cake_stream_layers *all, const cake_tensor_item *p, 
 int cake_stream_chunk_rows(const cake_tensor_item *p)
 {
     size_t row = cake_tensor_item_row(p), rows = CHUNK_BYTES / row / CAKE_READ_GRAIN * CAKE_READ_GRAIN;
-    return p->part->transposed ? p->n_out : rows ? (int)rows : CAKE_READ_GRAIN;
+    return p->spec->transposed ? p->n_out : rows ? (int)rows : CAKE_READ_GRAIN;
 }
 
 static int chunks_of(const cake_tensor_item *p)
@@ -35,7 +35,7 @@ static int chunks_of(const cake_tensor_item *p)
 
 static int expert_of(const cake_tensor_item *p)
 {
-    return p->part->expert ? p->expert : -1;
+    return p->spec->expert ? p->expert : -1;
 }
 
 /* By the layers' order of visits, then by unit; matrices of a unit as they were added. */
@@ -51,7 +51,7 @@ static bool begins_unit(const cake_stream_tensor *before, const cake_stream_tens
 {
     const cake_tensor_item *p = &before->read.piece, *q = &t->read.piece;
     return p->layer != q->layer || expert_of(p) != expert_of(q) ||
-           (expert_of(q) < 0 && p->part->offset != q->part->offset);
+           (expert_of(q) < 0 && p->spec->offset != q->spec->offset);
 }
 
 static bool same_layout(const cake_stream_layers *all, const cake_stream_layer *a, const cake_stream_layer *b)

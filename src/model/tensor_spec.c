@@ -117,15 +117,15 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"mlp.gate.bias", SHAPE(EXPERTS, ONE), WHEN(ROUTER_BIAS), .finite = true, IN_LAYER(router_bias)},
     {"mlp.gate.e_score_correction_bias", SHAPE(EXPERTS, ONE), WHEN(CORRECTION), .finite = true,
      IN_LAYER(router_correction)},
-    {"mlp.gate.scale", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true, .over_root = true, .finite = true,
+    {"mlp.gate.scale", SHAPE(DIM, ONE), WHEN(PARALLEL), .norm = true, .over_root = true, .finite = true,
      IN_LAYER(router_norm)},
-    {"mlp.gate.per_expert_scale", SHAPE(EXPERTS, ONE), WHEN(BESIDE), .norm = true, .finite = true,
+    {"mlp.gate.per_expert_scale", SHAPE(EXPERTS, ONE), WHEN(PARALLEL), .norm = true, .finite = true,
      IN_LAYER(router_scale)},
-    {"pre_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+    {"pre_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(PARALLEL), .norm = true,
      IN_LAYER(expert_norm)},
-    {"post_feedforward_layernorm_1.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+    {"post_feedforward_layernorm_1.weight", SHAPE(DIM, ONE), WHEN(PARALLEL), .norm = true,
      IN_LAYER(mlp_side_norm)},
-    {"post_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(BESIDE), .norm = true,
+    {"post_feedforward_layernorm_2.weight", SHAPE(DIM, ONE), WHEN(PARALLEL), .norm = true,
      IN_LAYER(expert_side_norm)},
     {"mlp.experts.%d.gate_proj.weight", SHAPE(EXPERT_FF, DIM), WHEN(EXPERTS_APART), EXPERT(expert_gate)},
     {"mlp.experts.%d.up_proj.weight", SHAPE(EXPERT_FF, DIM), WHEN(EXPERTS_APART), EXPERT(expert_up)},
@@ -169,7 +169,7 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {0},
 };
 
-bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer)
+bool cake_tensor_spec_present(const cake_tensor_spec *spec, const cake_config *config, int layer)
 {
     const cake_arch *arch = config->arch;
     bool attention = config->layer[layer].mixer == CAKE_MIX_ATTENTION;
@@ -213,7 +213,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
         [CAKE_WHEN_MLP_FUSED] = dense && arch->fused,
         [CAKE_WHEN_MLP_BIAS] = dense && config->mlp_bias,
         [CAKE_WHEN_EXPERTS] = experts,
-        [CAKE_WHEN_BESIDE] = experts && dense,
+        [CAKE_WHEN_PARALLEL] = experts && dense,
         [CAKE_WHEN_EXPERTS_APART] = experts && !config->moe.fused && !config->moe.transposed,
         [CAKE_WHEN_EXPERTS_FUSED] = experts && config->moe.fused && !config->moe.transposed,
         [CAKE_WHEN_EXPERTS_TRANSPOSED] = experts && config->moe.transposed && !config->moe.by_rows,
@@ -233,22 +233,22 @@ bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *c
         [CAKE_WHEN_LAYER_SCALAR] = arch->layer_scalar,
         [CAKE_WHEN_UNTIED] = !config->tied,
     };
-    return present[part->when];
+    return present[spec->when];
 }
 
-bool cake_tensor_spec_matrix(const cake_tensor_spec *part)
+bool cake_tensor_spec_matrix(const cake_tensor_spec *spec)
 {
-    return part->in != CAKE_WIDTH_ONE && !part->flat;
+    return spec->in != CAKE_WIDTH_ONE && !spec->flat;
 }
 
-int cake_tensor_spec_count(const cake_tensor_spec *part, const cake_config *config)
+int cake_tensor_spec_count(const cake_tensor_spec *spec, const cake_config *config)
 {
-    return part->expert ? config->moe.router.n_expert : part->head ? config->n_head : 1;
+    return spec->expert ? config->moe.router.n_expert : spec->head ? config->n_head : 1;
 }
 
-int cake_tensor_spec_met(const cake_tensor_spec *part, const cake_config *config)
+int cake_tensor_spec_met(const cake_tensor_spec *spec, const cake_config *config)
 {
-    return part->expert ? config->moe.router.n_chosen : cake_tensor_spec_count(part, config);
+    return spec->expert ? config->moe.router.n_chosen : cake_tensor_spec_count(spec, config);
 }
 
 int cake_width_of(cake_width width, const cake_config *config, int layer)
@@ -331,14 +331,14 @@ static void add_with_expert(cake_buf *out, const char *text, int expert)
         cake_buf_addf(out, "%d%s", expert, at + 2);
 }
 
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch, bool fused,
+void cake_tensor_spec_name(const cake_tensor_spec *spec, const cake_arch *arch, bool fused,
                            const cake_name_prefix *name_prefix, int layer, int expert, cake_buf *out)
 {
-    const char *rest = part->name;
+    const char *rest = spec->name;
     const cake_rename *rename = fused && arch->saved[0].from ? arch->saved : arch->rename;
     cake_buf_cut(out, 0);
-    cake_buf_adds(out, part->when == CAKE_WHEN_UNTIED ? name_prefix->head : name_prefix->body);
-    if (part->owner == CAKE_SPEC_LAYER) {
+    cake_buf_adds(out, spec->when == CAKE_WHEN_UNTIED ? name_prefix->head : name_prefix->body);
+    if (spec->owner == CAKE_SPEC_LAYER) {
         cake_buf_addf(out, "layers.%d.", layer);
         for (int i = 0; i < CAKE_MAX_RENAME && rename[i].from; i++)
             if (!strncmp(rest, rename[i].from, strlen(rename[i].from))) {

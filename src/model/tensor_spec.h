@@ -105,7 +105,7 @@ typedef enum cake_condition {
     CAKE_WHEN_MLP_FUSED,
     CAKE_WHEN_MLP_BIAS,
     CAKE_WHEN_EXPERTS,            /* in layers with experts, as all up to BIASED_APART */
-    CAKE_WHEN_BESIDE,             /* in layers with experts beside the dense MLP */
+    CAKE_WHEN_PARALLEL,           /* in layers with experts beside the dense MLP */
     CAKE_WHEN_EXPERTS_APART,      /* a tensor for each expert */
     CAKE_WHEN_EXPERTS_FUSED,      /* one tensor for all */
     CAKE_WHEN_EXPERTS_TRANSPOSED, /* one tensor for all, transposed, where gate and up alternate */
@@ -165,17 +165,17 @@ typedef struct cake_name_prefix {
 
 extern const cake_tensor_spec cake_tensor_specs[]; /* ends with a NULL name */
 
-bool cake_tensor_spec_present(const cake_tensor_spec *part, const cake_config *config, int layer);
-bool cake_tensor_spec_matrix(const cake_tensor_spec *part);
+bool cake_tensor_spec_present(const cake_tensor_spec *spec, const cake_config *config, int layer);
+bool cake_tensor_spec_matrix(const cake_tensor_spec *spec);
 /* Number of its matrices; and how many of them a row meets. */
-int cake_tensor_spec_count(const cake_tensor_spec *part, const cake_config *config);
-int cake_tensor_spec_met(const cake_tensor_spec *part, const cake_config *config);
+int cake_tensor_spec_count(const cake_tensor_spec *spec, const cake_config *config);
+int cake_tensor_spec_met(const cake_tensor_spec *spec, const cake_config *config);
 /* In this layer; outside of layers, whatever the layer is. */
 int cake_width_of(cake_width width, const cake_config *config, int layer);
 const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL past the end */
 /* Writes the tensor's name in the files of a family to out, replacing its content. fused: in files whose
  * experts are. */
-void cake_tensor_spec_name(const cake_tensor_spec *part, const cake_arch *arch, bool fused,
+void cake_tensor_spec_name(const cake_tensor_spec *spec, const cake_arch *arch, bool fused,
                            const cake_name_prefix *name_prefix, int layer, int expert, cake_buf *out);
 
 #endif

@@ -55,7 +55,7 @@ size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *ker
     if (p->at > 0)
         return 0;
     const cake_weight w = cake_tensor_item_weight(p);
-    size_t bytes = cake_tensor_spec_matrix(p->part) ? kernels->weight_bytes(&w)
+    size_t bytes = cake_tensor_spec_matrix(p->spec) ? kernels->weight_bytes(&w)
                                                     : (size_t)p->n_out * (size_t)p->n_in * sizeof(float);
     return cake_arena_round(bytes);
 }
@@ -67,9 +67,9 @@ static void find_format(const cake_model *model, cake_tensor_item *p)
         p->format = p->from->tensor->format;
         return;
     }
-    if (!cake_tensor_spec_matrix(p->part))
+    if (!cake_tensor_spec_matrix(p->spec))
         return;
-    const bool transposed = p->part->transposed;
+    const bool transposed = p->spec->transposed;
     cake_quantized_find(model->store, &model->config.quantization, p->name,
                         (int64_t)p->stack * (transposed ? p->deep : p->all), transposed ? p->all : p->n_in,
                         &p->quantized);
@@ -80,42 +80,42 @@ static void find_format(const cake_model *model, cake_tensor_item *p)
     p->dtype = CAKE_F32;
 }
 
-static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part, int layer, int expert,
+static cake_err visit_one(const cake_model *model, const cake_tensor_spec *spec, int layer, int expert,
                           cake_tensor_walk_fn fn, void *arg)
 {
     const cake_config *c = &model->config;
     cake_buf name = {0};
-    cake_tensor_spec_name(part, c->arch, c->moe.fused, model->name_prefix, layer, expert, &name);
-    cake_tensor_item p = {.part = part,
+    cake_tensor_spec_name(spec, c->arch, c->moe.fused, model->name_prefix, layer, expert, &name);
+    cake_tensor_item p = {.spec = spec,
                           .layer = layer,
                           .expert = expert,
-                          .stack = part->stacked ? part->head ? c->n_head : c->moe.router.n_expert : 1,
-                          .deep = cake_width_of(part->deep ? part->deep : part->in, c, layer),
-                          .interleaved = part->interleaved && c->latent.interleaved,
-                          .n_out = cake_width_of(part->out, c, layer),
-                          .n_in = cake_width_of(part->in, c, layer),
-                          .all = cake_width_of(part->all ? part->all : part->out, c, layer),
-                          .before = cake_width_of(part->before, c, layer),
-                          .run = cake_width_of(part->run ? part->run : part->out, c, layer),
-                          .stride = cake_width_of(part->stride ? part->stride : part->out, c, layer),
-                          .whole = cake_width_of(part->whole ? part->whole : part->out, c, layer),
-                          .at = cake_width_of(part->at, c, layer),
+                          .stack = spec->stacked ? spec->head ? c->n_head : c->moe.router.n_expert : 1,
+                          .deep = cake_width_of(spec->deep ? spec->deep : spec->in, c, layer),
+                          .interleaved = spec->interleaved && c->latent.interleaved,
+                          .n_out = cake_width_of(spec->out, c, layer),
+                          .n_in = cake_width_of(spec->in, c, layer),
+                          .all = cake_width_of(spec->all ? spec->all : spec->out, c, layer),
+                          .before = cake_width_of(spec->before, c, layer),
+                          .run = cake_width_of(spec->run ? spec->run : spec->out, c, layer),
+                          .stride = cake_width_of(spec->stride ? spec->stride : spec->out, c, layer),
+                          .whole = cake_width_of(spec->whole ? spec->whole : spec->out, c, layer),
+                          .at = cake_width_of(spec->at, c, layer),
                           .dtype = c->dtype};
-    p.before += expert * (part->stacked ? p.all : 0);
+    p.before += expert * (spec->stacked ? p.all : 0);
     p.name = name.data;
     if (model->store) {
         p.from = cake_tensor_index_find(model->store, name.data);
-        if (!p.from && c->tied && part->owner == CAKE_SPEC_EMBED) /* one matrix under two names */
+        if (!p.from && c->tied && spec->owner == CAKE_SPEC_EMBED) /* one matrix under two names */
             p.from = cake_tensor_walk_find_head(model);
         if (p.from)
             p.dtype = p.from->tensor->dtype;
         find_format(model, &p);
     }
-    p.as_stored = p.format && !part->exact && !part->transposed && !model->options.convert;
-    p.kept = part->exact ? CAKE_F32 : model->options.convert ? model->options.dtype : p.dtype;
-    const bool inner = part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part);
+    p.as_stored = p.format && !spec->exact && !spec->transposed && !model->options.convert;
+    p.kept = spec->exact ? CAKE_F32 : model->options.convert ? model->options.dtype : p.dtype;
+    const bool inner = spec->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(spec);
     p.kept_format = p.as_stored                                    ? p.format
-                    : model->options.int4 && inner && !part->exact ? cake_i4_format()
+                    : model->options.int4 && inner && !spec->exact ? cake_i4_format()
                                                                    : NULL;
     cake_codes codes;
     if (p.kept_format)
@@ -126,13 +126,13 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *part,
 }
 
 /* The matrix of an expert or head follows the one before. */
-static cake_err visit_all(const cake_model *model, const cake_tensor_spec *part, int layer,
+static cake_err visit_all(const cake_model *model, const cake_tensor_spec *spec, int layer,
                           cake_tensor_walk_fn fn, void *arg)
 {
-    const int n = cake_tensor_spec_count(part, &model->config);
+    const int n = cake_tensor_spec_count(spec, &model->config);
     cake_err err = CAKE_OK;
     for (int expert = 0; expert < n && !err; expert++)
-        err = visit_one(model, part, layer, expert, fn, arg);
+        err = visit_one(model, spec, layer, expert, fn, arg);
     return err;
 }
 
@@ -140,11 +140,11 @@ cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *
                                 void *arg)
 {
     const cake_config *c = &model->config;
-    for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++) {
-        bool held = part->owner == CAKE_SPEC_EMBED ? share->embed || (share->head && c->tied) : share->head;
-        if (part->owner == CAKE_SPEC_LAYER || !held || !cake_tensor_spec_present(part, c, 0))
+    for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name; spec++) {
+        bool held = spec->owner == CAKE_SPEC_EMBED ? share->embed || (share->head && c->tied) : share->head;
+        if (spec->owner == CAKE_SPEC_LAYER || !held || !cake_tensor_spec_present(spec, c, 0))
             continue;
-        cake_err err = visit_all(model, part, 0, fn, arg);
+        cake_err err = visit_all(model, spec, 0, fn, arg);
         if (err)
             return err;
     }
@@ -152,10 +152,10 @@ cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *
         cake_range range = share->range[r];
         CAKE_ASSERT(range.first >= 0 && range.count >= 0 && range.count <= c->n_layer - range.first);
         for (int layer = range.first; layer < range.first + range.count; layer++)
-            for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++) {
-                if (part->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_present(part, c, layer))
+            for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name; spec++) {
+                if (spec->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_present(spec, c, layer))
                     continue;
-                cake_err err = visit_all(model, part, layer, fn, arg);
+                cake_err err = visit_all(model, spec, layer, fn, arg);
                 if (err)
                     return err;
             }

@@ -43,7 +43,7 @@ struct cake_model {
 
 /* One tensor of a weight set. */
 typedef struct cake_tensor_item {
-    const cake_tensor_spec *part;
+    const cake_tensor_spec *spec;
     int layer;
     int expert;       /* or head; 0 unless there is a matrix for each */
     const char *name; /* borrowed during the visit */

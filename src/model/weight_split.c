@@ -110,16 +110,16 @@ cake_split_choice cake_weight_split_choose(cake_weight_unit *unit, int n, int64_
 /* The number of a tensor's unit in its layer: the expert, or the matrix; -1: none. */
 static int key_of(const cake_model *model, const cake_tensor_item *p)
 {
-    if (p->part->owner != CAKE_SPEC_LAYER || p->part->exact || p->part->head ||
-        !cake_tensor_spec_matrix(p->part))
+    if (p->spec->owner != CAKE_SPEC_LAYER || p->spec->exact || p->spec->head ||
+        !cake_tensor_spec_matrix(p->spec))
         return -1;
-    return p->part->expert ? p->expert
-                           : model->config.moe.router.n_expert + (int)(p->part->offset / sizeof(void *));
+    return p->spec->expert ? p->expert
+                           : model->config.moe.router.n_expert + (int)(p->spec->offset / sizeof(void *));
 }
 
 static bool is_mlp(const cake_tensor_item *p)
 {
-    size_t at = p->part->offset;
+    size_t at = p->spec->offset;
     return at == offsetof(cake_layer_weights, gate) || at == offsetof(cake_layer_weights, up) ||
            at == offsetof(cake_layer_weights, down);
 }
@@ -147,14 +147,14 @@ static cake_err count_unit(const cake_model *model, const cake_tensor_item *p, v
     c->layer = p->layer;
     int *at = &s->index[p->layer * s->n_key + key];
     if (*at < 0) {
-        bool late = model->config.moe.router.n_expert ? p->part->expert : is_mlp(p);
+        bool late = model->config.moe.router.n_expert ? p->spec->expert : is_mlp(p);
         CAKE_RESERVE(s->unit, s->n_unit, c->cap);
         *at = s->n_unit++;
         s->unit[*at] = (cake_weight_unit){
-            .layer = p->layer, .late = late, .order = c->order[late]++, .expert = p->part->expert};
+            .layer = p->layer, .late = late, .order = c->order[late]++, .expert = p->spec->expert};
     }
     s->unit[*at].bytes += bytes;
-    int64_t rows = p->part->transposed ? p->all : p->n_out; /* gate and up share lines, which both read */
+    int64_t rows = p->spec->transposed ? p->all : p->n_out; /* gate and up share lines, which both read */
     s->unit[*at].in_files += rows * (int64_t)cake_tensor_item_row(p);
     return CAKE_OK;
 }

@@ -80,7 +80,7 @@ typedef struct cake_options {
 
 /* Gives rank 0's CAKE_* variables to all ranks, since a launcher need not pass them on; options in which
  * hosts may differ keep a rank's own value. All ranks call, once, before parsing. */
-void cake_options_share(const cake_comm *world);
+void cake_options_broadcast(const cake_comm *world);
 /* Options not given have their defaults. --help and --version set `command`. Errors come with a message. */
 cake_err cake_options_parse(int argc, char **argv, cake_options *options);
 /* CAKE_ERR_FATAL, with a message of rank 0, if two ranks were given different options (except those in which

@@ -64,7 +64,7 @@ static char *variable_of(const option_row *row, char name[MAX_NAME])
     return name;
 }
 
-void cake_options_share(const cake_comm *world)
+void cake_options_broadcast(const cake_comm *world)
 {
     cake_buf all = {0};
     char name[MAX_NAME];

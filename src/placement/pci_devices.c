@@ -205,7 +205,7 @@ static int least_held(const match *m, const int *held, int rank)
     return best;
 }
 
-bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpuset *cpus, int n_rank, int *choice)
+bool cake_devices_assign(const cake_device *gpu, int n_gpu, const cake_cpuset *cpus, int n_rank, int *choice)
 {
     match m = {
         .gpu = gpu, .cpus = cpus, .n_gpu = n_gpu < CAKE_MAX_GPUS ? n_gpu : CAKE_MAX_GPUS, .n_rank = n_rank};
@@ -259,7 +259,7 @@ static cake_cpuset *cpus_by_gpu(struct hwloc_topology *hwloc, const cake_device 
         cpus[r] = pin.cpus;
         cake_pin_free(&pin);
     }
-    cake_devices_share(gpus, n_gpu, cpus, n_gpu, choice);
+    cake_devices_assign(gpus, n_gpu, cpus, n_gpu, choice);
     for (int r = 0; r < n_gpu; r++)
         rank_cpus[choice[r]] = cpus[r];
     free(requests);

@@ -41,7 +41,7 @@ cake_device *cake_devices_read(int *n_gpu);
 /* Assigns a GPU to each rank of a host, choice [n_rank], by the ranks' CPUs. As many ranks as possible get
  * their own GPU; of these as many as possible a near one, then one of their package. True: some ranks must
  * share, as few as possible. n_gpu > 0. */
-bool cake_devices_share(const cake_device *gpu, int n_gpu, const cake_cpuset *cpus, int n_rank, int *choice);
+bool cake_devices_assign(const cake_device *gpu, int n_gpu, const cake_cpuset *cpus, int n_rank, int *choice);
 /* Appends what is wrong in that case, and a better command line. n_rank: on this host; world: in all. */
 void cake_devices_advise(int n_gpu, int n_rank, int world, cake_launch launcher, cake_buf *out);
 

@@ -205,7 +205,7 @@ static bool stays_cached(const cake_comm *world, const cake_rank *me)
 {
     const cake_plan_input *in = &me->input;
     int n = world->local_size, size = world->size / me->planning.n_replica;
-    double all = (double)in->layers.ends, share = cake_planning_held_share(in, size);
+    double all = (double)in->layers.ends, share = cake_planning_held_fraction(in, size);
     for (int i = 0; i < cake_model_config(in->model)->n_layer; i++)
         all += (double)in->layers.bytes[i];
     double part = all * (n < size ? (double)n / size : 1); /* replicas read the same files */

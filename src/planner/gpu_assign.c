@@ -168,7 +168,7 @@ static int nearest_of(const cake_device *gpus, int n_gpu, const gpu_claim *w, co
                 free_gpus[n_left++] = gpus[g];
             }
     if (n_left)
-        cake_devices_share(free_gpus, n_left, &w->cpus, 1, &nearest);
+        cake_devices_assign(free_gpus, n_left, &w->cpus, 1, &nearest);
     free(free_gpus);
     return n_left ? number[nearest] : -1;
 }
@@ -197,7 +197,7 @@ static void assign_all(const cake_device *gpus, int n_gpu, const gpu_claim *all,
                 free_gpus[n_left++] = gpus[g];
             }
     if (n_left && n_open)
-        cake_devices_share(free_gpus, n_left, cpus, n_open, nearest);
+        cake_devices_assign(free_gpus, n_left, cpus, n_open, nearest);
     for (int i = 0; i < n_open; i++) { /* without a GPU that all see, each rank takes one that it sees */
         int own = n_left ? number[nearest[i]] : nearest_of(gpus, n_gpu, &all[open[i]], taken);
         choice[open[i]] = own >= 0 ? own : open[i];

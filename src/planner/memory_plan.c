@@ -205,7 +205,7 @@ static double reading_rows(const cake_planning *p)
         return 0;
     for (int i = 0; i < cake_model_config(in->model)->n_layer; i++)
         all += (double)in->layers.bytes[i];
-    double bytes = all * (1 - cake_planning_held_share(in, p->plan.n_rank));
+    double bytes = all * (1 - cake_planning_held_fraction(in, p->plan.n_rank));
     double seconds = bytes / in->pack_rate, from_disk = in->read_rate > 0 ? bytes / in->read_rate : 0;
     double most = (seconds > from_disk ? seconds : from_disk) * flops / in->cost.row_flops;
     cake_slice_shape shape = {.max_row = 1024, .n_slot = 1};

@@ -26,7 +26,7 @@ static cake_partition_input input_of(const cake_planning *p, int n_rank, const d
 /* What n ranks hold of some bytes of weights. */
 static int64_t held_bytes(const cake_planning *p, int64_t bytes, int n_rank)
 {
-    return (int64_t)((double)bytes * cake_planning_held_share(p->input, n_rank));
+    return (int64_t)((double)bytes * cake_planning_held_fraction(p->input, n_rank));
 }
 
 /* Target number of pages of a full-attention group: the typical use if all sequences are in flight; or, with

@@ -62,7 +62,7 @@ void cake_planning_set_layers(const cake_cluster *cluster, cake_plan_input *inpu
     }
 }
 
-double cake_planning_held_share(const cake_plan_input *input, int n_rank)
+double cake_planning_held_fraction(const cake_plan_input *input, int n_rank)
 {
     double all = (double)input->layers.ends;
     for (int i = 0; i < cake_model_config(input->model)->n_layer; i++)

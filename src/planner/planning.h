@@ -91,7 +91,7 @@ void cake_planning_normalize(cake_cluster *cluster, cake_plan_input *input, int 
 /* Sets the input's layers. */
 void cake_planning_set_layers(const cake_cluster *cluster, cake_plan_input *input);
 /* The share of the weights that n ranks of equal parts hold in memory: 1, unless --weights-memory is less. */
-double cake_planning_held_share(const cake_plan_input *input, int n_rank);
+double cake_planning_held_fraction(const cake_plan_input *input, int n_rank);
 /* Cost of one row's scores in the layers' operations: weighted by the speeds of the ranks that compute
  * both. */
 double cake_planning_scores_cost(const cake_planning *planning);

@@ -62,7 +62,7 @@ static bool parse(const cake_json *root, cake_job *job)
     job->results = (cake_file_digest){cake_json_int(cake_json_get(root, "bytes"), -1), (uint32_t)sum};
     job->answered.unknown = !cake_journal_hex(cake_json_get(root, "answered"), 16, &job->answered.sum);
     return cake_json_int(cake_json_get(root, "cake_job"), -1) == 1 && job->requests >= 0 &&
-           job->requests <= CAKE_JOURNAL_MOST && job->failed >= 0 && job->failed <= job->requests &&
+           job->requests <= CAKE_JOURNAL_MAX && job->failed >= 0 && job->failed <= job->requests &&
            job->results.bytes >= 0 && sum >= 0 && sum <= UINT32_MAX &&
            cake_journal_parse_checkpoints(cake_json_get(root, "read"), &job->marks, &job->n_mark) &&
            job->requests <=

@@ -164,7 +164,7 @@ static bool read_mark(const cake_json *node, cake_input_checkpoint *mark)
     mark->requests = cake_json_int(cake_json_at(node, 0), -1);
     mark->line = cake_json_int(cake_json_at(node, 1), -1);
     mark->sum = (uint32_t)sum;
-    return mark->requests >= 0 && mark->requests <= CAKE_JOURNAL_MOST && mark->line >= mark->requests &&
+    return mark->requests >= 0 && mark->requests <= CAKE_JOURNAL_MAX && mark->line >= mark->requests &&
            sum >= 0 && sum <= UINT32_MAX;
 }
 

@@ -15,7 +15,7 @@
 #include "record/line_index.h"
 #include "types/input_checkpoint.h"
 
-#define CAKE_JOURNAL_MOST                                                                                    \
+#define CAKE_JOURNAL_MAX                                                                                     \
     ((int64_t)1 << 32) /* max number of requests; a larger number is corrupt, not a larger file */
 
 /* Identifies the job. */

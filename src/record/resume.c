@@ -157,7 +157,7 @@ static bool is_whole(const cake_recorder *r, const cake_job *job)
 }
 
 /* RESULTS exists next to a .partial: it is either this job's own earlier one, or foreign. */
-static cake_err check_beside(cake_recorder *r)
+static cake_err check_other_files(cake_recorder *r)
 {
     cake_job job = {0};
     if (!exists(r->results) || r->journal.header.replaces || r->options.force) {
@@ -209,7 +209,7 @@ static cake_err take_up(cake_recorder *r, const cake_journal_header *header)
         err = r->options.force || (!r->journal.lines.n && !r->journal.inflights.n)
                   ? CAKE_END
                   : refuse_partial(r, why.data);
-    else if (!(err = check_beside(r)))
+    else if (!(err = check_other_files(r)))
         err = go_on(r);
     cake_buf_free(&why);
     cake_buf_free(&differs);

@@ -96,7 +96,7 @@ static size_t buffer_bytes(const cake_config *c, int max_row, int buffer)
     /* The mixer's z uses the buffer of the MLP's up; a delta net uses those of q, k and v. */
     int64_t width[N_BUFFER] = {
         [NORM] = c->dim,
-        [SIDE] = c->arch->moe.beside && c->moe.router.n_expert ? c->dim : 0,
+        [SIDE] = c->arch->moe.parallel && c->moe.router.n_expert ? c->dim : 0,
         [Q] = larger(heads_width(c, false), cake_delta_channels(d)),
         [MIX] = mix,
         [K] = larger(kv, l->rank),

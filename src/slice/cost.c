@@ -11,23 +11,23 @@
 #include "model/tensor_spec.h"
 
 /* The matrices that make what the cache keeps. */
-static bool makes_kept(const cake_tensor_spec *part)
+static bool makes_kept(const cake_tensor_spec *spec)
 {
-    return part->offset == offsetof(cake_layer_weights, k) ||
-           part->offset == offsetof(cake_layer_weights, v) ||
-           part->offset == offsetof(cake_layer_weights, kv_a) ||
-           part->offset == offsetof(cake_layer_weights, k_rope);
+    return spec->offset == offsetof(cake_layer_weights, k) ||
+           spec->offset == offsetof(cake_layer_weights, v) ||
+           spec->offset == offsetof(cake_layer_weights, kv_a) ||
+           spec->offset == offsetof(cake_layer_weights, k_rope);
 }
 
 /* Operations per row in a layer's matrices; kv: only in those that make what the cache keeps. */
 static double flops_of(const cake_config *c, int layer, bool kv)
 {
     double flops = 0;
-    for (const cake_tensor_spec *part = cake_tensor_specs; part->name; part++)
-        if (part->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(part) &&
-            cake_tensor_spec_present(part, c, layer) && (!kv || makes_kept(part)))
-            flops += 2.0 * cake_width_of(part->out, c, layer) * cake_width_of(part->in, c, layer) *
-                     cake_tensor_spec_met(part, c);
+    for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name; spec++)
+        if (spec->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(spec) &&
+            cake_tensor_spec_present(spec, c, layer) && (!kv || makes_kept(spec)))
+            flops += 2.0 * cake_width_of(spec->out, c, layer) * cake_width_of(spec->in, c, layer) *
+                     cake_tensor_spec_met(spec, c);
     return flops;
 }
 

@@ -115,7 +115,7 @@ void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, c
     }
 }
 
-void cake_experts_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
+void cake_experts_parallel(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
     const cake_kernels *op = pass->kernels;
     const int n_row = pass->n_row, dim = pass->config->dim;

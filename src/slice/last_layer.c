@@ -33,6 +33,7 @@ bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
             last->rows[n] = pass->rows[i];
             last->from[n++] = i;
         }
+    last->all = pass;
     last->pass = *pass;
     last->pass.rows = last->rows;
     last->pass.device_rows = last->device_rows;
@@ -49,10 +50,11 @@ bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass)
     return true;
 }
 
-void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last, const cake_forward_ctx *pass,
+void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last,
                              const cake_rope_table *rotation, const cake_layer_kind *kind,
                              const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
+    const cake_forward_ctx *pass = last->all;
     const cake_kernels *op = pass->kernels;
     const int dim = pass->config->dim;
     cake_layer_store(exec, pass, kind, w, view, here);

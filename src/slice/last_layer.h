@@ -12,12 +12,13 @@
 #include "slice/rope_table.h"
 
 typedef struct cake_last_layer {
-    cake_forward_ctx pass;     /* of the rows that are read */
-    cake_row *rows;            /* [max_row] owned: the same rows */
-    int32_t *from;             /* [max_row] owned: their indices in the wave */
-    const cake_memory *memory; /* memory of the pass; NULL: host */
-    cake_row *device_rows;     /* rows in that memory, borrowed; on the host rows itself */
-    int32_t *device_from;      /* the same for from */
+    const cake_forward_ctx *all; /* the pass over all rows, from choose, borrowed */
+    cake_forward_ctx pass;       /* of the rows that are read */
+    cake_row *rows;              /* [max_row] owned: the same rows */
+    int32_t *from;               /* [max_row] owned: their indices in the wave */
+    const cake_memory *memory;   /* memory of the pass; NULL: host */
+    cake_row *device_rows;       /* rows in that memory, borrowed; on the host rows itself */
+    int32_t *device_from;        /* the same for from */
 } cake_last_layer;
 
 /* rows, from: [max_row] each, in `memory`; NULL for host memory. */
@@ -28,7 +29,7 @@ void cake_last_layer_close(cake_last_layer *last); /* zeros are fine */
  * better. */
 bool cake_last_layer_choose(cake_last_layer *last, const cake_forward_ctx *pass);
 /* Like cake_layer_forward for a layer of attention, but x of rows that are not read is unchanged. */
-void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last, const cake_forward_ctx *pass,
+void cake_last_layer_forward(const cake_exec *exec, const cake_last_layer *last,
                              const cake_rope_table *rotation, const cake_layer_kind *kind,
                              const cake_layer_weights *w, const cake_layer_view *view, int32_t here);
 

@@ -132,11 +132,11 @@ void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, con
         cake_latent_forward(exec, pass, kind, w, &view->kv);
     else
         cake_attention_forward(exec, pass, kind, w, &view->kv);
-    if (kind->mlp == CAKE_MLP_BESIDE)
-        cake_experts_beside(exec, pass, w);
+    if (kind->mlp == CAKE_MLP_PARALLEL)
+        cake_experts_parallel(exec, pass, w);
     begin_block(exec, pass, w->mlp_norm, 0);
-    if (kind->mlp == CAKE_MLP_BESIDE)
-        cake_mlp_beside(exec, pass, w);
+    if (kind->mlp == CAKE_MLP_PARALLEL)
+        cake_mlp_parallel(exec, pass, w);
     else if (kind->mlp == CAKE_MLP_EXPERTS)
         cake_experts_forward(exec, pass, w);
     else

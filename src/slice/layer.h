@@ -88,9 +88,9 @@ void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const
 const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 /* Experts beside the dense MLP: pass->side = norm(experts), from the residual stream itself. */
-void cake_experts_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
+void cake_experts_parallel(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 /* x += norm(norm(mlp) + pass->side). */
-void cake_mlp_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
+void cake_mlp_parallel(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 /* Ends a block: x += w y + bias, or x += norm(w y + bias), where y is gated first if there is a gate. y
  * [n_row, w->n_in] and the gate must be complete. */
 void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,

@@ -45,7 +45,7 @@ const void *cake_mlp_hidden(const cake_exec *exec, const cake_forward_ctx *pass,
     return packed;
 }
 
-void cake_mlp_beside(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
+void cake_mlp_parallel(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
     const cake_kernels *op = pass->kernels;
     const int n_row = pass->n_row, dim = pass->config->dim;

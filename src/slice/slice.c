@@ -237,7 +237,7 @@ static void forward(const cake_exec *exec, void *arg)
         const cake_layer_kind *kind = &pass->config->layer[layer];
         const cake_layer_weights *weights = cake_model_layer(s->model, layer);
         if (s->skips_rows && layer == n_layer - 1)
-            cake_last_layer_forward(exec, &s->last, pass, &s->rotation, kind, weights, &s->view[i], here);
+            cake_last_layer_forward(exec, &s->last, &s->rotation, kind, weights, &s->view[i], here);
         else
             cake_layer_forward(exec, pass, kind, weights, &s->view[i], here);
         here = CAKE_ROW_NONFINITE(layer);

@@ -195,7 +195,7 @@ static void check_gpus(const machine *m, const char *words)
     cake_buf got = {0};
     cake_device *list = cake_devices_list(m->hwloc, &n, &n_gpu);
     CU_ASSERT_FATAL(n_gpu > 0 && m->next == m->n_claim);
-    bool shared = cake_devices_share(list, n_gpu, m->pinned, m->n_claim, choice);
+    bool shared = cake_devices_assign(list, n_gpu, m->pinned, m->n_claim, choice);
     for (int r = 0; r < m->n_claim; r++)
         cake_buf_addf(&got, "%s%d", r ? " " : "", choice[r]);
     cake_buf_adds(&got, shared ? " shared" : "");

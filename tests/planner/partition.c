@@ -374,15 +374,15 @@ static void test_weights_memory(void)
     open_world(&w, 2, gib, NULL);
     CU_ASSERT(cake_partition_solve(&w.planning, 0, 2) > 0);
     w.input.weights_memory = -25;
-    CU_ASSERT_DOUBLE_EQUAL(cake_planning_held_share(&w.input, 2), 0.25, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(cake_planning_held_fraction(&w.input, 2), 0.25, 1e-12);
     expect(&w, 2, (int[]){4, 4});
     w.input.weights_memory = GIB; /* of each rank, which has more than four GiB */
-    CU_ASSERT_DOUBLE_EQUAL(cake_planning_held_share(&w.input, 2), 2 / 8.25, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(cake_planning_held_fraction(&w.input, 2), 2 / 8.25, 1e-12);
     expect(&w, 2, (int[]){4, 4});
     w.input.weights_memory = 3 * GIB;
     CU_ASSERT(cake_partition_solve(&w.planning, 0, 2) > 0);
     w.input.weights_memory = 100 * GIB;
-    CU_ASSERT_EQUAL(cake_planning_held_share(&w.input, 2), 1);
+    CU_ASSERT_EQUAL(cake_planning_held_fraction(&w.input, 2), 1);
     close_world(&w);
 }
 
