@@ -290,7 +290,7 @@ static cake_err run_cases(const cake_options *o, cake_bench *b, results *f)
                 continue;
             int before = f->n;
             b->n = 0;
-            b->lacks = "two ranks: start it with mpirun -np 2";
+            b->lacks = "an instruction set that this CPU lacks";
             err = cake_comm_agree(b->world, c->run(b, c));
             gather_results(b, f);
             if (!err && b->world->rank == 0 && f->n == before)

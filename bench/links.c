@@ -160,6 +160,7 @@ static cake_err run_mpi(cake_bench *bench, const cake_case *self)
 {
     const cake_comm *world = bench->world;
     cake_err err = CAKE_OK;
+    bench->lacks = "two ranks: start it with mpirun -np 2";
     for (int first = 0; first + 1 < world->size && !err; first++) {
         bool leads = world->rank == first, mine = leads || world->rank == first + 1;
         pair p = {0};

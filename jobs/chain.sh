@@ -6,7 +6,8 @@
 # cancels the rest. After an error that stays (a wrong path) the others fail in the same way, within seconds of their start:
 # cancel them by the ids printed here, all in one command: a cancelled job starts the next.
 set -eu
-n=${1:?usage: jobs/chain.sh N jobs/batch.sbatch MODEL PROMPTS RESULTS [OPTION...]}
+[ $# -ge 2 ] && [ "$1" -gt 0 ] 2>/dev/null || { echo "usage: jobs/chain.sh N jobs/batch.sbatch MODEL PROMPTS RESULTS [OPTION...]" >&2; exit 2; }
+n=$1
 shift
 after=
 for ((i = 0; i < n; i++)); do

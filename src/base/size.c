@@ -49,6 +49,6 @@ cake_size_str cake_size_text(int64_t bytes)
     int u = 0;
     for (; value >= 1024 && u < 6; u++)
         value /= 1024;
-    snprintf(text.s, sizeof text.s, u ? "%.1f %s" : "%.0f %s", value, unit[u]);
+    snprintf(text.s, sizeof text.s, u ? "%.1f %s" : "%.0f %s", value, bytes == 1 ? "byte" : unit[u]);
     return text;
 }

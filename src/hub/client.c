@@ -43,7 +43,8 @@ static cake_err read_endpoint(cake_hub_client *c)
         len--;
     c->endpoint = cake_copy(text, len);
     if (!cake_url_check(c->endpoint) || strpbrk(c->endpoint, "?#"))
-        return cake_fail("hub", "HF_ENDPOINT is not the URL of a hub, as https://huggingface.co is");
+        return cake_fail("hub",
+                         "HF_ENDPOINT is not the URL of a hub; expected one like https://huggingface.co");
     return CAKE_OK;
 }
 

@@ -127,6 +127,7 @@ cake_value cake_text_format(cake_render *run, cake_value format, cake_value args
             continue;
         }
         cake_spec s = read_percent(&f);
+        cake_spec_limit(run, &s);
         if (f.at >= len)
             return cake_render_fail(run, "incomplete format");
         convert(&w, &s, close ? v : next_value(run, &f), format.subtype);

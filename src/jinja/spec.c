@@ -14,8 +14,16 @@ int cake_spec_number(const char *p, size_t len, size_t *at)
 {
     int n = -1;
     for (; *at < len && p[*at] >= '0' && p[*at] <= '9'; (*at)++)
-        n = n < CAKE_MAX_WIDTH ? 10 * (n < 0 ? 0 : n) + (p[*at] - '0') : n;
-    return n < CAKE_MAX_WIDTH ? n : CAKE_MAX_WIDTH;
+        n = n <= CAKE_MAX_WIDTH ? 10 * (n < 0 ? 0 : n) + (p[*at] - '0') : n;
+    return n <= CAKE_MAX_WIDTH ? n : CAKE_MAX_WIDTH + 1;
+}
+
+void cake_spec_limit(cake_render *run, cake_spec *spec)
+{
+    if (spec->width <= CAKE_MAX_WIDTH && spec->precision <= CAKE_MAX_WIDTH)
+        return;
+    cake_render_fail(run, "a format's width and precision may be at most %d", CAKE_MAX_WIDTH);
+    spec->width = spec->precision = 0;
 }
 
 static char take_one(const char *p, size_t len, size_t *at, const char *set)
@@ -42,6 +50,7 @@ cake_spec cake_spec_read(cake_render *run, cake_value text)
     s.width = cake_spec_number(p, len, &at);
     if (take_one(p, len, &at, ".") && (s.precision = cake_spec_number(p, len, &at)) < 0)
         cake_render_fail(run, "Format specifier missing precision");
+    cake_spec_limit(run, &s);
     s.type = take_one(p, len, &at, "sdxXeEfFgG");
     if (at < len)
         cake_render_fail(run, "the format \"%.*s\" is invalid or left out of this program",

@@ -18,8 +18,10 @@ typedef struct cake_spec {
     int width, precision; /* -1: not given */
 } cake_spec;
 
-/* Reads digits at p[*at]; -1: there are none. Larger numbers become CAKE_MAX_WIDTH. */
+/* Reads digits at p[*at]; -1: there are none. Larger numbers become CAKE_MAX_WIDTH + 1. */
 int cake_spec_number(const char *p, size_t len, size_t *at);
+/* Fails the run if width or precision is larger than the maximum, and makes both 0 then. */
+void cake_spec_limit(cake_render *run, cake_spec *spec);
 /* Fails the run if text is not such a specification. */
 cake_spec cake_spec_read(cake_render *run, cake_value text);
 /* Writes a number or a text; fails the run where Python does, and where the type is left out. */

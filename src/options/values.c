@@ -112,6 +112,8 @@ cake_err cake_option_set(cake_options *o, const option_row *row, const char *fro
     case TEXT:
         if (strchr(row->argument, '|') && !cake_option_among(row->argument, value))
             return cake_fail_usage("%s: \"%s\" is not one of %s", from, value, row->argument);
+        if (!*value && cake_option_among("MODEL|FILE|DIR", row->argument))
+            return bad_value(from, value, "a name; is a variable unset?");
         *(const char **)into = value;
         return CAKE_OK;
     case TEXTS: {

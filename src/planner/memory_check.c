@@ -158,11 +158,11 @@ static cake_err check_weights_memory(const cake_comm *world, const cake_rank *me
     if (logs)
         err = cake_fail(
             "planner",
-            "--weights-memory %s: rank %d on %s holds at least %s of its %s of weights: norms, "
+            "--weights-memory %s: rank %d on %s holds at least %s (%lld bytes) of its %s of weights: norms, "
             "routers, embedding and head take %s, the rest is buffers for the matrices of a layer; "
             "give it more, or start fewer ranks, so that each has several layers",
             cake_size_text(split.limit).s, world->rank, world->host, cake_size_text(split.min_bytes).s,
-            cake_size_text(split.all).s, cake_size_text(split.fixed).s);
+            (long long)split.min_bytes, cake_size_text(split.all).s, cake_size_text(split.fixed).s);
     cake_weight_split_free(&split);
     return cake_comm_agree(world, err);
 }

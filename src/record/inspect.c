@@ -78,7 +78,8 @@ static cake_err look_at_results(const char *path, const char *job_path, cake_res
     if (stat(path, &info))
         return CAKE_END;
     if (!cake_job_read(job_path, &job))
-        return cake_fail("record", "%s: found no readable %s that identifies its job", path, job_path);
+        return cake_fail("record", "%s: %s, which identifies its job, %s", path, job_path,
+                         cake_job_fault(job_path));
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     take_header(&job.header, f);
     f->done = job.requests;

@@ -70,6 +70,11 @@ static bool parse(const cake_json *root, cake_job *job)
            cake_journal_header_parse(root, &job->header);
 }
 
+const char *cake_job_fault(const char *path)
+{
+    return access(path, F_OK) ? "is missing" : "cannot be read, or is damaged";
+}
+
 bool cake_job_read(const char *path, cake_job *out)
 {
     cake_json *root = NULL;

@@ -22,7 +22,8 @@ typedef struct cake_job {
 int cake_job_write(const char *path, const cake_job *job);
 /* *out is owned. False, without a message: no readable file. */
 bool cake_job_read(const char *path, cake_job *out);
-void cake_job_free(cake_job *job); /* zeros are fine */
+const char *cake_job_fault(const char *path); /* why it was not read, for messages: "is missing" */
+void cake_job_free(cake_job *job);            /* zeros are fine */
 /* Whether the file has the size and checksum that the job recorded. */
 bool cake_job_holds(const cake_job *job, int fd);
 

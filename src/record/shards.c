@@ -148,10 +148,10 @@ static cake_err look(part *p)
         err = cake_fail("record", "%s: %s", p->results,
                         errno == ENOENT ? "does not exist, nor does its .partial" : strerror(errno));
     else if (!cake_job_read(job, &p->job))
-        err = cake_fail("record",
-                        "%s: found no readable %s that identifies its job; merge takes results of run "
-                        "together with that file",
-                        p->results, job);
+        err = cake_fail(
+            "record",
+            "%s: %s, which identifies its job, %s; merge takes results of run together with that file",
+            p->results, job, cake_job_fault(job));
     else
         err = know(p, &p->job.header);
     free(partial);
@@ -232,7 +232,7 @@ static void say_stopped(const part *p, const cake_input_checkpoint *end)
         snprintf(what, sizeof what, "shard %" PRId64 "/%" PRId64, p->shard.which, p->shard.of);
     cake_fail("record",
               "%s: %s is not finished: it has %" PRId64
-              " result%s%s%s%s; run the same command again to resume it, unless it is still running",
+              " result%s%s%s%s; give its `run` command again to resume it, unless it is still running",
               path, what, lines->n, cake_plural(lines->n),
               r.n ? end->line ? ", and none of index " : ", and of the input it has read none of index " : "",
               r.n ? r.text.data : "", end->line > end->requests ? " (some of these lines are blank)" : "");

@@ -73,6 +73,18 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
     return err;
 }
 
+cake_err cake_prepare_check_model(const char *model)
+{
+    cake_tokenizer *tokenizer = NULL;
+    cake_chat *chat = NULL;
+    cake_err err = cake_tokenizer_open(model, &tokenizer);
+    if (!err)
+        err = cake_chat_open(model, &chat);
+    cake_chat_close(chat);
+    cake_tokenizer_close(tokenizer);
+    return err;
+}
+
 void cake_prepare_check_vocab(const cake_preparation *preparation, int64_t n_vocab, const char *what)
 {
     if (cake_tokenizer_count(preparation->tokenizer) > n_vocab)

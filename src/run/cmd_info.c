@@ -13,6 +13,7 @@
 #include "model/bundle.h"
 #include "model/model.h"
 #include "placement/machine.h"
+#include "request/prepare.h"
 #include "run/run.h"
 #include "slice/slice.h"
 
@@ -88,7 +89,7 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     cake_buf_addf(out, "weights     %s in memory, ranks at most %d\n",
                   cake_size_text((int64_t)cake_model_bytes(model, &all, kernels)).s, c->n_layer);
     cake_model_close(model);
-    return CAKE_OK;
+    return cake_prepare_check_model(dir);
 }
 
 /* The transports between GPUs. */

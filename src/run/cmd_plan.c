@@ -297,8 +297,8 @@ static cake_err write_plan(const cake_options *o, const cake_comm *world, const 
     cake_err err = o->write_topology ? cake_topology_io_write(o->write_topology, plans,
                                                               me->planning.n_replica, entries, all)
                                      : CAKE_OK;
-    if (!err && input)
-        err = count_input(o, &c);
+    if (!err)
+        err = input ? count_input(o, &c) : cake_prepare_check_model(o->model);
     if (!err) {
         cake_counted counted = summarize(o, &c);
         double *busy = cake_alloc((size_t)world->size, sizeof *busy);

@@ -183,8 +183,12 @@ static const attack hostile[] = {
     {"{{ [1] * 9223372036854775807 }}", "stopped"},
     {"{{ 9223372036854775807 + 1 }}", "64 bits"},
     {"{{ 2 ** 9999999999 }}", "64 bits"},
+    {"{{ '%200001d' % 5 }}", "at most 100000"},
+    {"{{ '%.200000f' % 5 }}", "at most 100000"},
+    {"{{ '{:>200001}'.format(1) }}", "at most 100000"},
     {"{{ 'a'|indent(9223372036854775807, true) }}", "stopped"},
-    {"{{ '%999999999s' % 'a' }}{% for i in range(99999) %}{{ '%99999s' % 'a' }}{% endfor %}", "stopped"},
+    {"{{ '%999999999s' % 'a' }}", "at most 100000"},
+    {"{% for i in range(99999) %}{{ '%99999s' % 'a' }}{% endfor %}", "stopped"},
     {"{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}", "levels deep"},
     {"{% set ns = namespace() %}{% set ns.me = ns %}{{ [ns] | tojson }}", "not JSON serializable"},
     {"{% set ns = namespace(l=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l "

@@ -21,6 +21,13 @@ expect "info of a model whose layers have two kinds of heads" 0 '4 query and 2 K
     "$cake" info -m "$root/tests/golden/gemma4-dense"
 expect "info of a mixture without dense layers, with latent attention" 0 '4 query heads on latents of 30 values$' \
     "$cake" info -m "$root/tests/golden/mistral4-scaled"
+cp -r "$model" "$dir/mute"
+echo '{% if %}' >"$dir/mute/chat_template.jinja"
+expect "info of a model whose template does not work" 1 'chat_template.jinja:1: an expression is missing' "$cake" info -m "$dir/mute"
+rm "$dir/mute/tokenizer.json"
+expect "... or without a tokenizer" 1 'tokenizer.json' "$cake" info -m "$dir/mute"
+expect "... which plan says, too" 1 'tokenizer.json' "$cake" plan -m "$dir/mute"
+expect "a model without a name" 2 '"" is not a name; is a variable unset\?' "$cake" run -m "" -p x
 expect "info of no model" 1 'nowhere' "$cake" info -m "$dir/nowhere"
 expect "info under mpirun speaks once" 0 'hwloc' mpi 3 info
 test "$(grep -c '^hwloc' "$dir/out")" -eq 1

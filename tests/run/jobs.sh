@@ -19,7 +19,7 @@ status)
 merge) echo "merge $*" >>"$dir/log" ;;
 *)
     echo "$*" >>"$dir/log"
-    [ -z "${SLEEP:-}" ] || { trap 'kill $!; exit 75' USR1; touch "$dir/ready"; sleep 20 & wait $!; }
+    [ -z "${SLEEP:-}" ] || { trap 'kill $!; echo USR1 >>"$dir/log"; sleep 0.3; exit 75' USR1; touch "$dir/ready"; sleep 20 & wait $!; }
     for results; do [ "$before" != -o ] || break; before=$results; done
     [ "$1" != run ] || echo $(($(cat "$results.n" 2>/dev/null || echo "${BEFORE:-0}") + ${DOES:-3})) >"$results.n"
     [ -z "${GROWS:-}" ] || echo 70 >"$results.begun"
@@ -85,7 +85,7 @@ for kind in pbs lsf; do
     says "$kind: some requests failed" 0 "$limited" env STATUS=3 "${script[@]}"
     says "$kind: an error" 1 "$limited" env STATUS=1 "${script[@]}"
     says "$kind: stopped before the limit" 75 "$limited" env STATUS=75 "${script[@]}"
-    expect "$kind: no results" 1 'where do results go' env -u RESULTS MODEL=M PROMPTS=P bash "$root/jobs/batch.$kind"
+    expect "$kind: no results" 2 '^usage: ' env -u RESULTS MODEL=M PROMPTS=P bash "$root/jobs/batch.$kind"
 done
 says "lsf: no requeue without progress" 1 "$limited" env STATUS=75 BEFORE=5 DOES=0 "${script[@]}"
 says "lsf: ... but if answers grew" 75 "$limited" env STATUS=75 BEFORE=5 DOES=0 GROWS=1 "${script[@]}"
@@ -93,7 +93,10 @@ mkdir "$dir/submitted"
 says "pbs: paths begin where the job was submitted" 0 "$limited" env -C / PBS_O_WORKDIR="$dir/submitted" MODEL=M PROMPTS=P RESULTS=R.jsonl "OPTIONS=--seed 4" bash "$root/jobs/batch.pbs"
 test -e "$dir/submitted/R.jsonl.partial"
 ok "pbs: ... and results are there" $?
-expect "no prompts" 1 'which prompts' bash "$root/jobs/batch.sbatch" M
+for wrong in "batch.sbatch M P" "nodes.sbatch M" "array.sbatch 8 M P" "merge.sbatch abc R" "merge.sbatch 2" "chain.sh 0 x" "chain.sh 2"; do
+    # shellcheck disable=SC2086
+    expect "wrong usage: $wrong" 2 '^usage: ' bash "$root/jobs/"$wrong
+done
 says "several nodes" 0 "$run" bash "$root/jobs/nodes.sbatch" M P R.jsonl
 says "... of which one is lost: requeued" 1 "$run;scontrol requeue 77" env STATUS=1 bash "$root/jobs/nodes.sbatch" M P R.jsonl
 grep -qx '77 1' R.jsonl.restarts

@@ -47,7 +47,7 @@ ok "... which changes nothing" $?
 expect "damage" 0 'hurt.jsonl: stopped: .*; [0-9]+ bytes (of an unfinished group|are damaged)' "$cake" status "$dir/hurt.jsonl"
 expect "no results" 1 'none.jsonl: does not exist, nor does its .partial or .lock: no run has begun' "$cake" status "$dir/none.jsonl"
 merge() { "$cake" merge -o "$dir/merged.jsonl" "$@"; }
-expect "a stopped shard" 1 'part-2.jsonl.partial: shard 2/3 is not finished: it has [0-9]+ results, and none of index .*; run the same command again' \
+expect "a stopped shard" 1 'part-2.jsonl.partial: shard 2/3 is not finished: it has [0-9]+ results, and none of index .*; give its `run` command again' \
     merge "$dir"/part-?.jsonl "$dir/part-2.jsonl.partial"
 expect "a missing shard" 1 'shard 2/3 is missing: the requests whose index modulo 3 is 2 have no results' merge "$dir"/part-[01].jsonl
 test -z "$(find "$dir" -name 'merged*')"
