@@ -153,8 +153,9 @@ static void test_wrong(void)
         {{1, 3, "ref", 0, LINES + 6, 0, -100, 1},
          "part-1.jsonl: belongs to an input of 66 requests, .* of 60;"},
         {{1, 3, "ref", 0, LINES, 5, -100, 1},
-         "part-1.jsonl.partial: shard 1/3 is not finished: it has 5 results, and none of index 16 to 58; run "
-         "the same command"},
+         "part-1.jsonl.partial: shard 1/3 is not finished: it has 5 results, and none of index 16 to 58; "
+         "give "
+         "its `run` command again"},
         {{1, 3, "ref", 4, LINES, 5, -100, 1}, "none of index 4, 16, 22 to 58"},
         {{1, 3, "ref", 0, LINES, 0, 13, 1}, "line 5 \\(from 0\\) has index 13 after 16"},
         {{1, 3, "ref", 30, LINES, 0, -100, 1}, "belongs to an input of 58 requests, .* of 60"},
