@@ -190,7 +190,7 @@ cake_err cake_memory_fit_check(const cake_comm *world, const cake_rank *me, cons
         return !reports ? CAKE_ERR_FATAL
                         : cake_fail("planner",
                                     "the page tables of %d sequences of up to %d tokens take %s on %s, "
-                                    "where %s are left; use --context %d or less, or fewer --max-seqs",
+                                    "which has %s left; use --context %d or less, or fewer --max-seqs",
                                     me->planning.shape.n_lane * me->planning.shape.lane_seqs,
                                     me->planning.max_positions, cake_size_text(r->tables).s, world->host,
                                     cake_size_text(left + r->tables).s,

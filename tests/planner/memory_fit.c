@@ -129,7 +129,7 @@ static void test_too_large(void)
     r.all_fixed = 5001;
     expect(&me, &r, 0,
            "the model does not fit: rank 3 needs 1000 bytes (weights 900 bytes), "
-           "the 2 ranks of node7 together 4.9 KiB, but 4.9 KiB of memory are free, 1 bytes too little; ");
+           "the 2 ranks of node7 together 4.9 KiB, but 4.9 KiB of memory are free, 1 byte too little; ");
     r.all_fixed = 5777;
     expect(&me, &r, 0, ", 777 bytes too little; ");
     cake_log_capture(&text); /* another rank reports */
@@ -162,9 +162,9 @@ static void test_tables(void)
     r.tables = 1001; /* more than a quarter, and without them it would fit */
     expect(&me, &r, 0,
            "the page tables of 12 sequences of up to 256 tokens take 1001 bytes on node7, "
-           "where 1 bytes are left; use --context 0 or less, or fewer --max-seqs");
+           "which has 1 byte left; use --context 0 or less, or fewer --max-seqs");
     r.tables = 1500;
-    expect(&me, &r, 0, "where 500 bytes are left; use --context 42 or less");
+    expect(&me, &r, 0, "which has 500 bytes left; use --context 42 or less");
     r.tables = 1000;
     expect(&me, &r, 0, "the model does not fit: rank 3 needs");
     close_world(&me);
