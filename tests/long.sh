@@ -276,7 +276,7 @@ stage_asan() {
         CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
         from_plain "$plain_isas $executor" tests/gpu/libexecutor.a && make -j"$jobs" && check TESTS='$(filter-out $(same_code),$(unit_tests)) $(fuzz_tests)' || return 1
     from_plain "kernels/cpu/libavx*.o" && make -j"$jobs" cake-mpi tests/gpu/cake-mpi && # no script starts another program of ours
-        jobs=$((2 * jobs)) target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
+        jobs=$((jobs + 1)) target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
 }
 
 # fuzz_one NAME: a minute on the kept corpus; new inputs go to a temporary folder, a find stays in the log folder.

@@ -155,7 +155,7 @@ limited() { # NAME OPTION...: after a second or two of five
     drained "$name" $got
 }
 limited "a time limit" --max-runtime 1s
-SLURM_JOB_END_TIME=$(($(date +%s) + 7)) limited "the end of a job" --stop-before 6s --max-runtime 1h
+SLURM_JOB_END_TIME=$(($(date +%s) + 8)) limited "the end of a job" --stop-before 6s --max-runtime 1h
 cat >"$dir/squeue" <<'END'
 #!/bin/sh
 [ "$3" = 77 ] && date -d '+1 hour' +78,%Y-%m-%dT%H:%M:%S && date -d '+62 seconds' +77,%Y-%m-%dT%H:%M:%S
