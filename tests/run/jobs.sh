@@ -19,7 +19,7 @@ status)
 merge) echo "merge $*" >>"$dir/log" ;;
 *)
     echo "$*" >>"$dir/log"
-    [ -z "${SLEEP:-}" ] || { trap 'kill $!; echo USR1 >>"$dir/log"; sleep 0.3; exit 75' USR1; touch "$dir/ready"; sleep 20 & wait $!; }
+    [ -z "${SLEEP:-}" ] || { trap 'kill $!; echo USR1 >>"$dir/log"' USR1; touch "$dir/ready"; sleep 20 & wait $!; sleep 0.4 & wait $!; exit 75; }
     for results; do [ "$before" != -o ] || break; before=$results; done
     [ "$1" != run ] || echo $(($(cat "$results.n" 2>/dev/null || echo "${BEFORE:-0}") + ${DOES:-3})) >"$results.n"
     [ -z "${GROWS:-}" ] || echo 70 >"$results.begun"
@@ -129,8 +129,10 @@ ok "... of these jobs" $?
 rm -f "$dir/log" "$dir"/*.n
 SLEEP=1 DOES=0 bash "$root/jobs/batch.sbatch" M P R.jsonl >"$dir/out" 2>&1 &
 until [ -e "$dir/ready" ]; do sleep 0.02; done
-kill -USR1 $!
+kill -USR1 $! && sleep 0.1 && kill -USR1 $!
 wait $!
 test $? -eq 75 && grep -q 'no progress in this time' "$dir/out"
 ok "a signal is passed on" $?
+test "$(grep -c USR1 "$dir/log")" -eq 1
+ok "... and a second one is not, which would end the run at once" $?
 finish
