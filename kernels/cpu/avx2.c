@@ -14,4 +14,4 @@
 #include "kernels/cpu/row_ops.h"
 #include "kernels/cpu/table.h"
 
-const cake_kernels cake_kernels_avx2 = TABLE("avx2", &cake_kernels_ref);
+const cake_kernels cake_kernels_avx2 = TABLE("avx2", &cake_kernels_ref, OWN);

@@ -14,4 +14,4 @@
 #include "kernels/cpu/row_ops.h"
 #include "kernels/cpu/table.h"
 
-const cake_kernels cake_kernels_avx512bf16 = TABLE("avx512bf16", &cake_kernels_ref_bf16);
+const cake_kernels cake_kernels_avx512bf16 = TABLE("avx512bf16", &cake_kernels_ref_bf16, OWN);

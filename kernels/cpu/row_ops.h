@@ -252,7 +252,7 @@ static const float *enter(const entering *in, int64_t row, int64_t k, int n, flo
 }
 
 /* The end of the rows that continue row `first` in its slot. */
-static int run_end(const cake_row *rows, int first, int n_row)
+static inline int run_end(const cake_row *rows, int first, int n_row)
 {
     int end = first + 1;
     while (end < n_row && rows[end].slot == rows[first].slot && rows[end].pos == rows[end - 1].pos + 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of an instruction set: the operations defined by the headers included before.
+ * The table of an instruction set: the operations defined by the headers included before. own(x) is x, or the
+ * operation x of another instruction set.
  */
 #ifndef CAKE_KERNELS_CPU_TABLE_H
 #define CAKE_KERNELS_CPU_TABLE_H
@@ -10,14 +11,16 @@
 
 #include "kernels/unfused.h"
 
-#define TABLE(isa, plain)                                                                                    \
+#define OWN(operation) operation
+
+#define TABLE(isa, plain, own)                                                                               \
     {                                                                                                        \
         .name = isa, .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                      \
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = linear,  \
         .input_pack_grouped = input_pack_grouped, .linear_grouped = linear_grouped, .combine = combine,      \
         .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
-        .attend = attend, .latent_store = latent_store, .latent_attend = latent_attend,                      \
-        .delta_conv = delta_conv, .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated,                  \
+        .attend = own(attend), .latent_store = own(latent_store), .latent_attend = own(latent_attend),       \
+        .delta_conv = own(delta_conv), .delta_rule = own(delta_rule), .rmsnorm_gated = own(rmsnorm_gated),   \
         .mark_nonfinite = cake_rows_mark_nonfinite, .move_rows = cake_rows_move, CAKE_UNFUSED,               \
     }
 
