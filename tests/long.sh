@@ -4,9 +4,11 @@
 # side: where one waits, the other computes. Stages build below build-long/ (or $CAKE_LONG_DIR) and leave their logs there.
 # A stage fails if a tool is missing; the stages of Python packages are skipped with a message. The last line is
 # "N passed, N failed": tests inside the stages, and the stages themselves. What each of them proves, beside what `make check` does:
-#   newcomer   the README's two commands work on a bare Debian, with the packages that they install; all cases of all tests
+#   newcomer   the README's two commands work on a bare Debian, with the packages that they install; all cases of all tests;
+#              gcc warns of nothing, and no frame is large, since stacks may be small
 #   warnings   clang warns of nothing in program and tests; the style, with its formatter
 #   minimal    without optional libraries and x86 kernels the answers are the same
+#   bench      each benchmark runs
 #   install    what is installed runs, and is removed again
 #   packaging  EasyBuild, Spack, modules and Apptainer read our recipes
 #   tutorial   every command of the tutorial works
@@ -24,7 +26,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer+warnings minimal+resume install packaging tutorial openai forms prompts valgrind asan distcheck cuda fuzz slurm hosts"
+stages="newcomer+fuzz warnings minimal+resume bench install packaging tutorial+slurm openai forms prompts valgrind asan distcheck cuda hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -47,24 +49,35 @@ configure_in() {
     [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) || return 1
     rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && "$root/configure" -C "$@"
 }
-# plain [TARGET...]: the program as most have it, built once for all stages that ask for nothing else, and here; or
-# $CAKE_BUILD, where it is.
-plain() {
-    local build=${CAKE_BUILD:-$work/plain}
-    [ -e "$build/Makefile" ] || configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" || return 1
-    cd "$build" && make -j"$jobs" all "$@"
-}
-# from_plain 'FILE...' [TARGET...]: objects of `plain` for the build folder we are in, which differs in what they do not know.
-# With wildcards. The targets are those of `plain` that make them.
-from_plain() {
-    local at=$PWD files=$1 folder
-    shift
-    (plain "$@") || return 1
+# copy_objects FROM 'FILE...': objects of another build folder, with wildcards, into the one we are in.
+copy_objects() {
+    local at=$PWD folder
     for folder in kernels/cpu kernels/cuda tests/gpu; do # objects are to be newer than the marks of their folders
         make $folder/.dirstamp $folder/.deps/.dirstamp || return 1
     done
     # shellcheck disable=SC2086
-    (cd "${CAKE_BUILD:-$work/plain}" && cp --parents $files "$at")
+    (cd "$1" && cp --parents $2 "$at")
+}
+# plain [TARGET...]: the program as most have it, built once for all stages that ask for nothing else, and here; or
+# $CAKE_BUILD, where it is. Kernels take most of the time: it has those of stage newcomer, where that has run.
+plain() {
+    local build=${CAKE_BUILD:-$work/plain}
+    (
+        flock 9 # of two stages side by side
+        [ -e "$build/Makefile" ] || {
+            configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" &&
+                { [ ! -d "$work/newcomer" ] || copy_objects "$work/newcomer" "kernels/cpu/libavx*.o"; }
+        } || exit 1
+        cd "$build" && make -j"$jobs" all "$@"
+    ) 9>"$work/plain.lock" || return 1
+    cd "$build" || return 1
+}
+# from_plain 'FILE...' [TARGET...]: objects of `plain` for the build folder we are in, which differs in what they do not know.
+# The targets are those of `plain` that make them.
+from_plain() {
+    local files=$1
+    shift
+    (plain "$@") && copy_objects "${CAKE_BUILD:-$work/plain}" "$files"
 }
 # check [TESTS=WHICH]: the suite of the build folder we are in, or some of it; target=check-TESTS builds nothing before.
 check() {
@@ -89,11 +102,12 @@ demo() { # PROGRAM MODEL NAME [OPTION...]: the demo at np 2, compared with what 
 
 # The README's two commands on a bare Debian.
 stage_newcomer() {
-    "$root/tests/newcomer.sh"
+    rm -rf "$work/newcomer"
+    CAKE_KEEP=$work/newcomer CFLAGS="-O2 -g -Werror -Wframe-larger-than=65536" "$root/tests/newcomer.sh"
 }
 
 # No warning by clang, in program and tests, and the style test with its formatter. Clang warns of the same without
-# optimisation; nvcc's objects are those of `plain`. gcc's warnings are errors in stage distcheck for the program, in stage asan for tests as well.
+# optimisation; nvcc's objects are those of `plain`. gcc's warnings are errors in stage newcomer.
 stage_warnings() {
     local status=0
     need "$(clang)" || return 1
@@ -114,6 +128,11 @@ stage_minimal() {
     configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --without-curl --disable-x86-kernels \
         CFLAGS="-O2 -g -Werror" &&
         make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
+}
+
+# Each benchmark, once.
+stage_bench() {
+    plain && make bench-smoke
 }
 
 # Installed with DESTDIR: runs from there, has its man page, and uninstall removes everything.
@@ -273,7 +292,7 @@ stage_asan() {
     local executor # C++ has no sanitizers here
     executor=$(cd "$root" && ls tests/gpu/*.cc | grep -v ptx | sed 's,.*/\(.*\)\.cc$,tests/gpu/libexecutor_a-\1.o,' | tr '\n' ' ')
     configure_in "$work/asan" --without-cuda \
-        CFLAGS="-O1 -g -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
+        CFLAGS="-O1 -g1 -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
         from_plain "$plain_isas $executor" tests/gpu/libexecutor.a && make -j"$jobs" && check TESTS='$(filter-out $(same_code),$(unit_tests)) $(fuzz_tests)' || return 1
     from_plain "kernels/cpu/libavx*.o" && make -j"$jobs" cake-mpi tests/gpu/cake-mpi && # no script starts another program of ours
         jobs=$((jobs + 1)) target=check-TESTS suite check_PROGRAMS= check_DATA= TESTS='$(filter-out $(gates) $(same_code),$(script_tests))'
@@ -319,15 +338,14 @@ stage_fuzz() {
     return $status
 }
 
-# The tarball builds, installs and cleans up by itself, without a large frame in the program, since stacks may be small.
-# Its tests are those in which ranks do all that they do with each other, against another MPI; what else is computed on ranks
-# does not depend on it.
+# The tarball builds, installs and cleans up by itself. Its tests are those in which ranks do all that they do with each
+# other, against another MPI; what else is computed on ranks does not depend on it, so kernels in plain C are enough.
 stage_distcheck() {
     local absent
     unset CAKE_ALL # stage newcomer tries all
     need mpicc.mpich mpirun.mpich && configure_in "$work/distcheck" &&
         make -j"$((jobs + 1))" distcheck VERBOSE=1 check_PROGRAMS='$(mpi_tests)' check_LIBRARIES=tests/libsuite.a check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)' \
-            DISTCHECK_CONFIGURE_FLAGS="--without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS='-O2 -Werror -Wframe-larger-than=65536'" || return 1
+            DISTCHECK_CONFIGURE_FLAGS="--without-cuda --disable-x86-kernels MPICC=mpicc.mpich MPIRUN=mpirun.mpich" || return 1
     [ ! -e "$root/.git" ] || {
         absent=$(comm -23 <(git -C "$root" ls-files | grep -v "^\.gitignore$" | sort) \
             <(tar tzf cake-mpi-*.tar.gz | sed "s,^[^/]*/,," | sort))
@@ -335,15 +353,16 @@ stage_distcheck() {
     }
 }
 
-run_stage() { # STAGE : its exit status and seconds go to a file
+run_stage() { # STAGE : its exit status, seconds, and seconds of processors go to a file
     local start=$SECONDS
     (cd "$work" && set -o pipefail && "stage_$1") >"$work/$1.log" 2>&1 </dev/null
-    echo "$? $((SECONDS - start))" >"$work/$1.status"
+    { echo "$? $((SECONDS - start))" && times; } >"$work/$1.status"
 }
 
 say_result() { # STAGE : prints what came of it, and adds it to the sum
-    local stage=$1 log=$work/$1.log status seconds counts result=passed
+    local stage=$1 log=$work/$1.log status seconds cpu counts result=passed
     read -r status seconds <"$work/$1.status"
+    cpu=$(awk -F '[ms ]+' 'END { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "$work/$1.status")
     case $status in
     0) passed=$((passed + 1)) ;;
     77) result="SKIPPED: $(tail -n 1 "$log")" ;;
@@ -351,7 +370,7 @@ say_result() { # STAGE : prints what came of it, and adds it to the sum
     esac
     counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { n++; good += $1; bad += $3 } END { if (n) print good + 0, bad + 0 }' "$log")
     [ -z "$counts" ] || { passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); }
-    printf '%-10s %s\n' "$stage" "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $seconds s"
+    printf '%-10s %s\n' "$stage" "$result ${counts:+(tests: ${counts/ / passed, } failed) }in $seconds s ($cpu of processors)"
     [ "$result" != FAILED ] ||
         { { grep -E -A 8 '^ *(not ok|FAIL|ERROR)\b|\.\.\.FAILED' "$log" | head -n 60; tail -n 60 "$log"; } | sed 's/^/    /'; echo "    all of it: $log"; }
 }
@@ -367,7 +386,7 @@ for stage in ${*//+/ }; do
         ;;
     esac
 done
-rm -rf "$work/plain" && mkdir -p "$work" || exit 1
+rm -rf "$work/plain" "$work/newcomer" && mkdir -p "$work" || exit 1
 for group in "$@"; do
     for stage in ${group//+/ }; do
         run_stage "$stage" &
