@@ -271,7 +271,8 @@ typedef struct worker {
 /* Until all items are answered; the turns that it took. length: tokens of each answer. */
 static int play(int n_item, worker *workers, int n_slot, const int *length)
 {
-    int turns = 0, assigned[MOST_REPLICAS] = {0}, queue[MOST_REPLICAS][MOST_ITEMS];
+    static int queue[MOST_REPLICAS][MOST_ITEMS];
+    int turns = 0, assigned[MOST_REPLICAS] = {0};
     while (!cake_dispatch_policy_over(g.policy) && turns < 1000000) {
         while (g.n_item < n_item && cake_dispatch_policy_can_add(g.policy))
             add(0, 0, 10);

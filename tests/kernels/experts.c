@@ -279,7 +279,8 @@ static void test_combine(void)
 /* The choice as the definition has it, in float64, by looking for each best one anew. */
 static void choose_double(const cake_router *r, const float *score, bool *chosen, double *weight)
 {
-    double value[CAKE_MAX_EXPERTS], pick[CAKE_MAX_EXPERTS], sum = 0, max = -INFINITY;
+    static double value[CAKE_MAX_EXPERTS], pick[CAKE_MAX_EXPERTS];
+    double sum = 0, max = -INFINITY;
     int n = r->n_expert, size = n / r->n_group;
     for (int e = 0; e < n; e++)
         max = fmax(max, (double)score[e]);

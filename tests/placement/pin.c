@@ -283,11 +283,11 @@ static void test_random(void)
                                          "pack:2 numa:2 core:4 pu:2", "numa:2 core:1 pu:4"};
     enum { RANKS = 5 };
     unsigned seed = 1;
-    machine machines[4] = {{0}};
+    static machine machines[4], m;
     for (int i = 0; i < 4; i++)
         open_topology(&machines[i], "synthetic", shapes[i]);
     for (int round = 0; round < 2000; round++) {
-        machine m = machines[round % 4];
+        m = machines[round % 4];
         int n = 1 + round % RANKS, cpus = hwloc_get_nbobjs_by_type(m.hwloc, HWLOC_OBJ_PU);
         hwloc_bitmap_t set = hwloc_bitmap_alloc(), all = hwloc_bitmap_alloc();
         for (int i = 0; i < n; i++) {
