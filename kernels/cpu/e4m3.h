@@ -13,6 +13,7 @@
 #ifndef CAKE_KERNELS_CPU_E4M3_H
 #define CAKE_KERNELS_CPU_E4M3_H
 
+#include <float.h>
 #include <string.h>
 
 #include "kernels/cpu/codes_gemm.h"
@@ -152,14 +153,38 @@ static void e4m3_weight_pack(const cake_weight *w, const void *src, int first, i
     }
 }
 
-/* Scales of a group of half a panel, times 2^8 (see vec_load_e4m3_pair). */
-INLINE vec e4m3_scale(const cake_format *f, const char *panel, int group, const int half)
+/* Scales of a group of `halves` half panels that are `stride` bytes apart, times E4M3_FACTOR (see
+ * vec_load_e4m3_pair). False: that might overflow, and scales are without it. */
+INLINE bool e4m3_load_scales(vec *scale, const cake_format *f, const char *panel, size_t stride, int group,
+                             const int halves)
 {
-    vec scale = codes_load_scale(panel + e4m3_scales(f), 2 * group + half, f->scale);
-    const float *factor = (const float *)panel + half * LANES;
-    if (f->factor)
-        scale = f->divides ? vec_div(scale, vec_load(factor)) : vec_mul(scale, vec_load(factor));
-    return vec_mul(scale, vec_set(0x1p8F));
+    vec most = vec_set(0);
+    UNROLL for (int h = 0; h < halves; h++)
+    {
+        const char *from = panel + (size_t)(h / 2) * stride;
+        const float *factor = (const float *)from + h % 2 * LANES;
+        vec one = codes_load_scale(from + e4m3_scales(f), 2 * group + h % 2, f->scale);
+        if (f->factor)
+            one = f->divides ? vec_div(one, vec_load(factor)) : vec_mul(one, vec_load(factor));
+        most = vec_max(vec_max(one, vec_sub(vec_set(0), one)), most); /* NaN does not count */
+        scale[h] = one;
+    }
+    if (!(vec_most(most) <= FLT_MAX / E4M3_FACTOR))
+        return false;
+    UNROLL for (int h = 0; h < halves; h++) scale[h] = vec_mul(scale[h], vec_set(E4M3_FACTOR));
+    return true;
+}
+
+/* Values of a panel and a k, by what e4m3_load_scales has loaded and returned. */
+INLINE void e4m3_load(vec value[2], const char *codes, const vec *scale, const bool scaled)
+{
+    vec_load_e4m3_pair(codes, &value[0], &value[1]);
+    UNROLL for (int h = 0; h < 2; h++)
+    {
+        if (!scaled)
+            value[h] = vec_mul(value[h], vec_set(E4M3_FACTOR));
+        value[h] = vec_mul(value[h], scale[h]);
+    }
 }
 
 /* to [n, PANEL] = values k to k + n of a panel. */
@@ -169,14 +194,13 @@ static void e4m3_dequantize_panel(float *to, const cake_weight *w, int64_t panel
                *codes = from + e4m3_codes(w->format, w->n_in) + (size_t)k * PANEL;
     const int group = e4m3_group(w);
     for (int end = k + n, next; k < end; k = next) {
-        const vec scale_low = e4m3_scale(w->format, from, k / group, 0),
-                  scale_high = e4m3_scale(w->format, from, k / group, 1);
+        vec scale[2], value[2];
+        const bool scaled = e4m3_load_scales(scale, w->format, from, 0, k / group, 2);
         next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
         for (int i = k; i < next; i++, to += PANEL, codes += PANEL) {
-            vec low, high;
-            vec_load_e4m3_pair(codes, &low, &high);
-            vec_store(to, vec_mul(low, scale_low));
-            vec_store(to + LANES, vec_mul(high, scale_high));
+            e4m3_load(value, codes, scale, scaled);
+            vec_store(to, value[0]);
+            vec_store(to + LANES, value[1]);
         }
     }
 }
@@ -196,19 +220,17 @@ typedef struct e4m3_meeting {
 
 /* sum [rows, 2 panels] += x [rows] times a step's codes, by their scales. */
 INLINE void e4m3_step(vec *sum, const float *x, const char *codes, size_t stride, const vec *scale,
-                      const int panels, const int rows)
+                      const bool scaled, const int panels, const int rows)
 {
     UNROLL for (int p = 0; p < panels; p++)
     {
-        vec low, high;
-        vec_load_e4m3_pair(codes + (size_t)p * stride, &low, &high);
-        low = vec_mul(low, scale[2 * p]);
-        high = vec_mul(high, scale[2 * p + 1]);
+        vec value[2];
+        e4m3_load(value, codes + (size_t)p * stride, scale + 2 * p, scaled);
         UNROLL for (int r = 0; r < rows; r++)
         {
             vec *to = &sum[2 * (r * panels + p)];
-            to[0] = vec_fma(vec_set(x[r]), low, to[0]);
-            to[1] = vec_fma(vec_set(x[r]), high, to[1]);
+            to[0] = vec_fma(vec_set(x[r]), value[0], to[0]);
+            to[1] = vec_fma(vec_set(x[r]), value[1], to[1]);
         }
     }
 }
@@ -227,17 +249,16 @@ INLINE void e4m3_multiply(const e4m3_meeting *m, int64_t panel, const int panels
         m->k == 0 ? vec_set(0) : vec_load(m->sum + r * m->pitch + h * LANES);
     for (int k = m->k, next; k < end; k = next) {
         next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
-        UNROLL for (int h = 0; h < halves; h++) scale[h] =
-            e4m3_scale(f, from + (size_t)(h / 2) * stride, k / group, h % 2);
+        const bool scaled = e4m3_load_scales(scale, f, from, stride, k / group, halves);
         int left = next - k;
-        for (; left >= E4M3_STEPS; left -= E4M3_STEPS) {
+        for (; scaled && left >= E4M3_STEPS; left -= E4M3_STEPS) {
             UNROLL for (int p = 0; p < panels; p++)
                 _mm_prefetch(codes + (size_t)p * stride + CODES_AHEAD, _MM_HINT_T0);
             UNROLL for (int i = 0; i < E4M3_STEPS; i++, x += rows, codes += PANEL)
-                e4m3_step(sum, x, codes, stride, scale, panels, rows);
+                e4m3_step(sum, x, codes, stride, scale, true, panels, rows);
         }
         for (; left > 0; left--, x += rows, codes += PANEL)
-            e4m3_step(sum, x, codes, stride, scale, panels, rows);
+            e4m3_step(sum, x, codes, stride, scale, scaled, panels, rows);
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++)
         vec_store(m->sum + r * m->pitch + h * LANES, sum[r * halves + h]);

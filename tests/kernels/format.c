@@ -66,6 +66,28 @@ static void test_floats(void)
 
 /* ---- matrices */
 
+/* Sets scales of floats: ordinary ones in 24 rows, then some that are so large that they can hardly be
+ * multiplied in 24 rows, and so on. All values have both signs. */
+static void vary_scales(uint8_t *rows, const cake_format *f, int n_out, int n_in)
+{
+    static const float ordinary[] = {1.25F, -0x1p7F, 0x1p-130F}, large[] = {0x1p121F, -0x1p120F, 3};
+    const size_t size = cake_scale_bytes(f->scale);
+    for (int r = 0; r < n_out; r++) {
+        uint8_t *row = rows + (size_t)r * cake_format_row_bytes(f, n_in);
+        for (int g = 0; g < cake_format_groups(f, n_in); g++) {
+            const float scale = (r / 24 % 2 ? large : ordinary)[(r + g) % 3];
+            const uint16_t half = cake_bf16_from_f32(scale);
+            memcpy(row + cake_format_scales(f) + (size_t)g * size,
+                   f->scale == CAKE_SCALE_F32 ? (const void *)&scale : &half, size);
+        }
+        for (int k = 0; k < n_in; k++) {
+            uint8_t *code = &row[cake_format_codes(f, n_in) + (size_t)k];
+            *code =
+                (uint8_t)((*code & (r / 24 % 2 ? 0x0F : 0x7F)) | (k % 3 == r % 3 ? 0x80 : 0)); /* finite */
+        }
+    }
+}
+
 /* A matrix as it is stored, and the same in F32. */
 static void twins(const cake_kernels *op, const cake_format *f, int n_out, int n_in, cake_weight w[2])
 {
@@ -73,6 +95,8 @@ static void twins(const cake_kernels *op, const cake_format *f, int n_out, int n
     float *value = malloc((size_t)n_out * (size_t)n_in * sizeof *value);
     uint16_t *index = malloc((size_t)n_in * sizeof *index);
     CU_ASSERT_FATAL(value && index);
+    if (f->code == CAKE_CODE_E4M3)
+        vary_scales(rows, f, n_out, n_in);
     for (int k = 0; k < n_in; k++)
         index[k] = (uint16_t)(f->indexed ? k * 7 % cake_format_groups(f, n_in) : 0);
     for (int r = 0; r < n_out; r++)
