@@ -44,6 +44,10 @@ same() { # NAME OUT
     ok "$1" $?
 }
 
+mpi 2 run -m "$model" -i "$root/jobs/demo/prompts.jsonl" -o "$dir/demo.jsonl" --deterministic-ids -q
+cmp "$root/jobs/demo/expected.jsonl" "$dir/demo.jsonl"
+ok "the demo's answers are those of every build" $?
+
 answer 1 one
 test "$(wc -l <"$dir/one.jsonl")" -eq $((n + growing + 6))
 ok "one rank answers all" $?
