@@ -7,6 +7,7 @@
 #   newcomer   the README's two commands work on a bare Debian, with the packages that they install; all cases of all tests;
 #              gcc warns of nothing, and no frame is large, since stacks may be small
 #   warnings   clang warns of nothing in program and tests; the style, with its formatter
+#   minimal    without optional libraries and x86 kernels the answers are the same
 #   bench      each benchmark runs
 #   install    what is installed runs, and is removed again
 #   packaging  EasyBuild, Spack, modules and Apptainer read our recipes
@@ -17,8 +18,7 @@
 #   resume     runs that are stopped at random moments resume to the same bytes
 #   valgrind   memory of one job on two ranks, with the kernels of this CPU
 #   asan       memory, leaks and undefined behaviour: all programs of tests, and each whole run that has code of its own
-#   distcheck  the tarball is complete; without optional libraries and x86 kernels answers are the same; ranks start, talk, fail
-#              and end under MPICH as they do under Open MPI
+#   distcheck  the tarball is complete; ranks start, talk, fail and end under MPICH as they do under Open MPI
 #   cuda       kernels of GPUs: all cases, of the source and of what nvcc makes of it
 #   fuzz       readers of foreign bytes, with sanitizers
 #   slurm      the job scripts, on a real Slurm
@@ -26,7 +26,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer+fuzz warnings resume+bench install packaging tutorial+slurm openai forms prompts valgrind asan distcheck cuda hosts"
+stages="newcomer+fuzz warnings minimal+resume bench install packaging tutorial+slurm openai forms prompts valgrind asan distcheck cuda hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
@@ -116,6 +116,18 @@ stage_warnings() {
         make -j"$jobs" && make -j"$jobs" check TESTS=) || status=1
     CI=true "$root/tests/style.sh" "$root" || status=1
     return $status
+}
+
+# Without every optional library and with plain C kernels only: the same answers. Inexact arithmetic is refused.
+stage_minimal() {
+    local flags
+    for flags in CFLAGS=-Ofast NVCCFLAGS=-use_fast_math; do
+        grep 'error: answers would not have the same bits' < <(configure_in "$work/minimal" "$flags" 2>&1) ||
+            { echo "configure takes $flags"; return 1; }
+    done
+    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --without-curl --disable-x86-kernels \
+        CFLAGS="-O2 -Werror" &&
+        make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
 }
 
 # Each benchmark, once.
@@ -326,18 +338,14 @@ stage_fuzz() {
     return $status
 }
 
-# The tarball builds, installs and cleans up by itself, without every optional library and with kernels in plain C only. Its
-# tests are those in which ranks do all that they do with each other, against another MPI. Inexact arithmetic is refused.
+# The tarball builds, installs and cleans up by itself. Its tests are those in which ranks do all that they do with each
+# other, against another MPI; what else is computed on ranks does not depend on it.
 stage_distcheck() {
-    local absent flags
+    local absent
     unset CAKE_ALL # stage newcomer tries all
-    for flags in CFLAGS=-Ofast NVCCFLAGS=-use_fast_math; do
-        grep 'error: answers would not have the same bits' < <(configure_in "$work/distcheck" "$flags" 2>&1) ||
-            { echo "configure takes $flags"; return 1; }
-    done
     need mpicc.mpich mpirun.mpich && configure_in "$work/distcheck" &&
         make -j"$((jobs + 1))" distcheck VERBOSE=1 check_PROGRAMS='$(mpi_tests)' check_LIBRARIES=tests/libsuite.a check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)' \
-            DISTCHECK_CONFIGURE_FLAGS="--without-cuda --without-nccl --without-hdf5 --without-curl --disable-x86-kernels MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS='-O2 -Werror'" || return 1
+            DISTCHECK_CONFIGURE_FLAGS="--without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS=-O2" || return 1
     [ ! -e "$root/.git" ] || {
         absent=$(comm -23 <(git -C "$root" ls-files | grep -v "^\.gitignore$" | sort) \
             <(tar tzf cake-mpi-*.tar.gz | sed "s,^[^/]*/,," | sort))
