@@ -26,7 +26,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer+fuzz warnings minimal+resume bench install packaging tutorial+slurm openai forms prompts valgrind asan distcheck cuda hosts"
+stages="newcomer+fuzz warnings minimal+resume bench install packaging tutorial openai forms prompts valgrind asan distcheck cuda slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
