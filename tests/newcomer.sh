@@ -35,7 +35,7 @@ chmod 755 "$place" # it becomes /, which others than root pass through
 git clone -q --no-hardlinks "$root" "$place/root/cake-mpi" || exit 1
 cp -L /etc/resolv.conf /etc/hosts "$place/etc/"
 
-# Mounts go with this namespace. Of the environment nothing is passed on.
+# Mounts go with this namespace. Of the environment only CFLAGS is passed on.
 export place kept CFLAGS=${CFLAGS:--O2 -g}
 unshare --mount --propagation private bash -eu -c '
     mount -t proc proc "$place/proc"

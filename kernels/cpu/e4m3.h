@@ -21,6 +21,8 @@
 #include "kernels/format.h"
 #include "kernels/tensor.h"
 
+#define E4M3_FACTOR 0x1p8F /* by which values are too small when vec_load_e4m3_pair has loaded them */
+
 #define E4M3_FEW  4  /* rows whose products convert codes in registers */
 #define E4M3_ROWS 16 /* that are packed together: of a value of k as many bytes as a store has */
 
@@ -153,8 +155,8 @@ static void e4m3_weight_pack(const cake_weight *w, const void *src, int first, i
     }
 }
 
-/* Scales of a group of `halves` half panels that are `stride` bytes apart, times E4M3_FACTOR (see
- * vec_load_e4m3_pair). False: that might overflow, and scales are without it. */
+/* Scales of a group of `halves` half panels that are `stride` bytes apart, times E4M3_FACTOR. False:
+ * that might overflow, and scales are without it. */
 INLINE bool e4m3_load_scales(vec *scale, const cake_format *f, const char *panel, size_t stride, int group,
                              const int halves)
 {

@@ -241,8 +241,6 @@ INLINE vec vec_load_e4m3(const uint8_t *p)
         bytes_or(bytes_or(_mm256_castps_si256(value), sign), bytes_and(none, whole_set(0x7FC00000))));
 }
 
-#define E4M3_FACTOR 0x1p8F
-
 INLINE void vec_load_e4m3_pair(const char *p, vec *low, vec *high)
 {
     __m256i v = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);

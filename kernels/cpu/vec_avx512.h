@@ -235,10 +235,8 @@ INLINE wholes whole_signed_byte(wholes v, const int i)
     return _mm512_srai_epi32(_mm512_slli_epi32(v, (unsigned)(24 - 8 * i)), 24);
 }
 
-/* 2 * LANES codes of E4M3 as floats, divided by E4M3_FACTOR; NaN is none. A float of 16 bits has one bit of
- * exponent more, below the sign. */
-#define E4M3_FACTOR 0x1p8F
-
+/* 2 * LANES codes of E4M3 as floats, times 2^-8; NaN is none. A float of 16 bits has one bit of exponent
+ * more, below the sign. */
 INLINE void vec_load_e4m3_pair(const char *p, vec *low, vec *high)
 {
     __m512i v = _mm512_slli_epi16(_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)), 7);
