@@ -7,6 +7,7 @@
 #   newcomer   the README's two commands work on a bare Debian, with the packages that they install; all cases of all tests;
 #              gcc warns of nothing, and no frame is large, since stacks may be small
 #   warnings   clang warns of nothing in program and tests; the style, with its formatter
+#   resources  kernels of GPUs, compiled for all of them, take no more registers and memory than we know of
 #   minimal    without optional libraries and x86 kernels the answers are the same
 #   bench      each benchmark runs
 #   install    what is installed runs, and is removed again
@@ -26,11 +27,11 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer+fuzz warnings minimal+resume bench install packaging tutorial openai forms prompts valgrind asan distcheck cuda slurm hosts"
+stages="newcomer+fuzz warnings resources minimal+resume bench install packaging tutorial openai forms prompts valgrind asan distcheck cuda slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
-export CUDA_ARCH=${CUDA_ARCH-90a} # stage cuda compiles for all GPUs
+export CUDA_ARCH=${CUDA_ARCH-90a} # stage resources compiles for all GPUs
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
 
 need() {
@@ -59,14 +60,16 @@ copy_objects() {
     (cd "$1" && cp --parents $2 "$at")
 }
 # plain [TARGET...]: the program as most have it, built once for all stages that ask for nothing else, and here; or
-# $CAKE_BUILD, where it is. Kernels take most of the time: it has those of stage newcomer, where that has run.
+# $CAKE_BUILD, where it is. Kernels take most of the time: it has those of stages newcomer and resources,
+# where those have run.
 plain() {
     local build=${CAKE_BUILD:-$work/plain}
     (
         flock 9 # of two stages side by side
         [ -e "$build/Makefile" ] || {
             configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" &&
-                { [ ! -d "$work/newcomer" ] || copy_objects "$work/newcomer" "kernels/cpu/libavx*.o"; }
+                { [ ! -d "$work/newcomer" ] || copy_objects "$work/newcomer" "kernels/cpu/libavx*.o"; } &&
+                { [ ! -d "$work/resources" ] || copy_objects "$work/resources" "kernels/cuda/*.o"; }
         } || exit 1
         cd "$build" && make -j"$jobs" all "$@"
     ) 9>"$work/plain.lock" || return 1
@@ -106,16 +109,21 @@ stage_newcomer() {
     CAKE_KEEP=$work/newcomer CFLAGS="-O2 -Werror -Wframe-larger-than=65536" "$root/tests/newcomer.sh"
 }
 
-# No warning by clang, in program and tests, and the style test with its formatter. Clang warns of the same without
-# optimisation; nvcc's objects are those of `plain`. gcc's warnings are errors in stage newcomer.
+# No warning by clang, in program and tests, which parses and writes nothing, and the style test with its formatter. gcc's
+# warnings are errors in stage newcomer.
 stage_warnings() {
-    local status=0
+    local status=0 flags="-Werror -fsyntax-only -Wno-unused-command-line-argument"
     need "$(clang)" || return 1
-    (configure_in "$work/warnings" CC="$(clang)" CXX="$(clang | sed 's/clang/&++/')" CFLAGS="-O0 -Werror" &&
-        { ! grep -q '^#define HAVE_CUDA 1' config.h || from_plain "$(cd "$root" && ls kernels/cuda/*.cu | sed 's/cu$/o/')"; } &&
-        make -j"$jobs" && make -j"$jobs" check TESTS=) || status=1
+    (configure_in "$work/warnings" CC="$(clang)" CXX="$(clang | sed 's/clang/&++/')" &&
+        make -j"$jobs" check-programs CFLAGS="$flags" CXXFLAGS="$flags" NVCC=: AR=: RANLIB=: CCLD=: CXXLD=:) || status=1
     CI=true "$root/tests/style.sh" "$root" || status=1
     return $status
+}
+
+# Kernels of GPUs for all of them, with warnings as errors; `plain` takes the objects.
+stage_resources() {
+    rm -rf "$work/resources"
+    need nvcc c++filt && CAKE_KEEP=$work/resources "$root/tests/gpu/resources.sh"
 }
 
 # Without every optional library and with plain C kernels only: the same answers. Inexact arithmetic is refused.
@@ -228,12 +236,11 @@ stage_slurm() {
     plain && top_builddir=. "$root/tests/run/slurm.sh"
 }
 
-# Kernels for GPUs, compiled for all of them, and all of their tests on the CPU: of the source as the compiler of the CPU
-# takes it, and of the instructions that nvcc makes of it.
+# Kernels for GPUs: all of their tests on the CPU, of the source as the compiler of the CPU takes it, and of the instructions
+# that nvcc makes of it.
 stage_cuda() {
     local status=0 tests
-    need nvcc c++filt python3 || return 1
-    "$root/tests/gpu/resources.sh" || status=1
+    need nvcc python3 || return 1
     tests=$(sed -n 's/^executor_tests = //p' "$root/tests/local.am")
     # shellcheck disable=SC2086
     plain && make -j"$jobs" $tests && # all that make check tries some of, by fibres
@@ -386,7 +393,7 @@ for stage in ${*//+/ }; do
         ;;
     esac
 done
-rm -rf "$work/plain" "$work/newcomer" && mkdir -p "$work" || exit 1
+rm -rf "$work/plain" "$work/newcomer" "$work/resources" && mkdir -p "$work" || exit 1
 for group in "$@"; do
     for stage in ${group//+/ }; do
         run_stage "$stage" &

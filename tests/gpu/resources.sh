@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles the kernels of kernels/cuda for all supported GPUs, with warnings as errors, and compares the resources of each
 # kernel at capability 9.0 with tests/gpu/resources.txt: registers per thread, bytes of shared memory per block, spilled
-# bytes, and the maximum of spilled bytes over all GPUs. tests/gpu/resources.sh print: the current table.
-# Needs nvcc.
+# bytes, and the maximum of spilled bytes over all GPUs. tests/gpu/resources.sh print: the current table. $CAKE_KEEP: a folder
+# for the objects, which are those of a build for all GPUs. Needs nvcc.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
@@ -21,6 +21,7 @@ export flags work
 printf '%s\n' kernels/cuda/*.cu | xargs -P "$(nproc)" -n 1 sh -c '
     name=$(basename "$0" .cu)
     nvcc $flags -c "$0" -o "$work/$name.o" >"$work/$name.log" 2>&1 || : >"$work/$name.failed"'
+[ -z "${CAKE_KEEP:-}" ] || { mkdir -p "$CAKE_KEEP/kernels/cuda" && mv "$work"/*.o "$CAKE_KEEP/kernels/cuda"; }
 for file in kernels/cuda/*.cu; do
     log=$work/$(basename "$file" .cu).log
     [ ! -e "${log%.log}.failed" ] ||
