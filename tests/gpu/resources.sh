@@ -12,7 +12,7 @@ targets="75 80 89 90a 100 120"
 status=0
 cd "$root" || exit 1
 
-flags="-std=c++17 -O3 -fmad=false -Xcompiler -Wall,-Wextra -Werror all-warnings -Xptxas -v -Isrc -I."
+flags="$(sed -n 's/^nvcc_flags = //p' kernels/cuda/local.am) -O3 -Xptxas -v -Isrc -I."
 for target in $targets; do
     flags="$flags -gencode arch=compute_$target,code=sm_$target"
 done
