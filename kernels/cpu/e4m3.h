@@ -3,9 +3,9 @@
  * Matrices of 8-bit floats, for linear.h; included once by each instruction set's file.
  *
  * In: grouped rows of E4M3 as format.h has them. Out: panels of PANEL columns. A panel is its columns'
- * factors, if the format has them, the columns' scales of group 0, then of group 1, and so on, and then for
- * each k the columns' codes. Few rows multiply codes that are converted in registers, more rows a panel of
- * floats.
+ * factors, if the format has them, the columns' scales of group 0, then of group 1, and so on, and then the
+ * columns' codes, in blocks of E4M3_DEPTH values of k (vec_avx512.h describes them). Few rows multiply codes
+ * that are converted in registers, more rows a panel of floats.
  *
  * Invariant: a weight is its value times its scale, rounded to float32, as format.h dequantises it, so
  * products have the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
@@ -20,8 +20,6 @@
 #include "kernels/cpu/pack.h"
 #include "kernels/format.h"
 #include "kernels/tensor.h"
-
-#define E4M3_FACTOR 0x1p8F /* by which values are too small when vec_load_e4m3_pair has loaded them */
 
 #define E4M3_FEW  4  /* rows whose products convert codes in registers */
 #define E4M3_ROWS 16 /* that are packed together: of a value of k as many bytes as a store has */
@@ -48,7 +46,8 @@ static size_t e4m3_codes(const cake_format *f, int n_in)
 
 static size_t e4m3_panel_bytes(const cake_weight *w)
 {
-    return e4m3_codes(w->format, w->n_in) + (size_t)w->n_in * PANEL;
+    const size_t blocks = ((size_t)w->n_in + E4M3_DEPTH - 1) / E4M3_DEPTH;
+    return e4m3_codes(w->format, w->n_in) + blocks * E4M3_DEPTH * PANEL;
 }
 
 static size_t e4m3_weight_bytes(const cake_weight *w)
@@ -59,6 +58,12 @@ static size_t e4m3_weight_bytes(const cake_weight *w)
 static char *e4m3_panel(const cake_weight *w, int64_t panel)
 {
     return (char *)w->data + (size_t)panel * e4m3_panel_bytes(w);
+}
+
+/* Where the code of a column of a panel stands, after e4m3_codes. */
+static size_t e4m3_code_at(int k, int column)
+{
+    return (size_t)(k - k % E4M3_DEPTH) * PANEL + (size_t)e4m3_at(k % E4M3_DEPTH, column);
 }
 
 /* The bytes of a scale that is NaN; E8M0 and E4M3 have one, too. */
@@ -72,12 +77,12 @@ static void e4m3_pack_row(const cake_weight *w, const char *row, int64_t at, int
 {
     const cake_format *f = w->format;
     const size_t size = cake_scale_bytes(f->scale);
-    const int64_t column = at % PANEL;
+    const int column = (int)(at % PANEL);
     const char *codes = row + cake_format_codes(f, w->n_in);
     char *to = e4m3_panel(w, at / PANEL), *scales = to + e4m3_scales(f) + (size_t)column * size;
-    to += e4m3_codes(f, w->n_in) + (size_t)k * PANEL + (size_t)column;
-    for (; k < w->n_in; k++, to += PANEL) {
-        *to = codes[k];
+    to += e4m3_codes(f, w->n_in);
+    for (; k < w->n_in; k++) {
+        to[e4m3_code_at(k, column)] = codes[k];
         if ((codes[k] & 0x7F) == 0x7F)
             e4m3_set_nan(scales + (size_t)(k / e4m3_group(w)) * PANEL * size, f->scale);
     }
@@ -120,8 +125,7 @@ INLINE bool e4m3_pack_square(char *to, const char *src, size_t pitch)
             const __m128i x = _mm256_castsi256_si128(transposed[h]),
                           y = _mm256_extracti128_si256(transposed[h], 1);
             const __m128i even = _mm_unpacklo_epi32(x, y), odd = _mm_unpackhi_epi32(x, y);
-            _mm_storeu_si128((__m128i *)(to + (size_t)(4 * i + 2 * h) * PANEL), even);
-            _mm_storeu_si128((__m128i *)(to + (size_t)(4 * i + 2 * h + 1) * PANEL), odd);
+            e4m3_store_pair(to + (size_t)(4 * i + 2 * h) * PANEL, even, odd);
         }
     }
     return !_mm256_movemask_epi8(bad);
@@ -177,32 +181,36 @@ INLINE bool e4m3_load_scales(vec *scale, const cake_format *f, const char *panel
     return true;
 }
 
-/* Values of a panel and a k, by what e4m3_load_scales has loaded and returned. */
-INLINE void e4m3_load(vec value[2], const char *codes, const vec *scale, const bool scaled)
+/* Values of a block, by what e4m3_load_scales has loaded and returned. AVX2 has denormal ones, for which a
+ * product takes longer on some CPUs than a sum of a product and nothing. */
+INLINE void e4m3_load(vec value[2 * E4M3_DEPTH], const char *block, const vec *scale, const bool scaled)
 {
-    vec_load_e4m3_pair(codes, &value[0], &value[1]);
-    UNROLL for (int h = 0; h < 2; h++)
+    vec_load_e4m3_block(block, value);
+    UNROLL for (int i = 0; i < 2 * E4M3_DEPTH; i++)
     {
         if (!scaled)
-            value[h] = vec_mul(value[h], vec_set(E4M3_FACTOR));
-        value[h] = vec_mul(value[h], scale[h]);
+            value[i] = vec_mul(value[i], vec_set(E4M3_FACTOR));
+        value[i] = vec_fma(value[i], scale[i % 2], vec_set(-0.0F));
     }
 }
 
 /* to [n, PANEL] = values k to k + n of a panel. */
 static void e4m3_dequantize_panel(float *to, const cake_weight *w, int64_t panel, int k, int n)
 {
-    const char *from = e4m3_panel(w, panel),
-               *codes = from + e4m3_codes(w->format, w->n_in) + (size_t)k * PANEL;
+    const char *from = e4m3_panel(w, panel), *codes = from + e4m3_codes(w->format, w->n_in);
     const int group = e4m3_group(w);
     for (int end = k + n, next; k < end; k = next) {
-        vec scale[2], value[2];
+        vec scale[2], value[2 * E4M3_DEPTH];
         const bool scaled = e4m3_load_scales(scale, w->format, from, 0, k / group, 2);
         next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
-        for (int i = k; i < next; i++, to += PANEL, codes += PANEL) {
-            e4m3_load(value, codes, scale, scaled);
-            vec_store(to, value[0]);
-            vec_store(to + LANES, value[1]);
+        for (int block = k - k % E4M3_DEPTH; block < next; block += E4M3_DEPTH) {
+            e4m3_load(value, codes + (size_t)block * PANEL, scale, scaled);
+            UNROLL for (int i = 0; i < E4M3_DEPTH; i++) if (block + i >= k && block + i < next)
+            {
+                vec_store(to, value[2 * i]);
+                vec_store(to + LANES, value[2 * i + 1]);
+                to += PANEL;
+            }
         }
     }
 }
@@ -217,22 +225,32 @@ typedef struct e4m3_meeting {
     int k, n;
 } e4m3_meeting;
 
-/* Steps of k together: their codes are a line of a cache. */
+/* Values of k together: their codes are a line of a cache. */
 #define E4M3_STEPS (64 / PANEL)
 
-/* sum [rows, 2 panels] += x [rows] times a step's codes, by their scales. */
-INLINE void e4m3_step(vec *sum, const float *x, const char *codes, size_t stride, const vec *scale,
-                      const bool scaled, const int panels, const int rows)
+/* A block of each of some panels, `stride` bytes apart, and their scales, as e4m3_load takes them. */
+typedef struct e4m3_blocks {
+    const char *codes;
+    size_t stride;
+    const vec *scale; /* [panels, 2] */
+    bool scaled;
+} e4m3_blocks;
+
+/* sum [rows, panels, 2] += x [n, rows] times the blocks' values `at` to at + n. */
+INLINE void e4m3_add(vec *sum, const float *x, const e4m3_blocks *b, const int panels, const int rows, int at,
+                     int n)
 {
     UNROLL for (int p = 0; p < panels; p++)
     {
-        vec value[2];
-        e4m3_load(value, codes + (size_t)p * stride, scale + 2 * p, scaled);
-        UNROLL for (int r = 0; r < rows; r++)
+        vec value[2 * E4M3_DEPTH];
+        e4m3_load(value, b->codes + (size_t)p * b->stride, b->scale + 2 * p, b->scaled);
+        UNROLL for (int i = 0; i < E4M3_DEPTH; i++) if (i >= at && i < at + n)
+            UNROLL for (int r = 0; r < rows; r++)
         {
+            const vec factor = vec_set(x[(i - at) * rows + r]);
             vec *to = &sum[2 * (r * panels + p)];
-            to[0] = vec_fma(vec_set(x[r]), value[0], to[0]);
-            to[1] = vec_fma(vec_set(x[r]), value[1], to[1]);
+            to[0] = vec_fma(factor, value[2 * i], to[0]);
+            to[1] = vec_fma(factor, value[2 * i + 1], to[1]);
         }
     }
 }
@@ -243,24 +261,31 @@ INLINE void e4m3_multiply(const e4m3_meeting *m, int64_t panel, const int panels
     const cake_format *f = m->w->format;
     const size_t stride = e4m3_panel_bytes(m->w);
     const char *from = e4m3_panel(m->w, panel);
-    const char *codes = from + e4m3_codes(f, m->w->n_in) + (size_t)m->k * PANEL;
+    const char *codes = from + e4m3_codes(f, m->w->n_in);
     const int group = e4m3_group(m->w), halves = 2 * panels, end = m->k + m->n;
     const float *x = m->x;
     vec sum[2 * E4M3_FEW], scale[4];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) sum[r * halves + h] =
         m->k == 0 ? vec_set(0) : vec_load(m->sum + r * m->pitch + h * LANES);
-    for (int k = m->k, next; k < end; k = next) {
+    for (int k = m->k, next; k < end;) {
         next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
         const bool scaled = e4m3_load_scales(scale, f, from, stride, k / group, halves);
-        int left = next - k;
-        for (; scaled && left >= E4M3_STEPS; left -= E4M3_STEPS) {
+        e4m3_blocks b = {codes + (size_t)k * PANEL, stride, scale, true};
+        for (; scaled && k % E4M3_DEPTH == 0 && k + E4M3_STEPS <= next; k += E4M3_STEPS) {
             UNROLL for (int p = 0; p < panels; p++)
-                _mm_prefetch(codes + (size_t)p * stride + CODES_AHEAD, _MM_HINT_T0);
-            UNROLL for (int i = 0; i < E4M3_STEPS; i++, x += rows, codes += PANEL)
-                e4m3_step(sum, x, codes, stride, scale, true, panels, rows);
+                _mm_prefetch(b.codes + (size_t)p * stride + CODES_AHEAD, _MM_HINT_T0);
+            UNROLL for (int i = 0; i < E4M3_STEPS; i += E4M3_DEPTH)
+            {
+                e4m3_add(sum, x, &b, panels, rows, 0, E4M3_DEPTH);
+                x += E4M3_DEPTH * rows;
+                b.codes += E4M3_DEPTH * PANEL;
+            }
         }
-        for (; left > 0; left--, x += rows, codes += PANEL)
-            e4m3_step(sum, x, codes, stride, scale, scaled, panels, rows);
+        b.scaled = scaled;
+        for (; k < next; k++, x += rows) {
+            b.codes = codes + (size_t)(k - k % E4M3_DEPTH) * PANEL;
+            e4m3_add(sum, x, &b, panels, rows, k % E4M3_DEPTH, 1);
+        }
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++)
         vec_store(m->sum + r * m->pitch + h * LANES, sum[r * halves + h]);

@@ -192,6 +192,7 @@ static void odd_widths(const cake_kernels *op)
         for (int s = 0; s < COUNT(in); s++) {
             cake_weight w[2];
             twins(op, &grouped[i], 19, in[s], w);
+            check_product(op, w, 1, 2);
             check_product(op, w, 3, 2);
             free(w[0].data);
             free(w[1].data);

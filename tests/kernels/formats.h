@@ -38,6 +38,7 @@ static const cake_format grouped[] = {
     {.code = CAKE_CODE_E2M1, .scale = CAKE_SCALE_E8M0, .group = 32},
     {.code = CAKE_CODE_U8, .scale = CAKE_SCALE_F32, .offset = 128},
     {.code = CAKE_CODE_U8, .scale = CAKE_SCALE_BF16, .group = 512, .offset = 128},
+    {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_F32, .group = 45},
 };
 
 /* Rows of any format with small values: made-up codes, scales of one. */
