@@ -392,7 +392,7 @@ expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for s
     "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
 
 # the report
-expect "--report" 0 . run -i "$dir/in.txt" -o "$dir/r.txt" --report "$dir/report.json"
+expect "--report" 0 . run -i "$dir/in.txt" -o "$dir/r.txt" --max-tokens 4 --report "$dir/report.json"
 grep -q '"requests": {"done": 2, "failed": 0' "$dir/report.json" && grep -q '"idle_share"' "$dir/report.json" &&
     grep -q '"read_bytes": 7' "$dir/report.json"
 ok "... counts, idle times, bytes read" $?
