@@ -41,6 +41,11 @@ bool cake_size_read(const char *text, int64_t *into)
     return true;
 }
 
+int64_t cake_size_bytes(int64_t size, int64_t all)
+{
+    return size < 0 ? all / 100 * -size + all % 100 * -size / 100 : size;
+}
+
 cake_size_str cake_size_text(int64_t bytes)
 {
     static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -12,6 +12,9 @@
  * else. */
 bool cake_size_read(const char *text, int64_t *into);
 
+/* What cake_size_read has read, in bytes, rounded down: a percentage is of `all`. */
+int64_t cake_size_bytes(int64_t size, int64_t all);
+
 typedef struct cake_size_str {
     char s[24];
 } cake_size_str;

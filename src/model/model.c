@@ -235,8 +235,9 @@ static cake_err check_experts(const cake_model *model, const char *name)
     int64_t layer = number_after(name, ".layers."), expert = number_after(name, ".experts.");
     if (!c->moe.router.n_expert || expert < c->moe.router.n_expert || layer < 0 || layer >= c->n_layer)
         return CAKE_OK;
-    return cake_fail("model", "%s: has tensor %s, but %s is %d in config.json: they are not of one model",
-                     model->dir, name, c->arch->moe.n_expert, c->moe.router.n_expert);
+    return cake_fail("model",
+                     "%s: has tensor %s, but config.json counts %d experts: they are not of one model",
+                     model->dir, name, c->moe.router.n_expert);
 }
 
 /* Unused tensors are a hint that config.json and files do not belong together. */

@@ -15,9 +15,11 @@
 #include "model/stream_layers.h"
 
 enum {
-    SAMPLE = 48,      /* chunks of about a megabyte */
-    MAX_ROW = 1 << 20 /* bytes of a row in the sample */
+    SAMPLE = 48,        /* chunks of about a megabyte */
+    MAX_CHUNK = 1 << 26 /* bytes of a chunk in the sample */
 };
+
+#define MAX_MATRIX ((size_t)1 << 33) /* bytes of a packed matrix, of which a thread fills a chunk */
 
 typedef struct sample {
     const cake_model *model;
@@ -37,10 +39,11 @@ static cake_err pick(const cake_model *model, const cake_tensor_item *p, void *a
     if (!cake_tensor_spec_matrix(p->spec) || p->spec->exact || p->at ||
         (model->store && !(p->from && p->from->file)))
         return CAKE_OK;
-    if (cake_tensor_item_row(p) > MAX_ROW) /* reading a few would take as long as a whole model */
+    const size_t bytes = cake_tensor_walk_bytes(p, s->kernels);
+    /* These would take as long as a whole model, or as much memory. */
+    if (cake_tensor_item_row(p) > MAX_CHUNK / (size_t)cake_stream_chunk_rows(p) || bytes > MAX_MATRIX)
         return CAKE_OK;
     if (s->step && s->seen % s->step == 0 && s->n < SAMPLE) {
-        size_t bytes = cake_tensor_walk_bytes(p, s->kernels);
         s->max_bytes = bytes > s->max_bytes ? bytes : s->max_bytes;
         s->item[s->n++] = cake_read_item_of(p);
     }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 
 /* ---- the choice */
 
@@ -170,7 +171,7 @@ void cake_weight_split_make(const cake_model *model, const cake_weight_set *shar
         s->index[i] = -1;
     counting c = {.split = s, .kernels = kernels, .layer = -1};
     cake_tensor_walk_visit(model, share, count_unit, &c);
-    s->limit = share->limit < 0 ? (int64_t)((double)s->all / 100 * (double)-share->limit) : share->limit;
+    s->limit = cake_size_bytes(share->limit, s->all);
     cake_split_choice choice = cake_weight_split_choose(s->unit, s->n_unit, s->fixed, -1);
     s->min_bytes = choice.min_bytes;
     int64_t limit = !s->limit || s->limit >= s->all ? INT64_MAX

@@ -15,7 +15,7 @@
 int64_t cake_memory_fit_limit(const cake_rank *me, const cake_memory_use *r)
 {
     int64_t from_file = me->input.gpu_kernels && !r->kernels->memory ? 0 : me->topology_rank.memory;
-    return from_file > 0 ? from_file : from_file < 0 ? r->memory / 100 * -from_file : INT64_MAX;
+    return from_file ? cake_size_bytes(from_file, r->memory) : INT64_MAX;
 }
 
 cake_memory_use cake_memory_fit_measure(const cake_rank *me, const cake_kernels *kernels)

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/size.h"
 #include "engine/pipeline.h"
 #include "logits/logits.h"
 #include "model/weight_stream.h"
@@ -220,7 +221,7 @@ static double reading_rows(const cake_planning *p)
 
 int64_t cake_memory_plan_cache_bytes(int64_t requested, int64_t left, bool gpu)
 {
-    return requested > 0 ? requested : requested < 0 ? left * -requested / 100 : gpu ? left : left / 2;
+    return requested ? cake_size_bytes(requested, left) : gpu ? left : left / 2;
 }
 
 void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)

@@ -14,6 +14,7 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "base/stderr.h"
 #include "base/utf8.h"
 #include "formats/json.h"
@@ -444,10 +445,24 @@ static void test_durations(void)
     }
 }
 
+/* Percentages of all sizes, without loss: 100 % is all. */
+static void test_percentages(void)
+{
+    bool good = true;
+    for (int64_t all = 0; all < 3000; all++)
+        for (int percent = 1; percent <= 100; percent++)
+            good &= cake_size_bytes(-percent, all) == all * percent / 100;
+    CU_ASSERT(good);
+    CU_ASSERT_EQUAL(cake_size_bytes(-100, INT64_MAX), INT64_MAX);
+    CU_ASSERT_EQUAL(cake_size_bytes(-1, INT64_MAX), INT64_MAX / 100);
+    CU_ASSERT_EQUAL(cake_size_bytes(25727, 25728), 25727);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
         {"durations", test_durations},
+        {"percentages of sizes", test_percentages},
         {"UTF-8: every kind of invalid byte", test_utf8_bad},
         {"UTF-8: every code point there and back", test_utf8_round_trip},
         {"UTF-8: the beginning of a character waits", test_utf8_pending},
