@@ -5,6 +5,7 @@
 #include "bench/cost.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,6 +37,16 @@ cake_dtype cost_products(const cake_model *model)
     return most ? most->dtype : cake_model_dtype(model);
 }
 
+static bool is_stored(const cake_tensor_spec *spec)
+{
+    static const size_t stored[] = {offsetof(cake_layer_weights, k), offsetof(cake_layer_weights, v),
+                                    offsetof(cake_layer_weights, kv_a), offsetof(cake_layer_weights, k_rope)};
+    for (size_t i = 0; i < sizeof stored / sizeof *stored; i++)
+        if (spec->offset == stored[i])
+            return true;
+    return false;
+}
+
 void cost_open(const cake_config *config, cost_rates rates, double weight, cake_dtype cache,
                cost_model *model)
 {
@@ -46,12 +57,16 @@ void cost_open(const cake_config *config, cost_rates rates, double weight, cake_
                           .elements = cake_alloc((size_t)config->n_layer, sizeof *model->elements),
                           .expert = cake_alloc((size_t)config->n_layer, sizeof *model->expert)};
     for (int layer = 0; layer < config->n_layer; layer++)
-        for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name; spec++)
-            if (spec->owner == CAKE_SPEC_LAYER && cake_tensor_spec_matrix(spec) &&
-                cake_tensor_spec_present(spec, config, layer))
-                (spec->expert ? model->expert : model->elements)[layer] +=
-                    (double)cake_width_of(spec->out, config, layer) * cake_width_of(spec->in, config, layer) *
-                    (spec->head ? config->n_head : 1);
+        for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name; spec++) {
+            if (spec->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_matrix(spec) ||
+                !cake_tensor_spec_present(spec, config, layer))
+                continue;
+            const double elements = (double)cake_width_of(spec->out, config, layer) *
+                                    cake_width_of(spec->in, config, layer) *
+                                    (spec->head ? config->n_head : 1);
+            (spec->expert ? model->expert : model->elements)[layer] += elements;
+            model->stored += layer == config->n_layer - 1 && is_stored(spec) ? elements : 0;
+        }
 }
 
 void cost_close(cost_model *model)
@@ -126,12 +141,12 @@ static double recurrence(const cost_model *model, const cost_wave *wave)
            max_seconds(model, 6 * state * wave->n_generated, 8 * state * wave->n_generated);
 }
 
-/* The products of a layer over n rows. A row meets k of E experts, all rows together E (1 - (1 - k/E)^n) of
- * them. */
-static double products(const cost_model *model, int layer, double n)
+/* The products of a layer over n rows, but for some elements. A row meets k of E experts, all rows together
+ * E (1 - (1 - k/E)^n) of them. */
+static double products(const cost_model *model, int layer, double but, double n)
 {
     const cake_router *router = &model->config->moe.router;
-    double elements = model->elements[layer], expert = model->expert[layer], met = 0;
+    double elements = model->elements[layer] - but, expert = model->expert[layer], met = 0;
     if (expert > 0 && n > 0)
         met = router->n_expert * -expm1(n * log1p(-(double)router->n_chosen / router->n_expert));
     return max_seconds(model, 2 * (elements + expert * router->n_chosen) * n,
@@ -142,7 +157,7 @@ double cost_layer(const cost_model *model, int layer, const cost_wave *wave)
 {
     const cake_layer_kind *kind = &model->config->layer[layer];
     double n = wave->n_prompt + wave->n_generated;
-    return products(model, layer, n) +
+    return products(model, layer, 0, n) +
            (kind->mixer == CAKE_MIX_DELTA ? recurrence(model, wave) : attention(model, kind->group, wave));
 }
 
@@ -177,6 +192,20 @@ double cost_roofline_steps(const cost_model *model, const cost_load *load, const
     return seconds;
 }
 
+static double last_layer_of_prompts(const cost_model *model, const cost_load *load, const cost_wave *prompts)
+{
+    const cake_config *c = model->config;
+    const int layer = c->n_layer - 1;
+    cost_wave last = {0};
+    if (c->layer[layer].mixer == CAKE_MIX_DELTA)
+        return cost_layer(model, layer, prompts);
+    for (int i = 0; i < load->seqs; i++)
+        cost_add_generated(c, cost_load_prompt(load, i) - 1, &last);
+    return max_seconds(model, 2 * model->stored * prompts->n_prompt, model->stored * model->weight) +
+           products(model, layer, model->stored, last.n_generated) +
+           attention(model, c->layer[layer].group, &last);
+}
+
 double cost_roofline(const cost_model *model, const cost_load *load)
 {
     const cake_config *c = model->config;
@@ -186,7 +215,8 @@ double cost_roofline(const cost_model *model, const cost_load *load)
     int *from = cake_alloc((size_t)load->seqs, sizeof *from);
     for (int i = 0; i < load->seqs; i++)
         from[i] = 1;
-    double seconds = cost_layers(model, 0, c->n_layer, &prompts) + cost_head(model, load->seqs) +
+    double seconds = cost_layers(model, 0, c->n_layer - 1, &prompts) +
+                     last_layer_of_prompts(model, load, &prompts) + cost_head(model, load->seqs) +
                      cost_roofline_steps(model, load, from);
     free(from);
     return seconds;

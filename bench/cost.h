@@ -22,6 +22,7 @@ typedef struct cost_model {
     cake_dtype cache; /* of the KV cache */
     double *elements; /* [n_layer] elements of a layer's matrices, without experts */
     double *expert;   /* [n_layer] of one expert; 0: the layer has none */
+    double stored;    /* of the last layer, those that compute what its KV cache stores */
 } cost_model;
 
 /* seqs sequences; prompts of `prompt` tokens, or of lengths from `prompt` to `longest`; generated tokens
@@ -65,7 +66,8 @@ double cost_layer(const cost_model *model, int layer, const cost_wave *wave);
 double cost_layers(const cost_model *model, int first, int count, const cost_wave *wave);
 double cost_head(const cost_model *model, int n);
 
-/* Minimum seconds of a load: all prompts in one wave, then steps with a row of every sequence. */
+/* Minimum seconds of a load: all prompts in one wave, then steps with a row of every sequence. Of a prompt the
+ * last layer computes the last row, and of the others only what its KV cache stores, unless it is recurrent. */
 double cost_roofline(const cost_model *model, const cost_load *load);
 /* Minimum seconds of its steps alone, if sequence i [seqs] has from[i] >= 1 tokens already. */
 double cost_roofline_steps(const cost_model *model, const cost_load *load, const int *from);
