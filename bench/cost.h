@@ -66,8 +66,9 @@ double cost_layer(const cost_model *model, int layer, const cost_wave *wave);
 double cost_layers(const cost_model *model, int first, int count, const cost_wave *wave);
 double cost_head(const cost_model *model, int n);
 
-/* Minimum seconds of a load: all prompts in one wave, then steps with a row of every sequence. Of a prompt the
- * last layer computes the last row, and of the others only what its KV cache stores, unless it is recurrent. */
+/* Minimum seconds of a load: all prompts in one wave, then steps with a row of every sequence. Of a prompt
+ * the last layer computes the last row, and of the others only what its KV cache stores, unless it is
+ * recurrent. */
 double cost_roofline(const cost_model *model, const cost_load *load);
 /* Minimum seconds of its steps alone, if sequence i [seqs] has from[i] >= 1 tokens already. */
 double cost_roofline_steps(const cost_model *model, const cost_load *load, const int *from);
