@@ -141,12 +141,12 @@ static double recurrence(const cost_model *model, const cost_wave *wave)
            max_seconds(model, 6 * state * wave->n_generated, 8 * state * wave->n_generated);
 }
 
-/* The products of a layer over n rows, but for some elements. A row meets k of E experts, all rows together
- * E (1 - (1 - k/E)^n) of them. */
-static double products(const cost_model *model, int layer, double but, double n)
+/* The products of a layer's experts, and of so many elements of its other matrices, over n rows. A row meets
+ * k of E experts, all rows together E (1 - (1 - k/E)^n) of them. */
+static double products(const cost_model *model, int layer, double elements, double n)
 {
     const cake_router *router = &model->config->moe.router;
-    double elements = model->elements[layer] - but, expert = model->expert[layer], met = 0;
+    double expert = model->expert[layer], met = 0;
     if (expert > 0 && n > 0)
         met = router->n_expert * -expm1(n * log1p(-(double)router->n_chosen / router->n_expert));
     return max_seconds(model, 2 * (elements + expert * router->n_chosen) * n,
@@ -157,7 +157,7 @@ double cost_layer(const cost_model *model, int layer, const cost_wave *wave)
 {
     const cake_layer_kind *kind = &model->config->layer[layer];
     double n = wave->n_prompt + wave->n_generated;
-    return products(model, layer, 0, n) +
+    return products(model, layer, model->elements[layer], n) +
            (kind->mixer == CAKE_MIX_DELTA ? recurrence(model, wave) : attention(model, kind->group, wave));
 }
 
@@ -202,7 +202,7 @@ static double last_layer_of_prompts(const cost_model *model, const cost_load *lo
     for (int i = 0; i < load->seqs; i++)
         cost_add_generated(c, cost_load_prompt(load, i) - 1, &last);
     return max_seconds(model, 2 * model->stored * prompts->n_prompt, model->stored * model->weight) +
-           products(model, layer, model->stored, last.n_generated) +
+           products(model, layer, model->elements[layer] - model->stored, last.n_generated) +
            attention(model, c->layer[layer].group, &last);
 }
 
