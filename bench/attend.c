@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention in the shape of Qwen3-0.6B (16 query and 8 KV heads of 128), and latent attention in those of
- * DeepSeek V3 (128 heads, 512 + 64 elements) and GLM-4.7-Flash (20 heads); the cache is BF16, or what
- * --kv-dtype says. Each result is a fraction of the roofline: the time of the operations (of BF16 pairs, if
+ * Attention in the shapes of Qwen3-0.6B (16 query and 8 KV heads of 128) and of the global layers of
+ * Gemma 4 26B-A4B (16 and 2 heads of 512), and latent attention in those of DeepSeek V3 (128 heads, 512 + 64
+ * elements) and GLM-4.7-Flash (20 heads); the cache is BF16, or what --kv-dtype says. Each result is a fraction of the roofline: the time of the operations (of BF16 pairs, if
  * the table has them) or of the bytes read, shared pages once. Small caches are used in turn, in enough
  * copies to exceed the processor's caches.
  */
@@ -26,7 +26,8 @@ typedef struct sizes {
     int heads, kv_heads, dim, latent;
 } sizes;
 
-static const sizes plain = {16, 8, 128, 0}, deepseek = {128, 1, 576, 512}, flash = {20, 1, 576, 512};
+static const sizes plain = {16, 8, 128, 0}, deepseek = {128, 1, 576, 512}, flash = {20, 1, 576, 512},
+                   gemma = {16, 2, 512, 0};
 
 typedef struct job {
     const cake_kernels *op;
@@ -47,11 +48,11 @@ typedef struct shape {
     const sizes *sizes;
 } shape;
 
-static const shape shapes[] = {{1, 0, 512, &plain},   {1, 0, 2048, &plain},    {1, 0, 8192, &plain},
-                               {8, 0, 512, &plain},   {64, 0, 160, &plain},    {16, 0, 4096, &plain},
-                               {8, 2048, 32, &plain}, {32, 2048, 32, &plain},  {32, 4096, 32, &plain},
-                               {64, 128, 32, &plain}, {1, 0, 2048, &deepseek}, {16, 0, 4096, &deepseek},
-                               {1, 0, 2048, &flash},  {16, 0, 4096, &flash}};
+static const shape shapes[] = {
+    {1, 0, 512, &plain},    {1, 0, 2048, &plain},  {1, 0, 8192, &plain},    {8, 0, 512, &plain},
+    {64, 0, 160, &plain},   {16, 0, 4096, &plain}, {8, 2048, 32, &plain},   {32, 2048, 32, &plain},
+    {32, 4096, 32, &plain}, {64, 128, 32, &plain}, {1, 0, 2048, &deepseek}, {16, 0, 4096, &deepseek},
+    {1, 0, 2048, &flash},   {16, 0, 4096, &flash}, {1, 0, 2048, &gemma},    {16, 0, 4096, &gemma}};
 
 static void attend(const cake_exec *exec, void *arg)
 {
@@ -187,5 +188,7 @@ const cake_case cake_cases_attend[] = {
      12},
     {"attend.latent-flash-16x4096", "a row of 16 sequences of 4,096 positions, GLM-4.7-Flash", run_attend,
      13},
+    {"attend.wide-prompt-2048", "the last 512 rows of a prompt of 2,048, heads of 512", run_attend, 14},
+    {"attend.wide-16x4096", "a row of 16 sequences of 4,096 positions, heads of 512", run_attend, 15},
     {NULL, NULL, NULL, 0},
 };

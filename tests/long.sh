@@ -27,12 +27,16 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer+fuzz warnings resources minimal+resume bench install packaging tutorial openai forms prompts valgrind asan distcheck cuda slurm hosts"
+stages="newcomer+fuzz resources warnings+resume minimal bench install packaging tutorial openai forms prompts valgrind asan distcheck cuda slurm hosts"
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
 export CUDA_ARCH=${CUDA_ARCH-90a} # stage resources compiles for all GPUs
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
+# Where stages compile the same text with the same flags, ccache remembers the object. Flags of preprocessing and the folder do
+# not count.
+compiler=("CC=ccache gcc" "CFLAGS=-O2 -g -Werror")
+export CCACHE_DIR=$work/ccache CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 need() {
     local tool
@@ -48,7 +52,7 @@ configure_in() {
     local dir=$1
     shift
     [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) || return 1
-    rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && "$root/configure" -C "$@"
+    rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && need ccache && "$root/configure" -C "${compiler[@]}" "$@"
 }
 # copy_objects FROM 'FILE...': objects of another build folder, with wildcards, into the one we are in.
 copy_objects() {
@@ -60,15 +64,13 @@ copy_objects() {
     (cd "$1" && cp --parents $2 "$at")
 }
 # plain [TARGET...]: the program as most have it, built once for all stages that ask for nothing else, and here; or
-# $CAKE_BUILD, where it is. Kernels take most of the time: it has those of stages newcomer and resources,
-# where those have run.
+# $CAKE_BUILD, where it is. It has the kernels of GPUs of stage resources, where that has run.
 plain() {
     local build=${CAKE_BUILD:-$work/plain}
     (
         flock 9 # of two stages side by side
         [ -e "$build/Makefile" ] || {
-            configure_in "$build" --prefix=/opt/cake CFLAGS="-O2 -g" &&
-                { [ ! -d "$work/newcomer" ] || copy_objects "$work/newcomer" "kernels/cpu/libavx*.o"; } &&
+            configure_in "$build" --prefix=/opt/cake &&
                 { [ ! -d "$work/resources" ] || copy_objects "$work/resources" "kernels/cuda/*.o"; }
         } || exit 1
         cd "$build" && make -j"$jobs" all "$@"
@@ -105,8 +107,7 @@ demo() { # PROGRAM MODEL NAME [OPTION...]: the demo at np 2, compared with what 
 
 # The README's two commands on a bare Debian.
 stage_newcomer() {
-    rm -rf "$work/newcomer"
-    CAKE_KEEP=$work/newcomer CFLAGS="-O2 -Werror -Wframe-larger-than=65536" "$root/tests/newcomer.sh"
+    CFLAGS="-O2 -Werror -Wframe-larger-than=65536" "$root/tests/newcomer.sh"
 }
 
 # No warning by clang, in program and tests, which parses and writes nothing, and the style test with its formatter. gcc's
@@ -133,8 +134,7 @@ stage_minimal() {
         grep 'error: answers would not have the same bits' < <(configure_in "$work/minimal" "$flags" 2>&1) ||
             { echo "configure takes $flags"; return 1; }
     done
-    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --without-curl --disable-x86-kernels \
-        CFLAGS="-O2 -Werror" &&
+    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --without-curl --disable-x86-kernels &&
         make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
 }
 
@@ -352,7 +352,7 @@ stage_distcheck() {
     unset CAKE_ALL # stage newcomer tries all
     need mpicc.mpich mpirun.mpich && configure_in "$work/distcheck" &&
         make -j"$((jobs + 1))" distcheck VERBOSE=1 check_PROGRAMS='$(mpi_tests)' check_LIBRARIES=tests/libsuite.a check_DATA= TESTS='$(mpi_tests) $(mpi_scripts)' \
-            DISTCHECK_CONFIGURE_FLAGS="--without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich CFLAGS=-O2" || return 1
+            DISTCHECK_CONFIGURE_FLAGS="--without-cuda MPICC=mpicc.mpich MPIRUN=mpirun.mpich $(printf "'%s' " "${compiler[@]}")" || return 1
     [ ! -e "$root/.git" ] || {
         absent=$(comm -23 <(git -C "$root" ls-files | grep -v "^\.gitignore$" | sort) \
             <(tar tzf cake-mpi-*.tar.gz | sed "s,^[^/]*/,," | sort))
@@ -393,7 +393,7 @@ for stage in ${*//+/ }; do
         ;;
     esac
 done
-rm -rf "$work/plain" "$work/newcomer" "$work/resources" && mkdir -p "$work" || exit 1
+rm -rf "$work/plain" "$work/resources" && mkdir -p "$work" || exit 1
 for group in "$@"; do
     for stage in ${group//+/ }; do
         run_stage "$stage" &
