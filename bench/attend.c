@@ -2,9 +2,9 @@
  *
  * Attention in the shapes of Qwen3-0.6B (16 query and 8 KV heads of 128) and of the global layers of
  * Gemma 4 26B-A4B (16 and 2 heads of 512), and latent attention in those of DeepSeek V3 (128 heads, 512 + 64
- * elements) and GLM-4.7-Flash (20 heads); the cache is BF16, or what --kv-dtype says. Each result is a fraction of the roofline: the time of the operations (of BF16 pairs, if
- * the table has them) or of the bytes read, shared pages once. Small caches are used in turn, in enough
- * copies to exceed the processor's caches.
+ * elements) and GLM-4.7-Flash (20 heads). The cache is BF16, or what --kv-dtype says. Each result is a
+ * fraction of the roofline: the time of the operations (of BF16 pairs, if the table has them) or of the bytes
+ * read, shared pages once. Small caches are used in turn, in enough copies to exceed the processor's caches.
  */
 #include <math.h>
 #include <stdio.h>
