@@ -34,8 +34,7 @@ passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
 export CUDA_ARCH=${CUDA_ARCH-90a} # stage resources compiles for all GPUs
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
-# Where stages compile the same text with the same flags, ccache remembers the object. Flags of preprocessing and the folder do
-# not count.
+# Where stages compile the same text with the same flags, ccache gives the object again, whatever the build folder.
 compiler=("CC=ccache gcc" "CFLAGS=-O2 -g1 -Werror")
 export CCACHE_DIR=$work/ccache CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 

@@ -9,7 +9,8 @@ hosts=${CAKE_NETNS:-$root/../shared/netns}/mpi-hosts
 [ -x "$hosts" ] || { echo "no $hosts: set CAKE_NETNS"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo "hosts are made by root"; exit 77; }
 
-REQUESTS=700 "$root/bench/hosts.sh" "$cake" "$hosts" "$model" >"$dir/out" 2>"$dir/err"
+requests=700
+REQUESTS=$requests "$root/bench/hosts.sh" "$cake" "$hosts" "$model" >"$dir/out" 2>"$dir/err"
 status=$?
 cat "$dir/out"
 [ $status -ne 77 ] || exit 77
@@ -26,7 +27,7 @@ for what in "the planned slices" "four replicas" "two replicas of two stages"; d
     ok "$what give the bytes of one rank" $?
 done
 read -r first second third last < <(sed -n 's/^requests of the replicas: //p' "$dir/out")
-test $((first + second + third + last)) -eq 700 && test "$first" -gt "$last" && test "$last" -gt 0
+test $((first + second + third + last)) -eq $requests && test "$first" -gt "$last" && test "$last" -gt 0
 ok "requests go by demand: $first, $second, $third, $last" $?
 
 # Ranks that the launcher deals out over hosts are stages host by host.
