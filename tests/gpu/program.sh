@@ -144,7 +144,9 @@ if "$cake" info | grep -q '^NCCL  .* at build time'; then
         fall init 'another made-up error'
         CAKE_TEST_GPU_NO_QUEUE=1 fall stream 'no stream'
     fi
-    TOKENS=3 CAKE_TEST_NCCL=send expect "NCCL: send, in a run" 1 'error: link: NCCL failed at sending a wave: a made-up system error' short 2
+    # The other rank waits a minute for the test message; time passes faster here.
+    "${CC:-cc}" -shared -fPIC -O1 -D_GNU_SOURCE "$root/tests/run/clock_shim.c" -o "$dir/clock.so" -ldl || exit 1
+    TOKENS=3 CAKE_TEST_NCCL=send LD_PRELOAD=$dir/clock.so CLOCK_FACTOR=20 expect "NCCL: send, in a run" 1 'error: link: NCCL failed at sending a wave: a made-up system error' short 2
     CAKE_TEST_GPUS=1 expect "NCCL, and one GPU" 2 '--link nccl: ranks 0 and 1 share GPU 0 of [^ ]*, and NCCL wants one each; use --link mpi' \
         run 2 -p Hello --link nccl
 fi
@@ -162,8 +164,7 @@ if [ -x "$runtime" ]; then
         run 1 -p "$(printf 'one two three %.0s' $(seq 60))" --raw --max-tokens 1 --chunk 64 --device cuda --log info
     if "$cake" info | grep -q '^NCCL  .* at build time'; then
         same "... by NCCL" 2 --link nccl
-        # What still waits ends before memory is given back. Rank 0 waits for a minute; time passes faster there.
-        "${CC:-cc}" -shared -fPIC -O1 -D_GNU_SOURCE "$root/tests/run/clock_shim.c" -o "$dir/clock.so" -ldl || exit 1
+        # What still waits ends before memory is given back.
         LD_PRELOAD=$dir/clock.so CLOCK_FACTOR=20 fall lost 'another made-up error'
     fi
     TOKENS=9 CAKE_TEST_GPU_FAILS=700 expect "... a GPU that fails" 1 \

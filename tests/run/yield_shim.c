@@ -10,5 +10,5 @@
 int sched_yield(void)
 {
     const char *us = getenv("YIELD_US");
-    return nanosleep(&(struct timespec){.tv_nsec = (us ? atol(us) : 50) * 1000}, NULL);
+    return nanosleep(&(struct timespec){.tv_nsec = (us ? atol(us) : 200) * 1000}, NULL);
 }
