@@ -27,16 +27,16 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer+fuzz resources warnings+resume minimal bench install packaging tutorial openai forms prompts valgrind asan distcheck cuda+slurm hosts"
+stages="newcomer+fuzz resources warnings+resume minimal bench+valgrind+packaging install tutorial openai forms prompts asan distcheck cuda+slurm hosts"
 patient="warnings cuda" # these compute when no other stage wants to
 jobs=$(nproc)
 passed=0 failed=0
 export CAKE_ALL=1 # what `make check` tries some of
 export CUDA_ARCH=${CUDA_ARCH-90a} # stage resources compiles for all GPUs
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
-# Where stages compile the same text with the same flags, ccache gives the object again, whatever the build folder.
-compiler=("CC=ccache gcc" "CFLAGS=-O2 -g1 -Werror")
-export CCACHE_DIR=$work/ccache CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+# Where stages compile the same text with the same flags, an object is kept for the next one, whatever the build folder.
+compiler=("CC=$root/tests/cached_cc.sh gcc" "CXX=$root/tests/cached_cc.sh g++" "CFLAGS=-O2 -g1 -Werror -Wframe-larger-than=65536")
+export CAKE_OBJECTS=$work/objects
 
 need() {
     local tool
@@ -52,7 +52,7 @@ configure_in() {
     local dir=$1
     shift
     [ -e "$root/configure" ] || (cd "$root" && ./bootstrap) || return 1
-    rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && need ccache && "$root/configure" -C "${compiler[@]}" "$@"
+    rm -rf "$dir" && mkdir -p "$dir" && cd "$dir" && "$root/configure" -C "${compiler[@]}" "$@"
 }
 # copy_objects FROM 'FILE...': objects of another build folder, with wildcards, into the one we are in.
 copy_objects() {
@@ -107,7 +107,7 @@ demo() { # PROGRAM MODEL NAME [OPTION...]: the demo at np 2, compared with what 
 
 # The README's two commands on a bare Debian.
 stage_newcomer() {
-    CFLAGS="-O2 -Werror -Wframe-larger-than=65536" "$root/tests/newcomer.sh"
+    env "${compiler[2]}" "$root/tests/newcomer.sh"
 }
 
 # No warning by clang, in program and tests, which parses and writes nothing, and the style test with its formatter. gcc's
@@ -298,7 +298,7 @@ stage_asan() {
     grep -qw avx512_bf16 /proc/cpuinfo || plain_isas="kernels/cpu/libavx512*.o"
     local executor # C++ has no sanitizers here
     executor=$(cd "$root" && ls tests/gpu/*.cc | grep -v ptx | sed 's,.*/\(.*\)\.cc$,tests/gpu/libexecutor_a-\1.o,' | tr '\n' ' ')
-    configure_in "$work/asan" --without-cuda \
+    configure_in "$work/asan" --without-cuda CC=gcc \
         CFLAGS="-O1 -g1 -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" &&
         from_plain "$plain_isas $executor" tests/gpu/libexecutor.a && make -j"$jobs" && check TESTS='$(filter-out $(same_code),$(unit_tests)) $(fuzz_tests)' || return 1
     from_plain "kernels/cpu/libavx*.o" && make -j"$jobs" cake-mpi tests/gpu/cake-mpi && # no script starts another program of ours
@@ -394,7 +394,7 @@ for stage in ${*//+/ }; do
         ;;
     esac
 done
-rm -rf "$work/plain" "$work/resources" && mkdir -p "$work" || exit 1
+rm -rf "$work/plain" "$work/resources" && mkdir -p "$CAKE_OBJECTS" && find "$CAKE_OBJECTS" -mtime +7 -delete || exit 1
 for group in "$@"; do
     for stage in ${group//+/ }; do
         run_stage "$stage" &

@@ -153,8 +153,8 @@ static const char *closest_option(const char *name, size_t len)
 /* Variables that our scripts and tests read, not the program. */
 static const char script_variables[] =
     "CAKE_ALL|CAKE_ALL_GPU|CAKE_ASSETS|CAKE_BUILD|CAKE_FUZZ_SECONDS|CAKE_GPU_PARTS|CAKE_GPU_SECONDS|"
-    "CAKE_LLAMA|CAKE_LONG_DIR|CAKE_MPI|CAKE_NETNS|CAKE_ON_GPU|CAKE_PACKAGING|CAKE_POWERCAP|CAKE_PYTHON|"
-    "CAKE_ROUNDS|CAKE_ROUNDS_SEED|CAKE_SLURM|CAKE_SOURCE|CAKE_STAGE_DIR";
+    "CAKE_LLAMA|CAKE_LONG_DIR|CAKE_MPI|CAKE_NETNS|CAKE_OBJECTS|CAKE_ON_GPU|CAKE_PACKAGING|CAKE_POWERCAP|"
+    "CAKE_PYTHON|CAKE_ROUNDS|CAKE_ROUNDS_SEED|CAKE_SLURM|CAKE_SOURCE|CAKE_STAGE_DIR";
 
 /* variable: its name of len bytes, not terminated. */
 static bool is_known_variable(const char *variable, size_t len)
