@@ -35,7 +35,7 @@ export CAKE_ALL=1 # what `make check` tries some of
 export CUDA_ARCH=${CUDA_ARCH-90a} # stage resources compiles for all GPUs
 export CAKE_ASSETS=${CAKE_ASSETS:-$root/../shared/assets}
 # Where stages compile the same text with the same flags, an object is kept for the next one, whatever the build folder.
-compiler=("CC=$root/tests/cached_cc.sh gcc" "CXX=$root/tests/cached_cc.sh g++" "CFLAGS=-O2 -g1 -Werror -Wframe-larger-than=65536")
+compiler=("CC=$root/tests/cached_cc.sh gcc" "CXX=$root/tests/cached_cc.sh g++" "CFLAGS=-O2 -Werror -Wframe-larger-than=65536")
 export CAKE_OBJECTS=$work/objects
 
 need() {

@@ -423,7 +423,8 @@ static walk walk_of(const cake_exec *exec, const problems *p)
     const bool direct = is_e4m3(w) && problems_most_rows(p) <= E4M3_FEW;
     int64_t depth = w->format && !direct ? DEQUANTIZED_DEPTH : DEPTH;
     int64_t most = meet / (least(steps, depth) * (int64_t)(direct ? PANEL : step_bytes(w->dtype)));
-    most = most < 1 ? 1 : least(most, w->format && !direct ? DEQUANTIZED_PANELS : GROUP);
+    const int64_t together = tiles_of(rows) > 1 ? 1 : WIDTH(rows); /* else a take has one chain only */
+    most = most < together ? together : least(most, w->format && !direct ? DEQUANTIZED_PANELS : GROUP);
     return (walk){.of = p,
                   .direct = direct,
                   .base = -1,
