@@ -394,7 +394,7 @@ for stage in ${*//+/ }; do
         ;;
     esac
 done
-rm -rf "$work/plain" "$work/resources" && mkdir -p "$CAKE_OBJECTS" && find "$CAKE_OBJECTS" -mtime +7 -delete || exit 1
+rm -rf "$work/plain" "$work/resources" && mkdir -p "$CAKE_OBJECTS" && find "$CAKE_OBJECTS" -type f -mtime +7 -delete || exit 1
 for group in "$@"; do
     for stage in ${group//+/ }; do
         run_stage "$stage" &

@@ -3,7 +3,8 @@
 # The README's two commands on a bare Debian: debootstrap makes a root with the base system only, this checkout is
 # cloned into it, and ./quickstart installs the packages that it names. So a package of a developer's machine cannot hide
 # a missing one. The tests try all of their cases. Needs root. The bare root and the packages are kept in $CAKE_DEBIAN for
-# the next time, objects in $CAKE_OBJECTS, if that is set (tests/cached_cc.sh). CFLAGS may add warnings. If the root cannot be made the status is 77 (skipped), or 1 if CI is set.
+# the next time, objects in $CAKE_OBJECTS, if that is set (tests/cached_cc.sh). CFLAGS may add warnings. If the root cannot
+# be made the status is 77 (skipped), or 1 if CI is set.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 kept=${CAKE_DEBIAN:-/var/cache/cake-mpi}

@@ -19,7 +19,8 @@ cd "$dir" || exit 1
 export LD_PRELOAD=$dir/yield.so OMPI_MCA_mpi_yield_when_idle=1
 few="--cpus-per-task=1 --ntasks-per-node=2 --time=10"
 
-for i in $(seq 90); do
+requests=90
+for i in $(seq $requests); do
     printf '{"id": "r%d", "prompt": "There was once number %d", "max_tokens": %d, "ignore_eos": true, "temperature": 0.%d}\n' \
         "$i" "$i" $((20 + i * 37 % 200)) $((i % 10))
 done >in.jsonl
@@ -174,7 +175,7 @@ until_true 90 is "${own}_0" COMPLETED && until_true 90 is "${own}_1" COMPLETED &
 ok "the last task of an array is requeued, and no other one" $?
 
 same "lost tasks that are submitted again, and merged: the same bytes" "$merge" 400 "$gone"
-expect "merged again by hand" 0 'all 90 requests are merged already' bash "$root/jobs/merge.sbatch" 3 "$gone"
+expect "merged again by hand" 0 "all $requests requests are merged already" bash "$root/jobs/merge.sbatch" 3 "$gone"
 expect "status of all" 0 '^all: 4 finished' "$cake" status "$gone" "$gone".*-of-3.jsonl
 
 limited() { # NAME JOB LOG TEXT : it was stopped for the reason TEXT, requeued, and resumed
