@@ -28,7 +28,7 @@ info*) echo "GPU         ${GPU:-GPU 0: NVIDIA H100 80GB HBM3, 79.1 GiB, capabili
         echo name,isa,host,ranks,rank,peer,threads,value,unit,share,bound,shape,dtype,batch,version
         [ -n "$load" ] || echo "peak.gpu-bf16,sm_90,vm,1,0,,1,20,GFLOP/s,,"
         [ -n "$load" ] || echo "peak.gpu-read,sm_90,vm,1,0,,1,10,GB/s,,"
-        [ -z "$load" ] || for part in '' .prompt .generated .energy .power; do echo "throughput.load$part,sm_90,vm,1,0,,1,100,x,,,$load"; done
+        [ -z "$load" ] || for part in '' .prompt .generated .energy .power; do echo "throughput.load$part,sm_90,vm,1,0,,1,100,x,0.8,floor,$load"; done
     } >"$2"
     echo "measured $load"
     ;;
@@ -40,7 +40,7 @@ case "$*" in
 "-c "*) exit 1 ;; # there is no vllm
 *" make qwen3-0.6b "*" cuda")
     mkdir -p "$4"
-    echo '{"vocab_size": 1000, "hidden_size": 100, "intermediate_size": 400, "num_hidden_layers": 2, "num_attention_heads": 10, "num_key_value_heads": 5}' >"$4/config.json"
+    echo '{"vocab_size": 1000}' >"$4/config.json"
     ;;
 *" gguf "*) touch "$4" ;;
 *peers.py\ torch-compiled*) echo "no compiler" >&2 && exit 1 ;;
