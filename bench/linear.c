@@ -37,7 +37,7 @@ static const struct {
     [Q4_K] = {CAKE_Q8, "q4_k", {0}},
     [Q6_K] = {CAKE_Q8, "q6_k", {0}},
     [MXFP4] = {CAKE_Q8, "mxfp4", {0}},
-    [E4M3] = {CAKE_F32, NULL, {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_BF16, .group = 128}},
+    [E4M3] = {CAKE_BF16, NULL, {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_BF16, .group = 128}},
     [INT4] = {CAKE_Q8, NULL, {.code = CAKE_CODE_U4, .scale = CAKE_SCALE_F16, .group = 128, .zero = true}},
 };
 

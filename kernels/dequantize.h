@@ -353,22 +353,26 @@ static inline __attribute__((always_inline)) void value_codes(float *restrict ou
             out[i] = (float)(code[i] - less) * scale;
 }
 
+static inline float group_scale(const cake_format *f, const uint8_t *row, int group)
+{
+    float factor, scale = cake_scale_to_f32(
+                      row + cake_format_scales(f) + (size_t)group * cake_scale_bytes(f->scale), f->scale);
+    if (!f->factor)
+        return scale;
+    memcpy(&factor, row, sizeof factor);
+    return f->divides ? scale / factor : scale * factor;
+}
+
 static inline void dequantize_groups(float *out, const cake_format *f, const uint8_t *row,
                                      const uint16_t *index, int n_in, int k, int n)
 {
-    const uint8_t *scales = row + cake_format_scales(f), *zeros = row + cake_format_zeros(f, n_in),
-                  *codes = row + cake_format_codes(f, n_in);
+    const uint8_t *zeros = row + cake_format_zeros(f, n_in), *codes = row + cake_format_codes(f, n_in);
     const int size = f->group ? f->group : n_in;
     const bool halves = f->code == CAKE_CODE_U4 || f->code == CAKE_CODE_E2M1;
-    float factor = 1;
-    if (f->factor)
-        memcpy(&factor, row, sizeof factor);
     for (int done = 0, now; done < n; done += now) {
         const int at = k + done, group = index ? index[at] : at / size, left = index ? 1 : size - at % size;
         now = left < n - done ? left : n - done;
-        float scale = cake_scale_to_f32(scales + (size_t)group * cake_scale_bytes(f->scale), f->scale);
-        if (f->factor)
-            scale = f->divides ? scale / factor : scale * factor;
+        const float scale = group_scale(f, row, group);
         const int less = f->offset + (f->zero ? zeros[group] : 0);
         uint8_t code[DEQUANTIZED_CODES + 2];
         int i = 0;

@@ -28,6 +28,16 @@ float cake_e4m3_to_f32(uint8_t bits)
     return e4m3_values[bits];
 }
 
+bool cake_format_scales_sums(const cake_format *f)
+{
+    return !f->block && f->code == CAKE_CODE_E4M3 && !f->indexed && f->group % CAKE_E4M3_GROUP == 0;
+}
+
+float cake_format_scale(const cake_format *f, const void *row, int group)
+{
+    return group_scale(f, row, group);
+}
+
 static const size_t scale_bytes[CAKE_N_SCALE] = {4, 2, 2, 1, 1};
 
 size_t cake_scale_bytes(cake_scale scale)

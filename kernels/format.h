@@ -86,6 +86,14 @@ static inline int cake_format_groups(const cake_format *f, int n)
     return f->group ? n / f->group + (n % f->group != 0) : 1;
 }
 
+/* Whether its products multiply codes, and the sum of each group by the group's scale: 8-bit floats whose
+ * groups come in order and have a multiple of CAKE_E4M3_GROUP values. Such matrices have dtype BF16, which
+ * holds the values of codes. */
+#define CAKE_E4M3_GROUP 16
+bool cake_format_scales_sums(const cake_format *f);
+/* The scale of a group of a row of a grouped format, with the row's factor. */
+float cake_format_scale(const cake_format *f, const void *row, int group);
+
 size_t cake_scale_bytes(cake_scale scale);
 float cake_scale_to_f32(const void *scale, cake_scale type);
 /* Whether none of n scales is infinite or NaN. */

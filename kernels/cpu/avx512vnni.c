@@ -7,6 +7,7 @@
 #include "kernels/cpu/vec_avx512.h" /* first: the headers below use its functions */
 
 #include "kernels/cpu/dot_vnni.h"
+#include "kernels/cpu/e4m3_avx512.h"
 #include "kernels/cpu/step_one.h"
 
 #include "kernels/cpu/linear.h"

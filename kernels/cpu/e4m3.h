@@ -4,11 +4,14 @@
  *
  * In: grouped rows of E4M3 as format.h has them. Out: panels of PANEL columns. A panel is its columns'
  * factors, if the format has them, the columns' scales of group 0, then of group 1, and so on, and then the
- * columns' codes, in blocks of E4M3_DEPTH values of k (vec_avx512.h describes them). Few rows multiply codes
- * that are converted in registers, more rows a panel of floats.
+ * columns' codes, in blocks of E4M3_DEPTH values of k. e4m3_avx2.h and its like say where in its block a code
+ * stands (e4m3_at), store those of 16 columns and two values of k (e4m3_store_pair), and make a block's
+ * E4M3_STEPS steps as linear.h multiplies them, too small by E4M3_FACTOR (e4m3_load). Few rows multiply codes
+ * that are converted in registers, more rows a panel of steps.
  *
- * Invariant: a weight is its value times its scale, rounded to float32, as format.h dequantises it, so
- * products have the bits of the same matrix in F32. A code that is NaN makes its whole group NaN.
+ * Invariant: a group's sum is one chain of multiply-adds of x and values of codes, as of BF16 weights. An
+ * output is one chain of fused multiply-adds of these sums and their scales, groups ascending from 0
+ * (kernels/ref/ref.c). A code that is NaN makes its whole group NaN.
  */
 #ifndef CAKE_KERNELS_CPU_E4M3_H
 #define CAKE_KERNELS_CPU_E4M3_H
@@ -17,21 +20,32 @@
 #include <string.h>
 
 #include "kernels/cpu/codes_gemm.h"
+#include "kernels/cpu/dequantized.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/format.h"
 #include "kernels/tensor.h"
 
 #define E4M3_FEW  4  /* rows whose products convert codes in registers */
 #define E4M3_ROWS 16 /* that are packed together: of a value of k as many bytes as a store has */
+#define E4M3_STEP (E4M3_DEPTH / E4M3_STEPS) /* values of k of a step */
+/* The dtype of a panel of steps, and the groups that it has at most. */
+#define E4M3_AS     (E4M3_STEP == 2 ? CAKE_BF16 : CAKE_F32)
+#define E4M3_GROUPS (DEQUANTIZED_DEPTH * E4M3_STEP / CAKE_E4M3_GROUP + 1)
 
 static bool is_e4m3(const cake_weight *w)
 {
-    return w->format && !w->format->block && w->format->code == CAKE_CODE_E4M3 && !w->format->indexed;
+    return w->format && w->dtype == CAKE_BF16;
 }
 
 static int e4m3_group(const cake_weight *w)
 {
     return w->format->group ? w->format->group : w->n_in;
+}
+
+/* Steps of a group. */
+static int e4m3_group_steps(const cake_weight *w)
+{
+    return (e4m3_group(w) + E4M3_STEP - 1) / E4M3_STEP;
 }
 
 static size_t e4m3_scales(const cake_format *f)
@@ -101,9 +115,9 @@ static void e4m3_pack_head(const cake_weight *w, const char *row, int64_t at)
         memcpy(scales + (size_t)g * PANEL * size, row + cake_format_scales(f) + (size_t)g * size, size);
 }
 
-/* E4M3_ROWS rows of SQUARE words, `pitch` bytes apart, to as many values of k, PANEL bytes apart. False: one
- * is NaN. */
-INLINE bool e4m3_pack_square(char *to, const char *src, size_t pitch)
+/* E4M3_ROWS rows of SQUARE words, `pitch` bytes apart, to so many columns of blocks from `column` on. False:
+ * one is NaN. */
+INLINE bool e4m3_pack_square(char *to, int column, const char *src, size_t pitch)
 {
     const __m256i bytes =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -125,7 +139,7 @@ INLINE bool e4m3_pack_square(char *to, const char *src, size_t pitch)
             const __m128i x = _mm256_castsi256_si128(transposed[h]),
                           y = _mm256_extracti128_si256(transposed[h], 1);
             const __m128i even = _mm_unpacklo_epi32(x, y), odd = _mm_unpackhi_epi32(x, y);
-            e4m3_store_pair(to + (size_t)(4 * i + 2 * h) * PANEL, even, odd);
+            e4m3_store_pair(to + (size_t)(4 * i + 2 * h) * PANEL, column, even, odd);
         }
     }
     return !_mm256_movemask_epi8(bad);
@@ -140,7 +154,7 @@ static int e4m3_pack_panel(const cake_weight *w, const char *rows, size_t pitch,
     bool good = true;
     for (; good && k + 4 * SQUARE <= w->n_in; k += 4 * SQUARE)
         for (int row = 0; row < PANEL; row += E4M3_ROWS)
-            good &= e4m3_pack_square(to + (size_t)k * PANEL + row, codes + (size_t)row * pitch + k, pitch);
+            good &= e4m3_pack_square(to + (size_t)k * PANEL, row, codes + (size_t)row * pitch + k, pitch);
     return good ? k : k - 4 * SQUARE;
 }
 
@@ -159,161 +173,188 @@ static void e4m3_weight_pack(const cake_weight *w, const void *src, int first, i
     }
 }
 
-/* Scales of a group of `halves` half panels that are `stride` bytes apart, times E4M3_FACTOR. False:
- * that might overflow, and scales are without it. */
-INLINE bool e4m3_load_scales(vec *scale, const cake_format *f, const char *panel, size_t stride, int group,
-                             const int halves)
+/* Scales of a half of a panel's columns in a group. */
+INLINE vec e4m3_load_scales(const cake_format *f, const char *panel, int group, int half)
+{
+    const vec scale = codes_load_scale(panel + e4m3_scales(f), 2 * group + half, f->scale);
+    if (!f->factor)
+        return scale;
+    const vec factor = vec_load((const float *)panel + half * LANES);
+    return f->divides ? vec_div(scale, factor) : vec_mul(scale, factor);
+}
+
+/* to [E4M3_GROUPS, PANEL] = scales of the groups of steps [step, step + n) of a panel; n is at most
+ * DEQUANTIZED_DEPTH. */
+static void e4m3_scale_panel(float *to, const cake_weight *w, int64_t panel, int step, int n)
+{
+    const int steps = e4m3_group_steps(w), first = step / steps, last = (step + n - 1) / steps;
+    for (int group = first; group <= last; group++)
+        for (int half = 0; half < 2; half++, to += LANES)
+            vec_store(to, e4m3_load_scales(w->format, e4m3_panel(w, panel), group, half));
+}
+
+/* to = steps [step, step + n) of a panel, before the scale; whole blocks. step is at the begin of one. */
+static void e4m3_convert_panel(float *to, const cake_weight *w, int64_t panel, int step, int n)
+{
+    const char *codes =
+        e4m3_panel(w, panel) + e4m3_codes(w->format, w->n_in) + (size_t)step * E4M3_STEP * PANEL;
+    for (int i = 0; i < n; i += E4M3_STEPS, codes += E4M3_DEPTH * PANEL) {
+        vec value[2 * E4M3_STEPS];
+        e4m3_load(value, codes);
+        UNROLL for (int j = 0; j < 2 * E4M3_STEPS; j++, to += LANES)
+            vec_store(to, E4M3_FACTOR == 1 ? value[j] : vec_mul(value[j], vec_set(E4M3_FACTOR)));
+    }
+}
+
+/* Few rows x [n, rows] that meet steps [step, step + n) of panels. total [rows, pitch]: finished groups' sums
+ * times their scales; sum [rows, pitch]: of a group that goes on. */
+typedef struct e4m3_meeting {
+    const cake_weight *w;
+    const float *x;
+    float *total, *sum;
+    int64_t pitch;
+    int step, n;
+    bool large; /* x is not multiplied by E4M3_FACTOR */
+} e4m3_meeting;
+
+/* to [n, rows] = x times E4M3_FACTOR, so that a block's values need no factor. False: some might overflow,
+ * and to [rows, n] = x: each row is multiplied by itself. */
+static bool e4m3_scale_input(float *to, const float *x, int n, int rows)
 {
     vec most = vec_set(0);
-    UNROLL for (int h = 0; h < halves; h++)
-    {
-        const char *from = panel + (size_t)(h / 2) * stride;
-        const float *factor = (const float *)from + h % 2 * LANES;
-        vec one = codes_load_scale(from + e4m3_scales(f), 2 * group + h % 2, f->scale);
-        if (f->factor)
-            one = f->divides ? vec_div(one, vec_load(factor)) : vec_mul(one, vec_load(factor));
-        most = vec_max(vec_max(one, vec_sub(vec_set(0), one)), most); /* NaN does not count */
-        scale[h] = one;
+    int i = 0;
+    for (; i + LANES <= n * rows; i += LANES) {
+        const vec v = vec_load(x + i);
+        most = vec_max(vec_max(v, vec_sub(vec_set(0), v)), most); /* NaN does not count */
+        vec_store(to + i, vec_mul(v, vec_set(E4M3_FACTOR)));
     }
-    if (!(vec_most(most) <= FLT_MAX / E4M3_FACTOR))
-        return false;
-    UNROLL for (int h = 0; h < halves; h++) scale[h] = vec_mul(scale[h], vec_set(E4M3_FACTOR));
-    return true;
+    bool large = !(vec_most(most) <= FLT_MAX / E4M3_FACTOR);
+    for (; i < n * rows; i++) {
+        large |= x[i] > FLT_MAX / E4M3_FACTOR || x[i] < -FLT_MAX / E4M3_FACTOR;
+        to[i] = x[i] * E4M3_FACTOR;
+    }
+    for (int r = 0; r < rows && large; r++)
+        for (int k = 0; k < n; k++)
+            to[r * n + k] = x[k * rows + r];
+    return !large;
 }
 
-/* Values of a block, by what e4m3_load_scales has loaded and returned. AVX2 has denormal ones, for which a
- * product takes longer on some CPUs than a sum of a product and nothing. */
-INLINE void e4m3_load(vec value[2 * E4M3_DEPTH], const char *block, const vec *scale, const bool scaled)
-{
-    vec_load_e4m3_block(block, value);
-    UNROLL for (int i = 0; i < 2 * E4M3_DEPTH; i++)
-    {
-        if (!scaled)
-            value[i] = vec_mul(value[i], vec_set(E4M3_FACTOR));
-        value[i] = vec_fma(value[i], scale[i % 2], vec_set(-0.0F));
-    }
-}
+/* Steps together whose codes are a line of a cache. */
+#define E4M3_LINE (64 / (PANEL * E4M3_STEP))
 
-/* to [n, PANEL] = values k to k + n of a panel. */
-static void e4m3_dequantize_panel(float *to, const cake_weight *w, int64_t panel, int k, int n)
+/* sum [rows, panels, 2] += x [n, rows] times n steps of a block of each of some panels, `stride` bytes
+ * apart. */
+INLINE void e4m3_add(vec *sum, const float *x, const char *block, size_t stride, const int panels,
+                     const int rows, int n, const bool large)
 {
-    const char *from = e4m3_panel(w, panel), *codes = from + e4m3_codes(w->format, w->n_in);
-    const int group = e4m3_group(w);
-    for (int end = k + n, next; k < end; k = next) {
-        vec scale[2], value[2 * E4M3_DEPTH];
-        const bool scaled = e4m3_load_scales(scale, w->format, from, 0, k / group, 2);
-        next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
-        for (int block = k - k % E4M3_DEPTH; block < next; block += E4M3_DEPTH) {
-            e4m3_load(value, codes + (size_t)block * PANEL, scale, scaled);
-            UNROLL for (int i = 0; i < E4M3_DEPTH; i++) if (block + i >= k && block + i < next)
+    UNROLL for (int p = 0; p < panels; p++)
+    {
+        vec value[2 * E4M3_STEPS];
+        e4m3_load(value, block + (size_t)p * stride);
+        UNROLL for (int i = 0; i < E4M3_STEPS; i++) if (i < n)
+        {
+            if (large) {
+                value[2 * i] = vec_mul(value[2 * i], vec_set(E4M3_FACTOR));
+                value[2 * i + 1] = vec_mul(value[2 * i + 1], vec_set(E4M3_FACTOR));
+            }
+            UNROLL for (int r = 0; r < rows; r++)
             {
-                vec_store(to, value[2 * i]);
-                vec_store(to + LANES, value[2 * i + 1]);
-                to += PANEL;
+                const vec factor = vec_set(x[i * rows + r]);
+                vec *to = &sum[2 * (r * panels + p)];
+                to[0] = step_add(factor, value[2 * i], to[0], CAKE_BF16);
+                to[1] = step_add(factor, value[2 * i + 1], to[1], CAKE_BF16);
             }
         }
     }
 }
 
-/* Few rows x [n, rows] that meet n values of k of panels: sum [rows, pitch], which the first block begins at
- * zero. */
-typedef struct e4m3_meeting {
-    const cake_weight *w;
-    const float *x;
-    float *sum;
-    int64_t pitch;
-    int k, n;
-} e4m3_meeting;
-
-/* Values of k together: their codes are a line of a cache. */
-#define E4M3_STEPS (64 / PANEL)
-
-/* A block of each of some panels, `stride` bytes apart, and their scales, as e4m3_load takes them. */
-typedef struct e4m3_blocks {
-    const char *codes;
-    size_t stride;
-    const vec *scale; /* [panels, 2] */
-    bool scaled;
-} e4m3_blocks;
-
-/* sum [rows, panels, 2] += x [n, rows] times the blocks' values `at` to at + n. */
-INLINE void e4m3_add(vec *sum, const float *x, const e4m3_blocks *b, const int panels, const int rows, int at,
-                     int n)
+/* The end of a group's part: total += sum times scale if the group ends, else sum is stored. */
+INLINE void e4m3_end(const e4m3_meeting *m, const vec *sum, int64_t panel, int group, bool ends,
+                     const int panels, const int rows)
 {
-    UNROLL for (int p = 0; p < panels; p++)
+    UNROLL for (int h = 0; h < 2 * panels; h++)
     {
-        vec value[2 * E4M3_DEPTH];
-        e4m3_load(value, b->codes + (size_t)p * b->stride, b->scale + 2 * p, b->scaled);
-        UNROLL for (int i = 0; i < E4M3_DEPTH; i++) if (i >= at && i < at + n)
-            UNROLL for (int r = 0; r < rows; r++)
+        const vec scale = e4m3_load_scales(m->w->format, e4m3_panel(m->w, panel + h / 2), group, h % 2);
+        UNROLL for (int r = 0; r < rows; r++)
         {
-            const vec factor = vec_set(x[(i - at) * rows + r]);
-            vec *to = &sum[2 * (r * panels + p)];
-            to[0] = vec_fma(factor, value[2 * i], to[0]);
-            to[1] = vec_fma(factor, value[2 * i + 1], to[1]);
+            const int64_t at = r * m->pitch + h * LANES;
+            const vec total = group ? vec_load(m->total + at) : vec_set(0);
+            if (ends)
+                vec_store(m->total + at, vec_fma(sum[r * 2 * panels + h], scale, total));
+            else
+                vec_store(m->sum + at, sum[r * 2 * panels + h]);
         }
     }
 }
 
 /* Two panels together, where one has too few sums to hide an addition's latency. */
-INLINE void e4m3_multiply(const e4m3_meeting *m, int64_t panel, const int panels, const int rows)
+INLINE void e4m3_multiply(const e4m3_meeting *m, int64_t panel, const int panels, const int rows,
+                          const bool large)
 {
-    const cake_format *f = m->w->format;
     const size_t stride = e4m3_panel_bytes(m->w);
-    const char *from = e4m3_panel(m->w, panel);
-    const char *codes = from + e4m3_codes(f, m->w->n_in);
-    const int group = e4m3_group(m->w), halves = 2 * panels, end = m->k + m->n;
+    const char *codes = e4m3_panel(m->w, panel) + e4m3_codes(m->w->format, m->w->n_in);
+    const int group = e4m3_group_steps(m->w), halves = 2 * panels, end = m->step + m->n;
+    const int all = (m->w->n_in + E4M3_STEP - 1) / E4M3_STEP;
     const float *x = m->x;
-    vec sum[2 * E4M3_FEW], scale[4];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) sum[r * halves + h] =
-        m->k == 0 ? vec_set(0) : vec_load(m->sum + r * m->pitch + h * LANES);
-    for (int k = m->k, next; k < end;) {
-        next = (k / group + 1) * group < end ? (k / group + 1) * group : end;
-        const bool scaled = e4m3_load_scales(scale, f, from, stride, k / group, halves);
-        e4m3_blocks b = {codes + (size_t)k * PANEL, stride, scale, true};
-        for (; scaled && k % E4M3_DEPTH == 0 && k + E4M3_STEPS <= next; k += E4M3_STEPS) {
+    codes += (size_t)m->step * E4M3_STEP * PANEL;
+    for (int k = m->step, next; k < end; k = next) {
+        vec sum[2 * E4M3_FEW];
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) sum[r * halves + h] =
+            k % group == 0 ? vec_set(0) : vec_load(m->sum + r * m->pitch + h * LANES);
+        const int at = k / group;
+        next = (at + 1) * group < end ? (at + 1) * group : end;
+        for (; k + E4M3_LINE <= next; k += E4M3_LINE) {
             UNROLL for (int p = 0; p < panels; p++)
-                _mm_prefetch(b.codes + (size_t)p * stride + CODES_AHEAD, _MM_HINT_T0);
-            UNROLL for (int i = 0; i < E4M3_STEPS; i += E4M3_DEPTH)
+                _mm_prefetch(codes + (size_t)p * stride + CODES_AHEAD, _MM_HINT_T0);
+            UNROLL for (int i = 0; i < E4M3_LINE; i += E4M3_STEPS)
             {
-                e4m3_add(sum, x, &b, panels, rows, 0, E4M3_DEPTH);
-                x += E4M3_DEPTH * rows;
-                b.codes += E4M3_DEPTH * PANEL;
+                e4m3_add(sum, x, codes, stride, panels, rows, E4M3_STEPS, large);
+                x += E4M3_STEPS * rows;
+                codes += E4M3_DEPTH * PANEL;
             }
         }
-        b.scaled = scaled;
-        for (; k < next; k++, x += rows) {
-            b.codes = codes + (size_t)(k - k % E4M3_DEPTH) * PANEL;
-            e4m3_add(sum, x, &b, panels, rows, k % E4M3_DEPTH, 1);
-        }
+        for (; k < next; k += E4M3_STEPS, x += E4M3_STEPS * rows, codes += E4M3_DEPTH * PANEL)
+            e4m3_add(sum, x, codes, stride, panels, rows, next - k, large);
+        e4m3_end(m, sum, panel, at, next % group == 0 || next == all, panels, rows);
     }
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++)
-        vec_store(m->sum + r * m->pitch + h * LANES, sum[r * halves + h]);
 }
 
 /* Rows <= E4M3_FEW; returns the number of panels, one or two, of which `left` are left. */
 static int e4m3_multiply_rows(const e4m3_meeting *m, int64_t panel, int left, int rows)
 {
+    if (E4M3_FACTOR != 1 && m->large) {
+        e4m3_meeting one = *m;
+        for (int r = 0; r < rows; r++, one.x += m->n, one.total += m->pitch, one.sum += m->pitch)
+            e4m3_multiply(&one, panel, 1, 1, true);
+        return 1;
+    }
     const int panels = left > 1 && rows < 3 ? 2 : 1;
     if (rows == 1 && panels == 2)
-        e4m3_multiply(m, panel, 2, 1);
+        e4m3_multiply(m, panel, 2, 1, false);
     else if (rows == 2 && panels == 2)
-        e4m3_multiply(m, panel, 2, 2);
+        e4m3_multiply(m, panel, 2, 2, false);
     else
-        UNROLL for (int r = 1; r <= E4M3_FEW; r++) if (r == rows) e4m3_multiply(m, panel, 1, r);
+        UNROLL for (int r = 1; r <= E4M3_FEW; r++) if (r == rows) e4m3_multiply(m, panel, 1, r, false);
     return panels;
 }
 
 /* to [w->n_in] = factor * W[row] */
 static void e4m3_gather_row(float *to, const cake_weight *w, int64_t row, float factor)
 {
-    enum { SOME = 64 };
-    float room[SOME * PANEL];
-    for (int k = 0, n; k < w->n_in; k += n) {
-        n = w->n_in - k < SOME ? w->n_in - k : SOME;
-        e4m3_dequantize_panel(room, w, row / PANEL, k, n);
-        for (int i = 0; i < n; i++)
-            to[k + i] = room[i * PANEL + row % PANEL] * factor;
+    const cake_format *f = w->format;
+    const size_t size = cake_scale_bytes(f->scale);
+    const int group = e4m3_group(w), column = (int)(row % PANEL);
+    const char *panel = e4m3_panel(w, row / PANEL), *codes = panel + e4m3_codes(f, w->n_in);
+    float by = 1;
+    if (f->factor)
+        memcpy(&by, panel + (size_t)column * sizeof by, sizeof by);
+    for (int k = 0, next; k < w->n_in; k = next) {
+        const char *at = panel + e4m3_scales(f) + (size_t)(k / group * PANEL + column) * size;
+        float scale = cake_scale_to_f32(at, f->scale);
+        scale = f->divides ? scale / by : scale * by;
+        next = k + group < w->n_in ? k + group : w->n_in;
+        for (int i = k; i < next; i++)
+            to[i] = cake_e4m3_to_f32((uint8_t)codes[e4m3_code_at(i, column)]) * scale * factor;
     }
 }
 

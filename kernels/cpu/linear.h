@@ -26,24 +26,17 @@
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/grouped_gemm.h"
 #include "kernels/cpu/int8.h"
+#include "kernels/cpu/micro_kernel.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/row_ops.h"
 #include "kernels/kernels.h"
 
 #define PASSES  (256 << 10) /* bytes of panels used by all rows before the next ones */
 #define ALONE   (64 << 10)  /* bytes of panels that a member takes at a time if all rows fit one tile */
-#define GROUP   8           /* panels of a block at most */
 #define DEPTH   4096        /* steps of a block at most */
 #define WAITING 20          /* maximum of tiles with unfinished chains */
 #define AHEAD   1024        /* prefetch distance of weights in a cache, in bytes */
 #define EARLY   8192        /* prefetch distance of weights in memory, in bytes */
-
-/* Sums that fit the registers together with one pair of weights and one value of x: 24 of 32, 12 of 16. */
-#define N_SUM    (N_REGISTERS * 3 / 4)
-#define MAX_ROWS (N_SUM / 2)
-/* Panels at a time: one is one stream of memory, which the hardware follows best, and two chains of 16 lanes
- * take a step in the time of a multiply-add, which is more than memory gives; of 8 lanes that is less. */
-#define WIDTH(rows) (LANES == 8 && (rows) <= 2 ? 2 : 1)
 
 static int64_t steps_of(cake_dtype dtype, int64_t n)
 {
@@ -303,93 +296,24 @@ static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, 
     }
 }
 
-/* The product of a tile with panels, over n steps. */
-typedef struct meeting {
-    const float *x;   /* the tile's, from the first step on */
-    const char *w;    /* of the first panel and step */
-    const char *next; /* what is prefetched into L2, a line a step */
-    int64_t soon;     /* prefetch distance of weights into L1, in bytes */
-    float *sum;       /* [rows, GROUP * PANEL] sums between blocks of k */
-    int n;
-    bool begins; /* the first block: sums start at zero */
-} meeting;
-
-/* The product for so many rows and panels, which are compile-time constants, like dtype. */
-INLINE void multiply(const meeting *m, size_t stride, const int rows, const int panels,
-                     const cake_dtype dtype)
+/* The product with panels of E4M3 that are converted, from step k of a row on. m->sum becomes the totals;
+ * sums of a group that goes on are in the other half of its panels, which a block of E4M3 does not have. */
+static int multiply_groups(const meeting *m, const cake_weight *w, const float *scale, int k, int rows,
+                           int panels)
 {
-    const int width = 2 * panels;
-    const size_t step = PANEL * STEP_OF(dtype) * (dtype == CAKE_F32 ? 4 : 2);
-    const float *x = m->x;
-    const char *w = m->w, *next = m->next;
-    const int64_t soon = m->soon;
-    vec sum[N_SUM];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) sum[r * width + v] =
-        m->begins ? vec_set(0) : vec_load(m->sum + r * GROUP * PANEL + v * LANES);
-    for (int k = 0; k < m->n; k++, x += rows, w += step, next += 64) {
-        _mm_prefetch(next, _MM_HINT_T1);
-        UNROLL for (int p = 0; p < panels; p++)
-        {
-            vec low, high;
-            const char *at = w + (size_t)p * stride;
-            step_load(at, dtype, &low, &high);
-            _mm_prefetch(at + soon, _MM_HINT_T0);
-            if (step > 64)
-                _mm_prefetch(at + soon + 64, _MM_HINT_T0);
-            UNROLL for (int r = 0; r < rows; r++)
-            {
-                vec value = vec_set(x[r]);
-                sum[r * width + 2 * p] = step_add(value, low, sum[r * width + 2 * p], dtype);
-                sum[r * width + 2 * p + 1] = step_add(value, high, sum[r * width + 2 * p + 1], dtype);
-            }
-        }
-    }
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++)
-        vec_store(m->sum + r * GROUP * PANEL + v * LANES, sum[r * width + v]);
+    _Static_assert(2 * DEQUANTIZED_PANELS <= GROUP, "totals and sums of a block's panels fit");
+    const int group = e4m3_group_steps(w), end = k + m->n;
+    meeting all = *m;
+    all.total = m->sum;
+    all.sum = m->sum + DEQUANTIZED_PANELS * PANEL;
+    all.scale = scale;
+    all.group = group;
+    all.left = group - k % group;
+    all.begins = k % group == 0;
+    all.first = k < group;
+    all.ends = end % group == 0 || end == steps_of(w->dtype, w->n_in);
+    return multiply_as[E4M3_AS](&all, DEQUANTIZED_FLOATS * sizeof(float), rows, panels);
 }
-
-/* Multiplies WIDTH(rows) panels if that many are left, else one; returns the number. */
-#define CASE(R)                                                                                              \
-    case R:                                                                                                  \
-        if (R > MAX_ROWS)                                                                                    \
-            break;                                                                                           \
-        if (WIDTH(R) > 1 && left >= WIDTH(R)) {                                                              \
-            multiply(m, stride, R <= MAX_ROWS ? R : 1, WIDTH(R), dtype);                                     \
-            return WIDTH(R);                                                                                 \
-        }                                                                                                    \
-        multiply(m, stride, R <= MAX_ROWS ? R : 1, 1, dtype);                                                \
-        return 1;
-
-INLINE int multiply_rows(const meeting *m, size_t stride, int rows, int left, const cake_dtype dtype)
-{
-    switch (rows) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
-        CASE(9)
-        CASE(10)
-        CASE(11)
-        CASE(12)
-    }
-    return 0;
-}
-
-#define MULTIPLY(name, dtype)                                                                                \
-    static int name(const meeting *m, size_t stride, int rows, int left)                                     \
-    {                                                                                                        \
-        return multiply_rows(m, stride, rows, left, dtype);                                                  \
-    }
-MULTIPLY(multiply_f32, CAKE_F32)
-MULTIPLY(multiply_bf16, CAKE_BF16)
-MULTIPLY(multiply_f16, CAKE_F16)
-
-static int (*const multiply_as[CAKE_N_DTYPE])(const meeting *m, size_t stride, int rows, int left) = {
-    [CAKE_F32] = multiply_f32, [CAKE_BF16] = multiply_bf16, [CAKE_F16] = multiply_f16};
 
 /* A block: tiles, panels and steps of a problem that are multiplied together. */
 typedef struct block {
@@ -422,9 +346,10 @@ static walk walk_of(const cake_exec *exec, const problems *p)
     int64_t meet = tiles_of(rows) > 1 ? PASSES : ALONE;
     const bool direct = is_e4m3(w) && problems_most_rows(p) <= E4M3_FEW;
     int64_t depth = w->format && !direct ? DEQUANTIZED_DEPTH : DEPTH;
-    int64_t most = meet / (least(steps, depth) * (int64_t)(direct ? PANEL : step_bytes(w->dtype)));
+    int64_t most =
+        meet / (least(steps, depth) * (int64_t)(direct ? PANEL * E4M3_STEP : step_bytes(w->dtype)));
     const int64_t together = tiles_of(rows) > 1 ? 1 : WIDTH(rows); /* else a take has one chain only */
-    most = most < together ? together : least(most, w->format && !direct ? DEQUANTIZED_PANELS : GROUP);
+    most = most < together ? together : least(most, w->format ? DEQUANTIZED_PANELS : GROUP);
     return (walk){.of = p,
                   .direct = direct,
                   .base = -1,
@@ -484,28 +409,65 @@ static const char *line_of(const block *b, int64_t line, const char *near)
     return line / lines < b->panels ? weights_at(b, b->panel + line / lines) + line % lines * 64 : near;
 }
 
+/* Makes the steps of a block's panels, unless they are made in registers. Scales of E4M3 are behind them. */
+static void convert_block(const block *b, float *room)
+{
+    const cake_weight *w = &b->with->w;
+    float *behind = room + DEQUANTIZED_PANELS * DEQUANTIZED_FLOATS;
+    for (int64_t i = 0; w->format && !b->direct && i < b->panels; i++) {
+        float *to = room + i * DEQUANTIZED_FLOATS;
+        if (!is_e4m3(w)) {
+            dequantize_panel(to, behind, w, b->panel + i, (int)b->k, b->n);
+            continue;
+        }
+        e4m3_convert_panel(to, w, b->panel + i, (int)b->k, b->n);
+        e4m3_scale_panel(behind + i * E4M3_GROUPS * PANEL, w, b->panel + i, (int)b->k, b->n);
+    }
+}
+
+/* The products of a block's tile with its panel `done` and some more; returns how many. m->x of a block whose
+ * codes are converted in registers is in the room, unless they are too large (e4m3_scale_input). */
+static int multiply_panels(const block *b, meeting *m, const float *room, int64_t done, int rows, bool large)
+{
+    const cake_weight *w = &b->with->w;
+    const int left = (int)(b->panels - done);
+    if (b->direct)
+        return e4m3_multiply_rows(&(e4m3_meeting){.w = w,
+                                                  .x = m->x,
+                                                  .total = m->sum,
+                                                  .sum = m->sum + DEQUANTIZED_PANELS * PANEL,
+                                                  .pitch = GROUP * PANEL,
+                                                  .step = (int)b->k,
+                                                  .n = b->n,
+                                                  .large = large},
+                                  b->panel + done, left, rows);
+    if (is_e4m3(w))
+        return multiply_groups(m, w,
+                               room + DEQUANTIZED_PANELS * DEQUANTIZED_FLOATS + done * E4M3_GROUPS * PANEL,
+                               (int)b->k, rows, left);
+    const size_t panel = w->format ? DEQUANTIZED_FLOATS * sizeof *room : panel_bytes(w->dtype, w->n_in);
+    return multiply_as[w->dtype](m, panel, rows, left);
+}
+
 /* Multiplies the block's tiles and prefetches the next block's weights meanwhile, unless they are quantised.
  * x: packed rows of all problems; room [DEQUANTIZED_PANELS + 1, DEQUANTIZED_FLOATS]. */
 static void multiply_block(const float *x, const block *b, const block *next, float *sum, float *room)
 {
     const ending *end = &b->with->end;
-    cake_dtype dtype = b->with->w.dtype;
-    int64_t steps = steps_of(dtype, b->with->w.n_in), line = 0;
-    bool dequantized = b->with->w.format;
-    size_t panel = dequantized ? DEQUANTIZED_FLOATS * sizeof *room : panel_bytes(dtype, b->with->w.n_in);
-    const bool e4m3 = is_e4m3(&b->with->w), direct = b->direct;
-    for (int64_t i = 0; e4m3 && !direct && i < b->panels; i++)
-        e4m3_dequantize_panel(room + i * DEQUANTIZED_FLOATS, &b->with->w, b->panel + i, (int)b->k, b->n);
-    for (int64_t i = 0; dequantized && !e4m3 && i < b->panels; i++)
-        dequantize_panel(room + i * DEQUANTIZED_FLOATS, room + DEQUANTIZED_PANELS * DEQUANTIZED_FLOATS,
-                         &b->with->w, b->panel + i, (int)b->k, b->n);
-    bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1;
+    const bool dequantized = b->with->w.format;
+    int64_t steps = steps_of(b->with->w.dtype, b->with->w.n_in), line = 0;
+    bool ends = b->k + b->n == steps, waits = b->k > 0 || !ends, several = b->tiles > 1, large = false;
+    convert_block(b, room);
     for (int64_t i = 0; i < b->tiles; i++) {
         tile t = tile_at(b->with->n_row, b->tile + i);
         meeting m = {.x = x + (b->with->first + t.first) * steps + b->k * t.rows,
                      .soon = several ? AHEAD : EARLY,
                      .n = b->n,
                      .begins = b->k == 0};
+        if (b->direct && E4M3_FACTOR != 1) {
+            large = !e4m3_scale_input(room, m.x, b->n, t.rows);
+            m.x = room;
+        }
         for (int done = 0, panels; done < b->panels; done += panels, line += b->n) {
             int64_t column = (b->panel + done) * PANEL;
             m.w = dequantized ? (const char *)(room + done * DEQUANTIZED_FLOATS)
@@ -514,10 +476,7 @@ static void multiply_block(const float *x, const block *b, const block *next, fl
             m.sum = waits ? sum + (i * MAX_ROWS * GROUP + done) * PANEL : sum;
             if (ends)
                 fetch_places(end, t.first, t.rows, column, PANEL);
-            panels = direct ? e4m3_multiply_rows(
-                                  &(e4m3_meeting){&b->with->w, m.x, m.sum, GROUP * PANEL, (int)b->k, b->n},
-                                  b->panel + done, (int)b->panels - done, t.rows)
-                            : multiply_as[dtype](&m, panel, t.rows, (int)b->panels - done);
+            panels = multiply_panels(b, &m, room, done, t.rows, large);
             if (ends)
                 finish(end, m.sum, GROUP * PANEL, t.first, t.rows, column, panels * PANEL);
         }
@@ -530,6 +489,9 @@ static void multiply_all(const cake_exec *exec, const problems *p, const void *x
     _Static_assert((SUMS + (DEQUANTIZED_PANELS + 1) * DEQUANTIZED_FLOATS) * sizeof(float) <=
                        CAKE_SCRATCH_BYTES,
                    "the sums of a block and its dequantised panels fit their scratch");
+    _Static_assert(DEQUANTIZED_PANELS * E4M3_GROUPS * PANEL <= DEQUANTIZED_FLOATS &&
+                       DEPTH * E4M3_FEW <= (DEQUANTIZED_PANELS + 1) * DEQUANTIZED_FLOATS,
+                   "scales of E4M3 fit behind its panels, and few rows' input in the same room");
     const cake_dtype dtype = p->groups ? p->product->experts->w.dtype : p->whole.w.dtype;
     if (dtype == CAKE_I8 || dtype == CAKE_Q8) {
         (dtype == CAKE_I8 ? i8_multiply_all : codes_multiply_all)(exec, p, x);

@@ -235,34 +235,6 @@ INLINE wholes whole_signed_byte(wholes v, const int i)
     return _mm512_srai_epi32(_mm512_slli_epi32(v, (unsigned)(24 - 8 * i)), 24);
 }
 
-/* Codes of E4M3 stand in blocks of 2 * LANES columns and E4M3_DEPTH values of k. e4m3_at says where in its
- * block a code stands, e4m3_store_pair stores those of 16 columns and two values of k, vec_load_e4m3_block
- * makes a block's floats, too small by E4M3_FACTOR: columns 0 to LANES - 1 of a value of k, then the others.
- * NaN is none. Here a block is a row of columns, and floats of 16 bits, which have one bit of exponent more,
- * below the sign, are what codes become first. */
-#define E4M3_DEPTH  1
-#define E4M3_FACTOR 0x1p8F
-
-INLINE int e4m3_at(int k, int column)
-{
-    (void)k;
-    return column;
-}
-
-INLINE void e4m3_store_pair(char *to, __m128i even, __m128i odd)
-{
-    _mm_storeu_si128((__m128i *)to, even);
-    _mm_storeu_si128((__m128i *)(to + 2 * LANES), odd);
-}
-
-INLINE void vec_load_e4m3_block(const char *p, vec value[2 * E4M3_DEPTH])
-{
-    __m512i v = _mm512_slli_epi16(_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)), 7);
-    v = _mm512_and_si512(v, _mm512_set1_epi16((short)0xBFFF));
-    value[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(v));
-    value[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v, 1));
-}
-
 /* LANES scales, with the bits of cake_e8m0_to_f32 and cake_e4m3_to_f32. */
 INLINE vec vec_load_e8m0(const uint8_t *p)
 {

@@ -77,16 +77,35 @@ static void from_f32(void *data, cake_dtype dtype, size_t at, const float *in, i
 #define FMA_OR_LIBM
 #endif
 
-/* sum + the products of a [n] and b [n], a chain. */
-FMA_OR_LIBM static float add_products(float sum, const float *a, const float *b, int n)
+/* sum + the products of x [n] and weight [n], a chain. */
+typedef float chain(float sum, const float *x, const float *weight, int n);
+
+FMA_OR_LIBM static float add_products(float sum, const float *x, const float *weight, int n)
 {
     for (int i = 0; i < n; i++)
-        sum = fmaf(a[i], b[i], sum);
+        sum = fmaf(x[i], weight[i], sum);
+    return sum;
+}
+
+static float flush(float v)
+{
+    return fabsf(v) < FLT_MIN ? copysignf(0, v) : v;
+}
+
+/* In pairs, as cake_kernels_ref_bf16 multiplies weights that are BF16. */
+static float add_pairs(float sum, const float *x, const float *weight, int n)
+{
+    for (int k = 0; k < n; k += 2)
+        for (int j = k + 1; j >= k; j--) {
+            const float a = j < n ? flush(x[j]) : 0, b = j < n ? flush(weight[j]) : 0;
+            sum = flush(fmaf(cake_bf16_to_f32(cake_bf16_from_f32(a)), b, sum));
+        }
     return sum;
 }
 
 /* sum [n_row] = the products of weight row `column` with n_row rows of x. */
-static void sum_column(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row)
+static void sum_column(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row,
+                       chain *add)
 {
     float block[BLOCK];
     for (int i = 0; i < n_row; i++)
@@ -98,35 +117,43 @@ static void sum_column(float *sum, const float *x, const cake_weight *w, int64_t
         else
             to_f32(block, w->data, w->dtype, (size_t)column * (size_t)w->n_in + (size_t)k, n);
         for (int i = 0; i < n_row; i++)
-            sum[i] = add_products(sum[i], x + (int64_t)i * w->n_in + k, block, n);
+            sum[i] = add(sum[i], x + (int64_t)i * w->n_in + k, block, n);
     }
 }
 
-static float flush(float v)
+/* The same of a format that scales sums. */
+static void sum_groups(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row,
+                       chain *add)
 {
-    return fabsf(v) < FLT_MIN ? copysignf(0, v) : v;
-}
-
-/* sum_column, as cake_kernels_ref_bf16 does it. */
-static void sum_pairs(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row)
-{
-    const uint16_t *weight = (const uint16_t *)w->data + column * w->n_in;
-    for (int i = 0; i < n_row; i++) {
+    const char *row = (const char *)w->data + (size_t)column * cake_weight_row_bytes(w),
+               *codes = row + cake_format_codes(w->format, w->n_in);
+    const int group = w->format->group ? w->format->group : w->n_in;
+    float block[BLOCK], part[ROWS];
+    for (int i = 0; i < n_row; i++)
         sum[i] = 0;
-        for (int k = 0; k < w->n_in; k += 2)
-            for (int j = k + 1; j >= k; j--) {
-                bool there = j < w->n_in;
-                float a = there ? flush(x[(int64_t)i * w->n_in + j]) : 0,
-                      b = there ? cake_bf16_to_f32(weight[j]) : 0;
-                sum[i] = flush(fmaf(cake_bf16_to_f32(cake_bf16_from_f32(a)), flush(b), sum[i]));
-            }
+    for (int first = 0, end; first < w->n_in; first = end) {
+        const float scale = cake_format_scale(w->format, row, first / group);
+        end = w->n_in - first < group ? w->n_in : first + group;
+        memset(part, 0, sizeof part);
+        for (int k = first, n; k < end; k += n) {
+            n = end - k < BLOCK ? end - k : BLOCK;
+            for (int i = 0; i < n; i++)
+                block[i] = cake_e4m3_to_f32((uint8_t)codes[k + i]);
+            for (int i = 0; i < n_row; i++)
+                part[i] = add(part[i], x + (int64_t)i * w->n_in + k, block, n);
+        }
+        for (int i = 0; i < n_row; i++)
+            sum[i] = fmaf(part[i], scale, sum[i]);
     }
 }
 
-typedef void sum_function(float *sum, const float *x, const cake_weight *w, int64_t column, int n_row);
+static bool scales_sums(const cake_weight *w)
+{
+    return w->format && w->dtype == CAKE_BF16;
+}
 
 static void multiply(const cake_exec *exec, float *out, const float *x, const cake_weight *w,
-                     const float *bias, const float *residual, int n_row, sum_function *add)
+                     const float *bias, const float *residual, int n_row, chain *add)
 {
     int64_t first, last, n_out = w->n_out;
     cake_exec_range(exec, n_out, 1, &first, &last);
@@ -134,7 +161,7 @@ static void multiply(const cake_exec *exec, float *out, const float *x, const ca
         for (int64_t row = 0; row < n_row; row += ROWS) {
             float sum[ROWS];
             int n = n_row - row < ROWS ? (int)(n_row - row) : ROWS;
-            add(sum, x + row * w->n_in, w, column, n);
+            (scales_sums(w) ? sum_groups : sum_column)(sum, x + row * w->n_in, w, column, n, add);
             for (int i = 0; i < n; i++) {
                 int64_t at = (row + i) * n_out + column;
                 if (bias)
@@ -196,14 +223,14 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
     else if (w->dtype == CAKE_Q8)
         linear_codes(exec, out, x, w, bias, residual, n_row);
     else
-        multiply(exec, out, x, w, bias, residual, n_row, sum_column);
+        multiply(exec, out, x, w, bias, residual, n_row, add_products);
 }
 
 static void linear_bf16(const cake_exec *exec, float *out, const void *x, const cake_weight *w,
                         const float *bias, const float *residual, int n_row)
 {
     if (w->dtype == CAKE_BF16)
-        multiply(exec, out, x, w, bias, residual, n_row, sum_pairs);
+        multiply(exec, out, x, w, bias, residual, n_row, add_pairs);
     else
         linear(exec, out, x, w, bias, residual, n_row);
 }

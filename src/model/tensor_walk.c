@@ -119,7 +119,9 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *spec,
                                                                    : NULL;
     cake_codes codes;
     if (p.kept_format)
-        p.kept = !model->options.dequantize && cake_codes_of(&codes, p.kept_format) ? CAKE_Q8 : CAKE_F32;
+        p.kept = cake_format_scales_sums(p.kept_format)                               ? CAKE_BF16
+                 : !model->options.dequantize && cake_codes_of(&codes, p.kept_format) ? CAKE_Q8
+                                                                                      : CAKE_F32;
     cake_err err = fn(model, &p, arg);
     cake_buf_free(&name);
     return err;

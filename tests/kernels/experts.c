@@ -156,17 +156,20 @@ static void check_products(const cake_kernels *op, cake_dtype dtype, const cake_
     free(g);
 }
 
-/* Elements of each type, integer codes, 8-bit floats. */
-enum { N_FORM = CAKE_N_INPUT + 1 };
+/* Elements of each type, integer codes, 8-bit floats whose sums are scaled, and others. */
+enum { SCALED = CAKE_N_INPUT, DEQUANTIZED, N_FORM };
 
 static cake_dtype form_dtype(int form)
 {
-    return form < CAKE_N_INPUT ? (cake_dtype)form : CAKE_F32;
+    return form < CAKE_N_INPUT ? (cake_dtype)form : form == SCALED ? CAKE_BF16 : CAKE_F32;
 }
 
 static const cake_format *form_format(int form)
 {
-    return form < CAKE_N_KEPT ? NULL : form_dtype(form) == CAKE_Q8 ? &grouped[3] : &grouped[0];
+    return form < CAKE_N_KEPT            ? NULL
+           : form_dtype(form) == CAKE_Q8 ? &grouped[3]
+           : form == SCALED              ? &grouped[0]
+                                         : &grouped[9];
 }
 
 static void grouped_products(const cake_kernels *op)

@@ -2,7 +2,8 @@
  *
  * Weight formats: blocks are dequantised to the values that gguf-py gives (checksums made by
  * tests/golden/formats.py), and products, gathers and scores of quantised matrices have the bits of the same
- * values in F32.
+ * values in F32. Products of formats that scale sums have the bits of the oracle's, which are compared with
+ * sums in float64.
  */
 #include <math.h>
 
@@ -88,7 +89,29 @@ static void vary_scales(uint8_t *rows, const cake_format *f, int n_out, int n_in
     }
 }
 
-/* A matrix as it is stored, and the same in F32. */
+/* Rows, packed in uneven pieces from the end. */
+static cake_weight packed(const cake_kernels *op, const cake_format *f, const uint8_t *rows, int n_out,
+                          int n_in)
+{
+    cake_weight w = {.n_out = n_out,
+                     .n_in = n_in,
+                     .dtype = cake_format_scales_sums(f) ? CAKE_BF16 : CAKE_F32,
+                     .format = f};
+    const size_t bytes = op->weight_bytes(&w);
+    CU_ASSERT_EQUAL(bytes % 64, 0);
+    w.data = aligned_alloc(64, bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w.data);
+    memset(w.data, 0, bytes);
+    for (int first = n_out, n = 3; first > 0; n = n % 9 + 4) {
+        n = n < first ? n : first;
+        first -= n;
+        op->weight_pack(&w, rows + (size_t)first * cake_format_row_bytes(f, n_in), first, n);
+    }
+    return w;
+}
+
+/* A matrix as it is stored, and the same in F32; of formats that scale sums, as op and as its oracle store
+ * it. */
 static void twins(const cake_kernels *op, const cake_format *f, int n_out, int n_in, cake_weight w[2])
 {
     uint8_t *rows = rows_of(f, n_out, n_in);
@@ -103,20 +126,11 @@ static void twins(const cake_kernels *op, const cake_format *f, int n_out, int n
         cake_format_dequantize_row(value + (int64_t)r * n_in, f,
                                    rows + (size_t)r * cake_format_row_bytes(f, n_in),
                                    f->indexed ? index : NULL, n_in, 0, n_in);
-    w[0] = (cake_weight){.n_out = n_out, .n_in = n_in, .dtype = CAKE_F32, .format = f};
-    const size_t bytes = op->weight_bytes(&w[0]);
-    CU_ASSERT_EQUAL(bytes % 64, 0);
-    w[0].data = aligned_alloc(64, bytes);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(w[0].data);
-    memset(w[0].data, 0, bytes);
-    for (int first = n_out, n = 3; first > 0; n = n % 9 + 4) { /* from the end, in uneven pieces */
-        n = n < first ? n : first;
-        first -= n;
-        op->weight_pack(&w[0], rows + (size_t)first * cake_format_row_bytes(f, n_in), first, n);
-    }
+    w[0] = packed(op, f, rows, n_out, n_in);
     if (f->indexed)
         cake_format_set_index(&w[0], index);
-    w[1] = pack(op, value, CAKE_F32, n_out, n_in);
+    w[1] = cake_format_scales_sums(f) ? packed(op->oracle, f, rows, n_out, n_in)
+                                      : pack(op, value, CAKE_F32, n_out, n_in);
     free(index);
     free(value);
     free(rows);
@@ -128,7 +142,7 @@ static void check_product(const cake_kernels *op, const cake_weight w[2], int n_
     float *x = random_floats((size_t)n_row * (size_t)w->n_in, 5), *bias = random_floats((size_t)w->n_out, 6);
     float *out[2] = {random_floats(n, 1), random_floats(n, 2)};
     for (int i = 0; i < 2; i++) {
-        call c = product(op, out[i], x, &w[i], n_row);
+        call c = product(i && w[i].format ? op->oracle : op, out[i], x, &w[i], n_row);
         c.bias = bias;
         run_linear(team, &c);
     }
@@ -149,7 +163,7 @@ static void check_gather(const cake_kernels *op, const cake_weight w[2])
     float *out[2];
     for (int i = 0; i < 2; i++) {
         out[i] = random_floats(2 * (size_t)w->n_in, 3);
-        op->gather(&one, out[i], &w[i], row, 2, 1.5F);
+        (i && w[i].format ? op->oracle : op)->gather(&one, out[i], &w[i], row, 2, 1.5F);
     }
     CU_ASSERT(same_bits(out[0], out[1], 2 * (size_t)w->n_in));
     free(out[0]);
@@ -187,7 +201,7 @@ static void test_products(void)
 /* Odd widths, which end inside a group or a byte. */
 static void odd_widths(const cake_kernels *op)
 {
-    static const int in[] = {1, 33, 129, 515};
+    static const int in[] = {1, 33, 129, 515, 8300};
     for (int i = 0; i < COUNT(grouped); i++)
         for (int s = 0; s < COUNT(in); s++) {
             cake_weight w[2];
@@ -197,6 +211,68 @@ static void odd_widths(const cake_kernels *op)
             free(w[0].data);
             free(w[1].data);
         }
+}
+
+/* Formats that scale sums, in plain C: sums in float64 of x times what the rows dequantise to. */
+static void check_exact(const cake_kernels *op, const cake_format *f, double tolerance)
+{
+    enum { N_OUT = 50, N_IN = 600, N_ROW = 3 };
+    const size_t bytes = cake_format_row_bytes(f, N_IN);
+    uint8_t *rows = rows_of(f, N_OUT, N_IN);
+    vary_scales(rows, f, N_OUT, N_IN);
+    cake_weight w = packed(op, f, rows, N_OUT, N_IN);
+    float *x = random_floats(N_ROW * N_IN, 5), out[N_ROW * N_OUT], value[N_IN];
+    call c = product(op, out, x, &w, N_ROW);
+    run_linear(2, &c);
+    for (int i = 0; i < N_ROW * N_OUT; i++) {
+        const float *of = x + i / N_OUT * N_IN;
+        double sum = 0, size = 0x1p-130;
+        cake_format_dequantize_row(value, f, rows + (size_t)(i % N_OUT) * bytes, NULL, N_IN, 0, N_IN);
+        for (int k = 0; k < N_IN; k++) {
+            sum += (double)of[k] * value[k];
+            size += fabs((double)of[k] * value[k]);
+        }
+        CU_ASSERT(fabs(out[i] - sum) <= tolerance * size);
+    }
+    free(w.data);
+    free(rows);
+    free(x);
+}
+
+static void test_exact(void)
+{
+    for (int i = 0; i < COUNT(grouped); i++)
+        if (cake_format_scales_sums(&grouped[i])) {
+            check_exact(&cake_kernels_ref, &grouped[i], 1e-5);
+            check_exact(&cake_kernels_ref_bf16, &grouped[i], 0x1p-8);
+        }
+}
+
+/* x so large that it cannot be multiplied by E4M3_FACTOR before it meets codes, infinite, or NaN. */
+static void large_inputs(const cake_kernels *op)
+{
+    static const float large[] = {0x1p8F, -0x1p100F, INFINITY, NAN};
+    enum { N_OUT = 50, N_IN = 600, N_ROW = 4 };
+    for (int i = 0; i < COUNT(grouped); i++)
+        for (int j = 0; j < COUNT(large) && cake_format_scales_sums(&grouped[i]); j++) {
+            cake_weight w[2];
+            float *x = random_floats(N_ROW * N_IN, 5), out[2][N_ROW * N_OUT];
+            twins(op, &grouped[i], N_OUT, N_IN, w);
+            x[N_IN * (j % N_ROW) + 200 * j % 599] = large[j];
+            for (int k = 0; k < 2; k++) {
+                call c = product(k ? op->oracle : op, out[k], x, &w[k], N_ROW);
+                run_linear(2, &c);
+                free(w[k].data);
+            }
+            for (int k = 0; k < N_ROW * N_OUT; k++)
+                CU_ASSERT(out[0][k] == out[1][k] || (isnan(out[0][k]) && isnan(out[1][k])));
+            free(x);
+        }
+}
+
+static void test_large_inputs(void)
+{
+    for_tables(large_inputs);
 }
 
 static void test_odd_widths(void)
@@ -228,6 +304,8 @@ int main(void)
                                        {"floats of 8 bits", test_floats},
                                        {"products of quantised matrices", test_products},
                                        {"odd widths", test_odd_widths},
+                                       {"scaled sums in float64", test_exact},
+                                       {"large inputs of scaled sums", test_large_inputs},
                                        {"grouped formats", test_grouped}};
     return SUITE_MAIN("weight formats", tests);
 }
