@@ -157,7 +157,7 @@ static bool same_fields(const cake_format *a, const cake_format *b)
 {
     return a->code == b->code && a->scale == b->scale && a->group == b->group && a->zero == b->zero &&
            a->offset == b->offset && a->factor == b->factor && a->divides == b->divides &&
-           a->indexed == b->indexed;
+           a->shared == b->shared && a->indexed == b->indexed;
 }
 
 const cake_format *cake_format_grouped(const cake_format *fields)

@@ -66,6 +66,7 @@ typedef struct cake_format {
     int offset;   /* subtracted from codes together with it */
     bool factor;  /* the row begins with a float32 by which scales are multiplied, */
     bool divides; /* or divided */
+    bool shared;  /* of E4M3: scales are F32, and rows have those of row i - i % CAKE_SHARED_ROWS */
     /* Behind the last row of a matrix stands the group of each value of k [n_in, uint16_t]; else they come in
      * order. */
     bool indexed;
@@ -89,7 +90,8 @@ static inline int cake_format_groups(const cake_format *f, int n)
 /* Whether its products multiply codes, and the sum of each group by the group's scale: 8-bit floats whose
  * groups come in order and have a multiple of CAKE_E4M3_GROUP values. Such matrices have dtype BF16, which
  * holds the values of codes. */
-#define CAKE_E4M3_GROUP 16
+#define CAKE_E4M3_GROUP  16
+#define CAKE_SHARED_ROWS 32
 bool cake_format_scales_sums(const cake_format *f);
 /* The scale of a group of a row of a grouped format, with the row's factor. */
 float cake_format_scale(const cake_format *f, const void *row, int group);

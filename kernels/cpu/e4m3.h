@@ -3,20 +3,23 @@
  * Matrices of 8-bit floats, for linear.h; included once by each instruction set's file.
  *
  * In: grouped rows of E4M3 as format.h has them. Out: panels of PANEL columns. A panel is its columns'
- * factors, if the format has them, the columns' scales of group 0, then of group 1, and so on, and then the
- * columns' codes, in blocks of E4M3_DEPTH values of k. e4m3_avx2.h and its like say where in its block a code
- * stands (e4m3_at), store those of 16 columns and two values of k (e4m3_store_pair), and make a block's
- * E4M3_STEPS steps as linear.h multiplies them, too small by E4M3_FACTOR (e4m3_load). Few rows multiply codes
- * that are converted in registers, more rows a panel of steps.
+ * factors, if the format has them or rows share scales, the columns' scales of group 0 (one if they share
+ * it), then of group 1, and so on, and then, from a line of a cache on, the columns' codes, in blocks of
+ * E4M3_DEPTH values of k. e4m3_avx2.h and its like say where in its block a code stands (e4m3_at), store
+ * those of 16 columns and two values of k (e4m3_store_pair), and make a block's E4M3_STEPS steps as linear.h
+ * multiplies them, too small by E4M3_FACTOR (e4m3_load). Few rows multiply codes that are converted in
+ * registers, more rows a panel of steps.
  *
  * Invariant: a group's sum is one chain of multiply-adds of x and values of codes, as of BF16 weights. An
  * output is one chain of fused multiply-adds of these sums and their scales, groups ascending from 0
- * (kernels/ref/ref.c). A code that is NaN makes its whole group NaN.
+ * (kernels/ref/ref.c). A code that is NaN makes its whole group NaN; if rows share scales, its column, whose
+ * factor else is 1.
  */
 #ifndef CAKE_KERNELS_CPU_E4M3_H
 #define CAKE_KERNELS_CPU_E4M3_H
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/codes_gemm.h"
@@ -50,12 +53,18 @@ static int e4m3_group_steps(const cake_weight *w)
 
 static size_t e4m3_scales(const cake_format *f)
 {
-    return f->factor ? PANEL * sizeof(float) : 0;
+    return f->factor || f->shared ? PANEL * sizeof(float) : 0;
+}
+
+/* Bytes of the scales of a group. */
+static size_t e4m3_scale_bytes(const cake_format *f)
+{
+    return cake_scale_bytes(f->scale) * (f->shared ? 1 : PANEL);
 }
 
 static size_t e4m3_codes(const cake_format *f, int n_in)
 {
-    return e4m3_scales(f) + (size_t)cake_format_groups(f, n_in) * PANEL * cake_scale_bytes(f->scale);
+    return (e4m3_scales(f) + (size_t)cake_format_groups(f, n_in) * e4m3_scale_bytes(f) + 63) / 64 * 64;
 }
 
 static size_t e4m3_panel_bytes(const cake_weight *w)
@@ -90,15 +99,20 @@ static void e4m3_set_nan(char *scale, cake_scale type)
 static void e4m3_pack_row(const cake_weight *w, const char *row, int64_t at, int k)
 {
     const cake_format *f = w->format;
-    const size_t size = cake_scale_bytes(f->scale);
+    const float none = NAN;
     const int column = (int)(at % PANEL);
     const char *codes = row + cake_format_codes(f, w->n_in);
-    char *to = e4m3_panel(w, at / PANEL), *scales = to + e4m3_scales(f) + (size_t)column * size;
-    to += e4m3_codes(f, w->n_in);
+    char *panel = e4m3_panel(w, at / PANEL), *to = panel + e4m3_codes(f, w->n_in);
     for (; k < w->n_in; k++) {
         to[e4m3_code_at(k, column)] = codes[k];
-        if ((codes[k] & 0x7F) == 0x7F)
-            e4m3_set_nan(scales + (size_t)(k / e4m3_group(w)) * PANEL * size, f->scale);
+        if ((codes[k] & 0x7F) != 0x7F)
+            continue;
+        if (f->shared)
+            memcpy(panel + (size_t)column * sizeof none, &none, sizeof none);
+        else
+            e4m3_set_nan(panel + e4m3_scales(f) + (size_t)(k / e4m3_group(w)) * e4m3_scale_bytes(f) +
+                             (size_t)column * cake_scale_bytes(f->scale),
+                         f->scale);
     }
 }
 
@@ -108,11 +122,15 @@ static void e4m3_pack_head(const cake_weight *w, const char *row, int64_t at)
     const cake_format *f = w->format;
     const size_t size = cake_scale_bytes(f->scale);
     const int64_t column = at % PANEL;
-    char *to = e4m3_panel(w, at / PANEL), *scales = to + e4m3_scales(f) + (size_t)column * size;
-    if (f->factor)
-        memcpy(to + (size_t)column * sizeof(float), row, sizeof(float));
+    const float one = 1;
+    char *to = e4m3_panel(w, at / PANEL), *scales = to + e4m3_scales(f);
+    if (f->factor || f->shared)
+        memcpy(to + (size_t)column * sizeof one, f->factor ? row : (const char *)&one, sizeof one);
+    if (f->shared && column)
+        return;
     for (int g = 0; g < cake_format_groups(f, w->n_in); g++)
-        memcpy(scales + (size_t)g * PANEL * size, row + cake_format_scales(f) + (size_t)g * size, size);
+        memcpy(scales + (size_t)g * e4m3_scale_bytes(f) + (size_t)column * size,
+               row + cake_format_scales(f) + (size_t)g * size, size);
 }
 
 /* E4M3_ROWS rows of SQUARE words, `pitch` bytes apart, to so many columns of blocks from `column` on. False:
@@ -176,11 +194,14 @@ static void e4m3_weight_pack(const cake_weight *w, const void *src, int first, i
 /* Scales of a half of a panel's columns in a group. */
 INLINE vec e4m3_load_scales(const cake_format *f, const char *panel, int group, int half)
 {
-    const vec scale = codes_load_scale(panel + e4m3_scales(f), 2 * group + half, f->scale);
-    if (!f->factor)
-        return scale;
-    const vec factor = vec_load((const float *)panel + half * LANES);
-    return f->divides ? vec_div(scale, factor) : vec_mul(scale, factor);
+    const float *scales = (const float *)(panel + e4m3_scales(f)),
+                *of_columns = (const float *)panel + half * LANES;
+    if (f->shared)
+        return vec_mul(vec_set(scales[group]), vec_load(of_columns));
+    const vec scale = codes_load_scale((const char *)scales, 2 * group + half, f->scale);
+    return !f->factor   ? scale
+           : f->divides ? vec_div(scale, vec_load(of_columns))
+                        : vec_mul(scale, vec_load(of_columns));
 }
 
 /* to [E4M3_GROUPS, PANEL] = scales of the groups of steps [step, step + n) of a panel; n is at most
@@ -342,14 +363,14 @@ static int e4m3_multiply_rows(const e4m3_meeting *m, int64_t panel, int left, in
 static void e4m3_gather_row(float *to, const cake_weight *w, int64_t row, float factor)
 {
     const cake_format *f = w->format;
-    const size_t size = cake_scale_bytes(f->scale);
     const int group = e4m3_group(w), column = (int)(row % PANEL);
     const char *panel = e4m3_panel(w, row / PANEL), *codes = panel + e4m3_codes(f, w->n_in);
     float by = 1;
-    if (f->factor)
+    if (f->factor || f->shared)
         memcpy(&by, panel + (size_t)column * sizeof by, sizeof by);
     for (int k = 0, next; k < w->n_in; k = next) {
-        const char *at = panel + e4m3_scales(f) + (size_t)(k / group * PANEL + column) * size;
+        const char *at = panel + e4m3_scales(f) + (size_t)(k / group) * e4m3_scale_bytes(f) +
+                         (f->shared ? 0 : (size_t)column * cake_scale_bytes(f->scale));
         float scale = cake_scale_to_f32(at, f->scale);
         scale = f->divides ? scale / by : scale * by;
         next = k + group < w->n_in ? k + group : w->n_in;

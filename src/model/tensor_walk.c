@@ -60,6 +60,17 @@ size_t cake_tensor_walk_bytes(const cake_tensor_item *p, const cake_kernels *ker
     return cake_arena_round(bytes);
 }
 
+/* Whether each CAKE_SHARED_ROWS rows of a matrix are in one block of rows that share scales in the file. */
+static bool shares_scales(const cake_tensor_item *p)
+{
+    enum { MANY = CAKE_SHARED_ROWS };
+    const bool apart = p->run < p->n_out; /* runs of rows, `stride` apart */
+    return cake_format_scales_sums(p->format) && p->format->scale == CAKE_SCALE_F32 && p->format->group &&
+           !p->format->factor && p->quantized.shared > 0 && p->quantized.shared % MANY == 0 &&
+           p->before % MANY == 0 && !(apart && (p->run % MANY || p->stride % MANY)) && !p->interleaved &&
+           p->whole == p->n_out;
+}
+
 /* A quantised tensor is found by what stands beside it or, in GGUF, by its own type. */
 static void find_format(const cake_model *model, cake_tensor_item *p)
 {
@@ -78,6 +89,12 @@ static void find_format(const cake_model *model, cake_tensor_item *p)
     p->from = p->quantized.part[CAKE_QUANT_CODES];
     p->format = p->quantized.format;
     p->dtype = CAKE_F32;
+    if (!p->format || !shares_scales(p))
+        return;
+    cake_format shared = *p->format;
+    shared.shared = true;
+    const cake_format *with = cake_format_grouped(&shared);
+    p->format = with ? with : p->format;
 }
 
 static cake_err visit_one(const cake_model *model, const cake_tensor_spec *spec, int layer, int expert,

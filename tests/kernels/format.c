@@ -76,7 +76,8 @@ static void vary_scales(uint8_t *rows, const cake_format *f, int n_out, int n_in
     for (int r = 0; r < n_out; r++) {
         uint8_t *row = rows + (size_t)r * cake_format_row_bytes(f, n_in);
         for (int g = 0; g < cake_format_groups(f, n_in); g++) {
-            const float scale = (r / 24 % 2 ? large : ordinary)[(r + g) % 3];
+            const int turn = f->shared ? r / CAKE_SHARED_ROWS : r;
+            const float scale = (turn / 24 % 2 ? large : ordinary)[(turn + g) % 3];
             const uint16_t half = cake_bf16_from_f32(scale);
             memcpy(row + cake_format_scales(f) + (size_t)g * size,
                    f->scale == CAKE_SCALE_F32 ? (const void *)&scale : &half, size);
@@ -248,6 +249,38 @@ static void test_exact(void)
         }
 }
 
+/* A code that is NaN makes its row NaN and no other one; scales in blocks take hardly any memory. */
+static void bad_codes(const cake_kernels *op)
+{
+    enum { N_OUT = 70, N_IN = 600, BAD = 37 };
+    for (int i = 0; i < COUNT(grouped); i++) {
+        const cake_format *f = &grouped[i];
+        const size_t bytes = cake_format_row_bytes(f, N_IN);
+        if (!cake_format_scales_sums(f))
+            continue;
+        uint8_t *rows = rows_of(f, N_OUT, N_IN);
+        float *x = random_floats(8 * N_IN, 5), out[8 * N_OUT];
+        rows[BAD * bytes + cake_format_codes(f, N_IN) + 300] = 0xFF;
+        cake_weight w = packed(op, f, rows, N_OUT, N_IN);
+        for (int n = 1; n <= 8; n += 7) {
+            call c = product(op, out, x, &w, n);
+            run_linear(2, &c);
+            for (int k = 0; k < n * N_OUT; k++)
+                CU_ASSERT(isnan(out[k]) == (k % N_OUT == BAD));
+        }
+        const cake_weight large = {.n_out = 1024, .n_in = 1024, .dtype = CAKE_BF16, .format = f};
+        CU_ASSERT(op == op->oracle || !f->shared || op->weight_bytes(&large) < (1 << 20) * 101 / 100);
+        free(w.data);
+        free(rows);
+        free(x);
+    }
+}
+
+static void test_bad_codes(void)
+{
+    for_tables(bad_codes);
+}
+
 /* x so large that it cannot be multiplied by E4M3_FACTOR before it meets codes, infinite, or NaN. */
 static void large_inputs(const cake_kernels *op)
 {
@@ -306,6 +339,7 @@ int main(void)
                                        {"odd widths", test_odd_widths},
                                        {"scaled sums in float64", test_exact},
                                        {"large inputs of scaled sums", test_large_inputs},
+                                       {"codes that are NaN", test_bad_codes},
                                        {"grouped formats", test_grouped}};
     return SUITE_MAIN("weight formats", tests);
 }

@@ -41,6 +41,7 @@ static const cake_format grouped[] = {
     {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_F32, .group = 45},
     {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_F32, .group = 48, .factor = true, .divides = true},
     {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_BF16, .group = 1024},
+    {.code = CAKE_CODE_E4M3, .scale = CAKE_SCALE_F32, .group = 128, .shared = true},
 };
 
 /* Rows of any format with small values: made-up codes, scales of one. */
