@@ -16,13 +16,12 @@
 #include <string.h>
 
 #include "kernels/codes.h"
+#include "kernels/cpu/codes_turn.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/dequantize.h"
 #include "kernels/tensor.h"
 
-#define CODES_BRICK  CAKE_CODES_GROUP
 #define CODES_VECTOR (4 * LANES) /* bytes */
-#define CODES_BRICKS (CAKE_CODES_SPAN / CODES_BRICK)
 
 static size_t codes_factor_bytes(const cake_codes *c)
 {
@@ -150,82 +149,36 @@ static void codes_move_header(char *panel, int lane, const cake_codes *c, uint8_
     }
 }
 
-/* ---- packing: rows become words, and the words of LANES rows are transposed */
-
-/* Where rows have their codes: in blocks of a kind, or together. */
-enum { CODES_HALVES = CAKE_N_BLOCK, CODES_BYTES };
-
-#define CODES_WORDS (CAKE_CODES_SPAN / 4) /* at most, of a span of a row */
+/* ---- packing: words of codes are transposed, then bits are turned (codes_turn.h) */
 
 typedef struct codes_packing {
     const cake_weight *w;
     const cake_format *f;
     cake_codes c;
-    size_t pitch; /* bytes of a row */
+    size_t pitch, scales, zeros, codes; /* bytes of a row, and where its parts begin */
     size_t panel, span, header;
 } codes_packing;
 
-INLINE int codes_bits(const int how)
+/* word = codes of the span of a row that begins at value k, as the row has them; block: its first one, if
+ * there are any. */
+INLINE void codes_gather(uint32_t *word, const codes_packing *p, const uint8_t *row, const uint8_t *block,
+                         int k, const int how)
 {
-    return how == CODES_HALVES ? 4 : how == CODES_BYTES ? 8 : block_codes[how].as.bits;
-}
-
-/* Bits [low, low + width) of the codes of a brick: a word for each vector. */
-INLINE void codes_join(uint32_t *to, __m256i code, const int low, const int width)
-{
-    const int quads = 8 / width;
-    const __m256i turns = _mm256_setr_epi32(0, width, 2 % quads * width, 3 % quads * width, 4 % quads * width,
-                                            5 % quads * width, 6 % quads * width, 7 % quads * width);
-    __m256i v = _mm256_and_si256(_mm256_srli_epi32(code, low), _mm256_set1_epi8((char)((1 << width) - 1)));
-    v = _mm256_sllv_epi32(v, turns);
-    v = _mm256_or_si256(v, _mm256_srli_epi64(v, 32));
-    if (quads >= 4)
-        v = _mm256_or_si256(v, _mm256_shuffle_epi32(v, 0x4E));
-    if (quads == 8)
-        v = _mm256_or_si256(v, _mm256_permute2x128_si256(v, v, 1));
-    v = _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, quads % 8, 4, 6, 0, 0, 0, 0));
-    memcpy(to, &v, (size_t)width * sizeof *to);
-}
-
-/* word = those of the codes of a span. */
-INLINE void codes_words(uint32_t *word, const uint8_t *code, const int bits)
-{
-    const int first = codes_first(bits), more = bits - first;
-    if (bits == 8) {
-        memcpy(word, code, CAKE_CODES_SPAN);
-        return;
-    }
-    for (int i = 0; i < CODES_BRICKS; i++, word += bits) {
-        const __m256i v = _mm256_loadu_si256((const __m256i *)(code + i * CODES_BRICK));
-        codes_join(word, v, 0, first);
-        if (more)
-            codes_join(word + first, v, first, more);
-    }
-}
-
-/* The codes of a whole span that begins at value k. */
-INLINE void codes_read(uint8_t *code, const codes_packing *p, const uint8_t *row, int k, const int how)
-{
-    const uint8_t *from = row + cake_format_codes(p->f, p->w->n_in) + (how == CODES_HALVES ? k / 2 : k);
-    if (how == CODES_HALVES) {
-        const __m128i low = _mm_set1_epi8(15);
-        for (int i = 0; i < CAKE_CODES_SPAN; i += 32, from += 16) {
-            const __m128i v = _mm_loadu_si128((const __m128i *)from), a = _mm_and_si128(v, low),
-                          b = _mm_and_si128(_mm_srli_epi16(v, 4), low);
-            _mm_storeu_si128((__m128i *)(code + i), _mm_unpacklo_epi8(a, b));
-            _mm_storeu_si128((__m128i *)(code + i + 16), _mm_unpackhi_epi8(a, b));
-        }
-    } else {
-        for (int i = 0; i < CAKE_CODES_SPAN; i++)
-            code[i] = from[i] ^ 0x80;
-    }
-}
-
-INLINE void codes_read_blocks(uint8_t *code, const codes_packing *p, const uint8_t *block, const int how)
-{
-    const int size = block_codes[how].as.header == CAKE_HEADER_SCALES ? SMALL_BLOCK : LARGE_BLOCK;
-    for (int i = 0; i < CAKE_CODES_SPAN; i += size, block += p->f->bytes)
-        block_codes[how].read(code + i, block);
+    const int left = p->w->n_in - k, n = left < CAKE_CODES_SPAN ? left : CAKE_CODES_SPAN;
+    const int size = how >= CAKE_N_BLOCK                                ? CAKE_CODES_SPAN
+                     : block_codes[how].as.header == CAKE_HEADER_SCALES ? SMALL_BLOCK
+                                                                        : LARGE_BLOCK;
+    const size_t words = (size_t)(codes_bits(how) * size / 32);
+    row += p->codes + (how == CODES_HALVES ? k / 2 : k);
+    if (n < CAKE_CODES_SPAN)
+        memset(word, 0, CODES_WORDS * sizeof *word);
+    if (how < CAKE_N_BLOCK)
+        for (int i = 0; i < n; i += size, block += p->f->bytes, word += words)
+            memcpy(word, block + codes_begin[how], words * sizeof *word);
+    else if (n < CAKE_CODES_SPAN)
+        memcpy(word, row, (size_t)(how == CODES_HALVES ? (n + 1) / 2 : n));
+    else
+        memcpy(word, row, words * sizeof *word);
 }
 
 /* n fields of a column's header, which follow each other there and are `step` bytes apart in the row. */
@@ -241,7 +194,7 @@ INLINE void codes_write_header(char *to, int lane, const codes_packing *p, const
 {
     const cake_format *f = p->f;
     const size_t size = cake_scale_bytes(p->c.scale), first = f->group ? (size_t)(k / f->group) : 0;
-    const uint8_t *scales = row + cake_format_scales(f) + first * size;
+    const uint8_t *scales = row + p->scales + first * size;
     if (how >= CAKE_N_BLOCK) {
         if (size == sizeof(uint16_t))
             codes_place(to, lane, scales, size, p->c.scales, sizeof(uint16_t));
@@ -250,8 +203,8 @@ INLINE void codes_write_header(char *to, int lane, const codes_packing *p, const
         else
             codes_place(to, lane, scales, size, p->c.scales, sizeof(float));
         if (p->c.zeros)
-            codes_place(to + (size_t)p->c.scales * size * LANES, lane,
-                        row + cake_format_zeros(f, p->w->n_in) + first, 1, p->c.scales, 1);
+            codes_place(to + (size_t)p->c.scales * size * LANES, lane, row + p->zeros + first, 1, p->c.scales,
+                        1);
     } else if (block_codes[how].as.header == CAKE_HEADER_SCALES) {
         const int n = CAKE_CODES_SPAN / SMALL_BLOCK;
         const size_t wide = block_codes[how].as.scale == CAKE_SCALE_E8M0 ? 1 : sizeof(uint16_t);
@@ -270,52 +223,43 @@ INLINE void codes_write_header(char *to, int lane, const codes_packing *p, const
     }
 }
 
-/* A span of a column: its header goes to its place, its words to `word`. */
+/* A span of a column: its header goes to its place, its codes to `word`. */
 INLINE void codes_column(uint32_t *word, char *to, int lane, const codes_packing *p, const uint8_t *row,
                          int k, const int how)
 {
-    uint8_t header[CAKE_CODES_HEADER], code[CAKE_CODES_SPAN];
+    const uint8_t *block = how < CAKE_N_BLOCK ? row + (size_t)(k / p->f->block) * (size_t)p->f->bytes : row;
     if (p->w->n_in - k < CAKE_CODES_SPAN) {
+        uint8_t header[CAKE_CODES_HEADER];
         cake_codes_read_header(header, &p->c, p->f, row, p->w->n_in, k);
         codes_move_header(to, lane, &p->c, header, false);
-        cake_codes_read(code, p->f, row, p->w->n_in, k);
     } else {
-        const uint8_t *block =
-            how < CAKE_N_BLOCK ? row + (size_t)(k / p->f->block) * (size_t)p->f->bytes : row;
         codes_write_header(to, lane, p, row, block, k, how);
-        if (how < CAKE_N_BLOCK)
-            codes_read_blocks(code, p, block, how);
-        else
-            codes_read(code, p, row, k, how);
     }
-    codes_words(word, code, codes_bits(how));
+    codes_gather(word, p, row, block, k, how);
 }
 
-/* Rows [n] of a panel, from column `lane` on. Few of them store a word at a time. */
+/* Rows [n] of a panel, from column `lane` on; the words of other columns stay. */
 INLINE void codes_pack_rows(const codes_packing *p, const uint8_t *src, char *panel, int lane, int n,
                             const int how)
 {
-    uint32_t word[LANES][CODES_WORDS];
+    uint32_t word[LANES][CODES_WORDS] = {{0}};
     for (int r = 0; r < n && p->c.factor; r++)
         memcpy(panel + (size_t)(lane + r) * sizeof(float), src + (size_t)r * p->pitch, sizeof(float));
     panel += codes_factor_bytes(&p->c);
     for (int k = 0; k < p->w->n_in; k += CAKE_CODES_SPAN, panel += p->span) {
         const int left = p->w->n_in - k < CAKE_CODES_SPAN ? p->w->n_in - k : CAKE_CODES_SPAN,
                   words = (left + CODES_BRICK - 1) / CODES_BRICK * codes_bits(how);
-        char *to = panel + p->header;
         for (int r = 0; r < n; r++)
-            codes_column(word[r], panel, lane + r, p, src + (size_t)r * p->pitch, k, how);
-        for (int r = 0; r < n && n < LANES; r++)
-            for (int j = 0; j < words; j++)
-                memcpy(to + (size_t)j * CODES_VECTOR + (size_t)(lane + r) * 4, &word[r][j], 4);
-        for (int j = 0; j < words && n == LANES; j += SQUARE)
-            for (int r = 0; r < LANES; r += SQUARE) {
-                __m256i transposed[SQUARE];
-                transpose_8((const char *)&word[r][j], sizeof word[r], transposed);
-                for (int i = 0; i < SQUARE && j + i < words; i++)
-                    _mm256_storeu_si256((__m256i *)(to + (size_t)(j + i) * CODES_VECTOR + r * 4),
-                                        transposed[i]);
-            }
+            codes_column(word[lane + r], panel, lane + r, p, src + (size_t)r * p->pitch, k, how);
+        for (int r = 0; r < LANES; r += SQUARE) {
+            __m256i from[CODES_WORDS], to[CODES_WORDS];
+            for (int j = 0; j < codes_bits(how) * CODES_BRICKS; j += SQUARE)
+                transpose_8((const char *)&word[r][j], sizeof word[r], from + j);
+            codes_turn(to, from, how);
+            char *place = panel + p->header + r * 4;
+            for (int j = 0; j < words; j++, place += CODES_VECTOR)
+                codes_store(place, to[j], lane - r, n);
+        }
     }
 }
 
@@ -349,6 +293,11 @@ static void codes_pack_how(const codes_packing *p, const uint8_t *src, char *pan
 static void codes_weight_pack(const cake_weight *w, const void *src, int first, int n_row)
 {
     codes_packing p = {.w = w, .f = w->format, .pitch = cake_weight_row_bytes(w)};
+    if (!p.f->block) {
+        p.scales = cake_format_scales(p.f);
+        p.zeros = cake_format_zeros(p.f, w->n_in);
+        p.codes = cake_format_codes(p.f, w->n_in);
+    }
     cake_codes_of(&p.c, w->format);
     p.panel = codes_panel_bytes(&p.c, w->n_in);
     p.span = codes_span_bytes(&p.c);

@@ -11,9 +11,7 @@
 
 #include "base/alloc.h"
 
-#define BLOCK_LINES 32   /* of tensors by columns that are read together */
-#define SMALL_PIECE 4096 /* bytes of a line: fewer are read with all of the line, */
-#define MOST_SHARES 4    /* unless they are less than one part in so many of it */
+#define BLOCK_LINES 128 /* of tensors by columns that are read together */
 
 /* The order of AWQ's codes in a word: column i of 8 is in place awq_place[i]. */
 static const uint8_t awq_place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -156,48 +154,10 @@ static void note_columns(const job *j, int part, int64_t begin, const uint8_t *f
     }
 }
 
-/* One line of a part, of which `shared` columns are an element of `bytes`; take gets what a row needs. */
-static bool read_line(const job *j, int part, int64_t line, int64_t shared, int64_t bytes,
-                      void (*take)(const job *j, int i, int64_t line, const uint8_t *from))
-{
-    const cake_tensor *t = j->q->part[part]->tensor;
-    const int64_t first = j->min_row / shared, n = j->max_row / shared - first + 1,
-                  begin = (line * t->shape[t->rank - 1] + first) * bytes;
-    const uint8_t *from = read_part(j, part, begin, n * bytes);
-    if (!from)
-        return false;
-    for (int i = 0; i < j->want->n; i++) {
-        const int64_t column = j->want->row[i];
-        take(j, i, line, from + (column / shared - first) * bytes);
-    }
-    note_columns(j, part, begin, from, shared, bytes);
-    return true;
-}
-
-static int awq_code(const job *j, int i, const uint8_t *from)
-{
-    return (int)(word_at(from, 0) >> 4 * awq_place[j->want->row[i] % 8] & 15);
-}
-
-static void put_scale(const job *j, int i, int64_t line, const uint8_t *from)
-{
-    const size_t size = cake_scale_bytes(j->f->scale);
-    memcpy(part_of_row(j, i, cake_format_scales(j->f) + (size_t)line * size), from, size);
-}
-
-static void put_zero(const job *j, int i, int64_t line, const uint8_t *from)
-{
-    const int word = cake_quantized_per_word(j->q), bits = 32 / word;
-    const uint32_t code = word_at(from, 0) >> (int)(j->want->row[i] % word) * bits & ((1U << bits) - 1);
-    *part_of_row(j, i, cake_format_zeros(j->f, j->want->n_in) + (size_t)line) =
-        (uint8_t)(j->q->layout == CAKE_QUANT_BY_AWQ ? (uint32_t)awq_code(j, i, from) : code);
-}
-
-/* ---- codes by columns: lines are read many at a time, so that a row gets many bytes at once */
-
-/* A block of lines in the slab: line i stands at `from` + i * pitch. */
+/* Lines are read many at a time, so that a row gets many bytes at once: line i of a block stands at `from` +
+ * i * pitch. */
 typedef struct block {
-    const uint8_t *from;
+    uint8_t *from;
     size_t pitch;
     int64_t line, first; /* of the first element */
     int n;
@@ -209,53 +169,97 @@ static size_t block_pitch(int64_t bytes)
     return (size_t)(bytes + 63) / 64 * 64 + 64;
 }
 
-/* Whether a block is read as whole lines, by one call, since pieces of them would be small. */
-static bool reads_whole(int64_t n, int64_t all)
+/* Lines [b->line, b->line + b->n) of a part, of which `shared` columns are an element of `size` bytes. */
+static bool read_block(const job *j, int part, int64_t shared, int64_t size, block *b)
 {
-    return n < SMALL_PIECE && all <= MOST_SHARES * n;
-}
-
-/* Lines [b->line, b->line + b->n) of the codes, of which `shared` columns are a word. */
-static bool read_block(const job *j, int64_t shared, block *b)
-{
-    const cake_indexed_tensor *t = j->q->part[CAKE_QUANT_CODES];
+    const cake_indexed_tensor *t = j->q->part[part];
     const int64_t n = j->max_row / shared - j->min_row / shared + 1,
                   line = t->tensor->shape[t->tensor->rank - 1];
-    const bool whole = reads_whole(4 * n, 4 * line);
-    const int calls = whole ? 1 : b->n;
-    const size_t bytes = (size_t)(whole ? b->n * line : n) * 4;
+    const bool whole = size * (line - n) <= CAKE_READ_BETWEEN; /* by one call */
     b->first = j->min_row / shared;
-    b->pitch = whole ? (size_t)line * 4 : block_pitch(n * 4);
-    uint8_t *into = cake_row_reader_room(j->m, &j->m->slab, &j->m->slab_size, BLOCK_LINES * b->pitch);
-    b->from = into + (whole ? b->first * 4 : 0);
-    for (int i = 0; i < calls; i++)
-        if (cake_tensor_file_read(t->file, t->tensor, ((b->line + i) * line + (whole ? 0 : b->first)) * 4,
-                                  into + (size_t)i * b->pitch, bytes, j->why))
+    b->pitch = block_pitch(n * size);
+    b->from = cake_row_reader_room(j->m, &j->m->slab, &j->m->slab_size,
+                                   BLOCK_LINES * (b->pitch + (whole ? (size_t)(line * size) : 0)));
+    uint8_t *const all = b->from + BLOCK_LINES * b->pitch;
+    if (whole && cake_tensor_file_read(t->file, t->tensor, b->line * line * size, all,
+                                       (size_t)(b->n * line * size), j->why))
+        return false;
+    for (int i = 0; i < b->n; i++) {
+        uint8_t *to = b->from + (size_t)i * b->pitch;
+        if (whole)
+            memcpy(to, all + (i * line + b->first) * size, (size_t)(n * size));
+        else if (cake_tensor_file_read(t->file, t->tensor, ((b->line + i) * line + b->first) * size, to,
+                                       (size_t)(n * size), j->why))
             return false;
+    }
     for (int i = 0; i < b->n; i++)
-        note_columns(j, CAKE_QUANT_CODES, ((b->line + i) * line + b->first) * 4,
-                     b->from + (size_t)i * b->pitch, shared, 4);
-    j->m->read += b->n * n * 4;
+        note_columns(j, part, ((b->line + i) * line + b->first) * size, b->from + (size_t)i * b->pitch,
+                     shared, size);
+    j->m->read += b->n * n * size;
     return true;
+}
+
+/* All lines of a part; put gives the rows what they need of a block. */
+static bool read_lines(const job *j, int part, int64_t lines, int64_t shared, int64_t size,
+                       void (*put)(const job *j, const block *b))
+{
+    for (block b = {0}; b.line < lines; b.line += BLOCK_LINES) {
+        b.n = lines - b.line < BLOCK_LINES ? (int)(lines - b.line) : BLOCK_LINES;
+        if (!read_block(j, part, shared, size, &b))
+            return false;
+        put(j, &b);
+    }
+    return true;
+}
+
+/* to [b->n] = the elements of a column; size is a constant. */
+static inline __attribute__((always_inline)) void copy_column(uint8_t *to, const block *b, int64_t element,
+                                                              const size_t size)
+{
+    const uint8_t *from = b->from + (size_t)(element - b->first) * size;
+    for (int line = 0; line < b->n; line++)
+        memcpy(to + (size_t)line * size, from + (size_t)line * b->pitch, size);
+}
+
+static void put_scales(const job *j, const block *b)
+{
+    const size_t size = cake_scale_bytes(j->f->scale), at = cake_format_scales(j->f) + (size_t)b->line * size;
+    for (int i = 0; i < j->want->n; i++)
+        if (size == sizeof(uint16_t))
+            copy_column(part_of_row(j, i, at), b, j->want->row[i], sizeof(uint16_t));
+        else
+            copy_column(part_of_row(j, i, at), b, j->want->row[i], sizeof(float));
+}
+
+static void put_zeros(const job *j, const block *b)
+{
+    const size_t at = cake_format_zeros(j->f, j->want->n_in) + (size_t)b->line;
+    const int word = cake_quantized_per_word(j->q), bits = 32 / word;
+    for (int i = 0; i < j->want->n; i++) {
+        const int64_t row = j->want->row[i];
+        const int place = (int)(row % word),
+                  shift = (j->q->layout == CAKE_QUANT_BY_AWQ ? awq_place[place] : place) * bits;
+        const uint8_t *from = b->from + (row / word - b->first) * 4;
+        uint8_t *to = part_of_row(j, i, at);
+        for (int line = 0; line < b->n; line++)
+            to[line] = (uint8_t)(word_at(from + (size_t)line * b->pitch, 0) >> shift & ((1U << bits) - 1));
+    }
 }
 
 /* A column has whole words, one in each line. */
 static void put_words(const job *j, const block *b)
 {
     const size_t at = cake_format_codes(j->f, j->want->n_in) + 4 * (size_t)b->line;
-    for (int i = 0; i < j->want->n; i++) {
-        const uint8_t *from = b->from + (j->want->row[i] - b->first) * 4;
-        uint8_t *to = part_of_row(j, i, at);
-        for (int line = 0; line < b->n; line++)
-            memcpy(to + 4 * line, from + (size_t)line * b->pitch, 4);
-    }
+    for (int i = 0; i < j->want->n; i++)
+        copy_column(part_of_row(j, i, at), b, j->want->row[i], sizeof(uint32_t));
 }
 
-/* Words that are transposed side by side. */
-typedef uint32_t words __attribute__((vector_size(BLOCK_LINES / 8 * sizeof(uint32_t))));
+/* Words that are turned side by side. */
+#define WORDS 4
+typedef uint32_t words __attribute__((vector_size(WORDS * sizeof(uint32_t))));
 
 /* Half h of word i becomes half i of word h. */
-static inline void transpose_halves(words *word)
+static inline void turn_halves(words *word)
 {
 #define TURN(apart, mask)                                                                                    \
     _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) if (!(i & (apart)))                                  \
@@ -270,21 +274,37 @@ static inline void transpose_halves(words *word)
 #undef TURN
 }
 
-/* A word has the halves of eight columns: eight lines of it are a word of each of these. */
+/* Turns each eight lines of n words: a word has the halves of eight columns, and becomes those of one. What
+ * stands behind a line's words, up to a whole vector, may change. */
+static void turn_lines(const block *b, int64_t n)
+{
+    for (int line = 0; line < b->n; line += 8)
+        for (int64_t at = 0; at < n; at += WORDS) {
+            uint8_t *place = b->from + (size_t)line * b->pitch + at * 4;
+            words word[8];
+            for (int i = 0; i < 8; i++)
+                memcpy(&word[i], place + (size_t)i * b->pitch, sizeof word[i]);
+            turn_halves(word);
+            for (int i = 0; i < 8; i++)
+                memcpy(place + (size_t)i * b->pitch, &word[i], sizeof word[i]);
+        }
+}
+
 static void put_awq(const job *j, const block *b)
 {
     const size_t at = cake_format_codes(j->f, j->want->n_in) + (size_t)b->line / 2;
-    words word[8]; /* of the columns of `last`: element k of word i is line 8 k + i */
-    int64_t last = -1;
+    turn_lines(b, j->max_row / 8 - b->first + 1);
     for (int i = 0; i < j->want->n; i++) {
         const int64_t row = j->want->row[i];
-        const uint8_t *from = b->from + (row / 8 - b->first) * 4;
-        for (int line = 0; line < BLOCK_LINES && row / 8 != last; line++)
-            word[line % 8][line / 8] = line < b->n ? word_at(from + (size_t)line * b->pitch, 0) : 0;
-        if (row / 8 != last)
-            transpose_halves(word);
-        last = row / 8;
-        memcpy(part_of_row(j, i, at), &word[awq_place[row % 8]], (size_t)(b->n + 1) / 2);
+        const uint8_t *from =
+            b->from + (size_t)awq_place[row % 8] * b->pitch + (size_t)(row / 8 - b->first) * 4;
+        uint32_t code[BLOCK_LINES / 8];
+        for (size_t g = 0; g < BLOCK_LINES / 8; g++)
+            memcpy(&code[g], from + 8 * g * b->pitch, sizeof code[g]);
+        if (b->n == BLOCK_LINES)
+            memcpy(part_of_row(j, i, at), code, sizeof code);
+        else
+            memcpy(part_of_row(j, i, at), code, (size_t)(b->n + 1) / 2);
     }
 }
 
@@ -292,18 +312,11 @@ static bool read_by_columns(const job *j)
 {
     const int64_t word = cake_quantized_per_word(j->q), n_in = j->want->n_in;
     const bool awq = j->q->layout == CAKE_QUANT_BY_AWQ;
-    const int64_t lines = awq ? n_in : n_in / word;
-    for (block b = {0}; b.line < lines; b.line += BLOCK_LINES) {
-        b.n = lines - b.line < BLOCK_LINES ? (int)(lines - b.line) : BLOCK_LINES;
-        if (!read_block(j, awq ? word : 1, &b))
-            return false;
-        (awq ? put_awq : put_words)(j, &b);
-    }
-    for (int64_t line = 0; line < j->groups; line++)
-        if (!read_line(j, CAKE_QUANT_SCALES, line, 1, (int64_t)cake_scale_bytes(j->f->scale), put_scale) ||
-            !read_line(j, CAKE_QUANT_ZEROS, line, word, 4, put_zero))
-            return false;
-    return true;
+    return read_lines(j, CAKE_QUANT_CODES, awq ? n_in : n_in / word, awq ? word : 1, 4,
+                      awq ? put_awq : put_words) &&
+           read_lines(j, CAKE_QUANT_SCALES, j->groups, 1, (int64_t)cake_scale_bytes(j->f->scale),
+                      put_scales) &&
+           read_lines(j, CAKE_QUANT_ZEROS, j->groups, word, 4, put_zeros);
 }
 
 /* ---- all */
@@ -401,6 +414,6 @@ size_t cake_quantized_slab(const cake_tensor_item *p, int n_in, int64_t n)
                  rows = (size_t)n * (row > scales ? row : scales), index = (size_t)n_in * 4,
                  all = p->quantized.layout == CAKE_QUANT_BY_ROWS
                            ? rows
-                           : BLOCK_LINES * block_pitch(n > SMALL_PIECE ? n * 4 : SMALL_PIECE * MOST_SHARES);
+                           : BLOCK_LINES * (block_pitch(n * 4) + (size_t)n * 4 + CAKE_READ_BETWEEN);
     return all > index ? all : index;
 }

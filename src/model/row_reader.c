@@ -127,6 +127,13 @@ static size_t widest_row(const cake_tensor_item *p)
     return is_coded(p) && !p->as_stored ? (size_t)p->n_in * sizeof(float) : cake_tensor_item_row(p);
 }
 
+/* Whether what lies between two runs is read with them, since it takes less time than another call. */
+static bool reads_between(const cake_tensor_item *p)
+{
+    return p->from && !p->quantized.format && !p->spec->transposed && !p->interleaved && p->stride > p->run &&
+           (p->stride - p->run) * (int64_t)cake_tensor_item_row(p) <= CAKE_READ_BETWEEN;
+}
+
 int cake_row_reader_step(const cake_tensor_item *p, int first, int n)
 {
     if (p->spec->transposed)
@@ -134,7 +141,7 @@ int cake_row_reader_step(const cake_tensor_item *p, int first, int n)
     int most = by_columns(p) ? step_columns(cake_tensor_item_row(p)) : step_rows(widest_row(p)),
         run = p->run - first % p->run;
     n = n < most ? n : most;
-    return n < run || p->quantized.format ? n : run;
+    return n < run || p->quantized.format || reads_between(p) ? n : run;
 }
 
 /* Offset of rows in their tensor. */
@@ -162,13 +169,21 @@ void cake_row_reader_leave(const cake_tensor_item *p, int first, int n)
 
 /* ---- reading */
 
+/* How many rows, from row r of a step on, follow each other in the file. */
+static int rows_together(const cake_tensor_item *p, const step *s, int r)
+{
+    const int run = p->interleaved ? 1 : p->run - (s->first + r) % p->run;
+    return s->n - r < run ? s->n - r : run;
+}
+
 /* cake_row_reader_note of the rows of a step. */
 static void note_rows(const cake_row_reader *m, const cake_tensor_item *p, const step *s, const char *rows)
 {
     const int64_t row = (int64_t)cake_tensor_item_row(p);
-    const int together = p->interleaved ? 1 : s->n;
-    for (int r = 0; r < s->n; r += together)
-        cake_row_reader_note(m, p->from, row_offset(p, s->first + r), rows + r * row, together * row);
+    for (int r = 0, n; r < s->n && p->from && p->from->has_crc; r += n) {
+        n = rows_together(p, s, r);
+        cake_row_reader_note(m, p->from, row_offset(p, s->first + r), rows + r * row, n * row);
+    }
 }
 
 /* to [s->n, p->n_in] of dtype = the columns of a transposed matrix that are the rows of a step; from [n,
@@ -223,6 +238,24 @@ static bool fetch_rows(cake_row_reader *m, const cake_tensor_item *p, const step
     return !cake_tensor_file_read(p->from->file, p->from->tensor, row_offset(p, s->first), into, bytes, why);
 }
 
+/* Reads rows and all that lies between them. */
+static bool fetch_between(cake_row_reader *m, const cake_tensor_item *p, const step *s, char *into,
+                          cake_buf *why)
+{
+    const size_t row = cake_tensor_item_row(p);
+    const int64_t begin = row_offset(p, s->first),
+                  n = row_offset(p, s->first + s->n - 1) + (int64_t)row - begin;
+    const char *from = cake_row_reader_room(m, &m->slab, &m->slab_size, (size_t)n);
+    m->read += s->n * (int64_t)row;
+    if (cake_tensor_file_read(p->from->file, p->from->tensor, begin, m->slab, (size_t)n, why))
+        return false;
+    for (int r = 0, together; r < s->n; r += together) {
+        together = rows_together(p, s, r);
+        memcpy(into + (size_t)r * row, from + (row_offset(p, s->first + r) - begin), (size_t)together * row);
+    }
+    return true;
+}
+
 /* Whole rows of a quantised matrix. */
 static const void *fetch_quantized(cake_row_reader *m, const cake_tensor_item *p, const step *s,
                                    cake_buf *why)
@@ -273,12 +306,15 @@ static const void *fetch(cake_row_reader *m, const cake_tensor_item *p, const st
         return p->spec->transposed ? fetch_quantized_columns(m, p, s, why) : fetch_quantized(m, p, s, why);
     const size_t row = cake_tensor_item_row(p);
     char *into = cake_row_reader_room(m, &m->bounce, &m->bounce_size, (size_t)s->n * row);
-    const int together = p->interleaved ? 1 : s->n;
     bool done = true;
     if (p->from && p->spec->transposed)
         return fetch_columns(m, p, s, why);
-    for (int r = 0; r < s->n && done; r += together)
-        done = fetch_rows(m, p, &(step){s->first + r, together}, into + (size_t)r * row, why);
+    if (reads_between(p))
+        return fetch_between(m, p, s, into, why) ? into : NULL;
+    for (int r = 0, n; r < s->n && done; r += n) {
+        n = rows_together(p, s, r);
+        done = fetch_rows(m, p, &(step){s->first + r, n}, into + (size_t)r * row, why);
+    }
     return done ? into : NULL;
 }
 
@@ -473,7 +509,8 @@ static bool take(cake_row_reader *m, const cake_read_item *it, const step *s, co
 /* The rows in a mapped file; NULL: they must be read, which also aligns them. */
 static const void *view(const cake_tensor_item *p, const step *s)
 {
-    const void *rows = p->from && !p->spec->transposed && !p->interleaved && !p->quantized.format
+    const void *rows = p->from && !p->spec->transposed && !p->interleaved && !p->quantized.format &&
+                               rows_together(p, s, 0) == s->n
                            ? cake_tensor_file_view(p->from->file, p->from->tensor, row_offset(p, s->first))
                            : NULL;
     return (uintptr_t)rows % cake_dtype_bytes(p->dtype) ? NULL : rows;
@@ -536,6 +573,8 @@ static cake_err add_sizes(const cake_model *model, const cake_tensor_item *p, vo
         size[CAKE_READER_SLAB] =
             larger(size[CAKE_READER_SLAB], p->spec->transposed ? cake_quantized_slab(p, p->all, 1)
                                                                : cake_quantized_slab(p, p->n_in, apart));
+    else if (reads_between(p))
+        size[CAKE_READER_SLAB] = larger(size[CAKE_READER_SLAB], (size_t)apart * cake_tensor_item_row(p));
     else if (p->spec->transposed)
         size[CAKE_READER_SLAB] =
             larger(size[CAKE_READER_SLAB], larger(STEP_BYTES, (size_t)p->all * cake_dtype_bytes(p->dtype)));

@@ -8,7 +8,8 @@
 
 #include "model/tensor_walk.h"
 
-#define CAKE_READ_GRAIN 64 /* rows in whole panels: two threads may pack such parts of a matrix */
+#define CAKE_READ_GRAIN   64   /* rows in whole panels: two threads may pack such parts of a matrix */
+#define CAKE_READ_BETWEEN 8192 /* bytes that nobody wants: reading them takes as long as another call */
 
 /* A tensor and its destination. */
 typedef struct cake_read_item {

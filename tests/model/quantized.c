@@ -14,7 +14,8 @@
 
 #include "tensors.h"
 
-enum { DIM = 160, FF = 224, VOCAB = 16, MOST = FF * FF };
+/* FF: wide enough that threads read pieces of lines. */
+enum { DIM = 160, FF = 3872, VOCAB = 16, MOST = FF * DIM };
 
 typedef enum layout { FP8, INT8, PACKED, NVFP4, MODELOPT, MXFP4, GPTQ, AWQ } layout;
 
@@ -140,7 +141,7 @@ static void put(writer *w, const char *name, const char *suffix, const char *dty
 static void put_scales(writer *w, const char *name, const char *suffix, const scheme *s, const float *scale,
                        int rows, int columns)
 {
-    char bytes[4 * MOST / 8];
+    static char bytes[4 * MOST / 8];
     size_t n = 0;
     for (int i = 0; i < rows * (columns ? columns : 1); i++) {
         uint16_t half =
