@@ -137,13 +137,15 @@ void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
 {
     const cake_request *r = &lead->request;
     cake_event event = {.ticket = r->order};
-    if (!r->err && lead->n_prompt_logprobs > 1) {
+    const int from = cake_sequence_score_from(lead);
+    if (!r->err && from && lead->n_prompt_logprobs > from) {
         size_t n = 1 + (size_t)lead->n_top;
         event.kind = CAKE_EVENT_SCORES;
-        event.at = 1; /* the first token has no score */
-        event.n = lead->n_prompt_logprobs - 1;
+        event.at = from;
+        event.n = lead->n_prompt_logprobs - from;
         cake_buf_add(message, &event, sizeof event);
-        cake_buf_add(message, lead->prompt_logprobs + n, (size_t)event.n * n * sizeof *lead->prompt_logprobs);
+        cake_buf_add(message, lead->prompt_logprobs + (size_t)from * n,
+                     (size_t)event.n * n * sizeof *lead->prompt_logprobs);
     }
     event.kind = CAKE_EVENT_DONE;
     event.at = lead->n_choice;
@@ -178,7 +180,7 @@ static void apply_token(cake_dispatch_msg *message, const cake_event *event, con
 static void apply_scores(cake_dispatch_msg *message, const cake_event *event, cake_sequence *lead)
 {
     cake_token_logprob logprobs[1 + CAKE_MAX_TOP];
-    CAKE_ASSERT(cake_sequence_scores_prompt(lead) && event->at >= 1 &&
+    CAKE_ASSERT(event->at >= 1 && event->at == cake_sequence_score_from(lead) &&
                 event->n <= lead->n_prompt - event->at);
     for (int i = 0; i < event->n; i++) {
         cake_dispatch_msg_take(message, logprobs, (1 + (size_t)lead->n_top) * sizeof *logprobs);

@@ -94,7 +94,13 @@ static int schedule_flags(const cake_sequence *lead, bool scores_prompt)
 
 static bool lacks_scores(const cake_sequence *lead)
 {
-    return cake_sequence_scores_prompt(lead) && lead->n_prompt_logprobs < lead->n_prompt;
+    return cake_sequence_score_from(lead) && lead->n_prompt_logprobs < lead->n_prompt;
+}
+
+static void limit_scores(cake_engine *e, int slot, const cake_sequence *lead, int flags)
+{
+    if (flags & CAKE_SLOT_SCORE_PROMPT)
+        cake_schedule_score_from(e->schedule, slot, cake_sequence_score_from(lead));
 }
 
 /* Admits a choice with its own copy of the prompt. */
@@ -103,9 +109,10 @@ static void admit_alone(cake_engine *e, cake_sequence *s, bool again)
     cake_sequence *lead = e->lead;
     int flags = schedule_flags(lead, lacks_scores(lead)) | (again ? CAKE_SLOT_READMITTED : 0);
     s->admitted = s->latest = lead->admitted;
-    occupy_slot(
-        e, cake_schedule_resume(e->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags),
-        s);
+    int slot =
+        cake_schedule_resume(e->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags);
+    limit_scores(e, slot, lead, flags);
+    occupy_slot(e, slot, s);
 }
 
 /* Admits the next choice that an earlier run began. */
@@ -129,6 +136,7 @@ static bool admit_stem(cake_engine *e)
     int flags = schedule_flags(lead, lacks_scores(lead)) | (lead->n_choice ? CAKE_SLOT_READMITTED : 0);
     e->stem =
         cake_schedule_admit(e->schedule, lead->n_prompt, lead->max_len, lead->chain, flags | CAKE_SLOT_STEM);
+    limit_scores(e, e->stem, lead, flags);
     e->seqs[e->stem] = lead;
     return true;
 }
@@ -189,7 +197,7 @@ void cake_engine_retire_prompt(cake_engine *e, int slot)
 
 static void admit_request(cake_engine *e, cake_sequence *s)
 {
-    bool wants_tokens = s->max_len > s->n_prompt, scores_prompt = cake_sequence_scores_prompt(s);
+    bool wants_tokens = s->max_len > s->n_prompt, scores_prompt = cake_sequence_score_from(s);
     int flags = schedule_flags(s, scores_prompt);
     s->admitted = s->latest = cake_clock_now();
     if (s->over) {
@@ -200,9 +208,10 @@ static void admit_request(cake_engine *e, cake_sequence *s)
         e->lead = s;
         e->stem_scored = false;
     } else {
-        occupy_slot(
-            e, cake_schedule_resume(e->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags),
-            s);
+        int slot =
+            cake_schedule_resume(e->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags);
+        limit_scores(e, slot, s, flags);
+        occupy_slot(e, slot, s);
     }
 }
 

@@ -195,7 +195,7 @@ static double simulate_first(costs *c, const cake_workload *workload, int n, boo
         request[i] =
             (cake_sim_request){.n_prompt = a->n_prompt,
                                .n_generated = longest ? a->max_generated : a->min_generated,
-                               .flags = a->flags,
+                               .score_from = a->score_from,
                                .shared = a->chain ? (a->n_prompt - a->computed) / CAKE_PAGE * CAKE_PAGE : 0,
                                .chain = a->chain};
     }

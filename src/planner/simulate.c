@@ -87,7 +87,9 @@ static void admit(sim *s)
     while (s->n_admitted < s->in->n && cake_schedule_can_admit(s->schedule)) {
         const cake_sim_request *r = &s->in->request[s->n_admitted];
         int slot = cake_schedule_admit(s->schedule, r->n_prompt, r->n_prompt + r->n_generated, r->chain,
-                                       CAKE_SLOT_FIXED_LENGTH | r->flags);
+                                       CAKE_SLOT_FIXED_LENGTH | (r->score_from ? CAKE_SLOT_SCORE_PROMPT : 0));
+        if (r->score_from)
+            cake_schedule_score_from(s->schedule, slot, r->score_from);
         s->generated[slot] = 0;
         s->request[slot] = s->n_admitted++;
     }

@@ -10,7 +10,7 @@
 
 typedef struct cake_sim_request {
     int n_prompt, n_generated; /* tokens; at least 1 each */
-    int flags;                 /* CAKE_SLOT_SCORE_PROMPT */
+    int score_from;            /* the first token of the prompt that is scored; 0: none */
     int shared;                /* tokens of the prompt in prefix pages of earlier requests; whole pages */
     const int32_t *chain; /* [cake_schedule_chain_len(n_prompt)] prefix nodes, or NULL without prefixes */
 } cake_sim_request;

@@ -14,12 +14,13 @@
 #include "base/alloc.h"
 #include "prompt/fault.h"
 
-enum { CHAT = 1, TEXT = 2, BOTH = 3 }; /* requests with messages; with a prompt */
+enum { CHAT = CAKE_FIELDS_CHAT, TEXT = CAKE_FIELDS_TEXT, SCORE = CAKE_FIELDS_SCORE, BOTH = 3, ALL = 7 };
 
 typedef struct pass {
     cake_request *request;
     const cake_json *object;
-    bool chat;
+    cake_fields kind;
+    bool chat;                /* of this kind */
     bool has_add;             /* add_generation_prompt was given */
     const cake_json *best_of; /* NULL: not given, or its default */
     const char *max_name;     /* the name under which max_tokens came */
@@ -265,29 +266,49 @@ static cake_err read_kwargs(pass *p, const field *f, const cake_json *node)
     return cake_json_kind(node) == CAKE_JSON_OBJECT ? CAKE_OK : wrong(p, f->name, node, "an object");
 }
 
-/* A string or an array of ids; an array of one prompt counts as that prompt. */
-static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
+/* A string goes to *text, an array of ids to *ids. */
+static cake_err read_text(pass *p, const field *f, const cake_json *node, char **text, size_t *len,
+                          cake_ids *ids)
 {
-    cake_json_type kind = cake_json_kind(node), first = cake_json_kind(cake_json_at(node, 0));
-    if (first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY) {
-        if (cake_json_size(node) > 1)
-            return cake_fault_set(&p->request->fault, f->name,
-                                  "prompt is an array of %zu prompts; expected one: give each its own line",
-                                  cake_json_size(node));
-        node = cake_json_at(node, 0);
-        kind = first;
-    }
+    cake_json_type kind = cake_json_kind(node);
     if (kind == CAKE_JSON_STRING) {
-        const char *text = cake_json_text(node, &p->request->text_len);
-        p->request->text = cake_copy(text, p->request->text_len);
+        const char *string = cake_json_text(node, len);
+        *text = cake_copy(string, *len);
         return CAKE_OK;
     }
     if (kind != CAKE_JSON_ARRAY)
         return wrong(p, f->name, node, "a string or an array of token ids");
     if (!cake_json_size(node))
         return cake_fault_set(&p->request->fault, f->name,
-                              "prompt is an empty array; expected one token id or more");
-    return read_ids(p, f->name, node, &p->request->ids);
+                              "%s is an empty array; expected one token id or more", f->name);
+    return read_ids(p, f->name, node, ids);
+}
+
+/* An array of one prompt counts as that prompt. */
+static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
+{
+    cake_request *r = p->request;
+    cake_json_type first = cake_json_kind(cake_json_at(node, 0));
+    if (first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY) {
+        if (cake_json_size(node) > 1)
+            return cake_fault_set(&r->fault, f->name,
+                                  "prompt is an array of %zu prompts; expected one: give each its own line",
+                                  cake_json_size(node));
+        node = cake_json_at(node, 0);
+    }
+    return read_text(p, f, node, &r->text, &r->text_len, &r->ids);
+}
+
+static cake_err read_context(pass *p, const field *f, const cake_json *node)
+{
+    cake_request *r = p->request;
+    return read_text(p, f, node, &r->text, &r->text_len, &r->ids);
+}
+
+static cake_err read_continuation(pass *p, const field *f, const cake_json *node)
+{
+    cake_request *r = p->request;
+    return read_text(p, f, node, &r->continuation, &r->continuation_len, &r->continuation_ids);
 }
 
 static cake_err refuse(pass *p, const field *f, const cake_json *node)
@@ -315,13 +336,15 @@ static cake_err read_tool_choice(pass *p, const field *f, const cake_json *node)
 }
 
 static const field fields[] = {
-    {"model", BOTH, NULL, read_model},
+    {"model", ALL, NULL, read_model},
     {"messages", CHAT, NULL, read_messages},
     {"tools", CHAT, "[]", read_tools},
     {"chat_template_kwargs", CHAT, "{}", read_kwargs},
     {"add_generation_prompt", CHAT, NULL, read_switch},
     {"continue_final_message", CHAT, "false", read_switch},
     {"prompt", TEXT, NULL, read_prompt},
+    {"context", SCORE, NULL, read_context},
+    {"continuation", SCORE, NULL, read_continuation},
     {"max_tokens", BOTH, NULL, read_max},
     {"max_completion_tokens", BOTH, NULL, read_max},
     {"min_tokens", BOTH, NULL, read_param},
@@ -348,14 +371,14 @@ static const field fields[] = {
     {"add_special_tokens", CHAT, "false", refuse},
     {"add_special_tokens", TEXT, "true", refuse},
     /* about delivery and accounting, which a file does not have: they change nothing */
-    {"stream", BOTH, NULL, NULL},
-    {"stream_options", BOTH, NULL, NULL},
-    {"user", BOTH, NULL, NULL},
-    {"safety_identifier", BOTH, NULL, NULL},
-    {"prompt_cache_key", BOTH, NULL, NULL},
-    {"prompt_cache_options", BOTH, NULL, NULL},
-    {"metadata", BOTH, NULL, NULL},
-    {"store", BOTH, NULL, NULL},
+    {"stream", ALL, NULL, NULL},
+    {"stream_options", ALL, NULL, NULL},
+    {"user", ALL, NULL, NULL},
+    {"safety_identifier", ALL, NULL, NULL},
+    {"prompt_cache_key", ALL, NULL, NULL},
+    {"prompt_cache_options", ALL, NULL, NULL},
+    {"metadata", ALL, NULL, NULL},
+    {"store", ALL, NULL, NULL},
     /* of the API and of other engines, not supported */
     {"suffix", BOTH, "\"\"", refuse},
     {"response_format", BOTH, "{\"type\":\"text\"}", refuse},
@@ -392,14 +415,15 @@ static const field fields[] = {
     {0},
 };
 
-/* The row of a name, preferably for this kind of request; NULL: unknown. */
+/* The row of a name, preferably for this kind of request; NULL: unknown. Files of prompts often have a
+ * context of their own, which is none of ours. */
 static const field *find(const char *name, int kind)
 {
     const field *found = NULL;
     for (const field *f = fields; f->name && !(found && found->kinds & kind); f++)
         if (!strcmp(f->name, name))
             found = f;
-    return found;
+    return found && found->kinds == SCORE && kind != SCORE ? NULL : found;
 }
 
 static bool is_default(const field *f, const cake_json *node)
@@ -426,10 +450,13 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
 {
     if (is_default(f, node))
         return CAKE_OK;
-    if (f->kinds & (p->chat ? CHAT : TEXT))
+    if (f->kinds & p->kind)
         return f->read ? f->read(p, f, node) : CAKE_OK;
     cake_fault *fault = &p->request->fault;
     bool source = !strcmp(f->name, "prompt") || !strcmp(f->name, "messages");
+    if (p->kind == CAKE_FIELDS_SCORE)
+        return cake_fault_set(fault, f->name, "a context and its continuation take no %s; take it out",
+                              f->name);
     if (p->request->form == CAKE_FORM_SIMPLE && !source)
         return cake_fault_set(fault, f->name, "only %s %s; take it out",
                               p->chat ? "a prompt takes" : "messages take", f->name);
@@ -444,6 +471,15 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
 static cake_err check_whole(pass *p)
 {
     cake_request *request = p->request;
+    if (p->kind == CAKE_FIELDS_SCORE) {
+        request->task = CAKE_TASK_SCORE;
+        if (!request->text && !request->ids.len)
+            return wrong(p, "context", NULL, "a string or an array of token ids, beside the continuation");
+        if (!request->continuation_len && !request->continuation_ids.len)
+            return cake_fault_set(&request->fault, "continuation",
+                                  "continuation is empty; expected a string or an array of token ids");
+        return CAKE_OK;
+    }
     if (p->chat && !request->messages)
         return wrong(p, "messages", cake_json_get(p->object, "messages"), "an array of messages");
     if (!p->chat && !request->text && !request->ids.len)
@@ -499,17 +535,17 @@ static cake_err read_renamed(pass *p, const char *name)
     return node ? f.read(p, &f, node) : wrong(p, name, node, "a string or an array of token ids");
 }
 
-cake_err cake_fields_read(cake_request *request, const cake_json *object, bool chat, const cake_names *names,
-                          void (*unknown)(void *arg, const char *name), void *arg)
+cake_err cake_fields_read(cake_request *request, const cake_json *object, cake_fields kind,
+                          const cake_names *names, void (*unknown)(void *arg, const char *name), void *arg)
 {
-    pass p = {.request = request, .object = object, .chat = chat};
+    pass p = {.request = request, .object = object, .kind = kind, .chat = kind == CAKE_FIELDS_CHAT};
     bool simple = request->form == CAKE_FORM_SIMPLE, renamed = names && names->prompt;
     cake_err err = renamed ? read_renamed(&p, names->prompt) : CAKE_OK;
     if (err)
         return err;
     for (void *it = cake_json_first(object); it; it = cake_json_next(object, it)) {
         const char *name = cake_json_key(it, NULL);
-        const field *f = find(name, chat ? CHAT : TEXT);
+        const field *f = find(name, (int)kind);
         if ((renamed && leads(name, names->prompt)) || (names && names->id && leads(name, names->id)))
             continue;
         if (renamed && (!strcmp(name, "prompt") || !strcmp(name, "messages")))

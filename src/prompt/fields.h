@@ -9,12 +9,14 @@
 
 #include "prompt/prompt.h"
 
-/* Reads every field of object (the body of a batch line, or a whole simple line) into the request. chat: it
- * has messages, or goes to /v1/chat/completions. An unknown field is a fault in a batch body; in a simple
- * line (then names is set) it is passed to unknown(arg, name). CAKE_ERR_REQUEST and request->fault if
- * anything is wrong. */
-cake_err cake_fields_read(cake_request *request, const cake_json *object, bool chat, const cake_names *names,
-                          void (*unknown)(void *arg, const char *name), void *arg);
+/* What an object has: messages (or /v1/chat/completions), a prompt, or a context and its continuation. */
+typedef enum cake_fields { CAKE_FIELDS_CHAT = 1, CAKE_FIELDS_TEXT = 2, CAKE_FIELDS_SCORE = 4 } cake_fields;
+
+/* Reads every field of object (the body of a batch line, or a whole simple line) into the request. An unknown
+ * field is a fault in a batch body; in a simple line (then names is set) it is passed to unknown(arg, name).
+ * CAKE_ERR_REQUEST and request->fault if anything is wrong. */
+cake_err cake_fields_read(cake_request *request, const cake_json *object, cake_fields kind,
+                          const cake_names *names, void (*unknown)(void *arg, const char *name), void *arg);
 
 /* The field called name, or else the value at that path: a.b.0 is the first item of b in a. NULL: neither. */
 const cake_json *cake_field_at(const cake_json *object, const char *name);

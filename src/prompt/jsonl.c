@@ -61,7 +61,8 @@ static cake_err read_batch(const cake_json *line, cake_request *request)
             strcmp(key, "body") != 0)
             keep_unknown(request, key);
     }
-    return cake_fields_read(request, body, !completion, NULL, NULL, NULL);
+    return cake_fields_read(request, body, completion ? CAKE_FIELDS_TEXT : CAKE_FIELDS_CHAT, NULL, NULL,
+                            NULL);
 }
 
 static cake_err read_simple(const cake_names *names, const cake_json *line, cake_request *request)
@@ -78,7 +79,13 @@ static cake_err read_simple(const cake_names *names, const cake_json *line, cake
     const cake_json *messages = cake_field_at(line, names->prompt ? names->prompt : "messages");
     bool chat = names->prompt ? cake_json_kind(cake_json_at(messages, 0)) == CAKE_JSON_OBJECT
                               : cake_json_kind(messages) > CAKE_JSON_NULL;
-    return cake_fields_read(request, line, chat, names, keep_unknown, request);
+    bool score =
+        !names->prompt && !chat && cake_json_get(line, "continuation") && !cake_json_get(line, "prompt");
+    return cake_fields_read(request, line,
+                            chat    ? CAKE_FIELDS_CHAT
+                            : score ? CAKE_FIELDS_SCORE
+                                    : CAKE_FIELDS_TEXT,
+                            names, keep_unknown, request);
 }
 
 /* A batch line has the keys of a batch, unless it has fields of a simple line. */

@@ -61,6 +61,8 @@ void cake_request_free(cake_request *request)
     free(request->model);
     free(request->text);
     cake_ids_free(&request->ids);
+    free(request->continuation);
+    cake_ids_free(&request->continuation_ids);
     cake_params_free(&request->params);
     cake_buf_free(&request->unknown);
     cake_json_free(request->root);

@@ -21,6 +21,7 @@ typedef struct cake_request {
     int64_t order; /* number among the requests of the input, from 0 */
     uint64_t sum;  /* of its line and index: a change of one line changes the sum of many */
     cake_form form;
+    cake_task task;
     char *id;      /* the id (custom_id) as JSON text ("\"a\"", "7"); NULL: none given */
     int64_t again; /* number of earlier lines with that id; for simple lines, once settled */
     char *model;   /* the model that the request names; NULL */
@@ -34,6 +35,10 @@ typedef struct cake_request {
     size_t text_len;
     bool use_template; /* text goes through the chat template as a user message (.txt, -p) */
     cake_ids ids;      /* prompt as ids (ids.len > 0) */
+    /* CAKE_TASK_SCORE: the prompt is the context, and this follows it, as text or as ids. */
+    char *continuation; /* [continuation_len] */
+    size_t continuation_len;
+    cake_ids continuation_ids;
 
     cake_params params; /* set by the request itself */
     bool form_known;    /* the line shows its form */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The simple format: {"id", "index", "text", "finish_reason", "usage"}; with several answers {"id", "index",
- * "choices", "usage"}; or {"id", "index", "error"}. Invariant: a line is one valid JSON object in UTF-8
- * without a newline.
+ * "choices", "usage"}; of a continuation {"id", "index", "logprob", "is_greedy", "tokens", "usage"}; or
+ * {"id", "index", "error"}. Invariant: a line is one valid JSON object in UTF-8 without a
+ * newline.
  */
 #include "record/format.h"
 
@@ -67,6 +68,27 @@ static void add_choices(const cake_record_options *options, const cake_record *r
         add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
 }
 
+/* The sum over the continuation's tokens, and whether each was the likeliest. */
+static void add_score(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    const int width = 1 + record->n_top;
+    double sum = 0;
+    bool greedy = true;
+    for (int i = record->score_from; i < record->n_prompt; i++) {
+        const cake_token_logprob *row = record->prompt_logprobs + (size_t)i * (size_t)width;
+        sum += row[0].logprob;
+        greedy = greedy && row[0].id == row[1].id;
+    }
+    (void)options;
+    cake_buf_adds(out, ", \"logprob\": ");
+    cake_line_scores(&(float){(float)sum}, 1, out);
+    cake_buf_addf(out, ", \"is_greedy\": %s, \"tokens\": %d, ", greedy ? "true" : "false",
+                  record->n_prompt - record->score_from);
+    add_usage(record, out);
+    if (record->return_token_ids)
+        add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
+}
+
 void cake_line_simple(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     cake_buf_addf(out, "{\"id\": %s, \"index\": %lld", record->id ? record->id : "null",
@@ -75,7 +97,9 @@ void cake_line_simple(const cake_record_options *options, const cake_record *rec
         cake_buf_adds(out, ", \"error\": ");
         cake_line_fault(record->fault, false, out);
     } else {
-        (record->n_choice > 1 ? add_choices : add_answer)(options, record, out);
+        (record->task == CAKE_TASK_SCORE ? add_score
+         : record->n_choice > 1          ? add_choices
+                                         : add_answer)(options, record, out);
     }
     cake_line_timing(options, record, out);
     cake_buf_addc(out, '}');

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a line of RESULTS.partial. Out: a line of a .txt file: the answer, escaped as in base/escape.h.
+ * In: a line of RESULTS.partial. Out: a line of a .txt file: the answer, escaped as in base/escape.h, or the
+ * logprob of a continuation.
  */
 #include "base/escape.h"
 #include "formats/json.h"
@@ -25,6 +26,9 @@ bool cake_line_txt(const char *line, size_t len, cake_buf *out)
         return false;
     size_t n = 0;
     const char *text = cake_json_text(text_of(root), &n);
+    const cake_json *logprob = cake_json_get(root, "logprob");
+    if (logprob)
+        cake_json_add_node(out, logprob);
     cake_escape_add(text, n, out);
     cake_json_free(root);
     return true;

@@ -37,6 +37,7 @@ typedef struct cake_record {
     int64_t order; /* index among the requests of the input, from 0, without gaps */
     uint64_t sum;  /* checksum of its input line (cake_request) */
     cake_form form;
+    cake_task task;
     const char *id;          /* JSON text, or NULL */
     const char *model;       /* or NULL */
     const cake_fault *fault; /* not NULL: failed, and the fields below are unused */
@@ -56,9 +57,8 @@ typedef struct cake_record {
 
     const char *echo; /* [echo_len] the prompt, with which every text begins; NULL: none */
     size_t echo_len;
-    const cake_token_logprob
-        *prompt_logprobs;       /* [n_prompt, 1 + n_top], of the first token only the id; if echo and
-                                         * n_top >= 0 */
+    int score_from;                            /* the first token of the prompt with logprobs; 0: none */
+    const cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top], if score_from */
     const size_t *prompt_begin; /* [n_prompt] ascending: bytes of echo; if echo and n_top >= 0 */
 } cake_record;
 

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "request/continuation.h"
 
 static cake_err open_prompt(const cake_prepare_options *o, cake_prompt **out)
 {
@@ -190,6 +191,8 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
         r->messages || (r->use_template && !preparation->options.raw && cake_chat_has(preparation->chat));
     cake_err err = CAKE_OK;
     cake_buf_cut(text, 0);
+    if (r->task == CAKE_TASK_SCORE)
+        return cake_continuation_encode(preparation->tokenizer, r, text, ids);
     if (r->ids.len) {
         *ids = r->ids;
         r->ids = (cake_ids){0};
@@ -256,11 +259,20 @@ static cake_err check(const cake_preparation *preparation, const cake_ids *ids, 
     return preparation->n_vocab ? check_param_ids(preparation, r) : CAKE_OK;
 }
 
+/* Nothing is generated; of each token of the continuation the likeliest one is wanted, too. */
+static void set_score_params(cake_params *params)
+{
+    params->max_tokens = params->min_tokens = params->echo = 0;
+    params->n = params->logprobs = 1;
+}
+
 void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
                           cake_ids *ids)
 {
     cake_buf_cut(text, 0);
     if (!request->err) {
+        if (request->task == CAKE_TASK_SCORE)
+            set_score_params(&request->params);
         cake_params_merge(&request->params, &preparation->defaults);
         if (preparation->n_vocab && request->params.logprobs > preparation->n_vocab)
             request->params.logprobs = preparation->n_vocab;

@@ -24,9 +24,10 @@ static const cake_params *params_of(const cake_sequence *s)
     return &s->lead->request.params;
 }
 
-bool cake_sequence_scores_prompt(const cake_sequence *s)
+int cake_sequence_score_from(const cake_sequence *s)
 {
-    return s->n_top >= 0 && params_of(s)->echo == 1;
+    const cake_params *p = params_of(s);
+    return s->n_top < 0 ? 0 : p->score_from ? (int)p->score_from : p->echo == 1;
 }
 
 /* For tokens that do not decode to the original text: searches each token after the previous one. A token
@@ -55,7 +56,7 @@ static void add_prompt(cake_sequence *s)
     cake_request *r = &s->lead->request;
     cake_buf text = {0};
     cake_buf_adds(&text, "");
-    bool first = s == s->lead && cake_sequence_scores_prompt(s);
+    bool first = s == s->lead && cake_sequence_score_from(s);
     if (first)
         s->prompt_begin = cake_alloc((size_t)s->n_prompt, sizeof *s->prompt_begin);
     cake_decoder_trace(s->decoder, first ? s->prompt_begin : NULL);
@@ -109,11 +110,11 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
         s->decoder = cake_decoder_open(tokenizer);
     if (tokenizer && p->echo == 1 && !s->request.err)
         add_prompt(s);
-    if (!s->request.err && cake_sequence_scores_prompt(s)) {
+    if (!s->request.err && cake_sequence_score_from(s)) {
         s->prompt_logprobs =
             cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_logprobs);
         s->prompt_logprobs[0].id = s->ids.id[0]; /* the first token has no score */
-        s->n_prompt_logprobs = 1;
+        s->n_prompt_logprobs = cake_sequence_score_from(s);
     }
     return s;
 }
@@ -316,7 +317,7 @@ static bool is_finished(cake_sequence *lead, const cake_inflight *r, const int32
 bool cake_sequence_restore(cake_sequence *lead, const cake_inflight *r, int n, int n_vocab,
                            const int32_t *eos, int n_eos)
 {
-    bool several = params_of(lead)->n > 1, scores = cake_sequence_scores_prompt(lead);
+    bool several = params_of(lead)->n > 1, scores = cake_sequence_score_from(lead);
     for (int i = 0; i < n; i++)
         if (!is_valid(lead, &r[i], n_vocab))
             return false;

@@ -49,9 +49,9 @@ struct cake_sequence {
     cake_sequence **choice; /* [n_choice] owned: choices begun so far, of params.n > 1 */
     int n_choice, n_done;
     int n_resumed; /* how many of the last ones come from an earlier run and have no slot yet */
-    cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top] with echo and logprobs */
+    cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top], if prompt tokens are scored */
     size_t *prompt_begin;                /* [n_prompt] byte of request.text at which each token begins */
-    int n_prompt_logprobs;               /* rows that are filled */
+    int n_prompt_logprobs;               /* rows up to here are filled, or not wanted */
     int nonfinite;                       /* cause of its first non-finite row: see cake_row */
 };
 
@@ -78,10 +78,9 @@ void cake_sequence_resume_choices(cake_sequence *lead, int n);
 void cake_sequence_resume(cake_sequence *sequence, const int32_t *ids, size_t n_id,
                           const cake_token_logprob *logprobs, const int32_t *eos, int n_eos);
 int cake_sequence_generated(const cake_sequence *sequence);
-/* Whether prompt tokens are scored, too; the answer then begins after all of them. */
-bool cake_sequence_scores_prompt(const cake_sequence *sequence);
-/* Adds the scores [1 + n_top] of the prompt's token pos >= 1. In ascending order; repeated ones are
- * ignored. */
+/* The first token of the prompt that is scored, too, up to its end, where the answer then begins; 0: none. */
+int cake_sequence_score_from(const cake_sequence *sequence);
+/* Adds the scores [1 + n_top] of the prompt's token pos. In ascending order; repeated ones are ignored. */
 void cake_sequence_score_prompt(cake_sequence *sequence, int pos, const cake_token_logprob *logprobs);
 /* Length of the text that can no longer be cut off by an incomplete stop string. */
 size_t cake_sequence_settled(const cake_sequence *sequence);

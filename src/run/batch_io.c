@@ -385,6 +385,7 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .order = r->order,
                           .sum = r->sum,
                           .form = r->form,
+                          .task = r->task,
                           .id = r->id,
                           .model = r->model,
                           .fault = r->err ? &r->fault : NULL,
@@ -401,6 +402,7 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .waited = waited,
                           .echo = r->params.echo == 1 ? r->text : NULL,
                           .echo_len = r->text_len,
+                          .score_from = cake_sequence_score_from(s),
                           .prompt_logprobs = s->prompt_logprobs,
                           .prompt_begin = s->prompt_begin};
     return cake_record_add(io->recorder, &record);

@@ -103,9 +103,11 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
         cake_buf_add(out, (const char *)ids->id, (size_t)cake_schedule_chain_len((int)ids->len) * PAGE_BYTES);
 }
 
-static bool is_scored(const cake_request *r)
+/* The first token of the prompt that is scored; 0: none. */
+static int score_from(const cake_request *r)
 {
-    return r->params.echo == 1 && r->params.logprobs != CAKE_UNSET;
+    return r->params.score_from ? (int)r->params.score_from
+                                : r->params.echo == 1 && r->params.logprobs != CAKE_UNSET;
 }
 
 /* Adds the answers of a request to the workload, with their minimum and maximum lengths. tokens [n pages];
@@ -125,7 +127,7 @@ static void add_workload(census *c, const cake_request *r, int n_token, const ch
                                  .computed = computed,
                                  .min_generated = min_generated > 0 ? min_generated : 1,
                                  .max_generated = max_generated > 0 ? max_generated : 1,
-                                 .flags = is_scored(r) ? CAKE_SLOT_SCORE_PROMPT : 0};
+                                 .score_from = score_from(r)};
     for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
         if (cake_workload_is_sampled(&c->workload) && n) {
             int32_t *ids = cake_alloc((size_t)n, PAGE_BYTES);
@@ -139,7 +141,7 @@ static void add_workload(census *c, const cake_request *r, int n_token, const ch
         }
         cake_workload_add(&c->workload, &answer);
         answer.computed = n_token - n * CAKE_PAGE; /* choices share the pages of their prompt */
-        answer.flags = 0;
+        answer.score_from = 0;
         answer.chain = NULL;
     }
 }
@@ -148,6 +150,7 @@ static void add_workload(census *c, const cake_request *r, int n_token, const ch
  * scores. Returns how many tokens of the prompt are computed. */
 static int find_shared(census *c, const cake_request *r, int n_token, const char *tokens, int n)
 {
+    const int first = score_from(r), most = first ? (first - 1) / CAKE_PAGE : n;
     int shared = 0;
     if (!n)
         return n_token;
@@ -157,7 +160,7 @@ static int find_shared(census *c, const cake_request *r, int n_token, const char
                             cake_request_queue_prefix_salt(cake_model_config(c->rank->input.model), n_token),
                             ids, n, chain);
     free(ids);
-    for (int i = 0; i < n && !is_scored(r) && cake_prefix_tree_users(c->recent.prefixes, chain[i]) > 1; i++)
+    for (int i = 0; i < n && i < most && cake_prefix_tree_users(c->recent.prefixes, chain[i]) > 1; i++)
         shared += CAKE_PAGE;
     remember(&c->recent, chain, n);
     c->shared += shared;
@@ -185,7 +188,7 @@ static cake_err add_prompt(void *self, const cake_request *r, int64_t n_token, c
         log_fault(c, r, message);
     } else {
         c->outgrow += exceeds_kv(c->rank, r, n_token);
-        if (r->params.max_tokens != 0 || is_scored(r)) {
+        if (r->params.max_tokens != 0 || score_from(r)) {
             int n = (int)(len / PAGE_BYTES), computed = find_shared(c, r, (int)n_token, composed, n);
             add_workload(c, r, (int)n_token, composed, n, computed);
         }

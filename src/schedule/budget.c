@@ -48,9 +48,12 @@ static double page_cost(const cake_schedule *s, const cake_slot_state *q, int fr
     double middle = 0.5 * (from + end - 1);
     generated = generated > 0 ? generated : 0;
     prompt -= generated;
+    const int scored = from + prompt - (from > q->n_scored ? from : q->n_scored);
     return prompt + prompt * cost_at(s, middle, cost->prompt_seen) +
            generated * (cake_budget_generated(s, (int)middle) - cost->score) +
-           cost->score * (q->flags & CAKE_SLOT_SCORE_PROMPT ? prompt : end == q->n_token);
+           cost->score * (!(q->flags & CAKE_SLOT_SCORE_PROMPT) ? end == q->n_token
+                          : scored > 0                         ? scored
+                                                               : 0);
 }
 
 /* The end of the next step: a multiple of CAKE_PAGE, or all there is. */

@@ -25,7 +25,7 @@ typedef struct cake_slot_state {
     int n_prompt, n_token;
     int n_sent;   /* vLLM: num_computed_tokens. Its first n_sent tokens, cached ones included, need no row */
     int max_len;  /* maximum of tokens, prompt included */
-    int n_scored; /* CAKE_SLOT_SCORE_PROMPT: prompt rows that were sent to be scored */
+    int n_scored; /* CAKE_SLOT_SCORE_PROMPT: prompt rows that were sent to be scored, or need no score */
     int max_sent; /* maximum of n_sent, which an eviction resets */
     int n_mapped; /* pages of each group that CAKE_CHANGE_MAPs, sent or pending, have mapped */
     int n_published;      /* pages of its prompt that others can share */

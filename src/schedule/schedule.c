@@ -316,6 +316,13 @@ int cake_schedule_fork(cake_schedule *s, int stem)
     return slot;
 }
 
+void cake_schedule_score_from(cake_schedule *s, int slot, int token)
+{
+    cake_slot_state *q = &s->seqs[slot];
+    CAKE_ASSERT(token >= 1 && token <= q->n_prompt && !q->n_sent);
+    q->n_scored = token - 1;
+}
+
 void cake_schedule_complete(cake_schedule *s, int l)
 {
     cake_lane *back = &s->lanes[l];

@@ -70,7 +70,7 @@ bool cake_schedule_can_admit(const cake_schedule *schedule);
 
 enum {
     CAKE_SLOT_STEM = 1,         /* it only holds its prompt, until it is retired; one at a time */
-    CAKE_SLOT_SCORE_PROMPT = 2, /* each row of its prompt is scored once */
+    CAKE_SLOT_SCORE_PROMPT = 2, /* tokens of its prompt are scored once: all, or see score_from */
     CAKE_SLOT_READMITTED = 4,   /* its prompt was counted before, so shared rows are not counted again */
     CAKE_SLOT_FIXED_LENGTH = 8  /* nothing ends its answer before max_len */
 };
@@ -83,6 +83,9 @@ int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int max_len, cons
 /* Admits a sequence that has n_token tokens already: the generated ones are replayed. */
 int cake_schedule_resume(cake_schedule *schedule, int n_prompt, int n_token, int max_len,
                          const int32_t *chain, int flags);
+/* Of a sequence that was just admitted with CAKE_SLOT_SCORE_PROMPT: only the prompt's tokens from `token`,
+ * at least 1, are scored, so the pages of those before can be shared. */
+void cake_schedule_score_from(cake_schedule *schedule, int slot, int token);
 enum { CAKE_FORK_LATER = -1, CAKE_FORK_NEVER = -2 };
 /* Admits a sequence with the stem's prompt to a lane that is not in flight: its prompt counts as sent, and
  * its next token is to be sampled from the scores of the stem's last row. Returns its slot. CAKE_FORK_LATER:

@@ -300,7 +300,7 @@ struct cake_tokenizer {
     cake_post_processor post;
     cake_decode_stages stages;
     cake_token_info *known; /* [count], by id */
-    int32_t eos;            /* the eos_token in a file; -1: none */
+    int32_t bos, eos;       /* the bos_token and eos_token in a file; -1: none */
     int32_t count;
     size_t longest; /* maximum bytes of text for one token */
 };

@@ -145,6 +145,7 @@ static cake_err open_parts(const cake_json_path *root, cake_vocab_reader *lists,
         err = cake_added_finish(&token->added, &added, &token->normalizers);
     if (err)
         return err;
+    token->bos = specials->given[CAKE_BOS] ? find_named(token, specials, CAKE_BOS) : -1;
     token->eos = specials->given[CAKE_EOS] ? find_named(token, specials, CAKE_EOS) : -1;
     check_config(token, specials);
     if (specials->bos)
@@ -349,6 +350,11 @@ int32_t cake_tokenizer_find(const cake_tokenizer *token, const char *text, size_
 {
     const cake_added_token *added = cake_added_find(&token->added, text, len);
     return added ? added->id : cake_vocab_find(&token->words.vocab, text, len);
+}
+
+int32_t cake_tokenizer_bos(const cake_tokenizer *token)
+{
+    return token->bos;
 }
 
 int32_t cake_tokenizer_eos(const cake_tokenizer *token)

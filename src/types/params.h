@@ -20,6 +20,12 @@ typedef enum cake_form {
     CAKE_FORM_BATCH_COMPLETION /* OpenAI batch, /v1/completions */
 } cake_form;
 
+/* What a request asks for. */
+typedef enum cake_task {
+    CAKE_TASK_GENERATE, /* answers to a prompt */
+    CAKE_TASK_SCORE     /* the probability of a given continuation */
+} cake_task;
+
 /* Buffer size for a request's name in messages: its line, counted from 1, and its id, a JSON text or NULL:
  * line 44 (custom_id "a"). index counts from 0. */
 enum { CAKE_REQUEST_NAME = 128 };
@@ -58,6 +64,9 @@ typedef struct cake_params {
     cake_ids stop_ids;         /* owned; only a request has them, there is no default */
     cake_logit_bias *bias;     /* [n_bias] owned; the request's, then the model's, which win */
     size_t n_bias;
+    /* The first token of the prompt whose probability is wanted, >= 1; 0: none, or with echo and logprobs
+     * all. Preparation sets it. */
+    int64_t score_from;
 } cake_params;
 
 typedef struct cake_params_field {

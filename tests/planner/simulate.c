@@ -115,7 +115,7 @@ static void test_odd(void)
     cake_hop hops[] = {{0, 0, 1}};
     cake_plan plan = {.hop = hops, .n_hop = 1, .n_rank = 1};
     cake_schedule_shape shape = shape_of(1, 4, 3);
-    cake_sim_request requests[] = {{.n_prompt = 70, .n_generated = 2, .flags = CAKE_SLOT_SCORE_PROMPT},
+    cake_sim_request requests[] = {{.n_prompt = 70, .n_generated = 2, .score_from = 1},
                                    {.n_prompt = 10, .n_generated = 1000},
                                    {.n_prompt = 10, .n_generated = 3}};
     fixed f = {.hop = {1}, .root = 0};

@@ -246,7 +246,7 @@ static void test_draws(void)
 static void test_choices(void)
 {
     cake_sequence *lead = echo("Once upon", NULL, 0, 3);
-    CU_ASSERT(cake_sequence_scores_prompt(lead) && lead->n_prompt >= 3);
+    CU_ASSERT(cake_sequence_score_from(lead) == 1 && lead->n_prompt >= 3);
     for (uint32_t i = 0; i < 3; i++) {
         cake_sequence *s = cake_sequence_branch(lead);
         CU_ASSERT(s->lead == lead && s->key.choice == i && s->key.seed == lead->key.seed);

@@ -20,6 +20,7 @@ for i in $(seq 1 36); do
     8) how='"prompt": "'$head$i'", "echo": true, "max_tokens": 0, "n": '$((i % 2 + 1)) ;;
     esac
     test "$i" -eq 20 && echo 'not JSON'
+    test $((i % 9)) -eq 7 && printf '{"id": "c%d", "context": "%s", "continuation": " and %d"}\n' "$i" "$head$head" "$i"
     printf '{"id": "r%d", %s, "return_token_ids": true}\n' "$i" "$how"
 done >"$dir/in.jsonl"
 

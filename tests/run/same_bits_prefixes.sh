@@ -22,6 +22,10 @@ for i in $(seq 1 "$(few 18 24)"); do
     test $((i % 7)) -eq 0 && how=$how', "stop": ["a", "e"], "temperature": 1.1'
     printf '{"id": "r%d", "prompt": "%s", "return_token_ids": true, %s}\n' "$i" "$text" "$how"
 done >"$dir/in.jsonl"
+# Continuations of one context, whose scores need no others.
+for i in 1 2 3 4; do
+    printf '{"id": "c%d", "context": "%s", "continuation": " they went up the hill %d"}\n' "$i" "$head$more" "$i"
+done >>"$dir/in.jsonl"
 # One of 128 tokens, which is two pages: its last row is computed all the same.
 ids=$(seq -s, 3 130)
 for i in 1 2 3; do

@@ -557,6 +557,37 @@ static void test_ahead(void)
     cake_schedule_close(s);
 }
 
+/* Continuations of one context: its pages are shared, and the rows before theirs are not scored. */
+static void test_score_from(void)
+{
+    enum { PROMPT = 3 * CAKE_PAGE + 10, FROM = 3 * CAKE_PAGE + 4 };
+    cake_schedule_shape shape = one_kv_group(1, 4, 1000, 1000, 64);
+    shape.share = true;
+    cake_prefix_tree *prefixes = cake_prefix_tree_open();
+    cake_schedule *s = cake_schedule_open(&shape, prefixes);
+    int32_t ids[4 * CAKE_PAGE] = {0}, chain[2][3];
+    for (int i = 0; i < 2; i++) {
+        cake_prefix_tree_insert(prefixes, 0, ids, 3, chain[i]);
+        int slot = cake_schedule_admit(s, PROMPT, PROMPT, chain[i], CAKE_SLOT_SCORE_PROMPT), rows = 0,
+            scores = 0;
+        cake_schedule_score_from(s, slot, FROM);
+        for (const cake_batch *b; rows < (i ? PROMPT - 3 * CAKE_PAGE : PROMPT); rows += b->n_row) {
+            b = cake_schedule_next_batch(s, 0);
+            CU_ASSERT_FATAL(b->n_row > 0);
+            for (int k = 0; k < b->n_score; k++)
+                CU_ASSERT(b->rows[b->score_row[k]].pos >= FROM - 1);
+            scores += b->n_score;
+            cake_schedule_complete(s, 0);
+        }
+        CU_ASSERT_EQUAL(rows, i ? PROMPT - 3 * CAKE_PAGE : PROMPT);
+        CU_ASSERT_EQUAL(scores, PROMPT - FROM + 1); /* and the check of the last one */
+        cake_schedule_retire(s, slot);
+    }
+    CU_ASSERT_EQUAL(cake_schedule_statistics(s).shared, 3 * CAKE_PAGE);
+    cake_schedule_close(s);
+    cake_prefix_tree_close(prefixes);
+}
+
 /* Whatever rows cost, each is sent once and reads its own. */
 static void test_any_cost(void)
 {
@@ -598,6 +629,7 @@ int main(void)
         {"a sequence longer than all pages of its window", test_window_alone},
         {"forks of a stem share its pages", test_forks},
         {"what prompts begin with is computed once", test_share},
+        {"only continuations are scored", test_score_from},
         {"... whatever the company", test_share_one},
         {"... with windows, few pages, stems, scores of prompts", test_share_tight},
         {"... with recurrent states", test_share_states},
