@@ -365,7 +365,7 @@ static const field fields[] = {
     {"logprobs", BOTH, NULL, read_logprobs},
     {"top_logprobs", BOTH, "0", read_top_logprobs},
     {"echo", TEXT, "false", read_switch},
-    {"return_token_ids", BOTH, NULL, read_switch},
+    {"return_token_ids", ALL, NULL, read_switch},
     {"tool_choice", BOTH, "\"auto\"", read_tool_choice},
     /* their meaning for templates and tokenizers depends on the kind of request */
     {"add_special_tokens", CHAT, "false", refuse},

@@ -28,7 +28,7 @@ bool cake_line_txt(const char *line, size_t len, cake_buf *out)
     const char *text = cake_json_text(text_of(root), &n);
     const cake_json *logprob = cake_json_get(root, "logprob");
     if (logprob)
-        cake_json_add_node(out, logprob);
+        cake_line_scores(&(float){(float)cake_json_real(logprob, 0)}, 1, out);
     cake_escape_add(text, n, out);
     cake_json_free(root);
     return true;

@@ -241,7 +241,11 @@ static size_t read_scores(sheet *s, const cake_json *logprobs, size_t n)
 
 static void put_scores(sheet *s, const cake_json *choice, size_t n_token, size_t *from)
 {
-    const cake_json *logprobs = cake_json_get(choice, "logprobs");
+    const cake_json *logprobs = cake_json_get(choice, "logprobs"), *sum = cake_json_get(choice, "logprob");
+    if (sum) { /* of a continuation, which has no others */
+        put_ragged(&s->logprobs, &(float){(float)cake_json_real(sum, NAN)}, 1);
+        return;
+    }
     size_t n = read_scores(s, logprobs, n_token);
     put_ragged(&s->logprobs, s->scores, n);
     cake_buf_cut(&s->piece, 0);

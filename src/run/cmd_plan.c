@@ -181,7 +181,7 @@ static cake_err add_prompt(void *self, const cake_request *r, int64_t n_token, c
     char message[96];
     if (r->err) {
         log_fault(c, r, r->fault.message);
-    } else if (n_token >= c->rank->input.context) {
+    } else if (n_token > c->rank->input.context - (r->params.max_tokens != 0)) {
         c->too_long++;
         snprintf(message, sizeof message, "a prompt of %lld tokens does not fit the context of %d",
                  (long long)n_token, c->rank->input.context);

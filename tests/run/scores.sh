@@ -66,6 +66,15 @@ SAID
 run -i "$dir/in.jsonl" -o "$dir/out.txt" -q
 test "$(wc -l <"$dir/out.txt")" -eq "$(wc -l <"$dir/in.jsonl")" && ! grep -vqE '^-[0-9.e-]+$' "$dir/out.txt"
 ok "text has the sums" $?
+run -i "$dir/in.jsonl" -o "$dir/out.jsonl" -q
+if "$cake" info 2>/dev/null | grep -q '^HDF5  *[0-9]'; then
+    run -i "$dir/in.jsonl" -o "$dir/out.h5" -q
+    "$cake" merge "$dir/out.h5" -o "$dir/merged.jsonl" 2>/dev/null
+    cmp "$dir/out.jsonl" "$dir/merged.jsonl"
+    ok "HDF5 keeps their lines" $?
+fi
+fields "$dir/out.jsonl" | cut -f1 | diff - "$dir/out.txt"
+ok "... which are those of JSONL" $?
 expect "plan counts them" 0 'requests' mpi 1 plan -m "$model" -i "$dir/in.jsonl"
 expect "tokenize shows both texts as one" 0 '"prompt": "Once upon a time"' \
     mpi 1 tokenize -m "$model" -i <(echo '{"context": "Once upon", "continuation": " a time"}') --input-format jsonl
