@@ -94,27 +94,38 @@ static cake_err read_compressed(const cake_fields *fields, cake_quantization *q)
     if (!err && cake_json_size(rotated))
         err = cake_field_fail(fields, "transform_config", "weights without transforms are expected");
     const cake_fields groups = inside(fields, "config_groups", &room);
+    if (!err && groups.object &&
+        (cake_json_kind(groups.object) != CAKE_JSON_OBJECT || !cake_json_size(groups.object)))
+        err = cake_field_fail(fields, "config_groups", "an object with a group or more is expected");
     for (void *it = cake_json_first(groups.object); !err && it; it = cake_json_next(groups.object, it)) {
         cake_buf more = {0};
         const cake_fields group = inside(&groups, cake_json_key(it, NULL), &more);
-        if (cake_json_kind(group.object) == CAKE_JSON_OBJECT)
-            err = read_group(&group, q);
+        err = cake_json_kind(group.object) == CAKE_JSON_OBJECT
+                  ? read_group(&group, q)
+                  : cake_field_fail(&groups, cake_json_key(it, NULL), "an object is expected");
         cake_buf_free(&more);
     }
     cake_buf_free(&room);
     return err;
 }
 
+/* The name under which a field came: the older one rules. */
+static const char *spelled(const cake_fields *fields, const char *name, const char *other)
+{
+    return cake_field(fields, name) ? name : other;
+}
+
 static cake_err read_gptq(const cake_fields *fields, cake_quantization *q)
 {
     static const char *const formats[] = {"gptq", "gptq_v2", ""};
+    const char *name = spelled(fields, "checkpoint_format", "format");
     int bits;
-    if (check_text(fields, "checkpoint_format", formats, 3, "gptq or gptq_v2") ||
+    if (check_text(fields, name, formats, 3, "gptq or gptq_v2") ||
         cake_field_int(fields, "bits", CAKE_REQUIRED, 1, 64, &bits))
         return CAKE_ERR_FATAL;
     if (bits != 4 && bits != 8)
         return cake_field_fail(fields, "bits", "4 or 8 is expected");
-    const char *format = cake_json_text(cake_field(fields, "checkpoint_format"), NULL);
+    const char *format = cake_json_text(cake_field(fields, name), NULL);
     if (cake_field_bool(fields, "desc_act", false, &q->any_order))
         return CAKE_ERR_FATAL;
     q->less = !format || strcasecmp(format, "gptq_v2");
@@ -126,10 +137,21 @@ static cake_err read_awq(const cake_fields *fields, cake_quantization *q)
     static const char *const versions[] = {"gemm"};
     int bits;
     (void)q;
-    if (check_text(fields, "version", versions, 1, "gemm") ||
+    if (check_text(fields, spelled(fields, "version", "format"), versions, 1, "gemm") ||
         cake_field_int(fields, "bits", cake_field(fields, "w_bit") ? 4 : CAKE_REQUIRED, 1, 64, &bits))
         return CAKE_ERR_FATAL;
     return bits == 4 ? CAKE_OK : cake_field_fail(fields, "bits", "4 is expected");
+}
+
+/* Other ones scale activations before the product (AWQ, SmoothQuant) or add to it (SVDQuant). */
+static cake_err read_modelopt(const cake_fields *fields, cake_quantization *q)
+{
+    static const char *const algos[] = {
+        "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", "MXFP8", "MIXED_PRECISION"};
+    (void)q;
+    return check_text(
+        fields, "quant_algo", algos, sizeof algos / sizeof *algos,
+        "FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8 or MIXED_PRECISION");
 }
 
 static cake_err read_nothing(const cake_fields *fields, cake_quantization *q)
@@ -146,7 +168,7 @@ static const struct {
 } methods[] = {
     {"fp8", CAKE_QUANT_FP8, read_fp8},         {"compressed-tensors", CAKE_QUANT_COMPRESSED, read_compressed},
     {"gptq", CAKE_QUANT_GPTQ, read_gptq},      {"awq", CAKE_QUANT_AWQ, read_awq},
-    {"mxfp4", CAKE_QUANT_MXFP4, read_nothing}, {"modelopt", CAKE_QUANT_MODELOPT, read_nothing},
+    {"mxfp4", CAKE_QUANT_MXFP4, read_nothing}, {"modelopt", CAKE_QUANT_MODELOPT, read_modelopt},
 };
 
 cake_err cake_config_read_quantization(const cake_fields *top, cake_quantization *q)

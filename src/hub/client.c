@@ -469,13 +469,15 @@ cake_err cake_hub_client_fetch(cake_hub_client *c, const cake_hub_source *s, cak
     body b = {.sink = sink};
     cake_err err = CAKE_OK;
     add_file_url(c, s, &url);
+    int64_t most = sink->have; /* a hub that begins anew makes no progress */
     for (int n_try = 0; !err && sink->have < sink->size;) {
-        int64_t before = sink->have;
         cake_buf_cut(&why, 0);
         cake_buf_adds(&why, "");
         err = fetch_once(c, s, url.data, &b, &why);
-        if (sink->have - before >= progress_bytes)
+        if (sink->have - most >= progress_bytes) {
             n_try = 0;
+            most = sink->have;
+        }
         if (!err && why.len)
             err = wait_or_stop(c, &n_try, why.data);
     }

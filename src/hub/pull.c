@@ -150,6 +150,17 @@ static cake_err fetch_files(pull *p)
     return err;
 }
 
+/* A hub that gives two files one ETag has overwritten the first. */
+static cake_err check_blobs(const pull *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (cake_hub_blob_have(&p->place, &p->file[i].meta) != p->file[i].meta.size)
+            return cake_fail(
+                "hub", "%s: %s has another size than the hub says: it gives the ETag %s to several files",
+                p->o->name.id, p->file[i].file, p->file[i].meta.etag);
+    return CAKE_OK;
+}
+
 /* The links of the snapshot, then the name of the commit. */
 static cake_err link_files(const pull *p)
 {
@@ -195,6 +206,8 @@ cake_err cake_hub_pull(const cake_hub_pull_options *o, cake_buf *path)
         o->begin(o->own, p.n_file, p.bytes, p.have);
     if (!err)
         err = fetch_files(&p);
+    if (!err)
+        err = check_blobs(&p);
     if (!err)
         err = link_files(&p);
     if (!err) {

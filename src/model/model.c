@@ -185,9 +185,9 @@ static cake_err check_tensor(const cake_model *model, const cake_tensor_item *p,
  * that are quantised, too. */
 static bool is_companion(const char *name)
 {
-    static const char *const ends[] = {".weight_shape",     ".input_scale",  ".input_global_scale",
-                                       ".input_zero_point", ".output_scale", ".k_scale",
-                                       ".v_scale"};
+    static const char *const ends[] = {
+        ".weight_shape",     ".activation_scale", ".input_scale", ".input_global_scale",
+        ".input_zero_point", ".output_scale",     ".k_scale",     ".v_scale"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         const size_t length = strlen(name), end = strlen(ends[i]);
         if (length > end && !strcmp(name + length - end, ends[i]))
@@ -240,6 +240,20 @@ static cake_err check_experts(const cake_model *model, const char *name)
                      model->dir, name, c->moe.router.n_expert);
 }
 
+/* Unused tensors without which products of quantised weights are wrong. */
+static cake_err check_corrections(const cake_model *model, const char *name)
+{
+    static const char *const needed[] = {".pre_quant_scale", ".svdquant_lora_a", ".svdquant_lora_b"};
+    const char *end = strrchr(name, '.');
+    for (size_t i = 0; end && i < sizeof needed / sizeof *needed; i++)
+        if (!strcmp(end, needed[i]))
+            return cake_fail("model",
+                             "%s: has tensor %s: weights whose activations are scaled or corrected (AWQ and "
+                             "SVDQuant of ModelOpt) are not read; export the model as NVFP4 or FP8",
+                             model->dir, name);
+    return CAKE_OK;
+}
+
 /* Unused tensors are a hint that config.json and files do not belong together. */
 static cake_err warn_unused(const cake_model *model, const census *c)
 {
@@ -249,7 +263,7 @@ static cake_err warn_unused(const cake_model *model, const census *c)
         const cake_indexed_tensor *stored = cake_tensor_index_at(model->store, i);
         if (c->used[i] || is_redundant(model, stored) || stored->tensor->begin == stored->tensor->end)
             continue;
-        if (check_experts(model, stored->tensor->name))
+        if (check_experts(model, stored->tensor->name) || check_corrections(model, stored->tensor->name))
             return CAKE_ERR_FATAL;
         const int n_layer = model->config.n_layer;
         int64_t layer = number_after(stored->tensor->name, ".layers.");

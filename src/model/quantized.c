@@ -131,11 +131,13 @@ static bool matches(const search *s, const scheme *of, cake_quantized *q)
     return true;
 }
 
+/* -1: more than 63 bits hold. */
 static int64_t elements(const cake_tensor *t, int from)
 {
     int64_t n = 1;
     for (int i = from; i < t->rank; i++)
-        n *= t->shape[i];
+        if (__builtin_mul_overflow(n, t->shape[i], &n))
+            return -1;
     return n;
 }
 
@@ -179,6 +181,8 @@ static void describe(cake_quantized *q, const scheme *of, const cake_quantizatio
     cake_format f = {.factor = q->part[CAKE_QUANT_FACTOR], .divides = of->divides};
     const bool columns = of == &by_columns, awq = how->method == CAKE_QUANT_AWQ;
     q->layout = !columns ? CAKE_QUANT_BY_ROWS : awq ? CAKE_QUANT_BY_AWQ : CAKE_QUANT_BY_GPTQ;
+    q->unsaid = columns && !awq && how->method != CAKE_QUANT_GPTQ;
+    q->any_order = columns && how->any_order;
     if (!scale_type(q->part[CAKE_QUANT_SCALES], &f.scale))
         return;
     f.group = group_of(q, of, how, n_row, n_in);
@@ -212,6 +216,15 @@ void cake_quantized_find(const cake_tensor_index *index, const cake_quantization
 
 /* ---- check */
 
+static bool fail_shape(const cake_tensor *is, int64_t rows, int64_t columns, cake_buf *why)
+{
+    cake_buf_addf(why, "tensor %s has shape [", is->name);
+    for (int i = 0; i < is->rank; i++)
+        cake_buf_addf(why, "%s%lld", i ? ", " : "", (long long)is->shape[i]);
+    cake_buf_addf(why, "], but its matrix needs [%lld, %lld]", (long long)rows, (long long)columns);
+    return false;
+}
+
 /* Adds to why unless the tensor's first dimensions are so many rows, and the others so many columns. */
 static bool need(const cake_indexed_tensor *t, int64_t rows, int64_t columns, cake_buf *why)
 {
@@ -219,11 +232,15 @@ static bool need(const cake_indexed_tensor *t, int64_t rows, int64_t columns, ca
     for (int split = 0; split <= is->rank; split++)
         if (elements(is, split) == columns && elements(is, 0) == rows * columns)
             return true;
-    cake_buf_addf(why, "tensor %s has shape [", is->name);
-    for (int i = 0; i < is->rank; i++)
-        cake_buf_addf(why, "%s%lld", i ? ", " : "", (long long)is->shape[i]);
-    cake_buf_addf(why, "], but its matrix needs [%lld, %lld]", (long long)rows, (long long)columns);
-    return false;
+    return fail_shape(is, rows, columns, why);
+}
+
+/* The same of a tensor with two dimensions, whose lines are read. */
+static bool need_lines(const cake_indexed_tensor *t, int64_t lines, int64_t columns, cake_buf *why)
+{
+    const cake_tensor *is = t->tensor;
+    return (is->rank == 2 && is->shape[0] == lines && is->shape[1] == columns) ||
+           fail_shape(is, lines, columns, why);
 }
 
 static bool need_type(const cake_indexed_tensor *t, const char *dtype, cake_buf *why)
@@ -254,11 +271,31 @@ static bool check_rows(const cake_quantized *q, int64_t n_row, int n_in, cake_bu
 
 static bool check_columns(const cake_quantized *q, int64_t n_row, int n_in, cake_buf *why)
 {
-    const cake_indexed_tensor *codes = q->part[CAKE_QUANT_CODES], *zeros = q->part[CAKE_QUANT_ZEROS];
+    const cake_indexed_tensor *codes = q->part[CAKE_QUANT_CODES], *zeros = q->part[CAKE_QUANT_ZEROS],
+                              *scales = q->part[CAKE_QUANT_SCALES];
     const int64_t groups = cake_format_groups(q->format, n_in), word = cake_quantized_per_word(q);
     const bool awq = q->layout == CAKE_QUANT_BY_AWQ;
     if (!zeros) {
         cake_buf_addf(why, "tensor %s has no qzeros beside it", codes->tensor->name);
+        return false;
+    }
+    if (q->unsaid) {
+        cake_buf_addf(
+            why,
+            "tensor %s is GPTQ's or AWQ's, but config.json has no quantization_config of either; add "
+            "the object of quantize_config.json (with \"quant_method\": \"gptq\") or "
+            "quant_config.json (\"awq\")",
+            codes->tensor->name);
+        return false;
+    }
+    if (q->any_order && !q->part[CAKE_QUANT_INDEX]) {
+        cake_buf_addf(why, "tensor %s has no g_idx beside it, but desc_act in config.json is true",
+                      codes->tensor->name);
+        return false;
+    }
+    if (cake_scale_bytes(q->format->scale) == 1) {
+        cake_buf_addf(why, "tensor %s has dtype %s, but F16, BF16 or F32 is expected", scales->tensor->name,
+                      scales->tensor->dtype_name);
         return false;
     }
     if (!need_type(zeros, "I32", why))
@@ -268,8 +305,8 @@ static bool check_columns(const cake_quantized *q, int64_t n_row, int n_in, cake
                       codes->tensor->name, (long long)n_row, n_in, (long long)word);
         return false;
     }
-    return need(codes, awq ? n_in : n_in / word, awq ? n_row / word : n_row, why) &&
-           need(q->part[CAKE_QUANT_SCALES], groups, n_row, why) && need(zeros, groups, n_row / word, why);
+    return need_lines(codes, awq ? n_in : n_in / word, awq ? n_row / word : n_row, why) &&
+           need_lines(scales, groups, n_row, why) && need_lines(zeros, groups, n_row / word, why);
 }
 
 bool cake_quantized_check(const cake_quantized *q, int64_t n_row, int n_in, cake_buf *why)
@@ -279,6 +316,11 @@ bool cake_quantized_check(const cake_quantized *q, int64_t n_row, int n_in, cake
     if (!q->format) {
         cake_buf_addf(why, "tensor %s has dtype %s, which no scales have", scales->tensor->name,
                       scales->tensor->dtype_name);
+        return false;
+    }
+    if (index && cake_format_groups(q->format, n_in) > UINT16_MAX) {
+        cake_buf_addf(why, "tensor %s chooses among %d groups, but at most %d are expected",
+                      index->tensor->name, cake_format_groups(q->format, n_in), UINT16_MAX);
         return false;
     }
     if (index && !(need_type(index, "I32", why) && need(index, n_in, 1, why)))

@@ -33,6 +33,8 @@ typedef struct cake_quantized {
     int64_t shared;                                /* rows that share a row of scales */
     bool flips;                                    /* codes and zero points are signed in the file */
     bool packed_zeros;                             /* by rows: several rows' zero points in a word */
+    bool unsaid;    /* by columns: quantization_config does not say which of the two it is */
+    bool any_order; /* by columns: it says that groups do not come in order */
 } cake_quantized;
 
 /* A matrix of n_row rows (of all experts, if they are one tensor) and n_in columns, by the name that it would

@@ -339,9 +339,9 @@ static bool check_row(const job *j, int i)
     }
     const cake_indexed_tensor *t = j->q->part[bad ? CAKE_QUANT_SCALES : CAKE_QUANT_FACTOR];
     cake_buf_addf(j->why,
-                  "%s: tensor %s holds %g for row %lld, but a finite number is expected; download it again",
+                  "%s: tensor %s holds %g for row %lld, but a finite number%s is expected; download it again",
                   cake_indexed_tensor_path(t, j->m->model->dir), t->tensor->name,
-                  (double)(bad ? scale : factor), (long long)j->want->row[i]);
+                  (double)(bad ? scale : factor), (long long)j->want->row[i], bad ? "" : " that is not 0");
     return false;
 }
 

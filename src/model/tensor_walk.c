@@ -67,6 +67,7 @@ static bool shares_scales(const cake_tensor_item *p)
     const bool apart = p->run < p->n_out; /* runs of rows, `stride` apart */
     return cake_format_scales_sums(p->format) && p->format->scale == CAKE_SCALE_F32 && p->format->group &&
            !p->format->factor && p->quantized.shared > 0 && p->quantized.shared % MANY == 0 &&
+           !p->spec->head && !(p->spec->stacked && p->all % MANY) && /* the same for all heads and experts */
            p->before % MANY == 0 && !(apart && (p->run % MANY || p->stride % MANY)) && !p->interleaved &&
            p->whole == p->n_out;
 }

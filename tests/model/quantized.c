@@ -54,7 +54,12 @@ static const scheme schemes[] = {
     {"GPTQ 8 bits", "\"quant_method\":\"gptq\",\"bits\":8", GPTQ, 8, 32, true, false, "BF16", 1},
     {"AWQ", "\"quant_method\":\"awq\",\"bits\":4,\"version\":\"GEMM\"", AWQ, 4, 32, true, false, "F16", 1},
     {"MXFP8", COMPRESSED "\"mxfp8-quantized\"", FP8, 8, 32, false, false, "U8", 1},
+    {"GPTQ 4 bits, v2 by its later name", "\"quant_method\":\"gptq\",\"bits\":4,\"format\":\"gptq_v2\"", GPTQ,
+     4, 0, true, false, "F16", 1},
 };
+/* A scheme without quantization_config. */
+static const scheme unsaid = {"GPTQ, unsaid", NULL, GPTQ, 4, 32, true, false, "F16", 1};
+enum { UNSAID = -1 };
 
 /* ---- drawing */
 
@@ -224,7 +229,8 @@ static const float *transposed(const drawn *d)
 static void put_quantized(writer *w, const char *name, const scheme *s, const drawn *d)
 {
     static const int awq[] = {0, 4, 1, 5, 2, 6, 3, 7};
-    const int shared = (d->out + d->shared - 1) / d->shared, g = d->groups, less = !strstr(s->config, "_v2");
+    const int shared = (d->out + d->shared - 1) / d->shared, g = d->groups,
+              less = !s->config || !strstr(s->config, "_v2");
     switch (s->layout) {
     case FP8:
         put_bytes(w, name, ".weight", "F8_E4M3", d->code, d->out, d->in, 0);
@@ -301,8 +307,9 @@ static const char *write_quantized(const scheme *s, const char *from, const char
         &text,
         "{\"model_type\":\"llama\",\"hidden_size\":%d,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
         "\"num_key_value_heads\":1,\"head_dim\":32,\"intermediate_size\":%d,\"vocab_size\":%d,"
-        "\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,\"quantization_config\":{%s}}",
-        DIM, FF, VOCAB, s->config);
+        "\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6%s%s%s}",
+        DIM, FF, VOCAB, s->config ? ",\"quantization_config\":{" : "", s->config ? s->config : "",
+        s->config ? "}" : "");
     write_bytes(dir, "config.json", text.data, text.len);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         float ones[VOCAB * DIM];
@@ -320,9 +327,14 @@ static const char *write_quantized(const scheme *s, const char *from, const char
     }
     cake_buf_addc(&w.header, '}');
     char *at = from ? strstr(w.header.data, from) : NULL;
-    CU_ASSERT(!from || (at && strlen(from) == strlen(to)));
-    if (at && strlen(from) == strlen(to))
-        memcpy(at, to, strlen(to));
+    CU_ASSERT(!from || at);
+    if (at) {
+        char *rest = cake_copy(at + strlen(from), strlen(at + strlen(from)));
+        cake_buf_cut(&w.header, (size_t)(at - w.header.data));
+        cake_buf_adds(&w.header, to);
+        cake_buf_adds(&w.header, rest);
+        free(rest);
+    }
     write_tensors(dir, "model.safetensors", w.header.data, w.header.len, w.data.data, w.data.len);
     cake_buf_free(&w.header);
     cake_buf_free(&w.data);
@@ -393,6 +405,15 @@ static const struct {
     {8, "weight_g_idx\":{\"dtype\":\"I32\"", "weight_g_idx\":{\"dtype\":\"F32\"",
      "q_proj.weight_g_idx has dtype F32, but I32"},
     {13, "q_proj.qzeros", "q_proj.qzerow", "q_proj.qweight has no qzeros beside it"},
+    {13, "\"shape\":[20,64]", "\"shape\":[20,64,1]",
+     "q_proj.qweight has shape [20, 64, 1], but its matrix needs [20, 64]"},
+    {17, "\"shape\":[5,8]", "\"shape\":[5,8,1]",
+     "q_proj.qzeros has shape [5, 8, 1], but its matrix needs [5, 8]"},
+    {13, "\"dtype\":\"F16\",\"shape\":[5,64]", "\"dtype\":\"U8\",\"shape\":[5,128]",
+     "q_proj.scales has dtype U8, but F16, BF16 or F32 is expected"},
+    {13, "\"shape\":[20,64]", "\"shape\":[0,4611686018427387904,4611686018427387904]", "q_proj.qweight"},
+    {15, "q_proj.g_idx", "q_proj.g_idz", "q_proj.qweight has no g_idx beside it, but desc_act"},
+    {UNSAID, NULL, NULL, "q_proj.qweight is GPTQ's or AWQ's, but config.json has no quantization_config"},
     {13, "\"shape\":[20,64]", "\"shape\":[64,20]",
      "q_proj.qweight has shape [64, 20], but its matrix needs [20, 64]"},
 };
@@ -413,7 +434,8 @@ static void test_faults(void)
 {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         cake_buf said = {0};
-        const char *dir = write_quantized(&schemes[faults[i].scheme], faults[i].from, faults[i].to);
+        const scheme *s = faults[i].scheme == UNSAID ? &unsaid : &schemes[faults[i].scheme];
+        const char *dir = write_quantized(s, faults[i].from, faults[i].to);
         CU_ASSERT_EQUAL(open_said(dir, &said), CAKE_ERR_FATAL);
         CU_ASSERT(said.data && strstr(said.data, faults[i].said));
         if (!said.data || !strstr(said.data, faults[i].said))

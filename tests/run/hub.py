@@ -140,6 +140,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         commit = COMMIT[::-1] if fault == "other" else COMMIT
         if fault == "loose":
             return self.send_file(data, ETag='W/"some-tag-%d"' % len(file), X_Repo_Commit=commit)
+        if fault == "sametag":
+            return self.send_file(data, ETag='W/"same"', X_Repo_Commit=commit)
         if fault == "badtag":
             etag = "../../../escape"
         size = 1 << 60 if fault == "vast" else len(data)
@@ -174,6 +176,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(data) - (half if n == 2 else 0)))
             self.end_headers()
             self.wfile.write(data[half:half + half // 2] if n == 2 else data[:half])
+            self.close_connection = True
+        elif fault == "anew":  # it begins anew, and breaks off at one place and at a farther one in turn
+            self.answer(200, data[:(1 + n % 2 * 2) * len(data) // 4], Content_Length=len(data))
             self.close_connection = True
         elif fault == "norange" and n == 1:
             self.answer(200, data[:half], Content_Length=len(data))

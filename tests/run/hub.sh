@@ -122,8 +122,8 @@ mkdir -p "$models/me" "$models/hers" && cp -rL "$model" "$demo"
 mkdir "$demo/original" "$demo/extra"
 for file in pytorch_model.bin consolidated.safetensors original/x.safetensors tf_model.h5 model.onnx extra/deep.json .gitattributes; do echo "$file" >"$demo/$file"; done
 : >"$demo/added.json" # an empty file
-for fault in gated refused busy patient down shaky circle file silent up absolute control twice inner headers broken nocommit huge other loose badtag vast \
-    plain breaks norange elsewhere wrong once endless short slow denied; do
+for fault in gated refused busy patient down shaky circle file silent up absolute control twice inner headers broken nocommit huge other loose badtag sametag vast \
+    plain breaks anew norange elsewhere wrong once endless short slow denied; do
     ln -s small "$models/me/$fault"
 done
 small=$models/me/small
@@ -229,6 +229,8 @@ patient|75|asks to wait 4000 s: start the same command again then
 down|75|answers with status 503, 5 times: start the same command again later
 silent|75|5 times: start the same command again later
 short|75|sent a part of the file only, 5 times
+anew|75|5 times: start the same command again later
+sametag|1|config.json has another size than the hub says: it gives the ETag .?same.? to several files
 circle|1|redirects more than 10 times
 file|1|redirects to what is not an http or https URL
 up|1|the name of a file, "../../evil", leads out of the model
