@@ -18,6 +18,7 @@ typedef struct header {
     cake_params params;        /* its pointers are invalid */
     int32_t n_prompt, n_begun; /* n_begun: tokens of the answer from an earlier run */
     uint64_t n_stop_id, n_bias;
+    int32_t n_part;
     int32_t n_choice; /* that were begun; after the lists, for each: number of tokens, tokens, scores */
 } header;
 
@@ -49,12 +50,14 @@ void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake
                 .n_begun = cake_sequence_generated(lead),
                 .n_stop_id = p->stop_ids.len,
                 .n_bias = p->n_bias,
+                .n_part = lead->request.n_part,
                 .n_choice = lead->n_choice};
     cake_buf_add(message, &h, sizeof h);
     cake_buf_add(message, lead->ids.id, lead->ids.len * sizeof *lead->ids.id);
     cake_buf_add(message, lead->logprobs, scores * sizeof *lead->logprobs);
     cake_buf_add(message, p->stop_ids.id, p->stop_ids.len * sizeof *p->stop_ids.id);
     cake_buf_add(message, p->bias, p->n_bias * sizeof *p->bias);
+    cake_buf_add(message, lead->request.parts, (size_t)h.n_part * sizeof *lead->request.parts);
     for (int i = 0; i < p->n_stop; i++) {
         uint64_t len = strlen(p->stop[i]);
         cake_buf_add(message, &len, sizeof len);
@@ -99,6 +102,9 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
     p->stop_ids = (cake_ids){.id = take_list(message, h.n_stop_id, sizeof(int32_t)), .len = h.n_stop_id};
     p->stop_ids.cap = p->stop_ids.len;
     p->bias = take_list(message, h.n_bias, sizeof *p->bias);
+    CAKE_ASSERT(h.n_part >= 0);
+    request.parts = take_list(message, (uint64_t)h.n_part, sizeof *request.parts);
+    request.n_part = h.n_part;
     for (int i = 0; i < p->n_stop; i++) {
         uint64_t len;
         cake_dispatch_msg_take(message, &len, sizeof len);
@@ -111,7 +117,7 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
     cake_sequence_resume(lead, begun, n, logprobs, eos, n_eos);
     free(begun);
     free(logprobs);
-    CAKE_ASSERT(h.n_choice >= 0 && h.n_choice <= lead->request.params.n);
+    CAKE_ASSERT(h.n_choice >= 0 && h.n_choice <= cake_sequence_n_branch(lead));
     cake_sequence_resume_choices(lead, h.n_choice);
     for (int i = 0; i < lead->n_choice; i++) {
         cake_dispatch_msg_take(message, &n_token, sizeof n_token);
@@ -133,32 +139,42 @@ void cake_dispatch_msg_add_token(cake_buf *message, const cake_sequence *s, doub
     cake_buf_add(message, s->logprobs ? s->logprobs + last * n : NULL, n * sizeof *s->logprobs);
 }
 
+/* The scores of the prompt's tokens, if there are any. s: a lead, or a part, and then id is its number. */
+static void add_scores(cake_buf *message, const cake_sequence *s, int32_t id)
+{
+    const int from = cake_sequence_score_from(s);
+    const size_t width = 1 + (size_t)s->n_top;
+    if (!from || s->n_prompt_logprobs <= from)
+        return;
+    cake_event event = {.kind = CAKE_EVENT_SCORES,
+                        .ticket = s->lead->request.order,
+                        .at = from,
+                        .id = id,
+                        .n = s->n_prompt_logprobs - from};
+    cake_buf_add(message, &event, sizeof event);
+    cake_buf_add(message, s->prompt_logprobs + (size_t)from * width,
+                 (size_t)event.n * width * sizeof *s->prompt_logprobs);
+}
+
 void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
 {
     const cake_request *r = &lead->request;
-    cake_event event = {.ticket = r->order};
-    const int from = cake_sequence_score_from(lead);
-    if (!r->err && from && lead->n_prompt_logprobs > from) {
-        size_t n = 1 + (size_t)lead->n_top;
-        event.kind = CAKE_EVENT_SCORES;
-        event.at = from;
-        event.n = lead->n_prompt_logprobs - from;
-        cake_buf_add(message, &event, sizeof event);
-        cake_buf_add(message, lead->prompt_logprobs + (size_t)from * n,
-                     (size_t)event.n * n * sizeof *lead->prompt_logprobs);
-    }
-    event.kind = CAKE_EVENT_DONE;
-    event.at = lead->n_choice;
-    event.n = r->err != CAKE_OK;
+    cake_event event = {
+        .kind = CAKE_EVENT_DONE, .ticket = r->order, .at = lead->n_choice, .n = r->err != CAKE_OK};
+    if (!r->err)
+        add_scores(message, lead, 0);
+    for (int i = 0; i < lead->n_choice && r->parts && !r->err; i++)
+        add_scores(message, lead->choice[i], i);
     cake_buf_add(message, &event, sizeof event);
     if (event.n)
         cake_buf_add(message, &r->fault, sizeof r->fault);
 }
 
-/* Choice `at` of the lead; begins choices up to it. */
+/* Choice or part `at` of the lead; begins those up to it. */
 static cake_sequence *get_choice(cake_sequence *lead, int at)
 {
-    CAKE_ASSERT(at >= -1 && at < lead->request.params.n && (at >= 0) == (lead->request.params.n > 1));
+    const int n = cake_sequence_n_branch(lead);
+    CAKE_ASSERT(at >= -1 && at < (n ? n : 1) && (at >= 0) == (n > 0));
     while (lead->n_choice <= at)
         cake_sequence_branch(lead);
     return at < 0 ? lead : lead->choice[at];
@@ -180,11 +196,12 @@ static void apply_token(cake_dispatch_msg *message, const cake_event *event, con
 static void apply_scores(cake_dispatch_msg *message, const cake_event *event, cake_sequence *lead)
 {
     cake_token_logprob logprobs[1 + CAKE_MAX_TOP];
-    CAKE_ASSERT(event->at >= 1 && event->at == cake_sequence_score_from(lead) &&
-                event->n <= lead->n_prompt - event->at);
+    cake_sequence *s = lead->request.parts ? get_choice(lead, event->id) : lead;
+    CAKE_ASSERT(event->at >= 1 && event->at == cake_sequence_score_from(s) &&
+                event->n <= s->n_prompt - event->at);
     for (int i = 0; i < event->n; i++) {
         cake_dispatch_msg_take(message, logprobs, (1 + (size_t)lead->n_top) * sizeof *logprobs);
-        cake_sequence_score_prompt(lead, event->at + i, logprobs);
+        cake_sequence_score_prompt(s, event->at + i, logprobs);
     }
 }
 
@@ -202,7 +219,8 @@ bool cake_dispatch_msg_apply(cake_dispatch_msg *message, const cake_event *event
         return false;
     }
     cake_fault fault;
-    CAKE_ASSERT(event->kind == CAKE_EVENT_DONE && event->at >= 0 && event->at <= r->params.n);
+    CAKE_ASSERT(event->kind == CAKE_EVENT_DONE && event->at >= 0 &&
+                event->at <= cake_sequence_n_branch(lead));
     cake_dispatch_msg_take(message, &fault, event->n ? sizeof fault : 0);
     if (event->n && !r->err) {
         r->fault = fault;

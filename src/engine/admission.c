@@ -103,16 +103,31 @@ static void limit_scores(cake_engine *e, int slot, const cake_sequence *lead, in
         cake_schedule_score_from(e->schedule, slot, cake_sequence_score_from(lead));
 }
 
+/* Admits a sequence with its prompt. */
+static void admit_prompt(cake_engine *e, cake_sequence *s, const int32_t *chain, int flags)
+{
+    const int n_computed = cake_sequence_n_computed(s), left_out = s->n_prompt - n_computed;
+    int slot = cake_schedule_resume(e->schedule, n_computed, (int)s->ids.len - left_out,
+                                    s->max_len - left_out, chain, flags);
+    limit_scores(e, slot, s, flags);
+    occupy_slot(e, slot, s);
+}
+
 /* Admits a choice with its own copy of the prompt. */
 static void admit_alone(cake_engine *e, cake_sequence *s, bool again)
 {
     cake_sequence *lead = e->lead;
-    int flags = schedule_flags(lead, lacks_scores(lead)) | (again ? CAKE_SLOT_READMITTED : 0);
     s->admitted = s->latest = lead->admitted;
-    int slot =
-        cake_schedule_resume(e->schedule, s->n_prompt, (int)s->ids.len, s->max_len, lead->chain, flags);
-    limit_scores(e, slot, lead, flags);
-    occupy_slot(e, slot, s);
+    admit_prompt(e, s, lead->chain,
+                 schedule_flags(lead, lacks_scores(lead)) | (again ? CAKE_SLOT_READMITTED : 0));
+}
+
+/* Admits the next part of the lead. */
+static void admit_part(cake_engine *e)
+{
+    cake_sequence *s = cake_sequence_branch(e->lead);
+    s->admitted = s->latest = e->lead->admitted;
+    admit_prompt(e, s, NULL, schedule_flags(e->lead, cake_sequence_score_from(s) > 0));
 }
 
 /* Admits the next choice that an earlier run began. */
@@ -148,7 +163,7 @@ static bool admit_choice(cake_engine *e)
     bool stems = e->shape.n_lane * e->shape.lane_seqs > 1;
     if (lead->n_resumed && !lead->request.err)
         return admit_resumed(e);
-    if (lead->n_choice == lead->request.params.n || lead->request.err) {
+    if (lead->n_choice == cake_sequence_n_branch(lead) || lead->request.err) {
         if (e->stem >= 0 && cake_schedule_seq_in_flight(e->schedule, e->stem))
             return false;
         release_lead(e);
@@ -170,10 +185,14 @@ static bool admit_choice(cake_engine *e)
         }
         return slot != CAKE_FORK_LATER;
     }
-    if (stems && !e->stem_scored)
+    if (!lead->request.parts && stems && !e->stem_scored)
         return admit_stem(e);
     if (!cake_schedule_can_admit(e->schedule))
         return false;
+    if (lead->request.parts) {
+        admit_part(e);
+        return true;
+    }
     bool again = stems || lead->n_choice > 0;
     admit_alone(e, cake_sequence_branch(lead), again);
     return true;
@@ -182,7 +201,7 @@ static bool admit_choice(cake_engine *e)
 /* Finishes a request without generating: its answers are empty. */
 static void finish_empty(cake_engine *e, cake_sequence *lead)
 {
-    while (lead->request.params.n > 1 && lead->n_choice < lead->request.params.n)
+    while (lead->n_choice < cake_sequence_n_branch(lead))
         cake_sequence_branch(lead);
     finish_request(e, lead);
 }
@@ -190,6 +209,10 @@ static void finish_empty(cake_engine *e, cake_sequence *lead)
 void cake_engine_retire_prompt(cake_engine *e, int slot)
 {
     cake_sequence *s = e->seqs[slot];
+    if (s != s->lead) {
+        cake_engine_retire(e, slot);
+        return;
+    }
     cake_schedule_retire(e->schedule, slot);
     e->seqs[slot] = NULL;
     finish_empty(e, s);
@@ -197,21 +220,17 @@ void cake_engine_retire_prompt(cake_engine *e, int slot)
 
 static void admit_request(cake_engine *e, cake_sequence *s)
 {
-    bool wants_tokens = s->max_len > s->n_prompt, scores_prompt = cake_sequence_score_from(s);
-    int flags = schedule_flags(s, scores_prompt);
+    const bool generates = cake_sequence_generates(s), scores_prompt = cake_sequence_score_from(s);
     s->admitted = s->latest = cake_clock_now();
     if (s->over) {
         finish_request(e, s);
-    } else if (!wants_tokens && (!scores_prompt || s->n_prompt == 1)) {
-        finish_empty(e, s);
-    } else if (wants_tokens && s->request.params.n > 1) {
+    } else if (s->request.parts || (generates && s->request.params.n > 1)) {
         e->lead = s;
         e->stem_scored = false;
+    } else if (!generates && (!scores_prompt || s->n_prompt == 1)) {
+        finish_empty(e, s);
     } else {
-        int slot =
-            cake_schedule_resume(e->schedule, s->n_prompt, (int)s->ids.len, s->max_len, s->chain, flags);
-        limit_scores(e, slot, s, flags);
-        occupy_slot(e, slot, s);
+        admit_prompt(e, s, s->chain, schedule_flags(s, scores_prompt));
     }
 }
 

@@ -59,7 +59,7 @@ void cake_engine_admit(cake_engine *engine);
 void cake_engine_token(cake_engine *engine, int slot, const cake_sample_row *draw);
 /* Ends an answer, and its request if that was the last of its choices. */
 void cake_engine_retire(cake_engine *engine, int slot);
-/* Ends a request that wanted only its prompt scored. */
+/* Ends a request that wanted only its prompt scored, or a part of it. */
 void cake_engine_retire_prompt(cake_engine *engine, int slot);
 /* Fails a request whose sequence needs more pages than exist. */
 void cake_engine_overflow(cake_engine *engine, int slot);

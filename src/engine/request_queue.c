@@ -40,19 +40,19 @@ void cake_request_queue_close(cake_request_queue *q)
 
 static void append(cake_request_queue *q, cake_sequence *s)
 {
-    int n = cake_schedule_chain_len(s->n_prompt);
+    const int n_token = cake_sequence_n_computed(s), n = cake_schedule_chain_len(n_token);
     q->n_token += s->n_prompt;
-    if (!q->prefixes || !n)
+    if (!q->prefixes || !n || s->request.parts) /* parts share no pages */
         return;
     s->chain = cake_alloc((size_t)n, sizeof *s->chain);
-    cake_prefix_tree_insert(q->prefixes, cake_request_queue_prefix_salt(q->config, s->n_prompt), s->ids.id, n,
+    cake_prefix_tree_insert(q->prefixes, cake_request_queue_prefix_salt(q->config, n_token), s->ids.id, n,
                             s->chain);
 }
 
 void cake_request_queue_forget(const cake_request_queue *q, cake_sequence *s)
 {
     if (s->chain)
-        cake_prefix_tree_release(q->prefixes, s->chain, cake_schedule_chain_len(s->n_prompt));
+        cake_prefix_tree_release(q->prefixes, s->chain, cake_schedule_chain_len(cake_sequence_n_computed(s)));
     free(s->chain);
     s->chain = NULL;
 }

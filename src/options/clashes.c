@@ -98,6 +98,8 @@ static cake_err check_pairs(const cake_options *o, int command)
          "--prompt-field and --id-field name fields of JSON lines or objects of HDF5: .txt files have none"},
         {RUN | PLAN | TOKENIZE, o->raw && o->system,
          "both --raw and --system: only the chat template takes a system message"},
+        {RUN | PLAN | TOKENIZE, !strcmp(o->task, "score") && o->system,
+         "both --task score and --system: a text that is scored goes through no chat template"},
         {RUN | PLAN | TOKENIZE, o->input && !reads_txt && o->system,
          "--system: it applies to .txt files and -p only; in other files give each line its own messages"},
     };

@@ -49,7 +49,7 @@ typedef struct cake_options {
     const char *shape, *batch; /* bench */
     int64_t layers, stages, flops, bandwidth;
     bool raw, force, retry_errors, deterministic_ids, timing, smoke;
-    const char *resume;
+    const char *resume, *task;
     cake_shard shard;
     const char *isa_from; /* the file that gave isa; NULL: the user did */
     cake_params params;   /* stop strings are owned */

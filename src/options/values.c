@@ -193,6 +193,6 @@ bool cake_options_text(const char *path)
 
 bool cake_options_stream(const cake_options *options)
 {
-    return options->prompts.n == 1 && !options->output &&
+    return options->prompts.n == 1 && !options->output && !strcmp(options->task, "generate") &&
            (options->params.n == CAKE_UNSET || options->params.n == 1);
 }

@@ -14,7 +14,14 @@
 #include "base/alloc.h"
 #include "prompt/fault.h"
 
-enum { CHAT = CAKE_FIELDS_CHAT, TEXT = CAKE_FIELDS_TEXT, SCORE = CAKE_FIELDS_SCORE, BOTH = 3, ALL = 7 };
+enum {
+    CHAT = CAKE_FIELDS_CHAT,
+    TEXT = CAKE_FIELDS_TEXT,
+    CONTINUATION = CAKE_FIELDS_CONTINUATION,
+    SCORED = CAKE_FIELDS_SCORED,
+    BOTH = CHAT | TEXT,
+    ALL = BOTH | CONTINUATION | SCORED
+};
 
 typedef struct pass {
     cake_request *request;
@@ -96,6 +103,8 @@ static cake_err read_switch(pass *p, const field *f, const cake_json *node)
     const cake_params_field *range = param(f->name);
     if (range)
         *(int64_t *)((char *)&p->request->params + range->offset) = on;
+    else if (!strcmp(f->name, "add_special_tokens"))
+        p->request->bare = !on;
     else if (!strcmp(f->name, "add_generation_prompt"))
         p->request->add_generation_prompt = on, p->has_add = true;
     else
@@ -167,6 +176,12 @@ static cake_err read_stop_ids(pass *p, const field *f, const cake_json *node)
 {
     return cake_json_kind(node) == CAKE_JSON_ARRAY ? read_ids(p, f->name, node, &p->request->params.stop_ids)
                                                    : wrong(p, f->name, node, "an array of token ids");
+}
+
+static cake_err read_truncate(pass *p, const field *f, const cake_json *node)
+{
+    return integer_of(node) == 0 ? wrong(p, f->name, node, "an integer from 1, or -1 for what fits")
+                                 : read_param(p, f, node);
 }
 
 /* The id in a key of logit_bias, or -1; "07" is refused as a second spelling of 7. */
@@ -342,9 +357,10 @@ static const field fields[] = {
     {"chat_template_kwargs", CHAT, "{}", read_kwargs},
     {"add_generation_prompt", CHAT, NULL, read_switch},
     {"continue_final_message", CHAT, "false", read_switch},
-    {"prompt", TEXT, NULL, read_prompt},
-    {"context", SCORE, NULL, read_context},
-    {"continuation", SCORE, NULL, read_continuation},
+    {"prompt", TEXT | SCORED, NULL, read_prompt},
+    {"context", CONTINUATION, NULL, read_context},
+    {"continuation", CONTINUATION, NULL, read_continuation},
+    {"truncate_prompt_tokens", BOTH | CONTINUATION, NULL, read_truncate},
     {"max_tokens", BOTH, NULL, read_max},
     {"max_completion_tokens", BOTH, NULL, read_max},
     {"min_tokens", BOTH, NULL, read_param},
@@ -367,9 +383,8 @@ static const field fields[] = {
     {"echo", TEXT, "false", read_switch},
     {"return_token_ids", ALL, NULL, read_switch},
     {"tool_choice", BOTH, "\"auto\"", read_tool_choice},
-    /* their meaning for templates and tokenizers depends on the kind of request */
+    {"add_special_tokens", TEXT | CONTINUATION | SCORED, NULL, read_switch},
     {"add_special_tokens", CHAT, "false", refuse},
-    {"add_special_tokens", TEXT, "true", refuse},
     /* about delivery and accounting, which a file does not have: they change nothing */
     {"stream", ALL, NULL, NULL},
     {"stream_options", ALL, NULL, NULL},
@@ -409,7 +424,6 @@ static const field fields[] = {
     {"skip_special_tokens", BOTH, "true", refuse},
     {"spaces_between_special_tokens", BOTH, "true", refuse},
     {"structured_outputs", BOTH, NULL, refuse},
-    {"truncate_prompt_tokens", BOTH, "-1", refuse},
     {"typical_p", BOTH, "1", refuse},
     {"use_beam_search", BOTH, "false", refuse},
     {0},
@@ -423,7 +437,7 @@ static const field *find(const char *name, int kind)
     for (const field *f = fields; f->name && !(found && found->kinds & kind); f++)
         if (!strcmp(f->name, name))
             found = f;
-    return found && found->kinds == SCORE && kind != SCORE ? NULL : found;
+    return found && found->kinds == CONTINUATION && kind != CONTINUATION ? NULL : found;
 }
 
 static bool is_default(const field *f, const cake_json *node)
@@ -454,8 +468,10 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
         return f->read ? f->read(p, f, node) : CAKE_OK;
     cake_fault *fault = &p->request->fault;
     bool source = !strcmp(f->name, "prompt") || !strcmp(f->name, "messages");
-    if (p->kind == CAKE_FIELDS_SCORE)
-        return cake_fault_set(fault, f->name, "a context and its continuation take no %s; take it out",
+    if (p->kind == CAKE_FIELDS_CONTINUATION || p->kind == CAKE_FIELDS_SCORED)
+        return cake_fault_set(fault, f->name, "%s no %s; take it out",
+                              p->kind == CAKE_FIELDS_SCORED ? "a prompt that is scored takes"
+                                                            : "a context and its continuation take",
                               f->name);
     if (p->request->form == CAKE_FORM_SIMPLE && !source)
         return cake_fault_set(fault, f->name, "only %s %s; take it out",
@@ -471,7 +487,7 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
 static cake_err check_whole(pass *p)
 {
     cake_request *request = p->request;
-    if (p->kind == CAKE_FIELDS_SCORE) {
+    if (p->kind == CAKE_FIELDS_CONTINUATION) {
         request->task = CAKE_TASK_SCORE;
         if (!request->text && !request->ids.len)
             return wrong(p, "context", NULL, "a string or an array of token ids, beside the continuation");
@@ -490,6 +506,10 @@ static cake_err check_whole(pass *p)
                    : wrong(p, "prompt", cake_json_get(p->object, "prompt"),
                            "a string or an array of token ids");
     const cake_params *params = &request->params;
+    if (p->kind == CAKE_FIELDS_SCORED) {
+        request->task = CAKE_TASK_SCORE;
+        return CAKE_OK;
+    }
     if (params->max_tokens == 0 && params->echo != 1)
         return cake_fault_set(&request->fault, p->max_name,
                               "%s is 0; expected an integer from 1, or \"echo\": true as well", p->max_name);
@@ -531,7 +551,7 @@ static bool leads(const char *key, const char *name)
 static cake_err read_renamed(pass *p, const char *name)
 {
     const cake_json *node = cake_field_at(p->object, name);
-    field f = {name, BOTH, NULL, p->chat ? read_messages : read_prompt};
+    field f = {name, ALL, NULL, p->chat ? read_messages : read_prompt};
     return node ? f.read(p, &f, node) : wrong(p, name, node, "a string or an array of token ids");
 }
 

@@ -9,8 +9,13 @@
 
 #include "prompt/prompt.h"
 
-/* What an object has: messages (or /v1/chat/completions), a prompt, or a context and its continuation. */
-typedef enum cake_fields { CAKE_FIELDS_CHAT = 1, CAKE_FIELDS_TEXT = 2, CAKE_FIELDS_SCORE = 4 } cake_fields;
+/* What an object has. */
+typedef enum cake_fields {
+    CAKE_FIELDS_CHAT = 1,         /* messages (or /v1/chat/completions) */
+    CAKE_FIELDS_TEXT = 2,         /* a prompt */
+    CAKE_FIELDS_CONTINUATION = 4, /* a context and its continuation */
+    CAKE_FIELDS_SCORED = 8        /* a prompt whose own probability is wanted */
+} cake_fields;
 
 /* Reads every field of object (the body of a batch line, or a whole simple line) into the request. An unknown
  * field is a fault in a batch body; in a simple line (then names is set) it is passed to unknown(arg, name).

@@ -65,7 +65,8 @@ static cake_err read_batch(const cake_json *line, cake_request *request)
                             NULL);
 }
 
-static cake_err read_simple(const cake_names *names, const cake_json *line, cake_request *request)
+static cake_err read_simple(const cake_names *names, cake_task task, const cake_json *line,
+                            cake_request *request)
 {
     const char *id_name = names->id ? names->id : "id";
     const cake_json *id = cake_field_at(line, id_name);
@@ -79,12 +80,17 @@ static cake_err read_simple(const cake_names *names, const cake_json *line, cake
     const cake_json *messages = cake_field_at(line, names->prompt ? names->prompt : "messages");
     bool chat = names->prompt ? cake_json_kind(cake_json_at(messages, 0)) == CAKE_JSON_OBJECT
                               : cake_json_kind(messages) > CAKE_JSON_NULL;
-    bool score =
+    bool continuation =
         !names->prompt && !chat && cake_json_get(line, "continuation") && !cake_json_get(line, "prompt");
+    const bool scored = task == CAKE_TASK_SCORE;
+    if (chat && scored)
+        return cake_fault_set(&request->fault, names->prompt ? names->prompt : "messages",
+                              "messages are not scored (--task score); give the text as \"prompt\"");
     return cake_fields_read(request, line,
-                            chat    ? CAKE_FIELDS_CHAT
-                            : score ? CAKE_FIELDS_SCORE
-                                    : CAKE_FIELDS_TEXT,
+                            chat           ? CAKE_FIELDS_CHAT
+                            : continuation ? CAKE_FIELDS_CONTINUATION
+                            : scored       ? CAKE_FIELDS_SCORED
+                                           : CAKE_FIELDS_TEXT,
                             names, keep_unknown, request);
 }
 
@@ -109,7 +115,8 @@ static size_t weigh(const char *line, size_t len)
     return weight;
 }
 
-void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cake_request *request)
+void cake_jsonl_parse(const cake_names *names, cake_task task, const char *line, size_t len,
+                      cake_request *request)
 {
     enum { HEAVIEST = 4 << 20 };
     cake_json *root = NULL;
@@ -125,7 +132,8 @@ void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cak
         return;
     request->form_known = cake_json_kind(root) == CAKE_JSON_OBJECT;
     if (request->form_known)
-        request->err = is_batch(names, root) ? read_batch(root, request) : read_simple(names, root, request);
+        request->err =
+            is_batch(names, root) ? read_batch(root, request) : read_simple(names, task, root, request);
     else
         request->err = cake_fault_set(
             &request->fault, NULL, "the line is %s; expected an object%s", cake_json_kind_name(root),

@@ -7,8 +7,9 @@
 
 #include "prompt/prompt.h"
 
-/* request has index and defaults set. */
-void cake_jsonl_parse(const cake_names *names, const char *line, size_t len, cake_request *request);
+/* request has index and defaults set. task: what a simple line with a prompt asks for. */
+void cake_jsonl_parse(const cake_names *names, cake_task task, const char *line, size_t len,
+                      cake_request *request);
 
 /* A line of a .txt file, with the escapes of base/escape.h; other backslashes stay. */
 void cake_txt_parse(const char *line, size_t len, cake_request *request);

@@ -27,6 +27,7 @@ enum { HELD = 1000, WARNED = 32 };
 
 struct cake_prompt {
     cake_names names;
+    cake_task task;
     cake_lines lines;
     bool txt;
     char *path;       /* owned; for an HDF5 file, else NULL */
@@ -63,6 +64,7 @@ void cake_request_free(cake_request *request)
     cake_ids_free(&request->ids);
     free(request->continuation);
     cake_ids_free(&request->continuation_ids);
+    free(request->parts);
     cake_params_free(&request->params);
     cake_buf_free(&request->unknown);
     cake_json_free(request->root);
@@ -201,6 +203,11 @@ cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names)
     prompt->names = *names;
     cake_err err = open_table(prompt);
     return prompt->failed = err ? err : look_at_first(prompt);
+}
+
+void cake_prompt_set_task(cake_prompt *prompt, cake_task task)
+{
+    prompt->task = task;
 }
 
 static cake_err next_line(cake_prompt *prompt, cake_line *line)
@@ -360,8 +367,10 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
         cake_txt_parse(line->text, line->len, request);
     } else {
         request->form_known = false;
-        cake_jsonl_parse(prompt->table ? &own : &prompt->names, line->text, line->len, request);
+        cake_jsonl_parse(prompt->table ? &own : &prompt->names, prompt->task, line->text, line->len, request);
     }
+    if (request->use_template) /* a text */
+        request->task = prompt->task;
     size_t used = strlen(request->fault.message), room = sizeof request->fault.message - used;
     static const char hint[] = " (the input ends here without a newline: was it cut short?)";
     if (request->err && !request->form_known && line->unended && room > sizeof hint)

@@ -14,6 +14,12 @@
 #include "types/input_checkpoint.h"
 #include "types/params.h"
 
+/* A part of a prompt. */
+typedef struct cake_part {
+    int32_t n_token;
+    int32_t score_from; /* the first token that is scored, >= 1 */
+} cake_part;
+
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and
  * ids is the prompt. The request owns everything; cake_request_free. */
 typedef struct cake_request {
@@ -34,11 +40,17 @@ typedef struct cake_request {
     char *text; /* [text_len] prompt as text */
     size_t text_len;
     bool use_template; /* text goes through the chat template as a user message (.txt, -p) */
+    bool bare;         /* the tokenizer's post-processor adds nothing to it */
     cake_ids ids;      /* prompt as ids (ids.len > 0) */
-    /* CAKE_TASK_SCORE: the prompt is the context, and this follows it, as text or as ids. */
+    /* CAKE_TASK_SCORE: if set, the prompt is the context, and this follows it, as text or as ids. */
     char *continuation; /* [continuation_len] */
     size_t continuation_len;
     cake_ids continuation_ids;
+    int64_t scored_bytes; /* of the text that is scored; preparation sets it */
+    /* The prompt's tokens are those of parts, one after another, and each part is a sequence of its own;
+     * preparation sets them. */
+    cake_part *parts; /* [n_part]; NULL: the prompt is one sequence */
+    int n_part;
 
     cake_params params; /* set by the request itself */
     bool form_known;    /* the line shows its form */
@@ -68,6 +80,8 @@ typedef struct cake_names {
 /* To be called before the first line is read. Logs what is wrong with an HDF5 file, or with a file that does
  * not begin as prompts do. */
 cake_err cake_prompt_name(cake_prompt *prompt, const cake_names *names);
+/* What texts and simple lines with a prompt ask for; without a call: answers. */
+void cake_prompt_set_task(cake_prompt *prompt, cake_task task);
 /* From memory (fuzzing, -p): each string is a prompt, with use_template set. */
 cake_err cake_prompt_from_texts(char *const *texts, int n, cake_prompt **out);
 cake_err cake_prompt_from_bytes(const char *bytes, size_t len, cake_prompt_format format, cake_prompt **out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The simple format: {"id", "index", "text", "finish_reason", "usage"}; with several answers {"id", "index",
- * "choices", "usage"}; of a continuation {"id", "index", "logprob", "is_greedy", "tokens", "usage"}; or
- * {"id", "index", "error"}. Invariant: a line is one valid JSON object in UTF-8 without a
- * newline.
+ * "choices", "usage"}; of a text or continuation that is scored {"id", "index", "logprob", "is_greedy",
+ * "tokens", "bytes", "usage"}; or {"id", "index", "error"}. Invariant: a line is one valid JSON object in
+ * UTF-8 without a newline.
  */
 #include "record/format.h"
 
@@ -68,23 +68,34 @@ static void add_choices(const cake_record_options *options, const cake_record *r
         add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
 }
 
-/* The sum over the continuation's tokens, and whether each was the likeliest. */
+cake_loglikelihood cake_choice_loglikelihood(const cake_choice *choice, int n_top)
+{
+    cake_loglikelihood score = {.greedy = true};
+    for (int i = 0; i < choice->n_id; i++) {
+        const cake_token_logprob *row = choice->logprobs + (size_t)i * (size_t)(1 + n_top);
+        score.logprob += row[0].logprob;
+        score.greedy = score.greedy && row[0].id == row[1].id;
+    }
+    return score;
+}
+
+/* The sum over the tokens of a continuation or text, and whether each was the likeliest. */
 static void add_score(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
-    const int width = 1 + record->n_top;
     double sum = 0;
     bool greedy = true;
-    for (int i = record->score_from; i < record->n_prompt; i++) {
-        const cake_token_logprob *row = record->prompt_logprobs + (size_t)i * (size_t)width;
-        sum += row[0].logprob;
-        greedy = greedy && row[0].id == row[1].id;
+    for (int i = 0; i < record->n_choice; i++) {
+        const cake_loglikelihood score = cake_choice_loglikelihood(&record->choices[i], record->n_top);
+        sum += score.logprob;
+        greedy = greedy && score.greedy;
     }
     (void)options;
     cake_buf_adds(out, ", \"logprob\": ");
     cake_line_scores(&(float){(float)sum}, 1, out);
-    cake_buf_addf(out, ", \"is_greedy\": %s, \"tokens\": %d, ", greedy ? "true" : "false",
-                  record->n_prompt - record->score_from);
-    add_usage(record, out);
+    cake_buf_addf(out, ", \"is_greedy\": %s, \"tokens\": %lld, ", greedy ? "true" : "false",
+                  (long long)cake_line_completion_tokens(record));
+    cake_buf_addf(out, "\"bytes\": %lld, \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": 0}",
+                  (long long)record->scored_bytes, record->n_prompt);
     if (record->return_token_ids)
         add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
 }

@@ -19,7 +19,8 @@
 
 typedef enum cake_finish { CAKE_FINISH_STOP, CAKE_FINISH_LENGTH } cake_finish;
 
-/* One answer of a request. */
+/* One answer of a request, or of a text that is scored one of its parts: then only the tokens that are
+ * scored, and their scores. */
 typedef struct cake_choice {
     const char *text; /* [text_len] valid UTF-8, without prompt, end token and stop string */
     size_t text_len;
@@ -49,6 +50,7 @@ typedef struct cake_record {
     int n_prompt;
     const cake_choice *choices; /* [n_choice] at least one */
     int n_choice;
+    int64_t scored_bytes;  /* of the text or continuation that is scored */
     bool chat;             /* chat.completion rather than text_completion */
     bool return_token_ids; /* write prompt_ids and ids into the record */
     int n_top;             /* alternatives per token; -1: no logprobs */
@@ -61,6 +63,13 @@ typedef struct cake_record {
     const cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top], if score_from */
     const size_t *prompt_begin; /* [n_prompt] ascending: bytes of echo; if echo and n_top >= 0 */
 } cake_record;
+
+/* The logprobs of an answer's tokens, summed, and whether each token was the likeliest; n_top >= 1. */
+typedef struct cake_loglikelihood {
+    double logprob;
+    bool greedy;
+} cake_loglikelihood;
+cake_loglikelihood cake_choice_loglikelihood(const cake_choice *choice, int n_top);
 
 typedef enum cake_record_format {
     CAKE_RECORD_AUTO,

@@ -318,6 +318,25 @@ static void say_details(const cake_report *r)
     cake_report_metrics_free(all);
 }
 
+double cake_report_perplexity(const cake_scored *s)
+{
+    return exp(-s->logprob / (double)s->tokens);
+}
+
+double cake_report_bits_per_byte(const cake_scored *s)
+{
+    return -s->logprob / log(2) / (double)s->bytes;
+}
+
+static void say_scores(const cake_scored *s)
+{
+    if (s->tokens && s->bytes)
+        cake_log(CAKE_INFO, NULL,
+                 "scored %lld tokens (%lld bytes): %.6g nats, %.4f bits per byte, perplexity %.4f",
+                 (long long)s->tokens, (long long)s->bytes, -s->logprob, cake_report_bits_per_byte(s),
+                 cake_report_perplexity(s));
+}
+
 void cake_report_say(const cake_report *r)
 {
     const cake_counts *c = &r->counts;
@@ -331,6 +350,7 @@ void cake_report_say(const cake_report *r)
         cake_log(CAKE_INFO, NULL, "in addition %lld result%s of earlier runs (%lld failed%s)",
                  (long long)c->resumed, c->resumed == 1 ? "" : "s", (long long)c->resumed_failed,
                  c->resumed_failed ? ": --retry-errors repeats these" : "");
+    say_scores(&c->scored);
     say_replicas(r);
     say_energy(r);
     say_experts(r);

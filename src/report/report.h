@@ -36,6 +36,9 @@ typedef struct cake_report {
     cake_record_cost journal;
 } cake_report;
 
+/* Perplexity of the tokens that were scored; bits of each byte of their text. */
+double cake_report_perplexity(const cake_scored *scored);
+double cake_report_bits_per_byte(const cake_scored *scored);
 /* Joules of the ranks' GPUs during the run, each GPU counted once; negative: no GPU, or one is unknown. */
 double cake_report_joules(const cake_report_stage *stages, int n);
 /* Appends the threads of a rank: "4", or "4/2" if waves without prompt rows use fewer. */

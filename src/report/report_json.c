@@ -177,6 +177,17 @@ static void add_environment(cake_buf *out, const cake_report *r)
     cake_buf_adds(out, "}\n}\n");
 }
 
+/* Only of runs that score texts. */
+static void add_scores(cake_buf *out, const cake_scored *s)
+{
+    if (s->tokens && s->bytes)
+        cake_buf_addf(out,
+                      "  \"scores\": {\"texts\": %lld, \"tokens\": %lld, \"bytes\": %lld, \"nats\": %.6f, "
+                      "\"bits_per_byte\": %.6f, \"perplexity\": %.6f},\n",
+                      (long long)s->texts, (long long)s->tokens, (long long)s->bytes, -s->logprob,
+                      cake_report_bits_per_byte(s), cake_report_perplexity(s));
+}
+
 static void compose(cake_report *r, cake_buf *out)
 {
     const cake_counts *c = &r->counts;
@@ -198,6 +209,7 @@ static void compose(cake_report *r, cake_buf *out)
                   "\"computed\": %lld},\n",
                   (long long)c->prompt, (long long)engines.schedule.shared, (long long)c->generated,
                   (long long)engines.rows);
+    add_scores(out, &c->scored);
     cake_buf_addf(out,
                   "  \"rate\": {\"prompt_per_s\": %.2f, \"generated_per_s\": %.2f, \"total_per_s\": %.2f},\n",
                   cake_report_rate(c->prompt, r->run_s), cake_report_rate(c->generated, r->run_s),

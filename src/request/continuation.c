@@ -47,9 +47,10 @@ static cake_err encode_texts(const cake_tokenizer *tokenizer, cake_request *r, c
     cake_ids whole = {0};
     cake_buf_add(text, r->text, r->text_len);
     cake_buf_add(text, r->continuation, r->continuation_len);
-    cake_err err = len ? cake_tokenizer_encode(tokenizer, r->text, len, true, ids, &r->fault) : CAKE_OK;
+    const bool bare = r->bare || cake_tokenizer_begins(tokenizer, r->text, r->text_len);
+    cake_err err = len ? cake_tokenizer_encode(tokenizer, r->text, len, !bare, ids, &r->fault) : CAKE_OK;
     if (!err)
-        err = cake_tokenizer_encode(tokenizer, text->data, text->len, len > 0, &whole, &r->fault);
+        err = cake_tokenizer_encode(tokenizer, text->data, text->len, len > 0 && !bare, &whole, &r->fault);
     *n = ids->len;
     for (size_t i = *n; i < whole.len; i++)
         cake_ids_add(ids, whole.id[i]);
@@ -65,7 +66,7 @@ static cake_err encode_apart(const cake_tokenizer *tokenizer, cake_request *r, c
     if (r->ids.len)
         add_ids(ids, &r->ids);
     else
-        err = cake_tokenizer_encode(tokenizer, r->text, r->text_len, true, ids, &r->fault);
+        err = cake_tokenizer_encode(tokenizer, r->text, r->text_len, !r->bare, ids, &r->fault);
     *n = ids->len;
     if (err || r->continuation_ids.len)
         add_ids(ids, &r->continuation_ids);
@@ -75,13 +76,6 @@ static cake_err encode_apart(const cake_tokenizer *tokenizer, cake_request *r, c
     return err;
 }
 
-/* The token that stands for a context without tokens; -1: none. */
-static int32_t first_token(const cake_tokenizer *tokenizer)
-{
-    const int32_t bos = cake_tokenizer_bos(tokenizer);
-    return bos >= 0 ? bos : cake_tokenizer_eos(tokenizer);
-}
-
 cake_err cake_continuation_encode(const cake_tokenizer *tokenizer, cake_request *r, cake_buf *text,
                                   cake_ids *ids)
 {
@@ -89,7 +83,7 @@ cake_err cake_continuation_encode(const cake_tokenizer *tokenizer, cake_request 
     size_t n = 0;
     cake_err err =
         (r->text && r->continuation ? encode_texts : encode_apart)(tokenizer, r, text, &tokens, &n);
-    const int32_t first = n ? -1 : first_token(tokenizer);
+    const int32_t first = n ? -1 : cake_tokenizer_first(tokenizer);
     if (!err && !n && first < 0)
         err = cake_fault_set(&r->fault, "context",
                              "the context has no tokens, and this model has neither bos_token nor eos_token "

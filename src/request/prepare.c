@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "request/continuation.h"
+#include "request/rolling.h"
 
 static cake_err open_prompt(const cake_prepare_options *o, cake_prompt **out)
 {
@@ -23,6 +24,7 @@ static cake_err open_prompt(const cake_prepare_options *o, cake_prompt **out)
         o->input ? cake_prompt_open(o->input, format, out) : cake_prompt_from_texts(o->text, o->n_text, out);
     if (err)
         return err;
+    cake_prompt_set_task(*out, o->task);
     err = cake_prompt_name(*out, &o->names);
     if (err) {
         cake_prompt_close(*out);
@@ -55,8 +57,11 @@ cake_err cake_prepare_reopen(const cake_preparation *preparation, cake_prompt **
 cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *from_model, int context,
                            int n_vocab, cake_preparation *preparation)
 {
-    *preparation = (cake_preparation){
-        .options = *o, .context = context, .n_vocab = n_vocab, .defaults = cake_params_unset()};
+    *preparation = (cake_preparation){.options = *o,
+                                      .context = context,
+                                      .window = context,
+                                      .n_vocab = n_vocab,
+                                      .defaults = cake_params_unset()};
     cake_params_merge(&preparation->defaults, &o->params);
     if (from_model)
         cake_params_merge(&preparation->defaults, from_model);
@@ -178,10 +183,36 @@ static cake_err render_text(const cake_preparation *preparation, cake_request *r
     return err;
 }
 
-/* The maximum length of a prompt: one token is left for an answer, unless none is requested. */
+size_t cake_prepare_max_prompt(int context, const cake_request *r)
+{
+    return (size_t)context + (r->task == CAKE_TASK_SCORE) - (r->params.max_tokens != 0);
+}
+
 static size_t max_prompt_tokens(const cake_preparation *preparation, const cake_request *r)
 {
-    return (size_t)preparation->context - (r->params.max_tokens != 0);
+    return cake_prepare_max_prompt(preparation->context, r);
+}
+
+static int64_t bytes_of(const cake_tokenizer *tokenizer, const cake_ids *ids)
+{
+    cake_buf bytes = {0};
+    for (size_t i = 0; i < ids->len; i++)
+        cake_tokenizer_bytes(tokenizer, ids->id[i], &bytes);
+    const int64_t n = (int64_t)bytes.len;
+    cake_buf_free(&bytes);
+    return n;
+}
+
+static cake_err encode_scored(const cake_preparation *preparation, cake_request *r, cake_buf *text,
+                              cake_ids *ids)
+{
+    const cake_tokenizer *tokenizer = preparation->tokenizer;
+    const bool continues = r->continuation || r->continuation_ids.len;
+    const cake_ids *own = continues ? &r->continuation_ids : &r->ids;
+    r->scored_bytes =
+        own->len ? bytes_of(tokenizer, own) : (int64_t)(continues ? r->continuation_len : r->text_len);
+    return continues ? cake_continuation_encode(tokenizer, r, text, ids)
+                     : cake_rolling_encode(tokenizer, r, preparation->window, text, ids);
 }
 
 /* Tokenizes the request's prompt. The post-processor adds its tokens only if no template was used. */
@@ -192,7 +223,7 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
     cake_err err = CAKE_OK;
     cake_buf_cut(text, 0);
     if (r->task == CAKE_TASK_SCORE)
-        return cake_continuation_encode(preparation->tokenizer, r, text, ids);
+        return encode_scored(preparation, r, text, ids);
     if (r->ids.len) {
         *ids = r->ids;
         r->ids = (cake_ids){0};
@@ -207,14 +238,14 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
     if (err)
         return err;
     size_t min_tokens = text->len / cake_tokenizer_longest(preparation->tokenizer);
-    if (preparation->context &&
+    if (preparation->context && r->params.truncate_prompt_tokens == CAKE_UNSET &&
         min_tokens > max_prompt_tokens(preparation, r)) /* saves tokenizing megabytes in vain */
         return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
                               "the prompt has %zu bytes, at least %zu token%s, "
                               "and leaves no room for an answer in a context of %d; shorten it",
                               text->len, min_tokens, cake_plural((int64_t)min_tokens), preparation->context);
-    return cake_tokenizer_encode(preparation->tokenizer, text->data ? text->data : "", text->len, !templated,
-                                 ids, &r->fault);
+    return cake_tokenizer_encode(preparation->tokenizer, text->data ? text->data : "", text->len,
+                                 !templated && !r->bare, ids, &r->fault);
 }
 
 /* Checks the token ids in a request's parameters. */
@@ -236,6 +267,38 @@ static cake_err check_param_ids(const cake_preparation *preparation, cake_reques
     return CAKE_OK;
 }
 
+/* Keeps the last tokens of a prompt, as truncate_prompt_tokens asks; text becomes theirs. */
+static cake_err truncate_prompt(const cake_preparation *preparation, cake_request *r, cake_buf *text,
+                                cake_ids *ids)
+{
+    const cake_params *p = &r->params;
+    int64_t keep = p->truncate_prompt_tokens;
+    if (keep == -1)
+        keep = (int64_t)cake_prepare_max_prompt(preparation->window, r) -
+               (p->max_tokens != CAKE_UNSET && p->max_tokens > 1 ? p->max_tokens - 1 : 0);
+    if (keep == CAKE_UNSET || keep < 1 || ids->len <= (size_t)keep ||
+        (p->truncate_prompt_tokens == -1 && !preparation->window))
+        return CAKE_OK;
+    const size_t drop = ids->len - (size_t)keep;
+    if (r->params.score_from && (size_t)r->params.score_from <= drop)
+        return cake_fault_set(&r->fault, "continuation",
+                              "the continuation has %zu tokens; expected fewer than the %lld that are kept",
+                              ids->len - (size_t)r->params.score_from, (long long)keep);
+    r->params.score_from -= r->params.score_from ? (int64_t)drop : 0;
+    memmove(ids->id, ids->id + drop, (size_t)keep * sizeof *ids->id);
+    ids->len = (size_t)keep;
+    cake_decoder *decoder = cake_decoder_open(preparation->tokenizer);
+    cake_buf_cut(text, 0);
+    for (size_t i = 0; i < ids->len; i++)
+        cake_decoder_push(decoder, ids->id[i], text);
+    cake_decoder_end(decoder, text);
+    cake_err err = cake_decoder_check(decoder, &r->fault);
+    cake_decoder_close(decoder);
+    free(r->text);
+    r->text = NULL;
+    return err;
+}
+
 static cake_err check(const cake_preparation *preparation, const cake_ids *ids, cake_request *r)
 {
     cake_fault *fault = &r->fault;
@@ -245,7 +308,14 @@ static cake_err check(const cake_preparation *preparation, const cake_ids *ids, 
     if (p->max_tokens != CAKE_UNSET && p->min_tokens > p->max_tokens)
         return cake_fault_set(fault, "min_tokens", "min_tokens is %lld; expected at most max_tokens, %lld",
                               (long long)p->min_tokens, (long long)p->max_tokens);
-    if (preparation->context && ids->len > max_prompt_tokens(preparation, r))
+    const bool fits = !preparation->context || r->parts || ids->len <= max_prompt_tokens(preparation, r);
+    if (!fits && r->task == CAKE_TASK_SCORE)
+        return cake_fault_set(
+            fault, "context",
+            "context and continuation have %zu tokens; expected at most %zu; shorten them, or "
+            "give \"truncate_prompt_tokens\": -1",
+            ids->len, max_prompt_tokens(preparation, r));
+    if (!fits)
         return cake_fault_set(
             fault, "prompt",
             "the prompt has %zu token%s and leaves no room for an answer in a context of %d; shorten it%s",
@@ -278,6 +348,8 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
             request->params.logprobs = preparation->n_vocab;
         request->err = tokens_of(preparation, request, text, ids);
     }
+    if (!request->err)
+        request->err = truncate_prompt(preparation, request, text, ids);
     if (!request->err)
         request->err = check(preparation, ids, request);
     request->chat = request->messages != NULL;

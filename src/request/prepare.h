@@ -22,6 +22,7 @@ typedef struct cake_prepare_options {
     char **text;              /* [n_text] */
     int n_text;
     cake_names names;      /* of fields in simple JSONL lines */
+    cake_task task;        /* of texts and simple lines with a prompt */
     const char *system;    /* a system message for texts; NULL: none */
     bool raw;              /* texts get no chat template */
     cake_params params;    /* defaults from the command line */
@@ -37,9 +38,10 @@ typedef struct cake_preparation {
     cake_params defaults;         /* from the command line, else generation_config.json, else the interface */
     const cake_recorder *recorder; /* requests with results in it are skipped; NULL: none */
     int64_t order, passed;         /* requests of this shard so far; skipped ones among them */
-    int context, n_vocab;          /* the model's; 0: unknown (tokenize) */
-    cake_buf text;                 /* the latest prompt, rendered */
-    bool warned;                   /* cake_prepare_warn has logged */
+    int context, n_vocab; /* the model's; 0: unknown (tokenize), or prompts beyond it are no errors */
+    int window;           /* the context to which prompts are cut, if they ask for it; 0: unknown */
+    cake_buf text;        /* the latest prompt, rendered */
+    bool warned;          /* cake_prepare_warn has logged */
 } cake_preparation;
 
 /* Opens tokenizer, template and input; logs errors. from_model: generation_config.json's defaults or NULL. */
@@ -62,6 +64,9 @@ void cake_prepare_close(cake_preparation *preparation); /* zeros are fine */
  * to the rendered prompt (empty if it came as ids). Errors go into the request. Thread-safe. */
 void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
                           cake_ids *ids);
+/* The most tokens that a prompt may have: one is left for an answer, unless none is requested; the last one
+ * of a text that is scored is no row. */
+size_t cake_prepare_max_prompt(int context, const cake_request *request);
 /* Warns once about a request of /v1/completions without max_tokens: the API ends its answer after 16 tokens,
  * this program at the end of the context. */
 void cake_prepare_warn(bool *warned, const cake_request *request);

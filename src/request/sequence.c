@@ -27,6 +27,9 @@ static const cake_params *params_of(const cake_sequence *s)
 int cake_sequence_score_from(const cake_sequence *s)
 {
     const cake_params *p = params_of(s);
+    const cake_part *parts = s->lead->request.parts;
+    if (parts)
+        return s == s->lead ? 0 : parts[s->key.choice].score_from;
     return s->n_top < 0 ? 0 : p->score_from ? (int)p->score_from : p->echo == 1;
 }
 
@@ -62,7 +65,7 @@ static void add_prompt(cake_sequence *s)
     cake_decoder_trace(s->decoder, first ? s->prompt_begin : NULL);
     for (int i = 0; i < s->n_prompt; i++)
         cake_decoder_push(s->decoder, s->ids.id[i], &text);
-    if (s->max_len > s->n_prompt)
+    if (cake_sequence_generates(s))
         cake_decoder_settle(s->decoder, &text);
     else /* nothing follows */
         cake_decoder_end(s->decoder, &text);
@@ -89,6 +92,13 @@ static uint64_t seed_of(const cake_request *r, uint64_t job_seed)
     return r->again ? cake_key_of_index(seed, r->again) : seed;
 }
 
+static void open_scores(cake_sequence *s)
+{
+    s->prompt_logprobs = cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_logprobs);
+    s->prompt_logprobs[0].id = s->ids.id[0]; /* the first token has no score */
+    s->n_prompt_logprobs = cake_sequence_score_from(s);
+}
+
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
                                   const cake_tokenizer *tokenizer)
 {
@@ -110,30 +120,36 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
         s->decoder = cake_decoder_open(tokenizer);
     if (tokenizer && p->echo == 1 && !s->request.err)
         add_prompt(s);
-    if (!s->request.err && cake_sequence_score_from(s)) {
-        s->prompt_logprobs =
-            cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_logprobs);
-        s->prompt_logprobs[0].id = s->ids.id[0]; /* the first token has no score */
-        s->n_prompt_logprobs = cake_sequence_score_from(s);
-    }
+    if (!s->request.err && cake_sequence_score_from(s))
+        open_scores(s);
     return s;
+}
+
+int cake_sequence_n_branch(const cake_sequence *lead)
+{
+    const int64_t n = lead->request.params.n;
+    return lead->request.parts ? lead->request.n_part : n > 1 ? (int)n : 0;
 }
 
 cake_sequence *cake_sequence_branch(cake_sequence *lead)
 {
     cake_sequence *s = cake_alloc(1, sizeof *s);
+    const cake_part *part = lead->request.parts ? &lead->request.parts[lead->n_choice] : NULL;
     s->lead = lead;
-    for (int i = 0; i < lead->n_prompt; i++)
-        cake_ids_add(&s->ids, lead->ids.id[i]);
-    s->n_prompt = lead->n_prompt;
-    s->max_len = lead->max_len;
+    s->n_prompt = part ? part->n_token : lead->n_prompt;
+    s->max_len = part ? s->n_prompt : lead->max_len;
+    for (int i = 0; i < s->n_prompt; i++)
+        cake_ids_add(&s->ids, lead->ids.id[lead->part_at + i]);
+    lead->part_at += part ? s->n_prompt : 0;
     s->n_top = lead->n_top;
     s->finish = lead->finish;
     s->key = lead->key;
     s->key.choice = (uint32_t)lead->n_choice;
     s->admitted = lead->admitted;
     s->tokenizer = lead->tokenizer;
-    if (s->tokenizer)
+    if (part)
+        open_scores(s);
+    else if (s->tokenizer)
         s->decoder = cake_decoder_open(s->tokenizer);
     if (s->tokenizer && params_of(s)->echo == 1)
         add_prompt(s);
@@ -166,6 +182,16 @@ void cake_sequence_close(cake_sequence *s)
 int cake_sequence_generated(const cake_sequence *s)
 {
     return (int)s->ids.len - s->n_prompt;
+}
+
+bool cake_sequence_generates(const cake_sequence *s)
+{
+    return s->max_len > s->n_prompt;
+}
+
+int cake_sequence_n_computed(const cake_sequence *s)
+{
+    return cake_sequence_generates(s) ? s->n_prompt : s->n_prompt - 1;
 }
 
 static size_t longest_stop(const cake_params *p)
@@ -226,14 +252,15 @@ static void keep_scores(cake_sequence *s, const cake_token_logprob *logprobs)
         cake_decoder_trace(s->decoder, s->begin);
 }
 
-void cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_token_logprob *logprobs)
+bool cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_token_logprob *logprobs)
 {
-    cake_sequence *lead = s->lead;
-    size_t n = 1 + (size_t)lead->n_top;
-    if (pos != lead->n_prompt_logprobs) /* replayed */
-        return;
-    memcpy(lead->prompt_logprobs + (size_t)pos * n, logprobs, n * sizeof *logprobs);
-    lead->n_prompt_logprobs++;
+    cake_sequence *of = s->lead->request.parts ? s : s->lead;
+    size_t n = 1 + (size_t)of->n_top;
+    if (pos == of->n_prompt_logprobs) { /* else replayed */
+        memcpy(of->prompt_logprobs + (size_t)pos * n, logprobs, n * sizeof *logprobs);
+        of->n_prompt_logprobs++;
+    }
+    return of->n_prompt_logprobs == of->n_prompt && !cake_sequence_generates(s);
 }
 
 bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_token_logprob *logprobs, const int32_t *eos,

@@ -2,7 +2,8 @@
  *
  * A request from prompt to answer, shared by the io, which reads and writes files, and the engine, which
  * samples. Every request has a lead: the sequence that holds request and prompt. With n = 1 it generates the
- * only answer. With n > 1 it never generates, and each choice is a further sequence.
+ * only answer. With n > 1 it never generates, and each choice is a further sequence. Of a request in parts
+ * each part is one, too, with its own tokens and scores.
  */
 #ifndef CAKE_REQUEST_SEQUENCE_H
 #define CAKE_REQUEST_SEQUENCE_H
@@ -46,20 +47,25 @@ struct cake_sequence {
     /* of a lead */
     bool begun;             /* rows of its prompt were sent */
     int32_t *chain;         /* [cake_schedule_chain_len] prefix nodes, while the engine has it; or NULL */
-    cake_sequence **choice; /* [n_choice] owned: choices begun so far, of params.n > 1 */
+    cake_sequence **choice; /* [n_choice] owned: choices or parts begun so far */
+    int part_at;            /* where in ids the next part begins */
     int n_choice, n_done;
-    int n_resumed; /* how many of the last ones come from an earlier run and have no slot yet */
+    int n_resumed;        /* how many of the last ones come from an earlier run and have no slot yet */
+    size_t *prompt_begin; /* [n_prompt] byte of request.text at which each token begins */
+    int nonfinite;        /* cause of its first non-finite row: see cake_row */
+
+    /* of a lead without parts, or of a part */
     cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top], if prompt tokens are scored */
-    size_t *prompt_begin;                /* [n_prompt] byte of request.text at which each token begins */
     int n_prompt_logprobs;               /* rows up to here are filled, or not wanted */
-    int nonfinite;                       /* cause of its first non-finite row: see cake_row */
 };
 
 /* Returns an owned lead and takes *request over. The prompt is in ids already; tokenizer must outlive it.
  * With echo, request.text is the echoed text (set from ids if the prompt came as ids). */
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
                                   const cake_tokenizer *tokenizer);
-/* The next choice of a lead with params.n > 1 and fewer choices; owned by the lead. */
+/* How many sequences beside the lead there will be: parts, or choices; 0: the lead is the only one. */
+int cake_sequence_n_branch(const cake_sequence *lead);
+/* The next of them; owned by the lead. */
 cake_sequence *cake_sequence_branch(cake_sequence *lead);
 void cake_sequence_close(cake_sequence *lead);
 
@@ -78,10 +84,16 @@ void cake_sequence_resume_choices(cake_sequence *lead, int n);
 void cake_sequence_resume(cake_sequence *sequence, const int32_t *ids, size_t n_id,
                           const cake_token_logprob *logprobs, const int32_t *eos, int n_eos);
 int cake_sequence_generated(const cake_sequence *sequence);
-/* The first token of the prompt that is scored, too, up to its end, where the answer then begins; 0: none. */
+/* Whether an answer follows the prompt. */
+bool cake_sequence_generates(const cake_sequence *sequence);
+/* Tokens of the prompt that are computed: without an answer the scores after the last one are not needed. */
+int cake_sequence_n_computed(const cake_sequence *sequence);
+/* The first token of the prompt that is scored, too, up to its end, where the answer then begins; 0: none.
+ * A lead with parts has none of its own. */
 int cake_sequence_score_from(const cake_sequence *sequence);
-/* Adds the scores [1 + n_top] of the prompt's token pos. In ascending order; repeated ones are ignored. */
-void cake_sequence_score_prompt(cake_sequence *sequence, int pos, const cake_token_logprob *logprobs);
+/* Adds the scores [1 + n_top] of the prompt's token pos. In ascending order; repeated ones are ignored. True:
+ * nothing is left to compute. */
+bool cake_sequence_score_prompt(cake_sequence *sequence, int pos, const cake_token_logprob *logprobs);
 /* Length of the text that can no longer be cut off by an incomplete stop string. */
 size_t cake_sequence_settled(const cake_sequence *sequence);
 

@@ -360,6 +360,11 @@ static void on_token(void *self, cake_sequence *s, double waited)
 
 static cake_choice choice_of(const cake_sequence *s)
 {
+    const int from = cake_sequence_score_from(s);
+    if (s->lead->request.task == CAKE_TASK_SCORE && from)
+        return (cake_choice){.ids = s->ids.id + from,
+                             .n_id = s->n_prompt - from,
+                             .logprobs = s->prompt_logprobs + (size_t)from * (size_t)(1 + s->n_top)};
     return (cake_choice){.text = s->text.data ? s->text.data : "",
                          .text_len = s->text.len,
                          .ids = s->ids.id ? s->ids.id + s->n_prompt : NULL,
@@ -372,8 +377,8 @@ static cake_choice choice_of(const cake_sequence *s)
 static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
 {
     const cake_request *r = &s->request;
-    cake_choice choices[CAKE_MAX_CHOICE];
     int n_choice = s->n_choice ? s->n_choice : 1;
+    cake_choice *choices = cake_alloc((size_t)n_choice, sizeof *choices);
     double ttft = 0, waited = 0; /* minimum time to the first token, maximum to the last one */
     for (int i = 0; i < n_choice; i++) {
         const cake_sequence *seq = s->n_choice ? s->choice[i] : s;
@@ -395,6 +400,7 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .n_prompt = s->n_prompt,
                           .choices = choices,
                           .n_choice = n_choice,
+                          .scored_bytes = r->scored_bytes,
                           .chat = s->chat,
                           .return_token_ids = r->params.return_token_ids == 1,
                           .n_top = s->n_top,
@@ -405,7 +411,22 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .score_from = cake_sequence_score_from(s),
                           .prompt_logprobs = s->prompt_logprobs,
                           .prompt_begin = s->prompt_begin};
-    return cake_record_add(io->recorder, &record);
+    cake_err err = cake_record_add(io->recorder, &record);
+    free(choices);
+    return err;
+}
+
+/* Adds what was scored to the report's sums. */
+static void add_scores(cake_scored *to, const cake_sequence *lead)
+{
+    to->texts++;
+    to->bytes += lead->request.scored_bytes;
+    for (int i = 0; i < (lead->n_choice ? lead->n_choice : 1); i++) {
+        const cake_sequence *s = lead->n_choice ? lead->choice[i] : lead;
+        const cake_choice choice = choice_of(s);
+        to->tokens += choice.n_id;
+        to->logprob += cake_choice_loglikelihood(&choice, s->n_top).logprob;
+    }
 }
 
 /* Adds the lengths of its answers to the estimate. */
@@ -462,6 +483,8 @@ static cake_err on_done(void *self, cake_sequence *s)
     io->counts.share = share_done(io);
     if (!failed)
         add_lengths(io, s);
+    if (!failed && s->request.task == CAKE_TASK_SCORE)
+        add_scores(&io->counts.scored, s);
     io->counts.failed += failed;
     if (failed)
         note_failure(io, &s->request);

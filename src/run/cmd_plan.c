@@ -93,14 +93,21 @@ static void remember(recent_prompts *p, int32_t *chain, int n)
         forget(p);
 }
 
+/* Tokens of a prompt that are computed: without an answer not the last one. */
+static int64_t count_rows(const cake_request *r, int64_t n_token)
+{
+    return n_token - (r->params.max_tokens == 0);
+}
+
 /* The tokens of whole pages, which other prompts may share. Runs in any thread. */
 static void compose(void *self, const cake_request *r, const cake_buf *text, const cake_ids *ids,
                     cake_buf *out)
 {
     const census *c = self;
     (void)text;
-    if (!r->err && ids->len && ids->len < (size_t)c->rank->input.context)
-        cake_buf_add(out, (const char *)ids->id, (size_t)cake_schedule_chain_len((int)ids->len) * PAGE_BYTES);
+    const int64_t n_row = count_rows(r, (int64_t)ids->len);
+    if (!r->err && !r->parts && n_row > 0 && n_row <= c->rank->input.context)
+        cake_buf_add(out, (const char *)ids->id, (size_t)cake_schedule_chain_len((int)n_row) * PAGE_BYTES);
 }
 
 /* The first token of the prompt that is scored; 0: none. */
@@ -146,6 +153,18 @@ static void add_workload(census *c, const cake_request *r, int n_token, const ch
     }
 }
 
+static void add_parts(census *c, const cake_request *r)
+{
+    for (int i = 0; i < r->n_part; i++) {
+        const int n_row = r->parts[i].n_token - 1;
+        cake_workload_add(&c->workload, &(cake_workload_item){.n_prompt = n_row,
+                                                              .computed = n_row,
+                                                              .min_generated = 1,
+                                                              .max_generated = 1,
+                                                              .score_from = r->parts[i].score_from});
+    }
+}
+
 /* Finds pages shared with an earlier prompt: they are not computed again, unless the request wants their
  * scores. Returns how many tokens of the prompt are computed. */
 static int find_shared(census *c, const cake_request *r, int n_token, const char *tokens, int n)
@@ -181,17 +200,18 @@ static cake_err add_prompt(void *self, const cake_request *r, int64_t n_token, c
     char message[96];
     if (r->err) {
         log_fault(c, r, r->fault.message);
-    } else if (n_token > c->rank->input.context - (r->params.max_tokens != 0)) {
+    } else if (!r->parts && n_token > (int64_t)cake_prepare_max_prompt(c->rank->input.context, r)) {
         c->too_long++;
         snprintf(message, sizeof message, "a prompt of %lld tokens does not fit the context of %d",
                  (long long)n_token, c->rank->input.context);
         log_fault(c, r, message);
     } else {
         c->outgrow += exceeds_kv(c->rank, r, n_token);
-        if (r->params.max_tokens != 0 || score_from(r)) {
-            int n = (int)(len / PAGE_BYTES), computed = find_shared(c, r, (int)n_token, composed, n);
-            add_workload(c, r, (int)n_token, composed, n, computed);
-        }
+        const int n_row = (int)count_rows(r, n_token), n = (int)(len / PAGE_BYTES);
+        if (r->parts)
+            add_parts(c, r);
+        else if (n_row && (r->params.max_tokens != 0 || score_from(r)))
+            add_workload(c, r, n_row, composed, n, find_shared(c, r, n_row, composed, n));
     }
     return CAKE_OK;
 }
@@ -243,6 +263,7 @@ static cake_err count_input(const cake_options *o, census *c)
     cake_preparation preparation;
     cake_prepare_options from = cake_prepare_options_from(o);
     cake_err err = cake_prepare_open(&from, &config->defaults, 0, config->n_vocab, &preparation);
+    preparation.window = c->rank->input.context;
     if (!err)
         err = cake_scan_run(&preparation, cake_options_threads(o, c->rank->machine.cores_mine), &scanner);
     cake_prepare_close(&preparation);

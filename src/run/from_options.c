@@ -86,6 +86,7 @@ cake_prepare_options cake_prepare_options_from(const cake_options *o)
                                   .text = o->prompts.text,
                                   .n_text = o->prompts.n,
                                   .names = o->names,
+                                  .task = !strcmp(o->task, "score") ? CAKE_TASK_SCORE : CAKE_TASK_GENERATE,
                                   .system = o->system,
                                   .raw = o->raw,
                                   .params = o->params,

@@ -102,6 +102,8 @@ cake_err cake_identity_add(const cake_options *o, const cake_rank *me, const cak
     add_text(out, "system", o->system);
     add_int(out, "job_seed", o->seed);
     add_int(out, "deterministic_ids", o->deterministic_ids);
+    if (strcmp(o->task, "generate"))
+        add_text(out, "task", o->task);
     if (o->timing)
         add_int(out, "timing", 1);
     char shard[CAKE_SHARD_TEXT];

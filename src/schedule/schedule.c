@@ -217,7 +217,7 @@ static int add_to_lane(cake_schedule *s, int l, int n_prompt, int n_token, int m
                              .n_token = n_token,
                              .max_len = max_len,
                              .chain = chain,
-                             .n_chain = shares_pages(s) ? cake_schedule_chain_len(n_prompt) : 0};
+                             .n_chain = chain && shares_pages(s) ? cake_schedule_chain_len(n_prompt) : 0};
     memcpy(fresh.page_list, q->page_list, sizeof fresh.page_list); /* empty, but keeps its arrays */
     *q = fresh;
     s->lanes[l].slots[s->lanes[l].n++] = slot;

@@ -78,7 +78,8 @@ enum {
  * since it is always computed. */
 int cake_schedule_chain_len(int n_prompt);
 /* Admits a sequence of n_prompt tokens, and of max_len at its end, to the lane with the least to do; returns
- * its slot. chain: [cake_schedule_chain_len(n_prompt)] the nodes of its prompt, valid until it is retired. */
+ * its slot. chain: [cake_schedule_chain_len(n_prompt)] the nodes of its prompt, valid until it is retired;
+ * NULL: it shares no pages. */
 int cake_schedule_admit(cake_schedule *schedule, int n_prompt, int max_len, const int32_t *chain, int flags);
 /* Admits a sequence that has n_token tokens already: the generated ones are replayed. */
 int cake_schedule_resume(cake_schedule *schedule, int n_prompt, int n_token, int max_len,

@@ -352,14 +352,25 @@ int32_t cake_tokenizer_find(const cake_tokenizer *token, const char *text, size_
     return added ? added->id : cake_vocab_find(&token->words.vocab, text, len);
 }
 
-int32_t cake_tokenizer_bos(const cake_tokenizer *token)
-{
-    return token->bos;
-}
-
 int32_t cake_tokenizer_eos(const cake_tokenizer *token)
 {
     return token->eos;
+}
+
+int32_t cake_tokenizer_first(const cake_tokenizer *token)
+{
+    return token->bos >= 0 ? token->bos : token->eos;
+}
+
+bool cake_tokenizer_begins(const cake_tokenizer *token, const char *text, size_t len)
+{
+    const int32_t first = cake_tokenizer_first(token);
+    cake_buf bytes = {0};
+    if (first >= 0)
+        cake_tokenizer_bytes(token, first, &bytes);
+    const bool begins = bytes.len && bytes.len <= len && !memcmp(text, bytes.data, bytes.len);
+    cake_buf_free(&bytes);
+    return begins;
 }
 
 bool cake_tokenizer_is_special(const cake_tokenizer *token, int32_t id)

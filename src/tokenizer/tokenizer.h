@@ -30,9 +30,13 @@ void cake_tokenizer_close(cake_tokenizer *token);
 int cake_tokenizer_count(const cake_tokenizer *token); /* highest id + 1 */
 /* The id of the token with exactly this text; -1: none. */
 int32_t cake_tokenizer_find(const cake_tokenizer *token, const char *text, size_t len);
-/* The ids of the bos_token and the eos_token in a file next to the tokenizer; -1: none. */
-int32_t cake_tokenizer_bos(const cake_tokenizer *token);
+/* The id of the eos_token in a file next to the tokenizer; -1: none. */
 int32_t cake_tokenizer_eos(const cake_tokenizer *token);
+/* The token that stands before a text whose first token is scored: the bos_token, else the eos_token; -1:
+ * there is neither. */
+int32_t cake_tokenizer_first(const cake_tokenizer *token);
+/* Whether a text spells that token, so that no other one is to be added. */
+bool cake_tokenizer_begins(const cake_tokenizer *token, const char *text, size_t len);
 bool cake_tokenizer_is_special(const cake_tokenizer *token, int32_t id);
 /* The maximum bytes of text for one token: a text of n tokens has at most n times as many. SIZE_MAX if there
  * is no limit, since parts of a text can be dropped. */

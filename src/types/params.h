@@ -23,7 +23,7 @@ typedef enum cake_form {
 /* What a request asks for. */
 typedef enum cake_task {
     CAKE_TASK_GENERATE, /* answers to a prompt */
-    CAKE_TASK_SCORE     /* the probability of a given continuation */
+    CAKE_TASK_SCORE     /* the probability of a given text, or continuation of a context */
 } cake_task;
 
 /* Buffer size for a request's name in messages: its line, counted from 1, and its id, a JSON text or NULL:
@@ -44,25 +44,26 @@ typedef struct cake_logit_bias {
 } cake_logit_bias;
 
 typedef struct cake_params {
-    int64_t max_tokens;        /* >= 1, with echo >= 0; unset: up to the context's length */
-    int64_t min_tokens;        /* 0: off */
-    int64_t n;                 /* choices, 1 to CAKE_MAX_CHOICE */
-    int64_t top_k;             /* 0 and -1: off */
-    int64_t seed;              /* unset: derived from the job's seed and the request */
-    int64_t ignore_eos;        /* 0 or 1 */
-    int64_t echo;              /* 0 or 1: the prompt is part of the text */
-    int64_t logprobs;          /* number of alternatives, 0 to 20; unset: no logprobs at all */
-    int64_t return_token_ids;  /* 0 or 1 */
-    double temperature;        /* 0 to 2; 0: greedy */
-    double top_p;              /* in (0, 1] */
-    double min_p;              /* 0 to 1; 0: off */
-    double repetition_penalty; /* above 0; 1: off */
-    double presence_penalty;   /* -2 to 2; 0: off */
-    double frequency_penalty;  /* -2 to 2; 0: off */
-    int n_stop;                /* -1: unset */
-    char *stop[CAKE_MAX_STOP]; /* owned, NUL-terminated, not empty */
-    cake_ids stop_ids;         /* owned; only a request has them, there is no default */
-    cake_logit_bias *bias;     /* [n_bias] owned; the request's, then the model's, which win */
+    int64_t max_tokens;             /* >= 1, with echo >= 0; unset: up to the context's length */
+    int64_t min_tokens;             /* 0: off */
+    int64_t n;                      /* choices, 1 to CAKE_MAX_CHOICE */
+    int64_t top_k;                  /* 0 and -1: off */
+    int64_t seed;                   /* unset: derived from the job's seed and the request */
+    int64_t ignore_eos;             /* 0 or 1 */
+    int64_t echo;                   /* 0 or 1: the prompt is part of the text */
+    int64_t logprobs;               /* number of alternatives, 0 to 20; unset: no logprobs at all */
+    int64_t return_token_ids;       /* 0 or 1 */
+    int64_t truncate_prompt_tokens; /* how many last ones are kept; -1: those that fit; unset: all */
+    double temperature;             /* 0 to 2; 0: greedy */
+    double top_p;                   /* in (0, 1] */
+    double min_p;                   /* 0 to 1; 0: off */
+    double repetition_penalty;      /* above 0; 1: off */
+    double presence_penalty;        /* -2 to 2; 0: off */
+    double frequency_penalty;       /* -2 to 2; 0: off */
+    int n_stop;                     /* -1: unset */
+    char *stop[CAKE_MAX_STOP];      /* owned, NUL-terminated, not empty */
+    cake_ids stop_ids;              /* owned; only a request has them, there is no default */
+    cake_logit_bias *bias;          /* [n_bias] owned; the request's, then the model's, which win */
     size_t n_bias;
     /* The first token of the prompt whose probability is wanted, >= 1; 0: none, or with echo and logprobs
      * all. Preparation sets it. */

@@ -1,24 +1,89 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Lines with a context and its continuation: the log probability is that of transformers (float32; tests/golden/scores.py), tokens
-# are divided as lm-evaluation-harness does, and the sum is that of the prompt's scores with echo.
+# Lines with a context and its continuation, and whole texts (--task score): the log probability is that of transformers (float32;
+# tests/golden/scores.py), tokens are divided as lm-evaluation-harness does, and the sum is that of the prompt's scores with echo.
 . "$(dirname "$0")/../shell.sh"
 
 run() { mpi "${np:-1}" run -m "$model" --deterministic-ids "$@"; }
 
 # ---- the reference: context, continuation, tokens, log probability, whether all are the likeliest
 while IFS=$'\t' read -r context continuation n logprob greedy; do
-    printf '{"context": %s, "continuation": %s}\n' "$context" "$continuation" >>"$dir/in.jsonl"
-    printf '%s\t%s\t%s\n' "$logprob" "$greedy" "$n" >>"$dir/want"
+    if [ "$context" = null ]; then
+        printf '{"prompt": %s}\n' "$continuation" >>"$dir/texts.jsonl"
+        printf '%s\t%s\t%s\n' "$logprob" "$greedy" "$n" >>"$dir/texts.want"
+    else
+        printf '{"context": %s, "continuation": %s}\n' "$context" "$continuation" >>"$dir/in.jsonl"
+        printf '%s\t%s\t%s\n' "$logprob" "$greedy" "$n" >>"$dir/want"
+    fi
 done <"$root/tests/golden/scores.tsv"
 fields() { sed -nE 's/.*"logprob": ([-0-9.e]+), "is_greedy": (true|false), "tokens": ([0-9]+),.*/\1\t\2\t\3/p' "$1"; }
+# compare WANT RESULTS LEAST: each line's log probability, whether all are the likeliest, and tokens; at least LEAST lines
+compare() {
+    fields "$2" | paste "$1" - | awk -F'\t' -v least="$3" '
+        { off = $1 - $4; most = off > most ? off : -off > most ? -off : most; bad += $2 != $5 || $3 != $6 }
+        END { print "    furthest from transformers: " most; exit !(NR >= least && most < 1e-3 && !bad) }'
+}
 for np in 1 4; do
     run -i "$dir/in.jsonl" -o "$dir/f32.jsonl" --dtype f32 --kv-dtype f32 --force -q
-    fields "$dir/f32.jsonl" | paste "$dir/want" - | awk -F'\t' '
-        { off = $1 - $4; most = off > most ? off : -off > most ? -off : most; bad += $2 != $5 || $3 != $6 }
-        END { print "    furthest from transformers: " most; exit !(NR > 15 && most < 1e-3 && !bad) }'
+    compare "$dir/want" "$dir/f32.jsonl" 16
     ok "log probabilities on $np ranks are those of transformers" $?
+    run -i "$dir/texts.jsonl" -o "$dir/texts-f32.jsonl" --task score --context 64 --dtype f32 --kv-dtype f32 --force -q \
+        --report "$dir/report.json"
+    compare "$dir/texts.want" "$dir/texts-f32.jsonl" 6
+    ok "... and of texts in windows" $?
+    awk -F'\t' '{ nats -= $1; tokens += $3 } END { printf "%.4f %d %.4f\n", nats, tokens, exp(nats / tokens) }' "$dir/texts.want" |
+        { read -r nats tokens perplexity
+          awk -F'[:,]' -v nats="$nats" -v tokens="$tokens" -v perplexity="$perplexity" '
+              /"scores"/ { for (i = 1; i < NF; i++) { key = $i; gsub(/[ {"]/, "", key); have[key] = $(i + 1) + 0 } }
+              function near(a, b) { return a - b < 1e-3 * b && b - a < 1e-3 * b }
+              END { exit !(near(have["nats"], nats) && have["tokens"] == tokens && near(have["perplexity"], perplexity)) }' \
+              "$dir/report.json"; }
+    ok "... whose perplexity the report has" $?
 done
+cut -d'"' -f4- "$dir/texts.jsonl" | sed 's/"}$//' >"$dir/texts.txt"
+run -i "$dir/texts.txt" -o "$dir/texts-txt.jsonl" --task score --context 64 --dtype f32 --kv-dtype f32 -q
+cut -d, -f2- "$dir/texts-f32.jsonl" | diff - <(cut -d, -f2- "$dir/texts-txt.jsonl")
+ok "lines of a .txt file are scored alike" $?
+expect "plan counts the windows" 0 'requests' mpi 1 plan -m "$model" -i "$dir/texts.jsonl" --task score --context 64
+
+# ---- the same bits on any ranks and replicas, in any waves, with little memory, after a stop
+for i in $(seq 8); do grep -hv 'queen The king' "$dir/in.jsonl" "$dir/texts.jsonl"; done >"$dir/both.jsonl"
+score() { mpi "$1" run -m "$model" --deterministic-ids -i "$dir/both.jsonl" --task score --context 64 -q "${@:2}"; }
+score 1 -o "$dir/both-1.jsonl"
+for how in "2 --chunk 64" "3 --max-seqs 3" "4 --kv-memory 256K" "4 --replicas 2" "4 --replicas 4 --max-seqs 2"; do
+    # shellcheck disable=SC2086
+    score $how -o "$dir/both-2.jsonl" --force
+    alike "$dir/both-1.jsonl" "$dir/both-2.jsonl"
+    ok "the same bits: np $how" $?
+done
+"$cake" run -m "$model" --deterministic-ids -i "$dir/both.jsonl" --task score --context 64 -q --max-seqs 1 -o "$dir/both-3.jsonl" &
+until [ "$(cat "$dir/both-3.jsonl.partial" 2>/dev/null | wc -l)" -gt 5 ]; do sleep 0.01; done
+kill -9 $!
+wait $! 2>/dev/null
+test -e "$dir/both-3.jsonl.partial" && score 3 -o "$dir/both-3.jsonl" --resume must && alike "$dir/both-1.jsonl" "$dir/both-3.jsonl"
+ok "a run that was killed goes on to the same bits" $?
+
+# ---- prompts that are cut
+ids=$(seq -s, 20 119)
+{
+    echo "{\"context\": [$ids], \"continuation\": [31, 32, 33], \"truncate_prompt_tokens\": -1}"
+    echo "{\"context\": [$(seq -s, 58 119)], \"continuation\": [31, 32, 33]}"
+    echo "{\"prompt\": [$ids], \"truncate_prompt_tokens\": 10, \"max_tokens\": 5, \"temperature\": 0}"
+    echo "{\"prompt\": [$(seq -s, 110 119)], \"max_tokens\": 5, \"temperature\": 0}"
+    echo "{\"prompt\": [$ids], \"truncate_prompt_tokens\": -1, \"max_tokens\": 5, \"temperature\": 0}"
+    echo "{\"prompt\": [$(seq -s, 61 119)], \"max_tokens\": 5, \"temperature\": 0}"
+    echo "{\"context\": [$ids], \"continuation\": [31, 32, 33]}"
+    echo "{\"prompt\": \"Once upon a time\", \"truncate_prompt_tokens\": 2, \"max_tokens\": 0, \"echo\": true, \"logprobs\": 0}"
+} >"$dir/cut.jsonl"
+run -i "$dir/cut.jsonl" -o "$dir/cut-out.jsonl" --context 64 -q
+for i in 1 3 5; do
+    diff <(sed -n "${i}p" "$dir/cut-out.jsonl" | cut -d, -f3-) <(sed -n "$((i + 1))p" "$dir/cut-out.jsonl" | cut -d, -f3-)
+    ok "a prompt that is cut is its last tokens ($i)" $?
+done
+sed -n 7p "$dir/cut-out.jsonl" | grep -q 'context and continuation have 103 tokens; expected at most 65; shorten them'
+ok "without it they are too long" $?
+sed -n 8p "$dir/cut-out.jsonl" | grep -q '"prompt_tokens": 2, .*"tokens": \["[^"]*", "[^"]*"\]'
+ok "... and its echo has two" $?
 
 # ---- the sum of what echo and logprobs say of the same tokens
 ids=$(seq -s, 20 90)
@@ -45,6 +110,8 @@ ok "a continuation's sum is that of the prompt's last scores" $?
     echo '{"id": "g", "prompt": "Once", "context": "a dataset has its own", "max_tokens": 2}'
     echo '{"custom_id": "h", "method": "POST", "url": "/v1/completions", "body": {"prompt": "a", "context": "b"}}'
     echo '{"id": "i", "context": "Once", "continuation": " upon", "question": 1, "user": "u"}'
+    echo '{"id": "j", "context": "Once", "continuation": [20, 21, 22], "truncate_prompt_tokens": 3}'
+    echo '{"id": "k", "prompt": "Once", "truncate_prompt_tokens": 0}'
 } >"$dir/bad.jsonl"
 expect "bad continuations fail alone" 3 'requests failed' run -i "$dir/bad.jsonl" -o "$dir/bad-out.jsonl" --max-tokens 2
 while IFS='|' read -r id text; do
@@ -60,7 +127,28 @@ f|token id 99999999 at position
 g|"finish_reason"
 h|context is not a field of a request; take it out
 i|"is_greedy"
+j|the continuation has 3 tokens; expected fewer than the 3 that are kept
+k|truncate_prompt_tokens is 0; expected an integer from 1, or -1 for what fits
 SAID
+{
+    echo '{"id": "a", "prompt": "Once upon", "temperature": 0.5}'
+    echo '{"id": "b", "messages": [{"role": "user", "content": "Once"}]}'
+    echo '{"id": "c", "prompt": ""}'
+    echo '{"id": "d", "context": "Once", "continuation": " upon"}'
+} >"$dir/bad-texts.jsonl"
+expect "bad texts fail alone" 3 'requests failed' run -i "$dir/bad-texts.jsonl" -o "$dir/bad-texts-out.jsonl" --task score
+while IFS='|' read -r id text; do
+    grep "\"$id\"" "$dir/bad-texts-out.jsonl" | grep -Fq -- "$text"
+    ok "... $id: $text" $?
+done <<'SAID'
+a|a prompt that is scored takes no temperature; take it out
+b|messages are not scored (--task score); give the text as \"prompt\"
+c|has no token whose probability could be given
+d|"is_greedy"
+SAID
+expect "a text that is scored has no system message" 2 'task score and --system' run -p x --task score --system y
+run -p 'Once upon a time' --task score -q | grep -q '"logprob": -'
+ok "-p is scored, too" $?
 
 # ---- other forms
 run -i "$dir/in.jsonl" -o "$dir/out.txt" -q
