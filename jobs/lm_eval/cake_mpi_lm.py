@@ -85,7 +85,8 @@ class CakeMPI(LM):
                     "max_tokens": given.pop("max_gen_toks")}
             if self.begins(context):
                 line["add_special_tokens"] = False
-            given.pop("do_sample", None)  # the temperature says it
+            temperature = given.pop("temperature", 1.0)
+            line["temperature"] = temperature if given.pop("do_sample") else 0
             lines.append({**line, **{key: value for key, value in given.items() if value is not None}})
         texts = [answer["text"] for answer in self.ask(lines)]
         for i, stop in enumerate(stops):
