@@ -45,7 +45,6 @@ typedef struct codes_row {
 /* As quantise of kernels/ref/int8.h. */
 static void codes_quantize_group(codes_group *to, int8_t *value, const float *x, int n)
 {
-    int32_t whole[CAKE_CODES_GROUP] = {0};
     wholes sizes = whole_set(0);
     for (int i = 0; i < n; i += LANES)
         sizes = whole_max(sizes, whole_size(vec_load_n(x + i, n - i)));
@@ -53,14 +52,17 @@ static void codes_quantize_group(codes_group *to, int8_t *value, const float *x,
     float most;
     memcpy(&most, &bits, sizeof most);
     const bool finite = most <= FLT_MAX, some = finite && most >= CAKE_I8_LEAST;
-    for (int i = 0; i < n && some; i += LANES) {
-        const wholes v = whole_round(vec_mul(vec_load_n(x + i, n - i), vec_set(127 / most)));
-        memcpy(whole + i, &v, sizeof v);
-    }
-    int sum[2][2] = {{0}}; /* of a half's values in the first place, and in the second */
-    for (int i = 0; i < CAKE_CODES_GROUP; i++) {
-        value[i] = (int8_t)whole[i];
-        sum[i / 16][i / 2 % 2] += whole[i];
+    const vec by = vec_set(some ? 127 / most : 0);
+    int32_t sum[2][2]; /* of a half's values in the first place, and in the second */
+    for (int half = 0; half < 2; half++) {
+        wholes all = whole_set(0);
+        for (int i = half * 16; i < half * 16 + 16; i += LANES) {
+            const wholes v =
+                i < n && some ? whole_round(vec_mul(vec_load_n(x + i, n - i), by)) : whole_set(0);
+            whole_to_bytes(value + i, v);
+            all = whole_add(all, v);
+        }
+        whole_pair_sums(sum[half], all);
     }
     to->scale = some ? most / 127 : finite ? 0 : NAN;
     for (int i = 0; i < 2; i++) {

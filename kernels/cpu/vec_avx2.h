@@ -203,6 +203,20 @@ INLINE wholes bytes_table(const int8_t *table)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
 }
 
+/* LANES numbers as bytes, which they fit. */
+INLINE void whole_to_bytes(int8_t *to, wholes v)
+{
+    const __m128i shorts = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storel_epi64((__m128i *)to, _mm_packs_epi16(shorts, shorts));
+}
+
+/* sum[0]: of the first two of every four lanes; sum[1]: of the others. */
+INLINE void whole_pair_sums(int32_t sum[2], wholes v)
+{
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storel_epi64((__m128i *)sum, _mm_hadd_epi32(four, four));
+}
+
 INLINE wholes whole_from_bytes(const uint8_t *p)
 {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));

@@ -212,6 +212,20 @@ INLINE wholes bytes_table(const int8_t *table)
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)table));
 }
 
+/* LANES numbers as bytes, which they fit. */
+INLINE void whole_to_bytes(int8_t *to, wholes v)
+{
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8(v));
+}
+
+/* sum[0]: of the first two of every four lanes; sum[1]: of the others. */
+INLINE void whole_pair_sums(int32_t sum[2], wholes v)
+{
+    const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    _mm_storel_epi64((__m128i *)sum, _mm_hadd_epi32(four, four));
+}
+
 /* LANES unsigned bytes. */
 INLINE wholes whole_from_bytes(const uint8_t *p)
 {
