@@ -188,7 +188,11 @@ static cake_err read_info(cake_gguf_reader *r, cake_gguf_tensor *t, size_t *name
     if (cake_gguf_read_number(r, 8, "a tensor's offset", &offset))
         return CAKE_ERR_FATAL;
     int64_t bytes = bytes_of(t);
-    if (bytes < 0 || bytes > r->size || offset > (uint64_t)(r->size - bytes))
+    if (bytes < 0)
+        return cake_gguf_fail_at(r, t->at,
+                                 "the dimensions of tensor %.*s multiply to more than 63 bits of bytes",
+                                 shown, r->data + *name);
+    if (bytes > r->size || offset > (uint64_t)(r->size - bytes))
         return cake_gguf_fail_at(
             r, at,
             "tensor %.*s of %lld bytes at offset %llu ends past the end of the file (%lld "

@@ -68,13 +68,31 @@ cake_err cake_gguf_arch_of(const cake_gguf_parts *parts, const char *topic, cake
     return err;
 }
 
+/* A model with fewer layers than its file would give other answers without a word. */
+static cake_err check_blocks(const cake_gguf_parts *parts, const char *key, int64_t n_block)
+{
+    for (int i = 0; i < parts->n; i++)
+        for (int j = 0; j < cake_gguf_tensors(parts->part[i]); j++) {
+            const cake_gguf_text name = cake_gguf_tensor_at(parts->part[i], j)->name;
+            const bool of_block = name.len > 4 && !memcmp(name.at, "blk.", 4);
+            int64_t block = 0;
+            for (size_t k = 4; of_block && k < name.len && name.at[k] >= '0' && name.at[k] <= '9'; k++)
+                block = block < MOST_LAYER ? 10 * block + (name.at[k] - '0') : block;
+            if (of_block && block >= n_block)
+                return cake_gguf_fail(parts->part[0], cake_gguf_find(parts->part[0], key),
+                                      "it is %lld, but there is a tensor %.*s", (long long)n_block,
+                                      (int)(name.len < 80 ? name.len : 80), name.at);
+        }
+    return CAKE_OK;
+}
+
 cake_err cake_gguf_layers(const cake_gguf_parts *parts, const cake_gguf_arch *arch, int64_t *out)
 {
     const cake_gguf *g = parts->part[0];
     char key[160];
     int64_t all, more;
     snprintf(key, sizeof key, "%s.block_count", arch->name);
-    if (cake_gguf_int(g, key, CAKE_GGUF_REQUIRED, 1, MOST_LAYER, &all))
+    if (cake_gguf_int(g, key, CAKE_GGUF_REQUIRED, 1, MOST_LAYER, &all) || check_blocks(parts, key, all))
         return CAKE_ERR_FATAL;
     snprintf(key, sizeof key, "%s.nextn_predict_layers", arch->name);
     if (cake_gguf_int(g, key, 0, 0, all - 1, &more))

@@ -26,7 +26,9 @@ typedef struct found {
 static bool is_name(const cake_options *o, const cake_comm *world, const found *root, cake_hub_name *name)
 {
     struct stat info;
-    bool may_be = !o->config && cake_hub_name_read(o->model, name);
+    const char *ending = strrchr(o->model, '.');
+    const bool file = ending && !strcmp(ending, ".gguf"); /* a path, though it may look like a name */
+    bool may_be = !o->config && !file && cake_hub_name_read(o->model, name);
     return may_be &&
            (world->rank && !strcmp(o->model, root->given) ? root->commit[0] : lstat(o->model, &info) != 0);
 }

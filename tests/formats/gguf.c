@@ -198,7 +198,7 @@ static void test_tensors(void)
     build_tensor(&b, "a", 8, odd, 1, "", 0);
     refuse_build(&b, "tensor a has rows of 33 values, but blocks of Q8_0 have 32");
     build_tensor(&b, "a", 0, huge, 3, "", 0);
-    refuse_build(&b, "ends past the end of the file");
+    refuse_build(&b, "the dimensions of tensor a multiply to more than 63 bits of bytes");
     build_tensor(&b, "a", 0, one, 1, numbers, 64);
     refuse_build(&b, "past the end of the file");
     build_tensor(&b, "a", 0, one, 1, numbers, 128);

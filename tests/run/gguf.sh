@@ -40,6 +40,13 @@ expect "bundles" 0 "bundles for 2 ranks.*: 2 written" "$cake" stage -m "$dir/dem
 answer 2 "$dir/staged" "$dir/in.jsonl" gguf.jsonl --max-tokens 8 --temperature 0
 same "demo as bundles"
 expect "results never replace it" 2 "is a file of the model" "$cake" run -m "$dir/demo" -i "$dir/in.jsonl" -o "$dir/demo/demo.gguf" --force
+expect "a file that is not there" 1 'models/none.gguf' "$cake" info -m models/none.gguf
+mkdir "$dir/short"
+cp "$dir/demo/demo.gguf" "$dir/short/m.gguf"
+at=$(grep -abo 'qwen3.block_count' "$dir/short/m.gguf" | head -1 | cut -d: -f1)
+printf '\003' | dd of="$dir/short/m.gguf" bs=1 seek=$((at + 21)) conv=notrunc 2>"$dir/err"
+expect "fewer layers than the file has" 1 'key qwen3.block_count \(byte [0-9]*\): it is 3, but there is a tensor blk\.[3-7]\.' \
+    "$cake" info -m "$dir/short"
 cp "$dir/demo/demo.gguf" "$dir/demo/other.gguf"
 expect "which of two files?" 1 "demo.gguf, one of several models" "$cake" info -m "$dir/demo"
 
