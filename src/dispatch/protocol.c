@@ -30,6 +30,12 @@ void cake_dispatch_msg_take(cake_dispatch_msg *message, void *into, size_t bytes
     message->at += bytes;
 }
 
+void cake_dispatch_msg_skip(cake_dispatch_msg *message, size_t bytes)
+{
+    CAKE_ASSERT((size_t)(message->end - message->at) >= bytes);
+    message->at += bytes;
+}
+
 /* An owned list of n elements; NULL if n is 0. */
 static void *take_list(cake_dispatch_msg *message, uint64_t n, size_t each)
 {
@@ -154,6 +160,8 @@ static void add_scores(cake_buf *message, const cake_sequence *s, int32_t id)
     cake_buf_add(message, &event, sizeof event);
     cake_buf_add(message, s->prompt_logprobs + (size_t)from * width,
                  (size_t)event.n * width * sizeof *s->prompt_logprobs);
+    if (s->prompt_rank)
+        cake_buf_add(message, s->prompt_rank + from, (size_t)event.n * sizeof *s->prompt_rank);
 }
 
 void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
@@ -199,10 +207,17 @@ static void apply_scores(cake_dispatch_msg *message, const cake_event *event, ca
     cake_sequence *s = lead->request.parts ? get_choice(lead, event->id) : lead;
     CAKE_ASSERT(event->at >= 1 && event->at == cake_sequence_score_from(s) &&
                 event->n <= s->n_prompt - event->at);
+    const size_t width = 1 + (size_t)lead->n_top;
+    cake_dispatch_msg ranks = *message; /* they follow all scores */
+    cake_dispatch_msg_skip(&ranks, (size_t)event->n * width * sizeof *logprobs);
     for (int i = 0; i < event->n; i++) {
-        cake_dispatch_msg_take(message, logprobs, (1 + (size_t)lead->n_top) * sizeof *logprobs);
-        cake_sequence_score_prompt(s, event->at + i, logprobs);
+        int32_t rank = 0;
+        cake_dispatch_msg_take(message, logprobs, width * sizeof *logprobs);
+        if (s->prompt_rank)
+            cake_dispatch_msg_take(&ranks, &rank, sizeof rank);
+        cake_sequence_score_prompt(s, event->at + i, logprobs, rank);
     }
+    *message = ranks;
 }
 
 bool cake_dispatch_msg_apply(cake_dispatch_msg *message, const cake_event *event, const int32_t *eos,

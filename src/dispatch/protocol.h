@@ -23,8 +23,9 @@ typedef struct cake_dispatch_msg {
     const char *at, *end;
 } cake_dispatch_msg;
 
-/* Reads the next bytes; asserts that there are as many. */
+/* Reads the next bytes, or skips them; asserts that there are as many. */
 void cake_dispatch_msg_take(cake_dispatch_msg *message, void *into, size_t bytes);
+void cake_dispatch_msg_skip(cake_dispatch_msg *message, size_t bytes);
 
 /* ticket: names the request in the client's events; the client keeps it in request.order. */
 void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake_sequence *lead);
@@ -35,7 +36,8 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
 
 typedef enum cake_event_kind {
     CAKE_EVENT_TOKEN,  /* n: 0, or 1 + n_top scores of token `id` of choice `at` (-1: of the lead itself) */
-    CAKE_EVENT_SCORES, /* n times 1 + n_top scores of the prompt's tokens from position `at` on */
+    CAKE_EVENT_SCORES, /* n times 1 + n_top scores of the prompt's tokens from position `at` on, of part
+                          `id` if the prompt has parts; then n ranks, if they are wanted */
     CAKE_EVENT_DONE    /* the request is done with `at` choices; n: 1 if it failed, then its fault follows */
 } cake_event_kind;
 

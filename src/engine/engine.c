@@ -277,7 +277,7 @@ static void apply_sample(cake_engine *e, int slot, const cake_row *row, const ca
         if (slot != e->stem)
             cake_engine_retire(e, slot);
     } else if (sampled->what == CAKE_SAMPLE_SCORE) {
-        if (cake_sequence_score_prompt(s, row->pos + 1, sampled->logprobs))
+        if (cake_sequence_score_prompt(s, row->pos + 1, sampled->logprobs, sampled->rank))
             cake_engine_retire_prompt(e, slot);
     } else if (slot == e->stem) {
         memcpy(e->stem_score, sampled->score, (size_t)e->config->n_vocab * sizeof *sampled->score);

@@ -78,6 +78,14 @@ static void score_token(cake_sample_row *c, int n_vocab, int n_top)
         c->logprobs[1 + i] = (cake_token_logprob){best[i], (float)((double)c->score[best[i]] - total)};
 }
 
+static int32_t rank_of(const float *score, int n_vocab, int32_t id)
+{
+    int32_t rank = 1;
+    for (int i = 0; i < n_vocab; i++)
+        rank += score[i] > score[id];
+    return rank;
+}
+
 int cake_sample_row_topk(const cake_sample_row *row, int n_vocab)
 {
     const cake_sequence *s = row->sequence;
@@ -103,6 +111,8 @@ static void sample_row(cake_sample_row *c, int n_vocab, void *scratch)
     }
     if (s->n_top >= 0)
         score_token(c, n_vocab, s->n_top);
+    if (c->what == CAKE_SAMPLE_SCORE && s->lead->request.params.prompt_logprobs != CAKE_UNSET)
+        c->rank = rank_of(c->score, n_vocab, c->id);
 }
 
 static void worker(const cake_exec *exec, void *arg)

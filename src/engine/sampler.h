@@ -27,6 +27,7 @@ typedef struct cake_sample_row {
     int32_t id; /* in: the token to score; out: the sampled one */
     cake_token_logprob
         logprobs[1 + CAKE_MAX_TOP]; /* out, if the sequence wants logprobs: of id and of the best */
+    int32_t rank; /* out, of a token to score, if the sequence wants ranks: 1 + how many are likelier */
 } cake_sample_row;
 
 /* Number of best scores that the row needs; 0: all, because of penalties, logprobs or sampling from many. */

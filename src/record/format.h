@@ -30,6 +30,9 @@ void cake_line_logprobs_chat(const cake_record_options *options, const cake_reco
 void cake_line_logprobs_text(const cake_record_options *options, const cake_record *record,
                              const cake_choice *choice, cake_buf *out);
 
+/* Appends the member `prompt_logprobs` in vLLM's shape, if the request wants it. */
+void cake_line_prompt_logprobs(const cake_record_options *options, const cake_record *record, cake_buf *out);
+
 void cake_line_text(const cake_record *record, const cake_choice *choice,
                     cake_buf *out);                             /* quoted; includes the echoed prompt */
 int64_t cake_line_completion_tokens(const cake_record *record); /* of all choices */

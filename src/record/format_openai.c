@@ -25,13 +25,15 @@ static void add_choice(const cake_record_options *options, const cake_record *re
     cake_buf_adds(out, record->chat ? "\"message\": {\"role\": \"assistant\", \"content\": " : "\"text\": ");
     cake_line_text(record, choice, out);
     cake_buf_adds(out, record->chat ? ", \"refusal\": null}, \"logprobs\": " : ", \"logprobs\": ");
-    if (record->n_top < 0)
+    if (record->n_logprob < 0)
         cake_buf_adds(out, "null");
     else if (record->chat)
         cake_line_logprobs_chat(options, record, choice, out);
     else
         cake_line_logprobs_text(options, record, choice, out);
     cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(choice->finish));
+    if (!record->chat)
+        cake_line_prompt_logprobs(options, record, out);
     if (record->return_token_ids) {
         cake_buf_adds(out, ", \"token_ids\": ");
         cake_line_ids(out, choice->ids, choice->n_id);
@@ -55,6 +57,8 @@ static void add_body(const cake_record_options *options, const cake_record *reco
     cake_buf_addf(
         out, "], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %lld, \"total_tokens\": %lld}",
         record->n_prompt, generated, record->n_prompt + generated);
+    if (record->chat)
+        cake_line_prompt_logprobs(options, record, out);
     if (record->return_token_ids) {
         cake_buf_adds(out, ", \"prompt_token_ids\": ");
         cake_line_ids(out, record->prompt_ids, record->n_prompt);

@@ -23,7 +23,7 @@ static void add_text(const cake_record *record, const cake_choice *choice, cake_
 static void add_logprobs(const cake_record_options *options, const cake_record *record,
                          const cake_choice *choice, cake_buf *out)
 {
-    if (record->n_top < 0)
+    if (record->n_logprob < 0)
         return;
     cake_buf_adds(out, ", \"logprobs\": ");
     cake_line_logprobs_text(options, record, choice, out);
@@ -44,6 +44,7 @@ static void add_answer(const cake_record_options *options, const cake_record *re
     cake_buf_adds(out, ", ");
     add_usage(record, out);
     add_logprobs(options, record, only, out);
+    cake_line_prompt_logprobs(options, record, out);
     if (record->return_token_ids) {
         add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
         add_ids("token_ids", only->ids, only->n_id, out);
@@ -64,6 +65,7 @@ static void add_choices(const cake_record_options *options, const cake_record *r
     }
     cake_buf_adds(out, "], ");
     add_usage(record, out);
+    cake_line_prompt_logprobs(options, record, out);
     if (record->return_token_ids)
         add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
 }

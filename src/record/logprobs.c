@@ -74,7 +74,7 @@ void cake_line_logprobs_chat(const cake_record_options *options, const cake_reco
             cake_buf_add(out, ", ", 2);
         add_chat_token(options, &row[0], &bytes, out);
         cake_buf_adds(out, ", \"top_logprobs\": [");
-        for (int t = 1; t <= record->n_top; t++) {
+        for (int t = 1; t <= record->n_logprob; t++) {
             if (t > 1)
                 cake_buf_add(out, ", ", 2);
             add_chat_token(options, &row[t], &bytes, out);
@@ -83,6 +83,38 @@ void cake_line_logprobs_chat(const cake_record_options *options, const cake_reco
         cake_buf_adds(out, "]}");
     }
     cake_buf_adds(out, "], \"refusal\": null}");
+    cake_buf_free(&bytes);
+}
+
+static void add_ranked(const cake_record_options *options, const cake_token_logprob *entry, int32_t rank,
+                       cake_buf *bytes, cake_buf *out)
+{
+    spell(options, entry->id, bytes);
+    cake_buf_addf(out, "\"%d\": {\"logprob\": ", entry->id);
+    add_logprob(entry->logprob, out);
+    cake_buf_addf(out, ", \"rank\": %d, \"decoded_token\": ", rank);
+    cake_json_add_text(out, bytes->data, bytes->len);
+    cake_buf_addc(out, '}');
+}
+
+void cake_line_prompt_logprobs(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf bytes = {0};
+    if (record->n_prompt_logprob < 0)
+        return;
+    cake_buf_adds(out, ", \"prompt_logprobs\": [null");
+    for (int i = 1; i < record->n_prompt; i++) {
+        const cake_token_logprob *row = record->prompt_logprobs + (size_t)i * (size_t)(1 + record->n_top);
+        cake_buf_adds(out, ", {");
+        add_ranked(options, &row[0], record->prompt_rank[i], &bytes, out);
+        for (int t = 1; t <= record->n_prompt_logprob; t++)
+            if (row[t].id != row[0].id) {
+                cake_buf_adds(out, ", ");
+                add_ranked(options, &row[t], t, &bytes, out);
+            }
+        cake_buf_addc(out, '}');
+    }
+    cake_buf_addc(out, ']');
     cake_buf_free(&bytes);
 }
 
@@ -205,7 +237,7 @@ void cake_line_logprobs_text(const cake_record_options *options, const cake_reco
         if (i == 0 && t.n_echoed)
             cake_buf_adds(out, "null");
         else
-            add_top(options, row_of(&t, i), record->n_top, out);
+            add_top(options, row_of(&t, i), record->n_logprob, out);
     }
     cake_buf_adds(out, "], \"text_offset\": [");
     add_offsets(&t, out);

@@ -53,7 +53,9 @@ typedef struct cake_record {
     int64_t scored_bytes;  /* of the text or continuation that is scored */
     bool chat;             /* chat.completion rather than text_completion */
     bool return_token_ids; /* write prompt_ids and ids into the record */
-    int n_top;             /* alternatives per token; -1: no logprobs */
+    int n_top;             /* alternatives per token that are given; -1: none, and no logprobs */
+    int n_logprob,
+        n_prompt_logprob; /* of them wanted for each token of the answers, and of the prompt; -1: none */
 
     double ttft, waited; /* seconds from admission to the first token (0: unknown) and to the last */
 
@@ -61,6 +63,7 @@ typedef struct cake_record {
     size_t echo_len;
     int score_from;                            /* the first token of the prompt with logprobs; 0: none */
     const cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top], if score_from */
+    const int32_t *prompt_rank;                /* [n_prompt] 1: the likeliest; if n_prompt_logprob >= 0 */
     const size_t *prompt_begin; /* [n_prompt] ascending: bytes of echo; if echo and n_top >= 0 */
 } cake_record;
 

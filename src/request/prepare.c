@@ -346,6 +346,8 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
         cake_params_merge(&request->params, &preparation->defaults);
         if (preparation->n_vocab && request->params.logprobs > preparation->n_vocab)
             request->params.logprobs = preparation->n_vocab;
+        if (preparation->n_vocab && request->params.prompt_logprobs > preparation->n_vocab)
+            request->params.prompt_logprobs = preparation->n_vocab;
         request->err = tokens_of(preparation, request, text, ids);
     }
     if (!request->err)

@@ -30,7 +30,8 @@ int cake_sequence_score_from(const cake_sequence *s)
     const cake_part *parts = s->lead->request.parts;
     if (parts)
         return s == s->lead ? 0 : parts[s->key.choice].score_from;
-    return s->n_top < 0 ? 0 : p->score_from ? (int)p->score_from : p->echo == 1;
+    const bool all = p->echo == 1 || p->prompt_logprobs != CAKE_UNSET;
+    return s->n_top < 0 ? 0 : p->score_from ? (int)p->score_from : all;
 }
 
 /* For tokens that do not decode to the original text: searches each token after the previous one. A token
@@ -96,6 +97,8 @@ static void open_scores(cake_sequence *s)
 {
     s->prompt_logprobs = cake_alloc((size_t)s->n_prompt * (1 + (size_t)s->n_top), sizeof *s->prompt_logprobs);
     s->prompt_logprobs[0].id = s->ids.id[0]; /* the first token has no score */
+    if (params_of(s)->prompt_logprobs != CAKE_UNSET)
+        s->prompt_rank = cake_alloc((size_t)s->n_prompt, sizeof *s->prompt_rank);
     s->n_prompt_logprobs = cake_sequence_score_from(s);
 }
 
@@ -112,7 +115,8 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     const cake_params *p = &s->request.params;
     int64_t max_len = (int64_t)s->n_prompt + (p->max_tokens == CAKE_UNSET ? context : p->max_tokens);
     s->max_len = max_len < context ? (int)max_len : context;
-    s->n_top = p->logprobs == CAKE_UNSET ? -1 : (int)p->logprobs;
+    const int64_t n_top = p->logprobs > p->prompt_logprobs ? p->logprobs : p->prompt_logprobs;
+    s->n_top = n_top == CAKE_UNSET ? -1 : (int)n_top;
     s->finish = CAKE_FINISH_LENGTH;
     s->key.seed = seed_of(&s->request, job_seed);
     s->tokenizer = tokenizer;
@@ -175,6 +179,7 @@ void cake_sequence_close(cake_sequence *s)
     free(s->logprobs);
     free(s->begin);
     free(s->prompt_logprobs);
+    free(s->prompt_rank);
     free(s->prompt_begin);
     free(s);
 }
@@ -252,12 +257,14 @@ static void keep_scores(cake_sequence *s, const cake_token_logprob *logprobs)
         cake_decoder_trace(s->decoder, s->begin);
 }
 
-bool cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_token_logprob *logprobs)
+bool cake_sequence_score_prompt(cake_sequence *s, int pos, const cake_token_logprob *logprobs, int32_t rank)
 {
     cake_sequence *of = s->lead->request.parts ? s : s->lead;
     size_t n = 1 + (size_t)of->n_top;
     if (pos == of->n_prompt_logprobs) { /* else replayed */
         memcpy(of->prompt_logprobs + (size_t)pos * n, logprobs, n * sizeof *logprobs);
+        if (of->prompt_rank)
+            of->prompt_rank[pos] = rank;
         of->n_prompt_logprobs++;
     }
     return of->n_prompt_logprobs == of->n_prompt && !cake_sequence_generates(s);

@@ -33,7 +33,7 @@ struct cake_sequence {
     cake_buf text;             /* generated text, cut before a stop string */
     cake_finish finish;
     bool over;                    /* the latest token ended the answer */
-    int n_top;                    /* alternatives of each token; -1: no logprobs */
+    int n_top;                    /* alternatives of each token, of answer and prompt; -1: no logprobs */
     cake_token_logprob *logprobs; /* [generated, 1 + n_top] */
     size_t *begin; /* [generated] byte of text where each token begins, if n_top >= 0 and text is decoded */
     size_t cap_logprobs;            /* capacity of logprobs and begin, in tokens */
@@ -56,7 +56,8 @@ struct cake_sequence {
 
     /* of a lead without parts, or of a part */
     cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top], if prompt tokens are scored */
-    int n_prompt_logprobs;               /* rows up to here are filled, or not wanted */
+    int32_t *prompt_rank;  /* [n_prompt] 1: no other token is likelier; if params.prompt_logprobs is set */
+    int n_prompt_logprobs; /* rows up to here are filled, or not wanted */
 };
 
 /* Returns an owned lead and takes *request over. The prompt is in ids already; tokenizer must outlive it.
@@ -91,9 +92,10 @@ int cake_sequence_n_computed(const cake_sequence *sequence);
 /* The first token of the prompt that is scored, too, up to its end, where the answer then begins; 0: none.
  * A lead with parts has none of its own. */
 int cake_sequence_score_from(const cake_sequence *sequence);
-/* Adds the scores [1 + n_top] of the prompt's token pos. In ascending order; repeated ones are ignored. True:
- * nothing is left to compute. */
-bool cake_sequence_score_prompt(cake_sequence *sequence, int pos, const cake_token_logprob *logprobs);
+/* Adds the scores [1 + n_top] and the rank of the prompt's token pos. In ascending order; repeated ones are
+ * ignored. True: nothing is left to compute. */
+bool cake_sequence_score_prompt(cake_sequence *sequence, int pos, const cake_token_logprob *logprobs,
+                                int32_t rank);
 /* Length of the text that can no longer be cut off by an incomplete stop string. */
 size_t cake_sequence_settled(const cake_sequence *sequence);
 

@@ -404,6 +404,10 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .chat = s->chat,
                           .return_token_ids = r->params.return_token_ids == 1,
                           .n_top = s->n_top,
+                          .n_logprob = r->params.logprobs == CAKE_UNSET ? -1 : (int)r->params.logprobs,
+                          .n_prompt_logprob =
+                              r->params.prompt_logprobs == CAKE_UNSET ? -1 : (int)r->params.prompt_logprobs,
+                          .prompt_rank = s->prompt_rank,
                           .ttft = ttft,
                           .waited = waited,
                           .echo = r->params.echo == 1 ? r->text : NULL,

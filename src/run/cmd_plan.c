@@ -114,7 +114,8 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
 static int score_from(const cake_request *r)
 {
     return r->params.score_from ? (int)r->params.score_from
-                                : r->params.echo == 1 && r->params.logprobs != CAKE_UNSET;
+                                : (r->params.echo == 1 && r->params.logprobs != CAKE_UNSET) ||
+                                      r->params.prompt_logprobs != CAKE_UNSET;
 }
 
 /* Adds the answers of a request to the workload, with their minimum and maximum lengths. tokens [n pages];

@@ -31,6 +31,7 @@ const cake_params_field cake_params_fields[] = {
     INTEGER(ignore_eos, 0, 1, 0),
     INTEGER(echo, 0, 1, 0),
     INTEGER(logprobs, 0, CAKE_MAX_TOP, NAN),
+    INTEGER(prompt_logprobs, 0, CAKE_MAX_TOP, NAN),
     INTEGER(return_token_ids, 0, 1, 0),
     INTEGER(truncate_prompt_tokens, -1, INT32_MAX, NAN),
     REAL(temperature, 0, 2, false, 1),

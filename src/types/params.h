@@ -52,6 +52,7 @@ typedef struct cake_params {
     int64_t ignore_eos;             /* 0 or 1 */
     int64_t echo;                   /* 0 or 1: the prompt is part of the text */
     int64_t logprobs;               /* number of alternatives, 0 to 20; unset: no logprobs at all */
+    int64_t prompt_logprobs;        /* the same of the prompt's tokens */
     int64_t return_token_ids;       /* 0 or 1 */
     int64_t truncate_prompt_tokens; /* how many last ones are kept; -1: those that fit; unset: all */
     double temperature;             /* 0 to 2; 0: greedy */

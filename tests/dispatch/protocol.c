@@ -37,6 +37,7 @@ static cake_params all_set(void)
     p.min_tokens = 1;
     p.top_k = 4;
     p.logprobs = 2;
+    p.prompt_logprobs = 1;
     p.echo = 1;
     p.temperature = 0.7;
     p.repetition_penalty = 1.5;
@@ -226,7 +227,7 @@ static void test_answer(void)
     cake_buf_cut(&message, 0);
     for (int i = 1; i < there->n_prompt; i++) {
         cake_token_logprob scored[3] = {{i, -1}, {i + 1, -2}, {i + 2, -3}};
-        cake_sequence_score_prompt(there, i, scored);
+        cake_sequence_score_prompt(there, i, scored, 7 * i);
     }
     cake_dispatch_msg_add_done(&message, there);
     CU_ASSERT_EQUAL(follow(&message, here, 6), -1);
@@ -234,8 +235,45 @@ static void test_answer(void)
     CU_ASSERT(!here->request.err && here->n_prompt_logprobs == here->n_prompt);
     CU_ASSERT(!memcmp(here->prompt_logprobs, there->prompt_logprobs,
                       (size_t)here->n_prompt * 3 * sizeof(cake_token_logprob)));
+    CU_ASSERT(here->prompt_rank[1] == 7 &&
+              !memcmp(here->prompt_rank, there->prompt_rank, (size_t)here->n_prompt * sizeof(int32_t)));
     cake_buf_free(&message);
     cake_ids_free(&ids);
+    cake_sequence_close(here);
+    cake_sequence_close(there);
+}
+
+/* Parts have their own tokens and scores. */
+static void test_parts(void)
+{
+    static const cake_part parts[] = {{3, 1}, {3, 2}};
+    cake_params p = cake_params_base();
+    p.max_tokens = 0;
+    p.logprobs = 1;
+    cake_sequence *here = request("3 + 4 = 7. 4 + 5", &p);
+    here->request.parts = cake_alloc(2, sizeof *parts);
+    memcpy(here->request.parts, parts, sizeof parts);
+    here->request.n_part = 2;
+    cake_sequence *there = sent(here, 0);
+    cake_buf message = {0};
+    CU_ASSERT_FATAL(cake_sequence_n_branch(there) == 2 && here->n_prompt >= 6);
+    for (int i = 0; i < 2; i++) {
+        cake_sequence *part = cake_sequence_branch(there);
+        CU_ASSERT(part->n_prompt == 3 && part->ids.id[0] == here->ids.id[3 * i]);
+        CU_ASSERT(!cake_sequence_generates(part) && cake_sequence_n_computed(part) == 2);
+        for (int pos = parts[i].score_from; pos < 3; pos++) {
+            cake_token_logprob scored[2] = {{pos, -1}, {i, -2}};
+            CU_ASSERT_EQUAL(cake_sequence_score_prompt(part, pos, scored, 0), pos == 2);
+        }
+    }
+    cake_dispatch_msg_add_done(&message, there);
+    CU_ASSERT_EQUAL(follow(&message, here, 0), -1);
+    CU_ASSERT_FATAL(here->n_choice == 2 && !here->request.err);
+    for (int i = 0; i < 2; i++)
+        for (int pos = parts[i].score_from; pos < 3; pos++)
+            CU_ASSERT(here->choice[i]->prompt_logprobs[2 * pos].id == pos &&
+                      here->choice[i]->prompt_logprobs[2 * pos + 1].id == i);
+    cake_buf_free(&message);
     cake_sequence_close(here);
     cake_sequence_close(there);
 }
@@ -307,6 +345,7 @@ int main(void)
         {"... with the key of its draws", test_keys},
         {"tokens, scores and text of an answer", test_answer},
         {"several choices", test_choices},
+        {"parts of a prompt", test_parts},
         {"no tokens, and a fault", test_no_tokens},
     };
     char dir[512];

@@ -220,7 +220,8 @@ static void test_bad_lines(void)
         {"{\"prompt\": [[1], [2]]}", "prompt", "array of 2 prompts"},
         {"{\"prompt\": \"a\", \"use_beam_search\": true}", "use_beam_search",
          "use_beam_search is true; this version does not support it: leave it out or give false"},
-        {"{\"prompt\": \"a\", \"prompt_logprobs\": 1}", "prompt_logprobs", "does not support"},
+        {"{\"prompt\": \"a\", \"prompt_logprobs\": 21}", "prompt_logprobs", "an integer from 0 to 20"},
+        {"{\"prompt\": \"a\", \"truncate_prompt_tokens\": 0}", "truncate_prompt_tokens", "an integer from 1"},
         {"{\"prompt\": \"a\", \"tools\": [1]}", "tools", "only messages take tools; take it out"},
         {"{\"prompt\": \"a\", \"model\": 3}", "model", "model is 3; expected a string"},
     };

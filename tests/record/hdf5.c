@@ -111,7 +111,7 @@ static void add_all(cake_recorder *recorder)
     first.prompt = "Say \"it\"";
     first.prompt_len = 8;
     first.id = "\"a\"";
-    first.n_top = 0;
+    first.n_top = first.n_logprob = 0;
     choice.logprobs = scored;
     choice.begin = begin;
     CU_ASSERT_EQUAL(cake_record_add(recorder, &first), CAKE_OK);

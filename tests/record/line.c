@@ -117,7 +117,7 @@ static void test_logprobs(void)
     static const size_t begin[] = {0, 3, 5, 6, 7, 11};
     choice.logprobs = scored;
     choice.begin = begin;
-    r.n_top = 2;
+    r.n_top = r.n_logprob = 2;
     check_line(
         &options, &r,
         "{\"id\": null, \"index\": 0, \"text\": \"Hello\xC3\xA9 \\\"w\\\"\", \"finish_reason\": \"stop\", "
@@ -149,7 +149,7 @@ static void test_logprobs(void)
     r.chat = true;
     choice.ids = ids + 2;
     choice.n_id = 1;
-    r.n_top = 1;
+    r.n_top = r.n_logprob = 1;
     choice.logprobs = scored + 6;
     choice.text = "\xEF\xBF\xBD";
     choice.text_len = 3;
@@ -221,7 +221,7 @@ static void test_echo(void)
         &options, &r,
         "{\"id\": null, \"index\": 0, \"text\": \"\xC3\xA9Hello\", \"finish_reason\": \"stop\", \"usage\": "
         "{\"prompt_tokens\": 3, \"completion_tokens\": 3}}");
-    r.n_top = 1;
+    r.n_top = r.n_logprob = 1;
     r.prompt_logprobs = prompt_logprobs;
     r.prompt_begin = prompt_begin;
     choice.logprobs = scored;

@@ -57,7 +57,9 @@ static inline cake_record answer_of(int64_t index, const char *text)
                          .n_prompt = 3,
                          .choices = &choice,
                          .n_choice = 1,
-                         .n_top = -1};
+                         .n_top = -1,
+                         .n_logprob = -1,
+                         .n_prompt_logprob = -1};
 }
 
 #endif

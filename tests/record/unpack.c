@@ -28,7 +28,7 @@ static void add_all(cake_recorder *recorder)
     CU_ASSERT_EQUAL(cake_record_add(recorder, &failed), CAKE_OK);
     first = answer_of(0, "Hello");
     first.id = "\"Hello\"";
-    first.n_top = 1;
+    first.n_top = first.n_logprob = 1;
     choice.logprobs = scored;
     choice.begin = begin;
     CU_ASSERT_EQUAL(cake_record_add(recorder, &first), CAKE_OK);

@@ -257,8 +257,8 @@ static void test_choices(void)
     }
     CU_ASSERT_EQUAL(lead->n_choice, 3);
     cake_token_logprob scored = {lead->ids.id[1], -1}, again = {9, -9};
-    cake_sequence_score_prompt(lead->choice[0], 1, &scored);
-    cake_sequence_score_prompt(lead, 1, &again); /* replayed */
+    cake_sequence_score_prompt(lead->choice[0], 1, &scored, 0);
+    cake_sequence_score_prompt(lead, 1, &again, 0); /* replayed */
     CU_ASSERT(lead->n_prompt_logprobs == 2 && lead->prompt_logprobs[1].logprob == -1);
     CU_ASSERT_EQUAL(lead->prompt_logprobs[0].id, lead->ids.id[0]);
     cake_sequence_close(lead);

@@ -99,6 +99,42 @@ awk -F'"token_logprobs": \\[' '
     END { exit !(lines == 3 && !bad) }' "$dir/echoed.jsonl"
 ok "a continuation's sum is that of the prompt's last scores" $?
 
+# ---- prompt_logprobs: the numbers of echo, and of the best ones their ranks; the same bits with replicas
+while IFS=$'\t' read -r _ text _; do
+    printf '{"prompt": %s, "prompt_logprobs": 3, "max_tokens": 2, "temperature": 0}\n' "$text"
+    printf '{"prompt": %s, "echo": true, "logprobs": 0, "max_tokens": 0}\n' "$text"
+done < <(grep -v '""' "$root/tests/golden/scores.tsv") >"$dir/ranks.jsonl"
+run -i "$dir/ranks.jsonl" -o "$dir/ranked.jsonl" -q
+python=${CAKE_PYTHON:-python3}
+"$python" - "$dir/ranked.jsonl" <<'PYTHON'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+beyond = 0
+for asked, echoed in zip(lines[::2], lines[1::2]):
+    entries, own = asked["prompt_logprobs"], echoed["logprobs"]["token_logprobs"]
+    assert entries[0] is None and len(entries) == len(own) == asked["usage"]["prompt_tokens"] and "logprobs" not in asked
+    for entry, logprob in zip(entries[1:], own[1:]):
+        first, *others = entry.values()
+        assert first["logprob"] == logprob and [o["rank"] for o in others] == [r for r in (1, 2, 3) if r != first["rank"]]
+        assert all((o["logprob"] > logprob) == (o["rank"] < first["rank"]) or o["logprob"] == logprob for o in others)
+        beyond += first["rank"] > 3
+assert len(lines) > 30 and beyond > 100
+PYTHON
+ok "logprobs of prompts are those of echo, with ranks" $?
+np=4 run -i "$dir/ranks.jsonl" -o "$dir/ranked-4.jsonl" --replicas 2 -q
+alike "$dir/ranked.jsonl" "$dir/ranked-4.jsonl"
+ok "... the same bits on two replicas" $?
+{
+    echo '{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once upon", "prompt_logprobs": 0, "max_tokens": 1, "n": 2, "logprobs": 1}}'
+    echo '{"custom_id": "b", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "Hi"}], "prompt_logprobs": 1, "max_tokens": 1}}'
+    echo '{"custom_id": "c", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once upon", "prompt_logprobs": 21}}'
+} >"$dir/forms.jsonl"
+run -i "$dir/forms.jsonl" -o "$dir/forms-out.jsonl" -q
+test "$(sed -n 1p "$dir/forms-out.jsonl" | grep -o '"prompt_logprobs": \[null, {"' | wc -l)" -eq 2 &&
+    sed -n 2p "$dir/forms-out.jsonl" | grep -q '"total_tokens": [0-9]*}, "prompt_logprobs": \[null, {"[0-9]*": {"logprob": -' &&
+    sed -n 3p "$dir/forms-out.jsonl" | grep -q 'prompt_logprobs is 21; expected an integer from 0 to 20'
+ok "... in choices, or in the body of a chat" $?
+
 # ---- what is wrong, and what is not
 {
     echo '{"id": "a", "context": "Once", "continuation": ""}'
