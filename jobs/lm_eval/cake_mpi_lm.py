@@ -12,6 +12,7 @@ Takes all options of lm_eval. Keys of --model_args:
   options     further options of cake-mpi, such as "--dtype f32 --threads 8"
   directory   keeps requests and results here, so that the same evaluation goes on where it was stopped [a temporary one]
   max_gen_toks  longest answer of tasks that do not say [256]
+A BOS token that the tokenizer itself puts before a text is not scored in rolling windows, unlike by lm_eval's own models.
 """
 import hashlib
 import json

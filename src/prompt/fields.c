@@ -180,8 +180,10 @@ static cake_err read_stop_ids(pass *p, const field *f, const cake_json *node)
 
 static cake_err read_truncate(pass *p, const field *f, const cake_json *node)
 {
-    return integer_of(node) == 0 ? wrong(p, f->name, node, "an integer from 1, or -1 for what fits")
-                                 : read_param(p, f, node);
+    const int64_t n = integer_of(node);
+    return n == 0 || n < -1 || n > INT32_MAX
+               ? wrong(p, f->name, node, "an integer from 1, or -1 for what fits")
+               : read_param(p, f, node);
 }
 
 /* The id in a key of logit_bias, or -1; "07" is refused as a second spelling of 7. */

@@ -80,8 +80,9 @@ static cake_err read_simple(const cake_names *names, cake_task task, const cake_
     const cake_json *messages = cake_field_at(line, names->prompt ? names->prompt : "messages");
     bool chat = names->prompt ? cake_json_kind(cake_json_at(messages, 0)) == CAKE_JSON_OBJECT
                               : cake_json_kind(messages) > CAKE_JSON_NULL;
-    bool continuation =
-        !names->prompt && !chat && cake_json_get(line, "continuation") && !cake_json_get(line, "prompt");
+    bool continuation = !names->prompt && !chat &&
+                        cake_json_kind(cake_json_get(line, "continuation")) > CAKE_JSON_NULL &&
+                        cake_json_kind(cake_json_get(line, "prompt")) <= CAKE_JSON_NULL;
     const bool scored = task == CAKE_TASK_SCORE;
     if (chat && scored)
         return cake_fault_set(&request->fault, names->prompt ? names->prompt : "messages",

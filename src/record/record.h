@@ -74,6 +74,12 @@ typedef struct cake_loglikelihood {
 } cake_loglikelihood;
 cake_loglikelihood cake_choice_loglikelihood(const cake_choice *choice, int n_top);
 
+/* Sums over texts and continuations that were scored. */
+typedef struct cake_scored {
+    int64_t texts, tokens, bytes;
+    double logprob; /* natural logarithm */
+} cake_scored;
+
 typedef enum cake_record_format {
     CAKE_RECORD_AUTO,
     CAKE_RECORD_JSONL,
@@ -126,6 +132,8 @@ cake_err cake_record_reopen(cake_recorder *recorder);
 /* State of earlier runs: has a request a result, number of results, checkpoints of the input they read. */
 bool cake_record_has(const cake_recorder *recorder, int64_t order);
 int64_t cake_record_resumed(const cake_recorder *recorder);
+/* Adds those of the results of earlier runs, which are read. */
+void cake_record_add_scored(const cake_recorder *recorder, cake_scored *to);
 const cake_input_checkpoint *cake_record_input_checkpoints(const cake_recorder *recorder, size_t *n);
 
 /* For --retry-errors, when the input differs from what earlier runs read: *sum is the checksum of the input

@@ -10,13 +10,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "record/record.h"
 #include "types/shard.h"
-
-/* Sums over the texts and continuations that were scored. */
-typedef struct cake_scored {
-    int64_t texts, tokens, bytes;
-    double logprob; /* natural logarithm */
-} cake_scored;
 
 typedef struct cake_counts {
     int64_t done, failed;      /* requests; failed ones are among the done */
@@ -24,7 +19,7 @@ typedef struct cake_counts {
     int64_t resumed_failed;    /* of these */
     int64_t total;             /* of both; 0: not known before the input's end was read */
     int64_t prompt, generated; /* tokens of requests that are done, and of generated ones so far */
-    cake_scored scored;        /* in this run */
+    cake_scored scored;        /* in this run and earlier ones */
     double share;              /* of the input that is answered; negative: unknown */
     double left;               /* seconds to its end; negative: unknown */
 } cake_counts;

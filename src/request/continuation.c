@@ -51,6 +51,7 @@ static cake_err encode_texts(const cake_tokenizer *tokenizer, cake_request *r, c
     cake_err err = len ? cake_tokenizer_encode(tokenizer, r->text, len, !bare, ids, &r->fault) : CAKE_OK;
     if (!err)
         err = cake_tokenizer_encode(tokenizer, text->data, text->len, len > 0 && !bare, &whole, &r->fault);
+    r->scored_bytes = (int64_t)(r->text_len - len + r->continuation_len);
     *n = ids->len;
     for (size_t i = *n; i < whole.len; i++)
         cake_ids_add(ids, whole.id[i]);

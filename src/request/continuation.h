@@ -9,7 +9,7 @@
 #include "tokenizer/tokenizer.h"
 
 /* Appends the ids of both, and to text the text of both, as far as they are text. Sets the request's
- * score_from to the number of the context's tokens. Of two texts the
+ * score_from to the number of the context's tokens, and of two texts scored_bytes. Of two texts the
  * continuation has the tokens by which both as one text exceed the context, blanks at whose end count as the
  * continuation's. A context without tokens is the bos_token, or else the eos_token.
  * CAKE_ERR_REQUEST and request->fault if the continuation has no tokens of its own. */

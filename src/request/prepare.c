@@ -211,8 +211,16 @@ static cake_err encode_scored(const cake_preparation *preparation, cake_request 
     const cake_ids *own = continues ? &r->continuation_ids : &r->ids;
     r->scored_bytes =
         own->len ? bytes_of(tokenizer, own) : (int64_t)(continues ? r->continuation_len : r->text_len);
-    return continues ? cake_continuation_encode(tokenizer, r, text, ids)
-                     : cake_rolling_encode(tokenizer, r, preparation->window, text, ids);
+    cake_err err = continues ? cake_continuation_encode(tokenizer, r, text, ids)
+                             : cake_rolling_encode(tokenizer, r, preparation->window, text, ids);
+    /* A text that spells the token before it: this is not scored. */
+    const char *begin = continues ? r->continuation : r->text;
+    const bool whole = !continues || (!r->text_len && !r->ids.len);
+    if (!err && begin && whole && cake_tokenizer_begins(tokenizer, begin, (size_t)r->scored_bytes)) {
+        int32_t first = cake_tokenizer_first(tokenizer);
+        r->scored_bytes -= bytes_of(tokenizer, &(cake_ids){.id = &first, .len = 1});
+    }
+    return err;
 }
 
 /* Tokenizes the request's prompt. The post-processor adds its tokens only if no template was used. */
@@ -276,14 +284,22 @@ static cake_err truncate_prompt(const cake_preparation *preparation, cake_reques
     if (keep == -1)
         keep = (int64_t)cake_prepare_max_prompt(preparation->window, r) -
                (p->max_tokens != CAKE_UNSET && p->max_tokens > 1 ? p->max_tokens - 1 : 0);
-    if (keep == CAKE_UNSET || keep < 1 || ids->len <= (size_t)keep ||
-        (p->truncate_prompt_tokens == -1 && !preparation->window))
+    if (keep == CAKE_UNSET || (p->truncate_prompt_tokens == -1 && !preparation->window))
+        return CAKE_OK;
+    if (keep < 1)
+        return cake_fault_set(
+            &r->fault, "max_tokens",
+            "max_tokens is %lld, and a context of %d leaves no token of the prompt; expected "
+            "less than the context",
+            (long long)p->max_tokens, preparation->window);
+    if (ids->len <= (size_t)keep)
         return CAKE_OK;
     const size_t drop = ids->len - (size_t)keep;
     if (r->params.score_from && (size_t)r->params.score_from <= drop)
         return cake_fault_set(&r->fault, "continuation",
-                              "the continuation has %zu tokens; expected fewer than the %lld that are kept",
-                              ids->len - (size_t)r->params.score_from, (long long)keep);
+                              "the continuation has %zu token%s; expected fewer than the %lld that are kept",
+                              ids->len - (size_t)r->params.score_from,
+                              cake_plural((int64_t)ids->len - r->params.score_from), (long long)keep);
     r->params.score_from -= r->params.score_from ? (int64_t)drop : 0;
     memmove(ids->id, ids->id + drop, (size_t)keep * sizeof *ids->id);
     ids->len = (size_t)keep;

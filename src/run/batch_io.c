@@ -420,9 +420,12 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
     return err;
 }
 
-/* Adds what was scored to the report's sums. */
-static void add_scores(cake_scored *to, const cake_sequence *lead)
+/* Adds what was scored to the report's sums; the first time what earlier runs scored, too. */
+static void add_scores(cake_batch_io *io, const cake_sequence *lead)
 {
+    cake_scored *to = &io->counts.scored;
+    if (!to->texts && io->counts.resumed)
+        cake_record_add_scored(io->recorder, to);
     to->texts++;
     to->bytes += lead->request.scored_bytes;
     for (int i = 0; i < (lead->n_choice ? lead->n_choice : 1); i++) {
@@ -488,7 +491,7 @@ static cake_err on_done(void *self, cake_sequence *s)
     if (!failed)
         add_lengths(io, s);
     if (!failed && s->request.task == CAKE_TASK_SCORE)
-        add_scores(&io->counts.scored, s);
+        add_scores(io, s);
     io->counts.failed += failed;
     if (failed)
         note_failure(io, &s->request);

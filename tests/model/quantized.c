@@ -404,6 +404,8 @@ static const struct {
      "q_proj.weight_scale has dtype I16, which no scales have"},
     {8, "weight_g_idx\":{\"dtype\":\"I32\"", "weight_g_idx\":{\"dtype\":\"F32\"",
      "q_proj.weight_g_idx has dtype F32, but I32"},
+    {13, "q_proj.g_idx", "q_proj.pre_quant_scale",
+     "q_proj.pre_quant_scale: weights whose activations are scaled or corrected"},
     {13, "q_proj.qzeros", "q_proj.qzerow", "q_proj.qweight has no qzeros beside it"},
     {13, "\"shape\":[20,64]", "\"shape\":[20,64,1]",
      "q_proj.qweight has shape [20, 64, 1], but its matrix needs [20, 64]"},
@@ -456,6 +458,7 @@ static void test_values(void)
         {0, "q_proj.weight_scale_inv", "weight_scale_inv holds inf for row 0", 0x7F800000},
         {10, "q_proj.weight_global_scale", "weight_global_scale holds 0 for row 0", 0},
         {15, "q_proj.g_idx", "g_idx holds 5 for column 0, but there are 5 groups", 5},
+        {15, "q_proj.g_idx", "g_idx holds 65536 for column 0, but there are 5 groups", 65536},
         {13, "q_proj.g_idx", "g_idx holds 3 for column 0, but desc_act", 3},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -190,7 +190,7 @@ static void test_report(void)
         if (np == 1)
             flops = real(roofline, "flops");
         CU_ASSERT(flops > 0 && fabs(real(roofline, "flops") / flops - 1) < 1e-9);
-        CU_ASSERT(real(roofline, "share") > 0 && real(roofline, "share") < 1.5);
+        CU_ASSERT(real(roofline, "share") > 0);
         cake_json_free(report);
     }
 }

@@ -49,7 +49,7 @@ expect "plan counts the windows" 0 'requests' mpi 1 plan -m "$model" -i "$dir/te
 # ---- the same bits on any ranks and replicas, in any waves, with little memory, after a stop
 for i in $(seq 8); do grep -hv 'queen The king' "$dir/in.jsonl" "$dir/texts.jsonl"; done >"$dir/both.jsonl"
 score() { mpi "$1" run -m "$model" --deterministic-ids -i "$dir/both.jsonl" --task score --context 64 -q "${@:2}"; }
-score 1 -o "$dir/both-1.jsonl"
+score 1 -o "$dir/both-1.jsonl" --report "$dir/both-1.json"
 for how in "2 --chunk 64" "3 --max-seqs 3" "4 --kv-memory 256K" "4 --replicas 2" "4 --replicas 4 --max-seqs 2"; do
     # shellcheck disable=SC2086
     score $how -o "$dir/both-2.jsonl" --force
@@ -60,8 +60,12 @@ done
 until [ "$(cat "$dir/both-3.jsonl.partial" 2>/dev/null | wc -l)" -gt 5 ]; do sleep 0.01; done
 kill -9 $!
 wait $! 2>/dev/null
-test -e "$dir/both-3.jsonl.partial" && score 3 -o "$dir/both-3.jsonl" --resume must && alike "$dir/both-1.jsonl" "$dir/both-3.jsonl"
+test -e "$dir/both-3.jsonl.partial" &&
+    score 3 -o "$dir/both-3.jsonl" --resume must --report "$dir/both-3.json" && alike "$dir/both-1.jsonl" "$dir/both-3.jsonl"
 ok "a run that was killed goes on to the same bits" $?
+sums() { sed -nE 's/.*"texts": ([0-9]+), "tokens": ([0-9]+), "bytes": ([0-9]+), .*"perplexity": ([0-9]+\.[0-9]{3}).*/\1 \2 \3 \4/p' "$1"; }
+test -n "$(sums "$dir/both-1.json")" && test "$(sums "$dir/both-1.json")" = "$(sums "$dir/both-3.json")"
+ok "... and its report has the perplexity of both runs" $?
 
 # ---- prompts that are cut
 ids=$(seq -s, 20 119)
@@ -106,7 +110,9 @@ while IFS=$'\t' read -r _ text _; do
 done < <(grep -v '""' "$root/tests/golden/scores.tsv") >"$dir/ranks.jsonl"
 run -i "$dir/ranks.jsonl" -o "$dir/ranked.jsonl" -q
 python=${CAKE_PYTHON:-python3}
-"$python" - "$dir/ranked.jsonl" <<'PYTHON'
+[ -z "${CI:-}" ] || command -v "$python" >/dev/null
+ok "python3 is there where CI is set" $?
+! command -v "$python" >/dev/null || "$python" - "$dir/ranked.jsonl" <<'PYTHON'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 beyond = 0
@@ -185,6 +191,21 @@ SAID
 expect "a text that is scored has no system message" 2 'task score and --system' run -p x --task score --system y
 run -p 'Once upon a time' --task score -q | grep -q '"logprob": -'
 ok "-p is scored, too" $?
+
+# ---- bytes of what is scored
+{
+    echo '{"context": "Once upon a ", "continuation": "time"}'
+    echo '{"context": "   ", "continuation": "x"}'
+    echo '{"context": "", "continuation": "Once"}'
+    echo '{"context": [20, 21], "continuation": "Once"}'
+    echo '{"prompt": "Once upon", "truncate_prompt_tokens": -1, "max_tokens": 4096}'
+    echo '{"context": "Once", "continuation": " upon", "prompt": null}'
+} >"$dir/bytes.jsonl"
+run -i "$dir/bytes.jsonl" -o "$dir/bytes-out.jsonl" -q
+test "$(sed -nE 's/.*"bytes": ([0-9]+),.*/\1/p' "$dir/bytes-out.jsonl" | tr '\n' ' ')" = "5 4 4 4 5 "
+ok "blanks before a continuation are its bytes, too" $?
+sed -n 5p "$dir/bytes-out.jsonl" | grep -q 'max_tokens is 4096, and a context of [0-9]* leaves no token of the prompt'
+ok "an answer that leaves no room for any prompt" $?
 
 # ---- other forms
 run -i "$dir/in.jsonl" -o "$dir/out.txt" -q
