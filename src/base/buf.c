@@ -105,6 +105,12 @@ void cake_ids_add(cake_ids *ids, int32_t id)
     ids->id[ids->len++] = id;
 }
 
+void cake_ids_append(cake_ids *ids, const int32_t *id, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        cake_ids_add(ids, id[i]);
+}
+
 void cake_ids_free(cake_ids *ids)
 {
     free(ids->id);

@@ -32,6 +32,7 @@ typedef struct cake_ids {
 } cake_ids;
 
 void cake_ids_add(cake_ids *ids, int32_t id);
+void cake_ids_append(cake_ids *ids, const int32_t *id, size_t n); /* id [n] */
 void cake_ids_free(cake_ids *ids);
 
 /* The plural's ending, for messages: "%d rank%s", n, cake_plural(n). */

@@ -32,12 +32,6 @@ static size_t length_before_blanks(const char *text, size_t len)
     return len;
 }
 
-static void add_ids(cake_ids *to, const cake_ids *from)
-{
-    for (size_t i = 0; i < from->len; i++)
-        cake_ids_add(to, from->id[i]);
-}
-
 /* Both are texts, and ids becomes the context's tokens and what both as one text have more. *n: tokens of the
  * context, which is not blank. */
 static cake_err encode_texts(const cake_tokenizer *tokenizer, cake_request *r, cake_buf *text, cake_ids *ids,
@@ -53,8 +47,8 @@ static cake_err encode_texts(const cake_tokenizer *tokenizer, cake_request *r, c
         err = cake_tokenizer_encode(tokenizer, text->data, text->len, len > 0 && !bare, &whole, &r->fault);
     r->scored_bytes = (int64_t)(r->text_len - len + r->continuation_len);
     *n = ids->len;
-    for (size_t i = *n; i < whole.len; i++)
-        cake_ids_add(ids, whole.id[i]);
+    if (whole.len > *n)
+        cake_ids_append(ids, whole.id + *n, whole.len - *n);
     cake_ids_free(&whole);
     return err;
 }
@@ -65,12 +59,12 @@ static cake_err encode_apart(const cake_tokenizer *tokenizer, cake_request *r, c
 {
     cake_err err = CAKE_OK;
     if (r->ids.len)
-        add_ids(ids, &r->ids);
+        cake_ids_append(ids, r->ids.id, r->ids.len);
     else
         err = cake_tokenizer_encode(tokenizer, r->text, r->text_len, !r->bare, ids, &r->fault);
     *n = ids->len;
     if (err || r->continuation_ids.len)
-        add_ids(ids, &r->continuation_ids);
+        cake_ids_append(ids, r->continuation_ids.id, r->continuation_ids.len);
     else
         err = cake_tokenizer_encode(tokenizer, r->continuation, r->continuation_len, false, ids, &r->fault);
     cake_buf_add(text, r->text ? r->text : r->continuation, r->text ? r->text_len : r->continuation_len);
@@ -92,7 +86,7 @@ cake_err cake_continuation_encode(const cake_tokenizer *tokenizer, cake_request 
     if (first >= 0 && !(tokens.len && tokens.id[0] == first))
         cake_ids_add(ids, first);
     n = n ? n : 1;
-    add_ids(ids, &tokens);
+    cake_ids_append(ids, tokens.id, tokens.len);
     cake_ids_free(&tokens);
     if (!err && ids->len <= n)
         err = cake_fault_set(&r->fault, "continuation",

@@ -8,12 +8,6 @@
 #include "base/alloc.h"
 #include "prompt/fault.h"
 
-static void add_ids(cake_ids *to, const int32_t *id, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        cake_ids_add(to, id[i]);
-}
-
 /* whole: more tokens than a window has. */
 static void add_windows(const cake_ids *whole, size_t window, cake_request *r, cake_ids *ids)
 {
@@ -24,7 +18,7 @@ static void add_windows(const cake_ids *whole, size_t window, cake_request *r, c
         end = i * step + window < whole->len ? i * step + window : whole->len;
         const size_t scored = end - 1 - i * step;
         r->parts[i] = (cake_part){.n_token = (int32_t)window, .score_from = (int32_t)(window - scored)};
-        add_ids(ids, whole->id + end - window, window);
+        cake_ids_append(ids, whole->id + end - window, window);
     }
 }
 
@@ -34,7 +28,7 @@ cake_err cake_rolling_encode(const cake_tokenizer *tokenizer, cake_request *r, i
     cake_ids tokens = {0}, whole = {0};
     cake_err err = CAKE_OK;
     if (r->ids.len)
-        add_ids(&tokens, r->ids.id, r->ids.len);
+        cake_ids_append(&tokens, r->ids.id, r->ids.len);
     else
         err = cake_tokenizer_encode(tokenizer, r->text, r->text_len,
                                     !r->bare && !cake_tokenizer_begins(tokenizer, r->text, r->text_len),
@@ -44,7 +38,7 @@ cake_err cake_rolling_encode(const cake_tokenizer *tokenizer, cake_request *r, i
     const int32_t first = cake_tokenizer_first(tokenizer);
     if (first >= 0 && !(tokens.len && tokens.id[0] == first))
         cake_ids_add(&whole, first);
-    add_ids(&whole, tokens.id, tokens.len);
+    cake_ids_append(&whole, tokens.id, tokens.len);
     const size_t window = context ? (size_t)context + 1 : SIZE_MAX;
     if (!err && whole.len < 2)
         err = cake_fault_set(&r->fault, "prompt",
@@ -52,7 +46,7 @@ cake_err cake_rolling_encode(const cake_tokenizer *tokenizer, cake_request *r, i
     else if (!err && whole.len > window)
         add_windows(&whole, window, r, ids);
     else
-        add_ids(ids, whole.id, whole.len);
+        cake_ids_append(ids, whole.id, whole.len);
     r->params.score_from = 1;
     cake_ids_free(&tokens);
     cake_ids_free(&whole);

@@ -142,8 +142,7 @@ cake_sequence *cake_sequence_branch(cake_sequence *lead)
     s->lead = lead;
     s->n_prompt = part ? part->n_token : lead->n_prompt;
     s->max_len = part ? s->n_prompt : lead->max_len;
-    for (int i = 0; i < s->n_prompt; i++)
-        cake_ids_add(&s->ids, lead->ids.id[lead->part_at + i]);
+    cake_ids_append(&s->ids, lead->ids.id + lead->part_at, (size_t)s->n_prompt);
     lead->part_at += part ? s->n_prompt : 0;
     s->n_top = lead->n_top;
     s->finish = lead->finish;

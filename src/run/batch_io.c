@@ -361,7 +361,7 @@ static void on_token(void *self, cake_sequence *s, double waited)
 static cake_choice choice_of(const cake_sequence *s)
 {
     const int from = cake_sequence_score_from(s);
-    if (s->lead->request.task == CAKE_TASK_SCORE && from)
+    if (s->lead->request.task == CAKE_TASK_SCORE && s->prompt_logprobs)
         return (cake_choice){.ids = s->ids.id + from,
                              .n_id = s->n_prompt - from,
                              .logprobs = s->prompt_logprobs + (size_t)from * (size_t)(1 + s->n_top)};
