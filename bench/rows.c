@@ -134,7 +134,14 @@ static void make_cache(job *j)
     for (int i = 0; i < n_page; i++)
         table[i] = i;
     uint16_t *k = (uint16_t *)(void *)j->out;
-    j->kv = (cake_kv){k, k + page * n_page, page, CAKE_BF16, KV_HEADS, HEAD_DIM, 0, table, n_page, NULL, 0};
+    j->kv = (cake_kv){.k = k,
+                      .v = k + page * n_page,
+                      .page_step = page,
+                      .dtype = CAKE_BF16,
+                      .n_kv = KV_HEADS,
+                      .head_dim = HEAD_DIM,
+                      .table = table,
+                      .stride = n_page};
     j->rows = cake_alloc((size_t)j->n, sizeof *j->rows);
     for (int i = 0; i < j->n; i++)
         j->rows[i] = (cake_row){.pos = i, .kind = CAKE_ROW_PROMPT, .rope_len = j->n};

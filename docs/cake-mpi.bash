@@ -11,9 +11,9 @@ _cake_mpi()
     done
     COMPREPLY=()
     case $command in
-    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --task --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --topology --rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
-    tokenize) options="--model --input --input-format --prompt --output --task --raw --system --prompt-field --id-field --threads --config --verbose --log --quiet --help --version" ;;
-    plan) options="--model --input --input-format --prompt --shard --task --raw --system --prompt-field --id-field --max-tokens --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
+    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --topology --rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
+    tokenize) options="--model --input --input-format --prompt --output --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --threads --config --verbose --log --quiet --help --version" ;;
+    plan) options="--model --input --input-format --prompt --shard --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
     info) options="--model --config --verbose --log --quiet --help --version" ;;
     stage) options="--model --directory --ranks --topology --rates --config --verbose --log --quiet --help --version" ;;
     bench) options="--model --output --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --device --gpu-layers --link --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
@@ -26,7 +26,7 @@ _cake_mpi()
     case $previous in
     --input-format) choices="jsonl txt h5" ;;
     --resume) choices="auto never must" ;;
-    --task) choices="generate score" ;;
+    --task) choices="auto generate score embed" ;;
     --dtype) choices="auto f32 bf16 f16 int8 int4" ;;
     --kv-dtype) choices="auto f32 bf16 f16 int8" ;;
     --activations) choices="auto bf16 int8" ;;
@@ -39,7 +39,7 @@ _cake_mpi()
     --progress) choices="auto bar line none" ;;
     --log) choices="error warn info debug" ;;
     -m | --model | -d | --directory | -i | --input | -o | --output | --topology | --write-topology | --rates | --config | --progress-file | --report | --trace) choices=FILES ;;
-    --ranks | -p | --prompt | --shard | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --presence-penalty | --frequency-penalty | --n | --stop | --logprobs | --seed | --context | --max-seqs | --chunk | --kv-memory | --weights-memory | --threads | --threads-decode | --replicas | --gpu-layers | --gpu-memory | --max-runtime | --stop-before | --watchdog | --layers | --batch | --stages | --flops | --bandwidth | --include | --exclude) return ;;
+    --ranks | -p | --prompt | --shard | --truncate-prompt-tokens | --system | --prompt-field | --id-field | --max-tokens | --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --presence-penalty | --frequency-penalty | --n | --stop | --logprobs | --seed | --context | --max-seqs | --chunk | --kv-memory | --weights-memory | --threads | --threads-decode | --replicas | --gpu-layers | --gpu-memory | --max-runtime | --stop-before | --watchdog | --layers | --batch | --stages | --flops | --bandwidth | --include | --exclude) return ;;
     *) case $command-$word in merge-[!-]* | status-[!-]*) choices=FILES ;; esac ;;
     esac
     if [ "$choices" = FILES ]; then

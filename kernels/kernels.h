@@ -85,6 +85,7 @@ typedef struct cake_kv {
     cake_dtype dtype;
     int n_kv, head_dim;
     int window;           /* positions visible to a row, including its own; 0: all */
+    bool both_ways;       /* rows see later positions of their prompt, too, window - 1 of them at most */
     const int32_t *table; /* [n_slot, stride] */
     int stride;
     const float *sink; /* [n_head] attention sinks, or NULL */
@@ -198,11 +199,17 @@ CAKE_ANYWHERE static inline int64_t cake_delta_state_size(const cake_deltanet *d
 
 #define CAKE_SEGMENT 1024 /* positions summed by attention before it merges the result */
 
-/* The first position visible to a row; and the end of the segment of `first`, clipped to the visible
- * positions. Attention walks [first, next) until next is after the row. */
+/* The first and the last position visible to a row; and the end of the segment of `first`, clipped to its own
+ * position. Attention walks [first, next) until next is after the row. */
 CAKE_ANYWHERE static inline int cake_kv_first(const cake_kv *kv, const cake_row *row)
 {
     return kv->window && row->pos >= kv->window ? row->pos + 1 - kv->window : 0;
+}
+
+CAKE_ANYWHERE static inline int cake_kv_last(const cake_kv *kv, const cake_row *row)
+{
+    const int end = row->rope_len - 1, ahead = row->pos + kv->window - 1;
+    return !kv->both_ways ? row->pos : kv->window && ahead < end ? ahead : end;
 }
 
 CAKE_ANYWHERE static inline int cake_kv_next(const cake_row *row, int first)
@@ -229,6 +236,7 @@ static inline int cake_kv_shared(const cake_kv *kv, const cake_row *a, const cak
 
 #define CAKE_GELU_SCALE 0.797884561F /* sqrt(2 / pi) */
 #define CAKE_GELU_CUBE  0.044715F
+#define CAKE_ROOT_HALF  0.707106781F /* sqrt(1 / 2) */
 
 /* Activation of a gate g, applied to a value x. */
 typedef enum cake_act {
@@ -236,7 +244,8 @@ typedef enum cake_act {
     /* x g / (1 + exp(-2 u)) with u = sqrt(2 / pi) (g + 0.044715 g^3), equal to x 0.5 g (1 + tanh(u)): the
      * approximation of Hendrycks & Gimpel 2016 that transformers calls gelu_pytorch_tanh */
     CAKE_ACT_GELU,
-    CAKE_ACT_SIGMOID, /* x / (1 + exp(-g)) */
+    CAKE_ACT_GELU_ERF, /* x g (1 + erf(g / sqrt 2)) / 2 (transformers: gelu) */
+    CAKE_ACT_SIGMOID,  /* x / (1 + exp(-g)) */
     CAKE_ACT_CLAMPED, /* (u + 1) h / (1 + exp(-alpha h)), h = min(g, limit), u = x within +-limit (gpt-oss) */
     /* of g > 0: alpha_p g^2 + beta g; else alpha_n (e^min(g, eps) - 1 - g) + beta g; x is not used
      * (Huang 2024: xIELU) */
@@ -249,6 +258,7 @@ enum { CAKE_ALPHA, CAKE_LIMIT, CAKE_ALPHA_P = 0, CAKE_ALPHA_N, CAKE_BETA, CAKE_E
 typedef struct cake_gate {
     const float *g; /* one for each element */
     cake_act act;
+    bool alone; /* there is no x: it counts as 1 */
     float param[CAKE_N_ACT_PARAM];
 } cake_gate;
 
@@ -330,6 +340,11 @@ typedef struct cake_kernels {
      * residual may be NULL or out. (Zhang & Sennrich 2019) */
     void (*rmsnorm)(const cake_exec *exec, float *out, const float *x, const float *weight,
                     const float *residual, int n_row, int dim, float eps);
+    /* With d = x - mean(x): out [n_row, dim] = d / sqrt(mean(d^2) + eps) * weight [dim] + bias [dim]; out may
+     * be x; bias may be NULL. (Ba, Kiros and Hinton 2016) Members take the same rows as in rmsnorm. NULL: not
+     * on this device. */
+    void (*layernorm)(const cake_exec *exec, float *out, const float *x, const float *weight,
+                      const float *bias, int n_row, int dim, float eps);
     /* Heads x [n_row, n_head, head_dim] in place: rmsnorm of each head with norm [head_dim] (may be NULL),
      * then rotary embedding (Su et al. 2021) in transformers' half-split convention: element i < n_rot / 2
      * pairs with i + n_rot / 2; elements from n_rot on are unchanged. cos, sin [n_row, n_rot / 2]. Members
@@ -341,8 +356,9 @@ typedef struct cake_kernels {
     void (*kv_store)(const cake_exec *exec, const cake_kv *kv, const float *k, const float *v,
                      const cake_row *rows, int n_row);
     /* out [n_row, n_head, head_dim]: softmax(scores) v over positions 0 .. rows[i].pos of the row's own
-     * slot, or over the last kv->window of them; query head h uses KV head h / (n_head / n_kv). A score
-     * is scale q k^T; with cap > 0 then cap tanh(score / cap); the sum of weights includes kv->sink.
+     * slot, or over the last kv->window of them (both ways: cake_kv_first to cake_kv_last); query head h uses
+     * KV head h / (n_head / n_kv). A score is scale q k^T; with cap > 0 then cap tanh(score / cap); the sum
+     * of weights includes kv->sink.
      * Segments between multiples of CAKE_SEGMENT positions are merged in order, positions ascending
      * (online softmax, Milakov & Gimelshein 2018). avx512bf16 rounds q, and the weights before they are
      * summed in any way, to BF16 where the cache is stored in pairs and head_dim <= 576. */

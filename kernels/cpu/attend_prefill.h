@@ -346,7 +346,7 @@ static void look_around(prefill *p, const queries *in, const cake_row *rows, int
     for (int i = 0; i < p->width; i++) {
         const cake_row *row = rows + (query + (i < p->n ? i : p->n - 1)) / in->group;
         p->from[i] = cake_kv_first(p->kv, row);
-        p->to[i] = row->pos;
+        p->to[i] = cake_kv_last(p->kv, row);
         widen(&p->block[i / BLOCK_WIDTH], p->from[i], p->to[i], i % BLOCK_WIDTH == 0);
         p->first = p->from[i] < p->first ? p->from[i] : p->first;
         p->last = p->to[i] > p->last ? p->to[i] : p->last;

@@ -18,10 +18,11 @@
         .name = isa, .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                      \
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = linear,  \
         .input_pack_grouped = input_pack_grouped, .linear_grouped = linear_grouped, .combine = combine,      \
-        .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,          \
-        .attend = own(attend), .latent_store = own(latent_store), .latent_attend = own(latent_attend),       \
-        .delta_conv = own(delta_conv), .delta_rule = own(delta_rule), .rmsnorm_gated = own(rmsnorm_gated),   \
-        .mark_nonfinite = cake_rows_mark_nonfinite, .move_rows = cake_rows_move, CAKE_UNFUSED,               \
+        .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .layernorm = layernorm, .rope = rope,        \
+        .kv_store = kv_store, .attend = own(attend), .latent_store = own(latent_store),                      \
+        .latent_attend = own(latent_attend), .delta_conv = own(delta_conv), .delta_rule = own(delta_rule),   \
+        .rmsnorm_gated = own(rmsnorm_gated), .mark_nonfinite = cake_rows_mark_nonfinite,                     \
+        .move_rows = cake_rows_move, CAKE_UNFUSED,                                                           \
     }
 
 #endif

@@ -195,9 +195,10 @@ static float passed_xielu(const float *param, float g)
 static float passed(float x, float g, cake_act act)
 {
     float u = CAKE_GELU_SCALE * (g + CAKE_GELU_CUBE * g * g * g);
-    return act == CAKE_ACT_SILU   ? silu(g) * x
-           : act == CAKE_ACT_GELU ? g / (1 + expf(-2 * u)) * x
-                                  : x / (1 + expf(-g));
+    return act == CAKE_ACT_SILU       ? silu(g) * x
+           : act == CAKE_ACT_GELU     ? g / (1 + expf(-2 * u)) * x
+           : act == CAKE_ACT_GELU_ERF ? 0.5F * g * (1 + erff(g * CAKE_ROOT_HALF)) * x
+                                      : x / (1 + expf(-g));
 }
 
 /* Nothing is packed: each product converts x itself. */
@@ -212,7 +213,7 @@ static void input_pack(const cake_exec *exec, void *to, const float *x, const ca
         out[i] = !gate                           ? x[i]
                  : gate->act == CAKE_ACT_CLAMPED ? passed_clamped(x[i], gate, gate->g[i])
                  : gate->act == CAKE_ACT_XIELU   ? passed_xielu(gate->param, gate->g[i])
-                                                 : passed(x[i], gate->g[i], gate->act);
+                                                 : passed(gate->alone ? 1 : x[i], gate->g[i], gate->act);
 }
 
 static void linear(const cake_exec *exec, float *out, const void *x, const cake_weight *w, const float *bias,
@@ -309,6 +310,25 @@ static void gather(const cake_exec *exec, float *out, const cake_weight *w, cons
             to_f32(to, from, w->dtype, 0, w->n_in);
         for (int j = 0; j < w->n_in; j++)
             to[j] *= factor;
+    }
+}
+
+static void layernorm(const cake_exec *exec, float *out, const float *x, const float *weight,
+                      const float *bias, int n_row, int dim, float eps)
+{
+    int64_t first, last;
+    cake_exec_range(exec, n_row, 1, &first, &last);
+    for (int64_t row = first; row < last; row++) {
+        const float *in = x + row * dim;
+        float *to = out + row * dim, sum = 0, square = 0;
+        for (int i = 0; i < dim; i++)
+            sum += in[i];
+        const float mean = sum / (float)dim;
+        for (int i = 0; i < dim; i++)
+            square += (in[i] - mean) * (in[i] - mean);
+        const float scale = 1 / sqrtf(square / (float)dim + eps);
+        for (int i = 0; i < dim; i++)
+            to[i] = (in[i] - mean) * scale * weight[i] + (bias ? bias[i] : 0);
     }
 }
 
@@ -448,8 +468,10 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
 /* One query of a row: out, a value, from q [head_dim]. */
 static void attend_query(state *s, float *out, const float *q, const cake_row *row, int head)
 {
-    for (int first = cake_kv_first(s->kv, row), next; first <= row->pos; first = next) {
-        next = cake_kv_next(row, first);
+    const int last = cake_kv_last(s->kv, row);
+    for (int first = cake_kv_first(s->kv, row), next; first <= last; first = next) {
+        next = (first / CAKE_SEGMENT + 1) * CAKE_SEGMENT;
+        next = next <= last ? next : last + 1;
         attend_segment(s, out, q, first, next - first);
     }
     float divisor = cake_kv_divisor(s->kv, head, s->total, s->max);
@@ -556,10 +578,11 @@ static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, cons
         .name = "ref", .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                    \
         .weight_pack = weight_pack, .input_bytes = input_bytes, .input_pack = input_pack, .linear = product, \
         .input_pack_grouped = input_pack_grouped, .linear_grouped = grouped, .combine = combine,             \
-        .scores = head, .gather = gather, .rmsnorm = rmsnorm, .rope = rope, .kv_store = kv_store,            \
-        .attend = attend, .latent_store = latent_store, .latent_attend = latent_attend,                      \
-        .delta_conv = delta_conv, .delta_rule = delta_rule, .rmsnorm_gated = rmsnorm_gated,                  \
-        .mark_nonfinite = cake_rows_mark_nonfinite, .move_rows = cake_rows_move, CAKE_UNFUSED,               \
+        .scores = head, .gather = gather, .rmsnorm = rmsnorm, .layernorm = layernorm, .rope = rope,          \
+        .kv_store = kv_store, .attend = attend, .latent_store = latent_store,                                \
+        .latent_attend = latent_attend, .delta_conv = delta_conv, .delta_rule = delta_rule,                  \
+        .rmsnorm_gated = rmsnorm_gated, .mark_nonfinite = cake_rows_mark_nonfinite,                          \
+        .move_rows = cake_rows_move, CAKE_UNFUSED,                                                           \
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, linear_grouped, scores, &cake_kernels_ref);

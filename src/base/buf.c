@@ -63,9 +63,10 @@ void cake_buf_addv(cake_buf *buf, const char *fmt, va_list args)
     buf->len += (size_t)len;
 }
 
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 void cake_buf_add_base64(cake_buf *buf, const void *bytes, size_t len)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     uint32_t bits = 0;
     int n = 0; /* of them that are not written yet */
     for (size_t i = 0; i < len; i++) {
@@ -75,6 +76,31 @@ void cake_buf_add_base64(cake_buf *buf, const void *bytes, size_t len)
     }
     if (n)
         cake_buf_addc(buf, digits[bits << (6 - n) & 63]);
+}
+
+static int base64_digit(char c)
+{
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+size_t cake_buf_read_base64(const char *text, size_t len, cake_buf *out)
+{
+    uint32_t bits = 0;
+    size_t i;
+    int n = 0;
+    for (i = 0; i < len; i++) {
+        int digit = base64_digit(text[i]);
+        if (digit < 0)
+            break;
+        bits = bits << 6 | (uint32_t)digit;
+        n += 6;
+        if (n >= 8)
+            cake_buf_addc(out, (char)(bits >> (n -= 8) & 0xFF));
+    }
+    while (i < len && text[i] == '=')
+        i++;
+    return i;
 }
 
 void cake_buf_cut(cake_buf *buf, size_t len)

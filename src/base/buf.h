@@ -21,6 +21,8 @@ void cake_buf_addc(cake_buf *buf, char c);
 void cake_buf_addf(cake_buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cake_buf_addv(cake_buf *buf, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
 void cake_buf_add_base64(cake_buf *buf, const void *bytes, size_t len); /* without padding */
+/* Appends the bytes of base64 text, with or without padding; returns where it ends. */
+size_t cake_buf_read_base64(const char *text, size_t len, cake_buf *out);
 void cake_buf_cut(cake_buf *buf, size_t len);  /* shortens to len; keeps the memory */
 void cake_buf_room(cake_buf *buf, size_t len); /* sets the length to len; new bytes are not initialized */
 void cake_buf_free(cake_buf *buf);             /* back to zeros */

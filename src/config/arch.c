@@ -40,6 +40,29 @@
     "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"rms_norm_eps\": 1e-6, \"eos_token_id\": 1,"   \
     "\"tie_word_embeddings\": true, \"global_head_dim\": 512"
 
+/* The encoders of BERT and its relatives. */
+#define BERT                                                                                                 \
+    .encoder = true, .positions = true, .embed_norm = true, .norms = CAKE_NORMS_SUM, .centred = true,        \
+    .norm_bias = CAKE_BIAS_ALWAYS, .norm_eps = "layer_norm_eps", .qkv_bias = CAKE_BIAS_ALWAYS,               \
+    .o_bias = CAKE_BIAS_ALWAYS, .mlp_bias = CAKE_BIAS_ALWAYS, .ungated = true, .nope = CAKE_NOPE_ALL,        \
+    .act = CAKE_ACT_GELU_ERF, .layers = "encoder.layer.%d.",                                                 \
+    .rename = {{"embed_tokens.", "embeddings.word_embeddings."},                                             \
+               {"embed_positions.", "embeddings.position_embeddings."},                                      \
+               {"embed_types.", "embeddings.token_type_embeddings."},                                        \
+               {"embed_norm.", "embeddings.LayerNorm."},                                                     \
+               {"self_attn.q_proj.", "attention.self.query."},                                               \
+               {"self_attn.k_proj.", "attention.self.key."},                                                 \
+               {"self_attn.v_proj.", "attention.self.value."},                                               \
+               {"self_attn.o_proj.", "attention.output.dense."},                                             \
+               {"post_attention_layernorm.", "attention.output.LayerNorm."},                                 \
+               {"mlp.up_proj.", "intermediate.dense."},                                                      \
+               {"mlp.down_proj.", "output.dense."},                                                          \
+               {"post_feedforward_layernorm.", "output.LayerNorm."}},                                        \
+    .defaults = "{\"vocab_size\": 30522, \"hidden_size\": 768, \"num_hidden_layers\": 12,"                   \
+                " \"num_attention_heads\": 12, \"intermediate_size\": 3072, \"hidden_act\": \"gelu\","       \
+                " \"max_position_embeddings\": 512, \"type_vocab_size\": 2, \"layer_norm_eps\": 1e-12,"      \
+                " \"pad_token_id\": 1}"
+
 const cake_arch cake_archs[] = {
     {.name = "llama",
      .architecture = "LlamaForCausalLM",
@@ -317,6 +340,7 @@ const cake_arch cake_archs[] = {
                  " \"final_logit_softcapping\": 30.0}"},
     {.name = "gemma3_text",
      .architecture = "Gemma3ForCausalLM",
+     .both_ways = true,
      .qkv_bias = CAKE_BIAS_AS_CONFIG,
      .o_bias = CAKE_BIAS_AS_CONFIG,
      .norms = CAKE_NORMS_BOTH,
@@ -419,6 +443,41 @@ const cake_arch cake_archs[] = {
      .nope = CAKE_NOPE_LISTED,
      .defaults = "{\"num_key_value_heads\": 4, \"tie_word_embeddings\": true, \"rope_theta\": 2e6,"
                  " \"no_rope_layer_interval\": 4}"},
+    {.name = "bert", .architecture = "BertForMaskedLM", BERT},
+    {.name = "roberta", .architecture = "RobertaForMaskedLM", .from_pad = true, BERT},
+    {.name = "xlm-roberta", .architecture = "XLMRobertaForMaskedLM", .from_pad = true, BERT},
+    {.name = "camembert", .architecture = "CamembertForMaskedLM", .from_pad = true, BERT},
+    {.name = "modernbert",
+     .architecture = "ModernBertForMaskedLM",
+     .encoder = true,
+     .embed_norm = true,
+     .centred = true,
+     .norm_bias = CAKE_BIAS_AS_CONFIG,
+     .first_bare = true,
+     .norm_eps = "norm_eps",
+     .qkv_bias = CAKE_BIAS_AS_CONFIG,
+     .o_bias = CAKE_BIAS_AS_CONFIG,
+     .mlp_bias = CAKE_BIAS_AS_CONFIG,
+     .fused = true,
+     .sliding = CAKE_SLIDING_LOCAL,
+     .rope_by_type = true,
+     .thetas = {"global_rope_theta", "local_rope_theta"},
+     .act_key = "hidden_activation",
+     .act = CAKE_ACT_GELU_ERF,
+     .rename = {{"embed_tokens.", "embeddings.tok_embeddings."},
+                {"embed_norm.", "embeddings.norm."},
+                {"norm.", "final_norm."},
+                {"input_layernorm.", "attn_norm."},
+                {"self_attn.qkv_proj.", "attn.Wqkv."},
+                {"self_attn.o_proj.", "attn.Wo."},
+                {"post_attention_layernorm.", "mlp_norm."},
+                {"mlp.gate_up_proj.", "mlp.Wi."},
+                {"mlp.down_proj.", "mlp.Wo."}},
+     .defaults = "{\"vocab_size\": 50368, \"hidden_size\": 768, \"intermediate_size\": 1152,"
+                 " \"num_hidden_layers\": 22, \"num_attention_heads\": 12, \"hidden_activation\": \"gelu\","
+                 " \"max_position_embeddings\": 8192, \"norm_eps\": 1e-5, \"local_attention\": 128,"
+                 " \"global_attn_every_n_layers\": 3, \"global_rope_theta\": 160000.0,"
+                 " \"local_rope_theta\": 10000.0}"},
     {0},
 };
 

@@ -14,8 +14,9 @@
 
 typedef enum cake_bias { CAKE_BIAS_NEVER, CAKE_BIAS_ALWAYS, CAKE_BIAS_AS_CONFIG } cake_bias;
 
-/* Position of norms in a layer: on the input of attention and MLP, on their output, or both. */
-typedef enum cake_norms { CAKE_NORMS_BEFORE, CAKE_NORMS_AFTER, CAKE_NORMS_BOTH } cake_norms;
+/* Position of norms in a layer: on the input of attention and MLP, on their output, or both; or on the sum of
+ * output and residual, as in the first transformers. */
+typedef enum cake_norms { CAKE_NORMS_BEFORE, CAKE_NORMS_AFTER, CAKE_NORMS_BOTH, CAKE_NORMS_SUM } cake_norms;
 
 /* RMSNorm of q and k before rotary embedding: per head, over all heads together, or per head if use_qk_norm
  * says so. */
@@ -33,6 +34,7 @@ typedef enum cake_sliding {
     CAKE_SLIDING_ALL,     /* all if there is a sliding_window */
     CAKE_SLIDING_SWITCH,  /* with use_sliding_window: all */
     CAKE_SLIDING_PERIOD,  /* all except every period-th */
+    CAKE_SLIDING_LOCAL,   /* all except the first and every period-th after it, by half of local_attention */
     CAKE_SLIDING_FROM,    /* with use_sliding_window: from max_window_layers on */
     CAKE_SLIDING_NO_ROPE  /* with use_sliding_window: those without rotary embedding */
 } cake_sliding;
@@ -40,6 +42,7 @@ typedef enum cake_sliding {
 /* Layers without rotary embedding (NoPE). */
 typedef enum cake_nope {
     CAKE_NOPE_NONE,
+    CAKE_NOPE_ALL,    /* positions are part of the embedding */
     CAKE_NOPE_LISTED, /* no_rope_layers or no_rope_layer_interval */
     CAKE_NOPE_FULL    /* full-attention layers, if any layer slides */
 } cake_nope;
@@ -74,7 +77,7 @@ typedef struct cake_rename {
     const char *from, *to;
 } cake_rename;
 
-#define CAKE_MAX_RENAME 6
+#define CAKE_MAX_RENAME 12
 #define CAKE_MAX_INNER  4
 
 typedef struct cake_arch {
@@ -85,8 +88,18 @@ typedef struct cake_arch {
                                         * are not text */
     cake_bias qkv_bias, o_bias;        /* AS_CONFIG: attention_bias */
     cake_bias mlp_bias;                /* AS_CONFIG: mlp_bias */
+    bool both_ways;                    /* use_bidirectional_attention makes it an encoder */
+    bool encoder;                      /* rows see all positions; there is no head, and no answer */
+    bool positions;  /* the embedding has those of positions and token types, which are added */
+    bool embed_norm; /* the embedding is normalised */
+    bool from_pad;   /* positions count from pad_token_id + 1 on */
     cake_norms norms;
-    bool norms_less_one; /* files store weight - 1 */
+    bool centred;         /* norms are LayerNorm, not RMSNorm */
+    cake_bias norm_bias;  /* of LayerNorm; AS_CONFIG: norm_bias */
+    bool first_bare;      /* the first layer's attention has no norm before it */
+    const char *norm_eps; /* name of the field with epsilon; NULL: rms_norm_eps */
+    const char *layers;   /* what the names of a layer's tensors begin with; NULL: layers.%d. */
+    bool norms_less_one;  /* files store weight - 1 */
     cake_qk_norm qk_norm;
     bool fused;       /* q, k, v are one tensor; gate and up are one */
     bool out_gate;    /* attention's output is gated; q's tensor holds the gate of each head */
@@ -103,25 +116,27 @@ typedef struct cake_arch {
     bool last_full;     /* the last layer is full, whatever layer_types says */
     bool v_norm;        /* V is normalised per head, without a weight */
     cake_nope nope;
-    const char *rope;    /* JSON object: rotary parameters of a config.json without any; NULL: default ones */
-    bool rope_by_type;   /* separate rotary parameters for sliding and full layers */
-    bool rope_sections;  /* mrope_section assigns pairs to three positions, which are equal for text */
-    bool rope_partial;   /* partial_rotary_factor may be less than 1 */
-    bool rope_scaled_q;  /* queries grow with the position: llama_4_scaling_beta */
-    bool rotary_dim;     /* an old name of it: rotated elements of a head */
-    bool scaled_embed;   /* embeddings times sqrt(dim) */
-    bool query_scalar;   /* scores over sqrt(query_pre_attn_scalar), not sqrt(head_dim) */
-    bool unscaled;       /* scores are q k^T */
-    bool score_cap;      /* attn_logit_softcapping */
-    bool logit_cap;      /* final_logit_softcapping */
-    const char *act_key; /* name of the field with the MLP's activation; NULL: hidden_act */
-    cake_act act;        /* if that field is absent */
-    bool ungated;        /* the MLP has no gate: act is applied to up */
-    bool layer_scalar;   /* the output of a layer is multiplied by a number of its own */
-    bool experts;        /* layers have experts, which moe describes */
+    const char *rope;  /* JSON object: rotary parameters of a config.json without any; NULL: default ones */
+    bool rope_by_type; /* separate rotary parameters for sliding and full layers */
+    const char *thetas[2]; /* names of the fields with theta of full and sliding ones; NULL: rope_theta and
+                            * rope_local_base_freq */
+    bool rope_sections;    /* mrope_section assigns pairs to three positions, which are equal for text */
+    bool rope_partial;     /* partial_rotary_factor may be less than 1 */
+    bool rope_scaled_q;    /* queries grow with the position: llama_4_scaling_beta */
+    bool rotary_dim;       /* an old name of it: rotated elements of a head */
+    bool scaled_embed;     /* embeddings times sqrt(dim) */
+    bool query_scalar;     /* scores over sqrt(query_pre_attn_scalar), not sqrt(head_dim) */
+    bool unscaled;         /* scores are q k^T */
+    bool score_cap;        /* attn_logit_softcapping */
+    bool logit_cap;        /* final_logit_softcapping */
+    const char *act_key;   /* name of the field with the MLP's activation; NULL: hidden_act */
+    cake_act act;          /* if that field is absent */
+    bool ungated;          /* the MLP has no gate: act is applied to up */
+    bool layer_scalar;     /* the output of a layer is multiplied by a number of its own */
+    bool experts;          /* layers have experts, which moe describes */
     cake_moe_arch moe;
     cake_rename
-        rename[CAKE_MAX_RENAME]; /* names of tensors in layers, after "layers.N."; the first that fits */
+        rename[CAKE_MAX_RENAME]; /* names of tensors, in layers after "layers.N."; the first that fits */
     /* in place of these, where the files have one tensor for all experts: as transformers 5 saves a family
      * that was published with others; none: the same */
     cake_rename saved[CAKE_MAX_RENAME];

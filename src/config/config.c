@@ -152,6 +152,12 @@ static cake_err read_dtype(const cake_fields *fields, cake_dtype *out)
     return node ? cake_field_fail(fields, name, "only float32, bfloat16 and float16 are supported") : CAKE_OK;
 }
 
+static bool takes_act(const cake_arch *arch, cake_act act)
+{
+    return arch->encoder ? act != CAKE_ACT_XIELU
+                         : act != CAKE_ACT_GELU_ERF && (act == CAKE_ACT_XIELU) == arch->ungated;
+}
+
 static cake_err read_act(const cake_fields *fields, const cake_arch *arch, cake_act *out)
 {
     static const struct {
@@ -162,18 +168,21 @@ static cake_err read_act(const cake_fields *fields, const cake_arch *arch, cake_
                  {"gelu_pytorch_tanh", CAKE_ACT_GELU},
                  {"gelu_new", CAKE_ACT_GELU},
                  {"gelu_fast", CAKE_ACT_GELU},
+                 {"gelu", CAKE_ACT_GELU_ERF},
                  {"xielu", CAKE_ACT_XIELU}};
     const char *key = arch->act_key ? arch->act_key : "hidden_act";
     const cake_json *node = cake_field(fields, key);
     const char *text = cake_json_text(node, NULL);
     *out = arch->act;
     for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
-        if (!strcmp(text, names[i].name) && (names[i].act == CAKE_ACT_XIELU) == arch->ungated) {
+        if (!strcmp(text, names[i].name) && takes_act(arch, names[i].act)) {
             *out = names[i].act;
             return CAKE_OK;
         }
     return node ? cake_field_fail(fields, key, "only %s supported",
-                                  arch->ungated ? "xielu is" : "silu and gelu_pytorch_tanh are")
+                                  arch->encoder   ? "gelu, gelu_pytorch_tanh and silu are"
+                                  : arch->ungated ? "xielu is"
+                                                  : "silu and gelu_pytorch_tanh are")
                 : CAKE_OK;
 }
 
@@ -288,16 +297,55 @@ static cake_err check_unsupported(const cake_fields *top, const cake_fields *fie
 /* Fields whose default may be one that is not supported. */
 static cake_err refuse_others(const cake_fields *fields)
 {
-    const char *inputs = "hidden_size_per_layer_input", *direction = "use_bidirectional_attention";
-    const cake_json *size = cake_field(fields, inputs), *both = cake_field(fields, direction);
-    const char *who = cake_json_text(both, NULL);
+    const char *inputs = "hidden_size_per_layer_input";
+    const cake_json *size = cake_field(fields, inputs);
     if (size && cake_json_real(size, NAN) != 0)
         return cake_field_fail(fields, inputs,
                                "models with an embedding in each layer (Gemma 4 E2B and E4B) are not "
                                "supported: 0 is expected");
-    /* "vision": only images see what follows. */
-    if (both && !(who && !strcmp(who, "vision")) && cake_json_bool(both, cake_json_real(both, NAN) != 0))
-        return cake_field_fail(fields, direction, "only causal attention is supported");
+    return CAKE_OK;
+}
+
+/* Whether rows see what follows them. "vision": only images do. */
+static cake_err read_direction(const cake_fields *fields, cake_config *c)
+{
+    const char *name = "use_bidirectional_attention";
+    const cake_json *both = cake_field(fields, name);
+    const char *who = cake_json_text(both, NULL);
+    const bool on =
+        both && !(who && !strcmp(who, "vision")) && cake_json_bool(both, cake_json_real(both, NAN) != 0);
+    if (on && !c->arch->both_ways)
+        return cake_field_fail(fields, name, "only causal attention is supported for family %s",
+                               c->arch->name);
+    bool decoder = false;
+    if (c->arch->encoder && cake_field_bool(fields, "is_decoder", false, &decoder))
+        return CAKE_ERR_FATAL;
+    if (decoder)
+        return cake_field_fail(fields, "is_decoder", "family %s is supported as an encoder only",
+                               c->arch->name);
+    c->both_ways = c->arch->encoder || on;
+    c->headless = c->both_ways;
+    return CAKE_OK;
+}
+
+/* The parts of the embedding beside that of tokens. */
+static cake_err read_embedding(const cake_fields *fields, cake_config *c)
+{
+    int pad = -1;
+    if (!c->arch->positions)
+        return CAKE_OK;
+    const cake_json *kind = cake_field(fields, "position_embedding_type");
+    if (kind && strcmp(cake_json_text(kind, NULL) ? cake_json_text(kind, NULL) : "", "absolute") != 0)
+        return cake_field_fail(fields, "position_embedding_type", "only absolute is supported");
+    if (cake_field_int(fields, "type_vocab_size", CAKE_REQUIRED, 1, 1 << 16, &c->n_type) ||
+        (c->arch->from_pad && cake_field_int(fields, "pad_token_id", CAKE_REQUIRED, 0, 1 << 20, &pad)))
+        return CAKE_ERR_FATAL;
+    c->n_position = c->context;
+    c->first_position = pad + 1;
+    if (c->context <= c->first_position)
+        return cake_field_fail(fields, "max_position_embeddings",
+                               "more than pad_token_id + 1 (%d) is expected", c->first_position);
+    c->context -= c->first_position;
     return CAKE_OK;
 }
 
@@ -310,9 +358,11 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
     bool tied_above = cake_field(top, "tie_word_embeddings");
     bool typed_above = cake_field(top, "dtype") || cake_field(top, "torch_dtype");
     if (check_unsupported(top, fields, c->arch) || refuse_others(top) || refuse_others(fields) ||
-        read_act(fields, c->arch, &c->act) || read_sizes(fields, c) || read_heads(fields, c, &heads) ||
-        read_scores(fields, &heads, c) ||
-        cake_field_real(fields, "rms_norm_eps", CAKE_REQUIRED_REAL, 0, 1, &eps) ||
+        read_direction(fields, c) || read_act(fields, c->arch, &c->act) || read_sizes(fields, c) ||
+        read_heads(fields, c, &heads) || read_scores(fields, &heads, c) ||
+        cake_field_real(fields, c->arch->norm_eps ? c->arch->norm_eps : "rms_norm_eps", CAKE_REQUIRED_REAL, 0,
+                        1, &eps) ||
+        read_embedding(fields, c) || read_bias(fields, "norm_bias", c->arch->norm_bias, &c->norm_bias) ||
         cake_field_bool(tied_above ? top : fields, "tie_word_embeddings", false, &c->tied) ||
         read_bias(fields, "attention_bias", c->arch->qkv_bias, &c->qkv_bias) ||
         read_bias(fields, "attention_bias", c->arch->o_bias, &c->o_bias) || read_qk_norm(fields, c) ||
@@ -324,6 +374,8 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
         cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;
+    c->tied = c->tied || c->headless;
+    c->embedder = cake_embedder_default(c->dim, c->both_ways);
     if (c->arch->latent)
         c->score_scale = (float)(c->rope[0].score / sqrt(heads.full.head_dim));
     return CAKE_OK;
@@ -412,6 +464,18 @@ cake_err cake_config_parse(const char *text, const char *name, cake_config *conf
     return err;
 }
 
+/* Applies what stands beside a model that embeds. */
+static cake_err read_embedder(const char *dir, cake_config *c)
+{
+    cake_err err = cake_embedder_read(dir, c->dim, &c->embedder);
+    if (!err && c->embedder.given) {
+        const int most = c->embedder.max_tokens;
+        c->headless = c->tied = true;
+        c->context = most && most < c->context ? most : c->context;
+    }
+    return err;
+}
+
 cake_err cake_config_load(const char *dir, cake_config *config)
 {
     cake_json *doc = NULL, *generation = NULL;
@@ -431,6 +495,8 @@ cake_err cake_config_load(const char *dir, cake_config *config)
         err = cake_model_files_load("config", dir, "generation_config.json", &generation);
     if (err != CAKE_ERR_FATAL)
         err = cake_config_read(doc, generation, dir, config);
+    if (!err && (err = read_embedder(dir, config)))
+        cake_params_free(&config->defaults);
     cake_json_free(generation);
     cake_json_free(doc);
     return err;

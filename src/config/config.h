@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "config/arch.h"
+#include "config/embedder.h"
 #include "config/quantization.h"
 #include "kernels/kernels.h"
 #include "types/params.h"
@@ -99,10 +100,16 @@ typedef struct cake_config {
     int n_ff;    /* of dense layers */
     int context; /* max_position_embeddings, or as extended by dynamic or yarn */
     float norm_eps;
-    bool tied;         /* the head is the embedding */
+    bool tied;     /* the head is the embedding */
+    bool headless; /* there is no LM head, or it is not used: the model embeds; then tied is set, too */
+    cake_embedder embedder;
     bool delta_joined; /* in the files, q, k, v and z of delta nets are one tensor; set by cake_model_open */
     bool latent_split; /* ... what makes keys and values of a latent is two tensors; the same */
-    bool qkv_bias, o_bias, mlp_bias;
+    bool qkv_bias, o_bias, mlp_bias, norm_bias;
+    bool both_ways;       /* rows see later positions of their prompt, too: see cake_kv */
+    int n_position;       /* rows of the embedding of positions; 0: there is none */
+    int first_position;   /* its row of the first token */
+    int n_type;           /* rows of that of token types */
     cake_qk_norm qk_norm; /* never CAKE_QK_NORM_CONFIG */
     cake_act act;
     float act_param[CAKE_N_ACT_PARAM]; /* of CAKE_ACT_CLAMPED */
@@ -111,8 +118,10 @@ typedef struct cake_config {
     float logit_cap;                   /* cap of logits; 0: none */
     int n_rope;
     cake_rope rope[CAKE_MAX_ROPE];
-    int n_kv_group;                       /* KV cache groups; 0 if no layer keeps K and V */
-    int window[CAKE_MAX_KV_GROUPS];       /* positions visible to a row in layers of the group; 0: all */
+    int n_kv_group; /* KV cache groups; 0 if no layer keeps K and V */
+    /* Positions visible to a row in layers of the group, on either side if they go both ways, with its own;
+     * 0: all. And those whose pages are kept, which is all if they go both ways. */
+    int window[CAKE_MAX_KV_GROUPS], kept_window[CAKE_MAX_KV_GROUPS];
     cake_heads heads[CAKE_MAX_KV_GROUPS]; /* of layers of the group */
     cake_layer_kind layer[CAKE_MAX_LAYER];
     cake_moe moe;

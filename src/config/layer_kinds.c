@@ -29,11 +29,19 @@ static cake_err read_window(const cake_fields *fields, const cake_config *c, int
         return cake_field_fail(fields, "use_sliding_window", "layers of family %s have no sliding window",
                                c->arch->name);
     *window = 0;
+    if (sliding == CAKE_SLIDING_LOCAL) { /* so many positions around a row's own */
+        if (cake_field_int(fields, "local_attention", CAKE_REQUIRED, 1, INT32_MAX, window))
+            return CAKE_ERR_FATAL;
+        *window = *window / 2 + 1;
+        return CAKE_OK;
+    }
     if (sliding == CAKE_SLIDING_NONE || (!use && may_switch))
         return CAKE_OK;
     if (cake_field(fields, "sliding_window") &&
         cake_field_int(fields, "sliding_window", CAKE_REQUIRED, 1, INT32_MAX, window))
         return CAKE_ERR_FATAL;
+    if (c->both_ways) /* half of it on either side, as in transformers */
+        *window = *window / 2 + (*window > 0);
     if (!use && *window)
         return cake_field_fail(fields, "use_sliding_window",
                                "family %s supports sliding_window only: set that to null", c->arch->name);
@@ -106,6 +114,13 @@ static cake_err apply_rule(const cake_fields *fields, const cake_config *c, int 
         return CAKE_OK;
     if (c->arch->sliding == CAKE_SLIDING_PERIOD)
         return read_period(fields, c, types);
+    if (c->arch->sliding == CAKE_SLIDING_LOCAL) {
+        if (cake_field_int(fields, "global_attn_every_n_layers", CAKE_REQUIRED, 1, CAKE_MAX_LAYER, &every))
+            return CAKE_ERR_FATAL;
+        for (int i = 0; i < c->n_layer; i++)
+            types[i] = i % every ? SLIDING : FULL;
+        return CAKE_OK;
+    }
     if (c->arch->sliding == CAKE_SLIDING_FROM &&
         cake_field_int(fields, "max_window_layers", CAKE_REQUIRED, 0, INT32_MAX, &from))
         return CAKE_ERR_FATAL;
@@ -196,6 +211,7 @@ static int group_of(cake_config *c, int window, const cake_heads *heads)
         group++;
     if (group == c->n_kv_group) {
         c->window[group] = window;
+        c->kept_window[group] = c->both_ways ? 0 : window;
         c->heads[group] = *heads;
         c->n_kv_group++;
     }
@@ -238,7 +254,8 @@ cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_
         c->layer[i].group = (uint8_t)group_of(c, sliding && window < c->context ? window : 0,
                                               sliding ? &heads->sliding : &heads->full);
         c->layer[i].rope = c->arch->rope_by_type && sliding ? 1 : 0;
-        if (!rotates[i] || (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
+        if (!rotates[i] || c->arch->nope == CAKE_NOPE_ALL ||
+            (c->arch->nope == CAKE_NOPE_FULL && window && !sliding))
             c->layer[i].rope = CAKE_NO_ROPE;
     }
     return CAKE_OK;

@@ -297,10 +297,11 @@ static cake_err read_both(const cake_fields *top, const cake_fields *all, const 
         return cake_field_fail(top, "rope_scaling",
                                "rope_parameters.full_attention exists, too: keep one of the two");
     c->n_rope = 2;
-    return read_set(top, empty(scaling.object) ? &full : &scaling, "rope_theta", c, heads->full.head_dim,
-                    &c->rope[0])
+    const char *own = c->arch->thetas[0] ? c->arch->thetas[0] : "rope_theta";
+    const char *local = c->arch->thetas[1] ? c->arch->thetas[1] : "rope_local_base_freq";
+    return read_set(top, empty(scaling.object) ? &full : &scaling, own, c, heads->full.head_dim, &c->rope[0])
                ? CAKE_ERR_FATAL
-               : read_set(top, &sliding, "rope_local_base_freq", c, heads->sliding.head_dim, &c->rope[1]);
+               : read_set(top, &sliding, local, c, heads->sliding.head_dim, &c->rope[1]);
 }
 
 /* Rotary parameters of a config.json without any; owned. */
@@ -358,6 +359,8 @@ static int extended(const cake_config *c)
 
 cake_err cake_config_read_rope(const cake_fields *top, const cake_heads_by_type *heads, cake_config *config)
 {
+    if (config->arch->nope == CAKE_NOPE_ALL)
+        return CAKE_OK;
     cake_err err = config->arch->rope_by_type ? read_by_type(top, heads, config)
                                               : read_one(top, heads->full.head_dim, config);
     if (!err)

@@ -47,6 +47,7 @@ const cake_unsupported_field cake_unsupported_generation[] = {
 
 /* Fields by which close relatives of the families differ. */
 const cake_unsupported_field cake_unsupported_relative[] = {
+    {"add_cross_attention", CAKE_UNSUPPORTED_REFUSE, 0, NULL, 0, false},
     {"attention_chunk_size", CAKE_UNSUPPORTED_REFUSE, NAN, NULL, 0, false},
     {"attention_multiplier", CAKE_UNSUPPORTED_REFUSE, NAN, NULL, 0, false},
     {"clip_qkv", CAKE_UNSUPPORTED_REFUSE, NAN, NULL, 0, false},

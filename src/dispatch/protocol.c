@@ -18,6 +18,7 @@ typedef struct header {
     cake_params params;        /* its pointers are invalid */
     int32_t n_prompt, n_begun; /* n_begun: tokens of the answer from an earlier run */
     uint64_t n_stop_id, n_bias;
+    int32_t task; /* cake_task */
     int32_t n_part;
     int32_t n_choice; /* that were begun; after the lists, for each: number of tokens, tokens, scores */
 } header;
@@ -56,6 +57,7 @@ void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake
                 .n_begun = cake_sequence_generated(lead),
                 .n_stop_id = p->stop_ids.len,
                 .n_bias = p->n_bias,
+                .task = (int32_t)lead->request.task,
                 .n_part = lead->request.n_part,
                 .n_choice = lead->n_choice};
     cake_buf_add(message, &h, sizeof h);
@@ -96,7 +98,7 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
     header h;
     uint64_t n_token;
     cake_dispatch_msg_take(message, &h, sizeof h);
-    cake_request request = {.order = h.ticket, .params = h.params};
+    cake_request request = {.order = h.ticket, .task = (cake_task)h.task, .params = h.params};
     cake_params *p = &request.params;
     CAKE_ASSERT(h.n_prompt > 0 && h.n_begun >= 0 && p->n_stop >= 0 && p->n_stop <= CAKE_MAX_STOP);
     cake_ids ids = {.id = take_list(message, (uint64_t)h.n_prompt, sizeof(int32_t)),
@@ -164,6 +166,16 @@ static void add_scores(cake_buf *message, const cake_sequence *s, int32_t id)
         cake_buf_add(message, s->prompt_rank + from, (size_t)event.n * sizeof *s->prompt_rank);
 }
 
+static void add_embedding(cake_buf *message, const cake_sequence *s, int32_t id)
+{
+    cake_event event = {
+        .kind = CAKE_EVENT_EMBEDDING, .ticket = s->lead->request.order, .id = id, .n = s->n_embedding};
+    if (!s->embedding)
+        return;
+    cake_buf_add(message, &event, sizeof event);
+    cake_buf_add(message, s->embedding, (size_t)s->n_embedding * sizeof *s->embedding);
+}
+
 void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
 {
     const cake_request *r = &lead->request;
@@ -171,8 +183,10 @@ void cake_dispatch_msg_add_done(cake_buf *message, const cake_sequence *lead)
         .kind = CAKE_EVENT_DONE, .ticket = r->order, .at = lead->n_choice, .n = r->err != CAKE_OK};
     if (!r->err)
         add_scores(message, lead, 0);
-    for (int i = 0; i < lead->n_choice && r->parts && !r->err; i++)
+    for (int i = 0; i < lead->n_choice && r->parts && !r->err; i++) {
         add_scores(message, lead->choice[i], i);
+        add_embedding(message, lead->choice[i], i);
+    }
     cake_buf_add(message, &event, sizeof event);
     if (event.n)
         cake_buf_add(message, &r->fault, sizeof r->fault);
@@ -220,6 +234,14 @@ static void apply_scores(cake_dispatch_msg *message, const cake_event *event, ca
     *message = ranks;
 }
 
+static void apply_embedding(cake_dispatch_msg *message, const cake_event *event, cake_sequence *lead)
+{
+    cake_sequence *s = get_choice(lead, event->id);
+    CAKE_ASSERT(event->n >= 1 && !s->embedding);
+    s->embedding = take_list(message, (uint64_t)event->n, sizeof *s->embedding);
+    s->n_embedding = event->n;
+}
+
 bool cake_dispatch_msg_apply(cake_dispatch_msg *message, const cake_event *event, const int32_t *eos,
                              int n_eos, cake_sequence *lead, cake_sequence **token)
 {
@@ -231,6 +253,10 @@ bool cake_dispatch_msg_apply(cake_dispatch_msg *message, const cake_event *event
     }
     if (event->kind == CAKE_EVENT_SCORES) {
         apply_scores(message, event, lead);
+        return false;
+    }
+    if (event->kind == CAKE_EVENT_EMBEDDING) {
+        apply_embedding(message, event, lead);
         return false;
     }
     cake_fault fault;

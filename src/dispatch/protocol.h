@@ -38,7 +38,8 @@ typedef enum cake_event_kind {
     CAKE_EVENT_TOKEN,  /* n: 0, or 1 + n_top scores of token `id` of choice `at` (-1: of the lead itself) */
     CAKE_EVENT_SCORES, /* n times 1 + n_top scores of the prompt's tokens from position `at` on, of part
                           `id` if the prompt has parts; then n ranks, if they are wanted */
-    CAKE_EVENT_DONE    /* the request is done with `at` choices; n: 1 if it failed, then its fault follows */
+    CAKE_EVENT_EMBEDDING, /* n elements of the embedding of part `id` */
+    CAKE_EVENT_DONE /* the request is done with `at` choices; n: 1 if it failed, then its fault follows */
 } cake_event_kind;
 
 typedef struct cake_event {

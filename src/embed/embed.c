@@ -5,33 +5,56 @@
  */
 #include "embed/embed.h"
 
+#include "model/tensor_spec.h"
+
 typedef struct work {
+    const cake_model *model;
     const cake_kernels *kernels;
-    const cake_weight *embedding;
     const int32_t *ids;
+    const cake_row *rows; /* [n_row] NULL on a device */
     float *body;
     int n_row;
-    float scale;
 } work;
+
+/* Adds the embeddings of positions, and of the first token type. Members take the rows that they have
+ * gathered. */
+static void add_positions(const cake_exec *exec, const work *w)
+{
+    const cake_config *c = cake_model_config(w->model);
+    const cake_ends *ends = cake_model_ends(w->model);
+    int64_t first, last, dim = c->dim;
+    cake_exec_range(exec, w->n_row, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        const float *position = ends->positions + (c->first_position + w->rows[i].pos) * dim;
+        for (int64_t j = 0; j < dim; j++)
+            w->body[i * dim + j] += ends->types[j] + position[j];
+    }
+}
 
 static void gather(const cake_exec *exec, void *arg)
 {
-    work *w = arg;
-    w->kernels->gather(exec, w->body, w->embedding, w->ids, w->n_row, w->scale);
+    const work *w = arg;
+    const cake_config *c = cake_model_config(w->model);
+    const cake_ends *ends = cake_model_ends(w->model);
+    w->kernels->gather(exec, w->body, &ends->embedding, w->ids, w->n_row, cake_model_embed_scale(w->model));
+    if (ends->positions)
+        add_positions(exec, w);
+    if (ends->embed_norm)
+        w->kernels->layernorm(exec, w->body, w->body, ends->embed_norm, ends->embed_norm_bias, w->n_row,
+                              c->dim, c->norm_eps);
 }
 
 void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,
                      cake_wave *wave)
 {
-    work w = {kernels,     cake_model_embedding(model),  ids, cake_wave_body(wave),
-              wave->n_row, cake_model_embed_scale(model)};
+    work w = {model, kernels, ids, cake_wave_rows(wave), cake_wave_body(wave), wave->n_row};
     cake_exec_run(n_thread, gather, &w);
 }
 
 void cake_embed_fill_device(const cake_model *model, const cake_kernels *kernels, const int32_t *ids,
                             int n_row, int32_t *device_ids, float *body)
 {
-    work w = {kernels, cake_model_embedding(model), device_ids, body, n_row, cake_model_embed_scale(model)};
+    work w = {model, kernels, device_ids, NULL, body, n_row};
     cake_memory_upload(kernels->memory, device_ids, ids, (size_t)n_row * sizeof *ids);
     cake_exec_run(1, gather, &w);
 }

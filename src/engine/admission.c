@@ -97,10 +97,11 @@ static bool lacks_scores(const cake_sequence *lead)
     return cake_sequence_score_from(lead) && lead->n_prompt_logprobs < lead->n_prompt;
 }
 
-static void limit_scores(cake_engine *e, int slot, const cake_sequence *lead, int flags)
+static void limit_scores(cake_engine *e, int slot, const cake_sequence *s, int flags)
 {
+    const int from = cake_sequence_score_from(s);
     if (flags & CAKE_SLOT_SCORE_PROMPT)
-        cake_schedule_score_from(e->schedule, slot, cake_sequence_score_from(lead));
+        cake_schedule_score_from(e->schedule, slot, from ? from : 1);
 }
 
 /* Admits a sequence with its prompt. */
@@ -127,7 +128,10 @@ static void admit_part(cake_engine *e)
 {
     cake_sequence *s = cake_sequence_branch(e->lead);
     s->admitted = s->latest = e->lead->admitted;
-    admit_prompt(e, s, NULL, schedule_flags(e->lead, cake_sequence_score_from(s) > 0));
+    admit_prompt(e, s, NULL,
+                 e->lead->request.task == CAKE_TASK_EMBED
+                     ? cake_engine_pool_flags(e)
+                     : schedule_flags(e->lead, cake_sequence_score_from(s) > 0));
 }
 
 /* Admits the next choice that an earlier run began. */

@@ -18,10 +18,16 @@ size_t cake_engine_host_bytes(const cake_config *config, const cake_schedule_sha
            cake_arena_round((size_t)config->n_vocab * sizeof(float));
 }
 
+/* Hidden states take far less memory than scores of a vocabulary. */
+int cake_engine_max_score(const cake_config *config, const cake_schedule_shape *shape)
+{
+    return config->headless ? shape->max_row : shape->lane_seqs;
+}
+
 size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)
 {
     return cake_engine_host_bytes(config, shape) +
-           cake_sampler_bytes(config->n_vocab, shape->lane_seqs, n_thread);
+           cake_sampler_bytes(config->n_vocab, cake_engine_max_score(config, shape), n_thread);
 }
 
 size_t cake_engine_body_bytes(const cake_config *config, const cake_schedule_shape *shape)

@@ -39,6 +39,7 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
                        .plan = setup->plan,
                        .stem = -1,
                        .shape = *shape,
+                       .max_score = cake_engine_max_score(config, shape),
                        .n_thread = n_thread,
                        .n_decode = setup->n_decode ? setup->n_decode : n_thread,
                        .io = *io};
@@ -47,9 +48,9 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
         err = cake_memory_open(e->embed->memory, &e->device_arena, "waves",
                                cake_engine_device_bytes(config, shape));
     if (!err)
-        err = cake_logits_open(e->model, setup->head, shape->lane_seqs, n_thread, &e->logits);
+        err = cake_logits_open(e->model, setup->head, e->max_score, n_thread, &e->logits);
     if (!err)
-        err = cake_sampler_open(config->n_vocab, shape->lane_seqs, n_thread, &e->sampler);
+        err = cake_sampler_open(config->n_vocab, e->max_score, n_thread, &e->sampler);
     if (err) {
         cake_engine_close(e);
         return err;
@@ -59,8 +60,9 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
     cake_request_queue_open(&e->io, config, e->prefixes, &e->queue);
     e->seqs = cake_alloc((size_t)shape->n_lane * (size_t)shape->lane_seqs, sizeof *e->seqs);
     e->lanes = cake_alloc((size_t)shape->n_lane, sizeof *e->lanes);
-    e->need_all = cake_alloc((size_t)shape->lane_seqs, sizeof *e->need_all);
-    e->best = cake_alloc((size_t)shape->lane_seqs, sizeof *e->best);
+    e->need_all = cake_alloc((size_t)e->max_score, sizeof *e->need_all);
+    e->best = cake_alloc((size_t)e->max_score, sizeof *e->best);
+    e->pool_row = cake_alloc((size_t)e->max_score, sizeof *e->pool_row);
     alloc_lanes(e);
     e->ids = cake_arena_take(&e->arena, (size_t)shape->max_row * sizeof *e->ids);
     e->stem_score = cake_arena_take(&e->arena, (size_t)config->n_vocab * sizeof *e->stem_score);
@@ -97,6 +99,7 @@ void cake_engine_close(cake_engine *e)
     free(e->lanes);
     free(e->need_all);
     free(e->best);
+    free(e->pool_row);
     free(e);
 }
 
@@ -328,19 +331,53 @@ static void score_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batc
     cake_roofline_add(&e->stats.roofline, cake_logits_work(e->logits, n));
 }
 
-/* In blocks of at most lane_seqs rows: a prompt whose rows are all scored may have more. */
-static void score_and_sample(cake_engine *e, const cake_wave_msg *msg, const cake_batch *batch)
+static void sample_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batch *batch, int first, int n)
 {
     cake_wave *wave = msg->wave;
+    score_rows(e, msg, batch, first, n);
+    double scored = cake_clock_now();
+    cake_sampler_run(e->sampler, threads_of(e, wave), n);
+    for (int i = 0; i < n; i++)
+        apply_sample(e, batch->score_slot[first + i], &cake_wave_rows(wave)[batch->score_row[first + i]],
+                     &cake_sampler_rows(e->sampler)[i]);
+    e->stats.sample_s += cake_trace_since(e->trace, CAKE_SPAN_SAMPLE, scored, n);
+}
+
+/* The rows from `first` on that are taken together: the same is wanted of all, and they fit the buffers (a
+ * prompt whose rows are all scored may have more). */
+static int rows_together(const cake_engine *e, const cake_batch *batch, int first)
+{
+    const bool pools = cake_engine_pools(e, batch->score_slot[first]);
+    int n = 1;
+    while (n < e->max_score && first + n < batch->n_score &&
+           cake_engine_pools(e, batch->score_slot[first + n]) == pools)
+        n++;
+    return n;
+}
+
+static void pool_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batch *batch, int first, int n)
+{
+    double start = cake_clock_now();
+    cake_engine_pool_rows(e, threads_of(e, msg->wave), msg, batch, first, n);
+    for (int i = 0; i < n; i++) {
+        const int slot = batch->score_slot[first + i];
+        const cake_row *row = &cake_wave_rows(msg->wave)[batch->score_row[first + i]];
+        if (!e->seqs[slot]) /* an earlier row of the wave has ended it */
+            continue;
+        const cake_pooled pooled = cake_engine_pooled(e, threads_of(e, msg->wave), i, e->seqs[slot], row);
+        if (pooled == CAKE_POOLED_NONFINITE)
+            fail_nonfinite(e, slot, row);
+        if (pooled != CAKE_POOLED_PART)
+            cake_engine_retire(e, slot);
+    }
+    e->stats.head_s += cake_trace_since(e->trace, CAKE_SPAN_HEAD, start, n);
+}
+
+static void finish_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batch *batch)
+{
     for (int first = 0, n; first < batch->n_score; first += n) {
-        n = batch->n_score - first < e->shape.lane_seqs ? batch->n_score - first : e->shape.lane_seqs;
-        score_rows(e, msg, batch, first, n);
-        double scored = cake_clock_now();
-        cake_sampler_run(e->sampler, threads_of(e, wave), n);
-        for (int i = 0; i < n; i++)
-            apply_sample(e, batch->score_slot[first + i], &cake_wave_rows(wave)[batch->score_row[first + i]],
-                         &cake_sampler_rows(e->sampler)[i]);
-        e->stats.sample_s += cake_trace_since(e->trace, CAKE_SPAN_SAMPLE, scored, n);
+        n = rows_together(e, batch, first);
+        (cake_engine_pools(e, batch->score_slot[first]) ? pool_rows : sample_rows)(e, msg, batch, first, n);
     }
 }
 
@@ -351,6 +388,6 @@ void cake_engine_receive(cake_engine *e, cake_wave_msg *msg)
     cake_schedule_complete(e->schedule, lane);
     e->n_in_flight--;
     record_nonfinite(e, msg->wave);
-    score_and_sample(e, msg, e->lanes[lane].batch);
+    finish_rows(e, msg, e->lanes[lane].batch);
     cake_wave_msg_release(msg);
 }

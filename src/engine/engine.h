@@ -34,6 +34,8 @@ typedef struct cake_engine_setup {
 cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io *io, cake_engine **out);
 /* Bytes of host memory that open takes, in addition to cake_logits_bytes. */
 size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread);
+/* Rows whose scores are computed at a time: cake_logits_bytes counts with them. */
+int cake_engine_max_score(const cake_config *config, const cake_schedule_shape *shape);
 /* Bytes of GPU memory that open takes if embed is a GPU's. */
 size_t cake_engine_device_bytes(const cake_config *config, const cake_schedule_shape *shape);
 void cake_engine_close(cake_engine *engine);

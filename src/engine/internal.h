@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by engine.c (lanes, waves, scores), admission.c (sequences in slots, from admission to retirement)
- * and buffer_bytes.c only.
+ * Shared by engine.c (lanes, waves, scores), admission.c (sequences in slots, from admission to retirement),
+ * pooling.c (embeddings) and buffer_bytes.c only.
  */
 #ifndef CAKE_ENGINE_INTERNAL_H
 #define CAKE_ENGINE_INTERNAL_H
@@ -42,9 +42,11 @@ struct cake_engine {
     float *stem_score;       /* [n_vocab] scores of the token that follows the stem's prompt */
     cake_sampler *sampler;
     cake_logits *logits;
-    bool *need_all;        /* [lane_seqs] all scores of this row are needed, not only the best */
-    cake_topk *best;       /* [lane_seqs] the best scores of each row */
-    bool nonfinite_warned; /* the rank with the first value that is not finite was named */
+    int max_score;              /* rows whose scores, or hidden states, are computed at a time */
+    bool *need_all;             /* [max_score] all scores of this row are needed, not only the best */
+    cake_topk *best;            /* [max_score] the best scores of each row */
+    cake_pooling_row *pool_row; /* [max_score] */
+    bool nonfinite_warned;      /* the rank with the first value that is not finite was named */
     cake_engine_stats stats;
     cake_trace *trace; /* or NULL */
 };
@@ -63,6 +65,21 @@ void cake_engine_retire(cake_engine *engine, int slot);
 void cake_engine_retire_prompt(cake_engine *engine, int slot);
 /* Fails a request whose sequence needs more pages than exist. */
 void cake_engine_overflow(cake_engine *engine, int slot);
+
+/* pooling.c: the flags of a text's slot, which say what rows are pooled; and whether a slot's rows are. */
+int cake_engine_pool_flags(const cake_engine *engine);
+bool cake_engine_pools(const cake_engine *engine, int slot);
+/* Pools rows [first, first + n) of those that a batch wants. */
+void cake_engine_pool_rows(cake_engine *engine, int n_thread, const cake_wave_msg *msg,
+                           const cake_batch *batch, int first, int n);
+typedef enum cake_pooled {
+    CAKE_POOLED_PART,     /* rows of the text are missing */
+    CAKE_POOLED_WHOLE,    /* it has its embedding, or its request has failed before */
+    CAKE_POOLED_NONFINITE /* its embedding is not finite */
+} cake_pooled;
+/* What became of the text of row i of those, which ends with it. */
+cake_pooled cake_engine_pooled(const cake_engine *engine, int n_thread, int i, cake_sequence *sequence,
+                               const cake_row *row);
 
 /* Bytes of the host's arena, without the sampler; of one lane's wave; of one lane's body on a GPU. */
 size_t cake_engine_host_bytes(const cake_config *config, const cake_schedule_shape *shape);

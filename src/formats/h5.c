@@ -4,6 +4,7 @@
  * Invariant: of each column less than one chunk waits in memory, so that a chunk is deflated only once.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,8 +116,78 @@ cake_h5_column *cake_h5_add(cake_h5 *file, const char *path, cake_h5_type type)
     return file->column[file->n++] = column;
 }
 
+/* Values of a chunk of rows: about as many as of a column. */
+static size_t rows_of_chunk(size_t width)
+{
+    const size_t n = cake_h5_sizes[CAKE_H5_REAL].chunk / width;
+    return n ? n : 1;
+}
+
+cake_h5_column *cake_h5_add_rows(cake_h5 *file, const char *path, size_t width)
+{
+    const hsize_t none[2] = {0, width}, any[2] = {H5S_UNLIMITED, H5S_UNLIMITED},
+                  chunk[2] = {rows_of_chunk(width), width};
+    const float nothing = NAN;
+    errno = 0;
+    hid_t space = H5Screate_simple(2, none, any), create = H5Pcreate(H5P_DATASET_CREATE),
+          link = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_chunk(create, 2, chunk);
+    H5Pset_fill_value(create, H5T_NATIVE_FLOAT, &nothing);
+    H5Pset_shuffle(create);
+    H5Pset_deflate(create, DEFLATE);
+    H5Pset_obj_track_times(create, false);
+    H5Pset_create_intermediate_group(link, 1);
+    cake_h5_column *column = cake_alloc(1, sizeof *column);
+    *column = (cake_h5_column){.file = file, .type = CAKE_H5_REAL, .width = width};
+    column->set = H5Dcreate2(file->id, path, H5T_IEEE_F32LE, space, link, create, H5P_DEFAULT);
+    check(file, column->set >= 0);
+    H5Pclose(link);
+    H5Pclose(create);
+    H5Sclose(space);
+    file->column = cake_grow(file->column, file->n + 1, sizeof(cake_h5_column *));
+    return file->column[file->n++] = column;
+}
+
+static void write_rows(cake_h5_column *c)
+{
+    const hsize_t from[2] = {c->done, 0}, n[2] = {c->n, c->width}, all[2] = {c->done + c->n, c->width};
+    bool good = !c->file->why;
+    errno = 0;
+    if (good && (good = H5Dset_extent(c->set, all) >= 0)) {
+        hid_t in_file = H5Dget_space(c->set), here = H5Screate_simple(2, n, NULL);
+        good = H5Sselect_hyperslab(in_file, H5S_SELECT_SET, from, NULL, n, NULL) >= 0 &&
+               H5Dwrite(c->set, H5T_NATIVE_FLOAT, here, in_file, H5P_DEFAULT, c->waits) >= 0;
+        H5Sclose(here);
+        H5Sclose(in_file);
+    }
+    check(c->file, good);
+    c->done += c->n;
+    c->n = 0;
+}
+
+void cake_h5_put_row(cake_h5_column *c, const float *values, size_t n)
+{
+    CAKE_ASSERT(n <= CAKE_H5_WIDEST);
+    if (c->n && (n > c->width || c->n == c->capacity))
+        write_rows(c);
+    if (n > c->width || !c->waits) {
+        c->width = n > c->width ? n : c->width;
+        c->capacity = rows_of_chunk(c->width);
+        free(c->waits);
+        c->waits = cake_alloc(c->capacity * c->width, sizeof(float));
+    }
+    float *into = (float *)(void *)c->waits + c->n++ * c->width;
+    for (size_t i = 0; i < c->width; i++)
+        into[i] = i < n ? values[i] : NAN;
+}
+
 static void write_out(cake_h5_column *c)
 {
+    if (c->width) {
+        if (c->n)
+            write_rows(c);
+        return;
+    }
     hsize_t from = c->done, n = c->n, all = from + n;
     bool good = !c->file->why && c->n;
     errno = 0;

@@ -35,8 +35,11 @@ cake_h5 *cake_h5_create(const char *path);
 /* Adds a column (chunked, shuffled, deflated) and the groups of its path. It lives as long as the file. Its
  * errors and later ones are reported by cake_h5_finish. */
 cake_h5_column *cake_h5_add(cake_h5 *file, const char *path, cake_h5_type type);
-void cake_h5_put(cake_h5_column *column, const void *values, size_t n);    /* copied */
-void cake_h5_note_text(cake_h5 *file, const char *name, const char *text); /* sets attributes of the file */
+void cake_h5_put(cake_h5_column *column, const void *values, size_t n); /* copied */
+/* Adds a dataset [rows, width] of REAL whose width is that of its widest row; a shorter row ends in NaN. */
+cake_h5_column *cake_h5_add_rows(cake_h5 *file, const char *path, size_t width);
+void cake_h5_put_row(cake_h5_column *column, const float *values, size_t n); /* copied */
+void cake_h5_note_text(cake_h5 *file, const char *name, const char *text);   /* sets attributes of the file */
 void cake_h5_note_long(cake_h5 *file, const char *name, int64_t value);
 void cake_h5_note_real(cake_h5 *file, const char *name, double value);
 /* Writes the rest and closes. Returns 0, or the errno of the first failure. */
@@ -57,7 +60,11 @@ cake_h5_kind cake_h5_look(cake_h5 *file, const char *path);
 /* The column at path: integers, 8-bit integers or strings, of one dimension. */
 cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out);
 cake_err cake_h5_get_real(cake_h5 *file, const char *path,
-                          cake_h5_column **out);            /* for floating-point numbers */
+                          cake_h5_column **out); /* for floating-point numbers */
+/* A dataset [rows, width] of them; its length is the number of rows. */
+cake_err cake_h5_get_rows(cake_h5 *file, const char *path, size_t *width, cake_h5_column **out);
+/* Reads one of its rows [width]. */
+cake_err cake_h5_read_row(cake_h5_column *column, int64_t row, float *into);
 cake_h5_type cake_h5_type_of(const cake_h5_column *column); /* BYTE, LONG or TEXT; REAL from get_real */
 /* Whether values below 0 are possible: then BYTE holds int8_t. If not, LONG holds uint64_t. */
 bool cake_h5_signed(const cake_h5_column *column);

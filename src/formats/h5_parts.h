@@ -12,10 +12,11 @@
 struct cake_h5_column {
     cake_h5 *file;
     cake_h5_type type;
-    hid_t set;    /* -1: creation failed */
-    char *waits;  /* [chunk] values: waiting to be written, or the window that was read */
-    size_t n;     /* values in waits */
-    hsize_t done; /* values of the column before `waits` */
+    hid_t set;              /* -1: creation failed */
+    char *waits;            /* [chunk] values: waiting to be written, or the window that was read */
+    size_t n;               /* values in waits */
+    hsize_t done;           /* values of the column before `waits` */
+    size_t width, capacity; /* of a dataset of rows: values of a row; rows that fit `waits`. Else 0 */
 
     /* For reading only. */
     char *name; /* owned */
@@ -38,6 +39,9 @@ struct cake_h5 {
     char *path;        /* reading; owned */
     const char *topic; /* borrowed */
 };
+
+/* Width of a dataset of rows at most. */
+#define CAKE_H5_WIDEST ((size_t)1 << 20)
 
 /* Bytes of a value, and values of a chunk: about 128 KiB, large enough to deflate well. */
 typedef struct cake_h5_size {

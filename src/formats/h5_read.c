@@ -100,11 +100,17 @@ static cake_err check_space(cake_h5_column *c)
     c->rank = H5Sget_simple_extent_ndims(space);
     bool good = (c->rank == 1 || c->rank == 2) && H5Sget_simple_extent_dims(space, c->size, NULL) >= 0;
     H5Sclose(space);
-    if (good && c->rank == 2) /* a row or a column of a matrix */
+    if (good && c->width) {
+        good = c->rank == 2 && c->size[1] >= 1 && c->size[1] <= CAKE_H5_WIDEST;
+        c->width = good ? (size_t)c->size[1] : 0;
+    } else if (good && c->rank == 2) { /* a row or a column of a matrix */
         good = c->size[0] == 1 || c->size[1] == 1;
+        c->along = c->size[0] == 1;
+    }
     if (!good)
-        return fail(c->file, c->name, "is not of one dimension; expected a list of values");
-    c->along = c->rank == 2 && c->size[0] == 1;
+        return fail(c->file, c->name,
+                    c->width ? "is no matrix; expected rows of values"
+                             : "is not of one dimension; expected a list of values");
     if (c->size[c->along] > longest)
         return fail(c->file, c->name, "has an impossible number of values");
     return CAKE_OK;
@@ -171,7 +177,8 @@ static cake_err check_layout(cake_h5_column *c)
  * as 0. */
 static cake_err check_written(cake_h5_column *c)
 {
-    const hsize_t few = 1 << 20, n = c->size[c->along], stored = H5Dget_storage_size(c->set);
+    const hsize_t few = 1 << 20, n = c->size[c->along] * (c->width ? c->width : 1),
+                  stored = H5Dget_storage_size(c->set);
     if (n <= few || n <= stored / c->bytes || n / 1032 <= stored / c->bytes)
         return CAKE_OK;
     cake_buf text = {0};
@@ -215,10 +222,12 @@ static cake_err check_type(cake_h5_column *c, bool real)
     return CAKE_OK;
 }
 
-static cake_err get(cake_h5 *file, const char *path, bool real, cake_h5_column **out)
+/* width 0: a column; else a matrix. */
+static cake_err get(cake_h5 *file, const char *path, bool real, size_t width, cake_h5_column **out)
 {
     cake_h5_column *c = cake_alloc(1, sizeof *c);
-    *c = (cake_h5_column){.file = file, .name = cake_copy(path, strlen(path)), .memory = -1, .set = -1};
+    *c = (cake_h5_column){
+        .width = width, .file = file, .name = cake_copy(path, strlen(path)), .memory = -1, .set = -1};
     file->column = cake_grow(file->column, file->n + 1, sizeof(cake_h5_column *));
     file->column[file->n++] = c;
     cake_h5_kind kind = cake_h5_look(file, path);
@@ -244,12 +253,32 @@ static cake_err get(cake_h5 *file, const char *path, bool real, cake_h5_column *
 
 cake_err cake_h5_get(cake_h5 *file, const char *path, cake_h5_column **out)
 {
-    return get(file, path, false, out);
+    return get(file, path, false, 0, out);
 }
 
 cake_err cake_h5_get_real(cake_h5 *file, const char *path, cake_h5_column **out)
 {
-    return get(file, path, true, out);
+    return get(file, path, true, 0, out);
+}
+
+cake_err cake_h5_get_rows(cake_h5 *file, const char *path, size_t *width, cake_h5_column **out)
+{
+    cake_err err = get(file, path, true, 1, out);
+    if (!err)
+        *width = (*out)->width;
+    return err;
+}
+
+cake_err cake_h5_read_row(cake_h5_column *c, int64_t row, float *into)
+{
+    CAKE_ASSERT(c->width && row >= 0 && row < cake_h5_length(c));
+    const hsize_t begin[2] = {(hsize_t)row, 0}, count[2] = {1, c->width};
+    hid_t in_file = H5Dget_space(c->set), here = H5Screate_simple(2, count, NULL);
+    bool good = H5Sselect_hyperslab(in_file, H5S_SELECT_SET, begin, NULL, count, NULL) >= 0 &&
+                H5Dread(c->set, c->memory, here, in_file, H5P_DEFAULT, into) >= 0;
+    H5Sclose(here);
+    H5Sclose(in_file);
+    return good ? CAKE_OK : fail(c->file, c->name, "cannot be read");
 }
 
 cake_h5_type cake_h5_type_of(const cake_h5_column *column)

@@ -10,6 +10,8 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "logits/dense.h"
+#include "model/tensor_spec.h"
 #include "types/softmax.h"
 
 /* Input and output buffers. */
@@ -28,6 +30,7 @@ struct cake_logits {
     buffers host, device;           /* the same buffers, unless the kernels use device memory */
     void *input;                    /* x, packed for the head */
     const bool *wanted;
+    cake_dense_stack dense;
 };
 
 static size_t x_bytes(const cake_config *c, int max_row)
@@ -35,9 +38,10 @@ static size_t x_bytes(const cake_config *c, int max_row)
     return cake_arena_round((size_t)max_row * (size_t)c->dim * sizeof(float));
 }
 
+/* A model without a head gives hidden states only. */
 static size_t score_bytes(const cake_config *c, int max_row)
 {
-    return cake_arena_round((size_t)max_row * (size_t)c->n_vocab * sizeof(float));
+    return c->headless ? 0 : cake_arena_round((size_t)max_row * (size_t)c->n_vocab * sizeof(float));
 }
 
 /* Max over all dtypes, since the head's is known only when it is loaded. */
@@ -68,12 +72,13 @@ static size_t buffers_bytes(const cake_config *c, int max_row, int n_thread)
 
 size_t cake_logits_bytes(const cake_config *config, const cake_kernels *kernels, int max_row, int n_thread)
 {
-    return buffers_bytes(config, max_row, n_thread) + input_bytes(config, kernels, max_row);
+    return buffers_bytes(config, max_row, n_thread) + input_bytes(config, kernels, max_row) +
+           (kernels->memory ? 0 : cake_dense_stack_bytes(config));
 }
 
 size_t cake_logits_host_bytes(const cake_config *config, int max_row, int n_thread)
 {
-    return buffers_bytes(config, max_row, n_thread);
+    return buffers_bytes(config, max_row, n_thread) + cake_dense_stack_bytes(config);
 }
 
 static buffers take_buffers(cake_arena *arena, const cake_config *c, int max_row, int n_thread)
@@ -92,10 +97,12 @@ cake_err cake_logits_open(const cake_model *model, const cake_kernels *kernels, 
     cake_logits *l = cake_alloc(1, sizeof *l);
     *l = (cake_logits){.model = model, .kernels = kernels, .max_row = max_row, .n_thread = n_thread};
     cake_arena *theirs = memory ? &l->device_arena : &l->arena;
-    cake_err err =
-        cake_memory_open(memory, theirs, "scores", cake_logits_bytes(c, kernels, max_row, n_thread));
+    cake_err err = cake_memory_open(memory, theirs, "scores",
+                                    buffers_bytes(c, max_row, n_thread) + input_bytes(c, kernels, max_row));
     if (!err && memory)
         err = cake_arena_open(&l->arena, "scores", buffers_bytes(c, max_row, n_thread));
+    if (!err)
+        err = cake_dense_stack_open(model, &l->dense);
     if (err) {
         cake_logits_close(l);
         return err;
@@ -113,6 +120,7 @@ void cake_logits_close(cake_logits *logits)
     if (!logits)
         return;
     cake_memory_unpin(logits->kernels->memory, logits->arena.base);
+    cake_dense_stack_close(&logits->dense);
     cake_arena_close(&logits->arena);
     cake_memory_close(logits->kernels->memory, &logits->device_arena);
     free(logits);
@@ -123,7 +131,7 @@ static void forward(const cake_exec *exec, void *arg)
     cake_logits *l = arg;
     const cake_config *c = cake_model_config(l->model);
     const cake_weight *head = cake_model_head(l->model);
-    const float *norm = cake_model_final_norm(l->model);
+    const float *norm = cake_model_ends(l->model)->final_norm;
     const cake_kernels *op = l->kernels;
     const buffers *p = &l->device;
     if (!op->rmsnorm_pack(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
@@ -141,6 +149,13 @@ typedef struct picking {
     const float *body;
     int n;
 } picking;
+
+/* Rows that are pooled. */
+typedef struct pooling {
+    cake_logits *l;
+    const cake_pooling_row *row;
+    int n;
+} pooling;
 
 static void pick(const cake_exec *exec, void *arg)
 {
@@ -206,6 +221,56 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
         for (int i = 0; i < n; i++)
             cake_topk_join(&best[i], &p->best[(size_t)member * (size_t)logits->max_row + (size_t)i]);
     return p->score;
+}
+
+/* As a team: sums over the rows of a text run in their order, whatever the size of the team. */
+static void pool(const cake_exec *exec, void *arg)
+{
+    const pooling *p = arg;
+    cake_logits *l = p->l;
+    const cake_config *c = cake_model_config(l->model);
+    int64_t first, last;
+    cake_exec_range(exec, c->dim, CAKE_ALIGN / sizeof(double), &first, &last);
+    for (int i = 0; i < p->n; i++) {
+        const float *x = l->host.x + (size_t)i * (size_t)c->dim;
+        double *to = p->row[i].to;
+        for (int64_t j = first; to && j < last; j++)
+            to[j] = p->row[i].largest ? fmax(to[j], x[j]) : to[j] + p->row[i].weight * x[j];
+    }
+}
+
+static void normalise(const cake_exec *exec, void *arg)
+{
+    const cake_logits *l = arg;
+    const cake_config *c = cake_model_config(l->model);
+    const cake_ends *ends = cake_model_ends(l->model);
+    float *x = l->device.x;
+    if (ends->final_norm && c->arch->centred)
+        l->kernels->layernorm(exec, x, x, ends->final_norm, ends->final_norm_bias, l->n, c->dim, c->norm_eps);
+    else if (ends->final_norm)
+        l->kernels->rmsnorm(exec, x, x, ends->final_norm, NULL, l->n, c->dim, c->norm_eps);
+}
+
+cake_err cake_logits_pool(cake_logits *l, int n_thread, cake_wave *wave, const float *body,
+                          const int32_t *row, int n, const cake_pooling_row *pooled)
+{
+    const cake_memory *memory = l->kernels->memory;
+    CAKE_ASSERT(n <= l->max_row && n_thread <= l->n_thread);
+    take_rows(l, wave, body, row, n);
+    l->n = n;
+    cake_exec_run(memory ? 1 : n_thread, normalise, l);
+    if (memory)
+        cake_memory_download(memory, l->host.x, l->device.x,
+                             (size_t)n * (size_t)wave->dim * sizeof *l->host.x);
+    if (memory && memory->check())
+        return CAKE_ERR_FATAL;
+    cake_exec_run(n_thread, pool, &(pooling){l, pooled, n});
+    return CAKE_OK;
+}
+
+const float *cake_logits_dense(const cake_logits *l, int n_thread, const float *x)
+{
+    return cake_dense_stack_apply(&l->dense, n_thread, x);
 }
 
 cake_flops_bytes cake_logits_work(const cake_logits *logits, int n)

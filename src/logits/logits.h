@@ -38,6 +38,21 @@ typedef struct cake_logits_rows {
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
                            const cake_logits_rows *rows, cake_topk *best);
 
+/* What becomes of the hidden state of a row. */
+typedef struct cake_pooling_row {
+    double *to;    /* [dim] sums of its text, which it is added to; NULL: nothing */
+    double weight; /* factor of the row */
+    bool largest;  /* to becomes the larger of both instead, without factor */
+} cake_pooling_row;
+
+/* Adds n rows of a wave, after the final norm, to the sums of their texts. Rows and body are as in
+ * cake_logits_forward. An error: the device failed (reported). */
+cake_err cake_logits_pool(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
+                          const int32_t *row, int n, const cake_pooling_row *pooled);
+
+/* What the model's Dense modules make of pooled hidden states [dim]; see cake_dense_stack_apply. */
+const float *cake_logits_dense(const cake_logits *logits, int n_thread, const float *x);
+
 /* Min cost of scoring n rows: two operations per weight and row, the head read once. */
 cake_flops_bytes cake_logits_work(const cake_logits *logits, int n);
 

@@ -15,13 +15,26 @@ int cake_file_layout_first_experts(const cake_config *c)
     return layer;
 }
 
+/* Whether the files have the first tensor of an end of the model. */
+static bool has_end(const cake_model *model, const cake_name_prefix *name_prefix,
+                    cake_tensor_spec_owner owner)
+{
+    const cake_tensor_spec *spec = cake_tensor_specs;
+    cake_buf name = {0};
+    while (spec->name && spec->owner != owner)
+        spec++;
+    cake_tensor_spec_name(spec, model->config.arch, false, name_prefix, 0, 0, &name);
+    const bool found = cake_tensor_index_find(model->store, name.data);
+    cake_buf_free(&name);
+    return found;
+}
+
 /* The prefix under which there is an embedding or, if only the tied head is stored, a final norm. */
 static cake_err choose_name_prefix(cake_model *model)
 {
     const cake_name_prefix *name_prefix;
     for (int i = 0; (name_prefix = cake_name_prefix_at(i)); i++)
-        if (cake_tensor_walk_find(model, name_prefix->body, "embed_tokens.weight") ||
-            cake_tensor_walk_find(model, name_prefix->body, "norm.weight")) {
+        if (has_end(model, name_prefix, CAKE_SPEC_EMBED) || has_end(model, name_prefix, CAKE_SPEC_HEAD)) {
             model->name_prefix = name_prefix;
             return CAKE_OK;
         }

@@ -196,10 +196,24 @@ static bool is_companion(const char *name)
     return false;
 }
 
+/* Of models that embed: buffers, and the heads of other tasks. */
+static bool is_other_head(const cake_model *model, const char *name)
+{
+    static const char *const parts[] = {
+        "embeddings.position_ids", "pooler.", "cls.", "lm_head.", "head.", "decoder.", "classifier."};
+    const size_t prefix = strlen(model->name_prefix->body);
+    name += strncmp(name, model->name_prefix->body, prefix) ? 0 : prefix;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strncmp(name, parts[i], strlen(parts[i])))
+            return true;
+    return false;
+}
+
 /* Tensors that are unused but expected: buffers in old files, and the second copy of a tied matrix. */
 static bool is_redundant(const cake_model *model, const cake_indexed_tensor *stored)
 {
     return (model->config.quantization.method && is_companion(stored->tensor->name)) ||
+           (model->config.headless && is_other_head(model, stored->tensor->name)) ||
            strstr(stored->tensor->name, "rotary_emb.inv_freq") ||
            (model->config.tied && stored == cake_tensor_walk_find_head(model));
 }
@@ -312,7 +326,7 @@ static cake_err check_tied(cake_model *model)
         cake_tensor_walk_find(model, model->name_prefix->body, "embed_tokens.weight");
     const cake_indexed_tensor *head = cake_tensor_walk_find_head(model);
     bool same = true;
-    if (!model->config.tied || !embedding || !head)
+    if (!model->config.tied || model->config.headless || !embedding || !head)
         return CAKE_OK;
     if (compare_probes(embedding, head, &same))
         return CAKE_ERR_FATAL;
@@ -394,7 +408,7 @@ static cake_err open_tensors(cake_model *model)
         return err;
     if (!source)
         return check_tied(model);
-    model->config.tied = source->tied;
+    model->config.tied = source->tied || model->config.headless;
     return source->n_layer == model->config.n_layer
                ? CAKE_OK
                : cake_fail("model", "%s: has %d layers, but config.json %d: they are not of one model",
@@ -580,9 +594,9 @@ const cake_weight *cake_model_head(const cake_model *model)
     return &model->ends.head;
 }
 
-const float *cake_model_final_norm(const cake_model *model)
+const cake_ends *cake_model_ends(const cake_model *model)
 {
-    return model->ends.final_norm;
+    return &model->ends;
 }
 
 float cake_model_embed_scale(const cake_model *model)

@@ -44,9 +44,11 @@ typedef struct cake_weight_set {
 
 /* data NULL, or a NULL vector, means that the layer does not have this weight. */
 typedef struct cake_layer_weights {
-    const float *attn_norm, *mlp_norm;           /* [dim] before attention and MLP */
-    const float *attn_post_norm, *mlp_post_norm; /* [dim] after them, before the residual is added */
-    const float *scalar;                         /* [1] factor of the layer's output */
+    const float *attn_norm, *mlp_norm; /* [dim] before attention and MLP */
+    const float *attn_post_norm,
+        *mlp_post_norm; /* [dim] after them, before the residual is added, or after */
+    const float *attn_norm_bias, *mlp_norm_bias, *attn_post_norm_bias, *mlp_post_norm_bias;
+    const float *scalar;    /* [1] factor of the layer's output */
     cake_weight q, k, v, o; /* [n_head * head_dim, dim] [n_kv * head_dim, dim] x2 [dim, n_head * head_dim] */
     const float *q_bias, *k_bias, *v_bias, *o_bias;
     const float *sinks;           /* [n_head] */
@@ -141,7 +143,9 @@ int64_t cake_model_bytes_read(const cake_model *model); /* from files, by load *
 const cake_layer_weights *cake_model_layer(const cake_model *model, int layer);
 const cake_weight *cake_model_embedding(const cake_model *model); /* [n_vocab, dim] */
 const cake_weight *cake_model_head(const cake_model *model);      /* [n_vocab, dim]; the embedding if tied */
-const float *cake_model_final_norm(const cake_model *model);      /* [dim] */
+/* Weights outside the layers: cake_tensor_spec.h. */
+struct cake_ends;
+const struct cake_ends *cake_model_ends(const cake_model *model);
 /* Factor of embeddings: 1, or sqrt(dim) rounded like transformers to the embedding's dtype (for int8, to that
  * of the file). */
 float cake_model_embed_scale(const cake_model *model);

@@ -24,6 +24,14 @@
 
 const cake_tensor_spec cake_tensor_specs[] = {
     {"embed_tokens.weight", SHAPE(VOCAB, DIM), WITH_EMBED(embedding)},
+    {"embed_positions.weight", SHAPE(POSITIONS, DIM), WHEN(POSITIONS), .table = true, WITH_EMBED(positions)},
+    {"embed_types.weight", SHAPE(TYPES, DIM), WHEN(POSITIONS), .table = true, WITH_EMBED(types)},
+    {"embed_norm.weight", SHAPE(DIM, ONE), WHEN(EMBED_NORM), .norm = true, WITH_EMBED(embed_norm)},
+    {"embed_norm.bias", SHAPE(DIM, ONE), WHEN(EMBED_NORM_BIAS), WITH_EMBED(embed_norm_bias)},
+    {"input_layernorm.bias", SHAPE(DIM, ONE), WHEN(NORM_BEFORE_BIAS), IN_LAYER(attn_norm_bias)},
+    {"post_attention_layernorm.bias", SHAPE(DIM, ONE), WHEN(NORM_MLP_BIAS), IN_LAYER(mlp_norm_bias)},
+    {"post_attention_layernorm.bias", SHAPE(DIM, ONE), WHEN(NORM_AFTER_BIAS), IN_LAYER(attn_post_norm_bias)},
+    {"post_feedforward_layernorm.bias", SHAPE(DIM, ONE), WHEN(NORM_AFTER_BIAS), IN_LAYER(mlp_post_norm_bias)},
     {"input_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_BEFORE), .norm = true, IN_LAYER(attn_norm)},
     {"self_attn.q_proj.weight", SHAPE(Q, DIM), WHEN(Q_APART), IN_LAYER(q)},
     {"self_attn.q_proj.weight", SHAPE(Q, DIM), IN_TURN(NONE), WHEN(GATED), IN_LAYER(q)},
@@ -33,6 +41,9 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"self_attn.qkv_proj.weight", SHAPE(Q, DIM), SLICE(QKV, NONE), WHEN(FUSED), IN_LAYER(q)},
     {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, Q), WHEN(FUSED), IN_LAYER(k)},
     {"self_attn.qkv_proj.weight", SHAPE(KV, DIM), SLICE(QKV, QK), WHEN(FUSED), IN_LAYER(v)},
+    {"self_attn.qkv_proj.bias", SHAPE(Q, ONE), SLICE(QKV, NONE), WHEN(FUSED_BIAS), IN_LAYER(q_bias)},
+    {"self_attn.qkv_proj.bias", SHAPE(KV, ONE), SLICE(QKV, Q), WHEN(FUSED_BIAS), IN_LAYER(k_bias)},
+    {"self_attn.qkv_proj.bias", SHAPE(KV, ONE), SLICE(QKV, QK), WHEN(FUSED_BIAS), IN_LAYER(v_bias)},
     {"self_attn.o_proj.weight", SHAPE(DIM, Q), WHEN(ATTENTION), IN_LAYER(o)},
     {"self_attn.q_proj.bias", SHAPE(Q, ONE), WHEN(Q_BIAS), IN_LAYER(q_bias)},
     {"self_attn.q_proj.bias", SHAPE(Q, ONE), IN_TURN(NONE), WHEN(GATED_BIAS), IN_LAYER(q_bias)},
@@ -110,8 +121,11 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"mlp.act_fn.alpha_n", SHAPE(ONE, ONE), WHEN(XIELU), .scalar = true, IN_LAYER(xielu[CAKE_ALPHA_N])},
     {"mlp.act_fn.beta", SHAPE(ONE, ONE), WHEN(XIELU), .scalar = true, IN_LAYER(xielu[CAKE_BETA])},
     {"mlp.act_fn.eps", SHAPE(ONE, ONE), WHEN(XIELU), .scalar = true, IN_LAYER(xielu[CAKE_EPS])},
-    {"mlp.gate_proj.bias", SHAPE(FF, ONE), WHEN(MLP_BIAS), IN_LAYER(gate_bias)},
-    {"mlp.up_proj.bias", SHAPE(FF, ONE), WHEN(MLP_BIAS), IN_LAYER(up_bias)},
+    {"mlp.gate_proj.bias", SHAPE(FF, ONE), WHEN(MLP_GATE_BIAS), IN_LAYER(gate_bias)},
+    {"mlp.up_proj.bias", SHAPE(FF, ONE), WHEN(MLP_UP_BIAS), IN_LAYER(up_bias)},
+    {"mlp.gate_up_proj.bias", SHAPE(FF, ONE), SLICE(FF_TWICE, NONE), WHEN(MLP_FUSED_BIAS),
+     IN_LAYER(gate_bias)},
+    {"mlp.gate_up_proj.bias", SHAPE(FF, ONE), SLICE(FF_TWICE, FF), WHEN(MLP_FUSED_BIAS), IN_LAYER(up_bias)},
     {"mlp.down_proj.bias", SHAPE(DIM, ONE), WHEN(MLP_BIAS), IN_LAYER(down_bias)},
     {"mlp.gate.weight", SHAPE(EXPERTS, DIM), WHEN(EXPERTS), .exact = true, .finite = true, IN_LAYER(router)},
     {"mlp.gate.bias", SHAPE(EXPERTS, ONE), WHEN(ROUTER_BIAS), .finite = true, IN_LAYER(router_bias)},
@@ -164,7 +178,8 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"post_feedforward_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
      IN_LAYER(mlp_post_norm)},
     {"layer_scalar", SHAPE(ONE, ONE), WHEN(LAYER_SCALAR), .scalar = true, .norm = true, IN_LAYER(scalar)},
-    {"norm.weight", SHAPE(DIM, ONE), .norm = true, WITH_HEAD(final_norm)},
+    {"norm.weight", SHAPE(DIM, ONE), WHEN(FINAL_NORM), .norm = true, WITH_HEAD(final_norm)},
+    {"norm.bias", SHAPE(DIM, ONE), WHEN(FINAL_NORM_BIAS), WITH_HEAD(final_norm_bias)},
     {"lm_head.weight", SHAPE(VOCAB, DIM), WHEN(UNTIED), WITH_HEAD(head)},
     {0},
 };
@@ -178,6 +193,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *spec, const cake_config *c
     bool experts = config->layer[layer].mlp != CAKE_MLP_DENSE;
     bool delta = config->layer[layer].mixer == CAKE_MIX_DELTA;
     bool latent = config->layer[layer].mixer == CAKE_MIX_LATENT;
+    const bool before = arch->norms == CAKE_NORMS_BEFORE || arch->norms == CAKE_NORMS_BOTH;
     const bool present[] = {
         [CAKE_WHEN_ALWAYS] = true,
         [CAKE_WHEN_ATTENTION] = attention,
@@ -186,7 +202,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *spec, const cake_config *c
         [CAKE_WHEN_Q_APART] = attention && !arch->fused && !arch->out_gate,
         [CAKE_WHEN_GATED] = attention && arch->out_gate,
         [CAKE_WHEN_FUSED] = attention && arch->fused,
-        [CAKE_WHEN_Q_BIAS] = attention && config->qkv_bias && !arch->out_gate,
+        [CAKE_WHEN_Q_BIAS] = attention && !arch->fused && config->qkv_bias && !arch->out_gate,
         [CAKE_WHEN_GATED_BIAS] = attention && config->qkv_bias && arch->out_gate,
         [CAKE_WHEN_LATENT] = latent,
         [CAKE_WHEN_LATENT_JOINED] = latent && !config->latent_split,
@@ -201,8 +217,8 @@ bool cake_tensor_spec_present(const cake_tensor_spec *spec, const cake_config *c
         [CAKE_WHEN_DELTA_FUSED] = delta && config->delta_joined,
         [CAKE_WHEN_DELTA_APART_BA] = delta && !arch->delta_fused,
         [CAKE_WHEN_DELTA_FUSED_BA] = delta && arch->delta_fused,
-        [CAKE_WHEN_QKV_BIAS] = attention && config->qkv_bias,
-        [CAKE_WHEN_V_BIAS] = attention && config->qkv_bias && own_v,
+        [CAKE_WHEN_QKV_BIAS] = attention && !arch->fused && config->qkv_bias,
+        [CAKE_WHEN_V_BIAS] = attention && !arch->fused && config->qkv_bias && own_v,
         [CAKE_WHEN_O_BIAS] = attention && config->o_bias,
         [CAKE_WHEN_HEAD_NORM] = attention && config->qk_norm == CAKE_QK_NORM_HEAD,
         [CAKE_WHEN_QK_NORM] = attention && config->qk_norm == CAKE_QK_NORM_ALL,
@@ -226,8 +242,20 @@ bool cake_tensor_spec_present(const cake_tensor_spec *spec, const cake_config *c
         [CAKE_WHEN_CORRECTION] = experts && arch->moe.correction,
         [CAKE_WHEN_SHARED] = experts && config->moe.n_ff_shared,
         [CAKE_WHEN_SHARED_GATE] = experts && config->moe.n_ff_shared && arch->moe.shared_gate,
-        [CAKE_WHEN_NORM_BEFORE] = arch->norms != CAKE_NORMS_AFTER,
+        [CAKE_WHEN_NORM_BEFORE] = before && !(arch->first_bare && layer == 0),
         [CAKE_WHEN_NORM_AFTER] = arch->norms != CAKE_NORMS_BEFORE,
+        [CAKE_WHEN_NORM_BEFORE_BIAS] = before && !(arch->first_bare && layer == 0) && config->norm_bias,
+        [CAKE_WHEN_NORM_MLP_BIAS] = arch->norms == CAKE_NORMS_BEFORE && config->norm_bias,
+        [CAKE_WHEN_NORM_AFTER_BIAS] = arch->norms != CAKE_NORMS_BEFORE && config->norm_bias,
+        [CAKE_WHEN_POSITIONS] = arch->positions,
+        [CAKE_WHEN_EMBED_NORM] = arch->embed_norm,
+        [CAKE_WHEN_EMBED_NORM_BIAS] = arch->embed_norm && config->norm_bias,
+        [CAKE_WHEN_FINAL_NORM] = arch->norms != CAKE_NORMS_SUM,
+        [CAKE_WHEN_FINAL_NORM_BIAS] = arch->norms != CAKE_NORMS_SUM && config->norm_bias,
+        [CAKE_WHEN_FUSED_BIAS] = attention && arch->fused && config->qkv_bias,
+        [CAKE_WHEN_MLP_GATE_BIAS] = dense && !arch->fused && !arch->ungated && config->mlp_bias,
+        [CAKE_WHEN_MLP_UP_BIAS] = dense && !arch->fused && config->mlp_bias,
+        [CAKE_WHEN_MLP_FUSED_BIAS] = dense && arch->fused && config->mlp_bias,
         [CAKE_WHEN_NO_NORM_AFTER] = arch->norms == CAKE_NORMS_BEFORE,
         [CAKE_WHEN_NORMS_BOTH] = arch->norms == CAKE_NORMS_BOTH,
         [CAKE_WHEN_LAYER_SCALAR] = arch->layer_scalar,
@@ -238,7 +266,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *spec, const cake_config *c
 
 bool cake_tensor_spec_matrix(const cake_tensor_spec *spec)
 {
-    return spec->in != CAKE_WIDTH_ONE && !spec->flat;
+    return spec->in != CAKE_WIDTH_ONE && !spec->flat && !spec->table;
 }
 
 int cake_tensor_spec_count(const cake_tensor_spec *spec, const cake_config *config)
@@ -303,6 +331,8 @@ int cake_width_of(cake_width width, const cake_config *config, int layer)
         [CAKE_WIDTH_QKVZ] = 2 * d->n_key * d->key_dim + 2 * d->n_value * d->value_dim,
         [CAKE_WIDTH_VALUE_HEADS_TWICE] = 2 * d->n_value,
         [CAKE_WIDTH_VOCAB] = config->n_vocab,
+        [CAKE_WIDTH_POSITIONS] = config->n_position,
+        [CAKE_WIDTH_TYPES] = config->n_type,
         [CAKE_WIDTH_ONE] = 1,
         [CAKE_WIDTH_TWO] = 2,
     };
@@ -314,6 +344,8 @@ int cake_width_of(cake_width width, const cake_config *config, int layer)
 static const cake_name_prefix namings[] = {{"model.", ""},
                                            {"model.language_model.", ""},
                                            {"language_model.model.", "language_model."},
+                                           {"bert.", ""},
+                                           {"roberta.", ""},
                                            {"", ""},
                                            {"language_model.", ""}};
 
@@ -322,7 +354,7 @@ const cake_name_prefix *cake_name_prefix_at(int i)
     return i < (int)(sizeof namings / sizeof *namings) ? &namings[i] : NULL;
 }
 
-/* "%d" in the text becomes the expert's number. */
+/* "%d" in the text becomes the number, of an expert or a layer. */
 static void add_with_expert(cake_buf *out, const char *text, int expert)
 {
     const char *at = strstr(text, "%d");
@@ -338,14 +370,13 @@ void cake_tensor_spec_name(const cake_tensor_spec *spec, const cake_arch *arch, 
     const cake_rename *rename = fused && arch->saved[0].from ? arch->saved : arch->rename;
     cake_buf_cut(out, 0);
     cake_buf_adds(out, spec->when == CAKE_WHEN_UNTIED ? name_prefix->head : name_prefix->body);
-    if (spec->owner == CAKE_SPEC_LAYER) {
-        cake_buf_addf(out, "layers.%d.", layer);
-        for (int i = 0; i < CAKE_MAX_RENAME && rename[i].from; i++)
-            if (!strncmp(rest, rename[i].from, strlen(rename[i].from))) {
-                rest += strlen(rename[i].from);
-                add_with_expert(out, rename[i].to, expert);
-                break;
-            }
-    }
+    if (spec->owner == CAKE_SPEC_LAYER)
+        add_with_expert(out, arch->layers ? arch->layers : "layers.%d.", layer);
+    for (int i = 0; i < CAKE_MAX_RENAME && rename[i].from; i++)
+        if (!strncmp(rest, rename[i].from, strlen(rename[i].from))) {
+            rest += strlen(rename[i].from);
+            add_with_expert(out, rename[i].to, expert);
+            break;
+        }
     add_with_expert(out, rest, expert);
 }

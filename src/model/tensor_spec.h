@@ -66,7 +66,9 @@ typedef enum cake_width {
     CAKE_WIDTH_SHARE_QKVZ,
     CAKE_WIDTH_QKVZ, /* of all key heads */
     CAKE_WIDTH_VALUE_HEADS_TWICE,
-    CAKE_WIDTH_VOCAB
+    CAKE_WIDTH_VOCAB,
+    CAKE_WIDTH_POSITIONS, /* rows of the embedding of positions, and of token types */
+    CAKE_WIDTH_TYPES
 } cake_width;
 
 typedef enum cake_condition {
@@ -122,13 +124,27 @@ typedef enum cake_condition {
     CAKE_WHEN_NO_NORM_AFTER,
     CAKE_WHEN_NORMS_BOTH,
     CAKE_WHEN_LAYER_SCALAR,
+    CAKE_WHEN_POSITIONS, /* parts of the embedding; its norm */
+    CAKE_WHEN_EMBED_NORM,
+    CAKE_WHEN_EMBED_NORM_BIAS,
+    CAKE_WHEN_NORM_BEFORE_BIAS, /* biases of norms */
+    CAKE_WHEN_NORM_MLP_BIAS,
+    CAKE_WHEN_NORM_AFTER_BIAS,
+    CAKE_WHEN_FINAL_NORM,
+    CAKE_WHEN_FINAL_NORM_BIAS,
+    CAKE_WHEN_FUSED_BIAS, /* of q, k and v in one tensor */
+    CAKE_WHEN_MLP_GATE_BIAS,
+    CAKE_WHEN_MLP_UP_BIAS,
+    CAKE_WHEN_MLP_FUSED_BIAS,
     CAKE_WHEN_UNTIED /* the head alone */
 } cake_condition;
 
 /* Weights outside the layers. */
 typedef struct cake_ends {
     cake_weight embedding, head;
-    const float *final_norm;
+    const float *final_norm, *final_norm_bias; /* [dim] */
+    const float *positions, *types;            /* [n_position, dim], [n_type, dim] */
+    const float *embed_norm, *embed_norm_bias; /* [dim] */
 } cake_ends;
 
 typedef struct cake_tensor_spec {
@@ -152,6 +168,7 @@ typedef struct cake_tensor_spec {
     bool finite;      /* refused if an element is not finite: the answer would not show it */
     bool scalar;      /* the tensor has no dimensions, or one of 1 */
     bool flat;        /* [out, 1, in] in the file, and float32 like a vector */
+    bool table;       /* a matrix that is kept in float32, rows one after another */
     bool norm;        /* weights of a norm: factors around 1 */
     bool plain;       /* norm: stored as factors even where the model's other norms store weight - 1 */
     bool over_root;   /* a vector that is divided by the root of its length */

@@ -54,7 +54,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .gpu_layers = -1,
                               .load = "read",
                               .resume = "auto",
-                              .task = "generate",
+                              .task = "auto",
                               .dummy = -1,
                               .max_runtime = -1,
                               .stop_before = -1,

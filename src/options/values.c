@@ -193,6 +193,7 @@ bool cake_options_text(const char *path)
 
 bool cake_options_stream(const cake_options *options)
 {
-    return options->prompts.n == 1 && !options->output && !strcmp(options->task, "generate") &&
+    const bool generates = !strcmp(options->task, "generate") || !strcmp(options->task, "auto");
+    return options->prompts.n == 1 && !options->output && generates &&
            (options->params.n == CAKE_UNSET || options->params.n == 1);
 }

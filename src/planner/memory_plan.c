@@ -89,7 +89,7 @@ int cake_memory_plan_rank_max_positions(const cake_planning *p, int rank, int64_
         if (p->plan.hop[i].rank == rank)
             cake_memory_plan_add_kv(p, &p->plan.hop[i], &kv);
     for (int group = 0; group < config->n_kv_group; group++)
-        bytes += config->window[group] ? 0 : kv.page[group];
+        bytes += config->kept_window[group] ? 0 : kv.page[group];
     if (bytes && memory / bytes < pages)
         pages = memory / bytes > 1 ? memory / bytes : 1;
     return pages < p->input->context / CAKE_PAGE ? (int)pages * CAKE_PAGE : p->input->context;
@@ -112,7 +112,7 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
 {
     const cake_config *config = cake_model_config(p->input->model);
     const cake_kernels *head = cake_offload_head(p, plan);
-    int rows = p->shape.lane_seqs;
+    int rows = cake_engine_max_score(config, &p->shape);
     int64_t bytes = head == kernels ? (int64_t)cake_logits_bytes(config, kernels, rows, n_thread) : 0;
     if (kernels->memory) {
         bool embeds = cake_offload_embed(p, plan) == kernels;
@@ -245,14 +245,18 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
                                      .max_row = size.max_row,
                                      .n_kv_group = config->n_kv_group,
                                      .share = true};
-    memcpy(p->shape.window, config->window, sizeof p->shape.window);
+    memcpy(p->shape.window, config->kept_window, sizeof p->shape.window);
+    if (config->both_ways) { /* a prompt is one wave's, whole */
+        p->shape.whole = true;
+        p->shape.max_row = p->input->context > size.max_row ? p->input->context : size.max_row;
+    }
     if (size.n_stage > 1) /* a single stage waits for nobody */
         cake_schedule_set_costs(&p->shape, &all, cake_planning_scores_cost(p));
     for (int i = 0; i < config->n_layer; i++)
         p->shape.states = p->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     p->shape.n_saved = p->shape.states ? saved_states(size.n_lane * size.lane_seqs) : 0;
     p->wave_bytes =
-        cake_arena_round(cake_wave_bytes(size.max_row, cake_schedule_changes(&p->shape), config->dim));
+        cake_arena_round(cake_wave_bytes(p->shape.max_row, cake_schedule_changes(&p->shape), config->dim));
 }
 
 void cake_memory_plan_max_pages(const cake_planning *p, int *max)

@@ -19,8 +19,10 @@ enum {
     TEXT = CAKE_FIELDS_TEXT,
     CONTINUATION = CAKE_FIELDS_CONTINUATION,
     SCORED = CAKE_FIELDS_SCORED,
+    EMBEDDED = CAKE_FIELDS_EMBEDDED,
     BOTH = CHAT | TEXT,
-    ALL = BOTH | CONTINUATION | SCORED
+    OTHERS = CONTINUATION | SCORED | EMBEDDED,
+    ALL = BOTH | OTHERS
 };
 
 typedef struct pass {
@@ -301,10 +303,60 @@ static cake_err read_text(pass *p, const field *f, const cake_json *node, char *
     return read_ids(p, f->name, node, ids);
 }
 
+/* A text, ids, or an array of either. */
+static cake_err read_input(pass *p, const field *f, const cake_json *node)
+{
+    cake_request *r = p->request;
+    const cake_json_type first = cake_json_kind(cake_json_at(node, 0));
+    const bool several = first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY;
+    const size_t n = several ? cake_json_size(node) : 1;
+    if (n > CAKE_MAX_INPUT)
+        return cake_fault_set(&r->fault, f->name, "%s is an array of %zu; expected at most %d inputs",
+                              f->name, n, CAKE_MAX_INPUT);
+    if (r->inputs)
+        return cake_fault_set(&r->fault, f->name, "input and prompt are both given; expected one");
+    r->inputs = cake_alloc(n, sizeof *r->inputs);
+    r->n_input = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        char name[40];
+        cake_input *into = &r->inputs[i];
+        snprintf(name, sizeof name, several ? "%.20s[%zu]" : "%.20s", f->name, i);
+        const cake_json *item = several ? cake_json_at(node, i) : node;
+        cake_err err = read_text(p, &(field){.name = name}, item, &into->text, &into->len, &into->ids);
+        if (err)
+            return err;
+    }
+    return CAKE_OK;
+}
+
+static cake_err read_prompt_name(pass *p, const field *f, const cake_json *node)
+{
+    size_t len;
+    const char *text = cake_json_text(node, &len);
+    if (!text || memchr(text, 0, len))
+        return wrong(p, f->name, node, "a string");
+    p->request->prompt_name = cake_copy(text, len);
+    return CAKE_OK;
+}
+
+static cake_err read_encoding(pass *p, const field *f, const cake_json *node)
+{
+    const char *text = cake_json_text(node, NULL);
+    if (!text || strcmp(text, "base64") != 0)
+        return wrong(p, f->name, node, "\"float\" or \"base64\"");
+    p->request->params.base64 = 1;
+    return CAKE_OK;
+}
+
 /* An array of one prompt counts as that prompt. */
 static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
 {
     cake_request *r = p->request;
+    if (p->kind == CAKE_FIELDS_EMBEDDED && r->form == CAKE_FORM_BATCH_EMBEDDING)
+        return cake_fault_set(&r->fault, f->name, "%s is not a field of /v1/embeddings; expected input",
+                              f->name);
+    if (p->kind == CAKE_FIELDS_EMBEDDED)
+        return read_input(p, f, node);
     cake_json_type first = cake_json_kind(cake_json_at(node, 0));
     if (first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY) {
         if (cake_json_size(node) > 1)
@@ -359,10 +411,14 @@ static const field fields[] = {
     {"chat_template_kwargs", CHAT, "{}", read_kwargs},
     {"add_generation_prompt", CHAT, NULL, read_switch},
     {"continue_final_message", CHAT, "false", read_switch},
-    {"prompt", TEXT | SCORED, NULL, read_prompt},
+    {"prompt", TEXT | SCORED | EMBEDDED, NULL, read_prompt},
+    {"input", EMBEDDED, NULL, read_input},
+    {"prompt_name", EMBEDDED, NULL, read_prompt_name},
+    {"dimensions", EMBEDDED, NULL, read_param},
+    {"encoding_format", EMBEDDED, "\"float\"", read_encoding},
     {"context", CONTINUATION, NULL, read_context},
     {"continuation", CONTINUATION, NULL, read_continuation},
-    {"truncate_prompt_tokens", BOTH | CONTINUATION, NULL, read_truncate},
+    {"truncate_prompt_tokens", BOTH | CONTINUATION | EMBEDDED, NULL, read_truncate},
     {"max_tokens", BOTH, NULL, read_max},
     {"max_completion_tokens", BOTH, NULL, read_max},
     {"min_tokens", BOTH, NULL, read_param},
@@ -384,9 +440,9 @@ static const field fields[] = {
     {"top_logprobs", BOTH, "0", read_top_logprobs},
     {"prompt_logprobs", BOTH, NULL, read_param},
     {"echo", TEXT, "false", read_switch},
-    {"return_token_ids", ALL, NULL, read_switch},
+    {"return_token_ids", BOTH | CONTINUATION | SCORED, NULL, read_switch},
     {"tool_choice", BOTH, "\"auto\"", read_tool_choice},
-    {"add_special_tokens", TEXT | CONTINUATION | SCORED, NULL, read_switch},
+    {"add_special_tokens", TEXT | OTHERS, NULL, read_switch},
     {"add_special_tokens", CHAT, "false", refuse},
     /* about delivery and accounting, which a file does not have: they change nothing */
     {"stream", ALL, NULL, NULL},
@@ -432,14 +488,15 @@ static const field fields[] = {
 };
 
 /* The row of a name, preferably for this kind of request; NULL: unknown. Files of prompts often have a
- * context of their own, which is none of ours. */
+ * context or an input of their own, which are none of ours. */
 static const field *find(const char *name, int kind)
 {
     const field *found = NULL;
     for (const field *f = fields; f->name && !(found && found->kinds & kind); f++)
         if (!strcmp(f->name, name))
             found = f;
-    return found && found->kinds == CONTINUATION && kind != CONTINUATION ? NULL : found;
+    const bool foreign = found && !(found->kinds & BOTH) && !(found->kinds & kind);
+    return foreign ? NULL : found;
 }
 
 static bool is_default(const field *f, const cake_json *node)
@@ -470,10 +527,11 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
         return f->read ? f->read(p, f, node) : CAKE_OK;
     cake_fault *fault = &p->request->fault;
     bool source = !strcmp(f->name, "prompt") || !strcmp(f->name, "messages");
-    if (p->kind == CAKE_FIELDS_CONTINUATION || p->kind == CAKE_FIELDS_SCORED)
+    if (p->kind & OTHERS)
         return cake_fault_set(fault, f->name, "%s no %s; take it out",
-                              p->kind == CAKE_FIELDS_SCORED ? "a prompt that is scored takes"
-                                                            : "a context and its continuation take",
+                              p->kind == CAKE_FIELDS_SCORED     ? "a prompt that is scored takes"
+                              : p->kind == CAKE_FIELDS_EMBEDDED ? "an input that is embedded takes"
+                                                                : "a context and its continuation take",
                               f->name);
     if (p->request->form == CAKE_FORM_SIMPLE && !source)
         return cake_fault_set(fault, f->name, "only %s %s; take it out",
@@ -497,6 +555,12 @@ static cake_err check_whole(pass *p)
             return cake_fault_set(&request->fault, "continuation",
                                   "continuation is empty; expected a string or an array of token ids");
         return CAKE_OK;
+    }
+    if (p->kind == CAKE_FIELDS_EMBEDDED) {
+        request->task = CAKE_TASK_EMBED;
+        return request->inputs ? CAKE_OK
+                               : wrong(p, "input", cake_json_get(p->object, "input"),
+                                       "a string, an array of token ids, or an array of either");
     }
     if (p->chat && !request->messages)
         return wrong(p, "messages", cake_json_get(p->object, "messages"), "an array of messages");

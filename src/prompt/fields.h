@@ -14,8 +14,12 @@ typedef enum cake_fields {
     CAKE_FIELDS_CHAT = 1,         /* messages (or /v1/chat/completions) */
     CAKE_FIELDS_TEXT = 2,         /* a prompt */
     CAKE_FIELDS_CONTINUATION = 4, /* a context and its continuation */
-    CAKE_FIELDS_SCORED = 8        /* a prompt whose own probability is wanted */
+    CAKE_FIELDS_SCORED = 8,       /* a prompt whose own probability is wanted */
+    CAKE_FIELDS_EMBEDDED = 16     /* inputs whose embeddings are wanted (or /v1/embeddings) */
 } cake_fields;
+
+/* The most inputs of one request. */
+#define CAKE_MAX_INPUT 4096
 
 /* Reads every field of object (the body of a batch line, or a whole simple line) into the request. An unknown
  * field is a fault in a batch body; in a simple line (then names is set) it is passed to unknown(arg, name).

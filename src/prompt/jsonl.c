@@ -37,13 +37,26 @@ static cake_err missing(cake_request *request, const char *name, const cake_json
                           expected);
 }
 
+/* What batch lines may ask for. A line whose url is none of them gets an error record as the first one. */
+static const struct {
+    const char *url;
+    cake_form form;
+    cake_fields fields;
+} endpoints[] = {{"/v1/chat/completions", CAKE_FORM_BATCH_CHAT, CAKE_FIELDS_CHAT},
+                 {"/v1/completions", CAKE_FORM_BATCH_COMPLETION, CAKE_FIELDS_TEXT},
+                 {"/v1/embeddings", CAKE_FORM_BATCH_EMBEDDING, CAKE_FIELDS_EMBEDDED}};
+
+enum { N_ENDPOINT = sizeof endpoints / sizeof *endpoints };
+
 static cake_err read_batch(const cake_json *line, cake_request *request)
 {
     const cake_json *url = cake_json_get(line, "url"), *method = cake_json_get(line, "method");
     const cake_json *body = cake_json_get(line, "body");
     const char *path = cake_json_text(url, NULL), *verb = cake_json_text(method, NULL);
-    bool completion = path && !strcmp(path, "/v1/completions");
-    request->form = completion ? CAKE_FORM_BATCH_COMPLETION : CAKE_FORM_BATCH_CHAT;
+    int at = 0;
+    while (at < N_ENDPOINT && (!path || strcmp(path, endpoints[at].url) != 0))
+        at++;
+    request->form = at < N_ENDPOINT ? endpoints[at].form : CAKE_FORM_BATCH_CHAT;
 
     const cake_json *id = cake_json_get(line, "custom_id");
     if (cake_json_kind(id) != CAKE_JSON_STRING)
@@ -51,8 +64,9 @@ static cake_err read_batch(const cake_json *line, cake_request *request)
     request->id = json_text(id);
     if (!verb || strcmp(verb, "POST") != 0)
         return missing(request, "method", method, "\"POST\"");
-    if (!path || (!completion && strcmp(path, "/v1/chat/completions") != 0))
-        return missing(request, "url", url, "\"/v1/chat/completions\" or \"/v1/completions\"");
+    if (at == N_ENDPOINT)
+        return missing(request, "url", url,
+                       "\"/v1/chat/completions\", \"/v1/completions\" or \"/v1/embeddings\"");
     if (cake_json_kind(body) != CAKE_JSON_OBJECT)
         return missing(request, "body", body, "an object");
     for (void *it = cake_json_first(line); it; it = cake_json_next(line, it)) {
@@ -61,8 +75,7 @@ static cake_err read_batch(const cake_json *line, cake_request *request)
             strcmp(key, "body") != 0)
             keep_unknown(request, key);
     }
-    return cake_fields_read(request, body, completion ? CAKE_FIELDS_TEXT : CAKE_FIELDS_CHAT, NULL, NULL,
-                            NULL);
+    return cake_fields_read(request, body, endpoints[at].fields, NULL, NULL, NULL);
 }
 
 static cake_err read_simple(const cake_names *names, cake_task task, const cake_json *line,
@@ -83,14 +96,16 @@ static cake_err read_simple(const cake_names *names, cake_task task, const cake_
     bool continuation = !names->prompt && !chat &&
                         cake_json_kind(cake_json_get(line, "continuation")) > CAKE_JSON_NULL &&
                         cake_json_kind(cake_json_get(line, "prompt")) <= CAKE_JSON_NULL;
-    const bool scored = task == CAKE_TASK_SCORE;
-    if (chat && scored)
+    const bool scored = task == CAKE_TASK_SCORE, embedded = task == CAKE_TASK_EMBED;
+    if (chat && (scored || embedded))
         return cake_fault_set(&request->fault, names->prompt ? names->prompt : "messages",
-                              "messages are not scored (--task score); give the text as \"prompt\"");
+                              "messages are not %s (--task %s); give the text as \"prompt\"",
+                              scored ? "scored" : "embedded", scored ? "score" : "embed");
     return cake_fields_read(request, line,
                             chat           ? CAKE_FIELDS_CHAT
                             : continuation ? CAKE_FIELDS_CONTINUATION
                             : scored       ? CAKE_FIELDS_SCORED
+                            : embedded     ? CAKE_FIELDS_EMBEDDED
                                            : CAKE_FIELDS_TEXT,
                             names, keep_unknown, request);
 }

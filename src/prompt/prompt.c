@@ -62,6 +62,12 @@ void cake_request_free(cake_request *request)
     free(request->model);
     free(request->text);
     cake_ids_free(&request->ids);
+    for (int i = 0; i < request->n_input; i++) {
+        free(request->inputs[i].text);
+        cake_ids_free(&request->inputs[i].ids);
+    }
+    free(request->inputs);
+    free(request->prompt_name);
     free(request->continuation);
     cake_ids_free(&request->continuation_ids);
     free(request->parts);

@@ -14,10 +14,17 @@
 #include "types/input_checkpoint.h"
 #include "types/params.h"
 
+/* A text, or ids (ids.len > 0). Owned by the request. */
+typedef struct cake_input {
+    char *text; /* [len] */
+    size_t len;
+    cake_ids ids;
+} cake_input;
+
 /* A part of a prompt. */
 typedef struct cake_part {
     int32_t n_token;
-    int32_t score_from; /* the first token that is scored, >= 1 */
+    int32_t score_from; /* the first token that is scored, >= 1; 0: none */
 } cake_part;
 
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and
@@ -47,6 +54,10 @@ typedef struct cake_request {
     size_t continuation_len;
     cake_ids continuation_ids;
     int64_t scored_bytes; /* of the text that is scored; preparation sets it */
+    /* CAKE_TASK_EMBED: what is embedded, each apart; none: the prompt is. */
+    cake_input *inputs; /* [n_input] */
+    int n_input;
+    char *prompt_name; /* of the text that is put before each input (sentence-transformers); NULL: default */
     /* The prompt's tokens are those of parts, one after another, and each part is a sequence of its own;
      * preparation sets them. */
     cake_part *parts; /* [n_part]; NULL: the prompt is one sequence */

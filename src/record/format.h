@@ -40,7 +40,12 @@ int64_t cake_line_completion_tokens(const cake_record *record); /* of all choice
 void cake_line_timing(const cake_record_options *options, const cake_record *record, cake_buf *out);
 void cake_line_string(cake_buf *out, const char *text); /* NULL or "": null */
 void cake_line_int(cake_buf *out, int64_t value);
-void cake_line_ids(cake_buf *out, const int32_t *ids, int n);          /* [1, 2, 3] */
+void cake_line_ids(cake_buf *out, const int32_t *ids, int n); /* [1, 2, 3] */
+void cake_line_float(float value, cake_buf *out); /* 6 to 9 digits, as many as read back as the same float */
+/* Appends an embedding [n] as an array, or as a string of base64; and reads either into floats. False: there
+ * is none. */
+void cake_line_embedding(const float *x, int n, bool base64, cake_buf *out);
+bool cake_line_read_embedding(const cake_json *node, cake_buf *floats);
 void cake_line_scores(const float *logprobs, size_t n, cake_buf *out); /* -1.5, -2.25 */
 const char *cake_line_finish(cake_finish finish);
 /* Appends the error object of the API; only the OpenAI form has a `code`. */

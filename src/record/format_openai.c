@@ -41,6 +41,28 @@ static void add_choice(const cake_record_options *options, const cake_record *re
     cake_buf_addc(out, '}');
 }
 
+static void add_model(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    const char *model = record->model ? record->model : options->model ? options->model : "";
+    cake_json_add_text(out, model, strlen(model));
+}
+
+/* The list object of /v1/embeddings. */
+static void add_embeddings(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf_adds(out, "{\"object\": \"list\", \"data\": [");
+    for (int i = 0; i < record->n_choice; i++) {
+        const cake_choice *choice = &record->choices[i];
+        cake_buf_addf(out, "%s{\"object\": \"embedding\", \"index\": %d, \"embedding\": ", i ? ", " : "", i);
+        cake_line_embedding(choice->embedding, choice->n_embedding, record->base64, out);
+        cake_buf_addc(out, '}');
+    }
+    cake_buf_adds(out, "], \"model\": ");
+    add_model(options, record, out);
+    cake_buf_addf(out, ", \"usage\": {\"prompt_tokens\": %d, \"total_tokens\": %d}}", record->n_prompt,
+                  record->n_prompt);
+}
+
 static void add_body(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     cake_buf_adds(out, "{\"id\": ");
@@ -48,8 +70,7 @@ static void add_body(const cake_record_options *options, const cake_record *reco
     cake_buf_addf(out, ", \"object\": \"%s\", \"created\": %lld, \"model\": ",
                   record->chat ? "chat.completion" : "text_completion",
                   options->deterministic_ids ? 0 : (long long)options->created);
-    const char *model = record->model ? record->model : options->model ? options->model : "";
-    cake_json_add_text(out, model, strlen(model));
+    add_model(options, record, out);
     cake_buf_adds(out, ", \"choices\": [");
     for (int i = 0; i < record->n_choice; i++)
         add_choice(options, record, i, out);
@@ -79,7 +100,7 @@ void cake_line_openai(const cake_record_options *options, const cake_record *rec
         cake_line_fault(record->fault, true, out);
         cake_buf_addc(out, '}');
     } else {
-        add_body(options, record, out);
+        (record->task == CAKE_TASK_EMBED ? add_embeddings : add_body)(options, record, out);
     }
     cake_buf_adds(out, "}, \"error\": null");
     cake_line_timing(options, record, out);

@@ -2,7 +2,8 @@
  *
  * The simple format: {"id", "index", "text", "finish_reason", "usage"}; with several answers {"id", "index",
  * "choices", "usage"}; of a text or continuation that is scored {"id", "index", "logprob", "is_greedy",
- * "tokens", "bytes", "usage"}; or {"id", "index", "error"}. Invariant: a line is one valid JSON object in
+ * "tokens", "bytes", "usage"}; of an input {"id", "index", "embedding", "usage"}, of several a list "data" of
+ * {"index", "embedding"}; or {"id", "index", "error"}. Invariant: a line is one valid JSON object in
  * UTF-8 without a newline.
  */
 #include "record/format.h"
@@ -70,6 +71,11 @@ static void add_choices(const cake_record_options *options, const cake_record *r
         add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
 }
 
+static void add_generated(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    (record->n_choice > 1 ? add_choices : add_answer)(options, record, out);
+}
+
 cake_loglikelihood cake_choice_loglikelihood(const cake_choice *choice, int n_top)
 {
     cake_loglikelihood score = {.greedy = true};
@@ -102,6 +108,22 @@ static void add_score(const cake_record_options *options, const cake_record *rec
         add_ids("prompt_token_ids", record->prompt_ids, record->n_prompt, out);
 }
 
+static void add_embedding(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    (void)options;
+    const cake_choice *only = record->choices;
+    cake_buf_adds(out, record->n_choice > 1 ? ", \"data\": [" : ", \"embedding\": ");
+    if (record->n_choice == 1)
+        cake_line_embedding(only->embedding, only->n_embedding, record->base64, out);
+    for (int i = 0; i < record->n_choice && record->n_choice > 1; i++) {
+        cake_buf_addf(out, "%s{\"index\": %d, \"embedding\": ", i ? ", " : "", i);
+        cake_line_embedding(only[i].embedding, only[i].n_embedding, record->base64, out);
+        cake_buf_adds(out, i + 1 < record->n_choice ? "}" : "}]");
+    }
+    cake_buf_addf(out, ", \"usage\": {\"prompt_tokens\": %d, \"total_tokens\": %d}", record->n_prompt,
+                  record->n_prompt);
+}
+
 void cake_line_simple(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     cake_buf_addf(out, "{\"id\": %s, \"index\": %lld", record->id ? record->id : "null",
@@ -110,9 +132,11 @@ void cake_line_simple(const cake_record_options *options, const cake_record *rec
         cake_buf_adds(out, ", \"error\": ");
         cake_line_fault(record->fault, false, out);
     } else {
-        (record->task == CAKE_TASK_SCORE ? add_score
-         : record->n_choice > 1          ? add_choices
-                                         : add_answer)(options, record, out);
+        static void (*const add[])(const cake_record_options *, const cake_record *,
+                                   cake_buf *) = {[CAKE_TASK_GENERATE] = add_generated,
+                                                  [CAKE_TASK_SCORE] = add_score,
+                                                  [CAKE_TASK_EMBED] = add_embedding};
+        add[record->task](options, record, out);
     }
     cake_line_timing(options, record, out);
     cake_buf_addc(out, '}');

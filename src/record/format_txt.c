@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a line of RESULTS.partial. Out: a line of a .txt file: the answer, escaped as in base/escape.h, or the
- * logprob of a continuation.
+ * In: a line of RESULTS.partial. Out: a line of a .txt file: the answer, escaped as in base/escape.h, the
+ * logprob of a continuation, or the elements of an embedding.
  */
+#include <string.h>
+
 #include "base/escape.h"
 #include "formats/json.h"
 #include "record/format.h"
@@ -18,6 +20,20 @@ static const cake_json *text_of(const cake_json *line)
     return text ? text : cake_json_get(cake_json_get(choice, "message"), "content");
 }
 
+/* The elements of an embedding, with blanks between them. */
+static void add_embedding(const cake_json *line, cake_buf *out)
+{
+    cake_buf floats = {0};
+    if (cake_line_read_embedding(cake_json_get(line, "embedding"), &floats))
+        for (size_t i = 0; i < floats.len; i += sizeof(float)) {
+            float x;
+            memcpy(&x, floats.data + i, sizeof x);
+            cake_buf_adds(out, i ? " " : "");
+            cake_line_float(x, out);
+        }
+    cake_buf_free(&floats);
+}
+
 bool cake_line_txt(const char *line, size_t len, cake_buf *out)
 {
     cake_json *root = NULL;
@@ -27,6 +43,7 @@ bool cake_line_txt(const char *line, size_t len, cake_buf *out)
     size_t n = 0;
     const char *text = cake_json_text(text_of(root), &n);
     const cake_json *logprob = cake_json_get(root, "logprob");
+    add_embedding(root, out);
     if (logprob)
         cake_line_scores(&(float){(float)cake_json_real(logprob, 0)}, 1, out);
     cake_escape_add(text, n, out);

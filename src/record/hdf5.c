@@ -2,7 +2,7 @@
  *
  * In: lines of RESULTS.partial. Out: the columns of RESULTS.h5. Invariant: requests, prompt, prompt_tokens
  * and lines have one row per request; choices, text, tokens and logprobs have one row per answer, which is
- * empty for a failed request.
+ * empty for a failed request; so has embeddings, if there are any.
  */
 #include "record/hdf5.h"
 
@@ -81,9 +81,10 @@ typedef struct sheet {
     cake_h5_column *id, *index, *status, *error, *finish, *n_prompt, *n_completion, *first, *count;
     cake_h5_column *ttft, *total; /* milliseconds; NULL: results have no times */
     cake_h5_column *of, *which, *finished;
+    cake_h5_column *embeddings; /* NULL: no answer has had one yet */
     ragged prompt, prompt_tokens, lines, text, tokens, logprobs;
     int64_t requests, choices;
-    cake_buf skeleton, piece, anew;
+    cake_buf skeleton, piece, anew, floats;
     cake_ids ids;
     float *scores; /* [room] */
     size_t cap;
@@ -169,6 +170,7 @@ typedef struct parts {
 static const cake_json *choice_of(const parts *p, int i)
 {
     const cake_json *list = cake_json_get(p->body, "choices");
+    list = list ? list : cake_json_get(p->body, "data"); /* of embeddings */
     return list ? cake_json_at(list, (size_t)i) : p->body;
 }
 
@@ -183,6 +185,7 @@ static parts look(const cake_json *root, const cake_json *rest)
     if (cake_json_kind(p.error) != CAKE_JSON_OBJECT)
         p.error = NULL;
     size_t n = cake_json_size(cake_json_get(p.body, "choices"));
+    n = n ? n : cake_json_size(cake_json_get(p.body, "data"));
     p.n = n ? (int)n : 1;
     return p;
 }
@@ -265,9 +268,29 @@ static void put_scores(sheet *s, const cake_json *choice, size_t n_token, size_t
     cut_out(s, from, CAKE_HDF5_SCORES);
 }
 
+/* row: of the answer, among all. */
+static void put_embedding(sheet *s, const cake_json *choice, int64_t row, size_t *from)
+{
+    const cake_json *node = cake_json_get(choice, "embedding");
+    const bool base64 = cake_json_kind(node) == CAKE_JSON_STRING;
+    const bool has = cake_line_read_embedding(node, &s->floats);
+    const size_t n = s->floats.len / sizeof(float);
+    if (has && !s->embeddings) {
+        s->embeddings = cake_h5_add_rows(s->file, "embeddings", n);
+        for (int64_t i = 0; i < row; i++)
+            cake_h5_put_row(s->embeddings, NULL, 0);
+    }
+    if (s->embeddings)
+        cake_h5_put_row(s->embeddings, (const float *)(const void *)s->floats.data, has ? n : 0);
+    cake_buf_cut(&s->piece, 0);
+    if (has)
+        cake_line_embedding((const float *)(const void *)s->floats.data, (int)n, base64, &s->piece);
+    cut_out(s, from, base64 ? CAKE_HDF5_BASE64 : CAKE_HDF5_EMBEDDING);
+}
+
 static void put_choices(sheet *s, const parts *p)
 {
-    size_t text = 0, ids = 0, scores = 0;
+    size_t text = 0, ids = 0, scores = 0, embedding = 0;
     int64_t generated = cake_json_int(cake_json_get(cake_json_get(p->body, "usage"), "completion_tokens"), 0);
     for (int i = 0; i < p->n; i++) {
         const cake_json *choice = choice_of(p, i);
@@ -276,6 +299,7 @@ static void put_choices(sheet *s, const parts *p)
         put_int(s->which, i);
         put_word(s->finished, cake_json_get(choice, "finish_reason"));
         put_text(s, choice, &text);
+        put_embedding(s, choice, s->choices + i, &embedding);
         put_ids(s, cake_json_get(choice, "token_ids"), extra, &s->tokens, CAKE_HDF5_IDS, &ids);
         bool known = extra || cake_json_get(choice, "token_ids");
         put_scores(s, choice, known ? s->ids.len : p->n == 1 ? (size_t)generated : SIZE_MAX, &scores);
@@ -427,6 +451,7 @@ int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_hea
     cake_buf_free(&s.skeleton);
     cake_buf_free(&s.piece);
     cake_buf_free(&s.anew);
+    cake_buf_free(&s.floats);
     cake_ids_free(&s.ids);
     free(s.scores);
     return why ? why : closed;

@@ -19,7 +19,14 @@ int cake_hdf5_write(int fd, const cake_line_index *lines, const cake_journal_hea
 
 /* Placeholder bytes in the column `lines`; JSON lines never contain them. Each stands for data of the line's
  * rows: the next text (as JSON), the next list of token ids, the next logprobs (between the brackets), the
- * prompt ids. */
-enum { CAKE_HDF5_TEXT = 1, CAKE_HDF5_IDS, CAKE_HDF5_SCORES, CAKE_HDF5_PROMPT };
+ * prompt ids; the next embedding, as an array or as a string of base64. */
+enum {
+    CAKE_HDF5_TEXT = 1,
+    CAKE_HDF5_IDS,
+    CAKE_HDF5_SCORES,
+    CAKE_HDF5_PROMPT,
+    CAKE_HDF5_EMBEDDING,
+    CAKE_HDF5_BASE64
+};
 
 #endif

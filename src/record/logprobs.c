@@ -13,20 +13,13 @@
 #include "formats/json.h"
 #include "record/format.h"
 
-/* Appends the shortest decimal that reads back as the same float; -inf, which JSON lacks, becomes -9999 as in
- * the API. */
+/* Appends a decimal that reads back as the same float; -inf, which JSON lacks, becomes -9999 as in the
+ * API. */
 static void add_logprob(float value, cake_buf *out)
 {
-    char text[32];
-    if (!isfinite(value))
-        value = -9999;
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value)
-            break;
-    }
-    cake_buf_adds(out, text);
-    if (!strpbrk(text, ".e"))
+    const size_t from = out->len;
+    cake_line_float(isfinite(value) ? value : -9999, out);
+    if (!strpbrk(out->data + from, ".e"))
         cake_buf_adds(out, ".0");
 }
 

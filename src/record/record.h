@@ -30,6 +30,8 @@ typedef struct cake_choice {
     const cake_token_logprob
         *logprobs;       /* [n_id, 1 + n_top]: the chosen token, then the n_top most likely; if n_top >= 0 */
     const size_t *begin; /* [n_id] ascending: byte of text at which each token begins; if n_top >= 0 */
+    const float *embedding; /* [n_embedding] of an input, which has nothing else; or NULL */
+    int n_embedding;
 } cake_choice;
 
 /* One finished request. Everything is borrowed for the call. */
@@ -51,6 +53,7 @@ typedef struct cake_record {
     const cake_choice *choices; /* [n_choice] at least one */
     int n_choice;
     int64_t scored_bytes;  /* of the text or continuation that is scored */
+    bool base64;           /* embeddings are written so */
     bool chat;             /* chat.completion rather than text_completion */
     bool return_token_ids; /* write prompt_ids and ids into the record */
     int n_top;             /* alternatives per token that are given; -1: none, and no logprobs */

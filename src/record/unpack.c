@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,9 @@ typedef struct sheet {
     cake_h5 *file;
     ragged lines, text, tokens, logprobs, prompt;
     cake_h5_column *first, *count;
+    cake_h5_column *embeddings; /* NULL: there are none */
+    size_t width;               /* of an embedding */
+    float *floats;              /* [width] */
     cake_buf line, skeleton, piece;
 } sheet;
 
@@ -195,6 +199,9 @@ static cake_err open_sheet(sheet *s)
     cake_err err = CAKE_OK;
     for (size_t i = 0; !err && i < sizeof jagged / sizeof *jagged; i++)
         err = open_ragged(s, jagged[i].name, jagged[i].type, jagged[i].into);
+    if (!err && cake_h5_look(s->file, "embeddings") != CAKE_H5_ABSENT)
+        err = cake_h5_get_rows(s->file, "embeddings", &s->width, &s->embeddings);
+    s->floats = s->width ? cake_alloc(s->width, sizeof *s->floats) : NULL;
     if (!err)
         err = open_column(s, "requests/first_choice", CAKE_H5_LONG, &s->first);
     if (!err)
@@ -288,10 +295,27 @@ static cake_err add_text(sheet *s, int64_t row)
     return err;
 }
 
+/* The row without the NaN behind a short one. */
+static cake_err add_embedding(sheet *s, int64_t row, bool base64)
+{
+    size_t n = s->width;
+    if (!s->embeddings || row < 0 || row >= cake_h5_length(s->embeddings) || n * 5 > LINE_MOST - s->line.len)
+        return cake_fail("record", "%s: embeddings: row %" PRId64 " is referenced, which is not there",
+                         s->path, row);
+    cake_err err = cake_h5_read_row(s->embeddings, row, s->floats);
+    while (!err && n > 0 && isnan(s->floats[n - 1]))
+        n--;
+    for (size_t i = 0; !err && i < n; i++)
+        s->floats[i] = isfinite(s->floats[i]) ? s->floats[i] : 0;
+    if (!err)
+        cake_line_embedding(s->floats, (int)n, base64, &s->line);
+    return err;
+}
+
 /* Restores the line of a request: replaces each placeholder by its data. */
 static cake_err fill(sheet *s, int64_t request)
 {
-    int64_t first, count, n_text = 0, n_ids = 0, n_scores = 0;
+    int64_t first, count, n_text = 0, n_ids = 0, n_scores = 0, n_embedding = 0;
     cake_buf_cut(&s->line, 0);
     cake_err err = read_bytes(s, &s->lines, request, &s->skeleton);
     if (!err)
@@ -305,12 +329,15 @@ static cake_err fill(sheet *s, int64_t request)
                         s->path, request, first, s->text.n);
     for (size_t i = 0, from = 0; !err && i <= s->skeleton.len; i++) {
         char mark = i < s->skeleton.len ? s->skeleton.data[i] : 0;
-        if (i < s->skeleton.len && (mark < CAKE_HDF5_TEXT || mark > CAKE_HDF5_PROMPT))
+        if (i < s->skeleton.len && (mark < CAKE_HDF5_TEXT || mark > CAKE_HDF5_BASE64))
             continue;
         if (i > from)
             cake_buf_add(&s->line, s->skeleton.data + from, i - from);
         from = i + 1;
-        int64_t *next = mark == CAKE_HDF5_TEXT ? &n_text : mark == CAKE_HDF5_IDS ? &n_ids : &n_scores;
+        int64_t *next = mark == CAKE_HDF5_TEXT     ? &n_text
+                        : mark == CAKE_HDF5_IDS    ? &n_ids
+                        : mark == CAKE_HDF5_SCORES ? &n_scores
+                                                   : &n_embedding;
         int64_t row = mark == CAKE_HDF5_PROMPT || i == s->skeleton.len ? 0 : (*next)++;
         if (row >= count && row > 0)
             err = cake_fail("record", "%s: lines: row %" PRId64 " refers to answer %" PRId64 " of %" PRId64,
@@ -321,6 +348,8 @@ static cake_err fill(sheet *s, int64_t request)
             err = add_ids(s, &s->tokens, first + row);
         else if (mark == CAKE_HDF5_SCORES)
             err = add_scores(s, first + row);
+        else if (mark == CAKE_HDF5_EMBEDDING || mark == CAKE_HDF5_BASE64)
+            err = add_embedding(s, first + row, mark == CAKE_HDF5_BASE64);
         else if (mark == CAKE_HDF5_PROMPT)
             err = add_ids(s, &s->prompt, request);
     }
@@ -344,6 +373,7 @@ static cake_err expand_columns(const char *results, sink *out)
             err = put(out, s.line.data, s.line.len);
     }
     cake_h5_close(s.file);
+    free(s.floats);
     cake_buf_free(&s.line);
     cake_buf_free(&s.skeleton);
     cake_buf_free(&s.piece);

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "request/continuation.h"
+#include "request/inputs.h"
 #include "request/rolling.h"
 
 static cake_err open_prompt(const cake_prepare_options *o, cake_prompt **out)
@@ -72,6 +73,8 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
     cake_alloc_trim(); /* returns the memory of a large tokenizer.json */
     if (!err)
         err = cake_chat_open(o->model, &preparation->chat);
+    if (!err)
+        err = cake_prompt_names_read(o->model, &preparation->prompt_names);
     if (!err)
         err = open_prompt(o, &preparation->prompt);
     if (!err && n_vocab)
@@ -137,6 +140,7 @@ void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *
 void cake_prepare_close(cake_preparation *preparation)
 {
     cake_prompt_close(preparation->prompt);
+    cake_prompt_names_free(&preparation->prompt_names);
     cake_chat_close(preparation->chat);
     cake_tokenizer_close(preparation->tokenizer);
     cake_params_free(&preparation->defaults);
@@ -223,6 +227,14 @@ static cake_err encode_scored(const cake_preparation *preparation, cake_request 
     return err;
 }
 
+static cake_err encode_inputs(const cake_preparation *preparation, cake_request *r, cake_buf *text,
+                              cake_ids *ids)
+{
+    return cake_inputs_encode(
+        preparation->tokenizer, &preparation->prompt_names,
+        &(cake_inputs_limits){.context = preparation->window, .n_embed = preparation->n_embed}, r, text, ids);
+}
+
 /* Tokenizes the request's prompt. The post-processor adds its tokens only if no template was used. */
 static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, cake_buf *text, cake_ids *ids)
 {
@@ -230,8 +242,15 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
         r->messages || (r->use_template && !preparation->options.raw && cake_chat_has(preparation->chat));
     cake_err err = CAKE_OK;
     cake_buf_cut(text, 0);
+    if (preparation->headless && r->task != CAKE_TASK_EMBED)
+        return cake_fault_set(
+            &r->fault, NULL,
+            "this model embeds texts and generates none; expected /v1/embeddings, or --task "
+            "embed");
     if (r->task == CAKE_TASK_SCORE)
         return encode_scored(preparation, r, text, ids);
+    if (r->task == CAKE_TASK_EMBED)
+        return encode_inputs(preparation, r, text, ids);
     if (r->ids.len) {
         *ids = r->ids;
         r->ids = (cake_ids){0};
@@ -280,7 +299,8 @@ static cake_err truncate_prompt(const cake_preparation *preparation, cake_reques
                                 cake_ids *ids)
 {
     const cake_params *p = &r->params;
-    int64_t keep = p->truncate_prompt_tokens;
+    const bool whole = r->task == CAKE_TASK_SCORE && !r->continuation && !r->continuation_ids.len;
+    int64_t keep = r->task == CAKE_TASK_EMBED || whole ? CAKE_UNSET : p->truncate_prompt_tokens;
     if (keep == -1)
         keep = (int64_t)cake_prepare_max_prompt(preparation->window, r) -
                (p->max_tokens != CAKE_UNSET && p->max_tokens > 1 ? p->max_tokens - 1 : 0);
@@ -352,6 +372,12 @@ static void set_score_params(cake_params *params)
     params->n = params->logprobs = 1;
 }
 
+static void set_embed_params(cake_params *params)
+{
+    params->max_tokens = params->min_tokens = params->echo = 0;
+    params->n = 1;
+}
+
 void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
                           cake_ids *ids)
 {
@@ -359,6 +385,8 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
     if (!request->err) {
         if (request->task == CAKE_TASK_SCORE)
             set_score_params(&request->params);
+        else if (request->task == CAKE_TASK_EMBED)
+            set_embed_params(&request->params);
         cake_params_merge(&request->params, &preparation->defaults);
         if (preparation->n_vocab && request->params.logprobs > preparation->n_vocab)
             request->params.logprobs = preparation->n_vocab;

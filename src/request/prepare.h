@@ -9,6 +9,7 @@
 #include "chat/chat.h"
 #include "prompt/prompt.h"
 #include "record/record.h"
+#include "request/prompt_names.h"
 #include "request/sequence.h"
 #include "tokenizer/tokenizer.h"
 #include "types/params.h"
@@ -39,9 +40,12 @@ typedef struct cake_preparation {
     const cake_recorder *recorder; /* requests with results in it are skipped; NULL: none */
     int64_t order, passed;         /* requests of this shard so far; skipped ones among them */
     int context, n_vocab; /* the model's; 0: unknown (tokenize), or prompts beyond it are no errors */
-    int window;           /* the context to which prompts are cut, if they ask for it; 0: unknown */
-    cake_buf text;        /* the latest prompt, rendered */
-    bool warned;          /* cake_prepare_warn has logged */
+    int n_embed;          /* elements of an embedding; 0: unknown */
+    bool headless;        /* the model embeds, and nothing else */
+    cake_prompt_names prompt_names;
+    int window;    /* the context to which prompts are cut, if they ask for it; 0: unknown */
+    cake_buf text; /* the latest prompt, rendered */
+    bool warned;   /* cake_prepare_warn has logged */
 } cake_preparation;
 
 /* Opens tokenizer, template and input; logs errors. from_model: generation_config.json's defaults or NULL. */

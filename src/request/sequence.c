@@ -150,9 +150,9 @@ cake_sequence *cake_sequence_branch(cake_sequence *lead)
     s->key.choice = (uint32_t)lead->n_choice;
     s->admitted = lead->admitted;
     s->tokenizer = lead->tokenizer;
-    if (part)
+    if (part && cake_sequence_score_from(s))
         open_scores(s);
-    else if (s->tokenizer)
+    else if (!part && s->tokenizer)
         s->decoder = cake_decoder_open(s->tokenizer);
     if (s->tokenizer && params_of(s)->echo == 1)
         add_prompt(s);
@@ -177,6 +177,8 @@ void cake_sequence_close(cake_sequence *s)
     cake_buf_free(&s->text);
     free(s->logprobs);
     free(s->begin);
+    free(s->pooled);
+    free(s->embedding);
     free(s->prompt_logprobs);
     free(s->prompt_rank);
     free(s->prompt_begin);
@@ -195,7 +197,8 @@ bool cake_sequence_generates(const cake_sequence *s)
 
 int cake_sequence_n_computed(const cake_sequence *s)
 {
-    return cake_sequence_generates(s) ? s->n_prompt : s->n_prompt - 1;
+    const bool last = cake_sequence_generates(s) || s->lead->request.task == CAKE_TASK_EMBED;
+    return last ? s->n_prompt : s->n_prompt - 1;
 }
 
 static size_t longest_stop(const cake_params *p)

@@ -54,6 +54,11 @@ struct cake_sequence {
     size_t *prompt_begin; /* [n_prompt] byte of request.text at which each token begins */
     int nonfinite;        /* cause of its first non-finite row: see cake_row */
 
+    double *pooled; /* of a part: [dim] sums over the hidden states of n_pooled rows, while it is computed */
+    int n_pooled;
+    float *embedding; /* of a part: [n_embedding]; NULL: none yet */
+    int n_embedding;
+
     /* of a lead without parts, or of a part */
     cake_token_logprob *prompt_logprobs; /* [n_prompt, 1 + n_top], if prompt tokens are scored */
     int32_t *prompt_rank;  /* [n_prompt] 1: no other token is likelier; if params.prompt_logprobs is set */
@@ -87,7 +92,7 @@ void cake_sequence_resume(cake_sequence *sequence, const int32_t *ids, size_t n_
 int cake_sequence_generated(const cake_sequence *sequence);
 /* Whether an answer follows the prompt. */
 bool cake_sequence_generates(const cake_sequence *sequence);
-/* Tokens of the prompt that are computed: without an answer the scores after the last one are not needed. */
+/* Tokens of the prompt that are computed: the scores after the last one are needed for an answer only. */
 int cake_sequence_n_computed(const cake_sequence *sequence);
 /* The first token of the prompt that is scored, too, up to its end, where the answer then begins; 0: none.
  * A lead with parts has none of its own. */

@@ -172,7 +172,9 @@ cake_err cake_batch_io_open(const cake_options *o, const cake_rank *me, cake_bat
     cake_prepare_options from = cake_prepare_options_from(o);
     cake_err err =
         cake_prepare_open(&from, &config->defaults, me->input.context, config->n_vocab, &io->preparation);
-    if (!err)
+    io->preparation.headless = config->headless;
+    io->preparation.n_embed = config->embedder.n_out;
+    if (!err && !config->headless)
         cake_prepare_check_eos(&io->preparation, io->eos, io->n_eos);
     if (err || cake_options_stream(o))
         return err;
@@ -361,6 +363,8 @@ static void on_token(void *self, cake_sequence *s, double waited)
 static cake_choice choice_of(const cake_sequence *s)
 {
     const int from = cake_sequence_score_from(s);
+    if (s->embedding)
+        return (cake_choice){.embedding = s->embedding, .n_embedding = s->n_embedding};
     if (s->lead->request.task == CAKE_TASK_SCORE && s->prompt_logprobs)
         return (cake_choice){.ids = s->ids.id + from,
                              .n_id = s->n_prompt - from,
@@ -401,6 +405,7 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .choices = choices,
                           .n_choice = n_choice,
                           .scored_bytes = r->scored_bytes,
+                          .base64 = r->params.base64 == 1,
                           .chat = s->chat,
                           .return_token_ids = r->params.return_token_ids == 1,
                           .n_top = s->n_top,

@@ -157,7 +157,7 @@ static void add_workload(census *c, const cake_request *r, int n_token, const ch
 static void add_parts(census *c, const cake_request *r)
 {
     for (int i = 0; i < r->n_part; i++) {
-        const int n_row = r->parts[i].n_token - 1;
+        const int n_row = r->parts[i].n_token - (r->task == CAKE_TASK_SCORE);
         cake_workload_add(&c->workload, &(cake_workload_item){.n_prompt = n_row,
                                                               .computed = n_row,
                                                               .min_generated = 1,
@@ -265,6 +265,8 @@ static cake_err count_input(const cake_options *o, census *c)
     cake_prepare_options from = cake_prepare_options_from(o);
     cake_err err = cake_prepare_open(&from, &config->defaults, 0, config->n_vocab, &preparation);
     preparation.window = c->rank->input.context;
+    preparation.headless = config->headless;
+    preparation.n_embed = config->embedder.n_out;
     if (!err)
         err = cake_scan_run(&preparation, cake_options_threads(o, c->rank->machine.cores_mine), &scanner);
     cake_prepare_close(&preparation);

@@ -24,6 +24,21 @@ typedef struct token_list {
     int64_t failed; /* requests */
 } token_list;
 
+/* A list; of several inputs a list of each. */
+static void add_ids(const cake_request *r, const cake_ids *ids, cake_buf *line)
+{
+    const bool several = r->n_input > 1;
+    const int32_t *at = ids->id;
+    cake_buf_adds(line, several ? "[" : "");
+    for (int i = 0; several && i < r->n_part; at += r->parts[i++].n_token) {
+        cake_buf_adds(line, i ? ", " : "");
+        cake_line_ids(line, at, r->parts[i].n_token);
+    }
+    if (!several)
+        cake_line_ids(line, ids->id, (int)ids->len);
+    cake_buf_adds(line, several ? "]" : "");
+}
+
 static void compose(void *self, const cake_request *r, const cake_buf *text, const cake_ids *ids,
                     cake_buf *line)
 {
@@ -41,7 +56,7 @@ static void compose(void *self, const cake_request *r, const cake_buf *text, con
     else
         cake_buf_adds(line, "null"); /* the prompt was token ids */
     cake_buf_adds(line, ", \"token_ids\": ");
-    cake_line_ids(line, ids->id, (int)ids->len);
+    add_ids(r, ids, line);
     cake_buf_adds(line, "}\n");
 }
 

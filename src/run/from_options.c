@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "bundle/locate.h"
+#include "formats/model_files.h"
 #include "run/resolve_model.h"
 
 enum { SAMPLE_BYTES = 1 << 20 }; /* read from an input to estimate its number of lines */
@@ -78,6 +79,34 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
     };
 }
 
+static const struct {
+    const char *name; /* of --task */
+    cake_task task;
+} tasks[] = {{"generate", CAKE_TASK_GENERATE}, {"score", CAKE_TASK_SCORE}, {"embed", CAKE_TASK_EMBED}};
+
+enum { N_TASK = sizeof tasks / sizeof *tasks };
+
+/* What a model is made for: encoders, and what sentence-transformers has saved, embed. */
+static const char *usual_task(const char *model)
+{
+    cake_json *modules = cake_model_files_peek(model, "modules.json");
+    cake_json *config = cake_model_files_peek(model, "config.json");
+    const char *type = cake_json_text(cake_json_get(config, "model_type"), NULL);
+    const cake_arch *arch = type ? cake_arch_find(type) : NULL;
+    const bool embeds = modules || (arch && arch->encoder);
+    cake_json_free(modules);
+    cake_json_free(config);
+    return embeds ? "embed" : "generate";
+}
+
+static cake_task task_of(const cake_options *o)
+{
+    for (int i = 0; i < N_TASK; i++)
+        if (!strcmp(tasks[i].name, o->task))
+            return tasks[i].task;
+    return CAKE_TASK_GENERATE;
+}
+
 cake_prepare_options cake_prepare_options_from(const cake_options *o)
 {
     return (cake_prepare_options){.model = o->model,
@@ -86,7 +115,7 @@ cake_prepare_options cake_prepare_options_from(const cake_options *o)
                                   .text = o->prompts.text,
                                   .n_text = o->prompts.n,
                                   .names = o->names,
-                                  .task = !strcmp(o->task, "score") ? CAKE_TASK_SCORE : CAKE_TASK_GENERATE,
+                                  .task = task_of(o),
                                   .system = o->system,
                                   .raw = o->raw,
                                   .params = o->params,
@@ -125,6 +154,8 @@ cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
     if (!o->model || !strcmp(o->command, "help") || !strcmp(o->command, "version"))
         return CAKE_OK;
     cake_err err = cake_resolve_model(o, world);
+    if (!err && !strcmp(o->task, "auto"))
+        o->task = usual_task(o->model);
     if (err || !strcmp(o->command, "stage"))
         return err;
     /* these need no other rank, read no weights, or plan for other ranks */

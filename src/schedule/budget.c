@@ -98,10 +98,10 @@ int cake_budget_reach(const cake_schedule *s, const cake_slot_state *q, double b
     while (end < q->n_token) {
         int next = step_end(q, end);
         double more = page_cost(s, q, end, next);
-        if (next - q->n_sent > rows || *cost + more > budget)
+        if (next - q->n_sent > rows || (!s->shape.whole && *cost + more > budget))
             break;
         *cost += more;
         end = next;
     }
-    return end;
+    return s->shape.whole && end < q->n_token ? q->n_sent : end;
 }

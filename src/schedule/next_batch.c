@@ -93,7 +93,9 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
         if (first_time)
             q->n_scored = q->n_sent + 1;
         /* the token after a prompt's last row is sampled or replayed, not scored */
-        if ((first_time && q->n_sent + 1 < q->n_prompt) || q->n_sent == q->n_token - 1)
+        const bool last = q->n_sent == q->n_token - 1;
+        if (q->flags & CAKE_SLOT_SCORE_FIRST ? q->n_sent == 0
+                                             : last || (first_time && q->n_sent + 1 < q->n_prompt))
             request_score(slot, batch);
     }
     q->max_sent = q->n_sent > q->max_sent ? q->n_sent : q->max_sent;

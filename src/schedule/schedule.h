@@ -41,7 +41,9 @@ typedef struct cake_schedule_shape {
     int n_page[CAKE_MAX_KV_GROUPS]; /* the pages of each group that exist */
     bool states;                    /* the model has recurrent layers: forks copy their states */
     int n_saved; /* states that can be saved for other sequences, in slots after those of the sequences */
-    bool share;  /* prefix cache: prompts with a common prefix share pages */
+    bool
+        whole; /* all rows of a prompt are in one wave, since each sees all; then max_row holds the longest */
+    bool share; /* prefix cache: prompts with a common prefix share pages */
     cake_row_cost cost;
 } cake_schedule_shape;
 
@@ -71,6 +73,7 @@ bool cake_schedule_can_admit(const cake_schedule *schedule);
 enum {
     CAKE_SLOT_STEM = 1,         /* it only holds its prompt, until it is retired; one at a time */
     CAKE_SLOT_SCORE_PROMPT = 2, /* tokens of its prompt are scored once: all, or see score_from */
+    CAKE_SLOT_SCORE_FIRST = 16, /* only the first row of its prompt is scored, not the last */
     CAKE_SLOT_READMITTED = 4,   /* its prompt was counted before, so shared rows are not counted again */
     CAKE_SLOT_FIXED_LENGTH = 8  /* nothing ends its answer before max_len */
 };

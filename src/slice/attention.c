@@ -112,7 +112,8 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
     }
     if (attend_and_pack(exec, pass, w, kv)) {
         cake_exec_barrier(exec);
-        cake_layer_add(exec, pass, pass->input[w->o.dtype], &w->o, w->o_bias, w->attn_post_norm);
+        cake_layer_add(exec, pass, pass->input[w->o.dtype], &w->o, w->o_bias,
+                       (cake_norm){w->attn_post_norm, w->attn_post_norm_bias});
         return;
     }
     op->attend(exec, pass->mix, pass->q, kv, pass->device_rows, pass->n_row, c->n_head, c->score_scale,
@@ -120,5 +121,5 @@ void cake_attention_forward(const cake_exec *exec, const cake_forward_ctx *pass,
     cake_exec_barrier(exec);
     cake_gate gate = {.g = pass->z, .act = CAKE_ACT_SIGMOID};
     cake_layer_project_out(exec, pass, pass->mix, w->q_gate.data ? &gate : NULL, &w->o, w->o_bias,
-                           w->attn_post_norm);
+                           (cake_norm){w->attn_post_norm, w->attn_post_norm_bias});
 }

@@ -48,7 +48,7 @@ cake_cost cake_cost_of_layers(const cake_model *model, const cake_kernels *kerne
                               cake_dtype kv_dtype)
 {
     const cake_config *c = cake_model_config(model);
-    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_kv_group = c->n_kv_group};
+    cake_cost cost = {.balance = CAKE_COST_BALANCE, .n_kv_group = c->n_kv_group, .both_ways = c->both_ways};
     for (int group = 0; group < c->n_kv_group; group++)
         cost.kv[group].window = c->window[group];
     cake_range range = {first, count};
@@ -89,7 +89,9 @@ static int first_seen(int window, int pos)
 
 static double seen_by(const cake_cost *cost, int group, const cake_row *row)
 {
-    return row->pos + 1 - first_seen(cost->kv[group].window, row->pos);
+    const int window = cost->kv[group].window, end = row->rope_len - 1, ahead = row->pos + window - 1;
+    const int last = !cost->both_ways ? row->pos : window && ahead < end ? ahead : end;
+    return last + 1 - first_seen(window, row->pos);
 }
 
 cake_flops_bytes cake_cost_of_wave(const cake_cost *cost, const cake_kv *kv, const cake_row *rows, int n_row)

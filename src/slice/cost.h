@@ -26,6 +26,7 @@ typedef struct cake_cost {
     int n_expert, n_chosen; /* experts of a layer, and of a row; 0: none */
     double sequence_bytes;  /* states, per sequence */
     int n_kv_group;
+    bool both_ways; /* rows see later positions of their prompt, too */
     struct {
         int window;                            /* positions visible to a row; 0: all */
         double position_flops, position_bytes; /* all layers of the group, per position */

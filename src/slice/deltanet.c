@@ -24,5 +24,6 @@ void cake_deltanet_forward(const cake_exec *exec, const cake_forward_ctx *pass, 
     op->rmsnorm_gated(exec, pass->mix, pass->z, w->delta_norm, n_row * delta->n_value, delta->value_dim,
                       pass->config->norm_eps);
     cake_exec_barrier(exec);
-    cake_layer_project_out(exec, pass, pass->mix, NULL, &w->delta_out, NULL, w->attn_post_norm);
+    cake_layer_project_out(exec, pass, pass->mix, NULL, &w->delta_out, NULL,
+                           (cake_norm){w->attn_post_norm, w->attn_post_norm_bias});
 }

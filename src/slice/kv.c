@@ -136,6 +136,7 @@ cake_kv cake_kv_layer(const cake_kv_cache *kv, int layer)
                      .head_dim = s->head_dim,
                      .n_value = s->n_value,
                      .window = s->window,
+                     .both_ways = s->both_ways,
                      .table = kv->device_table,
                      .stride = s->stride};
 }

@@ -15,12 +15,13 @@
 typedef struct cake_kv_shape {
     cake_dtype dtype;
     int n_kv, head_dim;
-    int n_value; /* of latent attention (cake_kv); else 0 */
-    int n_layer; /* of this slice and group; 0: tables only, no bytes */
-    int window;  /* positions visible to a row; 0: all */
-    int n_slot;  /* concurrent sequences */
-    int n_page;  /* number of pages of CAKE_PAGE positions */
-    int stride;  /* pages of the longest sequence */
+    int n_value;    /* of latent attention (cake_kv); else 0 */
+    int n_layer;    /* of this slice and group; 0: tables only, no bytes */
+    int window;     /* positions visible to a row; 0: all */
+    bool both_ways; /* as in cake_kv */
+    int n_slot;     /* concurrent sequences */
+    int n_page;     /* number of pages of CAKE_PAGE positions */
+    int stride;     /* pages of the longest sequence */
 } cake_kv_shape;
 
 typedef struct cake_kv_cache {

@@ -132,5 +132,6 @@ void cake_latent_forward(const cake_exec *exec, const cake_forward_ctx *pass, co
         n = pass->n_row - first < CAKE_LATENT_ROWS ? pass->n_row - first : CAKE_LATENT_ROWS;
         attend_block(exec, pass, w, kv, first, n);
     }
-    cake_layer_project_out(exec, pass, pass->mix, NULL, &w->o, w->o_bias, w->attn_post_norm);
+    cake_layer_project_out(exec, pass, pass->mix, NULL, &w->o, w->o_bias,
+                           (cake_norm){w->attn_post_norm, w->attn_post_norm_bias});
 }

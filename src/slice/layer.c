@@ -9,7 +9,8 @@
 
 const char *cake_layers_no_gpu(const cake_config *config)
 {
-    return config->moe.router.n_expert     ? "there are no GPU kernels for experts yet"
+    return config->both_ways               ? "there are no GPU kernels for encoders yet"
+           : config->moe.router.n_expert   ? "there are no GPU kernels for experts yet"
            : config->latent.rank           ? "there are no GPU kernels for latent attention yet"
            : config->act == CAKE_ACT_XIELU ? "there are no GPU kernels for xIELU yet"
            : config->arch->layer_scalar    ? "there are no GPU kernels for layers with a scalar yet"
@@ -63,7 +64,7 @@ static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, c
                           int32_t here)
 {
     const cake_kernels *op = pass->kernels;
-    bool all = norm != NULL;
+    bool all = norm != NULL && !pass->config->arch->centred;
     for (int dtype = 0; dtype < CAKE_N_INPUT && all; dtype++)
         if (pass->input[dtype])
             all = op->rmsnorm_pack(exec, pass->input[dtype], pass->x, norm, (cake_dtype)dtype, pass->n_row,
@@ -75,21 +76,23 @@ static bool norm_and_pack(const cake_exec *exec, const cake_forward_ctx *pass, c
 
 /* Begins a block of the layer: packs the residual stream, after the block's norm if it has one. here: as in
  * cake_layer_forward. */
-static void begin_block(const cake_exec *exec, const cake_forward_ctx *pass, const float *norm, int32_t here)
+static void begin_block(const cake_exec *exec, const cake_forward_ctx *pass, cake_norm norm, int32_t here)
 {
     const cake_kernels *op = pass->kernels;
-    if (norm_and_pack(exec, pass, norm, here))
+    const int n_row = pass->n_row, dim = pass->config->dim;
+    if (norm_and_pack(exec, pass, norm.weight, here))
         return;
     if (here)
-        op->mark_nonfinite(exec, pass->device_rows, pass->x, pass->n_row, pass->config->dim, here, false);
-    if (norm)
-        op->rmsnorm(exec, pass->norm, pass->x, norm, NULL, pass->n_row, pass->config->dim,
-                    pass->config->norm_eps);
-    take_rows(exec, pass, norm ? pass->norm : pass->x, pass->config->dim);
+        op->mark_nonfinite(exec, pass->device_rows, pass->x, n_row, dim, here, false);
+    if (norm.weight && pass->config->arch->centred)
+        op->layernorm(exec, pass->norm, pass->x, norm.weight, norm.bias, n_row, dim, pass->config->norm_eps);
+    else if (norm.weight)
+        op->rmsnorm(exec, pass->norm, pass->x, norm.weight, NULL, n_row, dim, pass->config->norm_eps);
+    take_rows(exec, pass, norm.weight ? pass->norm : pass->x, dim);
 }
 
 void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,
-                            const cake_gate *gate, const cake_weight *w, const float *bias, const float *norm)
+                            const cake_gate *gate, const cake_weight *w, const float *bias, cake_norm norm)
 {
     pass->kernels->input_pack(exec, pass->input[w->dtype], y, gate, w->dtype, w->n_in, pass->n_row);
     cake_exec_barrier(exec);
@@ -97,14 +100,18 @@ void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass,
 }
 
 void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const void *packed,
-                    const cake_weight *w, const float *bias, const float *norm)
+                    const cake_weight *w, const float *bias, cake_norm norm)
 {
     const cake_kernels *op = pass->kernels;
-    if (norm) {
-        op->linear(exec, pass->norm, packed, w, bias, NULL, pass->n_row);
+    const int n_row = pass->n_row, dim = pass->config->dim;
+    if (norm.weight && pass->config->arch->norms == CAKE_NORMS_SUM) {
+        op->linear(exec, pass->x, packed, w, bias, pass->x, n_row);
         cake_exec_barrier(exec);
-        op->rmsnorm(exec, pass->x, pass->norm, norm, pass->x, pass->n_row, pass->config->dim,
-                    pass->config->norm_eps);
+        op->layernorm(exec, pass->x, pass->x, norm.weight, norm.bias, n_row, dim, pass->config->norm_eps);
+    } else if (norm.weight) {
+        op->linear(exec, pass->norm, packed, w, bias, NULL, n_row);
+        cake_exec_barrier(exec);
+        op->rmsnorm(exec, pass->x, pass->norm, norm.weight, pass->x, n_row, dim, pass->config->norm_eps);
     } else {
         op->linear(exec, pass->x, packed, w, bias, pass->x, pass->n_row);
     }
@@ -125,7 +132,7 @@ static void scale(const cake_exec *exec, const cake_forward_ctx *pass, float fac
 void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                         const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
-    begin_block(exec, pass, w->attn_norm, here);
+    begin_block(exec, pass, (cake_norm){w->attn_norm, w->attn_norm_bias}, here);
     if (kind->mixer == CAKE_MIX_DELTA)
         cake_deltanet_forward(exec, pass, w, &view->delta);
     else if (kind->mixer == CAKE_MIX_LATENT)
@@ -134,7 +141,7 @@ void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, con
         cake_attention_forward(exec, pass, kind, w, &view->kv);
     if (kind->mlp == CAKE_MLP_PARALLEL)
         cake_experts_parallel(exec, pass, w);
-    begin_block(exec, pass, w->mlp_norm, 0);
+    begin_block(exec, pass, (cake_norm){w->mlp_norm, w->mlp_norm_bias}, 0);
     if (kind->mlp == CAKE_MLP_PARALLEL)
         cake_mlp_parallel(exec, pass, w);
     else if (kind->mlp == CAKE_MLP_EXPERTS)
@@ -148,7 +155,7 @@ void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, con
 void cake_layer_store(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,
                       const cake_layer_weights *w, const cake_layer_view *view, int32_t here)
 {
-    begin_block(exec, pass, w->attn_norm, here);
+    begin_block(exec, pass, (cake_norm){w->attn_norm, w->attn_norm_bias}, here);
     if (kind->mixer == CAKE_MIX_LATENT)
         cake_latent_store(exec, pass, kind, w, &view->kv);
     else

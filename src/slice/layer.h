@@ -91,14 +91,18 @@ void cake_experts_forward(const cake_exec *exec, const cake_forward_ctx *pass, c
 void cake_experts_parallel(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
 /* x += norm(norm(mlp) + pass->side). */
 void cake_mlp_parallel(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w);
-/* Ends a block: x += w y + bias, or x += norm(w y + bias), where y is gated first if there is a gate. y
- * [n_row, w->n_in] and the gate must be complete. */
+/* A norm: RMSNorm, or the LayerNorm of models that have it; no weight: there is none. */
+typedef struct cake_norm {
+    const float *weight, *bias; /* [dim]; bias of LayerNorm or NULL */
+} cake_norm;
+
+/* Ends a block: x += w y + bias, or x += norm(w y + bias), or x = norm(x + w y + bias), where y is gated
+ * first if there is a gate. y [n_row, w->n_in] and the gate must be complete. */
 void cake_layer_project_out(const cake_exec *exec, const cake_forward_ctx *pass, const float *y,
-                            const cake_gate *gate, const cake_weight *w, const float *bias,
-                            const float *norm);
+                            const cake_gate *gate, const cake_weight *w, const float *bias, cake_norm norm);
 /* As cake_layer_project_out with y already packed for w. */
 void cake_layer_add(const cake_exec *exec, const cake_forward_ctx *pass, const void *packed,
-                    const cake_weight *w, const float *bias, const float *norm);
+                    const cake_weight *w, const float *bias, cake_norm norm);
 /* x += mixer(x); x += mlp(x), with the layer's norms before and after each; x *= the layer's scalar. here:
  * the mark for incoming rows of x that are not finite and not marked yet; 0: there are none. */
 void cake_layer_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_kind *kind,

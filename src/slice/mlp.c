@@ -16,9 +16,9 @@ static float softplus(float x)
 static void pack_hidden(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w,
                         void *packed)
 {
-    cake_gate gate = {.g = pass->gate, .act = pass->config->act};
+    const bool alone = pass->config->arch->ungated;
+    cake_gate gate = {.g = alone ? pass->up : pass->gate, .act = pass->config->act, .alone = alone};
     if (gate.act == CAKE_ACT_XIELU) {
-        gate.g = pass->up;
         for (int i = 0; i < CAKE_N_ACT_PARAM; i++)
             gate.param[i] = *w->xielu[i];
         gate.param[CAKE_ALPHA_P] = softplus(gate.param[CAKE_ALPHA_P]);
@@ -62,5 +62,6 @@ void cake_mlp_parallel(const cake_exec *exec, const cake_forward_ctx *pass, cons
 void cake_mlp_forward(const cake_exec *exec, const cake_forward_ctx *pass, const cake_layer_weights *w)
 {
     const void *packed = cake_mlp_hidden(exec, pass, w);
-    cake_layer_add(exec, pass, packed, &w->down, w->down_bias, w->mlp_post_norm);
+    cake_layer_add(exec, pass, packed, &w->down, w->down_bias,
+                   (cake_norm){w->mlp_post_norm, w->mlp_post_norm_bias});
 }

@@ -51,6 +51,7 @@ static cake_kv_shape kv_shape(const cake_config *config, const cake_slice_shape 
                         .head_dim = latent ? latent + config->latent.n_rope : heads->head_dim,
                         .n_value = latent,
                         .window = config->window[group],
+                        .both_ways = config->both_ways,
                         .n_slot = shape->n_slot,
                         .n_page = shape->n_page[group],
                         .stride = (int)(((int64_t)shape->context + CAKE_PAGE - 1) / CAKE_PAGE)};

@@ -94,29 +94,3 @@ uint32_t cake_text_last(const char *text, size_t len, size_t *at)
     cake_utf8_next(text + *at, len - *at, &code);
     return code;
 }
-
-static int base64_digit(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-size_t cake_base64_read(const char *text, size_t len, cake_buf *out)
-{
-    uint32_t bits = 0;
-    size_t i;
-    int n = 0;
-    for (i = 0; i < len; i++) {
-        int digit = base64_digit(text[i]);
-        if (digit < 0)
-            break;
-        bits = bits << 6 | (uint32_t)digit;
-        n += 6;
-        if (n >= 8)
-            cake_buf_addc(out, (char)(bits >> (n -= 8) & 0xFF));
-    }
-    while (i < len && text[i] == '=')
-        i++;
-    return i;
-}

@@ -83,7 +83,7 @@ cake_err cake_charsmap_open(const cake_json_path *path, cake_charsmap **out)
     size_t len = 0;
     cake_err err = cake_json_path_need(path, CAKE_JSON_STRING, "a string in base64");
     const char *text = err ? NULL : cake_json_text(path->node, &len);
-    size_t good = err ? 0 : cake_base64_read(text, len, &bytes);
+    size_t good = err ? 0 : cake_buf_read_base64(text, len, &bytes);
     if (!err && good < len)
         err = cake_json_path_fail(path, "byte %zu is 0x%02X, which is no base64", good,
                                   (unsigned char)text[good]);

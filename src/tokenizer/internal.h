@@ -48,9 +48,6 @@ typedef struct cake_encode_ws {
 /* The last character of text (UTF-8, not empty), and where it begins (byte_level.c). */
 uint32_t cake_text_last(const char *text, size_t len, size_t *at);
 
-/* Appends the bytes of base64 text; returns the length of the valid part (byte_level.c). */
-size_t cake_base64_read(const char *text, size_t len, cake_buf *out);
-
 /* Maximum size of a text after a step of any list: a Replace may multiply it by thousands, and so may the
  * next one. More is a fault of `what` (replace.c). */
 #define CAKE_MAX_GROWN ((size_t)256 << 20)

@@ -75,7 +75,7 @@ static cake_err read_line(const char *where, size_t number, const char *line, si
     for (size_t i = n + 1; n && i < len && line[i] >= '0' && line[i] <= '9' && digits < 9; i++, digits++)
         value = 10 * value + line[i] - '0';
     cake_buf_cut(token, 0);
-    if (!digits || n + 1 + digits != len || cake_base64_read(line, n, token) < n || !token->len)
+    if (!digits || n + 1 + digits != len || cake_buf_read_base64(line, n, token) < n || !token->len)
         return cake_fail("tokenizer",
                          "%s: line %zu is not a token in base64, a space and its rank; "
                          "is this a tiktoken file or a SentencePiece model?",

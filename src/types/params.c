@@ -34,6 +34,8 @@ const cake_params_field cake_params_fields[] = {
     INTEGER(prompt_logprobs, 0, CAKE_MAX_TOP, NAN),
     INTEGER(return_token_ids, 0, 1, 0),
     INTEGER(truncate_prompt_tokens, -1, INT32_MAX, NAN),
+    INTEGER(dimensions, 1, INT32_MAX, NAN),
+    INTEGER(base64, 0, 1, 0),
     REAL(temperature, 0, 2, false, 1),
     REAL(top_p, 0, 1, true, 1),
     REAL(min_p, 0, 1, false, 0),

@@ -19,7 +19,8 @@ typedef struct cake_row {
     int32_t slot;      /* sequence slot: the row of the page tables */
     int32_t pos;       /* position in the sequence, from 0 */
     int32_t kind;      /* cake_row_kind */
-    int32_t rope_len;  /* length for rotary embeddings: the prompt's, or pos + 1 after the prompt */
+    int32_t rope_len;  /* length for rotary embeddings: the prompt's, or pos + 1 after the prompt; attention
+                       * that goes both ways ends there, too */
     int32_t nonfinite; /* 0: finite so far; else CAKE_ROW_NONFINITE(first layer that was not) */
     int32_t no_output; /* its output is not needed: the last layer computes only its K and V */
 } cake_row;

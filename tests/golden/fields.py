@@ -23,7 +23,7 @@ from transformers.tokenization_utils_tokenizers import TokenizersBackend
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILIES = sorted(set(re.findall(r'\.name = "(\w+)"', (ROOT / "src/config/arch.c").read_text())) | {"ministral3"})
+FAMILIES = sorted(set(re.findall(r'\.name = "([\w-]+)"', (ROOT / "src/config/arch.c").read_text())) | {"ministral3"})
 TAKEN = re.compile(r'kwargs\.(?:pop|get)\("(\w+)"')
 ASKED = re.compile(r'(?<!sub_)\bconfig\.([a-z]\w*)\b(?!\()|getattr\((?:self\.)?config, "([a-z]\w*)"')
 SHARED = (masking_utils, modeling_rope_utils)

@@ -15,20 +15,6 @@ static const cake_row rows[] = {{1, 0, CAKE_ROW_PROMPT, 0, 0, 0},      {0, 1, CA
                                 {2, 2055, CAKE_ROW_GENERATED, 0, 0, 0}};
 enum { N_ROW = 9, N_SLOT = 3, LENGTH = 2056 };
 
-/* Every row alone, by a team of one. */
-static void attend_alone(const call *c, float *out)
-{
-    int64_t size = (int64_t)c->n_head * c->kv->head_dim;
-    for (int i = 0; i < c->n_row; i++) {
-        call one = *c;
-        one.out = out + i * size;
-        one.q = c->q + i * size;
-        one.rows = c->rows + i;
-        one.n_row = 1;
-        cake_exec_run(1, run_attend, &one);
-    }
-}
-
 /* Parameters of the queries: factor of scores, cap and window; 0: none. */
 typedef struct look {
     float sharp, cap;
@@ -55,7 +41,7 @@ static void check_with(const cake_kernels *op, cake_dtype dtype, int n_head, int
     cake_exec_run(1, run_attend, &a);
     CU_ASSERT_EQUAL(attend_errors(&a, &c), 0);
 
-    attend_alone(&a, again);
+    attend_rows_alone(&a, again);
     CU_ASSERT(same_bits(out, again, n));
     a.out = again;
     for (int team = 0; team < COUNT(team_sizes); team++) {
@@ -389,7 +375,7 @@ static void check_shared(const cake_kernels *op)
         call a = {.op = op, .kv = &c.kv, .rows = row, .n_row = n, .n_head = n_head, .out = out, .q = q};
         a.scale = (wave % 5 == 1 ? 20 : 1) / sqrtf((float)c.kv.head_dim);
         a.cap = wave % 5 == 2 ? 3 : 0;
-        attend_alone(&a, out);
+        attend_rows_alone(&a, out);
         CU_ASSERT(wave % 3 || attend_errors(&a, &c) == 0);
         a.out = again;
         for (int team = is_slow(op) ? 3 : 1; team <= (is_slow(op) ? 3 : 4); team++) {

@@ -71,8 +71,15 @@ static inline cache cache_open_latents(cake_dtype dtype, int n_slot, int length,
         c.table[j] = page;
     }
     int64_t step = n_kv * (int64_t)part_size(dtype, head_dim, n_value);
-    c.kv = (cake_kv){malloc(c.bytes), malloc(c.bytes), step, dtype,  n_kv, head_dim, 0,
-                     c.table,         stride,          NULL, n_value};
+    c.kv = (cake_kv){.k = malloc(c.bytes),
+                     .v = malloc(c.bytes),
+                     .page_step = step,
+                     .dtype = dtype,
+                     .n_kv = n_kv,
+                     .head_dim = head_dim,
+                     .table = c.table,
+                     .stride = stride,
+                     .n_value = n_value};
     CU_ASSERT_FATAL(c.kv.k && c.kv.v);
     memset(c.kv.k, 0xFF, c.bytes); /* NaN in every dtype, in int8 as a scale */
     memset(c.kv.v, 0xFF, c.bytes);
@@ -176,8 +183,11 @@ static inline bool rounds(const cake_kernels *op, const cake_kv *kv)
 static inline double attend_double(const cache *c, const cake_row *row, const float *q, int head,
                                    const float *sink, const call *how, double *out)
 {
-    int dim = c->kv.head_dim, n = row->pos + 1, window = how->kv->window;
-    int begin = window && n > window ? n - window : 0;
+    const int dim = c->kv.head_dim, window = how->kv->window, ahead = row->pos + window;
+    const int begin = window && row->pos + 1 > window ? row->pos + 1 - window : 0;
+    const int n = !how->kv->both_ways               ? row->pos + 1
+                  : window && ahead < row->rope_len ? ahead
+                                                    : row->rope_len;
     double *weight = cake_alloc((size_t)n, sizeof *weight), most = -INFINITY, least = INFINITY, total = 0;
     for (int i = begin; i < n; i++) {
         const float *k = c->k + (((int64_t)row->slot * c->length + i) * c->kv.n_kv + head) * dim;
@@ -272,6 +282,20 @@ static inline void spoil(cache *c, const cake_row *row, int n_row)
                 }
             }
         }
+}
+
+/* Every row alone, by a team of one. */
+static inline void attend_rows_alone(const call *c, float *out)
+{
+    int64_t size = (int64_t)c->n_head * c->kv->head_dim;
+    for (int i = 0; i < c->n_row; i++) {
+        call one = *c;
+        one.out = out + i * size;
+        one.q = c->q + i * size;
+        one.rows = c->rows + i;
+        one.n_row = 1;
+        cake_exec_run(1, run_attend, &one);
+    }
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
+#include "model/tensor_spec.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -156,7 +157,7 @@ static void test_values(void)
             CU_ASSERT_EQUAL(said.len, 0);
             CU_ASSERT(is_matrix(cake_model_embedding(m), VOCAB, DIM, "model.embed_tokens.weight"));
             CU_ASSERT(is_matrix(cake_model_head(m), VOCAB, DIM, "lm_head.weight"));
-            CU_ASSERT(is_vector(cake_model_final_norm(m), DIM, "model.norm.weight"));
+            CU_ASSERT(is_vector(cake_model_ends(m)->final_norm, DIM, "model.norm.weight"));
             for (int layer = 0; layer < LAYERS; layer++)
                 check_layer(m, layer);
             CU_ASSERT_EQUAL(cake_model_dtype(m), (cake_dtype)dtype);
@@ -222,7 +223,7 @@ static void test_shares(void)
         cake_model *m = load(dir, false, &shares[i]);
         CU_ASSERT_EQUAL(!cake_model_embedding(m)->data, i != 0);
         CU_ASSERT_EQUAL(!cake_model_head(m)->data, i != 1);
-        CU_ASSERT_EQUAL(!cake_model_final_norm(m), i != 1);
+        CU_ASSERT_EQUAL(!cake_model_ends(m)->final_norm, i != 1);
         CU_ASSERT_EQUAL(!cake_model_layer(m, 0)->q.data, i != 2);
         CU_ASSERT_EQUAL(!cake_model_layer(m, 1)->q.data, i != 3);
         if (i == 3)
@@ -330,7 +331,7 @@ static void test_prefixes(void)
             cake_model *m = load(write_model(&f), false, &everything);
             CU_ASSERT_EQUAL(said.len, 0);
             CU_ASSERT(is_matrix(cake_model_embedding(m), VOCAB, DIM, "model.embed_tokens.weight"));
-            CU_ASSERT(is_vector(cake_model_final_norm(m), DIM, "model.norm.weight"));
+            CU_ASSERT(is_vector(cake_model_ends(m)->final_norm, DIM, "model.norm.weight"));
             for (int layer = 0; layer < LAYERS; layer++)
                 check_layer(m, layer);
             cake_model_close(m);
@@ -509,7 +510,8 @@ static void test_dummy(void)
     CU_ASSERT(!memcmp(x, y, DIM * FF * sizeof *x));
     CU_ASSERT(memcmp(x, z, DIM * FF * sizeof *x) != 0);
     CU_ASSERT(!memcmp(a->q_bias, b->q_bias, HEADS * HEAD * sizeof(float)));
-    CU_ASSERT(a->attn_norm[0] == 1 && a->q_norm[HEAD - 1] == 1 && cake_model_final_norm(some)[DIM - 1] == 1);
+    CU_ASSERT(a->attn_norm[0] == 1 && a->q_norm[HEAD - 1] == 1 &&
+              cake_model_ends(some)->final_norm[DIM - 1] == 1);
     free(x);
     free(y);
     free(z);

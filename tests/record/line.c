@@ -3,11 +3,14 @@
  * Records of every shape as lines.
  */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "formats/json.h"
+#include "record/format.h"
 #include "records.h"
 
 static void check_line(const cake_record_options *options, const cake_record *record, const char *want)
@@ -272,10 +275,40 @@ static void test_forged(void)
     }
 }
 
+/* Floats of all sizes: their texts read back, and are those of printf with the fewest digits that do. */
+static void test_floats(void)
+{
+    uint32_t state = 1;
+    int wrong = 0, longer = 0;
+    cake_buf out = {0};
+    for (int i = 0; i < 400000; i++) {
+        float value;
+        char text[32];
+        state = state * 1664525 + 1013904223;
+        uint32_t bits = i % 2 ? state : (state >> 9 | (uint32_t)(100 + i % 40) << 23 | state << 31);
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value))
+            continue;
+        cake_buf_cut(&out, 0);
+        cake_line_float(value, &out);
+        for (int digits = 6; digits <= 9; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, (double)value);
+            if (strtof(text, NULL) == value)
+                break;
+        }
+        wrong += strtof(out.data, NULL) != value || (float)strtod(out.data, NULL) != value;
+        longer += strlen(out.data) > strlen(text);
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT_EQUAL(longer, 0);
+    cake_buf_free(&out);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {
         {"simple lines", test_simple},
+        {"floats", test_floats},
         {"lines of OpenAI's batch output", test_openai},
         {"logprobs in both shapes", test_logprobs},
         {"several choices", test_choices},
