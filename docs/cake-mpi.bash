@@ -26,7 +26,7 @@ _cake_mpi()
     case $previous in
     --input-format) choices="jsonl txt h5" ;;
     --resume) choices="auto never must" ;;
-    --task) choices="auto generate score embed" ;;
+    --task) choices="auto generate score embed rerank" ;;
     --dtype) choices="auto f32 bf16 f16 int8 int4" ;;
     --kv-dtype) choices="auto f32 bf16 f16 int8" ;;
     --activations) choices="auto bf16 int8" ;;

@@ -40,6 +40,8 @@
     "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"rms_norm_eps\": 1e-6, \"eos_token_id\": 1,"   \
     "\"tie_word_embeddings\": true, \"global_head_dim\": 512"
 
+#define ROBERTA_HEAD .head = {{"classifier.dense", CAKE_DENSE_TANH}, {"classifier.out_proj"}}
+
 /* The encoders of BERT and its relatives. */
 #define BERT                                                                                                 \
     .encoder = true, .positions = true, .embed_norm = true, .norms = CAKE_NORMS_SUM, .centred = true,        \
@@ -443,12 +445,16 @@ const cake_arch cake_archs[] = {
      .nope = CAKE_NOPE_LISTED,
      .defaults = "{\"num_key_value_heads\": 4, \"tie_word_embeddings\": true, \"rope_theta\": 2e6,"
                  " \"no_rope_layer_interval\": 4}"},
-    {.name = "bert", .architecture = "BertForMaskedLM", BERT},
-    {.name = "roberta", .architecture = "RobertaForMaskedLM", .from_pad = true, BERT},
-    {.name = "xlm-roberta", .architecture = "XLMRobertaForMaskedLM", .from_pad = true, BERT},
-    {.name = "camembert", .architecture = "CamembertForMaskedLM", .from_pad = true, BERT},
+    {.name = "bert",
+     .architecture = "BertForMaskedLM",
+     .head = {{"pooler.dense", CAKE_DENSE_TANH}, {"classifier"}},
+     BERT},
+    {.name = "roberta", .architecture = "RobertaForMaskedLM", .from_pad = true, ROBERTA_HEAD, BERT},
+    {.name = "xlm-roberta", .architecture = "XLMRobertaForMaskedLM", .from_pad = true, ROBERTA_HEAD, BERT},
+    {.name = "camembert", .architecture = "CamembertForMaskedLM", .from_pad = true, ROBERTA_HEAD, BERT},
     {.name = "modernbert",
      .architecture = "ModernBertForMaskedLM",
+     .head = {{"head.dense", CAKE_DENSE_GELU, "head.norm", true}, {"classifier"}},
      .encoder = true,
      .embed_norm = true,
      .centred = true,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "config/embedder.h"
 #include "kernels/kernels.h"
 
 typedef enum cake_bias { CAKE_BIAS_NEVER, CAKE_BIAS_ALWAYS, CAKE_BIAS_AS_CONFIG } cake_bias;
@@ -77,6 +78,14 @@ typedef struct cake_rename {
     const char *from, *to;
 } cake_rename;
 
+/* A module of a classifier's head, after pooling: cake_dense. */
+typedef struct cake_head_module {
+    const char *tensor; /* NULL: no more modules */
+    cake_dense_act act;
+    const char *norm;
+    bool bare; /* without bias, unless classifier_bias says so */
+} cake_head_module;
+
 #define CAKE_MAX_RENAME 12
 #define CAKE_MAX_INNER  4
 
@@ -90,9 +99,10 @@ typedef struct cake_arch {
     cake_bias mlp_bias;                /* AS_CONFIG: mlp_bias */
     bool both_ways;                    /* use_bidirectional_attention makes it an encoder */
     bool encoder;                      /* rows see all positions; there is no head, and no answer */
-    bool positions;  /* the embedding has those of positions and token types, which are added */
-    bool embed_norm; /* the embedding is normalised */
-    bool from_pad;   /* positions count from pad_token_id + 1 on */
+    bool positions;           /* the embedding has those of positions and token types, which are added */
+    bool embed_norm;          /* the embedding is normalised */
+    bool from_pad;            /* positions count from pad_token_id + 1 on */
+    cake_head_module head[2]; /* of ...ForSequenceClassification; none: the product `score`, without a bias */
     cake_norms norms;
     bool centred;         /* norms are LayerNorm, not RMSNorm */
     cake_bias norm_bias;  /* of LayerNorm; AS_CONFIG: norm_bias */

@@ -214,16 +214,24 @@ static cake_err read_scores(const cake_fields *fields, const cake_heads_by_type 
                : read_cap(fields, "final_logit_softcapping", c->arch->logit_cap, &c->logit_cap);
 }
 
+static bool is_classifier(const char *architecture, const char *name)
+{
+    size_t stem = (size_t)(strstr(architecture, "For") - architecture);
+    return !strncmp(name, architecture, stem) && !strcmp(name + stem, "ForSequenceClassification");
+}
+
 /* Whether a class is this one, which generates, or its decoder alone as AutoModel saves it. */
 static bool is_class(const char *architecture, const char *name)
 {
+    if (is_classifier(architecture, name))
+        return true;
     size_t stem = (size_t)(strstr(architecture, "For") - architecture);
     return !strcmp(name, architecture) ||
            (!strncmp(name, architecture, stem) &&
             (!strcmp(name + stem, "Model") || !strcmp(name + stem, "TextModel")));
 }
 
-static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
+static cake_err read_arch(const cake_fields *fields, const cake_arch **out, bool *classifier)
 {
     const char *type = cake_json_text(cake_field(fields, "model_type"), NULL);
     const cake_arch *arch = type ? cake_arch_find(type) : NULL;
@@ -231,6 +239,7 @@ static cake_err read_arch(const cake_fields *fields, const cake_arch **out)
     bool fits = !classes;
     for (size_t i = 0; arch && i < cake_json_size(classes); i++) {
         const char *name = cake_json_text(cake_json_at(classes, i), NULL);
+        *classifier = *classifier || (name && is_classifier(arch->architecture, name));
         fits = fits || (name && (is_class(arch->architecture, name) ||
                                  (arch->spelling && is_class(arch->spelling, name))));
     }
@@ -374,8 +383,11 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
         cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
     c->norm_eps = (float)eps;
+    c->headless = c->headless || c->classifier;
     c->tied = c->tied || c->headless;
     c->embedder = cake_embedder_default(c->dim, c->both_ways);
+    if (cake_config_read_classifier(top, c))
+        return CAKE_ERR_FATAL;
     if (c->arch->latent)
         c->score_scale = (float)(c->rope[0].score / sqrt(heads.full.head_dim));
     return CAKE_OK;
@@ -418,7 +430,7 @@ static cake_err read_all(cake_fields *top, const cake_fields *generation, cake_c
         return cake_fail("config", "%s: found %s, expected an object", top->file,
                          cake_json_kind_name(top->object));
     cake_json *defaults = NULL, *inner_defaults = NULL;
-    cake_err err = read_arch(top, &c->arch);
+    cake_err err = read_arch(top, &c->arch, &c->classifier);
     if (err)
         return err;
     const cake_arch *outer = c->arch;
@@ -467,7 +479,15 @@ cake_err cake_config_parse(const char *text, const char *name, cake_config *conf
 /* Applies what stands beside a model that embeds. */
 static cake_err read_embedder(const char *dir, cake_config *c)
 {
-    cake_err err = cake_embedder_read(dir, c->dim, &c->embedder);
+    cake_err err = c->classifier ? CAKE_OK : cake_embedder_read(dir, c->dim, &c->embedder);
+    if (!err && c->embedder.templated) {
+        const cake_dense *score = &c->embedder.dense[0];
+        c->classifier = true;
+        if (score->yes >= c->n_vocab || score->no >= c->n_vocab)
+            return cake_fail("config",
+                             "%s: the tokens of LogitScore, %d and %d, are not below vocab_size, %d", dir,
+                             score->yes, score->no, c->n_vocab);
+    }
     if (!err && c->embedder.given) {
         const int most = c->embedder.max_tokens;
         c->headless = c->tied = true;

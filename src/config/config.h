@@ -100,8 +100,9 @@ typedef struct cake_config {
     int n_ff;    /* of dense layers */
     int context; /* max_position_embeddings, or as extended by dynamic or yarn */
     float norm_eps;
-    bool tied;     /* the head is the embedding */
-    bool headless; /* there is no LM head, or it is not used: the model embeds; then tied is set, too */
+    bool tied;       /* the head is the embedding */
+    bool classifier; /* it has a classifier's head, which scores pairs of texts */
+    bool headless;   /* there is no LM head, or it is not used: the model embeds; then tied is set, too */
     cake_embedder embedder;
     bool delta_joined; /* in the files, q, k, v and z of delta nets are one tensor; set by cake_model_open */
     bool latent_split; /* ... what makes keys and values of a latent is two tensors; the same */

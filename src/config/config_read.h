@@ -56,6 +56,8 @@ cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_
                                  cake_config *config);
 /* moe_config.c: fills in config->moe and the layers' MLPs; needs n_layer. */
 cake_err cake_config_read_moe(const cake_fields *fields, cake_config *config);
+/* classifier.c: of a classifier, fills in config->embedder: pooling and head. */
+cake_err cake_config_read_classifier(const cake_fields *top, cake_config *config);
 /* quantization.c: top is the whole config.json. */
 cake_err cake_config_read_quantization(const cake_fields *top, cake_quantization *q);
 /* generation_config.c: fills in eos and defaults. top is the whole config.json; generation may hold a NULL

@@ -110,8 +110,8 @@ static cake_err read_dense(module *m)
     if (strlen(m->path) >= sizeof dense->path)
         return cake_fail("config", "%s: the path has more than %d bytes", m->fields.file, CAKE_MODULE_PATH);
     strcpy(dense->path, m->path);
-    dense->tanh = !strcmp(last, "Tanh");
-    if (!dense->tanh && strcmp(last, "Identity") != 0)
+    dense->act = strcmp(last, "Tanh") ? CAKE_DENSE_PLAIN : CAKE_DENSE_TANH;
+    if (dense->act == CAKE_DENSE_PLAIN && strcmp(last, "Identity") != 0)
         return cake_field_fail(&m->fields, "activation_function", "Identity or Tanh is expected");
     if (cake_field_int(&m->fields, "in_features", CAKE_REQUIRED, 1, 1 << 20, &dense->n_in) ||
         cake_field_int(&m->fields, "out_features", CAKE_REQUIRED, 1, 1 << 20, &dense->n_out) ||
@@ -122,6 +122,24 @@ static cake_err read_dense(module *m)
                                to->n_out);
     to->n_out = dense->n_out;
     return CAKE_OK;
+}
+
+/* A decoder that answers yes or no: the score is how much likelier yes is. */
+static cake_err read_logit_score(module *m)
+{
+    cake_dense *dense = &m->to->dense[0];
+    if (m->pooled || m->to->n_dense)
+        return cake_fail("config", "%s: LogitScore is supported as the only module after the Transformer",
+                         m->fields.file);
+    *dense = (cake_dense){.logits = true, .n_in = m->to->n_out, .n_out = 1};
+    m->pooled = true;
+    m->to->pooling = CAKE_POOL_LAST;
+    m->to->n_dense = m->to->n_out = 1;
+    m->to->sigmoid = m->to->templated = true;
+    return cake_field_int(&m->fields, "true_token_id", CAKE_REQUIRED, 0, INT32_MAX, &dense->yes) ||
+                   cake_field_int(&m->fields, "false_token_id", -1, 0, INT32_MAX, &dense->no)
+               ? CAKE_ERR_FATAL
+               : CAKE_OK;
 }
 
 static cake_err read_normalize(module *m)
@@ -142,6 +160,7 @@ static const struct {
     bool configured; /* has a config.json */
 } modules[] = {{"Pooling", read_pooling, true},
                {"Dense", read_dense, true},
+               {"LogitScore", read_logit_score, true},
                {"Normalize", read_normalize, false},
                {"Dropout", read_dropout, false}};
 
@@ -160,8 +179,8 @@ static cake_err read_module(const char *dir, const char *type, const char *path,
     cake_buf_addf(&file, "%s/%s", dir, i < N_MODULE && modules[i].configured ? name.data : "modules.json");
     if (i == N_MODULE)
         err = cake_fail("config",
-                        "%s: a module of type %.100s is not supported: Transformer, Pooling, Dense "
-                        "and Normalize are",
+                        "%s: a module of type %.100s is not supported: Transformer, Pooling, Dense, "
+                        "Normalize and LogitScore are",
                         file.data, type);
     else if (modules[i].configured)
         err = cake_model_files_load("config", dir, name.data, &config);
@@ -214,6 +233,21 @@ static cake_err read_modules(const char *dir, const cake_json *list, cake_embedd
     return err;
 }
 
+/* What the chat template is given, beside the messages. */
+static cake_err read_template_words(const char *file, const cake_json *config, cake_embedder *to)
+{
+    const cake_json *words = cake_json_get(cake_json_get(config, "processing_kwargs"), "chat_template");
+    const cake_fields fields = {.object = words, .file = file, .prefix = "processing_kwargs.chat_template."};
+    for (void *it = cake_json_first(words); it && to->templated; it = cake_json_next(words, it)) {
+        const char *key = cake_json_key(it, NULL);
+        if (strcmp(key, "add_generation_prompt") && strcmp(key, "restore_suffix"))
+            return cake_field_fail(&fields, key, "only add_generation_prompt is supported");
+    }
+    return to->templated && words
+               ? cake_field_bool(&fields, "add_generation_prompt", false, &to->generation_prompt)
+               : CAKE_OK;
+}
+
 static cake_err read_limits(const char *dir, cake_embedder *to)
 {
     cake_json *config = NULL;
@@ -230,12 +264,33 @@ static cake_err read_limits(const char *dir, cake_embedder *to)
         err = cake_field_int(&fields, "max_seq_length", 0, 1, INT32_MAX, &to->max_tokens);
     if (!err)
         err = cake_field_bool(&fields, "do_lower_case", false, &lower);
+    if (!err)
+        err = read_template_words(file.data, config, to);
     if (!err && lower)
         err = cake_field_fail(&fields, "do_lower_case",
                               "false is expected; let the tokenizer's normalizer do it");
     cake_json_free(config);
     cake_buf_free(&file);
     return err;
+}
+
+/* The activation of a score: a sigmoid, unless the file says that it is the score itself. */
+static cake_err read_activation(const char *dir, cake_embedder *to)
+{
+    cake_json *config = NULL;
+    cake_err err = to->templated
+                       ? cake_model_files_load("config", dir, "config_sentence_transformers.json", &config)
+                       : CAKE_END;
+    const char *act = cake_json_text(cake_json_get(config, "activation_fn"), NULL);
+    const char *last = act ? strrchr(act, '.') : NULL;
+    to->sigmoid = to->templated && !(last && !strcmp(last, ".Identity"));
+    if (!err && act && last && strcmp(last, ".Identity") && strcmp(last, ".Sigmoid"))
+        err = cake_fail("config",
+                        "%s/config_sentence_transformers.json: activation_fn is %.80s; expected Sigmoid or "
+                        "Identity",
+                        dir, act);
+    cake_json_free(config);
+    return err == CAKE_END ? CAKE_OK : err;
 }
 
 cake_err cake_embedder_read(const char *dir, int dim, cake_embedder *out)
@@ -248,6 +303,8 @@ cake_err cake_embedder_read(const char *dir, int dim, cake_embedder *out)
     err = read_modules(dir, list, &read);
     if (!err)
         err = read_limits(dir, &read);
+    if (!err)
+        err = read_activation(dir, &read);
     if (!err)
         *out = read;
     cake_json_free(list);

@@ -25,12 +25,21 @@ typedef enum cake_pooling {
     CAKE_N_POOLING
 } cake_pooling;
 
-/* A product with a matrix after pooling; its weights are linear.weight and linear.bias of PATH's
- * model.safetensors. */
+typedef enum cake_dense_act { CAKE_DENSE_PLAIN, CAKE_DENSE_TANH, CAKE_DENSE_GELU } cake_dense_act;
+
+/* A product with a matrix after pooling. Its weights are linear.weight and linear.bias of PATH's
+ * model.safetensors; or tensors of the model itself, which begin with `tensor`. */
 typedef struct cake_dense {
+    /* LogitScore: the product with the LM head's row of the token `yes`, less that with the row of `no`; -1:
+     * not less anything. */
+    bool logits;
+    int yes, no;
     char path[CAKE_MODULE_PATH];
+    const char *tensor; /* NULL: in path */
+    const char *norm;   /* LayerNorm of the result: its weight begins so; NULL: none */
     int n_in, n_out;
-    bool bias, tanh; /* tanh: of the result; else as it is */
+    bool bias;
+    cake_dense_act act; /* of the product */
 } cake_dense;
 
 typedef struct cake_embedder {
@@ -39,8 +48,11 @@ typedef struct cake_embedder {
     bool normalize; /* the embedding has length 1 */
     int n_dense;
     cake_dense dense[CAKE_MAX_DENSE];
-    int n_out;      /* elements of an embedding */
-    int max_tokens; /* of a text; 0: as many as the model has positions */
+    int n_out;              /* elements of an embedding */
+    bool sigmoid;           /* of a classifier's output */
+    bool templated;         /* a pair of texts goes through the chat template, as a query and a document; */
+    bool generation_prompt; /* which is asked for the beginning of an answer */
+    int max_tokens;         /* of a text; 0: as many as the model has positions */
 } cake_embedder;
 
 /* What holds without such files: of a decoder the last token, normalised, as in vLLM; of an encoder the mean,

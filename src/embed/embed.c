@@ -11,12 +11,13 @@ typedef struct work {
     const cake_model *model;
     const cake_kernels *kernels;
     const int32_t *ids;
+    const uint8_t *types; /* [n_row], or NULL */
     const cake_row *rows; /* [n_row] NULL on a device */
     float *body;
     int n_row;
 } work;
 
-/* Adds the embeddings of positions, and of the first token type. Members take the rows that they have
+/* Adds the embeddings of positions and of token types. Members take the rows that they have
  * gathered. */
 static void add_positions(const cake_exec *exec, const work *w)
 {
@@ -26,8 +27,9 @@ static void add_positions(const cake_exec *exec, const work *w)
     cake_exec_range(exec, w->n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         const float *position = ends->positions + (c->first_position + w->rows[i].pos) * dim;
+        const float *type = ends->types + (w->types && w->types[i] < c->n_type ? w->types[i] : 0) * dim;
         for (int64_t j = 0; j < dim; j++)
-            w->body[i * dim + j] += ends->types[j] + position[j];
+            w->body[i * dim + j] += type[j] + position[j];
     }
 }
 
@@ -45,16 +47,16 @@ static void gather(const cake_exec *exec, void *arg)
 }
 
 void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,
-                     cake_wave *wave)
+                     const uint8_t *types, cake_wave *wave)
 {
-    work w = {model, kernels, ids, cake_wave_rows(wave), cake_wave_body(wave), wave->n_row};
+    work w = {model, kernels, ids, types, cake_wave_rows(wave), cake_wave_body(wave), wave->n_row};
     cake_exec_run(n_thread, gather, &w);
 }
 
 void cake_embed_fill_device(const cake_model *model, const cake_kernels *kernels, const int32_t *ids,
                             int n_row, int32_t *device_ids, float *body)
 {
-    work w = {model, kernels, device_ids, NULL, body, n_row};
+    work w = {model, kernels, device_ids, NULL, NULL, body, n_row};
     cake_memory_upload(kernels->memory, device_ids, ids, (size_t)n_row * sizeof *ids);
     cake_exec_run(1, gather, &w);
 }

@@ -62,6 +62,7 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
     e->lanes = cake_alloc((size_t)shape->n_lane, sizeof *e->lanes);
     e->need_all = cake_alloc((size_t)e->max_score, sizeof *e->need_all);
     e->best = cake_alloc((size_t)e->max_score, sizeof *e->best);
+    e->types = cake_alloc((size_t)shape->max_row, sizeof *e->types);
     e->pool_row = cake_alloc((size_t)e->max_score, sizeof *e->pool_row);
     alloc_lanes(e);
     e->ids = cake_arena_take(&e->arena, (size_t)shape->max_row * sizeof *e->ids);
@@ -100,6 +101,7 @@ void cake_engine_close(cake_engine *e)
     free(e->need_all);
     free(e->best);
     free(e->pool_row);
+    free(e->types);
     free(e);
 }
 
@@ -171,6 +173,7 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
     for (int i = 0; i < batch->n_row; i++) {
         cake_sequence *s = e->seqs[batch->rows[i].slot];
         e->ids[i] = s->ids.id[batch->rows[i].pos];
+        e->types[i] = s->type_from && batch->rows[i].pos >= s->type_from;
         cake_engine_begin(e, s->lead);
     }
     double start = cake_clock_now();
@@ -178,7 +181,7 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
     if (l->body)
         cake_embed_fill_device(e->model, e->embed, e->ids, wave->n_row, e->device_ids, l->body);
     else
-        cake_embed_fill(e->model, e->embed, threads_of(e, wave), e->ids, wave);
+        cake_embed_fill(e->model, e->embed, threads_of(e, wave), e->ids, e->types, wave);
     e->stats.embed_s += cake_trace_since(e->trace, CAKE_SPAN_EMBED, start, batch->n_row);
     e->stats.rows += batch->n_row;
     l->batch = batch;

@@ -10,6 +10,8 @@
 
 #include "model/dense.h"
 
+enum { N_VECTOR = 3 }; /* bias, norm and its bias */
+
 /* Products are exact in float32, whatever the instruction set of the layers. */
 static const cake_kernels *kernels_of(void)
 {
@@ -43,7 +45,7 @@ size_t cake_dense_stack_bytes(const cake_config *config)
     size_t bytes = 0;
     for (int i = 0; i < e->n_dense; i++) {
         const cake_weight w = shape_of(&e->dense[i]);
-        bytes += cake_arena_round(kernels_of()->weight_bytes(&w)) + vector_bytes(w.n_out);
+        bytes += cake_arena_round(kernels_of()->weight_bytes(&w)) + N_VECTOR * vector_bytes(w.n_out);
     }
     return e->n_dense ? bytes + 2 * vector_bytes(most) +
                             cake_arena_round(kernels_of()->input_bytes(CAKE_F32, most, 1))
@@ -59,12 +61,16 @@ static cake_err read_module(const cake_model *model, cake_dense_stack *s, int i)
     cake_err err = cake_arena_open(&rows, "weights of a Dense module", bytes);
     if (err)
         return err;
-    float *plain = cake_arena_take(&rows, bytes);
+    float *plain = cake_arena_take(&rows, bytes), *vector[N_VECTOR];
     *w = shape_of(dense);
     w->data = cake_arena_take(&s->arena, cake_arena_round(s->kernels->weight_bytes(w)));
-    float *bias = cake_arena_take(&s->arena, vector_bytes(w->n_out));
-    s->bias[i] = dense->bias ? bias : NULL;
-    err = cake_model_read_dense(model, i, plain, bias);
+    for (int v = 0; v < N_VECTOR; v++)
+        vector[v] = cake_arena_take(&s->arena, vector_bytes(w->n_out));
+    s->bias[i] = vector[0];
+    s->norm[i] = vector[1];
+    s->norm_bias[i] = vector[2];
+    cake_dense_weights to = {.weight = plain, .bias = vector[0], .norm = vector[1], .norm_bias = vector[2]};
+    err = cake_model_read_dense(model, i, &to);
     if (!err) {
         s->kernels->weight_pack(w, plain, 0, w->n_out);
         if (s->kernels->select_algorithm)
@@ -77,7 +83,7 @@ static cake_err read_module(const cake_model *model, cake_dense_stack *s, int i)
 cake_err cake_dense_stack_open(const cake_model *model, cake_dense_stack *s)
 {
     const cake_config *c = cake_model_config(model);
-    *s = (cake_dense_stack){.embedder = &c->embedder, .kernels = kernels_of()};
+    *s = (cake_dense_stack){.embedder = &c->embedder, .norm_eps = c->norm_eps, .kernels = kernels_of()};
     if (!c->embedder.n_dense)
         return CAKE_OK;
     const int most = widest(&c->embedder);
@@ -97,6 +103,14 @@ void cake_dense_stack_close(cake_dense_stack *s)
     cake_arena_close(&s->arena);
 }
 
+static void activate(const cake_dense *dense, float *x)
+{
+    for (int j = 0; dense->act == CAKE_DENSE_TANH && j < dense->n_out; j++)
+        x[j] = tanhf(x[j]);
+    for (int j = 0; dense->act == CAKE_DENSE_GELU && j < dense->n_out; j++)
+        x[j] = 0.5F * x[j] * (1 + erff(x[j] * CAKE_ROOT_HALF));
+}
+
 static void apply(const cake_exec *exec, void *arg)
 {
     const cake_dense_stack *s = arg;
@@ -107,8 +121,11 @@ static void apply(const cake_exec *exec, void *arg)
         cake_exec_barrier(exec);
         s->kernels->linear(exec, to, s->input, w, s->bias[i], NULL, 1);
         cake_exec_barrier(exec);
-        for (int j = 0; exec->rank == 0 && s->embedder->dense[i].tanh && j < w->n_out; j++)
-            to[j] = tanhf(to[j]);
+        if (exec->rank == 0)
+            activate(&s->embedder->dense[i], to);
+        if (exec->rank == 0 && s->embedder->dense[i].norm)
+            s->kernels->layernorm(&(cake_exec){0, 1, NULL}, to, to, s->norm[i], s->norm_bias[i], 1, w->n_out,
+                                  s->norm_eps);
         cake_exec_barrier(exec);
     }
 }

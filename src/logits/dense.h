@@ -15,8 +15,9 @@ typedef struct cake_dense_stack {
     const cake_kernels *kernels;   /* of host memory */
     cake_arena arena;
     cake_weight weight[CAKE_MAX_DENSE]; /* [n_out, n_in] in float32 */
-    float *bias[CAKE_MAX_DENSE];        /* [n_out], or NULL */
-    float *x[2];                        /* [the widest] a module's input and output */
+    float *bias[CAKE_MAX_DENSE], *norm[CAKE_MAX_DENSE], *norm_bias[CAKE_MAX_DENSE]; /* [n_out] */
+    float norm_eps;
+    float *x[2]; /* [the widest] a module's input and output */
     void *input;
 } cake_dense_stack;
 

@@ -13,50 +13,124 @@
 #include "model/tensor_walk.h"
 #include "tensors/tensor_file.h"
 
-static const cake_tensor *find(const cake_tensor_file *file, const char *name)
+/* A tensor, and the file it is in. */
+typedef struct source {
+    const cake_tensor_file *file;
+    const cake_tensor *tensor;
+} source;
+
+static source find_in_file(const cake_tensor_file *file, const char *name)
 {
     for (int i = 0; i < cake_tensor_file_count(file); i++)
         if (!strcmp(cake_tensor_file_at(file, i)->name, name))
-            return cake_tensor_file_at(file, i);
-    return NULL;
+            return (source){file, cake_tensor_file_at(file, i)};
+    return (source){file, NULL};
 }
 
-/* n_in 0: a vector [n_out]. */
-static cake_err read_one(const cake_tensor_file *file, const char *name, int n_out, int n_in, float *out)
+/* Under the prefix of the model's tensors, or without one. */
+static source find_in_model(const cake_model *model, const char *name)
 {
-    const cake_tensor *t = find(file, name);
+    const cake_indexed_tensor *at = cake_tensor_walk_find(model, model->name_prefix->body, name);
+    at = at ? at : cake_tensor_walk_find(model, "", name);
+    return at ? (source){at->file, at->tensor} : (source){0};
+}
+
+/* n_in 0: a vector [n_out]. dir: where the model is, for messages. */
+static cake_err read_one(const char *dir, source from, const char *name, int n_out, int n_in, float *out)
+{
+    const cake_tensor *t = from.tensor;
     const int64_t n = (int64_t)n_out * (n_in ? n_in : 1);
-    const char *path = cake_tensor_file_path(file);
+    const char *path = from.file ? cake_tensor_file_path(from.file) : dir;
     if (!t || !t->readable || t->format || t->rank != (n_in ? 2 : 1) || t->shape[0] != n_out ||
         (n_in && t->shape[1] != n_in))
-        return cake_fail("model", "%s: expected a tensor %s of F32, BF16 or F16 with the shape [%d%s%d]",
-                         path, name, n_out, n_in ? ", " : "] = [", n_in ? n_in : n_out);
+        return cake_fail("model", "%s: expected a tensor %s of F32, BF16 or F16 with %d rows of %d", path,
+                         name, n_out, n_in ? n_in : 1);
     const size_t bytes = (size_t)n * cake_dtype_bytes(t->dtype);
     void *rows = cake_alloc(bytes, 1);
-    cake_err err = cake_tensor_file_read(file, t, 0, rows, bytes, NULL);
+    cake_err err = cake_tensor_file_read(from.file, t, 0, rows, bytes, NULL);
     if (!err)
         cake_to_f32(out, rows, t->dtype, n);
     free(rows);
     return err;
 }
 
-cake_err cake_model_read_dense(const cake_model *model, int i, float *weight, float *bias)
+static void fill_random(const cake_model *model, const char *name, const cake_dense *dense,
+                        cake_dense_weights *to)
+{
+    cake_random_weights_fill(model->options.dummy_seed, name, false, CAKE_F32, 0,
+                             (int64_t)dense->n_out * dense->n_in, to->weight);
+    for (int i = 0; i < dense->n_out; i++) {
+        to->bias[i] = to->norm_bias[i] = 0;
+        to->norm[i] = 1;
+    }
+}
+
+/* Reads NAME.PART. */
+static cake_err read_part(const cake_model *model, const cake_tensor_file *file, const char *name,
+                          const char *part, int n_out, int n_in, float *out)
+{
+    cake_buf whole = {0};
+    cake_buf_addf(&whole, "%s.%s", name, part);
+    source from = file ? find_in_file(file, whole.data) : find_in_model(model, whole.data);
+    cake_err err = read_one(model->dir, from, whole.data, n_out, n_in, out);
+    cake_buf_free(&whole);
+    return err;
+}
+
+/* The LM head's row of a token, which may be the embedding's. */
+static cake_err read_row(const cake_model *model, int token, float *out)
+{
+    const cake_config *c = &model->config;
+    const cake_indexed_tensor *at = cake_tensor_walk_find_head(model);
+    at = at ? at : cake_tensor_walk_find(model, model->name_prefix->body, "embed_tokens.weight");
+    const cake_tensor *t = at ? at->tensor : NULL;
+    if (!t || !t->readable || t->format || t->rank != 2 || t->shape[0] != c->n_vocab || t->shape[1] != c->dim)
+        return cake_fail("model",
+                         "%s: expected lm_head.weight or an embedding of F32, BF16 or F16 for LogitScore",
+                         model->dir);
+    const size_t bytes = (size_t)c->dim * cake_dtype_bytes(t->dtype);
+    void *row = cake_alloc(bytes, 1);
+    cake_err err = cake_tensor_file_read(at->file, t, (int64_t)token * (int64_t)bytes, row, bytes, NULL);
+    if (!err)
+        cake_to_f32(out, row, t->dtype, c->dim);
+    free(row);
+    return err;
+}
+
+static cake_err read_logits(const cake_model *model, const cake_dense *dense, float *weight)
+{
+    float *less = cake_alloc((size_t)dense->n_in, sizeof *less);
+    cake_err err = read_row(model, dense->yes, weight);
+    if (!err && dense->no >= 0)
+        err = read_row(model, dense->no, less);
+    for (int i = 0; i < dense->n_in && !err; i++)
+        weight[i] -= less[i];
+    free(less);
+    return err;
+}
+
+cake_err cake_model_read_dense(const cake_model *model, int i, cake_dense_weights *to)
 {
     const cake_dense *dense = &model->config.embedder.dense[i];
+    const char *name = dense->tensor ? dense->tensor : "linear";
     cake_tensor_file *file = NULL;
     cake_buf path = {0};
+    if (dense->logits && !model->options.dummy)
+        return read_logits(model, dense, to->weight);
     cake_buf_addf(&path, "%s/%s/model.safetensors", model->dir, dense->path);
-    if (model->options.dummy) {
-        cake_random_weights_fill(model->options.dummy_seed, path.data + strlen(model->dir), false, CAKE_F32,
-                                 0, (int64_t)dense->n_out * dense->n_in, weight);
-        cake_buf_free(&path);
-        return CAKE_OK;
-    }
-    cake_err err = cake_tensor_file_open(path.data, &file);
-    if (!err)
-        err = read_one(file, "linear.weight", dense->n_out, dense->n_in, weight);
-    if (!err && dense->bias)
-        err = read_one(file, "linear.bias", dense->n_out, 0, bias);
+    cake_err err = CAKE_OK;
+    if (model->options.dummy)
+        fill_random(model, path.data + strlen(model->dir), dense, to);
+    else if (!dense->tensor)
+        err = cake_tensor_file_open(path.data, &file);
+    if (!err && !model->options.dummy)
+        err = read_part(model, file, name, "weight", dense->n_out, dense->n_in, to->weight);
+    if (!err && !model->options.dummy && dense->bias)
+        err = read_part(model, file, name, "bias", dense->n_out, 0, to->bias);
+    if (!err && !model->options.dummy && dense->norm)
+        err = read_part(model, file, dense->norm, "weight", dense->n_out, 0, to->norm);
+    if (!err && !model->options.dummy && dense->norm && model->config.norm_bias)
+        err = read_part(model, file, dense->norm, "bias", dense->n_out, 0, to->norm_bias);
     cake_tensor_file_close(file);
     cake_buf_free(&path);
     return err;

@@ -199,8 +199,14 @@ static bool is_companion(const char *name)
 /* Of models that embed: buffers, and the heads of other tasks. */
 static bool is_other_head(const cake_model *model, const char *name)
 {
-    static const char *const parts[] = {
-        "embeddings.position_ids", "pooler.", "cls.", "lm_head.", "head.", "decoder.", "classifier."};
+    static const char *const parts[] = {"embeddings.position_ids",
+                                        "pooler.",
+                                        "cls.",
+                                        "lm_head.",
+                                        "head.",
+                                        "decoder.",
+                                        "classifier.",
+                                        "score."};
     const size_t prefix = strlen(model->name_prefix->body);
     name += strncmp(name, model->name_prefix->body, prefix) ? 0 : prefix;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

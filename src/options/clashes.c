@@ -102,6 +102,8 @@ static cake_err check_pairs(const cake_options *o, int command)
          "both --raw and --system: only the chat template takes a system message"},
         {RUN | PLAN | TOKENIZE, !strcmp(o->task, "score") && o->system,
          "both --task score and --system: a text that is scored goes through no chat template"},
+        {RUN | PLAN | TOKENIZE, !strcmp(o->task, "rerank") && o->system,
+         "both --task rerank and --system: texts that are ranked go through no chat template"},
         {RUN | PLAN | TOKENIZE, !strcmp(o->task, "embed") && o->system,
          "both --task embed and --system: a text that is embedded goes through no chat template"},
         {RUN | PLAN | TOKENIZE, o->input && !reads_txt && o->system,

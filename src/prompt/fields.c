@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "prompt/fault.h"
+#include "prompt/field.h"
 
 enum {
     CHAT = CAKE_FIELDS_CHAT,
@@ -20,48 +21,17 @@ enum {
     CONTINUATION = CAKE_FIELDS_CONTINUATION,
     SCORED = CAKE_FIELDS_SCORED,
     EMBEDDED = CAKE_FIELDS_EMBEDDED,
+    PAIRS = CAKE_FIELDS_PAIRS,
     BOTH = CHAT | TEXT,
-    OTHERS = CONTINUATION | SCORED | EMBEDDED,
+    OTHERS = CONTINUATION | SCORED | EMBEDDED | PAIRS,
     ALL = BOTH | OTHERS
 };
 
-typedef struct pass {
-    cake_request *request;
-    const cake_json *object;
-    cake_fields kind;
-    bool chat;                /* of this kind */
-    bool has_add;             /* add_generation_prompt was given */
-    const cake_json *best_of; /* NULL: not given, or its default */
-    const char *max_name;     /* the name under which max_tokens came */
-} pass;
-
-typedef struct field {
-    const char *name;
-    int kinds;
-    const char *defaults; /* values that count as absent, in JSON, separated by '|' */
-    cake_err (*read)(pass *p, const struct field *f, const cake_json *node);
-} field;
-
-static cake_err wrong(pass *p, const char *name, const cake_json *node, const char *expected)
-{
-    char found[CAKE_FOUND];
-    return cake_fault_set(&p->request->fault, name, "%s is %s; expected %s", name,
-                          cake_field_found(node, found), expected);
-}
-
-/* An integer, also if written as 5.0; CAKE_UNSET for anything else. */
-static int64_t integer_of(const cake_json *node)
-{
-    double real = cake_json_real(node, NAN);
-    if (cake_json_kind(node) == CAKE_JSON_REAL && fabs(real) < 0x1p53 && real == rint(real))
-        return (int64_t)real;
-    return cake_json_int(node, CAKE_UNSET);
-}
-
-static cake_err out_of_range(pass *p, const char *name, const cake_params_field *range, const cake_json *node)
+static cake_err out_of_range(cake_field_pass *p, const char *name, const cake_params_field *range,
+                             const cake_json *node)
 {
     char expected[CAKE_PARAMS_RANGE];
-    return wrong(p, name, node, cake_params_range(range, expected));
+    return cake_field_wrong(p, name, node, cake_params_range(range, expected));
 }
 
 static const cake_params_field *param(const char *name)
@@ -73,7 +43,8 @@ static const cake_params_field *param(const char *name)
 }
 
 /* Reads the params field called `name` from a node with the name f->name. */
-static cake_err read_named(pass *p, const field *f, const char *name, const cake_json *node)
+static cake_err read_named(cake_field_pass *p, const cake_field_row *f, const char *name,
+                           const cake_json *node)
 {
     const cake_params_field *range = param(name);
     void *into = (char *)&p->request->params + range->offset;
@@ -83,7 +54,7 @@ static cake_err read_named(pass *p, const field *f, const char *name, const cake
             return out_of_range(p, f->name, range, node);
         memcpy(into, &value, sizeof value);
     } else {
-        int64_t value = integer_of(node);
+        int64_t value = cake_field_integer(node);
         bool wide = range->max > 0x1p53; /* the type's full range, which a double cannot express */
         if (value == CAKE_UNSET || (!wide && ((double)value < range->min || (double)value > range->max)))
             return out_of_range(p, f->name, range, node);
@@ -92,15 +63,15 @@ static cake_err read_named(pass *p, const field *f, const char *name, const cake
     return CAKE_OK;
 }
 
-static cake_err read_param(pass *p, const field *f, const cake_json *node)
+static cake_err read_param(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     return read_named(p, f, f->name, node);
 }
 
-static cake_err read_switch(pass *p, const field *f, const cake_json *node)
+static cake_err read_switch(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     if (cake_json_kind(node) != CAKE_JSON_BOOL)
-        return wrong(p, f->name, node, "true or false");
+        return cake_field_wrong(p, f->name, node, "true or false");
     bool on = cake_json_bool(node, false);
     const cake_params_field *range = param(f->name);
     if (range)
@@ -114,12 +85,12 @@ static cake_err read_switch(pass *p, const field *f, const cake_json *node)
     return CAKE_OK;
 }
 
-static cake_err read_max(pass *p, const field *f, const cake_json *node)
+static cake_err read_max(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     int64_t other = p->request->params.max_tokens;
     cake_err err = CAKE_OK;
     p->max_name = f->name;
-    if (!p->chat && integer_of(node) == 0) /* no answer, only the echo: see check_whole */
+    if (!p->chat && cake_field_integer(node) == 0) /* no answer, only the echo: see check_whole */
         p->request->params.max_tokens = 0;
     else
         err = read_named(p, f, "max_tokens", node);
@@ -130,7 +101,7 @@ static cake_err read_max(pass *p, const field *f, const cake_json *node)
     return err;
 }
 
-static cake_err read_stop(pass *p, const field *f, const cake_json *node)
+static cake_err read_stop(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     cake_params *params = &p->request->params;
     bool one = cake_json_kind(node) == CAKE_JSON_STRING;
@@ -138,7 +109,7 @@ static cake_err read_stop(pass *p, const field *f, const cake_json *node)
     if (!one && (cake_json_kind(node) != CAKE_JSON_ARRAY || n > CAKE_MAX_STOP)) {
         char found[CAKE_FOUND];
         if (cake_json_kind(node) != CAKE_JSON_ARRAY)
-            return wrong(p, f->name, node, "a string or an array of up to 16 strings");
+            return cake_field_wrong(p, f->name, node, "a string or an array of up to 16 strings");
         snprintf(found, sizeof found, "an array of %zu", n);
         return cake_fault_set(&p->request->fault, f->name,
                               "stop is %s; expected a string or an array of up to %d strings", found,
@@ -152,39 +123,26 @@ static cake_err read_stop(pass *p, const field *f, const cake_json *node)
         const char *text = cake_json_text(item, &len);
         snprintf(name, sizeof name, one ? "stop" : "stop[%zu]", i);
         if (!text || !len)
-            return wrong(p, name, item, "a string that is not empty");
+            return cake_field_wrong(p, name, item, "a string that is not empty");
         if (memchr(text, 0, len))
-            return wrong(p, name, item, "a string without \\u0000");
+            return cake_field_wrong(p, name, item, "a string without \\u0000");
         params->stop[params->n_stop++] = cake_copy(text, len);
     }
     return CAKE_OK;
 }
 
-static cake_err read_ids(pass *p, const char *of, const cake_json *node, cake_ids *into)
+static cake_err read_stop_ids(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
-    cake_ids_free(into);
-    for (size_t i = 0; i < cake_json_size(node); i++) {
-        int64_t id = integer_of(cake_json_at(node, i));
-        char name[40];
-        snprintf(name, sizeof name, "%s[%zu]", of, i);
-        if (id < 0 || id > INT32_MAX)
-            return wrong(p, name, cake_json_at(node, i), "a token id (an integer from 0)");
-        cake_ids_add(into, (int32_t)id);
-    }
-    return CAKE_OK;
+    return cake_json_kind(node) == CAKE_JSON_ARRAY
+               ? cake_field_read_ids(p, f->name, node, &p->request->params.stop_ids)
+               : cake_field_wrong(p, f->name, node, "an array of token ids");
 }
 
-static cake_err read_stop_ids(pass *p, const field *f, const cake_json *node)
+static cake_err read_truncate(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
-    return cake_json_kind(node) == CAKE_JSON_ARRAY ? read_ids(p, f->name, node, &p->request->params.stop_ids)
-                                                   : wrong(p, f->name, node, "an array of token ids");
-}
-
-static cake_err read_truncate(pass *p, const field *f, const cake_json *node)
-{
-    const int64_t n = integer_of(node);
+    const int64_t n = cake_field_integer(node);
     return n == 0 || n < -1 || n > INT32_MAX
-               ? wrong(p, f->name, node, "an integer from 1, or -1 for what fits")
+               ? cake_field_wrong(p, f->name, node, "an integer from 1, or -1 for what fits")
                : read_param(p, f, node);
 }
 
@@ -198,11 +156,11 @@ static int32_t id_of(const char *key)
     return *key && id <= INT32_MAX ? (int32_t)id : -1;
 }
 
-static cake_err read_bias(pass *p, const field *f, const cake_json *node)
+static cake_err read_bias(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     cake_params *params = &p->request->params;
     if (cake_json_kind(node) != CAKE_JSON_OBJECT)
-        return wrong(p, f->name, node, "an object that maps token ids to numbers");
+        return cake_field_wrong(p, f->name, node, "an object that maps token ids to numbers");
     free(params->bias);
     params->bias = cake_alloc(cake_json_size(node), sizeof *params->bias);
     params->n_bias = 0;
@@ -216,14 +174,14 @@ static cake_err read_bias(pass *p, const field *f, const cake_json *node)
                                   "logit_bias has the key \"%.40s\"; expected token ids like \"50256\"", key);
         snprintf(name, sizeof name, "logit_bias[\"%d\"]", id);
         if (!(value >= -100 && value <= 100))
-            return wrong(p, name, cake_json_value(it), "a number from -100 to 100");
+            return cake_field_wrong(p, name, cake_json_value(it), "a number from -100 to 100");
         params->bias[params->n_bias++] = (cake_logit_bias){id, (float)value, 0};
     }
     return CAKE_OK;
 }
 
 /* A boolean together with top_logprobs (chat), or a count (completions); simple lines may have either. */
-static cake_err read_logprobs(pass *p, const field *f, const cake_json *node)
+static cake_err read_logprobs(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     bool simple = p->request->form == CAKE_FORM_SIMPLE, boolean = cake_json_kind(node) == CAKE_JSON_BOOL;
     if (boolean && (p->chat || simple)) {
@@ -232,48 +190,48 @@ static cake_err read_logprobs(pass *p, const field *f, const cake_json *node)
         return CAKE_OK;
     }
     if (!simple && p->chat)
-        return wrong(p, f->name, node, "true or false; top_logprobs says how many");
+        return cake_field_wrong(p, f->name, node, "true or false; top_logprobs says how many");
     if (!simple && cake_json_real(node, 0) > 5)
-        return wrong(p, f->name, node, "an integer from 0 to 5");
+        return cake_field_wrong(p, f->name, node, "an integer from 0 to 5");
     return read_named(p, f, "logprobs", node);
 }
 
-static cake_err read_top_logprobs(pass *p, const field *f, const cake_json *node)
+static cake_err read_top_logprobs(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     const cake_json *logprobs = cake_json_get(p->object, "logprobs");
     if (p->request->form == CAKE_FORM_BATCH_COMPLETION)
-        return wrong(p, f->name, node, "nothing: in a completion logprobs says how many");
+        return cake_field_wrong(p, f->name, node, "nothing: in a completion logprobs says how many");
     cake_err err = read_named(p, f, "logprobs", node);
     if (!err && !cake_json_bool(logprobs, false))
-        err = wrong(p, f->name, node, "\"logprobs\": true as well");
+        err = cake_field_wrong(p, f->name, node, "\"logprobs\": true as well");
     return err;
 }
 
-static cake_err read_model(pass *p, const field *f, const cake_json *node)
+static cake_err read_model(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     size_t len;
     const char *text = cake_json_text(node, &len);
     if (!text || memchr(text, 0, len))
-        return wrong(p, f->name, node, "a string");
+        return cake_field_wrong(p, f->name, node, "a string");
     p->request->model = cake_copy(text, len);
     return CAKE_OK;
 }
 
-static cake_err read_messages(pass *p, const field *f, const cake_json *node)
+static cake_err read_messages(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     (void)f;
     p->request->messages = node;
     return cake_messages_check(node, &p->request->fault);
 }
 
-static cake_err read_tools(pass *p, const field *f, const cake_json *node)
+static cake_err read_tools(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     (void)f;
     p->request->tools = node;
     return cake_tools_check(node, &p->request->fault);
 }
 
-static cake_err read_kwargs(pass *p, const field *f, const cake_json *node)
+static cake_err read_kwargs(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     static const char *const own[] = {"messages", "tools", "add_generation_prompt", "continue_final_message"};
     p->request->kwargs = node;
@@ -282,81 +240,19 @@ static cake_err read_kwargs(pass *p, const field *f, const cake_json *node)
             return cake_fault_set(
                 &p->request->fault, f->name,
                 "chat_template_kwargs has a member %s, which is a field of the request itself", own[i]);
-    return cake_json_kind(node) == CAKE_JSON_OBJECT ? CAKE_OK : wrong(p, f->name, node, "an object");
-}
-
-/* A string goes to *text, an array of ids to *ids. */
-static cake_err read_text(pass *p, const field *f, const cake_json *node, char **text, size_t *len,
-                          cake_ids *ids)
-{
-    cake_json_type kind = cake_json_kind(node);
-    if (kind == CAKE_JSON_STRING) {
-        const char *string = cake_json_text(node, len);
-        *text = cake_copy(string, *len);
-        return CAKE_OK;
-    }
-    if (kind != CAKE_JSON_ARRAY)
-        return wrong(p, f->name, node, "a string or an array of token ids");
-    if (!cake_json_size(node))
-        return cake_fault_set(&p->request->fault, f->name,
-                              "%s is an empty array; expected one token id or more", f->name);
-    return read_ids(p, f->name, node, ids);
-}
-
-/* A text, ids, or an array of either. */
-static cake_err read_input(pass *p, const field *f, const cake_json *node)
-{
-    cake_request *r = p->request;
-    const cake_json_type first = cake_json_kind(cake_json_at(node, 0));
-    const bool several = first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY;
-    const size_t n = several ? cake_json_size(node) : 1;
-    if (n > CAKE_MAX_INPUT)
-        return cake_fault_set(&r->fault, f->name, "%s is an array of %zu; expected at most %d inputs",
-                              f->name, n, CAKE_MAX_INPUT);
-    if (r->inputs)
-        return cake_fault_set(&r->fault, f->name, "input and prompt are both given; expected one");
-    r->inputs = cake_alloc(n, sizeof *r->inputs);
-    r->n_input = (int)n;
-    for (size_t i = 0; i < n; i++) {
-        char name[40];
-        cake_input *into = &r->inputs[i];
-        snprintf(name, sizeof name, several ? "%.20s[%zu]" : "%.20s", f->name, i);
-        const cake_json *item = several ? cake_json_at(node, i) : node;
-        cake_err err = read_text(p, &(field){.name = name}, item, &into->text, &into->len, &into->ids);
-        if (err)
-            return err;
-    }
-    return CAKE_OK;
-}
-
-static cake_err read_prompt_name(pass *p, const field *f, const cake_json *node)
-{
-    size_t len;
-    const char *text = cake_json_text(node, &len);
-    if (!text || memchr(text, 0, len))
-        return wrong(p, f->name, node, "a string");
-    p->request->prompt_name = cake_copy(text, len);
-    return CAKE_OK;
-}
-
-static cake_err read_encoding(pass *p, const field *f, const cake_json *node)
-{
-    const char *text = cake_json_text(node, NULL);
-    if (!text || strcmp(text, "base64") != 0)
-        return wrong(p, f->name, node, "\"float\" or \"base64\"");
-    p->request->params.base64 = 1;
-    return CAKE_OK;
+    return cake_json_kind(node) == CAKE_JSON_OBJECT ? CAKE_OK
+                                                    : cake_field_wrong(p, f->name, node, "an object");
 }
 
 /* An array of one prompt counts as that prompt. */
-static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
+static cake_err read_prompt(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     cake_request *r = p->request;
     if (p->kind == CAKE_FIELDS_EMBEDDED && r->form == CAKE_FORM_BATCH_EMBEDDING)
         return cake_fault_set(&r->fault, f->name, "%s is not a field of /v1/embeddings; expected input",
                               f->name);
     if (p->kind == CAKE_FIELDS_EMBEDDED)
-        return read_input(p, f, node);
+        return cake_field_read_input(p, f, node);
     cake_json_type first = cake_json_kind(cake_json_at(node, 0));
     if (first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY) {
         if (cake_json_size(node) > 1)
@@ -365,22 +261,22 @@ static cake_err read_prompt(pass *p, const field *f, const cake_json *node)
                                   cake_json_size(node));
         node = cake_json_at(node, 0);
     }
-    return read_text(p, f, node, &r->text, &r->text_len, &r->ids);
+    return cake_field_read_text(p, f, node, &r->text, &r->text_len, &r->ids);
 }
 
-static cake_err read_context(pass *p, const field *f, const cake_json *node)
+static cake_err read_context(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     cake_request *r = p->request;
-    return read_text(p, f, node, &r->text, &r->text_len, &r->ids);
+    return cake_field_read_text(p, f, node, &r->text, &r->text_len, &r->ids);
 }
 
-static cake_err read_continuation(pass *p, const field *f, const cake_json *node)
+static cake_err read_continuation(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     cake_request *r = p->request;
-    return read_text(p, f, node, &r->continuation, &r->continuation_len, &r->continuation_ids);
+    return cake_field_read_text(p, f, node, &r->continuation, &r->continuation_len, &r->continuation_ids);
 }
 
-static cake_err refuse(pass *p, const field *f, const cake_json *node)
+static cake_err refuse(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     char found[CAKE_FOUND];
     return cake_fault_set(
@@ -389,7 +285,7 @@ static cake_err refuse(pass *p, const field *f, const cake_json *node)
 }
 
 /* The API returns the best of more candidates than choices; here every candidate must be a choice. */
-static cake_err read_best_of(pass *p, const field *f, const cake_json *node)
+static cake_err read_best_of(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     (void)f;
     p->best_of = node;
@@ -397,14 +293,14 @@ static cake_err read_best_of(pass *p, const field *f, const cake_json *node)
 }
 
 /* Without tools there is nothing to choose, and "none" is the API's default. */
-static cake_err read_tool_choice(pass *p, const field *f, const cake_json *node)
+static cake_err read_tool_choice(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     const char *text = cake_json_text(node, NULL);
     bool none = text && !strcmp(text, "none");
     return none && !cake_json_size(cake_json_get(p->object, "tools")) ? CAKE_OK : refuse(p, f, node);
 }
 
-static const field fields[] = {
+static const cake_field_row fields[] = {
     {"model", ALL, NULL, read_model},
     {"messages", CHAT, NULL, read_messages},
     {"tools", CHAT, "[]", read_tools},
@@ -412,13 +308,19 @@ static const field fields[] = {
     {"add_generation_prompt", CHAT, NULL, read_switch},
     {"continue_final_message", CHAT, "false", read_switch},
     {"prompt", TEXT | SCORED | EMBEDDED, NULL, read_prompt},
-    {"input", EMBEDDED, NULL, read_input},
-    {"prompt_name", EMBEDDED, NULL, read_prompt_name},
+    {"input", EMBEDDED, NULL, cake_field_read_input},
+    {"prompt_name", EMBEDDED, NULL, cake_field_read_prompt_name},
     {"dimensions", EMBEDDED, NULL, read_param},
-    {"encoding_format", EMBEDDED, "\"float\"", read_encoding},
+    {"encoding_format", EMBEDDED, "\"float\"", cake_field_read_encoding},
     {"context", CONTINUATION, NULL, read_context},
     {"continuation", CONTINUATION, NULL, read_continuation},
-    {"truncate_prompt_tokens", BOTH | CONTINUATION | EMBEDDED, NULL, read_truncate},
+    {"query", PAIRS, NULL, cake_field_read_query},
+    {"text_1", PAIRS, NULL, cake_field_read_query},
+    {"documents", PAIRS, NULL, cake_field_read_documents},
+    {"text_2", PAIRS, NULL, cake_field_read_documents},
+    {"top_n", PAIRS, NULL, read_param},
+    {"return_documents", PAIRS, "false", read_switch},
+    {"truncate_prompt_tokens", BOTH | CONTINUATION | EMBEDDED | PAIRS, NULL, read_truncate},
     {"max_tokens", BOTH, NULL, read_max},
     {"max_completion_tokens", BOTH, NULL, read_max},
     {"min_tokens", BOTH, NULL, read_param},
@@ -442,7 +344,7 @@ static const field fields[] = {
     {"echo", TEXT, "false", read_switch},
     {"return_token_ids", BOTH | CONTINUATION | SCORED, NULL, read_switch},
     {"tool_choice", BOTH, "\"auto\"", read_tool_choice},
-    {"add_special_tokens", TEXT | OTHERS, NULL, read_switch},
+    {"add_special_tokens", TEXT | CONTINUATION | SCORED | EMBEDDED, NULL, read_switch},
     {"add_special_tokens", CHAT, "false", refuse},
     /* about delivery and accounting, which a file does not have: they change nothing */
     {"stream", ALL, NULL, NULL},
@@ -489,17 +391,17 @@ static const field fields[] = {
 
 /* The row of a name, preferably for this kind of request; NULL: unknown. Files of prompts often have a
  * context or an input of their own, which are none of ours. */
-static const field *find(const char *name, int kind)
+static const cake_field_row *find(const char *name, int kind)
 {
-    const field *found = NULL;
-    for (const field *f = fields; f->name && !(found && found->kinds & kind); f++)
+    const cake_field_row *found = NULL;
+    for (const cake_field_row *f = fields; f->name && !(found && found->kinds & kind); f++)
         if (!strcmp(f->name, name))
             found = f;
     const bool foreign = found && !(found->kinds & BOTH) && !(found->kinds & kind);
     return foreign ? NULL : found;
 }
 
-static bool is_default(const field *f, const cake_json *node)
+static bool is_default(const cake_field_row *f, const cake_json *node)
 {
     if (cake_json_kind(node) == CAKE_JSON_NULL)
         return true;
@@ -519,7 +421,7 @@ static bool is_default(const field *f, const cake_json *node)
     return found;
 }
 
-static cake_err read_field(pass *p, const field *f, const cake_json *node)
+static cake_err read_field(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
 {
     if (is_default(f, node))
         return CAKE_OK;
@@ -531,6 +433,7 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
         return cake_fault_set(fault, f->name, "%s no %s; take it out",
                               p->kind == CAKE_FIELDS_SCORED     ? "a prompt that is scored takes"
                               : p->kind == CAKE_FIELDS_EMBEDDED ? "an input that is embedded takes"
+                              : p->kind == CAKE_FIELDS_PAIRS    ? "a pair of texts takes"
                                                                 : "a context and its continuation take",
                               f->name);
     if (p->request->form == CAKE_FORM_SIMPLE && !source)
@@ -543,14 +446,33 @@ static cake_err read_field(pass *p, const field *f, const cake_json *node)
                           p->chat ? "/v1/chat/completions" : "/v1/completions");
 }
 
+static cake_err check_pairs(cake_field_pass *p)
+{
+    cake_request *r = p->request;
+    const bool ranked = r->form == CAKE_FORM_SIMPLE ? r->ranked || cake_json_get(p->object, "documents")
+                                                    : r->form == CAKE_FORM_BATCH_RERANK;
+    r->task = CAKE_TASK_RERANK;
+    if (!r->lefts || (r->form != CAKE_FORM_SIMPLE && r->ranked != ranked))
+        return cake_field_wrong(p, ranked ? "query" : "text_1", NULL, "a string");
+    if (!r->inputs || !cake_json_get(p->object, ranked ? "documents" : "text_2"))
+        return cake_field_wrong(p, ranked ? "documents" : "text_2", NULL,
+                                ranked ? "an array of texts" : "a string or an array of strings");
+    if (r->n_left != 1 && r->n_left != r->n_input)
+        return cake_fault_set(&r->fault, "text_1",
+                              "text_1 has %d texts and text_2 %d; expected one or as many", r->n_left,
+                              r->n_input);
+    return CAKE_OK;
+}
+
 /* Checks that need the whole object. */
-static cake_err check_whole(pass *p)
+static cake_err check_whole(cake_field_pass *p)
 {
     cake_request *request = p->request;
     if (p->kind == CAKE_FIELDS_CONTINUATION) {
         request->task = CAKE_TASK_SCORE;
         if (!request->text && !request->ids.len)
-            return wrong(p, "context", NULL, "a string or an array of token ids, beside the continuation");
+            return cake_field_wrong(p, "context", NULL,
+                                    "a string or an array of token ids, beside the continuation");
         if (!request->continuation_len && !request->continuation_ids.len)
             return cake_fault_set(&request->fault, "continuation",
                                   "continuation is empty; expected a string or an array of token ids");
@@ -559,18 +481,20 @@ static cake_err check_whole(pass *p)
     if (p->kind == CAKE_FIELDS_EMBEDDED) {
         request->task = CAKE_TASK_EMBED;
         return request->inputs ? CAKE_OK
-                               : wrong(p, "input", cake_json_get(p->object, "input"),
-                                       "a string, an array of token ids, or an array of either");
+                               : cake_field_wrong(p, "input", cake_json_get(p->object, "input"),
+                                                  "a string, an array of token ids, or an array of either");
     }
+    if (p->kind == CAKE_FIELDS_PAIRS)
+        return check_pairs(p);
     if (p->chat && !request->messages)
-        return wrong(p, "messages", cake_json_get(p->object, "messages"), "an array of messages");
+        return cake_field_wrong(p, "messages", cake_json_get(p->object, "messages"), "an array of messages");
     if (!p->chat && !request->text && !request->ids.len)
         return request->form == CAKE_FORM_SIMPLE
                    ? cake_fault_set(&request->fault, "prompt",
                                     "prompt and messages are missing; "
                                     "expected one, or --prompt-field with the name of the prompt's field")
-                   : wrong(p, "prompt", cake_json_get(p->object, "prompt"),
-                           "a string or an array of token ids");
+                   : cake_field_wrong(p, "prompt", cake_json_get(p->object, "prompt"),
+                                      "a string or an array of token ids");
     const cake_params *params = &request->params;
     if (p->kind == CAKE_FIELDS_SCORED) {
         request->task = CAKE_TASK_SCORE;
@@ -579,8 +503,8 @@ static cake_err check_whole(pass *p)
     if (params->max_tokens == 0 && params->echo != 1)
         return cake_fault_set(&request->fault, p->max_name,
                               "%s is 0; expected an integer from 1, or \"echo\": true as well", p->max_name);
-    if (p->best_of && integer_of(p->best_of) != (params->n == CAKE_UNSET ? 1 : params->n))
-        return wrong(p, "best_of", p->best_of, "the value of n");
+    if (p->best_of && cake_field_integer(p->best_of) != (params->n == CAKE_UNSET ? 1 : params->n))
+        return cake_field_wrong(p, "best_of", p->best_of, "the value of n");
     if (request->continue_final_message && p->has_add && request->add_generation_prompt)
         return cake_fault_set(&request->fault, "continue_final_message",
                               "continue_final_message and add_generation_prompt are both true; expected one");
@@ -614,24 +538,25 @@ static bool leads(const char *key, const char *name)
 }
 
 /* Reads the prompt from the field that the caller names. */
-static cake_err read_renamed(pass *p, const char *name)
+static cake_err read_renamed(cake_field_pass *p, const char *name)
 {
     const cake_json *node = cake_field_at(p->object, name);
-    field f = {name, ALL, NULL, p->chat ? read_messages : read_prompt};
-    return node ? f.read(p, &f, node) : wrong(p, name, node, "a string or an array of token ids");
+    cake_field_row f = {name, ALL, NULL, p->chat ? read_messages : read_prompt};
+    return node ? f.read(p, &f, node) : cake_field_wrong(p, name, node, "a string or an array of token ids");
 }
 
 cake_err cake_fields_read(cake_request *request, const cake_json *object, cake_fields kind,
                           const cake_names *names, void (*unknown)(void *arg, const char *name), void *arg)
 {
-    pass p = {.request = request, .object = object, .kind = kind, .chat = kind == CAKE_FIELDS_CHAT};
+    cake_field_pass p = {
+        .request = request, .object = object, .kind = kind, .chat = kind == CAKE_FIELDS_CHAT};
     bool simple = request->form == CAKE_FORM_SIMPLE, renamed = names && names->prompt;
     cake_err err = renamed ? read_renamed(&p, names->prompt) : CAKE_OK;
     if (err)
         return err;
     for (void *it = cake_json_first(object); it; it = cake_json_next(object, it)) {
         const char *name = cake_json_key(it, NULL);
-        const field *f = find(name, (int)kind);
+        const cake_field_row *f = find(name, (int)kind);
         if ((renamed && leads(name, names->prompt)) || (names && names->id && leads(name, names->id)))
             continue;
         if (renamed && (!strcmp(name, "prompt") || !strcmp(name, "messages")))

@@ -44,7 +44,9 @@ static const struct {
     cake_fields fields;
 } endpoints[] = {{"/v1/chat/completions", CAKE_FORM_BATCH_CHAT, CAKE_FIELDS_CHAT},
                  {"/v1/completions", CAKE_FORM_BATCH_COMPLETION, CAKE_FIELDS_TEXT},
-                 {"/v1/embeddings", CAKE_FORM_BATCH_EMBEDDING, CAKE_FIELDS_EMBEDDED}};
+                 {"/v1/embeddings", CAKE_FORM_BATCH_EMBEDDING, CAKE_FIELDS_EMBEDDED},
+                 {"/v1/rerank", CAKE_FORM_BATCH_RERANK, CAKE_FIELDS_PAIRS},
+                 {"/v1/score", CAKE_FORM_BATCH_SCORE, CAKE_FIELDS_PAIRS}};
 
 enum { N_ENDPOINT = sizeof endpoints / sizeof *endpoints };
 
@@ -66,7 +68,8 @@ static cake_err read_batch(const cake_json *line, cake_request *request)
         return missing(request, "method", method, "\"POST\"");
     if (at == N_ENDPOINT)
         return missing(request, "url", url,
-                       "\"/v1/chat/completions\", \"/v1/completions\" or \"/v1/embeddings\"");
+                       "\"/v1/chat/completions\", \"/v1/completions\", \"/v1/embeddings\", \"/v1/rerank\" or "
+                       "\"/v1/score\"");
     if (cake_json_kind(body) != CAKE_JSON_OBJECT)
         return missing(request, "body", body, "an object");
     for (void *it = cake_json_first(line); it; it = cake_json_next(line, it)) {
@@ -76,6 +79,18 @@ static cake_err read_batch(const cake_json *line, cake_request *request)
             keep_unknown(request, key);
     }
     return cake_fields_read(request, body, endpoints[at].fields, NULL, NULL, NULL);
+}
+
+static bool has(const cake_json *line, const char *name)
+{
+    return cake_json_kind(cake_json_get(line, name)) > CAKE_JSON_NULL;
+}
+
+/* Such a line has no other meaning. */
+static bool is_pair(const cake_json *line)
+{
+    return ((has(line, "query") && has(line, "documents")) || (has(line, "text_1") && has(line, "text_2"))) &&
+           !has(line, "prompt") && !has(line, "input");
 }
 
 static cake_err read_simple(const cake_names *names, cake_task task, const cake_json *line,
@@ -96,7 +111,10 @@ static cake_err read_simple(const cake_names *names, cake_task task, const cake_
     bool continuation = !names->prompt && !chat &&
                         cake_json_kind(cake_json_get(line, "continuation")) > CAKE_JSON_NULL &&
                         cake_json_kind(cake_json_get(line, "prompt")) <= CAKE_JSON_NULL;
+    const bool pairs = task == CAKE_TASK_RERANK || (!chat && is_pair(line));
     const bool scored = task == CAKE_TASK_SCORE, embedded = task == CAKE_TASK_EMBED;
+    if (pairs)
+        return cake_fields_read(request, line, CAKE_FIELDS_PAIRS, names, keep_unknown, request);
     if (chat && (scored || embedded))
         return cake_fault_set(&request->fault, names->prompt ? names->prompt : "messages",
                               "messages are not %s (--task %s); give the text as \"prompt\"",

@@ -56,17 +56,23 @@ struct cake_prompt {
     cake_err failed; /* reading failed, and the error was logged */
 };
 
+static void free_inputs(cake_input *inputs, int n)
+{
+    for (int i = 0; i < n; i++) {
+        free(inputs[i].text);
+        cake_ids_free(&inputs[i].ids);
+    }
+    free(inputs);
+}
+
 void cake_request_free(cake_request *request)
 {
     free(request->id);
     free(request->model);
     free(request->text);
     cake_ids_free(&request->ids);
-    for (int i = 0; i < request->n_input; i++) {
-        free(request->inputs[i].text);
-        cake_ids_free(&request->inputs[i].ids);
-    }
-    free(request->inputs);
+    free_inputs(request->inputs, request->n_input);
+    free_inputs(request->lefts, request->n_left);
     free(request->prompt_name);
     free(request->continuation);
     cake_ids_free(&request->continuation_ids);

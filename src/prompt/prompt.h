@@ -25,6 +25,7 @@ typedef struct cake_input {
 typedef struct cake_part {
     int32_t n_token;
     int32_t score_from; /* the first token that is scored, >= 1; 0: none */
+    int32_t type_from;  /* the first one with token type 1; 0: none */
 } cake_part;
 
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and
@@ -54,9 +55,13 @@ typedef struct cake_request {
     size_t continuation_len;
     cake_ids continuation_ids;
     int64_t scored_bytes; /* of the text that is scored; preparation sets it */
-    /* CAKE_TASK_EMBED: what is embedded, each apart; none: the prompt is. */
+    /* CAKE_TASK_EMBED: what is embedded, each apart; none: the prompt is. CAKE_TASK_RERANK: the second texts
+     * of pairs; the first ones are as many, or one. */
     cake_input *inputs; /* [n_input] */
     int n_input;
+    cake_input *lefts; /* [n_left] */
+    int n_left;
+    bool ranked;       /* they are documents and a query: the best ones come first */
     char *prompt_name; /* of the text that is put before each input (sentence-transformers); NULL: default */
     /* The prompt's tokens are those of parts, one after another, and each part is a sequence of its own;
      * preparation sets them. */

@@ -42,6 +42,8 @@ void cake_line_string(cake_buf *out, const char *text); /* NULL or "": null */
 void cake_line_int(cake_buf *out, int64_t value);
 void cake_line_ids(cake_buf *out, const int32_t *ids, int n); /* [1, 2, 3] */
 void cake_line_float(float value, cake_buf *out); /* 6 to 9 digits, as many as read back as the same float */
+/* Appends `results`, of a query and documents, or `data`, of other pairs. */
+void cake_line_ranking(const cake_record *record, cake_buf *out);
 /* Appends an embedding [n] as an array, or as a string of base64; and reads either into floats. False: there
  * is none. */
 void cake_line_embedding(const float *x, int n, bool base64, cake_buf *out);

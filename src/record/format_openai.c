@@ -63,6 +63,22 @@ static void add_embeddings(const cake_record_options *options, const cake_record
                   record->n_prompt);
 }
 
+/* The objects of /v1/rerank and /v1/score, as vLLM has them. */
+static void add_ranking(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    cake_buf_adds(out, "{\"id\": ");
+    add_id(options, record, record->ranked ? "rerank" : "score", out);
+    if (!record->ranked)
+        cake_buf_addf(out, ", \"object\": \"list\", \"created\": %lld",
+                      options->deterministic_ids ? 0 : (long long)options->created);
+    cake_buf_adds(out, ", \"model\": ");
+    add_model(options, record, out);
+    cake_buf_adds(out, ", ");
+    cake_line_ranking(record, out);
+    cake_buf_addf(out, ", \"usage\": {\"prompt_tokens\": %d, \"total_tokens\": %d}}", record->n_prompt,
+                  record->n_prompt);
+}
+
 static void add_body(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     cake_buf_adds(out, "{\"id\": ");
@@ -100,7 +116,9 @@ void cake_line_openai(const cake_record_options *options, const cake_record *rec
         cake_line_fault(record->fault, true, out);
         cake_buf_addc(out, '}');
     } else {
-        (record->task == CAKE_TASK_EMBED ? add_embeddings : add_body)(options, record, out);
+        (record->task == CAKE_TASK_EMBED    ? add_embeddings
+         : record->task == CAKE_TASK_RERANK ? add_ranking
+                                            : add_body)(options, record, out);
     }
     cake_buf_adds(out, "}, \"error\": null");
     cake_line_timing(options, record, out);

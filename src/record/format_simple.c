@@ -3,8 +3,8 @@
  * The simple format: {"id", "index", "text", "finish_reason", "usage"}; with several answers {"id", "index",
  * "choices", "usage"}; of a text or continuation that is scored {"id", "index", "logprob", "is_greedy",
  * "tokens", "bytes", "usage"}; of an input {"id", "index", "embedding", "usage"}, of several a list "data" of
- * {"index", "embedding"}; or {"id", "index", "error"}. Invariant: a line is one valid JSON object in
- * UTF-8 without a newline.
+ * {"index", "embedding"}; of pairs {"id", "index", "results" or "data", "usage"}; or {"id", "index",
+ * "error"}. Invariant: a line is one valid JSON object in UTF-8 without a newline.
  */
 #include "record/format.h"
 
@@ -124,6 +124,15 @@ static void add_embedding(const cake_record_options *options, const cake_record 
                   record->n_prompt);
 }
 
+static void add_ranking(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    (void)options;
+    cake_buf_adds(out, ", ");
+    cake_line_ranking(record, out);
+    cake_buf_addf(out, ", \"usage\": {\"prompt_tokens\": %d, \"total_tokens\": %d}", record->n_prompt,
+                  record->n_prompt);
+}
+
 void cake_line_simple(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     cake_buf_addf(out, "{\"id\": %s, \"index\": %lld", record->id ? record->id : "null",
@@ -135,7 +144,8 @@ void cake_line_simple(const cake_record_options *options, const cake_record *rec
         static void (*const add[])(const cake_record_options *, const cake_record *,
                                    cake_buf *) = {[CAKE_TASK_GENERATE] = add_generated,
                                                   [CAKE_TASK_SCORE] = add_score,
-                                                  [CAKE_TASK_EMBED] = add_embedding};
+                                                  [CAKE_TASK_EMBED] = add_embedding,
+                                                  [CAKE_TASK_RERANK] = add_ranking};
         add[record->task](options, record, out);
     }
     cake_line_timing(options, record, out);

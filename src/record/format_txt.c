@@ -34,6 +34,23 @@ static void add_embedding(const cake_json *line, cake_buf *out)
     cake_buf_free(&floats);
 }
 
+/* The scores of pairs in their order, with blanks between them. */
+static void add_scores(const cake_json *line, cake_buf *out)
+{
+    const cake_json *results = cake_json_get(line, "results");
+    const cake_json *list = results ? results : cake_json_get(line, "data");
+    for (size_t i = 0; i < cake_json_size(list); i++) {
+        const cake_json *score = cake_json_get(cake_json_at(list, i), results ? "relevance_score" : "score");
+        if (!score)
+            return;
+        cake_buf_adds(out, i ? " " : "");
+        if (results)
+            cake_buf_addf(
+                out, "%lld:", (long long)cake_json_int(cake_json_get(cake_json_at(list, i), "index"), 0));
+        cake_line_float((float)cake_json_real(score, 0), out);
+    }
+}
+
 bool cake_line_txt(const char *line, size_t len, cake_buf *out)
 {
     cake_json *root = NULL;
@@ -43,7 +60,9 @@ bool cake_line_txt(const char *line, size_t len, cake_buf *out)
     size_t n = 0;
     const char *text = cake_json_text(text_of(root), &n);
     const cake_json *logprob = cake_json_get(root, "logprob");
-    add_embedding(root, out);
+    const cake_json *body = cake_json_get(cake_json_get(root, "response"), "body");
+    add_embedding(body ? cake_json_at(cake_json_get(body, "data"), 0) : root, out);
+    add_scores(body ? body : root, out);
     if (logprob)
         cake_line_scores(&(float){(float)cake_json_real(logprob, 0)}, 1, out);
     cake_escape_add(text, n, out);

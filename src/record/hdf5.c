@@ -81,7 +81,7 @@ typedef struct sheet {
     cake_h5_column *id, *index, *status, *error, *finish, *n_prompt, *n_completion, *first, *count;
     cake_h5_column *ttft, *total; /* milliseconds; NULL: results have no times */
     cake_h5_column *of, *which, *finished;
-    cake_h5_column *embeddings; /* NULL: no answer has had one yet */
+    cake_h5_column *embeddings, *score; /* NULL: no answer has had one yet */
     ragged prompt, prompt_tokens, lines, text, tokens, logprobs;
     int64_t requests, choices;
     cake_buf skeleton, piece, anew, floats;
@@ -170,7 +170,8 @@ typedef struct parts {
 static const cake_json *choice_of(const parts *p, int i)
 {
     const cake_json *list = cake_json_get(p->body, "choices");
-    list = list ? list : cake_json_get(p->body, "data"); /* of embeddings */
+    list = list ? list : cake_json_get(p->body, "data"); /* of embeddings, or scores of pairs */
+    list = list ? list : cake_json_get(p->body, "results");
     return list ? cake_json_at(list, (size_t)i) : p->body;
 }
 
@@ -186,6 +187,7 @@ static parts look(const cake_json *root, const cake_json *rest)
         p.error = NULL;
     size_t n = cake_json_size(cake_json_get(p.body, "choices"));
     n = n ? n : cake_json_size(cake_json_get(p.body, "data"));
+    n = n ? n : cake_json_size(cake_json_get(p.body, "results"));
     p.n = n ? (int)n : 1;
     return p;
 }
@@ -288,6 +290,26 @@ static void put_embedding(sheet *s, const cake_json *choice, int64_t row, size_t
     cut_out(s, from, base64 ? CAKE_HDF5_BASE64 : CAKE_HDF5_EMBEDDING);
 }
 
+static const cake_json *score_of(const cake_json *choice)
+{
+    const cake_json *score = cake_json_get(choice, "relevance_score");
+    return score ? score : cake_json_get(choice, "score");
+}
+
+/* A column that few files have: it begins with the first value; NaN where there is none. row: of the answer,
+ * among all. */
+static void put_real(cake_h5_column **column, const char *path, int64_t row, const cake_json *value, sheet *s)
+{
+    const float x = (float)cake_json_real(value, NAN), none = NAN;
+    if (!*column && value) {
+        *column = cake_h5_add(s->file, path, CAKE_H5_REAL);
+        for (int64_t i = 0; i < row; i++)
+            cake_h5_put(*column, &none, 1);
+    }
+    if (*column)
+        cake_h5_put(*column, &x, 1);
+}
+
 static void put_choices(sheet *s, const parts *p)
 {
     size_t text = 0, ids = 0, scores = 0, embedding = 0;
@@ -296,7 +318,8 @@ static void put_choices(sheet *s, const parts *p)
         const cake_json *choice = choice_of(p, i);
         const cake_json *extra = cake_json_at(cake_json_get(p->rest, "token_ids"), (size_t)i);
         cake_h5_put(s->of, &s->requests, 1);
-        put_int(s->which, i);
+        put_int(s->which, cake_json_int(cake_json_get(choice, "index"), i));
+        put_real(&s->score, "choices/score", s->choices + i, score_of(choice), s);
         put_word(s->finished, cake_json_get(choice, "finish_reason"));
         put_text(s, choice, &text);
         put_embedding(s, choice, s->choices + i, &embedding);

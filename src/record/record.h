@@ -52,11 +52,17 @@ typedef struct cake_record {
     int n_prompt;
     const cake_choice *choices; /* [n_choice] at least one */
     int n_choice;
-    int64_t scored_bytes;  /* of the text or continuation that is scored */
-    bool base64;           /* embeddings are written so */
-    bool chat;             /* chat.completion rather than text_completion */
-    bool return_token_ids; /* write prompt_ids and ids into the record */
-    int n_top;             /* alternatives per token that are given; -1: none, and no logprobs */
+    int64_t scored_bytes; /* of the text or continuation that is scored */
+    /* CAKE_TASK_RERANK: of each pair a score, and its second text, if that is wanted (NULL: it came as
+     * ids) */
+    const float *score;          /* [n_score] */
+    const char *const *document; /* [n_score], or NULL */
+    int n_score, n_best;         /* n_best: of a query's documents, so many are given, the best first */
+    bool ranked;                 /* they are a query's documents */
+    bool base64;                 /* embeddings are written so */
+    bool chat;                   /* chat.completion rather than text_completion */
+    bool return_token_ids;       /* write prompt_ids and ids into the record */
+    int n_top;                   /* alternatives per token that are given; -1: none, and no logprobs */
     int n_logprob,
         n_prompt_logprob; /* of them wanted for each token of the answers, and of the prompt; -1: none */
 

@@ -227,12 +227,42 @@ static cake_err encode_scored(const cake_preparation *preparation, cake_request 
     return err;
 }
 
+/* A query and a document, for models whose template has these roles (sentence-transformers). */
+static cake_err render_pair(const void *self, cake_request *r, const cake_pair_texts *pair, cake_buf *text)
+{
+    const cake_preparation *preparation = self;
+    cake_buf json = {0};
+    cake_json *messages = NULL;
+    cake_buf_addc(&json, '[');
+    if (pair->before && *pair->before) {
+        cake_buf_adds(&json, "{\"role\": \"system\", \"content\": ");
+        cake_json_add_text(&json, pair->before, strlen(pair->before));
+        cake_buf_adds(&json, "}, ");
+    }
+    cake_buf_adds(&json, "{\"role\": \"query\", \"content\": ");
+    cake_json_add_text(&json, pair->query, pair->query_len);
+    cake_buf_adds(&json, "}, {\"role\": \"document\", \"content\": ");
+    cake_json_add_text(&json, pair->document, pair->document_len);
+    cake_buf_adds(&json, "}]");
+    cake_err err = cake_json_parse(json.data, json.len, &messages, &r->fault);
+    r->add_generation_prompt = preparation->config->embedder.generation_prompt;
+    if (!err)
+        err = render(preparation, messages, r, text);
+    cake_json_free(messages);
+    cake_buf_free(&json);
+    return err;
+}
+
 static cake_err encode_inputs(const cake_preparation *preparation, cake_request *r, cake_buf *text,
                               cake_ids *ids)
 {
-    return cake_inputs_encode(
-        preparation->tokenizer, &preparation->prompt_names,
-        &(cake_inputs_limits){.context = preparation->window, .n_embed = preparation->n_embed}, r, text, ids);
+    const cake_config *config = preparation->config;
+    const cake_inputs_limits limits = {.context = preparation->window,
+                                       .n_embed = config ? config->embedder.n_out : 0,
+                                       .pairs = config && config->classifier,
+                                       .render = config && config->embedder.templated ? render_pair : NULL,
+                                       .self = preparation};
+    return cake_inputs_encode(preparation->tokenizer, &preparation->prompt_names, &limits, r, text, ids);
 }
 
 /* Tokenizes the request's prompt. The post-processor adds its tokens only if no template was used. */
@@ -240,16 +270,22 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
 {
     bool templated =
         r->messages || (r->use_template && !preparation->options.raw && cake_chat_has(preparation->chat));
+    const cake_config *config = preparation->config;
     cake_err err = CAKE_OK;
     cake_buf_cut(text, 0);
-    if (preparation->headless && r->task != CAKE_TASK_EMBED)
+    if (config && config->classifier && r->task != CAKE_TASK_RERANK)
+        return cake_fault_set(
+            &r->fault, NULL,
+            "this model scores pairs of texts and nothing else; expected query and documents "
+            "(/v1/rerank), or text_1 and text_2 (/v1/score)");
+    if (config && config->headless && r->task < CAKE_TASK_EMBED)
         return cake_fault_set(
             &r->fault, NULL,
             "this model embeds texts and generates none; expected /v1/embeddings, or --task "
             "embed");
     if (r->task == CAKE_TASK_SCORE)
         return encode_scored(preparation, r, text, ids);
-    if (r->task == CAKE_TASK_EMBED)
+    if (r->task >= CAKE_TASK_EMBED)
         return encode_inputs(preparation, r, text, ids);
     if (r->ids.len) {
         *ids = r->ids;
@@ -300,7 +336,7 @@ static cake_err truncate_prompt(const cake_preparation *preparation, cake_reques
 {
     const cake_params *p = &r->params;
     const bool whole = r->task == CAKE_TASK_SCORE && !r->continuation && !r->continuation_ids.len;
-    int64_t keep = r->task == CAKE_TASK_EMBED || whole ? CAKE_UNSET : p->truncate_prompt_tokens;
+    int64_t keep = r->task >= CAKE_TASK_EMBED || whole ? CAKE_UNSET : p->truncate_prompt_tokens;
     if (keep == -1)
         keep = (int64_t)cake_prepare_max_prompt(preparation->window, r) -
                (p->max_tokens != CAKE_UNSET && p->max_tokens > 1 ? p->max_tokens - 1 : 0);
@@ -385,7 +421,7 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
     if (!request->err) {
         if (request->task == CAKE_TASK_SCORE)
             set_score_params(&request->params);
-        else if (request->task == CAKE_TASK_EMBED)
+        else if (request->task >= CAKE_TASK_EMBED)
             set_embed_params(&request->params);
         cake_params_merge(&request->params, &preparation->defaults);
         if (preparation->n_vocab && request->params.logprobs > preparation->n_vocab)

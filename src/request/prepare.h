@@ -7,6 +7,7 @@
 #define CAKE_REQUEST_PREPARE_H
 
 #include "chat/chat.h"
+#include "config/config.h"
 #include "prompt/prompt.h"
 #include "record/record.h"
 #include "request/prompt_names.h"
@@ -40,8 +41,8 @@ typedef struct cake_preparation {
     const cake_recorder *recorder; /* requests with results in it are skipped; NULL: none */
     int64_t order, passed;         /* requests of this shard so far; skipped ones among them */
     int context, n_vocab; /* the model's; 0: unknown (tokenize), or prompts beyond it are no errors */
-    int n_embed;          /* elements of an embedding; 0: unknown */
-    bool headless;        /* the model embeds, and nothing else */
+    const cake_config
+        *config; /* borrowed, set by the caller: whether the model embeds or ranks; NULL: unknown */
     cake_prompt_names prompt_names;
     int window;    /* the context to which prompts are cut, if they ask for it; 0: unknown */
     cake_buf text; /* the latest prompt, rendered */

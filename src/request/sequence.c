@@ -142,6 +142,7 @@ cake_sequence *cake_sequence_branch(cake_sequence *lead)
     s->lead = lead;
     s->n_prompt = part ? part->n_token : lead->n_prompt;
     s->max_len = part ? s->n_prompt : lead->max_len;
+    s->type_from = part ? part->type_from : 0;
     cake_ids_append(&s->ids, lead->ids.id + lead->part_at, (size_t)s->n_prompt);
     lead->part_at += part ? s->n_prompt : 0;
     s->n_top = lead->n_top;
@@ -197,7 +198,7 @@ bool cake_sequence_generates(const cake_sequence *s)
 
 int cake_sequence_n_computed(const cake_sequence *s)
 {
-    const bool last = cake_sequence_generates(s) || s->lead->request.task == CAKE_TASK_EMBED;
+    const bool last = cake_sequence_generates(s) || s->lead->request.task >= CAKE_TASK_EMBED;
     return last ? s->n_prompt : s->n_prompt - 1;
 }
 

@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "request/inputs.h"
 #include "run/from_options.h"
 #include "run/identity.h"
 #include "run/time_left.h"
@@ -172,8 +173,7 @@ cake_err cake_batch_io_open(const cake_options *o, const cake_rank *me, cake_bat
     cake_prepare_options from = cake_prepare_options_from(o);
     cake_err err =
         cake_prepare_open(&from, &config->defaults, me->input.context, config->n_vocab, &io->preparation);
-    io->preparation.headless = config->headless;
-    io->preparation.n_embed = config->embedder.n_out;
+    io->preparation.config = config;
     if (!err && !config->headless)
         cake_prepare_check_eos(&io->preparation, io->eos, io->n_eos);
     if (err || cake_options_stream(o))
@@ -378,6 +378,30 @@ static cake_choice choice_of(const cake_sequence *s)
                          .begin = s->begin};
 }
 
+/* The scores of a request's pairs [n_input], and their documents, if these are wanted. Owned: free both. */
+static void take_scores(const cake_batch_io *io, const cake_sequence *s, cake_record *record, float **score,
+                        const char ***document)
+{
+    const cake_request *r = &s->request;
+    cake_pooled_part *part = cake_alloc((size_t)r->n_part, sizeof *part);
+    for (int i = 0; i < r->n_part; i++)
+        part[i] = (cake_pooled_part){s->choice[i]->embedding, s->choice[i]->n_embedding};
+    *score = cake_alloc((size_t)r->n_input, sizeof **score);
+    cake_inputs_scores(r, part, io->preparation.config->embedder.sigmoid, *score);
+    if (r->params.return_documents == 1) {
+        *document = cake_alloc((size_t)r->n_input, sizeof **document);
+        for (int i = 0; i < r->n_input; i++)
+            (*document)[i] = r->inputs[i].text;
+    }
+    record->score = *score;
+    record->document = *document;
+    record->n_score = r->n_input;
+    record->n_best =
+        r->params.top_n == CAKE_UNSET || r->params.top_n > r->n_input ? r->n_input : (int)r->params.top_n;
+    record->ranked = r->ranked;
+    free(part);
+}
+
 static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
 {
     const cake_request *r = &s->request;
@@ -420,7 +444,13 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .score_from = cake_sequence_score_from(s),
                           .prompt_logprobs = s->prompt_logprobs,
                           .prompt_begin = s->prompt_begin};
+    float *score = NULL;
+    const char **document = NULL;
+    if (!r->err && r->task == CAKE_TASK_RERANK)
+        take_scores(io, s, &record, &score, &document);
     cake_err err = cake_record_add(io->recorder, &record);
+    free(score);
+    free(document);
     free(choices);
     return err;
 }

@@ -265,8 +265,7 @@ static cake_err count_input(const cake_options *o, census *c)
     cake_prepare_options from = cake_prepare_options_from(o);
     cake_err err = cake_prepare_open(&from, &config->defaults, 0, config->n_vocab, &preparation);
     preparation.window = c->rank->input.context;
-    preparation.headless = config->headless;
-    preparation.n_embed = config->embedder.n_out;
+    preparation.config = config;
     if (!err)
         err = cake_scan_run(&preparation, cake_options_threads(o, c->rank->machine.cores_mine), &scanner);
     cake_prepare_close(&preparation);

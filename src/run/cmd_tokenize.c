@@ -5,9 +5,12 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/atomic_file.h"
+#include "base/log.h"
 #include "formats/json.h"
 #include "formats/model_files.h"
 #include "options/check_paths.h"
@@ -74,7 +77,18 @@ static cake_err write_line(void *self, const cake_request *r, int64_t n_token, c
     return fwrite(composed, 1, len, s->out) == len ? CAKE_OK : fail_write(s);
 }
 
-/* config.json is optional here, but warn if it disagrees. */
+/* config.json is optional here: it says whether texts are ranked, and through a template. */
+static const cake_config *peek_config(const char *model, cake_config *config)
+{
+    cake_buf said = {0};
+    cake_buf *before = cake_log_capture(&said);
+    cake_err err = cake_config_load(model, config);
+    cake_log_capture(before);
+    cake_buf_free(&said);
+    return err ? NULL : config;
+}
+
+/* Warns if config.json disagrees. */
 static void check_config(const cake_preparation *preparation)
 {
     cake_json *config = cake_model_files_peek(preparation->options.model, "config.json");
@@ -114,8 +128,11 @@ cake_err cake_cmd_tokenize(const cake_options *options)
         return err;
     cake_prepare_options from = cake_prepare_options_from(options);
     err = cake_prepare_open(&from, NULL, 0, 0, &preparation);
-    if (!err)
+    cake_config *config = cake_alloc(1, sizeof *config);
+    if (!err) {
+        preparation.config = peek_config(options->model, config);
         check_config(&preparation);
+    }
     bool opened = !err && !(file && (err = cake_atomic_file_open("list of tokens", options->output, &whole)));
     if (opened) {
         s.out = file ? whole.file : stdout;
@@ -123,6 +140,8 @@ cake_err cake_cmd_tokenize(const cake_options *options)
         err = close_output(options, &s, &whole, err);
     }
     cake_prepare_close(&preparation);
+    cake_params_free(&config->defaults);
+    free(config);
     err = err ? err : s.failed ? CAKE_ERR_REQUEST : CAKE_OK;
     cake_ending_say(err, s.failed, options->output);
     return err;

@@ -82,21 +82,35 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
 static const struct {
     const char *name; /* of --task */
     cake_task task;
-} tasks[] = {{"generate", CAKE_TASK_GENERATE}, {"score", CAKE_TASK_SCORE}, {"embed", CAKE_TASK_EMBED}};
+} tasks[] = {{"generate", CAKE_TASK_GENERATE},
+             {"score", CAKE_TASK_SCORE},
+             {"embed", CAKE_TASK_EMBED},
+             {"rerank", CAKE_TASK_RERANK}};
 
 enum { N_TASK = sizeof tasks / sizeof *tasks };
 
-/* What a model is made for: encoders, and what sentence-transformers has saved, embed. */
+static bool is_classifier(const cake_json *config)
+{
+    const char *name = cake_json_text(cake_json_at(cake_json_get(config, "architectures"), 0), NULL);
+    return name && strstr(name, "ForSequenceClassification");
+}
+
+/* What a model is made for: classifiers rank; encoders, and what sentence-transformers has saved, embed. */
 static const char *usual_task(const char *model)
 {
     cake_json *modules = cake_model_files_peek(model, "modules.json");
     cake_json *config = cake_model_files_peek(model, "config.json");
     const char *type = cake_json_text(cake_json_get(config, "model_type"), NULL);
     const cake_arch *arch = type ? cake_arch_find(type) : NULL;
-    const bool embeds = modules || (arch && arch->encoder);
+    bool scores = false; /* as one of sentence-transformers' cross encoders */
+    for (size_t i = 0; i < cake_json_size(modules); i++) {
+        const char *name = cake_json_text(cake_json_get(cake_json_at(modules, i), "type"), NULL);
+        scores = scores || (name && strstr(name, "LogitScore"));
+    }
+    const bool embeds = modules || (arch && arch->encoder), ranks = is_classifier(config);
     cake_json_free(modules);
     cake_json_free(config);
-    return embeds ? "embed" : "generate";
+    return ranks || scores ? "rerank" : embeds ? "embed" : "generate";
 }
 
 static cake_task task_of(const cake_options *o)

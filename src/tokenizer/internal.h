@@ -249,6 +249,11 @@ cake_added_match cake_added_next(const cake_added *added, const cake_trie *trie,
 
 typedef struct cake_post_processor {
     cake_ids before, after;
+    /* Of a pair of texts: the ids before, between and behind them. The second text has token type 1, and so
+     * have the ids between them from number `second` on; negative: all types are 0. */
+    cake_ids pair[3];
+    int second;
+    bool no_pair; /* what the file says of pairs is not supported */
 } cake_post_processor;
 
 cake_err cake_post_processor_open(const cake_json_path *path, cake_post_processor *out); /* null: nothing */

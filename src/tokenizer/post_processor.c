@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: a tokenizer's `post_processor`. Out: the ids before and after those of a single text. Offsets and types
- * of pairs, which post-processors also set, are not needed here.
+ * In: a tokenizer's `post_processor`. Out: the ids before and after those of a single text, and around those
+ * of a pair. Offsets, which post-processors also set, are not needed here.
  */
 #include <string.h>
+
+#include "base/log.h"
 
 #include "tokenizer/internal.h"
 
@@ -71,6 +73,46 @@ static cake_err read_piece(const cake_json_path *path, const cake_json_path *spe
     return err;
 }
 
+/* Adds the piece to the pair's ids. at: texts so far. False: this is not supported. */
+static bool read_pair_piece(const cake_json_path *piece, const cake_json_path *specials, int *at,
+                            cake_post_processor *out)
+{
+    static const char *const order[] = {"A", "B"};
+    cake_json_path special = cake_json_path_key(piece, "SpecialToken"),
+                   sequence = cake_json_path_key(piece, "Sequence");
+    const cake_json *any = special.node ? special.node : sequence.node;
+    const char *name = cake_json_text(cake_json_get(any, "id"), NULL);
+    const int64_t type = cake_json_int(cake_json_get(any, "type_id"), 0);
+    const bool turned = out->second >= 0;
+    if (!name || type < 0 || type > 1 || (turned && type == 0))
+        return false;
+    if (type == 1 && !turned) { /* from here on */
+        if (*at != 1)
+            return false;
+        out->second = (int)out->pair[1].len;
+    }
+    if (special.node)
+        return !add_special(&special, specials, name, &out->pair[*at]);
+    return *at < 2 && !strcmp(name, order[(*at)++]);
+}
+
+/* Of a single text nothing depends on it, so what is not supported is an error only where a pair is given. */
+static void open_pair(const cake_json_path *path, const cake_json_path *specials, cake_post_processor *out)
+{
+    cake_buf said = {0};
+    cake_buf *before = cake_log_capture(&said);
+    cake_json_path pair = cake_json_path_key(path, "pair");
+    int at = 0;
+    out->no_pair = out->no_pair || out->pair[1].len > 0; /* a second template */
+    for (size_t i = 0; i < cake_json_size(pair.node) && !out->no_pair; i++) {
+        cake_json_path piece = cake_json_path_at(&pair, i);
+        out->no_pair = !read_pair_piece(&piece, specials, &at, out);
+    }
+    out->no_pair = out->no_pair || at != 2;
+    cake_log_capture(before);
+    cake_buf_free(&said);
+}
+
 static cake_err open_template(const cake_json_path *path, cake_post_processor *out)
 {
     cake_json_path single = cake_json_path_key(path, "single"),
@@ -84,6 +126,8 @@ static cake_err open_template(const cake_json_path *path, cake_post_processor *o
     }
     if (!err && !text_seen)
         err = cake_json_path_fail(&single, "found no Sequence, which is the place of the text");
+    if (!err)
+        open_pair(path, &specials, out);
     /* the ids of an earlier processor go inside */
     for (size_t i = 0; i < out->before.len; i++)
         cake_ids_add(&own.before, out->before.id[i]);
@@ -108,7 +152,7 @@ static cake_err read_pair(const cake_json_path *path, const char *key, int32_t *
     return err;
 }
 
-/* BERT and RoBERTa: one token before the text, one after. */
+/* BERT and RoBERTa: one token before the text, one after; between texts one or two. */
 static cake_err open_around(const cake_json_path *path, cake_post_processor *out)
 {
     int32_t before, after;
@@ -121,6 +165,13 @@ static cake_err open_around(const cake_json_path *path, cake_post_processor *out
     memmove(out->before.id + 1, out->before.id, (out->before.len - 1) * sizeof *out->before.id);
     out->before.id[0] = before;
     cake_ids_add(&out->after, after);
+    const bool bert = !strcmp(cake_json_text(cake_json_get(path->node, "type"), NULL), "BertProcessing");
+    out->no_pair = out->no_pair || out->pair[1].len > 0;
+    cake_ids_add(&out->pair[0], before);
+    for (int i = 0; i < (bert ? 1 : 2); i++)
+        cake_ids_add(&out->pair[1], after);
+    cake_ids_add(&out->pair[2], after);
+    out->second = bert ? 1 : -1;
     return CAKE_OK;
 }
 
@@ -145,6 +196,7 @@ cake_err cake_post_processor_open(const cake_json_path *path, cake_post_processo
 {
     static const cake_json_path_table table = {kinds, sizeof *kinds, sizeof kinds / sizeof *kinds,
                                                "processors"};
+    out->second = -1;
     return cake_json_path_walk(path, &table, open_step, out);
 }
 
@@ -152,4 +204,6 @@ void cake_post_processor_close(cake_post_processor *post)
 {
     cake_ids_free(&post->before);
     cake_ids_free(&post->after);
+    for (int i = 0; i < 3; i++)
+        cake_ids_free(&post->pair[i]);
 }

@@ -44,13 +44,18 @@ static void list_known(cake_tokenizer *token)
 }
 
 /* Ids that the post-processor adds must be ids of this model. */
-static cake_err check_post(const cake_tokenizer *token, const cake_json_path *place)
+static cake_err check_post(cake_tokenizer *token, const cake_json_path *place)
 {
-    const cake_ids *lists[] = {&token->post.before, &token->post.after};
-    for (size_t l = 0; l < 2; l++)
-        for (size_t i = 0; i < lists[l]->len; i++)
-            if (lists[l]->id[i] >= token->count || !token->known[lists[l]->id[i]].text)
-                return cake_json_path_fail(place, "it adds the id %d, which no token has", lists[l]->id[i]);
+    const cake_ids *lists[] = {&token->post.before, &token->post.after, &token->post.pair[0],
+                               &token->post.pair[1], &token->post.pair[2]};
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        for (size_t i = 0; i < lists[l]->len; i++) {
+            const int32_t id = lists[l]->id[i];
+            const bool unknown = id >= token->count || !token->known[id].text;
+            if (unknown && l < 2)
+                return cake_json_path_fail(place, "it adds the id %d, which no token has", id);
+            token->post.no_pair = token->post.no_pair || unknown;
+        }
     return CAKE_OK;
 }
 
@@ -473,4 +478,22 @@ cake_err cake_tokenizer_encode(const cake_tokenizer *token, const char *text, si
         cake_ids_add(ids, token->post.after.id[i]);
     cake_encode_ws_free(&e.scratch);
     return err;
+}
+
+cake_err cake_tokenizer_pair(const cake_tokenizer *token, const cake_ids *a, const cake_ids *b, cake_ids *ids,
+                             int *second, cake_fault *fault)
+{
+    const cake_post_processor *post = &token->post;
+    const cake_ids *lists[] = {&post->pair[0], a, &post->pair[1], b, &post->pair[2]};
+    if (post->no_pair)
+        return cake_fault_set(fault, NULL,
+                              "this model's tokenizer has no pairs of texts, or such as are not supported");
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (i == 2)
+            *second = (int)ids->len + (post->second >= 0 ? post->second : 0);
+        cake_ids_append(ids, lists[i]->id, lists[i]->len);
+    }
+    if (post->second < 0)
+        *second = (int)ids->len;
+    return CAKE_OK;
 }

@@ -47,6 +47,11 @@ size_t cake_tokenizer_longest(const cake_tokenizer *token);
 cake_err cake_tokenizer_encode(const cake_tokenizer *token, const char *text, size_t len, bool post,
                                cake_ids *ids, cake_fault *fault);
 
+/* Appends the ids of a pair of texts, of which a and b are those without what the post-processor adds, with
+ * what it adds. *second: where token type 1 begins in *ids; it is their number if none has it. */
+cake_err cake_tokenizer_pair(const cake_tokenizer *token, const cake_ids *a, const cake_ids *b, cake_ids *ids,
+                             int *second, cake_fault *fault);
+
 /* Incremental decoding: pushed ids become text, never half a character: incomplete characters wait. The
  * concatenation of all pieces equals the library's decode(ids, skip_special_tokens=True). */
 typedef struct cake_decoder cake_decoder;

@@ -35,6 +35,8 @@ const cake_params_field cake_params_fields[] = {
     INTEGER(return_token_ids, 0, 1, 0),
     INTEGER(truncate_prompt_tokens, -1, INT32_MAX, NAN),
     INTEGER(dimensions, 1, INT32_MAX, NAN),
+    INTEGER(top_n, 1, INT32_MAX, NAN),
+    INTEGER(return_documents, 0, 1, 0),
     INTEGER(base64, 0, 1, 0),
     REAL(temperature, 0, 2, false, 1),
     REAL(top_p, 0, 1, true, 1),

@@ -18,14 +18,18 @@ typedef enum cake_form {
     CAKE_FORM_SIMPLE,           /* an object with prompt or messages; also lines of .txt files and -p */
     CAKE_FORM_BATCH_CHAT,       /* OpenAI batch, /v1/chat/completions */
     CAKE_FORM_BATCH_COMPLETION, /* OpenAI batch, /v1/completions */
-    CAKE_FORM_BATCH_EMBEDDING   /* OpenAI batch, /v1/embeddings */
+    CAKE_FORM_BATCH_EMBEDDING,  /* OpenAI batch, /v1/embeddings */
+    CAKE_FORM_BATCH_RERANK,     /* /v1/rerank */
+    CAKE_FORM_BATCH_SCORE       /* /v1/score */
 } cake_form;
 
 /* What a request asks for. */
 typedef enum cake_task {
     CAKE_TASK_GENERATE, /* answers to a prompt */
     CAKE_TASK_SCORE,    /* the probability of a given text, or continuation of a context */
-    CAKE_TASK_EMBED     /* the embedding of each input */
+    /* from here on nothing but pooled hidden states is wanted */
+    CAKE_TASK_EMBED, /* the embedding of each input */
+    CAKE_TASK_RERANK /* how well texts go together: a score for each pair */
 } cake_task;
 
 /* Buffer size for a request's name in messages: its line, counted from 1, and its id, a JSON text or NULL:
@@ -57,6 +61,8 @@ typedef struct cake_params {
     int64_t prompt_logprobs;        /* the same of the prompt's tokens */
     int64_t return_token_ids;       /* 0 or 1 */
     int64_t dimensions;             /* of an embedding, the first of all that the model gives; unset: all */
+    int64_t top_n;                  /* of documents, the best are given; unset: all */
+    int64_t return_documents;       /* 0 or 1: with their texts */
     int64_t base64;                 /* 0 or 1: embeddings are written so (encoding_format) */
     int64_t truncate_prompt_tokens; /* how many last ones are kept; -1: those that fit; unset: all */
     double temperature;             /* 0 to 2; 0: greedy */

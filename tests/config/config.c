@@ -87,7 +87,8 @@ static const struct {
     {"rope_theta", "1e300", "rope_theta is"},
     {"model_type", "", "model_type is missing, but the supported ones are llama, qwen2, qwen3"},
     {"model_type", "\"mamba\"", "model_type is \"mamba\", but the supported ones are llama, qwen2, qwen3"},
-    {"architectures", "[\"LlamaForSequenceClassification\"]", "LlamaForCausalLM is expected"},
+    {"architectures", "[\"LlamaForTokenClassification\"]", "LlamaForCausalLM is expected"},
+    {"architectures", "[\"LlamaForSequenceClassification\"]", "the classifier has 2 labels; one"},
     {"tie_word_embeddings", "1", "tie_word_embeddings is 1, but true or false"},
     {"attention_bias", "\"no\"", "attention_bias is \"no\""},
     {"hidden_act", "\"gelu\"", "hidden_act is \"gelu\", but only silu"},
@@ -270,6 +271,25 @@ static void test_llama(void)
     cake_buf_free(&said);
 }
 
+/* Of classifiers the head of one label, and what becomes of its output. */
+static void test_classifiers(void)
+{
+    static const change one[] = {{"architectures", "[\"LlamaForSequenceClassification\"]"},
+                                 {"id2label", "{\"0\": \"LABEL_0\"}"}},
+                        as_it_is[] = {{"architectures", "[\"LlamaForSequenceClassification\"]"},
+                                      {"id2label", "{\"0\": \"LABEL_0\"}"},
+                                      {"sentence_transformers", "{\"activation_fn\": \"torch.Identity\"}"}};
+    cake_buf said = {0};
+    cake_config c;
+    CU_ASSERT_EQUAL_FATAL(read_changed(one, 2, &c, &said), CAKE_OK);
+    const cake_embedder *e = &c.embedder;
+    CU_ASSERT(c.classifier && c.headless && c.tied && e->sigmoid && e->n_dense == 1 && e->n_out == 1 &&
+              e->pooling == CAKE_POOL_LAST && !strcmp(e->dense[0].tensor, "score") && !e->dense[0].bias);
+    CU_ASSERT_EQUAL_FATAL(read_changed(as_it_is, 3, &c, &said), CAKE_OK);
+    CU_ASSERT(c.classifier && !c.embedder.sigmoid);
+    cake_buf_free(&said);
+}
+
 static void test_qwen(void)
 {
     cake_buf said = {0};
@@ -382,6 +402,7 @@ int main(void)
         {"missing and broken files", test_files},
         {"llama: sizes, biases, nulls", test_llama},
         {"qwen2 and qwen3: biases, QK norm, both generations of the file", test_qwen},
+        {"classifiers", test_classifiers},
         {"all names of a dtype", test_dtypes},
         {"generation_config.json: end tokens and sampling", test_generation},
     };

@@ -76,10 +76,10 @@ static void test_files(void)
         cake_log_capture(before);
         CU_ASSERT_EQUAL(err, cases[i].message ? CAKE_ERR_FATAL : CAKE_OK);
         CU_ASSERT(!cases[i].message || (said.data && strstr(said.data, cases[i].message)));
-        CU_ASSERT(cases[i].message
-                      ? !e.given && e.pooling == CAKE_POOL_LAST
-                      : e.given && e.pooling == CAKE_POOL_FIRST && e.normalize && e.n_dense == 1 &&
-                            e.dense[0].tanh && e.dense[0].bias && e.n_out == 4 && e.max_tokens == 7);
+        CU_ASSERT(cases[i].message ? !e.given && e.pooling == CAKE_POOL_LAST
+                                   : e.given && e.pooling == CAKE_POOL_FIRST && e.normalize &&
+                                         e.n_dense == 1 && e.dense[0].act == CAKE_DENSE_TANH &&
+                                         e.dense[0].bias && e.n_out == 4 && e.max_tokens == 7);
         cake_buf_free(&said);
     }
 }

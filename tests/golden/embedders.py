@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Writes the models of tests/golden/embed: tiny ones with random weights as sentence-transformers saves them, texts.txt, and in
+# Writes the models of tests/golden/embed and tests/golden/rank: tiny ones with random weights as sentence-transformers saves them, texts.txt, and in
 # expected.txt the embedding of each text, a line each: by transformers in float64 on tokens of the tokenizers library, pooled in
-# float64. Needs torch, transformers, tokenizers, numpy and safetensors.
+# float64. Those of tests/golden/rank score the documents of a query. Needs torch, transformers, tokenizers, numpy and safetensors.
 import json
 import os
 import shutil
@@ -14,7 +14,8 @@ import transformers as hf
 from safetensors.torch import save_file
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "embed")
+GOLDEN = os.path.dirname(os.path.abspath(__file__))
+HERE, RANK = os.path.join(GOLDEN, "embed"), os.path.join(GOLDEN, "rank")
 WORDS = "the ship sailed past a quiet harbour and the old keeper of the light waved from his window while rain fell on the roofs"
 OTHERS = "nobody had seen such waves before, so the children counted them: one, two, three, many. Häfen, ñandú, 東京!"
 TEXTS = [WORDS, OTHERS, "a", "rain rain", " ".join([WORDS] * 3), "Rain, rain, ship.", " ".join([OTHERS, WORDS]), "keeper of waves"]
@@ -28,7 +29,8 @@ def word_piece(end):
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     t.train_from_iterator(TEXTS, trainers.WordPieceTrainer(vocab_size=120, special_tokens=special, show_progress=False))
     single = "$A [SEP]" if end else "[CLS] $A [SEP]"
-    t.post_processor = processors.TemplateProcessing(single=single, special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    pair = "$A [SEP] $B [SEP]" if end else "[CLS] $A [SEP] $B:1 [SEP]:1"
+    t.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
     return t
 
 
@@ -40,7 +42,7 @@ def unigram():
     special = ["<s>", "<pad>", "</s>", "<unk>"]
     t.train_from_iterator(
         TEXTS, trainers.UnigramTrainer(vocab_size=110, special_tokens=special, unk_token="<unk>", show_progress=False))
-    t.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     return t
 
 
@@ -113,6 +115,64 @@ def save(name, model, tokenizer, mode, dense=(), normalize=True, old=True, longe
         f.writelines(" ".join("%.7g" % v for v in row) + "\n" for row in rows)
 
 
+QUERIES = ["rain", "the old keeper of the light", "Who counted the waves?"]
+TEMPLATE = """{%- set rule = messages | selectattr("role", "eq", "system") | map(attribute="content") | first -%}
+Say yes or no: {{ rule | default("is it about") }} {{ messages | selectattr("role", "eq", "query") | map(attribute="content") | first }}
+{{ messages | selectattr("role", "eq", "document") | map(attribute="content") | first }}
+{%- if add_generation_prompt %} light {%- endif %}"""
+
+
+def rendered(query, document):
+    return "Say yes or no: is it about %s\n%s" % (query, document)
+
+
+def save_ranker(name, model, tokenizer, config=None, words=None):
+    d = os.path.join(RANK, name)
+    shutil.rmtree(d, ignore_errors=True)
+    model.save_pretrained(d)
+    tokenizer.save(d + "/tokenizer.json")
+    if config:
+        with open(d + "/config.json") as f:
+            write(d + "/config.json", {**json.load(f), **config})
+    if words:
+        write(d + "/1_LogitScore/config.json", {"true_token_id": words[0], "false_token_id": words[1]})
+        write(d + "/modules.json", [{"idx": i, "name": str(i), "path": p, "type": "sentence_transformers.base.modules." + t}
+                                    for i, (p, t) in enumerate([("", "Transformer"), ("1_LogitScore", "LogitScore")])])
+        with open(d + "/chat_template.jinja", "w") as f:
+            f.write(TEMPLATE)
+    rows = []
+    for query in QUERIES:
+        for text in TEXTS:
+            e = tokenizer.encode(rendered(query, text), add_special_tokens=False) if words else tokenizer.encode(query, text)
+            types = {"token_type_ids": torch.tensor([e.type_ids])} if getattr(model.config, "type_vocab_size", 0) > 1 else {}
+            with torch.no_grad():
+                x = model.double()(input_ids=torch.tensor([e.ids]), **types).logits[0]
+            x = x[-1, words[0]] - x[-1, words[1]] if words else x[0]
+            rows.append(float(x if config and "sentence_transformers" in config else torch.sigmoid(x)))
+    with open(d + "/expected.txt", "w") as f:
+        f.writelines("%.7g\n" % x for x in rows)
+
+
+def rankers(pieces, ended, one):
+    n, m = pieces.get_vocab_size(), one.get_vocab_size()
+    bert = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24, num_labels=1)
+    limits = dict(bos_token_id=None, eos_token_id=None, cls_token_id=2, sep_token_id=3, pad_token_id=0)
+    small = dict(vocab_size=n, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+                 intermediate_size=24, max_position_embeddings=256, tie_word_embeddings=True, bos_token_id=None, eos_token_id=3)
+    save_ranker("bert", randomise(hf.BertForSequenceClassification(hf.BertConfig(
+        vocab_size=n, max_position_embeddings=256, **bert))), pieces)
+    save_ranker("xlmr", randomise(hf.XLMRobertaForSequenceClassification(hf.XLMRobertaConfig(
+        vocab_size=m, max_position_embeddings=260, type_vocab_size=1, pad_token_id=1, **bert))), one,
+                {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}})
+    for pooling in ("cls", "mean"):
+        save_ranker("modernbert-" + pooling, randomise(hf.ModernBertForSequenceClassification(hf.ModernBertConfig(
+            vocab_size=n, max_position_embeddings=256, local_attention=16, classifier_pooling=pooling, **limits, **bert))), pieces)
+    save_ranker("qwen3", randomise(hf.Qwen3ForSequenceClassification(hf.Qwen3Config(num_labels=1, pad_token_id=0, **small))), ended)
+    save_ranker("qwen3-logits", randomise(hf.Qwen3ForCausalLM(hf.Qwen3Config(**small))), pieces, words=(40, 57))
+    with open(RANK + "/pairs.jsonl", "w") as f:
+        f.writelines(json.dumps({"id": i, "query": q, "documents": TEXTS}) + "\n" for i, q in enumerate(QUERIES))
+
+
 def main():
     pieces, ended, one = word_piece(False), word_piece(True), unigram()
     n, m = pieces.get_vocab_size(), one.get_vocab_size()
@@ -142,6 +202,7 @@ def main():
              normalize=mode != "mean_sqrt_len_tokens")
     with open(HERE + "/texts.txt", "w") as f:
         f.writelines(t + "\n" for t in TEXTS)
+    rankers(pieces, ended, one)
 
 
 main()

@@ -101,7 +101,7 @@ cat >"$dir/long.jsonl" <<'END'
 {"id": "a", "input": "rain"}
 END
 awk 'BEGIN { printf "{\"id\": \"b\", \"input\": \"" ; for (i = 0; i < 200; i++) printf "ship "; print "\"}" }' >>"$dir/long.jsonl"
-expect "a text that is too long" 3 'the input has 202 tokens; expected at most 160: shorten it, or give "truncate_prompt_tokens": -1' \
+expect "a text that is too long" 3 'input has 202 tokens; expected at most 160: shorten it, or give "truncate_prompt_tokens": -1' \
     run -m "$golden/bert" -i "$dir/long.jsonl" -o "$dir/long.out.jsonl"
 run -m "$golden/bert" -i "$dir/long.jsonl" -o "$dir/cut.jsonl" --truncate-prompt-tokens -1 -q
 grep -q '"prompt_tokens": 160' "$dir/cut.jsonl"
