@@ -28,11 +28,45 @@ static source find_in_file(const cake_tensor_file *file, const char *name)
 }
 
 /* Under the prefix of the model's tensors, or without one. */
-static source find_in_model(const cake_model *model, const char *name)
+static const cake_indexed_tensor *find_in_model(const cake_model *model, const char *name)
 {
     const cake_indexed_tensor *at = cake_tensor_walk_find(model, model->name_prefix->body, name);
-    at = at ? at : cake_tensor_walk_find(model, "", name);
-    return at ? (source){at->file, at->tensor} : (source){0};
+    return at ? at : cake_tensor_walk_find(model, "", name);
+}
+
+/* The LM head, which may be the embedding. */
+static const cake_indexed_tensor *find_lm_head(const cake_model *model)
+{
+    const cake_indexed_tensor *at = cake_tensor_walk_find_head(model);
+    return at ? at : find_in_model(model, "embed_tokens.weight");
+}
+
+static int add_found(const cake_indexed_tensor *at, const cake_indexed_tensor **out)
+{
+    *out = at;
+    return at != NULL;
+}
+
+int cake_model_dense_tensors(const cake_model *model, const cake_indexed_tensor **out)
+{
+    static const char *const parts[] = {"weight", "bias"};
+    const cake_embedder *e = &model->config.embedder;
+    cake_buf name = {0};
+    int n = 0;
+    for (int i = 0; i < e->n_dense; i++) {
+        const char *modules[] = {e->dense[i].tensor, e->dense[i].norm};
+        for (int m = 0; m < 4; m++) {
+            cake_buf_cut(&name, 0);
+            if (modules[m / 2]) {
+                cake_buf_addf(&name, "%s.%s", modules[m / 2], parts[m % 2]);
+                n += add_found(find_in_model(model, name.data), out + n);
+            }
+        }
+        if (e->dense[i].logits)
+            n += add_found(find_lm_head(model), out + n);
+    }
+    cake_buf_free(&name);
+    return n;
 }
 
 /* n_in 0: a vector [n_out]. dir: where the model is, for messages. */
@@ -71,18 +105,18 @@ static cake_err read_part(const cake_model *model, const cake_tensor_file *file,
 {
     cake_buf whole = {0};
     cake_buf_addf(&whole, "%s.%s", name, part);
-    source from = file ? find_in_file(file, whole.data) : find_in_model(model, whole.data);
+    const cake_indexed_tensor *at = file ? NULL : find_in_model(model, whole.data);
+    source from = file ? find_in_file(file, whole.data) : at ? (source){at->file, at->tensor} : (source){0};
     cake_err err = read_one(model->dir, from, whole.data, n_out, n_in, out);
     cake_buf_free(&whole);
     return err;
 }
 
-/* The LM head's row of a token, which may be the embedding's. */
+/* The LM head's row of a token. */
 static cake_err read_row(const cake_model *model, int token, float *out)
 {
     const cake_config *c = &model->config;
-    const cake_indexed_tensor *at = cake_tensor_walk_find_head(model);
-    at = at ? at : cake_tensor_walk_find(model, model->name_prefix->body, "embed_tokens.weight");
+    const cake_indexed_tensor *at = find_lm_head(model);
     const cake_tensor *t = at ? at->tensor : NULL;
     if (!t || !t->readable || t->format || t->rank != 2 || t->shape[0] != c->n_vocab || t->shape[1] != c->dim)
         return cake_fail("model",

@@ -32,6 +32,7 @@ static const struct {
     {"sentence_bert_config.json", false, true},
     {"config_sentence_transformers.json", false, true},
     {"1_Pooling/config.json", false, true},
+    {"1_LogitScore/config.json", false, true},
     {"2_Dense/config.json", false, true},
     {"2_Dense/model.safetensors", false, true},
     {"3_Dense/config.json", false, true},

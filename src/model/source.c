@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "formats/json.h"
 #include "formats/model_files.h"
+#include "model/dense.h"
 #include "model/fingerprint.h"
 #include "model/tensor_walk.h"
 
@@ -26,15 +27,18 @@ typedef struct listing {
     size_t n;
 } listing;
 
+static void list_tensors(listing *l, const cake_indexed_tensor *const *tensors, int n)
+{
+    l->stored = cake_grow(l->stored, l->n + (size_t)n, sizeof *l->stored);
+    for (int i = 0; i < n; i++)
+        l->stored[l->n++] = tensors[i];
+}
+
 static cake_err list_piece(const cake_model *model, const cake_tensor_item *p, void *arg)
 {
     (void)model;
-    listing *l = arg;
     const cake_indexed_tensor *parts[CAKE_N_QUANT];
-    for (int i = 0, n = cake_tensor_item_parts(p, parts); i < n; i++) {
-        l->stored = cake_grow(l->stored, l->n + 1, sizeof *l->stored);
-        l->stored[l->n++] = parts[i];
-    }
+    list_tensors(arg, parts, cake_tensor_item_parts(p, parts));
     return CAKE_OK;
 }
 
@@ -51,8 +55,10 @@ static void list_all(const cake_model *model, listing *l)
 {
     cake_range all = {0, model->config.n_layer};
     cake_weight_set whole = {.range = &all, .n_range = 1, .embed = true, .head = true};
+    const cake_indexed_tensor *dense[CAKE_DENSE_TENSORS];
     size_t n = 0;
     cake_tensor_walk_visit(model, &whole, list_piece, l);
+    list_tensors(l, dense, cake_model_dense_tensors(model, dense));
     qsort(l->stored, l->n, sizeof *l->stored, in_file_order);
     for (size_t i = 0; i < l->n; i++)
         if (!i || l->stored[i] != l->stored[i - 1])
@@ -148,7 +154,11 @@ static cake_err mark_piece(const cake_model *model, const cake_tensor_item *p, v
 void cake_source_mark(const cake_model *model, const cake_weight_set *share, bool *held)
 {
     marking m = {model->options.index, held};
+    const cake_indexed_tensor *dense[CAKE_DENSE_TENSORS];
+    const int n = share->head ? cake_model_dense_tensors(model, dense) : 0;
     cake_tensor_walk_visit(model, share, mark_piece, &m);
+    for (int i = 0; i < n; i++)
+        held[dense[i]->tensor - model->options.index->tensor] = true;
 }
 
 /* ---- bytes */

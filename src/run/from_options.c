@@ -163,20 +163,14 @@ int64_t cake_expected_requests(const cake_options *o)
     return (count_lines(o) + parts - 1) / parts;
 }
 
-cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
+/* Of a directory with bundles, this rank's. */
+static cake_err locate_bundle(cake_options *o, const cake_comm *world)
 {
-    if (!o->model || !strcmp(o->command, "help") || !strcmp(o->command, "version"))
-        return CAKE_OK;
-    cake_err err = cake_resolve_model(o, world);
-    if (!err && !strcmp(o->task, "auto"))
-        o->task = usual_task(o->model);
-    if (err || !strcmp(o->command, "stage"))
-        return err;
     /* these need no other rank, read no weights, or plan for other ranks */
     bool any = o->dummy >= 0 || o->ranks || !strcmp(o->command, "tokenize") || !strcmp(o->command, "info");
     cake_located found;
-    err = cake_bundle_locate(&(cake_locate_options){o->model, (int)o->replicas, (int)o->ranks, any}, world,
-                             &found);
+    cake_err err = cake_bundle_locate(&(cake_locate_options){o->model, (int)o->replicas, (int)o->ranks, any},
+                                      world, &found);
     if (err || !found.dir)
         return err;
     o->staged = (cake_staged){.given = o->model, .dir = found.dir, .name = found.name};
@@ -184,4 +178,16 @@ cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
     if (!any && !o->replicas)
         o->replicas = 1; /* the bundles fix the number of stages, and so of replicas */
     return CAKE_OK;
+}
+
+cake_err cake_options_locate_model(cake_options *o, const cake_comm *world)
+{
+    if (!o->model || !strcmp(o->command, "help") || !strcmp(o->command, "version"))
+        return CAKE_OK;
+    cake_err err = cake_resolve_model(o, world);
+    if (!err && strcmp(o->command, "stage"))
+        err = locate_bundle(o, world);
+    if (!err && !strcmp(o->task, "auto"))
+        o->task = usual_task(o->model);
+    return err;
 }

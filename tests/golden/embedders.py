@@ -168,7 +168,7 @@ def rankers(pieces, ended, one):
         save_ranker("modernbert-" + pooling, randomise(hf.ModernBertForSequenceClassification(hf.ModernBertConfig(
             vocab_size=n, max_position_embeddings=256, local_attention=16, classifier_pooling=pooling, **limits, **bert))), pieces)
     save_ranker("qwen3", randomise(hf.Qwen3ForSequenceClassification(hf.Qwen3Config(num_labels=1, pad_token_id=0, **small))), ended)
-    save_ranker("qwen3-logits", randomise(hf.Qwen3ForCausalLM(hf.Qwen3Config(**small))), pieces, words=(40, 57))
+    save_ranker("qwen3-logits", randomise(hf.Qwen3ForCausalLM(hf.Qwen3Config(**{**small, "tie_word_embeddings": False}))), pieces, words=(40, 57))
     with open(RANK + "/pairs.jsonl", "w") as f:
         f.writelines(json.dumps({"id": i, "query": q, "documents": TEXTS}) + "\n" for i, q in enumerate(QUERIES))
 

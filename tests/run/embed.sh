@@ -21,6 +21,11 @@ for model in $(cd "$golden" && ls -d */ | tr -d /); do
         near "$golden/$model/expected.txt" "$dir/$model-$np.txt"
         ok "$model, np $np" $?
     done
+    mpi 1 stage -m "$golden/$model" -d "$dir/bundles" --ranks 2 -q </dev/null
+    np=2 run -m "$dir/bundles" -i "$golden/texts.txt" -o "$dir/staged.txt" --force -q </dev/null
+    cmp "$dir/staged.txt" "$dir/$model-2.txt"
+    ok "$model from bundles" $?
+    rm -rf "$dir/bundles"
 done
 
 # ---- the same bits on any ranks and replicas, in any waves, after a stop; each input of a line apart

@@ -28,6 +28,11 @@ for model in $(cd "$golden" && ls -d */ | tr -d /); do
     run -m "$golden/$model" -i "$golden/pairs.jsonl" -o "$dir/other.jsonl" --replicas 2 --max-seqs 3 --force -q </dev/null
     cmp "$dir/$model-2.jsonl" "$dir/other.jsonl"
     ok "... the same bits on two replicas" $?
+    mpi 1 stage -m "$golden/$model" -d "$dir/bundles" --ranks 2 -q </dev/null
+    np=2 run -m "$dir/bundles" -i "$golden/pairs.jsonl" -o "$dir/other.jsonl" --force -q </dev/null
+    sed "s/\"model\": \"[^\"]*\"//" "$dir/other.jsonl" | cmp - <(sed "s/\"model\": \"[^\"]*\"//" "$dir/$model-2.jsonl")
+    ok "... and from bundles" $?
+    rm -rf "$dir/bundles"
 done
 np=1
 
