@@ -40,7 +40,8 @@
     "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"rms_norm_eps\": 1e-6, \"eos_token_id\": 1,"   \
     "\"tie_word_embeddings\": true, \"global_head_dim\": 512"
 
-#define ROBERTA_HEAD .head = {{"classifier.dense", CAKE_DENSE_TANH}, {"classifier.out_proj"}}
+#define ROBERTA_HEAD                                                                                         \
+    .head = {{.tensor = "classifier.dense", .act = CAKE_DENSE_TANH}, {.tensor = "classifier.out_proj"}}
 
 /* The encoders of BERT and its relatives. */
 #define BERT                                                                                                 \
@@ -447,14 +448,14 @@ const cake_arch cake_archs[] = {
                  " \"no_rope_layer_interval\": 4}"},
     {.name = "bert",
      .architecture = "BertForMaskedLM",
-     .head = {{"pooler.dense", CAKE_DENSE_TANH}, {"classifier"}},
+     .head = {{.tensor = "pooler.dense", .act = CAKE_DENSE_TANH}, {.tensor = "classifier"}},
      BERT},
     {.name = "roberta", .architecture = "RobertaForMaskedLM", .from_pad = true, ROBERTA_HEAD, BERT},
     {.name = "xlm-roberta", .architecture = "XLMRobertaForMaskedLM", .from_pad = true, ROBERTA_HEAD, BERT},
     {.name = "camembert", .architecture = "CamembertForMaskedLM", .from_pad = true, ROBERTA_HEAD, BERT},
     {.name = "modernbert",
      .architecture = "ModernBertForMaskedLM",
-     .head = {{"head.dense", CAKE_DENSE_GELU, "head.norm", true}, {"classifier"}},
+     .head = {{"head.dense", CAKE_DENSE_GELU, "head.norm", true}, {.tensor = "classifier"}},
      .encoder = true,
      .embed_norm = true,
      .centred = true,

@@ -76,7 +76,7 @@ static cake_err read_list(cake_field_pass *p, const char *name, const cake_json 
     *list = cake_alloc(all, sizeof **list);
     *n = (int)all;
     for (size_t i = 0; i < all; i++) {
-        char item[40];
+        char item[64];
         cake_input *into = &(*list)[i];
         snprintf(item, sizeof item, several ? "%.20s[%zu]" : "%.20s", name, i);
         cake_err err = cake_field_read_text(p, &(cake_field_row){.name = item},

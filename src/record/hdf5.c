@@ -318,7 +318,7 @@ static void put_choices(sheet *s, const parts *p)
         const cake_json *choice = choice_of(p, i);
         const cake_json *extra = cake_json_at(cake_json_get(p->rest, "token_ids"), (size_t)i);
         cake_h5_put(s->of, &s->requests, 1);
-        put_int(s->which, cake_json_int(cake_json_get(choice, "index"), i));
+        put_int(s->which, choice == p->body ? i : cake_json_int(cake_json_get(choice, "index"), i));
         put_real(&s->score, "choices/score", s->choices + i, score_of(choice), s);
         put_word(s->finished, cake_json_get(choice, "finish_reason"));
         put_text(s, choice, &text);

@@ -57,9 +57,10 @@ ok "inputs of one line are embedded each apart" $?
 rm -f "$dir/killed.jsonl"*
 for i in $(seq 300); do cat "$dir/once.jsonl"; done >"$dir/many.jsonl"
 run -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/whole.jsonl" -q
-(run -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" -q &
- for _ in $(seq 200); do [ -s "$dir/killed.jsonl.partial" ] && [ "$(wc -l <"$dir/killed.jsonl.partial")" -gt 50 ] && break; sleep 0.01; done
- pkill -9 -f "$dir/killed.jsonl") >/dev/null 2>&1
+"$cake" run --deterministic-ids -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" -q &
+until [ "$(cat "$dir/killed.jsonl.partial" 2>/dev/null | wc -l)" -gt 50 ] || [ -e "$dir/killed.jsonl" ]; do sleep 0.01; done
+kill -9 $!
+wait $! 2>/dev/null
 run -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" -q
 cmp "$dir/whole.jsonl" "$dir/killed.jsonl"
 ok "a run that was killed goes on to the same bits" $?
