@@ -31,12 +31,13 @@ BEGIN {
     row("text jinja", "base types formats text")
     row("tokenizer", "base types formats text")
     row("chat", "base types formats text jinja tokenizer")
+    row("grammar", "base types formats text tokenizer")
     row("prompt sample record placement hub", "base types formats")
     row("config link", "base types formats kernels")
     row("tensors", "base types formats kernels")
     row("model", "base types formats kernels config tensors")
     row("embed slice logits", "base types formats kernels config tensors model")
-    rest = "base types formats kernels text jinja tokenizer chat prompt sample record placement hub config tensors model link embed slice logits"
+    rest = "base types formats kernels text jinja tokenizer chat grammar prompt sample record placement hub config tensors model link embed slice logits"
     row("options schedule trace", rest); rest = rest " options schedule trace"
     row("request watch", rest); rest = rest " request watch"
     row("engine", rest); rest = rest " engine"

@@ -26,6 +26,7 @@ struct cake_dispatch_client {
     int context;
     const cake_config *config;
     cake_tokenizer *tokenizer;
+    cake_grammar_cache *grammars;
     cake_channel *channel;
     cake_engine *root;
     cake_sequence **inbox; /* [cap] n requests that have not begun, starting at `first` */
@@ -45,6 +46,7 @@ cake_err cake_dispatch_client_open(const char *model, const cake_config *config,
     cake_dispatch_client *o = cake_alloc(1, sizeof *o);
     o->context = context;
     o->config = config;
+    o->grammars = cake_grammar_cache_open();
     bool hushed = cake_log_hush(true); /* warnings are rank 0's */
     cake_err err = cake_tokenizer_open(model, &o->tokenizer);
     cake_log_hush(hushed);
@@ -85,6 +87,7 @@ void cake_dispatch_client_close(cake_dispatch_client *o)
         cake_sequence_close(o->inbox[o->first + i]);
     free(o->inbox);
     cake_channel_close(o->channel);
+    cake_grammar_cache_close(o->grammars);
     cake_tokenizer_close(o->tokenizer);
     cake_buf_free(&o->message);
     free(o);
@@ -137,8 +140,11 @@ static void receive_requests(cake_dispatch_client *o, cake_dispatch_msg *message
     o->first = 0;
     while (message->at < message->end) {
         CAKE_RESERVE(o->inbox, o->n, o->cap);
-        o->inbox[o->n++] = cake_dispatch_msg_take_request(message, o->context, o->tokenizer, o->config->eos,
-                                                          o->config->n_eos);
+        cake_sequence *lead = cake_dispatch_msg_take_request(message, o->context, o->tokenizer,
+                                                             o->config->eos, o->config->n_eos);
+        cake_sequence_constrain(lead, o->grammars, o->tokenizer, o->config->n_vocab, o->config->eos,
+                                o->config->n_eos);
+        o->inbox[o->n++] = lead;
     }
 }
 

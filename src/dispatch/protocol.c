@@ -20,6 +20,7 @@ typedef struct header {
     uint64_t n_stop_id, n_bias;
     int32_t task; /* cake_task */
     int32_t n_part;
+    cake_constraint_source constraint; /* its pointer is invalid */
     int32_t n_choice; /* that were begun; after the lists, for each: number of tokens, tokens, scores */
 } header;
 
@@ -59,6 +60,7 @@ void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake
                 .n_bias = p->n_bias,
                 .task = (int32_t)lead->request.task,
                 .n_part = lead->request.n_part,
+                .constraint = lead->request.constraint,
                 .n_choice = lead->n_choice};
     cake_buf_add(message, &h, sizeof h);
     cake_buf_add(message, lead->ids.id, lead->ids.len * sizeof *lead->ids.id);
@@ -66,6 +68,7 @@ void cake_dispatch_msg_add_request(cake_buf *message, int64_t ticket, const cake
     cake_buf_add(message, p->stop_ids.id, p->stop_ids.len * sizeof *p->stop_ids.id);
     cake_buf_add(message, p->bias, p->n_bias * sizeof *p->bias);
     cake_buf_add(message, lead->request.parts, (size_t)h.n_part * sizeof *lead->request.parts);
+    cake_buf_add(message, h.constraint.text, h.constraint.len);
     for (int i = 0; i < p->n_stop; i++) {
         uint64_t len = strlen(p->stop[i]);
         cake_buf_add(message, &len, sizeof len);
@@ -113,6 +116,11 @@ cake_sequence *cake_dispatch_msg_take_request(cake_dispatch_msg *message, int co
     CAKE_ASSERT(h.n_part >= 0);
     request.parts = take_list(message, (uint64_t)h.n_part, sizeof *request.parts);
     request.n_part = h.n_part;
+    request.constraint = h.constraint;
+    CAKE_ASSERT(h.constraint.len <= (size_t)(message->end - message->at));
+    request.constraint.text = h.constraint.kind ? cake_copy(message->at, h.constraint.len) : NULL;
+    message->at += h.constraint.len;
+    request.constraint_field = "constraint";
     for (int i = 0; i < p->n_stop; i++) {
         uint64_t len;
         cake_dispatch_msg_take(message, &len, sizeof len);

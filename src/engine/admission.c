@@ -62,13 +62,38 @@ static void release_lead(cake_engine *e)
         finish_request(e, lead);
 }
 
+/* Lets only such answers come as the request wants. */
+static void constrain(const cake_engine *e, cake_sequence *s)
+{
+    const cake_params *p = &s->lead->request.params;
+    cake_ids ends = {0};
+    if (!s->lead->grammar)
+        return;
+    cake_ids_append(&ends, e->config->eos, (size_t)e->config->n_eos);
+    cake_ids_append(&ends, p->stop_ids.id, p->stop_ids.len);
+    s->constraint = cake_constraint_open(cake_grammar_share(s->lead->grammar), s->lead->vocabulary, ends.id,
+                                         (int)ends.len, p->echo != 1);
+    for (size_t i = (size_t)s->n_prompt; i < s->ids.len; i++) /* tokens of an earlier run */
+        cake_constraint_add(s->constraint, s->ids.id[i]);
+    cake_ids_free(&ends);
+}
+
 static void occupy_slot(cake_engine *e, int slot, cake_sequence *s)
 {
     e->seqs[slot] = s;
+    constrain(e, s);
     s->penalties = cake_penalties_open(&s->lead->request.params, s->ids.id, s->n_prompt, e->config->eos,
                                        e->config->n_eos);
     for (size_t i = (size_t)s->n_prompt; i < s->ids.len; i++) /* tokens of an earlier run */
         cake_penalties_add(s->penalties, s->ids.id[i]);
+}
+
+void cake_engine_stuck(cake_sequence *s, const cake_sample_row *row)
+{
+    cake_request *request = &s->lead->request;
+    const int n = cake_sequence_generated(s);
+    request->err =
+        cake_fault_set(&request->fault, NULL, "after %d token%s: %s", n, cake_plural(n), row->stuck);
 }
 
 void cake_engine_token(cake_engine *e, int slot, const cake_sample_row *row)
@@ -185,7 +210,12 @@ static bool admit_choice(cake_engine *e)
                                      .score = e->stem_score,
                                      .what = CAKE_SAMPLE_SAMPLE};
             cake_sampler_run(e->sampler, 1, 1);
-            cake_engine_token(e, slot, row);
+            if (row->stuck) {
+                cake_engine_stuck(e->seqs[slot], row);
+                cake_engine_retire(e, slot);
+            } else {
+                cake_engine_token(e, slot, row);
+            }
         }
         return slot != CAKE_FORK_LATER;
     }

@@ -279,6 +279,8 @@ static void apply_sample(cake_engine *e, int slot, const cake_row *row, const ca
         return;
     if (!s->lead->request.err && !sampled->finite)
         fail_nonfinite(e, slot, row);
+    if (!s->lead->request.err && sampled->stuck)
+        cake_engine_stuck(s, sampled);
     if (s->lead->request.err) { /* one choice has failed, so the others are of no use */
         if (slot != e->stem)
             cake_engine_retire(e, slot);

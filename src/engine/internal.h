@@ -60,6 +60,8 @@ void cake_engine_begin(cake_engine *engine, cake_sequence *lead);
 void cake_engine_admit(cake_engine *engine);
 /* Appends a sampled token to its sequence, which may end with it. */
 void cake_engine_token(cake_engine *engine, int slot, const cake_sample_row *draw);
+/* Fails a request whose constraint lets no token come next. */
+void cake_engine_stuck(cake_sequence *sequence, const cake_sample_row *draw);
 /* Ends an answer, and its request if that was the last of its choices. */
 void cake_engine_retire(cake_engine *engine, int slot);
 /* Ends a request that wanted only its prompt scored, or a part of it. */

@@ -5,6 +5,7 @@
  */
 #include "engine/sampler.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -20,6 +21,7 @@ struct cake_sampler {
     cake_arena arena;
     cake_sample_row *rows;      /* [max_row] */
     void *scratch[MAX_THREADS]; /* [n_worker] */
+    float *kept[MAX_THREADS];   /* [n_worker, n_vocab] scores that a constraint allows, or takes away */
 };
 
 static int n_workers(int max_row, int n_thread)
@@ -33,10 +35,15 @@ static size_t rows_bytes(int max_row)
     return cake_arena_round((size_t)max_row * sizeof(cake_sample_row));
 }
 
+static size_t kept_bytes(int n_vocab)
+{
+    return cake_arena_round((size_t)n_vocab * sizeof(float));
+}
+
 size_t cake_sampler_bytes(int n_vocab, int max_row, int n_thread)
 {
-    return rows_bytes(max_row) +
-           (size_t)n_workers(max_row, n_thread) * cake_arena_round(cake_sample_scratch(n_vocab));
+    return rows_bytes(max_row) + (size_t)n_workers(max_row, n_thread) *
+                                     (cake_arena_round(cake_sample_scratch(n_vocab)) + kept_bytes(n_vocab));
 }
 
 cake_err cake_sampler_open(int n_vocab, int max_row, int n_thread, cake_sampler **out)
@@ -48,8 +55,10 @@ cake_err cake_sampler_open(int n_vocab, int max_row, int n_thread, cake_sampler 
     cake_sampler *c = cake_alloc(1, sizeof *c);
     *c = (cake_sampler){.n_vocab = n_vocab, .n_worker = n_workers(max_row, n_thread), .arena = arena};
     c->rows = cake_arena_take(&c->arena, rows_bytes(max_row));
-    for (int i = 0; i < c->n_worker; i++)
+    for (int i = 0; i < c->n_worker; i++) {
         c->scratch[i] = cake_arena_take(&c->arena, cake_arena_round(cake_sample_scratch(n_vocab)));
+        c->kept[i] = cake_arena_take(&c->arena, kept_bytes(n_vocab));
+    }
     *out = c;
     return CAKE_OK;
 }
@@ -91,12 +100,37 @@ int cake_sample_row_topk(const cake_sample_row *row, int n_vocab)
     const cake_sequence *s = row->sequence;
     if (!s || row->what == CAKE_SAMPLE_CHECK)
         return 1;
-    if (row->what == CAKE_SAMPLE_SCORE || s->n_top >= 0 || s->penalties)
+    if (row->what == CAKE_SAMPLE_SCORE || s->n_top >= 0 || s->penalties || s->constraint)
         return 0;
     return cake_sample_needs(&s->lead->request.params, n_vocab);
 }
 
-static void sample_row(cake_sample_row *c, int n_vocab, void *scratch)
+/* Draws from what the constraint allows: from a list of these scores, or, where most are allowed, from all
+ * without the others. */
+static int32_t sample_allowed(cake_sample_row *c, int n_vocab, float *kept, void *scratch)
+{
+    const cake_sequence *s = c->sequence;
+    const cake_params *params = &s->lead->request.params;
+    const cake_mask mask = cake_constraint_mask(s->constraint);
+    c->stuck = cake_constraint_stuck(s->constraint);
+    if (c->stuck)
+        return 0;
+    if (mask.allowed) {
+        for (int32_t i = 0; i < mask.n; i++)
+            kept[i] = c->score[mask.id[i]];
+        return mask.id[mask.n > 1 ? cake_sample(kept, mask.n, params, &s->key, scratch) : 0];
+    }
+    for (int32_t i = 0; i < mask.n; i++) {
+        kept[i] = c->score[mask.id[i]];
+        c->score[mask.id[i]] = -INFINITY;
+    }
+    const int32_t id = cake_sample(c->score, n_vocab, params, &s->key, scratch);
+    for (int32_t i = 0; i < mask.n; i++)
+        c->score[mask.id[i]] = kept[i];
+    return id;
+}
+
+static void sample_row(cake_sample_row *c, int n_vocab, float *kept, void *scratch)
 {
     cake_sequence *s = c->sequence;
     if (!s || !c->finite || c->what == CAKE_SAMPLE_CHECK)
@@ -105,8 +139,9 @@ static void sample_row(cake_sample_row *c, int n_vocab, void *scratch)
         const cake_params *params = &s->lead->request.params;
         s->key.pos = (uint32_t)s->ids.len;
         cake_penalties_apply(s->penalties, c->score);
-        c->id = c->score ? cake_sample(c->score, n_vocab, params, &s->key, scratch)
-                         : cake_sample_best(c->best, params, &s->key);
+        c->id = s->constraint ? sample_allowed(c, n_vocab, kept, scratch)
+                : c->score    ? cake_sample(c->score, n_vocab, params, &s->key, scratch)
+                              : cake_sample_best(c->best, params, &s->key);
         cake_penalties_undo(s->penalties, c->score);
     }
     if (s->n_top >= 0)
@@ -120,7 +155,7 @@ static void worker(const cake_exec *exec, void *arg)
     cake_sampler *c = arg;
     int workers = exec->size < c->n_worker ? exec->size : c->n_worker;
     for (int i = exec->rank; exec->rank < workers && i < c->n; i += workers)
-        sample_row(&c->rows[i], c->n_vocab, c->scratch[exec->rank]);
+        sample_row(&c->rows[i], c->n_vocab, c->kept[exec->rank], c->scratch[exec->rank]);
 }
 
 void cake_sampler_run(cake_sampler *sampler, int n_thread, int n)

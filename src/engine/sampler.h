@@ -27,6 +27,7 @@ typedef struct cake_sample_row {
     int32_t id; /* in: the token to score; out: the sampled one */
     cake_token_logprob
         logprobs[1 + CAKE_MAX_TOP]; /* out, if the sequence wants logprobs: of id and of the best */
+    const char *stuck;              /* out: why no token may come next (a constraint); NULL: one was drawn */
     int32_t rank; /* out, of a token to score, if the sequence wants ranks: 1 + how many are likelier */
 } cake_sample_row;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by fields.c, which has the table of fields, and field_inputs.c, which reads texts and ids; for these
- * two only.
+ * Shared by fields.c, which has the table of fields, field_inputs.c, which reads texts and ids, and
+ * field_constraint.c, which reads what answers must look like; for these only.
  */
 #ifndef CAKE_PROMPT_FIELD_H
 #define CAKE_PROMPT_FIELD_H
@@ -45,4 +45,12 @@ cake_err cake_field_read_query(cake_field_pass *pass, const cake_field_row *row,
 cake_err cake_field_read_documents(cake_field_pass *pass, const cake_field_row *row, const cake_json *node);
 cake_err cake_field_read_prompt_name(cake_field_pass *pass, const cake_field_row *row, const cake_json *node);
 cake_err cake_field_read_encoding(cake_field_pass *pass, const cake_field_row *row, const cake_json *node);
+/* What the answer must look like: the API's response_format; vLLM's structured_outputs, and its older
+ * guided_... fields. */
+cake_err cake_field_read_response_format(cake_field_pass *pass, const cake_field_row *row,
+                                         const cake_json *node);
+cake_err cake_field_read_structured_outputs(cake_field_pass *pass, const cake_field_row *row,
+                                            const cake_json *node);
+cake_err cake_field_read_guided(cake_field_pass *pass, const cake_field_row *row, const cake_json *node);
+
 #endif

@@ -77,6 +77,7 @@ void cake_request_free(cake_request *request)
     free(request->continuation);
     cake_ids_free(&request->continuation_ids);
     free(request->parts);
+    free(request->constraint.text);
     cake_params_free(&request->params);
     cake_buf_free(&request->unknown);
     cake_json_free(request->root);

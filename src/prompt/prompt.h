@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "formats/json.h"
+#include "types/constraint.h"
 #include "types/input_checkpoint.h"
 #include "types/params.h"
 
@@ -67,6 +68,9 @@ typedef struct cake_request {
      * preparation sets them. */
     cake_part *parts; /* [n_part]; NULL: the prompt is one sequence */
     int n_part;
+
+    cake_constraint_source constraint; /* of the answers */
+    const char *constraint_field;      /* the field that has it */
 
     cake_params params; /* set by the request itself */
     bool form_known;    /* the line shows its form */

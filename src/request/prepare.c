@@ -66,6 +66,7 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
     cake_params_merge(&preparation->defaults, &o->params);
     if (from_model)
         cake_params_merge(&preparation->defaults, from_model);
+    preparation->grammars = cake_grammar_cache_open();
     cake_params base = cake_params_base();
     cake_params_merge(&preparation->defaults, &base);
 
@@ -144,6 +145,7 @@ void cake_prepare_close(cake_preparation *preparation)
     cake_chat_close(preparation->chat);
     cake_tokenizer_close(preparation->tokenizer);
     cake_params_free(&preparation->defaults);
+    cake_grammar_cache_close(preparation->grammars);
     cake_buf_free(&preparation->text);
     *preparation = (cake_preparation){.defaults = cake_params_unset()};
 }
@@ -414,6 +416,19 @@ static void set_embed_params(cake_params *params)
     params->n = 1;
 }
 
+/* Compiles what the answers must look like, so that a mistake there is the request's error. */
+static cake_err check_constraint(const cake_preparation *preparation, cake_request *r)
+{
+    cake_grammar *grammar = NULL;
+    cake_fault fault = {0};
+    if (!r->constraint.kind)
+        return CAKE_OK;
+    if (cake_grammar_cache_get(preparation->grammars, &r->constraint, &grammar, &fault))
+        return cake_fault_set(&r->fault, r->constraint_field, "%s: %s", r->constraint_field, fault.message);
+    cake_grammar_close(grammar);
+    return CAKE_OK;
+}
+
 void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
                           cake_ids *ids)
 {
@@ -434,6 +449,8 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
         request->err = truncate_prompt(preparation, request, text, ids);
     if (!request->err)
         request->err = check(preparation, ids, request);
+    if (!request->err)
+        request->err = check_constraint(preparation, request);
     request->chat = request->messages != NULL;
     /* Frees the parsed line: while the request is answered, only its identity and echoed text are needed. */
     cake_json_free(request->root);
@@ -494,5 +511,9 @@ cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out)
     *out = cake_sequence_open(&request, &ids, context, (uint64_t)preparation->options.seed,
                               preparation->tokenizer);
     (*out)->chat = (*out)->request.chat;
+    if (preparation->config)
+        cake_sequence_constrain(*out, preparation->grammars, preparation->tokenizer,
+                                preparation->config->n_vocab, preparation->config->eos,
+                                preparation->config->n_eos);
     return CAKE_OK;
 }

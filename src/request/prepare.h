@@ -44,6 +44,7 @@ typedef struct cake_preparation {
     const cake_config
         *config; /* borrowed, set by the caller: whether the model embeds or ranks; NULL: unknown */
     cake_prompt_names prompt_names;
+    cake_grammar_cache *grammars;
     int window;    /* the context to which prompts are cut, if they ask for it; 0: unknown */
     cake_buf text; /* the latest prompt, rendered */
     bool warned;   /* cake_prepare_warn has logged */

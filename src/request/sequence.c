@@ -129,6 +129,17 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     return s;
 }
 
+void cake_sequence_constrain(cake_sequence *s, cake_grammar_cache *grammars, const cake_tokenizer *tokenizer,
+                             int n_vocab, const int32_t *eos, int n_eos)
+{
+    cake_request *r = &s->request;
+    if (r->err || !r->constraint.kind || !cake_sequence_generates(s))
+        return;
+    r->err = cake_grammar_cache_get(grammars, &r->constraint, &s->grammar, &r->fault);
+    if (!r->err)
+        s->vocabulary = cake_grammar_cache_vocabulary(grammars, tokenizer, n_vocab, eos, n_eos);
+}
+
 int cake_sequence_n_branch(const cake_sequence *lead)
 {
     const int64_t n = lead->request.params.n;
@@ -175,6 +186,8 @@ void cake_sequence_close(cake_sequence *s)
     cake_ids_free(&s->ids);
     cake_decoder_close(s->decoder);
     cake_penalties_close(s->penalties);
+    cake_constraint_close(s->constraint);
+    cake_grammar_close(s->grammar);
     cake_buf_free(&s->text);
     free(s->logprobs);
     free(s->begin);
@@ -279,10 +292,13 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_token_logprob *
     const cake_params *p = params_of(s);
     cake_ids_add(&s->ids, id);
     cake_penalties_add(s->penalties, id);
+    if (s->constraint)
+        cake_constraint_add(s->constraint, id);
     int generated = cake_sequence_generated(s);
     size_t before = s->text.len;
-    bool ended = (p->ignore_eos != 1 && contains(eos, (size_t)n_eos, id)) ||
-                 contains(p->stop_ids.id, p->stop_ids.len, id);
+    /* a constraint lets the end come only where the answer is complete */
+    const bool ends = p->ignore_eos != 1 || s->lead->request.constraint.kind;
+    bool ended = (ends && contains(eos, (size_t)n_eos, id)) || contains(p->stop_ids.id, p->stop_ids.len, id);
     bool full = (int)s->ids.len >= s->max_len;
     if (s->n_top >= 0)
         keep_scores(s, logprobs);

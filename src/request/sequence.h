@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "grammar/grammar.h"
 #include "prompt/prompt.h"
 #include "record/record.h"
 #include "sample/penalties.h"
@@ -30,8 +31,9 @@ struct cake_sequence {
     cake_key key;
     const cake_tokenizer *tokenizer; /* NULL where nothing is decoded */
     cake_decoder *decoder;
-    cake_penalties *penalties; /* the engine's: penalties on the next scores, or NULL */
-    cake_buf text;             /* generated text, cut before a stop string */
+    cake_penalties *penalties;   /* the engine's: penalties on the next scores, or NULL */
+    cake_constraint *constraint; /* the engine's: what may come next, or NULL */
+    cake_buf text;               /* generated text, cut before a stop string */
     cake_finish finish;
     bool over;                    /* the latest token ended the answer */
     int n_top;                    /* alternatives of each token, of answer and prompt; -1: no logprobs */
@@ -46,6 +48,8 @@ struct cake_sequence {
     int kept;   /* the io's: tokens already in the journal */
 
     /* of a lead */
+    cake_grammar *grammar; /* what its answers must look like, an own reference; NULL: anything */
+    const cake_vocabulary *vocabulary;
     bool begun;             /* rows of its prompt were sent */
     int32_t *chain;         /* [cake_schedule_chain_len] prefix nodes, while the engine has it; or NULL */
     cake_sequence **choice; /* [n_choice] owned: choices or parts begun so far */
@@ -70,6 +74,10 @@ struct cake_sequence {
  * With echo, request.text is the echoed text (set from ids if the prompt came as ids). */
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
                                   const cake_tokenizer *tokenizer);
+/* Compiles what the lead's answers must look like, if the request says so; a mistake there fails the request.
+ * eos [n_eos]: the model's. */
+void cake_sequence_constrain(cake_sequence *lead, cake_grammar_cache *grammars,
+                             const cake_tokenizer *tokenizer, int n_vocab, const int32_t *eos, int n_eos);
 /* How many sequences beside the lead there will be: parts, or choices; 0: the lead is the only one. */
 int cake_sequence_n_branch(const cake_sequence *lead);
 /* The next of them; owned by the lead. */

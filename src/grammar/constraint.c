@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a grammar, and an answer as it grows. Out: the tokens that may come next.
+ *
+ * States and masks belong to the grammar, so that answers share them. If they take too much memory all are
+ * dropped, and each answer finds its state again from its text.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "grammar/grammar_parts.h"
+
+#define MOST_BYTES ((size_t)8 << 20) /* of states, and of masks */
+#define MOST_WORK  100000000         /* edges followed for one mask */
+
+/* Whether every plain text of CAKE_PLAIN_CHARS characters may follow: all states are visited that its bytes
+ * lead to, with the bytes of the character that are still to come. */
+static bool takes_plain(cake_grammar *g, int32_t state)
+{
+    enum { MOST = 512 };
+    /* after a lead byte: bytes that are left, and the range of the next one */
+    static const struct {
+        uint8_t lo, hi;    /* lead bytes */
+        uint8_t left;      /* bytes after it */
+        uint8_t low, high; /* of the next byte */
+    } leads[] = {{0x20, 0x21, 0, 0, 0},       {0x23, 0x5B, 0, 0, 0},       {0x5D, 0x7F, 0, 0, 0},
+                 {0xC2, 0xDF, 1, 0x80, 0xBF}, {0xE0, 0xE0, 2, 0xA0, 0xBF}, {0xE1, 0xEC, 2, 0x80, 0xBF},
+                 {0xED, 0xED, 2, 0x80, 0x9F}, {0xEE, 0xEF, 2, 0x80, 0xBF}, {0xF0, 0xF0, 3, 0x90, 0xBF},
+                 {0xF1, 0xF3, 3, 0x80, 0xBF}, {0xF4, 0xF4, 3, 0x80, 0x8F}};
+    struct {
+        int32_t state;
+        uint8_t left, low, high, chars;
+    } todo[MOST];
+    int n = 0;
+    todo[n].state = state;
+    todo[n].left = todo[n].chars = 0;
+    n++;
+    for (int i = 0; i < n; i++) {
+        const bool begins = !todo[i].left;
+        if (begins && todo[i].chars == CAKE_PLAIN_CHARS)
+            continue;
+        const int n_lead = begins ? (int)(sizeof leads / sizeof *leads) : 1;
+        for (int k = 0; k < n_lead; k++) {
+            const int lo = begins ? leads[k].lo : todo[i].low, hi = begins ? leads[k].hi : todo[i].high;
+            const uint8_t left = begins ? leads[k].left : (uint8_t)(todo[i].left - 1);
+            const uint8_t low = begins ? leads[k].low : 0x80, high = begins ? leads[k].high : 0xBF;
+            const uint8_t chars = (uint8_t)(todo[i].chars + !left);
+            int32_t last = -1;
+            for (int b = lo; b <= hi; b++) {
+                const int32_t next = cake_state_sets_next(g->states, todo[i].state, (uint8_t)b);
+                bool seen = next == last;
+                if (next == CAKE_STATE_NONE)
+                    return false;
+                last = next;
+                for (int j = 0; j < n && !seen; j++)
+                    seen = todo[j].state == next && todo[j].left == left && todo[j].chars <= chars &&
+                           (!left || (todo[j].low == low && todo[j].high == high));
+                if (seen)
+                    continue;
+                if (n == MOST)
+                    return false;
+                todo[n].state = next;
+                todo[n].left = left;
+                todo[n].low = low;
+                todo[n].high = high;
+                todo[n++].chars = chars;
+            }
+        }
+    }
+    return true;
+}
+
+/* Sets the bits of all tokens of the tree that may follow. False: it takes too long. */
+static bool walk(cake_grammar *g, const cake_vocabulary *v, const cake_vocabulary_tree *tree, int32_t state)
+{
+    int32_t path[CAKE_TOKEN_BYTES + 1];
+    const int64_t work = cake_state_sets_work(g->states);
+    path[0] = state;
+    for (int32_t i = 0; i < tree->n;) {
+        const cake_vocabulary_node *node = &tree->node[i];
+        const int32_t next = cake_state_sets_next(g->states, path[node->depth], node->byte);
+        if (next == CAKE_STATE_NONE) {
+            i = node->skip;
+            continue;
+        }
+        if (node->depth + 1 < CAKE_TOKEN_BYTES)
+            path[node->depth + 1] = next;
+        for (int32_t id = node->token; id >= 0; id = v->same[id])
+            g->bits[id / 64] |= (uint64_t)1 << id % 64;
+        if (!(++i & 1023) && cake_state_sets_work(g->states) - work > MOST_WORK)
+            return false;
+    }
+    return true;
+}
+
+/* The bits as a list of the tokens that are fewer, with or without a bit. */
+static cake_shared_mask *list_bits(const uint64_t *bits, int32_t n_vocab)
+{
+    const int32_t words = n_vocab / 64 + 1;
+    int32_t n = 0;
+    for (int32_t i = 0; i < words; i++)
+        n += __builtin_popcountll(bits[i]);
+    const bool allowed = n <= n_vocab / 2;
+    const int32_t count = allowed ? n : n_vocab - n;
+    cake_shared_mask *m = cake_alloc(1, sizeof *m + (size_t)count * sizeof *m->id);
+    n = 0;
+    for (int32_t i = 0; i < words; i++) {
+        uint64_t word = allowed ? bits[i] : ~bits[i];
+        if (i == words - 1)
+            word &= ((uint64_t)1 << n_vocab % 64) - 1;
+        for (; word; word &= word - 1)
+            m->id[n++] = 64 * i + __builtin_ctzll(word);
+    }
+    m->mask = (cake_mask){m->id, n, allowed};
+    m->references = 1;
+    return m;
+}
+
+struct cake_constraint {
+    cake_grammar *grammar;
+    const cake_vocabulary *vocabulary;
+    cake_buf text; /* of the answer */
+    int32_t state;
+    uint32_t era;
+    bool fresh; /* the next blank is not part of the text */
+    bool began_fresh;
+    bool slow;              /* a mask took too long */
+    cake_shared_mask *mask; /* the latest one */
+    int32_t *ends;          /* [n_end] */
+    int n_end;
+    int32_t *with_end; /* [cap_with] the mask and the ends */
+    size_t cap_with;
+    cake_mask latest;
+};
+
+/* The state after the whole text, in the present era. */
+static void find_state(cake_constraint *c)
+{
+    cake_grammar *g = c->grammar;
+    if (c->era == g->era)
+        return;
+    c->era = g->era;
+    c->state = CAKE_STATE_BEGIN;
+    for (size_t i = 0; i < c->text.len; i++)
+        c->state = cake_state_sets_next(g->states, c->state, (uint8_t)c->text.data[i]);
+}
+
+static void limit_memory(cake_grammar *g)
+{
+    if (g->mask_bytes > MOST_BYTES)
+        cake_grammar_drop_masks(g);
+    if (cake_state_sets_bytes(g->states) <= MOST_BYTES)
+        return;
+    cake_grammar_drop_masks(g);
+    cake_state_sets_close(g->states);
+    g->states = cake_state_sets_open(&g->automaton, g->root);
+    g->era++;
+}
+
+/* NULL: it would take too long. */
+static cake_shared_mask *make_mask(cake_grammar *g, const cake_vocabulary *v, int32_t state)
+{
+    const size_t words = (size_t)v->n_vocab / 64 + 1;
+    if (!g->bits)
+        g->bits = cake_alloc(words, sizeof *g->bits);
+    const bool plain = takes_plain(g, state);
+    if (plain)
+        memcpy(g->bits, v->plain, words * sizeof *g->bits);
+    else
+        memset(g->bits, 0, words * sizeof *g->bits);
+    return walk(g, v, plain ? &v->others : &v->all, state) ? list_bits(g->bits, v->n_vocab) : NULL;
+}
+
+/* A blank at the beginning is dropped by the decoder: the mask of what follows it. */
+static cake_shared_mask *make_first_mask(cake_constraint *c)
+{
+    cake_grammar *g = c->grammar;
+    const cake_vocabulary *v = c->vocabulary;
+    cake_shared_mask *m = make_mask(g, v, c->state);
+    if (!m)
+        return NULL;
+    free(m);
+    /* g->bits has the tokens that fit as they are; those that begin with a blank are looked at again */
+    for (int32_t id = 0; id < v->n_vocab; id++) {
+        int64_t at = v->begin[id];
+        if (at == v->begin[id + 1] || v->bytes[at] != ' ')
+            continue;
+        int32_t state = c->state;
+        for (at++; at < v->begin[id + 1] && state != CAKE_STATE_NONE; at++)
+            state = cake_state_sets_next(g->states, state, (uint8_t)v->bytes[at]);
+        const bool fits = state != CAKE_STATE_NONE && v->begin[id + 1] - v->begin[id] <= CAKE_TOKEN_BYTES &&
+                          v->begin[id + 1] - v->begin[id] > 1; /* a blank alone would be no progress */
+        g->bits[id / 64] &= ~((uint64_t)1 << id % 64);
+        g->bits[id / 64] |= (uint64_t)fits << id % 64;
+    }
+    return list_bits(g->bits, v->n_vocab);
+}
+
+cake_constraint *cake_constraint_open(cake_grammar *grammar, const cake_vocabulary *vocabulary,
+                                      const int32_t *ends, int n_end, bool fresh)
+{
+    cake_constraint *c = cake_alloc(1, sizeof *c);
+    c->grammar = grammar;
+    c->vocabulary = vocabulary;
+    c->state = CAKE_STATE_BEGIN;
+    c->fresh = c->began_fresh = fresh && vocabulary->strips;
+    c->ends = cake_alloc((size_t)n_end + 1, sizeof *c->ends);
+    for (int i = 0; i < n_end; i++)
+        if (ends[i] >= 0 && ends[i] < vocabulary->n_vocab &&
+            vocabulary->begin[ends[i]] == vocabulary->begin[ends[i] + 1])
+            c->ends[c->n_end++] = ends[i];
+    pthread_mutex_lock(&grammar->lock);
+    c->era = grammar->era;
+    pthread_mutex_unlock(&grammar->lock);
+    return c;
+}
+
+static void drop_mask(cake_constraint *c)
+{
+    cake_grammar_release_mask(c->mask);
+    c->mask = NULL;
+}
+
+void cake_constraint_close(cake_constraint *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->grammar->lock);
+    drop_mask(c);
+    pthread_mutex_unlock(&c->grammar->lock);
+    cake_grammar_close(c->grammar);
+    cake_buf_free(&c->text);
+    free(c->ends);
+    free(c->with_end);
+    free(c);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The mask with the tokens that end an answer: they are in no tree, so a list of allowed ones lacks them, and
+ * a list of others has them. */
+static cake_mask with_ends(cake_constraint *c, cake_mask mask)
+{
+    int32_t n = 0;
+    if ((size_t)mask.n + (size_t)c->n_end > c->cap_with) {
+        c->cap_with = (size_t)mask.n + (size_t)c->n_end;
+        c->with_end = cake_grow(c->with_end, c->cap_with, sizeof *c->with_end);
+    }
+    for (int32_t i = 0; i < mask.n; i++) {
+        bool ends = false;
+        for (int e = 0; e < c->n_end; e++)
+            ends = ends || c->ends[e] == mask.id[i];
+        if (!ends)
+            c->with_end[n++] = mask.id[i];
+    }
+    if (mask.allowed) {
+        for (int e = 0; e < c->n_end; e++)
+            c->with_end[n++] = c->ends[e];
+        qsort(c->with_end, (size_t)n, sizeof *c->with_end, by_id);
+    }
+    return (cake_mask){c->with_end, n, mask.allowed};
+}
+
+cake_mask cake_constraint_mask(cake_constraint *c)
+{
+    cake_grammar *g = c->grammar;
+    pthread_mutex_lock(&g->lock);
+    drop_mask(c);
+    limit_memory(g);
+    find_state(c);
+    const bool ends = cake_state_sets_ends(g->states, c->state);
+    if (c->fresh) {
+        c->mask = make_first_mask(c);
+    } else {
+        const size_t at = (size_t)c->state;
+        if (at >= g->n_mask) {
+            g->mask = cake_grow(g->mask, 2 * at + 16, sizeof *g->mask);
+            memset(g->mask + g->n_mask, 0, (2 * at + 16 - g->n_mask) * sizeof *g->mask);
+            g->n_mask = 2 * at + 16;
+        }
+        if (!g->mask[at]) {
+            g->mask[at] = make_mask(g, c->vocabulary, c->state);
+            g->mask_bytes +=
+                g->mask[at] ? (size_t)g->mask[at]->mask.n * sizeof(int32_t) + sizeof(cake_shared_mask) : 0;
+        }
+        c->mask = g->mask[at];
+        if (c->mask)
+            c->mask->references++;
+    }
+    pthread_mutex_unlock(&g->lock);
+    c->slow = !c->mask;
+    c->latest = c->mask ? c->mask->mask : (cake_mask){NULL, 0, true};
+    if (ends && !c->slow)
+        c->latest = with_ends(c, c->latest);
+    return c->latest;
+}
+
+void cake_constraint_add(cake_constraint *c, int32_t id)
+{
+    const cake_vocabulary *v = c->vocabulary;
+    cake_grammar *g = c->grammar;
+    if (id < 0 || id >= v->n_vocab)
+        return;
+    const char *bytes = v->bytes + v->begin[id];
+    size_t n = (size_t)(v->begin[id + 1] - v->begin[id]);
+    if (c->fresh && n) {
+        n -= bytes[0] == ' ';
+        bytes += bytes[0] == ' ';
+        c->fresh = false;
+    }
+    pthread_mutex_lock(&g->lock);
+    find_state(c);
+    cake_buf_add(&c->text, bytes, n);
+    for (size_t i = 0; i < n; i++)
+        c->state = cake_state_sets_next(g->states, c->state, (uint8_t)bytes[i]);
+    pthread_mutex_unlock(&g->lock);
+}
+
+bool cake_constraint_complete(cake_constraint *c)
+{
+    pthread_mutex_lock(&c->grammar->lock);
+    find_state(c);
+    const bool last = cake_state_sets_last(c->grammar->states, c->state);
+    pthread_mutex_unlock(&c->grammar->lock);
+    return last;
+}
+
+const char *cake_constraint_stuck(const cake_constraint *c)
+{
+    if (c->slow)
+        return "the constraint is too ambiguous: to find the next token takes more than 100 million steps";
+    return c->latest.allowed && !c->latest.n
+               ? "no token of the model's vocabulary continues the answer as the constraint demands"
+               : NULL;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: the source of a constraint. Out: a grammar, from the cache if it was compiled before.
+ */
+#include "grammar/grammar.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "formats/json.h"
+#include "grammar/gbnf.h"
+#include "grammar/grammar_parts.h"
+#include "grammar/json_rules.h"
+#include "grammar/regex.h"
+#include "grammar/schema.h"
+
+enum { KEPT_GRAMMARS = 256, KEPT_BYTES = 256 << 20 };
+
+/* ---- sources */
+
+static cake_err add_object(cake_grammar *g, const cake_constraint_source *source)
+{
+    cake_json_rules rules;
+    cake_json_rules_add(&g->automaton, source->compact, &rules);
+    g->root = rules.object;
+    return CAKE_OK;
+}
+
+static cake_err add_schema(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
+{
+    const cake_schema_options options = {.compact = source->compact, .closed = source->closed};
+    cake_json *schema = NULL;
+    cake_err err = cake_json_parse(source->text, source->len, &schema, fault);
+    if (!err)
+        err = cake_schema_add(schema, &options, &g->automaton, &g->root, fault);
+    cake_json_free(schema);
+    return err;
+}
+
+static cake_err add_choice(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
+{
+    cake_json *list = NULL;
+    cake_err err = cake_json_parse(source->text, source->len, &list, fault);
+    g->root = cake_automaton_rule(&g->automaton);
+    const cake_rule root = g->automaton.rule[g->root];
+    for (size_t i = 0; i < cake_json_size(list) && !err; i++) {
+        size_t len;
+        const char *text = cake_json_text(cake_json_at(list, i), &len);
+        cake_automaton_empty(&g->automaton,
+                             cake_automaton_literal(&g->automaton, root.begin, text ? text : "", len),
+                             root.end);
+    }
+    cake_json_free(list);
+    return err;
+}
+
+static cake_err add_regex(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
+{
+    cake_exprs exprs = {0};
+    cake_expr *e = NULL;
+    cake_err err = cake_regex_parse(source->text, source->len, true, &exprs, &e, fault);
+    g->root = cake_automaton_rule(&g->automaton);
+    const cake_rule root = g->automaton.rule[g->root];
+    if (!err)
+        cake_automaton_expr(&g->automaton, root.begin, e, CAKE_CODING_PLAIN, root.end);
+    cake_exprs_free(&exprs);
+    return err;
+}
+
+static cake_err compile(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
+{
+    cake_err err = source->kind == CAKE_CONSTRAINT_SCHEMA   ? add_schema(g, source, fault)
+                   : source->kind == CAKE_CONSTRAINT_OBJECT ? add_object(g, source)
+                   : source->kind == CAKE_CONSTRAINT_CHOICE ? add_choice(g, source, fault)
+                   : source->kind == CAKE_CONSTRAINT_REGEX
+                       ? add_regex(g, source, fault)
+                       : cake_gbnf_parse(source->text, source->len, &g->automaton, &g->root, fault);
+    if (!err && g->automaton.full)
+        err = cake_fault_set(fault, NULL,
+                             "the constraint needs more than %d states; use smaller numbers of repetitions, "
+                             "lengths or counts",
+                             CAKE_AUTOMATON_STATES);
+    if (!err && cake_automaton_finish(&g->automaton) >= 0)
+        err = cake_fault_set(fault, NULL,
+                             "a rule of the grammar begins with itself (left recursion), so that no "
+                             "text ends it; let it begin with something else");
+    if (!err && !g->automaton.rule[g->root].taken)
+        err = cake_fault_set(fault, NULL,
+                             "the constraint allows no answer at all: what it demands contradicts itself");
+    return err;
+}
+
+cake_err cake_grammar_open(const cake_constraint_source *source, cake_grammar **out, cake_fault *fault)
+{
+    cake_grammar *g = cake_alloc(1, sizeof *g);
+    pthread_mutex_init(&g->lock, NULL);
+    g->references = 1;
+    cake_err err = compile(g, source, fault);
+    if (err) {
+        cake_grammar_close(g);
+        return err;
+    }
+    g->states = cake_state_sets_open(&g->automaton, g->root);
+    *out = g;
+    return CAKE_OK;
+}
+
+/* ---- references */
+
+cake_grammar *cake_grammar_share(cake_grammar *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->references++;
+    pthread_mutex_unlock(&g->lock);
+    return g;
+}
+
+void cake_grammar_release_mask(cake_shared_mask *mask)
+{
+    if (mask && !--mask->references)
+        free(mask);
+}
+
+void cake_grammar_drop_masks(cake_grammar *g)
+{
+    for (size_t i = 0; i < g->n_mask; i++)
+        cake_grammar_release_mask(g->mask[i]);
+    free(g->mask);
+    g->mask = NULL;
+    g->n_mask = g->mask_bytes = 0;
+}
+
+void cake_grammar_close(cake_grammar *g)
+{
+    if (!g)
+        return;
+    pthread_mutex_lock(&g->lock);
+    const int left = --g->references;
+    pthread_mutex_unlock(&g->lock);
+    if (left)
+        return;
+    cake_grammar_drop_masks(g);
+    cake_state_sets_close(g->states);
+    cake_automaton_free(&g->automaton);
+    free(g->bits);
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+}
+
+size_t cake_grammar_bytes(cake_grammar *g)
+{
+    pthread_mutex_lock(&g->lock);
+    const size_t bytes = g->automaton.cap_edge * sizeof *g->automaton.edge +
+                         (size_t)g->automaton.n_state * 2 * sizeof(int32_t) +
+                         cake_state_sets_bytes(g->states) + g->mask_bytes + g->n_mask * sizeof *g->mask;
+    pthread_mutex_unlock(&g->lock);
+    return bytes;
+}
+
+bool cake_grammar_has(cake_grammar *g, const char *text, size_t len)
+{
+    int32_t at = CAKE_STATE_BEGIN;
+    pthread_mutex_lock(&g->lock);
+    for (size_t i = 0; i < len; i++)
+        at = cake_state_sets_next(g->states, at, (uint8_t)text[i]);
+    const bool has = cake_state_sets_ends(g->states, at);
+    pthread_mutex_unlock(&g->lock);
+    return has;
+}
+
+/* ---- cache */
+
+typedef struct kept {
+    cake_constraint_source source;
+    cake_grammar *grammar;
+    int64_t used;
+} kept;
+
+struct cake_grammar_cache {
+    pthread_mutex_t lock;
+    kept kept[KEPT_GRAMMARS];
+    int n;
+    int64_t clock;
+    cake_vocabulary *vocabulary; /* NULL: not made yet */
+};
+
+cake_grammar_cache *cake_grammar_cache_open(void)
+{
+    cake_grammar_cache *c = cake_alloc(1, sizeof *c);
+    pthread_mutex_init(&c->lock, NULL);
+    return c;
+}
+
+const cake_vocabulary *cake_grammar_cache_vocabulary(cake_grammar_cache *c, const cake_tokenizer *tokenizer,
+                                                     int n_vocab, const int32_t *eos, int n_eos)
+{
+    pthread_mutex_lock(&c->lock);
+    if (!c->vocabulary)
+        c->vocabulary = cake_vocabulary_open(tokenizer, n_vocab, eos, n_eos);
+    pthread_mutex_unlock(&c->lock);
+    return c->vocabulary;
+}
+
+static void drop_kept(cake_grammar_cache *c, int i)
+{
+    cake_grammar_close(c->kept[i].grammar);
+    free(c->kept[i].source.text);
+    c->kept[i] = c->kept[--c->n];
+}
+
+void cake_grammar_cache_close(cake_grammar_cache *c)
+{
+    if (!c)
+        return;
+    while (c->n)
+        drop_kept(c, 0);
+    cake_vocabulary_close(c->vocabulary);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+static size_t kept_bytes(const cake_grammar_cache *c)
+{
+    size_t sum = 0;
+    for (int i = 0; i < c->n; i++)
+        sum += c->kept[i].source.len + cake_grammar_bytes(c->kept[i].grammar);
+    return sum;
+}
+
+static kept *find(cake_grammar_cache *c, const cake_constraint_source *s)
+{
+    for (int i = 0; i < c->n; i++) {
+        const cake_constraint_source *own = &c->kept[i].source;
+        if (own->kind == s->kind && own->compact == s->compact && own->closed == s->closed &&
+            own->len == s->len && (!s->len || !memcmp(own->text, s->text, s->len)))
+            return &c->kept[i];
+    }
+    return NULL;
+}
+
+cake_err cake_grammar_cache_get(cake_grammar_cache *c, const cake_constraint_source *source,
+                                cake_grammar **out, cake_fault *fault)
+{
+    pthread_mutex_lock(&c->lock);
+    kept *found = find(c, source);
+    if (found) {
+        found->used = ++c->clock;
+        *out = cake_grammar_share(found->grammar);
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (found)
+        return CAKE_OK;
+    cake_err err = cake_grammar_open(source, out, fault); /* others go on meanwhile */
+    if (err)
+        return err;
+    pthread_mutex_lock(&c->lock);
+    while (c->n && (c->n == KEPT_GRAMMARS || kept_bytes(c) > KEPT_BYTES)) {
+        int oldest = 0;
+        for (int i = 1; i < c->n; i++)
+            oldest = c->kept[i].used < c->kept[oldest].used ? i : oldest;
+        drop_kept(c, oldest);
+    }
+    if (!find(c, source)) {
+        kept *own = &c->kept[c->n++];
+        *own = (kept){*source, cake_grammar_share(*out), ++c->clock};
+        own->source.text = cake_copy(source->text ? source->text : "", source->len);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return CAKE_OK;
+}

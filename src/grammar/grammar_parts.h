@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by grammar.c (sources and cache) and constraint.c (masks) only.
+ */
+#ifndef CAKE_GRAMMAR_GRAMMAR_PARTS_H
+#define CAKE_GRAMMAR_GRAMMAR_PARTS_H
+
+#include <pthread.h>
+
+#include "grammar/grammar.h"
+#include "grammar/state_sets.h"
+
+/* A mask that is in use, or may be used again. */
+typedef struct cake_shared_mask {
+    int references; /* one of the grammar, and one of each answer that uses it */
+    cake_mask mask;
+    int32_t id[]; /* [mask.n] */
+} cake_shared_mask;
+
+struct cake_grammar {
+    pthread_mutex_t lock; /* of all that follows */
+    int references;
+    cake_automaton automaton;
+    int root;
+    cake_state_sets *states;
+    uint32_t era;            /* of states: it changes when they are dropped */
+    cake_shared_mask **mask; /* [n_mask] by state; NULL: not known */
+    size_t n_mask, mask_bytes;
+    uint64_t *bits; /* [vocabulary, in words] scratch */
+};
+
+/* With the lock. */
+void cake_grammar_drop_masks(cake_grammar *grammar);
+void cake_grammar_release_mask(cake_shared_mask *mask); /* NULL is fine */
+
+#endif

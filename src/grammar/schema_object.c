@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: keywords about objects: properties, patternProperties, additionalProperties, propertyNames, required,
+ * minProperties, maxProperties. Out: edges over objects that obey all.
+ *
+ * States stand in a table: how many of the listed members have been decided, and how many were written. A
+ * member is written, or, unless it is required, left out; those that no schema lists come last.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "grammar/intersect.h"
+#include "grammar/schema_parts.h"
+
+enum { MOST_PATTERNS = 6, MOST_COUNT = 10000 };
+
+/* A pattern of patternProperties. */
+typedef struct pattern {
+    int part; /* of the list */
+    const char *text;
+    size_t len;
+    const cake_json *schema;
+    int rule; /* of names, in `rules` */
+} pattern;
+
+typedef struct member {
+    const char *name;
+    size_t len;
+    bool required;
+    int rule; /* of its name, ':' and value; -1: never allowed */
+} member;
+
+typedef struct object {
+    cake_schema_compiler *c;
+    const cake_schema_list *list;
+    member *member; /* [n_member] */
+    size_t n_member, cap_member;
+    pattern pattern[MOST_PATTERNS];
+    int n_pattern;
+    cake_automaton rules; /* names: patterns, propertyNames, those that are listed */
+    int names[CAKE_MAX_LANGUAGE];
+    int n_names; /* of propertyNames */
+    int64_t min, max;
+} object;
+
+static bool is_schema(const cake_json *node)
+{
+    const cake_json_type kind = cake_json_kind(node);
+    return kind == CAKE_JSON_ABSENT || kind == CAKE_JSON_BOOL || kind == CAKE_JSON_OBJECT;
+}
+
+/* ---- what the keywords say */
+
+static member *find_member(object *o, const char *name, size_t len)
+{
+    for (size_t i = 0; i < o->n_member; i++)
+        if (o->member[i].len == len && !memcmp(o->member[i].name, name, len))
+            return &o->member[i];
+    CAKE_RESERVE(o->member, o->n_member, o->cap_member);
+    o->member[o->n_member] = (member){.name = name, .len = len, .rule = -1};
+    return &o->member[o->n_member++];
+}
+
+static cake_err read_members(object *o)
+{
+    for (int p = 0; p < o->list->n; p++) {
+        const cake_json *schema = o->list->part[p].schema, *own = cake_json_get(schema, "properties");
+        if (own && cake_json_kind(own) != CAKE_JSON_OBJECT)
+            return cake_schema_wrong(o->c, schema, "properties", "expected an object of schemas");
+        for (void *it = cake_json_first(own); it; it = cake_json_next(own, it)) {
+            size_t len;
+            const char *name = cake_json_key(it, &len);
+            if (!is_schema(cake_json_value(it)))
+                return cake_schema_wrong(o->c, schema, "properties",
+                                         "expected schemas: objects, true or false");
+            find_member(o, name, len);
+        }
+    }
+    for (int p = 0; p < o->list->n; p++) {
+        const cake_json *schema = o->list->part[p].schema, *own = cake_json_get(schema, "required");
+        if (own && cake_json_kind(own) != CAKE_JSON_ARRAY)
+            return cake_schema_wrong(o->c, schema, "required", "expected an array of names");
+        for (size_t i = 0; i < cake_json_size(own); i++) {
+            size_t len;
+            const char *name = cake_json_text(cake_json_at(own, i), &len);
+            if (!name)
+                return cake_schema_wrong(o->c, schema, "required", "expected an array of names");
+            find_member(o, name, len)->required = true;
+        }
+    }
+    return CAKE_OK;
+}
+
+static cake_err read_patterns(object *o, int part)
+{
+    const cake_json *schema = o->list->part[part].schema, *own = cake_json_get(schema, "patternProperties");
+    cake_err err = CAKE_OK;
+    if (own && cake_json_kind(own) != CAKE_JSON_OBJECT)
+        return cake_schema_wrong(o->c, schema, "patternProperties", "expected an object of schemas");
+    for (void *it = cake_json_first(own); it && !err; it = cake_json_next(own, it)) {
+        pattern *to = &o->pattern[o->n_pattern];
+        if (o->n_pattern == MOST_PATTERNS)
+            return cake_schema_wrong(o->c, schema, "patternProperties",
+                                     "more than 6 patterns hold for one value");
+        if (!is_schema(cake_json_value(it)))
+            return cake_schema_wrong(o->c, schema, "patternProperties",
+                                     "expected schemas: objects, true or false");
+        *to = (pattern){.part = part, .schema = cake_json_value(it)};
+        to->text = cake_json_key(it, &to->len);
+        o->n_pattern++;
+        err = cake_schema_pattern(o->c, schema, "patternProperties", to->text, to->len, CAKE_CODING_JSON,
+                                  &o->rules, &to->rule);
+    }
+    return err;
+}
+
+/* propertyNames: a schema of strings. */
+static cake_err read_names(object *o, int part)
+{
+    const cake_json *schema = o->list->part[part].schema, *own = cake_json_get(schema, "propertyNames");
+    cake_schema_list names = {0};
+    cake_language language[CAKE_MAX_LANGUAGE] = {{0}};
+    int n = 0;
+    static const char *const other[] = {"$ref", "allOf", "anyOf", "oneOf", "enum", "const"};
+    if (!own || cake_json_kind(own) == CAKE_JSON_BOOL)
+        return CAKE_OK;
+    if (cake_json_kind(own) != CAKE_JSON_OBJECT)
+        return cake_schema_wrong(o->c, schema, "propertyNames",
+                                 "expected a schema: an object, true or false");
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (cake_json_get(own, other[i]))
+            return cake_schema_wrong(o->c, own, other[i], "this keyword is not supported in propertyNames");
+    cake_schema_list_add(&names, own);
+    cake_err err = cake_schema_string_rules(o->c, &names, &o->rules, language, &n);
+    /* lengths alone make no language there */
+    int64_t min = 0, max = -1;
+    if (!err)
+        err = cake_schema_count(o->c, own, "minLength", &min);
+    if (!err)
+        err = cake_schema_count(o->c, own, "maxLength", &max);
+    if (!err && !n && (min || max >= 0))
+        err = cake_schema_wrong(o->c, own, min ? "minLength" : "maxLength",
+                                "in propertyNames it is supported beside a pattern only");
+    for (int i = 0; i < n && !err; i++) {
+        if (o->n_names + 1 >= CAKE_MAX_LANGUAGE - MOST_PATTERNS - 2)
+            return cake_schema_wrong(o->c, schema, "propertyNames", "too many of these hold for one value");
+        o->names[o->n_names++] = language[i].rule;
+    }
+    free(names.part);
+    return err;
+}
+
+static cake_err read_counts(object *o, int part)
+{
+    const cake_json *schema = o->list->part[part].schema;
+    int64_t min = 0, max = -1;
+    if (!is_schema(cake_json_get(schema, "additionalProperties")))
+        return cake_schema_wrong(o->c, schema, "additionalProperties",
+                                 "expected a schema: an object, true or false");
+    cake_err err = cake_schema_count(o->c, schema, "minProperties", &min);
+    if (!err)
+        err = cake_schema_count(o->c, schema, "maxProperties", &max);
+    if (!err && (min > MOST_COUNT || max > MOST_COUNT))
+        err = cake_schema_wrong(o->c, schema, min > MOST_COUNT ? "minProperties" : "maxProperties",
+                                "expected at most 10000");
+    o->min = min > o->min ? min : o->min;
+    o->max = o->max < 0 || (max >= 0 && max < o->max) ? max : o->max;
+    return err;
+}
+
+/* ---- members */
+
+/* The schema of members that the part neither lists nor has a pattern for; NULL: any value. */
+static bool add_additional(const object *o, int part, cake_schema_list *value)
+{
+    const cake_json *schema = o->list->part[part].schema,
+                    *more = cake_json_get(schema, "additionalProperties");
+    if (more)
+        cake_schema_list_add(value, more);
+    else if (o->c->options->closed && cake_json_get(schema, "properties"))
+        value->never = true;
+    return !value->never;
+}
+
+/* The language of a name without its quotes, as a JSON writer writes it. */
+static int32_t add_name(cake_schema_compiler *c, cake_automaton *to, int32_t from, const char *name,
+                        size_t len)
+{
+    const int32_t end = cake_automaton_state(to);
+    cake_automaton_expr(to, from, cake_expr_text(&c->exprs, name, len), CAKE_CODING_JSON, end);
+    return end;
+}
+
+/* Edges over ':' and the value, after the name. */
+static void add_value(cake_schema_compiler *c, int32_t from, int value, int32_t to)
+{
+    const int32_t colon = cake_schema_byte(c, cake_schema_space(c, from), ':');
+    cake_automaton_empty(c->automaton, cake_schema_call(c, cake_schema_space(c, colon), value), to);
+}
+
+/* The name as it stands in a text, to be compared with patterns of names. */
+static bool matches(object *o, int rule, const member *m)
+{
+    cake_automaton text = {0};
+    cake_buf plain = {0};
+    /* the only text of the name's language */
+    const int own = cake_automaton_rule(&text);
+    cake_automaton_empty(&text, add_name(o->c, &text, text.rule[own].begin, m->name, m->len),
+                         text.rule[own].end);
+    for (int32_t at = text.rule[own].begin; at != text.rule[own].end;) {
+        const cake_edge *next = NULL;
+        for (size_t e = 0; e < text.n_edge && !next; e++)
+            next = text.edge[e].from == at ? &text.edge[e] : NULL;
+        if (!next)
+            break;
+        if (next->kind == CAKE_EDGE_BYTES)
+            cake_buf_addc(&plain, (char)next->lo);
+        at = next->to;
+    }
+    const bool has = cake_language_has(&o->rules, rule, plain.data ? plain.data : "", plain.len);
+    cake_buf_free(&plain);
+    cake_automaton_free(&text);
+    return has;
+}
+
+static void write_member(object *o, member *m)
+{
+    cake_schema_compiler *c = o->c;
+    cake_schema_list value = {0};
+    for (int i = 0; i < o->n_names; i++)
+        value.never = value.never || !matches(o, o->names[i], m);
+    for (int p = 0; p < o->list->n; p++) {
+        const cake_json *own = NULL, *all = cake_json_get(o->list->part[p].schema, "properties");
+        bool known = false;
+        for (void *it = cake_json_first(all); it && !own; it = cake_json_next(all, it)) {
+            size_t len;
+            const char *name = cake_json_key(it, &len);
+            own = len == m->len && !memcmp(name, m->name, len) ? cake_json_value(it) : NULL;
+        }
+        if (own)
+            cake_schema_list_add(&value, own);
+        known = own != NULL;
+        for (int i = 0; i < o->n_pattern; i++)
+            if (o->pattern[i].part == p && matches(o, o->pattern[i].rule, m)) {
+                cake_schema_list_add(&value, o->pattern[i].schema);
+                known = true;
+            }
+        if (!known)
+            add_additional(o, p, &value);
+    }
+    const int rule = cake_schema_rule_of(c, &value);
+    m->rule = cake_automaton_rule(c->automaton);
+    const cake_rule own = c->automaton->rule[m->rule];
+    const int32_t name = add_name(c, c->automaton, cake_schema_byte(c, own.begin, '"'), m->name, m->len);
+    add_value(c, cake_schema_byte(c, name, '"'), rule, own.end);
+}
+
+/* A rule for members that are not listed: for each set of patterns, names that match these and no others. */
+static int write_others(object *o)
+{
+    cake_schema_compiler *c = o->c;
+    const int rule = cake_automaton_rule(c->automaton);
+    const cake_rule own = c->automaton->rule[rule];
+    const int any = cake_automaton_rule(&o->rules), listed = cake_automaton_rule(&o->rules);
+    const int32_t loop = cake_automaton_state(&o->rules);
+    cake_automaton_empty(&o->rules, o->rules.rule[any].begin, loop);
+    cake_json_rules_plain(&o->rules, loop, loop);
+    cake_automaton_empty(&o->rules, loop, o->rules.rule[any].end);
+    for (size_t i = 0; i < o->n_member; i++)
+        cake_automaton_empty(
+            &o->rules,
+            add_name(c, &o->rules, o->rules.rule[listed].begin, o->member[i].name, o->member[i].len),
+            o->rules.rule[listed].end);
+    free(o->rules.first); /* it grew since it was finished */
+    free(o->rules.rule_at);
+    o->rules.first = o->rules.rule_at = NULL;
+    for (int set = 0; set < 1 << o->n_pattern && !c->automaton->full; set++) {
+        cake_schema_list value = {0};
+        cake_language language[CAKE_MAX_LANGUAGE] = {{any, false}, {listed, true}};
+        int n = 2;
+        for (int i = 0; i < o->n_names; i++)
+            language[n++] = (cake_language){o->names[i], false};
+        for (int i = 0; i < o->n_pattern; i++)
+            language[n++] = (cake_language){o->pattern[i].rule, !(set >> i & 1)};
+        for (int p = 0; p < o->list->n; p++) {
+            bool known = false;
+            for (int i = 0; i < o->n_pattern; i++)
+                if (set >> i & 1 && o->pattern[i].part == p) {
+                    cake_schema_list_add(&value, o->pattern[i].schema);
+                    known = true;
+                }
+            if (!known)
+                add_additional(o, p, &value);
+        }
+        if (value.never) {
+            free(value.part);
+            continue;
+        }
+        const int of_value = cake_schema_rule_of(c, &value);
+        const int32_t begin = cake_schema_byte(c, own.begin, '"'), end = cake_automaton_state(c->automaton);
+        if (n == 2 && !o->n_member)
+            cake_automaton_call(c->automaton, own.begin, c->json.string, end); /* any escapes, too */
+        else
+            cake_intersect(&o->rules, language, n, c->automaton, begin, end);
+        add_value(c, n == 2 && !o->n_member ? end : cake_schema_byte(c, end, '"'), of_value, own.end);
+    }
+    return rule;
+}
+
+/* ---- the object */
+
+/* Edges from `from` over a member, after a comma unless it is the first, to `to`. */
+static void write_step(cake_schema_compiler *c, int32_t from, bool first, int rule, int32_t to)
+{
+    if (!first)
+        from = cake_schema_space(c, cake_schema_byte(c, cake_schema_space(c, from), ','));
+    cake_automaton_call(c->automaton, from, rule, to);
+}
+
+static void write_object(object *o, int others, int32_t from, int32_t to)
+{
+    cake_schema_compiler *c = o->c;
+    cake_automaton *a = c->automaton;
+    const int64_t most = o->max >= 0 ? o->max : o->min > 1 ? o->min : 1;
+    int32_t *row = cake_alloc((size_t)most + 1, sizeof *row),
+            *next = cake_alloc((size_t)most + 1, sizeof *next);
+    const int32_t begin = cake_schema_space(c, cake_schema_byte(c, from, '{'));
+    for (int64_t n = 0; n <= most; n++)
+        row[n] = n ? cake_automaton_state(a) : begin;
+    for (size_t i = 0; i < o->n_member && !a->full; i++) {
+        for (int64_t n = 0; n <= most; n++)
+            next[n] = cake_automaton_state(a);
+        for (int64_t n = 0; n <= most; n++) {
+            const bool counts = n < most || o->max < 0;
+            if (counts)
+                write_step(c, row[n], !n, o->member[i].rule, next[n < most ? n + 1 : n]);
+            if (!o->member[i].required)
+                cake_automaton_empty(a, row[n], next[n]);
+        }
+        memcpy(row, next, ((size_t)most + 1) * sizeof *row);
+    }
+    for (int64_t n = 0; n <= most && !a->full; n++) { /* others; they lead back to the row */
+        const bool counts = n < most || o->max < 0;
+        if (counts && others >= 0) {
+            const int32_t own = n < most ? row[n + 1] : row[n];
+            write_step(c, row[n], !n, others, own);
+        }
+        if (n >= o->min)
+            cake_automaton_bytes(a, n ? cake_schema_space(c, row[n]) : row[n], '}', '}', to);
+    }
+    free(row);
+    free(next);
+}
+
+cake_err cake_schema_add_object(cake_schema_compiler *c, const cake_schema_list *list, int32_t from,
+                                int32_t to)
+{
+    object o = {.c = c, .list = list, .max = -1};
+    cake_err err = read_members(&o);
+    for (int p = 0; p < list->n && !err; p++) {
+        err = read_patterns(&o, p);
+        err = err ? err : read_names(&o, p);
+        err = err ? err : read_counts(&o, p);
+    }
+    if (!err) {
+        for (size_t i = 0; i < o.n_member && !c->automaton->full; i++)
+            write_member(&o, &o.member[i]);
+        write_object(&o, write_others(&o), from, to);
+    }
+    cake_automaton_free(&o.rules);
+    free(o.member);
+    return err;
+}

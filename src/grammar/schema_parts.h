@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the files schema*.c only: schema_list.c (references, lists, errors), schema_object.c,
+ * schema_array.c, schema_string.c, schema_number.c and schema_enum.c (one type of value each), and schema.c,
+ * which calls them.
+ */
+#ifndef CAKE_GRAMMAR_SCHEMA_PARTS_H
+#define CAKE_GRAMMAR_SCHEMA_PARTS_H
+
+#include "grammar/intersect.h"
+#include "grammar/json_rules.h"
+#include "grammar/numbers.h"
+#include "grammar/schema.h"
+
+/* A schema, or what counts of it. */
+typedef enum cake_schema_share {
+    CAKE_SHARE_WHOLE, /* all of it */
+    CAKE_SHARE_OWN,   /* its keywords without those that name other schemas for the same value */
+    CAKE_SHARE_ANY,   /* its anyOf */
+    CAKE_SHARE_ONE    /* its oneOf */
+} cake_schema_share;
+
+typedef struct cake_schema_part {
+    const cake_json *schema;
+    cake_schema_share share;
+    int by; /* the part of the list that named it, while references are followed; -1: none */
+} cake_schema_part;
+
+/* Schemas that all hold for one value. */
+typedef struct cake_schema_list {
+    cake_schema_part *part; /* [n] owned */
+    int n, cap;
+    bool never; /* one of them is false */
+} cake_schema_list;
+
+/* A list that has a rule. */
+typedef struct cake_schema_rule {
+    cake_schema_list list;
+    int rule;
+} cake_schema_rule;
+
+typedef struct cake_schema_compiler {
+    const cake_json *root;
+    const cake_schema_options *options;
+    cake_automaton *automaton;
+    cake_json_rules json;
+    cake_exprs exprs;
+    cake_schema_rule *known; /* [n_known] those from n_done on are still to be written */
+    size_t n_known, cap_known, n_done;
+    int32_t *slot; /* [n_slot] hash table of known: 1 + index */
+    size_t n_slot;
+    cake_fault *fault;
+} cake_schema_compiler;
+
+/* CAKE_ERR_REQUEST, naming keyword and place. */
+cake_err cake_schema_wrong(cake_schema_compiler *c, const cake_json *schema, const char *keyword,
+                           const char *what);
+void cake_schema_list_add(cake_schema_list *list, const cake_json *schema);
+/* Unless it is there. */
+void cake_schema_list_add_part(cake_schema_list *list, const cake_json *schema, cake_schema_share share,
+                               int by);
+/* The rule of the values for which all schemas of the list hold; takes the list over. */
+int cake_schema_rule_of(cake_schema_compiler *c, cake_schema_list *list);
+
+/* The keyword's value as a number from 0 on; *count is unchanged if it is absent. */
+cake_err cake_schema_count(cake_schema_compiler *c, const cake_json *schema, const char *keyword,
+                           int64_t *count);
+/* The rules `automaton` of one string without its quotes: rule `rule` has the texts for which all of the
+ * list's keywords hold; *any: there are none. */
+cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_list *list,
+                                  cake_automaton *automaton, cake_language *language, int *n);
+/* A pattern as a rule of an automaton. */
+cake_err cake_schema_pattern(cake_schema_compiler *c, const cake_json *schema, const char *keyword,
+                             const char *text, size_t len, cake_coding coding, cake_automaton *to, int *rule);
+
+/* Add edges over the values of one type for which all schemas of the list, shares OWN only, hold. */
+cake_err cake_schema_add_string(cake_schema_compiler *c, const cake_schema_list *list, int32_t from,
+                                int32_t to);
+cake_err cake_schema_add_number(cake_schema_compiler *c, const cake_schema_list *list, bool integer,
+                                int32_t from, int32_t to);
+cake_err cake_schema_add_array(cake_schema_compiler *c, const cake_schema_list *list, int32_t from,
+                               int32_t to);
+cake_err cake_schema_add_object(cake_schema_compiler *c, const cake_schema_list *list, int32_t from,
+                                int32_t to);
+
+/* Types of values, a bit each. */
+enum {
+    CAKE_TYPE_NULL = 1,
+    CAKE_TYPE_BOOL = 2,
+    CAKE_TYPE_INTEGER = 4,
+    CAKE_TYPE_NUMBER = 8, /* numbers that are no integers */
+    CAKE_TYPE_STRING = 16,
+    CAKE_TYPE_ARRAY = 32,
+    CAKE_TYPE_OBJECT = 64,
+    CAKE_TYPE_ALL = 127
+};
+
+/* The types that a schema allows by itself. */
+cake_err cake_schema_types(cake_schema_compiler *c, const cake_json *schema, int *types);
+/* Whether some schema of the list has enum or const; if so, edges over the values that they all have. */
+bool cake_schema_has_enum(const cake_schema_list *list);
+cake_err cake_schema_add_enum(cake_schema_compiler *c, const cake_schema_list *list, int types, int32_t from,
+                              int32_t to);
+/* Limits of all schemas of the list. */
+cake_err cake_schema_number_limits(cake_schema_compiler *c, const cake_schema_list *list,
+                                   cake_number_limits *limits);
+/* Edges over the value, as text. */
+void cake_schema_add_value(cake_schema_compiler *c, const cake_json *value, int32_t from, int32_t to);
+/* Whether no value is valid for both schemas, as far as that is easy to see. */
+bool cake_schema_disjoint(cake_schema_compiler *c, const cake_json *a, const cake_json *b);
+/* The schema that a reference names; NULL: there is none. */
+const cake_json *cake_schema_resolve(const cake_schema_compiler *c, const char *reference);
+
+/* A rule that takes what rule `item` takes between these; helpers of several files. */
+int32_t cake_schema_byte(cake_schema_compiler *c, int32_t from, char byte);
+int32_t cake_schema_call(cake_schema_compiler *c, int32_t from, int rule);
+int32_t cake_schema_space(cake_schema_compiler *c, int32_t from);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: keywords about strings: minLength, maxLength, pattern, format. Out: edges over strings that obey all.
+ *
+ * Each keyword is a regular language over what stands between the quotes; their texts in common are what is
+ * valid. Lengths alone need no product of languages.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/intersect.h"
+#include "grammar/regex.h"
+#include "grammar/schema_parts.h"
+#include "grammar/string_formats.h"
+
+enum { MOST_LENGTH = 100000 };
+
+cake_err cake_schema_pattern(cake_schema_compiler *c, const cake_json *schema, const char *keyword,
+                             const char *text, size_t len, cake_coding coding, cake_automaton *to, int *rule)
+{
+    cake_expr *e = NULL;
+    cake_fault fault = {0};
+    const bool whole = !strcmp(keyword, "format");
+    if (cake_regex_parse(text, len, whole, &c->exprs, &e, &fault))
+        return cake_schema_wrong(c, schema, keyword, fault.message);
+    *rule = cake_automaton_rule(to);
+    cake_automaton_expr(to, to->rule[*rule].begin, e, coding, to->rule[*rule].end);
+    return CAKE_OK;
+}
+
+/* The smallest range of lengths. max -1: no limit. */
+static cake_err read_lengths(cake_schema_compiler *c, const cake_schema_list *list, int64_t *min,
+                             int64_t *max)
+{
+    cake_err err = CAKE_OK;
+    *min = 0;
+    *max = -1;
+    for (int i = 0; i < list->n && !err; i++) {
+        int64_t low = 0, high = -1;
+        err = cake_schema_count(c, list->part[i].schema, "minLength", &low);
+        if (!err)
+            err = cake_schema_count(c, list->part[i].schema, "maxLength", &high);
+        *min = low > *min ? low : *min;
+        *max = *max < 0 || (high >= 0 && high < *max) ? high : *max;
+        if (!err && (low > MOST_LENGTH || high > CAKE_AUTOMATON_STATES))
+            *max = high > CAKE_AUTOMATON_STATES ? -1 : *max;
+        if (!err && low > MOST_LENGTH)
+            return cake_schema_wrong(c, list->part[i].schema, "minLength", "expected at most 100000");
+    }
+    return err;
+}
+
+/* Edges over min to max characters. rule: of one character; -1: characters in their plain form. */
+static void add_lengths(cake_automaton *a, int32_t from, int rule, int64_t min, int64_t max, int32_t to)
+{
+    for (int64_t i = 0; (max < 0 ? i < min : i < max) && !a->full; i++) {
+        const int32_t next = cake_automaton_state(a);
+        if (i >= min)
+            cake_automaton_empty(a, from, to);
+        if (rule >= 0)
+            cake_automaton_call(a, from, rule, next);
+        else
+            cake_json_rules_plain(a, from, next);
+        from = next;
+    }
+    const int32_t loop = cake_automaton_state(a);
+    cake_automaton_empty(a, from, loop);
+    cake_automaton_empty(a, loop, to);
+    if (max < 0 && rule >= 0)
+        cake_automaton_call(a, loop, rule, loop);
+    else if (max < 0)
+        cake_json_rules_plain(a, loop, loop);
+}
+
+cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_list *list,
+                                  cake_automaton *rules, cake_language *language, int *n)
+{
+    int64_t min, max;
+    cake_err err = read_lengths(c, list, &min, &max);
+    for (int i = 0; i < list->n && !err; i++) {
+        const cake_json *schema = list->part[i].schema, *pattern = cake_json_get(schema, "pattern");
+        const char *format = cake_json_text(cake_json_get(schema, "format"), NULL), *known = NULL;
+        size_t len = 0;
+        bool supported = true;
+        const char *text = cake_json_text(pattern, &len);
+        if (pattern && !text)
+            return cake_schema_wrong(c, schema, "pattern", "expected a string");
+        if (format)
+            known = cake_string_format(format, &supported);
+        if (!supported)
+            return cake_schema_wrong(c, schema, "format", "this format is not supported");
+        if (*n + 3 >= CAKE_MAX_LANGUAGE && (text || known))
+            return cake_schema_wrong(c, schema, text ? "pattern" : "format",
+                                     "too many of these hold for one value");
+        if (text)
+            err = cake_schema_pattern(c, schema, "pattern", text, len, CAKE_CODING_JSON, rules,
+                                      &language[(*n)++].rule);
+        if (!err && known)
+            err = cake_schema_pattern(c, schema, "format", known, strlen(known), CAKE_CODING_JSON, rules,
+                                      &language[(*n)++].rule);
+    }
+    if (!err && *n && (min || max >= 0)) {
+        const int rule = language[(*n)++].rule = cake_automaton_rule(rules);
+        add_lengths(rules, rules->rule[rule].begin, -1, min, max, rules->rule[rule].end);
+    }
+    return err;
+}
+
+cake_err cake_schema_add_string(cake_schema_compiler *c, const cake_schema_list *list, int32_t from,
+                                int32_t to)
+{
+    cake_automaton rules = {0};
+    cake_language language[CAKE_MAX_LANGUAGE] = {{0}};
+    int n = 0;
+    int64_t min, max;
+    cake_err err = cake_schema_string_rules(c, list, &rules, language, &n);
+    if (!err)
+        err = read_lengths(c, list, &min, &max);
+    if (!err && !n && !min && max < 0) {
+        cake_automaton_call(c->automaton, from, c->json.string, to);
+    } else if (!err) {
+        const int32_t begin = cake_schema_byte(c, from, '"'), end = cake_automaton_state(c->automaton);
+        cake_automaton_bytes(c->automaton, end, '"', '"', to);
+        if (n)
+            cake_intersect(&rules, language, n, c->automaton, begin, end);
+        else
+            add_lengths(c->automaton, begin, c->json.character, min, max, end);
+    }
+    cake_automaton_free(&rules);
+    return err;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Constraints: what patterns, grammars, choices and schemas take and refuse; masks against a check of every
+ * token at every step; what is refused, and bombs.
+ */
+#include "grammar/grammar.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tests/suite.h"
+
+static cake_constraint_source source_of(cake_constraint_kind kind, const char *text)
+{
+    return (cake_constraint_source){.kind = kind, .text = (char *)(uintptr_t)text, .len = strlen(text)};
+}
+
+/* Whether each text is taken: texts up to NULL that are, then texts up to NULL that are not. */
+static void check_texts(cake_constraint_kind kind, const char *source, const char *const *texts)
+{
+    const cake_constraint_source from = source_of(kind, source);
+    cake_grammar *g = NULL;
+    cake_fault fault = {0};
+    cake_err err = cake_grammar_open(&from, &g, &fault);
+    if (err)
+        fprintf(stderr, "    %s: %s\n", source, fault.message);
+    CU_ASSERT_FATAL(!err);
+    for (int refused = 0; refused < 2; refused++, texts++)
+        for (; *texts; texts++) {
+            const bool has = cake_grammar_has(g, *texts, strlen(*texts));
+            if (has == refused)
+                fprintf(stderr, "    %s: %s is %s\n", source, *texts, has ? "taken" : "refused");
+            CU_ASSERT_EQUAL(has, !refused);
+        }
+    cake_grammar_close(g);
+}
+
+#define TAKES(kind, source, ...) check_texts(kind, source, (const char *const[]){__VA_ARGS__, NULL})
+#define REGEX(source, ...)       TAKES(CAKE_CONSTRAINT_REGEX, source, __VA_ARGS__)
+#define GRAMMAR(source, ...)     TAKES(CAKE_CONSTRAINT_GRAMMAR, source, __VA_ARGS__)
+#define SCHEMA(source, ...)      TAKES(CAKE_CONSTRAINT_SCHEMA, source, __VA_ARGS__)
+
+static void refuses(cake_constraint_kind kind, const char *source, const char *message)
+{
+    const cake_constraint_source from = source_of(kind, source);
+    cake_grammar *g = NULL;
+    cake_fault fault = {0};
+    CU_ASSERT_EQUAL(cake_grammar_open(&from, &g, &fault), CAKE_ERR_REQUEST);
+    if (!strstr(fault.message, message))
+        fprintf(stderr, "    %s: %s\n", source, fault.message);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, message));
+    if (g)
+        cake_grammar_close(g);
+}
+
+static void test_regex(void)
+{
+    REGEX("a(b|c)*d?", "a", "abcbc", "abd", NULL, "", "d", "abdd", "ab d");
+    REGEX("[^a-c\\d]{2,3}", "xy", "xyz", "\xC3\xA9\xE6\x9D\xB1", NULL, "x", "ax", "x1", "wxyz");
+    REGEX("\\d+\\.\\d{2}", "3.14", "0.00", NULL, "3.1", ".14", "3,14");
+    REGEX("^\\w+@\\w+\\.(com|org)$", "me@here.org", NULL, "me@here.net", "@here.org");
+    REGEX("(?:yes|no)|maybe", "yes", "no", "maybe", NULL, "yesmaybe", "");
+    REGEX("(?<year>[0-9]{4})-(0[1-9]|1[0-2])", "2026-11", NULL, "2026-13", "26-11");
+    REGEX("\\u00e9\\x41\\t[\\]\\-a]",
+          "\xC3\xA9"
+          "A\t]",
+          "\xC3\xA9"
+          "A\t-",
+          NULL,
+          "\xC3\xA9"
+          "A\tb");
+    REGEX(".", "x", "\xF0\x9F\x98\x80", NULL, "\n", "xx", "\xFF", "\xED\xA0\x80");
+    REGEX("\\p{Lu}\\p{Ll}+", "Abc", "\xC3\x84rger", NULL, "abc", "A1");
+    REGEX("[\\s\\S]*", "", "a\nb", "\xE2\x82\xAC", NULL, "\xE2\x82");
+    REGEX("a{0}b{3,}", "bbb", "bbbbbb", NULL, "bb", "abbb");
+    REGEX("((a*)*)*b", "b", "aaaaaaaaaaaaaaaaaaaaaaaab", NULL, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    refuses(CAKE_CONSTRAINT_REGEX, "(a", "at byte 2 of the pattern \"(a\": a group without )");
+    refuses(CAKE_CONSTRAINT_REGEX, "a)", "a ) without (");
+    refuses(CAKE_CONSTRAINT_REGEX, "a**", "nothing to repeat");
+    refuses(CAKE_CONSTRAINT_REGEX, "(a)\\1", "references back");
+    refuses(CAKE_CONSTRAINT_REGEX, "a(?=b)", "looking ahead");
+    refuses(CAKE_CONSTRAINT_REGEX, "\\bword", "word boundaries");
+    refuses(CAKE_CONSTRAINT_REGEX, "a^b", "at the ends only");
+    refuses(CAKE_CONSTRAINT_REGEX, "[z-a]", "ends before it begins");
+    refuses(CAKE_CONSTRAINT_REGEX, "[a", "a class without ]");
+    refuses(CAKE_CONSTRAINT_REGEX, "a{3,2}", "out of order");
+    refuses(CAKE_CONSTRAINT_REGEX, "\\", "a backslash at the end");
+    refuses(CAKE_CONSTRAINT_REGEX, "(((((.{100}){100}){100}){100}){100}){100}", "needs more than");
+    refuses(CAKE_CONSTRAINT_REGEX, "[]", "allows no answer");
+}
+
+static void test_grammar(void)
+{
+    GRAMMAR("root ::= expr\n"
+            "expr ::= term ([-+*/] term)* # a comment\n"
+            "term ::= num | \"(\" ws expr ws \")\"\n"
+            "num ::= [0-9]+\nws ::= [ \\t\\n]*\n",
+            "1", "1+2*(3-4)", "((((1))))", "( 1+1 )", NULL, "", "1+", "(1", "1)", "a");
+    GRAMMAR("root ::= \"a\" root \"b\" | \"\"", "", "ab", "aaabbb", NULL, "a", "aab", "abb", "ba");
+    GRAMMAR("root ::= (\"x\" |\n  \"y\"\n)+ \"\\x41\\u00e9\\n\"", "xyA\xC3\xA9\n", NULL, "A\xC3\xA9\n");
+    GRAMMAR("root ::= item{2,3} | [^\"a-z]\nitem ::= \"i\" .", "iaib", "iiiiii", "Z", NULL, "ia", "\"", "q");
+    GRAMMAR("root ::= \"a\"\n  | \"b\"\n\n\nother ::= \"c\"", "a", "b", NULL, "c");
+    /* ambiguous: so many stacks that they must be shared */
+    GRAMMAR("root ::= \"(\" root a | \"(\" root b | \"x\"\na ::= \")\"\nb ::= \")\"", "x",
+            "(((((((((((((((((((((((((x)))))))))))))))))))))))))", NULL, "(x", "(x))");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "root ::= thing", "line 1 of the grammar: there is no rule thing");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "rot ::= \"a\"", "no rule called root");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "root ::= root \"a\" | \"b\"", "left recursion");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "root ::= e root | \"b\"\ne ::= \"\" | \"c\"", "left recursion");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "root ::= \"a\n\"",
+            "line 1 of the grammar: a text or a class does not end");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "root ::= \"a\"\nroot ::= \"b\"",
+            "line 2 of the grammar: this rule is there already");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "root ::= \"a\" root", "allows no answer");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "root := \"a\"", "expected ::=");
+    refuses(CAKE_CONSTRAINT_GRAMMAR, "root ::= (\"a\"", "a group without )");
+}
+
+static void test_choice(void)
+{
+    TAKES(CAKE_CONSTRAINT_CHOICE, "[\"yes\", \"yes, sir\", \"no\", \"\xC3\xA9\"]", "yes", "yes, sir", "no",
+          "\xC3\xA9", NULL, "", "ye", "yes,", "\xC3");
+    TAKES(CAKE_CONSTRAINT_OBJECT, "", "{}", "{ }", "{\"a\": [1, 2.5e-3, {\"b\": null}], \"c\":true}",
+          "{\n  \"a\": \"\\u00e9\\n\"\n}", "{\"a\": \"\\ud83d\\ude00\"}", NULL, "[]", "{\"a\"}",
+          "{\"a\": 01}", "{\"a\": 1,}", "{a: 1}", " {}", "{} ", "{\"a\": \"\\ud83d\"}", "{\"a\": \"\n\"}");
+}
+
+static void test_numbers(void)
+{
+    SCHEMA("{\"type\": \"integer\", \"minimum\": -12, \"maximum\": 345}", "-12", "-9", "0", "7", "99", "345",
+           NULL, "-13", "346", "-0", "007", "1.0", "1e1");
+    SCHEMA("{\"type\": \"number\", \"exclusiveMinimum\": 0.5, \"maximum\": 10.25}", "0.51", "0.5000001", "1",
+           "9.999", "10.25", "10.250", "10.0", NULL, "0.5", "0.50", "0.4999", "10.2501", "11", "-1");
+    SCHEMA("{\"type\": \"number\", \"minimum\": -2.5, \"exclusiveMaximum\": -1}", "-2.5", "-2", "-1.01",
+           "-1.5", NULL, "-1", "-1.0", "-2.51", "1.5", "0");
+    SCHEMA("{\"type\": \"integer\", \"minimum\": 1000000000000000000000}", "1000000000000000000000",
+           "9999999999999999999999", NULL, "999999999999999999999");
+    SCHEMA("{\"type\": \"integer\", \"multipleOf\": 7, \"maximum\": 100}", "0", "7", "98", "-7", "-700", NULL,
+           "1", "105", "-8");
+    SCHEMA("{\"type\": \"number\", \"multipleOf\": 0.25}", "0", "0.25", "0.5", "-17.75", "3.0", "12", NULL,
+           "0.3", "0.125", "1.1");
+    SCHEMA("{\"type\": \"number\", \"minimum\": 0, \"maximum\": 1}", "0", "1", "0.37", "1.000", NULL, "1.001",
+           "2", "-0.1", "10");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"integer\", \"minimum\": 3, \"maximum\": 2}",
+            "allows no answer");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"integer\", \"multipleOf\": 0}",
+            "multipleOf at # of the schema");
+}
+
+static void test_schema(void)
+{
+    SCHEMA("{\"type\": \"string\", \"pattern\": \"^[a-z\\\"\\n]+$\", \"minLength\": 2, \"maxLength\": 4}",
+           "\"ab\"", "\"a\\\"\\nb\"", NULL, "\"a\"", "\"abcde\"", "\"A\"");
+    SCHEMA("{\"type\": \"string\", \"pattern\": \"b\"}", "\"abc\"", "\"b\"", NULL, "\"ac\"", "\"\"");
+    SCHEMA("{\"type\": \"string\", \"format\": \"date\"}", "\"2024-02-29\"", "\"1999-12-31\"", NULL,
+           "\"2023-02-29\"", "\"1999-13-01\"");
+    SCHEMA("{\"properties\": {\"a\": {\"const\": 1}, \"b\": {\"$ref\": \"#\"}}, \"required\": [\"a\"], "
+           "\"additionalProperties\": false, \"type\": \"object\"}",
+           "{\"a\": 1}", "{\"a\": 1, \"b\": {\"a\": 1}}", NULL, "{}", "{\"a\": 2}",
+           "{\"b\": {\"a\": 1}, \"a\": 1}", "{\"a\": 1, \"c\": 2}");
+    SCHEMA("{\"type\": \"object\", \"patternProperties\": {\"^x\": {\"type\": \"integer\"}}, \"properties\": "
+           "{\"x1\": {\"minimum\": 5}}, \"additionalProperties\": {\"type\": \"null\"}}",
+           "{\"x1\": 5, \"x2\": 1, \"y\": null}", "{\"x2\": 1}", NULL, "{\"x1\": 4}", "{\"x2\": \"a\"}",
+           "{\"y\": 1}", "{\"x1\": 5, \"x1\": 6}");
+    SCHEMA("{\"allOf\": [{\"properties\": {\"a\": {\"type\": \"integer\"}}}, {\"properties\": {\"a\": "
+           "{\"minimum\": 3}, \"b\": true}, \"required\": [\"b\"]}], \"type\": \"object\"}",
+           "{\"a\": 3, \"b\": 0}", "{\"b\": []}", NULL, "{\"a\": 2, \"b\": 0}", "{\"a\": 3}");
+    SCHEMA("{\"type\": \"array\", \"prefixItems\": [{\"const\": \"x\"}], \"items\": {\"type\": \"integer\"}, "
+           "\"minItems\": 2, \"maxItems\": 3}",
+           "[\"x\", 1]", "[\"x\", 1, 2]", NULL, "[\"x\"]", "[\"x\", 1, 2, 3]", "[1, 2]", "[]");
+    SCHEMA("{\"oneOf\": [{\"type\": \"string\"}, {\"type\": \"object\", \"properties\": {\"k\": {\"const\": "
+           "1}}, \"required\": [\"k\"]}, "
+           "{\"type\": \"object\", \"properties\": {\"k\": {\"const\": 2}}, \"required\": [\"k\"]}]}",
+           "\"a\"", "{\"k\": 1}", "{\"k\": 2}", NULL, "{\"k\": 3}", "1");
+    SCHEMA("{\"enum\": [\"a\\\"b\", 1.5, null, {\"x\": [1]}], \"type\": [\"string\", \"object\"]}",
+           "\"a\\\"b\"", "{\"x\": [1]}", NULL, "1.5", "null");
+    SCHEMA("{\"minProperties\": 2, \"maxProperties\": 3, \"properties\": {\"a\": {}, \"b\": {}}, \"type\": "
+           "\"object\"}",
+           "{\"a\": 1, \"b\": 2}", "{\"b\": 2, \"c\": 3, \"d\": 4}", NULL, "{}", "{\"a\": 1}",
+           "{\"a\": 1, \"b\": 2, \"c\": 3, \"d\": 4}");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"properties\": {\"a\": {\"not\": {}}}}",
+            "not at #/properties/a of the schema: this keyword is not supported");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"$ref\": \"#/$defs/none\"}", "$ref at # of the schema");
+    refuses(CAKE_CONSTRAINT_SCHEMA,
+            "{\"$ref\": \"#/$defs/a\", \"$defs\": {\"a\": {\"$ref\": \"#/$defs/b\"}, \"b\": {\"$ref\": "
+            "\"#/$defs/a\"}}}",
+            "leads back to itself");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"sting\"}", "type at # of the schema");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"string\", \"pattern\": \"(\"}",
+            "pattern at # of the schema: at byte 1");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"oneOf\": [{\"type\": \"integer\"}, {\"type\": \"number\"}]}",
+            "oneOf at # of the schema: a value may be valid");
+    refuses(CAKE_CONSTRAINT_SCHEMA,
+            "{\"type\": \"object\", \"properties\": {\"a\": {\"$ref\": \"#\"}}, \"required\": [\"a\"]}",
+            "allows no answer");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "[]", "expected an object, true or false");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"string\", \"minLength\": -1}", "minLength at #");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"array\", \"minItems\": 1000000}", "needs more than");
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {{"regular expressions", test_regex},
+                                       {"GBNF grammars", test_grammar},
+                                       {"choices and objects", test_choice},
+                                       {"numbers", test_numbers},
+                                       {"schemas", test_schema}};
+    return SUITE_MAIN("grammar", tests);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Masks against a check of every token at every step, on random walks; the texts that come out are those that
+ * the grammar takes. Vocabularies of single bytes and of pieces that cross the borders of JSON's tokens.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "grammar/grammar_parts.h"
+#include "tests/suite.h"
+
+static const char *const pieces[] = {
+    "{\"",      "\": \"",   "\",",    "\", \"", "\"}",      "}}",       "[[",
+    "], [",     "true",     "null,",  " {",     " \"",      "  ",       "\n  ",
+    "\n",       "\\\"",     "\\u00",  "\\n",    "name",     "na",       "e\": ",
+    "12",       "345,",     "0.5",    "-1",     "e+",       "the ship", " rain",
+    "\xC3\xA9", "\xE6\x9D", "\xB1\"", "a\xC3",  "\xF0\x9F", "\x98\x80", "yes",
+    "yes, s",   "ab",       "abc",    "(((",    ")))",      "2024-",    "2024-02",
+    "-29\"",    "{}",       "[]",     "[1",     "\"a\":",   "\": [\"",  "zzzzzzzzzzzzzzzzzzzz",
+    " rain"};
+
+enum { N_PIECE = sizeof pieces / sizeof *pieces, BYTES = 256, EOS = BYTES + N_PIECE, N_VOCAB = EOS + 3 };
+
+static cake_vocabulary *vocabulary_of(bool strips)
+{
+    cake_buf bytes = {0};
+    int32_t length[N_VOCAB];
+    for (int32_t id = 0; id < N_VOCAB; id++) {
+        const char byte = (char)id, *piece = id >= BYTES && id < EOS ? pieces[id - BYTES] : &byte;
+        length[id] = id < BYTES ? 1 : id < EOS ? (int32_t)strlen(piece) : 0;
+        cake_buf_add(&bytes, piece, (size_t)length[id]);
+    }
+    cake_vocabulary *v = cake_vocabulary_build(bytes.data, length, N_VOCAB, strips);
+    cake_buf_free(&bytes);
+    return v;
+}
+
+static bool has(const cake_mask *mask, int32_t id)
+{
+    for (int32_t i = 0; i < mask->n; i++)
+        if (mask->id[i] == id)
+            return mask->allowed;
+    return !mask->allowed;
+}
+
+/* The state after the token, each byte by itself; a blank at the very beginning may be dropped. */
+static int32_t after(cake_state_sets *sets, int32_t state, const cake_vocabulary *v, int32_t id, bool first)
+{
+    for (int64_t at = v->begin[id] + (first && v->strips && v->bytes[v->begin[id]] == ' ');
+         at < v->begin[id + 1]; at++)
+        state = cake_state_sets_next(sets, state, (uint8_t)v->bytes[at]);
+    return state;
+}
+
+static uint32_t seed = 1;
+
+static uint32_t draw(uint32_t n)
+{
+    seed = seed * 1664525 + 1013904223;
+    return (seed >> 8) % n;
+}
+
+/* One random answer. */
+static void walk_once(cake_grammar *g, const cake_vocabulary *v, int longest)
+{
+    const int32_t ends[] = {EOS, EOS + 1};
+    cake_constraint *c = cake_constraint_open(cake_grammar_share(g), v, ends, 2, true);
+    cake_state_sets *sets = cake_state_sets_open(&g->automaton, g->root);
+    int32_t state = CAKE_STATE_BEGIN;
+    cake_buf text = {0};
+    cake_buf_adds(&text, "");
+    for (int step = 0; step < longest; step++) {
+        const cake_mask mask = cake_constraint_mask(c);
+        int32_t fit[N_VOCAB];
+        uint32_t n = 0;
+        CU_ASSERT_PTR_NULL(cake_constraint_stuck(c));
+        for (int32_t i = 1; i < mask.n; i++)
+            CU_ASSERT_FATAL(mask.id[i - 1] < mask.id[i]);
+        for (int32_t id = 0; id < N_VOCAB; id++) {
+            const bool end = id == EOS || id == EOS + 1, alone = !step && v->strips && id == ' ';
+            const bool fits = end                  ? cake_state_sets_ends(sets, state)
+                              : id >= EOS || alone ? false
+                                                   : after(sets, state, v, id, !step) != CAKE_STATE_NONE;
+            if (has(&mask, id) != fits)
+                fprintf(stderr, "    after \"%.*s\": token %d is %s\n", (int)text.len, text.data, id,
+                        fits ? "forbidden" : "allowed");
+            CU_ASSERT_EQUAL_FATAL(has(&mask, id), fits);
+            if (fits)
+                fit[n++] = id;
+        }
+        CU_ASSERT_FATAL(n > 0);
+        const int32_t id = fit[draw(n)];
+        CU_ASSERT_EQUAL(cake_constraint_complete(c), n <= 2 && fit[0] >= EOS);
+        if (id >= EOS) {
+            CU_ASSERT(cake_grammar_has(g, text.data, text.len));
+            break;
+        }
+        const bool drops = !step && v->strips && v->bytes[v->begin[id]] == ' ';
+        cake_buf_add(&text, v->bytes + v->begin[id] + drops,
+                     (size_t)(v->begin[id + 1] - v->begin[id]) - drops);
+        state = after(sets, state, v, id, !step);
+        cake_constraint_add(c, id);
+    }
+    cake_state_sets_close(sets);
+    cake_constraint_close(c);
+    cake_buf_free(&text);
+}
+
+static const cake_constraint_source sources[] = {
+    {.kind = CAKE_CONSTRAINT_OBJECT},
+    {.kind = CAKE_CONSTRAINT_OBJECT, .compact = true},
+    {.kind = CAKE_CONSTRAINT_REGEX, .text = (char *)"(yes|no|yes, sir)[a-z ]{0,30}"},
+    {.kind = CAKE_CONSTRAINT_REGEX, .text = (char *)".{3,12}"},
+    {.kind = CAKE_CONSTRAINT_REGEX, .text = (char *)"[^a]*b"},
+    {.kind = CAKE_CONSTRAINT_CHOICE, .text = (char *)"[\"yes\", \"yes, sir\", \"\xE6\x9D\xB1\", \" rain\"]"},
+    {.kind = CAKE_CONSTRAINT_GRAMMAR, .text = (char *)"root ::= \"(\" root \")\" | \"ab\" root | [0-9]+"},
+    {.kind = CAKE_CONSTRAINT_SCHEMA, .text = (char *)"{\"type\": \"string\"}"},
+    {.kind = CAKE_CONSTRAINT_SCHEMA, .text = (char *)"{\"type\": \"string\", \"maxLength\": 40}"},
+    {.kind = CAKE_CONSTRAINT_SCHEMA,
+     .text = (char *)"{\"type\": \"string\", \"maxLength\": 10, \"pattern\": \"a\"}"},
+    {.kind = CAKE_CONSTRAINT_SCHEMA,
+     .text = (char *)"{\"anyOf\": [{\"format\": \"date\", \"type\": \"string\"}, {\"type\": \"number\"}]}"},
+    {.kind = CAKE_CONSTRAINT_SCHEMA,
+     .text = (char *)"{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"na\": "
+                     "{\"type\": \"integer\", \"maximum\": 345}, "
+                     "\"next\": {\"anyOf\": [{\"$ref\": \"#\"}, {\"type\": \"null\"}]}}, \"required\": "
+                     "[\"name\"], \"additionalProperties\": {\"type\": \"boolean\"}}"},
+};
+
+static void test_masks(void)
+{
+    for (int strips = 0; strips < 2; strips++) {
+        cake_vocabulary *v = vocabulary_of(strips);
+        for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+            cake_constraint_source source = sources[i];
+            cake_grammar *g = NULL;
+            cake_fault fault = {0};
+            source.len = source.text ? strlen(source.text) : 0;
+            CU_ASSERT_FATAL(!cake_grammar_open(&source, &g, &fault));
+            for (int round = 0; round < (suite_all() ? 200 : 12); round++)
+                walk_once(g, v, 60);
+            cake_grammar_close(g);
+        }
+        cake_vocabulary_close(v);
+    }
+}
+
+/* Equal sources are compiled once; the cache forgets the oldest. */
+static void test_cache(void)
+{
+    cake_grammar_cache *cache = cake_grammar_cache_open();
+    cake_grammar *first = NULL, *again = NULL, *other = NULL;
+    cake_fault fault = {0};
+    cake_constraint_source source = {.kind = CAKE_CONSTRAINT_REGEX, .text = (char *)"ab", .len = 2};
+    CU_ASSERT(!cake_grammar_cache_get(cache, &source, &first, &fault));
+    CU_ASSERT(!cake_grammar_cache_get(cache, &source, &again, &fault));
+    CU_ASSERT(first == again);
+    source.kind = CAKE_CONSTRAINT_CHOICE;
+    source.text = (char *)"[\"ab\"]";
+    source.len = 6;
+    CU_ASSERT(!cake_grammar_cache_get(cache, &source, &other, &fault));
+    CU_ASSERT(other != first);
+    for (int i = 0; i < 1000; i++) {
+        char text[16];
+        cake_grammar *each = NULL;
+        source = (cake_constraint_source){.kind = CAKE_CONSTRAINT_REGEX, .text = text};
+        source.len = (size_t)snprintf(text, sizeof text, "x%d", i);
+        CU_ASSERT(!cake_grammar_cache_get(cache, &source, &each, &fault));
+        cake_grammar_close(each);
+    }
+    cake_grammar_cache_close(cache);
+    CU_ASSERT(cake_grammar_has(first, "ab", 2));
+    cake_grammar_close(first);
+    cake_grammar_close(again);
+    cake_grammar_close(other);
+}
+
+/* Much memory of states is dropped, and answers go on. */
+static void test_forgetting(void)
+{
+    cake_vocabulary *v = vocabulary_of(false);
+    cake_constraint_source source = {.kind = CAKE_CONSTRAINT_REGEX,
+                                     .text = (char *)"([ab]*a[ab]{14}c|[ab]*)*"};
+    cake_grammar *g = NULL;
+    cake_fault fault = {0};
+    source.len = strlen(source.text);
+    CU_ASSERT_FATAL(!cake_grammar_open(&source, &g, &fault));
+    cake_constraint *c = cake_constraint_open(cake_grammar_share(g), v, NULL, 0, true);
+    for (int i = 0; i < (suite_all() ? 40000 : 8000); i++) {
+        const cake_mask mask = cake_constraint_mask(c);
+        CU_ASSERT_FATAL(has(&mask, 'a') && has(&mask, 'b') && !has(&mask, 'd'));
+        cake_constraint_add(c, draw(2) ? 'a' : 'b');
+    }
+    CU_ASSERT(!suite_all() || g->era > 0);
+    cake_constraint_close(c);
+    cake_grammar_close(g);
+    cake_vocabulary_close(v);
+}
+
+/* What would take too long is said so, in time. */
+static void test_bombs(void)
+{
+    cake_vocabulary *v = vocabulary_of(false);
+    static const char *const bombs[] = {"(.{0,200}){0,100}x", "((a?){300}){100}b",
+                                        "(a|aa|aaa|aaaa)*{0}(.*.*.*.*.*.*){50}"};
+    for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
+        const cake_constraint_source source = {
+            .kind = CAKE_CONSTRAINT_REGEX, .text = (char *)(uintptr_t)bombs[i], .len = strlen(bombs[i])};
+        cake_grammar *g = NULL;
+        cake_fault fault = {0};
+        if (cake_grammar_open(&source, &g, &fault))
+            continue;
+        cake_constraint *c = cake_constraint_open(g, v, NULL, 0, true);
+        for (int step = 0; step < 3; step++) {
+            cake_constraint_mask(c);
+            if (cake_constraint_stuck(c))
+                break;
+            cake_constraint_add(c, 'a');
+        }
+        cake_constraint_close(c);
+    }
+    cake_vocabulary_close(v);
+}
+
+int main(void)
+{
+    static const suite_test tests[] = {{"masks are those of a check of every token", test_masks},
+                                       {"equal constraints are compiled once", test_cache},
+                                       {"states are dropped and found again", test_forgetting},
+                                       {"bombs", test_bombs}};
+    return SUITE_MAIN("masks", tests);
+}
