@@ -14,72 +14,91 @@
 #define MOST_BYTES ((size_t)8 << 20) /* of states, and of masks */
 #define MOST_WORK  100000000         /* edges followed for one mask */
 
-/* Whether every plain text of CAKE_PLAIN_CHARS characters may follow: all states are visited that its bytes
- * lead to, with the bytes of the character that are still to come. */
-static bool takes_plain(cake_grammar *g, int32_t state)
+/* ---- plain text, all at once */
+
+/* Sets of states that are reached from one by plain texts, character by character. */
+typedef struct plain_walk {
+    cake_state_sets *sets;
+    int32_t *seen; /* [n_seen] sets between two characters; the latest level is from `level` on */
+    int n_seen, level;
+    bool any; /* of the present level some character is taken */
+    bool all; /* every one is */
+} plain_walk;
+
+enum { MOST_SEEN = 256 };
+
+static void take_plain(plain_walk *w, int32_t set)
 {
-    enum { MOST = 512 };
-    /* after a lead byte: bytes that are left, and the range of the next one */
+    for (int i = 0; i < w->n_seen; i++)
+        if (w->seen[i] == set)
+            return;
+    if (w->n_seen < MOST_SEEN)
+        w->seen[w->n_seen++] = set;
+    else
+        w->all = false;
+}
+
+/* Follows bytes lo to hi, and `left` continuation bytes after them, the first of which are low to high. */
+static void follow_plain(plain_walk *w, int32_t set, int lo, int hi, int left, int low, int high)
+{
+    int32_t latest = -1;
+    for (int b = lo; b <= hi; b++) {
+        const int32_t next = cake_state_sets_next(w->sets, set, (uint8_t)b);
+        if (next == latest)
+            continue;
+        latest = next;
+        if (next == CAKE_STATE_NONE) {
+            w->all = false;
+        } else if (left) {
+            follow_plain(w, next, low, high, left - 1, 0x80, 0xBF);
+        } else {
+            w->any = true;
+            take_plain(w, next);
+        }
+    }
+}
+
+/* How many plain characters may follow, whichever they are, up to CAKE_PLAIN_CHARS. *exact: no more may. */
+static int count_plain(cake_grammar *g, int32_t set, bool *exact)
+{
     static const struct {
-        uint8_t lo, hi;    /* lead bytes */
-        uint8_t left;      /* bytes after it */
-        uint8_t low, high; /* of the next byte */
+        uint8_t lo, hi, left, low, high; /* first bytes; bytes after them; range of the next one */
     } leads[] = {{0x20, 0x21, 0, 0, 0},       {0x23, 0x5B, 0, 0, 0},       {0x5D, 0x7F, 0, 0, 0},
                  {0xC2, 0xDF, 1, 0x80, 0xBF}, {0xE0, 0xE0, 2, 0xA0, 0xBF}, {0xE1, 0xEC, 2, 0x80, 0xBF},
                  {0xED, 0xED, 2, 0x80, 0x9F}, {0xEE, 0xEF, 2, 0x80, 0xBF}, {0xF0, 0xF0, 3, 0x90, 0xBF},
                  {0xF1, 0xF3, 3, 0x80, 0xBF}, {0xF4, 0xF4, 3, 0x80, 0x8F}};
-    struct {
-        int32_t state;
-        uint8_t left, low, high, chars;
-    } todo[MOST];
-    int n = 0;
-    todo[n].state = state;
-    todo[n].left = todo[n].chars = 0;
-    n++;
-    for (int i = 0; i < n; i++) {
-        const bool begins = !todo[i].left;
-        if (begins && todo[i].chars == CAKE_PLAIN_CHARS)
-            continue;
-        const int n_lead = begins ? (int)(sizeof leads / sizeof *leads) : 1;
-        for (int k = 0; k < n_lead; k++) {
-            const int lo = begins ? leads[k].lo : todo[i].low, hi = begins ? leads[k].hi : todo[i].high;
-            const uint8_t left = begins ? leads[k].left : (uint8_t)(todo[i].left - 1);
-            const uint8_t low = begins ? leads[k].low : 0x80, high = begins ? leads[k].high : 0xBF;
-            const uint8_t chars = (uint8_t)(todo[i].chars + !left);
-            int32_t last = -1;
-            for (int b = lo; b <= hi; b++) {
-                const int32_t next = cake_state_sets_next(g->states, todo[i].state, (uint8_t)b);
-                bool seen = next == last;
-                if (next == CAKE_STATE_NONE)
-                    return false;
-                last = next;
-                for (int j = 0; j < n && !seen; j++)
-                    seen = todo[j].state == next && todo[j].left == left && todo[j].chars <= chars &&
-                           (!left || (todo[j].low == low && todo[j].high == high));
-                if (seen)
-                    continue;
-                if (n == MOST)
-                    return false;
-                todo[n].state = next;
-                todo[n].left = left;
-                todo[n].low = low;
-                todo[n].high = high;
-                todo[n++].chars = chars;
-            }
+    int32_t seen[MOST_SEEN] = {set};
+    plain_walk w = {.sets = g->sets, .seen = seen, .n_seen = 1};
+    *exact = false;
+    for (int n = 0; n < CAKE_PLAIN_CHARS; n++) {
+        const int end = w.n_seen;
+        w.any = false;
+        w.all = true;
+        for (; w.level < end && (w.all || !w.any); w.level++)
+            for (size_t k = 0; k < sizeof leads / sizeof *leads; k++)
+                follow_plain(&w, seen[w.level], leads[k].lo, leads[k].hi, leads[k].left, leads[k].low,
+                             leads[k].high);
+        if (!w.all) {
+            *exact = !w.any;
+            return n;
         }
+        if (w.n_seen == end) /* nothing new: so it goes on */
+            break;
     }
-    return true;
+    return CAKE_PLAIN_CHARS;
 }
+
+/* ---- masks */
 
 /* Sets the bits of all tokens of the tree that may follow. False: it takes too long. */
 static bool walk(cake_grammar *g, const cake_vocabulary *v, const cake_vocabulary_tree *tree, int32_t state)
 {
     int32_t path[CAKE_TOKEN_BYTES + 1];
-    const int64_t work = cake_state_sets_work(g->states);
+    const int64_t work = cake_state_sets_work(g->sets);
     path[0] = state;
     for (int32_t i = 0; i < tree->n;) {
         const cake_vocabulary_node *node = &tree->node[i];
-        const int32_t next = cake_state_sets_next(g->states, path[node->depth], node->byte);
+        const int32_t next = cake_state_sets_next(g->sets, path[node->depth], node->byte);
         if (next == CAKE_STATE_NONE) {
             i = node->skip;
             continue;
@@ -88,7 +107,7 @@ static bool walk(cake_grammar *g, const cake_vocabulary *v, const cake_vocabular
             path[node->depth + 1] = next;
         for (int32_t id = node->token; id >= 0; id = v->same[id])
             g->bits[id / 64] |= (uint64_t)1 << id % 64;
-        if (!(++i & 1023) && cake_state_sets_work(g->states) - work > MOST_WORK)
+        if (!(++i & 1023) && cake_state_sets_work(g->sets) - work > MOST_WORK)
             return false;
     }
     return true;
@@ -143,18 +162,18 @@ static void find_state(cake_constraint *c)
     c->era = g->era;
     c->state = CAKE_STATE_BEGIN;
     for (size_t i = 0; i < c->text.len; i++)
-        c->state = cake_state_sets_next(g->states, c->state, (uint8_t)c->text.data[i]);
+        c->state = cake_state_sets_next(g->sets, c->state, (uint8_t)c->text.data[i]);
 }
 
 static void limit_memory(cake_grammar *g)
 {
     if (g->mask_bytes > MOST_BYTES)
         cake_grammar_drop_masks(g);
-    if (cake_state_sets_bytes(g->states) <= MOST_BYTES)
+    if (cake_state_sets_bytes(g->sets) <= MOST_BYTES)
         return;
     cake_grammar_drop_masks(g);
-    cake_state_sets_close(g->states);
-    g->states = cake_state_sets_open(&g->automaton, g->root);
+    cake_state_sets_close(g->sets);
+    g->sets = cake_state_sets_open(&g->automaton, g->root);
     g->era++;
 }
 
@@ -164,12 +183,15 @@ static cake_shared_mask *make_mask(cake_grammar *g, const cake_vocabulary *v, in
     const size_t words = (size_t)v->n_vocab / 64 + 1;
     if (!g->bits)
         g->bits = cake_alloc(words, sizeof *g->bits);
-    const bool plain = takes_plain(g, state);
-    if (plain)
-        memcpy(g->bits, v->plain, words * sizeof *g->bits);
+    bool exact;
+    const int n = count_plain(g, state, &exact);
+    const bool whole =
+        n == CAKE_PLAIN_CHARS || exact; /* of plain tokens, those of n characters fit, and no others */
+    if (whole)
+        memcpy(g->bits, v->plain + (size_t)n * words, words * sizeof *g->bits);
     else
         memset(g->bits, 0, words * sizeof *g->bits);
-    return walk(g, v, plain ? &v->others : &v->all, state) ? list_bits(g->bits, v->n_vocab) : NULL;
+    return walk(g, v, whole ? &v->others : &v->all, state) ? list_bits(g->bits, v->n_vocab) : NULL;
 }
 
 /* A blank at the beginning is dropped by the decoder: the mask of what follows it. */
@@ -188,7 +210,7 @@ static cake_shared_mask *make_first_mask(cake_constraint *c)
             continue;
         int32_t state = c->state;
         for (at++; at < v->begin[id + 1] && state != CAKE_STATE_NONE; at++)
-            state = cake_state_sets_next(g->states, state, (uint8_t)v->bytes[at]);
+            state = cake_state_sets_next(g->sets, state, (uint8_t)v->bytes[at]);
         const bool fits = state != CAKE_STATE_NONE && v->begin[id + 1] - v->begin[id] <= CAKE_TOKEN_BYTES &&
                           v->begin[id + 1] - v->begin[id] > 1; /* a blank alone would be no progress */
         g->bits[id / 64] &= ~((uint64_t)1 << id % 64);
@@ -273,7 +295,7 @@ cake_mask cake_constraint_mask(cake_constraint *c)
     drop_mask(c);
     limit_memory(g);
     find_state(c);
-    const bool ends = cake_state_sets_ends(g->states, c->state);
+    const bool ends = cake_state_sets_ends(g->sets, c->state);
     if (c->fresh) {
         c->mask = make_first_mask(c);
     } else {
@@ -317,7 +339,7 @@ void cake_constraint_add(cake_constraint *c, int32_t id)
     find_state(c);
     cake_buf_add(&c->text, bytes, n);
     for (size_t i = 0; i < n; i++)
-        c->state = cake_state_sets_next(g->states, c->state, (uint8_t)bytes[i]);
+        c->state = cake_state_sets_next(g->sets, c->state, (uint8_t)bytes[i]);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -325,7 +347,7 @@ bool cake_constraint_complete(cake_constraint *c)
 {
     pthread_mutex_lock(&c->grammar->lock);
     find_state(c);
-    const bool last = cake_state_sets_last(c->grammar->states, c->state);
+    const bool last = cake_state_sets_last(c->grammar->sets, c->state);
     pthread_mutex_unlock(&c->grammar->lock);
     return last;
 }

@@ -101,7 +101,7 @@ cake_err cake_grammar_open(const cake_constraint_source *source, cake_grammar **
         cake_grammar_close(g);
         return err;
     }
-    g->states = cake_state_sets_open(&g->automaton, g->root);
+    g->sets = cake_state_sets_open(&g->automaton, g->root);
     *out = g;
     return CAKE_OK;
 }
@@ -141,7 +141,7 @@ void cake_grammar_close(cake_grammar *g)
     if (left)
         return;
     cake_grammar_drop_masks(g);
-    cake_state_sets_close(g->states);
+    cake_state_sets_close(g->sets);
     cake_automaton_free(&g->automaton);
     free(g->bits);
     pthread_mutex_destroy(&g->lock);
@@ -152,8 +152,8 @@ size_t cake_grammar_bytes(cake_grammar *g)
 {
     pthread_mutex_lock(&g->lock);
     const size_t bytes = g->automaton.cap_edge * sizeof *g->automaton.edge +
-                         (size_t)g->automaton.n_state * 2 * sizeof(int32_t) +
-                         cake_state_sets_bytes(g->states) + g->mask_bytes + g->n_mask * sizeof *g->mask;
+                         (size_t)g->automaton.n_state * 2 * sizeof(int32_t) + cake_state_sets_bytes(g->sets) +
+                         g->mask_bytes + g->n_mask * sizeof *g->mask;
     pthread_mutex_unlock(&g->lock);
     return bytes;
 }
@@ -163,8 +163,8 @@ bool cake_grammar_has(cake_grammar *g, const char *text, size_t len)
     int32_t at = CAKE_STATE_BEGIN;
     pthread_mutex_lock(&g->lock);
     for (size_t i = 0; i < len; i++)
-        at = cake_state_sets_next(g->states, at, (uint8_t)text[i]);
-    const bool has = cake_state_sets_ends(g->states, at);
+        at = cake_state_sets_next(g->sets, at, (uint8_t)text[i]);
+    const bool has = cake_state_sets_ends(g->sets, at);
     pthread_mutex_unlock(&g->lock);
     return has;
 }

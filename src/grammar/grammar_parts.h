@@ -22,7 +22,7 @@ struct cake_grammar {
     int references;
     cake_automaton automaton;
     int root;
-    cake_state_sets *states;
+    cake_state_sets *sets;
     uint32_t era;            /* of states: it changes when they are dropped */
     cake_shared_mask **mask; /* [n_mask] by state; NULL: not known */
     size_t n_mask, mask_bytes;

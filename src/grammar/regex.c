@@ -55,9 +55,14 @@ static cake_err next_char(reader *r, uint32_t *code)
 
 /* ---- escapes */
 
-static bool is_ecma_space(uint32_t code)
+/* \s: WhiteSpace and LineTerminator. */
+static void add_spaces(cake_chars *out)
 {
-    return cake_char_is_space(code) ? code != 0x85 : code == 0xFEFF;
+    static const cake_char_range spaces[] = {
+        {'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+        {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        cake_chars_add(out, spaces[i].lo, spaces[i].hi);
 }
 
 /* \p{...} by General_Category's first letter, and a few others. */
@@ -108,7 +113,7 @@ static bool add_class(char letter, cake_chars *out)
         cake_chars_add(&set, 'a', 'z');
         break;
     case 's':
-        cake_chars_add_class(&set, is_ecma_space);
+        add_spaces(&set);
         break;
     default:
         return false;

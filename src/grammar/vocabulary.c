@@ -33,17 +33,18 @@ static bool strips_blank(const cake_tokenizer *tokenizer, const cake_vocabulary 
     return false;
 }
 
-static bool is_plain(const char *bytes, int64_t n)
+/* The number of characters of plain text; 0: it is none. */
+static int plain_chars(const char *bytes, int64_t n)
 {
     int chars = 0;
     for (int64_t at = 0; at < n; chars++) {
         uint32_t code;
         const int size = cake_utf8_next(bytes + at, (size_t)(n - at), &code);
         if (!size || code < ' ' || code == '"' || code == '\\')
-            return false;
+            return 0;
         at += size;
     }
-    return n > 0 && chars <= CAKE_PLAIN_CHARS;
+    return chars <= CAKE_PLAIN_CHARS ? chars : 0;
 }
 
 /* ---- trees */
@@ -104,7 +105,8 @@ static void build_trees(cake_vocabulary *v)
     sorter *sorted = cake_alloc((size_t)v->n_vocab + 1, sizeof *sorted);
     int32_t n = 0, n_other = 0;
     v->same = cake_alloc((size_t)v->n_vocab + 1, sizeof *v->same);
-    v->plain = cake_alloc((size_t)v->n_vocab / 64 + 1, sizeof *v->plain);
+    const size_t words = (size_t)v->n_vocab / 64 + 1;
+    v->plain = cake_alloc((1 + CAKE_PLAIN_CHARS) * words, sizeof *v->plain);
     for (int32_t id = 0; id < v->n_vocab; id++) {
         const int64_t len = v->begin[id + 1] - v->begin[id];
         v->same[id] = -1;
@@ -120,13 +122,12 @@ static void build_trees(cake_vocabulary *v)
         if (i && len == v->begin[sorted[i - 1].id + 1] - v->begin[sorted[i - 1].id] &&
             !memcmp(v->bytes + v->begin[id], v->bytes + v->begin[sorted[i - 1].id], (size_t)len))
             v->same[sorted[i - 1].id] = id;
-        if (is_plain(v->bytes + v->begin[id], len)) {
-            v->plain[id / 64] |= (uint64_t)1 << id % 64;
-            v->n_plain++;
-        }
+        const int chars = plain_chars(v->bytes + v->begin[id], len);
+        for (int k = chars; chars && k <= CAKE_PLAIN_CHARS; k++)
+            v->plain[(size_t)k * words + (size_t)id / 64] |= (uint64_t)1 << id % 64;
     }
     for (int32_t i = 0; i < n; i++)
-        if (!(v->plain[sorted[i].id / 64] >> sorted[i].id % 64 & 1))
+        if (!(v->plain[CAKE_PLAIN_CHARS * words + (size_t)sorted[i].id / 64] >> sorted[i].id % 64 & 1))
             sorted[n_other++] = sorted[i];
     build(v, sorted, n_other, &v->others);
     free(sorted);

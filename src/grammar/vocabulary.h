@@ -35,9 +35,8 @@ typedef struct cake_vocabulary {
     int64_t *begin;                   /* [n_vocab + 1] of each token's bytes; special tokens have none */
     int32_t *same;                    /* [n_vocab] another token of the same bytes; -1: none */
     cake_vocabulary_tree all, others; /* others: without the plain ones */
-    uint64_t *plain;                  /* [(n_vocab + 63) / 64] a bit each */
-    int32_t n_plain;
-    int32_t longest;
+    uint64_t *plain; /* [1 + CAKE_PLAIN_CHARS, n_vocab / 64 + 1] a bit for each plain token of so many
+                      * characters, or fewer */
 } cake_vocabulary;
 
 #define CAKE_TOKEN_BYTES 255 /* longer tokens are never allowed */
