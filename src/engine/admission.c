@@ -209,6 +209,7 @@ static bool admit_choice(cake_engine *e)
                                      .finite = true,
                                      .score = e->stem_score,
                                      .what = CAKE_SAMPLE_SAMPLE};
+            cake_sampler_constrain(e->sampler, 1, 1, false);
             cake_sampler_run(e->sampler, 1, 1);
             if (row->stuck) {
                 cake_engine_stuck(e->seqs[slot], row);

@@ -42,6 +42,7 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
                        .max_score = cake_engine_max_score(config, shape),
                        .n_thread = n_thread,
                        .n_decode = setup->n_decode ? setup->n_decode : n_thread,
+                       .best_allowed = !setup->head->memory,
                        .io = *io};
     cake_err err = cake_arena_open(&e->arena, "waves", cake_engine_host_bytes(config, shape));
     if (!err && e->embed->memory)
@@ -316,11 +317,14 @@ static void score_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batc
     cake_wave *wave = msg->wave;
     const int32_t *row = batch->score_row + first;
     cake_sample_row *rows = cake_sampler_rows(e->sampler);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         rows[i] = purpose_of_row(e, batch->score_slot[first + i], &cake_wave_rows(wave)[row[i]]);
+    cake_sampler_constrain(e->sampler, threads_of(e, wave), n, e->best_allowed);
+    for (int i = 0; i < n; i++) {
         int needs = cake_sample_row_topk(&rows[i], e->config->n_vocab);
         e->need_all[i] = !needs || batch->score_slot[first + i] == e->stem;
         cake_topk_clear(&e->best[i], needs ? needs : 1);
+        e->best[i].allowed = e->need_all[i] ? NULL : rows[i].allowed;
     }
     double start = cake_clock_now();
     float *scores = cake_logits_forward(e->logits, threads_of(e, wave), wave, msg->body,

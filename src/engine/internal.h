@@ -44,6 +44,7 @@ struct cake_engine {
     cake_sampler *sampler;
     cake_logits *logits;
     int max_score;              /* rows whose scores, or hidden states, are computed at a time */
+    bool best_allowed;          /* the head finds the best of allowed scores */
     bool *need_all;             /* [max_score] all scores of this row are needed, not only the best */
     cake_topk *best;            /* [max_score] the best scores of each row */
     cake_pooling_row *pool_row; /* [max_score] */

@@ -27,11 +27,14 @@ typedef struct cake_sample_row {
     int32_t id; /* in: the token to score; out: the sampled one */
     cake_token_logprob
         logprobs[1 + CAKE_MAX_TOP]; /* out, if the sequence wants logprobs: of id and of the best */
-    const char *stuck;              /* out: why no token may come next (a constraint); NULL: one was drawn */
+    cake_mask mask;                 /* of a constraint: cake_sampler_constrain */
+    const char *stuck;              /* why no token may come next; NULL: some may */
+    const uint64_t *allowed;        /* the mask as bits, if the best of these scores are enough; else NULL */
     int32_t rank; /* out, of a token to score, if the sequence wants ranks: 1 + how many are likelier */
 } cake_sample_row;
 
-/* Number of best scores that the row needs; 0: all, because of penalties, logprobs or sampling from many. */
+/* Number of best scores, of allowed tokens, that the row needs; 0: all, because of penalties, logprobs or
+ * sampling from many. */
 int cake_sample_row_topk(const cake_sample_row *row, int n_vocab);
 
 typedef struct cake_sampler cake_sampler;
@@ -43,6 +46,9 @@ size_t cake_sampler_bytes(int n_vocab, int max_row, int n_thread);
 
 /* [max_row] the caller fills them before cake_sampler_run. */
 cake_sample_row *cake_sampler_rows(cake_sampler *sampler);
+/* To be called before: finds what the constraints of the first n rows allow. best: the head can leave out the
+ * other tokens. */
+void cake_sampler_constrain(cake_sampler *sampler, int n_thread, int n, bool best);
 /* Samples the first n rows on n_thread threads, at most as many as open was given. Results do not depend on
  * the number of rows and threads. */
 void cake_sampler_run(cake_sampler *sampler, int n_thread, int n);

@@ -11,8 +11,7 @@
 #include "base/alloc.h"
 #include "grammar/grammar_parts.h"
 
-#define MOST_BYTES ((size_t)8 << 20) /* of states, and of masks */
-#define MOST_WORK  100000000         /* edges followed for one mask */
+#define MOST_WORK 100000000 /* edges followed for one mask */
 
 /* ---- plain text, all at once */
 
@@ -167,9 +166,9 @@ static void find_state(cake_constraint *c)
 
 static void limit_memory(cake_grammar *g)
 {
-    if (g->mask_bytes > MOST_BYTES)
+    if (g->mask_bytes > g->most_bytes)
         cake_grammar_drop_masks(g);
-    if (cake_state_sets_bytes(g->sets) <= MOST_BYTES)
+    if (cake_state_sets_bytes(g->sets) <= g->most_bytes)
         return;
     cake_grammar_drop_masks(g);
     cake_state_sets_close(g->sets);

@@ -15,7 +15,7 @@
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 
-enum { KEPT_GRAMMARS = 256, KEPT_BYTES = 256 << 20 };
+enum { KEPT_GRAMMARS = 256, KEPT_BYTES = 256 << 20, MOST_BYTES = 8 << 20 };
 
 /* ---- sources */
 
@@ -96,6 +96,7 @@ cake_err cake_grammar_open(const cake_constraint_source *source, cake_grammar **
     cake_grammar *g = cake_alloc(1, sizeof *g);
     pthread_mutex_init(&g->lock, NULL);
     g->references = 1;
+    g->most_bytes = MOST_BYTES;
     cake_err err = compile(g, source, fault);
     if (err) {
         cake_grammar_close(g);

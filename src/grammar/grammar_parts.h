@@ -26,7 +26,8 @@ struct cake_grammar {
     uint32_t era;            /* of states: it changes when they are dropped */
     cake_shared_mask **mask; /* [n_mask] by state; NULL: not known */
     size_t n_mask, mask_bytes;
-    uint64_t *bits; /* [vocabulary, in words] scratch */
+    size_t most_bytes; /* of states, and of masks */
+    uint64_t *bits;    /* [vocabulary, in words] scratch */
 };
 
 /* With the lock. */

@@ -207,8 +207,11 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
     const buffers *p = &logits->host;
     take_rows(logits, wave, body, rows->row, n);
     for (int member = 0; member < logits->n_thread; member++) /* the team may be smaller than n_thread */
-        for (int i = 0; i < n; i++)
-            cake_topk_clear(&p->best[(size_t)member * (size_t)logits->max_row + (size_t)i], best[i].k);
+        for (int i = 0; i < n; i++) {
+            cake_topk *own = &p->best[(size_t)member * (size_t)logits->max_row + (size_t)i];
+            cake_topk_clear(own, best[i].k);
+            own->allowed = best[i].allowed;
+        }
     logits->n = n;
     logits->wanted = rows->wanted;
     if (logits->kernels->memory)

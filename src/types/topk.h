@@ -21,15 +21,17 @@ typedef struct cake_topk {
     int32_t k;                       /* how many to hold, 1 to CAKE_MAX_TOPK */
     int32_t n;                       /* held so far */
     bool nonfinite;                  /* some score is NaN or infinite */
+    const uint64_t *allowed;         /* a bit for each id that may be held, on the CPU; NULL: all */
     cake_ranked held[CAKE_MAX_TOPK]; /* [n] highest score first, lowest id first among equals */
 } cake_topk;
 
-/* Starts with no scores. */
+/* Starts with no scores, and all ids allowed. */
 static inline void cake_topk_clear(cake_topk *best, int k)
 {
     best->k = k;
     best->n = 0;
     best->nonfinite = false;
+    best->allowed = NULL;
 }
 
 static inline bool cake_ranked_before(cake_ranked a, cake_ranked b)
@@ -46,6 +48,8 @@ static inline float cake_topk_min(const cake_topk *best)
 static inline void cake_topk_add(cake_topk *best, cake_ranked token)
 {
     if (!(token.score >= cake_topk_min(best))) /* also for NaN */
+        return;
+    if (best->allowed && !(best->allowed[token.id / 64] >> token.id % 64 & 1))
         return;
     int at = best->n;
     if (at < best->k)
