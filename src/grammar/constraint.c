@@ -228,8 +228,7 @@ cake_constraint *cake_constraint_open(cake_grammar *grammar, const cake_vocabula
     c->fresh = c->began_fresh = fresh && vocabulary->strips;
     c->ends = cake_alloc((size_t)n_end + 1, sizeof *c->ends);
     for (int i = 0; i < n_end; i++)
-        if (ends[i] >= 0 && ends[i] < vocabulary->n_vocab &&
-            vocabulary->begin[ends[i]] == vocabulary->begin[ends[i] + 1])
+        if (ends[i] >= 0 && ends[i] < vocabulary->n_vocab && cake_vocabulary_is_special(vocabulary, ends[i]))
             c->ends[c->n_end++] = ends[i];
     pthread_mutex_lock(&grammar->lock);
     c->era = grammar->era;

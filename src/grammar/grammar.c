@@ -14,14 +14,16 @@
 #include "grammar/json_rules.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
+#include "grammar/structure.h"
 
 enum { KEPT_GRAMMARS = 256, KEPT_BYTES = 256 << 20, MOST_BYTES = 8 << 20 };
 
 /* ---- sources */
 
-static cake_err add_object(cake_grammar *g, const cake_constraint_source *source)
+static cake_err add_object(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
 {
     cake_json_rules rules;
+    (void)fault;
     cake_json_rules_add(&g->automaton, source->compact, &rules);
     g->root = rules.object;
     return CAKE_OK;
@@ -35,6 +37,17 @@ static cake_err add_schema(cake_grammar *g, const cake_constraint_source *source
     if (!err)
         err = cake_schema_add(schema, &options, &g->automaton, &g->root, fault);
     cake_json_free(schema);
+    return err;
+}
+
+static cake_err add_structure(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
+{
+    const cake_schema_options options = {.compact = source->compact, .closed = source->closed};
+    cake_json *structure = NULL;
+    cake_err err = cake_json_parse(source->text, source->len, &structure, fault);
+    if (!err)
+        err = cake_structure_add(structure, &options, &g->automaton, &g->root, fault);
+    cake_json_free(structure);
     return err;
 }
 
@@ -68,14 +81,18 @@ static cake_err add_regex(cake_grammar *g, const cake_constraint_source *source,
     return err;
 }
 
+static cake_err add_grammar(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
+{
+    return cake_gbnf_parse(source->text, source->len, &g->automaton, &g->root, fault);
+}
+
 static cake_err compile(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
 {
-    cake_err err = source->kind == CAKE_CONSTRAINT_SCHEMA   ? add_schema(g, source, fault)
-                   : source->kind == CAKE_CONSTRAINT_OBJECT ? add_object(g, source)
-                   : source->kind == CAKE_CONSTRAINT_CHOICE ? add_choice(g, source, fault)
-                   : source->kind == CAKE_CONSTRAINT_REGEX
-                       ? add_regex(g, source, fault)
-                       : cake_gbnf_parse(source->text, source->len, &g->automaton, &g->root, fault);
+    static cake_err (*const add[])(cake_grammar *, const cake_constraint_source *, cake_fault *) = {
+        [CAKE_CONSTRAINT_SCHEMA] = add_schema,   [CAKE_CONSTRAINT_OBJECT] = add_object,
+        [CAKE_CONSTRAINT_CHOICE] = add_choice,   [CAKE_CONSTRAINT_REGEX] = add_regex,
+        [CAKE_CONSTRAINT_GRAMMAR] = add_grammar, [CAKE_CONSTRAINT_STRUCTURE] = add_structure};
+    cake_err err = add[source->kind](g, source, fault);
     if (!err && g->automaton.full)
         err = cake_fault_set(fault, NULL,
                              "the constraint needs more than %d states; use smaller numbers of repetitions, "

@@ -212,10 +212,11 @@ static void close_compiler(cake_schema_compiler *c)
     cake_exprs_free(&c->exprs);
 }
 
-cake_err cake_schema_add(const cake_json *schema, const cake_schema_options *options,
-                         cake_automaton *automaton, int *root, cake_fault *fault)
+cake_err cake_schema_add_at(const cake_json *root, const cake_json *schema,
+                            const cake_schema_options *options, cake_automaton *automaton, int *rule,
+                            cake_fault *fault)
 {
-    cake_schema_compiler c = {.root = schema, .options = options, .automaton = automaton, .fault = fault};
+    cake_schema_compiler c = {.root = root, .options = options, .automaton = automaton, .fault = fault};
     cake_schema_list list = {0};
     cake_err err = CAKE_OK;
     if (cake_json_kind(schema) != CAKE_JSON_BOOL && cake_json_kind(schema) != CAKE_JSON_OBJECT)
@@ -223,7 +224,7 @@ cake_err cake_schema_add(const cake_json *schema, const cake_schema_options *opt
                               cake_json_kind_name(schema));
     cake_json_rules_add(automaton, options->compact, &c.json);
     cake_schema_list_add(&list, schema);
-    *root = cake_schema_rule_of(&c, &list);
+    *rule = cake_schema_rule_of(&c, &list);
     while (c.n_done < c.n_known && !err && !automaton->full) {
         const cake_schema_rule next = c.known[c.n_done++]; /* the list may move */
         err = c.n_known > MOST_RULES ? cake_schema_wrong(&c, schema, "schema", "it has too many combinations")
@@ -231,4 +232,10 @@ cake_err cake_schema_add(const cake_json *schema, const cake_schema_options *opt
     }
     close_compiler(&c);
     return err;
+}
+
+cake_err cake_schema_add(const cake_json *schema, const cake_schema_options *options,
+                         cake_automaton *automaton, int *root, cake_fault *fault)
+{
+    return cake_schema_add_at(schema, schema, options, automaton, root, fault);
 }

@@ -19,4 +19,9 @@ typedef struct cake_schema_options {
 cake_err cake_schema_add(const cake_json *schema, const cake_schema_options *options,
                          cake_automaton *automaton, int *root, cake_fault *fault);
 
+/* The same of a schema within `root`, to which its references go. */
+cake_err cake_schema_add_at(const cake_json *root, const cake_json *schema,
+                            const cake_schema_options *options, cake_automaton *automaton, int *rule,
+                            cake_fault *fault);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the bytes of each token. Out: prefix trees.
- * Invariant: tokens without bytes (special ones, and those that no text has) are in no tree.
+ * Invariant: tokens without bytes (ends, and those that no text has) are in no tree.
  */
 #include "grammar/vocabulary.h"
 
@@ -133,12 +133,30 @@ static void build_trees(cake_vocabulary *v)
     free(sorted);
 }
 
-static bool is_text(const cake_tokenizer *tokenizer, int32_t id, const int32_t *eos, int n_eos)
+/* Appends a token's bytes: none, if it is an end, or if it has a byte that no text has. */
+static void add_bytes(const cake_tokenizer *tokenizer, int32_t id, const int32_t *eos, int n_eos,
+                      cake_buf *out)
 {
+    const size_t before = out->len;
+    bool is_end = id >= cake_tokenizer_count(tokenizer);
     for (int i = 0; i < n_eos; i++)
-        if (eos[i] == id)
-            return false;
-    return id < cake_tokenizer_count(tokenizer) && !cake_tokenizer_is_special(tokenizer, id);
+        is_end |= eos[i] == id;
+    if (is_end)
+        return;
+    cake_tokenizer_bytes(tokenizer, id, out);
+    if (memchr(out->data + before, CAKE_SPECIAL_MARK[0], out->len - before) || out->len == before) {
+        cake_buf_cut(out, before);
+    } else if (cake_tokenizer_is_special(tokenizer, id)) {
+        cake_buf_addc(out, 0);
+        memmove(out->data + before + 1, out->data + before, out->len - before - 1);
+        out->data[before] = CAKE_SPECIAL_MARK[0];
+    }
+}
+
+bool cake_vocabulary_is_special(const cake_vocabulary *v, int32_t id)
+{
+    const int64_t at = v->begin[id];
+    return at == v->begin[id + 1] || v->bytes[at] == CAKE_SPECIAL_MARK[0];
 }
 
 cake_vocabulary *cake_vocabulary_build(const char *bytes, const int32_t *length, int32_t n_vocab, bool strips)
@@ -162,8 +180,7 @@ cake_vocabulary *cake_vocabulary_open(const cake_tokenizer *tokenizer, int n_voc
     cake_buf_adds(&bytes, "");
     for (int32_t id = 0; id < n_vocab; id++) {
         const size_t before = bytes.len;
-        if (is_text(tokenizer, id, eos, n_eos))
-            cake_tokenizer_bytes(tokenizer, id, &bytes);
+        add_bytes(tokenizer, id, eos, n_eos, &bytes);
         length[id] = (int32_t)(bytes.len - before);
     }
     cake_vocabulary *v = cake_vocabulary_build(bytes.data, length, n_vocab, false);

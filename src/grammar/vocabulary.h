@@ -32,14 +32,20 @@ typedef struct cake_vocabulary {
     int32_t n_vocab;
     bool strips; /* an answer loses the blank before its first word */
     char *bytes;
-    int64_t *begin;                   /* [n_vocab + 1] of each token's bytes; special tokens have none */
-    int32_t *same;                    /* [n_vocab] another token of the same bytes; -1: none */
+    int64_t *begin; /* [n_vocab + 1] of each token's bytes; tokens that end an answer have none */
+    int32_t *same;  /* [n_vocab] another token of the same bytes; -1: none */
     cake_vocabulary_tree all, others; /* others: without the plain ones */
     uint64_t *plain; /* [1 + CAKE_PLAIN_CHARS, n_vocab / 64 + 1] a bit for each plain token of so many
                       * characters, or fewer */
 } cake_vocabulary;
 
+/* Special tokens have this before their text: no text has such a byte. */
+#define CAKE_SPECIAL_MARK "\xFF"
+
 #define CAKE_TOKEN_BYTES 255 /* longer tokens are never allowed */
+
+/* Whether a token is no text: special, or an end. */
+bool cake_vocabulary_is_special(const cake_vocabulary *vocabulary, int32_t id);
 
 /* Tokens of the tokenizer below n_vocab, the scores that the model has. eos [n_eos]: tokens that are no
  * text. */

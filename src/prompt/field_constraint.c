@@ -26,19 +26,22 @@ static cake_err set(cake_field_pass *p, const char *field, cake_constraint_kind 
     return CAKE_OK;
 }
 
-/* A schema: as JSON, or as a string that has its text. */
-static cake_err set_schema(cake_field_pass *p, const char *field, const char *name, const cake_json *node)
+/* A schema or structural tag: as JSON, or as a string that has its text. */
+static cake_err set_json(cake_field_pass *p, const char *field, cake_constraint_kind constraint,
+                         const char *name, const cake_json *node)
 {
     size_t len;
     const char *text = cake_json_text(node, &len);
     const cake_json_type kind = cake_json_kind(node);
     if (text)
-        return set(p, field, CAKE_CONSTRAINT_SCHEMA, text, len);
+        return set(p, field, constraint, text, len);
     if (kind != CAKE_JSON_OBJECT && kind != CAKE_JSON_BOOL)
-        return cake_field_wrong(p, name, node, "a JSON schema (an object)");
+        return cake_field_wrong(p, name, node,
+                                constraint == CAKE_CONSTRAINT_SCHEMA ? "a JSON schema (an object)"
+                                                                     : "a structural tag (an object)");
     cake_buf json = {0};
     cake_json_add_node(&json, node);
-    cake_err err = set(p, field, CAKE_CONSTRAINT_SCHEMA, json.data, json.len);
+    cake_err err = set(p, field, constraint, json.data, json.len);
     cake_buf_free(&json);
     return err;
 }
@@ -84,14 +87,17 @@ cake_err cake_field_read_response_format(cake_field_pass *p, const cake_field_ro
         return CAKE_OK;
     if (type && !strcmp(type, "json_object"))
         return set(p, f->name, CAKE_CONSTRAINT_OBJECT, "", 0);
+    if (type && !strcmp(type, "structural_tag"))
+        return set_json(p, f->name, CAKE_CONSTRAINT_STRUCTURE, "response_format", node);
     if (!type || strcmp(type, "json_schema") != 0)
         return cake_field_wrong(p, "response_format.type", cake_json_get(node, "type"),
-                                "\"text\", \"json_object\" or \"json_schema\"");
+                                "\"text\", \"json_object\", \"json_schema\" or \"structural_tag\"");
     if (cake_json_kind(own) != CAKE_JSON_OBJECT)
         return cake_field_wrong(p, "response_format.json_schema", own, "an object with a schema");
     cake_err err = read_flag(p, "response_format.json_schema.strict", cake_json_get(own, "strict"), &strict);
     if (!err)
-        err = set_schema(p, f->name, "response_format.json_schema.schema", cake_json_get(own, "schema"));
+        err = set_json(p, f->name, CAKE_CONSTRAINT_SCHEMA, "response_format.json_schema.schema",
+                       cake_json_get(own, "schema"));
     p->request->constraint.compact = p->request->constraint.closed = strict;
     return err;
 }
@@ -101,11 +107,13 @@ static cake_err read_kind(cake_field_pass *p, const char *field, const char *nam
                           const cake_json *node)
 {
     if (!strcmp(kind, "json"))
-        return set_schema(p, field, name, node);
+        return set_json(p, field, CAKE_CONSTRAINT_SCHEMA, name, node);
     if (!strcmp(kind, "regex"))
         return set_text(p, field, name, CAKE_CONSTRAINT_REGEX, node);
     if (!strcmp(kind, "choice"))
         return set_choice(p, field, name, node);
+    if (!strcmp(kind, "structural_tag"))
+        return set_json(p, field, CAKE_CONSTRAINT_STRUCTURE, name, node);
     return set_text(p, field, name, CAKE_CONSTRAINT_GRAMMAR, node);
 }
 
@@ -117,12 +125,13 @@ cake_err cake_field_read_guided(cake_field_pass *p, const cake_field_row *f, con
 cake_err cake_field_read_structured_outputs(cake_field_pass *p, const cake_field_row *f,
                                             const cake_json *node)
 {
-    static const char *const kinds[] = {"json", "regex", "choice", "grammar"};
+    static const char *const kinds[] = {"json", "regex", "choice", "grammar", "structural_tag"};
     cake_request *r = p->request;
     bool compact = false, closed = false, object = false;
     cake_err err = CAKE_OK;
     if (cake_json_kind(node) != CAKE_JSON_OBJECT)
-        return cake_field_wrong(p, f->name, node, "an object with json, regex, choice or grammar");
+        return cake_field_wrong(p, f->name, node,
+                                "an object with json, regex, choice, grammar or structural_tag");
     for (void *it = cake_json_first(node); it && !err; it = cake_json_next(node, it)) {
         const char *key = cake_json_key(it, NULL);
         const cake_json *value = cake_json_value(it);
@@ -142,15 +151,17 @@ cake_err cake_field_read_structured_outputs(cake_field_pass *p, const cake_field
         else if (!strcmp(key, "disable_additional_properties"))
             err = read_flag(p, name, value, &closed);
         else if (strcmp(key, "disable_fallback") != 0)
-            err = cake_fault_set(&r->fault, f->name,
-                                 "%s is not supported; expected json, json_object, regex, choice or "
-                                 "grammar, and disable_any_whitespace or disable_additional_properties",
-                                 name);
+            err = cake_fault_set(
+                &r->fault, f->name,
+                "%s is not supported; expected json, json_object, regex, choice, "
+                "grammar or structural_tag, and disable_any_whitespace or disable_additional_properties",
+                name);
     }
     if (!err && object)
         err = set(p, f->name, CAKE_CONSTRAINT_OBJECT, "", 0);
     if (!err && r->constraint_field != f->name)
-        return cake_field_wrong(p, f->name, node, "an object with json, regex, choice or grammar");
+        return cake_field_wrong(p, f->name, node,
+                                "an object with json, regex, choice, grammar or structural_tag");
     r->constraint.compact = compact;
     r->constraint.closed = closed;
     return err;

@@ -10,11 +10,12 @@
 
 typedef enum cake_constraint_kind {
     CAKE_CONSTRAINT_NONE,
-    CAKE_CONSTRAINT_SCHEMA, /* JSON that is valid for the JSON schema in text */
-    CAKE_CONSTRAINT_OBJECT, /* any JSON object */
-    CAKE_CONSTRAINT_REGEX,  /* a text that the pattern in text matches */
-    CAKE_CONSTRAINT_CHOICE, /* one of the strings of the JSON array in text */
-    CAKE_CONSTRAINT_GRAMMAR /* what the GBNF grammar in text derives */
+    CAKE_CONSTRAINT_SCHEMA,   /* JSON that is valid for the JSON schema in text */
+    CAKE_CONSTRAINT_OBJECT,   /* any JSON object */
+    CAKE_CONSTRAINT_REGEX,    /* a text that the pattern in text matches */
+    CAKE_CONSTRAINT_CHOICE,   /* one of the strings of the JSON array in text */
+    CAKE_CONSTRAINT_GRAMMAR,  /* what the GBNF grammar in text derives */
+    CAKE_CONSTRAINT_STRUCTURE /* what the structural tag in text says: grammar/structure.h */
 } cake_constraint_kind;
 
 typedef struct cake_constraint_source {

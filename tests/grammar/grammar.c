@@ -41,6 +41,7 @@ static void check_texts(cake_constraint_kind kind, const char *source, const cha
 #define REGEX(source, ...)       TAKES(CAKE_CONSTRAINT_REGEX, source, __VA_ARGS__)
 #define GRAMMAR(source, ...)     TAKES(CAKE_CONSTRAINT_GRAMMAR, source, __VA_ARGS__)
 #define SCHEMA(source, ...)      TAKES(CAKE_CONSTRAINT_SCHEMA, source, __VA_ARGS__)
+#define STRUCTURE(source, ...)   TAKES(CAKE_CONSTRAINT_STRUCTURE, source, __VA_ARGS__)
 
 static void refuses(cake_constraint_kind kind, const char *source, const char *message)
 {
@@ -53,6 +54,69 @@ static void refuses(cake_constraint_kind kind, const char *source, const char *m
     CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, message));
     if (g)
         cake_grammar_close(g);
+}
+
+#define TEXT(value) "{\"type\": \"const_string\", \"value\": \"" value "\"}"
+#define SEQ(list)   "{\"type\": \"sequence\", \"elements\": [" list "]}"
+#define INTEGER     "{\"type\": \"json_schema\", \"json_schema\": {\"type\": \"integer\"}}"
+#define ANY         "{\"type\": \"any_text\"}"
+#define TAG(begin, content, end)                                                                             \
+    "{\"type\": \"tag\", \"begin\": \"" begin "\", \"content\": " content ", \"end\": \"" end "\"}"
+
+static void test_structure(void)
+{
+    STRUCTURE(SEQ(TEXT("a=") ", " INTEGER ", " TEXT(";")), "a=1;", "a=-20;", NULL, "a=1", "a=x;", "a=1;;");
+    STRUCTURE(SEQ(ANY ", " TEXT("abab") ", " INTEGER), "abab1", "xaabab2", "abaabab3", "\xC3\xA9\n abab0",
+              NULL, "aba1", "abababab1", "ababab1", "1",
+              "\xFF"
+              "abab1");
+    STRUCTURE(TAG("<t>", ANY, "</t>"), "<t></t>", "<t>a<</t>", "<t>\n</</t>", NULL, "<t>", "<t></t>x",
+              "<t></t></t>");
+    STRUCTURE("{\"type\": \"or\", \"elements\": [" TEXT(
+                  "a") ", {\"type\": \"regex\", \"pattern\": \"[0-9]{2}\"}, "
+                       "{\"type\": \"grammar\", \"grammar\": \"root ::= \\\"g\\\"+\"}]}",
+              "a", "42", "ggg", NULL, "4", "", "ag");
+    STRUCTURE(
+        SEQ("{\"type\": \"optional\", \"content\": " TEXT("o") "}, {\"type\": \"star\", \"content\": " TEXT(
+            "s") "}, {\"type\": \"plus\", \"content\": " TEXT("p") "}"),
+        "p", "opp", "ossp", "ssp", NULL, "", "oop", "os");
+#define TAGS "[" TAG("<i>", INTEGER, "</i>") ", " TAG("<a>", ANY, "</a>") "]"
+    STRUCTURE("{\"type\": \"tags_with_separator\", \"separator\": \"; \", \"tags\": " TAGS "}", "",
+              "<i>1</i>", "<i>1</i>; <a>x</a>", NULL, "<i>1</i>;", "<i>1</i><i>2</i>");
+    STRUCTURE("{\"type\": \"tags_with_separator\", \"separator\": \",\", \"at_least_one\": true, "
+              "\"stop_after_first\": true, \"tags\": " TAGS "}",
+              "<i>1</i>", "<a></a>", NULL, "", "<i>1</i>,<i>2</i>");
+    STRUCTURE("{\"structures\": [{\"begin\": \"<f=a>\", \"schema\": {\"type\": \"integer\"}, \"end\": "
+              "\"</f>\"}, {\"begin\": \"<f=b>\", \"schema\": {\"enum\": [true]}, \"end\": \"</f>\"}], "
+              "\"triggers\": "
+              "[\"<f=\"]}",
+              "", "plain < f=", "x<f=a>1</f> and <f=b>true</f>", "<f=a>1</f><f=a>2</f>", NULL,
+              "<f=", "<f=c>1</f>", "<f=a>x</f>");
+    STRUCTURE(SEQ("{\"type\": \"triggered_tags\", \"triggers\": [\"<i\"], \"at_least_one\": true, "
+                  "\"stop_after_first\": true, \"tags\": " TAGS "}, " TEXT("!")),
+              "<i>1</i>!", "<a>q</a>!", NULL, "!", "x<i>1</i>!", "<i>1</i>");
+    STRUCTURE(
+        "{\"type\": \"structural_tag\", \"format\": {\"type\": \"qwen_xml_parameter\", \"json_schema\": "
+        "{\"properties\": {\"a\": {\"type\": \"string\"}, \"b\": {\"$ref\": \"#/$defs/n\"}, \"c\": "
+        "{\"type\": "
+        "\"string\", \"enum\": [\"x\", \"y z\"]}}, \"required\": [\"a\"], \"$defs\": {\"n\": {\"type\": "
+        "\"integer\"}}}}}",
+        "<parameter=a>\nq\nr\n</parameter>\n",
+        "<parameter=a>\n\n</parameter>\n<parameter=b>\n5\n</parameter>\n<parameter=c>\ny z\n</parameter>\n",
+        NULL, "", "<parameter=b>\n5\n</parameter>\n",
+        "<parameter=a>\nq\n</parameter>\n<parameter=b>\nx\n</parameter>\n");
+    STRUCTURE(SEQ(ANY ", {\"type\": \"token\", \"token\": \"<|end|>\"}"), "hi\xFF<|end|>", "\xFF<|end|>",
+              NULL, "hi<|end|>", "hi");
+    refuses(CAKE_CONSTRAINT_STRUCTURE, "{}", "expected an element, an object with a `type`");
+    refuses(CAKE_CONSTRAINT_STRUCTURE, "{\"type\": \"sum\"}", "type sum is not supported");
+    refuses(CAKE_CONSTRAINT_STRUCTURE, SEQ(TEXT("a") ", 1"), "expected an element");
+    refuses(CAKE_CONSTRAINT_STRUCTURE, "{\"type\": \"or\", \"elements\": []}",
+            "or: expected an array of elements");
+    refuses(CAKE_CONSTRAINT_STRUCTURE,
+            "{\"type\": \"triggered_tags\", \"triggers\": [\"<q\"], \"tags\": " TAGS "}",
+            "no tag begins with one of the triggers");
+    refuses(CAKE_CONSTRAINT_STRUCTURE, "{\"type\": \"json_schema\", \"json_schema\": {\"if\": {}}}",
+            "if at #");
 }
 
 static void test_regex(void)
@@ -206,6 +270,7 @@ int main(void)
                                        {"GBNF grammars", test_grammar},
                                        {"choices and objects", test_choice},
                                        {"numbers", test_numbers},
-                                       {"schemas", test_schema}};
+                                       {"schemas", test_schema},
+                                       {"structural tags", test_structure}};
     return SUITE_MAIN("grammar", tests);
 }

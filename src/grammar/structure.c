@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a structural tag. Out: rules of an automaton.
+ *
+ * Each element is added together with the text that follows it, its stop: free text must know where it ends.
+ */
+#include "grammar/structure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "grammar/gbnf.h"
+#include "grammar/regex.h"
+#include "grammar/search.h"
+#include "grammar/vocabulary.h"
+
+enum { MOST_ELEMENTS = 10000 };
+
+typedef struct span {
+    const char *at; /* [len]; NULL: none */
+    size_t len;
+} span;
+
+typedef struct builder {
+    cake_automaton *automaton;
+    const cake_schema_options *options;
+    int n_element;
+    cake_fault *fault;
+} builder;
+
+static cake_err add(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to);
+
+static cake_err wrong(builder *b, const char *type, const char *what)
+{
+    return cake_fault_set(b->fault, NULL, "structural tag: %s%s%s", type, *type ? ": " : "", what);
+}
+
+static int32_t literal(builder *b, int32_t from, span t)
+{
+    return t.at ? cake_automaton_literal(b->automaton, from, t.at, t.len) : from;
+}
+
+static bool get_text(const cake_json *element, const char *name, span *out)
+{
+    out->at = cake_json_text(cake_json_get(element, name), &out->len);
+    return out->at;
+}
+
+static int32_t through(builder *b, int32_t from, int rule)
+{
+    const int32_t to = cake_automaton_state(b->automaton);
+    cake_automaton_call(b->automaton, from, rule, to);
+    return to;
+}
+
+/* ---- single elements; each is followed by stop */
+
+static cake_err add_string(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    span value;
+    if (!get_text(element, "value", &value))
+        return wrong(b, "const_string", "expected a string `value`");
+    *to = literal(b, literal(b, from, value), stop);
+    return CAKE_OK;
+}
+
+static cake_err add_token(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    span value;
+    if (!get_text(element, "token", &value))
+        return wrong(b, "token", "expected a string `token`");
+    const int32_t marked = cake_automaton_literal(b->automaton, from, CAKE_SPECIAL_MARK, 1);
+    *to = literal(b, literal(b, marked, value), stop);
+    return CAKE_OK;
+}
+
+static cake_err add_schema(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    const cake_json *schema = cake_json_get(element, "json_schema");
+    int rule;
+    if (!schema)
+        return wrong(b, "json_schema", "expected a schema `json_schema`");
+    cake_err err = cake_schema_add(schema, b->options, b->automaton, &rule, b->fault);
+    if (!err)
+        *to = literal(b, through(b, from, rule), stop);
+    return err;
+}
+
+static cake_err add_regex(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    span pattern;
+    cake_exprs exprs = {0};
+    cake_expr *e = NULL;
+    if (!get_text(element, "pattern", &pattern))
+        return wrong(b, "regex", "expected a string `pattern`");
+    const int32_t end = cake_automaton_state(b->automaton);
+    cake_err err = cake_regex_parse(pattern.at, pattern.len, true, &exprs, &e, b->fault);
+    if (!err)
+        cake_automaton_expr(b->automaton, from, e, CAKE_CODING_PLAIN, end);
+    cake_exprs_free(&exprs);
+    *to = literal(b, end, stop);
+    return err;
+}
+
+static cake_err add_grammar(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    span grammar;
+    int rule;
+    if (!get_text(element, "grammar", &grammar))
+        return wrong(b, "grammar", "expected a string `grammar`");
+    cake_err err = cake_gbnf_parse(grammar.at, grammar.len, b->automaton, &rule, b->fault);
+    if (!err)
+        *to = literal(b, through(b, from, rule), stop);
+    return err;
+}
+
+static cake_err add_any(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    (void)element;
+    *to = cake_automaton_state(b->automaton);
+    const cake_search_text end = {stop.at, stop.len, *to};
+    return cake_search_add(b->automaton, from, &end, stop.at ? 1 : 0, stop.at ? -1 : *to)
+               ? CAKE_OK
+               : wrong(b, "any_text", "the text that ends it is not UTF-8");
+}
+
+/* ---- several */
+
+/* An element that is nothing but a text ends the free text before it. */
+static span text_of(const cake_json *element)
+{
+    span own = {0};
+    const char *type = cake_json_text(cake_json_get(element, "type"), NULL);
+    if (type && !strcmp(type, "const_string"))
+        get_text(element, "value", &own);
+    return own;
+}
+
+static cake_err add_sequence(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    const cake_json *list = cake_json_get(element, "elements");
+    const size_t n = cake_json_size(list);
+    cake_err err = CAKE_OK;
+    if (cake_json_kind(list) != CAKE_JSON_ARRAY)
+        return wrong(b, "sequence", "expected an array `elements`");
+    for (size_t i = 0; i < n && !err; i++) {
+        const span next = text_of(cake_json_at(list, i + 1));
+        const bool last = i + 1 == n;
+        err = add(b, cake_json_at(list, i), from, last ? stop : next, to);
+        i += next.at != NULL;
+        if (!last && i + 1 == n)
+            *to = err ? *to : literal(b, *to, stop);
+        from = *to;
+    }
+    if (!n)
+        *to = literal(b, from, stop);
+    return err;
+}
+
+/* One of the elements of a list. */
+static cake_err add_choice(builder *b, const cake_json *list, const char *type, int32_t from, span stop,
+                           int32_t *to)
+{
+    cake_err err = CAKE_OK;
+    *to = cake_automaton_state(b->automaton);
+    if (cake_json_kind(list) != CAKE_JSON_ARRAY || !cake_json_size(list))
+        return wrong(b, type, "expected an array of elements, one or more");
+    for (size_t i = 0; i < cake_json_size(list) && !err; i++) {
+        int32_t end;
+        err = add(b, cake_json_at(list, i), from, stop, &end);
+        if (!err)
+            cake_automaton_empty(b->automaton, end, *to);
+    }
+    return err;
+}
+
+static cake_err add_or(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    return add_choice(b, cake_json_get(element, "elements"), "or", from, stop, to);
+}
+
+/* At least min times, at most once unless again. */
+static cake_err add_times(builder *b, const cake_json *element, int min, bool again, int32_t from, span stop,
+                          int32_t *to)
+{
+    const int32_t begin = cake_automaton_state(b->automaton), end = cake_automaton_state(b->automaton);
+    int32_t after;
+    cake_err err = add(b, cake_json_get(element, "content"), begin, (span){0}, &after);
+    if (err)
+        return err;
+    cake_automaton_empty(b->automaton, from, begin);
+    cake_automaton_empty(b->automaton, after, end);
+    if (again)
+        cake_automaton_empty(b->automaton, after, begin);
+    if (!min)
+        cake_automaton_empty(b->automaton, from, end);
+    *to = literal(b, end, stop);
+    return CAKE_OK;
+}
+
+static cake_err add_optional(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    return add_times(b, element, 0, false, from, stop, to);
+}
+
+static cake_err add_star(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    return add_times(b, element, 0, true, from, stop, to);
+}
+
+static cake_err add_plus(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    return add_times(b, element, 1, true, from, stop, to);
+}
+
+/* What follows the first `skip` bytes of a tag's begin. */
+static cake_err add_tag_after(builder *b, const cake_json *tag, size_t skip, int32_t from, span stop,
+                              int32_t *to)
+{
+    span begin, end;
+    if (!get_text(tag, "begin", &begin) || !get_text(tag, "end", &end))
+        return wrong(b, "tag", "expected the strings `begin` and `end`");
+    from = literal(b, from, (span){begin.at + skip, begin.len - skip});
+    cake_err err = add(b, cake_json_get(tag, "content"), from, end.len ? end : stop, to);
+    if (!err && end.len)
+        *to = literal(b, *to, stop);
+    return err;
+}
+
+static cake_err add_tag(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    return add_tag_after(b, element, 0, from, stop, to);
+}
+
+static cake_err add_separated(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    const int32_t head = cake_automaton_state(b->automaton), end = cake_automaton_state(b->automaton);
+    span separator = {0};
+    int32_t after;
+    get_text(element, "separator", &separator);
+    cake_err err =
+        add_choice(b, cake_json_get(element, "tags"), "tags_with_separator", head, (span){0}, &after);
+    if (err)
+        return err;
+    cake_automaton_empty(b->automaton, from, head);
+    cake_automaton_empty(b->automaton, after, end);
+    if (!cake_json_bool(cake_json_get(element, "at_least_one"), false))
+        cake_automaton_empty(b->automaton, from, end);
+    if (!cake_json_bool(cake_json_get(element, "stop_after_first"), false))
+        cake_automaton_empty(b->automaton, literal(b, after, separator), head);
+    *to = literal(b, end, stop);
+    return CAKE_OK;
+}
+
+/* From behind a trigger through the rest of the tags that begin with it. */
+static cake_err add_triggered(builder *b, const cake_json *tags, span trigger, int32_t from, int32_t to)
+{
+    bool any = false;
+    cake_err err = CAKE_OK;
+    for (size_t i = 0; i < cake_json_size(tags) && !err; i++) {
+        const cake_json *tag = cake_json_at(tags, i);
+        span begin;
+        int32_t end;
+        if (!get_text(tag, "begin", &begin) || begin.len < trigger.len ||
+            memcmp(begin.at, trigger.at, trigger.len) != 0)
+            continue;
+        any = true;
+        err = add_tag_after(b, tag, trigger.len, from, (span){0}, &end);
+        if (!err)
+            cake_automaton_empty(b->automaton, end, to);
+    }
+    return err || any ? err : wrong(b, "triggered_tags", "no tag begins with one of the triggers");
+}
+
+static cake_err add_triggers(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    const cake_json *triggers = cake_json_get(element, "triggers"), *tags = cake_json_get(element, "tags");
+    const size_t n = cake_json_size(triggers);
+    const bool some = cake_json_bool(cake_json_get(element, "at_least_one"), false),
+               once = cake_json_bool(cake_json_get(element, "stop_after_first"), false);
+    cake_search_text *found = cake_alloc(n + 2, sizeof *found);
+    const int32_t head = cake_automaton_state(b->automaton), after = cake_automaton_state(b->automaton),
+                  end = cake_automaton_state(b->automaton);
+    cake_err err = cake_json_kind(triggers) == CAKE_JSON_ARRAY && n
+                       ? CAKE_OK
+                       : wrong(b, "triggered_tags", "expected an array `triggers` of strings, one or more");
+    for (size_t i = 0; i < n && !err; i++) {
+        span trigger = {0};
+        trigger.at = cake_json_text(cake_json_at(triggers, i), &trigger.len);
+        found[i] = (cake_search_text){trigger.at, trigger.len, cake_automaton_state(b->automaton)};
+        err = !trigger.len ? wrong(b, "triggered_tags", "a trigger is no text")
+                           : add_triggered(b, tags, trigger, found[i].to, after);
+    }
+    if (!err && some)
+        err = add_choice(b, tags, "triggered_tags", from, (span){0}, to);
+    if (!err && some)
+        cake_automaton_empty(b->automaton, *to, after);
+    if (!err && !some)
+        cake_automaton_empty(b->automaton, from, head);
+    if (!err && !once)
+        cake_automaton_empty(b->automaton, after, head);
+    if (!err && once)
+        cake_automaton_empty(b->automaton, literal(b, after, stop), end);
+    if (!err && stop.at)
+        found[n] = (cake_search_text){stop.at, stop.len, end};
+    if (!err && !cake_search_add(b->automaton, head, found, n + (stop.at != NULL), stop.at ? -1 : end))
+        err = wrong(b, "triggered_tags", "a trigger is not UTF-8");
+    free(found);
+    *to = end;
+    return err;
+}
+
+/* ---- parameters in the form of Qwen3-Coder */
+
+/* The value of a parameter, and the text behind it: strings as they are, others as JSON. */
+static cake_err add_value(builder *b, const cake_json *root, const cake_json *schema, int32_t from, span stop,
+                          int32_t *to)
+{
+    const char *type = cake_json_text(cake_json_get(schema, "type"), NULL);
+    const cake_json *list = cake_json_get(schema, "enum");
+    const bool plain = type && !strcmp(type, "string");
+    int rule;
+    if (plain && cake_json_size(list)) {
+        *to = cake_automaton_state(b->automaton);
+        for (size_t i = 0; i < cake_json_size(list); i++) {
+            span value = {0};
+            value.at = cake_json_text(cake_json_at(list, i), &value.len);
+            if (value.at)
+                cake_automaton_empty(b->automaton, literal(b, literal(b, from, value), stop), *to);
+        }
+        return CAKE_OK;
+    }
+    if (plain)
+        return add_any(b, NULL, from, stop, to);
+    cake_err err = cake_schema_add_at(root, schema, b->options, b->automaton, &rule, b->fault);
+    if (!err)
+        *to = literal(b, through(b, from, rule), stop);
+    return err;
+}
+
+static bool is_required(const cake_json *schema, const char *name)
+{
+    const cake_json *list = cake_json_get(schema, "required");
+    for (size_t i = 0; i < cake_json_size(list); i++) {
+        const char *text = cake_json_text(cake_json_at(list, i), NULL);
+        if (text && !strcmp(text, name))
+            return true;
+    }
+    return false;
+}
+
+static cake_err add_parameters(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    const cake_json *schema = cake_json_get(element, "json_schema"),
+                    *members = cake_json_get(schema, "properties");
+    const span end = {"\n</parameter>\n", 14};
+    cake_err err = CAKE_OK;
+    for (void *it = cake_json_first(members); it && !err; it = cake_json_next(members, it)) {
+        span name;
+        int32_t after = from;
+        name.at = cake_json_key(it, &name.len);
+        int32_t at = literal(b, from, (span){"<parameter=", 11});
+        at = literal(b, literal(b, at, name), (span){">\n", 2});
+        err = add_value(b, schema, cake_json_value(it), at, end, &after);
+        if (!err && !is_required(schema, name.at))
+            cake_automaton_empty(b->automaton, from, after);
+        from = after;
+    }
+    *to = err ? from : literal(b, from, stop);
+    return err;
+}
+
+/* ---- all */
+
+static cake_err add(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    static const struct {
+        const char *type;
+        cake_err (*add)(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to);
+    } rows[] = {{"const_string", add_string},
+                {"token", add_token},
+                {"json_schema", add_schema},
+                {"regex", add_regex},
+                {"grammar", add_grammar},
+                {"any_text", add_any},
+                {"sequence", add_sequence},
+                {"or", add_or},
+                {"optional", add_optional},
+                {"star", add_star},
+                {"plus", add_plus},
+                {"tag", add_tag},
+                {"tags_with_separator", add_separated},
+                {"triggered_tags", add_triggers},
+                {"qwen_xml_parameter", add_parameters}};
+    const char *type = cake_json_text(cake_json_get(element, "type"), NULL);
+    if (!type)
+        return wrong(b, "", "expected an element, an object with a `type`");
+    if (++b->n_element > MOST_ELEMENTS)
+        return wrong(b, type, "there are more than 10,000 elements");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].type, type))
+            return rows[i].add(b, element, from, stop, to);
+    return cake_fault_set(b->fault, NULL, "structural tag: type %.40s is not supported", type);
+}
+
+/* The older form as an element. */
+static void add_older(const cake_json *root, cake_buf *out)
+{
+    const cake_json *list = cake_json_get(root, "structures");
+    cake_buf_adds(out, "{\"type\": \"triggered_tags\", \"triggers\": ");
+    cake_json_add_node(out, cake_json_get(root, "triggers"));
+    cake_buf_adds(out, ", \"tags\": [");
+    for (size_t i = 0; i < cake_json_size(list); i++) {
+        static const char *const names[] = {"begin", "end"};
+        const cake_json *each = cake_json_at(list, i), *schema = cake_json_get(each, "schema");
+        cake_buf_adds(out, i ? ", {" : "{");
+        for (size_t k = 0; k < 2; k++) {
+            cake_buf_addf(out, "\"%s\": ", names[k]);
+            cake_json_add_node(out, cake_json_get(each, names[k]));
+            cake_buf_adds(out, ", ");
+        }
+        cake_buf_adds(out, "\"content\": {\"type\": \"json_schema\", \"json_schema\": ");
+        cake_json_add_node(out, schema);
+        cake_buf_adds(out, "}}");
+    }
+    cake_buf_adds(out, "]}");
+}
+
+static bool has_members(const cake_json *list, const char *a, const char *b, const char *c)
+{
+    bool all = cake_json_kind(list) == CAKE_JSON_ARRAY;
+    for (size_t i = 0; i < cake_json_size(list) && all; i++)
+        all = cake_json_get(cake_json_at(list, i), a) && cake_json_get(cake_json_at(list, i), b) &&
+              cake_json_get(cake_json_at(list, i), c);
+    return all;
+}
+
+cake_err cake_structure_add(const cake_json *root, const cake_schema_options *options,
+                            cake_automaton *automaton, int *rule, cake_fault *fault)
+{
+    builder b = {.automaton = automaton, .options = options, .fault = fault};
+    const char *type = cake_json_text(cake_json_get(root, "type"), NULL);
+    cake_json *older = NULL;
+    cake_err err = CAKE_OK;
+    if (type && !strcmp(type, "structural_tag"))
+        root = cake_json_get(root, "format");
+    if (!type && cake_json_get(root, "triggers") &&
+        has_members(cake_json_get(root, "structures"), "begin", "schema", "end")) {
+        cake_buf text = {0};
+        add_older(root, &text);
+        err = cake_json_parse(text.data, text.len, &older, fault);
+        cake_buf_free(&text);
+        root = older;
+    }
+    *rule = cake_automaton_rule(automaton);
+    const cake_rule own = automaton->rule[*rule];
+    int32_t to = own.end;
+    if (!err)
+        err = add(&b, root, own.begin, (span){0}, &to);
+    if (!err)
+        cake_automaton_empty(automaton, to, own.end);
+    cake_json_free(older);
+    return err;
+}
