@@ -11,9 +11,9 @@ _cake_mpi()
     done
     COMPREPLY=()
     case $command in
-    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --topology --rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
-    tokenize) options="--model --input --input-format --prompt --output --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --threads --config --verbose --log --quiet --help --version" ;;
-    plan) options="--model --input --input-format --prompt --shard --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
+    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --topology --rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
+    tokenize) options="--model --input --input-format --prompt --output --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --tool-parser --reasoning-parser --threads --config --verbose --log --quiet --help --version" ;;
+    plan) options="--model --input --input-format --prompt --shard --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
     info) options="--model --config --verbose --log --quiet --help --version" ;;
     stage) options="--model --directory --ranks --topology --rates --config --verbose --log --quiet --help --version" ;;
     bench) options="--model --output --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --device --gpu-layers --link --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
@@ -27,6 +27,8 @@ _cake_mpi()
     --input-format) choices="jsonl txt h5" ;;
     --resume) choices="auto never must" ;;
     --task) choices="auto generate score embed rerank" ;;
+    --tool-parser) choices="auto none hermes qwen3_coder llama3_json mistral harmony" ;;
+    --reasoning-parser) choices="auto none think mistral harmony" ;;
     --dtype) choices="auto f32 bf16 f16 int8 int4" ;;
     --kv-dtype) choices="auto f32 bf16 f16 int8" ;;
     --activations) choices="auto bf16 int8" ;;

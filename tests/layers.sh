@@ -32,12 +32,13 @@ BEGIN {
     row("tokenizer", "base types formats text")
     row("chat", "base types formats text jinja tokenizer")
     row("grammar", "base types formats text tokenizer")
+    row("answer", "base types formats text tokenizer grammar")
     row("prompt sample record placement hub", "base types formats")
     row("config link", "base types formats kernels")
     row("tensors", "base types formats kernels")
     row("model", "base types formats kernels config tensors")
     row("embed slice logits", "base types formats kernels config tensors model")
-    rest = "base types formats kernels text jinja tokenizer chat grammar prompt sample record placement hub config tensors model link embed slice logits"
+    rest = "base types formats kernels text jinja tokenizer chat grammar answer prompt sample record placement hub config tensors model link embed slice logits"
     row("options schedule trace", rest); rest = rest " options schedule trace"
     row("request watch", rest); rest = rest " request watch"
     row("engine", rest); rest = rest " engine"
@@ -52,7 +53,7 @@ BEGIN {
     inside("planner", "planning.h topology_io.* consistency.* bundle_plan.* simulate.* rates_file.* | offload.* affinity.* cluster.* | gpu_assign.* | " \
                       "planning.c memory_plan.* estimate.* rank.h | partition.* calibrate.* transport.* | parallelism.* memory_fit.* | memory_check.* whatif_plan.* | rank.c")
     inside("record", "inflight.* line_index.* lock.* fsync_thread.* unpack.h | journal_format.* stream.* finalize.h | job.* inspect.h shards.h | " \
-                     "record.h inspect.c | format.h hdf5.h recorder.h | format_simple.c format_openai.c format_txt.c line.c line_info.c logprobs.c embedding.c float_text.c ranking.c hdf5.c | " \
+                     "record.h inspect.c | format.h hdf5.h recorder.h | format_simple.c format_openai.c format_txt.c line.c line_info.c logprobs.c embedding.c float_text.c message.c ranking.c hdf5.c | " \
                      "finalize.c unpack.c shards.c journal_writer.c resume.c scored.c record.c")
     # Foreign headers: a regular expression of the files that may include them.
     door("jansson.h", "^src/formats/json\\.c$")

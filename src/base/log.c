@@ -16,10 +16,11 @@ static const char *const level_name[] = {"error: ", "warning: ", "", "debug: "};
 /* Every folder is a topic, whether it logs or not. The others: `memory` (a failed allocation or lock),
  * `output` (a write to standard output or a stream fails) and `usage` (the command line). */
 static const char *const topics[] = {
-    "base",     "bench",     "bundle",  "chat",    "config",    "dispatch", "embed",   "engine", "formats",
-    "grammar",  "hub",       "jinja",   "kernels", "link",      "logits",   "memory",  "model",  "options",
-    "output",   "placement", "planner", "prompt",  "record",    "report",   "request", "run",    "sample",
-    "schedule", "slice",     "tensors", "text",    "tokenizer", "trace",    "types",   "usage",  "watch"};
+    "answer",    "base",    "bench",   "bundle", "chat",      "config",  "dispatch", "embed",
+    "engine",    "formats", "grammar", "hub",    "jinja",     "kernels", "link",     "logits",
+    "memory",    "model",   "options", "output", "placement", "planner", "prompt",   "record",
+    "report",    "request", "run",     "sample", "schedule",  "slice",   "tensors",  "text",
+    "tokenizer", "trace",   "types",   "usage",  "watch"};
 
 enum { N_TOPIC = sizeof topics / sizeof *topics, UNSET = -1 };
 

@@ -19,6 +19,7 @@
 /* A template; jinja NULL: none. */
 typedef struct chat_source {
     cake_jinja *jinja;
+    cake_buf text;
     bool parts;   /* it handles contents that are lists of parts */
     bool content; /* it reads contents */
 } chat_source;
@@ -43,6 +44,7 @@ static cake_err open_source(const char *where, const char *source, size_t len, c
     cake_err err = cake_jinja_open(where, source, len, &out->jinja);
     out->parts = !err && names_text(source, len);
     out->content = !err && memmem(source, len, "content", 7);
+    cake_buf_add(&out->text, source, err ? 0 : len);
     return err;
 }
 
@@ -168,6 +170,8 @@ void cake_chat_close(cake_chat *chat)
         return;
     cake_jinja_close(chat->plain.jinja);
     cake_jinja_close(chat->tools.jinja);
+    cake_buf_free(&chat->plain.text);
+    cake_buf_free(&chat->tools.text);
     cake_specials_close(&chat->specials);
     free(chat);
 }
@@ -177,7 +181,14 @@ bool cake_chat_has(const cake_chat *chat)
     return chat->plain.jinja || chat->tools.jinja;
 }
 
-#define FIXED 4 /* variables of every rendering */
+bool cake_chat_mentions(const cake_chat *chat, const char *text)
+{
+    const size_t n = strlen(text);
+    return (chat->plain.text.len && memmem(chat->plain.text.data, chat->plain.text.len, text, n)) ||
+           (chat->tools.text.len && memmem(chat->tools.text.data, chat->tools.text.len, text, n));
+}
+
+#define FIXED 5 /* variables of every rendering, and reasoning_effort */
 
 /* Lists the variables of a rendering; later ones win. Returns their number, for which v has capacity. */
 static size_t list_variables(const cake_chat *chat, const cake_chat_input *input,
@@ -193,6 +204,10 @@ static size_t list_variables(const cake_chat *chat, const cake_chat_input *input
     v[at++] = (cake_jinja_variable){.name = "tools", .json = input->tools, .truth = -1};
     v[at++] = (cake_jinja_variable){.name = "documents", .truth = -1};
     v[at++] = (cake_jinja_variable){.name = "add_generation_prompt", .truth = input->add_generation_prompt};
+    if (input->reasoning_effort)
+        v[at++] = (cake_jinja_variable){.name = "reasoning_effort",
+                                        .text = input->reasoning_effort,
+                                        .len = strlen(input->reasoning_effort)};
     for (void *it = cake_json_first(input->kwargs); it; it = cake_json_next(input->kwargs, it))
         v[at++] =
             (cake_jinja_variable){.name = cake_json_key(it, NULL), .json = cake_json_value(it), .truth = -1};

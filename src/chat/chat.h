@@ -20,11 +20,14 @@ typedef struct cake_chat cake_chat;
 cake_err cake_chat_open(const char *dir, cake_chat **out);
 void cake_chat_close(cake_chat *chat);
 bool cake_chat_has(const cake_chat *chat);
+/* Whether one of its templates has this text. */
+bool cake_chat_mentions(const cake_chat *chat, const char *text);
 
 typedef struct cake_chat_input {
     const cake_json *messages;
-    const cake_json *tools;  /* NULL: none */
-    const cake_json *kwargs; /* chat_template_kwargs, entries become variables; NULL: none */
+    const cake_json *tools;       /* NULL: none */
+    const cake_json *kwargs;      /* chat_template_kwargs, entries become variables; NULL: none */
+    const char *reasoning_effort; /* a variable; NULL: none */
     bool add_generation_prompt;
     bool continue_final_message;
 } cake_chat_input;

@@ -20,10 +20,30 @@ bool cake_schema_has_enum(const cake_schema_list *list)
     return false;
 }
 
-static bool equal(const cake_json *a, const cake_json *b)
+int cake_schema_compare_numbers(const cake_json *a, const cake_json *b)
 {
+    const int64_t i = cake_json_int(a, 0), j = cake_json_int(b, 0);
+    const double x = cake_json_real(a, 0), y = cake_json_real(b, 0);
+    cake_number_limits read = {0};
+    size_t n, m;
+    if (cake_json_kind(a) == CAKE_JSON_INT && cake_json_kind(b) == CAKE_JSON_INT)
+        return (i > j) - (i < j);
+    if (x != y) /* rounding to doubles swaps no numbers; it makes some equal */
+        return x < y ? -1 : 1;
+    if (cake_json_kind(a) == cake_json_kind(b) && !cake_json_digits(a, &n) && !cake_json_digits(b, &m))
+        return 0;
+    cake_decimal_read(a, &read.min); /* integers of more digits than it likes are read nevertheless */
+    cake_decimal_read(b, &read.max);
+    const int order = cake_decimal_compare(&read.min, &read.max);
+    cake_number_limits_free(&read);
+    return order;
+}
+
+bool cake_schema_equal(const cake_json *a, const cake_json *b, size_t *work)
+{
+    ++*work;
     if (cake_json_is_number(a) && cake_json_is_number(b))
-        return cake_json_real(a, 0) == cake_json_real(b, 0);
+        return !cake_schema_compare_numbers(a, b);
     if (cake_json_kind(a) != cake_json_kind(b) || cake_json_size(a) != cake_json_size(b))
         return false;
     switch (cake_json_kind(a)) {
@@ -32,17 +52,18 @@ static bool equal(const cake_json *a, const cake_json *b)
     case CAKE_JSON_STRING: {
         size_t n, m;
         const char *x = cake_json_text(a, &n), *y = cake_json_text(b, &m);
+        *work += n == m ? n / 64 : 0;
         return n == m && !memcmp(x, y, n);
     }
     case CAKE_JSON_ARRAY:
         for (size_t i = 0; i < cake_json_size(a); i++)
-            if (!equal(cake_json_at(a, i), cake_json_at(b, i)))
+            if (!cake_schema_equal(cake_json_at(a, i), cake_json_at(b, i), work))
                 return false;
         return true;
     case CAKE_JSON_OBJECT:
         for (void *it = cake_json_first(a); it; it = cake_json_next(a, it)) {
             const cake_json *other = cake_json_get(b, cake_json_key(it, NULL));
-            if (!other || !equal(cake_json_value(it), other))
+            if (!other || !cake_schema_equal(cake_json_value(it), other, work))
                 return false;
         }
         return true;
@@ -56,12 +77,13 @@ static bool lists(const cake_json *schema, const cake_json *value)
 {
     const cake_json *all = cake_json_get(schema, "enum"), *one = cake_json_get(schema, "const");
     bool found = !all;
+    size_t work = 0;
     for (size_t i = 0; i < cake_json_size(all) && !found; i++)
-        found = equal(cake_json_at(all, i), value);
-    return found && (!one || equal(one, value));
+        found = cake_schema_equal(cake_json_at(all, i), value, &work);
+    return found && (!one || cake_schema_equal(one, value, &work));
 }
 
-static int type_of(const cake_json *value)
+int cake_schema_type_of(const cake_json *value)
 {
     static const int types[] = {[CAKE_JSON_NULL] = CAKE_TYPE_NULL,   [CAKE_JSON_BOOL] = CAKE_TYPE_BOOL,
                                 [CAKE_JSON_INT] = CAKE_TYPE_INTEGER, [CAKE_JSON_STRING] = CAKE_TYPE_STRING,
@@ -174,7 +196,7 @@ cake_err cake_schema_add_enum(cake_schema_compiler *c, const cake_schema_list *l
     value = cake_alloc(count, sizeof *value);
     for (size_t k = 0; k < count && !err; k++) {
         const cake_json *each = one ? one : cake_json_at(all, k);
-        const int type = type_of(each);
+        const int type = cake_schema_type_of(each);
         bool valid = type & types;
         for (int i = 0; i < list->n && valid; i++)
             valid = lists(list->part[i].schema, each);
@@ -252,7 +274,7 @@ static int types_alone(cake_schema_compiler *c, const cake_json *schema)
         types = CAKE_TYPE_ALL;
     c->fault = fault;
     for (size_t i = 0; values && i < (one ? 1 : cake_json_size(values)); i++)
-        found |= type_of(one ? values : cake_json_at(values, i));
+        found |= cake_schema_type_of(one ? values : cake_json_at(values, i));
     return values ? types & found : types;
 }
 

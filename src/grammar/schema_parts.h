@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files schema*.c only: schema_list.c (references, lists, errors), schema_object.c,
- * schema_array.c, schema_string.c, schema_number.c and schema_enum.c (one type of value each), and schema.c,
- * which calls them.
+ * Shared by the files schema*.c and validate.c only: schema_list.c (references, lists, errors),
+ * schema_object.c, schema_array.c, schema_string.c, schema_number.c and schema_enum.c (one type of value
+ * each), and schema.c, which calls them; validate.c judges values by them.
  */
 #ifndef CAKE_GRAMMAR_SCHEMA_PARTS_H
 #define CAKE_GRAMMAR_SCHEMA_PARTS_H
@@ -97,6 +97,12 @@ enum {
 
 /* The types that a schema allows by itself. */
 cake_err cake_schema_types(cake_schema_compiler *c, const cake_json *schema, int *types);
+/* The type of a value. */
+int cake_schema_type_of(const cake_json *value);
+/* Whether values are equal: numbers by value, members in any order. Adds to *work what it looked at. */
+bool cake_schema_equal(const cake_json *a, const cake_json *b, size_t *work);
+/* Below 0: number a is smaller than b. */
+int cake_schema_compare_numbers(const cake_json *a, const cake_json *b);
 /* Whether some schema of the list has enum or const; if so, edges over the values that they all have. */
 bool cake_schema_has_enum(const cake_schema_list *list);
 cake_err cake_schema_add_enum(cake_schema_compiler *c, const cake_schema_list *list, int types, int32_t from,

@@ -45,6 +45,8 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
     *options = (cake_options){.command = "run",
                               .params = cake_params_unset(),
                               .dtype = "auto",
+                              .tool_parser = "auto",
+                              .reasoning_parser = "auto",
                               .kv_dtype = "auto",
                               .activations = "auto",
                               .isa = "auto",

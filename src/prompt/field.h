@@ -53,4 +53,10 @@ cake_err cake_field_read_structured_outputs(cake_field_pass *pass, const cake_fi
                                             const cake_json *node);
 cake_err cake_field_read_guided(cake_field_pass *pass, const cake_field_row *row, const cake_json *node);
 
+cake_err cake_field_read_tool_choice(cake_field_pass *p, const cake_field_row *f, const cake_json *node);
+cake_err cake_field_read_parallel(cake_field_pass *p, const cake_field_row *f, const cake_json *node);
+cake_err cake_field_read_effort(cake_field_pass *p, const cake_field_row *f, const cake_json *node);
+/* What a demanded call needs. */
+cake_err cake_field_check_tools(cake_field_pass *p);
+
 #endif

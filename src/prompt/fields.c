@@ -292,14 +292,6 @@ static cake_err read_best_of(cake_field_pass *p, const cake_field_row *f, const 
     return CAKE_OK;
 }
 
-/* Without tools there is nothing to choose, and "none" is the API's default. */
-static cake_err read_tool_choice(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
-{
-    const char *text = cake_json_text(node, NULL);
-    bool none = text && !strcmp(text, "none");
-    return none && !cake_json_size(cake_json_get(p->object, "tools")) ? CAKE_OK : refuse(p, f, node);
-}
-
 static const cake_field_row fields[] = {
     {"model", ALL, NULL, read_model},
     {"messages", CHAT, NULL, read_messages},
@@ -349,7 +341,12 @@ static const cake_field_row fields[] = {
     {"guided_grammar", BOTH, NULL, cake_field_read_guided},
     {"guided_json", BOTH, NULL, cake_field_read_guided},
     {"guided_regex", BOTH, NULL, cake_field_read_guided},
-    {"tool_choice", BOTH, "\"auto\"", read_tool_choice},
+    {"tool_choice", CHAT, "\"auto\"", cake_field_read_tool_choice},
+    {"tool_choice", TEXT, "\"auto\"|\"none\"", refuse},
+    {"parallel_tool_calls", CHAT, NULL, cake_field_read_parallel},
+    {"parallel_tool_calls", TEXT, "true", refuse},
+    {"reasoning_effort", CHAT, NULL, cake_field_read_effort},
+    {"reasoning_effort", TEXT, "\"medium\"", refuse},
     {"add_special_tokens", TEXT | CONTINUATION | SCORED | EMBEDDED, NULL, read_switch},
     {"add_special_tokens", CHAT, "false", refuse},
     /* about delivery and accounting, which a file does not have: they change nothing */
@@ -363,14 +360,12 @@ static const cake_field_row fields[] = {
     {"store", ALL, NULL, NULL},
     /* of the API and of other engines, not supported */
     {"suffix", BOTH, "\"\"", refuse},
-    {"parallel_tool_calls", BOTH, "true", refuse},
     {"functions", BOTH, "[]", refuse},
     {"function_call", BOTH, "\"auto\"|\"none\"", refuse},
     {"modalities", BOTH, "[\"text\"]", refuse},
     {"audio", BOTH, NULL, refuse},
     {"moderation", BOTH, NULL, refuse},
     {"prediction", BOTH, NULL, refuse},
-    {"reasoning_effort", BOTH, "\"medium\"", refuse},
     {"verbosity", BOTH, "\"medium\"", refuse},
     {"web_search_options", BOTH, NULL, refuse},
     {"service_tier", BOTH, "\"auto\"|\"default\"", refuse},
@@ -495,6 +490,8 @@ static cake_err check_whole(cake_field_pass *p)
                                     "expected one, or --prompt-field with the name of the prompt's field")
                    : cake_field_wrong(p, "prompt", cake_json_get(p->object, "prompt"),
                                       "a string or an array of token ids");
+    if (p->chat && cake_field_check_tools(p))
+        return CAKE_ERR_REQUEST;
     const cake_params *params = &request->params;
     if (p->kind == CAKE_FIELDS_SCORED) {
         request->task = CAKE_TASK_SCORE;

@@ -78,6 +78,9 @@ void cake_request_free(cake_request *request)
     cake_ids_free(&request->continuation_ids);
     free(request->parts);
     free(request->constraint.text);
+    free(request->tool_name);
+    free(request->reasoning_effort);
+    free(request->tools_text);
     cake_params_free(&request->params);
     cake_buf_free(&request->unknown);
     cake_json_free(request->root);

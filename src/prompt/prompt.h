@@ -13,6 +13,7 @@
 #include "formats/json.h"
 #include "types/constraint.h"
 #include "types/input_checkpoint.h"
+#include "types/message.h"
 #include "types/params.h"
 
 /* A text, or ids (ids.len > 0). Owned by the request. */
@@ -71,6 +72,14 @@ typedef struct cake_request {
 
     cake_constraint_source constraint; /* of the answers */
     const char *constraint_field;      /* the field that has it */
+    cake_tool_choice tool_choice;
+    char *tool_name;        /* of CAKE_TOOLS_NAMED */
+    bool one_call;          /* no several calls in one answer */
+    char *reasoning_effort; /* NULL: not said */
+    /* How answers are read; preparation sets it. */
+    bool is_message;  /* as messages */
+    char *tools_text; /* the tools that may be called, as JSON; NULL: none */
+    cake_answer_begin begin;
 
     cake_params params; /* set by the request itself */
     bool form_known;    /* the line shows its form */

@@ -34,7 +34,14 @@ void cake_line_logprobs_text(const cake_record_options *options, const cake_reco
 void cake_line_prompt_logprobs(const cake_record_options *options, const cake_record *record, cake_buf *out);
 
 void cake_line_text(const cake_record *record, const cake_choice *choice,
-                    cake_buf *out);                             /* quoted; includes the echoed prompt */
+                    cake_buf *out); /* quoted; includes the echoed prompt */
+/* Appends the members reasoning and reasoning_content, and tool_calls, each with a comma before it, as far as
+ * the answer has them. i: its index. */
+void cake_line_message(const cake_record_options *options, const cake_record *record, int i, cake_buf *out);
+/* Appends completion_tokens_details, with a comma before it, if answers were read for reasoning. */
+void cake_line_token_details(const cake_record *record, cake_buf *out);
+/* What ended the answer. */
+const char *cake_line_finish(const cake_choice *choice);
 int64_t cake_line_completion_tokens(const cake_record *record); /* of all choices */
 /* Appends the member that --timing adds to a line. */
 void cake_line_timing(const cake_record_options *options, const cake_record *record, cake_buf *out);
@@ -49,7 +56,6 @@ void cake_line_ranking(const cake_record *record, cake_buf *out);
 void cake_line_embedding(const float *x, int n, bool base64, cake_buf *out);
 bool cake_line_read_embedding(const cake_json *node, cake_buf *floats);
 void cake_line_scores(const float *logprobs, size_t n, cake_buf *out); /* -1.5, -2.25 */
-const char *cake_line_finish(cake_finish finish);
 /* Appends the error object of the API; only the OpenAI form has a `code`. */
 void cake_line_fault(const cake_fault *fault, bool code, cake_buf *out);
 

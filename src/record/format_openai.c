@@ -23,15 +23,21 @@ static void add_choice(const cake_record_options *options, const cake_record *re
     const cake_choice *choice = &record->choices[i];
     cake_buf_addf(out, "%s{\"index\": %d, ", i ? ", " : "", i);
     cake_buf_adds(out, record->chat ? "\"message\": {\"role\": \"assistant\", \"content\": " : "\"text\": ");
-    cake_line_text(record, choice, out);
-    cake_buf_adds(out, record->chat ? ", \"refusal\": null}, \"logprobs\": " : ", \"logprobs\": ");
+    const cake_message *message = choice->message;
+    if (message && !message->n_content && (message->n_call || message->reasoning))
+        cake_buf_adds(out, "null");
+    else
+        cake_line_text(record, choice, out);
+    cake_buf_adds(out, record->chat ? ", \"refusal\": null" : "");
+    cake_line_message(options, record, i, out);
+    cake_buf_adds(out, record->chat ? "}, \"logprobs\": " : ", \"logprobs\": ");
     if (record->n_logprob < 0)
         cake_buf_adds(out, "null");
     else if (record->chat)
         cake_line_logprobs_chat(options, record, choice, out);
     else
         cake_line_logprobs_text(options, record, choice, out);
-    cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(choice->finish));
+    cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(choice));
     if (!record->chat)
         cake_line_prompt_logprobs(options, record, out);
     if (record->return_token_ids) {
@@ -91,9 +97,11 @@ static void add_body(const cake_record_options *options, const cake_record *reco
     for (int i = 0; i < record->n_choice; i++)
         add_choice(options, record, i, out);
     long long generated = (long long)cake_line_completion_tokens(record);
-    cake_buf_addf(
-        out, "], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %lld, \"total_tokens\": %lld}",
-        record->n_prompt, generated, record->n_prompt + generated);
+    cake_buf_addf(out,
+                  "], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %lld, \"total_tokens\": %lld",
+                  record->n_prompt, generated, record->n_prompt + generated);
+    cake_line_token_details(record, out);
+    cake_buf_addc(out, '}');
     if (record->chat)
         cake_line_prompt_logprobs(options, record, out);
     if (record->return_token_ids) {

@@ -10,15 +10,18 @@
 
 static void add_usage(const cake_record *record, cake_buf *out)
 {
-    cake_buf_addf(out, "\"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %lld}", record->n_prompt,
+    cake_buf_addf(out, "\"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": %lld", record->n_prompt,
                   (long long)cake_line_completion_tokens(record));
+    cake_line_token_details(record, out);
+    cake_buf_addc(out, '}');
 }
 
-static void add_text(const cake_record *record, const cake_choice *choice, cake_buf *out)
+static void add_text(const cake_record_options *options, const cake_record *record, int i, cake_buf *out)
 {
     cake_buf_adds(out, "\"text\": ");
-    cake_line_text(record, choice, out);
-    cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(choice->finish));
+    cake_line_text(record, &record->choices[i], out);
+    cake_line_message(options, record, i, out);
+    cake_buf_addf(out, ", \"finish_reason\": \"%s\"", cake_line_finish(&record->choices[i]));
 }
 
 static void add_logprobs(const cake_record_options *options, const cake_record *record,
@@ -41,7 +44,7 @@ static void add_answer(const cake_record_options *options, const cake_record *re
 {
     const cake_choice *only = record->choices;
     cake_buf_adds(out, ", ");
-    add_text(record, only, out);
+    add_text(options, record, 0, out);
     cake_buf_adds(out, ", ");
     add_usage(record, out);
     add_logprobs(options, record, only, out);
@@ -58,7 +61,7 @@ static void add_choices(const cake_record_options *options, const cake_record *r
     for (int i = 0; i < record->n_choice; i++) {
         const cake_choice *choice = &record->choices[i];
         cake_buf_addf(out, "%s{\"index\": %d, ", i ? ", " : "", i);
-        add_text(record, choice, out);
+        add_text(options, record, i, out);
         add_logprobs(options, record, choice, out);
         if (record->return_token_ids)
             add_ids("token_ids", choice->ids, choice->n_id, out);

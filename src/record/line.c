@@ -39,9 +39,10 @@ void cake_line_ids(cake_buf *out, const int32_t *ids, int n)
     cake_buf_addc(out, ']');
 }
 
-const char *cake_line_finish(cake_finish finish)
+const char *cake_line_finish(const cake_choice *choice)
 {
-    return finish == CAKE_FINISH_STOP ? "stop" : "length";
+    const bool calls = choice->message && choice->message->n_call;
+    return choice->finish != CAKE_FINISH_STOP ? "length" : calls ? "tool_calls" : "stop";
 }
 
 static const char *type_of(const cake_fault *fault)
@@ -68,8 +69,10 @@ int64_t cake_line_completion_tokens(const cake_record *record)
 
 void cake_line_text(const cake_record *record, const cake_choice *choice, cake_buf *out)
 {
+    const cake_message *message = choice->message;
     if (!record->echo) {
-        cake_json_add_text(out, choice->text, choice->text_len);
+        cake_json_add_text(out, message ? message->content : choice->text,
+                           message ? message->n_content : choice->text_len);
         return;
     }
     cake_json_add_text(out, record->echo, record->echo_len);

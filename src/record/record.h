@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "record/journal_format.h"
 #include "types/input_checkpoint.h"
+#include "types/message.h"
 #include "types/params.h"
 
 typedef enum cake_finish { CAKE_FINISH_STOP, CAKE_FINISH_LENGTH } cake_finish;
@@ -30,7 +31,8 @@ typedef struct cake_choice {
     const cake_token_logprob
         *logprobs;       /* [n_id, 1 + n_top]: the chosen token, then the n_top most likely; if n_top >= 0 */
     const size_t *begin; /* [n_id] ascending: byte of text at which each token begins; if n_top >= 0 */
-    const float *embedding; /* [n_embedding] of an input, which has nothing else; or NULL */
+    const cake_message *message; /* what the text says; NULL: it is taken as it is */
+    const float *embedding;      /* [n_embedding] of an input, which has nothing else; or NULL */
     int n_embedding;
 } cake_choice;
 

@@ -55,6 +55,11 @@ cake_err cake_prepare_reopen(const cake_preparation *preparation, cake_prompt **
     return path && is_stream(path) ? CAKE_END : open_prompt(&preparation->options, out);
 }
 
+static bool mentions(const void *chat, const char *text)
+{
+    return cake_chat_mentions(chat, text);
+}
+
 cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *from_model, int context,
                            int n_vocab, cake_preparation *preparation)
 {
@@ -74,6 +79,10 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
     cake_alloc_trim(); /* returns the memory of a large tokenizer.json */
     if (!err)
         err = cake_chat_open(o->model, &preparation->chat);
+    if (!err)
+        cake_answer_form_open(o->tool_parser, o->reasoning_parser, mentions,
+                              cake_chat_has(preparation->chat) ? preparation->chat : NULL,
+                              preparation->tokenizer, &preparation->form);
     if (!err)
         err = cake_prompt_names_read(o->model, &preparation->prompt_names);
     if (!err)
@@ -158,9 +167,16 @@ static cake_err render(const cake_preparation *preparation, const cake_json *mes
         return cake_fault_set(
             &r->fault, "messages",
             "this model has no chat template: give the text as \"prompt\" instead of messages");
+    if (r->reasoning_effort && strcmp(r->reasoning_effort, "medium") != 0 &&
+        !cake_chat_mentions(preparation->chat, "reasoning_effort"))
+        return cake_fault_set(&r->fault, "reasoning_effort",
+                              "reasoning_effort is \"%.40s\", but the model's chat template has no such "
+                              "variable: leave it out",
+                              r->reasoning_effort);
     cake_chat_input input = {.messages = messages,
-                             .tools = r->tools,
+                             .tools = r->tool_choice == CAKE_TOOLS_NONE ? NULL : r->tools,
                              .kwargs = r->kwargs,
+                             .reasoning_effort = r->reasoning_effort,
                              .add_generation_prompt = r->add_generation_prompt,
                              .continue_final_message = r->continue_final_message};
     return cake_chat_render(preparation->chat, &input, text, &r->fault);
@@ -267,6 +283,24 @@ static cake_err encode_inputs(const cake_preparation *preparation, cake_request 
     return cake_inputs_encode(preparation->tokenizer, &preparation->prompt_names, &limits, r, text, ids);
 }
 
+/* How the answers to a rendered prompt are read, and what they must look like. */
+static cake_err shape_answer(const cake_preparation *preparation, cake_request *r, const cake_buf *text)
+{
+    const cake_answer_form *form = &preparation->form;
+    const bool called = form->tools && r->tool_choice != CAKE_TOOLS_NONE && cake_json_size(r->tools);
+    r->begin = cake_answer_begins(form, text->data ? text->data : "", text->len);
+    r->is_message = form->reasoning || called;
+    if (called) {
+        cake_buf tools = {0};
+        cake_json_add_node(&tools, r->tools);
+        r->tools_text = tools.data;
+    }
+    return r->tool_choice >= CAKE_TOOLS_REQUIRED
+               ? cake_answer_require(form, r->begin, r->tools, r->tool_name, !r->one_call, &r->constraint,
+                                     &r->fault)
+               : cake_answer_constrain(form, r->begin, &r->constraint, &r->fault);
+}
+
 /* Tokenizes the request's prompt. The post-processor adds its tokens only if no template was used. */
 static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, cake_buf *text, cake_ids *ids)
 {
@@ -300,6 +334,8 @@ static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, 
         err = render_text(preparation, r, text);
     else
         cake_buf_add(text, r->text, r->text_len);
+    if (!err && templated)
+        err = shape_answer(preparation, r, text);
     if (err)
         return err;
     size_t min_tokens = text->len / cake_tokenizer_longest(preparation->tokenizer);

@@ -6,6 +6,7 @@
 #ifndef CAKE_REQUEST_PREPARE_H
 #define CAKE_REQUEST_PREPARE_H
 
+#include "answer/answer.h"
 #include "chat/chat.h"
 #include "config/config.h"
 #include "prompt/prompt.h"
@@ -23,12 +24,13 @@ typedef struct cake_prepare_options {
     const char *input_format; /* "txt", "jsonl", "h5"; NULL: by the name and the first bytes */
     char **text;              /* [n_text] */
     int n_text;
-    cake_names names;      /* of fields in simple JSONL lines */
-    cake_task task;        /* of texts and simple lines with a prompt */
-    const char *system;    /* a system message for texts; NULL: none */
-    bool raw;              /* texts get no chat template */
-    cake_params params;    /* defaults from the command line */
-    int64_t context, seed; /* --context, 0: not given; --seed */
+    cake_names names;                           /* of fields in simple JSONL lines */
+    cake_task task;                             /* of texts and simple lines with a prompt */
+    const char *system;                         /* a system message for texts; NULL: none */
+    bool raw;                                   /* texts get no chat template */
+    const char *tool_parser, *reasoning_parser; /* names, "auto" or "none" */
+    cake_params params;                         /* defaults from the command line */
+    int64_t context, seed;                      /* --context, 0: not given; --seed */
     cake_shard shard;
 } cake_prepare_options;
 
@@ -45,9 +47,10 @@ typedef struct cake_preparation {
         *config; /* borrowed, set by the caller: whether the model embeds or ranks; NULL: unknown */
     cake_prompt_names prompt_names;
     cake_grammar_cache *grammars;
-    int window;    /* the context to which prompts are cut, if they ask for it; 0: unknown */
-    cake_buf text; /* the latest prompt, rendered */
-    bool warned;   /* cake_prepare_warn has logged */
+    cake_answer_form form; /* in which the model writes answers */
+    int window;            /* the context to which prompts are cut, if they ask for it; 0: unknown */
+    cake_buf text;         /* the latest prompt, rendered */
+    bool warned;           /* cake_prepare_warn has logged */
 } cake_preparation;
 
 /* Opens tokenizer, template and input; logs errors. from_model: generation_config.json's defaults or NULL. */

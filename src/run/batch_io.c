@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "request/inputs.h"
+#include "request/message.h"
 #include "run/from_options.h"
 #include "run/identity.h"
 #include "run/time_left.h"
@@ -291,15 +292,34 @@ void cake_batch_io_close(cake_batch_io *io)
     cake_latency_free(&io->itl);
 }
 
+/* Whether a text may still become the mark of reasoning. */
+static bool may_be_mark(const cake_answer_form *form, const char *text, size_t len)
+{
+    while (len && strchr(" \t\r\n", *text))
+        text++, len--;
+    return form->think && len < strlen(form->think) && !memcmp(text, form->think, len);
+}
+
 /* Writes the text that can no longer change; at the end all of it and a newline. */
 static cake_err stream(cake_batch_io *io, const cake_sequence *s, bool end)
 {
     if (io->broken) /* already logged */
         return CAKE_ERR_FATAL;
     size_t until = end ? s->text.len : cake_sequence_settled(s);
+    cake_message message = {0};
+    const char *text = s->text.data;
+    if (s->lead->request.is_message) {
+        if (!end && cake_clock_now() < io->next_stream) /* all of it is read again each time */
+            return CAKE_OK;
+        cake_sequence_message(s, &io->preparation.form, NULL, until, &message);
+        text = message.content;
+        until = !end && may_be_mark(&io->preparation.form, text, message.n_content) ? 0 : message.n_content;
+        io->next_stream = cake_clock_now() + 0.1;
+    }
     if (until > io->streamed)
-        fwrite(s->text.data + io->streamed, 1, until - io->streamed, stdout);
+        fwrite(text + io->streamed, 1, until - io->streamed, stdout);
     io->streamed = until > io->streamed ? until : io->streamed;
+    cake_message_free(&message);
     if (end)
         fputc('\n', stdout);
     io->broken = fflush(stdout) || ferror(stdout);
@@ -402,6 +422,34 @@ static void take_scores(const cake_batch_io *io, const cake_sequence *s, cake_re
     free(part);
 }
 
+/* Reads the answers of a request as messages [n], and gives them to the choices [n]. Owned: free_messages. */
+static cake_message *read_messages(const cake_batch_io *io, const cake_sequence *s, cake_choice *choices,
+                                   int n)
+{
+    const cake_request *r = &s->request;
+    cake_json *tools = NULL;
+    cake_fault fault = {0};
+    if (r->err || !r->is_message)
+        return NULL;
+    cake_message *messages = cake_alloc((size_t)n, sizeof *messages);
+    if (r->tools_text)
+        cake_json_parse(r->tools_text, strlen(r->tools_text), &tools, &fault); /* its own text */
+    for (int i = 0; i < n; i++) {
+        const cake_sequence *own = s->n_choice ? s->choice[i] : s;
+        cake_sequence_message(own, &io->preparation.form, tools, own->text.len, &messages[i]);
+        choices[i].message = &messages[i];
+    }
+    cake_json_free(tools);
+    return messages;
+}
+
+static void free_messages(cake_message *messages, int n)
+{
+    for (int i = 0; messages && i < n; i++)
+        cake_message_free(&messages[i]);
+    free(messages);
+}
+
 static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
 {
     const cake_request *r = &s->request;
@@ -414,6 +462,7 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
         ttft = ttft > 0 && (seq->ttft <= 0 || seq->ttft > ttft) ? ttft : seq->ttft;
         waited = waited > seq->waited ? waited : seq->waited;
     }
+    cake_message *messages = read_messages(io, s, choices, n_choice);
     cake_record record = {.index = r->index,
                           .order = r->order,
                           .sum = r->sum,
@@ -451,6 +500,7 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
     cake_err err = cake_record_add(io->recorder, &record);
     free(score);
     free(document);
+    free_messages(messages, n_choice);
     free(choices);
     return err;
 }

@@ -20,6 +20,7 @@ typedef struct cake_batch_io {
     cake_preparation preparation;
     cake_recorder *recorder; /* NULL: streaming */
     size_t streamed;         /* bytes of the answer already written */
+    double next_stream;      /* when an answer that is read as a message is read again */
     bool broken;             /* standard output cannot be written */
     int64_t taken;           /* requests read so far */
     cake_sequence **begun;   /* [n_begun] have tokens and are not finished; borrowed from the engines */

@@ -132,6 +132,8 @@ cake_prepare_options cake_prepare_options_from(const cake_options *o)
                                   .task = task_of(o),
                                   .system = o->system,
                                   .raw = o->raw,
+                                  .tool_parser = o->tool_parser,
+                                  .reasoning_parser = o->reasoning_parser,
                                   .params = o->params,
                                   .context = o->context,
                                   .seed = o->seed,

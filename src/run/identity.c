@@ -100,6 +100,10 @@ cake_err cake_identity_add(const cake_options *o, const cake_rank *me, const cak
     add_text(out, "id_field", o->names.id);
     add_int(out, "raw", o->raw);
     add_text(out, "system", o->system);
+    if (preparation->form.tools)
+        add_text(out, "tool_parser", cake_answer_tool_parser_name(&preparation->form));
+    if (preparation->form.reasoning)
+        add_text(out, "reasoning_parser", cake_answer_reasoning_parser_name(&preparation->form));
     add_int(out, "job_seed", o->seed);
     add_int(out, "deterministic_ids", o->deterministic_ids);
     if (strcmp(o->task, "generate"))

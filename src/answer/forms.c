@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: a chat template, or names. Out: the form in which the model writes answers.
+ */
+#include <string.h>
+
+#include "answer/parts.h"
+
+/* The first row whose marks a template has is taken. */
+static const cake_tool_parser tool_parsers[] = {
+    {"harmony", {"<|channel|>", "<|message|>"}, NULL, cake_tools_require_harmony, false},
+    {"qwen3_coder",
+     {"<tool_call>", "<function="},
+     cake_tools_read_qwen3_coder,
+     cake_tools_require_qwen3_coder,
+     false},
+    {"hermes", {"<tool_call>", "</tool_call>"}, cake_tools_read_hermes, cake_tools_require_hermes, false},
+    {"mistral", {"[TOOL_CALLS]"}, cake_tools_read_mistral, cake_tools_require_mistral, true},
+    {"llama3_json",
+     {"{\"name\": function name, \"parameters\":"},
+     cake_tools_read_llama3_json,
+     cake_tools_require_llama3_json,
+     false},
+};
+
+static const cake_reasoning_parser reasoning_parsers[] = {
+    {"harmony", "<|channel|>", NULL, NULL},
+    {"mistral", "[THINK]", "[THINK]", "[/THINK]"},
+    {"think", "</think>", "<think>", "</think>"},
+};
+
+enum {
+    N_TOOL_PARSER = sizeof tool_parsers / sizeof *tool_parsers,
+    N_REASONING_PARSER = sizeof reasoning_parsers / sizeof *reasoning_parsers
+};
+
+static bool has_all(const char *const *marks, bool (*mentions)(const void *, const char *), const void *chat)
+{
+    bool all = chat;
+    for (; *marks && all; marks++)
+        all = mentions(chat, *marks);
+    return all;
+}
+
+bool cake_answer_form_open(const char *tools, const char *reasoning,
+                           bool (*mentions)(const void *chat, const char *text), const void *chat,
+                           const cake_tokenizer *tokenizer, cake_answer_form *out)
+{
+    const bool auto_tools = !strcmp(tools, "auto"), auto_reasoning = !strcmp(reasoning, "auto");
+    *out = (cake_answer_form){.tokenizer = tokenizer};
+    for (int i = N_TOOL_PARSER; i-- > 0;)
+        if (auto_tools ? has_all(tool_parsers[i].marks, mentions, chat)
+                       : !strcmp(tool_parsers[i].name, tools))
+            out->tools = &tool_parsers[i];
+    for (int i = N_REASONING_PARSER; i-- > 0;)
+        if (auto_reasoning ? chat && mentions(chat, reasoning_parsers[i].mark)
+                           : !strcmp(reasoning_parsers[i].name, reasoning))
+            out->reasoning = &reasoning_parsers[i];
+    out->think = out->reasoning ? out->reasoning->begin : NULL;
+    out->unthink = out->reasoning ? out->reasoning->end : NULL;
+    out->named_arguments = chat && mentions(chat, "[ARGS]");
+    return (auto_tools || out->tools || !strcmp(tools, "none")) &&
+           (auto_reasoning || out->reasoning || !strcmp(reasoning, "none"));
+}
+
+const char *cake_answer_tool_parser_name(const cake_answer_form *form)
+{
+    return form->tools ? form->tools->name : "none";
+}
+
+const char *cake_answer_reasoning_parser_name(const cake_answer_form *form)
+{
+    return form->reasoning ? form->reasoning->name : "none";
+}
+
+static bool ends_with(const char *text, size_t len, const char *end)
+{
+    const size_t n = strlen(end);
+    while (len && strchr(" \t\r\n", text[len - 1]))
+        len--;
+    return len >= n && !memcmp(text + len - n, end, n);
+}
+
+cake_answer_begin cake_answer_begins(const cake_answer_form *form, const char *prompt, size_t len)
+{
+    if (!form->reasoning)
+        return CAKE_ANSWER_FREE;
+    return ends_with(prompt, len, form->think ? form->think : "<|channel|>analysis<|message|>")
+               ? CAKE_ANSWER_OPEN
+           : ends_with(prompt, len, form->unthink ? form->unthink : "<|channel|>final<|message|>")
+               ? CAKE_ANSWER_CLOSED
+               : CAKE_ANSWER_FREE;
+}

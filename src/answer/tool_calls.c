@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: an answer behind its reasoning. Out: the calls in it, in the forms of Hermes and Qwen, of Qwen3-Coder,
+ * of Llama 3 and of Mistral.
+ * Source: the chat templates of these models, which write calls of earlier turns in the same form.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer/parts.h"
+#include "base/alloc.h"
+#include "grammar/validate.h"
+
+#define TOOL_CALL  "<tool_call>"
+#define TOOL_CLOSE "</tool_call>"
+
+static size_t last_end(const cake_reading *r)
+{
+    return r->n_span ? r->span[r->n_span - 1].end : 0;
+}
+
+/* A call as an object with name and arguments (or parameters), and nothing that would be lost. */
+static bool call_of(cake_reading *r, const cake_json *object)
+{
+    size_t n, n_known = 0;
+    const cake_json *arguments = NULL;
+    const char *name = cake_json_text(cake_json_get(object, "name"), &n);
+    static const char *const known[] = {"name", "id", "type", "arguments", "parameters"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const cake_json *member = cake_json_get(object, known[i]);
+        n_known += member != NULL;
+        if (i >= 3 && cake_json_kind(member) > CAKE_JSON_NULL) {
+            if (arguments)
+                return false;
+            arguments = member;
+        }
+    }
+    return name && n_known == cake_json_size(object) &&
+           cake_reading_call(r, name, n, arguments, cake_json_text(cake_json_get(object, "id"), NULL));
+}
+
+/* The JSON in bytes [from, to): a call, or an array of calls. */
+static bool read_json(cake_reading *r, size_t from, size_t to)
+{
+    const size_t before = r->n_call;
+    cake_json *json = NULL;
+    cake_fault fault = {0};
+    bool right = !cake_json_parse(r->text + from, to - from, &json, &fault);
+    const bool several = cake_json_kind(json) == CAKE_JSON_ARRAY;
+    for (size_t i = 0; right && several && i < cake_json_size(json); i++)
+        right = call_of(r, cake_json_at(json, i));
+    right = right && (several ? cake_json_size(json) > 0 : call_of(r, json));
+    if (!right)
+        cake_reading_drop_calls(r, before);
+    cake_json_free(json);
+    return right;
+}
+
+/* ---- <tool_call>...</tool_call> */
+
+static void read_tagged(cake_reading *r, bool (*read)(cake_reading *r, size_t from, size_t to))
+{
+    size_t at = last_end(r);
+    for (;;) {
+        const size_t open = cake_reading_find(r, TOOL_CALL, at, r->len), inner = open + strlen(TOOL_CALL);
+        if (open == r->len)
+            return;
+        const size_t close = cake_reading_find(r, TOOL_CLOSE, inner, r->len);
+        at = close < r->len ? close + strlen(TOOL_CLOSE) : r->len;
+        if (!read(r, inner, close)) {
+            at = inner;
+            continue;
+        }
+        size_t said = open;
+        while (said > last_end(r) && r->text[said - 1] == '\n')
+            said--;
+        cake_reading_add(r, CAKE_SPAN_CONTENT, said);
+        cake_reading_add(r, CAKE_SPAN_MARK, open);
+        cake_reading_add(r, CAKE_SPAN_CALL, at);
+        at += at < r->len && r->text[at] == '\n';
+        cake_reading_add(r, CAKE_SPAN_MARK, at);
+    }
+}
+
+void cake_tools_read_hermes(cake_reading *r)
+{
+    read_tagged(r, read_json);
+}
+
+/* ---- <function=NAME><parameter=NAME>VALUE</parameter></function> */
+
+/* Appends a parameter's value as JSON: strings are written as they are, other values as JSON. */
+static void add_value(const cake_json *root, const cake_json *schema, const char *text, size_t len,
+                      cake_buf *out)
+{
+    cake_json *json = NULL, *string = NULL;
+    cake_buf quoted = {0};
+    cake_fault fault = {0};
+    cake_json_add_text(&quoted, text, len);
+    const bool parsed = !cake_json_parse(text, len, &json, &fault),
+               null = parsed && cake_json_kind(json) == CAKE_JSON_NULL;
+    bool plain = !parsed || !schema;
+    if (!plain && !cake_json_parse(quoted.data, quoted.len, &string, &fault))
+        plain =
+            cake_schema_valid_at(root, schema, string) && !(null && cake_schema_valid_at(root, schema, json));
+    cake_buf_add(out, plain ? quoted.data : text, plain ? quoted.len : len);
+    cake_json_free(json);
+    cake_json_free(string);
+    cake_buf_free(&quoted);
+}
+
+/* The arguments in bytes [from, to) as a JSON object. */
+static bool read_parameters(cake_reading *r, const cake_json *schema, size_t from, size_t to, cake_buf *out)
+{
+    cake_buf_adds(out, "{");
+    for (size_t at = cake_reading_blanks(r, from, to); at < to; at = cake_reading_blanks(r, at, to)) {
+        if (!cake_reading_has(r, "<parameter=", at))
+            return false;
+        const size_t name = at + strlen("<parameter="), end = cake_reading_find(r, ">", name, to);
+        size_t begin = end + 1, close = cake_reading_find(r, "</parameter>", begin, to);
+        if (end == to || close == to)
+            return false;
+        at = close + strlen("</parameter>");
+        begin += begin < close && r->text[begin] == '\n';
+        close -= close > begin && r->text[close - 1] == '\n';
+        cake_buf_adds(out, out->len > 1 ? ", " : "");
+        const size_t key = out->len;
+        cake_json_add_text(out, r->text + name, end - name);
+        char *member = cake_copy(r->text + name, end - name);
+        const cake_json *own = cake_json_get(cake_json_get(schema, "properties"), member);
+        free(member);
+        cake_buf_adds(out, out->len > key ? ": " : "");
+        add_value(schema, own, r->text + begin, close - begin, out);
+    }
+    cake_buf_adds(out, "}");
+    return true;
+}
+
+static bool read_function(cake_reading *r, size_t from, size_t to)
+{
+    const size_t open = cake_reading_blanks(r, from, to), name = open + strlen("<function=");
+    if (!cake_reading_has(r, "<function=", open))
+        return false;
+    const size_t end = cake_reading_find(r, ">", name, to),
+                 close = cake_reading_find(r, "</function>", end, to);
+    if (end == to || close == to || cake_reading_blanks(r, close + strlen("</function>"), to) != to)
+        return false;
+    bool found;
+    const cake_json *schema = cake_tool_parameters(r->tools, r->text + name, end - name, &found);
+    cake_buf text = {0};
+    cake_json *arguments = NULL;
+    cake_fault fault = {0};
+    const bool right = found && read_parameters(r, schema, end + 1, close, &text) &&
+                       !cake_json_parse(text.data, text.len, &arguments, &fault) &&
+                       cake_reading_call(r, r->text + name, end - name, arguments, NULL);
+    cake_json_free(arguments);
+    cake_buf_free(&text);
+    return right;
+}
+
+void cake_tools_read_qwen3_coder(cake_reading *r)
+{
+    read_tagged(r, read_function);
+}
+
+/* ---- {"name": ..., "parameters": ...}; ... and nothing else */
+
+void cake_tools_read_llama3_json(cake_reading *r)
+{
+    static const char mark[] = "<|python_tag|>";
+    const size_t begin = last_end(r);
+    size_t at = cake_reading_blanks(r, begin, r->len);
+    at = cake_reading_blanks(r, cake_reading_has(r, mark, at) ? at + strlen(mark) : at, r->len);
+    while (at < r->len && r->text[at] == '{') {
+        const size_t end = cake_reading_json(r, at, r->len);
+        if (end == at || !read_json(r, at, end))
+            break;
+        at = cake_reading_blanks(r, end, r->len);
+        if (at < r->len && r->text[at] == ';')
+            at = cake_reading_blanks(r, at + 1, r->len);
+    }
+    if (at < r->len || !r->n_call) {
+        cake_reading_drop_calls(r, 0);
+        cake_reading_add(r, CAKE_SPAN_FAILED, r->len);
+    } else {
+        cake_reading_add(r, CAKE_SPAN_CALL, r->len);
+    }
+}
+
+/* ---- [TOOL_CALLS][{...}], or [TOOL_CALLS]NAME[ARGS]{...} */
+
+#define TOOL_CALLS "[TOOL_CALLS]"
+
+/* One call behind its mark, or a list of them; returns its end, or `from`. */
+static size_t read_marked(cake_reading *r, size_t from)
+{
+    const size_t at = cake_reading_blanks(r, from, r->len);
+    if (at < r->len && r->text[at] == '[') {
+        const size_t end = cake_reading_json(r, at, r->len);
+        return end > at && read_json(r, at, end) ? end : from;
+    }
+    size_t name_end = at;
+    while (name_end < r->len && r->text[name_end] != '{' && r->text[name_end] != '[')
+        name_end++;
+    size_t begin = name_end;
+    char *id = NULL;
+    if (cake_reading_has(r, "[CALL_ID]", begin)) {
+        const size_t own = begin + strlen("[CALL_ID]");
+        begin = cake_reading_find(r, "[", own, r->len);
+        id = cake_copy(r->text + own, begin - own);
+    }
+    begin += cake_reading_has(r, "[ARGS]", begin) ? strlen("[ARGS]") : 0;
+    begin = cake_reading_blanks(r, begin, r->len);
+    const size_t end = begin < r->len && r->text[begin] == '{' ? cake_reading_json(r, begin, r->len) : begin;
+    cake_json *arguments = NULL;
+    cake_fault fault = {0};
+    const bool right = end > begin && !cake_json_parse(r->text + begin, end - begin, &arguments, &fault) &&
+                       cake_reading_call(r, r->text + at, name_end - at, arguments, id);
+    cake_json_free(arguments);
+    free(id);
+    return right ? end : from;
+}
+
+void cake_tools_read_mistral(cake_reading *r)
+{
+    size_t at = last_end(r);
+    for (;;) {
+        const size_t mark = cake_reading_find(r, TOOL_CALLS, at, r->len), inner = mark + strlen(TOOL_CALLS);
+        if (mark == r->len)
+            return;
+        at = read_marked(r, inner);
+        cake_reading_add(r, CAKE_SPAN_CONTENT, mark);
+        cake_reading_add(r, at > inner ? CAKE_SPAN_CALL : CAKE_SPAN_FAILED, at);
+    }
+}

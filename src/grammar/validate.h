@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether a value that is already there, such as the arguments of a tool call, is valid for a JSON schema.
+ * Unlike the rules of schema.h this knows no order of members, and also keywords that no grammar expresses.
+ */
+#ifndef CAKE_GRAMMAR_VALIDATE_H
+#define CAKE_GRAMMAR_VALIDATE_H
+
+#include <stdbool.h>
+
+#include "formats/json.h"
+
+/* Whether the value is valid for a schema of draft 2020-12. `format` is asserted where string_formats.h has a
+ * pattern. `dependencies`, `items` with an array, and boolean exclusiveMinimum and exclusiveMaximum are read
+ * as in drafts 7 and 4. $dynamicRef, unevaluatedItems and unevaluatedProperties are not checked; unknown
+ * keywords mean nothing, as the draft says. Nothing is valid for a schema that is wrong where the value meets
+ * it (a keyword's value of the wrong type, a reference to nowhere or to itself), nor is a value that takes
+ * too many steps. A `pattern` that regex.h does not know takes any string. Both may come from anywhere. */
+bool cake_schema_valid(const cake_json *schema, const cake_json *value);
+/* The same of a schema within `root`, to which its references go. */
+bool cake_schema_valid_at(const cake_json *root, const cake_json *schema, const cake_json *value);
+
+#endif
