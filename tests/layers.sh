@@ -53,7 +53,7 @@ BEGIN {
     inside("planner", "planning.h topology_io.* consistency.* bundle_plan.* simulate.* rates_file.* | offload.* affinity.* cluster.* | gpu_assign.* | " \
                       "planning.c memory_plan.* estimate.* rank.h | partition.* calibrate.* transport.* | parallelism.* memory_fit.* | memory_check.* whatif_plan.* | rank.c")
     inside("record", "inflight.* line_index.* lock.* fsync_thread.* unpack.h | journal_format.* stream.* finalize.h | job.* inspect.h shards.h | " \
-                     "record.h inspect.c | format.h hdf5.h recorder.h | format_simple.c format_openai.c format_txt.c line.c line_info.c logprobs.c embedding.c float_text.c message.c ranking.c hdf5.c | " \
+                     "record.h inspect.c | format.h hdf5.h recorder.h | format_simple.c format_openai.c format_txt.c line.c line_info.c logprobs.c embedding.c float_text.c message.c ranking.c response.c hdf5.c | " \
                      "finalize.c unpack.c shards.c journal_writer.c resume.c scored.c record.c")
     # Foreign headers: a regular expression of the files that may include them.
     door("jansson.h", "^src/formats/json\\.c$")

@@ -182,7 +182,7 @@ stage_openai() {
     plain || return 1
     rm -f results.jsonl*
     "$python" "$root/tests/golden/openai_parse.py" --batch >batch.jsonl &&
-        "$root/tests/mpirun.sh" 2 ./cake-mpi run -m "$root/jobs/demo/model" -i batch.jsonl -o results.jsonl &&
+        "$root/tests/mpirun.sh" 2 ./cake-mpi run -m "$root/jobs/demo/model" --tool-parser hermes -i batch.jsonl -o results.jsonl &&
         "$python" "$root/tests/golden/openai_parse.py" --of batch.jsonl results.jsonl
 }
 

@@ -59,4 +59,12 @@ cake_err cake_field_read_effort(cake_field_pass *p, const cake_field_row *f, con
 /* What a demanded call needs. */
 cake_err cake_field_check_tools(cake_field_pass *p);
 
+/* Of /v1/responses: once all fields are read, the messages and tools. */
+cake_err cake_field_finish_response(cake_field_pass *p);
+cake_err cake_field_read_text_format(cake_field_pass *p, const cake_field_row *f, const cake_json *node);
+cake_err cake_field_read_reasoning(cake_field_pass *p, const cake_field_row *f, const cake_json *node);
+/* What an answer must look like; own: the object that has schema and strict. */
+cake_err cake_field_read_format(cake_field_pass *p, const char *field, const cake_json *node,
+                                const cake_json *own);
+
 #endif

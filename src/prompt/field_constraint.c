@@ -78,28 +78,38 @@ static cake_err read_flag(cake_field_pass *p, const char *name, const cake_json 
     return CAKE_OK;
 }
 
-cake_err cake_field_read_response_format(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
+cake_err cake_field_read_format(cake_field_pass *p, const char *field, const cake_json *node,
+                                const cake_json *own)
 {
     const char *type = cake_json_text(cake_json_get(node, "type"), NULL);
-    const cake_json *own = cake_json_get(node, "json_schema");
+    char name[64];
     bool strict = false;
     if (type && !strcmp(type, "text"))
         return CAKE_OK;
     if (type && !strcmp(type, "json_object"))
-        return set(p, f->name, CAKE_CONSTRAINT_OBJECT, "", 0);
+        return set(p, field, CAKE_CONSTRAINT_OBJECT, "", 0);
     if (type && !strcmp(type, "structural_tag"))
-        return set_json(p, f->name, CAKE_CONSTRAINT_STRUCTURE, "response_format", node);
+        return set_json(p, field, CAKE_CONSTRAINT_STRUCTURE, field, node);
+    snprintf(name, sizeof name, "%s.type", field);
     if (!type || strcmp(type, "json_schema") != 0)
-        return cake_field_wrong(p, "response_format.type", cake_json_get(node, "type"),
+        return cake_field_wrong(p, name, cake_json_get(node, "type"),
                                 "\"text\", \"json_object\", \"json_schema\" or \"structural_tag\"");
+    snprintf(name, sizeof name, "%s.json_schema", field);
     if (cake_json_kind(own) != CAKE_JSON_OBJECT)
-        return cake_field_wrong(p, "response_format.json_schema", own, "an object with a schema");
-    cake_err err = read_flag(p, "response_format.json_schema.strict", cake_json_get(own, "strict"), &strict);
+        return cake_field_wrong(p, name, own, "an object with a schema");
+    const char *within = own == node ? "" : ".json_schema";
+    snprintf(name, sizeof name, "%s%s.strict", field, within);
+    cake_err err = read_flag(p, name, cake_json_get(own, "strict"), &strict);
+    snprintf(name, sizeof name, "%s%s.schema", field, within);
     if (!err)
-        err = set_json(p, f->name, CAKE_CONSTRAINT_SCHEMA, "response_format.json_schema.schema",
-                       cake_json_get(own, "schema"));
+        err = set_json(p, field, CAKE_CONSTRAINT_SCHEMA, name, cake_json_get(own, "schema"));
     p->request->constraint.compact = p->request->constraint.closed = strict;
     return err;
+}
+
+cake_err cake_field_read_response_format(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
+{
+    return cake_field_read_format(p, f->name, node, cake_json_get(node, "json_schema"));
 }
 
 /* Members of structured_outputs that say what the answer must look like; guided_... have the same ends. */

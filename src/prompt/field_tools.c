@@ -22,11 +22,15 @@ cake_err cake_field_read_tool_choice(cake_field_pass *p, const cake_field_row *f
             return CAKE_OK;
         }
     size_t n;
-    const char *name = cake_json_text(cake_json_get(cake_json_get(node, "function"), "name"), &n);
+    const bool flat = p->kind == CAKE_FIELDS_RESPONSE;
+    const char *name =
+        cake_json_text(cake_json_get(flat ? node : cake_json_get(node, "function"), "name"), &n);
     if (!type || strcmp(type, "function") != 0 || !name || memchr(name, 0, n))
         return cake_field_wrong(p, f->name, node,
-                                "\"none\", \"auto\", \"required\", or {\"type\": \"function\", "
-                                "\"function\": {\"name\": NAME}}");
+                                flat ? "\"none\", \"auto\", \"required\", or {\"type\": \"function\", "
+                                       "\"name\": NAME}"
+                                     : "\"none\", \"auto\", \"required\", or {\"type\": \"function\", "
+                                       "\"function\": {\"name\": NAME}}");
     r->tool_choice = CAKE_TOOLS_NAMED;
     r->tool_name = cake_copy(name, n);
     return CAKE_OK;

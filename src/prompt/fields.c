@@ -22,9 +22,11 @@ enum {
     SCORED = CAKE_FIELDS_SCORED,
     EMBEDDED = CAKE_FIELDS_EMBEDDED,
     PAIRS = CAKE_FIELDS_PAIRS,
+    RESPONSE = CAKE_FIELDS_RESPONSE,
     BOTH = CHAT | TEXT,
+    SAID = BOTH | RESPONSE,
     OTHERS = CONTINUATION | SCORED | EMBEDDED | PAIRS,
-    ALL = BOTH | OTHERS
+    ALL = SAID | OTHERS
 };
 
 static cake_err out_of_range(cake_field_pass *p, const char *name, const cake_params_field *range,
@@ -296,11 +298,17 @@ static const cake_field_row fields[] = {
     {"model", ALL, NULL, read_model},
     {"messages", CHAT, NULL, read_messages},
     {"tools", CHAT, "[]", read_tools},
-    {"chat_template_kwargs", CHAT, "{}", read_kwargs},
+    {"chat_template_kwargs", CHAT | RESPONSE, "{}", read_kwargs},
     {"add_generation_prompt", CHAT, NULL, read_switch},
     {"continue_final_message", CHAT, "false", read_switch},
+    {"instructions", RESPONSE, NULL, NULL}, /* see cake_field_finish_response */
+    {"tools", RESPONSE, NULL, NULL},
+    {"text", RESPONSE, NULL, cake_field_read_text_format},
+    {"reasoning", RESPONSE, NULL, cake_field_read_reasoning},
+    {"max_output_tokens", RESPONSE, NULL, read_max},
     {"prompt", TEXT | SCORED | EMBEDDED, NULL, read_prompt},
     {"input", EMBEDDED, NULL, cake_field_read_input},
+    {"input", RESPONSE, NULL, NULL},
     {"prompt_name", EMBEDDED, NULL, cake_field_read_prompt_name},
     {"dimensions", EMBEDDED, NULL, read_param},
     {"encoding_format", EMBEDDED, "\"float\"", cake_field_read_encoding},
@@ -312,38 +320,38 @@ static const cake_field_row fields[] = {
     {"text_2", PAIRS, NULL, cake_field_read_documents},
     {"top_n", PAIRS, NULL, read_param},
     {"return_documents", PAIRS, "false", read_switch},
-    {"truncate_prompt_tokens", BOTH | CONTINUATION | EMBEDDED | PAIRS, NULL, read_truncate},
+    {"truncate_prompt_tokens", SAID | CONTINUATION | EMBEDDED | PAIRS, NULL, read_truncate},
     {"max_tokens", BOTH, NULL, read_max},
     {"max_completion_tokens", BOTH, NULL, read_max},
-    {"min_tokens", BOTH, NULL, read_param},
+    {"min_tokens", SAID, NULL, read_param},
     {"n", BOTH, NULL, read_param},
     {"best_of", TEXT, "1", read_best_of},
-    {"temperature", BOTH, NULL, read_param},
-    {"top_p", BOTH, NULL, read_param},
-    {"top_k", BOTH, NULL, read_param},
-    {"min_p", BOTH, NULL, read_param},
-    {"seed", BOTH, NULL, read_param},
-    {"logit_bias", BOTH, NULL, read_bias},
-    {"repetition_penalty", BOTH, NULL, read_param},
-    {"presence_penalty", BOTH, NULL, read_param},
-    {"frequency_penalty", BOTH, NULL, read_param},
-    {"stop", BOTH, NULL, read_stop},
-    {"stop_token_ids", BOTH, NULL, read_stop_ids},
-    {"ignore_eos", BOTH, NULL, read_switch},
+    {"temperature", SAID, NULL, read_param},
+    {"top_p", SAID, NULL, read_param},
+    {"top_k", SAID, NULL, read_param},
+    {"min_p", SAID, NULL, read_param},
+    {"seed", SAID, NULL, read_param},
+    {"logit_bias", SAID, NULL, read_bias},
+    {"repetition_penalty", SAID, NULL, read_param},
+    {"presence_penalty", SAID, NULL, read_param},
+    {"frequency_penalty", SAID, NULL, read_param},
+    {"stop", SAID, NULL, read_stop},
+    {"stop_token_ids", SAID, NULL, read_stop_ids},
+    {"ignore_eos", SAID, NULL, read_switch},
     {"logprobs", BOTH, NULL, read_logprobs},
     {"top_logprobs", BOTH, "0", read_top_logprobs},
     {"prompt_logprobs", BOTH, NULL, read_param},
     {"echo", TEXT, "false", read_switch},
     {"return_token_ids", BOTH | CONTINUATION | SCORED, NULL, read_switch},
     {"response_format", BOTH, "{\"type\":\"text\"}", cake_field_read_response_format},
-    {"structured_outputs", BOTH, NULL, cake_field_read_structured_outputs},
+    {"structured_outputs", SAID, NULL, cake_field_read_structured_outputs},
     {"guided_choice", BOTH, NULL, cake_field_read_guided},
     {"guided_grammar", BOTH, NULL, cake_field_read_guided},
     {"guided_json", BOTH, NULL, cake_field_read_guided},
     {"guided_regex", BOTH, NULL, cake_field_read_guided},
-    {"tool_choice", CHAT, "\"auto\"", cake_field_read_tool_choice},
+    {"tool_choice", CHAT | RESPONSE, "\"auto\"", cake_field_read_tool_choice},
     {"tool_choice", TEXT, "\"auto\"|\"none\"", refuse},
-    {"parallel_tool_calls", CHAT, NULL, cake_field_read_parallel},
+    {"parallel_tool_calls", CHAT | RESPONSE, NULL, cake_field_read_parallel},
     {"parallel_tool_calls", TEXT, "true", refuse},
     {"reasoning_effort", CHAT, NULL, cake_field_read_effort},
     {"reasoning_effort", TEXT, "\"medium\"", refuse},
@@ -368,8 +376,17 @@ static const cake_field_row fields[] = {
     {"prediction", BOTH, NULL, refuse},
     {"verbosity", BOTH, "\"medium\"", refuse},
     {"web_search_options", BOTH, NULL, refuse},
-    {"service_tier", BOTH, "\"auto\"|\"default\"", refuse},
-    {"prompt_cache_retention", BOTH, "\"in_memory\"", refuse},
+    {"background", RESPONSE, "false", refuse},
+    {"context_management", RESPONSE, "[]", refuse},
+    {"conversation", RESPONSE, NULL, refuse},
+    {"include", RESPONSE, "[]", refuse},
+    {"max_tool_calls", RESPONSE, NULL, refuse},
+    {"previous_response_id", RESPONSE, NULL, refuse},
+    {"prompt", RESPONSE, NULL, refuse},
+    {"top_logprobs", RESPONSE, "0", refuse},
+    {"truncation", RESPONSE, "\"disabled\"|\"auto\"", refuse},
+    {"service_tier", SAID, "\"auto\"|\"default\"", refuse},
+    {"prompt_cache_retention", SAID, "\"in_memory\"", refuse},
     {"allowed_token_ids", BOTH, NULL, refuse},
     {"bad_words", BOTH, "[]", refuse},
     {"chat_template", BOTH, NULL, refuse},
@@ -390,7 +407,7 @@ static const cake_field_row *find(const char *name, int kind)
 {
     const cake_field_row *found = NULL;
     for (const cake_field_row *f = fields; f->name && !(found && found->kinds & kind); f++)
-        if (!strcmp(f->name, name))
+        if (!strcmp(f->name, name) && (!found || f->kinds & kind))
             found = f;
     const bool foreign = found && !(found->kinds & BOTH) && !(found->kinds & kind);
     return foreign ? NULL : found;
@@ -438,7 +455,9 @@ static cake_err read_field(cake_field_pass *p, const cake_field_row *f, const ca
         return cake_fault_set(fault, f->name, "%s does not go with %s; expected one of the two", f->name,
                               p->chat ? "messages" : "a prompt");
     return cake_fault_set(fault, f->name, "%s is not a field of %s, the url of this line", f->name,
-                          p->chat ? "/v1/chat/completions" : "/v1/completions");
+                          p->kind == CAKE_FIELDS_RESPONSE ? "/v1/responses"
+                          : p->chat                       ? "/v1/chat/completions"
+                                                          : "/v1/completions");
 }
 
 static cake_err check_pairs(cake_field_pass *p)
@@ -481,6 +500,8 @@ static cake_err check_whole(cake_field_pass *p)
     }
     if (p->kind == CAKE_FIELDS_PAIRS)
         return check_pairs(p);
+    if (p->kind == CAKE_FIELDS_RESPONSE && cake_field_finish_response(p))
+        return CAKE_ERR_REQUEST;
     if (p->chat && !request->messages)
         return cake_field_wrong(p, "messages", cake_json_get(p->object, "messages"), "an array of messages");
     if (!p->chat && !request->text && !request->ids.len)
@@ -545,8 +566,10 @@ static cake_err read_renamed(cake_field_pass *p, const char *name)
 cake_err cake_fields_read(cake_request *request, const cake_json *object, cake_fields kind,
                           const cake_names *names, void (*unknown)(void *arg, const char *name), void *arg)
 {
-    cake_field_pass p = {
-        .request = request, .object = object, .kind = kind, .chat = kind == CAKE_FIELDS_CHAT};
+    cake_field_pass p = {.request = request,
+                         .object = object,
+                         .kind = kind,
+                         .chat = kind == CAKE_FIELDS_CHAT || kind == CAKE_FIELDS_RESPONSE};
     bool simple = request->form == CAKE_FORM_SIMPLE, renamed = names && names->prompt;
     cake_err err = renamed ? read_renamed(&p, names->prompt) : CAKE_OK;
     if (err)

@@ -16,6 +16,7 @@ typedef enum cake_fields {
     CAKE_FIELDS_CONTINUATION = 4, /* a context and its continuation */
     CAKE_FIELDS_SCORED = 8,       /* a prompt whose own probability is wanted */
     CAKE_FIELDS_EMBEDDED = 16,    /* inputs whose embeddings are wanted (or /v1/embeddings) */
+    CAKE_FIELDS_RESPONSE = 64,    /* /v1/responses */
     CAKE_FIELDS_PAIRS = 32        /* a query and documents, or other pairs (or /v1/rerank, /v1/score) */
 } cake_fields;
 

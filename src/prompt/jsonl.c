@@ -44,6 +44,7 @@ static const struct {
     cake_fields fields;
 } endpoints[] = {{"/v1/chat/completions", CAKE_FORM_BATCH_CHAT, CAKE_FIELDS_CHAT},
                  {"/v1/completions", CAKE_FORM_BATCH_COMPLETION, CAKE_FIELDS_TEXT},
+                 {"/v1/responses", CAKE_FORM_BATCH_RESPONSE, CAKE_FIELDS_RESPONSE},
                  {"/v1/embeddings", CAKE_FORM_BATCH_EMBEDDING, CAKE_FIELDS_EMBEDDED},
                  {"/v1/rerank", CAKE_FORM_BATCH_RERANK, CAKE_FIELDS_PAIRS},
                  {"/v1/score", CAKE_FORM_BATCH_SCORE, CAKE_FIELDS_PAIRS}};
@@ -68,8 +69,8 @@ static cake_err read_batch(const cake_json *line, cake_request *request)
         return missing(request, "method", method, "\"POST\"");
     if (at == N_ENDPOINT)
         return missing(request, "url", url,
-                       "\"/v1/chat/completions\", \"/v1/completions\", \"/v1/embeddings\", \"/v1/rerank\" or "
-                       "\"/v1/score\"");
+                       "\"/v1/chat/completions\", \"/v1/completions\", \"/v1/responses\", "
+                       "\"/v1/embeddings\", \"/v1/rerank\" or \"/v1/score\"");
     if (cake_json_kind(body) != CAKE_JSON_OBJECT)
         return missing(request, "body", body, "an object");
     for (void *it = cake_json_first(line); it; it = cake_json_next(line, it)) {
@@ -173,7 +174,7 @@ void cake_jsonl_parse(const cake_names *names, cake_task task, const char *line,
             &request->fault, NULL, "the line is %s; expected an object%s", cake_json_kind_name(root),
             cake_json_kind(root) == CAKE_JSON_ARRAY ? " (jq -c '.[]' makes lines of the objects of an array)"
                                                     : "");
-    if (!request->err && request->messages)
+    if (!request->err && request->messages && !request->root)
         request->root = root;
     else
         cake_json_free(root);

@@ -81,6 +81,7 @@ void cake_request_free(cake_request *request)
     free(request->tool_name);
     free(request->reasoning_effort);
     free(request->tools_text);
+    free(request->repeated);
     cake_params_free(&request->params);
     cake_buf_free(&request->unknown);
     cake_json_free(request->root);

@@ -75,6 +75,7 @@ typedef struct cake_request {
     cake_tool_choice tool_choice;
     char *tool_name;        /* of CAKE_TOOLS_NAMED */
     bool one_call;          /* no several calls in one answer */
+    char *repeated;         /* CAKE_FORM_BATCH_RESPONSE: members of the response, as JSON, with commas */
     char *reasoning_effort; /* NULL: not said */
     /* How answers are read; preparation sets it. */
     bool is_message;  /* as messages */

@@ -35,6 +35,18 @@ void cake_line_prompt_logprobs(const cake_record_options *options, const cake_re
 
 void cake_line_text(const cake_record *record, const cake_choice *choice,
                     cake_buf *out); /* quoted; includes the echoed prompt */
+/* The text of the message in the output of a response; NULL: there is none. */
+const cake_json *cake_line_output_text(const cake_json *response);
+/* Appends the API's object of /v1/responses. */
+void cake_line_response(const cake_record_options *options, const cake_record *record, cake_buf *out);
+/* Appends an id, quoted, that derives from job and index; and the name of the model, quoted. */
+void cake_line_id(const cake_record_options *options, const cake_record *record, const char *prefix,
+                  cake_buf *out);
+void cake_line_model(const cake_record_options *options, const cake_record *record, cake_buf *out);
+/* Appends the id, quoted, of call k of answer i. */
+void cake_line_call_id(const cake_record_options *options, const cake_record *record, int i, int k,
+                       cake_buf *out);
+int64_t cake_line_reasoning_tokens(const cake_record *record); /* -1: answers were not read for reasoning */
 /* Appends the members reasoning and reasoning_content, and tool_calls, each with a comma before it, as far as
  * the answer has them. i: its index. */
 void cake_line_message(const cake_record_options *options, const cake_record *record, int i, cake_buf *out);

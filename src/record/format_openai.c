@@ -8,16 +8,6 @@
 #include "formats/json.h"
 #include "record/format.h"
 
-static void add_id(const cake_record_options *options, const cake_record *record, const char *prefix,
-                   cake_buf *out)
-{
-    if (options->deterministic_ids)
-        cake_buf_addf(out, "\"%s-%lld\"", prefix, (long long)record->index);
-    else
-        cake_buf_addf(out, "\"%s-%016llx-%lld\"", prefix, (unsigned long long)options->job,
-                      (long long)record->index);
-}
-
 static void add_choice(const cake_record_options *options, const cake_record *record, int i, cake_buf *out)
 {
     const cake_choice *choice = &record->choices[i];
@@ -47,12 +37,6 @@ static void add_choice(const cake_record_options *options, const cake_record *re
     cake_buf_addc(out, '}');
 }
 
-static void add_model(const cake_record_options *options, const cake_record *record, cake_buf *out)
-{
-    const char *model = record->model ? record->model : options->model ? options->model : "";
-    cake_json_add_text(out, model, strlen(model));
-}
-
 /* The list object of /v1/embeddings. */
 static void add_embeddings(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
@@ -64,7 +48,7 @@ static void add_embeddings(const cake_record_options *options, const cake_record
         cake_buf_addc(out, '}');
     }
     cake_buf_adds(out, "], \"model\": ");
-    add_model(options, record, out);
+    cake_line_model(options, record, out);
     cake_buf_addf(out, ", \"usage\": {\"prompt_tokens\": %d, \"total_tokens\": %d}}", record->n_prompt,
                   record->n_prompt);
 }
@@ -73,12 +57,12 @@ static void add_embeddings(const cake_record_options *options, const cake_record
 static void add_ranking(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     cake_buf_adds(out, "{\"id\": ");
-    add_id(options, record, record->ranked ? "rerank" : "score", out);
+    cake_line_id(options, record, record->ranked ? "rerank" : "score", out);
     if (!record->ranked)
         cake_buf_addf(out, ", \"object\": \"list\", \"created\": %lld",
                       options->deterministic_ids ? 0 : (long long)options->created);
     cake_buf_adds(out, ", \"model\": ");
-    add_model(options, record, out);
+    cake_line_model(options, record, out);
     cake_buf_adds(out, ", ");
     cake_line_ranking(record, out);
     cake_buf_addf(out, ", \"usage\": {\"prompt_tokens\": %d, \"total_tokens\": %d}}", record->n_prompt,
@@ -88,11 +72,11 @@ static void add_ranking(const cake_record_options *options, const cake_record *r
 static void add_body(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     cake_buf_adds(out, "{\"id\": ");
-    add_id(options, record, record->chat ? "chatcmpl" : "cmpl", out);
+    cake_line_id(options, record, record->chat ? "chatcmpl" : "cmpl", out);
     cake_buf_addf(out, ", \"object\": \"%s\", \"created\": %lld, \"model\": ",
                   record->chat ? "chat.completion" : "text_completion",
                   options->deterministic_ids ? 0 : (long long)options->created);
-    add_model(options, record, out);
+    cake_line_model(options, record, out);
     cake_buf_adds(out, ", \"choices\": [");
     for (int i = 0; i < record->n_choice; i++)
         add_choice(options, record, i, out);
@@ -114,19 +98,20 @@ static void add_body(const cake_record_options *options, const cake_record *reco
 void cake_line_openai(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     cake_buf_adds(out, "{\"id\": ");
-    add_id(options, record, "batch_req", out);
+    cake_line_id(options, record, "batch_req", out);
     cake_buf_addf(out, ", \"custom_id\": %s, \"response\": {\"status_code\": %d, \"request_id\": ",
                   record->id ? record->id : "null", record->fault ? record->fault->status : 200);
-    add_id(options, record, "req", out);
+    cake_line_id(options, record, "req", out);
     cake_buf_adds(out, ", \"body\": ");
     if (record->fault) {
         cake_buf_adds(out, "{\"error\": ");
         cake_line_fault(record->fault, true, out);
         cake_buf_addc(out, '}');
     } else {
-        (record->task == CAKE_TASK_EMBED    ? add_embeddings
-         : record->task == CAKE_TASK_RERANK ? add_ranking
-                                            : add_body)(options, record, out);
+        (record->task == CAKE_TASK_EMBED            ? add_embeddings
+         : record->task == CAKE_TASK_RERANK         ? add_ranking
+         : record->form == CAKE_FORM_BATCH_RESPONSE ? cake_line_response
+                                                    : add_body)(options, record, out);
     }
     cake_buf_adds(out, "}, \"error\": null");
     cake_line_timing(options, record, out);

@@ -17,7 +17,20 @@ static const cake_json *text_of(const cake_json *line)
     const cake_json *body = cake_json_get(cake_json_get(line, "response"), "body");
     const cake_json *choice = cake_json_at(cake_json_get(body, "choices"), 0);
     text = cake_json_get(choice, "text");
-    return text ? text : cake_json_get(cake_json_get(choice, "message"), "content");
+    text = text ? text : cake_json_get(cake_json_get(choice, "message"), "content");
+    return text ? text : cake_line_output_text(body);
+}
+
+const cake_json *cake_line_output_text(const cake_json *response)
+{
+    const cake_json *output = cake_json_get(response, "output");
+    for (size_t i = 0; i < cake_json_size(output); i++) {
+        const cake_json *item = cake_json_at(output, i);
+        const char *type = cake_json_text(cake_json_get(item, "type"), NULL);
+        if (type && !strcmp(type, "message"))
+            return cake_json_get(cake_json_at(cake_json_get(item, "content"), 0), "text");
+    }
+    return NULL;
 }
 
 /* The elements of an embedding, with blanks between them. */

@@ -230,9 +230,10 @@ static void put_ids(sheet *s, const cake_json *own, const cake_json *extra, ragg
 static void put_text(sheet *s, const cake_json *choice, size_t *from)
 {
     size_t len = 0;
-    const cake_json *node = cake_json_get(choice, "text");
+    const cake_json *said =
+        cake_json_get(choice, "output") ? cake_line_output_text(choice) : cake_json_get(choice, "text");
     const char *text =
-        cake_json_text(node ? node : cake_json_get(cake_json_get(choice, "message"), "content"), &len);
+        cake_json_text(said ? said : cake_json_get(cake_json_get(choice, "message"), "content"), &len);
     put_ragged(&s->text, text, len);
     cake_buf_cut(&s->piece, 0);
     if (text)
@@ -320,7 +321,8 @@ static void put_choices(sheet *s, const parts *p)
         cake_h5_put(s->of, &s->requests, 1);
         put_int(s->which, choice == p->body ? i : cake_json_int(cake_json_get(choice, "index"), i));
         put_real(&s->score, "choices/score", s->choices + i, score_of(choice), s);
-        put_word(s->finished, cake_json_get(choice, "finish_reason"));
+        const cake_json *finish = cake_json_get(choice, "finish_reason");
+        put_word(s->finished, finish ? finish : cake_json_get(choice, "status")); /* of a response */
         put_text(s, choice, &text);
         put_embedding(s, choice, s->choices + i, &embedding);
         put_ids(s, cake_json_get(choice, "token_ids"), extra, &s->tokens, CAKE_HDF5_IDS, &ids);

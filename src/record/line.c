@@ -7,6 +7,22 @@
 #include "formats/json.h"
 #include "record/format.h"
 
+void cake_line_id(const cake_record_options *options, const cake_record *record, const char *prefix,
+                  cake_buf *out)
+{
+    if (options->deterministic_ids)
+        cake_buf_addf(out, "\"%s-%lld\"", prefix, (long long)record->index);
+    else
+        cake_buf_addf(out, "\"%s-%016llx-%lld\"", prefix, (unsigned long long)options->job,
+                      (long long)record->index);
+}
+
+void cake_line_model(const cake_record_options *options, const cake_record *record, cake_buf *out)
+{
+    const char *model = record->model ? record->model : options->model ? options->model : "";
+    cake_json_add_text(out, model, strlen(model));
+}
+
 void cake_line_string(cake_buf *out, const char *text)
 {
     if (text && text[0])

@@ -18,8 +18,8 @@ static void add_short_id(uint64_t job, int64_t index, int i, int k, cake_buf *ou
 }
 
 /* The model's own id, or one that derives from job, index, choice and place. */
-static void add_call_id(const cake_record_options *options, const cake_record *record, int i, int k,
-                        cake_buf *out)
+void cake_line_call_id(const cake_record_options *options, const cake_record *record, int i, int k,
+                       cake_buf *out)
 {
     const cake_message *message = record->choices[i].message;
     const uint64_t job = options->deterministic_ids ? 0 : options->job;
@@ -52,7 +52,7 @@ void cake_line_message(const cake_record_options *options, const cake_record *re
     for (int k = 0; k < message->n_call; k++) {
         const cake_tool_call *call = &message->call[k];
         cake_buf_adds(out, k ? ", {\"id\": " : "{\"id\": ");
-        add_call_id(options, record, i, k, out);
+        cake_line_call_id(options, record, i, k, out);
         cake_buf_adds(out, ", \"type\": \"function\", \"function\": {\"name\": ");
         cake_json_add_text(out, call->name, strlen(call->name));
         cake_buf_adds(out, ", \"arguments\": ");
@@ -62,7 +62,7 @@ void cake_line_message(const cake_record_options *options, const cake_record *re
     cake_buf_addc(out, ']');
 }
 
-void cake_line_token_details(const cake_record *record, cake_buf *out)
+int64_t cake_line_reasoning_tokens(const cake_record *record)
 {
     int64_t sum = 0;
     bool any = false;
@@ -71,6 +71,12 @@ void cake_line_token_details(const cake_record *record, cake_buf *out)
         any |= message && message->reads_reasoning;
         sum += message ? message->reasoning_tokens : 0;
     }
-    if (any)
-        cake_buf_addf(out, ", \"completion_tokens_details\": {\"reasoning_tokens\": %lld}", (long long)sum);
+    return any ? sum : -1;
+}
+
+void cake_line_token_details(const cake_record *record, cake_buf *out)
+{
+    const int64_t n = cake_line_reasoning_tokens(record);
+    if (n >= 0)
+        cake_buf_addf(out, ", \"completion_tokens_details\": {\"reasoning_tokens\": %lld}", (long long)n);
 }

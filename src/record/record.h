@@ -43,8 +43,9 @@ typedef struct cake_record {
     uint64_t sum;  /* checksum of its input line (cake_request) */
     cake_form form;
     cake_task task;
-    const char *id;          /* JSON text, or NULL */
-    const char *model;       /* or NULL */
+    const char *id;       /* JSON text, or NULL */
+    const char *model;    /* or NULL */
+    const char *repeated; /* CAKE_FORM_BATCH_RESPONSE: members of the response, each with a comma before it */
     const cake_fault *fault; /* not NULL: failed, and the fields below are unused */
 
     const char

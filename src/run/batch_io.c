@@ -470,6 +470,7 @@ static cake_err write_record(cake_batch_io *io, const cake_sequence *s)
                           .task = r->task,
                           .id = r->id,
                           .model = r->model,
+                          .repeated = r->repeated,
                           .fault = r->err ? &r->fault : NULL,
                           .prompt = r->text,
                           .prompt_len = r->text_len,

@@ -20,7 +20,8 @@ typedef enum cake_form {
     CAKE_FORM_BATCH_COMPLETION, /* OpenAI batch, /v1/completions */
     CAKE_FORM_BATCH_EMBEDDING,  /* OpenAI batch, /v1/embeddings */
     CAKE_FORM_BATCH_RERANK,     /* /v1/rerank */
-    CAKE_FORM_BATCH_SCORE       /* /v1/score */
+    CAKE_FORM_BATCH_SCORE,      /* /v1/score */
+    CAKE_FORM_BATCH_RESPONSE    /* OpenAI batch, /v1/responses */
 } cake_form;
 
 /* What a request asks for. */

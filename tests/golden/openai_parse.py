@@ -3,7 +3,7 @@
 """Checks a RESULTS file of OpenAI batch lines with the official client: every body must match the client's models
 without unknown fields or conversions. Needs `pip install openai` (checked with 3.54).
 
-    openai_parse.py --batch > BATCH.jsonl          200 requests in which every field of the API occurs
+    openai_parse.py --batch > BATCH.jsonl          300 requests in which every field of the API occurs
     openai_parse.py [--of BATCH.jsonl] RESULTS.jsonl...
 
 With --of each result is also compared with its request.
@@ -14,7 +14,66 @@ import sys
 
 from openai.types import Completion
 from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 from openai.types.shared import ErrorObject
+
+
+WEATHER = {
+    "name": "get_weather",
+    "description": "The weather of a city.",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 9}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+}
+NUMBER = {"type": "json_schema", "name": "number", "strict": True, "schema": {"type": "integer", "minimum": 0, "maximum": 99}}
+
+
+def responses(dice):
+    """Requests of /v1/responses, and of chats with tools."""
+    fields = {
+        "instructions": lambda: "Be brief.",
+        "temperature": lambda: dice.choice([0, 1]),
+        "top_p": lambda: 0.9,
+        "metadata": lambda: {"a": "b"},
+        "store": lambda: False,
+        "truncation": lambda: "disabled",
+        "reasoning": lambda: {"effort": "medium"},
+        "tools": lambda: [{"type": "function", "strict": True, **WEATHER}],
+        "parallel_tool_calls": lambda: dice.choice([True, False]),
+        "user": lambda: "somebody",
+        "previous_response_id": lambda: None,
+    }
+    call = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Ulm"}'}
+    items = [
+        {"role": "user", "content": [{"type": "input_text", "text": "How warm is it in Ulm?"}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Look it up."}]},
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "12 degrees"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "12.", "annotations": []}]},
+        {"role": "user", "content": "And in Bonn?"},
+    ]
+    for i in range(60):
+        names = {sorted(fields)[i % len(fields)]} | set(dice.sample(sorted(fields), dice.randint(0, 4)))
+        body = {name: fields[name]() for name in sorted(names)}
+        body["input"] = dice.choice(["Hello", items, items[:1]])
+        body["max_output_tokens"] = dice.choice([3, 200])
+        if "tools" in body and dice.random() < 0.7:
+            body["tool_choice"] = dice.choice(["required", {"type": "function", "name": "get_weather"}])
+        elif dice.random() < 0.3:
+            body["text"] = {"format": NUMBER}
+        yield "/v1/responses", body
+    for i in range(40):
+        yield "/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "How warm is it in Ulm?"}],
+            "tools": [{"type": "function", "function": WEATHER}],
+            "tool_choice": dice.choice(["required", "auto", "none", {"type": "function", "function": {"name": "get_weather"}}]),
+            "parallel_tool_calls": dice.choice([True, False]),
+            "max_completion_tokens": 300,
+            "n": dice.randint(1, 2),
+        }
 
 
 def batch():
@@ -78,6 +137,8 @@ def batch():
             body["prompt"] = dice.choice([f"Once upon a {word}", [f"The {word}"], [1, 50, 60, 70, 300]])
         url = "/v1/chat/completions" if is_chat else "/v1/completions"
         print(json.dumps({"custom_id": f"r{i}", "method": "POST", "url": url, "body": body}))
+    for i, (url, body) in enumerate(responses(dice)):
+        print(json.dumps({"custom_id": f"t{i}", "method": "POST", "url": url, "body": body}))
 
 
 def without_first(body):
@@ -127,6 +188,37 @@ def check_choices(parsed, raw, asked, where):
     assert bool(counts) == bool(asked.get("return_token_ids", counts)), where
 
 
+def check_call(name, arguments, where):
+    given = json.loads(arguments)
+    assert name == "get_weather" and set(given) <= {"city", "days"} and len(given["city"]) <= 9, where
+
+
+def check_calls(parsed, asked, where):
+    """A demanded call is there, unless the answer was cut off; its arguments fit the schema."""
+    demanded = asked.get("tool_choice", "auto") not in ("auto", "none")
+    for choice in parsed.choices:
+        calls = choice.message.tool_calls or []
+        assert choice.finish_reason == "length" or bool(calls) == (choice.finish_reason == "tool_calls"), where
+        assert not demanded or choice.finish_reason != "stop", where
+        assert len(calls) <= 1 or asked.get("parallel_tool_calls", True), where
+        for call in calls:
+            check_call(call.function.name, call.function.arguments, where)
+
+
+def check_response(parsed, asked, where):
+    assert parsed.usage.total_tokens == parsed.usage.input_tokens + parsed.usage.output_tokens, where
+    assert (parsed.status == "completed") == (parsed.incomplete_details is None), where
+    calls = [item for item in parsed.output if item.type == "function_call"]
+    demanded = asked.get("tool_choice", "auto") != "auto"
+    assert not demanded or parsed.status == "incomplete" or calls, where
+    for item in calls:
+        check_call(item.name, item.arguments, where)
+    if asked.get("text") and parsed.status == "completed":
+        assert 0 <= int(parsed.output_text) <= 99, where
+    for name in ("instructions", "temperature", "top_p", "metadata", "max_output_tokens"):
+        assert name not in asked or getattr(parsed, name) == asked[name], f"{where}: {name}"
+
+
 def check(line, where, requests):
     assert set(line) == {"id", "custom_id", "response", "error"}, f"{where}: keys {sorted(line)}"
     assert line["error"] is None and line["id"].startswith("batch_req"), where
@@ -137,6 +229,9 @@ def check(line, where, requests):
         ErrorObject.model_validate(body["error"], strict=True)
         assert not asked, f"{where}: {body['error']['message']}"
         return "error"
+    if body["object"] == "response":
+        check_response(Response.model_validate(body, strict=True), asked, where)
+        return "response"
     model = {"chat.completion": ChatCompletion, "text_completion": Completion}[body["object"]]
     shown = body
     if model is Completion and any((c["logprobs"] or {}).get("token_logprobs", [0])[:1] == [None] for c in body["choices"]):
@@ -145,6 +240,8 @@ def check(line, where, requests):
     usage = parsed.usage
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens, where
     check_choices(parsed, body, asked, where)
+    if model is ChatCompletion:
+        check_calls(parsed, asked, where)
     return body["object"]
 
 

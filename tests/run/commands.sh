@@ -179,7 +179,7 @@ expect "messages of one topic" 0 '^cake-mpi: debug: planner: ' run -p x --max-to
 test "$(grep -vc '^cake-mpi: debug: planner: ' "$dir/err")" -eq 0
 ok "... alone" $?
 expect "a level that is none" 2 'log: "loud": levels are error, warn, info and debug' run -p x --log loud
-expect "a topic that is none" 2 'log: "info,folder=debug": topics are base, bench, ' run -p x --log info,folder=debug
+expect "a topic that is none" 2 'log: "info,folder=debug": topics are answer, base, bench, ' run -p x --log info,folder=debug
 expect "two levels" 2 'log: "placement=info,warn": the level of all topics comes first' run -p x --log placement=info,warn
 expect "a level and -q" 2 'both -q and --log' run -p x --log info -q
 for topic in $(grep -rhoE 'cake_(log|fail|log_now|file_read|json_load)\((CAKE_[A-Z]+, )?"[a-z]+"' "$root/src" "$root/kernels" "$root/bench" | grep -oE '"[a-z]+"' | sort -u | tr -d '"'); do

@@ -80,7 +80,7 @@ cat >"$dir/forms.jsonl" <<'END'
 {"custom_id": "g", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"choice": []}}}
 {"custom_id": "h", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "response_format": {"type": "xml"}}}
 {"custom_id": "i", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"regex": "a", "choice": ["b"]}}}
-{"custom_id": "j", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"structural_tag": "x"}}}
+{"custom_id": "j", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"structural_tag": {"type": "sum"}}}}
 {"custom_id": "k", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"json": {"type": "string", "pattern": "(.{1000}){1000}"}}}}
 {"custom_id": "l", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"json": {"$ref": "#"}}}}
 END
@@ -94,7 +94,7 @@ has f 'structured_outputs: line 1 of the grammar: there is no rule b'
 has g 'structured_outputs.choice is .*; expected an array of strings, one or more'
 has h 'response_format.type is .*xml.*; expected'
 has i 'both say what the answer must look like'
-has j 'structured_outputs.structural_tag is not supported'
+has j 'structural tag: type sum is not supported'
 has k 'the constraint needs more than 262144 states'
 has l 'it leads back to itself'
 expect "plan finds the same mistakes" 3 'there is no rule b' mpi 1 plan -m "$model" -i "$dir/forms.jsonl"
