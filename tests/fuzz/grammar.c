@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cake_constraint_source source = {.text = (char *)(uintptr_t)data + 1, .len = size - 1};
     if (!size || cake_utf8_check(source.text, source.len) != source.len) /* as those of requests are */
         return 0;
-    source.kind = CAKE_CONSTRAINT_SCHEMA + data[0] % (CAKE_CONSTRAINT_GRAMMAR - CAKE_CONSTRAINT_SCHEMA + 1);
+    source.kind = CAKE_CONSTRAINT_SCHEMA + data[0] % (CAKE_CONSTRAINT_STRUCTURE - CAKE_CONSTRAINT_SCHEMA + 1);
     source.compact = data[0] & 64;
     source.closed = data[0] & 128;
     cake_err err = cake_grammar_open(&source, &g, &fault);
