@@ -6,20 +6,63 @@
 
 #include "answer/parts.h"
 
+static const cake_call_form hermes_call = {.part = {{CAKE_CALL_MARK, "<tool_call>", NULL},
+                                                    {CAKE_CALL_QUOTED, "\n{\"name\": ", ", \"arguments\": "},
+                                                    {CAKE_CALL_PARAMETERS, "json_schema", NULL},
+                                                    {CAKE_CALL_TEXT, "}\n", NULL},
+                                                    {CAKE_CALL_MARK, "</tool_call>", NULL}},
+                                           .separator = "\n"};
+
+static const cake_call_form qwen3_coder_call = {.part = {{CAKE_CALL_MARK, "<tool_call>", NULL},
+                                                         {CAKE_CALL_NAME, "\n<function=", ">\n"},
+                                                         {CAKE_CALL_PARAMETERS, "qwen_xml_parameter", NULL},
+                                                         {CAKE_CALL_TEXT, "</function>\n", NULL},
+                                                         {CAKE_CALL_MARK, "</tool_call>", NULL}},
+                                                .separator = "\n"};
+
+static const cake_call_form llama3_call = {.part = {{CAKE_CALL_QUOTED, "{\"name\": ", ", \"parameters\": "},
+                                                    {CAKE_CALL_PARAMETERS, "json_schema", NULL},
+                                                    {CAKE_CALL_TEXT, "}", NULL}},
+                                           .separator = "; "};
+
+static const cake_call_form mistral_call = {.part = {{CAKE_CALL_QUOTED, "{\"name\": ", ", \"arguments\": "},
+                                                     {CAKE_CALL_PARAMETERS, "json_schema", NULL},
+                                                     {CAKE_CALL_TEXT, "}", NULL}},
+                                            .separator = ", ",
+                                            .open_mark = "[TOOL_CALLS]",
+                                            .open = "[",
+                                            .close = "]"};
+
+static const cake_call_form mistral_named_call = {.part = {{CAKE_CALL_MARK, "[TOOL_CALLS]", NULL},
+                                                           {CAKE_CALL_NAME, "", ""},
+                                                           {CAKE_CALL_MARK, "[ARGS]", NULL},
+                                                           {CAKE_CALL_PARAMETERS, "json_schema", NULL}},
+                                                  .separator = ""};
+
+/* One call: the model waits for its result. */
+static const cake_call_form harmony_call = {.part = {{CAKE_CALL_MARK, "<|channel|>", NULL},
+                                                     {CAKE_CALL_NAME, "commentary to=functions.", " "},
+                                                     {CAKE_CALL_MARK, "<|constrain|>", NULL},
+                                                     {CAKE_CALL_TEXT, "json", NULL},
+                                                     {CAKE_CALL_MARK, "<|message|>", NULL},
+                                                     {CAKE_CALL_PARAMETERS, "json_schema", NULL}}};
+
 /* The first row whose marks a template has is taken. */
 static const cake_tool_parser tool_parsers[] = {
-    {"harmony", {"<|channel|>", "<|message|>"}, NULL, cake_tools_require_harmony, false},
+    {"harmony", {"<|channel|>", "<|message|>"}, NULL, &harmony_call, NULL, false},
     {"qwen3_coder",
      {"<tool_call>", "<function="},
      cake_tools_read_qwen3_coder,
-     cake_tools_require_qwen3_coder,
+     &qwen3_coder_call,
+     NULL,
      false},
-    {"hermes", {"<tool_call>", "</tool_call>"}, cake_tools_read_hermes, cake_tools_require_hermes, false},
-    {"mistral", {"[TOOL_CALLS]"}, cake_tools_read_mistral, cake_tools_require_mistral, true},
+    {"hermes", {"<tool_call>", "</tool_call>"}, cake_tools_read_hermes, &hermes_call, NULL, false},
+    {"mistral", {"[TOOL_CALLS]"}, cake_tools_read_mistral, &mistral_call, &mistral_named_call, true},
     {"llama3_json",
      {"{\"name\": function name, \"parameters\":"},
      cake_tools_read_llama3_json,
-     cake_tools_require_llama3_json,
+     &llama3_call,
+     NULL,
      false},
 };
 

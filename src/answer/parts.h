@@ -52,14 +52,33 @@ void cake_reading_drop_calls(cake_reading *r, size_t n); /* keeps the first n */
 /* The parameters of a tool; *found: there is such a tool. */
 const cake_json *cake_tool_parameters(const cake_json *tools, const char *name, size_t n_name, bool *found);
 
+/* How a call is written: parts one after another. */
+typedef enum cake_call_part_kind {
+    CAKE_CALL_END,
+    CAKE_CALL_MARK,      /* text: a special token, if there is one of this text */
+    CAKE_CALL_TEXT,      /* text */
+    CAKE_CALL_NAME,      /* text, the tool's name, after */
+    CAKE_CALL_QUOTED,    /* the same, the name as JSON */
+    CAKE_CALL_PARAMETERS /* text: the type of element that writes them */
+} cake_call_part_kind;
+
+typedef struct cake_call_part {
+    cake_call_part_kind kind;
+    const char *text, *after;
+} cake_call_part;
+
+typedef struct cake_call_form {
+    cake_call_part part[8];
+    const char *separator;                /* between calls; NULL: there is one */
+    const char *open_mark, *open, *close; /* around all of them, or NULL */
+} cake_call_form;
+
 struct cake_tool_parser {
     const char *name;
     const char *marks[3]; /* a template that has all of them has this form; ends with NULL */
     /* Reads the rest of an answer, from the end of the last span on, to its end. */
     void (*read)(cake_reading *r);
-    /* Appends an element of a structural tag: calls of tools, one or more. */
-    void (*require)(const cake_answer_form *form, const cake_json *tools, const char *only, bool parallel,
-                    cake_buf *out);
+    const cake_call_form *call, *named_call; /* named_call: if the template has [ARGS]; or NULL */
     bool short_ids;
 };
 
@@ -75,21 +94,5 @@ void cake_tools_read_llama3_json(cake_reading *r);
 void cake_tools_read_mistral(cake_reading *r);
 /* All of an answer, with its reasoning. */
 void cake_harmony_read(cake_reading *r, cake_answer_begin begin);
-
-/* Helpers of what writes structural tags. mark: the special token of that text, if there is one, else
- * the text. */
-void cake_tag_text(cake_buf *out, const char *text);
-void cake_tag_mark(const cake_answer_form *form, cake_buf *out, const char *text);
-
-void cake_tools_require_hermes(const cake_answer_form *form, const cake_json *tools, const char *only,
-                               bool parallel, cake_buf *out);
-void cake_tools_require_qwen3_coder(const cake_answer_form *form, const cake_json *tools, const char *only,
-                                    bool parallel, cake_buf *out);
-void cake_tools_require_llama3_json(const cake_answer_form *form, const cake_json *tools, const char *only,
-                                    bool parallel, cake_buf *out);
-void cake_tools_require_mistral(const cake_answer_form *form, const cake_json *tools, const char *only,
-                                bool parallel, cake_buf *out);
-void cake_tools_require_harmony(const cake_answer_form *form, const cake_json *tools, const char *only,
-                                bool parallel, cake_buf *out);
 
 #endif

@@ -16,18 +16,18 @@ static void add_member(cake_buf *out, const char *type, const char *member)
     cake_buf_addf(out, "{\"type\": \"%s\", \"%s\": ", type, member);
 }
 
-void cake_tag_text(cake_buf *out, const char *text)
+static void add_text(cake_buf *out, const char *text)
 {
     add_member(out, "const_string", "value");
     cake_json_add_text(out, text, strlen(text));
     cake_buf_addc(out, '}');
 }
 
-void cake_tag_mark(const cake_answer_form *form, cake_buf *out, const char *text)
+static void add_mark(const cake_answer_form *form, cake_buf *out, const char *text)
 {
     const int32_t id = cake_tokenizer_find(form->tokenizer, text, strlen(text));
     if (id < 0 || !cake_tokenizer_is_special(form->tokenizer, id)) {
-        cake_tag_text(out, text);
+        add_text(out, text);
         return;
     }
     add_member(out, "token", "token");
@@ -51,207 +51,91 @@ static void close_sequence(cake_buf *out)
     cake_buf_adds(out, "]}");
 }
 
-/* The text that a name is in, as a JSON string or as it is. */
-static void add_named(cake_buf *out, const char *before, const char *name, bool quoted, const char *after)
-{
-    cake_buf text = {0};
-    cake_buf_adds(&text, before);
-    if (quoted)
-        cake_json_add_text(&text, name, strlen(name));
-    else
-        cake_buf_adds(&text, name);
-    cake_buf_adds(&text, after);
-    cake_tag_text(out, text.data);
-    cake_buf_free(&text);
-}
-
 static void add_parameters(cake_buf *out, const char *type, const cake_json *schema)
 {
     add_member(out, type, "json_schema");
-    if (schema)
+    if (cake_json_kind(schema) > CAKE_JSON_NULL)
         cake_json_add_node(out, schema);
     else
         cake_buf_adds(out, "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": false}");
     cake_buf_addc(out, '}');
 }
 
-/* Appends an element for each tool, or for the only one. */
-static void add_tools(const cake_answer_form *form, const cake_json *tools, const char *only,
-                      void (*add)(const cake_answer_form *form, const char *name, const cake_json *parameters,
-                                  cake_buf *out),
-                      cake_buf *out)
+/* ---- calls */
+
+static void add_part(const cake_answer_form *form, const cake_call_part *part, const cake_json *function,
+                     cake_buf *out)
 {
+    cake_buf text = {0};
+    const cake_json *name = cake_json_get(function, "name");
+    switch (part->kind) {
+    case CAKE_CALL_MARK:
+        add_mark(form, out, part->text);
+        break;
+    case CAKE_CALL_TEXT:
+        add_text(out, part->text);
+        break;
+    case CAKE_CALL_NAME:
+    case CAKE_CALL_QUOTED:
+        cake_buf_adds(&text, part->text);
+        if (part->kind == CAKE_CALL_QUOTED)
+            cake_json_add_node(&text, name);
+        else
+            cake_buf_adds(&text, cake_json_text(name, NULL));
+        cake_buf_adds(&text, part->after);
+        add_text(out, text.data);
+        cake_buf_free(&text);
+        break;
+    default:
+        add_parameters(out, part->text, cake_json_get(function, "parameters"));
+    }
+}
+
+static void add_call(const cake_answer_form *form, const cake_call_form *call, const cake_json *function,
+                     cake_buf *out)
+{
+    open_sequence(out);
+    for (const cake_call_part *part = call->part; part->kind; part++) {
+        if (part > call->part)
+            add_next(out);
+        add_part(form, part, function, out);
+    }
+    close_sequence(out);
+}
+
+/* Appends calls, one or more, or one; only: the name of the only tool. */
+static void add_calls(const cake_answer_form *form, const cake_call_form *call, const cake_json *tools,
+                      const char *only, bool parallel, cake_buf *out)
+{
+    const bool several = parallel && call->separator;
     bool any = false;
+    if (call->open_mark) {
+        add_mark(form, out, call->open_mark);
+        add_next(out);
+        add_text(out, call->open);
+        add_next(out);
+    }
+    cake_buf_addf(out,
+                  "{\"type\": \"tags_with_separator\", \"at_least_one\": true, \"stop_after_first\": %s, ",
+                  several ? "false" : "true");
+    cake_buf_adds(out, "\"separator\": ");
+    cake_json_add_text(out, several ? call->separator : "", several ? strlen(call->separator) : 0);
+    cake_buf_adds(out, ", \"tags\": [");
     for (size_t i = 0; i < cake_json_size(tools); i++) {
-        const cake_json *function = cake_json_get(cake_json_at(tools, i), "function"),
-                        *schema = cake_json_get(function, "parameters");
+        const cake_json *function = cake_json_get(cake_json_at(tools, i), "function");
         const char *name = cake_json_text(cake_json_get(function, "name"), NULL);
         if (only && strcmp(name, only) != 0)
             continue;
         if (any)
             add_next(out);
         any = true;
-        add(form, name, cake_json_kind(schema) == CAKE_JSON_NULL ? NULL : schema, out);
+        add_call(form, call, function, out);
     }
-}
-
-static void open_calls(const char *separator, bool parallel, cake_buf *out)
-{
-    cake_buf_addf(out,
-                  "{\"type\": \"tags_with_separator\", \"at_least_one\": true, \"stop_after_first\": %s, ",
-                  parallel ? "false" : "true");
-    cake_buf_adds(out, "\"separator\": ");
-    cake_json_add_text(out, separator, strlen(separator));
-    cake_buf_adds(out, ", \"tags\": [");
-}
-
-/* ---- forms of calls */
-
-static void add_hermes(const cake_answer_form *form, const char *name, const cake_json *parameters,
-                       cake_buf *out)
-{
-    open_sequence(out);
-    cake_tag_mark(form, out, "<tool_call>");
-    add_next(out);
-    add_named(out, "\n{\"name\": ", name, true, ", \"arguments\": ");
-    add_next(out);
-    add_parameters(out, "json_schema", parameters);
-    add_next(out);
-    cake_tag_text(out, "}\n");
-    add_next(out);
-    cake_tag_mark(form, out, "</tool_call>");
     close_sequence(out);
-}
-
-void cake_tools_require_hermes(const cake_answer_form *form, const cake_json *tools, const char *only,
-                               bool parallel, cake_buf *out)
-{
-    open_calls("\n", parallel, out);
-    add_tools(form, tools, only, add_hermes, out);
-    close_sequence(out);
-}
-
-static void add_qwen3_coder(const cake_answer_form *form, const char *name, const cake_json *parameters,
-                            cake_buf *out)
-{
-    open_sequence(out);
-    cake_tag_mark(form, out, "<tool_call>");
-    add_next(out);
-    add_named(out, "\n<function=", name, false, ">\n");
-    add_next(out);
-    add_parameters(out, "qwen_xml_parameter", parameters);
-    add_next(out);
-    cake_tag_text(out, "</function>\n");
-    add_next(out);
-    cake_tag_mark(form, out, "</tool_call>");
-    close_sequence(out);
-}
-
-void cake_tools_require_qwen3_coder(const cake_answer_form *form, const cake_json *tools, const char *only,
-                                    bool parallel, cake_buf *out)
-{
-    open_calls("\n", parallel, out);
-    add_tools(form, tools, only, add_qwen3_coder, out);
-    close_sequence(out);
-}
-
-static void add_llama3(const cake_answer_form *form, const char *name, const cake_json *parameters,
-                       cake_buf *out)
-{
-    (void)form;
-    open_sequence(out);
-    add_named(out, "{\"name\": ", name, true, ", \"parameters\": ");
-    add_next(out);
-    add_parameters(out, "json_schema", parameters);
-    add_next(out);
-    cake_tag_text(out, "}");
-    close_sequence(out);
-}
-
-void cake_tools_require_llama3_json(const cake_answer_form *form, const cake_json *tools, const char *only,
-                                    bool parallel, cake_buf *out)
-{
-    open_calls("; ", parallel, out);
-    add_tools(form, tools, only, add_llama3, out);
-    close_sequence(out);
-}
-
-static void add_mistral(const cake_answer_form *form, const char *name, const cake_json *parameters,
-                        cake_buf *out)
-{
-    (void)form;
-    open_sequence(out);
-    add_named(out, "{\"name\": ", name, true, ", \"arguments\": ");
-    add_next(out);
-    add_parameters(out, "json_schema", parameters);
-    add_next(out);
-    cake_tag_text(out, "}");
-    close_sequence(out);
-}
-
-static void add_mistral_named(const cake_answer_form *form, const char *name, const cake_json *parameters,
-                              cake_buf *out)
-{
-    open_sequence(out);
-    cake_tag_mark(form, out, "[TOOL_CALLS]");
-    add_next(out);
-    add_named(out, "", name, false, "");
-    add_next(out);
-    cake_tag_mark(form, out, "[ARGS]");
-    add_next(out);
-    add_parameters(out, "json_schema", parameters);
-    close_sequence(out);
-}
-
-void cake_tools_require_mistral(const cake_answer_form *form, const cake_json *tools, const char *only,
-                                bool parallel, cake_buf *out)
-{
-    if (form->named_arguments) {
-        open_calls("", parallel, out);
-        add_tools(form, tools, only, add_mistral_named, out);
-        close_sequence(out);
-        return;
+    if (call->close) {
+        add_next(out);
+        add_text(out, call->close);
     }
-    open_sequence(out);
-    cake_tag_mark(form, out, "[TOOL_CALLS]");
-    add_next(out);
-    cake_tag_text(out, "[");
-    add_next(out);
-    open_calls(", ", parallel, out);
-    add_tools(form, tools, only, add_mistral, out);
-    close_sequence(out);
-    add_next(out);
-    cake_tag_text(out, "]");
-    close_sequence(out);
-}
-
-static void add_harmony(const cake_answer_form *form, const char *name, const cake_json *parameters,
-                        cake_buf *out)
-{
-    open_sequence(out);
-    cake_tag_mark(form, out, "<|channel|>");
-    add_next(out);
-    add_named(out, "commentary to=functions.", name, false, " ");
-    add_next(out);
-    cake_tag_mark(form, out, "<|constrain|>");
-    add_next(out);
-    cake_tag_text(out, "json");
-    add_next(out);
-    cake_tag_mark(form, out, "<|message|>");
-    add_next(out);
-    add_parameters(out, "json_schema", parameters);
-    close_sequence(out);
-}
-
-/* One call: the model waits for its result. */
-void cake_tools_require_harmony(const cake_answer_form *form, const cake_json *tools, const char *only,
-                                bool parallel, cake_buf *out)
-{
-    (void)parallel;
-    add_member(out, "or", "elements");
-    cake_buf_addc(out, '[');
-    add_tools(form, tools, only, add_harmony, out);
-    close_sequence(out);
 }
 
 /* ---- what comes before */
@@ -266,14 +150,14 @@ static void add_thought(const cake_answer_form *form, cake_buf *out)
 {
     add_any(out);
     add_next(out);
-    cake_tag_mark(form, out, form->unthink ? form->unthink : "<|end|>");
+    add_mark(form, out, form->unthink ? form->unthink : "<|end|>");
     add_next(out);
     if (form->unthink) {
         cake_buf_adds(out, "{\"type\": \"regex\", \"pattern\": \"\\\\n{0,2}\"}");
     } else {
-        cake_tag_mark(form, out, "<|start|>");
+        add_mark(form, out, "<|start|>");
         add_next(out);
-        cake_tag_text(out, "assistant");
+        add_text(out, "assistant");
     }
 }
 
@@ -286,13 +170,13 @@ static void add_reasoning(const cake_answer_form *form, cake_answer_begin begin,
         cake_buf_adds(out, "{\"type\": \"optional\", \"content\": ");
         open_sequence(out);
         if (form->think) {
-            cake_tag_mark(form, out, form->think);
+            add_mark(form, out, form->think);
         } else {
-            cake_tag_mark(form, out, "<|channel|>");
+            add_mark(form, out, "<|channel|>");
             add_next(out);
-            cake_tag_text(out, "analysis");
+            add_text(out, "analysis");
             add_next(out);
-            cake_tag_mark(form, out, "<|message|>");
+            add_mark(form, out, "<|message|>");
         }
         add_next(out);
     }
@@ -364,11 +248,11 @@ cake_err cake_answer_constrain(const cake_answer_form *form, cake_answer_begin b
     open_sequence(&text);
     add_reasoning(form, begin, &text);
     if (!form->think && begin != CAKE_ANSWER_CLOSED) {
-        cake_tag_mark(form, &text, "<|channel|>");
+        add_mark(form, &text, "<|channel|>");
         add_next(&text);
-        cake_tag_text(&text, "final");
+        add_text(&text, "final");
         add_next(&text);
-        cake_tag_mark(form, &text, "<|message|>");
+        add_mark(form, &text, "<|message|>");
         add_next(&text);
     }
     cake_err err = add_constraint(constraint, &text, fault);
@@ -396,7 +280,9 @@ cake_err cake_answer_require(const cake_answer_form *form, cake_answer_begin beg
                               name ? name : "at all");
     open_sequence(&text);
     add_reasoning(form, begin, &text);
-    form->tools->require(form, tools, name, parallel && !name, &text);
+    add_calls(form,
+              form->named_arguments && form->tools->named_call ? form->tools->named_call : form->tools->call,
+              tools, name, parallel && !name, &text);
     close_sequence(&text);
     take(&text, out);
     out->compact = false;
