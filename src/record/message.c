@@ -10,9 +10,12 @@
 static void add_short_id(uint64_t job, int64_t index, int i, int k, cake_buf *out)
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    uint64_t left = job ^ ((uint64_t)index * 0x9E3779B97F4A7C15u) ^ ((uint64_t)i << 40) ^ (uint64_t)k;
-    left = (left ^ left >> 31) * 0xBF58476D1CE4E5B9u;
-    left ^= left >> 29;
+    const uint64_t parts[] = {job, (uint64_t)index, (uint64_t)i, (uint64_t)k};
+    uint64_t left = 0;
+    for (size_t n = 0; n < sizeof parts / sizeof *parts; n++) {
+        left = (left ^ parts[n]) * 0xBF58476D1CE4E5B9u + 0x9E3779B97F4A7C15u;
+        left ^= left >> 29;
+    }
     for (int n = 0; n < 9; n++, left /= 62)
         cake_buf_addc(out, digits[left % 62]);
 }
