@@ -83,6 +83,7 @@ cat >"$dir/forms.jsonl" <<'END'
 {"custom_id": "j", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"structural_tag": {"type": "sum"}}}}
 {"custom_id": "k", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"json": {"type": "string", "pattern": "(.{1000}){1000}"}}}}
 {"custom_id": "l", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"json": {"$ref": "#"}}}}
+{"custom_id": "m", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "return_token_ids": true, "structured_outputs": {"structural_tag": {"type": "sequence", "elements": [{"type": "token", "token": "<|im_start|>"}, {"type": "const_string", "value": "a"}, {"type": "token", "token": "<|im_start|>"}, {"type": "regex", "pattern": "[bc]{3}"}]}}}}
 END
 expect "lines with constraints" 3 '9 requests failed' run -i "$dir/forms.jsonl" -o "$dir/results.jsonl" --temperature 0
 has() { grep -q -- "$2" <(grep -F "\"custom_id\": \"$1\"" "$dir/results.jsonl"); ok "... $1: $2" $?; }
@@ -97,5 +98,6 @@ has i 'both say what the answer must look like'
 has j 'structural tag: type sum is not supported'
 has k 'the constraint needs more than 262144 states'
 has l 'it leads back to itself'
+has m '"text": "a[bc]*", .*"token_ids": \[1, [0-9]*, 1, [0-9]*.*, [02]\]'
 expect "plan finds the same mistakes" 3 'there is no rule b' mpi 1 plan -m "$model" -i "$dir/forms.jsonl"
 finish
