@@ -78,6 +78,8 @@ static void make_message(const cake_reading *r, cake_message *out)
             add_text(r->from, span->begin, span->end, false, &reasoning);
             out->reasoning_tokens += count_tokens(r->from, span);
         }
+        if (span->kind == CAKE_SPAN_CALL)
+            out->content_last = !content.len;
         if (said) {
             cake_buf_adds(&content, apart && content.len ? "\n" : "");
             add_text(r->from, span->begin, span->end, span->kind == CAKE_SPAN_FAILED, &content);

@@ -31,7 +31,9 @@ bool cake_answer_form_open(const char *tools, const char *reasoning,
 const char *cake_answer_tool_parser_name(const cake_answer_form *form); /* "none", if there is none */
 const char *cake_answer_reasoning_parser_name(const cake_answer_form *form);
 
-cake_answer_begin cake_answer_begins(const cake_answer_form *form, const char *prompt, size_t len);
+/* continues: the prompt ends within an answer. */
+cake_answer_begin cake_answer_begins(const cake_answer_form *form, const char *prompt, size_t len,
+                                     bool continues);
 
 /* An answer with its special tokens. */
 typedef struct cake_answer_text {

@@ -124,10 +124,25 @@ static bool ends_with(const char *text, size_t len, const char *end)
     return len >= n && !memcmp(text + len - n, end, n);
 }
 
-cake_answer_begin cake_answer_begins(const cake_answer_form *form, const char *prompt, size_t len)
+/* The end of the last occurrence of a mark; 0: there is none. */
+static size_t last_end(const char *text, size_t len, const char *mark)
+{
+    const size_t n = strlen(mark);
+    size_t end = 0;
+    for (const char *at = text; (at = memmem(at, len - (size_t)(at - text), mark, n)); at += n)
+        end = (size_t)(at - text) + n;
+    return end;
+}
+
+cake_answer_begin cake_answer_begins(const cake_answer_form *form, const char *prompt, size_t len,
+                                     bool continues)
 {
     if (!form->reasoning)
         return CAKE_ANSWER_FREE;
+    if (continues && form->think && last_end(prompt, len, form->think) > last_end(prompt, len, form->unthink))
+        return CAKE_ANSWER_OPEN;
+    if (continues && form->think)
+        return CAKE_ANSWER_CLOSED;
     return ends_with(prompt, len, form->think ? form->think : "<|channel|>analysis<|message|>")
                ? CAKE_ANSWER_OPEN
            : ends_with(prompt, len, form->unthink ? form->unthink : "<|channel|>final<|message|>")

@@ -86,10 +86,12 @@ static size_t read_message(cake_reading *r, size_t at, bool headed, bool thought
     const size_t body = headed ? mark + strlen(MESSAGE) : at;
     const bool right = mark < r->len && (!headed || read_header(r, at, mark, &h));
     size_t next, end = find_end(r, right ? body : at + 1, &next);
-    if (!right) {
-        cake_reading_add(r, CAKE_SPAN_FAILED, end);
+    if (!right) { /* a header that was cut off is no content */
+        const bool header_only = end == r->len && mark == r->len && read_header(r, at, r->len, &h);
+        cake_reading_add(r, header_only ? CAKE_SPAN_MARK : CAKE_SPAN_FAILED, next);
     } else if (h.to_end) {
-        cake_reading_add(r, read_call(r, &h, body, end) ? CAKE_SPAN_CALL : CAKE_SPAN_FAILED, end);
+        const bool called = read_call(r, &h, body, end);
+        cake_reading_add(r, called ? CAKE_SPAN_CALL : CAKE_SPAN_FAILED, called ? end : next);
     } else {
         cake_reading_add(r, CAKE_SPAN_MARK, body);
         cake_reading_add(r, h.thought ? CAKE_SPAN_REASONING : CAKE_SPAN_CONTENT, end);

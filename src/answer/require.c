@@ -54,9 +54,18 @@ static void close_sequence(cake_buf *out)
 static void add_parameters(cake_buf *out, const char *type, const cake_json *schema)
 {
     add_member(out, type, "json_schema");
-    if (cake_json_kind(schema) > CAKE_JSON_NULL)
+    if (cake_json_kind(schema) > CAKE_JSON_NULL) {
+        const size_t at = out->len + 1;
         cake_json_add_node(out, schema);
-    else
+        if (!cake_json_get(schema, "type")) { /* arguments are an object all the same */
+            cake_buf tail = {0};
+            cake_buf_add(&tail, out->data + at, out->len - at);
+            cake_buf_cut(out, at);
+            cake_buf_addf(out, "\"type\": \"object\"%s", cake_json_size(schema) ? ", " : "");
+            cake_buf_add(out, tail.data, tail.len);
+            cake_buf_free(&tail);
+        }
+    } else
         cake_buf_adds(out, "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": false}");
     cake_buf_addc(out, '}');
 }

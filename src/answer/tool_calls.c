@@ -58,33 +58,48 @@ static bool read_json(cake_reading *r, size_t from, size_t to)
 
 /* ---- <tool_call>...</tool_call> */
 
-static void read_tagged(cake_reading *r, bool (*read)(cake_reading *r, size_t from, size_t to))
+/* read: reads a call at byte from, and returns its end, or from. What does not end with the closing mark, or
+ * with the answer, is none. */
+static void read_tagged(cake_reading *r, size_t (*read)(cake_reading *r, size_t from))
 {
     size_t at = last_end(r);
     for (;;) {
         const size_t open = cake_reading_find(r, TOOL_CALL, at, r->len), inner = open + strlen(TOOL_CALL);
+        const size_t n_call = r->n_call;
         if (open == r->len)
             return;
-        const size_t close = cake_reading_find(r, TOOL_CLOSE, inner, r->len);
-        at = close < r->len ? close + strlen(TOOL_CLOSE) : r->len;
-        if (!read(r, inner, close)) {
-            at = inner;
+        const size_t end = read(r, inner), close = cake_reading_blanks(r, end, r->len);
+        size_t said = open;
+        if (end == inner || (close < r->len && !cake_reading_has(r, TOOL_CLOSE, close))) {
+            cake_reading_drop_calls(r, n_call);
+            at = cake_reading_find(r, TOOL_CLOSE, inner, r->len);
+            at += at < r->len ? strlen(TOOL_CLOSE) : 0;
+            const size_t next = cake_reading_find(r, TOOL_CALL, inner, at);
+            at = next < at ? next : at;
+            cake_reading_add(r, CAKE_SPAN_CONTENT, open);
+            cake_reading_add(r, CAKE_SPAN_FAILED, at);
             continue;
         }
-        size_t said = open;
         while (said > last_end(r) && r->text[said - 1] == '\n')
             said--;
         cake_reading_add(r, CAKE_SPAN_CONTENT, said);
         cake_reading_add(r, CAKE_SPAN_MARK, open);
+        at = close < r->len ? close + strlen(TOOL_CLOSE) : r->len;
         cake_reading_add(r, CAKE_SPAN_CALL, at);
         at += at < r->len && r->text[at] == '\n';
         cake_reading_add(r, CAKE_SPAN_MARK, at);
     }
 }
 
+static size_t read_object(cake_reading *r, size_t from)
+{
+    const size_t at = cake_reading_blanks(r, from, r->len), end = cake_reading_json(r, at, r->len);
+    return end > at && read_json(r, at, end) ? end : from;
+}
+
 void cake_tools_read_hermes(cake_reading *r)
 {
-    read_tagged(r, read_json);
+    read_tagged(r, read_object);
 }
 
 /* ---- <function=NAME><parameter=NAME>VALUE</parameter></function> */
@@ -136,15 +151,16 @@ static bool read_parameters(cake_reading *r, const cake_json *schema, size_t fro
     return true;
 }
 
-static bool read_function(cake_reading *r, size_t from, size_t to)
+static size_t read_function(cake_reading *r, size_t from)
 {
-    const size_t open = cake_reading_blanks(r, from, to), name = open + strlen("<function=");
+    static const char end_mark[] = "</function>";
+    const size_t open = cake_reading_blanks(r, from, r->len), name = open + strlen("<function=");
     if (!cake_reading_has(r, "<function=", open))
-        return false;
-    const size_t end = cake_reading_find(r, ">", name, to),
-                 close = cake_reading_find(r, "</function>", end, to);
-    if (end == to || close == to || cake_reading_blanks(r, close + strlen("</function>"), to) != to)
-        return false;
+        return from;
+    const size_t end = cake_reading_find(r, ">", name, r->len),
+                 close = cake_reading_find(r, end_mark, end, r->len);
+    if (end == r->len || close == r->len)
+        return from;
     bool found;
     const cake_json *schema = cake_tool_parameters(r->tools, r->text + name, end - name, &found);
     cake_buf text = {0};
@@ -155,7 +171,7 @@ static bool read_function(cake_reading *r, size_t from, size_t to)
                        cake_reading_call(r, r->text + name, end - name, arguments, NULL);
     cake_json_free(arguments);
     cake_buf_free(&text);
-    return right;
+    return right ? close + sizeof end_mark - 1 : from;
 }
 
 void cake_tools_read_qwen3_coder(cake_reading *r)
@@ -229,7 +245,9 @@ void cake_tools_read_mistral(cake_reading *r)
         if (mark == r->len)
             return;
         at = read_marked(r, inner);
+        const bool right = at > inner;
+        at = right ? at : cake_reading_find(r, TOOL_CALLS, inner, r->len);
         cake_reading_add(r, CAKE_SPAN_CONTENT, mark);
-        cake_reading_add(r, at > inner ? CAKE_SPAN_CALL : CAKE_SPAN_FAILED, at);
+        cake_reading_add(r, right ? CAKE_SPAN_CALL : CAKE_SPAN_FAILED, at);
     }
 }

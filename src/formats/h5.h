@@ -25,7 +25,7 @@ typedef enum cake_h5_type {
     CAKE_H5_TEXT  /* const char *, of any length */
 } cake_h5_type;
 
-enum { CAKE_H5_WORD_LEN = 8 };
+enum { CAKE_H5_WORD_LEN = 16 };
 
 /* CAKE_ERR_USAGE with a message in a build without HDF5. */
 cake_err cake_h5_known(const char *path);

@@ -314,29 +314,72 @@ static cake_err add_triggers(builder *b, const cake_json *element, int32_t from,
 
 /* ---- parameters in the form of Qwen3-Coder */
 
+/* Free text up to stop that has none of the marks around it. */
+static cake_err add_string_value(builder *b, int32_t from, span stop, int32_t *to)
+{
+    static const char *const marks[] = {"</parameter>", "</function>", "</tool_call>", "<tool_call>"};
+    enum { N_MARK = sizeof marks / sizeof *marks };
+    const int32_t nowhere = cake_automaton_state(b->automaton);
+    cake_search_text texts[1 + N_MARK];
+    *to = cake_automaton_state(b->automaton);
+    texts[0] = (cake_search_text){stop.at, stop.len, *to};
+    for (size_t i = 0; i < N_MARK; i++)
+        texts[1 + i] = (cake_search_text){marks[i], strlen(marks[i]), nowhere};
+    return cake_search_add(b->automaton, from, texts, 1 + N_MARK, -1) ? CAKE_OK
+                                                                      : wrong(b, "qwen_xml_parameter", "");
+}
+
+static cake_err add_fixed_value(builder *b, const cake_json *value, int32_t from, span stop, int32_t to)
+{
+    span text = {0};
+    text.at = cake_json_text(value, &text.len);
+    if (!text.at)
+        return CAKE_OK; /* no string: not valid */
+    if (memmem(text.at, text.len, "</", 2))
+        return wrong(b, "qwen_xml_parameter", "a value of enum or const has </, which would end it");
+    cake_automaton_empty(b->automaton, literal(b, literal(b, from, text), stop), to);
+    return CAKE_OK;
+}
+
 /* The value of a parameter, and the text behind it: strings as they are, others as JSON. */
 static cake_err add_value(builder *b, const cake_json *root, const cake_json *schema, int32_t from, span stop,
                           int32_t *to)
 {
+    static const char *const refused[] = {"minLength", "maxLength", "format", "allOf",
+                                          "anyOf",     "oneOf",     "$ref"};
     const char *type = cake_json_text(cake_json_get(schema, "type"), NULL);
-    const cake_json *list = cake_json_get(schema, "enum");
-    const bool plain = type && !strcmp(type, "string");
+    const cake_json *list = cake_json_get(schema, "enum"), *only = cake_json_get(schema, "const"),
+                    *pattern = cake_json_get(schema, "pattern");
     int rule;
-    if (plain && cake_json_size(list)) {
-        *to = cake_automaton_state(b->automaton);
-        for (size_t i = 0; i < cake_json_size(list); i++) {
-            span value = {0};
-            value.at = cake_json_text(cake_json_at(list, i), &value.len);
-            if (value.at)
-                cake_automaton_empty(b->automaton, literal(b, literal(b, from, value), stop), *to);
-        }
-        return CAKE_OK;
+    if (!type || strcmp(type, "string") != 0) {
+        cake_err err = cake_schema_add_at(root, schema, b->options, b->automaton, &rule, b->fault);
+        *to = err ? from : literal(b, through(b, from, rule), stop);
+        return err;
     }
-    if (plain)
-        return add_any(b, NULL, from, stop, to);
-    cake_err err = cake_schema_add_at(root, schema, b->options, b->automaton, &rule, b->fault);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (cake_json_get(schema, refused[i]))
+            return cake_fault_set(b->fault, NULL,
+                                  "structural tag: qwen_xml_parameter: a string with %s is not supported",
+                                  refused[i]);
+    *to = cake_automaton_state(b->automaton);
+    cake_err err = CAKE_OK;
+    for (size_t i = 0; i < cake_json_size(list) && !err; i++)
+        err = add_fixed_value(b, cake_json_at(list, i), from, stop, *to);
+    if (list || only)
+        return only && !err ? add_fixed_value(b, only, from, stop, *to) : err;
+    if (!pattern)
+        return add_string_value(b, from, stop, to);
+    cake_exprs exprs = {0};
+    cake_expr *e = NULL;
+    span text = {0};
+    text.at = cake_json_text(pattern, &text.len);
+    const int32_t end = cake_automaton_state(b->automaton);
+    err = text.at ? cake_regex_parse(text.at, text.len, false, &exprs, &e, b->fault)
+                  : wrong(b, "qwen_xml_parameter", "pattern is no string");
     if (!err)
-        *to = literal(b, through(b, from, rule), stop);
+        cake_automaton_expr(b->automaton, from, e, CAKE_CODING_PLAIN, end);
+    cake_exprs_free(&exprs);
+    cake_automaton_empty(b->automaton, literal(b, end, stop), *to);
     return err;
 }
 
@@ -351,12 +394,35 @@ static bool is_required(const cake_json *schema, const char *name)
     return false;
 }
 
+/* Whether each member of an object can be written by itself. */
+static cake_err check_parameters(builder *b, const cake_json *schema)
+{
+    static const char *const refused[] = {
+        "$ref", "allOf", "anyOf",         "oneOf",         "not",           "if",
+        "enum", "const", "minProperties", "maxProperties", "propertyNames", "patternProperties"};
+    const cake_json *members = cake_json_get(schema, "properties"), *list = cake_json_get(schema, "required");
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (cake_json_get(schema, refused[i]))
+            return cake_fault_set(
+                b->fault, NULL, "structural tag: qwen_xml_parameter: %s at # of the schema is not supported",
+                refused[i]);
+    for (size_t i = 0; i < cake_json_size(list); i++) {
+        const char *name = cake_json_text(cake_json_at(list, i), NULL);
+        if (!name || !cake_json_get(members, name))
+            return wrong(b, "qwen_xml_parameter", "required has a name that is not in properties");
+    }
+    for (void *it = cake_json_first(members); it; it = cake_json_next(members, it))
+        if (strpbrk(cake_json_key(it, NULL), "<>\n"))
+            return wrong(b, "qwen_xml_parameter", "the name of a parameter has <, > or an end of line");
+    return CAKE_OK;
+}
+
 static cake_err add_parameters(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
 {
     const cake_json *schema = cake_json_get(element, "json_schema"),
                     *members = cake_json_get(schema, "properties");
-    const span end = {"\n</parameter>\n", 14};
-    cake_err err = CAKE_OK;
+    const span end = {"\n</parameter>", 13}, line = {"\n", 1};
+    cake_err err = check_parameters(b, schema);
     for (void *it = cake_json_first(members); it && !err; it = cake_json_next(members, it)) {
         span name;
         int32_t after = from;
@@ -364,7 +430,10 @@ static cake_err add_parameters(builder *b, const cake_json *element, int32_t fro
         int32_t at = literal(b, from, (span){"<parameter=", 11});
         at = literal(b, literal(b, at, name), (span){">\n", 2});
         err = add_value(b, schema, cake_json_value(it), at, end, &after);
-        if (!err && !is_required(schema, name.at))
+        if (err)
+            break;
+        after = literal(b, after, line);
+        if (!is_required(schema, name.at))
             cake_automaton_empty(b->automaton, from, after);
         from = after;
     }

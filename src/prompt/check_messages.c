@@ -120,19 +120,60 @@ cake_err cake_messages_check(const cake_json *messages, cake_fault *fault)
     return err;
 }
 
-cake_err cake_tools_check(const cake_json *tools, cake_fault *fault)
+static bool is_name(const char *name, size_t n)
 {
+    enum { MOST = 128 };
+    size_t i = 0;
+    while (i < n &&
+           (name[i] == '_' || strchr("-.:/", name[i]) || (name[i] >= '0' && name[i] <= '9') ||
+            ((name[i] | 32) >= 'a' && (name[i] | 32) <= 'z')) &&
+           name[i])
+        i++;
+    return n && n <= MOST && i == n;
+}
+
+static bool is_known(const cake_json *tools, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_text(cake_json_get(cake_json_get(cake_json_at(tools, i), "function"), "name"), name))
+            return true;
+    return false;
+}
+
+/* The function of tool i; within: what stands before its members in messages. */
+static cake_err check_function(const cake_json *tools, size_t i, const char *within, cake_fault *fault)
+{
+    const cake_json *function = cake_json_get(cake_json_at(tools, i), "function"),
+                    *parameters = cake_json_get(function, "parameters"),
+                    *type = cake_json_get(parameters, "type");
+    size_t n = 0;
+    const char *name = cake_json_text(cake_json_get(function, "name"), &n);
+    if (!name || !is_name(name, n))
+        return wrong(fault, cake_json_get(function, "name"),
+                     "a string of 1 to 128 letters, digits, _, -, ., : and /", "tools[%zu].%sname", i,
+                     within);
+    if (is_known(tools, i, name))
+        return wrong(fault, cake_json_get(function, "name"), "a name that no tool before it has",
+                     "tools[%zu].%sname", i, within);
+    if (cake_json_kind(parameters) > CAKE_JSON_NULL && cake_json_kind(parameters) != CAKE_JSON_OBJECT)
+        return wrong(fault, parameters, "a JSON schema of an object", "tools[%zu].%sparameters", i, within);
+    if (type && !is_text(type, "object"))
+        return wrong(fault, type, "\"object\"", "tools[%zu].%sparameters.type", i, within);
+    return CAKE_OK;
+}
+
+cake_err cake_tools_check(const cake_json *tools, const char *within, cake_fault *fault)
+{
+    cake_err err = CAKE_OK;
     if (cake_json_kind(tools) != CAKE_JSON_ARRAY)
         return wrong(fault, tools, "an array", "tools");
-    for (size_t i = 0; i < cake_json_size(tools); i++) {
+    for (size_t i = 0; i < cake_json_size(tools) && !err; i++) {
         const cake_json *tool = cake_json_at(tools, i), *type = cake_json_get(tool, "type");
-        const cake_json *name = cake_json_get(cake_json_get(tool, "function"), "name");
         if (cake_json_kind(tool) != CAKE_JSON_OBJECT)
             return wrong(fault, tool, "an object", "tools[%zu]", i);
         if (!is_text(type, "function"))
             return wrong(fault, type, "\"function\"", "tools[%zu].type", i);
-        if (cake_json_kind(name) != CAKE_JSON_STRING)
-            return wrong(fault, name, "a string", "tools[%zu].function.name", i);
+        err = check_function(tools, i, within, fault);
     }
-    return CAKE_OK;
+    return err;
 }

@@ -98,6 +98,9 @@ cake_err cake_field_read_format(cake_field_pass *p, const char *field, const cak
     if (cake_json_kind(own) != CAKE_JSON_OBJECT)
         return cake_field_wrong(p, name, own, "an object with a schema");
     const char *within = own == node ? "" : ".json_schema";
+    snprintf(name, sizeof name, "%s.name", field);
+    if (own == node && cake_json_kind(cake_json_get(own, "name")) != CAKE_JSON_STRING)
+        return cake_field_wrong(p, name, cake_json_get(own, "name"), "a string");
     snprintf(name, sizeof name, "%s%s.strict", field, within);
     cake_err err = read_flag(p, name, cake_json_get(own, "strict"), &strict);
     snprintf(name, sizeof name, "%s%s.schema", field, within);

@@ -230,7 +230,7 @@ static cake_err read_tools(cake_field_pass *p, const cake_field_row *f, const ca
 {
     (void)f;
     p->request->tools = node;
-    return cake_tools_check(node, &p->request->fault);
+    return cake_tools_check(node, "function.", &p->request->fault);
 }
 
 static cake_err read_kwargs(cake_field_pass *p, const cake_field_row *f, const cake_json *node)
@@ -384,7 +384,7 @@ static const cake_field_row fields[] = {
     {"previous_response_id", RESPONSE, NULL, refuse},
     {"prompt", RESPONSE, NULL, refuse},
     {"top_logprobs", RESPONSE, "0", refuse},
-    {"truncation", RESPONSE, "\"disabled\"|\"auto\"", refuse},
+    {"truncation", RESPONSE, "\"disabled\"", refuse},
     {"service_tier", SAID, "\"auto\"|\"default\"", refuse},
     {"prompt_cache_retention", SAID, "\"in_memory\"", refuse},
     {"allowed_token_ids", BOTH, NULL, refuse},

@@ -34,6 +34,7 @@ const cake_json *cake_field_at(const cake_json *object, const char *name);
 
 /* Checks messages and tools as the API has them; the fault names the place (messages[2].content[0].type). */
 cake_err cake_messages_check(const cake_json *messages, cake_fault *fault);
-cake_err cake_tools_check(const cake_json *tools, cake_fault *fault);
+/* within: what stands before the members of a function in messages, "function." or nothing. */
+cake_err cake_tools_check(const cake_json *tools, const char *within, cake_fault *fault);
 
 #endif

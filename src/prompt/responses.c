@@ -228,8 +228,6 @@ static cake_err add_tools(writer *w, const cake_json *tools)
         const cake_json *tool = cake_json_at(tools, i);
         if (!is(cake_json_get(tool, "type"), "function"))
             return wrong(w, cake_json_get(tool, "type"), "\"function\"", "tools[%zu].type", i);
-        if (cake_json_kind(cake_json_get(tool, "name")) != CAKE_JSON_STRING)
-            return wrong(w, cake_json_get(tool, "name"), "a string", "tools[%zu].name", i);
         cake_buf_adds(&w->out, i ? ", {" : "{");
         cake_buf_adds(&w->out, "\"type\": \"function\", \"function\": {");
         for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
@@ -290,6 +288,8 @@ cake_err cake_field_finish_response(cake_field_pass *p)
         return err;
     r->messages = cake_json_get(r->root, "messages");
     r->tools = cake_json_size(cake_json_get(r->root, "tools")) ? cake_json_get(r->root, "tools") : NULL;
+    if (r->tools && cake_tools_check(r->tools, "", &r->fault))
+        return CAKE_ERR_REQUEST;
     add_repeated(p->object, &repeated);
     r->repeated = repeated.data;
     return CAKE_OK;

@@ -143,10 +143,25 @@ static void open_columns(sheet *s, bool timing)
         open_ragged(s, jagged[i].name, jagged[i].type, jagged[i].into);
 }
 
-static void put_word(cake_h5_column *column, const cake_json *word)
+/* The finish_reason of an answer; of a response what it would be. */
+static const char *finish_of(const cake_json *choice)
+{
+    const cake_json *output = cake_json_get(choice, "output");
+    const char *status = cake_json_text(cake_json_get(choice, "status"), NULL);
+    if (!output || !status)
+        return cake_json_text(cake_json_get(choice, "finish_reason"), NULL);
+    for (size_t i = 0; i < cake_json_size(output); i++) {
+        const char *type = cake_json_text(cake_json_get(cake_json_at(output, i), "type"), NULL);
+        if (type && !strcmp(type, "function_call") && !strcmp(status, "completed"))
+            return "tool_calls";
+    }
+    return !strcmp(status, "completed") ? "stop" : "length";
+}
+
+static void put_finish(cake_h5_column *column, const cake_json *choice)
 {
     char padded[CAKE_H5_WORD_LEN + 1] = {0};
-    const char *text = cake_json_text(word, NULL);
+    const char *text = finish_of(choice);
     if (text)
         strncpy(padded, text, CAKE_H5_WORD_LEN);
     cake_h5_put(column, padded, 1);
@@ -321,8 +336,7 @@ static void put_choices(sheet *s, const parts *p)
         cake_h5_put(s->of, &s->requests, 1);
         put_int(s->which, choice == p->body ? i : cake_json_int(cake_json_get(choice, "index"), i));
         put_real(&s->score, "choices/score", s->choices + i, score_of(choice), s);
-        const cake_json *finish = cake_json_get(choice, "finish_reason");
-        put_word(s->finished, finish ? finish : cake_json_get(choice, "status")); /* of a response */
+        put_finish(s->finished, choice);
         put_text(s, choice, &text);
         put_embedding(s, choice, s->choices + i, &embedding);
         put_ids(s, cake_json_get(choice, "token_ids"), extra, &s->tokens, CAKE_HDF5_IDS, &ids);
@@ -351,6 +365,13 @@ static const char *without_zeros(const char *text, size_t len, cake_buf *room)
     return room->data;
 }
 
+/* A count of usage; a response has other names. */
+static int64_t tokens_of(const cake_json *usage, const char *name, const char *of_response)
+{
+    const cake_json *own = cake_json_get(usage, name);
+    return cake_json_int(own ? own : cake_json_get(usage, of_response), 0);
+}
+
 static void put_request(sheet *s, const parts *p)
 {
     const cake_json *usage = cake_json_get(p->body, "usage");
@@ -360,8 +381,8 @@ static void put_request(sheet *s, const parts *p)
                *name = cake_json_text(id, &name_len);
     const char *type = cake_json_text(cake_json_get(p->error, "type"), NULL);
     int64_t index = cake_line_read_index(p->root),
-            n_prompt = cake_json_int(cake_json_get(usage, "prompt_tokens"), 0);
-    int64_t n_completion = cake_json_int(cake_json_get(usage, "completion_tokens"), 0);
+            n_prompt = tokens_of(usage, "prompt_tokens", "input_tokens");
+    int64_t n_completion = tokens_of(usage, "completion_tokens", "output_tokens");
     cake_buf_cut(&s->piece, 0);
     if (!name && cake_json_is_number(id))
         cake_json_add_node(&s->piece, id);
@@ -370,7 +391,7 @@ static void put_request(sheet *s, const parts *p)
     cake_h5_put(s->id, &name, 1);
     cake_h5_put(s->index, &index, 1);
     put_int(s->status, !p->error ? 200 : type && !strcmp(type, "server_error") ? 500 : 400);
-    put_word(s->finish, cake_json_get(choice_of(p, 0), "finish_reason"));
+    put_finish(s->finish, choice_of(p, 0));
     cake_h5_put(s->n_prompt, &n_prompt, 1);
     cake_h5_put(s->n_completion, &n_completion, 1);
     cake_h5_put(s->error, &error, 1);

@@ -9,18 +9,23 @@
 #include "record/format.h"
 
 static void open_item(const cake_record_options *options, const cake_record *record, const char *prefix,
-                      const char *type, cake_buf *out)
+                      const char *type, bool whole, cake_buf *out)
 {
     cake_buf_adds(out, out->data[out->len - 1] == '[' ? "{\"id\": " : ", {\"id\": ");
     cake_line_id(options, record, prefix, out);
-    cake_buf_addf(out, ", \"type\": \"%s\", \"status\": \"%s\"", type,
-                  record->choices->finish == CAKE_FINISH_STOP ? "completed" : "incomplete");
+    cake_buf_addf(out, ", \"type\": \"%s\", \"status\": \"%s\"", type, whole ? "completed" : "incomplete");
+}
+
+static bool is_whole(const cake_record *record)
+{
+    return record->choices->finish == CAKE_FINISH_STOP;
 }
 
 static void add_reasoning(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
     const cake_message *message = record->choices->message;
-    open_item(options, record, "rs", "reasoning", out);
+    open_item(options, record, "rs", "reasoning", is_whole(record) || message->n_content || message->n_call,
+              out);
     cake_buf_adds(out, ", \"summary\": [], \"content\": [{\"type\": \"reasoning_text\", \"text\": ");
     cake_json_add_text(out, message->reasoning, message->n_reasoning);
     cake_buf_adds(out, "}]}");
@@ -28,7 +33,9 @@ static void add_reasoning(const cake_record_options *options, const cake_record 
 
 static void add_content(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
-    open_item(options, record, "msg", "message", out);
+    const cake_message *message = record->choices->message;
+    const bool followed = message && message->n_call && !message->content_last;
+    open_item(options, record, "msg", "message", is_whole(record) || followed, out);
     cake_buf_adds(out, ", \"role\": \"assistant\", \"content\": [{\"type\": \"output_text\", \"text\": ");
     cake_line_text(record, record->choices, out);
     cake_buf_adds(out, ", \"annotations\": [], \"logprobs\": []}]}");
@@ -39,7 +46,7 @@ static void add_call(const cake_record_options *options, const cake_record *reco
     const cake_tool_call *call = &record->choices->message->call[k];
     char prefix[32];
     snprintf(prefix, sizeof prefix, "fc_%d", k);
-    open_item(options, record, prefix, "function_call", out);
+    open_item(options, record, prefix, "function_call", true, out);
     cake_buf_adds(out, ", \"call_id\": ");
     cake_line_call_id(options, record, 0, k, out);
     cake_buf_adds(out, ", \"name\": ");
@@ -53,7 +60,7 @@ void cake_line_response(const cake_record_options *options, const cake_record *r
 {
     const cake_choice *choice = record->choices;
     const cake_message *message = choice->message;
-    const bool whole = choice->finish == CAKE_FINISH_STOP;
+    const bool whole = is_whole(record), last = message && message->content_last && message->n_content;
     const bool more = message && (message->reasoning || message->n_call);
     const int64_t n_reasoning = cake_line_reasoning_tokens(record),
                   n_generated = cake_line_completion_tokens(record);
@@ -69,10 +76,12 @@ void cake_line_response(const cake_record_options *options, const cake_record *r
     cake_buf_adds(out, ", \"output\": [");
     if (message && message->reasoning)
         add_reasoning(options, record, out);
-    if (!more || message->n_content)
+    if (!last && (!more || message->n_content))
         add_content(options, record, out);
     for (int k = 0; message && k < message->n_call; k++)
         add_call(options, record, k, out);
+    if (last)
+        add_content(options, record, out);
     cake_buf_addf(out,
                   "], \"usage\": {\"input_tokens\": %d, \"input_tokens_details\": {\"cached_tokens\": 0, "
                   "\"cache_write_tokens\": 0}, ",

@@ -5,6 +5,7 @@
  */
 #include "request/prepare.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -167,12 +168,13 @@ static cake_err render(const cake_preparation *preparation, const cake_json *mes
         return cake_fault_set(
             &r->fault, "messages",
             "this model has no chat template: give the text as \"prompt\" instead of messages");
+    const char *effort = r->form == CAKE_FORM_BATCH_RESPONSE ? "reasoning.effort" : "reasoning_effort";
     if (r->reasoning_effort && strcmp(r->reasoning_effort, "medium") != 0 &&
         !cake_chat_mentions(preparation->chat, "reasoning_effort"))
-        return cake_fault_set(&r->fault, "reasoning_effort",
-                              "reasoning_effort is \"%.40s\", but the model's chat template has no such "
+        return cake_fault_set(&r->fault, effort,
+                              "%s is \"%.40s\", but the model's chat template has no such "
                               "variable: leave it out",
-                              r->reasoning_effort);
+                              effort, r->reasoning_effort);
     cake_chat_input input = {.messages = messages,
                              .tools = r->tool_choice == CAKE_TOOLS_NONE ? NULL : r->tools,
                              .kwargs = r->kwargs,
@@ -288,7 +290,7 @@ static cake_err shape_answer(const cake_preparation *preparation, cake_request *
 {
     const cake_answer_form *form = &preparation->form;
     const bool called = form->tools && r->tool_choice != CAKE_TOOLS_NONE && cake_json_size(r->tools);
-    r->begin = cake_answer_begins(form, text->data ? text->data : "", text->len);
+    r->begin = cake_answer_begins(form, text->data ? text->data : "", text->len, r->continue_final_message);
     r->is_message = form->reasoning || called;
     if (called) {
         cake_buf tools = {0};
@@ -452,6 +454,32 @@ static void set_embed_params(cake_params *params)
     params->n = 1;
 }
 
+/* Finds the tool whose parameters cannot be compiled. */
+static cake_err blame_tool(const cake_preparation *preparation, cake_request *r, const cake_fault *whole)
+{
+    const char *within = r->form == CAKE_FORM_BATCH_RESPONSE ? "" : "function.";
+    for (size_t i = 0; i < cake_json_size(r->tools); i++) {
+        const cake_json *function = cake_json_get(cake_json_at(r->tools, i), "function"),
+                        *parameters = cake_json_get(function, "parameters");
+        cake_grammar *grammar = NULL;
+        cake_fault fault = {0};
+        cake_buf text = {0};
+        char place[64];
+        if (cake_json_kind(parameters) != CAKE_JSON_OBJECT)
+            continue;
+        cake_json_add_node(&text, parameters);
+        const cake_constraint_source source = {
+            .kind = CAKE_CONSTRAINT_SCHEMA, .closed = true, .text = text.data, .len = text.len};
+        const cake_err err = cake_grammar_cache_get(preparation->grammars, &source, &grammar, &fault);
+        cake_buf_free(&text);
+        cake_grammar_close(grammar);
+        snprintf(place, sizeof place, "tools[%zu].%sparameters", i, within);
+        if (err)
+            return cake_fault_set(&r->fault, place, "%s: %s", place, fault.message);
+    }
+    return cake_fault_set(&r->fault, "tool_choice", "tool_choice: %s", whole->message);
+}
+
 /* Compiles what the answers must look like, so that a mistake there is the request's error. */
 static cake_err check_constraint(const cake_preparation *preparation, cake_request *r)
 {
@@ -459,7 +487,10 @@ static cake_err check_constraint(const cake_preparation *preparation, cake_reque
     cake_fault fault = {0};
     if (!r->constraint.kind)
         return CAKE_OK;
-    if (cake_grammar_cache_get(preparation->grammars, &r->constraint, &grammar, &fault))
+    const cake_err err = cake_grammar_cache_get(preparation->grammars, &r->constraint, &grammar, &fault);
+    if (err && r->tool_choice >= CAKE_TOOLS_REQUIRED)
+        return blame_tool(preparation, r, &fault);
+    if (err)
         return cake_fault_set(&r->fault, r->constraint_field, "%s: %s", r->constraint_field, fault.message);
     cake_grammar_close(grammar);
     return CAKE_OK;

@@ -36,6 +36,7 @@ typedef struct cake_message {
     size_t n_reasoning;
     cake_tool_call *call; /* [n_call] */
     int n_call;
+    bool content_last;    /* the content stands behind all calls */
     bool reads_reasoning; /* reasoning would have been found */
     int64_t reasoning_tokens;
     bool short_ids; /* ids of calls have nine characters */

@@ -126,9 +126,11 @@ static void test_reasoning(void)
     CU_ASSERT_EQUAL(message.reasoning_tokens, 2);
     cake_message_free(&message);
     cake_answer_text_free(&from);
-    CU_ASSERT_EQUAL(cake_answer_begins(&form, "a<think>\n", 9), CAKE_ANSWER_OPEN);
-    CU_ASSERT_EQUAL(cake_answer_begins(&form, "<think>\n\n</think>\n\n", 19), CAKE_ANSWER_CLOSED);
-    CU_ASSERT_EQUAL(cake_answer_begins(&form, "what is <think>?", 16), CAKE_ANSWER_FREE);
+    CU_ASSERT_EQUAL(cake_answer_begins(&form, "a<think>\n", 9, false), CAKE_ANSWER_OPEN);
+    CU_ASSERT_EQUAL(cake_answer_begins(&form, "<think>\n\n</think>\n\n", 19, false), CAKE_ANSWER_CLOSED);
+    CU_ASSERT_EQUAL(cake_answer_begins(&form, "what is <think>?", 16, false), CAKE_ANSWER_FREE);
+    CU_ASSERT_EQUAL(cake_answer_begins(&form, "a<think>\nhm so", 15, true), CAKE_ANSWER_OPEN);
+    CU_ASSERT_EQUAL(cake_answer_begins(&form, "<think>hm</think>so", 19, true), CAKE_ANSWER_CLOSED);
 }
 
 #define CITY "{\"city\":\"Ulm\"}"
@@ -195,7 +197,13 @@ static void test_calls(void)
          "[hm]Look.{get_weather " CITY "}");
     FREE("harmony", "harmony", " to=functions.now<|channel|>commentary json<|message|>{}", "{now {}}");
     FREE("harmony", "harmony", "<|channel|>commentary to=functions.later<|message|>{}<|call|>",
-         "<|channel|>commentary to=functions.later<|message|>{}");
+         "<|channel|>commentary to=functions.later<|message|>{}<|call|>");
+    FREE("harmony", "harmony", "<|channel|>analysis", "");
+    FREE("hermes", "none",
+         "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"</tool_call>\"}}</tool_call>",
+         "{get_weather {\"city\":\"</tool_call>\"}}");
+    FREE("mistral", "none", "a[TOOL_CALLS]later[ARGS]{}<|x|>", "a[TOOL_CALLS]later[ARGS]{}<|x|>");
+    FREE("hermes", "none", "a<|x|>b", "ab");
     FREE("none", "none", "<tool_call>{\"name\": \"now\"}</tool_call>",
          "<tool_call>{\"name\": \"now\"}</tool_call>");
 }
@@ -289,7 +297,8 @@ static void check_template(const template_case *c)
     cake_answer_text from;
     cake_message message;
     make_text(written, &from);
-    cake_answer_read(&form, cake_answer_begins(&form, prompt.data, prompt.len), tools, &from, &message);
+    cake_answer_read(&form, cake_answer_begins(&form, prompt.data, prompt.len, false), tools, &from,
+                     &message);
     show(&message, &line);
     if (c->has_reasoning)
         cake_buf_addf(&expected, "[%s]", reasoning);
@@ -495,7 +504,11 @@ static void test_demand(void)
             "<tool_call>\n<function=get_weather>\n<parameter=city>\nUlm\n\nx\n</"
             "parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n"
             "</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>",
-            NULL, "<tool_call>\n<function=get_weather>\n</function>\n</tool_call>");
+            NULL, "<tool_call>\n<function=get_weather>\n</function>\n</tool_call>",
+            "<tool_call>\n<function=get_weather>\n<parameter=city>\na</tool_call>b\n</parameter>\n</"
+            "function>\n</tool_call>",
+            "<tool_call>\n<function=get_weather>\n<parameter=city>\na</parameter>b\n</parameter>\n</"
+            "function>\n</tool_call>");
     DEMANDS("llama3_json", "none", NULL, true, "{\"name\": \"now\", \"parameters\": {}}",
             "{\"name\": \"now\", \"parameters\": {}}; {\"name\": \"get_weather\", \"parameters\": {\"city\": "
             "\"\"}}",

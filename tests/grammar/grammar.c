@@ -115,6 +115,23 @@ static void test_structure(void)
     refuses(CAKE_CONSTRAINT_STRUCTURE,
             "{\"type\": \"triggered_tags\", \"triggers\": [\"<q\"], \"tags\": " TAGS "}",
             "no tag begins with one of the triggers");
+    refuses(CAKE_CONSTRAINT_STRUCTURE, "{\"type\": \"qwen_xml_parameter\", \"json_schema\": {\"allOf\": []}}",
+            "allOf at # of the schema is not supported");
+    refuses(CAKE_CONSTRAINT_STRUCTURE,
+            "{\"type\": \"qwen_xml_parameter\", \"json_schema\": {\"required\": [\"a\"]}}",
+            "not in properties");
+    refuses(
+        CAKE_CONSTRAINT_STRUCTURE,
+        "{\"type\": \"qwen_xml_parameter\", \"json_schema\": {\"properties\": {\"a\": {\"type\": \"string\", "
+        "\"maxLength\": 3}}}}",
+        "a string with maxLength is not supported");
+    STRUCTURE(
+        "{\"type\": \"qwen_xml_parameter\", \"json_schema\": {\"properties\": {\"a\": {\"type\": \"string\", "
+        "\"pattern\": \"^[0-9]+$\"}, \"b\": {\"type\": \"string\", \"const\": \"x\"}}, \"required\": "
+        "[\"b\"]}}",
+        "<parameter=b>\nx\n</parameter>\n",
+        "<parameter=a>\n12\n</parameter>\n<parameter=b>\nx\n</parameter>\n", NULL,
+        "<parameter=a>\nx\n</parameter>\n<parameter=b>\nx\n</parameter>\n");
     refuses(CAKE_CONSTRAINT_STRUCTURE, "{\"type\": \"json_schema\", \"json_schema\": {\"if\": {}}}",
             "if at #");
 }

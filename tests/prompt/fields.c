@@ -333,6 +333,21 @@ static void test_bad_batch(void)
               ",\"tool_choice\":\"required\",\"response_format\":{\"type\":\"json_object\"},\"tools\":[{"
               "\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}"),
          "tool_choice", "response_format and tool_choice both say"},
+        {CHAT("{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"\"}}]}"),
+         "tools[0].function.name", "expected a string of 1 to 128"},
+        {CHAT("{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"a b\"}}]}"),
+         "tools[0].function.name", "expected a string of 1 to 128"},
+        {CHAT("{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"a\\u0000b\"}}]}"),
+         "tools[0].function.name", "expected a string of 1 to 128"},
+        {CHAT("{" HI
+              ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":true}}]}"),
+         "tools[0].function.parameters", "expected a JSON schema of an object"},
+        {CHAT("{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{"
+                     "\"type\":\"array\"}}}]}"),
+         "tools[0].function.parameters.type", "expected \"object\""},
+        {CHAT("{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},{\"type\":"
+                     "\"function\",\"function\":{\"name\":\"f\"}}]}"),
+         "tools[1].function.name", "no tool before it has"},
         {CHAT("{" HI ",\"parallel_tool_calls\":1}"), "parallel_tool_calls", "true or false"},
         {CHAT("{" HI ",\"reasoning_effort\":3}"), "reasoning_effort", "expected a string"},
         {COMPLETION("{\"prompt\":\"a\",\"tool_choice\":\"required\"}"), "tool_choice",

@@ -119,16 +119,22 @@ cat >"$dir/wrong.jsonl" <<END
 {"id": "a", $hi, "tool_choice": "required"}
 {"id": "b", $hi, $tools, "tool_choice": {"type": "function", "function": {"name": "later"}}}
 {"id": "c", $hi, "tools": [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"not": {}}}}}}], "tool_choice": "required"}
+{"id": "h", $hi, "tools": [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}}], "tool_choice": "required", "max_tokens": 2}
+{"custom_id": "i", "method": "POST", "url": "/v1/responses", "body": {"input": "Hi", "tools": [{"type": "function", "name": "f"}, {"type": "function", "name": "f"}]}}
+{"custom_id": "j", "method": "POST", "url": "/v1/responses", "body": {"input": "Hi", "reasoning": {"effort": 1}}}
 {"custom_id": "d", "method": "POST", "url": "/v1/responses", "body": {"input": [{"role": "user", "content": [{"type": "input_image"}]}]}}
 {"custom_id": "e", "method": "POST", "url": "/v1/responses", "body": {"input": "Hi", "max_tokens": 3}}
 {"custom_id": "f", "method": "POST", "url": "/v1/responses", "body": {"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]}}
-{"custom_id": "g", "method": "POST", "url": "/v1/responses", "body": {"input": "Hi", "text": {"format": {"type": "json_schema", "schema": {"if": {}}}}}}
+{"custom_id": "g", "method": "POST", "url": "/v1/responses", "body": {"input": "Hi", "text": {"format": {"type": "json_schema", "name": "n", "schema": {"if": {}}}}}}
 END
-expect "lines that are wrong" 3 '7 requests failed' run -i "$dir/wrong.jsonl" -o "$dir/results.jsonl"
+expect "lines that are wrong" 3 '9 requests failed' run -i "$dir/wrong.jsonl" -o "$dir/results.jsonl"
 says() { grep -qF -- "$2" <(grep -F "\"$1\"" "$dir/results.jsonl"); ok "... $1: $2" $?; }
 says a 'tool_choice demands a call, but there are no tools'
 says b 'there is no tool later in tools'
-says c 'tool_choice: not at #/properties/a of the schema: this keyword is not supported'
+says c 'tools[0].function.parameters: not at #/properties/a of the schema: this keyword is not supported'
+says h '"finish_reason": "length"'
+says i 'tools[1].name is \"f\"; expected a name that no tool before it has'
+says j 'reasoning.effort is 1; expected a string'
 says d 'input[0].content[0].type is \"input_image\"'
 says e 'max_tokens is not a field of /v1/responses'
 says f 'input[0].call_id is missing'
