@@ -343,10 +343,10 @@ static void test_bad_batch(void)
               ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":true}}]}"),
          "tools[0].function.parameters", "expected a JSON schema of an object"},
         {CHAT("{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{"
-                     "\"type\":\"array\"}}}]}"),
+              "\"type\":\"array\"}}}]}"),
          "tools[0].function.parameters.type", "expected \"object\""},
         {CHAT("{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},{\"type\":"
-                     "\"function\",\"function\":{\"name\":\"f\"}}]}"),
+              "\"function\",\"function\":{\"name\":\"f\"}}]}"),
          "tools[1].function.name", "no tool before it has"},
         {CHAT("{" HI ",\"parallel_tool_calls\":1}"), "parallel_tool_calls", "true or false"},
         {CHAT("{" HI ",\"reasoning_effort\":3}"), "reasoning_effort", "expected a string"},
