@@ -36,7 +36,8 @@ static void test_columns(void)
     for (size_t i = 0; i < 10 * N; i++)
         byte[i] = (unsigned char)(i * i >> 7);
     cake_h5_put(bytes, byte, 10 * N);
-    cake_h5_put(words, "stop\0\0\0\0length\0\0", 2);
+    static const char two[2][CAKE_H5_WORD_LEN] = {"stop", "length"};
+    cake_h5_put(words, two, 2);
     CU_ASSERT_EQUAL(cake_h5_finish(file), 0);
 
     CU_ASSERT_EQUAL_FATAL(cake_h5_open("test", path, &file), CAKE_OK);
