@@ -11,7 +11,10 @@
 #include "base/alloc.h"
 #include "grammar/grammar_parts.h"
 
-#define MOST_WORK 100000000 /* edges followed for one mask */
+enum {
+    MOST_PLAIN_STEPS = 1 << 20, /* to count plain characters */
+    REPLAY_WORK = 4096          /* for a byte of an answer whose states were dropped */
+};
 
 /* ---- plain text, all at once */
 
@@ -19,7 +22,7 @@
 typedef struct plain_walk {
     cake_state_sets *sets;
     int32_t *seen; /* [n_seen] sets between two characters; the latest level is from `level` on */
-    int n_seen, level;
+    int n_seen, level, steps;
     bool any; /* of the present level some character is taken */
     bool all; /* every one is */
 } plain_walk;
@@ -42,6 +45,11 @@ static void follow_plain(plain_walk *w, int32_t set, int lo, int hi, int left, i
 {
     int32_t latest = -1;
     for (int b = lo; b <= hi; b++) {
+        if (++w->steps > MOST_PLAIN_STEPS) { /* some may follow, and not all: then tokens are looked at */
+            w->any = true;
+            w->all = false;
+            return;
+        }
         const int32_t next = cake_state_sets_next(w->sets, set, (uint8_t)b);
         if (next == latest)
             continue;
@@ -93,7 +101,6 @@ static int count_plain(cake_grammar *g, int32_t set, bool *exact)
 static bool walk(cake_grammar *g, const cake_vocabulary *v, const cake_vocabulary_tree *tree, int32_t state)
 {
     int32_t path[CAKE_TOKEN_BYTES + 1];
-    const int64_t work = cake_state_sets_work(g->sets);
     path[0] = state;
     for (int32_t i = 0; i < tree->n;) {
         const cake_vocabulary_node *node = &tree->node[i];
@@ -106,10 +113,9 @@ static bool walk(cake_grammar *g, const cake_vocabulary *v, const cake_vocabular
             path[node->depth + 1] = next;
         for (int32_t id = node->token; id >= 0; id = v->same[id])
             g->bits[id / 64] |= (uint64_t)1 << id % 64;
-        if (!(++i & 1023) && cake_state_sets_work(g->sets) - work > MOST_WORK)
-            return false;
+        i++;
     }
-    return true;
+    return !cake_state_sets_over(g->sets);
 }
 
 /* The bits as a list of the tokens that are fewer, with or without a bit. */
@@ -143,6 +149,7 @@ struct cake_constraint {
     uint32_t era;
     bool fresh; /* the next blank is not part of the text */
     bool began_fresh;
+    bool lost;              /* to find the state took too long: there is none */
     bool slow;              /* a mask took too long */
     cake_shared_mask *mask; /* the latest one */
     int32_t *ends;          /* [n_end] */
@@ -152,16 +159,19 @@ struct cake_constraint {
     cake_mask latest;
 };
 
-/* The state after the whole text, in the present era. */
-static void find_state(cake_constraint *c)
+/* The state after the whole text, in the present era. False: it takes too long. */
+static bool find_state(cake_constraint *c)
 {
     cake_grammar *g = c->grammar;
-    if (c->era == g->era)
-        return;
+    cake_state_sets_allow(g->sets, CAKE_STATE_SETS_WORK + REPLAY_WORK * (int64_t)c->text.len);
+    if (c->lost || c->era == g->era)
+        return !c->lost;
     c->era = g->era;
     c->state = CAKE_STATE_BEGIN;
     for (size_t i = 0; i < c->text.len; i++)
         c->state = cake_state_sets_next(g->sets, c->state, (uint8_t)c->text.data[i]);
+    c->lost = cake_state_sets_over(g->sets);
+    return !c->lost;
 }
 
 static void limit_memory(cake_grammar *g)
@@ -215,7 +225,7 @@ static cake_shared_mask *make_first_mask(cake_constraint *c)
         g->bits[id / 64] &= ~((uint64_t)1 << id % 64);
         g->bits[id / 64] |= (uint64_t)fits << id % 64;
     }
-    return list_bits(g->bits, v->n_vocab);
+    return cake_state_sets_over(g->sets) ? NULL : list_bits(g->bits, v->n_vocab);
 }
 
 cake_constraint *cake_constraint_open(cake_grammar *grammar, const cake_vocabulary *vocabulary,
@@ -292,11 +302,11 @@ cake_mask cake_constraint_mask(cake_constraint *c)
     pthread_mutex_lock(&g->lock);
     drop_mask(c);
     limit_memory(g);
-    find_state(c);
-    const bool ends = cake_state_sets_ends(g->sets, c->state);
-    if (c->fresh) {
+    const bool found = find_state(c), ends = found && cake_state_sets_ends(g->sets, c->state);
+    cake_state_sets_allow(g->sets, CAKE_STATE_SETS_WORK);
+    if (found && c->fresh) {
         c->mask = make_first_mask(c);
-    } else {
+    } else if (found) {
         const size_t at = (size_t)c->state;
         if (at >= g->n_mask) {
             g->mask = cake_grow(g->mask, 2 * at + 16, sizeof *g->mask);
@@ -334,18 +344,18 @@ void cake_constraint_add(cake_constraint *c, int32_t id)
         c->fresh = false;
     }
     pthread_mutex_lock(&g->lock);
-    find_state(c);
+    const bool found = find_state(c);
     cake_buf_add(&c->text, bytes, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && found; i++)
         c->state = cake_state_sets_next(g->sets, c->state, (uint8_t)bytes[i]);
+    c->lost = c->lost || cake_state_sets_over(g->sets);
     pthread_mutex_unlock(&g->lock);
 }
 
 bool cake_constraint_complete(cake_constraint *c)
 {
     pthread_mutex_lock(&c->grammar->lock);
-    find_state(c);
-    const bool last = cake_state_sets_last(c->grammar->sets, c->state);
+    const bool last = find_state(c) && cake_state_sets_last(c->grammar->sets, c->state);
     pthread_mutex_unlock(&c->grammar->lock);
     return last;
 }
@@ -353,7 +363,7 @@ bool cake_constraint_complete(cake_constraint *c)
 const char *cake_constraint_stuck(const cake_constraint *c)
 {
     if (c->slow)
-        return "the constraint is too ambiguous: to find the next token takes more than 100 million steps";
+        return "the constraint is too ambiguous: to find the next token takes more than 40 million steps";
     return c->latest.allowed && !c->latest.n
                ? "no token of the model's vocabulary continues the answer as the constraint demands"
                : NULL;

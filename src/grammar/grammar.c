@@ -180,6 +180,7 @@ bool cake_grammar_has(cake_grammar *g, const char *text, size_t len)
 {
     int32_t at = CAKE_STATE_BEGIN;
     pthread_mutex_lock(&g->lock);
+    cake_state_sets_allow(g->sets, CAKE_STATE_SETS_WORK);
     for (size_t i = 0; i < len; i++)
         at = cake_state_sets_next(g->sets, at, (uint8_t)text[i]);
     const bool has = cake_state_sets_ends(g->sets, at);

@@ -28,6 +28,13 @@ typedef struct lists {
     size_t n_slot;
 } lists;
 
+/* Two lists of calls, and both in one. */
+typedef struct joined {
+    int32_t a, b, number;
+} joined;
+
+enum { N_JOINED = 1 << 12 };
+
 struct cake_state_sets {
     const cake_automaton *automaton;
     lists calls, sets;
@@ -38,15 +45,26 @@ struct cake_state_sets {
     bool *ends; /* [sets.n] */
     size_t cap_ends;
     int32_t bottom; /* the calls below everything: the text may end there */
-    int64_t work;
-    place *todo;   /* [n_todo] the set that is being made */
-    int32_t *same; /* [n_todo] an earlier place of the same state; -1: none */
+    int64_t work, most_work;
+    bool over;      /* work is above most_work: what is being made is incomplete */
+    bool hopeless;  /* even the first set took too long */
+    joined *joined; /* [N_JOINED] the latest lists of calls that were joined, by their numbers; NULL: none */
+    place *todo;    /* [n_todo] the set that is being made */
+    int32_t *same;  /* [n_todo] an earlier place of the same state; -1: none */
     size_t n_todo, cap_todo, cap_same;
     int32_t *latest;   /* [n_state] the latest place of each state, in round `made` */
     uint32_t *made_in; /* [n_state] */
     uint32_t made;
     bool may_end;
 };
+
+/* Counts steps. False: stop. */
+static bool spend(cake_state_sets *s, size_t steps)
+{
+    s->work += (int64_t)steps;
+    s->over = s->over || s->work > s->most_work;
+    return !s->over;
+}
 
 /* ---- lists */
 
@@ -129,16 +147,24 @@ static int32_t number_calls(cake_state_sets *s, const place *list, size_t n)
     return number;
 }
 
-/* Both lists in one. */
+/* Both lists in one; if that takes too long, any list. The same two lists meet again and again below others,
+ * so the latest ones are kept. */
 static int32_t join_calls(cake_state_sets *s, int32_t a, int32_t b)
 {
     if (a == b)
         return a;
+    if (a > b)
+        return join_calls(s, b, a);
+    if (!s->joined)
+        s->joined = cake_alloc(N_JOINED, sizeof *s->joined);
+    joined *known = &s->joined[((uint32_t)a * 0x9E3779B1u ^ (uint32_t)b * 0x85EBCA6Bu) >> 20];
+    if (known->a == a && known->b == b && b) /* b is never 0: that is an unused place */
+        return known->number;
     const size_t n_a = s->calls.first[a + 1] - s->calls.first[a],
                  n_b = s->calls.first[b + 1] - s->calls.first[b];
     place *list = cake_alloc(n_a + n_b + 1, sizeof *list);
     size_t n = 0;
-    for (size_t i = 0, j = 0; i < n_a || j < n_b;) {
+    for (size_t i = 0, j = 0; (i < n_a || j < n_b) && !s->over;) {
         /* joining below may move the array */
         const place x = i < n_a ? s->calls.place[s->calls.first[a] + i] : (place){INT32_MAX, 0};
         const place y = j < n_b ? s->calls.place[s->calls.first[b] + j] : (place){INT32_MAX, 0};
@@ -149,9 +175,10 @@ static int32_t join_calls(cake_state_sets *s, int32_t a, int32_t b)
         i += x.state <= y.state;
         j += y.state <= x.state;
     }
-    s->work += (int64_t)n;
-    const int32_t number = number_calls(s, list, n);
+    const int32_t number = spend(s, 8 + 4 * n) ? number_calls(s, list, n) : a;
     free(list);
+    if (!s->over)
+        *known = (joined){a, b, number};
     return number;
 }
 
@@ -175,7 +202,8 @@ static void begin_set(cake_state_sets *s)
 static void reach(cake_state_sets *s, int32_t state, int32_t calls)
 {
     int32_t same = s->made_in[state] == s->made ? s->latest[state] : -1;
-    for (int32_t i = same; i >= 0; i = s->same[i])
+    s->work++;
+    for (int32_t i = same; i >= 0; i = s->same[i], s->work++)
         if (s->todo[i].calls == calls)
             return;
     CAKE_RESERVE(s->same, s->n_todo, s->cap_same);
@@ -191,9 +219,8 @@ static void follow(cake_state_sets *s, size_t i)
 {
     const cake_automaton *a = s->automaton;
     const place at = s->todo[i];
-    for (int32_t e = a->first[at.state]; e < a->first[at.state + 1]; e++) {
+    for (int32_t e = a->first[at.state]; e < a->first[at.state + 1] && spend(s, 1); e++) {
         const cake_edge *edge = &a->edge[e];
-        s->work++;
         if (edge->kind == CAKE_EDGE_EMPTY) {
             reach(s, edge->to, at.calls);
         } else if (edge->kind == CAKE_EDGE_CALL) {
@@ -202,6 +229,7 @@ static void follow(cake_state_sets *s, size_t i)
                 0) { /* else the call is the last thing, and needs no place to return */
                 if (s->depth[calls] >= CAKE_STATE_SETS_DEPTH)
                     continue;
+                s->work += 4;
                 calls = number_calls(s, &(place){edge->to, at.calls}, 1);
             }
             reach(s, a->rule[edge->rule].begin, calls);
@@ -213,7 +241,7 @@ static void follow(cake_state_sets *s, size_t i)
         s->may_end = true;
         return;
     }
-    for (size_t c = s->calls.first[at.calls]; c < s->calls.first[at.calls + 1]; c++) {
+    for (size_t c = s->calls.first[at.calls]; c < s->calls.first[at.calls + 1] && spend(s, 1); c++) {
         if (s->calls.place[c].state < 0) /* the bottom, joined with others */
             s->may_end = true;
         else
@@ -223,35 +251,35 @@ static void follow(cake_state_sets *s, size_t i)
 
 static bool takes_bytes(const cake_automaton *a, int32_t state)
 {
-    for (int32_t e = a->first[state]; e < a->first[state + 1]; e++)
-        if (a->edge[e].kind == CAKE_EDGE_BYTES)
-            return true;
-    return false;
+    /* such edges stand before others */
+    return a->first[state] < a->first[state + 1] && a->edge[a->first[state]].kind == CAKE_EDGE_BYTES;
 }
 
-/* Makes the set of what is reached from the places in todo. */
+/* Makes the set of what is reached from the places in todo. If that takes too long, CAKE_STATE_NONE. */
 static int32_t make_set(cake_state_sets *s)
 {
     const cake_automaton *a = s->automaton;
     size_t n = 0;
     bool added;
     s->may_end = false;
-    for (size_t i = 0; i < s->n_todo; i++)
+    for (size_t i = 0; i < s->n_todo && !s->over; i++)
         follow(s, i);
     for (size_t i = 0; i < s->n_todo; i++)
         if (takes_bytes(a, s->todo[i].state))
             s->todo[n++] = s->todo[i];
-    if (!n && !s->may_end)
+    if (!spend(s, 4 * n + 4) || (!n && !s->may_end))
         return CAKE_STATE_NONE;
     if (n)
         qsort(s->todo, n, sizeof *s->todo, by_state);
     size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !s->over; i++) {
         if (kept && s->todo[kept - 1].state == s->todo[i].state)
             s->todo[kept - 1].calls = join_calls(s, s->todo[kept - 1].calls, s->todo[i].calls);
         else
             s->todo[kept++] = s->todo[i];
     }
+    if (s->over)
+        return CAKE_STATE_NONE;
     /* whether the text may end is part of the set */
     CAKE_RESERVE(s->todo, kept, s->cap_todo);
     s->todo[kept++] = (place){INT32_MAX, s->may_end};
@@ -263,6 +291,7 @@ static int32_t make_set(cake_state_sets *s)
         }
         for (int c = 0; c < a->n_class; c++)
             s->next[(size_t)number * (size_t)a->n_class + (size_t)c] = -1;
+        s->work += 8 + a->n_class / 8;
         CAKE_RESERVE(s->ends, (size_t)number, s->cap_ends);
         s->ends[number] = s->may_end;
     }
@@ -274,6 +303,7 @@ cake_state_sets *cake_state_sets_open(const cake_automaton *automaton, int root)
     cake_state_sets *s = cake_alloc(1, sizeof *s);
     bool added;
     s->automaton = automaton;
+    s->most_work = CAKE_STATE_SETS_WORK;
     number_calls(s, NULL, 0);
     s->bottom = number_calls(s, &(place){-1, 0}, 1);
     number_of(&s->sets, NULL, 0, &added); /* CAKE_STATE_NONE */
@@ -289,6 +319,7 @@ cake_state_sets *cake_state_sets_open(const cake_automaton *automaton, int root)
     reach(s, automaton->rule[root].begin, s->bottom);
     const int32_t begin = automaton->rule[root].taken ? make_set(s) : CAKE_STATE_NONE;
     CAKE_ASSERT(begin <= CAKE_STATE_BEGIN);
+    s->hopeless = s->over;
     return s;
 }
 
@@ -305,7 +336,19 @@ void cake_state_sets_close(cake_state_sets *s)
     free(s->same);
     free(s->latest);
     free(s->made_in);
+    free(s->joined);
     free(s);
+}
+
+void cake_state_sets_allow(cake_state_sets *s, int64_t work)
+{
+    s->most_work = s->work + work;
+    s->over = s->hopeless;
+}
+
+bool cake_state_sets_over(const cake_state_sets *s)
+{
+    return s->over;
 }
 
 static int32_t make_next(cake_state_sets *s, int32_t set, int class_)
@@ -317,31 +360,36 @@ static int32_t make_next(cake_state_sets *s, int32_t set, int class_)
         const place at = s->sets.place[i];
         for (int32_t e = a->first[at.state]; e < a->first[at.state + 1]; e++) {
             const cake_edge *edge = &a->edge[e];
-            s->work++;
-            if (edge->kind == CAKE_EDGE_BYTES && edge->lo <= byte && byte <= edge->hi)
+            if (edge->kind != CAKE_EDGE_BYTES || edge->lo > byte || !spend(s, 1)) /* they are sorted */
+                break;
+            if (byte <= edge->hi)
                 reach(s, edge->to, at.calls);
         }
     }
     const int32_t to = s->n_todo ? make_set(s) : CAKE_STATE_NONE;
+    if (s->over)
+        return CAKE_STATE_NONE;
     s->next[(size_t)set * (size_t)a->n_class + (size_t)class_] = to;
     return to;
 }
 
 int32_t cake_state_sets_next(cake_state_sets *s, int32_t set, uint8_t byte)
 {
+    if (s->hopeless)
+        return CAKE_STATE_NONE;
     const int class_ = s->automaton->class_[byte];
     const int32_t to = s->next[(size_t)set * (size_t)s->automaton->n_class + (size_t)class_];
-    return to >= 0 ? to : make_next(s, set, class_);
+    return to >= 0 ? to : s->over ? CAKE_STATE_NONE : make_next(s, set, class_);
 }
 
 bool cake_state_sets_ends(const cake_state_sets *s, int32_t set)
 {
-    return s->ends[set];
+    return !s->hopeless && s->ends[set];
 }
 
 bool cake_state_sets_last(cake_state_sets *s, int32_t set)
 {
-    return s->sets.first[set + 1] - s->sets.first[set] <= 1;
+    return !s->hopeless && s->sets.first[set + 1] - s->sets.first[set] <= 1;
 }
 
 int32_t cake_state_sets_count(const cake_state_sets *s)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "grammar/grammar_parts.h"
@@ -200,26 +201,79 @@ static void test_forgetting(void)
     cake_vocabulary_close(v);
 }
 
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A set that takes more steps than are allowed is not made; with more it is, and is the right one. */
+static void test_steps(void)
+{
+    cake_constraint_source source = {.kind = CAKE_CONSTRAINT_GRAMMAR,
+                                     .text = (char *)"root ::= \"(\" root (a | b) | \"x\"\n"
+                                                     "a ::= \")\" | \")\" \";\"\nb ::= \")\" | a a"};
+    cake_grammar *g = NULL;
+    cake_fault fault = {0};
+    source.len = strlen(source.text);
+    CU_ASSERT_FATAL(!cake_grammar_open(&source, &g, &fault));
+    cake_state_sets *some = cake_state_sets_open(&g->automaton, g->root),
+                    *all = cake_state_sets_open(&g->automaton, g->root);
+    int32_t a = CAKE_STATE_BEGIN, b = CAKE_STATE_BEGIN;
+    int n_over = 0;
+    for (const char *at = "((((((x))))));)"; *at; at++) {
+        int32_t next = CAKE_STATE_NONE;
+        cake_state_sets_allow(some, 3);
+        for (int64_t work = 3; next = cake_state_sets_next(some, a, (uint8_t)*at), cake_state_sets_over(some);
+             work *= 2, n_over++) {
+            CU_ASSERT_EQUAL(next, CAKE_STATE_NONE);
+            CU_ASSERT_EQUAL(cake_state_sets_next(some, a, (uint8_t)*at), CAKE_STATE_NONE);
+            cake_state_sets_allow(some, work);
+        }
+        a = next;
+        b = cake_state_sets_next(all, b, (uint8_t)*at);
+        CU_ASSERT_EQUAL(a, b);
+        CU_ASSERT_EQUAL(cake_state_sets_ends(some, a), cake_state_sets_ends(all, b));
+    }
+    CU_ASSERT(a != CAKE_STATE_NONE && n_over > 20);
+    cake_state_sets_close(some);
+    cake_state_sets_close(all);
+    cake_grammar_close(g);
+}
+
 /* What would take too long is said so, in time. */
 static void test_bombs(void)
 {
     cake_vocabulary *v = vocabulary_of(false);
-    static const char *const bombs[] = {"(.{0,200}){0,100}x", "((a?){300}){100}b",
-                                        "(a|aa|aaa|aaaa)*{0}(.*.*.*.*.*.*){50}"};
+    static const struct {
+        cake_constraint_kind kind;
+        const char *text;
+    } bombs[] = {{CAKE_CONSTRAINT_REGEX, "(.{0,200}){0,100}x"},
+                 {CAKE_CONSTRAINT_REGEX, "((a?){300}){100}b"},
+                 {CAKE_CONSTRAINT_REGEX, "(.*.*.*.*.*.*){50}"},
+                 /* calls that are joined, again and again below others */
+                 {CAKE_CONSTRAINT_GRAMMAR, "root ::= s\ns ::= \"a\" s s s s | \"a\" s s | \"a\" | \"\""},
+                 {CAKE_CONSTRAINT_GRAMMAR, "root ::= s\ns ::= t t t t\nt ::= \"a\" s | \"b\" s | \"\""}};
     for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
         const cake_constraint_source source = {
-            .kind = CAKE_CONSTRAINT_REGEX, .text = (char *)(uintptr_t)bombs[i], .len = strlen(bombs[i])};
+            .kind = bombs[i].kind, .text = (char *)(uintptr_t)bombs[i].text, .len = strlen(bombs[i].text)};
         cake_grammar *g = NULL;
         cake_fault fault = {0};
-        if (cake_grammar_open(&source, &g, &fault))
-            continue;
+        CU_ASSERT_FATAL(!cake_grammar_open(&source, &g, &fault));
         cake_constraint *c = cake_constraint_open(g, v, NULL, 0, true);
-        for (int step = 0; step < 3; step++) {
+        bool stuck = false;
+        for (int step = 0; step < 30 && !stuck; step++) {
+            const double begin = seconds();
             cake_constraint_mask(c);
-            if (cake_constraint_stuck(c))
-                break;
+            stuck = cake_constraint_stuck(c);
             cake_constraint_add(c, 'a');
+            const double took = seconds() - begin;
+            if (took > 2)
+                fprintf(stderr, "    %s: step %d takes %.2f s\n", bombs[i].text, step, took);
+            CU_ASSERT(took < 20); /* a second or so; machines of tests are slow */
         }
+        CU_ASSERT(!stuck || strstr(cake_constraint_stuck(c), "too ambiguous"));
         cake_constraint_close(c);
     }
     cake_vocabulary_close(v);
@@ -230,6 +284,7 @@ int main(void)
     static const suite_test tests[] = {{"masks are those of a check of every token", test_masks},
                                        {"equal constraints are compiled once", test_cache},
                                        {"states are dropped and found again", test_forgetting},
+                                       {"steps are limited", test_steps},
                                        {"bombs", test_bombs}};
     return SUITE_MAIN("masks", tests);
 }
