@@ -10,10 +10,23 @@
 
 #include "base/alloc.h"
 
+void cake_automaton_stop(cake_automaton *a, cake_automaton_limit limit)
+{
+    a->limit = a->full ? a->limit : limit;
+    a->full = true;
+}
+
+void cake_automaton_spend(cake_automaton *a, size_t steps)
+{
+    a->work += steps < CAKE_AUTOMATON_WORK ? (int64_t)steps : CAKE_AUTOMATON_WORK;
+    if (a->work > CAKE_AUTOMATON_WORK)
+        cake_automaton_stop(a, CAKE_LIMIT_WORK);
+}
+
 int32_t cake_automaton_state(cake_automaton *a)
 {
     if (a->n_state >= CAKE_AUTOMATON_STATES) {
-        a->full = true;
+        cake_automaton_stop(a, CAKE_LIMIT_STATES);
         return a->n_state - 1;
     }
     return a->n_state++;
@@ -26,8 +39,21 @@ int cake_automaton_rule(cake_automaton *a)
     return (int)a->n_rule++;
 }
 
+static bool same_edge(const cake_edge *a, const cake_edge *b)
+{
+    return a->from == b->from && a->to == b->to && a->rule == b->rule && a->kind == b->kind &&
+           a->lo == b->lo && a->hi == b->hi;
+}
+
 static void add_edge(cake_automaton *a, cake_edge edge)
 {
+    cake_automaton_spend(a, 1);
+    if (a->n_edge && same_edge(&a->edge[a->n_edge - 1], &edge)) /* (a||||) and the like */
+        return;
+    if (a->n_edge == CAKE_AUTOMATON_EDGES) {
+        cake_automaton_stop(a, CAKE_LIMIT_EDGES);
+        return;
+    }
     CAKE_RESERVE(a->edge, a->n_edge, a->cap_edge);
     a->edge[a->n_edge++] = edge;
 }
@@ -186,6 +212,7 @@ static void add_repeat(cake_automaton *a, int32_t from, const cake_expr *e, cake
 
 void cake_automaton_expr(cake_automaton *a, int32_t from, const cake_expr *e, cake_coding coding, int32_t to)
 {
+    cake_automaton_spend(a, 1);
     if (a->full)
         return;
     switch (e->kind) {
@@ -218,11 +245,9 @@ void cake_automaton_expr(cake_automaton *a, int32_t from, const cake_expr *e, ca
 
 /* ---- finishing */
 
-static int by_from(const void *a, const void *b)
+static int by_kind(const void *a, const void *b)
 {
     const cake_edge *x = a, *y = b;
-    if (x->from != y->from)
-        return x->from < y->from ? -1 : 1;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
     if (x->lo != y->lo)
@@ -232,19 +257,28 @@ static int by_from(const void *a, const void *b)
 
 static void index_edges(cake_automaton *a)
 {
+    cake_edge *sorted = cake_alloc(a->n_edge + 1, sizeof *sorted);
     free(a->first);
     a->first = cake_alloc((size_t)a->n_state + 1, sizeof *a->first);
-    if (a->n_edge)
-        qsort(a->edge, a->n_edge, sizeof *a->edge, by_from);
     for (size_t i = 0; i < a->n_edge; i++)
-        a->first[a->edge[i].from + 1]++;
+        a->first[a->edge[i].from]++;
     for (int32_t s = 0; s < a->n_state; s++)
         a->first[s + 1] += a->first[s];
+    for (size_t i = a->n_edge; i-- > 0;)
+        sorted[--a->first[a->edge[i].from]] = a->edge[i];
+    for (int32_t s = 0; s < a->n_state; s++) {
+        const size_t n = (size_t)(a->first[s + 1] - a->first[s]);
+        if (n > 1)
+            qsort(sorted + a->first[s], n, sizeof *sorted, by_kind);
+    }
+    free(a->edge);
+    a->edge = sorted;
+    a->cap_edge = a->n_edge + 1;
 }
 
-/* Marks states from which the end of their rule can be reached: backwards from all ends, over calls of rules
- * that some text passes. */
-static void mark_live(cake_automaton *a, bool *live)
+/* Marks states from which the end of their rule can be reached, and rules for which that is true of the
+ * beginning (taken [n_rule]): backwards from all ends, over calls of such rules. empty: without bytes. */
+static void mark_live(const cake_automaton *a, bool empty, bool *live, bool *taken)
 {
     int32_t *into = cake_alloc((size_t)a->n_state + 1, sizeof *into); /* edges by target: first of each */
     int32_t *order = cake_alloc(a->n_edge + 1, sizeof *order);
@@ -276,15 +310,17 @@ static void mark_live(cake_automaton *a, bool *live)
         const int32_t s = stack[--n];
         for (int32_t i = into[s]; i < into[s + 1]; i++) {
             const cake_edge *e = &a->edge[order[i]];
-            if (!live[e->from] && (e->kind != CAKE_EDGE_CALL || a->rule[e->rule].taken)) {
+            const bool passes =
+                e->kind == CAKE_EDGE_CALL ? taken[e->rule] : e->kind != CAKE_EDGE_BYTES || !empty;
+            if (!live[e->from] && passes) {
                 live[e->from] = true;
                 stack[n++] = e->from;
             }
         }
         const int32_t r = begins[s] - 1;
-        if (r < 0 || a->rule[r].taken)
+        if (r < 0 || taken[r])
             continue;
-        a->rule[r].taken = true; /* its callers may be live now */
+        taken[r] = true; /* its callers may be live now */
         for (int32_t i = caller[r]; i < caller[r + 1]; i++) {
             const cake_edge *e = &a->edge[calls[i]];
             if (live[e->to] && !live[e->from]) {
@@ -303,9 +339,12 @@ static void mark_live(cake_automaton *a, bool *live)
 
 static void leave_out_dead(cake_automaton *a)
 {
-    bool *live = cake_alloc((size_t)a->n_state, sizeof *live);
+    bool *live = cake_alloc((size_t)a->n_state, sizeof *live),
+         *taken = cake_alloc(a->n_rule + 1, sizeof *taken);
     size_t n = 0;
-    mark_live(a, live);
+    mark_live(a, false, live, taken);
+    for (size_t r = 0; r < a->n_rule; r++)
+        a->rule[r].taken = taken[r];
     for (size_t i = 0; i < a->n_edge; i++) {
         const cake_edge *e = &a->edge[i];
         if (live[e->from] && live[e->to] && (e->kind != CAKE_EDGE_CALL || a->rule[e->rule].taken))
@@ -313,6 +352,7 @@ static void leave_out_dead(cake_automaton *a)
     }
     a->n_edge = n;
     free(live);
+    free(taken);
 }
 
 /* Splits the bytes where an edge begins or ends. */
@@ -345,103 +385,88 @@ static void shorten(cake_automaton *a)
 
 /* ---- rules that call themselves first */
 
-typedef struct walk {
-    const cake_automaton *automaton;
-    bool *nullable;        /* [n_rule] takes the empty text */
-    uint8_t *seen;         /* [n_rule] 1: being visited, 2: done */
-    int32_t *stack, *mark; /* [n_state] */
-    int32_t round;
-} walk;
+/* The rules that each rule calls before it takes a byte. */
+typedef struct first_calls {
+    int32_t *call; /* [first[n_rule]] */
+    size_t n, cap;
+    int32_t *first; /* [n_rule + 1] */
+} first_calls;
 
-/* Lists states that are reached from `from` before any byte is taken in w->stack; returns their number. */
-static int32_t list_empty(walk *w, int32_t from, int32_t *out)
+/* States of a rule are no other rule's, so that this takes as long as to look at all edges once. */
+static void list_calls(const cake_automaton *a, const bool *nullable, first_calls *calls)
 {
-    const cake_automaton *a = w->automaton;
-    int32_t n = 0;
-    w->round++;
-    out[n++] = from;
-    w->mark[from] = w->round;
-    for (int32_t at = 0; at < n; at++)
-        for (int32_t i = a->first[out[at]]; i < a->first[out[at] + 1]; i++) {
-            const cake_edge *e = &a->edge[i];
-            const bool passes =
-                e->kind == CAKE_EDGE_EMPTY || (e->kind == CAKE_EDGE_CALL && w->nullable[e->rule]);
-            if (passes && w->mark[e->to] != w->round) {
-                w->mark[e->to] = w->round;
-                out[n++] = e->to;
+    int32_t *reached = cake_alloc((size_t)a->n_state + 1, sizeof *reached);
+    int32_t *mark = cake_alloc((size_t)a->n_state + 1, sizeof *mark);
+    calls->first = cake_alloc(a->n_rule + 1, sizeof *calls->first);
+    for (size_t r = 0; r < a->n_rule; r++) {
+        int32_t n = 0;
+        calls->first[r] = (int32_t)calls->n;
+        reached[n++] = a->rule[r].begin;
+        mark[a->rule[r].begin] = (int32_t)r + 1;
+        for (int32_t at = 0; at < n; at++)
+            for (int32_t i = a->first[reached[at]]; i < a->first[reached[at] + 1]; i++) {
+                const cake_edge *e = &a->edge[i];
+                if (e->kind == CAKE_EDGE_BYTES)
+                    continue;
+                if (e->kind == CAKE_EDGE_CALL) {
+                    CAKE_RESERVE(calls->call, calls->n, calls->cap);
+                    calls->call[calls->n++] = e->rule;
+                }
+                if ((e->kind == CAKE_EDGE_EMPTY || nullable[e->rule]) && mark[e->to] != (int32_t)r + 1) {
+                    mark[e->to] = (int32_t)r + 1;
+                    reached[n++] = e->to;
+                }
             }
-        }
-    return n;
-}
-
-static void find_nullable(walk *w)
-{
-    const cake_automaton *a = w->automaton;
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t r = 0; r < a->n_rule; r++) {
-            if (w->nullable[r])
-                continue;
-            list_empty(w, a->rule[r].begin, w->stack);
-            w->nullable[r] = w->mark[a->rule[r].end] == w->round;
-            changed = changed || w->nullable[r];
-        }
     }
+    calls->first[a->n_rule] = (int32_t)calls->n;
+    free(reached);
+    free(mark);
 }
 
-/* Depth first through the rules that a rule calls before it takes a byte. */
-static int find_left(walk *w)
+/* Depth first; a rule that is met below itself is returned, else -1. */
+static int find_circle(const cake_automaton *a, const first_calls *calls)
 {
-    const cake_automaton *a = w->automaton;
-    int32_t *path = cake_alloc(a->n_rule + 1, sizeof *path), found = -1;
+    int32_t *path = cake_alloc(a->n_rule + 1, sizeof *path), *next = cake_alloc(a->n_rule + 1, sizeof *next);
+    uint8_t *seen = cake_alloc(a->n_rule + 1, 1); /* 1: on the path, 2: done */
+    int found = -1;
     for (size_t root = 0; root < a->n_rule && found < 0; root++) {
         int32_t n = 0;
-        if (w->seen[root])
-            continue;
-        path[n++] = (int32_t)root;
+        if (!seen[root])
+            path[n++] = (int32_t)root;
         while (n && found < 0) {
             const int32_t r = path[n - 1];
-            bool pushed = false;
-            if (w->seen[r] == 2) {
+            if (!seen[r])
+                next[r] = calls->first[r];
+            seen[r] = next[r] < calls->first[r + 1] ? 1 : 2;
+            if (seen[r] == 2) {
                 n--;
                 continue;
             }
-            w->seen[r] = 1;
-            const int32_t n_state = list_empty(w, a->rule[r].begin, w->stack);
-            for (int32_t s = 0; s < n_state && !pushed; s++)
-                for (int32_t i = a->first[w->stack[s]]; i < a->first[w->stack[s] + 1] && !pushed; i++) {
-                    const cake_edge *e = &a->edge[i];
-                    if (e->kind != CAKE_EDGE_CALL || w->seen[e->rule] == 2)
-                        continue;
-                    pushed = true;
-                    if (w->seen[e->rule] == 1)
-                        found = e->rule;
-                    else
-                        path[n++] = e->rule;
-                }
-            if (!pushed) {
-                w->seen[r] = 2;
-                n--;
-            }
+            const int32_t call = calls->call[next[r]++];
+            if (seen[call] == 1)
+                found = call;
+            else if (!seen[call])
+                path[n++] = call;
         }
     }
     free(path);
+    free(next);
+    free(seen);
     return found;
 }
 
 static int find_left_recursion(const cake_automaton *a)
 {
-    walk w = {.automaton = a,
-              .nullable = cake_alloc(a->n_rule + 1, sizeof *w.nullable),
-              .seen = cake_alloc(a->n_rule + 1, 1),
-              .stack = cake_alloc((size_t)a->n_state + 1, sizeof *w.stack),
-              .mark = cake_alloc((size_t)a->n_state + 1, sizeof *w.mark)};
-    find_nullable(&w);
-    const int found = find_left(&w);
-    free(w.nullable);
-    free(w.seen);
-    free(w.stack);
-    free(w.mark);
+    first_calls calls = {0};
+    bool *live = cake_alloc((size_t)a->n_state, sizeof *live),
+         *nullable = cake_alloc(a->n_rule + 1, sizeof *nullable);
+    mark_live(a, true, live, nullable);
+    list_calls(a, nullable, &calls);
+    const int found = find_circle(a, &calls);
+    free(live);
+    free(nullable);
+    free(calls.call);
+    free(calls.first);
     return found;
 }
 

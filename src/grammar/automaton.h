@@ -12,8 +12,17 @@
 
 #include "grammar/expr.h"
 
-/* The most states; expressions that need more are refused. */
+/* The most states and edges, and steps to make them, some 10 ns each; what needs more is refused. */
 #define CAKE_AUTOMATON_STATES (1 << 18)
+#define CAKE_AUTOMATON_EDGES  (1 << 22)
+#define CAKE_AUTOMATON_WORK   150000000
+
+typedef enum cake_automaton_limit {
+    CAKE_LIMIT_NONE,
+    CAKE_LIMIT_STATES,
+    CAKE_LIMIT_EDGES,
+    CAKE_LIMIT_WORK
+} cake_automaton_limit;
 
 typedef enum cake_edge_kind {
     CAKE_EDGE_BYTES, /* takes one byte of lo to hi */
@@ -38,7 +47,9 @@ typedef struct cake_automaton {
     size_t n_edge, cap_edge;
     cake_rule *rule; /* [n_rule] */
     size_t n_rule, cap_rule;
-    bool full; /* it would have too many states: what was added is incomplete */
+    int64_t work;
+    bool full; /* a limit is reached: what was added is incomplete */
+    cake_automaton_limit limit;
     /* set by cake_automaton_finish */
     int32_t *first;      /* [n_state + 1] the first edge of each state */
     int32_t *rule_at;    /* [n_state] the rule that ends here; -1: none */
@@ -52,6 +63,10 @@ typedef enum cake_coding {
     CAKE_CODING_PLAIN, /* UTF-8 */
     CAKE_CODING_JSON   /* inside a JSON string: as in UTF-8, those that need it escaped */
 } cake_coding;
+
+/* Counts steps of the caller; a loop of many steps ends when the automaton is full. */
+void cake_automaton_spend(cake_automaton *a, size_t steps);
+void cake_automaton_stop(cake_automaton *a, cake_automaton_limit limit); /* it is full */
 
 int32_t cake_automaton_state(cake_automaton *a);
 int cake_automaton_rule(cake_automaton *a); /* a new one, which takes nothing yet */

@@ -28,6 +28,8 @@ typedef struct reader {
     cake_exprs exprs;
     named_rule *rule; /* [n_rule] */
     size_t n_rule, cap_rule;
+    int32_t *slot; /* [n_slot] hash table of rules: 1 + index */
+    size_t n_slot;
     cake_fault *fault;
 } reader;
 
@@ -70,17 +72,44 @@ static bool is_name(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
+static size_t hash(const char *name, size_t len)
+{
+    uint64_t h = 0xcbf29ce484222325ull;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (uint8_t)name[i]) * 0x100000001b3ull;
+    return (size_t)(h ^ h >> 29);
+}
+
+static void resize(reader *r)
+{
+    r->n_slot = r->n_slot ? 2 * r->n_slot : 64;
+    free(r->slot);
+    r->slot = cake_alloc(r->n_slot, sizeof *r->slot);
+    for (size_t i = 0; i < r->n_rule; i++) {
+        size_t at = hash(r->rule[i].name, r->rule[i].len) & (r->n_slot - 1);
+        while (r->slot[at])
+            at = (at + 1) & (r->n_slot - 1);
+        r->slot[at] = (int32_t)i + 1;
+    }
+}
+
 static named_rule *read_name(reader *r)
 {
     const char *name = r->text + r->at;
     size_t len = 0;
     while (is_name(peek(r)))
         len++, r->at++;
-    for (size_t i = 0; i < r->n_rule && len; i++)
-        if (r->rule[i].len == len && !memcmp(r->rule[i].name, name, len))
-            return &r->rule[i];
     if (!len)
         return NULL;
+    if (2 * (r->n_rule + 1) > r->n_slot)
+        resize(r);
+    size_t at = hash(name, len) & (r->n_slot - 1);
+    for (; r->slot[at]; at = (at + 1) & (r->n_slot - 1)) {
+        named_rule *own = &r->rule[r->slot[at] - 1];
+        if (own->len == len && !memcmp(own->name, name, len))
+            return own;
+    }
+    r->slot[at] = (int32_t)r->n_rule + 1;
     CAKE_RESERVE(r->rule, r->n_rule, r->cap_rule);
     r->rule[r->n_rule] =
         (named_rule){.name = name, .len = len, .rule = cake_automaton_rule(r->automaton), .line = r->line};
@@ -193,9 +222,10 @@ static bool read_count(reader *r, int *count)
     return r->at > from;
 }
 
-static cake_err read_times(reader *r, cake_expr **e)
+static cake_err read_times(reader *r, bool inside, cake_expr **e)
 {
     int min = 1, max = 1;
+    skip(r, inside);
     if (take(r, "*"))
         min = 0, max = -1;
     else if (take(r, "+"))
@@ -240,7 +270,7 @@ static cake_err read_alternatives(reader *r, bool inside, cake_expr **out)
         while (goes_on(r, inside)) {
             cake_expr *item = NULL;
             cake_err err = read_item(r, &item);
-            err = err ? err : read_times(r, &item);
+            err = err ? err : read_times(r, inside, &item);
             if (err)
                 return err;
             cake_expr_add(seq, item);
@@ -302,11 +332,13 @@ cake_err cake_gbnf_parse(const char *text, size_t len, cake_automaton *automaton
 {
     reader r = {.text = text, .len = len, .line = 1, .automaton = automaton, .fault = fault};
     cake_err err = CAKE_OK;
-    for (skip(&r, true); r.at < r.len && !err; skip(&r, true))
+    *root = 0; /* of a grammar that is too large, any rule */
+    for (skip(&r, true); r.at < r.len && !err && !automaton->full; skip(&r, true))
         err = read_rule(&r);
-    if (!err)
+    if (!err && !automaton->full)
         err = find_root(&r, root);
     cake_exprs_free(&r.exprs);
     free(r.rule);
+    free(r.slot);
     return err;
 }

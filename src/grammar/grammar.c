@@ -15,6 +15,7 @@
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 #include "grammar/structure.h"
+#include "grammar/texts.h"
 
 enum { KEPT_GRAMMARS = 256, KEPT_BYTES = 256 << 20, MOST_BYTES = 8 << 20 };
 
@@ -57,13 +58,13 @@ static cake_err add_choice(cake_grammar *g, const cake_constraint_source *source
     cake_err err = cake_json_parse(source->text, source->len, &list, fault);
     g->root = cake_automaton_rule(&g->automaton);
     const cake_rule root = g->automaton.rule[g->root];
-    for (size_t i = 0; i < cake_json_size(list) && !err; i++) {
-        size_t len;
-        const char *text = cake_json_text(cake_json_at(list, i), &len);
-        cake_automaton_empty(&g->automaton,
-                             cake_automaton_literal(&g->automaton, root.begin, text ? text : "", len),
-                             root.end);
-    }
+    const size_t n = cake_json_size(list);
+    cake_text *texts = cake_alloc(n + 1, sizeof *texts);
+    for (size_t i = 0; i < n; i++)
+        if (!(texts[i].text = cake_json_text(cake_json_at(list, i), &texts[i].len)))
+            texts[i] = (cake_text){"", 0};
+    cake_texts_add(&g->automaton, root.begin, texts, n, CAKE_CODING_PLAIN, root.end);
+    free(texts);
     cake_json_free(list);
     return err;
 }
@@ -86,6 +87,20 @@ static cake_err add_grammar(cake_grammar *g, const cake_constraint_source *sourc
     return cake_gbnf_parse(source->text, source->len, &g->automaton, &g->root, fault);
 }
 
+static cake_err full(cake_automaton_limit limit, cake_fault *fault)
+{
+    static const char less[] = "use smaller numbers of repetitions, lengths or counts";
+    if (limit == CAKE_LIMIT_WORK)
+        return cake_fault_set(fault, NULL,
+                              "the constraint needs too many steps to compile; use fewer or smaller lists, "
+                              "patterns and schemas");
+    if (limit == CAKE_LIMIT_EDGES)
+        return cake_fault_set(fault, NULL, "the constraint needs more than %d edges; %s",
+                              CAKE_AUTOMATON_EDGES, less);
+    return cake_fault_set(fault, NULL, "the constraint needs more than %d states; %s", CAKE_AUTOMATON_STATES,
+                          less);
+}
+
 static cake_err compile(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
 {
     static cake_err (*const add[])(cake_grammar *, const cake_constraint_source *, cake_fault *) = {
@@ -94,10 +109,7 @@ static cake_err compile(cake_grammar *g, const cake_constraint_source *source, c
         [CAKE_CONSTRAINT_GRAMMAR] = add_grammar, [CAKE_CONSTRAINT_STRUCTURE] = add_structure};
     cake_err err = add[source->kind](g, source, fault);
     if (!err && g->automaton.full)
-        err = cake_fault_set(fault, NULL,
-                             "the constraint needs more than %d states; use smaller numbers of repetitions, "
-                             "lengths or counts",
-                             CAKE_AUTOMATON_STATES);
+        err = full(g->automaton.limit, fault);
     if (!err && cake_automaton_finish(&g->automaton) >= 0)
         err = cake_fault_set(fault, NULL,
                              "a rule of the grammar begins with itself (left recursion), so that no "

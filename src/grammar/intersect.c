@@ -84,18 +84,19 @@ static bool ends(const product *p, int32_t number)
     return true;
 }
 
-/* Follows all bytes from all tuples. False: there are too many. */
-static bool explore(product *p)
+/* Follows all bytes from all tuples, unless that is too much for `to`. */
+static void explore(product *p, cake_automaton *to)
 {
     int32_t tuple[CAKE_MAX_LANGUAGE];
+    int64_t paid = 0;
     for (int i = 0; i < p->n; i++)
         tuple[i] = p->rules->rule[p->language[i].rule].taken ? CAKE_STATE_BEGIN : CAKE_STATE_NONE;
     if (!may_go_on(p, tuple))
-        return true;
+        return;
     number_of(p, tuple);
-    for (int32_t at = 0; at < p->n_tuple; at++) {
+    for (int32_t at = 0; at < p->n_tuple && !to->full; at++) {
         if (p->n_tuple > MOST_SETS)
-            return false;
+            cake_automaton_stop(to, CAKE_LIMIT_STATES);
         for (int c = 0; c < p->rules->n_class; c++) {
             for (int i = 0; i < p->n; i++)
                 tuple[i] = cake_state_sets_next(p->states[i], p->tuple[(size_t)at * (size_t)p->n + (size_t)i],
@@ -105,21 +106,14 @@ static bool explore(product *p)
             CAKE_RESERVE(p->arc, p->n_arc, p->cap_arc);
             p->arc[p->n_arc++] = (arc){at, number_of(p, tuple), c};
         }
-    }
-    return true;
-}
-
-/* Adds the edges for the bytes of a class, range by range. */
-static void add_class(const cake_automaton *rules, int class_, cake_automaton *to, int32_t from, int32_t end)
-{
-    for (int b = 0; b < 256; b++) {
-        int last = b;
-        if (rules->class_[b] != class_)
-            continue;
-        while (last + 1 < 256 && rules->class_[last + 1] == class_)
-            last++;
-        cake_automaton_bytes(to, from, b, last, end);
-        b = last;
+        int64_t work = 0;
+        for (int i = 0; i < p->n; i++) {
+            work += cake_state_sets_work(p->states[i]);
+            if (cake_state_sets_over(p->states[i]))
+                cake_automaton_stop(to, CAKE_LIMIT_WORK);
+        }
+        cake_automaton_spend(to, (size_t)(work - paid) + (size_t)(p->rules->n_class * (p->n + 2)) / 2);
+        paid = work;
     }
 }
 
@@ -132,9 +126,16 @@ static void write(const product *p, cake_automaton *to, int32_t from, int32_t en
         if (ends(p, i))
             cake_automaton_empty(to, state[i], end);
     }
-    for (size_t i = 0; i < p->n_arc && !to->full; i++)
-        add_class(p->rules, p->arc[i].class_, to, state[p->arc[i].from], state[p->arc[i].to]);
-    if (p->n_tuple)
+    for (size_t i = 0; i < p->n_arc && !to->full; i++) { /* a class is a range; neighbours are one edge */
+        const arc first = p->arc[i];
+        while (i + 1 < p->n_arc && p->arc[i + 1].from == first.from && p->arc[i + 1].to == first.to &&
+               p->arc[i + 1].class_ == p->arc[i].class_ + 1)
+            i++;
+        const int next = p->arc[i].class_ + 1;
+        cake_automaton_bytes(to, state[first.from], p->rules->example[first.class_],
+                             next < p->rules->n_class ? p->rules->example[next] - 1 : 0xFF, state[first.to]);
+    }
+    if (p->n_tuple && !to->full)
         cake_automaton_empty(to, from, state[0]);
     free(state);
 }
@@ -143,18 +144,18 @@ void cake_intersect(cake_automaton *rules, const cake_language *language, int n,
                     int32_t from, int32_t end)
 {
     product p = {.rules = rules, .language = language, .n = n};
-    if (rules->full) {
-        to->full = true;
+    cake_automaton_spend(to, (size_t)rules->work + (size_t)(n * rules->n_state) / 8);
+    rules->work = 0;
+    if (rules->full)
+        cake_automaton_stop(to, rules->limit);
+    if (to->full)
         return;
-    }
     if (!rules->first)
         cake_automaton_finish(rules);
     for (int i = 0; i < n; i++)
         p.states[i] = cake_state_sets_open(rules, language[i].rule);
-    if (explore(&p))
-        write(&p, to, from, end);
-    else
-        to->full = true;
+    explore(&p, to);
+    write(&p, to, from, end);
     for (int i = 0; i < n; i++)
         cake_state_sets_close(p.states[i]);
     free(p.tuple);
@@ -171,6 +172,7 @@ bool cake_language_has(cake_automaton *rules, int rule, const char *text, size_t
     for (size_t i = 0; i < len; i++)
         at = cake_state_sets_next(states, at, (uint8_t)text[i]);
     const bool has = cake_state_sets_ends(states, at);
+    rules->work += (int64_t)len + rules->n_state / 16 + cake_state_sets_work(states);
     cake_state_sets_close(states);
     return has;
 }

@@ -17,7 +17,8 @@ typedef struct cake_language {
 
 /* Adds to `to` edges from state `from` to state `end` over all texts that the languages [n], rules of
  * `from_rules`, have in common; the first one is not `without`. from_rules is finished by the call, unless it
- * is already. Sets to->full if there would be too many states. */
+ * is already. `to` pays for all that was done with
+ * from_rules, and is full if there would be too many states or steps. */
 void cake_intersect(cake_automaton *from_rules, const cake_language *language, int n, cake_automaton *to,
                     int32_t from, int32_t end);
 /* Whether the language has the text. */

@@ -331,13 +331,20 @@ static void add_sizes(cake_automaton *to, int32_t from, const cake_number_limits
     cake_automaton_free(&rules);
 }
 
+bool cake_numbers_right(const cake_number_limits *l)
+{
+    for (int i = 0; i < l->n_multiple; i++)
+        if (l->multiple[i].negative || !scaled(&l->multiple[i]))
+            return false;
+    return true;
+}
+
 bool cake_numbers_add(cake_automaton *a, int32_t from, const cake_number_limits *l, int32_t to)
 {
     cake_decimal zero = {.given = true};
     const cake_decimal none = {0};
-    for (int i = 0; i < l->n_multiple; i++)
-        if (l->multiple[i].negative || !scaled(&l->multiple[i]))
-            return false;
+    if (!cake_numbers_right(l))
+        return false;
     cake_buf_addc(&zero.whole, '0');
     const bool negative_max = l->max.given && l->max.negative, negative_min = l->min.given && l->min.negative;
     if (!negative_max) /* from 0 or a positive bound on */

@@ -30,8 +30,9 @@ bool cake_decimal_read(const cake_json *node, cake_decimal *out);
 int cake_decimal_compare(const cake_decimal *a, const cake_decimal *b);
 void cake_number_limits_free(cake_number_limits *limits);
 
-/* Adds edges from `from` to `to` over all numbers within the limits. False: a multiple is 0, negative, or has
- * is above 10,000 units of its last digit. */
+/* False: a multiple is 0, negative, or above 10,000 units of its last digit. */
+bool cake_numbers_right(const cake_number_limits *limits);
+/* Adds edges from `from` to `to` over all numbers within the limits. False: they are not right. */
 bool cake_numbers_add(cake_automaton *automaton, int32_t from, const cake_number_limits *limits, int32_t to);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "grammar/regex.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,19 @@ static const struct {
                   {"M", cake_char_is_mark},           {"Mark", cake_char_is_mark},
                   {"White_Space", cake_char_is_space}};
 
+/* Adds the characters of properties[i]. To look at all characters takes milliseconds, so each set is made
+ * once, and stays. */
+static void add_property(size_t i, cake_chars *out)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static cake_chars known[sizeof properties / sizeof *properties];
+    pthread_mutex_lock(&lock);
+    if (!known[i].n)
+        cake_chars_add_class(&known[i], properties[i].is);
+    cake_chars_add_set(out, &known[i]);
+    pthread_mutex_unlock(&lock);
+}
+
 static cake_err read_property(reader *r, bool negated, cake_chars *out)
 {
     const char *begin = r->text + r->at + 1, *end = memchr(r->text + r->at, '}', r->len - r->at);
@@ -87,7 +101,7 @@ static cake_err read_property(reader *r, bool negated, cake_chars *out)
         const size_t n = strlen(properties[i].name);
         if ((size_t)(end - begin) != n || memcmp(begin, properties[i].name, n) != 0)
             continue;
-        cake_chars_add_class(&set, properties[i].is);
+        add_property(i, &set);
         if (negated)
             cake_chars_negate(&set);
         cake_chars_add_set(out, &set);
@@ -130,9 +144,9 @@ static bool read_hex(reader *r, int digits, uint32_t *code)
     static const char hex[] = "0123456789abcdefABCDEF";
     uint32_t value = 0;
     for (int i = 0; i < digits; i++) {
-        if (r->at + (size_t)i >= r->len || !strchr(hex, r->text[r->at + (size_t)i]))
+        const char c = r->at + (size_t)i < r->len ? r->text[r->at + (size_t)i] : 0;
+        if (!c || !strchr(hex, c))
             return false;
-        const char c = r->text[r->at + (size_t)i];
         value = 16 * value + (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     r->at += (size_t)digits;

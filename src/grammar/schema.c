@@ -106,8 +106,8 @@ static cake_err check_disjoint(cake_schema_compiler *c, const cake_json *schema)
 {
     const cake_json *one = cake_json_get(schema, "oneOf");
     for (size_t i = 0; i < cake_json_size(one); i++)
-        for (size_t j = i + 1; j < cake_json_size(one); j++)
-            if (!cake_schema_disjoint(c, cake_json_at(one, i), cake_json_at(one, j)))
+        for (size_t j = i + 1; j < cake_json_size(one) && !c->automaton->full; j++)
+            if (!cake_schema_disjoint(c, cake_json_at(one, i), cake_json_at(one, j)) && !c->automaton->full)
                 return cake_schema_wrong(
                     c, schema, "oneOf",
                     "a value may be valid for several alternatives; tell them apart by type, "
@@ -123,8 +123,9 @@ static cake_err write_choice(cake_schema_compiler *c, const cake_schema_list *li
     const bool one = list->part[choice].share == CAKE_SHARE_ONE;
     const cake_json *alternatives = cake_json_get(schema, one ? "oneOf" : "anyOf");
     cake_err err = one ? check_disjoint(c, schema) : CAKE_OK;
-    for (size_t i = 0; i < cake_json_size(alternatives) && !err; i++) {
+    for (size_t i = 0; i < cake_json_size(alternatives) && !err && !c->automaton->full; i++) {
         cake_schema_list each = {0};
+        cake_automaton_spend(c->automaton, 16 + (size_t)(list->n * list->n) / 8);
         for (int p = 0; p < list->n; p++)
             if (p != choice)
                 cake_schema_list_add_part(&each, list->part[p].schema, list->part[p].share, -1);
@@ -148,6 +149,8 @@ static cake_err write_types(cake_schema_compiler *c, const cake_schema_list *lis
     for (int i = 0; i < list->n && !err; i++) {
         err = cake_schema_types(c, list->part[i].schema, &own);
         types &= own;
+        cake_automaton_spend(c->automaton,
+                             8 * (1 + cake_json_size(cake_json_get(list->part[i].schema, "type"))));
     }
     if (!err && cake_schema_has_enum(list))
         return cake_schema_add_enum(c, list, types, rule.begin, rule.end);
@@ -191,6 +194,7 @@ static cake_err write_rule(cake_schema_compiler *c, const cake_schema_rule *know
     for (int i = 0; i < list.n && !err && !list.never; i++)
         if (list.part[i].share == CAKE_SHARE_WHOLE)
             err = open_part(c, &list, i);
+    cake_automaton_spend(c->automaton, 64 + (size_t)(list.n * list.n) / 4);
     for (int i = 0; i < list.n; i++)
         if (list.part[i].by < 0)
             add_in_order(&list, i, &ordered);
@@ -209,6 +213,9 @@ static void close_compiler(cake_schema_compiler *c)
         free(c->known[i].list.part);
     free(c->known);
     free(c->slot);
+    free(c->anchor);
+    cake_schema_free_values(c);
+    cake_validator_close(c->validator);
     cake_exprs_free(&c->exprs);
 }
 

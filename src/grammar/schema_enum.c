@@ -3,14 +3,12 @@
  * In: enum and const, and keywords beside them. Out: edges over the values that are valid; whether two
  * schemas have values in common.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "grammar/intersect.h"
-#include "grammar/numbers.h"
 #include "grammar/schema_parts.h"
+#include "grammar/texts.h"
 
 bool cake_schema_has_enum(const cake_schema_list *list)
 {
@@ -20,102 +18,16 @@ bool cake_schema_has_enum(const cake_schema_list *list)
     return false;
 }
 
-int cake_schema_compare_numbers(const cake_json *a, const cake_json *b)
-{
-    const int64_t i = cake_json_int(a, 0), j = cake_json_int(b, 0);
-    const double x = cake_json_real(a, 0), y = cake_json_real(b, 0);
-    cake_number_limits read = {0};
-    size_t n, m;
-    if (cake_json_kind(a) == CAKE_JSON_INT && cake_json_kind(b) == CAKE_JSON_INT)
-        return (i > j) - (i < j);
-    if (x != y) /* rounding to doubles swaps no numbers; it makes some equal */
-        return x < y ? -1 : 1;
-    if (cake_json_kind(a) == cake_json_kind(b) && !cake_json_digits(a, &n) && !cake_json_digits(b, &m))
-        return 0;
-    cake_decimal_read(a, &read.min); /* integers of more digits than it likes are read nevertheless */
-    cake_decimal_read(b, &read.max);
-    const int order = cake_decimal_compare(&read.min, &read.max);
-    cake_number_limits_free(&read);
-    return order;
-}
-
-bool cake_schema_equal(const cake_json *a, const cake_json *b, size_t *work)
-{
-    ++*work;
-    if (cake_json_is_number(a) && cake_json_is_number(b))
-        return !cake_schema_compare_numbers(a, b);
-    if (cake_json_kind(a) != cake_json_kind(b) || cake_json_size(a) != cake_json_size(b))
-        return false;
-    switch (cake_json_kind(a)) {
-    case CAKE_JSON_BOOL:
-        return cake_json_bool(a, false) == cake_json_bool(b, false);
-    case CAKE_JSON_STRING: {
-        size_t n, m;
-        const char *x = cake_json_text(a, &n), *y = cake_json_text(b, &m);
-        *work += n == m ? n / 64 : 0;
-        return n == m && !memcmp(x, y, n);
-    }
-    case CAKE_JSON_ARRAY:
-        for (size_t i = 0; i < cake_json_size(a); i++)
-            if (!cake_schema_equal(cake_json_at(a, i), cake_json_at(b, i), work))
-                return false;
-        return true;
-    case CAKE_JSON_OBJECT:
-        for (void *it = cake_json_first(a); it; it = cake_json_next(a, it)) {
-            const cake_json *other = cake_json_get(b, cake_json_key(it, NULL));
-            if (!other || !cake_schema_equal(cake_json_value(it), other, work))
-                return false;
-        }
-        return true;
-    default:
-        return true;
-    }
-}
-
-/* Whether the schema's own enum and const have the value. */
-static bool lists(const cake_json *schema, const cake_json *value)
-{
-    const cake_json *all = cake_json_get(schema, "enum"), *one = cake_json_get(schema, "const");
-    bool found = !all;
-    size_t work = 0;
-    for (size_t i = 0; i < cake_json_size(all) && !found; i++)
-        found = cake_schema_equal(cake_json_at(all, i), value, &work);
-    return found && (!one || cake_schema_equal(one, value, &work));
-}
-
-int cake_schema_type_of(const cake_json *value)
-{
-    static const int types[] = {[CAKE_JSON_NULL] = CAKE_TYPE_NULL,   [CAKE_JSON_BOOL] = CAKE_TYPE_BOOL,
-                                [CAKE_JSON_INT] = CAKE_TYPE_INTEGER, [CAKE_JSON_STRING] = CAKE_TYPE_STRING,
-                                [CAKE_JSON_ARRAY] = CAKE_TYPE_ARRAY, [CAKE_JSON_OBJECT] = CAKE_TYPE_OBJECT,
-                                [CAKE_JSON_REAL] = CAKE_TYPE_NUMBER, [CAKE_JSON_ABSENT] = 0};
-    const double real = cake_json_real(value, NAN);
-    return cake_json_is_number(value) && real == rint(real) ? CAKE_TYPE_INTEGER
-                                                            : types[cake_json_kind(value)];
-}
-
-static bool within(const cake_number_limits *l, const cake_json *value)
-{
-    cake_automaton rules = {0};
-    cake_buf text = {0};
-    const int rule = cake_automaton_rule(&rules);
-    cake_json_add_node(&text, value);
-    const bool is = (!l->min.given && !l->max.given && !l->n_multiple) ||
-                    (cake_numbers_add(&rules, rules.rule[rule].begin, l, rules.rule[rule].end) &&
-                     cake_language_has(&rules, rule, text.data, text.len));
-    cake_buf_free(&text);
-    cake_automaton_free(&rules);
-    return is;
-}
-
 /* ---- values as text */
 
-static void add_text(cake_schema_compiler *c, const cake_json *value, cake_automaton *to, int32_t from,
-                     int32_t end)
+/* Appends a number, true, false or null; real numbers as the shortest decimal. */
+static void add_plain(const cake_json *value, cake_buf *out)
 {
     size_t len;
-    const char *text = cake_json_text(value, &len);
-    cake_automaton_expr(to, from, cake_expr_text(&c->exprs, text, len), CAKE_CODING_JSON, end);
+    if (cake_json_kind(value) == CAKE_JSON_REAL && !cake_json_digits(value, &len))
+        cake_json_add_real(out, cake_json_real(value, 0));
+    else
+        cake_json_add_node(out, value);
 }
 
 void cake_schema_add_value(cake_schema_compiler *c, const cake_json *value, int32_t from, int32_t to)
@@ -123,9 +35,11 @@ void cake_schema_add_value(cake_schema_compiler *c, const cake_json *value, int3
     cake_automaton *a = c->automaton;
     const bool object = cake_json_kind(value) == CAKE_JSON_OBJECT;
     cake_buf text = {0};
+    size_t len;
     if (cake_json_kind(value) == CAKE_JSON_STRING) {
+        const char *own = cake_json_text(value, &len);
         const int32_t begin = cake_schema_byte(c, from, '"'), end = cake_automaton_state(a);
-        add_text(c, value, a, begin, end);
+        cake_text_add(a, begin, own, len, CAKE_CODING_JSON, end);
         cake_automaton_bytes(a, end, '"', '"', to);
     } else if (object || cake_json_kind(value) == CAKE_JSON_ARRAY) {
         int32_t at = cake_schema_space(c, cake_schema_byte(c, from, object ? '{' : '['));
@@ -134,10 +48,9 @@ void cake_schema_add_value(cake_schema_compiler *c, const cake_json *value, int3
             if (i)
                 at = cake_schema_space(c, cake_schema_byte(c, at, ','));
             if (object) {
-                size_t len;
                 const char *key = cake_json_key(it, &len);
                 const int32_t begin = cake_schema_byte(c, at, '"'), end = cake_automaton_state(a);
-                cake_automaton_expr(a, begin, cake_expr_text(&c->exprs, key, len), CAKE_CODING_JSON, end);
+                cake_text_add(a, begin, key, len, CAKE_CODING_JSON, end);
                 at = cake_schema_space(c, cake_schema_byte(c, end, '"'));
                 at = cake_schema_space(c, cake_schema_byte(c, at, ':'));
             }
@@ -148,78 +61,137 @@ void cake_schema_add_value(cake_schema_compiler *c, const cake_json *value, int3
         }
         cake_automaton_bytes(a, at, object ? '}' : ']', object ? '}' : ']', to);
     } else {
-        cake_json_add_node(&text, value);
+        add_plain(value, &text);
         cake_automaton_empty(a, cake_automaton_literal(a, from, text.data, text.len), to);
     }
     cake_buf_free(&text);
 }
 
-/* The strings among the values that obey the other keywords, too. */
-static cake_err add_strings(cake_schema_compiler *c, const cake_schema_list *list,
-                            const cake_json *const *value, size_t n, int32_t from, int32_t to)
+/* ---- values that are valid */
+
+static bool has_any(const cake_schema_list *list, const char *const *keywords)
 {
-    cake_automaton rules = {0};
-    cake_language language[CAKE_MAX_LANGUAGE] = {{0}};
-    int n_language = 0;
-    const int own = cake_automaton_rule(&rules);
-    for (size_t i = 0; i < n; i++)
-        if (cake_json_kind(value[i]) == CAKE_JSON_STRING)
-            add_text(c, value[i], &rules, rules.rule[own].begin, rules.rule[own].end);
-    language[n_language++].rule = own;
-    cake_err err = cake_schema_string_rules(c, list, &rules, language, &n_language);
-    if (!err) {
+    for (int i = 0; i < list->n; i++)
+        for (const char *const *k = keywords; *k; k++)
+            if (cake_json_get(list->part[i].schema, *k))
+                return true;
+    return false;
+}
+
+/* Refuses what is wrong or not supported in keywords beside the values. Schemas of items and members are
+ * looked at when their rules are written, so this asks for these, in states that nothing leads to. */
+static cake_err check_others(cake_schema_compiler *c, const cake_schema_list *list, int seen)
+{
+    static const char *const arrays[] = {"items",    "prefixItems", "additionalItems",
+                                         "minItems", "maxItems",    NULL};
+    static const char *const objects[] = {
+        "properties", "patternProperties", "additionalProperties", "propertyNames",
+        "required",   "minProperties",     "maxProperties",        NULL};
+    cake_err err = CAKE_OK;
+    if (seen & CAKE_TYPE_STRING) {
+        cake_automaton rules = {0};
+        cake_language language[CAKE_MAX_LANGUAGE] = {{0}};
+        int n = 0;
+        err = cake_schema_string_rules(c, list, &rules, language, &n);
+        cake_automaton_spend(c->automaton, (size_t)rules.work);
+        if (rules.full)
+            cake_automaton_stop(c->automaton, rules.limit);
+        cake_automaton_free(&rules);
+    }
+    if (!err && seen & (CAKE_TYPE_INTEGER | CAKE_TYPE_NUMBER))
+        err = cake_schema_check_numbers(c, list);
+    if (!err && seen & CAKE_TYPE_ARRAY && has_any(list, arrays))
+        err = cake_schema_add_array(c, list, cake_automaton_state(c->automaton),
+                                    cake_automaton_state(c->automaton));
+    if (!err && seen & CAKE_TYPE_OBJECT && has_any(list, objects))
+        err = cake_schema_add_object(c, list, cake_automaton_state(c->automaton),
+                                     cake_automaton_state(c->automaton));
+    return err;
+}
+
+/* Whether the value is in all sets [list->n], NULL where there is none, and obeys the other keywords. */
+static bool is_valid(cake_schema_compiler *c, const cake_schema_list *list, const cake_value_set *const *sets,
+                     const cake_hashed_value *value)
+{
+    bool valid = true;
+    for (int i = 0; i < list->n && valid; i++)
+        valid = !sets[i] || cake_schema_has_value(c, sets[i], value);
+    if (!c->validator)
+        c->validator = cake_validator_open(c->root);
+    for (int i = 0; i < list->n && valid; i++) {
+        int64_t steps = 0;
+        valid = cake_validator_own(c->validator, list->part[i].schema, value->value, &steps);
+        cake_automaton_spend(c->automaton, 8 * (size_t)steps);
+    }
+    return valid;
+}
+
+/* Edges over the values of the smallest set that are valid. */
+static void add_valid(cake_schema_compiler *c, const cake_schema_list *list,
+                      const cake_value_set *const *sets, int types, int32_t from, int32_t to)
+{
+    const cake_value_set *least = NULL;
+    size_t n_text = 0, n_plain = 0;
+    cake_buf all = {0}; /* the texts of plain ones, one after another */
+    for (int i = 0; i < list->n; i++)
+        least = sets[i] && (!least || sets[i]->n < least->n) ? sets[i] : least;
+    cake_text *texts = cake_alloc(least->n + 1, sizeof *texts),
+              *plain = cake_alloc(least->n + 1, sizeof *plain);
+    for (size_t i = 0; i < least->n && !c->automaton->full; i++) {
+        const cake_json *value = least->value[i].value;
+        if (!(cake_schema_type_of(value) & types) || !is_valid(c, list, sets, &least->value[i]))
+            continue;
+        if (cake_json_kind(value) == CAKE_JSON_STRING) {
+            texts[n_text].text = cake_json_text(value, &texts[n_text].len);
+            n_text++;
+        } else if (cake_json_kind(value) == CAKE_JSON_ARRAY || cake_json_kind(value) == CAKE_JSON_OBJECT) {
+            cake_schema_add_value(c, value, from, to);
+        } else {
+            const size_t before = all.len;
+            add_plain(value, &all);
+            plain[n_plain++].len = all.len - before;
+        }
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < n_plain; i++, at += plain[i - 1].len)
+        plain[i].text = all.data + at;
+    cake_texts_add(c->automaton, from, plain, n_plain, CAKE_CODING_PLAIN, to);
+    if (n_text) {
         const int32_t begin = cake_schema_byte(c, from, '"'), end = cake_automaton_state(c->automaton);
         cake_automaton_bytes(c->automaton, end, '"', '"', to);
-        cake_intersect(&rules, language, n_language, c->automaton, begin, end);
+        cake_texts_add(c->automaton, begin, texts, n_text, CAKE_CODING_JSON, end);
     }
-    cake_automaton_free(&rules);
-    return err;
+    free(texts);
+    free(plain);
+    cake_buf_free(&all);
 }
 
 cake_err cake_schema_add_enum(cake_schema_compiler *c, const cake_schema_list *list, int types, int32_t from,
                               int32_t to)
 {
-    const cake_json *all = NULL, *one = NULL;
-    const cake_json **value;
-    cake_number_limits limits = {0};
-    size_t n = 0;
-    int seen = 0;
-    for (int i = 0; i < list->n; i++) {
-        const cake_json *own = cake_json_get(list->part[i].schema, "enum");
+    const cake_value_set **sets = cake_alloc((size_t)list->n, sizeof *sets);
+    cake_err err = CAKE_OK;
+    int seen = CAKE_TYPE_ALL;
+    for (int i = 0; i < list->n && !err; i++) {
+        const cake_json *schema = list->part[i].schema, *own = cake_json_get(schema, "enum");
         if (own && (cake_json_kind(own) != CAKE_JSON_ARRAY || !cake_json_size(own)))
-            return cake_schema_wrong(c, list->part[i].schema, "enum", "expected an array of values");
-        all = all ? all : own;
-        one = one ? one : cake_json_get(list->part[i].schema, "const");
+            err = cake_schema_wrong(c, schema, "enum", "expected an array of values");
+        else
+            sets[i] = cake_schema_values(c, schema);
+        seen &= sets[i] ? sets[i]->types : seen;
     }
-    cake_err err = cake_schema_number_limits(c, list, &limits);
-    const size_t count = one ? 1 : cake_json_size(all);
-    value = cake_alloc(count, sizeof *value);
-    for (size_t k = 0; k < count && !err; k++) {
-        const cake_json *each = one ? one : cake_json_at(all, k);
-        const int type = cake_schema_type_of(each);
-        bool valid = type & types;
-        for (int i = 0; i < list->n && valid; i++)
-            valid = lists(list->part[i].schema, each);
-        if (valid && type & (CAKE_TYPE_INTEGER | CAKE_TYPE_NUMBER))
-            valid = within(&limits, each);
-        if (!valid)
-            continue;
-        value[n++] = each;
-        seen |= type;
-        if (type != CAKE_TYPE_STRING)
-            cake_schema_add_value(c, each, from, to);
-    }
-    if (!err && seen & CAKE_TYPE_STRING)
-        err = add_strings(c, list, value, n, from, to);
-    cake_number_limits_free(&limits);
-    free(value);
+    if (!err)
+        err = check_others(c, list, seen & types);
+    if (!err && !c->automaton->full)
+        add_valid(c, list, sets, types, from, to);
+    free(sets);
     return err;
 }
 
 /* ---- disjoint schemas */
 
 /* The schema behind references, as long as it is nothing but one. */
-static const cake_json *behind(const cake_schema_compiler *c, const cake_json *schema)
+static const cake_json *behind(cake_schema_compiler *c, const cake_json *schema)
 {
     for (int hops = 0; hops < 16; hops++) {
         const char *text = cake_json_text(cake_json_get(schema, "$ref"), NULL);
@@ -231,10 +203,11 @@ static const cake_json *behind(const cake_schema_compiler *c, const cake_json *s
     return schema;
 }
 
-static bool requires(const cake_json *schema, const char *name)
+static bool requires(cake_schema_compiler *c, const cake_json *schema, const char *name)
 {
     const cake_json *list = cake_json_get(schema, "required");
-    for (size_t i = 0; i < cake_json_size(list); i++) {
+    for (size_t i = 0; i < cake_json_size(list) && !c->automaton->full; i++) {
+        cake_automaton_spend(c->automaton, 1);
         const char *text = cake_json_text(cake_json_at(list, i), NULL);
         if (text && !strcmp(text, name))
             return true;
@@ -242,56 +215,53 @@ static bool requires(const cake_json *schema, const char *name)
     return false;
 }
 
-/* The values that a schema lists; *one: for a const. NULL: it lists none. */
-static const cake_json *listed(const cake_json *schema, bool *one)
+/* Whether two sets have no value in common; NULL: all values. */
+static bool sets_differ(cake_schema_compiler *c, const cake_value_set *a, const cake_value_set *b)
 {
-    const cake_json *value = cake_json_get(schema, "const");
-    *one = value != NULL;
-    return value ? value : cake_json_get(schema, "enum");
-}
-
-static bool lists_differ(const cake_json *a, const cake_json *b)
-{
-    bool one;
-    const cake_json *values = listed(a, &one);
-    bool other;
-    if (!values || !listed(b, &other))
+    if (!a || !b)
         return false;
-    for (size_t i = 0; i < (one ? 1 : cake_json_size(values)); i++)
-        if (lists(b, one ? values : cake_json_at(values, i)))
+    for (size_t i = 0, j = 0; i < a->n && j < b->n && !c->automaton->full;) {
+        cake_automaton_spend(c->automaton, 1);
+        if (a->value[i].hash < b->value[j].hash)
+            i++;
+        else if (a->value[i].hash > b->value[j].hash)
+            j++;
+        else if (cake_schema_has_value(c, b, &a->value[i]))
             return false;
+        else
+            i++;
+    }
     return true;
 }
 
-static int types_alone(cake_schema_compiler *c, const cake_json *schema)
+static int types_alone(cake_schema_compiler *c, const cake_json *schema, const cake_value_set *set)
 {
-    bool one;
-    int types = CAKE_TYPE_ALL, found = 0;
-    const cake_json *values = listed(schema, &one);
+    int types = CAKE_TYPE_ALL;
     cake_fault *fault = c->fault, dropped;
     c->fault = &dropped;
     if (cake_schema_types(c, schema, &types))
         types = CAKE_TYPE_ALL;
     c->fault = fault;
-    for (size_t i = 0; values && i < (one ? 1 : cake_json_size(values)); i++)
-        found |= cake_schema_type_of(one ? values : cake_json_at(values, i));
-    return values ? types & found : types;
+    return set ? types & set->types : types;
 }
 
 static bool disjoint(cake_schema_compiler *c, const cake_json *a, const cake_json *b, int depth)
 {
     a = behind(c, a);
     b = behind(c, b);
-    const int common = types_alone(c, a) & types_alone(c, b);
+    const cake_value_set *values = cake_schema_values(c, a), *others = cake_schema_values(c, b);
+    const int common = types_alone(c, a, values) & types_alone(c, b, others);
     const cake_json *mine = cake_json_get(a, "properties"), *other = cake_json_get(b, "properties");
-    if (!common || lists_differ(a, b))
+    cake_automaton_spend(c->automaton, 16);
+    if (!common || sets_differ(c, values, others))
         return true;
     if (common != CAKE_TYPE_OBJECT || !depth)
         return false;
-    for (void *it = cake_json_first(mine); it; it = cake_json_next(mine, it)) {
+    for (void *it = cake_json_first(mine); it && !c->automaton->full; it = cake_json_next(mine, it)) {
         const char *name = cake_json_key(it, NULL);
         const cake_json *same = cake_json_get(other, name);
-        if (requires(a, name) && requires(b, name) && same &&
+        cake_automaton_spend(c->automaton, 4);
+        if (same && requires(c, a, name) && requires(c, b, name) &&
             disjoint(c, cake_json_value(it), same, depth - 1))
             return true;
     }
@@ -302,8 +272,9 @@ static bool disjoint(cake_schema_compiler *c, const cake_json *a, const cake_jso
         if (cake_json_kind(more) != CAKE_JSON_BOOL || cake_json_bool(more, true) ||
             cake_json_get(y, "patternProperties"))
             continue;
-        for (size_t i = 0; i < cake_json_size(list); i++) {
+        for (size_t i = 0; i < cake_json_size(list) && !c->automaton->full; i++) {
             const char *name = cake_json_text(cake_json_at(list, i), NULL);
+            cake_automaton_spend(c->automaton, 4);
             if (name && !cake_json_get(cake_json_get(y, "properties"), name))
                 return true;
         }

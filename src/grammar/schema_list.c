@@ -98,19 +98,47 @@ static void read_step(const char **at, cake_buf *step)
     }
 }
 
-static const cake_json *find_anchor(const cake_json *node, const char *name)
+static void list_anchors(cake_schema_compiler *c, const cake_json *node)
 {
     const char *own = cake_json_text(cake_json_get(node, "$anchor"), NULL);
-    const cake_json *found = own && !strcmp(own, name) ? node : NULL;
+    if (own) {
+        CAKE_RESERVE(c->anchor, c->n_anchor, c->cap_anchor);
+        c->anchor[c->n_anchor] = (cake_schema_anchor){own, node, c->n_anchor};
+        c->n_anchor++;
+    }
     if (cake_json_kind(node) == CAKE_JSON_OBJECT)
-        for (void *it = cake_json_first(node); it && !found; it = cake_json_next(node, it))
-            found = find_anchor(cake_json_value(it), name);
-    for (size_t i = 0; cake_json_kind(node) == CAKE_JSON_ARRAY && i < cake_json_size(node) && !found; i++)
-        found = find_anchor(cake_json_at(node, i), name);
-    return found;
+        for (void *it = cake_json_first(node); it; it = cake_json_next(node, it))
+            list_anchors(c, cake_json_value(it));
+    for (size_t i = 0; cake_json_kind(node) == CAKE_JSON_ARRAY && i < cake_json_size(node); i++)
+        list_anchors(c, cake_json_at(node, i));
 }
 
-const cake_json *cake_schema_resolve(const cake_schema_compiler *c, const char *reference)
+static int by_name(const void *a, const void *b)
+{
+    const cake_schema_anchor *x = a, *y = b;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static const cake_json *find_anchor(cake_schema_compiler *c, const char *name)
+{
+    size_t lo = 0, hi;
+    if (!c->anchor) {
+        CAKE_RESERVE(c->anchor, c->n_anchor, c->cap_anchor);
+        list_anchors(c, c->root);
+        qsort(c->anchor, c->n_anchor, sizeof *c->anchor, by_name);
+    }
+    for (hi = c->n_anchor; lo < hi;) { /* the first of them */
+        const size_t middle = (lo + hi) / 2;
+        if (strcmp(c->anchor[middle].name, name) < 0)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo < c->n_anchor && !strcmp(c->anchor[lo].name, name) ? c->anchor[lo].schema : NULL;
+}
+
+const cake_json *cake_schema_resolve(cake_schema_compiler *c, const char *reference)
 {
     const char *id = cake_json_text(cake_json_get(c->root, "$id"), NULL);
     const size_t len = id ? strcspn(id, "#") : 0;
@@ -122,7 +150,7 @@ const cake_json *cake_schema_resolve(const cake_schema_compiler *c, const char *
         return NULL;
     reference += *reference == '#';
     if (*reference && *reference != '/')
-        return find_anchor(c->root, reference);
+        return find_anchor(c, reference);
     while (*reference && node) {
         reference++;
         read_step(&reference, &step);

@@ -61,6 +61,25 @@ cake_err cake_schema_number_limits(cake_schema_compiler *c, const cake_schema_li
     return err;
 }
 
+static cake_err wrong_multiple(cake_schema_compiler *c, const cake_schema_list *list)
+{
+    int i = 0;
+    while (i + 1 < list->n && !cake_json_get(list->part[i].schema, "multipleOf"))
+        i++;
+    return cake_schema_wrong(c, list->part[i].schema, "multipleOf",
+                             "expected a number above 0 of at most 10000 units of its last digit");
+}
+
+cake_err cake_schema_check_numbers(cake_schema_compiler *c, const cake_schema_list *list)
+{
+    cake_number_limits limits = {0};
+    cake_err err = cake_schema_number_limits(c, list, &limits);
+    if (!err && !cake_numbers_right(&limits))
+        err = wrong_multiple(c, list);
+    cake_number_limits_free(&limits);
+    return err;
+}
+
 cake_err cake_schema_add_number(cake_schema_compiler *c, const cake_schema_list *list, bool integer,
                                 int32_t from, int32_t to)
 {
@@ -69,10 +88,7 @@ cake_err cake_schema_add_number(cake_schema_compiler *c, const cake_schema_list 
     if (!err && !limits.min.given && !limits.max.given && !limits.n_multiple) {
         cake_automaton_call(c->automaton, from, integer ? c->json.integer : c->json.number, to);
     } else if (!err && !cake_numbers_add(c->automaton, from, &limits, to)) {
-        for (int i = 0; i < list->n && !err; i++)
-            if (cake_json_get(list->part[i].schema, "multipleOf"))
-                err = cake_schema_wrong(c, list->part[i].schema, "multipleOf",
-                                        "expected a number above 0 of at most 10000 units of its last digit");
+        err = wrong_multiple(c, list);
     }
     cake_number_limits_free(&limits);
     return err;

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "grammar/intersect.h"
 #include "grammar/schema_parts.h"
+#include "grammar/texts.h"
 
 enum { MOST_PATTERNS = 6, MOST_COUNT = 10000 };
 
@@ -36,6 +37,8 @@ typedef struct object {
     const cake_schema_list *list;
     member *member; /* [n_member] */
     size_t n_member, cap_member;
+    int32_t *slot; /* [n_slot] hash table of members: 1 + index */
+    size_t n_slot;
     pattern pattern[MOST_PATTERNS];
     int n_pattern;
     cake_automaton rules; /* names: patterns, propertyNames, those that are listed */
@@ -52,11 +55,39 @@ static bool is_schema(const cake_json *node)
 
 /* ---- what the keywords say */
 
+static size_t hash(const char *name, size_t len)
+{
+    uint64_t h = 0xcbf29ce484222325ull;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (uint8_t)name[i]) * 0x100000001b3ull;
+    return (size_t)(h ^ h >> 29);
+}
+
+static void resize(object *o)
+{
+    o->n_slot = o->n_slot ? 2 * o->n_slot : 32;
+    free(o->slot);
+    o->slot = cake_alloc(o->n_slot, sizeof *o->slot);
+    for (size_t i = 0; i < o->n_member; i++) {
+        size_t at = hash(o->member[i].name, o->member[i].len) & (o->n_slot - 1);
+        while (o->slot[at])
+            at = (at + 1) & (o->n_slot - 1);
+        o->slot[at] = (int32_t)i + 1;
+    }
+}
+
 static member *find_member(object *o, const char *name, size_t len)
 {
-    for (size_t i = 0; i < o->n_member; i++)
-        if (o->member[i].len == len && !memcmp(o->member[i].name, name, len))
-            return &o->member[i];
+    cake_automaton_spend(o->c->automaton, 8 + len / 4);
+    if (2 * (o->n_member + 1) > o->n_slot)
+        resize(o);
+    size_t at = hash(name, len) & (o->n_slot - 1);
+    for (; o->slot[at]; at = (at + 1) & (o->n_slot - 1)) {
+        member *own = &o->member[o->slot[at] - 1];
+        if (own->len == len && !memcmp(own->name, name, len))
+            return own;
+    }
+    o->slot[at] = (int32_t)o->n_member + 1;
     CAKE_RESERVE(o->member, o->n_member, o->cap_member);
     o->member[o->n_member] = (member){.name = name, .len = len, .rule = -1};
     return &o->member[o->n_member++];
@@ -183,15 +214,6 @@ static bool add_additional(const object *o, int part, cake_schema_list *value)
     return !value->never;
 }
 
-/* The language of a name without its quotes, as a JSON writer writes it. */
-static int32_t add_name(cake_schema_compiler *c, cake_automaton *to, int32_t from, const char *name,
-                        size_t len)
-{
-    const int32_t end = cake_automaton_state(to);
-    cake_automaton_expr(to, from, cake_expr_text(&c->exprs, name, len), CAKE_CODING_JSON, end);
-    return end;
-}
-
 /* Edges over ':' and the value, after the name. */
 static void add_value(cake_schema_compiler *c, int32_t from, int value, int32_t to)
 {
@@ -202,26 +224,39 @@ static void add_value(cake_schema_compiler *c, int32_t from, int value, int32_t 
 /* The name as it stands in a text, to be compared with patterns of names. */
 static bool matches(object *o, int rule, const member *m)
 {
-    cake_automaton text = {0};
-    cake_buf plain = {0};
-    /* the only text of the name's language */
-    const int own = cake_automaton_rule(&text);
-    cake_automaton_empty(&text, add_name(o->c, &text, text.rule[own].begin, m->name, m->len),
-                         text.rule[own].end);
-    for (int32_t at = text.rule[own].begin; at != text.rule[own].end;) {
-        const cake_edge *next = NULL;
-        for (size_t e = 0; e < text.n_edge && !next; e++)
-            next = text.edge[e].from == at ? &text.edge[e] : NULL;
-        if (!next)
-            break;
-        if (next->kind == CAKE_EDGE_BYTES)
-            cake_buf_addc(&plain, (char)next->lo);
-        at = next->to;
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    cake_buf text = {0};
+    cake_buf_adds(&text, "");
+    for (size_t i = 0; i < m->len; i++) {
+        const char ch = m->name[i], *at = ch ? strchr(from, ch) : NULL;
+        if (at)
+            cake_buf_addf(&text, "\\%c", to[at - from]);
+        else if ((unsigned char)ch < ' ')
+            cake_buf_addf(&text, "\\u%04x", (unsigned)ch);
+        else
+            cake_buf_addc(&text, ch);
     }
-    const bool has = cake_language_has(&o->rules, rule, plain.data ? plain.data : "", plain.len);
-    cake_buf_free(&plain);
-    cake_automaton_free(&text);
+    const bool has = cake_language_has(&o->rules, rule, text.data, text.len);
+    cake_automaton_spend(o->c->automaton, (size_t)o->rules.work);
+    o->rules.work = 0;
+    cake_buf_free(&text);
     return has;
+}
+
+/* The schema of a member in `properties`; names may hold NULs, which cake_json_get does not look past. */
+static const cake_json *listed_schema(object *o, const cake_json *all, const member *m)
+{
+    const cake_json *own = NULL;
+    cake_automaton_spend(o->c->automaton, 8 + m->len / 8);
+    if (!memchr(m->name, 0, m->len))
+        return cake_json_get(all, m->name);
+    for (void *it = cake_json_first(all); it && !own; it = cake_json_next(all, it)) {
+        size_t len;
+        const char *name = cake_json_key(it, &len);
+        cake_automaton_spend(o->c->automaton, 1);
+        own = len == m->len && !memcmp(name, m->name, len) ? cake_json_value(it) : NULL;
+    }
+    return own;
 }
 
 static void write_member(object *o, member *m)
@@ -231,16 +266,10 @@ static void write_member(object *o, member *m)
     for (int i = 0; i < o->n_names; i++)
         value.never = value.never || !matches(o, o->names[i], m);
     for (int p = 0; p < o->list->n; p++) {
-        const cake_json *own = NULL, *all = cake_json_get(o->list->part[p].schema, "properties");
-        bool known = false;
-        for (void *it = cake_json_first(all); it && !own; it = cake_json_next(all, it)) {
-            size_t len;
-            const char *name = cake_json_key(it, &len);
-            own = len == m->len && !memcmp(name, m->name, len) ? cake_json_value(it) : NULL;
-        }
+        const cake_json *own = listed_schema(o, cake_json_get(o->list->part[p].schema, "properties"), m);
+        bool known = own != NULL;
         if (own)
             cake_schema_list_add(&value, own);
-        known = own != NULL;
         for (int i = 0; i < o->n_pattern; i++)
             if (o->pattern[i].part == p && matches(o, o->pattern[i].rule, m)) {
                 cake_schema_list_add(&value, o->pattern[i].schema);
@@ -252,7 +281,8 @@ static void write_member(object *o, member *m)
     const int rule = cake_schema_rule_of(c, &value);
     m->rule = cake_automaton_rule(c->automaton);
     const cake_rule own = c->automaton->rule[m->rule];
-    const int32_t name = add_name(c, c->automaton, cake_schema_byte(c, own.begin, '"'), m->name, m->len);
+    const int32_t quote = cake_schema_byte(c, own.begin, '"'), name = cake_automaton_state(c->automaton);
+    cake_text_add(c->automaton, quote, m->name, m->len, CAKE_CODING_JSON, name);
     add_value(c, cake_schema_byte(c, name, '"'), rule, own.end);
 }
 
@@ -267,11 +297,12 @@ static int write_others(object *o)
     cake_automaton_empty(&o->rules, o->rules.rule[any].begin, loop);
     cake_json_rules_plain(&o->rules, loop, loop);
     cake_automaton_empty(&o->rules, loop, o->rules.rule[any].end);
+    cake_text *names = cake_alloc(o->n_member + 1, sizeof *names);
     for (size_t i = 0; i < o->n_member; i++)
-        cake_automaton_empty(
-            &o->rules,
-            add_name(c, &o->rules, o->rules.rule[listed].begin, o->member[i].name, o->member[i].len),
-            o->rules.rule[listed].end);
+        names[i] = (cake_text){o->member[i].name, o->member[i].len};
+    cake_texts_add(&o->rules, o->rules.rule[listed].begin, names, o->n_member, CAKE_CODING_JSON,
+                   o->rules.rule[listed].end);
+    free(names);
     free(o->rules.first); /* it grew since it was finished */
     free(o->rules.rule_at);
     o->rules.first = o->rules.rule_at = NULL;
@@ -366,9 +397,11 @@ cake_err cake_schema_add_object(cake_schema_compiler *c, const cake_schema_list 
     if (!err) {
         for (size_t i = 0; i < o.n_member && !c->automaton->full; i++)
             write_member(&o, &o.member[i]);
-        write_object(&o, write_others(&o), from, to);
+        if (!c->automaton->full)
+            write_object(&o, write_others(&o), from, to);
     }
     cake_automaton_free(&o.rules);
     free(o.member);
+    free(o.slot);
     return err;
 }

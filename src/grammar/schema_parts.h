@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the files schema*.c and validate.c only: schema_list.c (references, lists, errors),
- * schema_object.c, schema_array.c, schema_string.c, schema_number.c and schema_enum.c (one type of value
- * each), and schema.c, which calls them; validate.c judges values by them.
+ * schema_values.c (values of enum), schema_object.c, schema_array.c, schema_string.c, schema_number.c and
+ * schema_enum.c (one type of value each), and schema.c, which calls them; validate.c judges values by them.
  */
 #ifndef CAKE_GRAMMAR_SCHEMA_PARTS_H
 #define CAKE_GRAMMAR_SCHEMA_PARTS_H
@@ -11,6 +11,7 @@
 #include "grammar/json_rules.h"
 #include "grammar/numbers.h"
 #include "grammar/schema.h"
+#include "grammar/validate.h"
 
 /* A schema, or what counts of it. */
 typedef enum cake_schema_share {
@@ -39,6 +40,27 @@ typedef struct cake_schema_rule {
     int rule;
 } cake_schema_rule;
 
+/* A value, and a number that equal values share. */
+typedef struct cake_hashed_value {
+    uint64_t hash;
+    const cake_json *value;
+} cake_hashed_value;
+
+/* The values that a schema's enum and const allow. */
+typedef struct cake_value_set {
+    const cake_json *schema;
+    cake_hashed_value *value; /* [n] sorted by hash */
+    size_t n;
+    int types; /* of all of them */
+} cake_value_set;
+
+/* A schema that has an $anchor. */
+typedef struct cake_schema_anchor {
+    const char *name;
+    const cake_json *schema;
+    size_t place; /* earlier ones count */
+} cake_schema_anchor;
+
 typedef struct cake_schema_compiler {
     const cake_json *root;
     const cake_schema_options *options;
@@ -49,6 +71,11 @@ typedef struct cake_schema_compiler {
     size_t n_known, cap_known, n_done;
     int32_t *slot; /* [n_slot] hash table of known: 1 + index */
     size_t n_slot;
+    cake_value_set **set_slot; /* [n_set_slot] hash table, by schema */
+    size_t n_set, n_set_slot;
+    cake_schema_anchor *anchor; /* [n_anchor] sorted by name; NULL: not looked for yet */
+    size_t n_anchor, cap_anchor;
+    cake_validator *validator; /* NULL: none yet */
     cake_fault *fault;
 } cake_schema_compiler;
 
@@ -103,6 +130,13 @@ int cake_schema_type_of(const cake_json *value);
 bool cake_schema_equal(const cake_json *a, const cake_json *b, size_t *work);
 /* Below 0: number a is smaller than b. */
 int cake_schema_compare_numbers(const cake_json *a, const cake_json *b);
+/* Equal values have equal numbers. Adds to *work, too. */
+uint64_t cake_schema_hash(const cake_json *value, size_t *work);
+/* The values that enum and const of a schema allow, made once; NULL: it has neither. */
+const cake_value_set *cake_schema_values(cake_schema_compiler *c, const cake_json *schema);
+bool cake_schema_has_value(cake_schema_compiler *c, const cake_value_set *set,
+                           const cake_hashed_value *value);
+void cake_schema_free_values(cake_schema_compiler *c);
 /* Whether some schema of the list has enum or const; if so, edges over the values that they all have. */
 bool cake_schema_has_enum(const cake_schema_list *list);
 cake_err cake_schema_add_enum(cake_schema_compiler *c, const cake_schema_list *list, int types, int32_t from,
@@ -110,12 +144,14 @@ cake_err cake_schema_add_enum(cake_schema_compiler *c, const cake_schema_list *l
 /* Limits of all schemas of the list. */
 cake_err cake_schema_number_limits(cake_schema_compiler *c, const cake_schema_list *list,
                                    cake_number_limits *limits);
+/* Refuses keywords about numbers that are wrong, or that no rules express. */
+cake_err cake_schema_check_numbers(cake_schema_compiler *c, const cake_schema_list *list);
 /* Edges over the value, as text. */
 void cake_schema_add_value(cake_schema_compiler *c, const cake_json *value, int32_t from, int32_t to);
 /* Whether no value is valid for both schemas, as far as that is easy to see. */
 bool cake_schema_disjoint(cake_schema_compiler *c, const cake_json *a, const cake_json *b);
 /* The schema that a reference names; NULL: there is none. */
-const cake_json *cake_schema_resolve(const cake_schema_compiler *c, const char *reference);
+const cake_json *cake_schema_resolve(cake_schema_compiler *c, const char *reference);
 
 /* A rule that takes what rule `item` takes between these; helpers of several files. */
 int32_t cake_schema_byte(cake_schema_compiler *c, int32_t from, char byte);

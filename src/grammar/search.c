@@ -121,12 +121,13 @@ bool cake_search_add(cake_automaton *automaton, int32_t from, const cake_search_
     s.node[0].to = -1;
     for (size_t i = 0; i < n && right; i++)
         right = add_text(&s, &texts[i]);
-    if (right)
+    cake_automaton_spend(automaton, (size_t)s.n * (size_t)s.n * (size_t)s.n / 8);
+    if (right && !automaton->full)
         find_suffixes(&s);
     for (int i = 0; i < s.n && right; i++)
         if (s.node[i].to < 0)
             s.node[i].state = cake_automaton_state(automaton);
-    for (int i = 0; i < s.n && right; i++) {
+    for (int i = 0; i < s.n && right && !automaton->full; i++) {
         if (s.node[i].to >= 0)
             continue;
         add_edges(&s, i);

@@ -259,8 +259,9 @@ static cake_err add_triggered(builder *b, const cake_json *tags, span trigger, i
 {
     bool any = false;
     cake_err err = CAKE_OK;
-    for (size_t i = 0; i < cake_json_size(tags) && !err; i++) {
+    for (size_t i = 0; i < cake_json_size(tags) && !err && !b->automaton->full; i++) {
         const cake_json *tag = cake_json_at(tags, i);
+        cake_automaton_spend(b->automaton, 4);
         span begin;
         int32_t end;
         if (!get_text(tag, "begin", &begin) || begin.len < trigger.len ||
@@ -383,10 +384,11 @@ static cake_err add_value(builder *b, const cake_json *root, const cake_json *sc
     return err;
 }
 
-static bool is_required(const cake_json *schema, const char *name)
+static bool is_required(builder *b, const cake_json *schema, const char *name)
 {
     const cake_json *list = cake_json_get(schema, "required");
-    for (size_t i = 0; i < cake_json_size(list); i++) {
+    for (size_t i = 0; i < cake_json_size(list) && !b->automaton->full; i++) {
+        cake_automaton_spend(b->automaton, 1);
         const char *text = cake_json_text(cake_json_at(list, i), NULL);
         if (text && !strcmp(text, name))
             return true;
@@ -433,7 +435,7 @@ static cake_err add_parameters(builder *b, const cake_json *element, int32_t fro
         if (err)
             break;
         after = literal(b, after, line);
-        if (!is_required(schema, name.at))
+        if (!is_required(b, schema, name.at))
             cake_automaton_empty(b->automaton, from, after);
         from = after;
     }

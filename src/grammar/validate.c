@@ -19,7 +19,8 @@
 enum {
     MOST_STEPS = 1000000,  /* a schema's member, an item or the like: some 100 ns each */
     MOST_DEPTH = 200,      /* of schemas within schemas */
-    PROPERTY_STEPS = 10000 /* to look at all characters for one \p{...} */
+    PROPERTY_STEPS = 100,  /* for the ranges of one \p{...} */
+    PATTERN_WORK = 8000000 /* of an automaton */
 };
 
 /* A pattern, compiled when a string first meets it. */
@@ -32,14 +33,17 @@ typedef struct pattern {
     bool unknown; /* regex.h does not have it */
 } pattern;
 
-typedef struct validator {
-    cake_schema_compiler c; /* root and fault; exprs while a pattern is compiled */
-    pattern **pattern;      /* [n_pattern] */
+struct cake_validator {
+    cake_schema_compiler c; /* root, fault and anchors; exprs while a pattern is compiled */
+    cake_fault fault;
+    pattern **pattern; /* [n_pattern] */
     size_t n_pattern, cap_pattern;
     int64_t steps;
     int depth;
     bool failed;
-} validator;
+};
+
+typedef struct cake_validator validator;
 
 /* A keyword of a schema that meets a value. */
 typedef struct use {
@@ -90,11 +94,13 @@ static pattern *compile(validator *v, const use *u, const char *text, size_t len
     CAKE_RESERVE(v->pattern, v->n_pattern, v->cap_pattern);
     v->pattern[v->n_pattern++] = p;
     p->text = text;
+    p->automaton.work = CAKE_AUTOMATON_WORK - PATTERN_WORK;
     const cake_err err =
         cake_schema_pattern(&v->c, u->schema, u->name, text, len, CAKE_CODING_PLAIN, &p->automaton, &rule);
     cake_exprs_free(&v->c.exprs);
     p->unknown = err || p->automaton.full;
-    if (p->unknown || !spend(v, p->automaton.n_edge / 4))
+    const int64_t work = p->automaton.work - (CAKE_AUTOMATON_WORK - PATTERN_WORK);
+    if (!spend(v, (size_t)work / 8) || p->unknown)
         return p;
     cake_automaton_finish(&p->automaton);
     p->taken = p->automaton.rule[rule].taken;
@@ -310,59 +316,9 @@ static bool contains(validator *v, const use *u)
     return n >= (min < 0 ? 1 : min) && (max < 0 || n <= max);
 }
 
-static uint64_t mix(uint64_t h, uint64_t more)
-{
-    h = (h ^ more) * 0x9E3779B97F4A7C15ull;
-    return h ^ h >> 29;
-}
-
-static uint64_t hash_text(validator *v, const char *text, size_t len)
-{
-    uint64_t h = len;
-    spend(v, len / 64);
-    for (size_t i = 0; i < len && !v->failed; i++)
-        h = mix(h, (uint8_t)text[i]);
-    return h;
-}
-
-/* Equal values have equal numbers. */
-static uint64_t hash(validator *v, const cake_json *value)
-{
-    const cake_json_type kind = cake_json_kind(value);
-    uint64_t h = 0;
-    size_t len;
-    if (!spend(v, 1))
-        return 0;
-    if (cake_json_is_number(value)) {
-        const double real = cake_json_real(value, 0) + 0.0; /* -0 is 0 */
-        memcpy(&h, &real, sizeof h);
-        return mix(CAKE_JSON_REAL, h);
-    }
-    if (kind == CAKE_JSON_STRING) {
-        const char *text = cake_json_text(value, &len);
-        h = hash_text(v, text, len);
-    } else if (kind == CAKE_JSON_ARRAY) {
-        for (size_t i = 0; i < cake_json_size(value); i++)
-            h = mix(h, hash(v, cake_json_at(value, i)));
-    } else if (kind == CAKE_JSON_OBJECT) {
-        for (void *it = cake_json_first(value); it; it = cake_json_next(value, it)) { /* in any order */
-            const char *name = cake_json_key(it, &len);
-            h += mix(hash_text(v, name, len), hash(v, cake_json_value(it)));
-        }
-    } else {
-        h = cake_json_bool(value, false);
-    }
-    return mix(kind, h);
-}
-
-typedef struct hashed {
-    uint64_t hash;
-    const cake_json *item;
-} hashed;
-
 static int by_hash(const void *a, const void *b)
 {
-    const hashed *x = a, *y = b;
+    const cake_hashed_value *x = a, *y = b;
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
@@ -374,13 +330,17 @@ static bool is_unique(validator *v, const use *u)
         return true;
     if (!spend(v, n))
         return false;
-    hashed *list = cake_alloc(n, sizeof *list);
-    for (size_t i = 0; i < n; i++)
-        list[i] = (hashed){hash(v, cake_json_at(u->value, i)), cake_json_at(u->value, i)};
+    cake_hashed_value *list = cake_alloc(n, sizeof *list);
+    for (size_t i = 0; i < n && !v->failed; i++) {
+        size_t work = 0;
+        list[i].value = cake_json_at(u->value, i);
+        list[i].hash = cake_schema_hash(list[i].value, &work);
+        spend(v, work);
+    }
     qsort(list, n, sizeof *list, by_hash);
     for (size_t i = 0; i < n && unique; i++)
         for (size_t j = i + 1; j < n && list[j].hash == list[i].hash && unique && !v->failed; j++)
-            unique = !equals(v, list[i].item, list[j].item);
+            unique = !equals(v, list[i].value, list[j].value);
     free(list);
     return unique;
 }
@@ -536,7 +496,7 @@ static bool is_target(validator *v, const use *u)
     const char *text = cake_json_text(u->own, &len);
     const char *anchor = strchr(text, '#'); /* is looked for everywhere */
     const bool everywhere = anchor && anchor[1] && anchor[1] != '/';
-    if (!spend(v, 1 + len / 8 + (everywhere ? n_nodes(v->c.root) : 0)))
+    if (!spend(v, 1 + len / 8 + (everywhere && !v->c.anchor ? n_nodes(v->c.root) : 0)))
         return false;
     const cake_json *target = cake_schema_resolve(&v->c, text);
     return target ? holds(v, target, u->value) : fail(v);
@@ -628,17 +588,51 @@ static bool holds(validator *v, const cake_json *schema, const cake_json *value)
     return valid;
 }
 
+cake_validator *cake_validator_open(const cake_json *root)
+{
+    validator *v = cake_alloc(1, sizeof *v);
+    v->c.root = root;
+    v->c.fault = &v->fault;
+    return v;
+}
+
+void cake_validator_close(cake_validator *v)
+{
+    if (!v)
+        return;
+    for (size_t i = 0; i < v->n_pattern; i++) {
+        cake_state_sets_close(v->pattern[i]->sets);
+        cake_automaton_free(&v->pattern[i]->automaton);
+        free(v->pattern[i]);
+    }
+    free(v->pattern);
+    free(v->c.anchor);
+    free(v);
+}
+
+bool cake_validator_own(cake_validator *v, const cake_json *schema, const cake_json *value, int64_t *steps)
+{
+    static const char *const others[] = {"enum", "const", "$ref", "allOf", "anyOf", "oneOf"};
+    bool valid = true;
+    v->failed = false;
+    v->steps = 0;
+    for (void *it = cake_json_first(schema); it && valid; it = cake_json_next(schema, it)) {
+        const char *name = cake_json_key(it, NULL);
+        bool other = false;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            other = other || !strcmp(name, others[i]);
+        valid = spend_member(v, it) &&
+                (other || keyword_holds(v, &(use){name, schema, cake_json_value(it), value}));
+    }
+    *steps += v->steps;
+    return valid && !v->failed;
+}
+
 bool cake_schema_valid_at(const cake_json *root, const cake_json *schema, const cake_json *value)
 {
-    cake_fault fault;
-    validator v = {.c = {.root = root, .fault = &fault}};
-    const bool valid = value && holds(&v, schema, value) && !v.failed;
-    for (size_t i = 0; i < v.n_pattern; i++) {
-        cake_state_sets_close(v.pattern[i]->sets);
-        cake_automaton_free(&v.pattern[i]->automaton);
-        free(v.pattern[i]);
-    }
-    free(v.pattern);
+    cake_validator *v = cake_validator_open(root);
+    const bool valid = value && holds(v, schema, value) && !v->failed;
+    cake_validator_close(v);
     return valid;
 }
 

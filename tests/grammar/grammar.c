@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "tests/suite.h"
 
 static cake_constraint_source source_of(cake_constraint_kind kind, const char *text)
@@ -281,6 +283,91 @@ static void test_schema(void)
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"array\", \"minItems\": 1000000}", "needs more than");
 }
 
+/* Appends before, and n times item with its number, all but the first after a comma; then after. */
+static void add_many(cake_buf *out, const char *before, const char *item, int n, const char *after)
+{
+    cake_buf_adds(out, before);
+    for (int i = 0; i < n; i++) {
+        cake_buf_adds(out, i ? "," : "");
+        for (const char *at = item; *at; at++)
+            if (*at == '#')
+                cake_buf_addf(out, "%d", i);
+            else
+                cake_buf_addc(out, *at);
+    }
+    cake_buf_adds(out, after);
+}
+
+/* Compiles, and frees out. message NULL: it takes yes, and not no. */
+static void check_large(cake_constraint_kind kind, cake_buf *out, const char *message, const char *yes,
+                        const char *no)
+{
+    const clock_t begin = clock();
+    if (message)
+        refuses(kind, out->data, message);
+    else
+        TAKES(kind, out->data, yes, NULL, no);
+    const double took = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    if (took > 15)
+        fprintf(stderr, "    %.60s: %.1f s\n", out->data, took);
+    CU_ASSERT(took < 15); /* 1 s at most, without a sanitizer */
+    cake_buf_free(out);
+}
+
+/* Lists are looked through once, and what is left of long ways is refused: these took 4 s to 4 minutes, or all
+ * memory. */
+static void test_large(void)
+{
+    cake_buf s = {0};
+    add_many(&s, "{\"enum\": [", "\"value number #\"", 100000, "]}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "\"value number 77777\"", "\"value number 100000\"");
+    add_many(&s, "{\"minimum\": 7, \"enum\": [", "#", 100000, "]}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "99999", "6");
+    add_many(&s, "{\"allOf\": [{\"enum\": [", "\"#\"", 20000, "]}, ");
+    add_many(&s, "{\"enum\": [", "\"1#\"", 20000, "]}]}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "\"1777\"", "\"2777\"");
+    add_many(&s, "{\"pattern\": \"^v.*7$\", \"enum\": [", "\"v#\"", 20000, "]}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "\"v1777\"", "\"v1778\"");
+    cake_buf_adds(&s, "{\"oneOf\": [");
+    for (int i = 0; i < 300; i++) {
+        char item[16];
+        snprintf(item, sizeof item, "\"%c%d-#\"", 'a', i);
+        add_many(&s, i ? ", {\"enum\": [" : "{\"enum\": [", item, 300, "]}");
+    }
+    cake_buf_adds(&s, "]}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "\"a299-299\"", "\"a300-1\"");
+    add_many(&s, "{\"type\": \"object\", \"properties\": {", "\"n#\": {}", 100000, "}}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, "needs more than 262144 states", NULL, NULL);
+    add_many(&s, "{\"type\": \"object\", \"properties\": {", "\"n#\": {}", 2000, "}}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "{\"n7\": 1, \"n1999\": 2}", "{\"n8\": 1, \"n7\": 2}");
+    add_many(&s, "{\"type\": \"object\", \"required\": [", "\"n#\"", 90000, "]}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, "needs more than 262144 states", NULL, NULL);
+    add_many(&s, "{\"type\": \"array\", \"$defs\": {", "\"d#\": {\"$anchor\": \"a#\", \"const\": #}", 8000,
+             "}, ");
+    cake_buf_adds(&s, "\"prefixItems\": [{\"$ref\": \"#a0\"}");
+    for (int i = 1; i < 8000; i++)
+        cake_buf_addf(&s, ", {\"$ref\": \"#a%d\"}", i);
+    cake_buf_adds(&s, "]}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "[0, 1, 2]", "[1]");
+    add_many(&s, "{\"oneOf\": [", "{\"const\": #}", 12000, "]}");
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, "needs too many steps to compile", NULL, NULL);
+    cake_buf_adds(&s, "root ::= r0\n");
+    for (int i = 0; i < 40000; i++)
+        cake_buf_addf(&s, "r%d ::= r%d | \"z\"\n", i, i + 1);
+    cake_buf_adds(&s, "r40000 ::= \"\"");
+    check_large(CAKE_CONSTRAINT_GRAMMAR, &s, NULL, "z", "zz");
+    cake_buf_adds(&s, "(");
+    for (int i = 0; i < 2000; i++)
+        cake_buf_adds(&s, i % 2 ? "|b" : "|a");
+    cake_buf_adds(&s, "){100000}");
+    check_large(CAKE_CONSTRAINT_REGEX, &s, "needs more than 4194304 edges", NULL, NULL);
+    cake_buf_adds(&s, "root ::= (");
+    for (int i = 0; i < 5000; i++)
+        cake_buf_addc(&s, '|');
+    cake_buf_adds(&s, "\"x\"){100000}");
+    check_large(CAKE_CONSTRAINT_GRAMMAR, &s, "needs too many steps to compile", NULL, NULL);
+}
+
 int main(void)
 {
     static const suite_test tests[] = {{"regular expressions", test_regex},
@@ -288,6 +375,7 @@ int main(void)
                                        {"choices and objects", test_choice},
                                        {"numbers", test_numbers},
                                        {"schemas", test_schema},
-                                       {"structural tags", test_structure}};
+                                       {"structural tags", test_structure},
+                                       {"large ones", test_large}};
     return SUITE_MAIN("grammar", tests);
 }
