@@ -140,6 +140,7 @@ cake_err cake_field_read_structured_outputs(cake_field_pass *p, const cake_field
 {
     static const char *const kinds[] = {"json", "regex", "choice", "grammar", "structural_tag"};
     cake_request *r = p->request;
+    const char *first = NULL; /* the member that says what the answer must look like */
     bool compact = false, closed = false, object = false;
     cake_err err = CAKE_OK;
     if (cake_json_kind(node) != CAKE_JSON_OBJECT)
@@ -155,6 +156,14 @@ cake_err cake_field_read_structured_outputs(cake_field_pass *p, const cake_field
             kind++;
         if (cake_json_kind(value) == CAKE_JSON_NULL)
             continue;
+        const bool says = kind < sizeof kinds / sizeof *kinds ||
+                          (!strcmp(key, "json_object") && cake_json_bool(value, false));
+        if (says && first)
+            return cake_fault_set(&r->fault, f->name,
+                                  "structured_outputs.%s and %s both say what the answer must look like; "
+                                  "expected one",
+                                  first, name);
+        first = says ? key : first;
         if (kind < sizeof kinds / sizeof *kinds)
             err = read_kind(p, f->name, name, key, value);
         else if (!strcmp(key, "json_object"))
