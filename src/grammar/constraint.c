@@ -203,7 +203,9 @@ static cake_shared_mask *make_mask(cake_grammar *g, const cake_vocabulary *v, in
     return walk(g, v, whole ? &v->others : &v->all, state) ? list_bits(g->bits, v->n_vocab) : NULL;
 }
 
-/* A blank at the beginning is dropped by the decoder: the mask of what follows it. */
+/* A blank at the beginning is dropped by the decoder: the mask of what follows it. A token that is nothing
+ * else would be no progress; it may come if the text itself can begin with a blank, which another token
+ * brings. */
 static cake_shared_mask *make_first_mask(cake_constraint *c)
 {
     cake_grammar *g = c->grammar;
@@ -215,13 +217,12 @@ static cake_shared_mask *make_first_mask(cake_constraint *c)
     /* g->bits has the tokens that fit as they are; those that begin with a blank are looked at again */
     for (int32_t id = 0; id < v->n_vocab; id++) {
         int64_t at = v->begin[id];
-        if (at == v->begin[id + 1] || v->bytes[at] != ' ')
+        if (v->begin[id + 1] - at <= 1 || v->bytes[at] != ' ')
             continue;
         int32_t state = c->state;
         for (at++; at < v->begin[id + 1] && state != CAKE_STATE_NONE; at++)
             state = cake_state_sets_next(g->sets, state, (uint8_t)v->bytes[at]);
-        const bool fits = state != CAKE_STATE_NONE && v->begin[id + 1] - v->begin[id] <= CAKE_TOKEN_BYTES &&
-                          v->begin[id + 1] - v->begin[id] > 1; /* a blank alone would be no progress */
+        const bool fits = state != CAKE_STATE_NONE && v->begin[id + 1] - v->begin[id] <= CAKE_TOKEN_BYTES;
         g->bits[id / 64] &= ~((uint64_t)1 << id % 64);
         g->bits[id / 64] |= (uint64_t)fits << id % 64;
     }

@@ -81,9 +81,10 @@ static void walk_once(cake_grammar *g, const cake_vocabulary *v, int longest)
             CU_ASSERT_FATAL(mask.id[i - 1] < mask.id[i]);
         for (int32_t id = 0; id < N_VOCAB; id++) {
             const bool end = id == EOS || id == EOS + 1, alone = !step && v->strips && id == ' ';
-            const bool fits = end                  ? cake_state_sets_ends(sets, state)
-                              : id >= EOS || alone ? false
-                                                   : after(sets, state, v, id, !step) != CAKE_STATE_NONE;
+            /* a blank alone is dropped, and may come where the text may have one */
+            const bool fits = end         ? cake_state_sets_ends(sets, state)
+                              : id >= EOS ? false
+                                          : after(sets, state, v, id, !step && !alone) != CAKE_STATE_NONE;
             if (has(&mask, id) != fits)
                 fprintf(stderr, "    after \"%.*s\": token %d is %s\n", (int)text.len, text.data, id,
                         fits ? "forbidden" : "allowed");
@@ -116,6 +117,9 @@ static const cake_constraint_source sources[] = {
     {.kind = CAKE_CONSTRAINT_REGEX, .text = (char *)".{3,12}"},
     {.kind = CAKE_CONSTRAINT_REGEX, .text = (char *)"[^a]*b"},
     {.kind = CAKE_CONSTRAINT_CHOICE, .text = (char *)"[\"yes\", \"yes, sir\", \"\xE6\x9D\xB1\", \" rain\"]"},
+    {.kind = CAKE_CONSTRAINT_CHOICE, .text = (char *)"[\" a\", \"  a\"]"},
+    {.kind = CAKE_CONSTRAINT_CHOICE, .text = (char *)"[\" \"]"},
+    {.kind = CAKE_CONSTRAINT_REGEX, .text = (char *)" +x"},
     {.kind = CAKE_CONSTRAINT_GRAMMAR, .text = (char *)"root ::= \"(\" root \")\" | \"ab\" root | [0-9]+"},
     {.kind = CAKE_CONSTRAINT_SCHEMA, .text = (char *)"{\"type\": \"string\"}"},
     {.kind = CAKE_CONSTRAINT_SCHEMA, .text = (char *)"{\"type\": \"string\", \"maxLength\": 40}"},
