@@ -41,12 +41,22 @@ typedef struct cake_rule {
     bool taken;         /* some text passes it; cake_automaton_finish sets it */
 } cake_rule;
 
+/* A rule that several may use. */
+typedef struct cake_kept_rule {
+    const void *key;
+    int rule;
+} cake_kept_rule;
+
+#define CAKE_MAX_KEPT 16
+
 typedef struct cake_automaton {
     int32_t n_state;
     cake_edge *edge; /* [n_edge]; sorted by `from` when finished */
     size_t n_edge, cap_edge;
     cake_rule *rule; /* [n_rule] */
     size_t n_rule, cap_rule;
+    cake_kept_rule kept[CAKE_MAX_KEPT]; /* [n_kept] for those who add rules */
+    int n_kept;
     int64_t work;
     bool full; /* a limit is reached: what was added is incomplete */
     cake_automaton_limit limit;

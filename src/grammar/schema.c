@@ -32,8 +32,22 @@ static const char *const refused[] = {"not",
                                       "$dynamicRef",
                                       "$recursiveRef"};
 
-static cake_err check_keywords(cake_schema_compiler *c, const cake_json *schema)
+static bool has_reference(cake_schema_compiler *c, const cake_json *node)
 {
+    bool has = cake_json_text(cake_json_get(node, "$ref"), NULL);
+    cake_automaton_spend(c->automaton, 8);
+    for (void *it = cake_json_first(node); it && !has && !c->automaton->full; it = cake_json_next(node, it))
+        has = has_reference(c, cake_json_value(it));
+    for (size_t i = 0; cake_json_kind(node) == CAKE_JSON_ARRAY && i < cake_json_size(node) && !has; i++)
+        has = has_reference(c, cake_json_at(node, i));
+    return has;
+}
+
+cake_err cake_schema_check_keywords(cake_schema_compiler *c, const cake_json *schema)
+{
+    if (schema != c->root && cake_json_text(cake_json_get(schema, "$id"), NULL) && has_reference(c, schema))
+        return cake_schema_wrong(c, schema, "$id",
+                                 "below the root, and with a $ref within, this keyword is not supported");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (cake_json_get(schema, refused[i]))
             return cake_schema_wrong(c, schema, refused[i], "this keyword is not supported");
@@ -76,7 +90,7 @@ static cake_err open_part(cake_schema_compiler *c, cake_schema_list *list, int i
     const cake_json *schema = list->part[i].schema;
     const cake_json *reference = cake_json_get(schema, "$ref"), *all = cake_json_get(schema, "allOf");
     const char *text = cake_json_text(reference, NULL);
-    cake_err err = check_keywords(c, schema);
+    cake_err err = cake_schema_check_keywords(c, schema);
     list->part[i].share = CAKE_SHARE_OWN;
     if (!err && reference) {
         const cake_json *target = text ? cake_schema_resolve(c, text) : NULL;

@@ -109,13 +109,14 @@ static cake_err check_others(cake_schema_compiler *c, const cake_schema_list *li
     return err;
 }
 
-/* Whether the value is in all sets [list->n], NULL where there is none, and obeys the other keywords. */
+/* Whether a value of set `own` is in all sets [list->n], NULL where there is none, and obeys the other
+ * keywords. */
 static bool is_valid(cake_schema_compiler *c, const cake_schema_list *list, const cake_value_set *const *sets,
-                     const cake_hashed_value *value)
+                     const cake_value_set *own, const cake_hashed_value *value)
 {
     bool valid = true;
     for (int i = 0; i < list->n && valid; i++)
-        valid = !sets[i] || cake_schema_has_value(c, sets[i], value);
+        valid = !sets[i] || sets[i] == own || cake_schema_has_value(c, sets[i], value);
     if (!c->validator)
         c->validator = cake_validator_open(c->root);
     for (int i = 0; i < list->n && valid; i++) {
@@ -139,7 +140,7 @@ static void add_valid(cake_schema_compiler *c, const cake_schema_list *list,
               *plain = cake_alloc(least->n + 1, sizeof *plain);
     for (size_t i = 0; i < least->n && !c->automaton->full; i++) {
         const cake_json *value = least->value[i].value;
-        if (!(cake_schema_type_of(value) & types) || !is_valid(c, list, sets, &least->value[i]))
+        if (!(cake_schema_type_of(value) & types) || !is_valid(c, list, sets, least, &least->value[i]))
             continue;
         if (cake_json_kind(value) == CAKE_JSON_STRING) {
             texts[n_text].text = cake_json_text(value, &texts[n_text].len);

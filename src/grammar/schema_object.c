@@ -43,7 +43,9 @@ typedef struct object {
     int n_pattern;
     cake_automaton rules; /* names: patterns, propertyNames, those that are listed */
     int names[CAKE_MAX_LANGUAGE];
-    int n_names; /* of propertyNames */
+    int n_names;  /* of propertyNames */
+    bool no_name; /* propertyNames allows none */
+    bool closed;  /* no members that no schema lists */
     int64_t min, max;
 } object;
 
@@ -154,6 +156,9 @@ static cake_err read_names(object *o, int part)
     cake_language language[CAKE_MAX_LANGUAGE] = {{0}};
     int n = 0;
     static const char *const other[] = {"$ref", "allOf", "anyOf", "oneOf", "enum", "const"};
+    int types = 0;
+    if (cake_json_kind(own) == CAKE_JSON_BOOL)
+        o->no_name = o->no_name || !cake_json_bool(own, true);
     if (!own || cake_json_kind(own) == CAKE_JSON_BOOL)
         return CAKE_OK;
     if (cake_json_kind(own) != CAKE_JSON_OBJECT)
@@ -162,8 +167,14 @@ static cake_err read_names(object *o, int part)
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (cake_json_get(own, other[i]))
             return cake_schema_wrong(o->c, own, other[i], "this keyword is not supported in propertyNames");
+    cake_err err = cake_schema_check_keywords(o->c, own);
+    if (!err)
+        err = cake_schema_types(o->c, own, &types);
+    if (err)
+        return err;
+    o->no_name = o->no_name || !(types & CAKE_TYPE_STRING);
     cake_schema_list_add(&names, own);
-    cake_err err = cake_schema_string_rules(o->c, &names, &o->rules, language, &n);
+    err = cake_schema_string_rules(o->c, &names, &o->rules, language, &n);
     /* lengths alone make no language there */
     int64_t min = 0, max = -1;
     if (!err)
@@ -202,16 +213,25 @@ static cake_err read_counts(object *o, int part)
 
 /* ---- members */
 
-/* The schema of members that the part neither lists nor has a pattern for; NULL: any value. */
-static bool add_additional(const object *o, int part, cake_schema_list *value)
+/* Adds the schema of members that the part neither lists nor has a pattern for. */
+static void add_additional(const object *o, int part, cake_schema_list *value)
 {
-    const cake_json *schema = o->list->part[part].schema,
-                    *more = cake_json_get(schema, "additionalProperties");
+    const cake_json *more = cake_json_get(o->list->part[part].schema, "additionalProperties");
     if (more)
         cake_schema_list_add(value, more);
-    else if (o->c->options->closed && cake_json_get(schema, "properties"))
-        value->never = true;
-    return !value->never;
+}
+
+/* Whether members must be listed by some schema, whichever of them: only if one lists any, and none says
+ * something about others. */
+static bool is_closed(const object *o)
+{
+    bool some = false, more = false;
+    for (int p = 0; p < o->list->n; p++) {
+        const cake_json *schema = o->list->part[p].schema;
+        some = some || cake_json_get(schema, "properties") || cake_json_get(schema, "patternProperties");
+        more = more || cake_json_get(schema, "additionalProperties");
+    }
+    return o->c->options->closed && some && !more;
 }
 
 /* Edges over ':' and the value, after the name. */
@@ -262,7 +282,8 @@ static const cake_json *listed_schema(object *o, const cake_json *all, const mem
 static void write_member(object *o, member *m)
 {
     cake_schema_compiler *c = o->c;
-    cake_schema_list value = {0};
+    cake_schema_list value = {.never = o->no_name};
+    bool listed = false;
     for (int i = 0; i < o->n_names; i++)
         value.never = value.never || !matches(o, o->names[i], m);
     for (int p = 0; p < o->list->n; p++) {
@@ -277,7 +298,9 @@ static void write_member(object *o, member *m)
             }
         if (!known)
             add_additional(o, p, &value);
+        listed = listed || known;
     }
+    value.never = value.never || (o->closed && !listed);
     const int rule = cake_schema_rule_of(c, &value);
     m->rule = cake_automaton_rule(c->automaton);
     const cake_rule own = c->automaton->rule[m->rule];
@@ -307,7 +330,7 @@ static int write_others(object *o)
     free(o->rules.rule_at);
     o->rules.first = o->rules.rule_at = NULL;
     for (int set = 0; set < 1 << o->n_pattern && !c->automaton->full; set++) {
-        cake_schema_list value = {0};
+        cake_schema_list value = {.never = o->no_name || (o->closed && !set)};
         cake_language language[CAKE_MAX_LANGUAGE] = {{any, false}, {listed, true}};
         int n = 2;
         for (int i = 0; i < o->n_names; i++)
@@ -394,6 +417,7 @@ cake_err cake_schema_add_object(cake_schema_compiler *c, const cake_schema_list 
         err = err ? err : read_names(&o, p);
         err = err ? err : read_counts(&o, p);
     }
+    o.closed = is_closed(&o);
     if (!err) {
         for (size_t i = 0; i < o.n_member && !c->automaton->full; i++)
             write_member(&o, &o.member[i]);

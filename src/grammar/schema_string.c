@@ -40,10 +40,11 @@ static cake_err read_lengths(cake_schema_compiler *c, const cake_schema_list *li
         err = cake_schema_count(c, list->part[i].schema, "minLength", &low);
         if (!err)
             err = cake_schema_count(c, list->part[i].schema, "maxLength", &high);
+        /* no answer is as long as that: more characters than all contexts of models have tokens, if each of
+         * these is a character; so it says nothing */
+        high = high > CAKE_AUTOMATON_STATES ? -1 : high;
         *min = low > *min ? low : *min;
         *max = *max < 0 || (high >= 0 && high < *max) ? high : *max;
-        if (!err && (low > MOST_LENGTH || high > CAKE_AUTOMATON_STATES))
-            *max = high > CAKE_AUTOMATON_STATES ? -1 : *max;
         if (!err && low > MOST_LENGTH)
             return cake_schema_wrong(c, list->part[i].schema, "minLength", "expected at most 100000");
     }
@@ -53,6 +54,8 @@ static cake_err read_lengths(cake_schema_compiler *c, const cake_schema_list *li
 /* Edges over min to max characters. rule: of one character; -1: characters in their plain form. */
 static void add_lengths(cake_automaton *a, int32_t from, int rule, int64_t min, int64_t max, int32_t to)
 {
+    if (max >= 0 && min > max) /* no text */
+        return;
     for (int64_t i = 0; (max < 0 ? i < min : i < max) && !a->full; i++) {
         const int32_t next = cake_automaton_state(a);
         if (i >= min)
@@ -72,6 +75,35 @@ static void add_lengths(cake_automaton *a, int32_t from, int rule, int64_t min, 
         cake_json_rules_plain(a, loop, loop);
 }
 
+/* The pattern of the list's only keyword about strings, a format; NULL: there are others, or none. */
+static const char *only_format(const cake_schema_list *list)
+{
+    static const char *const others[] = {"pattern", "minLength", "maxLength"};
+    const char *only = NULL;
+    for (int i = 0; i < list->n; i++) {
+        const char *format = cake_json_text(cake_json_get(list->part[i].schema, "format"), NULL);
+        bool supported;
+        const char *known = format ? cake_string_format(format, &supported) : NULL;
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+            if (cake_json_get(list->part[i].schema, others[k]))
+                return NULL;
+        if (only && known)
+            return NULL;
+        only = known ? known : only;
+    }
+    return only;
+}
+
+/* Whether texts of a format must be limited to so many characters: if max does not do so. Beside a pattern
+ * that would multiply the states, which are soon too many; there it is left out. */
+static bool limits_format(const cake_schema_list *list, int64_t max, int most)
+{
+    bool pattern = false;
+    for (int i = 0; i < list->n; i++)
+        pattern = pattern || cake_json_get(list->part[i].schema, "pattern");
+    return most && !pattern && (max < 0 || max > most);
+}
+
 cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_list *list,
                                   cake_automaton *rules, cake_language *language, int *n)
 {
@@ -89,7 +121,7 @@ cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_lis
             known = cake_string_format(format, &supported);
         if (!supported)
             return cake_schema_wrong(c, schema, "format", "this format is not supported");
-        if (*n + 3 >= CAKE_MAX_LANGUAGE && (text || known))
+        if (*n + 4 >= CAKE_MAX_LANGUAGE && (text || known))
             return cake_schema_wrong(c, schema, text ? "pattern" : "format",
                                      "too many of these hold for one value");
         if (text)
@@ -98,6 +130,11 @@ cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_lis
         if (!err && known)
             err = cake_schema_pattern(c, schema, "format", known, strlen(known), CAKE_CODING_JSON, rules,
                                       &language[(*n)++].rule);
+        const int most = !err && known ? cake_string_format_most(format) : 0;
+        if (limits_format(list, max, most)) {
+            const int rule = language[(*n)++].rule = cake_automaton_rule(rules);
+            add_lengths(rules, rules->rule[rule].begin, -1, 0, most, rules->rule[rule].end);
+        }
     }
     if (!err && *n && (min || max >= 0)) {
         const int rule = language[(*n)++].rule = cake_automaton_rule(rules);
@@ -106,8 +143,30 @@ cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_lis
     return err;
 }
 
+static cake_err write_string(cake_schema_compiler *c, const cake_schema_list *list, int32_t from, int32_t to);
+
 cake_err cake_schema_add_string(cake_schema_compiler *c, const cake_schema_list *list, int32_t from,
                                 int32_t to)
+{
+    cake_automaton *a = c->automaton;
+    const char *format = only_format(list);
+    int known = 0;
+    while (known < a->n_kept && a->kept[known].key != format)
+        known++;
+    if (!format || known == CAKE_MAX_KEPT)
+        return write_string(c, list, from, to);
+    if (known == a->n_kept) { /* some need many states, and schemas have the same ones often */
+        const int rule = cake_automaton_rule(a);
+        cake_err err = write_string(c, list, a->rule[rule].begin, a->rule[rule].end);
+        if (err)
+            return err;
+        a->kept[a->n_kept++] = (cake_kept_rule){format, rule};
+    }
+    cake_automaton_call(a, from, a->kept[known].rule, to);
+    return CAKE_OK;
+}
+
+static cake_err write_string(cake_schema_compiler *c, const cake_schema_list *list, int32_t from, int32_t to)
 {
     cake_automaton rules = {0};
     cake_language language[CAKE_MAX_LANGUAGE] = {{0}};

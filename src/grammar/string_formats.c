@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
+enum { MOST_HOST = 253 }; /* RFC 1035, section 2.3.4, as text */
+
 #define LEAP "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
 #define DATE                                                                                                 \
     "([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"                 \
@@ -68,4 +70,9 @@ const char *cake_string_format(const char *name, bool *supported)
             return formats[i].pattern;
         }
     return NULL;
+}
+
+int cake_string_format_most(const char *name)
+{
+    return !strcmp(name, "hostname") ? MOST_HOST : 0;
 }

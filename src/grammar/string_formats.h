@@ -11,4 +11,7 @@
  * the standard that has no pattern here. */
 const char *cake_string_format(const char *name, bool *supported);
 
+/* The most characters that texts of the format have besides; 0: the pattern says all. */
+int cake_string_format_most(const char *name);
+
 #endif

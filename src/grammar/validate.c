@@ -142,7 +142,10 @@ static bool has_format(validator *v, const use *u)
     size_t n;
     const char *string = cake_json_text(u->value, &n);
     const char *text = cake_string_format(cake_json_text(u->own, NULL), &supported);
-    return !text || matches(v, u, text, strlen(text), string, n);
+    if (!text || !matches(v, u, text, strlen(text), string, n))
+        return !text;
+    const int most = cake_string_format_most(cake_json_text(u->own, NULL));
+    return !most || n <= (size_t)most; /* hosts are ASCII */
 }
 
 /* ---- any value */

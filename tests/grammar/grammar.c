@@ -184,6 +184,8 @@ static void test_grammar(void)
     GRAMMAR("root ::= \"a\" root \"b\" | \"\"", "", "ab", "aaabbb", NULL, "a", "aab", "abb", "ba");
     GRAMMAR("root ::= (\"x\" |\n  \"y\"\n)+ \"\\x41\\u00e9\\n\"", "xyA\xC3\xA9\n", NULL, "A\xC3\xA9\n");
     GRAMMAR("root ::= item{2,3} | [^\"a-z]\nitem ::= \"i\" .", "iaib", "iiiiii", "Z", NULL, "ia", "\"", "q");
+    GRAMMAR("root ::= \"a\" {2} (\"b\"\n *) \"c\" ? # end\nother ::= \"d\" +", "aa", "aabbc", NULL, "ab",
+            "aacc");
     GRAMMAR("root ::= \"a\"\n  | \"b\"\n\n\nother ::= \"c\"", "a", "b", NULL, "c");
     /* ambiguous: so many stacks that they must be shared */
     GRAMMAR("root ::= \"(\" root a | \"(\" root b | \"x\"\na ::= \")\"\nb ::= \")\"", "x",
@@ -283,6 +285,156 @@ static void test_schema(void)
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"array\", \"minItems\": 1000000}", "needs more than");
 }
 
+/* Keywords about strings that leave none, or say nothing. */
+static void test_strings(void)
+{
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"string\", \"minLength\": 5, \"maxLength\": 2}",
+            "allows no answer");
+    SCHEMA("{\"anyOf\": [{\"type\": \"string\", \"minLength\": 3}, {\"type\": \"null\"}], \"maxLength\": 2}",
+           "null", NULL, "\"\"", "\"ab\"", "\"abc\"");
+    SCHEMA(
+        "{\"anyOf\": [{\"type\": \"string\", \"minLength\": 3, \"pattern\": \"a\"}, {\"type\": \"null\"}], "
+        "\"maxLength\": 2}",
+        "null", NULL, "\"a\"", "\"aaa\"");
+    SCHEMA("{\"type\": \"string\", \"maxLength\": 3, \"allOf\": [{\"maxLength\": 300000}]}", "\"abc\"", NULL,
+           "\"abcd\"");
+    SCHEMA("{\"type\": \"string\", \"maxLength\": 300000, \"allOf\": [{\"maxLength\": 3}]}", "\"abc\"", NULL,
+           "\"abcd\"");
+    SCHEMA("{\"type\": \"string\", \"maxLength\": 300000}", "\"abcd\"", NULL, "1");
+    static const char label[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk"; /* 63 */
+    char host[280], whole[300], long_[300], mail[320];
+    snprintf(host, sizeof host, "%s.%s.%s.%.61s", label, label, label, label);
+    snprintf(whole, sizeof whole, "\"%s\"", host);
+    snprintf(long_, sizeof long_, "\"%sx\"", host);
+    snprintf(mail, sizeof mail, "\"me.and.you@%s\"", host);
+    SCHEMA("{\"type\": \"string\", \"format\": \"hostname\"}", whole, "\"a.b\"", NULL, long_, "\"a.\"");
+    SCHEMA("{\"type\": \"string\", \"format\": \"hostname\", \"minLength\": 3}", whole, NULL, long_, "\"a\"");
+    SCHEMA("{\"type\": \"string\", \"format\": \"email\", \"maxLength\": 99}", "\"a@b\"", NULL, mail);
+    SCHEMA("{\"type\": \"string\", \"format\": \"hostname\", \"pattern\": \"[.]example[.](com|org)$\"}",
+           "\"a.example.org\"", NULL, "\"example.org\"");
+    cake_buf many = {0};
+    cake_buf_adds(
+        &many, "{\"type\": \"object\", \"properties\": {\"a\": {\"format\": \"uuid\", \"type\": \"string\"}");
+    for (int i = 0; i < 100; i++) /* one rule for all of them */
+        cake_buf_addf(&many, ", \"h%d\": {\"format\": \"hostname\", \"type\": \"string\"}", i);
+    cake_buf_adds(&many, "}}");
+    SCHEMA(many.data, "{\"h0\": \"x.y\", \"h99\": \"z\"}", NULL, "{\"h0\": \"x.\"}", "{\"a\": \"x\"}");
+    cake_buf_free(&many);
+}
+
+/* Values of enum and const obey the other keywords, and are written as they were. */
+static void test_values(void)
+{
+    SCHEMA("{\"enum\": [{\"a\": 1}, {\"b\": 1}], \"required\": [\"b\"]}", "{\"b\": 1}", NULL, "{\"a\": 1}");
+    SCHEMA("{\"enum\": [[1], [1, 2], [\"x\", 2]], \"minItems\": 2, \"items\": {\"type\": \"integer\"}}",
+           "[1, 2]", NULL, "[1]", "[\"x\", 2]");
+    SCHEMA("{\"enum\": [{\"a\": [1]}, {\"a\": [\"x\"]}], \"allOf\": [{\"properties\": {\"a\": {\"$ref\": "
+           "\"#/$defs/s\"}}}], \"$defs\": {\"s\": {\"items\": {\"type\": \"string\"}}}}",
+           "{\"a\": [\"x\"]}", NULL, "{\"a\": [1]}");
+    SCHEMA("{\"const\": 0.1, \"maximum\": 0.1}", "0.1", NULL, "0.10000000000000001");
+    SCHEMA("{\"enum\": [0.1, 0.3, 0.5, 0.25], \"multipleOf\": 0.1}", "0.1", "0.3", "0.5", NULL, "0.25");
+    SCHEMA("{\"const\": -0.0, \"minimum\": 0}", "-0.0", NULL, "1");
+    SCHEMA("{\"enum\": [1e-7, -3], \"minimum\": 0}", "1e-07", NULL, "-3");
+    SCHEMA("{\"enum\": [\"ab\", \"abc\", \"b\", \"ab\", 7], \"minLength\": 2, \"pattern\": \"^a\"}", "\"ab\"",
+           "\"abc\"", "7", NULL, "\"b\"", "\"a\"");
+    SCHEMA("{\"enum\": [\"a\\n\", \"\xC3\xA9\", \"\xC3\xA8x\", true, [], {\"k\": 0.1}]}", "\"a\\n\"",
+           "\"\xC3\xA9\"", "\"\xC3\xA8x\"", "true", "[]", "{\"k\":0.1}", NULL, "\"\xC3\"", "\"\xC3\xA8\"",
+           "false");
+    SCHEMA("{\"enum\": [1, 2, 3], \"const\": 2.0}", "2.0", NULL, "1", "3");
+    SCHEMA("{\"allOf\": [{\"enum\": [9007199254740993, 1]}, {\"enum\": [9007199254740992, 1.0]}]}", "1", NULL,
+           "9007199254740993", "9007199254740992");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"enum\": [[1]], \"uniqueItems\": true}",
+            "uniqueItems at # of the schema");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"enum\": [[1]], \"items\": {\"not\": {\"const\": 2}}}",
+            "not at #/items of the schema");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"enum\": [{\"a\": 1}], \"properties\": {\"a\": {\"if\": {}}}}",
+            "if at #/properties/a of the schema");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"enum\": [1], \"multipleOf\": 0}", "multipleOf at # of the schema");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"enum\": [\"a\"], \"pattern\": \"(\"}", "pattern at # of the schema");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"enum\": [\"a\"], \"format\": \"regex\"}",
+            "format at # of the schema");
+}
+
+/* Names of members, and what addresses mean. */
+static void test_names(void)
+{
+    SCHEMA("{\"type\": \"object\", \"propertyNames\": false}", "{}", NULL, "{\"a\": 1}");
+    SCHEMA("{\"type\": \"object\", \"propertyNames\": {\"type\": \"integer\"}, \"properties\": {\"a\": {}}}",
+           "{}", NULL, "{\"a\": 1}", "{\"b\": 1}");
+    SCHEMA(
+        "{\"type\": \"object\", \"propertyNames\": {\"type\": [\"string\", \"null\"], \"pattern\": \"^a\"}}",
+        "{\"a\": 1}", NULL, "{\"b\": 1}");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"object\", \"propertyNames\": false, \"minProperties\": 1}",
+            "allows no answer");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"object\", \"propertyNames\": {\"not\": {}}}",
+            "not at #/propertyNames of the schema: this keyword is not supported");
+    refuses(CAKE_CONSTRAINT_SCHEMA,
+            "{\"type\": \"object\", \"propertyNames\": {\"pattern\": \"^a\", \"not\": {\"const\": \"ab\"}}}",
+            "not at #/propertyNames of the schema");
+    refuses(CAKE_CONSTRAINT_SCHEMA,
+            "{\"$ref\": \"#/$defs/a\", \"$defs\": {\"a\": {\"$id\": \"http://x/a\", \"items\": {\"$ref\": "
+            "\"#/$defs/b\"}, \"$defs\": {\"b\": true}}, \"b\": false}}",
+            "$id at #/$defs/a of the schema: below the root");
+    SCHEMA("{\"$id\": \"http://x\", \"$ref\": \"#/$defs/a\", \"$defs\": {\"a\": {\"$id\": \"http://x/a\", "
+           "\"type\": "
+           "\"null\"}}}",
+           "null", NULL, "1");
+}
+
+/* Without members that are not listed. */
+static void test_closed(void)
+{
+    static const struct {
+        const char *schema, *yes, *no;
+    } cases[] = {{"{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"integer\"}}, \"required\": "
+                  "[\"a\", \"b\"], \"allOf\": "
+                  "[{\"properties\": {\"b\": {\"type\": \"integer\"}}}]}",
+                  "{\"a\": 1, \"b\": 2}", "{\"a\": 1, \"b\": 2, \"c\": 3}"},
+                 {"{\"type\": \"object\", \"properties\": {\"a\": {}}, \"allOf\": [{\"patternProperties\": "
+                  "{\"^x\": {}}}]}",
+                  "{\"a\": 1, \"xy\": 2}", "{\"b\": 2}"},
+                 {"{\"type\": \"object\", \"properties\": {\"a\": {}}, \"allOf\": "
+                  "[{\"additionalProperties\": {\"type\": "
+                  "\"integer\"}}]}",
+                  "{\"a\": 1, \"b\": 2}", "{\"b\": \"x\"}"},
+                 {"{\"type\": \"object\", \"required\": [\"a\"]}", "{\"a\": 1, \"b\": 2}", "{\"b\": 2}"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cake_constraint_source from = source_of(CAKE_CONSTRAINT_SCHEMA, cases[i].schema);
+        cake_grammar *g = NULL;
+        cake_fault fault = {0};
+        from.closed = true;
+        CU_ASSERT_FATAL(!cake_grammar_open(&from, &g, &fault));
+        CU_ASSERT(cake_grammar_has(g, cases[i].yes, strlen(cases[i].yes)));
+        CU_ASSERT(!cake_grammar_has(g, cases[i].no, strlen(cases[i].no)));
+        cake_grammar_close(g);
+    }
+}
+
+/* A NUL is a character like others, and no digit. */
+static void test_nul(void)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } wrong[] = {{"\\x\0"
+                  "1",
+                  4},
+                 {"\\u00\0"
+                  "0",
+                  6},
+                 {"[\\x00-\\x\0\0]", 10}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const cake_constraint_source from = {
+            .kind = CAKE_CONSTRAINT_REGEX, .text = (char *)(uintptr_t)wrong[i].text, .len = wrong[i].len};
+        cake_grammar *g = NULL;
+        cake_fault fault = {0};
+        CU_ASSERT_EQUAL(cake_grammar_open(&from, &g, &fault), CAKE_ERR_REQUEST);
+        CU_ASSERT_PTR_NOT_NULL(strstr(fault.message, "hexadecimal digits"));
+        if (g)
+            cake_grammar_close(g);
+    }
+}
+
 /* Appends before, and n times item with its number, all but the first after a comma; then after. */
 static void add_many(cake_buf *out, const char *before, const char *item, int n, const char *after)
 {
@@ -314,8 +466,8 @@ static void check_large(cake_constraint_kind kind, cake_buf *out, const char *me
     cake_buf_free(out);
 }
 
-/* Lists are looked through once, and what is left of long ways is refused: these took 4 s to 4 minutes, or all
- * memory. */
+/* Lists are looked through once, and what is left of long ways is refused: these took 4 s to 4 minutes, or
+ * all memory. */
 static void test_large(void)
 {
     cake_buf s = {0};
@@ -376,6 +528,11 @@ int main(void)
                                        {"numbers", test_numbers},
                                        {"schemas", test_schema},
                                        {"structural tags", test_structure},
+                                       {"strings", test_strings},
+                                       {"values that are listed", test_values},
+                                       {"names", test_names},
+                                       {"closed objects", test_closed},
+                                       {"NULs", test_nul},
                                        {"large ones", test_large}};
     return SUITE_MAIN("grammar", tests);
 }

@@ -152,6 +152,8 @@ static void test_numbers(void)
     CHECK_ALL(list);
 }
 
+#define LABEL "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz0123456" /* 59 characters */
+
 static void test_strings(void)
 {
     static const values list[] = {
@@ -165,6 +167,8 @@ static void test_strings(void)
         {"{\"pattern\": \"(?=a)\"}", "[\"a\", \"b\"]", "[]"}, /* not known: anything */
         {"{\"pattern\": \"^\\\\p{Lu}\"}", "[\"Éa\"]", "[\"éa\"]"},
         {"{\"format\": \"date\"}", "[\"2024-02-29\", 5]", "[\"2023-02-29\", \"x2024-02-29\", \"\"]"},
+        {"{\"format\": \"hostname\"}", "[\"a.b\", \"abcd." LABEL "." LABEL "." LABEL "." LABEL ".abcdefgh\"]",
+         "[\"a.\", \"abcd." LABEL "." LABEL "." LABEL "." LABEL ".abcdefghi\"]"}, /* 253 and 254 */
         {"{\"format\": \"uuid\"}", "[\"123e4567-e89b-12d3-a456-426614174000\"]", "[\"123e4567\"]"},
         {"{\"format\": \"regex\"}", "[\"(\"]", "[]"},
         {"{\"format\": \"our-own\"}", "[\"(\"]", "[]"}};
