@@ -15,47 +15,6 @@
 
 enum { MOST_RULES = 20000, MOST_PARTS = 200 };
 
-/* Keywords that say something about valid values and are not supported. All others are annotations, or known
- * to the functions below. */
-static const char *const refused[] = {"not",
-                                      "if",
-                                      "then",
-                                      "else",
-                                      "dependentSchemas",
-                                      "dependentRequired",
-                                      "dependencies",
-                                      "contains",
-                                      "minContains",
-                                      "maxContains",
-                                      "unevaluatedProperties",
-                                      "unevaluatedItems",
-                                      "$dynamicRef",
-                                      "$recursiveRef"};
-
-static bool has_reference(cake_schema_compiler *c, const cake_json *node)
-{
-    bool has = cake_json_text(cake_json_get(node, "$ref"), NULL);
-    cake_automaton_spend(c->automaton, 8);
-    for (void *it = cake_json_first(node); it && !has && !c->automaton->full; it = cake_json_next(node, it))
-        has = has_reference(c, cake_json_value(it));
-    for (size_t i = 0; cake_json_kind(node) == CAKE_JSON_ARRAY && i < cake_json_size(node) && !has; i++)
-        has = has_reference(c, cake_json_at(node, i));
-    return has;
-}
-
-cake_err cake_schema_check_keywords(cake_schema_compiler *c, const cake_json *schema)
-{
-    if (schema != c->root && cake_json_text(cake_json_get(schema, "$id"), NULL) && has_reference(c, schema))
-        return cake_schema_wrong(c, schema, "$id",
-                                 "below the root, and with a $ref within, this keyword is not supported");
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (cake_json_get(schema, refused[i]))
-            return cake_schema_wrong(c, schema, refused[i], "this keyword is not supported");
-    if (cake_json_bool(cake_json_get(schema, "uniqueItems"), false))
-        return cake_schema_wrong(c, schema, "uniqueItems", "this keyword is not supported");
-    return CAKE_OK;
-}
-
 /* Whether part i of the list was named, through others, by the schema itself. */
 static bool leads_back(const cake_schema_list *list, int i, const cake_json *schema)
 {
