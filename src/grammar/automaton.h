@@ -12,7 +12,7 @@
 
 #include "grammar/expr.h"
 
-/* The most states and edges, and steps to make them, some 10 ns each; what needs more is refused. */
+/* The most states and edges, and steps to make them, some 5 ns each; what needs more is refused. */
 #define CAKE_AUTOMATON_STATES (1 << 18)
 #define CAKE_AUTOMATON_EDGES  (1 << 22)
 #define CAKE_AUTOMATON_WORK   150000000

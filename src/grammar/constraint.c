@@ -364,7 +364,7 @@ bool cake_constraint_complete(cake_constraint *c)
 const char *cake_constraint_stuck(const cake_constraint *c)
 {
     if (c->slow)
-        return "the constraint is too ambiguous: to find the next token takes more than 40 million steps";
+        return "the constraint is too ambiguous: to find the next token takes more than 100 million steps";
     return c->latest.allowed && !c->latest.n
                ? "no token of the model's vocabulary continues the answer as the constraint demands"
                : NULL;
