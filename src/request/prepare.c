@@ -93,13 +93,15 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
     return err;
 }
 
-cake_err cake_prepare_check_model(const char *model)
+cake_err cake_prepare_check_model(const char *model, cake_answer_form *form)
 {
     cake_tokenizer *tokenizer = NULL;
     cake_chat *chat = NULL;
     cake_err err = cake_tokenizer_open(model, &tokenizer);
     if (!err)
         err = cake_chat_open(model, &chat);
+    if (!err && form)
+        cake_answer_form_open("auto", "auto", mentions, cake_chat_has(chat) ? chat : NULL, NULL, form);
     cake_chat_close(chat);
     cake_tokenizer_close(tokenizer);
     return err;

@@ -56,8 +56,9 @@ typedef struct cake_preparation {
 /* Opens tokenizer, template and input; logs errors. from_model: generation_config.json's defaults or NULL. */
 cake_err cake_prepare_open(const cake_prepare_options *options, const cake_params *from_model, int context,
                            int n_vocab, cake_preparation *preparation);
-/* Whether a run could use the model's tokenizer and chat template; logs what is wrong. */
-cake_err cake_prepare_check_model(const char *model);
+/* Whether a run could use the model's tokenizer and chat template; logs what is wrong. form: that of answers,
+ * without the tokenizer; NULL is fine. */
+cake_err cake_prepare_check_model(const char *model, cake_answer_form *form);
 /* Checks early that the input can be opened. Pipes are not checked, since opening one cannot be undone. */
 cake_err cake_prepare_check(const cake_prepare_options *options);
 /* Opens the input again from its beginning. CAKE_END: it can be read only once. */

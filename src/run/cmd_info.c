@@ -89,7 +89,12 @@ static cake_err describe_model(const char *dir, cake_buf *out)
     cake_buf_addf(out, "weights     %s in memory, ranks at most %d\n",
                   cake_size_text((int64_t)cake_model_bytes(model, &all, kernels)).s, c->n_layer);
     cake_model_close(model);
-    return cake_prepare_check_model(dir);
+    cake_answer_form form = {0};
+    err = cake_prepare_check_model(dir, &form);
+    if (!err && (form.tools || form.reasoning))
+        cake_buf_addf(out, "%-12stool calls: %s; reasoning: %s\n", "answers",
+                      cake_answer_tool_parser_name(&form), cake_answer_reasoning_parser_name(&form));
+    return err;
 }
 
 /* The transports between GPUs. */

@@ -324,7 +324,7 @@ static cake_err write_plan(const cake_options *o, const cake_comm *world, const 
                                                               me->planning.n_replica, entries, all)
                                      : CAKE_OK;
     if (!err)
-        err = input ? count_input(o, &c) : cake_prepare_check_model(o->model);
+        err = input ? count_input(o, &c) : cake_prepare_check_model(o->model, NULL);
     if (!err) {
         cake_counted counted = summarize(o, &c);
         double *busy = cake_alloc((size_t)world->size, sizeof *busy);

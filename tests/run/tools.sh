@@ -109,6 +109,7 @@ run -p "How warm will it be?" --max-tokens 40 -q | cmp - "$dir/plain"
 ok "a stream without marks is the same" $?
 
 # ---- choosing, and mistakes
+expect "info says which forms a model has" 0 'answers +tool calls: hermes; reasoning: think' mpi 1 info -m "$dir/model"
 run -i "$dir/in.jsonl" -o "$dir/left.jsonl" $options --tool-parser none --reasoning-parser none 2>/dev/null
 [ $? -eq 3 ] && grep '"id": "required-1"' "$dir/left.jsonl" | grep -q -- 'name the form with --tool-parser'
 ok "without a parser no call can be demanded" $?
