@@ -280,13 +280,19 @@ cake_err cake_field_finish_response(cake_field_pass *p)
     cake_buf_adds(&w.out, "], \"tools\": [");
     if (!err)
         err = add_tools(&w, cake_json_get(p->object, "tools"));
-    cake_buf_adds(&w.out, "]}");
+    cake_buf_adds(&w.out, "], \"kwargs\": ");
+    if (r->kwargs) /* the line is freed */
+        cake_json_add_node(&w.out, r->kwargs);
+    else
+        cake_buf_adds(&w.out, "null");
+    cake_buf_adds(&w.out, "}");
     if (!err)
         err = cake_json_parse(w.out.data, w.out.len, &r->root, &r->fault);
     cake_buf_free(&w.out);
     if (err)
         return err;
     r->messages = cake_json_get(r->root, "messages");
+    r->kwargs = r->kwargs ? cake_json_get(r->root, "kwargs") : NULL;
     r->tools = cake_json_size(cake_json_get(r->root, "tools")) ? cake_json_get(r->root, "tools") : NULL;
     if (r->tools && cake_tools_check(r->tools, "", &r->fault))
         return CAKE_ERR_REQUEST;
