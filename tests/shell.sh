@@ -37,6 +37,16 @@ mpi() { # NP ARGUMENT... : cake-mpi on NP ranks
     "$root/tests/mpirun.sh" "$np" "$cake" "$@"
 }
 
+killed() { # LINES RESULTS COMMAND... : runs it, and kills it as soon as RESULTS.partial has more than LINES lines
+    local lines=$1 results=$2 pid
+    shift 2
+    "$@" &
+    pid=$!
+    until [ "$(cat "$results.partial" 2>/dev/null | wc -l)" -gt "$lines" ] || [ -e "$results" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    kill -9 $pid
+    wait $pid 2>/dev/null
+}
+
 ok() { # NAME STATUS : counts a check, in the words that tests/count.sh knows; STATUS 0 is good
     if [ "$2" -eq 0 ]; then
         passed=$((passed + 1))

@@ -90,7 +90,7 @@ suspicious || in_comment || index($0, "/*") { code = code_of($0); if (suspicious
 length > 110 { wrong(FNR, "a line of " length " columns, 110 at most") }
 /^\{/ { start = FNR }
 /^\}/ { if (start && FNR - start > 81) wrong(start, "a function of " FNR - start - 1 " lines, 80 at most"); start = 0 }
-/(^|[^A-Za-z])(TO[D]O|FIX[M]E|XX[X])([^A-Za-z]|$)/ { wrong(FNR, "unfinished: " $0) }
+/(^|[^A-Za-z])(TO[D]O|to[d]o|FIX[M]E|XX[X])([^A-Za-z]|$)/ { wrong(FNR, "unfinished: " $0) }
 END { file_end(); exit n_wrong > 0 }
 ' $files || status=1
 

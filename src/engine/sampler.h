@@ -46,8 +46,8 @@ size_t cake_sampler_bytes(int n_vocab, int max_row, int n_thread);
 
 /* [max_row] the caller fills them before cake_sampler_run. */
 cake_sample_row *cake_sampler_rows(cake_sampler *sampler);
-/* To be called before: finds what the constraints of the first n rows allow. best: the head can leave out the
- * other tokens. */
+/* Finds what the constraints of the first n rows allow: before cake_sample_row_topk and cake_sampler_run.
+ * best: the head can find the best of allowed scores (cake_topk). */
 void cake_sampler_constrain(cake_sampler *sampler, int n_thread, int n, bool best);
 /* Samples the first n rows on n_thread threads, at most as many as open was given. Results do not depend on
  * the number of rows and threads. */

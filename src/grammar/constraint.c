@@ -229,6 +229,14 @@ static cake_shared_mask *make_first_mask(cake_constraint *c)
     return cake_state_sets_over(g->sets) ? NULL : list_bits(g->bits, v->n_vocab);
 }
 
+static bool is_end(const cake_constraint *c, int32_t id)
+{
+    for (int i = 0; i < c->n_end; i++)
+        if (c->ends[i] == id)
+            return true;
+    return false;
+}
+
 cake_constraint *cake_constraint_open(cake_grammar *grammar, const cake_vocabulary *vocabulary,
                                       const int32_t *ends, int n_end, bool fresh)
 {
@@ -239,7 +247,8 @@ cake_constraint *cake_constraint_open(cake_grammar *grammar, const cake_vocabula
     c->fresh = c->began_fresh = fresh && vocabulary->strips;
     c->ends = cake_alloc((size_t)n_end + 1, sizeof *c->ends);
     for (int i = 0; i < n_end; i++)
-        if (ends[i] >= 0 && ends[i] < vocabulary->n_vocab && cake_vocabulary_is_special(vocabulary, ends[i]))
+        if (ends[i] >= 0 && ends[i] < vocabulary->n_vocab && !is_end(c, ends[i]) &&
+            cake_vocabulary_is_special(vocabulary, ends[i]))
             c->ends[c->n_end++] = ends[i];
     pthread_mutex_lock(&grammar->lock);
     c->era = grammar->era;
@@ -273,8 +282,8 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The mask with the tokens that end an answer: they are in no tree, so a list of allowed ones lacks them, and
- * a list of others has them. */
+/* The mask with the tokens that end an answer, each once: no grammar takes them as text, so a list of allowed
+ * ones lacks them, and a list of others has them. */
 static cake_mask with_ends(cake_constraint *c, cake_mask mask)
 {
     int32_t n = 0;
@@ -282,13 +291,9 @@ static cake_mask with_ends(cake_constraint *c, cake_mask mask)
         c->cap_with = (size_t)mask.n + (size_t)c->n_end;
         c->with_end = cake_grow(c->with_end, c->cap_with, sizeof *c->with_end);
     }
-    for (int32_t i = 0; i < mask.n; i++) {
-        bool ends = false;
-        for (int e = 0; e < c->n_end; e++)
-            ends = ends || c->ends[e] == mask.id[i];
-        if (!ends)
+    for (int32_t i = 0; i < mask.n; i++)
+        if (!is_end(c, mask.id[i]))
             c->with_end[n++] = mask.id[i];
-    }
     if (mask.allowed) {
         for (int e = 0; e < c->n_end; e++)
             c->with_end[n++] = c->ends[e];

@@ -46,12 +46,12 @@ struct cake_state_sets {
     size_t cap_ends;
     int32_t bottom; /* the calls below everything: the text may end there */
     int64_t work, most_work;
-    bool over;      /* work is above most_work: what is being made is incomplete */
-    bool hopeless;  /* even the first set took too long */
-    joined *joined; /* [N_JOINED] the latest lists of calls that were joined, by their numbers; NULL: none */
-    place *todo;    /* [n_todo] the set that is being made */
-    int32_t *same;  /* [n_todo] an earlier place of the same state; -1: none */
-    size_t n_todo, cap_todo, cap_same;
+    bool over;       /* work is above most_work: what is being made is incomplete */
+    bool hopeless;   /* even the first set took too long */
+    joined *joined;  /* [N_JOINED] the latest lists of calls that were joined, by their numbers; NULL: none */
+    place *worklist; /* [n_worklist] the set that is being made */
+    int32_t *same;   /* [n_worklist] an earlier place of the same state; -1: none */
+    size_t n_worklist, cap_worklist, cap_same;
     int32_t *latest;   /* [n_state] the latest place of each state, in round `made` */
     uint32_t *made_in; /* [n_state] */
     uint32_t made;
@@ -194,7 +194,7 @@ static int by_state(const void *a, const void *b)
 
 static void begin_set(cake_state_sets *s)
 {
-    s->n_todo = 0;
+    s->n_worklist = 0;
     s->made++;
 }
 
@@ -204,21 +204,21 @@ static void reach(cake_state_sets *s, int32_t state, int32_t calls)
     int32_t same = s->made_in[state] == s->made ? s->latest[state] : -1;
     s->work++;
     for (int32_t i = same; i >= 0; i = s->same[i], s->work++)
-        if (s->todo[i].calls == calls)
+        if (s->worklist[i].calls == calls)
             return;
-    CAKE_RESERVE(s->same, s->n_todo, s->cap_same);
-    s->same[s->n_todo] = same;
+    CAKE_RESERVE(s->same, s->n_worklist, s->cap_same);
+    s->same[s->n_worklist] = same;
     s->made_in[state] = s->made;
-    s->latest[state] = (int32_t)s->n_todo;
-    CAKE_RESERVE(s->todo, s->n_todo, s->cap_todo);
-    s->todo[s->n_todo++] = (place){state, calls};
+    s->latest[state] = (int32_t)s->n_worklist;
+    CAKE_RESERVE(s->worklist, s->n_worklist, s->cap_worklist);
+    s->worklist[s->n_worklist++] = (place){state, calls};
 }
 
 /* Adds what is reached without a byte from place i of the set that is being made. */
 static void follow(cake_state_sets *s, size_t i)
 {
     const cake_automaton *a = s->automaton;
-    const place at = s->todo[i];
+    const place at = s->worklist[i];
     for (int32_t e = a->first[at.state]; e < a->first[at.state + 1] && spend(s, 1); e++) {
         const cake_edge *edge = &a->edge[e];
         if (edge->kind == CAKE_EDGE_EMPTY) {
@@ -255,35 +255,35 @@ static bool takes_bytes(const cake_automaton *a, int32_t state)
     return a->first[state] < a->first[state + 1] && a->edge[a->first[state]].kind == CAKE_EDGE_BYTES;
 }
 
-/* Makes the set of what is reached from the places in todo. If that takes too long, CAKE_STATE_NONE. */
+/* Makes the set of what is reached from the places in worklist. If that takes too long, CAKE_STATE_NONE. */
 static int32_t make_set(cake_state_sets *s)
 {
     const cake_automaton *a = s->automaton;
     size_t n = 0;
     bool added;
     s->may_end = false;
-    for (size_t i = 0; i < s->n_todo && !s->over; i++)
+    for (size_t i = 0; i < s->n_worklist && !s->over; i++)
         follow(s, i);
-    for (size_t i = 0; i < s->n_todo; i++)
-        if (takes_bytes(a, s->todo[i].state))
-            s->todo[n++] = s->todo[i];
+    for (size_t i = 0; i < s->n_worklist; i++)
+        if (takes_bytes(a, s->worklist[i].state))
+            s->worklist[n++] = s->worklist[i];
     if (!spend(s, 4 * n + 4) || (!n && !s->may_end))
         return CAKE_STATE_NONE;
     if (n)
-        qsort(s->todo, n, sizeof *s->todo, by_state);
+        qsort(s->worklist, n, sizeof *s->worklist, by_state);
     size_t kept = 0;
     for (size_t i = 0; i < n && !s->over; i++) {
-        if (kept && s->todo[kept - 1].state == s->todo[i].state)
-            s->todo[kept - 1].calls = join_calls(s, s->todo[kept - 1].calls, s->todo[i].calls);
+        if (kept && s->worklist[kept - 1].state == s->worklist[i].state)
+            s->worklist[kept - 1].calls = join_calls(s, s->worklist[kept - 1].calls, s->worklist[i].calls);
         else
-            s->todo[kept++] = s->todo[i];
+            s->worklist[kept++] = s->worklist[i];
     }
     if (s->over)
         return CAKE_STATE_NONE;
     /* whether the text may end is part of the set */
-    CAKE_RESERVE(s->todo, kept, s->cap_todo);
-    s->todo[kept++] = (place){INT32_MAX, s->may_end};
-    const int32_t number = number_of(&s->sets, s->todo, kept, &added);
+    CAKE_RESERVE(s->worklist, kept, s->cap_worklist);
+    s->worklist[kept++] = (place){INT32_MAX, s->may_end};
+    const int32_t number = number_of(&s->sets, s->worklist, kept, &added);
     if (added) {
         while (s->sets.n * (size_t)a->n_class > s->cap_next) {
             s->cap_next = s->cap_next ? 2 * s->cap_next : (size_t)64 * (size_t)a->n_class;
@@ -332,7 +332,7 @@ void cake_state_sets_close(cake_state_sets *s)
     free(s->depth);
     free(s->next);
     free(s->ends);
-    free(s->todo);
+    free(s->worklist);
     free(s->same);
     free(s->latest);
     free(s->made_in);
@@ -366,7 +366,7 @@ static int32_t make_next(cake_state_sets *s, int32_t set, int class_)
                 reach(s, edge->to, at.calls);
         }
     }
-    const int32_t to = s->n_todo ? make_set(s) : CAKE_STATE_NONE;
+    const int32_t to = s->n_worklist ? make_set(s) : CAKE_STATE_NONE;
     if (s->over)
         return CAKE_STATE_NONE;
     s->next[(size_t)set * (size_t)a->n_class + (size_t)class_] = to;
@@ -404,7 +404,7 @@ int64_t cake_state_sets_work(const cake_state_sets *s)
 
 size_t cake_state_sets_bytes(const cake_state_sets *s)
 {
-    return (s->calls.cap_place + s->sets.cap_place + s->cap_todo) * sizeof(place) +
+    return (s->calls.cap_place + s->sets.cap_place + s->cap_worklist) * sizeof(place) +
            (s->calls.cap + s->sets.cap) * sizeof(size_t) +
            (s->calls.n_slot + s->sets.n_slot + s->cap_depth + s->cap_next) * sizeof(int32_t) + s->cap_ends;
 }

@@ -33,8 +33,8 @@ typedef struct cake_logits_rows {
 
 /* Scores [n, n_vocab] of the rows for which they are wanted, by at most n_thread threads (at most open's
  * number). The caller may change them until the next call. body: the wave's body in kernel memory; NULL: in
- * the wave. best [n]: top of each row, cleared by the caller,
- * of allowed ids unless a device has the head. Scores of broken rows must not be sampled.
+ * the wave. best [n]: top of each row, cleared by the caller; of
+ * the allowed ids, unless a device has the head. Scores of broken rows must not be sampled.
  * NULL: the device failed (reported). */
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
                            const cake_logits_rows *rows, cake_topk *best);

@@ -66,8 +66,8 @@ static uint32_t draw(uint32_t n)
 /* One random answer. */
 static void walk_once(cake_grammar *g, const cake_vocabulary *v, int longest)
 {
-    const int32_t ends[] = {EOS, EOS + 1};
-    cake_constraint *c = cake_constraint_open(cake_grammar_share(g), v, ends, 2, true);
+    const int32_t ends[] = {EOS, EOS + 1, EOS}; /* a request may repeat an end of the model */
+    cake_constraint *c = cake_constraint_open(cake_grammar_share(g), v, ends, 3, true);
     cake_state_sets *sets = cake_state_sets_open(&g->automaton, g->root);
     int32_t state = CAKE_STATE_BEGIN;
     cake_buf text = {0};

@@ -57,10 +57,7 @@ ok "inputs of one line are embedded each apart" $?
 rm -f "$dir/killed.jsonl"*
 for i in $(seq 300); do cat "$dir/once.jsonl"; done >"$dir/many.jsonl"
 run -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/whole.jsonl" -q
-"$cake" run --deterministic-ids -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" -q &
-until [ "$(cat "$dir/killed.jsonl.partial" 2>/dev/null | wc -l)" -gt 50 ] || [ -e "$dir/killed.jsonl" ]; do sleep 0.01; done
-kill -9 $!
-wait $! 2>/dev/null
+killed 50 "$dir/killed.jsonl" "$cake" run --deterministic-ids -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" -q
 run -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" -q
 cmp "$dir/whole.jsonl" "$dir/killed.jsonl"
 ok "a run that was killed goes on to the same bits" $?

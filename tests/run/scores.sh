@@ -56,10 +56,7 @@ for how in "2 --chunk 64" "3 --max-seqs 3" "4 --kv-memory 256K" "4 --replicas 2"
     alike "$dir/both-1.jsonl" "$dir/both-2.jsonl"
     ok "the same bits: np $how" $?
 done
-"$cake" run -m "$model" --deterministic-ids -i "$dir/both.jsonl" --task score --context 64 -q --max-seqs 1 -o "$dir/both-3.jsonl" &
-until [ "$(cat "$dir/both-3.jsonl.partial" 2>/dev/null | wc -l)" -gt 5 ]; do sleep 0.01; done
-kill -9 $!
-wait $! 2>/dev/null
+killed 5 "$dir/both-3.jsonl" "$cake" run -m "$model" --deterministic-ids -i "$dir/both.jsonl" --task score --context 64 -q --max-seqs 1 -o "$dir/both-3.jsonl"
 test -e "$dir/both-3.jsonl.partial" &&
     score 3 -o "$dir/both-3.jsonl" --resume must --report "$dir/both-3.json" && alike "$dir/both-1.jsonl" "$dir/both-3.jsonl"
 ok "a run that was killed goes on to the same bits" $?

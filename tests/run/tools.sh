@@ -84,10 +84,7 @@ for i in $(seq 3); do sed "s/^{\"id\": \"/&$i-/; s/\"custom_id\": \"/&$i-/" "$di
 # shellcheck disable=SC2086
 run -i "$dir/many.jsonl" -o "$dir/whole.jsonl" $options
 # shellcheck disable=SC2086
-"$cake" run -m "$dir/model" --deterministic-ids -i "$dir/many.jsonl" -o "$dir/killed.jsonl" $options &
-until [ "$(cat "$dir/killed.jsonl.partial" 2>/dev/null | wc -l)" -gt 30 ] || [ -e "$dir/killed.jsonl" ] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
-kill -9 $!
-wait $! 2>/dev/null
+killed 30 "$dir/killed.jsonl" "$cake" run -m "$dir/model" --deterministic-ids -i "$dir/many.jsonl" -o "$dir/killed.jsonl" $options
 # shellcheck disable=SC2086
 run -i "$dir/many.jsonl" -o "$dir/killed.jsonl" $options
 cmp "$dir/whole.jsonl" "$dir/killed.jsonl"
