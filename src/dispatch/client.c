@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "dispatch/protocol.h"
+#include "request/constrain.h"
 
 enum {
     FULL = 16 << 10,                         /* bytes of a message that is sent without delay */
@@ -55,6 +56,7 @@ cake_err cake_dispatch_client_open(const char *model, const cake_config *config,
         cake_dispatch_client_close(o);
         return err;
     }
+    cake_grammar_cache_start(o->grammars, o->tokenizer, config->n_vocab, config->eos, config->n_eos);
     *out = o;
     return CAKE_OK;
 }
@@ -99,6 +101,8 @@ static cake_err next_request(void *self, cake_sequence **out)
     *out = NULL;
     if (!o->n)
         return o->ended ? CAKE_END : CAKE_OK;
+    if (!cake_constrain_end(o->grammars, o->inbox[o->first]))
+        return CAKE_OK;
     *out = o->inbox[o->first++];
     o->n--;
     return CAKE_OK;
@@ -142,8 +146,7 @@ static void receive_requests(cake_dispatch_client *o, cake_dispatch_msg *message
         CAKE_RESERVE(o->inbox, o->n, o->cap);
         cake_sequence *lead = cake_dispatch_msg_take_request(message, o->context, o->tokenizer,
                                                              o->config->eos, o->config->n_eos);
-        cake_sequence_constrain(lead, o->grammars, o->tokenizer, o->config->n_vocab, o->config->eos,
-                                o->config->n_eos);
+        cake_constrain_begin(o->grammars, lead);
         o->inbox[o->n++] = lead;
     }
 }

@@ -154,7 +154,7 @@ static void admit_part(cake_engine *e)
     cake_sequence *s = cake_sequence_branch(e->lead);
     s->admitted = s->latest = e->lead->admitted;
     admit_prompt(e, s, NULL,
-                 e->lead->request.task >= CAKE_TASK_EMBED
+                 cake_tasks[e->lead->request.task].pools
                      ? cake_engine_pool_flags(e)
                      : schedule_flags(e->lead, cake_sequence_score_from(s) > 0));
 }

@@ -24,7 +24,7 @@ int cake_engine_pool_flags(const cake_engine *e)
 bool cake_engine_pools(const cake_engine *e, int slot)
 {
     const cake_sequence *s = e->seqs[slot];
-    return e->config->headless || (s && s->lead->request.task >= CAKE_TASK_EMBED);
+    return e->config->headless || (s && cake_tasks[s->lead->request.task].pools);
 }
 
 static double weight_of(cake_pooling pooling, int pos)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: the source of a constraint. Out: a grammar, from the cache if it was compiled before.
+ * In: the source of a constraint. Out: a grammar.
+ * Invariant: until a grammar is compiled, only the thread that compiles it touches more of it than source,
+ * step and references.
  */
 #include "grammar/grammar.h"
 
@@ -17,7 +19,7 @@
 #include "grammar/structure.h"
 #include "grammar/texts.h"
 
-enum { KEPT_GRAMMARS = 256, KEPT_BYTES = 256 << 20, MOST_BYTES = 8 << 20 };
+enum { MOST_BYTES = 8 << 20 };
 
 /* ---- sources */
 
@@ -120,20 +122,68 @@ static cake_err compile(cake_grammar *g, const cake_constraint_source *source, c
     return err;
 }
 
-cake_err cake_grammar_open(const cake_constraint_source *source, cake_grammar **out, cake_fault *fault)
+cake_grammar *cake_grammar_new(const cake_constraint_source *source)
 {
     cake_grammar *g = cake_alloc(1, sizeof *g);
     pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->compiled, NULL);
     g->references = 1;
     g->most_bytes = MOST_BYTES;
-    cake_err err = compile(g, source, fault);
-    if (err) {
+    g->source = *source;
+    g->source.text = cake_copy(source->text ? source->text : "", source->len);
+    return g;
+}
+
+void cake_grammar_compile(cake_grammar *g)
+{
+    pthread_mutex_lock(&g->lock);
+    const bool mine = g->step == CAKE_GRAMMAR_NEW;
+    if (mine)
+        g->step = CAKE_GRAMMAR_COMPILING;
+    pthread_mutex_unlock(&g->lock);
+    if (!mine)
+        return;
+    const cake_err err = compile(g, &g->source, &g->fault); /* others see nothing of it meanwhile */
+    pthread_mutex_lock(&g->lock);
+    g->err = err;
+    g->step = CAKE_GRAMMAR_COMPILED;
+    if (err)
+        cake_automaton_free(&g->automaton);
+    else
+        g->sets = cake_state_sets_open(&g->automaton, g->root);
+    pthread_cond_broadcast(&g->compiled);
+    pthread_mutex_unlock(&g->lock);
+}
+
+bool cake_grammar_is_compiled(cake_grammar *g)
+{
+    pthread_mutex_lock(&g->lock);
+    const bool compiled = g->step == CAKE_GRAMMAR_COMPILED;
+    pthread_mutex_unlock(&g->lock);
+    return compiled;
+}
+
+cake_err cake_grammar_wait(cake_grammar *g, cake_fault *fault)
+{
+    cake_grammar_compile(g);
+    pthread_mutex_lock(&g->lock);
+    while (g->step != CAKE_GRAMMAR_COMPILED)
+        pthread_cond_wait(&g->compiled, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    if (g->err)
+        *fault = g->fault;
+    return g->err;
+}
+
+cake_err cake_grammar_open(const cake_constraint_source *source, cake_grammar **out, cake_fault *fault)
+{
+    cake_grammar *g = cake_grammar_new(source);
+    cake_err err = cake_grammar_wait(g, fault);
+    if (err)
         cake_grammar_close(g);
-        return err;
-    }
-    g->sets = cake_state_sets_open(&g->automaton, g->root);
-    *out = g;
-    return CAKE_OK;
+    else
+        *out = g;
+    return err;
 }
 
 /* ---- references */
@@ -174,6 +224,8 @@ void cake_grammar_close(cake_grammar *g)
     cake_state_sets_close(g->sets);
     cake_automaton_free(&g->automaton);
     free(g->bits);
+    free(g->source.text);
+    pthread_cond_destroy(&g->compiled);
     pthread_mutex_destroy(&g->lock);
     free(g);
 }
@@ -181,9 +233,11 @@ void cake_grammar_close(cake_grammar *g)
 size_t cake_grammar_bytes(cake_grammar *g)
 {
     pthread_mutex_lock(&g->lock);
-    const size_t bytes = g->automaton.cap_edge * sizeof *g->automaton.edge +
-                         (size_t)g->automaton.n_state * 2 * sizeof(int32_t) + cake_state_sets_bytes(g->sets) +
-                         g->mask_bytes + g->n_mask * sizeof *g->mask;
+    size_t bytes = g->source.len;
+    if (g->step == CAKE_GRAMMAR_COMPILED && !g->err)
+        bytes += g->automaton.cap_edge * sizeof *g->automaton.edge +
+                 (size_t)g->automaton.n_state * 2 * sizeof(int32_t) + cake_state_sets_bytes(g->sets) +
+                 g->mask_bytes + g->n_mask * sizeof *g->mask;
     pthread_mutex_unlock(&g->lock);
     return bytes;
 }
@@ -198,105 +252,4 @@ bool cake_grammar_has(cake_grammar *g, const char *text, size_t len)
     const bool has = cake_state_sets_ends(g->sets, at);
     pthread_mutex_unlock(&g->lock);
     return has;
-}
-
-/* ---- cache */
-
-typedef struct kept {
-    cake_constraint_source source;
-    cake_grammar *grammar;
-    int64_t used;
-} kept;
-
-struct cake_grammar_cache {
-    pthread_mutex_t lock;
-    kept kept[KEPT_GRAMMARS];
-    int n;
-    int64_t clock;
-    cake_vocabulary *vocabulary; /* NULL: not made yet */
-};
-
-cake_grammar_cache *cake_grammar_cache_open(void)
-{
-    cake_grammar_cache *c = cake_alloc(1, sizeof *c);
-    pthread_mutex_init(&c->lock, NULL);
-    return c;
-}
-
-const cake_vocabulary *cake_grammar_cache_vocabulary(cake_grammar_cache *c, const cake_tokenizer *tokenizer,
-                                                     int n_vocab, const int32_t *eos, int n_eos)
-{
-    pthread_mutex_lock(&c->lock);
-    if (!c->vocabulary)
-        c->vocabulary = cake_vocabulary_open(tokenizer, n_vocab, eos, n_eos);
-    pthread_mutex_unlock(&c->lock);
-    return c->vocabulary;
-}
-
-static void drop_kept(cake_grammar_cache *c, int i)
-{
-    cake_grammar_close(c->kept[i].grammar);
-    free(c->kept[i].source.text);
-    c->kept[i] = c->kept[--c->n];
-}
-
-void cake_grammar_cache_close(cake_grammar_cache *c)
-{
-    if (!c)
-        return;
-    while (c->n)
-        drop_kept(c, 0);
-    cake_vocabulary_close(c->vocabulary);
-    pthread_mutex_destroy(&c->lock);
-    free(c);
-}
-
-static size_t kept_bytes(const cake_grammar_cache *c)
-{
-    size_t sum = 0;
-    for (int i = 0; i < c->n; i++)
-        sum += c->kept[i].source.len + cake_grammar_bytes(c->kept[i].grammar);
-    return sum;
-}
-
-static kept *find(cake_grammar_cache *c, const cake_constraint_source *s)
-{
-    for (int i = 0; i < c->n; i++) {
-        const cake_constraint_source *own = &c->kept[i].source;
-        if (own->kind == s->kind && own->compact == s->compact && own->closed == s->closed &&
-            own->len == s->len && (!s->len || !memcmp(own->text, s->text, s->len)))
-            return &c->kept[i];
-    }
-    return NULL;
-}
-
-cake_err cake_grammar_cache_get(cake_grammar_cache *c, const cake_constraint_source *source,
-                                cake_grammar **out, cake_fault *fault)
-{
-    pthread_mutex_lock(&c->lock);
-    kept *found = find(c, source);
-    if (found) {
-        found->used = ++c->clock;
-        *out = cake_grammar_share(found->grammar);
-    }
-    pthread_mutex_unlock(&c->lock);
-    if (found)
-        return CAKE_OK;
-    cake_err err = cake_grammar_open(source, out, fault); /* others go on meanwhile */
-    if (err)
-        return err;
-    pthread_mutex_lock(&c->lock);
-    while (c->n && (c->n == KEPT_GRAMMARS || kept_bytes(c) > KEPT_BYTES)) {
-        int oldest = 0;
-        for (int i = 1; i < c->n; i++)
-            oldest = c->kept[i].used < c->kept[oldest].used ? i : oldest;
-        drop_kept(c, oldest);
-    }
-    if (!find(c, source)) {
-        kept *own = &c->kept[c->n++];
-        *own = (kept){*source, cake_grammar_share(*out), ++c->clock};
-        own->source.text = cake_copy(source->text ? source->text : "", source->len);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return CAKE_OK;
 }

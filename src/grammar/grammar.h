@@ -21,17 +21,24 @@ size_t cake_grammar_bytes(cake_grammar *grammar);        /* memory */
 /* Whether it takes the whole text. */
 bool cake_grammar_has(cake_grammar *grammar, const char *text, size_t len);
 
-/* Grammars by their source, the latest ones kept; and the vocabulary that they are for. */
+/* Whether cake_grammar_wait returns at once. */
+bool cake_grammar_is_compiled(cake_grammar *grammar);
+/* Waits until the grammar is compiled, or compiles it. An error: it has a mistake, which the fault describes,
+ * and nothing but cake_grammar_close may follow. */
+cake_err cake_grammar_wait(cake_grammar *grammar, cake_fault *fault);
+
+/* Grammars by their source, the latest ones kept. */
 typedef struct cake_grammar_cache cake_grammar_cache;
 cake_grammar_cache *cake_grammar_cache_open(void);
-void cake_grammar_cache_close(cake_grammar_cache *cache);
-/* An own reference, from the cache or compiled. */
-cake_err cake_grammar_cache_get(cake_grammar_cache *cache, const cake_constraint_source *source,
-                                cake_grammar **out, cake_fault *fault);
-/* cake_vocabulary_open, once for all calls; the cache's. */
-const cake_vocabulary *cake_grammar_cache_vocabulary(cake_grammar_cache *cache,
-                                                     const cake_tokenizer *tokenizer, int n_vocab,
-                                                     const int32_t *eos, int n_eos);
+void cake_grammar_cache_close(cake_grammar_cache *cache); /* NULL is fine */
+/* From now on a thread compiles grammars, and before the first one the vocabulary that they are for
+ * (tokenizer NULL: none); tokenizer and eos outlive the cache. Before, cake_grammar_cache_get compiles. */
+void cake_grammar_cache_start(cake_grammar_cache *cache, const cake_tokenizer *tokenizer, int n_vocab,
+                              const int32_t *eos, int n_eos);
+/* An own reference; perhaps it is not compiled yet. */
+cake_grammar *cake_grammar_cache_get(cake_grammar_cache *cache, const cake_constraint_source *source);
+/* The cache's; NULL before cake_grammar_cache_start. */
+const cake_vocabulary *cake_grammar_cache_vocabulary(cake_grammar_cache *cache);
 
 /* One answer that grows. Not thread-safe, other than its grammar. */
 typedef struct cake_constraint cake_constraint;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by grammar.c (sources and cache) and constraint.c (masks) only.
+ * Shared by grammar.c (sources), grammar_cache.c and constraint.c (masks) only.
  */
 #ifndef CAKE_GRAMMAR_GRAMMAR_PARTS_H
 #define CAKE_GRAMMAR_GRAMMAR_PARTS_H
@@ -17,9 +17,20 @@ typedef struct cake_shared_mask {
     int32_t id[]; /* [mask.n] */
 } cake_shared_mask;
 
+typedef enum cake_grammar_step {
+    CAKE_GRAMMAR_NEW,
+    CAKE_GRAMMAR_COMPILING,
+    CAKE_GRAMMAR_COMPILED
+} cake_grammar_step;
+
 struct cake_grammar {
-    pthread_mutex_t lock; /* of all that follows */
+    cake_constraint_source source; /* its text is owned */
+    pthread_mutex_t lock;          /* of all that follows */
+    pthread_cond_t compiled;
+    cake_grammar_step step;
     int references;
+    cake_err err; /* of its compilation */
+    cake_fault fault;
     cake_automaton automaton;
     int root;
     cake_state_sets *sets;
@@ -29,6 +40,9 @@ struct cake_grammar {
     size_t most_bytes; /* of states, and of masks */
     uint64_t *bits;    /* [vocabulary, in words] scratch */
 };
+
+cake_grammar *cake_grammar_new(const cake_constraint_source *source); /* not compiled; one reference */
+void cake_grammar_compile(cake_grammar *grammar);                     /* unless a thread has begun to */
 
 /* With the lock. */
 void cake_grammar_drop_masks(cake_grammar *grammar);

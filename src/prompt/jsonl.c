@@ -94,6 +94,15 @@ static bool is_pair(const cake_json *line)
            !has(line, "prompt") && !has(line, "input");
 }
 
+/* What a line with a prompt may have; and what the task does with texts, but not with messages. */
+static const struct {
+    unsigned fields;
+    const char *done;
+} prompts[CAKE_N_TASK] = {[CAKE_TASK_GENERATE] = {CAKE_FIELDS_TEXT, NULL},
+                          [CAKE_TASK_SCORE] = {CAKE_FIELDS_SCORED, "scored"},
+                          [CAKE_TASK_EMBED] = {CAKE_FIELDS_EMBEDDED, "embedded"},
+                          [CAKE_TASK_RERANK] = {CAKE_FIELDS_PAIRS, "ranked"}};
+
 static cake_err read_simple(const cake_names *names, cake_task task, const cake_json *line,
                             cake_request *request)
 {
@@ -112,20 +121,16 @@ static cake_err read_simple(const cake_names *names, cake_task task, const cake_
     bool continuation = !names->prompt && !chat &&
                         cake_json_kind(cake_json_get(line, "continuation")) > CAKE_JSON_NULL &&
                         cake_json_kind(cake_json_get(line, "prompt")) <= CAKE_JSON_NULL;
-    const bool pairs = task == CAKE_TASK_RERANK || (!chat && is_pair(line));
-    const bool scored = task == CAKE_TASK_SCORE, embedded = task == CAKE_TASK_EMBED;
-    if (pairs)
+    if (cake_tasks[task].pairs || (!chat && is_pair(line)))
         return cake_fields_read(request, line, CAKE_FIELDS_PAIRS, names, keep_unknown, request);
-    if (chat && (scored || embedded))
+    if (chat && prompts[task].done)
         return cake_fault_set(&request->fault, names->prompt ? names->prompt : "messages",
                               "messages are not %s (--task %s); give the text as \"prompt\"",
-                              scored ? "scored" : "embedded", scored ? "score" : "embed");
+                              prompts[task].done, cake_tasks[task].name);
     return cake_fields_read(request, line,
                             chat           ? CAKE_FIELDS_CHAT
                             : continuation ? CAKE_FIELDS_CONTINUATION
-                            : scored       ? CAKE_FIELDS_SCORED
-                            : embedded     ? CAKE_FIELDS_EMBEDDED
-                                           : CAKE_FIELDS_TEXT,
+                                           : prompts[task].fields,
                             names, keep_unknown, request);
 }
 

@@ -15,6 +15,7 @@
 #include "types/input_checkpoint.h"
 #include "types/message.h"
 #include "types/params.h"
+#include "types/task.h"
 
 /* A text, or ids (ids.len > 0). Owned by the request. */
 typedef struct cake_input {

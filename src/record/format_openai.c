@@ -97,6 +97,13 @@ static void add_body(const cake_record_options *options, const cake_record *reco
 
 void cake_line_openai(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
+    static void (*const add[])(const cake_record_options *, const cake_record *,
+                               cake_buf *) = {[CAKE_FORM_BATCH_CHAT] = add_body,
+                                              [CAKE_FORM_BATCH_COMPLETION] = add_body,
+                                              [CAKE_FORM_BATCH_EMBEDDING] = add_embeddings,
+                                              [CAKE_FORM_BATCH_RERANK] = add_ranking,
+                                              [CAKE_FORM_BATCH_SCORE] = add_ranking,
+                                              [CAKE_FORM_BATCH_RESPONSE] = cake_line_response};
     cake_buf_adds(out, "{\"id\": ");
     cake_line_id(options, record, "batch_req", out);
     cake_buf_addf(out, ", \"custom_id\": %s, \"response\": {\"status_code\": %d, \"request_id\": ",
@@ -108,10 +115,7 @@ void cake_line_openai(const cake_record_options *options, const cake_record *rec
         cake_line_fault(record->fault, true, out);
         cake_buf_addc(out, '}');
     } else {
-        (record->task == CAKE_TASK_EMBED            ? add_embeddings
-         : record->task == CAKE_TASK_RERANK         ? add_ranking
-         : record->form == CAKE_FORM_BATCH_RESPONSE ? cake_line_response
-                                                    : add_body)(options, record, out);
+        add[record->form](options, record, out);
     }
     cake_buf_adds(out, "}, \"error\": null");
     cake_line_timing(options, record, out);

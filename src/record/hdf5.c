@@ -36,7 +36,7 @@ void cake_hdf5_add_rest(const cake_record *r, cake_buf *line)
         for (int i = 0; i < r->n_choice; i++) {
             cake_buf_adds(line, i ? ", " : "");
             cake_line_ids(line, r->choices[i].ids, r->choices[i].n_id);
-            if (r->task == CAKE_TASK_SCORE &&
+            if (cake_tasks[r->task].targets &&
                 i + 1 < r->n_choice) { /* one list of the tokens of all windows */
                 cake_buf_cut(line, line->len - 1);
                 cake_buf_adds(line, ", ");

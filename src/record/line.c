@@ -100,7 +100,7 @@ void cake_line_text(const cake_record *record, const cake_choice *choice, cake_b
 
 void cake_line_timing(const cake_record_options *options, const cake_record *record, cake_buf *out)
 {
-    if (!options->timing || record->fault || record->task != CAKE_TASK_GENERATE)
+    if (!options->timing || record->fault || !cake_tasks[record->task].generates)
         return;
     cake_buf_adds(out, ", \"timing\": {\"ttft_ms\": ");
     if (record->ttft > 0)

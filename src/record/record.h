@@ -17,6 +17,7 @@
 #include "types/input_checkpoint.h"
 #include "types/message.h"
 #include "types/params.h"
+#include "types/task.h"
 
 typedef enum cake_finish { CAKE_FINISH_STOP, CAKE_FINISH_LENGTH } cake_finish;
 
@@ -56,7 +57,7 @@ typedef struct cake_record {
     const cake_choice *choices; /* [n_choice] at least one */
     int n_choice;
     int64_t scored_bytes; /* of the text or continuation that is scored */
-    /* CAKE_TASK_RERANK: of each pair a score, and its second text, if that is wanted (NULL: it came as
+    /* Pairs: of each a score, and its second text, if that is wanted (NULL: it came as
      * ids) */
     const float *score;          /* [n_score] */
     const char *const *document; /* [n_score], or NULL */

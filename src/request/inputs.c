@@ -266,7 +266,7 @@ cake_err cake_inputs_encode(const cake_tokenizer *tokenizer, const cake_prompt_n
                             const cake_inputs_limits *limits, cake_request *r, cake_buf *text, cake_ids *ids)
 {
     work w = {.tokenizer = tokenizer, .limits = limits, .request = r};
-    const bool ranks = r->task == CAKE_TASK_RERANK, pairs = ranks && limits->pairs;
+    const bool ranks = cake_tasks[r->task].pairs, pairs = ranks && limits->pairs;
     if (ranks && !r->inputs)
         return cake_fault_set(&r->fault, "prompt",
                               "a text alone is not ranked; expected lines of JSON with query and documents");

@@ -12,9 +12,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "request/continuation.h"
-#include "request/inputs.h"
-#include "request/rolling.h"
+#include "request/constrain.h"
+#include "request/encode.h"
 
 static cake_err open_prompt(const cake_prepare_options *o, cake_prompt **out)
 {
@@ -152,374 +151,24 @@ void cake_prepare_check_eos(const cake_preparation *preparation, const int32_t *
 
 void cake_prepare_close(cake_preparation *preparation)
 {
+    for (int i = 0; i < preparation->n_ahead; i++)
+        cake_sequence_close(preparation->ahead[(preparation->first + i) % CAKE_PREPARE_AHEAD]);
+    cake_grammar_cache_close(preparation->grammars); /* its thread uses the tokenizer */
     cake_prompt_close(preparation->prompt);
     cake_prompt_names_free(&preparation->prompt_names);
     cake_chat_close(preparation->chat);
     cake_tokenizer_close(preparation->tokenizer);
     cake_params_free(&preparation->defaults);
-    cake_grammar_cache_close(preparation->grammars);
     cake_buf_free(&preparation->text);
     *preparation = (cake_preparation){.defaults = cake_params_unset()};
 }
 
-/* Applies the chat template to messages. */
-static cake_err render(const cake_preparation *preparation, const cake_json *messages, cake_request *r,
-                       cake_buf *text)
-{
-    if (!cake_chat_has(preparation->chat))
-        return cake_fault_set(
-            &r->fault, "messages",
-            "this model has no chat template: give the text as \"prompt\" instead of messages");
-    const char *effort = r->form == CAKE_FORM_BATCH_RESPONSE ? "reasoning.effort" : "reasoning_effort";
-    if (r->reasoning_effort && strcmp(r->reasoning_effort, "medium") != 0 &&
-        !cake_chat_mentions(preparation->chat, "reasoning_effort"))
-        return cake_fault_set(&r->fault, effort,
-                              "%s is \"%.40s\", but the model's chat template has no such "
-                              "variable: leave it out",
-                              effort, r->reasoning_effort);
-    cake_chat_input input = {.messages = messages,
-                             .tools = r->tool_choice == CAKE_TOOLS_NONE ? NULL : r->tools,
-                             .kwargs = r->kwargs,
-                             .reasoning_effort = r->reasoning_effort,
-                             .add_generation_prompt = r->add_generation_prompt,
-                             .continue_final_message = r->continue_final_message};
-    return cake_chat_render(preparation->chat, &input, text, &r->fault);
-}
-
-/* Renders a text as a user message. */
-static cake_err render_text(const cake_preparation *preparation, cake_request *r, cake_buf *text)
-{
-    cake_buf json = {0};
-    cake_json *messages = NULL;
-    cake_buf_addc(&json, '[');
-    if (preparation->options.system) {
-        cake_buf_adds(&json, "{\"role\": \"system\", \"content\": ");
-        cake_json_add_text(&json, preparation->options.system, strlen(preparation->options.system));
-        cake_buf_adds(&json, "}, ");
-    }
-    cake_buf_adds(&json, "{\"role\": \"user\", \"content\": ");
-    cake_json_add_text(&json, r->text, r->text_len);
-    cake_buf_adds(&json, "}]");
-    cake_err err = cake_json_parse(json.data, json.len, &messages, &r->fault);
-    r->add_generation_prompt = true;
-    if (!err)
-        err = render(preparation, messages, r, text);
-    cake_json_free(messages);
-    cake_buf_free(&json);
-    return err;
-}
-
-size_t cake_prepare_max_prompt(int context, const cake_request *r)
-{
-    return (size_t)context + (r->task == CAKE_TASK_SCORE) - (r->params.max_tokens != 0);
-}
-
-static size_t max_prompt_tokens(const cake_preparation *preparation, const cake_request *r)
-{
-    return cake_prepare_max_prompt(preparation->context, r);
-}
-
-static int64_t bytes_of(const cake_tokenizer *tokenizer, const cake_ids *ids)
-{
-    cake_buf bytes = {0};
-    for (size_t i = 0; i < ids->len; i++)
-        cake_tokenizer_bytes(tokenizer, ids->id[i], &bytes);
-    const int64_t n = (int64_t)bytes.len;
-    cake_buf_free(&bytes);
-    return n;
-}
-
-static cake_err encode_scored(const cake_preparation *preparation, cake_request *r, cake_buf *text,
-                              cake_ids *ids)
-{
-    const cake_tokenizer *tokenizer = preparation->tokenizer;
-    const bool continues = r->continuation || r->continuation_ids.len;
-    const cake_ids *own = continues ? &r->continuation_ids : &r->ids;
-    r->scored_bytes =
-        own->len ? bytes_of(tokenizer, own) : (int64_t)(continues ? r->continuation_len : r->text_len);
-    cake_err err = continues ? cake_continuation_encode(tokenizer, r, text, ids)
-                             : cake_rolling_encode(tokenizer, r, preparation->window, text, ids);
-    /* A text that spells the token before it: this is not scored. */
-    const char *begin = continues ? r->continuation : r->text;
-    const bool whole = !continues || (!r->text_len && !r->ids.len);
-    if (!err && begin && whole && cake_tokenizer_begins(tokenizer, begin, (size_t)r->scored_bytes)) {
-        int32_t first = cake_tokenizer_first(tokenizer);
-        r->scored_bytes -= bytes_of(tokenizer, &(cake_ids){.id = &first, .len = 1});
-    }
-    return err;
-}
-
-/* A query and a document, for models whose template has these roles (sentence-transformers). */
-static cake_err render_pair(const void *self, cake_request *r, const cake_pair_texts *pair, cake_buf *text)
-{
-    const cake_preparation *preparation = self;
-    cake_buf json = {0};
-    cake_json *messages = NULL;
-    cake_buf_addc(&json, '[');
-    if (pair->before && *pair->before) {
-        cake_buf_adds(&json, "{\"role\": \"system\", \"content\": ");
-        cake_json_add_text(&json, pair->before, strlen(pair->before));
-        cake_buf_adds(&json, "}, ");
-    }
-    cake_buf_adds(&json, "{\"role\": \"query\", \"content\": ");
-    cake_json_add_text(&json, pair->query, pair->query_len);
-    cake_buf_adds(&json, "}, {\"role\": \"document\", \"content\": ");
-    cake_json_add_text(&json, pair->document, pair->document_len);
-    cake_buf_adds(&json, "}]");
-    cake_err err = cake_json_parse(json.data, json.len, &messages, &r->fault);
-    r->add_generation_prompt = preparation->config->embedder.generation_prompt;
-    if (!err)
-        err = render(preparation, messages, r, text);
-    cake_json_free(messages);
-    cake_buf_free(&json);
-    return err;
-}
-
-static cake_err encode_inputs(const cake_preparation *preparation, cake_request *r, cake_buf *text,
-                              cake_ids *ids)
-{
-    const cake_config *config = preparation->config;
-    const cake_inputs_limits limits = {.context = preparation->window,
-                                       .n_embed = config ? config->embedder.n_out : 0,
-                                       .pairs = config && config->classifier,
-                                       .render = config && config->embedder.templated ? render_pair : NULL,
-                                       .self = preparation};
-    return cake_inputs_encode(preparation->tokenizer, &preparation->prompt_names, &limits, r, text, ids);
-}
-
-/* How the answers to a rendered prompt are read, and what they must look like. */
-static cake_err shape_answer(const cake_preparation *preparation, cake_request *r, const cake_buf *text)
-{
-    const cake_answer_form *form = &preparation->form;
-    const bool called = form->tools && r->tool_choice != CAKE_TOOLS_NONE && cake_json_size(r->tools);
-    r->begin = cake_answer_begins(form, text->data ? text->data : "", text->len, r->continue_final_message);
-    r->is_message = form->reasoning || called;
-    if (called) {
-        cake_buf tools = {0};
-        cake_json_add_node(&tools, r->tools);
-        r->tools_text = tools.data;
-    }
-    return r->tool_choice >= CAKE_TOOLS_REQUIRED
-               ? cake_answer_require(form, r->begin, r->tools, r->tool_name, !r->one_call, &r->constraint,
-                                     &r->fault)
-               : cake_answer_constrain(form, r->begin, &r->constraint, &r->fault);
-}
-
-/* Tokenizes the request's prompt. The post-processor adds its tokens only if no template was used. */
-static cake_err tokens_of(const cake_preparation *preparation, cake_request *r, cake_buf *text, cake_ids *ids)
-{
-    bool templated =
-        r->messages || (r->use_template && !preparation->options.raw && cake_chat_has(preparation->chat));
-    const cake_config *config = preparation->config;
-    cake_err err = CAKE_OK;
-    cake_buf_cut(text, 0);
-    if (config && config->classifier && r->task != CAKE_TASK_RERANK)
-        return cake_fault_set(
-            &r->fault, NULL,
-            "this model scores pairs of texts and nothing else; expected query and documents "
-            "(/v1/rerank), or text_1 and text_2 (/v1/score)");
-    if (config && config->headless && r->task < CAKE_TASK_EMBED)
-        return cake_fault_set(
-            &r->fault, NULL,
-            "this model embeds texts and generates none; expected /v1/embeddings, or --task "
-            "embed");
-    if (r->task == CAKE_TASK_SCORE)
-        return encode_scored(preparation, r, text, ids);
-    if (r->task >= CAKE_TASK_EMBED)
-        return encode_inputs(preparation, r, text, ids);
-    if (r->ids.len) {
-        *ids = r->ids;
-        r->ids = (cake_ids){0};
-        return CAKE_OK;
-    }
-    if (r->messages)
-        err = render(preparation, r->messages, r, text);
-    else if (templated)
-        err = render_text(preparation, r, text);
-    else
-        cake_buf_add(text, r->text, r->text_len);
-    if (!err && templated)
-        err = shape_answer(preparation, r, text);
-    if (err)
-        return err;
-    size_t min_tokens = text->len / cake_tokenizer_longest(preparation->tokenizer);
-    if (preparation->context && r->params.truncate_prompt_tokens == CAKE_UNSET &&
-        min_tokens > max_prompt_tokens(preparation, r)) /* saves tokenizing megabytes in vain */
-        return cake_fault_set(&r->fault, r->messages ? "messages" : "prompt",
-                              "the prompt has %zu bytes, at least %zu token%s, "
-                              "and leaves no room for an answer in a context of %d; shorten it",
-                              text->len, min_tokens, cake_plural((int64_t)min_tokens), preparation->context);
-    return cake_tokenizer_encode(preparation->tokenizer, text->data ? text->data : "", text->len,
-                                 !templated && !r->bare, ids, &r->fault);
-}
-
-/* Checks the token ids in a request's parameters. */
-static cake_err check_param_ids(const cake_preparation *preparation, cake_request *r)
-{
-    const cake_params *p = &r->params;
-    for (size_t i = 0; i < p->stop_ids.len; i++)
-        if (p->stop_ids.id[i] >= preparation->n_vocab)
-            return cake_fault_set(
-                &r->fault, "stop_token_ids",
-                "stop_token_ids[%zu] is %d; expected an id below the model's vocabulary of %d", i,
-                p->stop_ids.id[i], preparation->n_vocab);
-    for (size_t i = 0; i < p->n_bias; i++)
-        if (p->bias[i].id >= preparation->n_vocab)
-            return cake_fault_set(
-                &r->fault, "logit_bias",
-                "logit_bias has the token id %d; expected ids below the model's vocabulary of %d",
-                p->bias[i].id, preparation->n_vocab);
-    return CAKE_OK;
-}
-
-/* Keeps the last tokens of a prompt, as truncate_prompt_tokens asks; text becomes theirs. */
-static cake_err truncate_prompt(const cake_preparation *preparation, cake_request *r, cake_buf *text,
-                                cake_ids *ids)
-{
-    const cake_params *p = &r->params;
-    const bool whole = r->task == CAKE_TASK_SCORE && !r->continuation && !r->continuation_ids.len;
-    int64_t keep = r->task >= CAKE_TASK_EMBED || whole ? CAKE_UNSET : p->truncate_prompt_tokens;
-    if (keep == -1)
-        keep = (int64_t)cake_prepare_max_prompt(preparation->window, r) -
-               (p->max_tokens != CAKE_UNSET && p->max_tokens > 1 ? p->max_tokens - 1 : 0);
-    if (keep == CAKE_UNSET || (p->truncate_prompt_tokens == -1 && !preparation->window))
-        return CAKE_OK;
-    if (keep < 1)
-        return cake_fault_set(
-            &r->fault, "max_tokens",
-            "max_tokens is %lld, and a context of %d leaves no token of the prompt; expected "
-            "less than the context",
-            (long long)p->max_tokens, preparation->window);
-    if (ids->len <= (size_t)keep)
-        return CAKE_OK;
-    const size_t drop = ids->len - (size_t)keep;
-    if (r->params.score_from && (size_t)r->params.score_from <= drop)
-        return cake_fault_set(&r->fault, "continuation",
-                              "the continuation has %zu token%s; expected fewer than the %lld that are kept",
-                              ids->len - (size_t)r->params.score_from,
-                              cake_plural((int64_t)ids->len - r->params.score_from), (long long)keep);
-    r->params.score_from -= r->params.score_from ? (int64_t)drop : 0;
-    memmove(ids->id, ids->id + drop, (size_t)keep * sizeof *ids->id);
-    ids->len = (size_t)keep;
-    cake_decoder *decoder = cake_decoder_open(preparation->tokenizer);
-    cake_buf_cut(text, 0);
-    for (size_t i = 0; i < ids->len; i++)
-        cake_decoder_push(decoder, ids->id[i], text);
-    cake_decoder_end(decoder, text);
-    cake_err err = cake_decoder_check(decoder, &r->fault);
-    cake_decoder_close(decoder);
-    free(r->text);
-    r->text = NULL;
-    return err;
-}
-
-static cake_err check(const cake_preparation *preparation, const cake_ids *ids, cake_request *r)
-{
-    cake_fault *fault = &r->fault;
-    const cake_params *p = &r->params;
-    if (!ids->len)
-        return cake_fault_set(fault, "prompt", "the prompt has no tokens");
-    if (p->max_tokens != CAKE_UNSET && p->min_tokens > p->max_tokens)
-        return cake_fault_set(fault, "min_tokens", "min_tokens is %lld; expected at most max_tokens, %lld",
-                              (long long)p->min_tokens, (long long)p->max_tokens);
-    const bool fits = !preparation->context || r->parts || ids->len <= max_prompt_tokens(preparation, r);
-    if (!fits && r->task == CAKE_TASK_SCORE)
-        return cake_fault_set(
-            fault, "context",
-            "context and continuation have %zu tokens; expected at most %zu; shorten them, or "
-            "give \"truncate_prompt_tokens\": -1",
-            ids->len, max_prompt_tokens(preparation, r));
-    if (!fits)
-        return cake_fault_set(
-            fault, "prompt",
-            "the prompt has %zu token%s and leaves no room for an answer in a context of %d; shorten it%s",
-            ids->len, cake_plural((int64_t)ids->len), preparation->context,
-            preparation->options.context ? " or raise --context" : "");
-    for (size_t i = 0; preparation->n_vocab && i < ids->len; i++)
-        if (ids->id[i] < 0 || ids->id[i] >= preparation->n_vocab)
-            return cake_fault_set(fault, "prompt",
-                                  "token id %d at position %zu is not below the model's vocabulary of %d",
-                                  ids->id[i], i, preparation->n_vocab);
-    return preparation->n_vocab ? check_param_ids(preparation, r) : CAKE_OK;
-}
-
-/* Nothing is generated; of each token of the continuation the likeliest one is wanted, too. */
-static void set_score_params(cake_params *params)
-{
-    params->max_tokens = params->min_tokens = params->echo = 0;
-    params->n = params->logprobs = 1;
-}
-
-static void set_embed_params(cake_params *params)
-{
-    params->max_tokens = params->min_tokens = params->echo = 0;
-    params->n = 1;
-}
-
-/* Finds the tool whose parameters cannot be compiled. */
-static cake_err blame_tool(const cake_preparation *preparation, cake_request *r, const cake_fault *whole)
-{
-    const char *within = r->form == CAKE_FORM_BATCH_RESPONSE ? "" : "function.";
-    for (size_t i = 0; i < cake_json_size(r->tools); i++) {
-        const cake_json *function = cake_json_get(cake_json_at(r->tools, i), "function"),
-                        *parameters = cake_json_get(function, "parameters");
-        cake_grammar *grammar = NULL;
-        cake_fault fault = {0};
-        cake_buf text = {0};
-        char place[64];
-        if (cake_json_kind(parameters) != CAKE_JSON_OBJECT)
-            continue;
-        cake_json_add_node(&text, parameters);
-        const cake_constraint_source source = {
-            .kind = CAKE_CONSTRAINT_SCHEMA, .closed = true, .text = text.data, .len = text.len};
-        const cake_err err = cake_grammar_cache_get(preparation->grammars, &source, &grammar, &fault);
-        cake_buf_free(&text);
-        cake_grammar_close(grammar);
-        snprintf(place, sizeof place, "tools[%zu].%sparameters", i, within);
-        if (err)
-            return cake_fault_set(&r->fault, place, "%s: %s", place, fault.message);
-    }
-    return cake_fault_set(&r->fault, "tool_choice", "tool_choice: %s", whole->message);
-}
-
-/* Compiles what the answers must look like, so that a mistake there is the request's error. */
-static cake_err check_constraint(const cake_preparation *preparation, cake_request *r)
-{
-    cake_grammar *grammar = NULL;
-    cake_fault fault = {0};
-    if (!r->constraint.kind)
-        return CAKE_OK;
-    const cake_err err = cake_grammar_cache_get(preparation->grammars, &r->constraint, &grammar, &fault);
-    if (err && r->tool_choice >= CAKE_TOOLS_REQUIRED)
-        return blame_tool(preparation, r, &fault);
-    if (err)
-        return cake_fault_set(&r->fault, r->constraint_field, "%s: %s", r->constraint_field, fault.message);
-    cake_grammar_close(grammar);
-    return CAKE_OK;
-}
-
-void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
-                          cake_ids *ids)
+/* All but the constraint. */
+static void prepare(const cake_preparation *preparation, cake_request *request, cake_buf *text, cake_ids *ids)
 {
     cake_buf_cut(text, 0);
-    if (!request->err) {
-        if (request->task == CAKE_TASK_SCORE)
-            set_score_params(&request->params);
-        else if (request->task >= CAKE_TASK_EMBED)
-            set_embed_params(&request->params);
-        cake_params_merge(&request->params, &preparation->defaults);
-        if (preparation->n_vocab && request->params.logprobs > preparation->n_vocab)
-            request->params.logprobs = preparation->n_vocab;
-        if (preparation->n_vocab && request->params.prompt_logprobs > preparation->n_vocab)
-            request->params.prompt_logprobs = preparation->n_vocab;
-        request->err = tokens_of(preparation, request, text, ids);
-    }
     if (!request->err)
-        request->err = truncate_prompt(preparation, request, text, ids);
-    if (!request->err)
-        request->err = check(preparation, ids, request);
-    if (!request->err)
-        request->err = check_constraint(preparation, request);
+        request->err = cake_encode_request(preparation, request, text, ids);
     request->chat = request->messages != NULL;
     /* Frees the parsed line: while the request is answered, only its identity and echoed text are needed. */
     cake_json_free(request->root);
@@ -533,6 +182,13 @@ void cake_prepare_request(const cake_preparation *preparation, cake_request *req
         free(request->text);
         request->text = NULL;
     }
+}
+
+void cake_prepare_request(const cake_preparation *preparation, cake_request *request, cake_buf *text,
+                          cake_ids *ids)
+{
+    prepare(preparation, request, text, ids);
+    cake_constrain_check(preparation->grammars, request);
 }
 
 /* Whether a request is answered by this run. Requests of other shards get no order, so that orders have no
@@ -560,7 +216,8 @@ void cake_prepare_warn(bool *warned, const cake_request *r)
         cake_request_name(r->form, r->index, r->id, place));
 }
 
-cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out)
+/* Reads a request and begins to compile its constraint. NULL: a pipe has none now. */
+static cake_err read_next(cake_preparation *preparation, cake_sequence **out)
 {
     cake_request request = {0};
     cake_ids ids = {0};
@@ -574,15 +231,33 @@ cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out)
     } while (!err && !is_wanted(preparation, &request));
     if (err)
         return err;
-    cake_prepare_request(preparation, &request, &preparation->text, &ids);
+    prepare(preparation, &request, &preparation->text, &ids);
     cake_prepare_warn(&preparation->warned, &request);
     int context = preparation->context ? preparation->context : INT32_MAX;
     *out = cake_sequence_open(&request, &ids, context, (uint64_t)preparation->options.seed,
                               preparation->tokenizer);
     (*out)->chat = (*out)->request.chat;
-    if (preparation->config)
-        cake_sequence_constrain(*out, preparation->grammars, preparation->tokenizer,
-                                preparation->config->n_vocab, preparation->config->eos,
-                                preparation->config->n_eos);
+    cake_constrain_begin(preparation->grammars, *out);
     return CAKE_OK;
+}
+
+cake_err cake_prepare_next(cake_preparation *p, cake_sequence **out)
+{
+    bool ready = false;
+    *out = NULL;
+    /* Reads on only if it would have to wait otherwise. */
+    while (!(ready = p->n_ahead && cake_constrain_end(p->grammars, p->ahead[p->first])) && !p->end &&
+           p->n_ahead < CAKE_PREPARE_AHEAD) {
+        cake_sequence *s = NULL;
+        p->end = read_next(p, &s);
+        if (!s)
+            break;
+        p->ahead[(p->first + p->n_ahead++) % CAKE_PREPARE_AHEAD] = s;
+    }
+    if (ready) {
+        *out = p->ahead[p->first];
+        p->first = (p->first + 1) % CAKE_PREPARE_AHEAD;
+        p->n_ahead--;
+    }
+    return p->end == CAKE_END && (ready || p->n_ahead) ? CAKE_OK : p->end;
 }

@@ -34,6 +34,8 @@ typedef struct cake_prepare_options {
     cake_shard shard;
 } cake_prepare_options;
 
+enum { CAKE_PREPARE_AHEAD = 64 };
+
 typedef struct cake_preparation {
     cake_prompt *prompt;
     cake_tokenizer *tokenizer;
@@ -51,6 +53,9 @@ typedef struct cake_preparation {
     int window;            /* the context to which prompts are cut, if they ask for it; 0: unknown */
     cake_buf text;         /* the latest prompt, rendered */
     bool warned;           /* cake_prepare_warn has logged */
+    cake_sequence *ahead[CAKE_PREPARE_AHEAD]; /* ring, n_ahead from `first`: their constraints are compiled */
+    int first, n_ahead;
+    cake_err end; /* of reading */
 } cake_preparation;
 
 /* Opens tokenizer, template and input; logs errors. from_model: generation_config.json's defaults or NULL. */
@@ -80,8 +85,8 @@ size_t cake_prepare_max_prompt(int context, const cake_request *request);
 /* Warns once about a request of /v1/completions without max_tokens: the API ends its answer after 16 tokens,
  * this program at the end of the context. */
 void cake_prepare_warn(bool *warned, const cake_request *request);
-/* CAKE_OK and an owned sequence, or NULL if a pipe has none now; CAKE_END: no more requests;
- * CAKE_ERR_FATAL. */
+/* CAKE_OK and an owned sequence, or NULL if there is none now, because a pipe has none or because the
+ * constraint of the next one is being compiled; CAKE_END: no more requests; CAKE_ERR_FATAL. */
 cake_err cake_prepare_next(cake_preparation *preparation, cake_sequence **out);
 
 #endif

@@ -129,17 +129,6 @@ cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int cont
     return s;
 }
 
-void cake_sequence_constrain(cake_sequence *s, cake_grammar_cache *grammars, const cake_tokenizer *tokenizer,
-                             int n_vocab, const int32_t *eos, int n_eos)
-{
-    cake_request *r = &s->request;
-    if (r->err || !r->constraint.kind || !cake_sequence_generates(s))
-        return;
-    r->err = cake_grammar_cache_get(grammars, &r->constraint, &s->grammar, &r->fault);
-    if (!r->err)
-        s->vocabulary = cake_grammar_cache_vocabulary(grammars, tokenizer, n_vocab, eos, n_eos);
-}
-
 int cake_sequence_n_branch(const cake_sequence *lead)
 {
     const int64_t n = lead->request.params.n;
@@ -211,7 +200,7 @@ bool cake_sequence_generates(const cake_sequence *s)
 
 int cake_sequence_n_computed(const cake_sequence *s)
 {
-    const bool last = cake_sequence_generates(s) || s->lead->request.task >= CAKE_TASK_EMBED;
+    const bool last = cake_sequence_generates(s) || cake_tasks[s->lead->request.task].pools;
     return last ? s->n_prompt : s->n_prompt - 1;
 }
 

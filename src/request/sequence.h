@@ -48,9 +48,9 @@ struct cake_sequence {
     int kept;   /* the io's: tokens already in the journal */
 
     /* of a lead */
-    cake_grammar *grammar; /* what its answers must look like, an own reference; NULL: anything */
-    const cake_vocabulary *vocabulary;
-    bool begun;             /* rows of its prompt were sent */
+    cake_grammar *grammar;             /* what its answers must look like, an own reference; NULL: anything */
+    const cake_vocabulary *vocabulary; /* NULL: the grammar may not be compiled yet */
+    bool begun;                        /* rows of its prompt were sent */
     int32_t *chain;         /* [cake_schedule_chain_len] prefix nodes, while the engine has it; or NULL */
     cake_sequence **choice; /* [n_choice] owned: choices or parts begun so far */
     int part_at;            /* where in ids the next part begins */
@@ -74,10 +74,6 @@ struct cake_sequence {
  * With echo, request.text is the echoed text (set from ids if the prompt came as ids). */
 cake_sequence *cake_sequence_open(cake_request *request, cake_ids *ids, int context, uint64_t job_seed,
                                   const cake_tokenizer *tokenizer);
-/* Compiles what the lead's answers must look like, if the request says so; a mistake there fails the request.
- * eos [n_eos]: the model's. */
-void cake_sequence_constrain(cake_sequence *lead, cake_grammar_cache *grammars,
-                             const cake_tokenizer *tokenizer, int n_vocab, const int32_t *eos, int n_eos);
 /* How many sequences beside the lead there will be: parts, or choices; 0: the lead is the only one. */
 int cake_sequence_n_branch(const cake_sequence *lead);
 /* The next of them; owned by the lead. */

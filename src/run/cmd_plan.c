@@ -157,7 +157,7 @@ static void add_workload(census *c, const cake_request *r, int n_token, const ch
 static void add_parts(census *c, const cake_request *r)
 {
     for (int i = 0; i < r->n_part; i++) {
-        const int n_row = r->parts[i].n_token - (r->task == CAKE_TASK_SCORE);
+        const int n_row = r->parts[i].n_token - cake_tasks[r->task].targets;
         cake_workload_add(&c->workload, &(cake_workload_item){.n_prompt = n_row,
                                                               .computed = n_row,
                                                               .min_generated = 1,

@@ -79,16 +79,6 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
     };
 }
 
-static const struct {
-    const char *name; /* of --task */
-    cake_task task;
-} tasks[] = {{"generate", CAKE_TASK_GENERATE},
-             {"score", CAKE_TASK_SCORE},
-             {"embed", CAKE_TASK_EMBED},
-             {"rerank", CAKE_TASK_RERANK}};
-
-enum { N_TASK = sizeof tasks / sizeof *tasks };
-
 static bool is_classifier(const cake_json *config)
 {
     const char *name = cake_json_text(cake_json_at(cake_json_get(config, "architectures"), 0), NULL);
@@ -115,10 +105,10 @@ static const char *usual_task(const char *model)
 
 static cake_task task_of(const cake_options *o)
 {
-    for (int i = 0; i < N_TASK; i++)
-        if (!strcmp(tasks[i].name, o->task))
-            return tasks[i].task;
-    return CAKE_TASK_GENERATE;
+    int i = 0;
+    while (i < CAKE_N_TASK && strcmp(cake_tasks[i].name, o->task) != 0)
+        i++;
+    return i < CAKE_N_TASK ? (cake_task)i : CAKE_TASK_GENERATE;
 }
 
 cake_prepare_options cake_prepare_options_from(const cake_options *o)

@@ -24,15 +24,6 @@ typedef enum cake_form {
     CAKE_FORM_BATCH_RESPONSE    /* OpenAI batch, /v1/responses */
 } cake_form;
 
-/* What a request asks for. */
-typedef enum cake_task {
-    CAKE_TASK_GENERATE, /* answers to a prompt */
-    CAKE_TASK_SCORE,    /* the probability of a given text, or continuation of a context */
-    /* from here on nothing but pooled hidden states is wanted */
-    CAKE_TASK_EMBED, /* the embedding of each input */
-    CAKE_TASK_RERANK /* how well texts go together: a score for each pair */
-} cake_task;
-
 /* Buffer size for a request's name in messages: its line, counted from 1, and its id, a JSON text or NULL:
  * line 44 (custom_id "a"). index counts from 0. */
 enum { CAKE_REQUEST_NAME = 128 };

@@ -152,34 +152,53 @@ static void test_masks(void)
     }
 }
 
-/* Equal sources are compiled once; the cache forgets the oldest. */
-static void test_cache(void)
+static cake_grammar *get(cake_grammar_cache *cache, cake_constraint_kind kind, const char *text)
+{
+    const cake_constraint_source source = {.kind = kind, .text = (char *)text, .len = strlen(text)};
+    return cake_grammar_cache_get(cache, &source);
+}
+
+/* Equal sources are compiled once, with mistakes and without, in a thread and without; the cache forgets the
+ * oldest. */
+static void check_cache(bool threaded)
 {
     cake_grammar_cache *cache = cake_grammar_cache_open();
-    cake_grammar *first = NULL, *again = NULL, *other = NULL;
-    cake_fault fault = {0};
-    cake_constraint_source source = {.kind = CAKE_CONSTRAINT_REGEX, .text = (char *)"ab", .len = 2};
-    CU_ASSERT(!cake_grammar_cache_get(cache, &source, &first, &fault));
-    CU_ASSERT(!cake_grammar_cache_get(cache, &source, &again, &fault));
-    CU_ASSERT(first == again);
-    source.kind = CAKE_CONSTRAINT_CHOICE;
-    source.text = (char *)"[\"ab\"]";
-    source.len = 6;
-    CU_ASSERT(!cake_grammar_cache_get(cache, &source, &other, &fault));
-    CU_ASSERT(other != first);
+    cake_fault fault = {0}, same = {0};
+    if (threaded)
+        cake_grammar_cache_start(cache, NULL, 0, NULL, 0);
+    cake_grammar *first = get(cache, CAKE_CONSTRAINT_REGEX, "ab"),
+                 *wrong = get(cache, CAKE_CONSTRAINT_REGEX, "a("),
+                 *again = get(cache, CAKE_CONSTRAINT_REGEX, "ab"),
+                 *other = get(cache, CAKE_CONSTRAINT_CHOICE, "[\"ab\"]"),
+                 *wrong_again = get(cache, CAKE_CONSTRAINT_REGEX, "a(");
+    CU_ASSERT(first == again && wrong == wrong_again && other != first);
+    CU_ASSERT(!cake_grammar_wait(first, &fault) && !cake_grammar_wait(again, &fault));
+    CU_ASSERT(cake_grammar_is_compiled(first));
+    CU_ASSERT_EQUAL(cake_grammar_wait(wrong, &fault), CAKE_ERR_REQUEST);
+    CU_ASSERT_EQUAL(cake_grammar_wait(wrong_again, &same), CAKE_ERR_REQUEST);
+    CU_ASSERT_STRING_EQUAL(fault.message, same.message);
     for (int i = 0; i < 1000; i++) {
         char text[16];
-        cake_grammar *each = NULL;
-        source = (cake_constraint_source){.kind = CAKE_CONSTRAINT_REGEX, .text = text};
-        source.len = (size_t)snprintf(text, sizeof text, "x%d", i);
-        CU_ASSERT(!cake_grammar_cache_get(cache, &source, &each, &fault));
-        cake_grammar_close(each);
+        snprintf(text, sizeof text, "x%d", i);
+        cake_grammar_close(get(cache, CAKE_CONSTRAINT_REGEX, text));
     }
-    cake_grammar_cache_close(cache);
-    CU_ASSERT(cake_grammar_has(first, "ab", 2));
+    cake_grammar *late = get(cache, CAKE_CONSTRAINT_REGEX, "ab");
+    CU_ASSERT(late != first);
+    CU_ASSERT(!cake_grammar_wait(late, &fault));
+    cake_grammar_cache_close(cache); /* with some that nobody has compiled */
+    CU_ASSERT(cake_grammar_has(first, "ab", 2) && cake_grammar_has(late, "ab", 2));
     cake_grammar_close(first);
+    cake_grammar_close(wrong);
     cake_grammar_close(again);
     cake_grammar_close(other);
+    cake_grammar_close(wrong_again);
+    cake_grammar_close(late);
+}
+
+static void test_cache(void)
+{
+    check_cache(false);
+    check_cache(true);
 }
 
 /* Much memory of states is dropped, and answers go on. */
