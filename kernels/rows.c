@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mark_nonfinite and move_rows of all CPU tables.
+ * move_rows of all CPU tables; mark_nonfinite of the reference.
  */
 #include "kernels/rows.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operations that all CPU tables share (kernels.h: mark_nonfinite, move_rows).
+ * Operations that CPU tables share (kernels.h: mark_nonfinite, move_rows).
  */
 #ifndef CAKE_KERNELS_ROWS_H
 #define CAKE_KERNELS_ROWS_H

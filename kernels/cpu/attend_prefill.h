@@ -137,6 +137,8 @@ INLINE const float *keys_of(prefill *p, size_t page, int line, const cake_dtype 
 {
     if (STEP_OF(dtype) == 2)
         return (const float *)p->kv->k + page / 2 + line;
+    if (p->kv->dtype == CAKE_F32 && !p->kv->n_value) /* of latents, values are these keys */
+        return (const float *)p->kv->k + page + line;
     if (p->kv->dtype == CAKE_I8)
         read_keys_of_codes(p->page, p->kv, page);
     else
@@ -183,6 +185,8 @@ INLINE operand values_of(prefill *p, size_t page, int pos, int n, const cake_dty
     size_t at = page + cake_kv_value(p->kv, line - over, 0);
     if (p->kv->n_value)
         return latents_of(p, page, pos, n, dtype);
+    if (p->kv->dtype == CAKE_F32)
+        return (operand){(const float *)p->kv->v + at, 1, dim};
     if (STEP_OF(dtype) == 1) {
         if (p->kv->dtype == CAKE_I8)
             read_values_of_codes(p->page, p->kv, page, line, n);

@@ -383,36 +383,46 @@ static void store_codes(const cake_kv *kv, void *data, size_t page, int line, co
 
 #define HALVES (2 * SQUARE) /* elements of a line of K transposed at a time */
 
-/* Keys and values of SQUARE adjacent lines, in pairs; rows of `in` are `pitch` apart. The same bits as by
- * store_key and store_value, with fewer cache lines touched. */
+/* Keys of SQUARE adjacent lines, floats or in pairs; rows of `in` are `pitch` apart. The same bits as by
+ * store_key, with fewer cache lines touched. */
 static void store_keys(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
 {
-    uint32_t *to = (uint32_t *)((uint16_t *)kv->k + at);
-    for (int i = 0; i < kv->head_dim; i += HALVES, to += SQUARE * CAKE_PAGE) {
+    const size_t pair = (size_t)cake_kv_pair(kv), step = pair == 2 ? HALVES : SQUARE;
+    uint32_t *to = (uint32_t *)kv->k + at / pair;
+    for (size_t i = 0; i < (size_t)kv->head_dim; i += step, to += SQUARE * CAKE_PAGE) {
         uint16_t rounded[SQUARE][HALVES];
         __m256i word[SQUARE];
-        for (int r = 0; r < SQUARE; r++)
+        for (int r = 0; r < SQUARE && pair == 2; r++)
             for (int j = 0; j < HALVES; j += LANES)
                 vec_store_as(rounded[r], CAKE_BF16, (size_t)j, vec_load(in + r * pitch + i + j), LANES);
-        transpose_8((const char *)rounded, sizeof *rounded, word);
+        if (pair == 2)
+            transpose_8((const char *)rounded, sizeof *rounded, word);
+        else
+            transpose_8((const char *)(in + i), (size_t)pitch * sizeof *in, word);
         UNROLL for (int j = 0; j < SQUARE; j++) _mm256_storeu_si256((__m256i *)(to + j * CAKE_PAGE), word[j]);
     }
 }
 
+/* Values of SQUARE adjacent lines, the same. */
 static void store_values(const cake_kv *kv, size_t at, const float *in, int64_t pitch)
 {
+    for (int r = 0; r < SQUARE && cake_kv_pair(kv) == 1; r++)
+        store_value(kv, at + (size_t)(r * kv->head_dim), in + r * pitch, 1);
+    if (cake_kv_pair(kv) == 1)
+        return;
     uint32_t *to = (uint32_t *)((uint16_t *)kv->v + at);
     for (int r = 0; r < SQUARE; r += 2, in += 2 * pitch, to += kv->head_dim)
         for (int i = 0; i < kv->head_dim; i += LANES)
             vec_store_pairs(to + i, vec_load(in + i), vec_load(in + pitch + i));
 }
 
-/* Whether SQUARE rows from rows[0] on are adjacent in a page, in whole pairs. */
+/* Whether SQUARE rows from rows[0] on are adjacent in a page, in whole pairs, and can be stored together. */
 static bool side_by_side(const cake_kv *kv, const cake_row *rows)
 {
     int line = rows->pos % CAKE_PAGE;
-    bool so =
-        cake_kv_pair(kv) == 2 && kv->head_dim % HALVES == 0 && line % 2 == 0 && line + SQUARE <= CAKE_PAGE;
+    bool so = cake_kv_pair(kv) == 2 ? kv->head_dim % HALVES == 0 && line % 2 == 0
+                                    : kv->dtype == CAKE_F32 && kv->head_dim % SQUARE == 0;
+    so = so && line + SQUARE <= CAKE_PAGE;
     for (int r = 1; so && r < SQUARE; r++)
         so = rows[r].slot == rows->slot && rows[r].pos == rows->pos + r;
     return so;
@@ -445,6 +455,22 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
             }
         }
         end += block ? (SQUARE - 1) * n_kv : 0;
+    }
+}
+
+static void mark_nonfinite(const cake_exec *exec, cake_row *rows, const float *x, int n_row, int dim,
+                           int32_t here, bool ends)
+{
+    const int32_t infinite = 0x7F800000; /* the bits of an infinity; NaNs are above */
+    int64_t first, last;
+    cake_exec_range(exec, n_row, 1, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        const float *row = x + i * dim;
+        wholes sizes = whole_set(0);
+        for (int j = 0; j < dim; j += LANES) /* no early exit: most rows are finite */
+            sizes = whole_max(sizes, whole_size(vec_load_n(row + j, dim - j < LANES ? dim - j : LANES)));
+        if (whole_most(sizes) >= infinite && !rows[i].nonfinite && !(ends && rows[i].no_output))
+            rows[i].nonfinite = here;
     }
 }
 

@@ -21,8 +21,8 @@
         .scores = scores, .gather = gather, .rmsnorm = rmsnorm, .layernorm = layernorm, .rope = rope,        \
         .kv_store = kv_store, .attend = own(attend), .latent_store = own(latent_store),                      \
         .latent_attend = own(latent_attend), .delta_conv = own(delta_conv), .delta_rule = own(delta_rule),   \
-        .rmsnorm_gated = own(rmsnorm_gated), .mark_nonfinite = cake_rows_mark_nonfinite,                     \
-        .move_rows = cake_rows_move, CAKE_UNFUSED,                                                           \
+        .rmsnorm_gated = own(rmsnorm_gated), .mark_nonfinite = mark_nonfinite, .move_rows = cake_rows_move,  \
+        CAKE_UNFUSED,                                                                                        \
     }
 
 #endif

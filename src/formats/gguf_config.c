@@ -130,8 +130,10 @@ static void put_sizes(cake_gguf_writer *w)
         cake_gguf_put_int(w, "head_dim", w->head_dim);
     if (cake_gguf_value_of(w, "feed_forward_length"))
         cake_gguf_put_int(w, "intermediate_size", cake_gguf_get_equal(w, "feed_forward_length", 1));
-    cake_gguf_copy_int(w, "context_length", CAKE_GGUF_REQUIRED, 1, "max_position_embeddings");
-    cake_gguf_put_real(w, "rms_norm_eps", cake_gguf_get_real(w, "attention.layer_norm_rms_epsilon", NAN));
+    if (!w->arch->encoder) {
+        cake_gguf_copy_int(w, "context_length", CAKE_GGUF_REQUIRED, 1, "max_position_embeddings");
+        cake_gguf_put_real(w, "rms_norm_eps", cake_gguf_get_real(w, "attention.layer_norm_rms_epsilon", NAN));
+    }
     if (embedding)
         cake_gguf_put_int(w, "vocab_size", embedding->shape[0]);
     else
@@ -201,7 +203,7 @@ cake_err cake_gguf_config(const cake_gguf_parts *parts, const char *topic, cake_
                   found->arch.class);
     put_sizes(&w);
     if (!w.err) {
-        if (!found->arch.by_type)
+        if (!found->arch.by_type && !found->arch.encoder)
             cake_gguf_put_rope(&w);
         found->more(&w);
     }

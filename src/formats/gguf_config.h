@@ -19,6 +19,7 @@ typedef struct cake_gguf_arch {
     bool latent;            /* latent attention, whose heads of k and v are counted in another way */
     bool by_type;           /* heads and rotation of layers with a window and of those without differ */
     bool grows;             /* queries grow with the position, by attention.temperature_scale */
+    bool encoder;           /* its positions are a tensor; layers have none of their own */
     bool tiled; /* value heads of delta nets: the first of each key head, the second of each, ... */
 } cake_gguf_arch;
 
@@ -31,6 +32,9 @@ bool cake_gguf_keeps_tiles(const cake_gguf_parts *parts, const cake_gguf_arch *a
 
 /* Appends the text of config.json. Errors name the file and the key. */
 cake_err cake_gguf_config(const cake_gguf_parts *parts, const char *topic, cake_buf *json);
+/* Appends modules.json or 1_Pooling/config.json of sentence-transformers. CAKE_END: the file does not say
+ * that its model embeds. */
+cake_err cake_gguf_modules(const cake_gguf *g, const char *topic, const char *name, cake_buf *out);
 /* Which of the supported architectures it is; fails by name if none. */
 cake_err cake_gguf_arch_of(const cake_gguf_parts *parts, const char *topic, cake_gguf_arch *out);
 /* Layers of the model, without those for multi-token prediction behind them. */

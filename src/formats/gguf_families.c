@@ -328,6 +328,28 @@ static void add_mistral(cake_gguf_writer *w)
     cake_buf_adds(w->out, ", \"sliding_window\": null");
 }
 
+/* BERT and its relatives, whose positions begin with 0 in a file. */
+static void add_bert(cake_gguf_writer *w)
+{
+    static const char *const tables[][2] = {{"position_embd.weight", "max_position_embeddings"},
+                                            {"token_types.weight", "type_vocab_size"}};
+    bool causal = false;
+    for (int i = 0; i < 2 && !w->err; i++) {
+        const cake_gguf_tensor *t = cake_gguf_parts_find(w->parts, tables[i][0]);
+        if (t && t->rank == 2)
+            cake_gguf_put_int(w, tables[i][1], t->shape[0]);
+        else
+            w->err = cake_fail(w->topic, "%s: a tensor %s of two dimensions is expected",
+                               cake_gguf_path(w->g), tables[i][0]);
+    }
+    if (!w->err)
+        w->err = cake_gguf_bool(w->g, cake_gguf_key_of(w, "attention.causal"), true, &causal);
+    if (causal)
+        cake_gguf_refuse(w, "attention.causal", "false is expected");
+    cake_gguf_put_text(w, "hidden_act", "gelu");
+    cake_gguf_put_real(w, "layer_norm_eps", cake_gguf_get_real(w, "attention.layer_norm_epsilon", 1e-12));
+}
+
 bool cake_gguf_keeps_tiles(const cake_gguf_parts *parts, const cake_gguf_arch *arch, int64_t value_dim)
 {
     static const char end[] = ".ssm_out.weight";
@@ -565,4 +587,5 @@ const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES] = {
               .plus_one = true,
               .tiled = true},
      .more = add_delta_moe},
+    {.arch = {.name = "bert", .model_type = "bert", .class = "BertModel", .encoder = true}, .more = add_bert},
 };

@@ -45,7 +45,7 @@ typedef struct cake_gguf_family {
     void (*more)(cake_gguf_writer *w); /* fields of the family */
 } cake_gguf_family;
 
-enum { CAKE_GGUF_FAMILIES = 26 };
+enum { CAKE_GGUF_FAMILIES = 27 };
 extern const cake_gguf_family cake_gguf_families[CAKE_GGUF_FAMILIES];
 
 /* gguf_rope.c: base and scaling; the share of a head that is rotated, or a check that it is all of it. */

@@ -132,9 +132,7 @@ cake_h5_column *cake_h5_add_rows(cake_h5 *file, const char *path, size_t width)
     hid_t space = H5Screate_simple(2, none, any), create = H5Pcreate(H5P_DATASET_CREATE),
           link = H5Pcreate(H5P_LINK_CREATE);
     H5Pset_chunk(create, 2, chunk);
-    H5Pset_fill_value(create, H5T_NATIVE_FLOAT, &nothing);
-    H5Pset_shuffle(create);
-    H5Pset_deflate(create, DEFLATE);
+    H5Pset_fill_value(create, H5T_NATIVE_FLOAT, &nothing); /* not deflated: embeddings hardly shrink */
     H5Pset_obj_track_times(create, false);
     H5Pset_create_intermediate_group(link, 1);
     cake_h5_column *column = cake_alloc(1, sizeof *column);

@@ -20,7 +20,8 @@ typedef enum source {
     COMPANION, /* a file beside it, if any */
     KEYS,      /* its keys */
     VOCAB,     /* the tokenizer: files beside it, else its keys */
-    TEMPLATES  /* chat templates: the same */
+    TEMPLATES, /* chat templates: the same */
+    MODULES    /* how it embeds: the same */
 } source;
 
 static const struct {
@@ -36,6 +37,8 @@ static const struct {
     {"chat_template.jinja", TEMPLATES},
     {"additional_chat_templates/default.jinja", TEMPLATES},
     {"additional_chat_templates/tool_use.jinja", TEMPLATES},
+    {"modules.json", MODULES},
+    {"1_Pooling/config.json", MODULES},
 };
 
 static source source_of(const char *name)
@@ -61,8 +64,9 @@ static bool has_own(const cake_gguf_place *place, source from)
 {
     return from == COMPANION ? place->alone
            : from == VOCAB ? has_companion(place, "tokenizer.json") || has_companion(place, "tokenizer.model")
-           : from == KEYS  ? false
-                           : has_companion(place, "chat_template.jinja") ||
+           : from == MODULES ? has_companion(place, "modules.json")
+           : from == KEYS    ? false
+                             : has_companion(place, "chat_template.jinja") ||
                                 has_companion(place, "additional_chat_templates/default.jinja");
 }
 
@@ -102,6 +106,8 @@ static cake_err read_keys(const char *topic, const char *path, const char *name,
         return err;
     if (source_of(name) == TEMPLATES)
         err = read_template(g, name, out);
+    else if (source_of(name) == MODULES)
+        err = cake_gguf_modules(g, topic, name, out);
     else if (!strcmp(name, "tokenizer_config.json"))
         err = cake_gguf_tokenizer_config(g, topic, out);
     else if (!strcmp(name, "tokenizer.json"))

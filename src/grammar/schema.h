@@ -24,4 +24,9 @@ cake_err cake_schema_add_at(const cake_json *root, const cake_json *schema,
                             const cake_schema_options *options, cake_automaton *automaton, int *rule,
                             cake_fault *fault);
 
+/* Adds edges from `from` to `to` over the strings for which the schema's own pattern, format and lengths
+ * hold, as they are, without quotes and escapes; *any: it has none of these, and nothing is added. */
+cake_err cake_schema_add_text(const cake_json *root, const cake_json *schema, cake_automaton *automaton,
+                              int32_t from, int32_t to, bool *any, cake_fault *fault);
+
 #endif

@@ -92,7 +92,7 @@ static cake_err check_others(cake_schema_compiler *c, const cake_schema_list *li
         cake_automaton rules = {0};
         cake_language language[CAKE_MAX_LANGUAGE] = {{0}};
         int n = 0;
-        err = cake_schema_string_rules(c, list, &rules, language, &n);
+        err = cake_schema_string_rules(c, list, CAKE_CODING_JSON, &rules, language, &n);
         cake_automaton_spend(c->automaton, (size_t)rules.work);
         if (rules.full)
             cake_automaton_stop(c->automaton, rules.limit);

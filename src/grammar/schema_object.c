@@ -174,7 +174,7 @@ static cake_err read_names(object *o, int part)
         return err;
     o->no_name = o->no_name || !(types & CAKE_TYPE_STRING);
     cake_schema_list_add(&names, own);
-    err = cake_schema_string_rules(o->c, &names, &o->rules, language, &n);
+    err = cake_schema_string_rules(o->c, &names, CAKE_CODING_JSON, &o->rules, language, &n);
     /* lengths alone make no language there */
     int64_t min = 0, max = -1;
     if (!err)

@@ -94,9 +94,9 @@ int cake_schema_rule_of(cake_schema_compiler *c, cake_schema_list *list);
 /* The keyword's value as a number from 0 on; *count is unchanged if it is absent. */
 cake_err cake_schema_count(cake_schema_compiler *c, const cake_json *schema, const char *keyword,
                            int64_t *count);
-/* The rules `automaton` of one string without its quotes: rule `rule` has the texts for which all of the
- * list's keywords hold; *any: there are none. */
-cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_list *list,
+/* Adds to `automaton` rules of one string without its quotes, and appends them to language [*n]: what they
+ * have in common are the texts for which all of the list's keywords hold. None: any text. */
+cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_list *list, cake_coding coding,
                                   cake_automaton *automaton, cake_language *language, int *n);
 /* A pattern as a rule of an automaton. */
 cake_err cake_schema_pattern(cake_schema_compiler *c, const cake_json *schema, const char *keyword,

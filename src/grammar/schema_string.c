@@ -75,6 +75,25 @@ static void add_lengths(cake_automaton *a, int32_t from, int rule, int64_t min, 
         cake_json_rules_plain(a, loop, loop);
 }
 
+/* The rule of min to max characters. */
+static int length_rule(cake_automaton *rules, cake_coding coding, int64_t min, int64_t max)
+{
+    const int rule = cake_automaton_rule(rules);
+    const cake_rule at = rules->rule[rule];
+    if (coding == CAKE_CODING_JSON) {
+        add_lengths(rules, at.begin, -1, min, max, at.end);
+        return rule;
+    }
+    cake_chars any = {0};
+    cake_chars_add(&any, 0, CAKE_LAST_CHAR);
+    cake_chars_settle(&any);
+    const int character = cake_automaton_rule(rules);
+    cake_automaton_chars(rules, rules->rule[character].begin, &any, coding, rules->rule[character].end);
+    cake_chars_free(&any);
+    add_lengths(rules, at.begin, character, min, max, at.end);
+    return rule;
+}
+
 /* The pattern of the list's only keyword about strings, a format; NULL: there are others, or none. */
 static const char *only_format(const cake_schema_list *list)
 {
@@ -104,7 +123,7 @@ static bool limits_format(const cake_schema_list *list, int64_t max, int most)
     return most && !pattern && (max < 0 || max > most);
 }
 
-cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_list *list,
+cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_list *list, cake_coding coding,
                                   cake_automaton *rules, cake_language *language, int *n)
 {
     int64_t min, max;
@@ -125,21 +144,37 @@ cake_err cake_schema_string_rules(cake_schema_compiler *c, const cake_schema_lis
             return cake_schema_wrong(c, schema, text ? "pattern" : "format",
                                      "too many of these hold for one value");
         if (text)
-            err = cake_schema_pattern(c, schema, "pattern", text, len, CAKE_CODING_JSON, rules,
-                                      &language[(*n)++].rule);
+            err = cake_schema_pattern(c, schema, "pattern", text, len, coding, rules, &language[(*n)++].rule);
         if (!err && known)
-            err = cake_schema_pattern(c, schema, "format", known, strlen(known), CAKE_CODING_JSON, rules,
+            err = cake_schema_pattern(c, schema, "format", known, strlen(known), coding, rules,
                                       &language[(*n)++].rule);
         const int most = !err && known ? cake_string_format_most(format) : 0;
-        if (limits_format(list, max, most)) {
-            const int rule = language[(*n)++].rule = cake_automaton_rule(rules);
-            add_lengths(rules, rules->rule[rule].begin, -1, 0, most, rules->rule[rule].end);
-        }
+        if (limits_format(list, max, most))
+            language[(*n)++].rule = length_rule(rules, coding, 0, most);
     }
-    if (!err && *n && (min || max >= 0)) {
-        const int rule = language[(*n)++].rule = cake_automaton_rule(rules);
-        add_lengths(rules, rules->rule[rule].begin, -1, min, max, rules->rule[rule].end);
-    }
+    const bool needed =
+        *n || coding != CAKE_CODING_JSON; /* else the caller adds characters as JSON has them */
+    if (!err && needed && (min || max >= 0))
+        language[(*n)++].rule = length_rule(rules, coding, min, max);
+    return err;
+}
+
+cake_err cake_schema_add_text(const cake_json *root, const cake_json *schema, cake_automaton *a, int32_t from,
+                              int32_t to, bool *any, cake_fault *fault)
+{
+    cake_schema_compiler c = {.root = root, .automaton = a, .fault = fault};
+    cake_schema_list list = {0};
+    cake_automaton rules = {0};
+    cake_language language[CAKE_MAX_LANGUAGE] = {{0}};
+    int n = 0;
+    cake_schema_list_add(&list, schema);
+    cake_err err = cake_schema_string_rules(&c, &list, CAKE_CODING_PLAIN, &rules, language, &n);
+    *any = !n;
+    if (!err && n)
+        cake_intersect(&rules, language, n, a, from, to);
+    cake_automaton_free(&rules);
+    cake_exprs_free(&c.exprs);
+    free(list.part);
     return err;
 }
 
@@ -172,7 +207,7 @@ static cake_err write_string(cake_schema_compiler *c, const cake_schema_list *li
     cake_language language[CAKE_MAX_LANGUAGE] = {{0}};
     int n = 0;
     int64_t min, max;
-    cake_err err = cake_schema_string_rules(c, list, &rules, language, &n);
+    cake_err err = cake_schema_string_rules(c, list, CAKE_CODING_JSON, &rules, language, &n);
     if (!err)
         err = read_lengths(c, list, &min, &max);
     if (!err && !n && !min && max < 0) {

@@ -346,12 +346,11 @@ static cake_err add_fixed_value(builder *b, const cake_json *value, int32_t from
 static cake_err add_value(builder *b, const cake_json *root, const cake_json *schema, int32_t from, span stop,
                           int32_t *to)
 {
-    static const char *const refused[] = {"minLength", "maxLength", "format", "allOf",
-                                          "anyOf",     "oneOf",     "$ref"};
+    static const char *const refused[] = {"allOf", "anyOf", "oneOf", "$ref"};
     const char *type = cake_json_text(cake_json_get(schema, "type"), NULL);
-    const cake_json *list = cake_json_get(schema, "enum"), *only = cake_json_get(schema, "const"),
-                    *pattern = cake_json_get(schema, "pattern");
+    const cake_json *list = cake_json_get(schema, "enum"), *only = cake_json_get(schema, "const");
     int rule;
+    bool any;
     if (!type || strcmp(type, "string") != 0) {
         cake_err err = cake_schema_add_at(root, schema, b->options, b->automaton, &rule, b->fault);
         *to = err ? from : literal(b, through(b, from, rule), stop);
@@ -368,18 +367,10 @@ static cake_err add_value(builder *b, const cake_json *root, const cake_json *sc
         err = add_fixed_value(b, cake_json_at(list, i), from, stop, *to);
     if (list || only)
         return only && !err ? add_fixed_value(b, only, from, stop, *to) : err;
-    if (!pattern)
-        return add_string_value(b, from, stop, to);
-    cake_exprs exprs = {0};
-    cake_expr *e = NULL;
-    span text = {0};
-    text.at = cake_json_text(pattern, &text.len);
     const int32_t end = cake_automaton_state(b->automaton);
-    err = text.at ? cake_regex_parse(text.at, text.len, false, &exprs, &e, b->fault)
-                  : wrong(b, "qwen_xml_parameter", "pattern is no string");
-    if (!err)
-        cake_automaton_expr(b->automaton, from, e, CAKE_CODING_PLAIN, end);
-    cake_exprs_free(&exprs);
+    err = cake_schema_add_text(root, schema, b->automaton, from, end, &any, b->fault);
+    if (any && !err)
+        return add_string_value(b, from, stop, to);
     cake_automaton_empty(b->automaton, literal(b, end, stop), *to);
     return err;
 }

@@ -69,6 +69,8 @@ static const struct {
     {"attn_sinks", "self_attn.sinks", BARE},
     {"post_attention_norm", "post_attention_layernorm", NORM},
     {"ffn_norm", "post_attention_layernorm", NORM},
+    {"attn_output_norm", "post_attention_layernorm", NORM},
+    {"layer_output_norm", "post_feedforward_layernorm", NORM},
     {"post_ffw_norm", "post_feedforward_layernorm", NORM},
     {"pre_ffw_norm_2", "pre_feedforward_layernorm_2", NORM},
     {"post_ffw_norm_1", "post_feedforward_layernorm_1", NORM},
@@ -94,8 +96,12 @@ static const struct {
 static const struct {
     const char *name, *own;
     bool norm;
-} ends[] = {{"token_embd.weight", "model.embed_tokens.weight", false},
-            {"output_norm.weight", "model.norm.weight", true},
+} ends[] = {{"token_embd.weight", "embed_tokens.weight", false},
+            {"position_embd.weight", "embed_positions.weight", false},
+            {"token_types.weight", "embed_types.weight", false},
+            {"token_embd_norm.weight", "embed_norm.weight", true},
+            {"token_embd_norm.bias", "embed_norm.bias", true},
+            {"output_norm.weight", "norm.weight", true},
             {"output.weight", "lm_head.weight", false}};
 
 /* Lists that config.json holds instead. */
@@ -385,6 +391,24 @@ static cake_err add_in_layer(listing *l, const cake_gguf_tensor *from, int layer
     }
 }
 
+/* A tensor of no layer. */
+static cake_err add_end(listing *l, const cake_gguf_tensor *from, const char *own, bool norm)
+{
+    const bool head = !strncmp(own, "lm_head.", 8);
+    const cake_tensor_spec spec = {.name = own,
+                                   .owner = head ? CAKE_SPEC_HEAD : CAKE_SPEC_EMBED,
+                                   .when = head ? CAKE_WHEN_UNTIED : CAKE_WHEN_ALWAYS};
+    cake_buf name = {0};
+    cake_err err = CAKE_OK;
+    cake_tensor_spec_name(&spec, l->family, false, cake_name_prefix_at(0), 0, 0, &name);
+    if (norm)
+        err = add_norm(l, from, name.data);
+    else
+        append(l, from, name.data);
+    cake_buf_free(&name);
+    return err;
+}
+
 static cake_err add_tensor(listing *l, const cake_gguf_tensor *from)
 {
     char name[MAX_NAME];
@@ -393,12 +417,8 @@ static cake_err add_tensor(listing *l, const cake_gguf_tensor *from)
         return fail(l, from, "its name is too long");
     snprintf(name, sizeof name, "%.*s", (int)from->name.len, from->name.at);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (!strcmp(name, ends[i].name)) {
-            if (ends[i].norm)
-                return add_norm(l, from, ends[i].own);
-            append(l, from, ends[i].own);
-            return CAKE_OK;
-        }
+        if (!strcmp(name, ends[i].name))
+            return add_end(l, from, ends[i].own, ends[i].norm);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (!strcmp(name, lists[i]))
             return CAKE_OK;

@@ -29,6 +29,8 @@ void cake_hdf5_add_rest(const cake_record *r, cake_buf *line)
     cake_buf_adds(line, rest_key);
     cake_buf_adds(line, "\"prompt\": ");
     cake_json_add_text(line, r->prompt ? r->prompt : "", r->prompt ? r->prompt_len : 0);
+    if (!r->base64)
+        cake_buf_adds(line, ", \"embedding\": \"float\"");
     if (!r->fault && !r->return_token_ids) {
         cake_buf_adds(line, ", \"prompt_token_ids\": ");
         cake_line_ids(line, r->prompt_ids, r->n_prompt);
@@ -286,8 +288,8 @@ static void put_scores(sheet *s, const cake_json *choice, size_t n_token, size_t
     cut_out(s, from, CAKE_HDF5_SCORES);
 }
 
-/* row: of the answer, among all. */
-static void put_embedding(sheet *s, const cake_json *choice, int64_t row, size_t *from)
+/* listed: its string of base64 stands for an array of numbers; row: of the answer, among all. */
+static void put_embedding(sheet *s, const cake_json *choice, bool listed, int64_t row, size_t *from)
 {
     const cake_json *node = cake_json_get(choice, "embedding");
     const bool base64 = cake_json_kind(node) == CAKE_JSON_STRING;
@@ -303,7 +305,7 @@ static void put_embedding(sheet *s, const cake_json *choice, int64_t row, size_t
     cake_buf_cut(&s->piece, 0);
     if (has)
         cake_line_embedding((const float *)(const void *)s->floats.data, (int)n, base64, &s->piece);
-    cut_out(s, from, base64 ? CAKE_HDF5_BASE64 : CAKE_HDF5_EMBEDDING);
+    cut_out(s, from, base64 && !listed ? CAKE_HDF5_BASE64 : CAKE_HDF5_EMBEDDING);
 }
 
 static const cake_json *score_of(const cake_json *choice)
@@ -328,6 +330,7 @@ static void put_real(cake_h5_column **column, const char *path, int64_t row, con
 
 static void put_choices(sheet *s, const parts *p)
 {
+    const bool listed = cake_json_get(p->rest, "embedding") != NULL;
     size_t text = 0, ids = 0, scores = 0, embedding = 0;
     int64_t generated = cake_json_int(cake_json_get(cake_json_get(p->body, "usage"), "completion_tokens"), 0);
     for (int i = 0; i < p->n; i++) {
@@ -338,7 +341,7 @@ static void put_choices(sheet *s, const parts *p)
         put_real(&s->score, "choices/score", s->choices + i, score_of(choice), s);
         put_finish(s->finished, choice);
         put_text(s, choice, &text);
-        put_embedding(s, choice, s->choices + i, &embedding);
+        put_embedding(s, choice, listed, s->choices + i, &embedding);
         put_ids(s, cake_json_get(choice, "token_ids"), extra, &s->tokens, CAKE_HDF5_IDS, &ids);
         bool known = extra || cake_json_get(choice, "token_ids");
         put_scores(s, choice, known ? s->ids.len : p->n == 1 ? (size_t)generated : SIZE_MAX, &scores);

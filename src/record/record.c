@@ -161,8 +161,10 @@ cake_err cake_record_add_line(cake_recorder *recorder, cake_entry entry, const c
 cake_err cake_record_add(cake_recorder *recorder, const cake_record *record)
 {
     cake_buf *line = &recorder->line;
+    cake_record kept = *record;
     cake_buf_cut(line, 0);
-    cake_record_line(recorder, record, line);
+    kept.base64 |= recorder->hdf5; /* read faster than digits */
+    cake_record_line(recorder, &kept, line);
     if (recorder->hdf5)
         cake_hdf5_add_rest(record, line);
     char place[CAKE_REQUEST_NAME];

@@ -122,11 +122,17 @@ static void test_structure(void)
     refuses(CAKE_CONSTRAINT_STRUCTURE,
             "{\"type\": \"qwen_xml_parameter\", \"json_schema\": {\"required\": [\"a\"]}}",
             "not in properties");
+    STRUCTURE(
+        "{\"type\": \"qwen_xml_parameter\", \"json_schema\": {\"properties\": {\"a\": {\"type\": \"string\", "
+        "\"minLength\": 2, \"maxLength\": 3}, \"d\": {\"type\": \"string\", \"format\": \"date\"}}}}",
+        "", "<parameter=a>\n\"\xC3\xA9\n</parameter>\n", "<parameter=d>\n2024-02-29\n</parameter>\n", NULL,
+        "<parameter=a>\na\n</parameter>\n", "<parameter=a>\nabcd\n</parameter>\n",
+        "<parameter=d>\n\"2024-02-29\"\n</parameter>\n", "<parameter=d>\n2024-02-30\n</parameter>\n");
     refuses(
         CAKE_CONSTRAINT_STRUCTURE,
         "{\"type\": \"qwen_xml_parameter\", \"json_schema\": {\"properties\": {\"a\": {\"type\": \"string\", "
-        "\"maxLength\": 3}}}}",
-        "a string with maxLength is not supported");
+        "\"minLength\": \"x\"}}}}",
+        "minLength at #/properties/a");
     STRUCTURE(
         "{\"type\": \"qwen_xml_parameter\", \"json_schema\": {\"properties\": {\"a\": {\"type\": \"string\", "
         "\"pattern\": \"^[0-9]+$\"}, \"b\": {\"type\": \"string\", \"const\": \"x\"}}, \"required\": "

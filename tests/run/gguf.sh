@@ -85,6 +85,31 @@ for name in $(few "llama-llama3 gemma3-new mixtral-eight gptoss-bf16 phi3-long d
     same "$name"
 done
 
+# Models that embed say so in their keys; what these cannot say stands in files of sentence-transformers beside them.
+embed() { # MODEL OUT: the same from np 1 and 2
+    "$cake" run -m "$1" -i "$root/tests/golden/embed/texts.txt" -o "$dir/$2" --force --deterministic-ids -q 2>"$dir/err" </dev/null
+    mpi 2 run -m "$1" -i "$root/tests/golden/embed/texts.txt" -o "$dir/two.jsonl" --force --deterministic-ids -q 2>"$dir/err" </dev/null
+    cmp -s "$dir/$2" "$dir/two.jsonl" || { echo "    two ranks differ"; cat "$dir/err"; rm -f "$dir/$2"; }
+}
+for name in bert qwen3-lasttoken xlmr; do
+    from=$root/tests/golden/embed/$name
+    mkdir "$dir/$name-gguf"
+    "$convert" "$from" "$dir/$name-gguf/model.gguf"
+    ok "$name is written" $?
+    [ $name != qwen3-lasttoken ] || cp "$from"/config_sentence_transformers.json "$from"/tokenizer.json "$dir/$name-gguf"
+    [ $name != xlmr ] || cp -r "$from"/*_* "$from/modules.json" "$from/tokenizer.json" "$dir/$name-gguf"
+    embed "$from" whole.jsonl
+    embed "$dir/$name-gguf" gguf.jsonl
+    same "$name embeds"
+done
+expect "bundles of a model that embeds" 0 "2 written" "$cake" stage -m "$dir/bert-gguf" -d "$dir/staged-bert" --ranks 2
+embed "$root/tests/golden/embed/bert" whole.jsonl
+mpi 2 run -m "$dir/staged-bert" -i "$root/tests/golden/embed/texts.txt" -o "$dir/gguf.jsonl" --force --deterministic-ids -q 2>"$dir/err" </dev/null
+same "... embed"
+at=$(grep -abo 'bert.pooling_type' "$dir/bert-gguf/model.gguf" | cut -d: -f1)
+printf '\004' | dd of="$dir/bert-gguf/model.gguf" bs=1 seek=$((at + 21)) conv=notrunc 2>"$dir/err"
+expect "a pooling that is not supported" 1 'model.gguf: bert.pooling_type is 4; 1 \(mean\)' "$cake" info -m "$dir/bert-gguf"
+
 # A block of Q8_0 is larger than a value head: heads of delta nets then keep the order of the file, and so do sums.
 mkdir "$dir/heads" "$dir/tiles"
 "$convert" "$root/tests/golden/qwen3.5-tiles" "$dir/heads/m.gguf" values &&

@@ -8,18 +8,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "config/config.h"
-#include "formats/json.h"
-#include "model/tensor_index.h"
-#include "tests/formats/gguf_build.h"
-
-typedef struct family {
-    const char *model_type, *arch;
-    bool permuted, plus_one, both_norms;
-    const char *n_expert, *n_ff; /* names of its fields of experts */
-    const char *window;          /* of the sliding window; NULL: none is written */
-} family;
+#include "tests/run/to_gguf.h"
 
 static const family families[] = {
     {"llama", "llama", true, false, false, NULL, NULL, NULL},
@@ -37,6 +26,8 @@ static const family families[] = {
     {"mistral", "mistral3", true, false, false, NULL, NULL, NULL},
     {"mistral4", "mistral4", false, false, false, "n_routed_experts", "moe_intermediate_size", NULL},
     {"qwen3_5_text", "qwen35", false, true, false, NULL, NULL, NULL},
+    {"bert", "bert", false, false, false, NULL, NULL, NULL},
+    {"xlm-roberta", "bert", false, false, false, NULL, NULL, NULL},
 };
 
 static const char *const names[][2] = {
@@ -74,6 +65,14 @@ static const char *const names[][2] = {
     {"mlp.gate", "ffn_gate_inp"},
     {"mlp.router", "ffn_gate_inp"},
     {"block_sparse_moe.gate", "ffn_gate_inp"},
+    {"attention.self.query", "attn_q"},
+    {"attention.self.key", "attn_k"},
+    {"attention.self.value", "attn_v"},
+    {"attention.output.dense", "attn_output"},
+    {"attention.output.LayerNorm", "attn_output_norm"},
+    {"intermediate.dense", "ffn_up"},
+    {"output.dense", "ffn_down"},
+    {"output.LayerNorm", "layer_output_norm"},
     {"mlp.experts.0.gate_proj", "ffn_gate_exps"},
     {"mlp.experts.0.up_proj", "ffn_up_exps"},
     {"mlp.experts.0.down_proj", "ffn_down_exps"},
@@ -81,16 +80,6 @@ static const char *const names[][2] = {
     {"block_sparse_moe.experts.0.w3", "ffn_up_exps"},
     {"block_sparse_moe.experts.0.w2", "ffn_down_exps"},
 };
-
-typedef struct converter {
-    cake_config config;
-    const family *family;
-    cake_json *doc;
-    const cake_json *text; /* the part of a text in a larger model's */
-    cake_tensor_index *index;
-    gguf_build build;
-    bool blocks, values; /* matrices become Q8_0, or have its values in float32 */
-} converter;
 
 static _Noreturn void give_up(const char *what)
 {
@@ -382,6 +371,35 @@ static void add_in_layer(converter *c, int layer, const char *rest, const cake_i
     cake_buf_free(&name);
 }
 
+static double field(const converter *c, const char *name)
+{
+    return cake_json_real(cake_json_get(c->text, name), NAN);
+}
+
+/* Those in front of the layers of an encoder. The first positions of RoBERTa's are never used. */
+static bool add_embedding(converter *c, const cake_indexed_tensor *s)
+{
+    static const char *const parts[][2] = {{"embeddings.word_embeddings.weight", "token_embd.weight"},
+                                           {"embeddings.position_embeddings.weight", "position_embd.weight"},
+                                           {"embeddings.token_type_embeddings.weight", "token_types.weight"},
+                                           {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
+                                           {"embeddings.LayerNorm.bias", "token_embd_norm.bias"}};
+    const cake_tensor *t = s->tensor;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (strcmp(t->name, parts[i][0]) != 0)
+            continue;
+        char *bytes = read_tensor(s);
+        const size_t len = (size_t)(t->end - t->begin), row = len / (size_t)t->shape[0];
+        const int64_t unused = i == 1 && c->config.arch->from_pad ? 1 + (int64_t)field(c, "pad_token_id") : 0;
+        const int64_t shape[] = {t->shape[0] - unused, t->shape[1]};
+        add(c, parts[i][1], type_of(t), shape, t->rank, bytes + (size_t)unused * row,
+            len - (size_t)unused * row);
+        free(bytes);
+        return true;
+    }
+    return !strncmp(t->name, "pooler.", 7);
+}
+
 static void add_tensors(converter *c)
 {
     for (int i = 0; i < cake_tensor_index_count(c->index); i++) {
@@ -392,13 +410,17 @@ static void add_tensors(converter *c)
             continue;
         if (!strncmp(name, "model.language_model.", 21))
             name += 15; /* the text of a larger model */
-        if (sscanf(name, "model.layers.%d.%n", &layer, &end) == 1 && end) {
+        if (c->config.arch->encoder && add_embedding(c, s))
+            continue;
+        name += strncmp(name, "model.", 6) ? 0 : 6; /* models without a head have no such prefix */
+        if ((sscanf(name, "layers.%d.%n", &layer, &end) == 1 && end) ||
+            (sscanf(name, "encoder.layer.%d.%n", &layer, &end) == 1 && end)) {
             add_in_layer(c, layer, name + end, s);
             continue;
         }
         char *bytes = read_tensor(s);
         const size_t len = (size_t)(s->tensor->end - s->tensor->begin);
-        if (!strcmp(name, "model.norm.weight"))
+        if (!strcmp(name, "norm.weight"))
             add_norm(c, "output_norm.weight", s->tensor, bytes);
         else
             add(c, !strcmp(name, "lm_head.weight") ? "output.weight" : "token_embd.weight",
@@ -424,11 +446,6 @@ static void put_real(converter *c, const char *name, double value)
     char text[128];
     key(c, name, text);
     build_f32(&c->build, text, (float)value);
-}
-
-static double field(const converter *c, const char *name)
-{
-    return cake_json_real(cake_json_get(c->text, name), NAN);
 }
 
 /* Scaling as the converter writes it: lists become tensors. */
@@ -540,6 +557,18 @@ static void put_keys(converter *c)
     put_int(c, "attention.head_count_kv", g->heads[0].n_kv);
     put_int(c, "attention.key_length", g->heads[0].head_dim);
     put_int(c, "attention.value_length", g->heads[0].head_dim);
+    if (g->embedder.given)
+        put_int(c, "pooling_type",
+                g->embedder.pooling == CAKE_POOL_MEAN    ? 1
+                : g->embedder.pooling == CAKE_POOL_FIRST ? 2
+                                                         : 3);
+    if (g->arch->encoder) {
+        char text[128];
+        key(c, "attention.causal", text);
+        build_bool(&c->build, text, false);
+        put_real(c, "attention.layer_norm_epsilon", field(c, "layer_norm_eps"));
+        return;
+    }
     put_real(c, "attention.layer_norm_rms_epsilon", field(c, "rms_norm_eps"));
     if (c->family->n_expert) {
         put_int(c, "expert_count", g->moe.router.n_expert);
@@ -556,61 +585,6 @@ static void put_keys(converter *c)
         put_real(c, "rope.freq_base_swa", g->rope[1].theta);
     put_lists(c);
     put_mixers(c);
-}
-
-/* The vocabulary of a tokenizer.json of byte-level BPE that cuts as Qwen 2 does. */
-static void put_tokenizer(converter *c, const char *dir)
-{
-    cake_buf path = {0}, template = {0};
-    cake_json *root = NULL;
-    cake_buf_addf(&path, "%s/tokenizer.json", dir);
-    if (cake_json_load("test", path.data, false, &root))
-        exit(1);
-    const cake_json *model = cake_json_get(root, "model"), *vocab = cake_json_get(model, "vocab");
-    const cake_json *added = cake_json_get(root, "added_tokens"), *merges = cake_json_get(model, "merges");
-    const int n = c->config.n_vocab;
-    const char **token = cake_alloc((size_t)n, sizeof *token);
-    char *type = cake_alloc((size_t)n, 1);
-    for (int i = 0; i < n; i++) {
-        token[i] = "[unused]";
-        type[i] = 5;
-    }
-    for (void *it = cake_json_first(vocab); it; it = cake_json_next(vocab, it)) {
-        token[cake_json_int(cake_json_value(it), 0)] = cake_json_key(it, NULL);
-        type[cake_json_int(cake_json_value(it), 0)] = 1;
-    }
-    for (size_t i = 0; i < cake_json_size(added); i++) {
-        const int64_t id = cake_json_int(cake_json_get(cake_json_at(added, i), "id"), 0);
-        token[id] = cake_json_text(cake_json_get(cake_json_at(added, i), "content"), NULL);
-        type[id] = cake_json_bool(cake_json_get(cake_json_at(added, i), "special"), false) ? 3 : 4;
-    }
-    build_text(&c->build, "tokenizer.ggml.model", "gpt2");
-    build_text(&c->build, "tokenizer.ggml.pre", "qwen2");
-    build_texts(&c->build, "tokenizer.ggml.tokens", token, (uint64_t)n);
-    build_array(&c->build, "tokenizer.ggml.token_type", CAKE_GGUF_U8, (uint64_t)n);
-    cake_buf_add(&c->build.keys, type, (size_t)n);
-    build_array(&c->build, "tokenizer.ggml.merges", CAKE_GGUF_STRING, cake_json_size(merges));
-    for (size_t i = 0; i < cake_json_size(merges); i++) {
-        const cake_json *pair = cake_json_at(merges, i);
-        const char *whole = cake_json_text(pair, NULL);
-        cake_buf text = {0};
-        cake_buf_adds(&text, whole ? whole : cake_json_text(cake_json_at(pair, 0), NULL));
-        if (!whole)
-            cake_buf_addf(&text, " %s", cake_json_text(cake_json_at(pair, 1), NULL));
-        build_string(&c->build.keys, text.data, text.len);
-        cake_buf_free(&text);
-    }
-    if (c->config.n_eos)
-        build_u32(&c->build, "tokenizer.ggml.eos_token_id", (uint32_t)c->config.eos[0]);
-    cake_buf_cut(&path, 0);
-    cake_buf_addf(&path, "%s/chat_template.jinja", dir);
-    if (!cake_file_peek(path.data, 1 << 20, &template))
-        build_text(&c->build, "tokenizer.chat_template", template.data);
-    cake_buf_free(&path);
-    cake_buf_free(&template);
-    cake_json_free(root);
-    free(token);
-    free(type);
 }
 
 int main(int argc, char **argv)
@@ -632,7 +606,7 @@ int main(int argc, char **argv)
     if (!c.family)
         give_up("this family is not in the table");
     put_keys(&c);
-    put_tokenizer(&c, argv[1]);
+    to_gguf_tokenizer(&c, argv[1]);
     add_tensors(&c);
     int bad = build_file(&c.build, argv[2]);
     build_free(&c.build);
