@@ -2,6 +2,7 @@
  *
  * What all files of schemas need: errors with a place, references, lists of schemas and their rules.
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,23 +80,30 @@ int32_t cake_schema_space(cake_schema_compiler *c, int32_t from)
 /* One step of a JSON pointer, with ~0, ~1 and %XX. */
 static void read_step(const char **at, cake_buf *step)
 {
+    bool tilde = false; /* the last character is one, and no escape */
     cake_buf_cut(step, 0);
     cake_buf_adds(step, "");
     for (; **at && **at != '/'; (*at)++) {
         char ch = **at;
-        if (ch == '~' && ((*at)[1] == '0' || (*at)[1] == '1')) {
-            ch = *++*at == '0' ? '~' : '/';
-        } else if (ch == '%' && (*at)[1] && (*at)[2]) {
+        if (ch == '%' && isxdigit((unsigned char)(*at)[1]) && isxdigit((unsigned char)(*at)[2])) {
             const char hex[3] = {(*at)[1], (*at)[2], 0};
-            char *end;
-            const long code = strtol(hex, &end, 16);
-            if (!*end) {
-                ch = (char)code;
-                *at += 2;
-            }
+            ch = (char)strtol(hex, NULL, 16);
+            *at += 2;
         }
-        cake_buf_addc(step, ch);
+        const bool escape = tilde && (ch == '0' || ch == '1');
+        if (escape)
+            cake_buf_cut(step, step->len - 1);
+        tilde = !escape && ch == '~';
+        cake_buf_addc(step, !escape ? ch : ch == '0' ? '~' : '/');
     }
+}
+
+/* The number of an element, as a JSON pointer has it; SIZE_MAX: it is none. */
+static size_t index_of(const char *step)
+{
+    const size_t digits = strspn(step, "0123456789");
+    const bool number = digits && digits < 10 && !step[digits] && (step[0] != '0' || digits == 1);
+    return number ? strtoul(step, NULL, 10) : SIZE_MAX;
 }
 
 static void list_anchors(cake_schema_compiler *c, const cake_json *node)
@@ -154,10 +162,8 @@ const cake_json *cake_schema_resolve(cake_schema_compiler *c, const char *refere
     while (*reference && node) {
         reference++;
         read_step(&reference, &step);
-        char *end = NULL;
-        const bool array = cake_json_kind(node) == CAKE_JSON_ARRAY;
-        const size_t i = array ? strtoul(step.data, &end, 10) : 0;
-        node = !array ? cake_json_get(node, step.data) : *step.data && !*end ? cake_json_at(node, i) : NULL;
+        node = cake_json_kind(node) == CAKE_JSON_ARRAY ? cake_json_at(node, index_of(step.data))
+                                                       : cake_json_get(node, step.data);
     }
     cake_buf_free(&step);
     return node;

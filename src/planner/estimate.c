@@ -192,9 +192,10 @@ static double simulate_first(costs *c, const cake_workload *workload, int n, boo
     cake_sim_request *request = cake_alloc((size_t)n, sizeof *request);
     for (int i = 0; i < n; i++) {
         const cake_workload_item *a = &workload->first[i];
+        const int n_generated = longest ? a->max_generated : a->min_generated;
         request[i] =
             (cake_sim_request){.n_prompt = a->n_prompt,
-                               .n_generated = longest ? a->max_generated : a->min_generated,
+                               .n_generated = n_generated > 0 ? n_generated : 1, /* the last row is used */
                                .score_from = a->score_from,
                                .shared = a->chain ? (a->n_prompt - a->computed) / CAKE_PAGE * CAKE_PAGE : 0,
                                .chain = a->chain};

@@ -12,7 +12,7 @@
 /* One answer to a prompt, in tokens. */
 typedef struct cake_workload_item {
     int n_prompt, computed;           /* of the prompt; of these, not in the prefix cache */
-    int min_generated, max_generated; /* tokens generated */
+    int min_generated, max_generated; /* tokens generated; 0: scores or embeddings are wanted only */
     int score_from;                   /* the first token of the prompt that is scored; 0: none */
     int32_t *chain; /* [cake_schedule_chain_len(n_prompt)] owned prefix nodes, or NULL without prefixes */
 } cake_workload_item;

@@ -60,6 +60,19 @@ static bool mentions(const void *chat, const char *text)
     return cake_chat_mentions(chat, text);
 }
 
+/* Whoever names a parser expects calls. */
+static void check_tools(const cake_prepare_options *o, const cake_chat *chat)
+{
+    if (!o->tool_parser || !strcmp(o->tool_parser, "auto") || !strcmp(o->tool_parser, "none") ||
+        (cake_chat_has(chat) && mentions(chat, "tools")))
+        return;
+    cake_log(
+        CAKE_WARN, "request",
+        "%s: --tool-parser %s is given, but the model's chat template shows no tools, so the model knows "
+        "none: describe them in the messages, or use a template that does",
+        o->model, o->tool_parser);
+}
+
 cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *from_model, int context,
                            int n_vocab, cake_preparation *preparation)
 {
@@ -83,6 +96,8 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
         cake_answer_form_open(o->tool_parser, o->reasoning_parser, mentions,
                               cake_chat_has(preparation->chat) ? preparation->chat : NULL,
                               preparation->tokenizer, &preparation->form);
+    if (!err)
+        check_tools(o, preparation->chat);
     if (!err)
         err = cake_prompt_names_read(o->model, &preparation->prompt_names);
     if (!err)

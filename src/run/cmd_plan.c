@@ -131,10 +131,11 @@ static void add_workload(census *c, const cake_request *r, int n_token, const ch
     int min_generated = exact                           ? max_generated
                         : p->min_tokens < max_generated ? (int)p->min_tokens
                                                         : max_generated;
+    const int least = p->max_tokens != 0;
     cake_workload_item answer = {.n_prompt = n_token,
                                  .computed = computed,
-                                 .min_generated = min_generated > 0 ? min_generated : 1,
-                                 .max_generated = max_generated > 0 ? max_generated : 1,
+                                 .min_generated = min_generated > 0 ? min_generated : least,
+                                 .max_generated = max_generated > 0 ? max_generated : least,
                                  .score_from = score_from(r)};
     for (int64_t i = 0; i < (p->n > 1 ? p->n : 1); i++) {
         if (cake_workload_is_sampled(&c->workload) && n) {
@@ -160,8 +161,6 @@ static void add_parts(census *c, const cake_request *r)
         const int n_row = r->parts[i].n_token - cake_tasks[r->task].targets;
         cake_workload_add(&c->workload, &(cake_workload_item){.n_prompt = n_row,
                                                               .computed = n_row,
-                                                              .min_generated = 1,
-                                                              .max_generated = 1,
                                                               .score_from = r->parts[i].score_from});
     }
 }

@@ -329,8 +329,9 @@ static void add_time(const cake_plan_output *s, cake_buf *out)
     const cake_estimate *a = &s->shortest, *b = &s->longest;
     double hours = count_nodes(s) / 3600.0;
     if (a->generated >= b->generated) {
-        cake_buf_addf(out, "time      %s predicted, without loading, for %.0f generated tokens",
-                      time_text(b->seconds).s, b->generated);
+        cake_buf_addf(out, "time      %s predicted, without loading", time_text(b->seconds).s);
+        if (b->generated > 0)
+            cake_buf_addf(out, ", for %.0f generated tokens", b->generated);
         add_node_hours(b->seconds * hours, ": ", out);
         cake_buf_addc(out, '\n');
         return;

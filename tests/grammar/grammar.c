@@ -274,6 +274,9 @@ static void test_schema(void)
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"properties\": {\"a\": {\"not\": {}}}}",
             "not at #/properties/a of the schema: this keyword is not supported");
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"$ref\": \"#/$defs/none\"}", "$ref at # of the schema");
+    SCHEMA("{\"$ref\": \"#/$defs/a%7E1b~01~0\", \"$defs\": {\"a/b~1~\": {\"const\": 1}}}", "1", NULL, "2");
+    SCHEMA("{\"$ref\": \"#/anyOf/1\", \"anyOf\": [{\"const\": 1}, {\"const\": 2}]}", "2", NULL, "1");
+    refuses(CAKE_CONSTRAINT_SCHEMA, "{\"$ref\": \"#/anyOf/01\", \"anyOf\": [true, true]}", "$ref at #");
     refuses(CAKE_CONSTRAINT_SCHEMA,
             "{\"$ref\": \"#/$defs/a\", \"$defs\": {\"a\": {\"$ref\": \"#/$defs/b\"}, \"b\": {\"$ref\": "
             "\"#/$defs/a\"}}}",

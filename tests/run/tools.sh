@@ -112,6 +112,9 @@ run -i "$dir/in.jsonl" -o "$dir/left.jsonl" $options --tool-parser none --reason
 ok "without a parser no call can be demanded" $?
 grep '"id": "thinks-1"' "$dir/left.jsonl" | grep -qE '"text": "(yes|no)", "finish_reason": "stop", "usage": \{"prompt_tokens": [0-9]+, "completion_tokens": [0-9]+\}'
 ok "without a parser a constraint is one of the whole answer" $?
+echo '{"messages": [{"role": "user", "content": "Hi"}]}' >"$dir/plain.jsonl"
+expect "a parser for a template without tools" 0 '--tool-parser hermes is given, but .* shows no tools' mpi 1 run -m "$model" \
+    -i "$dir/plain.jsonl" -o "$dir/x.jsonl" --tool-parser hermes --max-tokens 2
 expect "unknown parsers are refused" 2 'hermes' run -i "$dir/in.jsonl" -o "$dir/x.jsonl" --tool-parser soup
 cat >"$dir/wrong.jsonl" <<END
 {"id": "a", $hi, "tool_choice": "required"}
