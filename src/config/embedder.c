@@ -230,7 +230,9 @@ static cake_err read_modules(const char *dir, const cake_json *list, cake_embedd
         else if (i > 0)
             err = read_module(dir, last, path, &m);
     }
-    return err;
+    return err || m.pooled
+               ? err
+               : cake_fail("config", "%s/modules.json: there is no Pooling among its modules", dir);
 }
 
 /* What the chat template is given, beside the messages. */

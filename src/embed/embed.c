@@ -11,8 +11,8 @@ typedef struct work {
     const cake_model *model;
     const cake_kernels *kernels;
     const int32_t *ids;
-    const uint8_t *types; /* [n_row], or NULL */
-    const cake_row *rows; /* [n_row] NULL on a device */
+    const int32_t *positions; /* [n_row] NULL on a device */
+    const uint8_t *types;     /* [n_row], the same */
     float *body;
     int n_row;
 } work;
@@ -26,8 +26,8 @@ static void add_positions(const cake_exec *exec, const work *w)
     int64_t first, last, dim = c->dim;
     cake_exec_range(exec, w->n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
-        const float *position = ends->positions + (c->first_position + w->rows[i].pos) * dim;
-        const float *type = ends->types + (w->types && w->types[i] < c->n_type ? w->types[i] : 0) * dim;
+        const float *position = ends->positions + w->positions[i] * dim;
+        const float *type = ends->types + (w->types[i] < c->n_type ? w->types[i] : 0) * dim;
         for (int64_t j = 0; j < dim; j++)
             w->body[i * dim + j] += type[j] + position[j];
     }
@@ -47,9 +47,9 @@ static void gather(const cake_exec *exec, void *arg)
 }
 
 void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,
-                     const uint8_t *types, cake_wave *wave)
+                     const int32_t *positions, const uint8_t *types, cake_wave *wave)
 {
-    work w = {model, kernels, ids, types, cake_wave_rows(wave), cake_wave_body(wave), wave->n_row};
+    work w = {model, kernels, ids, positions, types, cake_wave_body(wave), wave->n_row};
     cake_exec_run(n_thread, gather, &w);
 }
 

@@ -63,6 +63,7 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
     e->lanes = cake_alloc((size_t)shape->n_lane, sizeof *e->lanes);
     e->need_all = cake_alloc((size_t)e->max_score, sizeof *e->need_all);
     e->best = cake_alloc((size_t)e->max_score, sizeof *e->best);
+    e->positions = cake_alloc((size_t)shape->max_row, sizeof *e->positions);
     e->types = cake_alloc((size_t)shape->max_row, sizeof *e->types);
     e->pool_row = cake_alloc((size_t)e->max_score, sizeof *e->pool_row);
     alloc_lanes(e);
@@ -102,6 +103,7 @@ void cake_engine_close(cake_engine *e)
     free(e->need_all);
     free(e->best);
     free(e->pool_row);
+    free(e->positions);
     free(e->types);
     free(e);
 }
@@ -159,6 +161,17 @@ static int threads_of(const cake_engine *e, cake_wave *wave)
     return cake_wave_generates(wave) ? e->n_decode : e->n_thread;
 }
 
+/* The row of a token in the embedding of positions. RoBERTa counts from pad_token_id + 1 on, and not its
+ * padding tokens, which a text may spell (create_position_ids_from_input_ids of transformers). */
+static int32_t position_of(const cake_config *config, const int32_t *ids, int pos)
+{
+    const int32_t first = config->first_position, pad = first - 1;
+    int32_t n_pad = 0;
+    for (int i = 0; first && i <= pos; i++)
+        n_pad += ids[i] == pad;
+    return first && ids[pos] == pad ? pad : first + pos - n_pad;
+}
+
 /* Writes a batch into the lane's wave, embeds its tokens and sends it. */
 static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_link *first)
 {
@@ -174,6 +187,7 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
     for (int i = 0; i < batch->n_row; i++) {
         cake_sequence *s = e->seqs[batch->rows[i].slot];
         e->ids[i] = s->ids.id[batch->rows[i].pos];
+        e->positions[i] = position_of(e->config, s->ids.id, batch->rows[i].pos);
         e->types[i] = s->type_from && batch->rows[i].pos >= s->type_from;
         cake_engine_begin(e, s->lead);
     }
@@ -182,7 +196,7 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
     if (l->body)
         cake_embed_fill_device(e->model, e->embed, e->ids, wave->n_row, e->device_ids, l->body);
     else
-        cake_embed_fill(e->model, e->embed, threads_of(e, wave), e->ids, e->types, wave);
+        cake_embed_fill(e->model, e->embed, threads_of(e, wave), e->ids, e->positions, e->types, wave);
     e->stats.embed_s += cake_trace_since(e->trace, CAKE_SPAN_EMBED, start, batch->n_row);
     e->stats.rows += batch->n_row;
     l->batch = batch;

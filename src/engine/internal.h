@@ -39,6 +39,7 @@ struct cake_engine {
     cake_arena device_arena; /* memory of the GPU that has the embedding: the lanes' bodies, device_ids */
     int32_t *device_ids;     /* [max_row] in GPU memory */
     int32_t *ids;            /* [max_row] */
+    int32_t *positions;      /* [max_row] rows of the embedding of positions */
     uint8_t *types;          /* [max_row] token types */
     float *stem_score;       /* [n_vocab] scores of the token that follows the stem's prompt */
     cake_sampler *sampler;

@@ -432,8 +432,7 @@ static int add_chunk(const char *chunk, size_t size, void *buf)
     return 0;
 }
 
-/* shortest: reals as cake_json_add_real writes them, else with all digits as jansson does. */
-static void add_node(cake_buf *buf, const cake_json *node, bool shortest)
+void cake_json_add_node(cake_buf *buf, const cake_json *node)
 {
     cake_json_type kind = cake_json_kind(node);
     size_t len;
@@ -442,7 +441,7 @@ static void add_node(cake_buf *buf, const cake_json *node, bool shortest)
         cake_buf_addc(buf, '[');
         for (size_t i = 0; i < cake_json_size(node); i++) {
             cake_buf_adds(buf, i ? "," : "");
-            add_node(buf, cake_json_at(node, i), shortest);
+            cake_json_add_node(buf, cake_json_at(node, i));
         }
         cake_buf_addc(buf, ']');
     } else if (kind == CAKE_JSON_OBJECT) {
@@ -452,7 +451,7 @@ static void add_node(cake_buf *buf, const cake_json *node, bool shortest)
             cake_buf_addc(buf, before);
             cake_json_add_text(buf, key, len);
             cake_buf_addc(buf, ':');
-            add_node(buf, cake_json_value(it), shortest);
+            cake_json_add_node(buf, cake_json_value(it));
         }
         cake_buf_adds(buf, before == '{' ? "{}" : "}");
     } else if (digits) {
@@ -460,7 +459,7 @@ static void add_node(cake_buf *buf, const cake_json *node, bool shortest)
     } else if (kind == CAKE_JSON_STRING) {
         const char *text = cake_json_text(node, &len);
         cake_json_add_text(buf, text, len);
-    } else if (shortest && kind == CAKE_JSON_REAL) {
+    } else if (kind == CAKE_JSON_REAL) {
         size_t start = buf->len;
         cake_json_add_real(buf, cake_json_real(node, 0));
         char *plus = strchr(buf->data + start, '+'); /* 1e300, not 1e+300 */
@@ -471,15 +470,10 @@ static void add_node(cake_buf *buf, const cake_json *node, bool shortest)
     }
 }
 
-void cake_json_add_node(cake_buf *buf, const cake_json *node)
-{
-    add_node(buf, node, false);
-}
-
 void cake_json_add_part(cake_buf *buf, const cake_json *node)
 {
     size_t start = buf->len;
-    add_node(buf, node, true);
+    cake_json_add_node(buf, node);
     if (buf->len - start <= MAX_SHOWN)
         return;
     cake_buf_cut(buf, start + MAX_SHOWN - cake_utf8_pending(buf->data + start, MAX_SHOWN));

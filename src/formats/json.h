@@ -64,7 +64,7 @@ const cake_json *cake_json_value(void *it);
 void cake_json_add_text(cake_buf *buf, const char *text, size_t len);
 /* The shortest decimal that reads back as the same double; null for NaN and infinities. */
 void cake_json_add_real(cake_buf *buf, double value);
-void cake_json_add_node(cake_buf *buf, const cake_json *node); /* compact, keys in their original order */
+void cake_json_add_node(cake_buf *buf, const cake_json *node); /* compact, keys in their order */
 /* Appends a node, shortened for a message. */
 void cake_json_add_part(cake_buf *buf, const cake_json *node);
 /* Append `before` and the value. */

@@ -83,7 +83,7 @@ static cake_err check_disjoint(cake_schema_compiler *c, const cake_json *schema)
             if (!cake_schema_disjoint(c, cake_json_at(one, i), cake_json_at(one, j)) && !c->automaton->full)
                 return cake_schema_wrong(
                     c, schema, "oneOf",
-                    "a value may be valid for several alternatives; tell them apart by type, "
+                    "a value may be valid for several alternatives; tell them apart by type, by a range, "
                     "or by a required member with another const, or use anyOf");
     return CAKE_OK;
 }

@@ -56,6 +56,7 @@ static cake_err read_limits(cake_schema_compiler *c, const cake_schema_list *lis
         err = cake_schema_count(c, schema, "minItems", &low);
         if (!err)
             err = cake_schema_count(c, schema, "maxItems", &high);
+        high = high > CAKE_AUTOMATON_STATES ? -1 : high; /* no answer has so many */
         *min = low > *min ? low : *min;
         *max = *max < 0 || (high >= 0 && high < *max) ? high : *max;
     }

@@ -246,6 +246,38 @@ static int types_alone(cake_schema_compiler *c, const cake_json *schema, const c
     return set ? types & set->types : types;
 }
 
+/* Whether the largest value of the one is below the smallest of the other. */
+static bool is_below(const cake_json *a, const char *most, const cake_json *b, const char *least, bool open)
+{
+    const cake_json *upper = cake_json_get(a, most), *lower = cake_json_get(b, least);
+    if (!cake_json_is_number(upper) || !cake_json_is_number(lower))
+        return false;
+    const int order = cake_schema_compare_numbers(upper, lower);
+    return order < 0 || (open && !order);
+}
+
+/* Whether ranges of numbers, lengths or counts keep values of all the common types apart. */
+static bool ranges_differ(const cake_json *a, const cake_json *b, int common)
+{
+    enum { NUMBERS = CAKE_TYPE_INTEGER | CAKE_TYPE_NUMBER };
+    static const struct {
+        int types;
+        const char *most, *least;
+        bool open;
+    } rows[] = {{NUMBERS, "maximum", "minimum", false},
+                {NUMBERS, "exclusiveMaximum", "minimum", true},
+                {NUMBERS, "maximum", "exclusiveMinimum", true},
+                {NUMBERS, "exclusiveMaximum", "exclusiveMinimum", true},
+                {CAKE_TYPE_STRING, "maxLength", "minLength", false},
+                {CAKE_TYPE_ARRAY, "maxItems", "minItems", false},
+                {CAKE_TYPE_OBJECT, "maxProperties", "minProperties", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (is_below(a, rows[i].most, b, rows[i].least, rows[i].open) ||
+            is_below(b, rows[i].most, a, rows[i].least, rows[i].open))
+            common &= ~rows[i].types;
+    return !common;
+}
+
 static bool disjoint(cake_schema_compiler *c, const cake_json *a, const cake_json *b, int depth)
 {
     a = behind(c, a);
@@ -254,7 +286,7 @@ static bool disjoint(cake_schema_compiler *c, const cake_json *a, const cake_jso
     const int common = types_alone(c, a, values) & types_alone(c, b, others);
     const cake_json *mine = cake_json_get(a, "properties"), *other = cake_json_get(b, "properties");
     cake_automaton_spend(c->automaton, 16);
-    if (!common || sets_differ(c, values, others))
+    if (!common || sets_differ(c, values, others) || ranges_differ(a, b, common))
         return true;
     if (common != CAKE_TYPE_OBJECT || !depth)
         return false;

@@ -52,9 +52,9 @@ cake_err cake_schema_count(cake_schema_compiler *c, const cake_json *schema, con
     const double real = cake_json_real(node, -1);
     if (!node)
         return CAKE_OK;
-    if (!(real >= 0) || real > 0x1p53 || real != (double)(int64_t)real)
+    if (!(real >= 0) || (real < 0x1p53 && real != (double)(int64_t)real))
         return cake_schema_wrong(c, schema, keyword, "expected an integer from 0");
-    *count = (int64_t)real;
+    *count = real < 0x1p53 ? (int64_t)real : (int64_t)1 << 53; /* more than any value has */
     return CAKE_OK;
 }
 

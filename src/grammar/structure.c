@@ -31,6 +31,7 @@ typedef struct builder {
 } builder;
 
 static cake_err add(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to);
+static cake_err check_keys(builder *b, const cake_json *element, const char *type);
 
 static cake_err wrong(builder *b, const char *type, const char *what)
 {
@@ -118,12 +119,22 @@ static cake_err add_grammar(builder *b, const cake_json *element, int32_t from, 
 
 static cake_err add_any(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
 {
-    (void)element;
+    const cake_json *excludes = cake_json_get(element, "excludes");
+    const size_t n = cake_json_size(excludes);
+    const int32_t nowhere = cake_automaton_state(b->automaton);
+    cake_search_text *texts = cake_alloc(n + 1, sizeof *texts);
+    cake_err err = CAKE_OK;
     *to = cake_automaton_state(b->automaton);
-    const cake_search_text end = {stop.at, stop.len, *to};
-    return cake_search_add(b->automaton, from, &end, stop.at ? 1 : 0, stop.at ? -1 : *to)
-               ? CAKE_OK
-               : wrong(b, "any_text", "the text that ends it is not UTF-8");
+    for (size_t i = 0; i < n && !err; i++) {
+        texts[i] = (cake_search_text){.to = nowhere};
+        texts[i].text = cake_json_text(cake_json_at(excludes, i), &texts[i].len);
+        err = texts[i].text ? CAKE_OK : wrong(b, "any_text", "expected an array `excludes` of strings");
+    }
+    texts[n] = (cake_search_text){stop.at, stop.len, *to};
+    if (!err && !cake_search_add(b->automaton, from, texts, n + (stop.at != NULL), stop.at ? -1 : *to))
+        err = wrong(b, "any_text", "a text that ends it, or that it excludes, is empty or not UTF-8");
+    free(texts);
+    return err;
 }
 
 /* ---- several */
@@ -220,12 +231,25 @@ static cake_err add_tag_after(builder *b, const cake_json *tag, size_t skip, int
                               int32_t *to)
 {
     span begin, end;
-    if (!get_text(tag, "begin", &begin) || !get_text(tag, "end", &end))
-        return wrong(b, "tag", "expected the strings `begin` and `end`");
+    const cake_json *ends = cake_json_get(tag, "end");
+    const bool several = cake_json_kind(ends) == CAKE_JSON_ARRAY;
+    const size_t n = several ? cake_json_size(ends) : 1;
+    cake_err err = check_keys(b, tag, "tag");
+    if (err)
+        return err;
+    if (!get_text(tag, "begin", &begin) || !n)
+        return wrong(b, "tag", "expected the strings `begin` and `end`, or an array of these");
     from = literal(b, from, (span){begin.at + skip, begin.len - skip});
-    cake_err err = add(b, cake_json_get(tag, "content"), from, end.len ? end : stop, to);
-    if (!err && end.len)
-        *to = literal(b, *to, stop);
+    *to = cake_automaton_state(b->automaton);
+    for (size_t i = 0; i < n && !err; i++) {
+        int32_t after;
+        end.at = cake_json_text(several ? cake_json_at(ends, i) : ends, &end.len);
+        if (!end.at)
+            return wrong(b, "tag", "expected the strings `begin` and `end`, or an array of these");
+        err = add(b, cake_json_get(tag, "content"), from, end.len ? end : stop, &after);
+        if (!err)
+            cake_automaton_empty(b->automaton, end.len ? literal(b, after, stop) : after, *to);
+    }
     return err;
 }
 
@@ -436,35 +460,65 @@ static cake_err add_parameters(builder *b, const cake_json *element, int32_t fro
 
 /* ---- all */
 
+static const struct {
+    const char *type;
+    cake_err (*add)(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to);
+    const char *keys[5]; /* beside type */
+} rows[] = {{"const_string", add_string, {"value"}},
+            {"token", add_token, {"token"}},
+            {"json_schema", add_schema, {"json_schema"}},
+            {"regex", add_regex, {"pattern"}},
+            {"grammar", add_grammar, {"grammar"}},
+            {"any_text", add_any, {"excludes"}},
+            {"sequence", add_sequence, {"elements"}},
+            {"or", add_or, {"elements"}},
+            {"optional", add_optional, {"content"}},
+            {"star", add_star, {"content"}},
+            {"plus", add_plus, {"content"}},
+            {"tag", add_tag, {"begin", "content", "end"}},
+            {"tags_with_separator", add_separated, {"tags", "separator", "at_least_one", "stop_after_first"}},
+            {"triggered_tags", add_triggers, {"triggers", "tags", "at_least_one", "stop_after_first"}},
+            {"qwen_xml_parameter", add_parameters, {"json_schema"}}};
+
+enum { N_ROW = sizeof rows / sizeof *rows };
+
+static size_t row_of(const char *type)
+{
+    size_t i = 0;
+    while (i < N_ROW && strcmp(rows[i].type, type) != 0)
+        i++;
+    return i;
+}
+
+/* What an element says beside what its type knows would be lost. */
+static cake_err check_keys(builder *b, const cake_json *element, const char *type)
+{
+    const char *const *keys = rows[row_of(type)].keys;
+    for (void *it = cake_json_first(element); it; it = cake_json_next(element, it)) {
+        const char *key = cake_json_key(it, NULL);
+        size_t k = 0;
+        while (k < 5 && keys[k] && strcmp(keys[k], key) != 0)
+            k++;
+        if (strcmp(key, "type") != 0 && (k == 5 || !keys[k]))
+            return cake_fault_set(b->fault, NULL, "structural tag: %s: %.40s is not supported", type, key);
+    }
+    return CAKE_OK;
+}
+
 static cake_err add(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
 {
-    static const struct {
-        const char *type;
-        cake_err (*add)(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to);
-    } rows[] = {{"const_string", add_string},
-                {"token", add_token},
-                {"json_schema", add_schema},
-                {"regex", add_regex},
-                {"grammar", add_grammar},
-                {"any_text", add_any},
-                {"sequence", add_sequence},
-                {"or", add_or},
-                {"optional", add_optional},
-                {"star", add_star},
-                {"plus", add_plus},
-                {"tag", add_tag},
-                {"tags_with_separator", add_separated},
-                {"triggered_tags", add_triggers},
-                {"qwen_xml_parameter", add_parameters}};
     const char *type = cake_json_text(cake_json_get(element, "type"), NULL);
+    if (!type && cake_json_get(element, "begin"))
+        type = "tag"; /* in lists of tags nothing else stands */
     if (!type)
         return wrong(b, "", "expected an element, an object with a `type`");
     if (++b->n_element > MOST_ELEMENTS)
         return wrong(b, type, "there are more than 10,000 elements");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].type, type))
-            return rows[i].add(b, element, from, stop, to);
-    return cake_fault_set(b->fault, NULL, "structural tag: type %.40s is not supported", type);
+    const size_t i = row_of(type);
+    if (i == N_ROW)
+        return cake_fault_set(b->fault, NULL, "structural tag: type %.40s is not supported", type);
+    cake_err err = check_keys(b, element, type);
+    return err ? err : rows[i].add(b, element, from, stop, to);
 }
 
 /* The older form as an element. */
@@ -506,10 +560,11 @@ cake_err cake_structure_add(const cake_json *root, const cake_schema_options *op
     const char *type = cake_json_text(cake_json_get(root, "type"), NULL);
     cake_json *older = NULL;
     cake_err err = CAKE_OK;
-    if (type && !strcmp(type, "structural_tag"))
+    const bool named = type && !strcmp(type, "structural_tag");
+    if (named && cake_json_get(root, "format"))
         root = cake_json_get(root, "format");
-    if (!type && cake_json_get(root, "triggers") &&
-        has_members(cake_json_get(root, "structures"), "begin", "schema", "end")) {
+    else if ((named || !type) && cake_json_get(root, "triggers") &&
+             has_members(cake_json_get(root, "structures"), "begin", "schema", "end")) {
         cake_buf text = {0};
         add_older(root, &text);
         err = cake_json_parse(text.data, text.len, &older, fault);

@@ -68,10 +68,12 @@ static cake_err read_list(cake_field_pass *p, const char *name, const cake_json 
 {
     cake_request *r = p->request;
     const cake_json_type first = cake_json_kind(cake_json_at(node, 0));
-    const bool several = first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY || first == CAKE_JSON_OBJECT;
+    const bool several = first == CAKE_JSON_STRING || first == CAKE_JSON_ARRAY || first == CAKE_JSON_OBJECT ||
+                         !strcmp(name, "documents"); /* others may be the ids of one text */
     const size_t all = several ? cake_json_size(node) : 1;
     if (all > CAKE_MAX_INPUT)
-        return cake_fault_set(&r->fault, name, "%s is an array of %zu; expected at most %d texts", name, all,
+        return cake_fault_set(&r->fault, name,
+                              "%s is an array of %zu; expected at most %d texts: use more lines", name, all,
                               CAKE_MAX_INPUT);
     *list = cake_alloc(all, sizeof **list);
     *n = (int)all;

@@ -25,7 +25,12 @@ cake_err cake_field_read_tool_choice(cake_field_pass *p, const cake_field_row *f
     const bool flat = p->kind == CAKE_FIELDS_RESPONSE;
     const char *name =
         cake_json_text(cake_json_get(flat ? node : cake_json_get(node, "function"), "name"), &n);
-    if (!type || strcmp(type, "function") != 0 || !name || memchr(name, 0, n))
+    if (type && strcmp(type, "function") != 0)
+        return cake_fault_set(&r->fault, f->name,
+                              "%s of type \"%.40s\" is not supported; a function, \"none\", \"auto\" and "
+                              "\"required\" are",
+                              f->name, type);
+    if (!type || !name || memchr(name, 0, n))
         return cake_field_wrong(p, f->name, node,
                                 flat ? "\"none\", \"auto\", \"required\", or {\"type\": \"function\", "
                                        "\"name\": NAME}"

@@ -390,7 +390,8 @@ void cake_prompt_parse(const cake_prompt *prompt, const cake_line *line, cake_re
         request->task = prompt->task;
     size_t used = strlen(request->fault.message), room = sizeof request->fault.message - used;
     static const char hint[] = " (the input ends here without a newline: was it cut short?)";
-    if (request->err && !request->form_known && line->unended && room > sizeof hint)
+    const bool cut = !strstr(request->fault.message, "depth"); /* else its nesting is what is wrong */
+    if (request->err && !request->form_known && line->unended && cut && room > sizeof hint)
         memcpy(request->fault.message + used, hint, sizeof hint);
 }
 

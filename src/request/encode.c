@@ -5,6 +5,7 @@
  */
 #include "request/encode.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,17 +92,19 @@ static cake_err encode_scored(const cake_preparation *preparation, cake_request 
     const cake_tokenizer *tokenizer = preparation->tokenizer;
     const bool follows = continues(r);
     const cake_ids *own = follows ? &r->continuation_ids : &r->ids;
+    int32_t first = cake_tokenizer_first(tokenizer);
+    /* a text that spells the token before it, or ids that have it: it is not scored */
+    bool begun = !follows && own->len && own->id[0] == first;
     r->scored_bytes =
         own->len ? bytes_of(tokenizer, own) : (int64_t)(follows ? r->continuation_len : r->text_len);
     cake_err err = follows ? cake_continuation_encode(tokenizer, r, text, ids)
                            : cake_rolling_encode(tokenizer, r, preparation->window, text, ids);
-    /* A text that spells the token before it: this is not scored. */
     const char *begin = follows ? r->continuation : r->text;
     const bool whole = !follows || (!r->text_len && !r->ids.len);
-    if (!err && begin && whole && cake_tokenizer_begins(tokenizer, begin, (size_t)r->scored_bytes)) {
-        int32_t first = cake_tokenizer_first(tokenizer);
+    if (!err && begin && whole && cake_tokenizer_begins(tokenizer, begin, (size_t)r->scored_bytes))
+        begun = true;
+    if (begun)
         r->scored_bytes -= bytes_of(tokenizer, &(cake_ids){.id = &first, .len = 1});
-    }
     return err;
 }
 
@@ -250,6 +253,31 @@ static cake_err truncate_prompt(const cake_preparation *preparation, cake_reques
     return err;
 }
 
+/* Token i is beyond the vocabulary; it can only be one that the request gave as an id. */
+static cake_err fail_id(const cake_preparation *preparation, const cake_ids *ids, size_t i, cake_request *r)
+{
+    const cake_task_row *task = &cake_tasks[r->task];
+    const int32_t id = ids->id[i];
+    const size_t from = (size_t)r->params.score_from;
+    const bool second = continues(r) && from && i >= from;
+    const char *field = second         ? "continuation"
+                        : continues(r) ? "context"
+                        : !task->pools ? "prompt"
+                        : !task->pairs ? "input"
+                        : r->ranked    ? "documents"
+                                       : "text_2";
+    char part[32] = "";
+    int n = 0;
+    i -= second ? from : 0;
+    while (task->pools && r->n_part > 1 && n + 1 < r->n_part && i >= (size_t)r->parts[n].n_token)
+        i -= (size_t)r->parts[n++].n_token;
+    if (task->pools && r->n_part > 1)
+        snprintf(part, sizeof part, " of text %d", n);
+    return cake_fault_set(&r->fault, field,
+                          "%s: token id %d at position %zu%s is not below the model's vocabulary of %d",
+                          field, id, i, part, preparation->n_vocab);
+}
+
 static cake_err check(const cake_preparation *preparation, const cake_ids *ids, cake_request *r)
 {
     cake_fault *fault = &r->fault;
@@ -274,9 +302,7 @@ static cake_err check(const cake_preparation *preparation, const cake_ids *ids, 
             preparation->options.context ? " or raise --context" : "");
     for (size_t i = 0; preparation->n_vocab && i < ids->len; i++)
         if (ids->id[i] < 0 || ids->id[i] >= preparation->n_vocab)
-            return cake_fault_set(fault, "prompt",
-                                  "token id %d at position %zu is not below the model's vocabulary of %d",
-                                  ids->id[i], i, preparation->n_vocab);
+            return fail_id(preparation, ids, i, r);
     return preparation->n_vocab ? check_param_ids(preparation, r) : CAKE_OK;
 }
 

@@ -47,7 +47,10 @@ cake_err cake_prompt_names_read(const char *model, cake_prompt_names *out)
         return err == CAKE_END ? CAKE_OK : err;
     const cake_json *prompts = cake_json_get(root, "prompts");
     const cake_json *name = cake_json_get(root, "default_prompt_name");
-    if (cake_json_kind(prompts) > CAKE_JSON_NULL && cake_json_kind(prompts) != CAKE_JSON_OBJECT)
+    if (cake_json_kind(root) != CAKE_JSON_OBJECT)
+        err = cake_fail("request", "%s/" FILE_NAME ": it is %s; expected an object", model,
+                        cake_json_kind_name(root));
+    else if (cake_json_kind(prompts) > CAKE_JSON_NULL && cake_json_kind(prompts) != CAKE_JSON_OBJECT)
         err = cake_fail("request", "%s/" FILE_NAME ": prompts is %s; expected an object", model,
                         cake_json_kind_name(prompts));
     for (void *it = err ? NULL : cake_json_first(prompts); it && !err; it = cake_json_next(prompts, it))

@@ -219,12 +219,12 @@ size_t cake_sequence_settled(const cake_sequence *s)
     return s->text.len > hold ? s->text.len - hold : 0;
 }
 
-/* Cuts the text before the first stop string that ends after `before`; ties go to the one that starts
- * first. */
-static bool cut_at_stop(cake_sequence *s, size_t before)
+/* Where the first stop string begins of those that end after byte `before` of the text; ties go to the one that
+ * starts first. SIZE_MAX: there is none. */
+static size_t find_stop(const cake_sequence *s, size_t before)
 {
     const cake_params *p = params_of(s);
-    size_t found = s->text.len;
+    size_t found = SIZE_MAX;
     for (int i = 0; i < p->n_stop; i++) {
         size_t len = strlen(p->stop[i]);
         size_t from = before > len - 1 ? before - (len - 1) : 0;
@@ -234,7 +234,23 @@ static bool cut_at_stop(cake_sequence *s, size_t before)
         if (at && (size_t)(at - s->text.data) < found)
             found = (size_t)(at - s->text.data);
     }
-    if (found == s->text.len)
+    return found;
+}
+
+/* Cuts the text before a stop string. The decoder may hold it back: bytes of a token each (a newline of
+ * SentencePiece's vocabularies) are a text only if those that follow do not change that. */
+static bool cut_at_stop(cake_sequence *s, size_t before)
+{
+    const size_t shown = s->text.len;
+    size_t found = shown > before ? find_stop(s, before) : SIZE_MAX;
+    if (found == SIZE_MAX && params_of(s)->n_stop && s->decoder) {
+        cake_decoder_peek(s->decoder, &s->text);
+        found = s->text.len > shown ? find_stop(s, before) : SIZE_MAX;
+        cake_buf_cut(&s->text, shown);
+        if (found != SIZE_MAX)
+            cake_decoder_end(s->decoder, &s->text);
+    }
+    if (found == SIZE_MAX)
         return false;
     cake_buf_cut(&s->text, found);
     return true;
@@ -298,7 +314,7 @@ bool cake_sequence_push(cake_sequence *s, int32_t id, const cake_token_logprob *
         cake_decoder_end(s->decoder, &s->text);
     if (check_text(s))
         return true;
-    bool stopped = !ended && generated > p->min_tokens && s->text.len > before && cut_at_stop(s, before);
+    bool stopped = !ended && generated > p->min_tokens && cut_at_stop(s, before);
     s->finish = ended || stopped ? CAKE_FINISH_STOP : CAKE_FINISH_LENGTH;
     return s->over = ended || stopped || full;
 }

@@ -632,6 +632,35 @@ void cake_decoder_end(cake_decoder *decoder, cake_buf *text)
     end_trace(decoder);
 }
 
+void cake_decoder_peek(const cake_decoder *decoder, cake_buf *text)
+{
+    const size_t n = decoder->token->stages.n;
+    bool waits = false;
+    for (size_t i = 0; i < n; i++)
+        waits = waits || decoder->state[i].held.len;
+    if (!waits)
+        return;
+    cake_decoder *copy = cake_decoder_open(decoder->token);
+    for (size_t i = 0; i < n; i++) {
+        const state *from = &decoder->state[i];
+        state *to = &copy->state[i];
+        cake_buf_add(&to->held, from->held.data, from->held.len);
+        to->mark = cake_alloc(from->n_mark + 1, sizeof *to->mark);
+        for (size_t k = 0; k < from->n_mark; k++)
+            to->mark[k] = from->mark[k];
+        to->n_mark = from->n_mark;
+        to->cap_mark = from->n_mark + 1;
+        to->taken = from->taken;
+        to->any = from->any;
+    }
+    copy->count = decoder->count;
+    copy->owner = decoder->owner;
+    copy->begun = decoder->begun;
+    copy->made = decoder->made;
+    cake_decoder_end(copy, text);
+    cake_decoder_close(copy);
+}
+
 void cake_decoder_close(cake_decoder *decoder)
 {
     if (!decoder)

@@ -149,6 +149,11 @@ static void test_calls(void)
     FREE("hermes", "none", "a<tool_call>{\"name\": \"now\"}</tool_call>b", "a\nb{now {}}");
     FREE("hermes", "none", "<tool_call>{\"name\": \"later\"}</tool_call>",
          "<tool_call>{\"name\": \"later\"}</tool_call>");
+    FREE("hermes", "none",
+         "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": 19.99, \"b\": [0.1, 1e300, "
+         "12345678901234567890123]}}"
+         "</tool_call>",
+         "{now {\"a\":19.99,\"b\":[0.1,1e300,12345678901234567890123]}}");
     FREE("hermes", "none", "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": 3}}</tool_call>",
          "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": 3}}</tool_call>");
     FREE("hermes", "none", "<tool_call>{\"name\": \"get_weather\"}</tool_call>x",

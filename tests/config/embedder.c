@@ -59,8 +59,10 @@ static const file_case cases[] = {
      "a path inside the model's directory"},
     {"[" POOLING "]", "{}", "{}", "{}", "the first module is Pooling"},
     {"[]", "{}", "{}", "{}", "expected an array of modules"},
-    {"[" MODEL "]", "{}", "{}", "{\"do_lower_case\": true}", "let the tokenizer's normalizer do it"},
-    {"[" MODEL "]", "[]", "{}", "[]", "expected an object"}};
+    {"[" MODEL ", " POOLING "]", "{\"pooling_mode\": \"mean\"}", "{}", "{\"do_lower_case\": true}",
+     "let the tokenizer's normalizer do it"},
+    {"[" MODEL ", " POOLING "]", "{\"pooling_mode\": \"mean\"}", "{}", "[]", "expected an object"},
+    {"[" MODEL "]", "{}", "{}", "{}", "there is no Pooling among its modules"}};
 
 static void test_files(void)
 {
@@ -90,6 +92,7 @@ static void test_missing(void)
     cake_embedder e = cake_embedder_default(8, true);
     cake_buf said = {0};
     put("modules.json", cases[0].modules);
+    put("1_Pooling/config.json", cases[0].pooling);
     snprintf(path, sizeof path, "%s/2_Dense/config.json", dir);
     unlink(path);
     cake_buf *before = cake_log_capture(&said);

@@ -52,7 +52,7 @@ static inline bool counting_open(void)
         ids[i] = i;
     *wave = (cake_wave){.n_row = COUNTING_VOCAB, .dim = COUNTING_DIM};
     CAKE_ASSERT(cake_wave_bytes(wave->n_row, 0, wave->dim) <= sizeof bytes);
-    cake_embed_fill(counting_model, &cake_kernels_ref, 1, ids, NULL, wave);
+    cake_embed_fill(counting_model, &cake_kernels_ref, 1, ids, NULL, NULL, wave);
     memcpy(counting_row, cake_wave_body(wave), sizeof counting_row);
     return true;
 }

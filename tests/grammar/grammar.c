@@ -94,6 +94,9 @@ static void test_structure(void)
               "[\"<f=\"]}",
               "", "plain < f=", "x<f=a>1</f> and <f=b>true</f>", "<f=a>1</f><f=a>2</f>", NULL,
               "<f=", "<f=c>1</f>", "<f=a>x</f>");
+    STRUCTURE("{\"type\": \"structural_tag\", \"structures\": [{\"begin\": \"<f>\", \"schema\": {\"type\": "
+              "\"integer\"}, \"end\": \"</f>\"}], \"triggers\": [\"<f\"]}",
+              "", "x<f>1</f>", NULL, "<f>x</f>");
     STRUCTURE(SEQ("{\"type\": \"triggered_tags\", \"triggers\": [\"<i\"], \"at_least_one\": true, "
                   "\"stop_after_first\": true, \"tags\": " TAGS "}, " TEXT("!")),
               "<i>1</i>!", "<a>q</a>!", NULL, "!", "x<i>1</i>!", "<i>1</i>");
@@ -109,6 +112,17 @@ static void test_structure(void)
         "<parameter=a>\nq\n</parameter>\n<parameter=b>\nx\n</parameter>\n");
     STRUCTURE(SEQ(ANY ", {\"type\": \"token\", \"token\": \"<|end|>\"}"), "hi\xFF<|end|>", "\xFF<|end|>",
               NULL, "hi<|end|>", "hi");
+    STRUCTURE("{\"type\": \"any_text\", \"excludes\": [\"ab\", \"c\"]}", "", "a b", "ba", NULL, "xab", "c");
+    STRUCTURE(SEQ("{\"type\": \"any_text\", \"excludes\": [\"b\"]}, " TEXT("!")), "a!", NULL, "b!", "a");
+    STRUCTURE("{\"type\": \"triggered_tags\", \"triggers\": [\"<a\"], \"at_least_one\": true, \"tags\": "
+              "[{\"begin\": "
+              "\"<a>\", \"content\": {\"type\": \"any_text\"}, \"end\": [\"</a>\", \"</b>\"]}]}",
+              "<a>x</a>", "<a></b>", "<a>x</a> <a>y</b>", NULL, "", "<a>x");
+    refuses(CAKE_CONSTRAINT_STRUCTURE, "{\"type\": \"any_text\", \"exclude\": []}",
+            "structural tag: any_text: exclude is not supported");
+    refuses(CAKE_CONSTRAINT_STRUCTURE,
+            "{\"begin\": \"a\", \"content\": {\"type\": \"any_text\"}, \"end\": []}",
+            "expected the strings `begin` and `end`, or an array of these");
     refuses(CAKE_CONSTRAINT_STRUCTURE, "{}", "expected an element, an object with a `type`");
     refuses(CAKE_CONSTRAINT_STRUCTURE, "{\"type\": \"sum\"}", "type sum is not supported");
     refuses(CAKE_CONSTRAINT_STRUCTURE, SEQ(TEXT("a") ", 1"), "expected an element");
@@ -284,6 +298,15 @@ static void test_schema(void)
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"sting\"}", "type at # of the schema");
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"string\", \"pattern\": \"(\"}",
             "pattern at # of the schema: at byte 1");
+    SCHEMA("{\"oneOf\": [{\"type\": \"integer\", \"maximum\": 3}, {\"type\": \"number\", "
+           "\"exclusiveMinimum\": 3}, "
+           "{\"type\": \"string\", \"minLength\": 2}, {\"type\": [\"string\", \"null\"], \"maxLength\": 1}]}",
+           "3", "3.5", "\"ab\"", "\"a\"", "null", NULL, "2.5", "true");
+    refuses(CAKE_CONSTRAINT_SCHEMA,
+            "{\"oneOf\": [{\"type\": [\"integer\", \"string\"], \"maximum\": 3}, {\"type\": [\"integer\", "
+            "\"string\"], "
+            "\"minimum\": 4}]}",
+            "oneOf at # of the schema: a value may be valid");
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"oneOf\": [{\"type\": \"integer\"}, {\"type\": \"number\"}]}",
             "oneOf at # of the schema: a value may be valid");
     refuses(CAKE_CONSTRAINT_SCHEMA,
@@ -292,6 +315,10 @@ static void test_schema(void)
     refuses(CAKE_CONSTRAINT_SCHEMA, "[]", "expected an object, true or false");
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"string\", \"minLength\": -1}", "minLength at #");
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"array\", \"minItems\": 1000000}", "needs more than");
+    SCHEMA("{\"maxItems\": 9007199254740991, \"maxLength\": 1000000000000000000, \"maxProperties\": 1e30, "
+           "\"type\": "
+           "[\"array\", \"string\", \"object\"]}",
+           "[1, 2]", "\"ab\"", "{\"a\": 1}", NULL, "1");
 }
 
 /* Keywords about strings that leave none, or say nothing. */

@@ -4,6 +4,7 @@
  */
 #include "request/sequence.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -264,6 +265,42 @@ static void test_choices(void)
     cake_sequence_close(lead);
 }
 
+/* Bytes that are a token each are held back, since those that follow may change what they say; a stop string
+ * among them ends the answer all the same, and at once. */
+static void test_stop_of_bytes(void)
+{
+    static const int32_t eos[] = {4};
+    char path[256];
+    snprintf(path, sizeof path, "%s/tokenizer.json", suite_tmp());
+    FILE *f = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    fputs("{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"byte_fallback\": true, \"vocab\": "
+          "{\"<unk>\": 0, "
+          "\"<0x0A>\": 1, \"a\": 2, \"<0xC3>\": 3, \"</s>\": 4}, \"merges\": []}, \"decoder\": {\"type\": "
+          "\"Sequence\", "
+          "\"decoders\": [{\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}]}}",
+          f);
+    fclose(f);
+    cake_tokenizer *demo = tokenizer;
+    if (cake_tokenizer_open(suite_tmp(), &tokenizer))
+        CU_FAIL_FATAL("the tokenizer");
+    cake_token_logprob scored[3] = {{1, -1}, {2, -2}, {3, -3}};
+    cake_sequence *s = begin("\n", NULL, 100, 2);
+    CU_ASSERT(!cake_sequence_push(s, 2, scored, eos, 1) && cake_sequence_push(s, 1, scored, eos, 1));
+    CU_ASSERT(s->begin[0] == 0 && s->begin[1] == 1);
+    expect(s, "a", CAKE_FINISH_STOP);
+    s = begin("a\n\n", NULL, 100, -1);
+    CU_ASSERT(!cake_sequence_push(s, 2, NULL, eos, 1) && !cake_sequence_push(s, 2, NULL, eos, 1));
+    CU_ASSERT(!cake_sequence_push(s, 1, NULL, eos, 1) && cake_sequence_push(s, 1, NULL, eos, 1));
+    expect(s, "a", CAKE_FINISH_STOP);
+    s = begin("b", NULL, 100, -1); /* the newline does not survive the byte behind it */
+    CU_ASSERT(!cake_sequence_push(s, 1, NULL, eos, 1) && !cake_sequence_push(s, 3, NULL, eos, 1));
+    CU_ASSERT(cake_sequence_push(s, 4, NULL, eos, 1));
+    expect(s, "\xEF\xBF\xBD\xEF\xBF\xBD", CAKE_FINISH_STOP);
+    cake_tokenizer_close(tokenizer);
+    tokenizer = demo;
+}
+
 static void test_scores(void)
 {
     cake_sequence *s = begin(NULL, NULL, 50, 2);
@@ -280,6 +317,7 @@ int main(void)
         {"max_tokens", test_length},
         {"a stop string that straddles tokens", test_stop_straddles_tokens},
         {"of two stop strings the one that starts first", test_first_stop_wins},
+        {"stop strings of tokens for bytes", test_stop_of_bytes},
         {"a cut character becomes U+FFFD", test_half_character},
         {"what may become a stop string is held back", test_settled},
         {"scores are kept for every token", test_scores},

@@ -145,7 +145,8 @@ static inline const float *step(golden_model *r, const int32_t *ids, int n, int 
                           .group = i % c->n_kv_group,
                           .index = page + i / c->n_kv_group,
                           .page = CONTEXT / CAKE_PAGE - 1 - page - i / c->n_kv_group};
-    cake_embed_fill(r->model, r->kernels->memory ? &cake_kernels_ref : r->kernels, 1, ids, NULL, r->wave);
+    cake_embed_fill(r->model, r->kernels->memory ? &cake_kernels_ref : r->kernels, 1, ids, NULL, NULL,
+                    r->wave);
     CU_ASSERT_EQUAL_FATAL(cake_slice_forward(r->slice, r->wave, (cake_wave_buffers){0}, no_messages, NULL),
                           CAKE_OK);
     int32_t row = n - 1;

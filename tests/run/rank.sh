@@ -46,8 +46,9 @@ cat >"$dir/batch.jsonl" <<'END'
 {"custom_id": "g", "method": "POST", "url": "/v1/embeddings", "body": {"input": "rain"}}
 {"id": "h", "text_1": "rain", "text_2": "ship"}
 {"id": "i", "query": "rain", "documents": ["rain", "ship"]}
+{"id": "j", "query": "rain", "documents": [3, 4]}
 END
-expect "lines of /v1/rerank and /v1/score" 3 '4 requests failed' run -m "$golden/bert" -i "$dir/batch.jsonl" -o "$dir/out.jsonl"
+expect "lines of /v1/rerank and /v1/score" 3 '5 requests failed' run -m "$golden/bert" -i "$dir/batch.jsonl" -o "$dir/out.jsonl"
 has() { grep -q -- "$2" <(grep -F "\"$1\"" "$dir/out.jsonl"); ok "... $1: $2" $?; }
 has a '"results": \[{"index": [012], "document": {"text": "[a-z]*"}, "relevance_score": [0-9.e-]*}, {"index": [012], "document": {"text": "[a-z]*"}, "relevance_score": [0-9.e-]*}\], "usage": {"prompt_tokens"'
 has b '"object": "list", "created": 0, "model": "bert", "data": \[{"index": 0, "object": "score", "score": [0-9.e-]*}, {"index": 1'
@@ -58,6 +59,7 @@ has f 'query is missing; expected a string'
 has g 'this model scores pairs of texts and nothing else'
 has h '"data": \[{"index": 0, "object": "score"'
 has i '"results": \[{"index": [01], "relevance_score"'
+has j 'documents\[0\] is 3; expected a string'
 value() { grep -F "\"$1\"" "$dir/out.jsonl" | grep -oE "\"(relevance_)?score\": [0-9.e-]+" | sed 's/.*: //' | sort; }
 [ "$(value b)" = "$(value i)" ]
 ok "a pair has one score, whoever asks" $?
@@ -77,7 +79,7 @@ for model in bert qwen3-logits; do
     run -m "$golden/$model" -i "$dir/long.jsonl" -o "$dir/long.out" --force --truncate-prompt-tokens -1 -q && grep -q results "$dir/long.out"
     ok "... is cut, if that is wanted" $?
 done
-expect "plan" 3 'requests  *9, of which 4 would fail' mpi 1 plan -m "$golden/bert" -i "$dir/batch.jsonl"
+expect "plan" 3 'requests  *10, of which 5 would fail' mpi 1 plan -m "$golden/bert" -i "$dir/batch.jsonl"
 expect "tokenize shows pairs as the model sees them" 0 'Say yes or no: is it about rain' \
     mpi 1 tokenize -m "$golden/qwen3-logits" -i "$golden/pairs.jsonl"
 finish

@@ -162,7 +162,7 @@ b|context is missing; expected a string or an array of token ids, beside the con
 c|a context and its continuation take no temperature; take it out
 d|continuation is 7; expected a string or an array of token ids
 e|context is an empty array; expected one token id or more
-f|token id 99999999 at position
+f|continuation: token id 99999999 at position 0
 g|"finish_reason"
 h|context is not a field of a request; take it out
 i|"is_greedy"
