@@ -11,9 +11,9 @@
 #include "model/model.h"
 #include "types/wave.h"
 
-/* ids [wave->n_row], each in [0, n_vocab). Of models whose embedding has these parts: positions [wave->n_row],
- * rows of the table of positions; types [wave->n_row]: token types; those that the model does not have count as
- * 0. The wave's header and rows must be filled in. */
+/* ids [wave->n_row], each in [0, n_vocab). Of models whose embedding has these parts: positions
+ * [wave->n_row], rows of the table of positions; types [wave->n_row]: token types; those that the model does
+ * not have count as 0. The wave's header and rows must be filled in. */
 void cake_embed_fill(const cake_model *model, const cake_kernels *kernels, int n_thread, const int32_t *ids,
                      const int32_t *positions, const uint8_t *types, cake_wave *wave);
 /* As cake_embed_fill, with embedding and body [n_row, dim] in device memory. device_ids [n_row] is a device

@@ -247,9 +247,9 @@ static int types_alone(cake_schema_compiler *c, const cake_json *schema, const c
 }
 
 /* Whether the largest value of the one is below the smallest of the other. */
-static bool is_below(const cake_json *a, const char *most, const cake_json *b, const char *least, bool open)
+static bool is_below(const cake_json *a, const char *top, const cake_json *b, const char *bottom, bool open)
 {
-    const cake_json *upper = cake_json_get(a, most), *lower = cake_json_get(b, least);
+    const cake_json *upper = cake_json_get(a, top), *lower = cake_json_get(b, bottom);
     if (!cake_json_is_number(upper) || !cake_json_is_number(lower))
         return false;
     const int order = cake_schema_compare_numbers(upper, lower);
@@ -262,7 +262,7 @@ static bool ranges_differ(const cake_json *a, const cake_json *b, int common)
     enum { NUMBERS = CAKE_TYPE_INTEGER | CAKE_TYPE_NUMBER };
     static const struct {
         int types;
-        const char *most, *least;
+        const char *top, *bottom;
         bool open;
     } rows[] = {{NUMBERS, "maximum", "minimum", false},
                 {NUMBERS, "exclusiveMaximum", "minimum", true},
@@ -272,8 +272,8 @@ static bool ranges_differ(const cake_json *a, const cake_json *b, int common)
                 {CAKE_TYPE_ARRAY, "maxItems", "minItems", false},
                 {CAKE_TYPE_OBJECT, "maxProperties", "minProperties", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (is_below(a, rows[i].most, b, rows[i].least, rows[i].open) ||
-            is_below(b, rows[i].most, a, rows[i].least, rows[i].open))
+        if (is_below(a, rows[i].top, b, rows[i].bottom, rows[i].open) ||
+            is_below(b, rows[i].top, a, rows[i].bottom, rows[i].open))
             common &= ~rows[i].types;
     return !common;
 }

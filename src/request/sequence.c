@@ -219,8 +219,8 @@ size_t cake_sequence_settled(const cake_sequence *s)
     return s->text.len > hold ? s->text.len - hold : 0;
 }
 
-/* Where the first stop string begins of those that end after byte `before` of the text; ties go to the one that
- * starts first. SIZE_MAX: there is none. */
+/* Where the first stop string begins of those that end after byte `before` of the text; ties go to the one
+ * that starts first. SIZE_MAX: there is none. */
 static size_t find_stop(const cake_sequence *s, size_t before)
 {
     const cake_params *p = params_of(s);

@@ -2,9 +2,8 @@
  *
  * In: a tokenizer's `decoder`, then tokens one at a time. Out: text as soon as it is certain.
  *
- * The library runs each stage over the list of all tokens. Here every stage takes one token, holds what later
- * tokens may still change, and passes the rest to the next stage; so the pieces add up to the same text. Each
- * piece carries the number of its token, which gives the byte where a token's text begins.
+ * The library runs each stage over the list of all tokens. Here a stage takes one token, holds what later
+ * ones may still change, and passes the rest on, with the number of its token: where its text begins.
  * Invariant: the last stage emits valid UTF-8, with ascending token numbers.
  */
 #include <stdlib.h>
@@ -634,31 +633,8 @@ void cake_decoder_end(cake_decoder *decoder, cake_buf *text)
 
 void cake_decoder_peek(const cake_decoder *decoder, cake_buf *text)
 {
-    const size_t n = decoder->token->stages.n;
-    bool waits = false;
-    for (size_t i = 0; i < n; i++)
-        waits = waits || decoder->state[i].held.len;
-    if (!waits)
-        return;
-    cake_decoder *copy = cake_decoder_open(decoder->token);
-    for (size_t i = 0; i < n; i++) {
-        const state *from = &decoder->state[i];
-        state *to = &copy->state[i];
-        cake_buf_add(&to->held, from->held.data, from->held.len);
-        to->mark = cake_alloc(from->n_mark + 1, sizeof *to->mark);
-        for (size_t k = 0; k < from->n_mark; k++)
-            to->mark[k] = from->mark[k];
-        to->n_mark = from->n_mark;
-        to->cap_mark = from->n_mark + 1;
-        to->taken = from->taken;
-        to->any = from->any;
-    }
-    copy->count = decoder->count;
-    copy->owner = decoder->owner;
-    copy->begun = decoder->begun;
-    copy->made = decoder->made;
-    cake_decoder_end(copy, text);
-    cake_decoder_close(copy);
+    for (size_t i = decoder->token->stages.n; i-- > 0;)
+        cake_buf_add(text, decoder->state[i].held.data, decoder->state[i].held.len);
 }
 
 void cake_decoder_close(cake_decoder *decoder)

@@ -59,7 +59,7 @@ cake_decoder *cake_decoder_open(const cake_tokenizer *token); /* owned; the toke
 void cake_decoder_push(cake_decoder *decoder, int32_t id, cake_buf *text);
 void cake_decoder_end(cake_decoder *decoder,
                       cake_buf *text); /* emits what still waits, as U+FFFD, and restarts */
-/* Appends what cake_decoder_end would emit now. */
+/* Appends the bytes that still wait. */
 void cake_decoder_peek(const cake_decoder *decoder, cake_buf *text);
 /* Fails if the text exceeded its limit or a pattern failed; then nothing is decoded any more. */
 cake_err cake_decoder_check(const cake_decoder *decoder, cake_fault *fault);

@@ -100,6 +100,10 @@ static void test_structure(void)
     STRUCTURE(SEQ("{\"type\": \"triggered_tags\", \"triggers\": [\"<i\"], \"at_least_one\": true, "
                   "\"stop_after_first\": true, \"tags\": " TAGS "}, " TEXT("!")),
               "<i>1</i>!", "<a>q</a>!", NULL, "!", "x<i>1</i>!", "<i>1</i>");
+}
+
+static void test_structure_more(void)
+{
     STRUCTURE(
         "{\"type\": \"structural_tag\", \"format\": {\"type\": \"qwen_xml_parameter\", \"json_schema\": "
         "{\"properties\": {\"a\": {\"type\": \"string\"}, \"b\": {\"$ref\": \"#/$defs/n\"}, \"c\": "
@@ -564,6 +568,7 @@ int main(void)
                                        {"numbers", test_numbers},
                                        {"schemas", test_schema},
                                        {"structural tags", test_structure},
+                                       {"more structural tags", test_structure_more},
                                        {"strings", test_strings},
                                        {"values that are listed", test_values},
                                        {"names", test_names},
