@@ -58,7 +58,8 @@ typedef struct cake_automaton {
     cake_kept_rule kept[CAKE_MAX_KEPT]; /* [n_kept] for those who add rules */
     int n_kept;
     int64_t work;
-    bool full; /* a limit is reached: what was added is incomplete */
+    bool distinct; /* of texts that are JSON: names of an object's members must not repeat */
+    bool full;     /* a limit is reached: what was added is incomplete */
     cake_automaton_limit limit;
     /* set by cake_automaton_finish */
     int32_t *first;      /* [n_state + 1] the first edge of each state */

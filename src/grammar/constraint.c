@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "grammar/grammar_parts.h"
+#include "grammar/names.h"
 
 enum {
     MOST_PLAIN_STEPS = 1 << 20, /* to count plain characters */
@@ -156,6 +157,10 @@ struct cake_constraint {
     int n_end;
     int32_t *with_end; /* [cap_with] the mask and the ends */
     size_t cap_with;
+    bool distinct; /* names of members must not repeat */
+    cake_names names, trial;
+    int32_t *without; /* [cap_without] the mask and the tokens that would repeat one */
+    size_t cap_without;
     cake_mask latest;
 };
 
@@ -237,6 +242,14 @@ static bool is_end(const cake_constraint *c, int32_t id)
     return false;
 }
 
+static void list_quotes(cake_grammar *g, const cake_vocabulary *v)
+{
+    g->quote = cake_alloc((size_t)v->n_vocab, sizeof *g->quote);
+    for (int32_t id = 0; id < v->n_vocab; id++)
+        if (memchr(v->bytes + v->begin[id], '"', (size_t)(v->begin[id + 1] - v->begin[id])))
+            g->quote[g->n_quote++] = id;
+}
+
 cake_constraint *cake_constraint_open(cake_grammar *grammar, const cake_vocabulary *vocabulary,
                                       const int32_t *ends, int n_end, bool fresh)
 {
@@ -252,6 +265,9 @@ cake_constraint *cake_constraint_open(cake_grammar *grammar, const cake_vocabula
             c->ends[c->n_end++] = ends[i];
     pthread_mutex_lock(&grammar->lock);
     c->era = grammar->era;
+    c->distinct = grammar->automaton.distinct && grammar->source.kind == CAKE_CONSTRAINT_SCHEMA;
+    if (c->distinct && !grammar->quote)
+        list_quotes(grammar, vocabulary);
     pthread_mutex_unlock(&grammar->lock);
     return c;
 }
@@ -273,6 +289,9 @@ void cake_constraint_close(cake_constraint *c)
     cake_buf_free(&c->text);
     free(c->ends);
     free(c->with_end);
+    free(c->without);
+    cake_names_free(&c->names);
+    cake_names_free(&c->trial);
     free(c);
 }
 
@@ -300,6 +319,34 @@ static cake_mask with_ends(cake_constraint *c, cake_mask mask)
         qsort(c->with_end, (size_t)n, sizeof *c->with_end, by_id);
     }
     return (cake_mask){c->with_end, n, mask.allowed};
+}
+
+/* The mask without the tokens that would give an object a name twice. Both lists ascend. */
+static cake_mask without_repeats(cake_constraint *c, cake_mask mask)
+{
+    const cake_grammar *g = c->grammar;
+    const cake_vocabulary *v = c->vocabulary;
+    int32_t n = 0, k = 0;
+    if ((size_t)mask.n + (size_t)g->n_quote > c->cap_without) {
+        c->cap_without = (size_t)mask.n + (size_t)g->n_quote;
+        c->without = cake_grow(c->without, c->cap_without, sizeof *c->without);
+    }
+    for (int32_t i = 0; i < g->n_quote; i++) {
+        const int32_t id = g->quote[i];
+        const char *bytes = v->bytes + v->begin[id];
+        while (k < mask.n && mask.id[k] < id)
+            c->without[n++] = mask.id[k++];
+        const bool listed = k < mask.n && mask.id[k] == id;
+        k += listed;
+        const bool repeats =
+            listed == mask.allowed &&
+            cake_names_would_repeat(&c->names, bytes, (size_t)(v->begin[id + 1] - v->begin[id]), &c->trial);
+        if (listed != repeats)
+            c->without[n++] = id;
+    }
+    while (k < mask.n)
+        c->without[n++] = mask.id[k++];
+    return (cake_mask){c->without, n, mask.allowed};
 }
 
 cake_mask cake_constraint_mask(cake_constraint *c)
@@ -333,6 +380,8 @@ cake_mask cake_constraint_mask(cake_constraint *c)
     c->latest = c->mask ? c->mask->mask : (cake_mask){NULL, 0, true};
     if (ends && !c->slow)
         c->latest = with_ends(c, c->latest);
+    if (c->distinct && !c->slow)
+        c->latest = without_repeats(c, c->latest);
     return c->latest;
 }
 
@@ -349,6 +398,8 @@ void cake_constraint_add(cake_constraint *c, int32_t id)
         bytes += bytes[0] == ' ';
         c->fresh = false;
     }
+    if (c->distinct)
+        cake_names_add(&c->names, bytes, n);
     pthread_mutex_lock(&g->lock);
     const bool found = find_state(c);
     cake_buf_add(&c->text, bytes, n);

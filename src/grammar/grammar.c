@@ -224,6 +224,7 @@ void cake_grammar_close(cake_grammar *g)
     cake_state_sets_close(g->sets);
     cake_automaton_free(&g->automaton);
     free(g->bits);
+    free(g->quote);
     free(g->source.text);
     pthread_cond_destroy(&g->compiled);
     pthread_mutex_destroy(&g->lock);

@@ -39,6 +39,8 @@ struct cake_grammar {
     size_t n_mask, mask_bytes;
     size_t most_bytes; /* of states, and of masks */
     uint64_t *bits;    /* [vocabulary, in words] scratch */
+    int32_t *quote;    /* [n_quote] tokens with a quotation mark; NULL: not listed yet */
+    int32_t n_quote;
 };
 
 cake_grammar *cake_grammar_new(const cake_constraint_source *source); /* not compiled; one reference */

@@ -9,7 +9,9 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "formats/json.h"
 #include "grammar/grammar_parts.h"
+#include "grammar/validate.h"
 #include "tests/suite.h"
 
 static const char *const pieces[] = {
@@ -150,6 +152,65 @@ static void test_masks(void)
         }
         cake_vocabulary_close(v);
     }
+}
+
+/* A finished answer; NULL: it was not finished. */
+static cake_json *answer_once(cake_grammar *g, const cake_vocabulary *v)
+{
+    const int32_t end = EOS;
+    cake_constraint *c = cake_constraint_open(cake_grammar_share(g), v, &end, 1, true);
+    cake_buf text = {0};
+    cake_json *root = NULL;
+    cake_fault fault = {0};
+    bool over = false;
+    for (int step = 0; step < 200 && !over && !cake_constraint_stuck(c); step++) {
+        const cake_mask mask = cake_constraint_mask(c);
+        int32_t fit[N_VOCAB];
+        uint32_t n = 0;
+        for (int32_t id = 0; id < N_VOCAB; id++)
+            if (has(&mask, id))
+                fit[n++] = id;
+        const int32_t id = n ? fit[draw(n)] : 0;
+        over = n && id == EOS;
+        if (!n || over)
+            continue;
+        cake_buf_add(&text, v->bytes + v->begin[id], (size_t)(v->begin[id + 1] - v->begin[id]));
+        cake_constraint_add(c, id);
+    }
+    if (over)
+        CU_ASSERT(!cake_json_parse(text.data, text.len, &root, &fault));
+    cake_constraint_close(c);
+    cake_buf_free(&text);
+    return root;
+}
+
+/* Names that are not listed are counted; none counts twice, whichever way it is written. */
+static void test_names(void)
+{
+    const char *schema =
+        "{\"type\": \"object\", \"minProperties\": 3, \"maxProperties\": 3, \"propertyNames\": {\"pattern\": "
+        "\"^[ab\\n]?$\"}, \"additionalProperties\": {\"anyOf\": [{\"const\": 1}, {\"type\": \"object\", "
+        "\"minProperties\": 2, \"propertyNames\": {\"pattern\": \"^.?$\"}, \"additionalProperties\": "
+        "{\"const\": 1}}]}}";
+    const cake_constraint_source source = {
+        .kind = CAKE_CONSTRAINT_SCHEMA, .compact = true, .text = (char *)schema, .len = strlen(schema)};
+    cake_vocabulary *v = vocabulary_of(false);
+    cake_grammar *g = NULL;
+    cake_json *root = NULL;
+    cake_fault fault = {0};
+    int n = 0;
+    CU_ASSERT_FATAL(!cake_json_parse(schema, strlen(schema), &root, &fault));
+    CU_ASSERT_FATAL(!cake_grammar_open(&source, &g, &fault));
+    for (int round = 0; round < 2000; round++) {
+        cake_json *answer = answer_once(g, v);
+        n += answer != NULL;
+        CU_ASSERT(!answer || cake_schema_valid(root, answer));
+        cake_json_free(answer);
+    }
+    CU_ASSERT(n > 300);
+    cake_json_free(root);
+    cake_grammar_close(g);
+    cake_vocabulary_close(v);
 }
 
 static cake_grammar *get(cake_grammar_cache *cache, cake_constraint_kind kind, const char *text)
@@ -306,6 +367,7 @@ int main(void)
 {
     static const suite_test tests[] = {{"masks are those of a check of every token", test_masks},
                                        {"equal constraints are compiled once", test_cache},
+                                       {"no object gets a name twice", test_names},
                                        {"states are dropped and found again", test_forgetting},
                                        {"steps are limited", test_steps},
                                        {"bombs", test_bombs}};
