@@ -24,6 +24,8 @@ typedef struct reader {
     cake_fault *fault;
     int depth;
     bool whole;
+    bool left_out;         /* within [^...] */
+    uint32_t lower, upper; /* \d, \w and \s, and their opposites, within [...]: a bit for each letter */
 } reader;
 
 static cake_err wrong(const reader *r, const char *what)
@@ -55,16 +57,6 @@ static cake_err next_char(reader *r, uint32_t *code)
 }
 
 /* ---- escapes */
-
-/* \s: WhiteSpace and LineTerminator. */
-static void add_spaces(cake_chars *out)
-{
-    static const cake_char_range spaces[] = {
-        {'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
-        {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
-    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
-        cake_chars_add(out, spaces[i].lo, spaces[i].hi);
-}
 
 /* \p{...} by General_Category's first letter, and a few others. */
 static const struct {
@@ -112,27 +104,58 @@ static cake_err read_property(reader *r, bool negated, cake_chars *out)
     return wrong(r, "this property is not supported; L, Lu, Ll, M, N, Nd and White_Space are");
 }
 
-/* \d, \w, \s and their opposites, which add a set. False: the letter is none of them. */
-static bool add_class(char letter, cake_chars *out)
+static void add_ranges(const cake_char_range *range, size_t n, cake_chars *out)
 {
-    cake_chars set = {0};
-    switch (letter | 0x20) {
-    case 'd':
-        cake_chars_add(&set, '0', '9');
-        break;
-    case 'w':
-        cake_chars_add(&set, '0', '9');
-        cake_chars_add(&set, 'A', 'Z');
-        cake_chars_add(&set, '_', '_');
-        cake_chars_add(&set, 'a', 'z');
-        break;
-    case 's':
-        add_spaces(&set);
-        break;
-    default:
-        return false;
+    for (size_t i = 0; i < n; i++)
+        cake_chars_add(out, range[i].lo, range[i].hi);
+}
+
+static void add_named(const char *name, cake_chars *out)
+{
+    size_t i = 0;
+    while (strcmp(properties[i].name, name) != 0)
+        i++;
+    add_property(i, out);
+}
+
+/* \d, \w or \s as ECMA-262 has them, without or with what Python's re has in their place: validators use
+ * both. */
+static void add_named_class(char letter, bool either, cake_chars *out)
+{
+    static const cake_char_range digits[] = {{'0', '9'}},
+                                 words[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}},
+                                 spaces[] = {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},
+                                             {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                                             {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}},
+                                 others[] = {{0x1C, 0x1F}, {0x85, 0x85}, {0xFEFF, 0xFEFF}};
+    if (letter == 'd')
+        add_ranges(digits, 1, out);
+    else if (letter == 'w')
+        add_ranges(words, 4, out);
+    else
+        add_ranges(spaces, sizeof spaces / sizeof *spaces, out);
+    if (either && letter == 'd')
+        add_named("Nd", out);
+    if (either && letter == 'w') {
+        add_named("L", out);
+        add_named("N", out);
     }
-    if (!(letter & 0x20))
+    if (either && letter == 's')
+        add_ranges(others, 3, out);
+}
+
+/* \d, \w, \s and their opposites, which add a set: the characters that are in it for ECMA-262 and for Python;
+ * within [^...], which leaves them out, those that are in it for one of them. False: the letter is none of
+ * them. */
+static bool add_class(char letter, bool left_out, cake_chars *out)
+{
+    const bool opposite = !(letter & 0x20);
+    cake_chars set = {0};
+    letter |= 0x20;
+    if (letter != 'd' && letter != 'w' && letter != 's')
+        return false;
+    add_named_class(letter, opposite != left_out, &set);
+    if (opposite)
         cake_chars_negate(&set);
     cake_chars_add_set(out, &set);
     cake_chars_free(&set);
@@ -183,8 +206,10 @@ static cake_err read_escape(reader *r, cake_chars *set, uint32_t *code, bool *on
     if (r->at == r->len)
         return wrong(r, "a backslash at the end");
     const char c = r->text[r->at++];
-    if (add_class(c, set))
+    if (add_class(c, r->left_out, set)) {
+        *(c & 0x20 ? &r->lower : &r->upper) |= 1u << ((c | 0x20) - 'a');
         return CAKE_OK;
+    }
     if (c == 'p' || c == 'P')
         return read_property(r, c == 'P', set);
     *one = true;
@@ -227,7 +252,8 @@ static cake_err read_class_item(reader *r, cake_chars *set, uint32_t *code, bool
 
 static cake_err read_class(reader *r, cake_chars *out)
 {
-    const bool negated = take(r, "^");
+    const bool negated = r->left_out = take(r, "^");
+    r->lower = r->upper = 0;
     cake_err err = CAKE_OK;
     while (!err && !looking(r, "]")) {
         uint32_t lo = 0, hi = 0;
@@ -249,6 +275,9 @@ static cake_err read_class(reader *r, cake_chars *out)
         if (!err && one)
             cake_chars_add(out, lo, hi);
     }
+    r->left_out = false;
+    if (r->lower & r->upper) /* [\s\S] is all there is */
+        cake_chars_add(out, 0, CAKE_LAST_CHAR);
     if (err)
         return err;
     r->at++;

@@ -180,7 +180,12 @@ static void test_regex(void)
           "A\tb");
     REGEX(".", "x", "\xF0\x9F\x98\x80", NULL, "\n", "xx", "\xFF", "\xED\xA0\x80");
     REGEX("\\p{Lu}\\p{Ll}+", "Abc", "\xC3\x84rger", NULL, "abc", "A1");
-    REGEX("[\\s\\S]*", "", "a\nb", "\xE2\x82\xAC", NULL, "\xE2\x82");
+    REGEX("[\\s\\S]*", "", "a\nb", "\xE2\x82\xAC", "\xEF\xBB\xBF\x1C", NULL, "\xE2\x82");
+    /* what ECMA-262 and Python's re do not agree on: U+FEFF, U+001C, an accented letter, an Arabic digit */
+    REGEX("\\s\\S\\W\\D", " x!y", "\xC2\xA0.\xE2\x82\xAC_", NULL, "\xEF\xBB\xBFx!y", " \xEF\xBB\xBF!y",
+          " \x1C!y", " x\xC3\xA9y", " x!\xD9\xA3");
+    REGEX("[^\\s\\d][^\\w][^\\W]", "x!y", NULL, "\xEF\xBB\xBF!y", "\x1C!y", "\xD9\xA3!y", "x\xC3\xA9y",
+          "x!\xC3\xA9");
     REGEX("a{0}b{3,}", "bbb", "bbbbbb", NULL, "bb", "abbb");
     REGEX("((a*)*)*b", "b", "aaaaaaaaaaaaaaaaaaaaaaaab", NULL, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     refuses(CAKE_CONSTRAINT_REGEX, "(a", "at byte 2 of the pattern \"(a\": a group without )");
