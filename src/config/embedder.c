@@ -91,9 +91,12 @@ static cake_err read_pooling(module *m)
         return CAKE_ERR_FATAL;
     if (dim != m->to->n_out)
         return cake_field_fail(&m->fields, name, "the model's hidden_size, %d, is expected", m->to->n_out);
-    return whole ? CAKE_OK
-                 : cake_field_fail(&m->fields, "include_prompt",
-                                   "pooling without the tokens of the prompt is not supported");
+    m->to->apart = !whole;
+    return whole || m->to->pooling != CAKE_POOL_FIRST
+               ? CAKE_OK
+               : cake_field_fail(&m->fields, "include_prompt",
+                                 "the first token belongs to the prompt; pooling by it without the prompt is "
+                                 "not supported");
 }
 
 static cake_err read_dense(module *m)

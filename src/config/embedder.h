@@ -45,6 +45,7 @@ typedef struct cake_dense {
 typedef struct cake_embedder {
     bool given; /* there is a modules.json: the model is made for embeddings */
     cake_pooling pooling;
+    bool apart;     /* tokens of the prompt before a text are not pooled */
     bool normalize; /* the embedding has length 1 */
     int n_dense;
     cake_dense dense[CAKE_MAX_DENSE];

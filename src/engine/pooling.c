@@ -45,15 +45,17 @@ static cake_pooling_row take_row(const cake_engine *e, cake_sequence *s, const c
             s->pooled[i] = -INFINITY;
     }
     s->n_pooled++;
+    if (all && row->pos < s->pool_from)
+        return (cake_pooling_row){0};
     return (cake_pooling_row){s->pooled, weight_of(pooling, row->pos), pooling == CAKE_POOL_MAX};
 }
 
-/* The divisor of a text's sums. */
-static double divisor_of(cake_pooling pooling, int n)
+/* The divisor of a text's sums, over positions from `from` to n. */
+static double divisor_of(cake_pooling pooling, int from, int n)
 {
-    return pooling == CAKE_POOL_MEAN       ? n
-           : pooling == CAKE_POOL_ROOT     ? sqrt(n)
-           : pooling == CAKE_POOL_WEIGHTED ? 0.5 * n * (n + 1.0)
+    return pooling == CAKE_POOL_MEAN       ? n - from
+           : pooling == CAKE_POOL_ROOT     ? sqrt(n - from)
+           : pooling == CAKE_POOL_WEIGHTED ? 0.5 * (n * (n + 1.0) - from * (from + 1.0))
                                            : 1;
 }
 
@@ -63,7 +65,7 @@ static bool finish(const cake_engine *e, int n_thread, cake_sequence *s)
     const cake_embedder *embedder = &e->config->embedder;
     const int64_t wanted = s->lead->request.params.dimensions;
     const int n = wanted == CAKE_UNSET || wanted > embedder->n_out ? embedder->n_out : (int)wanted;
-    const double divisor = divisor_of(embedder->pooling, s->n_pooled);
+    const double divisor = divisor_of(embedder->pooling, s->pool_from, s->n_pooled);
     double square = 0;
     float *x = cake_alloc((size_t)e->config->dim, sizeof *x);
     for (int i = 0; i < e->config->dim; i++)

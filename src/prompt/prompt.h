@@ -29,6 +29,7 @@ typedef struct cake_part {
     int32_t n_token;
     int32_t score_from; /* the first token that is scored, >= 1; 0: none */
     int32_t type_from;  /* the first one with token type 1; 0: none */
+    int32_t pool_from;  /* the first one that is pooled */
 } cake_part;
 
 /* One request. Either it failed (err CAKE_ERR_REQUEST and the fault), or exactly one of messages, text and

@@ -141,6 +141,7 @@ static cake_err encode_inputs(const cake_preparation *preparation, cake_request 
     const cake_inputs_limits limits = {.context = preparation->window,
                                        .n_embed = config ? config->embedder.n_out : 0,
                                        .pairs = config && config->classifier,
+                                       .apart = config && config->embedder.apart,
                                        .render = config && config->embedder.templated ? render_pair : NULL,
                                        .self = preparation};
     return cake_inputs_encode(preparation->tokenizer, &preparation->prompt_names, &limits, r, text, ids);

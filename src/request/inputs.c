@@ -19,6 +19,7 @@ typedef struct work {
     const char *before; /* the prompt's text */
     const cake_inputs_limits *limits;
     cake_request *request;
+    int n_before;  /* tokens of `before` that are not pooled */
     char name[32]; /* of the input, for messages */
 } work;
 
@@ -215,7 +216,9 @@ static cake_err add_part(work *w, const char *name, int i,
     if (!err && !own.len)
         err = cake_fault_set(&r->fault, name, "%s has no tokens", w->name);
     cake_ids_append(ids, own.id, own.len);
+    const int before = w->n_before < (int)own.len ? w->n_before : (int)own.len - 1;
     r->parts[r->n_part++] = (cake_part){.n_token = (int32_t)own.len,
+                                        .pool_from = before > 0 ? before : 0,
                                         .type_from = second > 0 && second < (int)own.len ? second : 0};
     cake_ids_free(&own);
     return err;
@@ -245,6 +248,23 @@ static cake_err encode_both(const work *w, int i, cake_buf *text, cake_ids *ids,
     return encode_pair(w, left, &r->inputs[i], text, ids, second);
 }
 
+/* How many tokens are not pooled: those of the prompt alone, as sentence-transformers counts them, without a
+ * special token behind it. */
+static cake_err count_before(work *w)
+{
+    cake_ids ids = {0};
+    w->n_before = 0;
+    if (!w->limits->apart || !*w->before)
+        return CAKE_OK;
+    cake_err err = cake_tokenizer_encode(w->tokenizer, w->before, strlen(w->before), !w->request->bare, &ids,
+                                         &w->request->fault);
+    w->n_before = (int)ids.len;
+    if (ids.len && cake_tokenizer_is_special(w->tokenizer, ids.id[ids.len - 1]))
+        w->n_before--;
+    cake_ids_free(&ids);
+    return err;
+}
+
 /* The prompt that stands before inputs; of a query and documents those of these names, if there are any. */
 static cake_err find_prompt(const cake_prompt_names *prompts, const char *usual, work *w)
 {
@@ -259,7 +279,7 @@ static cake_err find_prompt(const cake_prompt_names *prompts, const char *usual,
                                               "prompt_name is \"%.60s\"; expected %s", r->prompt_name,
                                               known.len ? known.data : "none: this model has no prompts");
     cake_buf_free(&known);
-    return err;
+    return err ? err : count_before(w);
 }
 
 cake_err cake_inputs_encode(const cake_tokenizer *tokenizer, const cake_prompt_names *prompts,

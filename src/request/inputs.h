@@ -21,6 +21,7 @@ typedef struct cake_inputs_limits {
     int context; /* tokens of an input; 0: unknown */
     int n_embed; /* elements of an embedding; 0: unknown */
     bool pairs;  /* the model is a classifier: a part is a pair */
+    bool apart;  /* tokens of the prompt before an input are not pooled */
     /* Appends a query and a document as the model's template has them; NULL: a pair is the tokenizer's. */
     cake_err (*render)(const void *self, cake_request *request, const cake_pair_texts *pair, cake_buf *text);
     const void *self;

@@ -143,6 +143,7 @@ cake_sequence *cake_sequence_branch(cake_sequence *lead)
     s->n_prompt = part ? part->n_token : lead->n_prompt;
     s->max_len = part ? s->n_prompt : lead->max_len;
     s->type_from = part ? part->type_from : 0;
+    s->pool_from = part ? part->pool_from : 0;
     cake_ids_append(&s->ids, lead->ids.id + lead->part_at, (size_t)s->n_prompt);
     lead->part_at += part ? s->n_prompt : 0;
     s->n_top = lead->n_top;

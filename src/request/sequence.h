@@ -28,6 +28,7 @@ struct cake_sequence {
     cake_ids ids;          /* prompt and generated tokens */
     int n_prompt, max_len; /* ids.len never exceeds max_len */
     int type_from;         /* the first token of the prompt with token type 1; 0: none */
+    int pool_from;         /* of a part that is pooled: its first token that counts */
     cake_key key;
     const cake_tokenizer *tokenizer; /* NULL where nothing is decoded */
     cake_decoder *decoder;

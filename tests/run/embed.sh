@@ -59,6 +59,23 @@ echo '{"input": [0, 4, 3, 1, 4, 43, 2]}' >"$dir/pad.jsonl"
 expect "RoBERTa's positions leave padding out" 0 '"embedding": \[0\.393477[0-9]*, -0\.299824[0-9]*, 0\.23800[0-9]*, 0\.084121[0-9]*, ' \
     run -m "$golden/xlmr" -i "$dir/pad.jsonl" -q
 
+# include_prompt false: the prompt before a text is not pooled; values of sentence-transformers 6.2, too.
+cp -r "$golden/bert" "$dir/apart"
+chmod -R u+w "$dir/apart"
+echo '{"input": "the old keeper, rain", "prompt_name": "query"}' >"$dir/apart.jsonl"
+while IFS='|' read -r mode values; do
+    echo "{\"pooling_mode\": \"$mode\", \"include_prompt\": false}" >"$dir/apart/1_Pooling/config.json"
+    for np in 1 2; do
+        expect "without the prompt: $mode, np $np" 0 "\"embedding\": \[$values" run -m "$dir/apart" -i "$dir/apart.jsonl" -q </dev/null
+    done
+done <<'END'
+mean|0\.32442[0-9]*, 0\.035349[0-9]*, -0\.031570[0-9]*, -0\.10612[0-9]*, 
+max|0\.26066[0-9]*, 0\.089414[0-9]*, 0\.22970[0-9]*, 0\.32166[0-9]*, 
+weightedmean|0\.32698[0-9]*, 0\.035016[0-9]*, -0\.061693[0-9]*, -0\.17947[0-9]*, 
+lasttoken|0\.073455[0-9]*, -0\.093815[0-9]*, -0\.085697[0-9]*, -0\.72464[0-9]*, 
+END
+np=1
+
 rm -f "$dir/killed.jsonl"*
 for i in $(seq 300); do cat "$dir/once.jsonl"; done >"$dir/many.jsonl"
 run -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/whole.jsonl" -q
