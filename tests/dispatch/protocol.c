@@ -246,7 +246,7 @@ static void test_answer(void)
 /* Parts have their own tokens and scores. */
 static void test_parts(void)
 {
-    static const cake_part parts[] = {{3, 1, 0}, {3, 2, 0}};
+    static const cake_part parts[] = {{3, 1, 0, 0}, {3, 2, 0, 0}};
     cake_params p = cake_params_base();
     p.max_tokens = 0;
     p.logprobs = 1;
