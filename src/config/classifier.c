@@ -51,8 +51,8 @@ cake_err cake_config_read_classifier(const cake_fields *top, cake_config *c)
     bool biased;
     if (!c->classifier)
         return CAKE_OK;
-    *e = (cake_embedder){.n_out = c->dim, .sigmoid = wants_sigmoid(top)};
-    if (check_labels(top) || read_pooling(top, c, &e->pooling) ||
+    *e = (cake_embedder){.n_pooling = 1, .n_out = c->dim, .sigmoid = wants_sigmoid(top)};
+    if (check_labels(top) || read_pooling(top, c, &e->pooling[0]) ||
         cake_field_bool(top, "classifier_bias", false, &biased))
         return CAKE_ERR_FATAL;
     for (int i = 0; i < (head == &only ? 1 : 2); i++, e->n_dense++) {

@@ -32,8 +32,10 @@ const char *cake_pooling_name(cake_pooling pooling)
 
 cake_embedder cake_embedder_default(int dim, bool encoder)
 {
-    return (cake_embedder){
-        .pooling = encoder ? CAKE_POOL_MEAN : CAKE_POOL_LAST, .normalize = !encoder, .n_out = dim};
+    return (cake_embedder){.pooling = {encoder ? CAKE_POOL_MEAN : CAKE_POOL_LAST},
+                           .n_pooling = 1,
+                           .normalize = !encoder,
+                           .n_out = dim};
 }
 
 /* The module that is read: fields of its config.json, and what is known so far. */
@@ -54,29 +56,49 @@ static cake_err find_pooling(const char *name, cake_pooling *out)
     return CAKE_END;
 }
 
-static cake_err read_mode(const module *m, cake_pooling *out)
+/* Appends the pooling of a name. */
+static cake_err add_named_mode(const module *m, const cake_json *name)
 {
-    const cake_json *mode = cake_field(&m->fields, "pooling_mode");
-    const cake_json *first = cake_json_size(mode) == 1 ? cake_json_at(mode, 0) : mode; /* a list of one */
-    const char *name = cake_json_text(first, NULL);
-    int n = 0;
-    if (mode)
-        return name && !find_pooling(name, out)
-                   ? CAKE_OK
-                   : cake_field_fail(
-                         &m->fields, "pooling_mode",
-                         "one of cls, mean, max, lasttoken, mean_sqrt_len_tokens and weightedmean "
-                         "is expected");
+    cake_embedder *to = m->to;
+    const char *text = cake_json_text(name, NULL);
+    if (!text || to->n_pooling == CAKE_N_POOLING || find_pooling(text, &to->pooling[to->n_pooling]))
+        return cake_field_fail(&m->fields, "pooling_mode",
+                               "one of cls, mean, max, lasttoken, mean_sqrt_len_tokens and weightedmean, or "
+                               "an array of at most 6 of these, is expected");
+    to->n_pooling++;
+    return CAKE_OK;
+}
+
+/* The older form, in which the order is always the same. */
+static cake_err read_switches(const module *m)
+{
+    static const cake_pooling order[CAKE_N_POOLING] = {CAKE_POOL_FIRST, CAKE_POOL_MAX,      CAKE_POOL_MEAN,
+                                                       CAKE_POOL_ROOT,  CAKE_POOL_WEIGHTED, CAKE_POOL_LAST};
+    cake_embedder *to = m->to;
     for (int i = 0; i < CAKE_N_POOLING; i++) {
         bool on;
-        if (cake_field_bool(&m->fields, poolings[i].older, false, &on))
+        if (cake_field_bool(&m->fields, poolings[order[i]].older, false, &on))
             return CAKE_ERR_FATAL;
-        n += on;
-        *out = on ? (cake_pooling)i : *out;
+        if (on)
+            to->pooling[to->n_pooling++] = order[i];
     }
-    return n == 1 ? CAKE_OK
-                  : cake_fail("config", "%s: %d pooling modes are true; exactly one is supported",
-                              m->fields.file, n);
+    if (!to->n_pooling)
+        to->pooling[to->n_pooling++] = CAKE_POOL_MEAN;
+    return CAKE_OK;
+}
+
+static cake_err read_modes(const module *m)
+{
+    const cake_json *mode = cake_field(&m->fields, "pooling_mode");
+    cake_err err = CAKE_OK;
+    m->to->n_pooling = 0;
+    if (!mode)
+        return read_switches(m);
+    if (!cake_json_size(mode))
+        return add_named_mode(m, mode);
+    for (size_t i = 0; i < cake_json_size(mode) && !err; i++)
+        err = add_named_mode(m, cake_json_at(mode, i));
+    return err;
 }
 
 static cake_err read_pooling(module *m)
@@ -85,18 +107,35 @@ static cake_err read_pooling(module *m)
     bool whole;
     const char *name =
         cake_field(&m->fields, "embedding_dimension") ? "embedding_dimension" : "word_embedding_dimension";
+    if (m->pooled)
+        return cake_fail("config", "%s: a second Pooling module is not supported", m->fields.file);
     m->pooled = true;
     if (cake_field_int(&m->fields, name, dim, 1, INT32_MAX, &dim) ||
-        cake_field_bool(&m->fields, "include_prompt", true, &whole) || read_mode(m, &m->to->pooling))
+        cake_field_bool(&m->fields, "include_prompt", true, &whole) || read_modes(m))
         return CAKE_ERR_FATAL;
     if (dim != m->to->n_out)
         return cake_field_fail(&m->fields, name, "the model's hidden_size, %d, is expected", m->to->n_out);
+    m->to->n_out *= m->to->n_pooling;
     m->to->apart = !whole;
-    return whole || m->to->pooling != CAKE_POOL_FIRST
-               ? CAKE_OK
-               : cake_field_fail(&m->fields, "include_prompt",
-                                 "the first token belongs to the prompt; pooling by it without the prompt is "
-                                 "not supported");
+    return CAKE_OK;
+}
+
+static cake_err read_act(const module *m, cake_dense_act *out)
+{
+    static const char *const names[CAKE_N_DENSE_ACT] = {[CAKE_DENSE_PLAIN] = "Identity",
+                                                        [CAKE_DENSE_TANH] = "Tanh",
+                                                        [CAKE_DENSE_GELU] = "GELU",
+                                                        [CAKE_DENSE_RELU] = "ReLU"};
+    const char *act = cake_json_text(cake_field(&m->fields, "activation_function"), NULL);
+    const char *last = act ? strrchr(act, '.') : NULL;
+    int i = 0;
+    last = last ? last + 1 : act ? act : names[CAKE_DENSE_TANH];
+    while (i < CAKE_N_DENSE_ACT && strcmp(names[i], last) != 0)
+        i++;
+    *out = (cake_dense_act)i;
+    return i < CAKE_N_DENSE_ACT ? CAKE_OK
+                                : cake_field_fail(&m->fields, "activation_function",
+                                                  "Identity, Tanh, GELU or ReLU is expected");
 }
 
 static cake_err read_dense(module *m)
@@ -107,16 +146,11 @@ static cake_err read_dense(module *m)
                          m->pooled ? "more than 4 Dense modules are not supported"
                                    : "a Dense module before the pooling is not supported");
     cake_dense *dense = &to->dense[to->n_dense++];
-    const char *act = cake_json_text(cake_field(&m->fields, "activation_function"), NULL);
-    const char *last = act ? strrchr(act, '.') : NULL;
-    last = last ? last + 1 : act ? act : "Tanh";
     if (strlen(m->path) >= sizeof dense->path)
         return cake_fail("config", "%s: the path has more than %d bytes", m->fields.file, CAKE_MODULE_PATH);
     strcpy(dense->path, m->path);
-    dense->act = strcmp(last, "Tanh") ? CAKE_DENSE_PLAIN : CAKE_DENSE_TANH;
-    if (dense->act == CAKE_DENSE_PLAIN && strcmp(last, "Identity") != 0)
-        return cake_field_fail(&m->fields, "activation_function", "Identity or Tanh is expected");
-    if (cake_field_int(&m->fields, "in_features", CAKE_REQUIRED, 1, 1 << 20, &dense->n_in) ||
+    if (read_act(m, &dense->act) ||
+        cake_field_int(&m->fields, "in_features", CAKE_REQUIRED, 1, 1 << 20, &dense->n_in) ||
         cake_field_int(&m->fields, "out_features", CAKE_REQUIRED, 1, 1 << 20, &dense->n_out) ||
         cake_field_bool(&m->fields, "bias", true, &dense->bias))
         return CAKE_ERR_FATAL;
@@ -136,7 +170,8 @@ static cake_err read_logit_score(module *m)
                          m->fields.file);
     *dense = (cake_dense){.logits = true, .n_in = m->to->n_out, .n_out = 1};
     m->pooled = true;
-    m->to->pooling = CAKE_POOL_LAST;
+    m->to->pooling[0] = CAKE_POOL_LAST;
+    m->to->n_pooling = 1;
     m->to->n_dense = m->to->n_out = 1;
     m->to->sigmoid = m->to->templated = true;
     return cake_field_int(&m->fields, "true_token_id", CAKE_REQUIRED, 0, INT32_MAX, &dense->yes) ||
@@ -301,7 +336,7 @@ static cake_err read_activation(const char *dir, cake_embedder *to)
 cake_err cake_embedder_read(const char *dir, int dim, cake_embedder *out)
 {
     cake_json *list = NULL;
-    cake_embedder read = {.given = true, .pooling = CAKE_POOL_MEAN, .n_out = dim};
+    cake_embedder read = {.given = true, .n_out = dim};
     cake_err err = cake_model_files_load("config", dir, "modules.json", &list);
     if (err)
         return err == CAKE_END ? CAKE_OK : err;

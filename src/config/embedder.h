@@ -25,7 +25,13 @@ typedef enum cake_pooling {
     CAKE_N_POOLING
 } cake_pooling;
 
-typedef enum cake_dense_act { CAKE_DENSE_PLAIN, CAKE_DENSE_TANH, CAKE_DENSE_GELU } cake_dense_act;
+typedef enum cake_dense_act {
+    CAKE_DENSE_PLAIN,
+    CAKE_DENSE_TANH,
+    CAKE_DENSE_GELU,
+    CAKE_DENSE_RELU,
+    CAKE_N_DENSE_ACT
+} cake_dense_act;
 
 /* A product with a matrix after pooling. Its weights are linear.weight and linear.bias of PATH's
  * model.safetensors; or tensors of the model itself, which begin with `tensor`. */
@@ -43,8 +49,9 @@ typedef struct cake_dense {
 } cake_dense;
 
 typedef struct cake_embedder {
-    bool given; /* there is a modules.json: the model is made for embeddings */
-    cake_pooling pooling;
+    bool given;                           /* there is a modules.json: the model is made for embeddings */
+    cake_pooling pooling[CAKE_N_POOLING]; /* [n_pooling] their results stand one after another */
+    int n_pooling;
     bool apart;     /* tokens of the prompt before a text are not pooled */
     bool normalize; /* the embedding has length 1 */
     int n_dense;

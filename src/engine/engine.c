@@ -65,7 +65,8 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
     e->best = cake_alloc((size_t)e->max_score, sizeof *e->best);
     e->positions = cake_alloc((size_t)shape->max_row, sizeof *e->positions);
     e->types = cake_alloc((size_t)shape->max_row, sizeof *e->types);
-    e->pool_row = cake_alloc((size_t)e->max_score, sizeof *e->pool_row);
+    e->pool_row = cake_alloc((size_t)e->max_score * CAKE_N_POOLING, sizeof *e->pool_row);
+    e->row_taken = cake_alloc((size_t)e->max_score, sizeof *e->row_taken);
     alloc_lanes(e);
     e->ids = cake_arena_take(&e->arena, (size_t)shape->max_row * sizeof *e->ids);
     e->stem_score = cake_arena_take(&e->arena, (size_t)config->n_vocab * sizeof *e->stem_score);
@@ -103,6 +104,7 @@ void cake_engine_close(cake_engine *e)
     free(e->need_all);
     free(e->best);
     free(e->pool_row);
+    free(e->row_taken);
     free(e->positions);
     free(e->types);
     free(e);

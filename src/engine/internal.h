@@ -48,7 +48,8 @@ struct cake_engine {
     bool best_allowed;          /* the head finds the best of allowed scores */
     bool *need_all;             /* [max_score] all scores of this row are needed, not only the best */
     cake_topk *best;            /* [max_score] the best scores of each row */
-    cake_pooling_row *pool_row; /* [max_score] */
+    cake_pooling_row *pool_row; /* [max_score, the model's number of poolings] */
+    bool *row_taken;            /* [max_score] the row is pooled for the first time */
     bool nonfinite_warned;      /* the rank with the first value that is not finite was named */
     cake_engine_stats stats;
     cake_trace *trace; /* or NULL */

@@ -16,6 +16,23 @@ void cake_automaton_stop(cake_automaton *a, cake_automaton_limit limit)
     a->full = true;
 }
 
+cake_err cake_automaton_check(const cake_automaton *a, const char *place, cake_fault *fault)
+{
+    static const char less[] = "use smaller numbers of repetitions, lengths or counts";
+    if (!a->full)
+        return CAKE_OK;
+    if (a->limit == CAKE_LIMIT_WORK)
+        return cake_fault_set(fault, NULL,
+                              "the constraint needs too many steps to compile%s; use fewer or smaller lists, "
+                              "patterns and schemas",
+                              place);
+    if (a->limit == CAKE_LIMIT_EDGES)
+        return cake_fault_set(fault, NULL, "the constraint needs more than %d edges%s; %s",
+                              CAKE_AUTOMATON_EDGES, place, less);
+    return cake_fault_set(fault, NULL, "the constraint needs more than %d states%s; %s",
+                          CAKE_AUTOMATON_STATES, place, less);
+}
+
 void cake_automaton_spend(cake_automaton *a, size_t steps)
 {
     a->work += steps < CAKE_AUTOMATON_WORK ? (int64_t)steps : CAKE_AUTOMATON_WORK;
@@ -491,5 +508,6 @@ void cake_automaton_free(cake_automaton *a)
     free(a->rule);
     free(a->first);
     free(a->rule_at);
+    cake_buf_free(&a->special);
     *a = (cake_automaton){0};
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+#include "base/err.h"
 #include "grammar/expr.h"
 
 /* The most states and edges, and steps to make them, some 5 ns each; what needs more is refused. */
@@ -61,6 +63,7 @@ typedef struct cake_automaton {
     bool distinct; /* of texts that are JSON: names of an object's members must not repeat */
     bool full;     /* a limit is reached: what was added is incomplete */
     cake_automaton_limit limit;
+    cake_buf special; /* texts of the special tokens that it takes, each with a NUL */
     /* set by cake_automaton_finish */
     int32_t *first;      /* [n_state + 1] the first edge of each state */
     int32_t *rule_at;    /* [n_state] the rule that ends here; -1: none */
@@ -78,6 +81,8 @@ typedef enum cake_coding {
 /* Counts steps of the caller; a loop of many steps ends when the automaton is full. */
 void cake_automaton_spend(cake_automaton *a, size_t steps);
 void cake_automaton_stop(cake_automaton *a, cake_automaton_limit limit); /* it is full */
+/* A fault if it is full. place: what needed that much, " at ..." or "". */
+cake_err cake_automaton_check(const cake_automaton *a, const char *place, cake_fault *fault);
 
 int32_t cake_automaton_state(cake_automaton *a);
 int cake_automaton_rule(cake_automaton *a); /* a new one, which takes nothing yet */

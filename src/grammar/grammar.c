@@ -89,20 +89,6 @@ static cake_err add_grammar(cake_grammar *g, const cake_constraint_source *sourc
     return cake_gbnf_parse(source->text, source->len, &g->automaton, &g->root, fault);
 }
 
-static cake_err full(cake_automaton_limit limit, cake_fault *fault)
-{
-    static const char less[] = "use smaller numbers of repetitions, lengths or counts";
-    if (limit == CAKE_LIMIT_WORK)
-        return cake_fault_set(fault, NULL,
-                              "the constraint needs too many steps to compile; use fewer or smaller lists, "
-                              "patterns and schemas");
-    if (limit == CAKE_LIMIT_EDGES)
-        return cake_fault_set(fault, NULL, "the constraint needs more than %d edges; %s",
-                              CAKE_AUTOMATON_EDGES, less);
-    return cake_fault_set(fault, NULL, "the constraint needs more than %d states; %s", CAKE_AUTOMATON_STATES,
-                          less);
-}
-
 static cake_err compile(cake_grammar *g, const cake_constraint_source *source, cake_fault *fault)
 {
     static cake_err (*const add[])(cake_grammar *, const cake_constraint_source *, cake_fault *) = {
@@ -110,8 +96,8 @@ static cake_err compile(cake_grammar *g, const cake_constraint_source *source, c
         [CAKE_CONSTRAINT_CHOICE] = add_choice,   [CAKE_CONSTRAINT_REGEX] = add_regex,
         [CAKE_CONSTRAINT_GRAMMAR] = add_grammar, [CAKE_CONSTRAINT_STRUCTURE] = add_structure};
     cake_err err = add[source->kind](g, source, fault);
-    if (!err && g->automaton.full)
-        err = full(g->automaton.limit, fault);
+    if (!err)
+        err = cake_automaton_check(&g->automaton, "", fault);
     if (!err && cake_automaton_finish(&g->automaton) >= 0)
         err = cake_fault_set(fault, NULL,
                              "a rule of the grammar begins with itself (left recursion), so that no "
@@ -173,6 +159,15 @@ cake_err cake_grammar_wait(cake_grammar *g, cake_fault *fault)
     if (g->err)
         *fault = g->fault;
     return g->err;
+}
+
+const char *cake_grammar_missing(const cake_grammar *g, const cake_vocabulary *vocabulary)
+{
+    const cake_buf *list = &g->automaton.special;
+    for (size_t at = 0; at < list->len; at += strlen(list->data + at) + 1)
+        if (!cake_vocabulary_has_special(vocabulary, list->data + at))
+            return list->data + at;
+    return NULL;
 }
 
 cake_err cake_grammar_open(const cake_constraint_source *source, cake_grammar **out, cake_fault *fault)

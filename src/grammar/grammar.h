@@ -27,6 +27,9 @@ bool cake_grammar_is_compiled(cake_grammar *grammar);
  * and nothing but cake_grammar_close may follow. */
 cake_err cake_grammar_wait(cake_grammar *grammar, cake_fault *fault);
 
+/* Of a compiled grammar: the text of a special token that it takes and the vocabulary lacks; NULL: none. */
+const char *cake_grammar_missing(const cake_grammar *grammar, const cake_vocabulary *vocabulary);
+
 /* Grammars by their source, the latest ones kept. */
 typedef struct cake_grammar_cache cake_grammar_cache;
 cake_grammar_cache *cake_grammar_cache_open(void);

@@ -209,6 +209,8 @@ cake_err cake_schema_add_at(const cake_json *root, const cake_json *schema,
         const cake_schema_rule next = c.known[c.n_done++]; /* the list may move */
         err = c.n_known > MOST_RULES ? cake_schema_wrong(&c, schema, "schema", "it has too many combinations")
                                      : write_rule(&c, &next);
+        if (!err && automaton->full)
+            err = cake_schema_too_large(&c, next.list.n ? next.list.part[0].schema : schema);
     }
     close_compiler(&c);
     return err;

@@ -33,14 +33,29 @@ static bool find_place(const cake_json *node, const cake_json *schema, cake_buf 
     return false;
 }
 
+static void add_place(const cake_schema_compiler *c, const cake_json *schema, cake_buf *out)
+{
+    cake_buf_adds(out, " at #");
+    if (!find_place(c->root, schema, out))
+        cake_buf_cut(out, strlen(" at #"));
+    cake_buf_adds(out, " of the schema");
+}
+
 cake_err cake_schema_wrong(cake_schema_compiler *c, const cake_json *schema, const char *keyword,
                            const char *what)
 {
     cake_buf place = {0};
-    cake_buf_adds(&place, "#");
-    if (!find_place(c->root, schema, &place))
-        cake_buf_cut(&place, 1);
-    cake_err err = cake_fault_set(c->fault, NULL, "%s at %s of the schema: %s", keyword, place.data, what);
+    add_place(c, schema, &place);
+    cake_err err = cake_fault_set(c->fault, NULL, "%s%s: %s", keyword, place.data, what);
+    cake_buf_free(&place);
+    return err;
+}
+
+cake_err cake_schema_too_large(cake_schema_compiler *c, const cake_json *schema)
+{
+    cake_buf place = {0};
+    add_place(c, schema, &place);
+    cake_err err = cake_automaton_check(c->automaton, place.data, c->fault);
     cake_buf_free(&place);
     return err;
 }

@@ -82,6 +82,8 @@ typedef struct cake_schema_compiler {
 /* CAKE_ERR_REQUEST, naming keyword and place. */
 cake_err cake_schema_wrong(cake_schema_compiler *c, const cake_json *schema, const char *keyword,
                            const char *what);
+/* The automaton is full because of a schema. */
+cake_err cake_schema_too_large(cake_schema_compiler *c, const cake_json *schema);
 /* Refuses keywords that are not supported. */
 cake_err cake_schema_check_keywords(cake_schema_compiler *c, const cake_json *schema);
 void cake_schema_list_add(cake_schema_list *list, const cake_json *schema);

@@ -72,6 +72,7 @@ static cake_err add_token(builder *b, const cake_json *element, int32_t from, sp
     span value;
     if (!get_text(element, "token", &value))
         return wrong(b, "token", "expected a string `token`");
+    cake_buf_add(&b->automaton->special, value.at, strlen(value.at) + 1);
     const int32_t marked = cake_automaton_literal(b->automaton, from, CAKE_SPECIAL_MARK, 1);
     *to = literal(b, literal(b, marked, value), stop);
     return CAKE_OK;

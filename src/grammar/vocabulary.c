@@ -159,6 +159,16 @@ bool cake_vocabulary_is_special(const cake_vocabulary *v, int32_t id)
     return at == v->begin[id + 1] || v->bytes[at] == CAKE_SPECIAL_MARK[0];
 }
 
+bool cake_vocabulary_has_special(const cake_vocabulary *v, const char *text)
+{
+    const size_t len = strlen(text);
+    for (int32_t id = 0; id < v->n_vocab; id++)
+        if ((size_t)(v->begin[id + 1] - v->begin[id]) == len + 1 &&
+            v->bytes[v->begin[id]] == CAKE_SPECIAL_MARK[0] && !memcmp(v->bytes + v->begin[id] + 1, text, len))
+            return true;
+    return false;
+}
+
 cake_vocabulary *cake_vocabulary_build(const char *bytes, const int32_t *length, int32_t n_vocab, bool strips)
 {
     cake_vocabulary *v = cake_alloc(1, sizeof *v);

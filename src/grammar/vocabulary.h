@@ -47,6 +47,9 @@ typedef struct cake_vocabulary {
 /* Whether a token is no text: special, or an end. */
 bool cake_vocabulary_is_special(const cake_vocabulary *vocabulary, int32_t id);
 
+/* Whether there is a special token of this text. */
+bool cake_vocabulary_has_special(const cake_vocabulary *vocabulary, const char *text);
+
 /* Tokens of the tokenizer below n_vocab, the scores that the model has. eos [n_eos]: tokens that are no
  * text. */
 cake_vocabulary *cake_vocabulary_open(const cake_tokenizer *tokenizer, int n_vocab, const int32_t *eos,

@@ -105,10 +105,10 @@ void cake_dense_stack_close(cake_dense_stack *s)
 
 static void activate(const cake_dense *dense, float *x)
 {
-    for (int j = 0; dense->act == CAKE_DENSE_TANH && j < dense->n_out; j++)
-        x[j] = tanhf(x[j]);
-    for (int j = 0; dense->act == CAKE_DENSE_GELU && j < dense->n_out; j++)
-        x[j] = 0.5F * x[j] * (1 + erff(x[j] * CAKE_ROOT_HALF));
+    for (int j = 0; dense->act != CAKE_DENSE_PLAIN && j < dense->n_out; j++)
+        x[j] = dense->act == CAKE_DENSE_TANH   ? tanhf(x[j])
+               : dense->act == CAKE_DENSE_GELU ? 0.5F * x[j] * (1 + erff(x[j] * CAKE_ROOT_HALF))
+                                               : fmaxf(x[j], 0);
 }
 
 static void apply(const cake_exec *exec, void *arg)

@@ -234,8 +234,8 @@ static void pool(const cake_exec *exec, void *arg)
     const cake_config *c = cake_model_config(l->model);
     int64_t first, last;
     cake_exec_range(exec, c->dim, CAKE_ALIGN / sizeof(double), &first, &last);
-    for (int i = 0; i < p->n; i++) {
-        const float *x = l->host.x + (size_t)i * (size_t)c->dim;
+    for (int i = 0; i < p->n * c->embedder.n_pooling; i++) {
+        const float *x = l->host.x + (size_t)(i / c->embedder.n_pooling) * (size_t)c->dim;
         double *to = p->row[i].to;
         for (int64_t j = first; to && j < last; j++)
             to[j] = p->row[i].largest ? fmax(to[j], x[j]) : to[j] + p->row[i].weight * x[j];

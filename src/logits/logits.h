@@ -39,7 +39,7 @@ typedef struct cake_logits_rows {
 float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
                            const cake_logits_rows *rows, cake_topk *best);
 
-/* What becomes of the hidden state of a row. */
+/* What becomes of the hidden state of a row in one pooling. */
 typedef struct cake_pooling_row {
     double *to;    /* [dim] sums of its text, which it is added to; NULL: nothing */
     double weight; /* factor of the row */
@@ -47,7 +47,7 @@ typedef struct cake_pooling_row {
 } cake_pooling_row;
 
 /* Adds n rows of a wave, after the final norm, to the sums of their texts. Rows and body are as in
- * cake_logits_forward. An error: the device failed (reported). */
+ * cake_logits_forward; pooled [n, the model's number of poolings]. An error: the device failed (reported). */
 cake_err cake_logits_pool(cake_logits *logits, int n_thread, cake_wave *wave, const float *body,
                           const int32_t *row, int n, const cake_pooling_row *pooled);
 

@@ -88,14 +88,21 @@ bool cake_constrain_end(cake_grammar_cache *grammars, cake_sequence *lead)
         return true;
     if (!cake_grammar_is_compiled(lead->grammar))
         return false;
-    const cake_err err = cake_grammar_wait(lead->grammar, &fault);
+    const cake_vocabulary *vocabulary = cake_grammar_cache_vocabulary(grammars);
+    cake_err err = cake_grammar_wait(lead->grammar, &fault);
+    const char *missing = !err && vocabulary ? cake_grammar_missing(lead->grammar, vocabulary) : NULL;
+    if (missing)
+        err = cake_fault_set(&fault, NULL,
+                             "structural tag: token: %.80s is no special token of this model, or it ends an "
+                             "answer",
+                             missing);
     if (err)
         lead->request.err = blame(grammars, &fault, &lead->request);
     if (err || !cake_sequence_generates(lead)) {
         cake_grammar_close(lead->grammar);
         lead->grammar = NULL;
     } else {
-        lead->vocabulary = cake_grammar_cache_vocabulary(grammars);
+        lead->vocabulary = vocabulary;
     }
     return true;
 }

@@ -60,7 +60,8 @@ struct cake_sequence {
     size_t *prompt_begin; /* [n_prompt] byte of request.text at which each token begins */
     int nonfinite;        /* cause of its first non-finite row: see cake_row */
 
-    double *pooled; /* of a part: [dim] sums over the hidden states of n_pooled rows, while it is computed */
+    double *pooled; /* of a part: [number of poolings, dim] sums over the hidden states of n_pooled rows,
+                     * while it is computed */
     int n_pooled;
     float *embedding; /* of a part: [n_embedding]; NULL: none yet */
     int n_embedding;

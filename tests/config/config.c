@@ -284,7 +284,7 @@ static void test_classifiers(void)
     CU_ASSERT_EQUAL_FATAL(read_changed(one, 2, &c, &said), CAKE_OK);
     const cake_embedder *e = &c.embedder;
     CU_ASSERT(c.classifier && c.headless && c.tied && e->sigmoid && e->n_dense == 1 && e->n_out == 1 &&
-              e->pooling == CAKE_POOL_LAST && !strcmp(e->dense[0].tensor, "score") && !e->dense[0].bias);
+              e->pooling[0] == CAKE_POOL_LAST && !strcmp(e->dense[0].tensor, "score") && !e->dense[0].bias);
     CU_ASSERT_EQUAL_FATAL(read_changed(as_it_is, 3, &c, &said), CAKE_OK);
     CU_ASSERT(c.classifier && !c.embedder.sigmoid);
     cake_buf_free(&said);

@@ -39,20 +39,19 @@ static const file_case cases[] = {
     {"[" MODEL ", " POOLING ", " DENSE ", " NORMALIZE "]", "{\"pooling_mode_cls_token\": true}",
      "{\"in_features\": 8, \"out_features\": 4}", "{\"max_seq_length\": 7}", NULL},
     {"[" MODEL ", " POOLING "]", "{\"pooling_mode\": \"median\"}", "{}", "{}", "one of cls, mean, max"},
-    {"[" MODEL ", " POOLING "]", "{}", "{}", "{}", "0 pooling modes are true"},
-    {"[" MODEL ", " POOLING "]", "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": true}",
-     "{}", "{}", "2 pooling modes are true"},
+    {"[" MODEL ", " POOLING "]",
+     "{\"pooling_mode\": [\"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\"]}", "{}", "{}",
+     "an array of at most 6 of these"},
+    {"[" MODEL ", " POOLING ", " POOLING "]", "{}", "{}", "{}", "a second Pooling module"},
     {"[" MODEL ", " POOLING "]", "{\"pooling_mode\": \"mean\", \"embedding_dimension\": 9}", "{}", "{}",
      "the model's hidden_size, 8, is expected"},
-    {"[" MODEL ", " POOLING "]", "{\"pooling_mode\": \"cls\", \"include_prompt\": false}", "{}", "{}",
-     "the first token belongs to the prompt"},
     {"[" MODEL ", " DENSE "]", "{}", "{\"in_features\": 8, \"out_features\": 4}", "{}",
      "a Dense module before the pooling"},
     {"[" MODEL ", " POOLING ", " DENSE "]", "{\"pooling_mode\": \"mean\"}",
      "{\"in_features\": 9, \"out_features\": 4}", "{}", "8, what the module before gives, is expected"},
     {"[" MODEL ", " POOLING ", " DENSE "]", "{\"pooling_mode\": \"mean\"}",
-     "{\"in_features\": 8, \"out_features\": 4, \"activation_function\": \"torch.nn.ReLU\"}", "{}",
-     "Identity or Tanh is expected"},
+     "{\"in_features\": 8, \"out_features\": 4, \"activation_function\": \"torch.nn.ELU\"}", "{}",
+     "Identity, Tanh, GELU or ReLU is expected"},
     {"[" MODEL ", " POOLING ", {\"path\": \"x\", \"type\": \"a.CNN\"}]", "{\"pooling_mode\": \"mean\"}", "{}",
      "{}", "a module of type CNN is not supported"},
     {"[" MODEL ", {\"path\": \"../x\", \"type\": \"a.Pooling\"}]", "{}", "{}", "{}",
@@ -78,11 +77,35 @@ static void test_files(void)
         cake_log_capture(before);
         CU_ASSERT_EQUAL(err, cases[i].message ? CAKE_ERR_FATAL : CAKE_OK);
         CU_ASSERT(!cases[i].message || (said.data && strstr(said.data, cases[i].message)));
-        CU_ASSERT(cases[i].message ? !e.given && e.pooling == CAKE_POOL_LAST
-                                   : e.given && e.pooling == CAKE_POOL_FIRST && e.normalize &&
+        CU_ASSERT(cases[i].message ? !e.given && e.pooling[0] == CAKE_POOL_LAST
+                                   : e.given && e.pooling[0] == CAKE_POOL_FIRST && e.normalize &&
                                          e.n_dense == 1 && e.dense[0].act == CAKE_DENSE_TANH &&
                                          e.dense[0].bias && e.n_out == 4 && e.max_tokens == 7);
         cake_buf_free(&said);
+    }
+}
+
+/* Several poolings: in the order of the list, or of the older switches. */
+static void test_several(void)
+{
+    static const struct {
+        const char *config;
+        int n;
+        cake_pooling pooling[CAKE_N_POOLING];
+    } of[] = {{"{\"pooling_mode\": [\"mean\", \"cls\", \"mean\"]}",
+               3,
+               {CAKE_POOL_MEAN, CAKE_POOL_FIRST, CAKE_POOL_MEAN}},
+              {"{\"pooling_mode_mean_tokens\": true, \"pooling_mode_cls_token\": true}",
+               2,
+               {CAKE_POOL_FIRST, CAKE_POOL_MEAN}},
+              {"{}", 1, {CAKE_POOL_MEAN}}};
+    put("modules.json", "[" MODEL ", " POOLING "]");
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        cake_embedder e = cake_embedder_default(8, false);
+        put("1_Pooling/config.json", of[i].config);
+        CU_ASSERT_EQUAL(cake_embedder_read(dir, 8, &e), CAKE_OK);
+        CU_ASSERT(e.n_pooling == of[i].n && e.n_out == 8 * of[i].n);
+        CU_ASSERT(!memcmp(e.pooling, of[i].pooling, sizeof e.pooling));
     }
 }
 
@@ -102,12 +125,13 @@ static void test_missing(void)
     cake_buf_free(&said);
     snprintf(path, sizeof path, "%s/modules.json", dir);
     unlink(path);
-    CU_ASSERT(!cake_embedder_read(dir, 8, &e) && !e.given && e.pooling == CAKE_POOL_MEAN && !e.normalize);
+    CU_ASSERT(!cake_embedder_read(dir, 8, &e) && !e.given && e.pooling[0] == CAKE_POOL_MEAN && !e.normalize);
 }
 
 int main(void)
 {
     static const suite_test tests[] = {{"modules, pooling, limits", test_files},
+                                       {"several poolings", test_several},
                                        {"missing files", test_missing}};
     char path[256];
     dir = suite_tmp();

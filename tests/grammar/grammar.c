@@ -534,11 +534,11 @@ static void test_large(void)
     cake_buf_adds(&s, "]}");
     check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "\"a299-299\"", "\"a300-1\"");
     add_many(&s, "{\"type\": \"object\", \"properties\": {", "\"n#\": {}", 100000, "}}");
-    check_large(CAKE_CONSTRAINT_SCHEMA, &s, "needs more than 262144 states", NULL, NULL);
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, "needs more than 262144 states at # of the schema", NULL, NULL);
     add_many(&s, "{\"type\": \"object\", \"properties\": {", "\"n#\": {}", 2000, "}}");
     check_large(CAKE_CONSTRAINT_SCHEMA, &s, NULL, "{\"n7\": 1, \"n1999\": 2}", "{\"n8\": 1, \"n7\": 2}");
     add_many(&s, "{\"type\": \"object\", \"required\": [", "\"n#\"", 90000, "]}");
-    check_large(CAKE_CONSTRAINT_SCHEMA, &s, "needs more than 262144 states", NULL, NULL);
+    check_large(CAKE_CONSTRAINT_SCHEMA, &s, "needs more than 262144 states at # of the schema", NULL, NULL);
     add_many(&s, "{\"type\": \"array\", \"$defs\": {", "\"d#\": {\"$anchor\": \"a#\", \"const\": #}", 8000,
              "}, ");
     cake_buf_adds(&s, "\"prefixItems\": [{\"$ref\": \"#a0\"}");

@@ -78,11 +78,12 @@ cat >"$dir/forms.jsonl" <<'END'
 {"custom_id": "h", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "response_format": {"type": "xml"}}}
 {"custom_id": "i", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"regex": "a", "choice": ["b"]}}}
 {"custom_id": "j", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"structural_tag": {"type": "sum"}}}}
-{"custom_id": "k", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"json": {"type": "string", "pattern": "(.{1000}){1000}"}}}}
+{"custom_id": "k", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"json": {"properties": {"a": {"type": "integer"}, "b": {"type": "string", "pattern": "(.{1000}){1000}"}}}}}}
 {"custom_id": "l", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"json": {"$ref": "#"}}}}
 {"custom_id": "m", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "return_token_ids": true, "structured_outputs": {"structural_tag": {"type": "sequence", "elements": [{"type": "token", "token": "<|im_start|>"}, {"type": "const_string", "value": "a"}, {"type": "token", "token": "<|im_start|>"}, {"type": "regex", "pattern": "[bc]{3}"}]}}}}
+{"custom_id": "n", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "structured_outputs": {"structural_tag": {"type": "sequence", "elements": [{"type": "any_text"}, {"type": "token", "token": "<|call|>"}]}}}}
 END
-expect "lines with constraints" 3 '9 requests failed' run -i "$dir/forms.jsonl" -o "$dir/results.jsonl" --temperature 0
+expect "lines with constraints" 3 '10 requests failed' run -i "$dir/forms.jsonl" -o "$dir/results.jsonl" --temperature 0
 has() { grep -q -- "$2" <(grep -F "\"custom_id\": \"$1\"" "$dir/results.jsonl"); ok "... $1: $2" $?; }
 has a '"content": "{'
 has c '"text": "\[1,\\"x\\"\]"'
@@ -93,8 +94,9 @@ has g 'structured_outputs.choice is .*; expected an array of strings, one or mor
 has h 'response_format.type is .*xml.*; expected'
 has i 'structured_outputs.regex and structured_outputs.choice both say what the answer must look like'
 has j 'structural tag: type sum is not supported'
-has k 'the constraint needs more than 262144 states'
+has k 'the constraint needs more than 262144 states at #/properties/b of the schema'
 has l 'it leads back to itself'
 has m '"text": "a[bc]*", .*"token_ids": \[1, [0-9]*, 1, [0-9]*.*, [02]\]'
+has n 'structural tag: token: <|call|> is no special token of this model'
 expect "plan finds the same mistakes" 3 'there is no rule b' mpi 1 plan -m "$model" -i "$dir/forms.jsonl"
 finish

@@ -64,17 +64,32 @@ cp -r "$golden/bert" "$dir/apart"
 chmod -R u+w "$dir/apart"
 echo '{"input": "the old keeper, rain", "prompt_name": "query"}' >"$dir/apart.jsonl"
 while IFS='|' read -r mode values; do
-    echo "{\"pooling_mode\": \"$mode\", \"include_prompt\": false}" >"$dir/apart/1_Pooling/config.json"
+    echo "{\"pooling_mode\": $mode, \"include_prompt\": false}" >"$dir/apart/1_Pooling/config.json"
     for np in 1 2; do
         expect "without the prompt: $mode, np $np" 0 "\"embedding\": \[$values" run -m "$dir/apart" -i "$dir/apart.jsonl" -q </dev/null
     done
 done <<'END'
-mean|0\.32442[0-9]*, 0\.035349[0-9]*, -0\.031570[0-9]*, -0\.10612[0-9]*, 
-max|0\.26066[0-9]*, 0\.089414[0-9]*, 0\.22970[0-9]*, 0\.32166[0-9]*, 
-weightedmean|0\.32698[0-9]*, 0\.035016[0-9]*, -0\.061693[0-9]*, -0\.17947[0-9]*, 
-lasttoken|0\.073455[0-9]*, -0\.093815[0-9]*, -0\.085697[0-9]*, -0\.72464[0-9]*, 
+"mean"|0\.32442[0-9]*, 0\.035349[0-9]*, -0\.031570[0-9]*, -0\.10612[0-9]*, 
+"max"|0\.26066[0-9]*, 0\.089414[0-9]*, 0\.22970[0-9]*, 0\.32166[0-9]*, 
+"weightedmean"|0\.32698[0-9]*, 0\.035016[0-9]*, -0\.061693[0-9]*, -0\.17947[0-9]*, 
+"lasttoken"|0\.073455[0-9]*, -0\.093815[0-9]*, -0\.085697[0-9]*, -0\.72464[0-9]*, 
+"cls"|0\.20942[0-9]*, 
+["lasttoken", "cls", "max", "mean", "weightedmean", "mean_sqrt_len_tokens"]|0\.02997[0-9]*(, [^,]*){15}, 0\.08213[0-9]*(, [^,]*){15}, 0\.11005[0-9]*(, [^,]*){15}, 0\.08174[0-9]*(, [^,]*){15}, 0\.07811[0-9]*(, [^,]*){15}, 0\.20022[0-9]*(, [^,]*){15}\]
 END
 np=1
+
+# Activations of Dense modules; values of sentence-transformers 6.2.
+echo '{"input": "the old keeper, rain"}' >"$dir/dense.jsonl"
+while read -r act values; do
+    rm -rf "$dir/dense"
+    cp -r "$golden/xlmr" "$dir/dense"
+    chmod -R u+w "$dir/dense"
+    sed "s/activation.Tanh/activation.$act/" "$golden/xlmr/2_Dense/config.json" >"$dir/dense/2_Dense/config.json"
+    expect "Dense with $act" 0 "\"embedding\": \[$values" run -m "$dir/dense" -i "$dir/dense.jsonl" -q </dev/null
+done <<'END'
+GELU -0\.100698[0-9]*, -0\.338959[0-9]*, 0\.050594[0-9]*, 0\.142588[0-9]*,
+ReLU -0\.17968[0-9]*, -0\.27212[0-9]*, 0\.018645[0-9]*, 0\.162225[0-9]*,
+END
 
 rm -f "$dir/killed.jsonl"*
 for i in $(seq 300); do cat "$dir/once.jsonl"; done >"$dir/many.jsonl"

@@ -559,9 +559,9 @@ static void put_keys(converter *c)
     put_int(c, "attention.value_length", g->heads[0].head_dim);
     if (g->embedder.given)
         put_int(c, "pooling_type",
-                g->embedder.pooling == CAKE_POOL_MEAN    ? 1
-                : g->embedder.pooling == CAKE_POOL_FIRST ? 2
-                                                         : 3);
+                g->embedder.pooling[0] == CAKE_POOL_MEAN    ? 1
+                : g->embedder.pooling[0] == CAKE_POOL_FIRST ? 2
+                                                            : 3);
     if (g->arch->encoder) {
         char text[128];
         key(c, "attention.causal", text);
