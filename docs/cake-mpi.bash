@@ -27,7 +27,7 @@ _cake_mpi()
     --input-format) choices="jsonl txt h5" ;;
     --resume) choices="auto never must" ;;
     --task) choices="auto generate score embed rerank" ;;
-    --tool-parser) choices="auto none hermes qwen3_coder llama3_json mistral harmony" ;;
+    --tool-parser) choices="auto none hermes qwen3_coder glm45 llama3_json mistral harmony" ;;
     --reasoning-parser) choices="auto none think mistral harmony" ;;
     --dtype) choices="auto f32 bf16 f16 int8 int4" ;;
     --kv-dtype) choices="auto f32 bf16 f16 int8" ;;

@@ -20,6 +20,13 @@ static const cake_call_form qwen3_coder_call = {.part = {{CAKE_CALL_MARK, "<tool
                                                          {CAKE_CALL_MARK, "</tool_call>", NULL}},
                                                 .separator = "\n"};
 
+/* Members may begin with an end of line, and so may the closing mark: a model's own template decides. */
+static const cake_call_form glm45_call = {.part = {{CAKE_CALL_MARK, "<tool_call>", NULL},
+                                                   {CAKE_CALL_NAME, "", ""},
+                                                   {CAKE_CALL_PARAMETERS, "glm_xml_parameter", NULL},
+                                                   {CAKE_CALL_MARK, "</tool_call>", NULL}},
+                                          .separator = "\n"};
+
 static const cake_call_form llama3_call = {.part = {{CAKE_CALL_QUOTED, "{\"name\": ", ", \"parameters\": "},
                                                     {CAKE_CALL_PARAMETERS, "json_schema", NULL},
                                                     {CAKE_CALL_TEXT, "}", NULL}},
@@ -49,21 +56,30 @@ static const cake_call_form harmony_call = {.part = {{CAKE_CALL_MARK, "<|channel
 
 /* The first row whose marks a template has is taken. */
 static const cake_tool_parser tool_parsers[] = {
-    {"harmony", {"<|channel|>", "<|message|>"}, NULL, &harmony_call, NULL, false},
-    {"qwen3_coder",
-     {"<tool_call>", "<function="},
-     cake_tools_read_qwen3_coder,
-     &qwen3_coder_call,
-     NULL,
-     false},
-    {"hermes", {"<tool_call>", "</tool_call>"}, cake_tools_read_hermes, &hermes_call, NULL, false},
-    {"mistral", {"[TOOL_CALLS]"}, cake_tools_read_mistral, &mistral_call, &mistral_named_call, true},
-    {"llama3_json",
-     {"{\"name\": function name, \"parameters\":"},
-     cake_tools_read_llama3_json,
-     &llama3_call,
-     NULL,
-     false},
+    {.name = "harmony", .marks = {"<|channel|>", "<|message|>"}, .call = &harmony_call},
+    {.name = "qwen3_coder",
+     .marks = {"<tool_call>", "<function="},
+     .read = cake_tools_read_qwen3_coder,
+     .call = &qwen3_coder_call},
+    {.name = "glm45",
+     .marks = {"<tool_call>", "<arg_key>"},
+     .read = cake_tools_read_glm45,
+     .call = &glm45_call},
+    {.name = "hermes",
+     .marks = {"<tool_call>", "</tool_call>"},
+     .others = {"<invoke", "<tool_calls>"},
+     .read = cake_tools_read_hermes,
+     .call = &hermes_call},
+    {.name = "mistral",
+     .marks = {"[TOOL_CALLS]"},
+     .read = cake_tools_read_mistral,
+     .call = &mistral_call,
+     .named_call = &mistral_named_call,
+     .short_ids = true},
+    {.name = "llama3_json",
+     .marks = {"{\"name\": function name, \"parameters\":"},
+     .read = cake_tools_read_llama3_json,
+     .call = &llama3_call},
 };
 
 static const cake_reasoning_parser reasoning_parsers[] = {
@@ -77,12 +93,15 @@ enum {
     N_REASONING_PARSER = sizeof reasoning_parsers / sizeof *reasoning_parsers
 };
 
-static bool has_all(const char *const *marks, bool (*mentions)(const void *, const char *), const void *chat)
+static bool has_form(const cake_tool_parser *parser, bool (*mentions)(const void *, const char *),
+                     const void *chat)
 {
-    bool all = chat;
-    for (; *marks && all; marks++)
-        all = mentions(chat, *marks);
-    return all;
+    bool has = chat;
+    for (const char *const *mark = parser->marks; *mark && has; mark++)
+        has = mentions(chat, *mark);
+    for (const char *const *other = parser->others; *other && has; other++)
+        has = !mentions(chat, *other);
+    return has;
 }
 
 bool cake_answer_form_open(const char *tools, const char *reasoning,
@@ -92,8 +111,7 @@ bool cake_answer_form_open(const char *tools, const char *reasoning,
     const bool auto_tools = !strcmp(tools, "auto"), auto_reasoning = !strcmp(reasoning, "auto");
     *out = (cake_answer_form){.tokenizer = tokenizer};
     for (int i = N_TOOL_PARSER; i-- > 0;)
-        if (auto_tools ? has_all(tool_parsers[i].marks, mentions, chat)
-                       : !strcmp(tool_parsers[i].name, tools))
+        if (auto_tools ? has_form(&tool_parsers[i], mentions, chat) : !strcmp(tool_parsers[i].name, tools))
             out->tools = &tool_parsers[i];
     for (int i = N_REASONING_PARSER; i-- > 0;)
         if (auto_reasoning ? chat && mentions(chat, reasoning_parsers[i].mark)

@@ -75,7 +75,8 @@ typedef struct cake_call_form {
 
 struct cake_tool_parser {
     const char *name;
-    const char *marks[3]; /* a template that has all of them has this form; ends with NULL */
+    const char *marks[3];  /* a template that has all of them has this form, */
+    const char *others[3]; /* unless it has one of these; both end with NULL */
     /* Reads the rest of an answer, from the end of the last span on, to its end. */
     void (*read)(cake_reading *r);
     const cake_call_form *call, *named_call; /* named_call: if the template has [ARGS]; or NULL */
@@ -90,6 +91,7 @@ struct cake_reasoning_parser {
 
 void cake_tools_read_hermes(cake_reading *r);
 void cake_tools_read_qwen3_coder(cake_reading *r);
+void cake_tools_read_glm45(cake_reading *r);
 void cake_tools_read_llama3_json(cake_reading *r);
 void cake_tools_read_mistral(cake_reading *r);
 /* All of an answer, with its reasoning. */

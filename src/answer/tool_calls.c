@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: an answer behind its reasoning. Out: the calls in it, in the forms of Hermes and Qwen, of Qwen3-Coder,
- * of Llama 3 and of Mistral.
+ * of GLM-4.5 and later ones, of Llama 3 and of Mistral.
  * Source: the chat templates of these models, which write calls of earlier turns in the same form.
  */
 #include <stdlib.h>
@@ -102,7 +102,7 @@ void cake_tools_read_hermes(cake_reading *r)
     read_tagged(r, read_object);
 }
 
-/* ---- <function=NAME><parameter=NAME>VALUE</parameter></function> */
+/* ---- parameters each by itself */
 
 /* Appends a parameter's value as JSON: strings are written as they are, other values as JSON. */
 static void add_value(const cake_json *root, const cake_json *schema, const char *text, size_t len,
@@ -124,59 +124,100 @@ static void add_value(const cake_json *root, const cake_json *schema, const char
     cake_buf_free(&quoted);
 }
 
-/* The arguments in bytes [from, to) as a JSON object. */
-static bool read_parameters(cake_reading *r, const cake_json *schema, size_t from, size_t to, cake_buf *out)
+/* What stands around the name of a parameter and its value. */
+typedef struct parameter_marks {
+    const char *name, *name_end, *value, *value_end;
+    bool lines; /* a value begins and ends with an end of line, which is not part of it */
+} parameter_marks;
+
+static const parameter_marks qwen3_coder_marks = {"<parameter=", ">", "", "</parameter>", true};
+static const parameter_marks glm45_marks = {"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", false};
+
+/* Appends one parameter, whose name begins at byte *at; *at: its end. */
+static bool read_parameter(const cake_reading *r, const parameter_marks *marks, const cake_json *schema,
+                           size_t *at, cake_buf *out)
 {
-    cake_buf_adds(out, "{");
-    for (size_t at = cake_reading_blanks(r, from, to); at < to; at = cake_reading_blanks(r, at, to)) {
-        if (!cake_reading_has(r, "<parameter=", at))
-            return false;
-        const size_t name = at + strlen("<parameter="), end = cake_reading_find(r, ">", name, to);
-        size_t begin = end + 1, close = cake_reading_find(r, "</parameter>", begin, to);
-        if (end == to || close == to)
-            return false;
-        at = close + strlen("</parameter>");
-        begin += begin < close && r->text[begin] == '\n';
-        close -= close > begin && r->text[close - 1] == '\n';
-        cake_buf_adds(out, out->len > 1 ? ", " : "");
-        const size_t key = out->len;
-        cake_json_add_text(out, r->text + name, end - name);
-        char *member = cake_copy(r->text + name, end - name);
-        const cake_json *own = cake_json_get(cake_json_get(schema, "properties"), member);
-        free(member);
-        cake_buf_adds(out, out->len > key ? ": " : "");
-        add_value(schema, own, r->text + begin, close - begin, out);
-    }
-    cake_buf_adds(out, "}");
+    const size_t name = *at + strlen(marks->name), end = cake_reading_find(r, marks->name_end, name, r->len);
+    const size_t after = end + strlen(marks->name_end);
+    size_t begin = *marks->value ? cake_reading_blanks(r, after, r->len) : after;
+    if (end == r->len || !cake_reading_has(r, marks->value, begin))
+        return false;
+    begin += strlen(marks->value);
+    size_t close = cake_reading_find(r, marks->value_end, begin, r->len);
+    if (close == r->len)
+        return false;
+    *at = close + strlen(marks->value_end);
+    begin += marks->lines && begin < close && r->text[begin] == '\n';
+    close -= marks->lines && close > begin && r->text[close - 1] == '\n';
+    cake_buf_adds(out, out->len > 1 ? ", " : "");
+    cake_json_add_text(out, r->text + name, end - name);
+    char *member = cake_copy(r->text + name, end - name);
+    const cake_json *own = cake_json_get(cake_json_get(schema, "properties"), member);
+    free(member);
+    cake_buf_adds(out, ": ");
+    add_value(schema, own, r->text + begin, close - begin, out);
     return true;
 }
 
+/* Adds the call of a tool whose parameters begin at byte from; returns what follows them, or 0: there is no
+ * call. */
+static size_t read_parameters(cake_reading *r, const parameter_marks *marks, const char *name, size_t n_name,
+                              size_t from)
+{
+    bool found, right = true;
+    const cake_json *schema = cake_tool_parameters(r->tools, name, n_name, &found);
+    cake_buf text = {0};
+    cake_json *arguments = NULL;
+    cake_fault fault = {0};
+    size_t at = cake_reading_blanks(r, from, r->len);
+    cake_buf_adds(&text, "{");
+    while (right && found && cake_reading_has(r, marks->name, at)) {
+        right = read_parameter(r, marks, schema, &at, &text);
+        at = cake_reading_blanks(r, at, r->len);
+    }
+    cake_buf_adds(&text, "}");
+    right = right && found && !cake_json_parse(text.data, text.len, &arguments, &fault) &&
+            cake_reading_call(r, name, n_name, arguments, NULL);
+    cake_json_free(arguments);
+    cake_buf_free(&text);
+    return right ? at : 0;
+}
+
+/* <function=NAME><parameter=NAME>VALUE</parameter></function> */
 static size_t read_function(cake_reading *r, size_t from)
 {
     static const char end_mark[] = "</function>";
     const size_t open = cake_reading_blanks(r, from, r->len), name = open + strlen("<function=");
     if (!cake_reading_has(r, "<function=", open))
         return from;
-    const size_t end = cake_reading_find(r, ">", name, r->len),
-                 close = cake_reading_find(r, end_mark, end, r->len);
-    if (end == r->len || close == r->len)
-        return from;
-    bool found;
-    const cake_json *schema = cake_tool_parameters(r->tools, r->text + name, end - name, &found);
-    cake_buf text = {0};
-    cake_json *arguments = NULL;
-    cake_fault fault = {0};
-    const bool right = found && read_parameters(r, schema, end + 1, close, &text) &&
-                       !cake_json_parse(text.data, text.len, &arguments, &fault) &&
-                       cake_reading_call(r, r->text + name, end - name, arguments, NULL);
-    cake_json_free(arguments);
-    cake_buf_free(&text);
-    return right ? close + sizeof end_mark - 1 : from;
+    const size_t end = cake_reading_find(r, ">", name, r->len), n_call = r->n_call;
+    const size_t close =
+        end < r->len ? read_parameters(r, &qwen3_coder_marks, r->text + name, end - name, end + 1) : 0;
+    if (close && cake_reading_has(r, end_mark, close))
+        return close + sizeof end_mark - 1;
+    cake_reading_drop_calls(r, n_call);
+    return from;
 }
 
 void cake_tools_read_qwen3_coder(cake_reading *r)
 {
     read_tagged(r, read_function);
+}
+
+/* NAME<arg_key>NAME</arg_key><arg_value>VALUE</arg_value>, with ends of lines between these or without */
+static size_t read_keys(cake_reading *r, size_t from)
+{
+    const size_t name = cake_reading_blanks(r, from, r->len);
+    size_t end = name;
+    while (end < r->len && !strchr("<\n", r->text[end]))
+        end++;
+    const size_t close = read_parameters(r, &glm45_marks, r->text + name, end - name, end);
+    return close ? close : from;
+}
+
+void cake_tools_read_glm45(cake_reading *r)
+{
+    read_tagged(r, read_keys);
 }
 
 /* ---- {"name": ..., "parameters": ...}; ... and nothing else */

@@ -338,42 +338,86 @@ static cake_err add_triggers(builder *b, const cake_json *element, int32_t from,
     return err;
 }
 
-/* ---- parameters in the form of Qwen3-Coder */
+/* ---- parameters each by itself */
 
-/* Free text up to stop that has none of the marks around it. */
-static cake_err add_string_value(builder *b, int32_t from, span stop, int32_t *to)
+/* How they are written: name and value in between. */
+typedef struct parameter_form {
+    const char *type;
+    const char *name, *value, *end; /* what stands before these two, and ends the value */
+    const char *after, *last;       /* behind each, and behind all of them */
+    bool loose;                     /* ends of lines may be missing */
+    const char *marks[4];           /* what no string has; NULL ends them */
+} parameter_form;
+
+static const parameter_form qwen_form = {
+    .type = "qwen_xml_parameter",
+    .name = "<parameter=",
+    .value = ">\n",
+    .end = "\n</parameter>",
+    .after = "\n",
+    .last = "",
+    .marks = {"</parameter>", "</function>", "</tool_call>", "<tool_call>"}};
+static const parameter_form glm_form = {.type = "glm_xml_parameter",
+                                        .name = "\n<arg_key>",
+                                        .value = "</arg_key>\n<arg_value>",
+                                        .end = "</arg_value>",
+                                        .after = "",
+                                        .last = "\n",
+                                        .loose = true,
+                                        .marks = {"</tool_call>", "<tool_call>"}};
+
+static span span_of(const char *text)
 {
-    static const char *const marks[] = {"</parameter>", "</function>", "</tool_call>", "<tool_call>"};
-    enum { N_MARK = sizeof marks / sizeof *marks };
-    const int32_t nowhere = cake_automaton_state(b->automaton);
-    cake_search_text texts[1 + N_MARK];
-    *to = cake_automaton_state(b->automaton);
-    texts[0] = (cake_search_text){stop.at, stop.len, *to};
-    for (size_t i = 0; i < N_MARK; i++)
-        texts[1 + i] = (cake_search_text){marks[i], strlen(marks[i]), nowhere};
-    return cake_search_add(b->automaton, from, texts, 1 + N_MARK, -1) ? CAKE_OK
-                                                                      : wrong(b, "qwen_xml_parameter", "");
+    return (span){text, strlen(text)};
 }
 
-static cake_err add_fixed_value(builder *b, const cake_json *value, int32_t from, span stop, int32_t to)
+/* A text of the form. */
+static int32_t formed(builder *b, const parameter_form *form, int32_t from, const char *text)
+{
+    for (; form->loose && *text; text++) {
+        const int32_t next = cake_automaton_literal(b->automaton, from, text, 1);
+        if (*text == '\n')
+            cake_automaton_empty(b->automaton, from, next);
+        from = next;
+    }
+    return literal(b, from, span_of(text));
+}
+
+/* Free text up to stop that has none of the marks around it. */
+static cake_err add_string_value(builder *b, const parameter_form *form, int32_t from, span stop, int32_t *to)
+{
+    enum { N_MARK = sizeof form->marks / sizeof *form->marks };
+    const int32_t nowhere = cake_automaton_state(b->automaton);
+    cake_search_text texts[1 + N_MARK];
+    size_t n = 0;
+    *to = cake_automaton_state(b->automaton);
+    texts[n++] = (cake_search_text){stop.at, stop.len, *to};
+    for (size_t i = 0; i < N_MARK && form->marks[i]; i++)
+        texts[n++] = (cake_search_text){form->marks[i], strlen(form->marks[i]), nowhere};
+    return cake_search_add(b->automaton, from, texts, n, -1) ? CAKE_OK : wrong(b, form->type, "");
+}
+
+static cake_err add_fixed_value(builder *b, const parameter_form *form, const cake_json *value, int32_t from,
+                                span stop, int32_t to)
 {
     span text = {0};
     text.at = cake_json_text(value, &text.len);
     if (!text.at)
         return CAKE_OK; /* no string: not valid */
     if (memmem(text.at, text.len, "</", 2))
-        return wrong(b, "qwen_xml_parameter", "a value of enum or const has </, which would end it");
+        return wrong(b, form->type, "a value of enum or const has </, which would end it");
     cake_automaton_empty(b->automaton, literal(b, literal(b, from, text), stop), to);
     return CAKE_OK;
 }
 
 /* The value of a parameter, and the text behind it: strings as they are, others as JSON. */
-static cake_err add_value(builder *b, const cake_json *root, const cake_json *schema, int32_t from, span stop,
-                          int32_t *to)
+static cake_err add_value(builder *b, const parameter_form *form, const cake_json *root,
+                          const cake_json *schema, int32_t from, int32_t *to)
 {
     static const char *const refused[] = {"allOf", "anyOf", "oneOf", "$ref"};
     const char *type = cake_json_text(cake_json_get(schema, "type"), NULL);
     const cake_json *list = cake_json_get(schema, "enum"), *only = cake_json_get(schema, "const");
+    const span stop = span_of(form->end);
     int rule;
     bool any;
     if (!type || strcmp(type, "string") != 0) {
@@ -383,19 +427,18 @@ static cake_err add_value(builder *b, const cake_json *root, const cake_json *sc
     }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (cake_json_get(schema, refused[i]))
-            return cake_fault_set(b->fault, NULL,
-                                  "structural tag: qwen_xml_parameter: a string with %s is not supported",
-                                  refused[i]);
+            return cake_fault_set(b->fault, NULL, "structural tag: %s: a string with %s is not supported",
+                                  form->type, refused[i]);
     *to = cake_automaton_state(b->automaton);
     cake_err err = CAKE_OK;
     for (size_t i = 0; i < cake_json_size(list) && !err; i++)
-        err = add_fixed_value(b, cake_json_at(list, i), from, stop, *to);
+        err = add_fixed_value(b, form, cake_json_at(list, i), from, stop, *to);
     if (list || only)
-        return only && !err ? add_fixed_value(b, only, from, stop, *to) : err;
+        return only && !err ? add_fixed_value(b, form, only, from, stop, *to) : err;
     const int32_t end = cake_automaton_state(b->automaton);
     err = cake_schema_add_text(root, schema, b->automaton, from, end, &any, b->fault);
     if (any && !err)
-        return add_string_value(b, from, stop, to);
+        return add_string_value(b, form, from, stop, to);
     cake_automaton_empty(b->automaton, literal(b, end, stop), *to);
     return err;
 }
@@ -413,7 +456,7 @@ static bool is_required(builder *b, const cake_json *schema, const char *name)
 }
 
 /* Whether each member of an object can be written by itself. */
-static cake_err check_parameters(builder *b, const cake_json *schema)
+static cake_err check_parameters(builder *b, const parameter_form *form, const cake_json *schema)
 {
     static const char *const refused[] = {
         "$ref", "allOf", "anyOf",         "oneOf",         "not",           "if",
@@ -421,41 +464,51 @@ static cake_err check_parameters(builder *b, const cake_json *schema)
     const cake_json *members = cake_json_get(schema, "properties"), *list = cake_json_get(schema, "required");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (cake_json_get(schema, refused[i]))
-            return cake_fault_set(
-                b->fault, NULL, "structural tag: qwen_xml_parameter: %s at # of the schema is not supported",
-                refused[i]);
+            return cake_fault_set(b->fault, NULL,
+                                  "structural tag: %s: %s at # of the schema is not supported", form->type,
+                                  refused[i]);
     for (size_t i = 0; i < cake_json_size(list); i++) {
         const char *name = cake_json_text(cake_json_at(list, i), NULL);
         if (!name || !cake_json_get(members, name))
-            return wrong(b, "qwen_xml_parameter", "required has a name that is not in properties");
+            return wrong(b, form->type, "required has a name that is not in properties");
     }
     for (void *it = cake_json_first(members); it; it = cake_json_next(members, it))
         if (strpbrk(cake_json_key(it, NULL), "<>\n"))
-            return wrong(b, "qwen_xml_parameter", "the name of a parameter has <, > or an end of line");
+            return wrong(b, form->type, "the name of a parameter has <, > or an end of line");
     return CAKE_OK;
 }
 
-static cake_err add_parameters(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+static cake_err add_parameters(builder *b, const parameter_form *form, const cake_json *schema, int32_t from,
+                               int32_t *to)
 {
-    const cake_json *schema = cake_json_get(element, "json_schema"),
-                    *members = cake_json_get(schema, "properties");
-    const span end = {"\n</parameter>", 13}, line = {"\n", 1};
-    cake_err err = check_parameters(b, schema);
+    const cake_json *members = cake_json_get(schema, "properties");
+    cake_err err = check_parameters(b, form, schema);
     for (void *it = cake_json_first(members); it && !err; it = cake_json_next(members, it)) {
-        span name;
+        const char *name = cake_json_key(it, NULL);
         int32_t after = from;
-        name.at = cake_json_key(it, &name.len);
-        int32_t at = literal(b, from, (span){"<parameter=", 11});
-        at = literal(b, literal(b, at, name), (span){">\n", 2});
-        err = add_value(b, schema, cake_json_value(it), at, end, &after);
-        if (err)
-            break;
-        after = literal(b, after, line);
-        if (!is_required(b, schema, name.at))
+        const int32_t at =
+            formed(b, form, literal(b, formed(b, form, from, form->name), span_of(name)), form->value);
+        err = add_value(b, form, schema, cake_json_value(it), at, &after);
+        after = formed(b, form, after, form->after);
+        if (!err && !is_required(b, schema, name))
             cake_automaton_empty(b->automaton, from, after);
         from = after;
     }
-    *to = err ? from : literal(b, from, stop);
+    *to = err ? from : formed(b, form, from, form->last);
+    return err;
+}
+
+static cake_err add_qwen(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    cake_err err = add_parameters(b, &qwen_form, cake_json_get(element, "json_schema"), from, to);
+    *to = err ? from : literal(b, *to, stop);
+    return err;
+}
+
+static cake_err add_glm(builder *b, const cake_json *element, int32_t from, span stop, int32_t *to)
+{
+    cake_err err = add_parameters(b, &glm_form, cake_json_get(element, "json_schema"), from, to);
+    *to = err ? from : literal(b, *to, stop);
     return err;
 }
 
@@ -479,7 +532,8 @@ static const struct {
             {"tag", add_tag, {"begin", "content", "end"}},
             {"tags_with_separator", add_separated, {"tags", "separator", "at_least_one", "stop_after_first"}},
             {"triggered_tags", add_triggers, {"triggers", "tags", "at_least_one", "stop_after_first"}},
-            {"qwen_xml_parameter", add_parameters, {"json_schema"}}};
+            {"qwen_xml_parameter", add_qwen, {"json_schema"}},
+            {"glm_xml_parameter", add_glm, {"json_schema"}}};
 
 enum { N_ROW = sizeof rows / sizeof *rows };
 

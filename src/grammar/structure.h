@@ -9,7 +9,8 @@
  *     tags_with_separator {tags, separator, at_least_one, stop_after_first}
  *     triggered_tags {triggers, tags, at_least_one, stop_after_first}: free text up to a trigger, with which
  *         one of the tags begins
- *     qwen_xml_parameter {json_schema}: members as Qwen3-Coder writes them
+ *     qwen_xml_parameter {json_schema}, glm_xml_parameter {json_schema}: members as Qwen3-Coder and GLM-4.5
+ *         write them
  *     token {token}: the special token of this text
  *
  * Free text ends where the text after it first occurs.

@@ -135,6 +135,37 @@ static void test_reasoning(void)
 
 #define CITY "{\"city\":\"Ulm\"}"
 
+static void test_parameters(void)
+{
+    FREE("qwen3_coder", "none",
+         "Look.\n<tool_call>\n<function=get_weather>\n<parameter=city>\nUlm\nNeu\n</"
+         "parameter>\n<parameter=days>\n3\n</parameter>\n"
+         "<parameter=opts>\n{\"a\": "
+         "[1]}\n</parameter>\n<parameter=unit>\nnull\n</parameter>\n</function>\n</tool_call>",
+         "Look.{get_weather {\"city\":\"Ulm\\nNeu\",\"days\":3,\"opts\":{\"a\":[1]},\"unit\":null}}");
+    FREE("qwen3_coder", "none",
+         "<tool_call><function=get_weather><parameter=city>12</parameter></function></tool_call>",
+         "{get_weather {\"city\":\"12\"}}");
+    FREE("qwen3_coder", "none", "<tool_call>\n<function=now>\n</function>\n</tool_call>", "{now {}}");
+    FREE("qwen3_coder", "none",
+         "<tool_call><function=get_weather><parameter=days>x</parameter></function></tool_call>",
+         "<tool_call><function=get_weather><parameter=days>x</parameter></function></tool_call>");
+
+    FREE("glm45", "none",
+         "Look.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Ulm\nNeu</arg_value>\n"
+         "<arg_key>opts</arg_key>\n<arg_value>{\"a\": [1]}</arg_value>\n</tool_call>",
+         "Look.{get_weather {\"city\":\"Ulm\\nNeu\",\"opts\":{\"a\":[1]}}}");
+    FREE("glm45", "none",
+         "<tool_call>get_weather<arg_key>city</arg_key><arg_value>12</arg_value><arg_key>days</arg_key>"
+         "<arg_value>3</arg_value></tool_call><tool_call>now</tool_call>",
+         "{get_weather {\"city\":\"12\",\"days\":3}}{now {}}");
+    FREE("glm45", "none", "<tool_call>later<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>",
+         "<tool_call>later<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>");
+    FREE("glm45", "none", "<tool_call>get_weather<arg_key>city</arg_key><arg_value>12</tool_call>",
+         "<tool_call>get_weather<arg_key>city</arg_key><arg_value>12</tool_call>");
+    FREE("glm45", "none", "<tool_call>now<arg_key>", "<tool_call>now<arg_key>");
+}
+
 static void test_calls(void)
 {
     FREE("hermes", "none",
@@ -161,20 +192,6 @@ static void test_calls(void)
     FREE("hermes", "none",
          "<tool_call>{\"name\": \"now\"</tool_call><tool_call>{\"name\": \"now\"}</tool_call>",
          "<tool_call>{\"name\": \"now\"</tool_call>{now {}}");
-
-    FREE("qwen3_coder", "none",
-         "Look.\n<tool_call>\n<function=get_weather>\n<parameter=city>\nUlm\nNeu\n</"
-         "parameter>\n<parameter=days>\n3\n</parameter>\n"
-         "<parameter=opts>\n{\"a\": "
-         "[1]}\n</parameter>\n<parameter=unit>\nnull\n</parameter>\n</function>\n</tool_call>",
-         "Look.{get_weather {\"city\":\"Ulm\\nNeu\",\"days\":3,\"opts\":{\"a\":[1]},\"unit\":null}}");
-    FREE("qwen3_coder", "none",
-         "<tool_call><function=get_weather><parameter=city>12</parameter></function></tool_call>",
-         "{get_weather {\"city\":\"12\"}}");
-    FREE("qwen3_coder", "none", "<tool_call>\n<function=now>\n</function>\n</tool_call>", "{now {}}");
-    FREE("qwen3_coder", "none",
-         "<tool_call><function=get_weather><parameter=days>x</parameter></function></tool_call>",
-         "<tool_call><function=get_weather><parameter=days>x</parameter></function></tool_call>");
 
     FREE("llama3_json", "none", "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Ulm\"}}",
          "{get_weather " CITY "}");
@@ -412,6 +429,9 @@ static void test_broken(void)
          "<think>\nw01x\n</"
          "think>\n\nw02x\n<tool_call>\n<function=get_weather>\n<parameter=city>\nw03x\nw04x\n</parameter>\n"
          "<parameter=opts>\n{\"w05x\": 1}\n</parameter>\n</function>\n</tool_call>w06x"},
+        {"glm45", "think",
+         "<think>w01x</think>\nw02x\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>w03x\nw04x"
+         "</arg_value>\n<arg_key>opts</arg_key>\n<arg_value>{\"w05x\": 1}</arg_value>\n</tool_call>w06x"},
         {"llama3_json", "none",
          "<|python_tag|>{\"name\": \"get_weather\", \"parameters\": {\"city\": \"w01x\"}}; {\"name\": "
          "\"get_weather\", \"parameters\": "
@@ -514,6 +534,14 @@ static void test_demand(void)
             "function>\n</tool_call>",
             "<tool_call>\n<function=get_weather>\n<parameter=city>\na</parameter>b\n</parameter>\n</"
             "function>\n</tool_call>");
+    DEMANDS("glm45", "think", NULL, true, "<tool_call>now\n</tool_call>", "<tool_call>now</tool_call>",
+            "<think>hm</think>\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Ulm\n\nx"
+            "</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n"
+            "<tool_call>now\n</tool_call>",
+            "<tool_call>get_weather<arg_key>city</arg_key><arg_value></arg_value></tool_call>", NULL,
+            "<tool_call>get_weather\n</tool_call>", "<tool_call>later</tool_call>",
+            "<tool_call>get_weather<arg_key>city</arg_key><arg_value>a</tool_call></arg_value></tool_call>",
+            "<tool_call>get_weather<arg_key>city</arg_key><arg_value>a</arg_value>b</arg_value></tool_call>");
     DEMANDS("llama3_json", "none", NULL, true, "{\"name\": \"now\", \"parameters\": {}}",
             "{\"name\": \"now\", \"parameters\": {}}; {\"name\": \"get_weather\", \"parameters\": {\"city\": "
             "\"\"}}",
@@ -551,6 +579,7 @@ static void test_demand(void)
 int main(void)
 {
     static const suite_test tests[] = {{"reasoning", test_reasoning},
+                                       {"parameters each by itself", test_parameters},
                                        {"tool calls", test_calls},
                                        {"templates and back", test_templates},
                                        {"broken answers lose nothing", test_broken},

@@ -25,9 +25,9 @@ static const cake_json *tools(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const parsers[][2] = {{"hermes", "think"},     {"qwen3_coder", "think"},
-                                             {"llama3_json", "none"}, {"mistral", "mistral"},
-                                             {"harmony", "harmony"},  {"none", "think"}};
+    static const char *const parsers[][2] = {
+        {"hermes", "think"},    {"qwen3_coder", "think"}, {"glm45", "think"}, {"llama3_json", "none"},
+        {"mistral", "mistral"}, {"harmony", "harmony"},   {"none", "think"}};
     if (!size)
         return 0;
     for (size_t i = 0; i < sizeof parsers / sizeof *parsers; i++) {
