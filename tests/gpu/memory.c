@@ -4,6 +4,7 @@
  * visible GPUs (2). CAKE_TEST_GPU_FIRST: first place on the bus (0). CAKE_TEST_GPU_MEMORY: bytes of each (64
  * MiB). CAKE_TEST_MPI_READS_GPUS: MPI accepts this memory. CAKE_TEST_GPU_PLAIN: no replay.
  * CAKE_TEST_GPU_BUSY: GPUs cannot be opened. CAKE_TEST_GPU_FAILS=N: after N kernels all fail.
+ * CAKE_TEST_GPU_PAUSE: milliseconds that a wave takes longer (0).
  * CAKE_TEST_GPU_COUNTS: print the number of kernels at the end.
  */
 #include "kernels/cuda/memory.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "kernels/cuda/cublaslt.h"
@@ -100,6 +102,8 @@ void cake_cuda_failed(const char *doing)
 
 static cake_err check(void)
 {
+    const int64_t pause = number_of("CAKE_TEST_GPU_PAUSE", 0);
+    nanosleep(&(struct timespec){.tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000}, NULL);
     if (executor_launches > number_of("CAKE_TEST_GPU_FAILS", INT64_MAX))
         cake_cuda_failed("a kernel");
     return failed ? cake_fail("kernels", "the executor failed at %s", failed) : CAKE_OK;
