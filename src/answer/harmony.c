@@ -70,9 +70,8 @@ static bool read_call(cake_reading *r, const header *h, size_t body, size_t end)
     static const char prefix[] = "functions.";
     const size_t name = h->to + sizeof prefix - 1;
     cake_json *arguments = NULL;
-    cake_fault fault = {0};
     const bool right = cake_reading_has(r, prefix, h->to) && name < h->to_end &&
-                       !cake_json_parse(r->text + body, end - body, &arguments, &fault) &&
+                       cake_reading_parse(r->text + body, end - body, &arguments) &&
                        cake_reading_call(r, r->text + name, h->to_end - name, arguments, NULL);
     cake_json_free(arguments);
     return right;

@@ -41,6 +41,8 @@ size_t cake_reading_find(const cake_reading *r, const char *text, size_t from, s
 bool cake_reading_has(const cake_reading *r, const char *text, size_t from);
 /* Skips blanks, tabs and ends of lines. */
 size_t cake_reading_blanks(const cake_reading *r, size_t from, size_t to);
+/* Parses JSON, unless an object has a name twice: a call would lose one of its values. */
+bool cake_reading_parse(const char *text, size_t len, cake_json **out);
 /* The end of the JSON value that begins at byte from; `from`: there is none that is whole. */
 size_t cake_reading_json(const cake_reading *r, size_t from, size_t to);
 /* Adds a call, if there is such a tool and the arguments fit its parameters: name [n_name]; arguments NULL:

@@ -7,6 +7,7 @@
 
 #include "answer/parts.h"
 #include "base/alloc.h"
+#include "grammar/names.h"
 #include "grammar/validate.h"
 
 void cake_reading_add(cake_reading *r, cake_span_kind kind, size_t end)
@@ -39,6 +40,16 @@ size_t cake_reading_blanks(const cake_reading *r, size_t from, size_t to)
     while (from < to && r->text[from] && strchr(" \t\r\n", r->text[from]))
         from++;
     return from;
+}
+
+bool cake_reading_parse(const char *text, size_t len, cake_json **out)
+{
+    cake_names names = {0};
+    cake_fault fault = {0};
+    cake_names_add(&names, text, len);
+    const bool repeated = names.repeated;
+    cake_names_free(&names);
+    return !repeated && !cake_json_parse(text, len, out, &fault);
 }
 
 size_t cake_reading_json(const cake_reading *r, size_t from, size_t to)

@@ -44,8 +44,7 @@ static bool read_json(cake_reading *r, size_t from, size_t to)
 {
     const size_t before = r->n_call;
     cake_json *json = NULL;
-    cake_fault fault = {0};
-    bool right = !cake_json_parse(r->text + from, to - from, &json, &fault);
+    bool right = cake_reading_parse(r->text + from, to - from, &json);
     const bool several = cake_json_kind(json) == CAKE_JSON_ARRAY;
     for (size_t i = 0; right && several && i < cake_json_size(json); i++)
         right = call_of(r, cake_json_at(json, i));
@@ -108,10 +107,17 @@ void cake_tools_read_hermes(cake_reading *r)
 static void add_value(const cake_json *root, const cake_json *schema, const char *text, size_t len,
                       cake_buf *out)
 {
+    /* as Jinja writes them */
+    static const char *const words[][2] = {{"True", "true"}, {"False", "false"}, {"None", "null"}};
     cake_json *json = NULL, *string = NULL;
     cake_buf quoted = {0};
     cake_fault fault = {0};
     cake_json_add_text(&quoted, text, len);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (len == strlen(words[i][0]) && !memcmp(text, words[i][0], len)) {
+            text = words[i][1];
+            len = strlen(text);
+        }
     const bool parsed = !cake_json_parse(text, len, &json, &fault),
                null = parsed && cake_json_kind(json) == CAKE_JSON_NULL;
     bool plain = !parsed || !schema;
@@ -168,7 +174,6 @@ static size_t read_parameters(cake_reading *r, const parameter_marks *marks, con
     const cake_json *schema = cake_tool_parameters(r->tools, name, n_name, &found);
     cake_buf text = {0};
     cake_json *arguments = NULL;
-    cake_fault fault = {0};
     size_t at = cake_reading_blanks(r, from, r->len);
     cake_buf_adds(&text, "{");
     while (right && found && cake_reading_has(r, marks->name, at)) {
@@ -176,7 +181,7 @@ static size_t read_parameters(cake_reading *r, const parameter_marks *marks, con
         at = cake_reading_blanks(r, at, r->len);
     }
     cake_buf_adds(&text, "}");
-    right = right && found && !cake_json_parse(text.data, text.len, &arguments, &fault) &&
+    right = right && found && cake_reading_parse(text.data, text.len, &arguments) &&
             cake_reading_call(r, name, n_name, arguments, NULL);
     cake_json_free(arguments);
     cake_buf_free(&text);
@@ -270,8 +275,7 @@ static size_t read_marked(cake_reading *r, size_t from)
     begin = cake_reading_blanks(r, begin, r->len);
     const size_t end = begin < r->len && r->text[begin] == '{' ? cake_reading_json(r, begin, r->len) : begin;
     cake_json *arguments = NULL;
-    cake_fault fault = {0};
-    const bool right = end > begin && !cake_json_parse(r->text + begin, end - begin, &arguments, &fault) &&
+    const bool right = end > begin && cake_reading_parse(r->text + begin, end - begin, &arguments) &&
                        cake_reading_call(r, r->text + at, name_end - at, arguments, id);
     cake_json_free(arguments);
     free(id);

@@ -11,6 +11,17 @@
 
 /* ---- places */
 
+/* One step of a JSON pointer (RFC 6901). */
+static void add_step(const char *name, cake_buf *out)
+{
+    cake_buf_addc(out, '/');
+    for (; *name; name++)
+        if (*name == '~' || *name == '/')
+            cake_buf_adds(out, *name == '~' ? "~0" : "~1");
+        else
+            cake_buf_addc(out, *name);
+}
+
 /* Appends the path from node to the schema; false: it is not below. */
 static bool find_place(const cake_json *node, const cake_json *schema, cake_buf *out)
 {
@@ -19,7 +30,7 @@ static bool find_place(const cake_json *node, const cake_json *schema, cake_buf 
         return true;
     if (cake_json_kind(node) == CAKE_JSON_OBJECT)
         for (void *it = cake_json_first(node); it; it = cake_json_next(node, it)) {
-            cake_buf_addf(out, "/%s", cake_json_key(it, NULL));
+            add_step(cake_json_key(it, NULL), out);
             if (find_place(cake_json_value(it), schema, out))
                 return true;
             cake_buf_cut(out, len);

@@ -570,6 +570,8 @@ static cake_err add(builder *b, const cake_json *element, int32_t from, span sto
     if (++b->n_element > MOST_ELEMENTS)
         return wrong(b, type, "there are more than 10,000 elements");
     const size_t i = row_of(type);
+    if (i == N_ROW && !strcmp(type, "structural_tag"))
+        return wrong(b, "", "expected a `format`, or `structures` and `triggers`");
     if (i == N_ROW)
         return cake_fault_set(b->fault, NULL, "structural tag: type %.40s is not supported", type);
     cake_err err = check_keys(b, element, type);

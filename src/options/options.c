@@ -46,6 +46,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .params = cake_params_unset(),
                               .dtype = "auto",
                               .tool_parser = "auto",
+                              .speculate = "auto",
                               .reasoning_parser = "auto",
                               .kv_dtype = "auto",
                               .activations = "auto",
@@ -188,7 +189,7 @@ static void print_wrapped(const char *text, int indent)
 static void print_option(const option_row *row)
 {
     enum { INDENT = 31 };
-    char left[80];
+    char left[128];
     int n = row->letter ? snprintf(left, sizeof left, "  -%c, --%s", row->letter, row->name)
                         : snprintf(left, sizeof left, "      --%s", row->name);
     if (row->argument)

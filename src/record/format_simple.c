@@ -6,6 +6,8 @@
  * {"index", "embedding"}; of pairs {"id", "index", "results" or "data", "usage"}; or {"id", "index",
  * "error"}. Invariant: a line is one valid JSON object in UTF-8 without a newline.
  */
+#include <math.h>
+
 #include "record/format.h"
 
 static void add_usage(const cake_record *record, cake_buf *out)
@@ -102,7 +104,7 @@ static void add_score(const cake_record_options *options, const cake_record *rec
     }
     (void)options;
     cake_buf_adds(out, ", \"logprob\": ");
-    cake_line_scores(&(float){(float)sum}, 1, out);
+    cake_json_add_real(out, round(sum * 1e7) / 1e7 + 0.0); /* more than a float has in long texts; never -0 */
     cake_buf_addf(out, ", \"is_greedy\": %s, \"tokens\": %lld, ", greedy ? "true" : "false",
                   (long long)cake_line_completion_tokens(record));
     cake_buf_addf(out, "\"bytes\": %lld, \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": 0}",

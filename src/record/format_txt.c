@@ -77,7 +77,7 @@ bool cake_line_txt(const char *line, size_t len, cake_buf *out)
     add_embedding(body ? cake_json_at(cake_json_get(body, "data"), 0) : root, out);
     add_scores(body ? body : root, out);
     if (logprob)
-        cake_line_scores(&(float){(float)cake_json_real(logprob, 0)}, 1, out);
+        cake_json_add_node(out, logprob);
     cake_escape_add(text, n, out);
     cake_json_free(root);
     return true;

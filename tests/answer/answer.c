@@ -20,7 +20,8 @@ static const char tools_text[] =
     "\"object\", "
     "\"properties\": {\"city\": {\"type\": \"string\"}, \"days\": {\"type\": \"integer\", \"maximum\": 9}, "
     "\"opts\": "
-    "{\"type\": \"object\"}, \"unit\": {\"type\": [\"string\", \"null\"]}}, \"required\": [\"city\"]}}}, "
+    "{\"type\": \"object\"}, \"unit\": {\"type\": [\"string\", \"null\"]}, \"flag\": {\"type\": "
+    "\"boolean\"}}, \"required\": [\"city\"]}}}, "
     "{\"type\": \"function\", \"function\": {\"name\": \"now\"}}]";
 
 static cake_json *tools;
@@ -163,6 +164,15 @@ static void test_parameters(void)
          "<tool_call>later<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>");
     FREE("glm45", "none", "<tool_call>get_weather<arg_key>city</arg_key><arg_value>12</tool_call>",
          "<tool_call>get_weather<arg_key>city</arg_key><arg_value>12</tool_call>");
+    FREE("qwen3_coder", "none",
+         "<tool_call><function=get_weather><parameter=city>True</parameter><parameter=flag>True</parameter>"
+         "<parameter=unit>None</parameter></function></tool_call>",
+         "{get_weather {\"city\":\"True\",\"flag\":true,\"unit\":null}}");
+    FREE("qwen3_coder", "none",
+         "<tool_call><function=get_weather><parameter=city>a</parameter><parameter=city>b</parameter>"
+         "</function></tool_call>",
+         "<tool_call><function=get_weather><parameter=city>a</parameter><parameter=city>b</parameter>"
+         "</function></tool_call>");
     FREE("glm45", "none", "<tool_call>now<arg_key>", "<tool_call>now<arg_key>");
 }
 
@@ -176,6 +186,13 @@ static void test_calls(void)
          "\"get_weather\"}</tool_call>\n"
          "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>\n",
          "[hm]Look.{get_weather " CITY "}{now {}}");
+    FREE("hermes", "none",
+         "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"a\", \"city\": "
+         "\"b\"}}</tool_call>",
+         "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"a\", \"city\": "
+         "\"b\"}}</tool_call>");
+    FREE("mistral", "none", "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"a\", \"city\": \"b\"}",
+         "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"a\", \"city\": \"b\"}");
     FREE("hermes", "none", "<tool_call>{\"name\": \"now\"}", "{now {}}");
     FREE("hermes", "none", "a<tool_call>{\"name\": \"now\"}</tool_call>b", "a\nb{now {}}");
     FREE("hermes", "none", "<tool_call>{\"name\": \"later\"}</tool_call>",
