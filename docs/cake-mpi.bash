@@ -11,12 +11,12 @@ _cake_mpi()
     done
     COMPREPLY=()
     case $command in
-    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --topology --rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
+    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --threads-decode --replicas --topology --rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
     tokenize) options="--model --input --input-format --prompt --output --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --tool-parser --reasoning-parser --threads --config --verbose --log --quiet --help --version" ;;
-    plan) options="--model --input --input-format --prompt --shard --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
+    plan) options="--model --input --input-format --prompt --shard --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
     info) options="--model --config --verbose --log --quiet --help --version" ;;
     stage) options="--model --directory --ranks --topology --rates --config --verbose --log --quiet --help --version" ;;
-    bench) options="--model --output --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --isa --threads --device --gpu-layers --link --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
+    bench) options="--model --output --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --device --gpu-layers --link --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
     merge) options="--output --force --config --verbose --log --quiet --help --version" ;;
     status) options="--json --config --verbose --log --quiet --help --version" ;;
     pull) options="--include --exclude --config --progress --verbose --log --quiet --help --version" ;;
@@ -32,6 +32,7 @@ _cake_mpi()
     --dtype) choices="auto f32 bf16 f16 int8 int4" ;;
     --kv-dtype) choices="auto f32 bf16 f16 int8" ;;
     --activations) choices="auto bf16 int8" ;;
+    --speculate) choices="auto off ngram" ;;
     --isa) choices="auto ref avx2 avx512 avx512bf16" ;;
     --bind) choices="auto none hwloc distribute isolate numactl" ;;
     --device) choices="auto cpu cuda" ;;

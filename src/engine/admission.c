@@ -32,6 +32,8 @@ static void finish_request(cake_engine *e, cake_sequence *lead)
 void cake_engine_retire(cake_engine *e, int slot)
 {
     cake_sequence *lead = e->seqs[slot]->lead;
+    if (e->speculation && cake_sequence_generated(e->seqs[slot]))
+        cake_speculation_end(e->speculation, &e->seqs[slot]->ids, e->seqs[slot]->n_prompt);
     bool several = e->seqs[slot] != lead;
     cake_schedule_retire(e->schedule, slot);
     e->seqs[slot] = NULL;
@@ -81,6 +83,8 @@ static void constrain(const cake_engine *e, cake_sequence *s)
 static void occupy_slot(cake_engine *e, int slot, cake_sequence *s)
 {
     e->seqs[slot] = s;
+    if (e->speculation)
+        cake_speculation_begin(e->speculation, slot);
     constrain(e, s);
     s->penalties = cake_penalties_open(&s->lead->request.params, s->ids.id, s->n_prompt, e->config->eos,
                                        e->config->n_eos);

@@ -18,10 +18,14 @@ size_t cake_engine_host_bytes(const cake_config *config, const cake_schedule_sha
            cake_arena_round((size_t)config->n_vocab * sizeof(float));
 }
 
-/* Hidden states take far less memory than scores of a vocabulary. */
+/* A row for each sequence, and those of drafts. Hidden states take far less memory than scores of a
+ * vocabulary. */
 int cake_engine_max_score(const cake_config *config, const cake_schedule_shape *shape)
 {
-    return config->headless ? shape->max_row : shape->lane_seqs;
+    const int drafts = shape->n_draft;
+    return config->headless                             ? shape->max_row
+           : shape->lane_seqs + drafts < shape->max_row ? shape->lane_seqs + drafts
+                                                        : shape->max_row;
 }
 
 size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)

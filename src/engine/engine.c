@@ -67,6 +67,10 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
     e->types = cake_alloc((size_t)shape->max_row, sizeof *e->types);
     e->pool_row = cake_alloc((size_t)e->max_score * CAKE_N_POOLING, sizeof *e->pool_row);
     e->row_taken = cake_alloc((size_t)e->max_score, sizeof *e->row_taken);
+    e->round = cake_alloc((size_t)e->max_score, sizeof *e->round);
+    e->drafting = cake_alloc((size_t)shape->lane_seqs, sizeof *e->drafting);
+    e->speculation =
+        shape->n_draft ? cake_speculation_open(shape->n_lane * shape->lane_seqs, config->n_vocab) : NULL;
     alloc_lanes(e);
     e->ids = cake_arena_take(&e->arena, (size_t)shape->max_row * sizeof *e->ids);
     e->stem_score = cake_arena_take(&e->arena, (size_t)config->n_vocab * sizeof *e->stem_score);
@@ -105,6 +109,9 @@ void cake_engine_close(cake_engine *e)
     free(e->best);
     free(e->pool_row);
     free(e->row_taken);
+    free(e->round);
+    free(e->drafting);
+    cake_speculation_close(e->speculation);
     free(e->positions);
     free(e->types);
     free(e);
@@ -155,6 +162,8 @@ cake_engine_stats cake_engine_statistics(const cake_engine *e)
 {
     cake_engine_stats stats = e->stats;
     stats.schedule = cake_schedule_statistics(e->schedule);
+    if (e->speculation)
+        stats.speculation = cake_speculation_statistics(e->speculation);
     return stats;
 }
 
@@ -186,9 +195,13 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
                         .dim = e->config->dim};
     memcpy(cake_wave_rows(wave), batch->rows, (size_t)batch->n_row * sizeof *batch->rows);
     memcpy(cake_wave_changes(wave), batch->changes, (size_t)batch->n_change * sizeof *batch->changes);
+    l->sent = cake_clock_now();
     for (int i = 0; i < batch->n_row; i++) {
-        cake_sequence *s = e->seqs[batch->rows[i].slot];
-        e->ids[i] = s->ids.id[batch->rows[i].pos];
+        const cake_row *row = &batch->rows[i];
+        cake_sequence *s = e->seqs[row->slot];
+        e->ids[i] = e->speculation ? cake_speculation_token(e->speculation, row->slot, &s->ids, row->pos)
+                                   : s->ids.id[row->pos];
+        l->sent = row->kind == CAKE_ROW_GENERATED ? l->sent : 0;
         e->positions[i] = position_of(e->config, s->ids.id, batch->rows[i].pos);
         e->types[i] = s->type_from && batch->rows[i].pos >= s->type_from;
         cake_engine_begin(e, s->lead);
@@ -211,6 +224,24 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
     cake_trace_add(e->trace, sent, cake_clock_now());
 }
 
+/* Drafts tokens for a wave in which all sequences generate. The row of a draft's token gives the next one, so
+ * the last token that an answer may have is never drafted. */
+static void draft(cake_engine *e, int lane)
+{
+    int room = 0;
+    const int n = e->speculation ? cake_schedule_generating(e->schedule, lane, e->drafting, &room) : 0;
+    for (int i = 0; i < n; i++) {
+        const cake_sequence *s = e->seqs[e->drafting[i]];
+        cake_speculation_find(e->speculation, e->drafting[i], &s->ids, s->max_len - 1 - (int)s->ids.len);
+    }
+    if (n)
+        cake_speculation_choose(e->speculation, e->drafting, n,
+                                room < e->shape.n_draft ? room : e->shape.n_draft);
+    for (int i = 0; i < n; i++)
+        cake_schedule_draft(e->schedule, e->drafting[i],
+                            cake_speculation_length(e->speculation, e->drafting[i]));
+}
+
 bool cake_engine_send(cake_engine *e, cake_link *first)
 {
     enum { FIRST = 16, STEP = 4 }; /* requests to read ahead: before the first wave, after each further one */
@@ -222,6 +253,7 @@ bool cake_engine_send(cake_engine *e, cake_link *first)
         /* A wave comes back in a message of another edge; the lane's own one may still be in flight then. */
         if (cake_schedule_in_flight(e->schedule, lane) || e->lanes[lane].msg.in_flight)
             continue;
+        draft(e, lane);
         const cake_batch *batch = cake_schedule_next_batch(e->schedule, lane);
         while (batch->n_overflow) {
             for (int i = 0; i < batch->n_overflow; i++)
@@ -289,11 +321,29 @@ static cake_sample_row purpose_of_row(const cake_engine *e, int slot, const cake
     return out;
 }
 
+/* A row that is not finite spoils other rows of its sequence from the next attention on. So the cause is the
+ * earliest layer that any row is marked with. */
+static void record_nonfinite(cake_sequence *s, const cake_row *row)
+{
+    if (row->nonfinite && (!s->lead->nonfinite || row->nonfinite < s->lead->nonfinite))
+        s->lead->nonfinite = row->nonfinite;
+}
+
+/* The same for the rows of a wave, but those of drafts, which may be of no answer. */
+static void record_all_nonfinite(cake_engine *e, cake_wave *wave)
+{
+    const cake_row *rows = cake_wave_rows(wave);
+    for (int i = 0; i < wave->n_row; i++)
+        if (rows[i].pos < (int)e->seqs[rows[i].slot]->ids.len)
+            record_nonfinite(e->seqs[rows[i].slot], &rows[i]);
+}
+
 static void apply_sample(cake_engine *e, int slot, const cake_row *row, const cake_sample_row *sampled)
 {
     cake_sequence *s = e->seqs[slot];
     if (!s) /* an earlier row of the wave has failed the request */
         return;
+    record_nonfinite(s, row);
     if (!s->lead->request.err && !sampled->finite)
         fail_nonfinite(e, slot, row);
     if (!s->lead->request.err && sampled->stuck)
@@ -310,19 +360,56 @@ static void apply_sample(cake_engine *e, int slot, const cake_row *row, const ca
     } else if (sampled->what == CAKE_SAMPLE_CHECK) {
         cake_engine_retire_prompt(e, slot);
     } else {
+        if (e->speculation)
+            cake_speculation_learn(e->speculation, slot, row->pos + 1, sampled->id);
         cake_engine_token(e, slot, sampled);
     }
 }
 
-/* A row that is not finite spoils other rows of its sequence from the next attention on. So the cause is the
- * earliest layer that any row is marked with. */
-static void record_nonfinite(cake_engine *e, cake_wave *wave)
+/* ---- drafts: rows of one answer are sampled one after another */
+
+static const cake_row *scored_row(const cake_wave_msg *msg, const cake_batch *batch, int i)
 {
-    const cake_row *rows = cake_wave_rows(wave);
-    for (int i = 0; i < wave->n_row; i++) {
-        cake_sequence *s = e->seqs[rows[i].slot];
-        if (rows[i].nonfinite && (!s->lead->nonfinite || rows[i].nonfinite < s->lead->nonfinite))
-            s->lead->nonfinite = rows[i].nonfinite;
+    return &cake_wave_rows(msg->wave)[batch->score_row[i]];
+}
+
+static bool is_generated(const cake_row *row)
+{
+    return row->kind == CAKE_ROW_GENERATED;
+}
+
+/* Counts, for each of the scored rows [first, first + n), those of the same answer before it. Returns the
+ * number of rounds that it takes to sample all. */
+static int count_rounds(cake_engine *e, const cake_wave_msg *msg, const cake_batch *batch, int first, int n)
+{
+    int most = 0;
+    for (int i = 0; i < n; i++) {
+        const bool follows = i && batch->score_slot[first + i] == batch->score_slot[first + i - 1] &&
+                             is_generated(scored_row(msg, batch, first + i - 1));
+        e->round[i] = follows ? e->round[i - 1] + 1 : 0;
+        most = e->round[i] > most ? e->round[i] : most;
+    }
+    return most + 1;
+}
+
+/* Whether a row has its turn: not if its token is one that the answer has not got. */
+static bool has_turn(const cake_engine *e, int slot, const cake_row *row)
+{
+    const cake_sequence *s = e->seqs[slot];
+    return !e->speculation || !is_generated(row) ||
+           (s && cake_speculation_holds(e->speculation, slot, &s->ids, row->pos));
+}
+
+/* Chooses the sampler's rows of a round. */
+static void begin_round(cake_engine *e, const cake_wave_msg *msg, const cake_batch *batch, int first, int n,
+                        int round)
+{
+    cake_sample_row *rows = cake_sampler_rows(e->sampler);
+    for (int i = 0; i < n; i++) {
+        const int slot = batch->score_slot[first + i];
+        rows[i].skip = e->round[i] != round || !has_turn(e, slot, scored_row(msg, batch, first + i));
+        if (!rows[i].skip)
+            rows[i].sequence = e->seqs[slot];
     }
 }
 
@@ -334,7 +421,8 @@ static void score_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batc
     const int32_t *row = batch->score_row + first;
     cake_sample_row *rows = cake_sampler_rows(e->sampler);
     for (int i = 0; i < n; i++)
-        rows[i] = purpose_of_row(e, batch->score_slot[first + i], &cake_wave_rows(wave)[row[i]]);
+        rows[i] = purpose_of_row(e, batch->score_slot[first + i], scored_row(msg, batch, first + i));
+    begin_round(e, msg, batch, first, n, 0);
     cake_sampler_constrain(e->sampler, threads_of(e, wave), n, e->best_allowed);
     for (int i = 0; i < n; i++) {
         int needs = cake_sample_row_topk(&rows[i], e->config->n_vocab);
@@ -358,13 +446,20 @@ static void score_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batc
 
 static void sample_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batch *batch, int first, int n)
 {
-    cake_wave *wave = msg->wave;
+    const int n_thread = threads_of(e, msg->wave), n_round = count_rounds(e, msg, batch, first, n);
+    cake_sample_row *rows = cake_sampler_rows(e->sampler);
     score_rows(e, msg, batch, first, n);
     double scored = cake_clock_now();
-    cake_sampler_run(e->sampler, threads_of(e, wave), n);
-    for (int i = 0; i < n; i++)
-        apply_sample(e, batch->score_slot[first + i], &cake_wave_rows(wave)[batch->score_row[first + i]],
-                     &cake_sampler_rows(e->sampler)[i]);
+    for (int round = 0; round < n_round; round++) {
+        if (round) {
+            begin_round(e, msg, batch, first, n, round);
+            cake_sampler_constrain(e->sampler, n_thread, n, false);
+        }
+        cake_sampler_run(e->sampler, n_thread, n);
+        for (int i = 0; i < n; i++)
+            if (!rows[i].skip)
+                apply_sample(e, batch->score_slot[first + i], scored_row(msg, batch, first + i), &rows[i]);
+    }
     e->stats.sample_s += cake_trace_since(e->trace, CAKE_SPAN_SAMPLE, scored, n);
 }
 
@@ -412,7 +507,11 @@ void cake_engine_receive(cake_engine *e, cake_wave_msg *msg)
     CAKE_ASSERT(lane >= 0 && lane < e->shape.n_lane && cake_schedule_in_flight(e->schedule, lane));
     cake_schedule_complete(e->schedule, lane);
     e->n_in_flight--;
-    record_nonfinite(e, msg->wave);
+    record_all_nonfinite(e, msg->wave);
     finish_rows(e, msg, e->lanes[lane].batch);
+    for (int i = 0; e->speculation && i < msg->wave->n_row; i++)
+        cake_speculation_drop(e->speculation, cake_wave_rows(msg->wave)[i].slot);
+    if (e->speculation && e->lanes[lane].sent > 0)
+        cake_speculation_timed(e->speculation, msg->wave->n_row, cake_clock_now() - e->lanes[lane].sent);
     cake_wave_msg_release(msg);
 }

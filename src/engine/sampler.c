@@ -131,7 +131,7 @@ static void constrain_row(cake_sampler *c, int i)
 {
     cake_sample_row *row = &c->rows[i];
     const cake_sequence *s = row->sequence;
-    if (!s || row->what != CAKE_SAMPLE_SAMPLE || !s->constraint)
+    if (!s || row->skip || row->what != CAKE_SAMPLE_SAMPLE || !s->constraint)
         return;
     row->mask = cake_constraint_mask(s->constraint);
     row->stuck = cake_constraint_stuck(s->constraint);
@@ -156,7 +156,7 @@ void cake_sampler_constrain(cake_sampler *c, int n_thread, int n, bool best)
 {
     bool any = false;
     for (int i = 0; i < n && !any; i++)
-        any = c->rows[i].sequence && c->rows[i].sequence->constraint;
+        any = c->rows[i].sequence && !c->rows[i].skip && c->rows[i].sequence->constraint;
     c->n = n;
     c->best = best;
     if (any)
@@ -188,7 +188,7 @@ static int32_t sample_allowed(cake_sample_row *c, int n_vocab, float *kept, void
 static void sample_row(cake_sample_row *c, int n_vocab, float *kept, void *scratch)
 {
     cake_sequence *s = c->sequence;
-    if (!s || !c->finite || c->what == CAKE_SAMPLE_CHECK || c->stuck)
+    if (!s || c->skip || !c->finite || c->what == CAKE_SAMPLE_CHECK || c->stuck)
         return;
     if (c->what == CAKE_SAMPLE_SAMPLE) {
         const cake_params *params = &s->lead->request.params;

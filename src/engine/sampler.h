@@ -16,6 +16,7 @@
 /* One row to sample or score. */
 typedef struct cake_sample_row {
     cake_sequence *sequence; /* samples one row at a time. NULL: skip the row */
+    bool skip;               /* it has its turn before or after the others */
     bool finite;             /* all scores are finite; if not, there is no output */
     float *score;            /* [n_vocab] changed meanwhile, and restored; NULL: `best` is enough */
     const cake_topk *best;   /* cake_sample_row_topk of them; read if score is NULL */

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "engine/speculation.h"
 #include "kernels/experts.h"
 #include "kernels/roofline.h"
 #include "placement/pci_devices.h"
@@ -19,6 +20,7 @@ typedef struct cake_engine_stats {
     int64_t begun;        /* requests whose prompts are in flight or computed */
     int64_t begun_tokens; /* tokens of these prompts */
     cake_schedule_stats schedule;
+    cake_speculation_stats speculation;
     cake_roofline roofline; /* of the LM head */
 } cake_engine_stats;
 

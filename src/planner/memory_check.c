@@ -188,8 +188,9 @@ cake_err cake_memory_check(const cake_comm *world, cake_rank *me)
         cake_memory_plan_batch_limits(&me->planning, seqs > 0 ? seqs : 1);
         n = measure_all(world, me, all);
     }
-    if (fit_seqs(world, me, all, n) < me->planning.shape.lane_seqs) { /* saved states are optional */
-        me->planning.shape.n_saved = 0;
+    if (fit_seqs(world, me, all, n) <
+        me->planning.shape.lane_seqs) { /* saved and spare states are optional */
+        me->planning.shape.n_saved = me->planning.shape.n_spare = 0;
         n = measure_all(world, me, all);
     }
     count_pages(world, me, all, n);

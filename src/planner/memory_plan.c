@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "engine/pipeline.h"
+#include "engine/speculation.h"
 #include "logits/logits.h"
 #include "model/weight_stream.h"
 #include "planner/offload.h"
@@ -23,7 +24,7 @@ cake_slice_shape cake_memory_plan_slice(const cake_planning *p, const cake_hop *
                               .count = hop->count,
                               .max_row = p->shape.max_row,
                               .n_slot = p->shape.n_lane * p->shape.lane_seqs,
-                              .n_saved = p->shape.n_saved,
+                              .n_saved = p->shape.n_saved + p->shape.n_spare,
                               .context = p->max_positions,
                               .kv_dtype = p->input->kv_dtype,
                               .n_thread = p->input->n_thread,
@@ -43,7 +44,7 @@ void cake_memory_plan_add_kv(const cake_planning *p, const cake_hop *hop, cake_k
 
 int64_t cake_memory_plan_states(const cake_planning *p, const cake_kv_use *kv)
 {
-    return kv->state * ((int64_t)p->shape.n_lane * p->shape.lane_seqs + p->shape.n_saved);
+    return kv->state * cake_schedule_states(&p->shape);
 }
 
 int64_t cake_memory_plan_fit_seqs(const cake_planning *p, const cake_kv_use *kv, int64_t cache)
@@ -180,6 +181,8 @@ int64_t cake_memory_plan_buffer_bytes(const cake_planning *p, const cake_plan *p
 }
 
 /* Recurrent states kept for shared prefixes: enough for a few prefixes at a time. */
+enum { MAX_SPARE = 4 }; /* sequences with drafts at the same time, if there are recurrent layers */
+
 static int saved_states(int n_slot)
 {
     enum { MAX_SAVED = 8 };
@@ -254,7 +257,11 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
         cake_schedule_set_costs(&p->shape, &all, cake_planning_scores_cost(p));
     for (int i = 0; i < config->n_layer; i++)
         p->shape.states = p->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
-    p->shape.n_saved = p->shape.states ? saved_states(size.n_lane * size.lane_seqs) : 0;
+    const int n_slot = size.n_lane * size.lane_seqs;
+    p->shape.n_saved = p->shape.states ? saved_states(n_slot) : 0;
+    p->shape.n_draft = p->input->speculate && !config->headless ? CAKE_MAX_DRAFTS : 0;
+    if (p->shape.states && p->shape.n_draft)
+        p->shape.n_spare = n_slot < MAX_SPARE ? n_slot : MAX_SPARE;
     p->wave_bytes =
         cake_arena_round(cake_wave_bytes(p->shape.max_row, cake_schedule_changes(&p->shape), config->dim));
 }

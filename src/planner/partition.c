@@ -53,7 +53,7 @@ static void weigh_layers(const cake_planning *p, int64_t pages, const int *max_p
 {
     const cake_schedule_shape *shape = &p->shape;
     int64_t requested = p->input->kv_memory, n_layer = cake_model_config(p->input->model)->n_layer;
-    int64_t slots = (int64_t)shape->n_lane * shape->lane_seqs + shape->n_saved;
+    int64_t slots = cake_schedule_states(shape);
     double weight = requested > 0 ? 1 : requested < 0 ? 100.0 / (double)-requested : 2;
     pages = pages / part > 1 ? pages / part : 1;
     slots = slots / part > 1 ? slots / part : 1;
@@ -257,8 +257,8 @@ void cake_partition_size_kv(cake_planning *p)
     int64_t seqs = min_fit(p, false);
     if (seqs < p->shape.lane_seqs && !p->input->max_seqs)
         cake_memory_plan_batch_limits(p, seqs > 1 ? (int)seqs : 1);
-    if (min_fit(p, false) < p->shape.lane_seqs) /* saved states are optional */
-        p->shape.n_saved = 0;
+    if (min_fit(p, false) < p->shape.lane_seqs) /* saved and spare states are optional */
+        p->shape.n_saved = p->shape.n_spare = 0;
     int64_t pages = min_fit(p, true);
     cake_memory_plan_set_pages(p, pages > 1 ? pages : 1);
 }

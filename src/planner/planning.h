@@ -67,6 +67,7 @@ typedef struct cake_plan_input {
     cake_dtype kv_dtype;
     int context;            /* maximum positions of a sequence */
     int max_seqs, chunk;    /* --max-seqs, --chunk; 0: not given */
+    bool speculate;         /* tokens are drafted */
     int n_thread, n_decode; /* threads of this rank; those used for waves that only generate */
     int64_t client_bytes;   /* buffers of a replica's first rank for messages with the dispatcher */
     int64_t dispatch_bytes; /* buffers of the dispatcher on rank 0 for each other replica */

@@ -230,6 +230,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     me->planning.cluster = &me->cluster;
     me->planning.input = &me->input;
     me->input.max_seqs = (int)o->max_seqs;
+    me->input.speculate = o->speculate;
     me->input.chunk = (int)o->chunk;
     me->input.weights_memory = o->weights_memory;
     me->input.client_bytes = (int64_t)cake_dispatch_client_bytes();

@@ -49,6 +49,7 @@ typedef struct cake_rank_options {
     cake_gpu_options gpu;
     cake_topology_file topology_file;
     int64_t context, max_seqs, chunk, kv_memory, weights_memory;
+    bool speculate;
     int threads, threads_decode; /* --threads, --threads-decode */
     int n_rank;                  /* --ranks: plan for other ranks */
     int n_replica;               /* --replicas */

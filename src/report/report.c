@@ -69,6 +69,8 @@ cake_engine_stats cake_report_engines(const cake_report *r)
         sum.schedule.evictions += one->schedule.evictions;
         sum.schedule.shared += one->schedule.shared;
         sum.schedule.states += one->schedule.states;
+        sum.speculation.drafted += one->speculation.drafted;
+        sum.speculation.accepted += one->speculation.accepted;
     }
     return sum;
 }
@@ -108,7 +110,8 @@ static cake_run_metrics metrics_of(const cake_report *r, int replica, cake_rank_
                           .head = root->head_s,
                           .sample = root->sample_s,
                           .read = root->read_s};
-    int64_t once = r->counts.prompt - all.schedule.shared + r->counts.generated;
+    int64_t once = r->counts.prompt - all.schedule.shared + r->counts.generated + all.speculation.drafted -
+                   all.speculation.accepted;
     if (all.schedule.evictions && all.rows > once)
         f.again = (double)(all.rows - once) / (double)all.rows;
     for (int i = f.n_rank; i-- > 0;)

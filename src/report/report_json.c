@@ -206,8 +206,9 @@ static void compose(cake_report *r, cake_buf *out)
                   (long long)(c->done - c->failed), (long long)c->failed, (long long)c->resumed);
     cake_buf_addf(out,
                   "  \"tokens\": {\"prompt\": %lld, \"prompt_shared\": %lld, \"generated\": %lld, "
-                  "\"computed\": %lld},\n",
+                  "\"drafted\": %lld, \"accepted\": %lld, \"computed\": %lld},\n",
                   (long long)c->prompt, (long long)engines.schedule.shared, (long long)c->generated,
+                  (long long)engines.speculation.drafted, (long long)engines.speculation.accepted,
                   (long long)engines.rows);
     add_scores(out, &c->scored);
     cake_buf_addf(out,

@@ -218,8 +218,8 @@ static void add_waves(const cake_plan_output *s, cake_buf *out)
     if (shape->states)
         cake_buf_addf(out,
                       "states    %d, one a sequence, "
-                      "and %d for shared prefixes, each of %s in all layers together\n",
-                      shape->n_lane * shape->lane_seqs, shape->n_saved,
+                      "%d for shared prefixes, and %d for drafts, each of %s in all layers together\n",
+                      shape->n_lane * shape->lane_seqs, shape->n_saved, shape->n_spare,
                       cake_size_text((int64_t)cake_slice_state_bytes(config, &whole)).s);
     if (me->cluster.gpus) {
         cake_buf_addf(out,

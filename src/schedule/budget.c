@@ -65,7 +65,7 @@ static int step_end(const cake_slot_state *q, int from)
 
 bool cake_budget_generates(const cake_slot_state *q)
 {
-    return q->n_sent == q->n_token - 1 && q->n_sent >= q->n_prompt;
+    return q->n_sent == q->n_token - 1 - q->n_again && q->n_sent >= q->n_prompt;
 }
 
 double cake_budget_wave(const cake_schedule *s)

@@ -6,13 +6,18 @@
 #include "base/err.h"
 #include "schedule/internal.h"
 
+int cake_schedule_states(const cake_schedule_shape *shape)
+{
+    return shape->n_lane * shape->lane_seqs + shape->n_saved + shape->n_spare;
+}
+
 int cake_schedule_changes(const cake_schedule_shape *shape)
 {
     int n_slot = shape->n_lane * shape->lane_seqs;
     int fork =
         2 * shape->n_kv_group + 1; /* in each group it shares pages and copies one; it copies the states */
-    /* own pages, as many attached ones, changes of forks, saved states */
-    return 2 * shape->n_kv_group * shape->max_row + n_slot * (fork + 1);
+    /* own pages, as many attached ones, changes of forks, saved states, states before and after drafts */
+    return 2 * shape->n_kv_group * shape->max_row + n_slot * (fork + 1) + 2 * shape->n_spare;
 }
 
 void cake_schedule_push_change(cake_schedule *s, cake_change change)

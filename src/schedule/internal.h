@@ -23,13 +23,17 @@ typedef struct cake_slot_state {
     int last_lane; /* in_flight: the lane of the latest such wave */
     int64_t age;   /* number of its admission; a stem counts as the youngest */
     int n_prompt, n_token;
-    int n_sent;   /* vLLM: num_computed_tokens. Its first n_sent tokens, cached ones included, need no row */
-    int max_len;  /* maximum of tokens, prompt included */
-    int n_scored; /* CAKE_SLOT_SCORE_PROMPT: prompt rows that were sent to be scored, or need no score */
-    int max_sent; /* maximum of n_sent, which an eviction resets */
-    int n_mapped; /* pages of each group that CAKE_CHANGE_MAPs, sent or pending, have mapped */
-    int n_published;      /* pages of its prompt that others can share */
-    int n_chain;          /* pages of the prompt that could be shared */
+    int n_sent;  /* vLLM: num_computed_tokens. Its first n_sent tokens, cached ones included, need no row */
+    int n_draft; /* tokens behind n_token that the next wave checks */
+    int spare;   /* with recurrent layers: 1 + the spare state from before such rows; 0: none */
+    int first, end;  /* of that state: positions of the first of these rows, and behind the last one */
+    int n_again;     /* rows of tokens before the latest one, which that state needs again */
+    int max_len;     /* maximum of tokens, prompt included */
+    int n_scored;    /* CAKE_SLOT_SCORE_PROMPT: prompt rows that were sent to be scored, or need no score */
+    int max_sent;    /* maximum of n_sent, which an eviction resets */
+    int n_mapped;    /* pages of each group that CAKE_CHANGE_MAPs, sent or pending, have mapped */
+    int n_published; /* pages of its prompt that others can share */
+    int n_chain;     /* pages of the prompt that could be shared */
     const int32_t *chain; /* [n_chain] the nodes of these pages, borrowed */
     cake_page_list page_list[CAKE_MAX_KV_GROUPS];
 } cake_slot_state;
@@ -68,6 +72,7 @@ struct cake_schedule {
     cake_change *pending;      /* [n_pending] changes that the next wave carries, whatever its lane */
     int n_pending, n_attached; /* n_attached: pages of the prefix cache that the next batch maps */
     cake_saved *saved;         /* [shape.n_saved] */
+    bool *spare;               /* [shape.n_spare] in use */
     int64_t *sent;             /* [n_node] the last batch with rows of the node */
     int32_t *maker;            /* [n_node] the slot that will compute the state at the node's end */
     int n_node;
@@ -77,6 +82,8 @@ struct cake_schedule {
 
 /* Adds a change of page tables or states to those that the next wave carries. */
 void cake_schedule_push_change(cake_schedule *schedule, cake_change change);
+/* Of a sequence whose draft has been checked: unless all of it was right, its state is that from before. */
+void cake_schedule_settle_draft(cake_schedule *schedule, cake_slot_state *seq);
 /* Pages of a group that it needs for its tokens and one more. */
 int cake_schedule_need(const cake_schedule *schedule, const cake_slot_state *seq, int group);
 /* Starts a waiting sequence if enough pages are available and no older one waits. An idle stem is evicted for
@@ -109,7 +116,7 @@ double cake_budget_generated(const cake_schedule *schedule, int pos);
 /* The end of the sequence's rows in a wave, within a cost budget and a number of rows; *cost: their cost. */
 int cake_budget_reach(const cake_schedule *schedule, const cake_slot_state *seq, double budget, int rows,
                       double *cost);
-/* True if its only row to send is that of its latest token. */
+/* True if its only row to send is that of its latest token, but for those that a draft makes again. */
 bool cake_budget_generates(const cake_slot_state *seq);
 
 /* True if all running sequences and seq are expected to reach their ends without eviction. */

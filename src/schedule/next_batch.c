@@ -64,7 +64,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
     cake_slot_state *q = &s->seqs[slot];
     int from = q->n_sent;
     /* a generated token before the last one was sent before: by an earlier run, or before an eviction */
-    bool replay = from < q->n_token - 1;
+    bool replay = from < q->n_token - 1 - q->n_again;
     if (q->evict || (q->in_flight && paged_end(s, q, end) <= q->n_sent))
         return; /* it has to wait for its rows in flight */
     if (s->n_attached + unmapped_pages(s, q) > s->shape.n_kv_group * s->shape.max_row)
@@ -81,6 +81,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
     q->in_flight = true;
     q->last_lane = lane;
     for (; q->n_sent < end; q->n_sent++) {
+        CAKE_ASSERT(batch->n_row < s->shape.max_row);
         bool prompt = q->n_sent < q->n_prompt;
         batch->rows[batch->n_row++] = (cake_row){.slot = slot,
                                                  .pos = q->n_sent,
@@ -93,11 +94,13 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
         if (first_time)
             q->n_scored = q->n_sent + 1;
         /* the token after a prompt's last row is sampled or replayed, not scored */
-        const bool last = q->n_sent == q->n_token - 1;
+        const bool last = q->n_sent >= q->n_token - 1; /* or a draft's */
         if (q->flags & CAKE_SLOT_SCORE_FIRST ? q->n_sent == 0
                                              : last || (first_time && q->n_sent + 1 < q->n_prompt))
             request_score(slot, batch);
     }
+    q->n_again = 0;
+    q->end = q->n_sent;
     q->max_sent = q->n_sent > q->max_sent ? q->n_sent : q->max_sent;
     cake_prefix_cache_mark_sent(s, q, from);
 }
@@ -159,6 +162,8 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
     cake_lane *at = &s->lanes[l];
     cake_batch *batch = &at->batch;
     CAKE_ASSERT(!at->in_flight);
+    for (int i = 0; i < at->n; i++)
+        cake_schedule_settle_draft(s, &s->seqs[at->slots[i]]);
     batch->n_row = batch->n_score = batch->n_overflow = 0;
     for (int i = 0; i < at->n; i++)
         if (!s->seqs[at->slots[i]].in_flight && too_long(s, &s->seqs[at->slots[i]]))
@@ -174,7 +179,8 @@ const cake_batch *cake_schedule_next_batch(cake_schedule *s, int l)
         cake_slot_state *q = &s->seqs[at->slots[i]];
         int before = batch->n_row;
         if (q->running && cake_budget_generates(q))
-            add_rows(s, l, at->slots[i], q->n_token, batch);
+            add_rows(s, l, at->slots[i], q->n_token + q->n_draft, batch);
+        q->n_draft = 0;
         if (batch->n_row > before)
             budget -= cake_budget_generated(s, q->n_token - 1);
     }

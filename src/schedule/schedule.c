@@ -31,6 +31,7 @@ cake_schedule *cake_schedule_open(const cake_schedule_shape *shape, cake_prefix_
     s->prefixes = prefixes;
     s->mean_answer = CAKE_PAGE; /* until an answer has ended */
     s->pending = cake_alloc((size_t)cake_schedule_changes(shape), sizeof *s->pending);
+    s->spare = cake_alloc((size_t)shape->n_spare, sizeof *s->spare);
     s->saved = cake_alloc((size_t)shape->n_saved, sizeof *s->saved);
     for (int i = 0; i < shape->n_saved; i++)
         s->saved[i].node = -1;
@@ -69,6 +70,7 @@ void cake_schedule_close(cake_schedule *s)
         cake_page_pool_close(&s->pages[group]);
     free(s->pending);
     free(s->saved);
+    free(s->spare);
     free(s->forecasts);
     free(s->sent);
     free(s->maker);
@@ -118,13 +120,21 @@ static void drop_pending(cake_schedule *s, int slot)
     s->n_pending = n;
 }
 
+static void free_spare(cake_schedule *s, cake_slot_state *q)
+{
+    if (q->spare)
+        s->spare[q->spare - 1] = false;
+    q->spare = 0;
+}
+
 /* Frees all pages of the sequence; later it starts again from its first token. */
 static void release_pages(cake_schedule *s, cake_slot_state *q)
 {
     drop_pending(s, (int)(q - s->seqs));
     for (int group = 0; group < s->shape.n_kv_group; group++)
         cake_page_pool_free(&s->pages[group], &q->page_list[group]);
-    q->n_sent = q->n_mapped = q->n_published = 0;
+    free_spare(s, q);
+    q->n_sent = q->n_mapped = q->n_published = q->n_draft = q->n_again = 0;
     cake_schedule_wait_page(s, q, false);
     q->running = q->evict = false;
 }
@@ -343,6 +353,69 @@ void cake_schedule_token(cake_schedule *s, int slot)
     cake_slot_state *q = &s->seqs[slot];
     CAKE_ASSERT(q->used && !q->in_flight);
     q->n_token++;
+    if (q->running) /* else it was evicted, and nothing counts as sent */
+        q->n_sent = q->n_token - 1;
+}
+
+int cake_schedule_generating(cake_schedule *s, int lane, int32_t *slots, int *room)
+{
+    int n = 0;
+    *room = s->shape.max_row;
+    for (int i = 0; i < s->lanes[lane].n; i++)
+        cake_schedule_settle_draft(s, &s->seqs[s->lanes[lane].slots[i]]);
+    for (int i = 0; i < s->n_slot; i++) { /* rows of any prompt may join the wave */
+        const cake_slot_state *q = &s->seqs[i];
+        if (q->used && (!q->running || q->evict || (q->n_sent < q->n_token && !cake_budget_generates(q))))
+            return 0;
+    }
+    for (int i = 0; i < s->lanes[lane].n; i++) {
+        const int slot = s->lanes[lane].slots[i];
+        if (cake_budget_generates(&s->seqs[slot]) && !s->seqs[slot].in_flight) {
+            slots[n++] = slot;
+            *room -= 1 + s->seqs[slot].n_again;
+        }
+    }
+    return n;
+}
+
+enum { MOST_AGAIN = 8 }; /* rows that are computed again with the rows of a further draft */
+
+static void copy_spare(cake_schedule *s, const cake_slot_state *q, bool back)
+{
+    const int32_t own = (int32_t)(q - s->seqs), spare = s->n_slot + s->shape.n_saved + q->spare - 1;
+    cake_schedule_push_change(
+        s, (cake_change){.kind = CAKE_CHANGE_STATE, .slot = back ? own : spare, .from = back ? spare : own});
+    s->stats.states++;
+}
+
+void cake_schedule_draft(cake_schedule *s, int slot, int n)
+{
+    cake_slot_state *q = &s->seqs[slot];
+    int i = 0;
+    CAKE_ASSERT(cake_budget_generates(q) && !q->spare);
+    while (i < s->shape.n_spare && s->spare[i])
+        i++;
+    if (n <= 0 || (s->shape.states && (i == s->shape.n_spare || q->n_again > MOST_AGAIN)))
+        return;
+    q->n_draft = n;
+    if (!s->shape.states)
+        return;
+    s->spare[i] = true;
+    q->spare = 1 + i;
+    q->first = q->end = q->n_sent;
+    copy_spare(s, q, false);
+}
+
+void cake_schedule_settle_draft(cake_schedule *s, cake_slot_state *q)
+{
+    if (!q->spare || q->in_flight || q->n_draft)
+        return;
+    if (q->end > q->n_token - 1 && q->n_sent > q->first) {
+        copy_spare(s, q, true);
+        q->n_sent = q->first;
+        q->n_again = q->n_token - 1 - q->first;
+    }
+    free_spare(s, q);
 }
 
 bool cake_schedule_seq_in_flight(const cake_schedule *s, int slot)

@@ -41,9 +41,11 @@ typedef struct cake_schedule_shape {
     int n_page[CAKE_MAX_KV_GROUPS]; /* the pages of each group that exist */
     bool states;                    /* the model has recurrent layers: forks copy their states */
     int n_saved; /* states that can be saved for other sequences, in slots after those of the sequences */
+    int n_spare; /* states from before the rows of a draft, in slots after those */
     bool
         whole; /* all rows of a prompt are in one wave, since each sees all; then max_row holds the longest */
-    bool share; /* prefix cache: prompts with a common prefix share pages */
+    bool share;  /* prefix cache: prompts with a common prefix share pages */
+    int n_draft; /* drafted tokens that a wave may have, in all; 0: none */
     cake_row_cost cost;
 } cake_schedule_shape;
 
@@ -60,6 +62,8 @@ typedef struct cake_batch {
     int32_t *overflow;    /* [n_overflow] slots that must fail: alone they need more pages than exist */
 } cake_batch;
 
+/* Recurrent states of all kinds. */
+int cake_schedule_states(const cake_schedule_shape *shape);
 /* Maximum of changes that one wave carries. */
 int cake_schedule_changes(const cake_schedule_shape *shape);
 
@@ -104,8 +108,16 @@ int cake_schedule_active(const cake_schedule *schedule); /* sequences, waiting o
 const cake_batch *cake_schedule_next_batch(cake_schedule *schedule, int lane);
 void cake_schedule_complete(cake_schedule *schedule, int lane);
 bool cake_schedule_in_flight(const cake_schedule *schedule, int lane);
-/* The sequence has one more token. It has no rows in flight. */
+/* The sequence has one more token. It has no rows in flight. Of rows that were sent for a draft, those up to
+ * this token count as sent, and the others as not sent. */
 void cake_schedule_token(cake_schedule *schedule, int slot);
+
+/* The slots of a lane that is not in flight, if its next wave has nothing but rows of their answers: their
+ * number, and slots [lane_seqs]; else 0. *room: how many rows more it may have. */
+int cake_schedule_generating(cake_schedule *schedule, int lane, int32_t *slots, int *room);
+/* The next wave has rows of n further tokens of such a sequence, its draft, or as many as there are pages
+ * for, and scores them all. With recurrent layers: unless no spare state is left. */
+void cake_schedule_draft(cake_schedule *schedule, int slot, int n);
 
 bool cake_schedule_seq_in_flight(const cake_schedule *schedule, int slot);
 /* Frees the slot and pages of a sequence without rows in flight. */

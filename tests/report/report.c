@@ -41,8 +41,8 @@ static int run(int np, const char *more)
 {
     char arguments[2048], model[512];
     snprintf(model, sizeof model, "%s", suite_path("jobs/demo/model"));
-    snprintf(arguments, sizeof arguments, "run -m '%s' -i '%s' --force --progress none %s", model,
-             demo_prompts(), more);
+    snprintf(arguments, sizeof arguments, "run -m '%s' -i '%s' --force --progress none --speculate off %s",
+             model, demo_prompts(), more);
     return launch_command(np, arguments, &said);
 }
 

@@ -388,7 +388,7 @@ sed -E -e 's/"(num_key_value_heads|num_attention_heads)": [0-9]+/"\1": 64/' -e '
 expect "KV memory that is not there" 1 'a KV cache of 90.0 TiB on each rank is more than the layers leave free: .* use less --kv-memory' \
     "$cake" plan -m "$dir/huge" --dummy-weights --ranks 2 --kv-memory 90T
 
-expect "plan counts recurrent states" 0 'states +64, one a sequence, and 8 for shared prefixes, each of 31.1 KiB' \
+expect "plan counts recurrent states" 0 'states +64, one a sequence, 8 for shared prefixes, and 4 for drafts, each of 31.1 KiB' \
     "$cake" plan -m "$root/tests/golden/qwen3.5-hub"
 
 # the report

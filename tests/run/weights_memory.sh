@@ -118,7 +118,7 @@ started() { # PID : waits until some results are there
     return 1
 }
 "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/one.jsonl" -q --force --deterministic-ids 2>/dev/null
-long=(run -m "$model" -i "$dir/in.jsonl" -o "$dir/long.jsonl" --max-seqs 1 --weights-memory 60% --deterministic-ids)
+long=(run -m "$model" -i "$dir/in.jsonl" -o "$dir/long.jsonl" --max-seqs 1 --weights-memory 60% --deterministic-ids --speculate off)
 "$cake" "${long[@]}" 2>"$dir/err" &
 started $! && kill -9 $!
 ok "killed under way" $?

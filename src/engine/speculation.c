@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In: tokens of sequences, times of waves. Out: drafts, and how many of them are worth sending.
+ */
+#include "engine/speculation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "engine/ngrams.h"
+
+enum {
+    KEPT_TOKENS = 1 << 18, /* of answers that have ended */
+    KEPT_PROMPT = 4,       /* tokens before an answer that are kept with it: where it begins */
+    N_CLASS = 6            /* of matches, by length */
+};
+
+#define BETWEEN (-1) /* stands between two answers */
+
+/* Matches of so many tokens, at least; how often the token behind such a match was right, at first. */
+static const struct {
+    int length;
+    double right;
+} classes[N_CLASS] = {{2, 0.2}, {3, 0.3}, {4, 0.4}, {6, 0.5}, {10, 0.6}, {18, 0.7}};
+
+#define PRIOR     8.0   /* tokens for which that counts */
+#define HALF_LIFE 0.995 /* what an observation counts after one more of its class */
+
+/* A sequence and its draft: token i is for position at + i, and stands behind a match of length[i]. */
+typedef struct slot_draft {
+    cake_ngrams ngrams; /* of its tokens */
+    int at, n;          /* n: found, then sent */
+    int n_found;
+    double chance; /* that the next of those found counts */
+    int32_t id[CAKE_MAX_DRAFT];
+    int length[CAKE_MAX_DRAFT];
+} slot_draft;
+
+/* Which drafts a test wants. */
+typedef enum forced { FORCED_NOTHING, FORCED_ALL, FORCED_RANDOM } forced;
+
+struct cake_speculation {
+    int n_vocab;
+    slot_draft *slot; /* [n_slot] */
+    int n_slot;
+    int32_t *kept; /* [n_kept] answers that have ended, with BETWEEN before each */
+    size_t n_kept;
+    cake_ngrams ngrams; /* of kept */
+    double tried[N_CLASS], right[N_CLASS];
+    double waves, rows, seconds, rows_rows, rows_seconds; /* sums over waves, later ones count more */
+    forced forced;
+    uint64_t random;
+    cake_speculation_stats stats;
+};
+
+cake_speculation *cake_speculation_open(int n_slot, int n_vocab)
+{
+    cake_speculation *p = cake_alloc(1, sizeof *p);
+    const char *force = getenv("CAKE_TEST_DRAFTS");
+    *p = (cake_speculation){.n_vocab = n_vocab,
+                            .n_slot = n_slot,
+                            .slot = cake_alloc((size_t)n_slot, sizeof *p->slot),
+                            .kept = cake_alloc(KEPT_TOKENS, sizeof *p->kept),
+                            .random = 1};
+    p->forced = !force ? FORCED_NOTHING : !strcmp(force, "random") ? FORCED_RANDOM : FORCED_ALL;
+    for (int i = 0; i < N_CLASS; i++) {
+        p->tried[i] = PRIOR;
+        p->right[i] = PRIOR * classes[i].right;
+    }
+    return p;
+}
+
+void cake_speculation_close(cake_speculation *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < p->n_slot; i++)
+        cake_ngrams_free(&p->slot[i].ngrams);
+    cake_ngrams_free(&p->ngrams);
+    free(p->slot);
+    free(p->kept);
+    free(p);
+}
+
+void cake_speculation_begin(cake_speculation *p, int slot)
+{
+    cake_ngrams_clear(&p->slot[slot].ngrams);
+    p->slot[slot].n = 0;
+}
+
+/* Makes room for n more tokens: the older half goes. */
+static void drop_older(cake_speculation *p, size_t n)
+{
+    if (p->n_kept + n <= KEPT_TOKENS)
+        return;
+    const size_t half = p->n_kept / 2;
+    memmove(p->kept, p->kept + half, (p->n_kept - half) * sizeof *p->kept);
+    p->n_kept -= half;
+    cake_ngrams_clear(&p->ngrams);
+}
+
+void cake_speculation_end(cake_speculation *p, const cake_ids *ids, int n_prompt)
+{
+    const size_t from = n_prompt > KEPT_PROMPT ? (size_t)(n_prompt - KEPT_PROMPT) : 0;
+    size_t n = ids->len - from;
+    n = n < KEPT_TOKENS / 4 ? n : KEPT_TOKENS / 4;
+    drop_older(p, n + 1);
+    p->kept[p->n_kept++] = BETWEEN;
+    memcpy(p->kept + p->n_kept, ids->id + from, n * sizeof *p->kept);
+    p->n_kept += n;
+    cake_ngrams_add(&p->ngrams, p->kept, p->n_kept);
+}
+
+/* ---- drafts */
+
+static uint64_t draw(cake_speculation *p)
+{
+    p->random = p->random * 6364136223846793005u + 1442695040888963407u;
+    return p->random >> 33;
+}
+
+/* What a test wants instead: some tokens, or all where nothing was found, are any. */
+static void spoil(cake_speculation *p, slot_draft *d, int most)
+{
+    if (!d->n)
+        for (d->n = 1 + (int)(draw(p) % 4); d->n > most;)
+            d->n--;
+    for (int i = 0; i < d->n; i++) {
+        d->length[i] = CAKE_NGRAM;
+        if (!d->id[i] || draw(p) % 4 == 0)
+            d->id[i] = (int32_t)(draw(p) % (uint64_t)p->n_vocab);
+    }
+}
+
+/* Takes what stands in text [n] from `next` on; where it ends, the text is its own continuation. */
+static void take(slot_draft *d, const int32_t *text, size_t n, size_t next, int length, int most)
+{
+    for (d->n = 0; d->n < most; d->n++, next++) {
+        const int32_t id = next < n ? text[next] : d->id[next - n];
+        if (id == BETWEEN)
+            return;
+        d->id[d->n] = id;
+        d->length[d->n] = length + d->n;
+    }
+}
+
+void cake_speculation_find(cake_speculation *p, int slot, const cake_ids *ids, int most)
+{
+    slot_draft *d = &p->slot[slot];
+    size_t next = 0, other_next = 0;
+    most = most < CAKE_MAX_DRAFT ? most : CAKE_MAX_DRAFT;
+    d->at = (int)ids->len;
+    d->n = 0;
+    if (most <= 0)
+        return;
+    cake_ngrams_add(&d->ngrams, ids->id, ids->len);
+    const int own = cake_ngrams_match(&d->ngrams, ids->id, ids->id, ids->len, &next);
+    const int other =
+        own < CAKE_NGRAM_MATCH ? cake_ngrams_match(&p->ngrams, p->kept, ids->id, ids->len, &other_next) : 0;
+    if (other > own) {
+        take(d, p->kept, p->n_kept, other_next, other, most);
+        while (d->n && other_next + (size_t)d->n > p->n_kept) /* nothing follows the last answer */
+            d->n--;
+    } else if (own) {
+        take(d, ids->id, ids->len, next, own, most);
+    }
+    if (p->forced == FORCED_RANDOM)
+        spoil(p, d, most);
+}
+
+static int class_of(int length)
+{
+    int i = N_CLASS - 1;
+    while (i > 0 && classes[i].length > length)
+        i--;
+    return i;
+}
+
+static double probability(const cake_speculation *p, const slot_draft *d, int i)
+{
+    const int class_ = class_of(d->length[i]);
+    return p->right[class_] / p->tried[class_];
+}
+
+/* Seconds of a wave of so many rows, and of a further row, in the unit of the former, by a line through what
+ * was measured. A further row is taken to cost little until waves of several sizes were seen. */
+static double row_share(const cake_speculation *p, double n_row)
+{
+    static const double first = 0.03, weight = 4; /* of that, in rows squared */
+    if (p->waves < 1)
+        return first;
+    const double row = p->rows / p->waves, second = p->seconds / p->waves;
+    const double variance = p->rows_rows / p->waves - row * row,
+                 covariance = p->rows_seconds / p->waves - row * second;
+    const double slope = (covariance + weight / p->waves * first * second) / (variance + weight / p->waves);
+    const double at = second + slope * (n_row - row);
+    return slope <= 0 ? 0 : at > slope ? slope / at : 1;
+}
+
+/* For a test: all that were found, as far as there is room. */
+static int send_all(cake_speculation *p, const int32_t *slots, int n, int most)
+{
+    int sent = 0;
+    for (int i = 0; i < n; i++) {
+        slot_draft *d = &p->slot[slots[i]];
+        d->n = d->n < most - sent ? d->n : most - sent;
+        sent += d->n;
+    }
+    return sent;
+}
+
+/* Adds the drafted token that is likeliest right, again and again, as long as the wave gains more tokens than
+ * time, both in proportion. */
+static int send_likeliest(cake_speculation *p, const int32_t *slots, int n, int most)
+{
+    double expected = n;
+    int sent = 0;
+    for (int i = 0; i < n; i++) {
+        slot_draft *d = &p->slot[slots[i]];
+        d->chance = d->n ? probability(p, d, 0) : 0;
+        d->n_found = d->n;
+        d->n = 0;
+    }
+    for (; sent < most; sent++) {
+        slot_draft *best = &p->slot[slots[0]];
+        for (int i = 1; i < n; i++)
+            best = p->slot[slots[i]].chance > best->chance ? &p->slot[slots[i]] : best;
+        if (!(best->chance > expected * row_share(p, n + sent)))
+            break;
+        expected += best->chance;
+        best->n++;
+        best->chance *= best->n < best->n_found ? probability(p, best, best->n) : 0;
+    }
+    return sent;
+}
+
+void cake_speculation_choose(cake_speculation *p, const int32_t *slots, int n, int most)
+{
+    most = most < CAKE_MAX_DRAFTS ? most : CAKE_MAX_DRAFTS;
+    p->stats.drafted += p->forced ? send_all(p, slots, n, most) : send_likeliest(p, slots, n, most);
+}
+
+int cake_speculation_length(const cake_speculation *p, int slot)
+{
+    return p->slot[slot].n;
+}
+
+int32_t cake_speculation_token(const cake_speculation *p, int slot, const cake_ids *ids, int pos)
+{
+    const slot_draft *d = &p->slot[slot];
+    return (size_t)pos < ids->len ? ids->id[pos] : d->id[pos - d->at];
+}
+
+/* ---- what became of them */
+
+bool cake_speculation_holds(const cake_speculation *p, int slot, const cake_ids *ids, int pos)
+{
+    const slot_draft *d = &p->slot[slot];
+    return ids->len == (size_t)pos + 1 &&
+           (pos < d->at || pos >= d->at + d->n || d->id[pos - d->at] == ids->id[pos]);
+}
+
+void cake_speculation_learn(cake_speculation *p, int slot, int pos, int32_t id)
+{
+    const slot_draft *d = &p->slot[slot];
+    const int i = pos - d->at;
+    if (i < 0 || i >= d->n)
+        return;
+    const int class_ = class_of(d->length[i]);
+    const bool right = d->id[i] == id;
+    p->tried[class_] = p->tried[class_] * HALF_LIFE + 1;
+    p->right[class_] = p->right[class_] * HALF_LIFE + right;
+    p->stats.accepted += right;
+}
+
+void cake_speculation_drop(cake_speculation *p, int slot)
+{
+    p->slot[slot].n = 0;
+}
+
+void cake_speculation_timed(cake_speculation *p, int n_row, double seconds)
+{
+    static const double keep = 0.96;
+    const double most = p->waves >= 8 ? 4 * p->seconds / p->waves : seconds; /* the rank was interrupted */
+    const double t = seconds < most ? seconds : most;
+    p->waves = p->waves * keep + 1;
+    p->rows = p->rows * keep + n_row;
+    p->seconds = p->seconds * keep + t;
+    p->rows_rows = p->rows_rows * keep + (double)n_row * n_row;
+    p->rows_seconds = p->rows_seconds * keep + n_row * t;
+}
+
+cake_speculation_stats cake_speculation_statistics(const cake_speculation *p)
+{
+    return p->stats;
+}

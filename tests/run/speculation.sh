@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Drafts change nothing but the time: with them forced, spoilt with tokens that are none of the answer's, or off, every kind of layer
+# and of request gives the same bytes on any number of ranks, with little KV memory, and after kill -9.
+. "$(dirname "$0")/../shell.sh"
+
+text="the rain in the hills turns the small river into a lake and the road to the house is lost in it "
+for i in $(seq 1 8); do
+    case $i in
+    1) more='"temperature": 0, "logprobs": 2' ;;
+    2) more='"temperature": 0.9, "repetition_penalty": 1.2, "frequency_penalty": 0.5' ;;
+    3) more='"temperature": 0.4, "n": 3, "logprobs": 1' ;;
+    4) more='"temperature": 0, "logit_bias": {"5": 3, "9": -100}, "min_tokens": 9' ;;
+    5) more='"temperature": 0.7, "stop": ["a", "e"], "ignore_eos": true' ;;
+    6) more='"temperature": 1.2, "structured_outputs": {"regex": "(the |rain |in |hills |lake ){9,20}"}' ;;
+    7) more='"temperature": 0.2, "top_p": 0.8, "echo": true, "logprobs": 0' ;;
+    8) more='"temperature": 0, "structured_outputs": {"choice": ["the rain in the hills", "the rain in the house", "rain"]}' ;;
+    esac
+    printf '{"id": "s%d", "prompt": "%s%s", "max_tokens": %d, "seed": %d, "return_token_ids": true, %s}\n' \
+        "$i" "$text" "${text:$((3 * i))}" $((30 + 5 * i)) "$i" "$more"
+done >"$dir/in.jsonl"
+
+answer() { # NP OUT ARGUMENT...
+    mpi "$1" run -m "$model" -i "$dir/in.jsonl" -o "$dir/$2.jsonl" --force --deterministic-ids -q --report "$dir/report.json" "${@:3}" 2>"$dir/err" </dev/null ||
+        cat "$dir/err"
+}
+counted() { # WHAT : a number of the report
+    sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" "$dir/report.json"
+}
+
+while read -r name kv <&3; do
+    model=$root/tests/golden/$name
+    answer 1 off --speculate off
+    [ "$(grep -c '"error"' "$dir/off.jsonl")" -eq 0 ] && [ "$(wc -l <"$dir/off.jsonl")" -eq 8 ] && [ "$(counted drafted)" -eq 0 ]
+    ok "$name: answers without drafts" $?
+    for drafts in all random; do
+        export CAKE_TEST_DRAFTS=$drafts
+        while read -r np options; do
+            # shellcheck disable=SC2086
+            answer "$np" on $options
+            cmp "$dir/off.jsonl" "$dir/on.jsonl" && [ "$(counted drafted)" -gt 0 ]
+            right=$?
+            said="$(counted drafted) drafted, $(counted accepted) accepted"
+            ok "$name: drafts $drafts, np $np $options: $said" $right
+        done <<END
+1 --max-seqs 1
+2 --max-seqs 3 --threads 1
+4 --replicas 2
+1 --kv-memory $kv
+END
+        unset CAKE_TEST_DRAFTS
+    done
+done 3<<END
+qwen3-bias 160K
+qwen3.5-text 300K
+gemma3-new 170K
+deepseek3-whole 80K
+qwen3moe-mixed 400K
+END
+
+# ---- at the tail of a file that repeats itself, drafts are right; and a run that was killed goes on to the same bytes
+model=$root/jobs/demo/model
+for i in $(seq 24); do
+    printf '{"id": "t%d", "messages": [{"role": "user", "content": "Sort these words: river, apple, stone, plank, w%d."}], "max_tokens": 60, "temperature": 0}\n' "$i" $((i % 4))
+done >"$dir/in.jsonl"
+answer 1 off --speculate off
+CAKE_TEST_DRAFTS=all answer 1 on --max-seqs 2
+cmp "$dir/off.jsonl" "$dir/on.jsonl" && [ "$(counted accepted)" -gt $(($(counted generated) / 3)) ]
+ok "answers like earlier ones are drafted from these" $?
+rm -f "$dir/killed.jsonl"*
+export CAKE_TEST_DRAFTS=random
+killed 8 "$dir/killed.jsonl" "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/killed.jsonl" --deterministic-ids -q --max-seqs 2
+mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/killed.jsonl" --deterministic-ids -q
+cmp "$dir/off.jsonl" "$dir/killed.jsonl"
+ok "a run that was killed goes on to the same bytes" $?
+unset CAKE_TEST_DRAFTS
+expect "unknown ways are refused" 2 'speculate.*auto\|off\|ngram' mpi 1 run -m "$model" -i "$dir/in.jsonl" -o "$dir/x.jsonl" --speculate luck
+finish
