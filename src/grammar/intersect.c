@@ -176,3 +176,46 @@ bool cake_language_has(cake_automaton *rules, int rule, const char *text, size_t
     cake_state_sets_close(states);
     return has;
 }
+
+enum { LONGEST_LISTED = 64, MOST_LIST_STEPS = 1 << 17 };
+
+typedef struct lister {
+    cake_state_sets *states;
+    char text[LONGEST_LISTED];
+    cake_buf *texts;
+    int left, steps;
+} lister;
+
+/* Lists what may follow the first len bytes of the text. */
+static bool list_from(lister *l, int32_t at, size_t len)
+{
+    if (cake_state_sets_ends(l->states, at)) {
+        if (!l->left--)
+            return false;
+        cake_buf_add(l->texts, l->text, len);
+        cake_buf_addc(l->texts, 0);
+    }
+    for (int byte = 1; byte < 256; byte++) {
+        const int32_t next = cake_state_sets_next(l->states, at, (uint8_t)byte);
+        if (next == CAKE_STATE_NONE)
+            continue;
+        if (len == LONGEST_LISTED || ++l->steps > MOST_LIST_STEPS / 256)
+            return false;
+        l->text[len] = (char)byte;
+        if (!list_from(l, next, len + 1))
+            return false;
+    }
+    return true;
+}
+
+bool cake_language_list(cake_automaton *rules, int rule, int most, cake_buf *texts)
+{
+    lister l = {.texts = texts, .left = most};
+    if (!rules->first)
+        cake_automaton_finish(rules);
+    l.states = cake_state_sets_open(rules, rule);
+    const bool all = !rules->rule[rule].taken || list_from(&l, CAKE_STATE_BEGIN, 0);
+    rules->work += 256 * (int64_t)l.steps + rules->n_state / 16 + cake_state_sets_work(l.states);
+    cake_state_sets_close(l.states);
+    return all;
+}

@@ -14,7 +14,7 @@
 #include "grammar/schema_parts.h"
 #include "grammar/texts.h"
 
-enum { MOST_PATTERNS = 6, MOST_COUNT = 10000 };
+enum { MOST_PATTERNS = 6, MOST_COUNT = 10000, MOST_MADE = 128 };
 
 /* A pattern of patternProperties. */
 typedef struct pattern {
@@ -41,6 +41,8 @@ typedef struct object {
     size_t n_slot;
     pattern pattern[MOST_PATTERNS];
     int n_pattern;
+    char *made[MOST_MADE]; /* [n_made] owned names of members that no schema lists, but patterns allow */
+    int n_made;
     cake_automaton rules; /* names: patterns, propertyNames, those that are listed */
     int names[CAKE_MAX_LANGUAGE];
     int n_names;  /* of propertyNames */
@@ -363,6 +365,43 @@ static int write_others(object *o)
     return rule;
 }
 
+/* Whether members may have names that no schema lists and no pattern matches. */
+static bool allows_any(const object *o)
+{
+    cake_schema_list value = {.never = o->no_name || o->closed};
+    for (int p = 0; p < o->list->n; p++)
+        add_additional(o, p, &value);
+    free(value.part);
+    return !value.never;
+}
+
+/* Where members are counted and all names that they may have are few, lists these as if `properties` did: then
+ * none comes twice, and the last one is not waited for in vain. */
+static void list_names(object *o)
+{
+    cake_buf texts = {0};
+    bool all = o->min > 1 && (o->n_names || !allows_any(o));
+    if (all && o->n_names)
+        all = cake_language_list(&o->rules, o->names[0], MOST_MADE, &texts);
+    for (int i = 0; i < o->n_pattern && all && !o->n_names; i++)
+        all = cake_language_list(&o->rules, o->pattern[i].rule, MOST_MADE, &texts);
+    for (size_t at = 0, len; at < texts.len && all; at += len + 1) {
+        len = strlen(texts.data + at);
+        if (o->n_made == MOST_MADE || memchr(texts.data + at, '\\', len))
+            break; /* enough, or a name with escapes: these stay as they are */
+        char *name = o->made[o->n_made] = cake_copy(texts.data + at, len);
+        const size_t before = o->n_member;
+        find_member(o, name, len);
+        if (o->n_member > before)
+            o->n_made++;
+        else
+            free(name);
+    }
+    cake_automaton_spend(o->c->automaton, (size_t)o->rules.work);
+    o->rules.work = 0;
+    cake_buf_free(&texts);
+}
+
 /* ---- the object */
 
 /* Edges from `from` over a member, after a comma unless it is the first, to `to`. */
@@ -421,12 +460,15 @@ cake_err cake_schema_add_object(cake_schema_compiler *c, const cake_schema_list 
     }
     o.closed = is_closed(&o);
     if (!err) {
+        list_names(&o);
         for (size_t i = 0; i < o.n_member && !c->automaton->full; i++)
             write_member(&o, &o.member[i]);
         if (!c->automaton->full)
             write_object(&o, write_others(&o), from, to);
     }
     cake_automaton_free(&o.rules);
+    while (o.n_made)
+        free(o.made[--o.n_made]);
     free(o.member);
     free(o.slot);
     return err;

@@ -290,6 +290,11 @@ static void test_schema(void)
            "\"a\"", "{\"k\": 1}", "{\"k\": 2}", NULL, "{\"k\": 3}", "1");
     SCHEMA("{\"enum\": [\"a\\\"b\", 1.5, null, {\"x\": [1]}], \"type\": [\"string\", \"object\"]}",
            "\"a\\\"b\"", "{\"x\": [1]}", NULL, "1.5", "null");
+    SCHEMA("{\"type\": \"object\", \"minProperties\": 2, \"patternProperties\": {\"^[ab]$\": {\"type\": "
+           "\"boolean\"}, \"^bc?$\": true}, \"additionalProperties\": false}",
+           "{\"a\": true, \"b\": false}", "{\"b\": true, \"bc\": 1}",
+           "{\"a\": true, \"b\": false, \"bc\": 1}", NULL, "{\"a\": true}", "{\"a\": true, \"a\": false}",
+           "{\"a\": true, \"b\": 1}", "{\"a\": true, \"c\": 1}");
     SCHEMA("{\"minProperties\": 2, \"maxProperties\": 3, \"properties\": {\"a\": {}, \"b\": {}}, \"type\": "
            "\"object\"}",
            "{\"a\": 1, \"b\": 2}", "{\"b\": 2, \"c\": 3, \"d\": 4}", NULL, "{}", "{\"a\": 1}",

@@ -3,6 +3,7 @@
 # Runs that are stopped gracefully or killed, and resumed, give the bytes of an undisturbed run. At random moments: rounds.sh.
 . "$(dirname "$0")/../shell.sh"
 
+export CAKE_SPECULATE=off # these runs must last; speculation.sh kills one with drafts
 n=$(few 100 300) # requests, of which every fiftieth has one beside it that fails
 results=$((n + (n + 43) / 50))
 requests() { # LONGEST : requests of that many tokens more than 3 at most
