@@ -57,9 +57,9 @@ static bool read_json(cake_reading *r, size_t from, size_t to)
 
 /* ---- <tool_call>...</tool_call> */
 
-/* read: reads a call at byte from, and returns its end, or from. What does not end with the closing mark, or
- * with the answer, is none. */
-static void read_tagged(cake_reading *r, size_t (*read)(cake_reading *r, size_t from))
+/* read: reads a call at byte from, and returns its end, or from. What does not end with the closing mark is
+ * none; or with the answer, if the call by itself shows where it ends. */
+static void read_tagged(cake_reading *r, size_t (*read)(cake_reading *r, size_t from), bool shows_end)
 {
     size_t at = last_end(r);
     for (;;) {
@@ -69,7 +69,7 @@ static void read_tagged(cake_reading *r, size_t (*read)(cake_reading *r, size_t 
             return;
         const size_t end = read(r, inner), close = cake_reading_blanks(r, end, r->len);
         size_t said = open;
-        if (end == inner || (close < r->len && !cake_reading_has(r, TOOL_CLOSE, close))) {
+        if (end == inner || (close < r->len ? !cake_reading_has(r, TOOL_CLOSE, close) : !shows_end)) {
             cake_reading_drop_calls(r, n_call);
             at = cake_reading_find(r, TOOL_CLOSE, inner, r->len);
             at += at < r->len ? strlen(TOOL_CLOSE) : 0;
@@ -98,36 +98,33 @@ static size_t read_object(cake_reading *r, size_t from)
 
 void cake_tools_read_hermes(cake_reading *r)
 {
-    read_tagged(r, read_object);
+    read_tagged(r, read_object, true);
 }
 
 /* ---- parameters each by itself */
 
-/* Appends a parameter's value as JSON: strings are written as they are, other values as JSON. */
+/* Appends a parameter's value as JSON: strings are written as they are, other values as JSON, and strings, too,
+ * where other values may stand (grammar/structure.c). */
 static void add_value(const cake_json *root, const cake_json *schema, const char *text, size_t len,
                       cake_buf *out)
 {
     /* as Jinja writes them */
     static const char *const words[][2] = {{"True", "true"}, {"False", "false"}, {"None", "null"}};
-    cake_json *json = NULL, *string = NULL;
-    cake_buf quoted = {0};
+    const char *type = cake_json_text(cake_json_get(schema, "type"), NULL), *value = text;
+    size_t n = len;
+    cake_json *json = NULL;
     cake_fault fault = {0};
-    cake_json_add_text(&quoted, text, len);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (len == strlen(words[i][0]) && !memcmp(text, words[i][0], len)) {
-            text = words[i][1];
-            len = strlen(text);
+            value = words[i][1];
+            n = strlen(value);
         }
-    const bool parsed = !cake_json_parse(text, len, &json, &fault),
-               null = parsed && cake_json_kind(json) == CAKE_JSON_NULL;
-    bool plain = !parsed || !schema;
-    if (!plain && !cake_json_parse(quoted.data, quoted.len, &string, &fault))
-        plain =
-            cake_schema_valid_at(root, schema, string) && !(null && cake_schema_valid_at(root, schema, json));
-    cake_buf_add(out, plain ? quoted.data : text, plain ? quoted.len : len);
+    const bool string = !schema || (type && !strcmp(type, "string"));
+    if (!string && !cake_json_parse(value, n, &json, &fault) && cake_schema_valid_at(root, schema, json))
+        cake_buf_add(out, value, n);
+    else
+        cake_json_add_text(out, text, len);
     cake_json_free(json);
-    cake_json_free(string);
-    cake_buf_free(&quoted);
 }
 
 /* What stands around the name of a parameter and its value. */
@@ -206,7 +203,7 @@ static size_t read_function(cake_reading *r, size_t from)
 
 void cake_tools_read_qwen3_coder(cake_reading *r)
 {
-    read_tagged(r, read_function);
+    read_tagged(r, read_function, true);
 }
 
 /* NAME<arg_key>NAME</arg_key><arg_value>VALUE</arg_value>, with ends of lines between these or without */
@@ -222,7 +219,7 @@ static size_t read_keys(cake_reading *r, size_t from)
 
 void cake_tools_read_glm45(cake_reading *r)
 {
-    read_tagged(r, read_keys);
+    read_tagged(r, read_keys, false);
 }
 
 /* ---- {"name": ..., "parameters": ...}; ... and nothing else */

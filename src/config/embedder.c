@@ -157,6 +157,8 @@ static cake_err read_dense(module *m)
     if (dense->n_in != to->n_out)
         return cake_field_fail(&m->fields, "in_features", "%d, what the module before gives, is expected",
                                to->n_out);
+    dense->normalized = to->normalize;
+    to->normalize = false;
     to->n_out = dense->n_out;
     return CAKE_OK;
 }
@@ -182,6 +184,9 @@ static cake_err read_logit_score(module *m)
 
 static cake_err read_normalize(module *m)
 {
+    if (!m->pooled)
+        return cake_fail("config", "%s: a Normalize module before the pooling is not supported",
+                         m->fields.file);
     m->to->normalize = true;
     return CAKE_OK;
 }
@@ -314,22 +319,26 @@ static cake_err read_limits(const char *dir, cake_embedder *to)
     return err;
 }
 
-/* The activation of a score: a sigmoid, unless the file says that it is the score itself. */
-static cake_err read_activation(const char *dir, cake_embedder *to)
+/* config_sentence_transformers.json, but its prompts: the activation of a score is a sigmoid, unless the file
+ * says that it is the score itself. */
+static cake_err read_settings(const char *dir, cake_embedder *to)
 {
     cake_json *config = NULL;
-    cake_err err = to->templated
-                       ? cake_model_files_load("config", dir, "config_sentence_transformers.json", &config)
-                       : CAKE_END;
-    const char *act = cake_json_text(cake_json_get(config, "activation_fn"), NULL);
+    cake_buf file = {0};
+    cake_err err = cake_model_files_load("config", dir, "config_sentence_transformers.json", &config);
+    const char *act = to->templated ? cake_json_text(cake_json_get(config, "activation_fn"), NULL) : NULL;
     const char *last = act ? strrchr(act, '.') : NULL;
+    cake_buf_addf(&file, "%s/config_sentence_transformers.json", dir);
+    const cake_fields fields = {.object = config, .file = file.data, .prefix = ""};
     to->sigmoid = to->templated && !(last && !strcmp(last, ".Identity"));
     if (!err && act && last && strcmp(last, ".Identity") && strcmp(last, ".Sigmoid"))
-        err = cake_fail("config",
-                        "%s/config_sentence_transformers.json: activation_fn is %.80s; expected Sigmoid or "
-                        "Identity",
-                        dir, act);
+        err = cake_field_fail(&fields, "activation_fn", "Sigmoid or Identity is expected");
+    if (!err && cake_json_kind(cake_json_get(config, "truncate_dim")) > CAKE_JSON_NULL)
+        err = cake_field_fail(&fields, "truncate_dim",
+                              "null is expected; give \"dimensions\" in requests, and the embeddings have "
+                              "length 1 again");
     cake_json_free(config);
+    cake_buf_free(&file);
     return err == CAKE_END ? CAKE_OK : err;
 }
 
@@ -344,7 +353,7 @@ cake_err cake_embedder_read(const char *dir, int dim, cake_embedder *out)
     if (!err)
         err = read_limits(dir, &read);
     if (!err)
-        err = read_activation(dir, &read);
+        err = read_settings(dir, &read);
     if (!err)
         *out = read;
     cake_json_free(list);

@@ -46,6 +46,7 @@ typedef struct cake_dense {
     int n_in, n_out;
     bool bias;
     cake_dense_act act; /* of the product */
+    bool normalized;    /* its input is given the length 1 before */
 } cake_dense;
 
 typedef struct cake_embedder {

@@ -24,8 +24,8 @@ void cake_intersect(cake_automaton *from_rules, const cake_language *language, i
                     int32_t from, int32_t end);
 /* Whether the language has the text. */
 bool cake_language_has(cake_automaton *rules, int rule, const char *text, size_t len);
-/* Appends the texts that a rule takes, each with a NUL, in the order of their bytes. False: there are more than
- * `most`, or some that are long. */
+/* Appends the texts that a rule takes, each with a NUL, in the order of their bytes. False: there are more
+ * than `most`, or some that are long. */
 bool cake_language_list(cake_automaton *rules, int rule, int most, cake_buf *texts);
 
 #endif

@@ -375,7 +375,7 @@ static bool allows_any(const object *o)
     return !value.never;
 }
 
-/* Where members are counted and all names that they may have are few, lists these as if `properties` did: then
+/* Where members are counted and the names that they may have are few, lists these as `properties` would: then
  * none comes twice, and the last one is not waited for in vain. */
 static void list_names(object *o)
 {

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 
-enum { MOST_NODES = 256 };
+enum { MOST_NODES = CAKE_SEARCH_CHARS };
 
 /* A beginning of some of the texts. */
 typedef struct node {

@@ -7,6 +7,9 @@
 
 #include "grammar/automaton.h"
 
+/* The most characters that all texts may have, where texts that begin alike share these. */
+#define CAKE_SEARCH_CHARS 1024
+
 typedef struct cake_search_text {
     const char *text; /* [len] UTF-8, not empty */
     size_t len;

@@ -133,7 +133,10 @@ static cake_err add_any(builder *b, const cake_json *element, int32_t from, span
     }
     texts[n] = (cake_search_text){stop.at, stop.len, *to};
     if (!err && !cake_search_add(b->automaton, from, texts, n + (stop.at != NULL), stop.at ? -1 : *to))
-        err = wrong(b, "any_text", "a text that ends it, or that it excludes, is empty or not UTF-8");
+        err =
+            wrong(b, "any_text",
+                  "a text that ends it, or that it excludes, is empty or not UTF-8, or these have more than "
+                  "1,024 characters");
     free(texts);
     return err;
 }
@@ -332,7 +335,7 @@ static cake_err add_triggers(builder *b, const cake_json *element, int32_t from,
     if (!err && stop.at)
         found[n] = (cake_search_text){stop.at, stop.len, end};
     if (!err && !cake_search_add(b->automaton, head, found, n + (stop.at != NULL), stop.at ? -1 : end))
-        err = wrong(b, "triggered_tags", "a trigger is not UTF-8");
+        err = wrong(b, "triggered_tags", "a trigger is not UTF-8, or they have more than 1,024 characters");
     free(found);
     *to = end;
     return err;
@@ -482,7 +485,9 @@ static cake_err add_parameters(builder *b, const parameter_form *form, const cak
                                int32_t *to)
 {
     const cake_json *members = cake_json_get(schema, "properties");
-    cake_err err = check_parameters(b, form, schema);
+    cake_err err = cake_json_kind(schema) == CAKE_JSON_OBJECT
+                       ? check_parameters(b, form, schema)
+                       : wrong(b, form->type, "expected a schema of an object `json_schema`");
     for (void *it = cake_json_first(members); it && !err; it = cake_json_next(members, it)) {
         const char *name = cake_json_key(it, NULL);
         int32_t after = from;

@@ -111,12 +111,24 @@ static void activate(const cake_dense *dense, float *x)
                                                : fmaxf(x[j], 0);
 }
 
+static void normalise(float *x, int n)
+{
+    double square = 0;
+    for (int j = 0; j < n; j++)
+        square += (double)x[j] * x[j];
+    for (int j = 0; j < n; j++)
+        x[j] = (float)(x[j] / fmax(sqrt(square), 1e-12));
+}
+
 static void apply(const cake_exec *exec, void *arg)
 {
     const cake_dense_stack *s = arg;
     for (int i = 0; i < s->embedder->n_dense; i++) {
         const cake_weight *w = &s->weight[i];
         float *from = s->x[i % 2], *to = s->x[(i + 1) % 2];
+        if (exec->rank == 0 && s->embedder->dense[i].normalized)
+            normalise(from, w->n_in);
+        cake_exec_barrier(exec);
         s->kernels->input_pack(exec, s->input, from, NULL, CAKE_F32, w->n_in, 1);
         cake_exec_barrier(exec);
         s->kernels->linear(exec, to, s->input, w, s->bias[i], NULL, 1);

@@ -204,26 +204,6 @@ static cake_err check_dimensions(const cake_inputs_limits *limits, cake_request 
                      (long long)n, limits->n_embed);
 }
 
-static cake_err add_part(work *w, const char *name, int i,
-                         cake_err (*encode_it)(const work *, int, cake_buf *, cake_ids *, int *),
-                         cake_buf *text, cake_ids *ids)
-{
-    cake_request *r = w->request;
-    cake_ids own = {0};
-    int second = 0;
-    snprintf(w->name, sizeof w->name, i < 0 ? "%s" : "%s[%d]", name, i);
-    cake_err err = encode_it(w, i < 0 ? 0 : i, text, &own, &second);
-    if (!err && !own.len)
-        err = cake_fault_set(&r->fault, name, "%s has no tokens", w->name);
-    cake_ids_append(ids, own.id, own.len);
-    const int before = w->n_before < (int)own.len ? w->n_before : (int)own.len - 1;
-    r->parts[r->n_part++] = (cake_part){.n_token = (int32_t)own.len,
-                                        .pool_from = before > 0 ? before : 0,
-                                        .type_from = second > 0 && second < (int)own.len ? second : 0};
-    cake_ids_free(&own);
-    return err;
-}
-
 static cake_err encode_input(const work *w, int i, cake_buf *text, cake_ids *ids, int *second)
 {
     (void)second;
@@ -246,6 +226,30 @@ static cake_err encode_both(const work *w, int i, cake_buf *text, cake_ids *ids,
     if (w->limits->render)
         return encode_templated(w, left, &r->inputs[i], text, ids);
     return encode_pair(w, left, &r->inputs[i], text, ids, second);
+}
+
+static cake_err add_part(work *w, const char *name, int i,
+                         cake_err (*encode_it)(const work *, int, cake_buf *, cake_ids *, int *),
+                         cake_buf *text, cake_ids *ids)
+{
+    cake_request *r = w->request;
+    cake_ids own = {0};
+    int second = 0;
+    snprintf(w->name, sizeof w->name, i < 0 ? "%s" : "%s[%d]", name, i);
+    cake_err err = encode_it(w, i < 0 ? 0 : i, text, &own, &second);
+    if (!err && !own.len)
+        err = cake_fault_set(&r->fault, name, "%s has no tokens", w->name);
+    cake_ids_append(ids, own.id, own.len);
+    const bool given =
+        (encode_it == encode_input && r->inputs[i < 0 ? 0 : i].ids.len) ||
+        (encode_it == encode_left && r->lefts[i < 0 ? 0 : i].ids.len); /* nothing stands before them */
+    const int n_before = given ? 0 : w->n_before;
+    const int before = n_before < (int)own.len ? n_before : (int)own.len - 1;
+    r->parts[r->n_part++] = (cake_part){.n_token = (int32_t)own.len,
+                                        .pool_from = before > 0 ? before : 0,
+                                        .type_from = second > 0 && second < (int)own.len ? second : 0};
+    cake_ids_free(&own);
+    return err;
 }
 
 /* How many tokens are not pooled: those of the prompt alone, as sentence-transformers counts them, without a

@@ -173,6 +173,16 @@ static void test_parameters(void)
          "</function></tool_call>",
          "<tool_call><function=get_weather><parameter=city>a</parameter><parameter=city>b</parameter>"
          "</function></tool_call>");
+    FREE("glm45", "none", "<tool_call>now", "<tool_call>now"); /* cut off: perhaps of another tool */
+    FREE("qwen3_coder", "none", "<tool_call><function=now></function>", "{now {}}");
+    FREE("qwen3_coder", "none",
+         "<tool_call><function=get_weather><parameter=city>\"a\"</parameter><parameter=unit>\"C\"</parameter>"
+         "</function></tool_call>",
+         "{get_weather {\"city\":\"\\\"a\\\"\",\"unit\":\"C\"}}");
+    FREE("qwen3_coder", "none",
+         "<tool_call><function=get_weather><parameter=city>a</parameter><parameter=unit>C 5</parameter>"
+         "</function></tool_call>",
+         "{get_weather {\"city\":\"a\",\"unit\":\"C 5\"}}");
     FREE("glm45", "none", "<tool_call>now<arg_key>", "<tool_call>now<arg_key>");
 }
 

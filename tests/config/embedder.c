@@ -61,6 +61,7 @@ static const file_case cases[] = {
     {"[" MODEL ", " POOLING "]", "{\"pooling_mode\": \"mean\"}", "{}", "{\"do_lower_case\": true}",
      "let the tokenizer's normalizer do it"},
     {"[" MODEL ", " POOLING "]", "{\"pooling_mode\": \"mean\"}", "{}", "[]", "expected an object"},
+    {"[" MODEL ", " NORMALIZE ", " POOLING "]", "{}", "{}", "{}", "a Normalize module before the pooling"},
     {"[" MODEL "]", "{}", "{}", "{}", "there is no Pooling among its modules"}};
 
 static void test_files(void)

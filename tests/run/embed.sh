@@ -91,6 +91,18 @@ GELU -0\.100698[0-9]*, -0\.338959[0-9]*, 0\.050594[0-9]*, 0\.142588[0-9]*,
 ReLU -0\.17968[0-9]*, -0\.27212[0-9]*, 0\.018645[0-9]*, 0\.162225[0-9]*,
 END
 
+# A Normalize module before a Dense one (sentence-transformers gives these values); and ids, before which no prompt stands.
+printf '[{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"}, {"type": "a.Normalize", "path": "9"}, {"type": "a.Dense", "path": "2_Dense"}]' >"$dir/dense/modules.json"
+cp "$golden/xlmr/2_Dense/config.json" "$dir/dense/2_Dense/"
+expect "Normalize before Dense" 0 '"embedding": \[-0\.0073[0-9]*, -0\.46149[0-9]*, -0\.22076[0-9]*, ' run -m "$dir/dense" -i "$dir/dense.jsonl" -q
+echo '{"pooling_mode": "cls", "include_prompt": false}' >"$dir/apart/1_Pooling/config.json"
+printf '%s\n' '{"input": [2, 8, 3], "prompt_name": "query"}' '{"input": [2, 8, 3]}' >"$dir/ids.jsonl"
+expect "ids have no prompt before them" 0 '' run -m "$dir/apart" -i "$dir/ids.jsonl" -q
+[ "$(numbers "$dir/out" | sort -u | wc -l)" = 1 ]
+ok "... whichever is named" $?
+echo '{"truncate_dim": 4}' >"$dir/apart/config_sentence_transformers.json"
+expect "truncate_dim is refused" 1 'truncate_dim is 4, but null is expected' run -m "$dir/apart" -i "$dir/dense.jsonl"
+
 rm -f "$dir/killed.jsonl"*
 for i in $(seq 300); do cat "$dir/once.jsonl"; done >"$dir/many.jsonl"
 run -m "$golden/bert" -i "$dir/many.jsonl" -o "$dir/whole.jsonl" -q

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../shell.sh"
 
 export CAKE_SPECULATE=off # these runs must last; speculation.sh kills one with drafts
-n=$(few 100 300) # requests, of which every fiftieth has one beside it that fails
+n=$(few 240 300) # requests, of which every fiftieth has one beside it that fails
 results=$((n + (n + 43) / 50))
 requests() { # LONGEST : requests of that many tokens more than 3 at most
     for i in $(seq "$n"); do
@@ -249,7 +249,7 @@ ok "... to the same bytes" $?
 # the prompt, and several answers to a request.
 cp "$dir/in.jsonl" "$dir/short.jsonl"
 for i in $(seq 16); do printf '{"id": "long%d", "prompt": "There was once number %d", "max_tokens": %d, "ignore_eos": true%s}\n' \
-    "$i" "$i" "$(few 200 900)" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
+    "$i" "$i" "$(few 800 900)" "$([ $((i % 2)) -eq 0 ] || echo ', "logprobs": 2, "min_tokens": 5, "repetition_penalty": 1.1')$(
     [ $((i % 4)) -ne 1 ] || echo ', "echo": true')$([ $((i % 7)) -ne 5 ] || echo ', "n": 3, "temperature": 0.8')"; done >"$dir/in.jsonl"
 echo '{"id": "short", "prompt": "Once", "max_tokens": 12, "ignore_eos": true}' >>"$dir/in.jsonl"
 generated() { sed -n 's/.*"generated": \([0-9]*\),.*/\1/p' "$dir/report.json"; }
