@@ -103,8 +103,8 @@ void cake_tools_read_hermes(cake_reading *r)
 
 /* ---- parameters each by itself */
 
-/* Appends a parameter's value as JSON: strings are written as they are, other values as JSON, and strings, too,
- * where other values may stand (grammar/structure.c). */
+/* Appends a parameter's value as JSON: strings are written as they are, other values as JSON, and strings,
+ * too, where other values may stand (grammar/structure.c). */
 static void add_value(const cake_json *root, const cake_json *schema, const char *text, size_t len,
                       cake_buf *out)
 {
