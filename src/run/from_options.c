@@ -66,7 +66,9 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
         .topology_file = {.path = o->topology, .plan = plan, .check_gpus = plan && !o->gpu_memory},
         .context = o->context,
         .max_seqs = o->max_seqs,
-        .speculate = strcmp(o->speculate, "off") != 0,
+        /* a bench measures passes, unless it is asked for drafts */
+        .speculate = strcmp(o->speculate, purpose == CAKE_PURPOSE_BENCH ? "auto" : "off") != 0 &&
+                     strcmp(o->speculate, "off") != 0,
         .chunk = o->chunk,
         .kv_memory = o->kv_memory,
         .weights_memory = o->weights_memory,
