@@ -33,6 +33,8 @@ typedef struct slot_draft {
     int at, n;          /* n: found, then sent */
     int n_found;
     double chance; /* that the next of those found counts */
+    double expected,
+        right; /* of its drafts so far, later ones count more: tokens that should be right, and are */
     int32_t id[CAKE_MAX_DRAFT];
     int length[CAKE_MAX_DRAFT];
 } slot_draft;
@@ -85,8 +87,10 @@ void cake_speculation_close(cake_speculation *p)
 
 void cake_speculation_begin(cake_speculation *p, int slot)
 {
-    cake_ngrams_clear(&p->slot[slot].ngrams);
-    p->slot[slot].n = 0;
+    slot_draft *d = &p->slot[slot];
+    cake_ngrams_clear(&d->ngrams);
+    d->n = 0;
+    d->expected = d->right = 0;
 }
 
 /* Makes room for n more tokens: the older half goes. */
@@ -177,10 +181,18 @@ static int class_of(int length)
     return i;
 }
 
+static double usual(const cake_speculation *p, int length)
+{
+    const int class_ = class_of(length);
+    return p->right[class_] / p->tried[class_];
+}
+
+/* That drafted token i is right if all before it are: as usual after such a match, and as in this text. */
 static double probability(const cake_speculation *p, const slot_draft *d, int i)
 {
-    const int class_ = class_of(d->length[i]);
-    return p->right[class_] / p->tried[class_];
+    static const double weight = 2; /* of what is usual, in tokens */
+    const double chance = usual(p, d->length[i]) * (d->right + weight) / (d->expected + weight);
+    return chance < 0.98 ? chance : 0.98;
 }
 
 /* Seconds of a wave of so many rows, and of a further row, in the unit of the former, by a line through what
@@ -263,12 +275,15 @@ bool cake_speculation_holds(const cake_speculation *p, int slot, const cake_ids 
 
 void cake_speculation_learn(cake_speculation *p, int slot, int pos, int32_t id)
 {
-    const slot_draft *d = &p->slot[slot];
+    static const double keep = 0.9;
+    slot_draft *d = &p->slot[slot];
     const int i = pos - d->at;
     if (i < 0 || i >= d->n)
         return;
     const int class_ = class_of(d->length[i]);
     const bool right = d->id[i] == id;
+    d->expected = d->expected * keep + usual(p, d->length[i]);
+    d->right = d->right * keep + right;
     p->tried[class_] = p->tried[class_] * HALF_LIFE + 1;
     p->right[class_] = p->right[class_] * HALF_LIFE + right;
     p->stats.accepted += right;

@@ -60,8 +60,8 @@ typedef struct cake_automaton {
     cake_kept_rule kept[CAKE_MAX_KEPT]; /* [n_kept] for those who add rules */
     int n_kept;
     int64_t work;
-    bool distinct; /* of texts that are JSON: names of an object's members must not repeat */
-    bool full;     /* a limit is reached: what was added is incomplete */
+    int counted; /* 1 + a rule of members that are counted and have any names, which must not repeat; 0: none */
+    bool full;   /* a limit is reached: what was added is incomplete */
     cake_automaton_limit limit;
     cake_buf special; /* texts of the special tokens that it takes, each with a NUL */
     /* set by cake_automaton_finish */

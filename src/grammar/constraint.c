@@ -265,7 +265,7 @@ cake_constraint *cake_constraint_open(cake_grammar *grammar, const cake_vocabula
             c->ends[c->n_end++] = ends[i];
     pthread_mutex_lock(&grammar->lock);
     c->era = grammar->era;
-    c->distinct = grammar->automaton.distinct && grammar->source.kind == CAKE_CONSTRAINT_SCHEMA;
+    c->distinct = grammar->distinct;
     if (c->distinct && !grammar->quote)
         list_quotes(grammar, vocabulary);
     pthread_mutex_unlock(&grammar->lock);

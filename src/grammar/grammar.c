@@ -102,6 +102,13 @@ static cake_err compile(cake_grammar *g, const cake_constraint_source *source, c
         err = cake_fault_set(fault, NULL,
                              "a rule of the grammar begins with itself (left recursion), so that no "
                              "text ends it; let it begin with something else");
+    g->distinct = !err && g->automaton.counted && g->automaton.rule[g->automaton.counted - 1].taken;
+    if (g->distinct && source->kind == CAKE_CONSTRAINT_STRUCTURE)
+        err = cake_fault_set(
+            fault, NULL,
+            "minProperties above 1 counts members with any names, which is supported only where "
+            "the whole answer is JSON: not with reasoning, tool calls or other text; list them "
+            "in properties, with additionalProperties false");
     if (!err && !g->automaton.rule[g->root].taken)
         err = cake_fault_set(fault, NULL,
                              "the constraint allows no answer at all: what it demands contradicts itself");

@@ -33,6 +33,7 @@ struct cake_grammar {
     cake_fault fault;
     cake_automaton automaton;
     int root;
+    bool distinct; /* names of an object's members must not repeat, which the automaton does not see */
     cake_state_sets *sets;
     uint32_t era;            /* of states: it changes when they are dropped */
     cake_shared_mask **mask; /* [n_mask] by state; NULL: not known */

@@ -420,7 +420,11 @@ static void write_object(object *o, int others, int32_t from, int32_t to)
     int32_t *row = cake_alloc((size_t)most + 1, sizeof *row),
             *next = cake_alloc((size_t)most + 1, sizeof *next);
     const int32_t begin = cake_schema_space(c, cake_schema_byte(c, from, '{'));
-    a->distinct = a->distinct || o->min > 1; /* here members are counted, with the same name or not */
+    if (o->min > 1 && others >= 0) { /* members are counted here, with the same name or not */
+        a->counted = a->counted ? a->counted : 1 + cake_automaton_rule(a);
+        const cake_rule counted = a->rule[a->counted - 1];
+        cake_automaton_call(a, counted.begin, others, counted.end);
+    }
     for (int64_t n = 0; n <= most; n++)
         row[n] = n ? cake_automaton_state(a) : begin;
     for (size_t i = 0; i < o->n_member && !a->full; i++) {

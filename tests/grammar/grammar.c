@@ -326,6 +326,12 @@ static void test_schema(void)
     refuses(CAKE_CONSTRAINT_SCHEMA,
             "{\"type\": \"object\", \"properties\": {\"a\": {\"$ref\": \"#\"}}, \"required\": [\"a\"]}",
             "allows no answer");
+    refuses(CAKE_CONSTRAINT_STRUCTURE,
+            "{\"type\": \"json_schema\", \"json_schema\": {\"type\": \"object\", \"minProperties\": 2}}",
+            "minProperties above 1 counts members with any names");
+    STRUCTURE("{\"type\": \"json_schema\", \"json_schema\": {\"type\": \"object\", \"minProperties\": 2, "
+              "\"patternProperties\": {\"^[ab]$\": {}}, \"additionalProperties\": false}}",
+              "{\"a\": 1, \"b\": 2}", NULL, "{\"a\": 1, \"a\": 2}");
     refuses(CAKE_CONSTRAINT_SCHEMA, "[]", "expected an object, true or false");
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"string\", \"minLength\": -1}", "minLength at #");
     refuses(CAKE_CONSTRAINT_SCHEMA, "{\"type\": \"array\", \"minItems\": 1000000}", "needs more than");
