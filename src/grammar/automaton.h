@@ -60,7 +60,7 @@ typedef struct cake_automaton {
     cake_kept_rule kept[CAKE_MAX_KEPT]; /* [n_kept] for those who add rules */
     int n_kept;
     int64_t work;
-    int counted; /* 1 + a rule of members that are counted and have any names, which must not repeat; 0: none */
+    int counted; /* 1 + a rule of counted members with any names, which must not repeat; 0: none */
     bool full;   /* a limit is reached: what was added is incomplete */
     cake_automaton_limit limit;
     cake_buf special; /* texts of the special tokens that it takes, each with a NUL */
