@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # --replicas: the result file is that of one rank, byte for byte; a failure gives one message.
 . "$(dirname "$0")/../shell.sh"
+export CAKE_SPECULATE=off # some of these runs must last
 
 story="Continue the story: once upon a time there was a little girl who lived in a house by the wood with her mother"
 head="the rain in the hills turns the small river into a lake and the road to the house is lost in it " # 96 tokens of the golden models, 28 of the demo's

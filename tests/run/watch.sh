@@ -3,6 +3,7 @@
 # Ranks that die or hang, under a launcher that ignores it (as srun without --kill-on-bad-exit): the others end within
 # 10 s, one message names the rank, and finished results are kept.
 . "$(dirname "$0")/../shell.sh"
+export CAKE_SPECULATE=off # some of these runs must last
 export OMPI_MCA_orte_enable_recovery=1
 case $(${MPIRUN:-mpirun} --version 2>&1) in
 *"Open MPI"* | *OpenRTE*) alone=1 ;;
