@@ -10,7 +10,7 @@ export CAKE_SPECULATE=off # some of these runs must last
     for i in $(seq 40); do
         printf '{"custom_id": "c%d", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once", "max_tokens": %d, "temperature": 0.9}}\n' \
             $((i % 31)) $((i % 9 + 1))
-        printf '{"prompt": "There was number %d", "max_tokens": %d, "ignore_eos": true, "temperature": 0.8}\n' "$i" "$(few 100 300)"
+        printf '{"prompt": "There was number %d", "max_tokens": %d, "ignore_eos": true, "temperature": 0.8}\n' "$i" 600
         [ $((i % 7)) -ne 0 ] || echo
     done
 } >"$dir/in.jsonl"
