@@ -67,12 +67,23 @@ answer 1 off --speculate off
 CAKE_TEST_DRAFTS=all answer 1 on --max-seqs 2
 cmp "$dir/off.jsonl" "$dir/on.jsonl" && [ "$(counted accepted)" -gt $(($(counted generated) / 3)) ]
 ok "answers like earlier ones are drafted from these" $?
+for i in $(seq 40); do sed "s/\"id\": \"/&$i-/" "$dir/in.jsonl"; done >"$dir/many.jsonl"
+mv "$dir/many.jsonl" "$dir/in.jsonl"
+answer 1 off --speculate off
 rm -f "$dir/killed.jsonl"*
 export CAKE_TEST_DRAFTS=random
 killed 8 "$dir/killed.jsonl" "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/killed.jsonl" --deterministic-ids -q --max-seqs 2
+[ -e "$dir/killed.jsonl.partial" ]
+ok "killed under way" $?
 mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/killed.jsonl" --deterministic-ids -q
 cmp "$dir/off.jsonl" "$dir/killed.jsonl"
 ok "a run that was killed goes on to the same bytes" $?
 unset CAKE_TEST_DRAFTS
+for script in $(few "" "same_bits same_bits_layers same_bits_prefixes mixtures"); do
+    for drafts in all random; do
+        CAKE_ALL='' CAKE_TEST_DRAFTS=$drafts bash "$(dirname "$0")/$script.sh" >"$dir/out" 2>&1 || { status=$?; grep FAILED "$dir/out"; (exit $status); }
+        ok "$script.sh with drafts $drafts" $?
+    done
+done
 expect "unknown ways are refused" 2 'speculate.*auto\|off\|ngram' mpi 1 run -m "$model" -i "$dir/in.jsonl" -o "$dir/x.jsonl" --speculate luck
 finish
