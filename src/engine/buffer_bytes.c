@@ -22,10 +22,8 @@ size_t cake_engine_host_bytes(const cake_config *config, const cake_schedule_sha
  * vocabulary. */
 int cake_engine_max_score(const cake_config *config, const cake_schedule_shape *shape)
 {
-    const int drafts = shape->n_draft;
-    return config->headless                             ? shape->max_row
-           : shape->lane_seqs + drafts < shape->max_row ? shape->lane_seqs + drafts
-                                                        : shape->max_row;
+    const int rows = shape->lane_seqs + shape->n_draft;
+    return config->headless || rows > shape->max_row ? shape->max_row : rows;
 }
 
 size_t cake_engine_bytes(const cake_config *config, const cake_schedule_shape *shape, int n_thread)

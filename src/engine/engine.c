@@ -199,7 +199,7 @@ static void send_batch(cake_engine *e, int lane, const cake_batch *batch, cake_l
     for (int i = 0; i < batch->n_row; i++) {
         const cake_row *row = &batch->rows[i];
         cake_sequence *s = e->seqs[row->slot];
-        e->ids[i] = e->speculation ? cake_speculation_token(e->speculation, row->slot, &s->ids, row->pos)
+        e->ids[i] = e->speculation ? cake_speculation_send(e->speculation, row->slot, &s->ids, row->pos)
                                    : s->ids.id[row->pos];
         l->sent = row->kind == CAKE_ROW_GENERATED ? l->sent : 0;
         e->positions[i] = position_of(e->config, s->ids.id, batch->rows[i].pos);

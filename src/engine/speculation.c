@@ -16,7 +16,7 @@ enum {
     N_CLASS = 6            /* of matches, by length */
 };
 
-#define BETWEEN (-1) /* stands between two answers */
+#define BETWEEN (-1) /* stands after each of them */
 
 /* Matches of so many tokens, at least; how often the token behind such a match was right, at first. */
 static const struct {
@@ -24,15 +24,15 @@ static const struct {
     double right;
 } classes[N_CLASS] = {{2, 0.2}, {3, 0.3}, {4, 0.4}, {6, 0.5}, {10, 0.6}, {18, 0.7}};
 
-#define PRIOR     8.0   /* tokens for which that counts */
-#define HALF_LIFE 0.995 /* what an observation counts after one more of its class */
+#define PRIOR 8.0   /* tokens for which that counts */
+#define DECAY 0.995 /* what an observation counts after one more of its class */
 
 /* A sequence and its draft: token i is for position at + i, and stands behind a match of length[i]. */
 typedef struct slot_draft {
     cake_ngrams ngrams; /* of its tokens */
-    int at, n;          /* n: found, then sent */
-    int n_found;
-    double chance; /* that the next of those found counts */
+    int at;
+    int n_found, n, n_sent; /* tokens: found, chosen, and in a wave */
+    double chance;          /* that the next of those found counts */
     double expected,
         right; /* of its drafts so far, later ones count more: tokens that should be right, and are */
     int32_t id[CAKE_MAX_DRAFT];
@@ -46,7 +46,7 @@ struct cake_speculation {
     int n_vocab;
     slot_draft *slot; /* [n_slot] */
     int n_slot;
-    int32_t *kept; /* [n_kept] answers that have ended, with BETWEEN before each */
+    int32_t *kept; /* [n_kept] answers that have ended, with BETWEEN after each */
     size_t n_kept;
     cake_ngrams ngrams; /* of kept */
     double tried[N_CLASS], right[N_CLASS];
@@ -89,7 +89,7 @@ void cake_speculation_begin(cake_speculation *p, int slot)
 {
     slot_draft *d = &p->slot[slot];
     cake_ngrams_clear(&d->ngrams);
-    d->n = 0;
+    d->n = d->n_sent = 0;
     d->expected = d->right = 0;
 }
 
@@ -110,9 +110,9 @@ void cake_speculation_end(cake_speculation *p, const cake_ids *ids, int n_prompt
     size_t n = ids->len - from;
     n = n < KEPT_TOKENS / 4 ? n : KEPT_TOKENS / 4;
     drop_older(p, n + 1);
-    p->kept[p->n_kept++] = BETWEEN;
     memcpy(p->kept + p->n_kept, ids->id + from, n * sizeof *p->kept);
     p->n_kept += n;
+    p->kept[p->n_kept++] = BETWEEN;
     cake_ngrams_add(&p->ngrams, p->kept, p->n_kept);
 }
 
@@ -155,20 +155,17 @@ void cake_speculation_find(cake_speculation *p, int slot, const cake_ids *ids, i
     size_t next = 0, other_next = 0;
     most = most < CAKE_MAX_DRAFT ? most : CAKE_MAX_DRAFT;
     d->at = (int)ids->len;
-    d->n = 0;
+    d->n = d->n_sent = 0;
     if (most <= 0)
         return;
     cake_ngrams_add(&d->ngrams, ids->id, ids->len);
     const int own = cake_ngrams_match(&d->ngrams, ids->id, ids->id, ids->len, &next);
     const int other =
         own < CAKE_NGRAM_MATCH ? cake_ngrams_match(&p->ngrams, p->kept, ids->id, ids->len, &other_next) : 0;
-    if (other > own) {
+    if (other > own)
         take(d, p->kept, p->n_kept, other_next, other, most);
-        while (d->n && other_next + (size_t)d->n > p->n_kept) /* nothing follows the last answer */
-            d->n--;
-    } else if (own) {
+    else if (own)
         take(d, ids->id, ids->len, next, own, most);
-    }
     if (p->forced == FORCED_RANDOM)
         spoil(p, d, most);
 }
@@ -211,30 +208,27 @@ static double row_share(const cake_speculation *p, double n_row)
 }
 
 /* For a test: all that were found, as far as there is room. */
-static int send_all(cake_speculation *p, const int32_t *slots, int n, int most)
+static void choose_all(cake_speculation *p, const int32_t *slots, int n, int most)
 {
-    int sent = 0;
     for (int i = 0; i < n; i++) {
         slot_draft *d = &p->slot[slots[i]];
-        d->n = d->n < most - sent ? d->n : most - sent;
-        sent += d->n;
+        d->n = d->n < most ? d->n : most;
+        most -= d->n;
     }
-    return sent;
 }
 
 /* Adds the drafted token that is likeliest right, again and again, as long as the wave gains more tokens than
  * time, both in proportion. */
-static int send_likeliest(cake_speculation *p, const int32_t *slots, int n, int most)
+static void choose_likeliest(cake_speculation *p, const int32_t *slots, int n, int most)
 {
     double expected = n;
-    int sent = 0;
     for (int i = 0; i < n; i++) {
         slot_draft *d = &p->slot[slots[i]];
         d->chance = d->n ? probability(p, d, 0) : 0;
         d->n_found = d->n;
         d->n = 0;
     }
-    for (; sent < most; sent++) {
+    for (int sent = 0; sent < most; sent++) {
         slot_draft *best = &p->slot[slots[0]];
         for (int i = 1; i < n; i++)
             best = p->slot[slots[i]].chance > best->chance ? &p->slot[slots[i]] : best;
@@ -244,13 +238,12 @@ static int send_likeliest(cake_speculation *p, const int32_t *slots, int n, int 
         best->n++;
         best->chance *= best->n < best->n_found ? probability(p, best, best->n) : 0;
     }
-    return sent;
 }
 
 void cake_speculation_choose(cake_speculation *p, const int32_t *slots, int n, int most)
 {
     most = most < CAKE_MAX_DRAFTS ? most : CAKE_MAX_DRAFTS;
-    p->stats.drafted += p->forced ? send_all(p, slots, n, most) : send_likeliest(p, slots, n, most);
+    (p->forced ? choose_all : choose_likeliest)(p, slots, n, most);
 }
 
 int cake_speculation_length(const cake_speculation *p, int slot)
@@ -258,10 +251,14 @@ int cake_speculation_length(const cake_speculation *p, int slot)
     return p->slot[slot].n;
 }
 
-int32_t cake_speculation_token(const cake_speculation *p, int slot, const cake_ids *ids, int pos)
+int32_t cake_speculation_send(cake_speculation *p, int slot, const cake_ids *ids, int pos)
 {
-    const slot_draft *d = &p->slot[slot];
-    return (size_t)pos < ids->len ? ids->id[pos] : d->id[pos - d->at];
+    slot_draft *d = &p->slot[slot];
+    if ((size_t)pos < ids->len)
+        return ids->id[pos];
+    d->n_sent++;
+    p->stats.drafted++;
+    return d->id[pos - d->at];
 }
 
 /* ---- what became of them */
@@ -270,7 +267,7 @@ bool cake_speculation_holds(const cake_speculation *p, int slot, const cake_ids 
 {
     const slot_draft *d = &p->slot[slot];
     return ids->len == (size_t)pos + 1 &&
-           (pos < d->at || pos >= d->at + d->n || d->id[pos - d->at] == ids->id[pos]);
+           (pos < d->at || pos >= d->at + d->n_sent || d->id[pos - d->at] == ids->id[pos]);
 }
 
 void cake_speculation_learn(cake_speculation *p, int slot, int pos, int32_t id)
@@ -278,20 +275,20 @@ void cake_speculation_learn(cake_speculation *p, int slot, int pos, int32_t id)
     static const double keep = 0.9;
     slot_draft *d = &p->slot[slot];
     const int i = pos - d->at;
-    if (i < 0 || i >= d->n)
+    if (i < 0 || i >= d->n_sent)
         return;
     const int class_ = class_of(d->length[i]);
     const bool right = d->id[i] == id;
     d->expected = d->expected * keep + usual(p, d->length[i]);
     d->right = d->right * keep + right;
-    p->tried[class_] = p->tried[class_] * HALF_LIFE + 1;
-    p->right[class_] = p->right[class_] * HALF_LIFE + right;
+    p->tried[class_] = p->tried[class_] * DECAY + 1;
+    p->right[class_] = p->right[class_] * DECAY + right;
     p->stats.accepted += right;
 }
 
 void cake_speculation_drop(cake_speculation *p, int slot)
 {
-    p->slot[slot].n = 0;
+    p->slot[slot].n = p->slot[slot].n_sent = 0;
 }
 
 void cake_speculation_timed(cake_speculation *p, int n_row, double seconds)

@@ -35,9 +35,9 @@ void cake_speculation_end(cake_speculation *speculation, const cake_ids *ids, in
 void cake_speculation_find(cake_speculation *speculation, int slot, const cake_ids *ids, int most);
 /* Decides how many of those found are sent with a wave of slots [n], at most `most` in all. */
 void cake_speculation_choose(cake_speculation *speculation, const int32_t *slots, int n, int most);
-int cake_speculation_length(const cake_speculation *speculation, int slot); /* of the draft that is sent */
-/* The token at a position of the slot's sequence, known or drafted. */
-int32_t cake_speculation_token(const cake_speculation *speculation, int slot, const cake_ids *ids, int pos);
+int cake_speculation_length(const cake_speculation *speculation, int slot); /* of the draft to be sent */
+/* The token of a row that is sent, known or drafted; positions ascend. The schedule may send fewer. */
+int32_t cake_speculation_send(cake_speculation *speculation, int slot, const cake_ids *ids, int pos);
 /* Whether a row at a position was given the token that the sequence has there, which is its latest one. */
 bool cake_speculation_holds(const cake_speculation *speculation, int slot, const cake_ids *ids, int pos);
 /* The sequence has got a token at a position: counts whether a draft for it was right. */

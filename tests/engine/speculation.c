@@ -81,8 +81,8 @@ static void test_drafts(void)
     int n = chosen(p, &ids, 4);
     CU_ASSERT_FATAL(n >= 2 && n <= 4);
     for (int i = 0; i < n; i++)
-        CU_ASSERT_EQUAL(cake_speculation_token(p, 0, &ids, 9 + i), id[4 + i]);
-    CU_ASSERT_EQUAL(cake_speculation_token(p, 0, &ids, 3), 3);
+        CU_ASSERT_EQUAL(cake_speculation_send(p, 0, &ids, 9 + i), id[4 + i]);
+    CU_ASSERT_EQUAL(cake_speculation_send(p, 0, &ids, 3), 3);
     CU_ASSERT(cake_speculation_holds(p, 0, &ids, 8) && !cake_speculation_holds(p, 0, &ids, 9));
     cake_speculation_learn(p, 0, 9, 4);
     cake_ids_add(&ids, 4);
@@ -93,6 +93,10 @@ static void test_drafts(void)
     cake_speculation_drop(p, 0);
     CU_ASSERT(cake_speculation_holds(p, 0, &ids, 10));
     CU_ASSERT_EQUAL(cake_speculation_statistics(p).accepted, 1);
+    CU_ASSERT_EQUAL(cake_speculation_statistics(p).drafted, n);
+    chosen(p, &ids, 4);
+    cake_speculation_learn(p, 0, 11, 4); /* nothing was sent, so nothing was right */
+    CU_ASSERT_EQUAL(cake_speculation_statistics(p).accepted, 1);
     CU_ASSERT_EQUAL(chosen(p, &ids, 4), 0); /* 4 6 stands nowhere */
 
     /* An answer that has ended, of the other slot. */
@@ -100,7 +104,7 @@ static void test_drafts(void)
     cake_ids_add(&ids, 4);
     cake_ids_add(&ids, 8);
     CU_ASSERT_EQUAL(chosen(p, &ids, 9), 1); /* nothing follows its end */
-    CU_ASSERT_EQUAL(cake_speculation_token(p, 0, &ids, 13), 6);
+    CU_ASSERT_EQUAL(cake_speculation_send(p, 0, &ids, 13), 6);
     CU_ASSERT_EQUAL(chosen(p, &ids, 0), 0);
 
     /* What repeats itself goes on so. */
@@ -111,7 +115,7 @@ static void test_drafts(void)
     n = chosen(p, &ids, CAKE_MAX_DRAFT + 5);
     CU_ASSERT(n >= 3 && n <= CAKE_MAX_DRAFT);
     for (int i = 0; i < n; i++)
-        CU_ASSERT_EQUAL(cake_speculation_token(p, 0, &ids, 8 + i), 40 + (8 + i) % 3);
+        CU_ASSERT_EQUAL(cake_speculation_send(p, 0, &ids, 8 + i), 40 + (8 + i) % 3);
     cake_ids_free(&ids);
     cake_ids_free(&other);
     cake_speculation_close(p);
@@ -129,7 +133,7 @@ static void test_worth(void)
     for (int round = 0; round < 40; round++) {
         n = chosen(p, &ids, CAKE_MAX_DRAFT);
         for (int i = 0; i < n; i++)
-            cake_speculation_learn(p, 0, 60 + i, cake_speculation_token(p, 0, &ids, 60 + i));
+            cake_speculation_learn(p, 0, 60 + i, cake_speculation_send(p, 0, &ids, 60 + i));
         cake_speculation_timed(p, 1 + n, 1 + 0.01 * n);
     }
     CU_ASSERT_EQUAL(n, CAKE_MAX_DRAFT);
@@ -140,6 +144,8 @@ static void test_worth(void)
         cake_speculation_timed(p, 1 + round % 4, 1 + 0.05 * (round % 4));
     for (int round = 0; round < 2000; round++) {
         n = chosen(p, &ids, CAKE_MAX_DRAFT);
+        for (int i = 0; i < n; i++)
+            cake_speculation_send(p, 0, &ids, 60 + i);
         cake_speculation_learn(p, 0, 60, 99);
     }
     CU_ASSERT(n <= 1);

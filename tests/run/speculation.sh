@@ -46,13 +46,13 @@ while read -r name kv <&3; do
 1 --max-seqs 1
 2 --max-seqs 3 --threads 1
 4 --replicas 2
-1 --kv-memory $kv
+1 --kv-memory $kv --max-seqs 4
 END
         unset CAKE_TEST_DRAFTS
     done
 done 3<<END
 qwen3-bias 160K
-qwen3.5-text 300K
+qwen3.5-text 600K
 gemma3-new 170K
 deepseek3-whole 80K
 qwen3moe-mixed 400K
