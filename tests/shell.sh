@@ -26,6 +26,9 @@ done >"$CAKE_RATES"
 LAUNCHER_SAYS=$(${MPIRUN:-mpirun} --version 2>&1) && export LAUNCHER_SAYS # asked once, not at each start
 passed=0
 failed=0
+# For --speculate, where a test counts what a run does: how many drafts are worth sending depends on the clock.
+steady=off
+test -z "${CAKE_TEST_DRAFTS:-}" || steady=auto
 
 few() { # SOME ALL : what a loop goes through: some of it in `make check`, all in `make check-long`
     if [ -n "${CAKE_ALL:-}" ]; then echo "$2"; else echo "$1"; fi

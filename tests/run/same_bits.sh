@@ -89,7 +89,7 @@ for seqs in $(few 5 "1 2 5"); do
 done
 for np in 1 3; do
     # a page of all 8 layers is 128 KiB; the longest sequence alone needs 5
-    answer "$np" "kv$np" --kv-memory $((1050 / np))K --report "$dir/report$np.json"
+    answer "$np" "kv$np" --kv-memory $((1050 / np))K --speculate "$steady" --report "$dir/report$np.json"
     same "$np ranks with little KV memory" "kv$np"
     grep -Eq '"evictions": [1-9]' "$dir/report$np.json"
     ok "... sequences were evicted" $?

@@ -59,7 +59,7 @@ while read -r name memory more <&3; do
     same "--chunk 64" 2 --chunk 64
     same "--max-seqs 1" 1 --max-seqs 1
     # shellcheck disable=SC2086
-    same "little KV memory" 1 --kv-memory "$memory" $more --report "$dir/report.json"
+    same "little KV memory" 1 --kv-memory "$memory" $more --speculate "$steady" --report "$dir/report.json"
     grep -Eq '"evictions": [1-9]' "$dir/report.json"
     ok "$name: ... sequences were evicted" $?
     in=long answer 1 one --chunk 1000
@@ -103,7 +103,7 @@ while read -r name np memory <&3; do
     model=$root/tests/golden/$name
     answer 1 one --kv-dtype int8
     same "--kv-dtype int8, $np ranks, --chunk 64" "$np" --kv-dtype int8 --chunk 64 --threads 2
-    same "--kv-dtype int8, little KV memory" 1 --kv-dtype int8 --kv-memory "$memory" --report "$dir/report.json"
+    same "--kv-dtype int8, little KV memory" 1 --kv-dtype int8 --kv-memory "$memory" --speculate "$steady" --report "$dir/report.json"
     grep -Eq '"evictions": [1-9]' "$dir/report.json"
     ok "$name: ... sequences were evicted" $?
 done 3<<MODELS

@@ -97,7 +97,7 @@ while read -r name memory least evicted <&3; do
     same "waves of one step, few sequences" 2 --chunk 64 --max-seqs 3
     same "one sequence after the other" 1 --max-seqs 1 "${report[@]}"
     enough 100
-    same "little KV memory" 1 --kv-memory "$memory" --max-seqs 6 "${report[@]}"
+    same "little KV memory" 1 --kv-memory "$memory" --max-seqs 6 --speculate "$steady" "${report[@]}"
     test "$(grep -o '"evictions": [0-9]*' "$dir/report.json" | grep -o '[0-9]*$')" -ge "$evicted"
     ok "$name: ... at least $evicted of them evicted" $?
 done 3<<MODELS

@@ -64,7 +64,7 @@ for i in $(seq 1 "$(few 4 8)"); do
         "$i" "$i" "$([ $((i % 4)) -eq 0 ] && echo false || echo true)" "$i"
 done >"$dir/in.jsonl"
 answer 1 one
-same "with evictions" 1 --weights-memory 60% --kv-memory 1050K
+same "with evictions" 1 --weights-memory 60% --kv-memory 1050K --speculate "$steady"
 grep -Eq '"evictions": [1-9]' "$dir/report.json"
 ok "... which there were" $?
 few_pages=(plan -m "$demo" --weights-memory 60% --kv-memory 4M --max-seqs 256)
