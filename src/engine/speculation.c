@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "engine/ngrams.h"
+#include "engine/wave_times.h"
 
 enum {
     KEPT_TOKENS = 1 << 18, /* of answers that have ended */
@@ -50,7 +51,7 @@ struct cake_speculation {
     size_t n_kept;
     cake_ngrams ngrams; /* of kept */
     double tried[N_CLASS], right[N_CLASS];
-    double waves, rows, seconds, rows_rows, rows_seconds; /* sums over waves, later ones count more */
+    cake_wave_times times;
     forced forced;
     uint64_t random;
     cake_speculation_stats stats;
@@ -192,21 +193,6 @@ static double probability(const cake_speculation *p, const slot_draft *d, int i)
     return chance < 0.98 ? chance : 0.98;
 }
 
-/* Seconds of a wave of so many rows, and of a further row, in the unit of the former, by a line through what
- * was measured. A further row is taken to cost little until waves of several sizes were seen. */
-static double row_share(const cake_speculation *p, double n_row)
-{
-    static const double first = 0.03, weight = 4; /* of that, in rows squared */
-    if (p->waves < 1)
-        return first;
-    const double row = p->rows / p->waves, second = p->seconds / p->waves;
-    const double variance = p->rows_rows / p->waves - row * row,
-                 covariance = p->rows_seconds / p->waves - row * second;
-    const double slope = (covariance + weight / p->waves * first * second) / (variance + weight / p->waves);
-    const double at = second + slope * (n_row - row);
-    return slope <= 0 ? 0 : at > slope ? slope / at : 1;
-}
-
 /* For a test: all that were found, as far as there is room. */
 static void choose_all(cake_speculation *p, const int32_t *slots, int n, int most)
 {
@@ -217,11 +203,21 @@ static void choose_all(cake_speculation *p, const int32_t *slots, int n, int mos
     }
 }
 
-/* Adds the drafted token that is likeliest right, again and again, as long as the wave gains more tokens than
- * time, both in proportion. */
+/* The slot whose next drafted token is likeliest right. */
+static slot_draft *likeliest(cake_speculation *p, const int32_t *slots, int n)
+{
+    slot_draft *best = &p->slot[slots[0]];
+    for (int i = 1; i < n; i++)
+        best = p->slot[slots[i]].chance > best->chance ? &p->slot[slots[i]] : best;
+    return best;
+}
+
+/* Sends the drafted tokens that are likeliest right, as many as make the most tokens a second. */
 static void choose_likeliest(cake_speculation *p, const int32_t *slots, int n, int most)
 {
-    double expected = n;
+    slot_draft *order[CAKE_MAX_DRAFTS];
+    double expected = n, best = expected / cake_wave_times_at(&p->times, n);
+    int n_sent = 0;
     for (int i = 0; i < n; i++) {
         slot_draft *d = &p->slot[slots[i]];
         d->chance = d->n ? probability(p, d, 0) : 0;
@@ -229,15 +225,22 @@ static void choose_likeliest(cake_speculation *p, const int32_t *slots, int n, i
         d->n = 0;
     }
     for (int sent = 0; sent < most; sent++) {
-        slot_draft *best = &p->slot[slots[0]];
-        for (int i = 1; i < n; i++)
-            best = p->slot[slots[i]].chance > best->chance ? &p->slot[slots[i]] : best;
-        if (!(best->chance > expected * row_share(p, n + sent)))
+        slot_draft *d = order[sent] = likeliest(p, slots, n);
+        if (!(d->chance > 0))
             break;
-        expected += best->chance;
-        best->n++;
-        best->chance *= best->n < best->n_found ? probability(p, best, best->n) : 0;
+        expected += d->chance;
+        d->n++;
+        d->chance *= d->n < d->n_found ? probability(p, d, d->n) : 0;
+        const double rate = expected / cake_wave_times_at(&p->times, n + sent + 1);
+        if (rate > best) {
+            best = rate;
+            n_sent = sent + 1;
+        }
     }
+    for (int i = 0; i < n; i++)
+        p->slot[slots[i]].n = 0;
+    for (int i = 0; i < n_sent; i++)
+        order[i]->n++;
 }
 
 void cake_speculation_choose(cake_speculation *p, const int32_t *slots, int n, int most)
@@ -293,14 +296,7 @@ void cake_speculation_drop(cake_speculation *p, int slot)
 
 void cake_speculation_timed(cake_speculation *p, int n_row, double seconds)
 {
-    static const double keep = 0.96;
-    const double most = p->waves >= 8 ? 4 * p->seconds / p->waves : seconds; /* the rank was interrupted */
-    const double t = seconds < most ? seconds : most;
-    p->waves = p->waves * keep + 1;
-    p->rows = p->rows * keep + n_row;
-    p->seconds = p->seconds * keep + t;
-    p->rows_rows = p->rows_rows * keep + (double)n_row * n_row;
-    p->rows_seconds = p->rows_seconds * keep + n_row * t;
+    cake_wave_times_add(&p->times, n_row, seconds);
 }
 
 cake_speculation_stats cake_speculation_statistics(const cake_speculation *p)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/ngrams.h"
+#include "engine/wave_times.h"
 #include "tests/suite.h"
 
 enum { N_TEXT = 3000 };
@@ -138,10 +139,10 @@ static void test_worth(void)
     }
     CU_ASSERT_EQUAL(n, CAKE_MAX_DRAFT);
     for (int round = 0; round < 200; round++)
-        cake_speculation_timed(p, 1 + round % 4, 1 + 3 * (round % 4));
+        cake_speculation_timed(p, 1 + round % 17, 1 + 3 * (round % 17));
     CU_ASSERT(chosen(p, &ids, CAKE_MAX_DRAFT) <= 1);
     for (int round = 0; round < 400; round++)
-        cake_speculation_timed(p, 1 + round % 4, 1 + 0.05 * (round % 4));
+        cake_speculation_timed(p, 1 + round % 17, 1 + 0.05 * (round % 17));
     for (int round = 0; round < 2000; round++) {
         n = chosen(p, &ids, CAKE_MAX_DRAFT);
         for (int i = 0; i < n; i++)
@@ -151,6 +152,33 @@ static void test_worth(void)
     CU_ASSERT(n <= 1);
     cake_ids_free(&ids);
     cake_speculation_close(p);
+}
+
+/* Rows that are nearly free up to eight, and then are not; a rank that was interrupted; times that change. */
+static double wave_seconds(int n_row)
+{
+    return n_row <= 8 ? 1 + 0.02 * n_row : 1.16 + 0.3 * (n_row - 8);
+}
+
+static void test_times(void)
+{
+    cake_wave_times t = {0};
+    CU_ASSERT(cake_wave_times_at(&t, 2) > cake_wave_times_at(&t, 1));
+    cake_wave_times_add(&t, 3, 5);
+    CU_ASSERT_DOUBLE_EQUAL(cake_wave_times_at(&t, 3), 5, 1e-9);
+    CU_ASSERT(cake_wave_times_at(&t, 4) > 5 && cake_wave_times_at(&t, 4) < 5.5);
+    for (int round = 0; round < 400; round++) {
+        const int n = 1 + dice(16);
+        cake_wave_times_add(&t, n, wave_seconds(n) * (round == 350 ? 1000 : 0.95 + 0.01 * dice(11)));
+    }
+    for (int n = 1; n <= 16; n++)
+        CU_ASSERT_DOUBLE_EQUAL(cake_wave_times_at(&t, n), wave_seconds(n), 0.2);
+    CU_ASSERT(cake_wave_times_at(&t, 5) - cake_wave_times_at(&t, 4) < 0.1);
+    CU_ASSERT(cake_wave_times_at(&t, 13) - cake_wave_times_at(&t, 12) > 0.2);
+    for (int round = 0; round < 2000; round++)
+        cake_wave_times_add(&t, 200 + dice(40), 7);
+    CU_ASSERT_DOUBLE_EQUAL(cake_wave_times_at(&t, 220), 7, 0.01);
+    CU_ASSERT(cake_wave_times_at(&t, 1000) >= 7);
 }
 
 /* Of many answers the latest ones are kept. */
@@ -181,6 +209,7 @@ int main(void)
     static const suite_test tests[] = {{"places like the end of a text", test_places},
                                        {"drafts, and what becomes of them", test_drafts},
                                        {"as many as are worth it", test_worth},
+                                       {"how long waves take", test_times},
                                        {"answers that have ended", test_kept}};
     return SUITE_MAIN("speculation", tests);
 }
