@@ -22,6 +22,8 @@ int cake_report_replica(const cake_report *report, int rank);               /* o
 const cake_plan *cake_report_plan(const cake_report *report, int rank);     /* of its replica */
 cake_engine_stats cake_report_engines(const cake_report *report);           /* sums over all engines */
 double cake_report_ms(const cake_report *report, int rank, double seconds); /* per wave of its replica */
+/* Generated tokens for each pass of an answer through the model; 0 without any. */
+double cake_report_per_pass(const cake_report *report);
 double cake_report_rate(int64_t n, double seconds); /* per second; 0 if seconds is 0 */
 /* Joules per million tokens; negative: unknown. */
 double cake_report_million(const cake_report *report, double joules);

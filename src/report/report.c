@@ -75,6 +75,12 @@ cake_engine_stats cake_report_engines(const cake_report *r)
     return sum;
 }
 
+double cake_report_per_pass(const cake_report *r)
+{
+    const int64_t right = cake_report_engines(r).speculation.accepted, passes = r->counts.generated - right;
+    return passes > 0 ? (double)r->counts.generated / (double)passes : 0;
+}
+
 double cake_report_ms(const cake_report *r, int rank, double seconds)
 {
     int64_t waves = engine_of(r, rank)->waves;
@@ -343,12 +349,16 @@ static void say_scores(const cake_scored *s)
 void cake_report_say(const cake_report *r)
 {
     const cake_counts *c = &r->counts;
+    const cake_speculation_stats e = cake_report_engines(r).speculation;
     cake_log(CAKE_INFO, NULL,
              "%lld request%s (%lld failed), %lld prompt and %lld generated tokens in %.2f s: %.1f prompt and "
              "%.1f generated tokens/s",
              (long long)c->done, c->done == 1 ? "" : "s", (long long)c->failed, (long long)c->prompt,
              (long long)c->generated, r->run_s, cake_report_rate(c->prompt, r->run_s),
              cake_report_rate(c->generated, r->run_s));
+    if (e.accepted)
+        cake_log(CAKE_INFO, NULL, "%lld of %lld drafted tokens were right: %.2f generated tokens a pass",
+                 (long long)e.accepted, (long long)e.drafted, cake_report_per_pass(r));
     if (c->resumed)
         cake_log(CAKE_INFO, NULL, "in addition %lld result%s of earlier runs (%lld failed%s)",
                  (long long)c->resumed, c->resumed == 1 ? "" : "s", (long long)c->resumed_failed,

@@ -206,10 +206,10 @@ static void compose(cake_report *r, cake_buf *out)
                   (long long)(c->done - c->failed), (long long)c->failed, (long long)c->resumed);
     cake_buf_addf(out,
                   "  \"tokens\": {\"prompt\": %lld, \"prompt_shared\": %lld, \"generated\": %lld, "
-                  "\"drafted\": %lld, \"accepted\": %lld, \"computed\": %lld},\n",
+                  "\"drafted\": %lld, \"accepted\": %lld, \"per_pass\": %.3f, \"computed\": %lld},\n",
                   (long long)c->prompt, (long long)engines.schedule.shared, (long long)c->generated,
                   (long long)engines.speculation.drafted, (long long)engines.speculation.accepted,
-                  (long long)engines.rows);
+                  cake_report_per_pass(r), (long long)engines.rows);
     add_scores(out, &c->scored);
     cake_buf_addf(out,
                   "  \"rate\": {\"prompt_per_s\": %.2f, \"generated_per_s\": %.2f, \"total_per_s\": %.2f},\n",

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/speculation.h"
 #include "formats/json.h"
 #include "placement/machine.h"
 #include "planner/offload.h"
@@ -262,6 +263,25 @@ static double full_wave(const cake_plan_output *s, bool prompt)
                               prompt);
 }
 
+/* Seconds of a wave of one answer with so many drafts. */
+static double draft_wave(const cake_plan_output *s, int n_draft)
+{
+    return cake_estimate_wave(&s->rank->planning, &s->plans[0], 1 + n_draft, false);
+}
+
+/* What drafts cost. */
+static void add_drafts(const cake_plan_output *s, cake_buf *out)
+{
+    const int most = s->rank->planning.shape.n_draft;
+    if (!most)
+        return;
+    cake_buf_addf(out, "drafts    up to %d tokens an answer and %d a wave", CAKE_MAX_DRAFT, most);
+    if (!s->rank->cluster.gpus)
+        cake_buf_addf(out, "; a wave of one answer takes %.3g ms, with %d drafts %.3g ms",
+                      1e3 * draft_wave(s, 0), CAKE_MAX_DRAFT, 1e3 * draft_wave(s, CAKE_MAX_DRAFT));
+    cake_buf_addc(out, '\n');
+}
+
 /* What waves read of weights that are not held. */
 static void add_reading(const cake_plan_output *s, cake_buf *out)
 {
@@ -352,6 +372,7 @@ void cake_plan_output_text(const cake_plan_output *s, cake_buf *out)
 {
     add_table(s, out);
     add_waves(s, out);
+    add_drafts(s, out);
     add_reading(s, out);
     if (!s->counted)
         return;
@@ -458,6 +479,18 @@ static void add_reading_json(const cake_plan_output *s, cake_buf *out)
     cake_buf_adds(out, "}");
 }
 
+static void add_drafts_json(const cake_plan_output *s, cake_buf *out)
+{
+    const bool known = !s->rank->cluster.gpus;
+    if (!s->rank->planning.shape.n_draft)
+        return;
+    cake_buf_addf(out, ",\n  \"drafts\": {\"answer\": %d, \"wave\": %d", CAKE_MAX_DRAFT,
+                  s->rank->planning.shape.n_draft);
+    cake_json_put_real(out, ", \"wave_s\": ", known ? draft_wave(s, 0) : NAN);
+    cake_json_put_real(out, ", \"drafted_wave_s\": ", known ? draft_wave(s, CAKE_MAX_DRAFT) : NAN);
+    cake_buf_adds(out, "}");
+}
+
 void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
 {
     const cake_schedule_shape *shape = &s->rank->planning.shape;
@@ -476,6 +509,7 @@ void cake_plan_output_json(const cake_plan_output *s, cake_buf *out)
         cake_buf_addf(out, "%s{\"window\": %d, \"pages\": %d, \"page_tokens\": %d}", group ? ", " : "",
                       shape->window[group], shape->n_page[group], CAKE_PAGE);
     cake_buf_adds(out, "]");
+    add_drafts_json(s, out);
     add_reading_json(s, out);
     if (s->counted)
         add_input(s, out);

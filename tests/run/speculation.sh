@@ -67,6 +67,10 @@ answer 1 off --speculate off
 CAKE_TEST_DRAFTS=all answer 1 on --max-seqs 2
 cmp "$dir/off.jsonl" "$dir/on.jsonl" && [ "$(counted accepted)" -gt $(($(counted generated) / 3)) ]
 ok "answers like earlier ones are drafted from these" $?
+awk -v n="$(counted generated)" -v right="$(counted accepted)" '
+    match($0, /"per_pass": [0-9.]+/) { each = substr($0, RSTART + 12, RLENGTH - 12) }
+    END { d = each - n / (n - right); exit !(d < 0.001 && d > -0.001) }' "$dir/report.json"
+ok "... and the report says how many tokens a pass makes" $?
 for i in $(seq 40); do sed "s/\"id\": \"/&$i-/" "$dir/in.jsonl"; done >"$dir/many.jsonl"
 mv "$dir/many.jsonl" "$dir/in.jsonl"
 answer 1 off --speculate off
