@@ -20,7 +20,8 @@ typedef struct modelled_hop {
 cake_hop_work modelled_work(modelled_hop *hop);
 
 /* Kernels for an engine whose head takes as long as this model's; one engine per process. Adds the seconds of
- * the head to *spent. cost and spent outlive the engine. */
-const cake_kernels *modelled_kernels(const cost_model *cost, double *spent);
+ * the head to *spent. cost and spent outlive the engine. repeat: the text repeats
+ * itself, but for one token in five. */
+const cake_kernels *modelled_kernels(const cost_model *cost, double *spent, bool repeat);
 
 #endif

@@ -17,6 +17,7 @@
 #include "bench/source.h"
 #include "bench/throughput.h"
 #include "engine/engine.h"
+#include "engine/speculation.h"
 #include "logits/logits.h"
 #include "planner/parallelism.h"
 #include "planner/rank.h"
@@ -31,6 +32,7 @@ typedef struct rig {
     cost_load load;
     cost_model cost;
     cake_dtype cache;
+    int n_draft; /* tokens that a wave may have as drafts */
     cake_plan plan;
     cake_schedule_shape shape;
     size_t wave_bytes;
@@ -38,6 +40,7 @@ typedef struct rig {
     double *spent; /* [n_layer] of all ranks, on rank 0 */
     double head;   /* seconds of the modelled head */
     cake_stage_stats stats;
+    cake_speculation_stats speculation; /* on rank 0 */
 } rig;
 
 /* There are enough pages for all sequences: modelled stages do not allocate them. */
@@ -57,6 +60,7 @@ static void shape_waves(rig *r)
                                      .lane_seqs = load.lane_seqs,
                                      .chunk = load.chunk,
                                      .max_row = load.max_row,
+                                     .n_draft = r->n_draft,
                                      .n_kv_group = c->n_kv_group};
     if (load.n_stage > 1)
         cake_schedule_set_costs(&r->shape, &all, cake_cost_scores(c));
@@ -121,9 +125,9 @@ static cake_err check_memory(const rig *r)
     cake_machine_read(&machine);
     int64_t bytes = (int64_t)cake_pipeline_bytes(&r->plan, world->rank, r->shape.n_lane, r->wave_bytes);
     if (world->rank == 0)
-        bytes +=
-            (int64_t)(cake_engine_bytes(r->config, &r->shape, 1) +
-                      cake_logits_bytes(r->config, modelled_kernels(&r->cost, NULL), r->shape.lane_seqs, 1));
+        bytes += (int64_t)(cake_engine_bytes(r->config, &r->shape, 1) +
+                           cake_logits_bytes(r->config, modelled_kernels(&r->cost, NULL, false),
+                                             r->shape.lane_seqs, 1));
     bytes = cake_comm_node_sum(world, bytes);
     if (bytes > machine.memory && world->local_rank == 0)
         return cake_fail("bench",
@@ -160,7 +164,7 @@ static cake_err conduct(rig *r)
     cake_engine *root = NULL;
     cake_pipeline *pipeline = NULL;
     cake_err err = check_memory(r);
-    const cake_kernels *kernels = modelled_kernels(&r->cost, &r->head);
+    const cake_kernels *kernels = modelled_kernels(&r->cost, &r->head, r->n_draft > 0);
     if (!err && world->rank == 0)
         err = cake_engine_open(&(cake_engine_setup){.model = r->model,
                                                     .embed = kernels,
@@ -184,6 +188,8 @@ static cake_err conduct(rig *r)
         r->stats = cake_pipeline_statistics(pipeline);
     if (!err)
         gather(r, mine);
+    if (!err && root)
+        r->speculation = cake_engine_statistics(root).speculation;
     cake_pipeline_close(pipeline);
     cake_engine_close(root);
     free(mine);
@@ -205,6 +211,9 @@ static void report(rig *r)
         cake_bench_report(bench, "pipeline.predicted", 1, -1, tokens(&r->load) / r->predicted.seconds,
                           "tokens/s", ideal(r, r->predicted.layer, r->predicted.head) / r->predicted.seconds,
                           "ideal");
+        if (r->speculation.drafted)
+            cake_bench_report(bench, "pipeline.drafts", 1, -1, (double)r->speculation.accepted, "accepted",
+                              (double)r->speculation.accepted / (double)r->speculation.drafted, "drafts");
         cake_bench_report(bench, "pipeline.flops", 1, -1, r->cost.rates.flops * 1e-9, "GFLOP/s", 0, NULL);
         cake_bench_report(bench, "pipeline.bandwidth", 1, -1, r->cost.rates.bytes * 1e-9, "GB/s", 0, NULL);
     }
@@ -249,6 +258,7 @@ static cake_err run_modelled(cake_bench *bench, const cake_case *self)
     const char *shape = o->shape ? o->shape : bench->smoke ? "tiny" : "llama-3.1-405b";
     cake_buf config = {0};
     (void)self;
+    r.n_draft = strcmp(o->speculate, "ngram") ? 0 : CAKE_MAX_DRAFTS;
     if (!o->model && !shape_config(shape, o->layers, &config))
         return CAKE_ERR_USAGE;
     cake_model_options options = {.dummy = true, .config = config.data};

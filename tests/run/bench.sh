@@ -37,6 +37,9 @@ ok "it has three stages and a prediction" $?
 mpi 4 bench --smoke pipeline.modelled --shape qwen3-0.6b --batch 48x32..4096+8 -o "$dir/mixed.csv" >"$dir/out" 2>"$dir/err"
 awk -F, '$1 == "pipeline.predicted" { share = $10 } END { exit !(share > 0.9 && share <= 1) }' "$dir/mixed.csv"
 ok "prompts of many lengths keep four stages busy" $?
+mpi 2 bench --smoke pipeline.modelled --batch 2x64+150 --speculate ngram >"$dir/out" 2>"$dir/err"
+grep -Eq '^pipeline.drafts .* accepted .* of drafts' "$dir/out"
+ok "answers that repeat themselves are drafted" $?
 "$cake" bench throughput.load --batch 3x70+2 -m "$model" --dummy-weights >"$dir/out" 2>"$dir/err" && grep -q '^throughput.load .* of floor' "$dir/out"
 ok "throughput of a model" $?
 "$cake" bench throughput.load --batch 3x70+20 -m "$model" --dummy-weights -o "$dir/steps.csv" >"$dir/out" 2>"$dir/err" && grep -q '^throughput.load.steps .* of floor' "$dir/out"
