@@ -3,7 +3,7 @@
 # tests/run/rounds.sh [ROUNDS [SEED]]: runs that are stopped one to three times at random moments and
 # resumed to the end give the bytes of an undisturbed run, each id once. They are stopped by kill -9 of a rank; by SIGTERM,
 # SIGUSR1 or SIGUSR2 to rank 0 or the launcher; or by a disk that is full or broken at some call. Model, format, ranks,
-# replicas and sequences are drawn for each start. Round i depends on SEED + i only; a failed round leaves its files in
+# replicas, sequences and what is drafted are drawn for each start. Round i depends on SEED + i only; a failed round leaves its files in
 # rounds-SEED and prints how to repeat it (at the same moments, when the program may be elsewhere).
 . "$(dirname "$0")/../shell.sh"
 rounds=${1:-$(few 2 3)} seed=${2:-$(($$ * 1000))}
@@ -18,6 +18,7 @@ shims="$dir/disk.so $dir/clock.so"
 [ -z "${ASAN_OPTIONS:-}" ] || { shims=$dir/disk.so && export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0; }
 ways=(kill TERM USR1 USR2 disk)
 forms=(jsonl jsonl.gz txt)
+ways_to_draft=("" CAKE_TEST_DRAFTS=all CAKE_TEST_DRAFTS=random)
 golden=$root/tests/golden
 models=("$root/jobs/demo/model" "$golden/qwen3.5-hub" "$golden/gemma3-new") # 8, 4 and 4 layers
 read -r -a sizes <<<"$(few "90 150 150" "160 300 300")"
@@ -55,7 +56,7 @@ undisturbed() { # WHICH FORM
     [ -z "${wanted[$name]:-}" ] || return 0
     requests "${sizes[$1]}" "$2" >"$dir/in.$name.jsonl"
     begin=$(date +%s%N)
-    "$cake" run -m "${models[$1]}" -i "$dir/in.$name.jsonl" -o "$dir/whole.$name" --deterministic-ids -q 2>/dev/null
+    "$cake" run -m "${models[$1]}" -i "$dir/in.$name.jsonl" -o "$dir/whole.$name" --deterministic-ids --speculate off -q 2>/dev/null
     [ $? -eq 3 ] || { echo "  a run that nobody disturbs failed: $name"; exit 1; }
     took[$name]=$((($(date +%s%N) - begin) / 1000000))
     wanted[$name]=$(sum "$dir/whole.$name")
@@ -70,7 +71,7 @@ start() {
     cat >"$dir/rank" <<END
 #!/bin/sh
 echo \$\$ >"$dir/pid.\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}"
-export DISK_PATH="$dir/at" DISK_LOG="$dir/calls" DISK_AT=${disk_at:-1000000} DISK_ERROR=${disk_error:-5} CLOCK_FACTOR=40 CLOCK_JUMP=300000 LD_PRELOAD="$shims"
+export DISK_PATH="$dir/at" DISK_LOG="$dir/calls" DISK_AT=${disk_at:-1000000} DISK_ERROR=${disk_error:-5} CLOCK_FACTOR=40 CLOCK_JUMP=300000 $drafts LD_PRELOAD="$shims"
 exec "$cake" "\$@"
 END
     chmod +x "$dir/rank"
@@ -121,7 +122,8 @@ disturb() {
     disk_at='' disk_error=''
     draw 60 && [ $way = disk ] && disk_at=$((drawn + 1))
     draw 4 && [ $way = disk ] && disk_error=$(echo 5 28 122 0 | cut -d ' ' -f $((drawn + 1)))
-    echo "=== $way, after $after s${disk_at:+, call $disk_at error $disk_error}, rank $rank, whom $whom" >>"$dir/err"
+    draw 3 && drafts=${ways_to_draft[drawn]}
+    echo "=== $way, after $after s, $drafts${disk_at:+, call $disk_at error $disk_error}, rank $rank, whom $whom" >>"$dir/err"
     said=$(wc -l <"$dir/err")
     start "$np" --max-seqs "$seqs" --replicas "$replicas"
     until_there "$dir/pid.$((np - 1))"
@@ -161,7 +163,7 @@ one() {
     for i in $(seq "$stops"); do disturb; done
     draw 4 && np=$((drawn + 1))
     draw 2
-    disk_at=
+    disk_at= drafts=
     start $np --replicas $((np % 2 ? 1 : drawn + 1))
     ended
     [ "$got" -eq 3 ] || wrong="$wrong; the last run ends with $got"
