@@ -64,6 +64,8 @@ cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost
                                  .head = cake_offload_head(&me->planning, &me->planning.plan),
                                  .plan = &me->planning.plan,
                                  .shape = &me->planning.shape,
+                                 .mtp = me->mtp,
+                                 .wave_bytes = me->planning.wave_bytes,
                                  .n_thread = me->input.n_thread,
                                  .n_decode = me->input.n_decode},
             &io, &root);

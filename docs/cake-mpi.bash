@@ -32,7 +32,7 @@ _cake_mpi()
     --dtype) choices="auto f32 bf16 f16 int8 int4" ;;
     --kv-dtype) choices="auto f32 bf16 f16 int8" ;;
     --activations) choices="auto bf16 int8" ;;
-    --speculate) choices="auto off ngram" ;;
+    --speculate) choices="auto off ngram mtp" ;;
     --isa) choices="auto ref avx2 avx512 avx512bf16" ;;
     --bind) choices="auto none hwloc distribute isolate numactl" ;;
     --device) choices="auto cpu cuda" ;;

@@ -109,6 +109,7 @@ typedef struct cake_arch {
     bool first_bare;      /* the first layer's attention has no norm before it */
     const char *norm_eps; /* name of the field with epsilon; NULL: rms_norm_eps */
     const char *layers;   /* what the names of a layer's tensors begin with; NULL: layers.%d. */
+    const char *mtp;      /* and those of multi-token prediction; NULL: its layer is one behind the last */
     bool norms_less_one;  /* files store weight - 1 */
     cake_qk_norm qk_norm;
     bool fused;       /* q, k, v are one tensor; gate and up are one */

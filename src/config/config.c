@@ -382,6 +382,7 @@ static cake_err read_text(const cake_fields *top, const cake_fields *fields, con
                                       &c->quantization) ||
         cake_config_read_generation(top, fields, generation, c))
         return CAKE_ERR_FATAL;
+    cake_config_set_mtp_layer(c);
     c->norm_eps = (float)eps;
     c->headless = c->headless || c->classifier;
     c->tied = c->tied || c->headless;

@@ -81,7 +81,7 @@ typedef struct cake_moe {
     cake_router router; /* without the vectors of weights; n_expert 0: there are no experts */
     int n_ff;           /* of an expert */
     int n_ff_shared;    /* of the shared expert; 0: there is none */
-    int n_mtp;          /* layers after the last one that predict further tokens; they are not used */
+    int n_mtp;          /* layers behind the last one that predict further tokens */
     /* set by cake_model_open: in the files all experts' matrices are one tensor; ... transposed, where gate
      * and up alternate; or not transposed, though the family's are */
     bool fused, transposed, by_rows;
@@ -124,7 +124,10 @@ typedef struct cake_config {
      * 0: all. And those whose pages are kept, which is all if they go both ways. */
     int window[CAKE_MAX_KV_GROUPS], kept_window[CAKE_MAX_KV_GROUPS];
     cake_heads heads[CAKE_MAX_KV_GROUPS]; /* of layers of the group */
-    cake_layer_kind layer[CAKE_MAX_LAYER];
+    /* [n_layer], and behind them the layer that predicts a further token (multi-token prediction; DeepSeek-AI
+     * 2024), which drafts tokens if mtp is set: by cake_model_open, if it is wanted. */
+    cake_layer_kind layer[CAKE_MAX_LAYER + 1];
+    bool mtp;
     cake_moe moe;
     cake_latent latent;
     cake_deltanet delta; /* sizes of recurrent layers; all 0: none */

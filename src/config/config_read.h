@@ -54,6 +54,9 @@ cake_err cake_config_read_rope(const cake_fields *fields, const cake_heads_by_ty
 /* layer_kinds.c: fills in config->layer and the KV cache groups; needs n_layer and context. */
 cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_type *heads,
                                  cake_config *config);
+/* ... and sets the kind of the layer behind the last one, as that of the last one that sees everything; needs
+ * the layers with their MLPs. */
+void cake_config_set_mtp_layer(cake_config *config);
 /* moe_config.c: fills in config->moe and the layers' MLPs; needs n_layer. */
 cake_err cake_config_read_moe(const cake_fields *fields, cake_config *config);
 /* classifier.c: of a classifier, fills in config->embedder: pooling and head. */

@@ -235,6 +235,15 @@ static cake_err settle_full(const cake_fields *fields, const cake_config *c, lay
     return c->arch->heads_by_type ? cake_config_check_listed(fields, c->n_layer, full) : CAKE_OK;
 }
 
+void cake_config_set_mtp_layer(cake_config *c)
+{
+    int like = c->n_layer - 1;
+    while (like > 0 && (c->layer[like].mixer == CAKE_MIX_DELTA || c->window[c->layer[like].group]))
+        like--;
+    c->layer[c->n_layer] = c->layer[like];
+    c->layer[c->n_layer].mlp = c->layer[c->n_layer - 1].mlp;
+}
+
 cake_err cake_config_read_layers(const cake_fields *fields, const cake_heads_by_type *heads, cake_config *c)
 {
     layer_type types[CAKE_MAX_LAYER] = {FULL};

@@ -50,6 +50,9 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
                                cake_engine_device_bytes(config, shape));
     if (!err)
         err = cake_logits_open(e->model, setup->head, e->max_score, n_thread, &e->logits);
+    if (!err && setup->mtp && shape->n_draft)
+        err = cake_mtp_open(
+            &(cake_mtp_setup){e->model, setup->head, setup->mtp, setup->wave_bytes, shape->max_row}, &e->mtp);
     if (!err)
         err = cake_sampler_open(config->n_vocab, e->max_score, n_thread, &e->sampler);
     if (err) {
@@ -68,6 +71,8 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
     e->pool_row = cake_alloc((size_t)e->max_score * CAKE_N_POOLING, sizeof *e->pool_row);
     e->row_taken = cake_alloc((size_t)e->max_score, sizeof *e->row_taken);
     e->round = cake_alloc((size_t)e->max_score, sizeof *e->round);
+    e->predict_row = cake_alloc((size_t)e->max_score, sizeof *e->predict_row);
+    e->predicted = cake_alloc((size_t)e->max_score, sizeof *e->predicted);
     e->drafting = cake_alloc((size_t)shape->lane_seqs, sizeof *e->drafting);
     e->speculation =
         shape->n_draft ? cake_speculation_open(shape->n_lane * shape->lane_seqs, config->n_vocab) : NULL;
@@ -98,6 +103,7 @@ void cake_engine_close(cake_engine *e)
             close_lead(e, e->seqs[i]->lead);
     cake_sampler_close(e->sampler);
     cake_logits_close(e->logits);
+    cake_mtp_close(e->mtp);
     cake_request_queue_close(&e->queue);
     cake_schedule_close(e->schedule);
     cake_prefix_tree_close(e->prefixes);
@@ -110,6 +116,8 @@ void cake_engine_close(cake_engine *e)
     free(e->pool_row);
     free(e->row_taken);
     free(e->round);
+    free(e->predict_row);
+    free(e->predicted);
     free(e->drafting);
     cake_speculation_close(e->speculation);
     free(e->positions);
@@ -432,7 +440,7 @@ static void score_rows(cake_engine *e, const cake_wave_msg *msg, const cake_batc
     }
     double start = cake_clock_now();
     float *scores = cake_logits_forward(e->logits, threads_of(e, wave), wave, msg->body,
-                                        &(cake_logits_rows){n, row, e->need_all}, e->best);
+                                        &(cake_logits_rows){n, row, e->need_all, NULL}, e->best);
     if (!scores)
         cake_comm_abort();
     for (int i = 0; i < n; i++) {
@@ -501,6 +509,48 @@ static void finish_rows(cake_engine *e, const cake_wave_msg *msg, const cake_bat
     }
 }
 
+/* ---- multi-token prediction */
+
+/* Whether the token that follows a row is its answer's latest one, so that the next one may be drafted. */
+static bool predicts(const cake_engine *e, const cake_row *row)
+{
+    const cake_sequence *s = e->seqs[row->slot];
+    return s && row->slot != e->stem && s->ids.len == (size_t)row->pos + 2 &&
+           s->max_len > (int)s->ids.len + 1;
+}
+
+/* Runs the layer over a wave whose tokens have been sampled, and offers what it predicts as drafts. */
+static void predict(cake_engine *e, cake_wave *wave)
+{
+    const cake_row *rows = cake_wave_rows(wave);
+    int32_t *ids = cake_mtp_ids(e->mtp);
+    const int n_thread = threads_of(e, wave);
+    const double start = cake_clock_now();
+    for (int i = 0; i < wave->n_row; i++) {
+        const cake_sequence *s = e->seqs[rows[i].slot];
+        const size_t next = (size_t)rows[i].pos + 1;
+        ids[i] = s && next < s->ids.len ? s->ids.id[next] : 0;
+    }
+    if (cake_mtp_forward(e->mtp, n_thread, wave))
+        cake_comm_abort();
+    int n_answer = 0;
+    for (int i = 0; i < wave->n_row; i++)
+        n_answer += predicts(e, &rows[i]);
+    const int until = n_answer && cake_speculation_wants(e->speculation, n_answer) ? wave->n_row : 0;
+    for (int from = 0, n = 0; from < until; n = 0) {
+        for (; from < until && n < e->max_score; from++)
+            if (predicts(e, &rows[from]))
+                e->predict_row[n++] = from;
+        if (n)
+            cake_mtp_predict(e->mtp, n_thread, e->logits, e->predict_row, n, e->predicted);
+        for (int i = 0; i < n; i++) {
+            const cake_row *row = &rows[e->predict_row[i]];
+            cake_speculation_offer(e->speculation, row->slot, row->pos + 2, e->predicted[i]);
+        }
+    }
+    e->stats.head_s += cake_trace_since(e->trace, CAKE_SPAN_HEAD, start, wave->n_row);
+}
+
 void cake_engine_receive(cake_engine *e, cake_wave_msg *msg)
 {
     int lane = msg->wave->lane;
@@ -511,6 +561,8 @@ void cake_engine_receive(cake_engine *e, cake_wave_msg *msg)
     finish_rows(e, msg, e->lanes[lane].batch);
     for (int i = 0; e->speculation && i < msg->wave->n_row; i++)
         cake_speculation_drop(e->speculation, cake_wave_rows(msg->wave)[i].slot);
+    if (e->mtp)
+        predict(e, msg->wave);
     if (e->speculation && e->lanes[lane].sent > 0)
         cake_speculation_timed(e->speculation, msg->wave->n_row, cake_clock_now() - e->lanes[lane].sent);
     cake_wave_msg_release(msg);

@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "placement/plan.h"
 #include "schedule/schedule.h"
+#include "slice/slice.h"
 #include "trace/trace.h"
 
 typedef struct cake_engine cake_engine;
@@ -28,7 +29,9 @@ typedef struct cake_engine_setup {
     const cake_kernels *embed, *head; /* the kernels that loaded the embedding and the LM head */
     const cake_plan *plan;            /* to name the rank of a layer in warnings */
     const cake_schedule_shape *shape; /* copied */
-    int n_thread, n_decode;           /* n_decode: for waves without prompt rows; 0: all n_thread */
+    cake_slice *mtp;   /* the layer of multi-token prediction, in the host's memory; NULL: none; borrowed */
+    size_t wave_bytes; /* of the largest wave; needed with mtp only */
+    int n_thread, n_decode; /* n_decode: for waves without prompt rows; 0: all n_thread */
 } cake_engine_setup;
 
 cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io *io, cake_engine **out);

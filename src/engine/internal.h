@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "engine/engine.h"
+#include "engine/mtp.h"
 #include "engine/sampler.h"
 #include "engine/speculation.h"
 #include "logits/logits.h"
@@ -46,16 +47,18 @@ struct cake_engine {
     float *stem_score;       /* [n_vocab] scores of the token that follows the stem's prompt */
     cake_sampler *sampler;
     cake_logits *logits;
-    cake_speculation *speculation; /* NULL: nothing is drafted */
-    int32_t *drafting;             /* [lane_seqs] slots of a wave that may have drafts */
-    int *round;                    /* [max_score] how many rows of the same answer come before */
-    int max_score;                 /* rows whose scores, or hidden states, are computed at a time */
-    bool best_allowed;             /* the head finds the best of allowed scores */
-    bool *need_all;                /* [max_score] all scores of this row are needed, not only the best */
-    cake_topk *best;               /* [max_score] the best scores of each row */
-    cake_pooling_row *pool_row;    /* [max_score, the model's number of poolings] */
-    bool *row_taken;               /* [max_score] the row is pooled for the first time */
-    bool nonfinite_warned;         /* the rank with the first value that is not finite was named */
+    cake_speculation *speculation;    /* NULL: nothing is drafted */
+    cake_mtp *mtp;                    /* NULL: the model drafts nothing itself */
+    int32_t *predict_row, *predicted; /* [max_score] rows after which it predicts a token, and those tokens */
+    int32_t *drafting;                /* [lane_seqs] slots of a wave that may have drafts */
+    int *round;                       /* [max_score] how many rows of the same answer come before */
+    int max_score;                    /* rows whose scores, or hidden states, are computed at a time */
+    bool best_allowed;                /* the head finds the best of allowed scores */
+    bool *need_all;                   /* [max_score] all scores of this row are needed, not only the best */
+    cake_topk *best;                  /* [max_score] the best scores of each row */
+    cake_pooling_row *pool_row;       /* [max_score, the model's number of poolings] */
+    bool *row_taken;                  /* [max_score] the row is pooled for the first time */
+    bool nonfinite_warned;            /* the rank with the first value that is not finite was named */
     cake_engine_stats stats;
     cake_trace *trace; /* or NULL */
 };

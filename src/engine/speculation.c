@@ -14,16 +14,18 @@
 enum {
     KEPT_TOKENS = 1 << 18, /* of answers that have ended */
     KEPT_PROMPT = 4,       /* tokens before an answer that are kept with it: where it begins */
-    N_CLASS = 6            /* of matches, by length */
+    N_CLASS = 7            /* of matches, by length; the first is that of tokens that the model offers */
 };
 
 #define BETWEEN (-1) /* stands after each of them */
+
+#define OFFERED 0 /* the length of what matches the model's own expectation */
 
 /* Matches of so many tokens, at least; how often the token behind such a match was right, at first. */
 static const struct {
     int length;
     double right;
-} classes[N_CLASS] = {{2, 0.2}, {3, 0.3}, {4, 0.4}, {6, 0.5}, {10, 0.6}, {18, 0.7}};
+} classes[N_CLASS] = {{OFFERED, 0.7}, {2, 0.2}, {3, 0.3}, {4, 0.4}, {6, 0.5}, {10, 0.6}, {18, 0.7}};
 
 #define PRIOR 8.0   /* tokens for which that counts */
 #define DECAY 0.995 /* what an observation counts after one more of its class */
@@ -32,6 +34,8 @@ static const struct {
 typedef struct slot_draft {
     cake_ngrams ngrams; /* of its tokens */
     int at;
+    int offered_at; /* a position; 0: nothing is offered */
+    int32_t offered;
     int n_found, n, n_sent; /* tokens: found, chosen, and in a wave */
     double chance;          /* that the next of those found counts */
     double expected,
@@ -90,7 +94,7 @@ void cake_speculation_begin(cake_speculation *p, int slot)
 {
     slot_draft *d = &p->slot[slot];
     cake_ngrams_clear(&d->ngrams);
-    d->n = d->n_sent = 0;
+    d->n = d->n_sent = d->offered_at = 0;
     d->expected = d->right = 0;
 }
 
@@ -150,6 +154,46 @@ static void take(slot_draft *d, const int32_t *text, size_t n, size_t next, int 
     }
 }
 
+static int class_of(int length)
+{
+    int i = N_CLASS - 1;
+    while (i > 0 && classes[i].length > length)
+        i--;
+    return i;
+}
+
+static double usual(const cake_speculation *p, int length)
+{
+    const int class_ = class_of(length);
+    return p->right[class_] / p->tried[class_];
+}
+
+void cake_speculation_offer(cake_speculation *p, int slot, int pos, int32_t id)
+{
+    p->slot[slot].offered_at = pos;
+    p->slot[slot].offered = id;
+}
+
+bool cake_speculation_wants(const cake_speculation *p, int n)
+{
+    const double without = n / cake_wave_times_at(&p->times, n);
+    bool wants = p->forced;
+    for (int k = 1; k <= n && k <= CAKE_MAX_DRAFTS && !wants; k++)
+        wants = (n + k * usual(p, OFFERED)) / cake_wave_times_at(&p->times, n + k) > without;
+    return wants;
+}
+
+/* Takes what the model offers, unless what was found is right more often, or begins with the same. */
+static void take_offered(const cake_speculation *p, slot_draft *d)
+{
+    if (d->offered_at != d->at ||
+        (d->n && (d->id[0] == d->offered || usual(p, d->length[0]) >= usual(p, OFFERED))))
+        return;
+    d->id[0] = d->offered;
+    d->length[0] = OFFERED;
+    d->n = 1;
+}
+
 void cake_speculation_find(cake_speculation *p, int slot, const cake_ids *ids, int most)
 {
     slot_draft *d = &p->slot[slot];
@@ -167,22 +211,9 @@ void cake_speculation_find(cake_speculation *p, int slot, const cake_ids *ids, i
         take(d, p->kept, p->n_kept, other_next, other, most);
     else if (own)
         take(d, ids->id, ids->len, next, own, most);
+    take_offered(p, d);
     if (p->forced == FORCED_RANDOM)
         spoil(p, d, most);
-}
-
-static int class_of(int length)
-{
-    int i = N_CLASS - 1;
-    while (i > 0 && classes[i].length > length)
-        i--;
-    return i;
-}
-
-static double usual(const cake_speculation *p, int length)
-{
-    const int class_ = class_of(length);
-    return p->right[class_] / p->tried[class_];
 }
 
 /* That drafted token i is right if all before it are: as usual after such a match, and as in this text. */

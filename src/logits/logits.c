@@ -30,6 +30,7 @@ struct cake_logits {
     buffers host, device;           /* the same buffers, unless the kernels use device memory */
     void *input;                    /* x, packed for the head */
     const bool *wanted;
+    const float *norm; /* NULL: the final norm */
     cake_dense_stack dense;
 };
 
@@ -131,7 +132,7 @@ static void forward(const cake_exec *exec, void *arg)
     cake_logits *l = arg;
     const cake_config *c = cake_model_config(l->model);
     const cake_weight *head = cake_model_head(l->model);
-    const float *norm = cake_model_ends(l->model)->final_norm;
+    const float *norm = l->norm ? l->norm : cake_model_ends(l->model)->final_norm;
     const cake_kernels *op = l->kernels;
     const buffers *p = &l->device;
     if (!op->rmsnorm_pack(exec, l->input, p->x, norm, head->dtype, l->n, c->dim, c->norm_eps, NULL, 0)) {
@@ -214,6 +215,7 @@ float *cake_logits_forward(cake_logits *logits, int n_thread, cake_wave *wave, c
         }
     logits->n = n;
     logits->wanted = rows->wanted;
+    logits->norm = rows->norm;
     if (logits->kernels->memory)
         forward_on_device(logits);
     if (logits->kernels->memory && logits->kernels->memory->check())

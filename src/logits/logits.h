@@ -29,6 +29,7 @@ typedef struct cake_logits_rows {
     int n;
     const int32_t *row; /* [n] their indices in the wave */
     const bool *wanted; /* [n] all scores are wanted; else only the top ones */
+    const float *norm;  /* [dim] before the head; NULL: the model's final norm */
 } cake_logits_rows;
 
 /* Scores [n, n_vocab] of the rows for which they are wanted, by at most n_thread threads (at most open's

@@ -107,3 +107,24 @@ cake_err cake_file_layout_choose(cake_model *model)
     choose_joined(model);
     return CAKE_OK;
 }
+
+cake_err cake_file_layout_choose_mtp(cake_model *model)
+{
+    cake_config *c = &model->config;
+    const cake_tensor_spec *spec = cake_tensor_specs;
+    cake_buf name = {0};
+    while (spec->when != CAKE_WHEN_MTP)
+        spec++;
+    cake_tensor_spec_mtp_name(spec, c, model->name_prefix, 0, &name);
+    c->mtp =
+        model->store ? cake_tensor_index_find(model->store, name.data) != NULL : c->arch->mtp || c->moe.n_mtp;
+    cake_err err =
+        c->mtp ? CAKE_OK
+               : cake_fail_usage("--speculate mtp: %s has no layer that predicts further tokens "
+                                 "(multi-token prediction), %s%s; use ngram",
+                                 model->dir,
+                                 model->bundle ? "as `stage` leaves it out: no " : "whose first tensor is ",
+                                 name.data);
+    cake_buf_free(&name);
+    return err;
+}

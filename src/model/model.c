@@ -372,6 +372,23 @@ static void list_used(cake_model *model, const bool *used)
             model->used[model->n_used++] = i;
 }
 
+/* Checks the layer of multi-token prediction, if it is wanted: of what all layers have, it counts only for
+ * the types of matrices. */
+static cake_err check_mtp(cake_model *model, census *all)
+{
+    cake_range behind = {model->config.n_layer, 1};
+    cake_weight_set share = {.range = &behind, .n_range = 1};
+    census own = {.used = all->used};
+    if (!model->options.mtp)
+        return CAKE_OK;
+    cake_err err = cake_file_layout_choose_mtp(model);
+    if (!err)
+        err = cake_tensor_walk_visit(model, &share, check_tensor, &own);
+    for (int i = 0; i < CAKE_N_INPUT; i++)
+        all->keeps[i] = all->keeps[i] || own.keeps[i];
+    return err;
+}
+
 static cake_err check_all(cake_model *model)
 {
     cake_range all = {0, model->config.n_layer};
@@ -379,10 +396,12 @@ static cake_err check_all(cake_model *model)
     census c = {
         .used = cake_alloc(model->store ? (size_t)cake_tensor_index_count(model->store) : 0, sizeof *c.used)};
     cake_err err = cake_tensor_walk_visit(model, &share, check_tensor, &c);
-    if (!err && model->store)
-        err = warn_unused(model, &c);
     model->identity = identify(model, c.used);
     list_used(model, c.used);
+    if (!err)
+        err = check_mtp(model, &c);
+    if (!err && model->store)
+        err = warn_unused(model, &c);
     free(c.used);
     for (int i = 0; i < CAKE_N_INPUT; i++)
         if (c.elements[i] > c.elements[model->dtype])
@@ -439,7 +458,7 @@ cake_err cake_model_open(const char *dir, const cake_model_options *options, cak
         cake_model_close(model);
         return err;
     }
-    model->layer = cake_alloc((size_t)model->config.n_layer, sizeof *model->layer);
+    model->layer = cake_alloc((size_t)model->config.n_layer + 1, sizeof *model->layer);
     *out = model;
     return CAKE_OK;
 }
@@ -454,7 +473,7 @@ void cake_model_close(cake_model *model)
     cake_tensor_index_close(model->store);
     cake_bundle_close(model->bundle);
     cake_params_free(&model->config.defaults);
-    for (int i = 0; model->layer && i < model->config.n_layer; i++) {
+    for (int i = 0; model->layer && i <= model->config.n_layer; i++) {
         free(model->layer[i].expert_gate.at);
         free(model->layer[i].expert_up.at);
         free(model->layer[i].expert_down.at);
@@ -586,7 +605,7 @@ cake_weight_stream *cake_model_stream(const cake_model *model)
 
 const cake_layer_weights *cake_model_layer(const cake_model *model, int layer)
 {
-    CAKE_ASSERT(layer >= 0 && layer < model->config.n_layer);
+    CAKE_ASSERT(layer >= 0 && layer < model->config.n_layer + model->config.mtp);
     return &model->layer[layer];
 }
 

@@ -24,6 +24,7 @@ typedef struct cake_model_options {
     bool convert; /* keep matrices in dtype, whatever the file has */
     cake_dtype dtype;
     bool int4;       /* with convert: the matrices of layers to 4 bits */
+    bool mtp;        /* open the layer of multi-token prediction, too: layer n_layer of a weight set */
     bool dequantize; /* integer codes are multiplied as float32, with rows that are not rounded to int8 */
 } cake_model_options;
 
@@ -73,6 +74,11 @@ typedef struct cake_layer_weights {
     const float *q_a_bias, *kv_a_bias, *k_rope_bias;
     const float *q_a_norm, *kv_a_norm; /* [q_rank], [rank] */
     cake_experts k_b, v_b;             /* of each head [rank, n_nope], [n_value, rank] */
+
+    /* Of multi-token prediction: [dim, 2 dim] joins embedding and hidden state; norms [dim] of these, and
+     * before the head. */
+    cake_weight mtp_join;
+    const float *mtp_embed_norm, *mtp_hidden_norm, *mtp_norm;
 
     cake_weight q_gate; /* [n_head * head_dim, dim] gate of attention's output */
     const float *q_gate_bias;

@@ -178,6 +178,10 @@ const cake_tensor_spec cake_tensor_specs[] = {
     {"post_feedforward_layernorm.weight", SHAPE(DIM, ONE), WHEN(NORM_AFTER), .norm = true,
      IN_LAYER(mlp_post_norm)},
     {"layer_scalar", SHAPE(ONE, ONE), WHEN(LAYER_SCALAR), .scalar = true, .norm = true, IN_LAYER(scalar)},
+    {"eh_proj.weight", SHAPE(DIM, DIM_TWICE), WHEN(MTP), IN_LAYER(mtp_join)},
+    {"enorm.weight", SHAPE(DIM, ONE), WHEN(MTP), .norm = true, IN_LAYER(mtp_embed_norm)},
+    {"hnorm.weight", SHAPE(DIM, ONE), WHEN(MTP), .norm = true, IN_LAYER(mtp_hidden_norm)},
+    {"shared_head.norm.weight", SHAPE(DIM, ONE), WHEN(MTP), .norm = true, IN_LAYER(mtp_norm)},
     {"norm.weight", SHAPE(DIM, ONE), WHEN(FINAL_NORM), .norm = true, WITH_HEAD(final_norm)},
     {"norm.bias", SHAPE(DIM, ONE), WHEN(FINAL_NORM_BIAS), WITH_HEAD(final_norm_bias)},
     {"lm_head.weight", SHAPE(VOCAB, DIM), WHEN(UNTIED), WITH_HEAD(head)},
@@ -259,6 +263,7 @@ bool cake_tensor_spec_present(const cake_tensor_spec *spec, const cake_config *c
         [CAKE_WHEN_NO_NORM_AFTER] = arch->norms == CAKE_NORMS_BEFORE,
         [CAKE_WHEN_NORMS_BOTH] = arch->norms == CAKE_NORMS_BOTH,
         [CAKE_WHEN_LAYER_SCALAR] = arch->layer_scalar,
+        [CAKE_WHEN_MTP] = layer == config->n_layer,
         [CAKE_WHEN_UNTIED] = !config->tied,
     };
     return present[spec->when];
@@ -288,6 +293,7 @@ int cake_width_of(cake_width width, const cake_config *config, int layer)
     const int share = d->n_key ? d->n_value / d->n_key : 0; /* value heads of a key head */
     const int size[] = {
         [CAKE_WIDTH_DIM] = config->dim,
+        [CAKE_WIDTH_DIM_TWICE] = 2 * config->dim,
         [CAKE_WIDTH_RANK] = l->rank,
         [CAKE_WIDTH_Q_RANK] = l->q_rank,
         [CAKE_WIDTH_NOPE] = l->n_nope,
@@ -379,4 +385,25 @@ void cake_tensor_spec_name(const cake_tensor_spec *spec, const cake_arch *arch, 
             break;
         }
     add_with_expert(out, rest, expert);
+}
+
+/* The tensors around the layer, as in DeepSeek's files and as in Qwen's. */
+static const cake_rename around_mtp[] = {{"eh_proj.", "fc."},
+                                         {"enorm.", "pre_fc_norm_embedding."},
+                                         {"hnorm.", "pre_fc_norm_hidden."},
+                                         {"shared_head.norm.", "norm."}};
+
+void cake_tensor_spec_mtp_name(const cake_tensor_spec *spec, const cake_config *config,
+                               const cake_name_prefix *name_prefix, int expert, cake_buf *out)
+{
+    const char *own = config->arch->mtp;
+    const cake_name_prefix layers = {own, own};
+    cake_tensor_spec_name(spec, config->arch, config->moe.fused, own ? &layers : name_prefix,
+                          own ? 0 : config->n_layer, expert, out);
+    for (size_t i = 0; own && i < sizeof around_mtp / sizeof *around_mtp; i++)
+        if (spec->when == CAKE_WHEN_MTP &&
+            !strncmp(spec->name, around_mtp[i].from, strlen(around_mtp[i].from))) {
+            cake_buf_cut(out, 0);
+            cake_buf_addf(out, "%s%s%s", own, around_mtp[i].to, spec->name + strlen(around_mtp[i].from));
+        }
 }

@@ -21,6 +21,7 @@ typedef enum cake_width {
     CAKE_WIDTH_ONE,
     CAKE_WIDTH_TWO,
     CAKE_WIDTH_DIM,
+    CAKE_WIDTH_DIM_TWICE,
     CAKE_WIDTH_HEAD,
     CAKE_WIDTH_HEAD_TWICE,
     /* of latent attention: its ranks; of a head the elements without rotation, the rotated ones, those of a
@@ -136,6 +137,7 @@ typedef enum cake_condition {
     CAKE_WHEN_MLP_GATE_BIAS,
     CAKE_WHEN_MLP_UP_BIAS,
     CAKE_WHEN_MLP_FUSED_BIAS,
+    CAKE_WHEN_MTP,   /* in the layer of multi-token prediction */
     CAKE_WHEN_UNTIED /* the head alone */
 } cake_condition;
 
@@ -194,5 +196,8 @@ const cake_name_prefix *cake_name_prefix_at(int i); /* the usual one first; NULL
  * experts are. */
 void cake_tensor_spec_name(const cake_tensor_spec *spec, const cake_arch *arch, bool fused,
                            const cake_name_prefix *name_prefix, int layer, int expert, cake_buf *out);
+/* The same in the layer of multi-token prediction. */
+void cake_tensor_spec_mtp_name(const cake_tensor_spec *spec, const cake_config *config,
+                               const cake_name_prefix *name_prefix, int expert, cake_buf *out);
 
 #endif

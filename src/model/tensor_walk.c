@@ -103,7 +103,10 @@ static cake_err visit_one(const cake_model *model, const cake_tensor_spec *spec,
 {
     const cake_config *c = &model->config;
     cake_buf name = {0};
-    cake_tensor_spec_name(spec, c->arch, c->moe.fused, model->name_prefix, layer, expert, &name);
+    if (layer == c->n_layer)
+        cake_tensor_spec_mtp_name(spec, c, model->name_prefix, expert, &name);
+    else
+        cake_tensor_spec_name(spec, c->arch, c->moe.fused, model->name_prefix, layer, expert, &name);
     cake_tensor_item p = {.spec = spec,
                           .layer = layer,
                           .expert = expert,
@@ -170,7 +173,7 @@ cake_err cake_tensor_walk_visit(const cake_model *model, const cake_weight_set *
     }
     for (int r = 0; r < share->n_range; r++) {
         cake_range range = share->range[r];
-        CAKE_ASSERT(range.first >= 0 && range.count >= 0 && range.count <= c->n_layer - range.first);
+        CAKE_ASSERT(range.first >= 0 && range.count >= 0 && range.count <= c->n_layer + c->mtp - range.first);
         for (int layer = range.first; layer < range.first + range.count; layer++)
             for (const cake_tensor_spec *spec = cake_tensor_specs; spec->name; spec++) {
                 if (spec->owner != CAKE_SPEC_LAYER || !cake_tensor_spec_present(spec, c, layer))

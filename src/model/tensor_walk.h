@@ -37,7 +37,7 @@ struct cake_model {
     } held[CAKE_MAX_LOAD];
     int n_held;
     struct cake_weight_stream *stream; /* owned; NULL: all weights are held */
-    cake_layer_weights *layer;         /* [n_layer] */
+    cake_layer_weights *layer;         /* [n_layer + 1] */
     cake_ends ends;
 };
 

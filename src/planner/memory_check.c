@@ -69,7 +69,7 @@ static int64_t host_file_bytes(const cake_comm *world, const cake_rank *me)
 {
     cake_range range = {0, cake_model_config(me->input.model)->n_layer};
     cake_weight_set whole = {.range = &range, .n_range = 1, .embed = true, .head = true};
-    cake_range *ranges = cake_alloc((size_t)me->planning.plan.n_hop + 1, sizeof *ranges);
+    cake_range *ranges = cake_alloc((size_t)me->planning.plan.n_hop + 2, sizeof *ranges);
     const cake_kernels *kernels[2];
     int64_t own = 0;
     for (int i = cake_offload_memories(&me->input, kernels); i-- > 0;) {

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/size.h"
+#include "engine/mtp.h"
 #include "engine/pipeline.h"
 #include "engine/speculation.h"
 #include "logits/logits.h"
@@ -40,6 +41,31 @@ void cake_memory_plan_add_kv(const cake_planning *p, const cake_hop *hop, cake_k
     kv->state += (int64_t)cake_slice_state_bytes(config, &shape);
     for (int group = 0; group < config->n_kv_group; group++)
         kv->page[group] += (int64_t)cake_slice_page_bytes(config, &shape, group);
+}
+
+cake_kv_use cake_memory_plan_rank_kv(const cake_planning *p, const cake_plan *plan, int rank)
+{
+    const cake_hop mtp = cake_offload_mtp(p);
+    cake_kv_use kv = {0};
+    for (int i = 0; i < plan->n_hop; i++)
+        if (plan->hop[i].rank == rank)
+            cake_memory_plan_add_kv(p, &plan->hop[i], &kv);
+    if (rank == mtp.rank && mtp.count)
+        cake_memory_plan_add_kv(p, &mtp, &kv);
+    return kv;
+}
+
+int64_t cake_memory_plan_rank_cache(const cake_planning *p, const cake_plan *plan, int rank)
+{
+    const cake_config *config = cake_model_config(p->input->model);
+    const cake_hop mtp = cake_offload_mtp(p);
+    int64_t bytes = 0;
+    for (int i = 0; i <= plan->n_hop; i++) {
+        const cake_hop *hop = i < plan->n_hop ? &plan->hop[i] : &mtp;
+        cake_slice_shape shape = cake_memory_plan_slice(p, hop);
+        bytes += hop->rank == rank && hop->count ? (int64_t)cake_slice_kv_bytes(config, &shape) : 0;
+    }
+    return bytes;
 }
 
 int64_t cake_memory_plan_states(const cake_planning *p, const cake_kv_use *kv)
@@ -83,12 +109,9 @@ int64_t cake_memory_plan_kv_bytes(const cake_planning *p, const cake_kv_use *kv)
 int cake_memory_plan_rank_max_positions(const cake_planning *p, int rank, int64_t memory)
 {
     const cake_config *config = cake_model_config(p->input->model);
-    cake_kv_use kv = {0};
+    const cake_kv_use kv = cake_memory_plan_rank_kv(p, &p->plan, rank);
     int64_t bytes = 0, pages = INT32_MAX;
     memory = p->input->kv_memory > 0 ? p->input->kv_memory : memory;
-    for (int i = 0; i < p->plan.n_hop; i++)
-        if (p->plan.hop[i].rank == rank)
-            cake_memory_plan_add_kv(p, &p->plan.hop[i], &kv);
     for (int group = 0; group < config->n_kv_group; group++)
         bytes += config->kept_window[group] ? 0 : kv.page[group];
     if (bytes && memory / bytes < pages)
@@ -120,6 +143,8 @@ static int64_t measure_root(const cake_planning *p, const cake_plan *plan, int n
         return bytes + (embeds ? (int64_t)cake_engine_device_bytes(config, &p->shape) : 0);
     }
     bytes += (int64_t)cake_engine_bytes(config, &p->shape, n_thread);
+    bytes +=
+        config->mtp ? (int64_t)cake_mtp_bytes(p->input->model, kernels, p->wave_bytes, p->shape.max_row) : 0;
     bytes += plan->first ? p->input->client_bytes : (p->n_replica - 1) * p->input->dispatch_bytes;
     return bytes + (head->memory ? (int64_t)cake_logits_host_bytes(config, rows, n_thread) : 0);
 }
@@ -138,7 +163,7 @@ cake_memory_use cake_memory_plan_measure(const cake_planning *p, const cake_plan
                                          int n_thread, const cake_kernels *kernels)
 {
     const cake_config *config = cake_model_config(p->input->model);
-    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
+    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 2, sizeof *part);
     int n_part = cake_offload_of(p, plan, rank, part);
     cake_memory_use r = {.kernels = kernels};
     for (int i = 0; i < n_part; i++) {
@@ -259,6 +284,7 @@ void cake_memory_plan_batch_limits(cake_planning *p, int max_seqs)
         p->shape.states = p->shape.states || config->layer[i].mixer == CAKE_MIX_DELTA;
     const int n_slot = size.n_lane * size.lane_seqs;
     p->shape.n_saved = p->shape.states ? saved_states(n_slot) : 0;
+    p->shape.outputs = config->mtp;
     p->shape.n_draft = p->input->speculate && !config->headless ? CAKE_MAX_DRAFTS : 0;
     if (p->shape.states && p->shape.n_draft)
         p->shape.n_spare = n_slot < MAX_SPARE ? n_slot : MAX_SPARE;

@@ -36,6 +36,9 @@ cake_memory_use cake_memory_plan_measure(const cake_planning *planning, const ca
 int64_t cake_memory_plan_cache_bytes(int64_t requested, int64_t left, bool gpu);
 /* Adds the layers of a hop to kv. */
 void cake_memory_plan_add_kv(const cake_planning *planning, const cake_hop *hop, cake_kv_use *kv);
+/* What the layers of a rank keep; and bytes of its cache: pages of the shape, tables and states. */
+cake_kv_use cake_memory_plan_rank_kv(const cake_planning *planning, const cake_plan *plan, int rank);
+int64_t cake_memory_plan_rank_cache(const cake_planning *planning, const cake_plan *plan, int rank);
 /* Bytes of the recurrent states of all slots; they are allocated, used or not. */
 int64_t cake_memory_plan_states(const cake_planning *planning, const cake_kv_use *kv);
 /* Sequences of a lane, at most those of the shape, whose states take at most half of a cache; perhaps 0. */

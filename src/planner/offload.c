@@ -38,6 +38,12 @@ int cake_offload_layers(const cake_plan *plan, int rank)
     return n;
 }
 
+cake_hop cake_offload_mtp(const cake_planning *p)
+{
+    const cake_config *config = cake_model_config(p->input->model);
+    return (cake_hop){0, config->n_layer, config->mtp};
+}
+
 int cake_offload_of(const cake_planning *p, const cake_plan *plan, int rank, cake_hop_part *part)
 {
     int n = 0, left = on_gpu(p, rank);
@@ -53,6 +59,9 @@ int cake_offload_of(const cake_planning *p, const cake_plan *plan, int rank, cak
                                         p->input->kernels};
         left -= n_offloaded;
     }
+    const cake_hop mtp = cake_offload_mtp(p);
+    if (rank == mtp.rank && mtp.count)
+        part[n++] = (cake_hop_part){mtp, p->input->kernels};
     return n;
 }
 
@@ -118,7 +127,7 @@ cake_weight_set cake_offload_weight_set(const cake_planning *p, const cake_plan 
                            .embed = rank == 0 && kernels == cake_offload_embed(p, plan),
                            .head = rank == 0 && kernels == cake_offload_head(p, plan),
                            .limit = kernels->memory ? 0 : p->input->weights_memory};
-    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
+    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 2, sizeof *part);
     int n = cake_offload_of(p, plan, rank, part);
     for (int i = 0; i < n; i++)
         if (part[i].kernels == kernels)
@@ -129,7 +138,7 @@ cake_weight_set cake_offload_weight_set(const cake_planning *p, const cake_plan 
 
 void cake_offload_split(const cake_planning *p, const cake_plan *plan, int rank, cake_weight_split *split)
 {
-    cake_range *ranges = cake_alloc((size_t)plan->n_hop + 1, sizeof *ranges);
+    cake_range *ranges = cake_alloc((size_t)plan->n_hop + 2, sizeof *ranges);
     cake_weight_set set = cake_offload_weight_set(p, plan, rank, p->input->kernels, ranges);
     cake_weight_split_make(p->input->model, &set, p->input->kernels, split);
     free(ranges);
@@ -150,7 +159,7 @@ void cake_offload_report(const cake_planning *p, const cake_plan *plan, int rank
 int64_t cake_offload_weights(const cake_planning *p, const cake_plan *plan, int rank,
                              const cake_kernels *kernels)
 {
-    cake_range *ranges = cake_alloc((size_t)plan->n_hop + 1, sizeof *ranges);
+    cake_range *ranges = cake_alloc((size_t)plan->n_hop + 2, sizeof *ranges);
     cake_weight_set set = cake_offload_weight_set(p, plan, rank, kernels, ranges);
     int64_t bytes = (int64_t)cake_model_bytes(p->input->model, &set, kernels);
     free(ranges);

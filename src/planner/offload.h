@@ -20,7 +20,11 @@ typedef struct cake_hop_part {
 const cake_kernels *cake_offload_first(const cake_plan_input *input);
 /* The kernels of a rank's memories [2], its GPU's first. Returns the count. */
 int cake_offload_memories(const cake_plan_input *input, const cake_kernels **kernels);
-/* The parts of a rank's hops, in the plan's order: part [plan->n_hop + 1]. Returns the count. */
+/* The layer of multi-token prediction, as a hop of rank 0 behind the plan's; of no layers
+ * unless the model has it open. */
+cake_hop cake_offload_mtp(const cake_planning *planning);
+/* The parts of a rank's hops, in the plan's order, and that layer: part [plan->n_hop + 2]. Returns the
+ * count. */
 int cake_offload_of(const cake_planning *planning, const cake_plan *plan, int rank, cake_hop_part *part);
 /* The kernels of the head: the GPU's if it has all layers of rank 0, else the CPU's. */
 const cake_kernels *cake_offload_head(const cake_planning *planning, const cake_plan *plan);
@@ -36,7 +40,7 @@ bool cake_offload_stays_on_device(const cake_planning *planning, const cake_plan
 size_t cake_offload_body_bytes(const cake_planning *planning);
 /* Maximum bytes of GPU memory that a rank needs for bodies that come from or go to other GPUs. */
 int64_t cake_offload_edge_bytes(const cake_planning *planning, const cake_plan *plan, int rank);
-/* The weights that a rank keeps in the memory of these kernels; fills ranges [plan->n_hop + 1]. */
+/* The weights that a rank keeps in the memory of these kernels; fills ranges [plan->n_hop + 2]. */
 cake_weight_set cake_offload_weight_set(const cake_planning *planning, const cake_plan *plan, int rank,
                                         const cake_kernels *kernels, cake_range *ranges);
 /* What this rank holds of its weights in host memory, and what it reads for waves. */

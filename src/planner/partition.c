@@ -199,21 +199,12 @@ static int64_t cache_bytes(const cake_planning *p, const cake_host_memory *pool,
     return cake_memory_plan_cache_bytes(p->input->kv_memory, left, p->cluster->gpus);
 }
 
-static cake_kv_use rank_kv(const cake_planning *p, int rank)
-{
-    cake_kv_use kv = {0};
-    for (int i = 0; i < p->plan.n_hop; i++)
-        if (p->plan.hop[i].rank == rank)
-            cake_memory_plan_add_kv(p, &p->plan.hop[i], &kv);
-    return kv;
-}
-
 /* Bytes by which a pool is too small for its layers and the requested cache. */
 static int64_t kv_shortfall(const cake_planning *p, const cake_host_memory *pool, int first_rank)
 {
     int64_t kv_bytes = 0;
     for (int rank = first_rank; rank < first_rank + pool->n_rank; rank++) {
-        cake_kv_use kv = rank_kv(p, rank);
+        cake_kv_use kv = cake_memory_plan_rank_kv(p, &p->plan, rank);
         kv_bytes += cake_memory_plan_kv_bytes(p, &kv);
     }
     return kv_bytes + pool_weights(p, pool, first_rank) - pool->bytes;
@@ -242,7 +233,7 @@ static int64_t min_fit(const cake_planning *p, bool pages)
     for (int i_pool = 0, first = 0; i_pool < n_pool; first += pool[i_pool++].n_rank) {
         int64_t cache = cache_bytes(p, &pool[i_pool], first);
         for (int rank = first; rank < first + pool[i_pool].n_rank; rank++) {
-            cake_kv_use kv = rank_kv(p, rank);
+            cake_kv_use kv = cake_memory_plan_rank_kv(p, &p->plan, rank);
             int64_t fit =
                 pages ? cake_memory_plan_fit_pages(p, &kv, cache) : cake_memory_plan_fit_seqs(p, &kv, cache);
             min = fit < min ? fit : min;

@@ -45,7 +45,8 @@ void cake_planning_set_layers(const cake_cluster *cluster, cake_plan_input *inpu
 {
     const cake_config *config = cake_model_config(input->model);
     const cake_kernels *kernels = cake_offload_first(input);
-    cake_weight_set ends = {.embed = true, .head = true};
+    cake_range behind = {config->n_layer, config->mtp};
+    cake_weight_set ends = {.range = &behind, .n_range = 1, .embed = true, .head = true};
     cake_layers *layers = &input->layers;
     layers->cost = cake_alloc((size_t)config->n_layer, sizeof *layers->cost);
     layers->bytes = cake_alloc((size_t)config->n_layer, sizeof *layers->bytes);

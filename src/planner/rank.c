@@ -160,11 +160,7 @@ static void report_memory(cake_rank *me)
     if (me->input.gpu_kernels && !me->planning.gpu_layers) /* no layer fits */
         snprintf(me->report.isa, sizeof me->report.isa, "%s", me->input.kernels->name);
     cake_offload_report(&me->planning, &me->planning.plan, me->replica.rank, &me->report);
-    for (int i = 0; i < me->planning.plan.n_hop; i++) {
-        cake_slice_shape shape = cake_memory_plan_slice(&me->planning, &me->planning.plan.hop[i]);
-        if (me->planning.plan.hop[i].rank == me->replica.rank)
-            me->report.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(me->input.model), &shape);
-    }
+    me->report.kv_bytes = cake_memory_plan_rank_cache(&me->planning, &me->planning.plan, me->replica.rank);
 }
 
 /* Applies --topology. */
@@ -224,6 +220,34 @@ static cake_err choose_threads(const cake_rank_options *o, const cake_comm *worl
     return cake_rank_threads(world, me->input.n_thread);
 }
 
+/* Why nothing can be computed on GPUs; NULL: it can. */
+static const char *why_no_gpu(const cake_rank *me)
+{
+    const cake_config *config = cake_model_config(me->input.model);
+    const char *layers = cake_layers_no_gpu(config);
+    return layers ? layers
+           : cake_model_quantized(me->input.model)
+               ? "there are no GPU kernels for quantised weights yet; --dtype bf16 converts them"
+           : me->input.kv_dtype == CAKE_I8
+               ? "there are no GPU kernels for a KV cache in int8 yet; --kv-dtype bf16 or auto has them"
+           : config->mtp ? "--speculate mtp computes on CPUs only; --speculate ngram drafts on GPUs, too"
+                         : NULL;
+}
+
+/* Options that this model cannot have together. */
+static cake_err check_model_options(const cake_rank_options *o, const cake_comm *world, const cake_rank *me)
+{
+    if (o->codes && !cake_model_has_codes(me->input.model))
+        return cake_fail_usage(
+            "--activations int8: no weights of this model are integer codes; --dtype int8 quantises "
+            "weights and activations");
+    if (!cake_model_config(me->input.model)->mtp || !o->weights_memory)
+        return CAKE_OK;
+    return world->rank ? CAKE_ERR_USAGE
+                       : cake_fail_usage("--speculate mtp keeps all weights in memory: leave "
+                                         "--weights-memory out, or use --speculate ngram");
+}
+
 cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     *me = (cake_rank){.topology_file = o->topology_file};
@@ -253,21 +277,15 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
                                      o->purpose != CAKE_PURPOSE_BENCH ? "--context" : "prompt and answer of",
                                      (long long)o->context, config->context, cake_plural(config->context));
     err = find_replicas(o, world, me);
+    if (!err)
+        err = check_model_options(o, world, me);
     if (err)
         return err;
-    if (o->codes && !cake_model_has_codes(me->input.model))
-        return cake_fail_usage(
-            "--activations int8: no weights of this model are integer codes; --dtype int8 quantises "
-            "weights and activations");
     me->input.context = o->context ? (int)o->context : config->context;
     me->input.kv_dtype = cake_rank_kv_dtype(o->kv_dtype, cake_model_dtype(me->input.model));
     me->input.kv_memory = me->topology_rank.kv_memory ? me->topology_rank.kv_memory : o->kv_memory;
     cake_gpu_options gpu = o->gpu;
-    gpu.no_gpu = cake_layers_no_gpu(config);
-    if (!gpu.no_gpu && cake_model_quantized(me->input.model))
-        gpu.no_gpu = "there are no GPU kernels for quantised weights yet; --dtype bf16 converts them";
-    if (!gpu.no_gpu && me->input.kv_dtype == CAKE_I8)
-        gpu.no_gpu = "there are no GPU kernels for a KV cache in int8 yet; --kv-dtype bf16 or auto has them";
+    gpu.no_gpu = why_no_gpu(me);
     err = cake_affinity_open(&o->affinity, &o->topology_file, &me->topology_rank, world, &me->machine,
                              &me->affinity);
     if (!err)
@@ -347,7 +365,7 @@ enum { NAME = 32 };
 static void fill_names(const cake_planning *p, char (*names)[NAME])
 {
     const cake_plan *plan = &p->plan;
-    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 1, sizeof *part);
+    cake_hop_part *part = cake_alloc((size_t)plan->n_hop + 2, sizeof *part);
     int n = cake_offload_of(p, plan, p->rank, part);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < part[i].hop.count; j++)
@@ -465,7 +483,7 @@ static void bind_reader(void *arg)
 /* Loads weights into each memory of this rank. */
 static cake_err load(const cake_rank_options *o, cake_rank *me)
 {
-    cake_range *ranges = cake_alloc((size_t)me->planning.plan.n_hop + 1, sizeof *ranges);
+    cake_range *ranges = cake_alloc((size_t)me->planning.plan.n_hop + 2, sizeof *ranges);
     cake_loading loading = {.threads = me->input.n_thread,
                             .mapped = o->mapped,
                             .drop = me->drop,
@@ -503,6 +521,16 @@ static int open_hop_slices(const cake_rank_options *o, cake_rank *me, const cake
     return s->n;
 }
 
+static cake_err open_mtp(const cake_rank_options *o, cake_rank *me)
+{
+    const cake_hop hop = cake_offload_mtp(&me->planning);
+    cake_slice_shape shape = cake_memory_plan_slice(&me->planning, &hop);
+    if (!hop.count)
+        return CAKE_OK;
+    cake_err err = cake_slice_open(me->input.model, me->input.kernels, &shape, &me->mtp);
+    return !err && o->lock ? cake_slice_lock(me->mtp) : err;
+}
+
 cake_err cake_rank_load(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     double start = cake_clock_now();
@@ -517,11 +545,13 @@ cake_err cake_rank_load(const cake_rank_options *o, const cake_comm *world, cake
     size_t n_hop = (size_t)me->planning.plan.n_hop;
     me->slices = cake_alloc(n_hop, sizeof *me->slices);
     me->works = cake_alloc(n_hop, sizeof *me->works);
-    cake_hop_part *part = cake_alloc(n_hop + 1, sizeof *part);
+    cake_hop_part *part = cake_alloc(n_hop + 2, sizeof *part);
     cake_offload_of(&me->planning, &me->planning.plan, me->replica.rank, part);
     for (int i = 0, n = 0; i < me->planning.plan.n_hop && !err; i++)
         if (me->planning.plan.hop[i].rank == me->replica.rank)
             n += open_hop_slices(o, me, &me->planning.plan.hop[i], part + n, &err);
+    if (!err && me->replica.rank == 0)
+        err = open_mtp(o, me);
     free(part);
     me->report.read_bytes = cake_model_bytes_read(me->input.model);
     me->report.load_s = cake_clock_now() - start;
@@ -536,6 +566,7 @@ void cake_rank_close(cake_rank *me)
     for (int i = 0; i < me->n_slices; i++)
         for (int j = 0; j < me->slices[i].n; j++)
             cake_slice_close(me->slices[i].slice[j]);
+    cake_slice_close(me->mtp);
     cake_transport_plan_close(me);
     cake_buf_free(&me->isa);
     free(me->slices);

@@ -77,6 +77,7 @@ typedef struct cake_rank {
     cake_topology_rank topology_rank; /* this rank's entry of --topology; zeros without it */
     bool drop;                        /* the model's files do not fit into the page cache */
     int64_t cache;                    /* this rank's part of it */
+    cake_slice *mtp;         /* owned; of rank 0 of a replica: the layer of multi-token prediction, or NULL */
     cake_hop_slices *slices; /* [n_slices] owned; one for each hop of this rank, in the plan's order */
     cake_hop_work *works;    /* [n_slices] owned; the same as the pipeline takes them */
     int n_slices;

@@ -107,14 +107,7 @@ cake_report_stage cake_whatif_plan_report(const cake_planning *p, const cake_pla
     for (int i = cake_offload_memories(p->input, kernels); i-- > 0;)
         r.weights_bytes += cake_offload_weights(p, plan, rank, kernels[i]);
     cake_offload_report(p, plan, rank, &r);
-    r.kv_bytes = 0;
     r.buffers_bytes = cake_memory_plan_buffer_bytes(p, plan, rank, r.threads);
-    for (int i = 0; i < plan->n_hop; i++) {
-        const cake_hop *hop = &plan->hop[i];
-        if (hop->rank != rank)
-            continue;
-        cake_slice_shape shape = cake_memory_plan_slice(p, hop);
-        r.kv_bytes += (int64_t)cake_slice_kv_bytes(cake_model_config(p->input->model), &shape);
-    }
+    r.kv_bytes = cake_memory_plan_rank_cache(p, plan, rank);
     return r;
 }

@@ -118,6 +118,8 @@ static cake_err open_engine(job *j)
                                .head = cake_offload_head(planning, &planning->plan),
                                .plan = &planning->plan,
                                .shape = &planning->shape,
+                               .mtp = j->rank.mtp,
+                               .wave_bytes = planning->wave_bytes,
                                .n_thread = j->rank.input.n_thread,
                                .n_decode = j->rank.input.n_decode};
     cake_err err = cake_engine_open(&setup, &io, &j->engine);

@@ -30,6 +30,7 @@ static cake_model_options model_options(const cake_options *o)
                                .dummy = o->dummy >= 0,
                                .dummy_seed = o->dummy >= 0 ? (uint64_t)o->dummy : 0,
                                .convert = strcmp(o->dtype, "auto"),
+                               .mtp = !strcmp(o->speculate, "mtp"),
                                .dequantize = !strcmp(o->activations, "bf16")};
     for (int i = 0; i < CAKE_N_KEPT && open.convert; i++)
         if (!strcmp(o->dtype, cake_dtype_name((cake_dtype)i)))

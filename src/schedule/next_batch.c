@@ -89,7 +89,7 @@ static void add_rows(cake_schedule *s, int lane, int32_t slot, int end, cake_bat
                                                          : replay ? CAKE_ROW_REPLAYED
                                                                   : CAKE_ROW_GENERATED,
                                                  .rope_len = prompt ? q->n_prompt : q->n_sent + 1,
-                                                 .no_output = true};
+                                                 .no_output = !s->shape.outputs};
         bool first_time = q->flags & CAKE_SLOT_SCORE_PROMPT && prompt && q->n_sent >= q->n_scored;
         if (first_time)
             q->n_scored = q->n_sent + 1;

@@ -44,8 +44,9 @@ typedef struct cake_schedule_shape {
     int n_spare; /* states from before the rows of a draft, in slots after those */
     bool
         whole; /* all rows of a prompt are in one wave, since each sees all; then max_row holds the longest */
-    bool share;  /* prefix cache: prompts with a common prefix share pages */
-    int n_draft; /* drafted tokens that a wave may have, in all; 0: none */
+    bool outputs; /* the outputs of all rows are read, not only those of rows that are scored */
+    bool share;   /* prefix cache: prompts with a common prefix share pages */
+    int n_draft;  /* drafted tokens that a wave may have, in all; 0: none */
     cake_row_cost cost;
 } cake_schedule_shape;
 

@@ -69,19 +69,21 @@ typedef struct golden_model {
     cake_slice *slice;
     cake_logits *logits;
     cake_wave *wave;
-    bool spares; /* of a prompt only the last row is read */
+    bool spares;        /* of a prompt only the last row is read */
+    cake_slice *behind; /* the layer of multi-token prediction; set mtp before the model is opened */
+    bool mtp;
 } golden_model;
 
 static inline void open_model_in(golden_model *r, const char *dir, const cake_kernels *kernels,
                                  const char *dtype, cake_dtype kv_dtype)
 {
-    cake_model_options options = {.convert = strcmp(dtype, "auto")};
+    cake_model_options options = {.convert = strcmp(dtype, "auto"), .mtp = r->mtp};
     for (int i = 0; i < CAKE_N_KEPT; i++)
         if (!strcmp(dtype, cake_dtype_name((cake_dtype)i)))
             options.dtype = (cake_dtype)i;
     CU_ASSERT_EQUAL_FATAL(cake_model_open(dir, &options, &r->model), CAKE_OK);
     const cake_config *c = cake_model_config(r->model);
-    cake_range all = {0, c->n_layer};
+    cake_range all = {0, c->n_layer + c->mtp};
     cake_weight_set share = {.range = &all, .n_range = 1, .embed = true, .head = true};
     cake_slice_shape shape = {.count = c->n_layer,
                               .max_row = MAX_ROW,
@@ -99,7 +101,11 @@ static inline void open_model_in(golden_model *r, const char *dir, const cake_ke
     }
     CU_ASSERT_EQUAL_FATAL(cake_model_load(r->model, &share, kernels, &how), CAKE_OK);
     CU_ASSERT_EQUAL_FATAL(cake_slice_open(r->model, kernels, &shape, &r->slice), CAKE_OK);
-    CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, 1, 1, &r->logits), CAKE_OK);
+    shape.first = c->n_layer;
+    shape.count = 1;
+    if (r->mtp)
+        CU_ASSERT_EQUAL_FATAL(cake_slice_open(r->model, kernels, &shape, &r->behind), CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_logits_open(r->model, kernels, MAX_ROW, 1, &r->logits), CAKE_OK);
     r->wave =
         aligned_alloc(CAKE_ALIGN, cake_arena_round(cake_wave_bytes(MAX_ROW, 2 * CAKE_MAX_KV_GROUPS, c->dim)));
 }
@@ -115,6 +121,7 @@ static inline void close_model(golden_model *r)
     free(r->wave);
     cake_logits_close(r->logits);
     cake_slice_close(r->slice);
+    cake_slice_close(r->behind);
     cake_model_close(r->model);
 }
 
@@ -154,7 +161,7 @@ static inline const float *step(golden_model *r, const int32_t *ids, int n, int 
     cake_topk best;
     cake_topk_clear(&best, 1);
     const float *score =
-        cake_logits_forward(r->logits, 1, r->wave, NULL, &(cake_logits_rows){1, &row, &wanted}, &best);
+        cake_logits_forward(r->logits, 1, r->wave, NULL, &(cake_logits_rows){1, &row, &wanted, NULL}, &best);
     CU_ASSERT(!best.nonfinite && best.n == 1 && best.held[0].score == score[best.held[0].id]);
     for (int i = 0; i < cake_model_config(r->model)->n_vocab; i++)
         CU_ASSERT(!cake_ranked_before((cake_ranked){score[i], i}, best.held[0]));

@@ -20,6 +20,7 @@ for i in $(seq 1 8); do
         "$i" "$text" "${text:$((3 * i))}" $((30 + 5 * i)) "$i" "$more"
 done >"$dir/in.jsonl"
 
+cp "$dir/in.jsonl" "$dir/many-kinds.jsonl"
 answer() { # NP OUT ARGUMENT...
     mpi "$1" run -m "$model" -i "$dir/in.jsonl" -o "$dir/$2.jsonl" --force --deterministic-ids -q --report "$dir/report.json" "${@:3}" 2>"$dir/err" </dev/null ||
         cat "$dir/err"
@@ -83,11 +84,63 @@ mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/killed.jsonl" --deterministic-
 cmp "$dir/off.jsonl" "$dir/killed.jsonl"
 ok "a run that was killed goes on to the same bytes" $?
 unset CAKE_TEST_DRAFTS
+
+# ---- drafts by the model's own layer of multi-token prediction, one of which has learned its requests
+for name in qwen3.5-text deepseek3-groups glm4moe-groups; do
+    model=$dir/$name
+    mkdir "$model"
+    cp "$root/tests/golden/$name"/* "$model"
+    chmod u+w "$model"/*
+    cp "$root/tests/golden/mtp/$name"/* "$model"
+    head -n 8 "$dir/many-kinds.jsonl" | cat - "$model/requests.jsonl" >"$dir/in.jsonl"
+    answer 1 off --speculate off
+    for drafts in "" all random; do
+        export CAKE_TEST_DRAFTS=$drafts
+        test -n "$drafts" || unset CAKE_TEST_DRAFTS
+        while read -r np options; do
+            # shellcheck disable=SC2086
+            answer "$np" on $options --speculate mtp
+            cmp "$dir/off.jsonl" "$dir/on.jsonl"
+            ok "$name: mtp${drafts:+, drafts $drafts}, np $np $options" $?
+            test "$(sed -n 's/.*"weights_bytes": \([0-9]*\).*"kv_bytes": \([0-9]*\), "buffers_bytes": \([0-9]*\).*/\1 \2 \3/p' "$dir/report.json" |
+                awk '{ print $1 + $2 + $3 }')" = "$(sed -n 's/.*"opened_bytes": \([0-9]*\).*/\1/p' "$dir/report.json")"
+            ok "... in the memory that was planned" $?
+        done <<END
+1 --max-seqs 1
+2 --max-seqs 3 --threads 1
+3 --chunk 64
+4 --replicas 2
+END
+    done
+done
+model=$dir/qwen3.5-text
+cp "$model/requests.jsonl" "$dir/in.jsonl"
+CAKE_TEST_DRAFTS=all answer 1 on --speculate mtp --max-seqs 1
+[ "$(counted accepted)" -gt $(($(counted generated) * 2 / 5)) ]
+ok "a layer that has learned the answers is right" $?
+rm -f "$dir/killed.jsonl"*
+for i in $(seq 60); do sed "s/\"id\": *\"/&$i-/" "$dir/in.jsonl"; done >"$dir/many.jsonl"
+mv "$dir/many.jsonl" "$dir/in.jsonl"
+answer 1 off --speculate off
+killed 9 "$dir/killed.jsonl" "$cake" run -m "$model" -i "$dir/in.jsonl" -o "$dir/killed.jsonl" --deterministic-ids -q --max-seqs 2 --speculate mtp
+[ -e "$dir/killed.jsonl.partial" ]
+ok "mtp: killed under way" $?
+mpi 2 run -m "$model" -i "$dir/in.jsonl" -o "$dir/killed.jsonl" --deterministic-ids -q
+cmp "$dir/off.jsonl" "$dir/killed.jsonl"
+ok "... and goes on to the same bytes without it" $?
+expect "a model without such a layer" 2 'demo/model has no layer that predicts further tokens .*use ngram' \
+    mpi 2 run -m "$root/jobs/demo/model" -p x --speculate mtp
+expect "such a layer is not read for each wave" 2 'speculate mtp keeps all weights in memory' mpi 2 run -m "$model" -p x --speculate mtp --weights-memory 50%
+"$cake" stage -m "$model" -d "$dir/staged" --ranks 1 -q 2>"$dir/err"
+expect "... and is in no bundle" 2 'as .stage. leaves it out: no mtp.fc.weight' "$cake" run -m "$dir/staged" -p x --speculate mtp
+sed -i 's/mtp.layers.0.input_layernorm/mtp.layers.0.input_layernorn/' "$model"/mtp.safetensors "$model"/*.index.json
+expect "a part of such a layer" 1 'tensor mtp.layers.0.input_layernorm.weight is missing' "$cake" run -m "$model" -p x --speculate mtp
+model=$root/jobs/demo/model
 for script in $(few "" "same_bits same_bits_layers same_bits_prefixes mixtures"); do
     for drafts in all random; do
         CAKE_ALL='' CAKE_TEST_DRAFTS=$drafts bash "$(dirname "$0")/$script.sh" >"$dir/out" 2>&1 || { status=$?; grep FAILED "$dir/out"; (exit $status); }
         ok "$script.sh with drafts $drafts" $?
     done
 done
-expect "unknown ways are refused" 2 'speculate.*auto\|off\|ngram' mpi 1 run -m "$model" -i "$dir/in.jsonl" -o "$dir/x.jsonl" --speculate luck
+expect "unknown ways are refused" 2 'speculate.*auto\|off\|ngram\|mtp' mpi 1 run -m "$model" -i "$dir/in.jsonl" -o "$dir/x.jsonl" --speculate luck
 finish
