@@ -14,7 +14,10 @@ enum { FIRST = 37 /* rows of the first wave */ };
 static const struct {
     const char *name;
     double tolerance; /* of a gap between the best two */
-} families[] = {{"qwen3.5-text", 0.06}, {"deepseek3-groups", 0.004}, {"glm4moe-groups", 0.004}};
+} families[] = {{"qwen3.5-text", 0.06},
+                {"qwen3next-keys", 0.004},
+                {"deepseek3-groups", 0.004},
+                {"glm4moe-groups", 0.004}};
 
 /* A directory with a golden model and its layer of multi-token prediction, in a static buffer. */
 static const char *assemble(const char *name, const char *scratch)

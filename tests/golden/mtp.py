@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/mtp/NAME/{mtp.safetensors, model.safetensors.index.json, expected.json}: the layer of multi-token
-prediction of three golden models, which lie beside these files when they are copied together. Run by hand, as models.py:
+prediction of four golden models, which lie beside these files when they are copied together. Run by hand, as models.py:
 
     python3 tests/golden/mtp.py
 
@@ -21,6 +21,8 @@ import models
 # hidden state, and before the head; the layer of the model that it is like; whether it learns to be right
 MODELS = {
     "qwen3.5-text": ("mtp.layers.0.", ["mtp.fc", "mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.norm"], 3, True),
+    "qwen3next-keys": ("mtp.layers.0.", ["mtp.fc", "mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.norm"],
+                       -1, False),
     "deepseek3-groups": ("model.layers.4.", ["model.layers.4." + n for n in
                                              ("eh_proj", "enorm", "hnorm", "shared_head.norm")], 3, False),
     "glm4moe-groups": ("model.layers.{n}.", ["model.layers.{n}." + n for n in

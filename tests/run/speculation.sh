@@ -86,7 +86,7 @@ ok "a run that was killed goes on to the same bytes" $?
 unset CAKE_TEST_DRAFTS
 
 # ---- drafts by the model's own layer of multi-token prediction, one of which has learned its requests
-for name in qwen3.5-text deepseek3-groups glm4moe-groups; do
+for name in $(few "qwen3.5-text deepseek3-groups" "qwen3.5-text qwen3next-keys deepseek3-groups glm4moe-groups"); do
     model=$dir/$name
     mkdir "$model"
     cp "$root/tests/golden/$name"/* "$model"
