@@ -119,6 +119,14 @@ void cake_buf_room(cake_buf *buf, size_t len)
     buf->data[len] = 0;
 }
 
+char *cake_buf_extend(cake_buf *buf, size_t more)
+{
+    reserve(buf, more);
+    buf->len += more;
+    buf->data[buf->len] = 0;
+    return buf->data + buf->len - more;
+}
+
 void cake_buf_free(cake_buf *buf)
 {
     free(buf->data);

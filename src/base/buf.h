@@ -25,7 +25,9 @@ void cake_buf_add_base64(cake_buf *buf, const void *bytes, size_t len); /* witho
 size_t cake_buf_read_base64(const char *text, size_t len, cake_buf *out);
 void cake_buf_cut(cake_buf *buf, size_t len);  /* shortens to len; keeps the memory */
 void cake_buf_room(cake_buf *buf, size_t len); /* sets the length to len; new bytes are not initialized */
-void cake_buf_free(cake_buf *buf);             /* back to zeros */
+/* Appends bytes that are not initialized and returns where they begin. */
+char *cake_buf_extend(cake_buf *buf, size_t more);
+void cake_buf_free(cake_buf *buf); /* back to zeros */
 
 /* A growing list of token ids, with the same rules. */
 typedef struct cake_ids {

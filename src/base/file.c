@@ -57,12 +57,19 @@ bool cake_file_same(const char *a, const char *b)
 /* Reads f to its end, at most max bytes. */
 static cake_err read_all(const char *topic, const char *path, FILE *f, size_t max, cake_buf *out)
 {
-    char chunk[1 << 14];
-    size_t n, before = out->len;
-    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) {
-        cake_buf_add(out, chunk, n);
+    enum { CHUNK = 1 << 14 };
+    struct stat info;
+    size_t n, before = out->len, room = CHUNK;
+    if (!fstat(fileno(f), &info) && info.st_size > CHUNK && (uintmax_t)info.st_size <= max)
+        room = (size_t)info.st_size + 1;
+    for (;; room = CHUNK) {
+        size_t len = out->len;
+        n = fread(cake_buf_extend(out, room), 1, room, f);
+        cake_buf_cut(out, len + n);
         if (out->len - before > max)
             return cake_fail(topic, "%s: is too large: at most %zu bytes are allowed", path, max);
+        if (!n)
+            break;
     }
     if (ferror(f))
         return cake_fail(topic, "%s: cannot be read: %s", path, strerror(errno));

@@ -5,6 +5,8 @@
  */
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* The length that a first byte announces; 0: it begins no character. */
 static int announced(unsigned char first)
 {
@@ -57,6 +59,13 @@ size_t cake_utf8_check(const char *text, size_t len)
 {
     size_t at = 0;
     while (at < len) {
+        uint64_t eight = 0x80;
+        if (len - at >= sizeof eight)
+            memcpy(&eight, text + at, sizeof eight);
+        if (!(eight & 0x8080808080808080u)) { /* ASCII, as most of it is */
+            at += sizeof eight;
+            continue;
+        }
         int n = (unsigned char)text[at] < 0x80 ? 1 : cake_utf8_next(text + at, len - at, NULL);
         if (!n)
             return at;

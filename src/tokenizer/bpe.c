@@ -105,9 +105,21 @@ static cake_err find_pair(const cake_json_path *path, const cake_vocab *vocab, c
     return err;
 }
 
-/* Both tokens joined, without the second's prefix, must be a token. */
+/* The token with this text. Mostly it follows the token of the merge before, which is faster to see than to
+ * look up. */
+static int32_t find_merged(const cake_vocab *vocab, const cake_buf *text, int32_t before)
+{
+    size_t len = 0;
+    const char *next = cake_vocab_text(vocab, before + 1, &len);
+    return next && len == text->len && !memcmp(next, text->data, len)
+               ? before + 1
+               : cake_vocab_find(vocab, text->data, text->len);
+}
+
+/* Both tokens joined, without the second's prefix, must be a token. *merged: that of the merge before, then
+ * of this one. */
 static cake_err add_merge(const cake_json_path *path, const cake_vocab *vocab, bpe *b, uint32_t rank,
-                          cake_pair ids, cake_buf *both)
+                          cake_pair ids, cake_buf *both, int32_t *merged)
 {
     size_t left_len = 0, right_len = 0;
     const char *left = cake_vocab_text(vocab, ids.left, &left_len);
@@ -116,12 +128,12 @@ static cake_err add_merge(const cake_json_path *path, const cake_vocab *vocab, b
     cake_buf_cut(both, 0);
     cake_buf_add(both, left, left_len);
     cake_buf_add(both, right + skip, right_len - skip);
-    int32_t merged = cake_vocab_find(vocab, both->data, both->len);
-    if (merged < 0)
+    *merged = find_merged(vocab, both, *merged);
+    if (*merged < 0)
         return cake_json_path_fail(path, "their union, the token \"%.80s\", is not in model.vocab",
                                    both->data);
     uint64_t pair = (uint64_t)(uint32_t)ids.left << 32 | (uint32_t)ids.right;
-    b->merges[slot_of(b, pair)] = (merge){.pair = pair, .rank = rank, .id = merged};
+    b->merges[slot_of(b, pair)] = (merge){.pair = pair, .rank = rank, .id = *merged};
     return CAKE_OK;
 }
 
@@ -141,6 +153,7 @@ static cake_err open_merges(const cake_json_path *model, const cake_tokenizer_mo
     for (size_t i = 0; i < b->n_slot; i++)
         b->merges[i].pair = NO_PAIR;
     cake_buf both = {0};
+    int32_t merged = -1;
     for (size_t i = 0; !err && i < n; i++) {
         cake_json_path path =
             cake_json_path_at(&list, i); /* the list was read already, so there is no node */
@@ -150,7 +163,7 @@ static cake_err open_merges(const cake_json_path *model, const cake_tokenizer_mo
         else
             err = find_pair(&path, &words->vocab, &pair);
         if (!err)
-            err = add_merge(&path, &words->vocab, b, (uint32_t)i, pair, &both);
+            err = add_merge(&path, &words->vocab, b, (uint32_t)i, pair, &both, &merged);
     }
     cake_buf_free(&both);
     return err;

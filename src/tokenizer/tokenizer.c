@@ -79,7 +79,9 @@ static size_t find_longest(const cake_tokenizer *token)
     for (int32_t id = 0; id < token->words.vocab.count; id++) {
         size_t len = 0;
         const char *text = cake_vocab_text(&token->words.vocab, id, &len);
-        len = text ? token_bytes(text, len, spelled, &bytes) : 0;
+        if (!text || len <= longest) /* as bytes it is no longer */
+            continue;
+        len = token_bytes(text, len, spelled, &bytes);
         longest = len > longest ? len : longest;
     }
     cake_buf_free(&bytes);

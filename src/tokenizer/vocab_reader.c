@@ -122,48 +122,61 @@ static bool skip_value(cursor *c)
     return true;
 }
 
-/* Finds the value of a key that the object at the cursor must have exactly once. */
-static bool find_member(cursor c, const char *key, span *value)
+/* Reads an object at the cursor: for each member, `read` gets the cursor at its value and moves on to its
+ * end. The name may change once it reads a string. */
+static bool read_members(cursor *c, bool (*read)(void *self, span name, cursor *c), void *self)
 {
-    int found = 0;
     span name;
-    if (!take(&c, '{'))
+    if (!take(c, '{'))
         return false;
-    do {
-        if (!read_string(&c, &name))
+    do
+        if (!read_string(c, &name) || !take(c, ':') || !look(c) || !read(self, name, c))
             return false;
-        bool same = name.len == strlen(key) && !memcmp(name.text, key, name.len);
-        if (!take(&c, ':') || !look(&c))
-            return false;
-        const char *begin = c.at;
-        if (!skip_value(&c))
-            return false;
-        if (same)
-            *value = (span){begin, (size_t)(c.at - begin)};
-        found += same;
-    } while (take(&c, ','));
-    return take(&c, '}') && found == 1;
+    while (take(c, ','));
+    return take(c, '}');
 }
 
-static bool read_vocab(span text, cake_buf *spare, cake_vocab *vocab)
+static bool is_named(span name, const char *key)
 {
-    cursor c = {text.text, text.text + text.len, spare};
-    cake_vocab_expect(vocab, text.len / 12);
-    if (!take(&c, '{') || look(&c) == '}')
+    return name.len == strlen(key) && !memcmp(name.text, key, name.len);
+}
+
+/* The value of a key, which the object must have exactly once. */
+typedef struct member {
+    const char *key;
+    span value;
+    int found;
+} member;
+
+static bool look_for(void *self, span name, cursor *c)
+{
+    member *m = self;
+    bool same = is_named(name, m->key);
+    const char *begin = c->at;
+    if (!skip_value(c))
         return false;
-    do {
-        span token;
-        int32_t id = 0;
-        int digits = 0;
-        if (!read_string(&c, &token) || !take(&c, ':'))
-            return false;
-        for (look(&c); c.at < c.end && *c.at >= '0' && *c.at <= '9' && digits < 9; digits++)
-            id = 10 * id + (*c.at++ - '0');
-        if (!digits || (digits > 1 && c.at[-digits] == '0') || id >= CAKE_MAX_VOCAB ||
-            cake_vocab_add(vocab, token.text, token.len, id) != id)
-            return false;
-    } while (take(&c, ','));
-    return take(&c, '}') && c.at == c.end;
+    if (same)
+        m->value = (span){begin, (size_t)(c->at - begin)};
+    m->found += same;
+    return true;
+}
+
+static bool find_member(cursor c, const char *key, span *value)
+{
+    member m = {.key = key};
+    bool good = read_members(&c, look_for, &m) && m.found == 1;
+    *value = m.value;
+    return good;
+}
+
+static bool read_token(void *self, span token, cursor *c)
+{
+    int32_t id = 0;
+    int digits = 0;
+    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9' && digits < 9; digits++)
+        id = 10 * id + (*c->at++ - '0');
+    return digits && (digits == 1 || c->at[-digits] != '0') && id < CAKE_MAX_VOCAB &&
+           cake_vocab_add(self, token.text, token.len, id) == id;
 }
 
 /* "a b", or ["a", "b"]. */
@@ -191,19 +204,55 @@ static bool read_pair(cursor *c, const cake_vocab *vocab, cake_pair *out)
     return out->left >= 0 && out->right >= 0;
 }
 
-static bool read_merges(span text, cake_buf *spare, cake_vocab_reader *out)
+static bool read_merges(cursor *c, cake_vocab_reader *out)
 {
-    cursor c = {text.text, text.text + text.len, spare};
     size_t room = 0;
-    if (!take(&c, '[') || look(&c) == ']')
+    if (!take(c, '[') || look(c) == ']')
         return false;
     do {
         if (out->n == room)
             out->pair = cake_grow(out->pair, room = room ? 2 * room : 1024, sizeof *out->pair);
-        if (out->n >= UINT32_MAX / 4 || !read_pair(&c, &out->vocab, &out->pair[out->n++]))
+        if (out->n >= UINT32_MAX / 4 || !read_pair(c, &out->vocab, &out->pair[out->n++]))
             return false;
-    } while (take(&c, ','));
-    return take(&c, ']') && c.at == c.end;
+    } while (take(c, ','));
+    return take(c, ']');
+}
+
+/* What was read of a file, in one pass where the vocabulary comes before the merges. */
+typedef struct found_lists {
+    cake_vocab_reader *out;
+    span vocab, merges; /* their text; NULL: not met yet */
+    bool model;
+} found_lists;
+
+static bool read_list(void *self, span name, cursor *c)
+{
+    found_lists *l = self;
+    bool vocab = is_named(name, "vocab"), merges = is_named(name, "merges");
+    const char *begin = c->at;
+    if (vocab ? l->vocab.text : merges ? l->merges.text : NULL)
+        return false;
+    if (vocab) {
+        cake_vocab_expect(&l->out->vocab, (size_t)(c->end - begin) / 48);
+        if (!read_members(c, read_token, &l->out->vocab))
+            return false;
+    } else if (merges && l->vocab.text ? !read_merges(c, l->out) : !skip_value(c)) {
+        return false;
+    }
+    if (vocab || merges)
+        *(vocab ? &l->vocab : &l->merges) = (span){begin, (size_t)(c->at - begin)};
+    return true;
+}
+
+static bool read_model(void *self, span name, cursor *c)
+{
+    found_lists *l = self;
+    if (!is_named(name, "model"))
+        return skip_value(c);
+    if (l->model)
+        return false;
+    l->model = true;
+    return read_members(c, read_list, l);
 }
 
 /* Appends the text with the two spans, in either order, emptied. */
@@ -222,16 +271,16 @@ static void add_rest(const char *json, size_t len, span vocab, span merges, cake
 bool cake_vocab_reader_read(const char *json, size_t len, cake_vocab_reader *out, cake_buf *rest)
 {
     cake_buf spare = {0};
-    span model, vocab, merges;
+    found_lists l = {.out = out};
     *out = (cake_vocab_reader){0};
     bool good = cake_utf8_check(json, len) == len &&
-                find_member((cursor){json, json + len, &spare}, "model", &model) &&
-                find_member((cursor){model.text, model.text + model.len, &spare}, "vocab", &vocab) &&
-                find_member((cursor){model.text, model.text + model.len, &spare}, "merges", &merges) &&
-                read_vocab(vocab, &spare, &out->vocab) && read_merges(merges, &spare, out);
+                read_members(&(cursor){json, json + len, &spare}, read_model, &l) && l.vocab.text &&
+                l.merges.text;
+    if (good && !out->n) /* they came first */
+        good = read_merges(&(cursor){l.merges.text, l.merges.text + l.merges.len, &spare}, out);
     cake_buf_free(&spare);
     if (good)
-        add_rest(json, len, vocab, merges, rest);
+        add_rest(json, len, l.vocab, l.merges, rest);
     else
         cake_vocab_reader_free(out);
     return good;

@@ -36,6 +36,10 @@ static void test_utf8_bad(void)
         {"\xF0\x9F\x98\x80", 4}, /* an emoji */
         {"ab\xF0\x9F\x98", 2},   /* cut short */
         {"\xEF\xBF\xBF\xFF", 3},
+        {"eight bytes, and more", 21},
+        {"eight by\xFF", 8},
+        {"a seven\x80s", 7},
+        {"1234567\xC3\xA9 12345678 \xC3", 19},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CU_ASSERT_EQUAL(cake_utf8_check(cases[i].text, strlen(cases[i].text)), cases[i].bad);
@@ -260,6 +264,27 @@ static void test_file_kinds(void)
     cake_buf_free(&out);
 }
 
+/* Read in one go, or in pieces where the size is not known before. */
+static void test_file_sizes(void)
+{
+    enum { LARGE = 100000 };
+    char path[128];
+    cake_buf text = {0}, out = {0};
+    for (int i = 0; i < LARGE; i++)
+        cake_buf_addc(&text, (char)('a' + i % 26));
+    snprintf(path, sizeof path, "%s/large", suite_tmp());
+    FILE *f = fopen(path, "wb");
+    CU_ASSERT_FATAL(f && fwrite(text.data, 1, LARGE, f) == LARGE && !fclose(f));
+    cake_buf_adds(&out, "before");
+    CU_ASSERT_EQUAL(cake_file_read("base", path, false, LARGE, &out), CAKE_OK);
+    CU_ASSERT(out.len == 6 + LARGE && !memcmp(out.data, "before", 6) && !strcmp(out.data + 6, text.data));
+    cake_buf_cut(&out, 0);
+    CU_ASSERT_EQUAL(cake_file_read("base", "/proc/self/status", false, LARGE, &out), CAKE_OK);
+    CU_ASSERT(out.len == strlen(out.data) && strstr(out.data, "VmSize:"));
+    cake_buf_free(&text);
+    cake_buf_free(&out);
+}
+
 static void test_json_real(void)
 {
     static const struct {
@@ -473,6 +498,7 @@ int main(void)
         {"JSON: faults in and behind long strings", test_json_long_faults},
         {"JSON: large integers, and Python's words for numbers", test_json_numbers},
         {"JSON: integers beyond 64 bits keep their digits", test_json_digits},
+        {"files: of a known and an unknown size", test_file_sizes},
         {"files: only regular ones of a decent size are read", test_file_kinds},
         {"JSON: reals are short and exact", test_json_real},
         {"log: control characters of foreign text are shown, not sent", test_log_escapes},

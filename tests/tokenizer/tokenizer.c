@@ -348,6 +348,8 @@ static void test_spellings(void)
         "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,"
         "\"\\u0120\":1,"
         "\"\\u0120a\":2},\"merges\":[[\"\\u0120\",\"a\"]]},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"b\":0},\"merges\":[],\"vocab\":{\"a\":0,\"\\u0120\":1,"
+        "\"\\u0120a\":2},\"merges\":[\"\\u0120 a\"]},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
     };
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         cake_tokenizer *token = NULL;
