@@ -36,6 +36,7 @@ typedef struct rig {
     cake_plan plan;
     cake_schedule_shape shape;
     size_t wave_bytes;
+    int cores; /* that the ranks of this host share */
     prediction predicted;
     double *spent; /* [n_layer] of all ranks, on rank 0 */
     double head;   /* seconds of the modelled head */
@@ -118,11 +119,12 @@ static void choose_rates(rig *r, cost_rates rates)
 }
 
 /* Waves are real, and each rank has buffers for one of every lane. */
-static cake_err check_memory(const rig *r)
+static cake_err check_memory(rig *r)
 {
     const cake_comm *world = r->bench->world;
     cake_machine machine;
     cake_machine_read(&machine);
+    r->cores = machine.cores_allowed;
     int64_t bytes = (int64_t)cake_pipeline_bytes(&r->plan, world->rank, r->shape.n_lane, r->wave_bytes);
     if (world->rank == 0)
         bytes += (int64_t)(cake_engine_bytes(r->config, &r->shape, 1) +
@@ -179,6 +181,7 @@ static cake_err conduct(rig *r)
                                                         .works = &work,
                                                         .engine = root,
                                                         .n_lane = r->shape.n_lane,
+                                                        .cores = r->cores,
                                                         .wave_bytes = r->wave_bytes},
                                  &pipeline);
     err = cake_comm_agree(world, err);

@@ -75,6 +75,7 @@ cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost
                                                         .works = me->works,
                                                         .engine = root,
                                                         .n_lane = me->planning.shape.n_lane,
+                                                        .cores = me->machine.cores_allowed,
                                                         .wave_bytes = me->planning.wave_bytes,
                                                         .edges = me->edge},
                                  &pipeline);

@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernels/device.h"
-#include "placement/machine.h"
 
 typedef struct hop_state {
     cake_hop_work work;
@@ -100,9 +99,7 @@ cake_err cake_pipeline_open(const cake_pipeline_setup *setup, cake_pipeline **ou
     p->status = &p->local_status;
     p->n_stage = plan->n_rank;
     p->world_size = world->size;
-    cake_machine machine;
-    cake_machine_read(&machine);
-    p->oversubscribed = world->local_size > machine.cores_allowed || cake_exec_is_oversubscribed();
+    p->oversubscribed = world->local_size > setup->cores || cake_exec_is_oversubscribed();
     p->links = cake_alloc((size_t)plan->n_hop + 1, sizeof *p->links);
     p->hop_states = cake_alloc((size_t)plan->n_hop, sizeof *p->hop_states);
     cake_err err = CAKE_OK;

@@ -34,6 +34,7 @@ typedef struct cake_pipeline_setup {
     const cake_hop_work *works; /* one for each hop of this rank, in the plan's order; copied */
     cake_engine *engine;        /* borrowed; on rank 0, else NULL */
     int n_lane;
+    int cores; /* that the ranks of this host share */
     size_t wave_bytes;
     const cake_edge_transport
         *edges; /* borrowed [n_hop + 1]: of edges that have a GPU transport; NULL: none */

@@ -54,16 +54,27 @@ static bool find_pool(cake_binding *b, cake_bind bind, hwloc_bitmap_t pool)
     return !hwloc_bitmap_iszero(pool);
 }
 
-cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, cake_bind_request *request)
+static hwloc_topology_t read_topology(void)
 {
-    cake_binding *b = cake_alloc(1, sizeof *b);
-    *request = (cake_bind_request){0};
-    if (hwloc_topology_init(&b->hwloc)) {
-        free(b);
+    hwloc_topology_t hwloc;
+    if (hwloc_topology_init(&hwloc))
         return NULL;
-    }
+    if (!hwloc_topology_load(hwloc))
+        return hwloc;
+    hwloc_topology_destroy(hwloc);
+    return NULL;
+}
+
+cake_binding *cake_binding_open(struct hwloc_topology *hwloc, const cake_launcher *launcher, cake_bind bind,
+                                cake_bind_request *request)
+{
+    *request = (cake_bind_request){0};
+    if (!hwloc && !(hwloc = read_topology()))
+        return NULL;
+    cake_binding *b = cake_alloc(1, sizeof *b);
+    b->hwloc = hwloc;
     b->first = hwloc_bitmap_alloc();
-    if (hwloc_topology_load(b->hwloc) || hwloc_get_cpubind(b->hwloc, b->first, HWLOC_CPUBIND_THREAD)) {
+    if (hwloc_get_cpubind(b->hwloc, b->first, HWLOC_CPUBIND_THREAD)) {
         cake_binding_close(b);
         return NULL;
     }

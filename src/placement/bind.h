@@ -9,9 +9,11 @@
 
 typedef struct cake_binding cake_binding;
 
-/* Reads the topology and the current binding; fills *request, except its threads. Call before threads exist.
- * NULL: hwloc cannot read the machine, and nothing is bound. */
-cake_binding *cake_binding_open(const cake_launcher *launcher, cake_bind bind, cake_bind_request *request);
+/* Reads the current binding; fills *request, except its threads. Call before threads that compute exist.
+ * hwloc: the topology of this machine, taken over; NULL: reads it. NULL: hwloc cannot read the machine, and
+ * nothing is bound. */
+cake_binding *cake_binding_open(struct hwloc_topology *hwloc, const cake_launcher *launcher, cake_bind bind,
+                                cake_bind_request *request);
 /* Restores the original mask of the process. NULL is fine. */
 void cake_binding_close(cake_binding *binding);
 

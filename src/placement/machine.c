@@ -93,13 +93,26 @@ void cake_machine_warn(void)
 
 void cake_machine_read(cake_machine *machine)
 {
+    cake_machine_open(machine);
+    cake_machine_close(machine);
+}
+
+void cake_machine_close(cake_machine *machine)
+{
+    if (machine->hwloc)
+        hwloc_topology_destroy(machine->hwloc);
+    machine->hwloc = NULL;
+}
+
+void cake_machine_open(cake_machine *machine)
+{
     *machine = (cake_machine){.cpus = 1, .cores = 1, .numa = 1, .packages = 1};
-    hwloc_topology_t hwloc;
-    if (!hwloc_topology_init(&hwloc)) {
-        if (!hwloc_topology_load(hwloc))
-            read_topology(machine, hwloc);
-        hwloc_topology_destroy(hwloc);
-    }
+    if (hwloc_topology_init(&machine->hwloc))
+        machine->hwloc = NULL;
+    else if (hwloc_topology_load(machine->hwloc))
+        cake_machine_close(machine);
+    else
+        read_topology(machine, machine->hwloc);
     int *const counts[] = {&machine->cpus, &machine->cores_mine, &machine->cores_allowed, &machine->cores};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = *counts[i] < 1 ? 1 : *counts[i];

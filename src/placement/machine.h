@@ -24,9 +24,13 @@ typedef struct cake_machine {
     int64_t memory;     /* free bytes: the kernel's estimate, limited by the cgroup */
     int64_t memory_all; /* bytes of the machine */
     int64_t memory_modelled; /* bytes of the machine in HWLOC_XMLFILE or HWLOC_SYNTHETIC; 0: neither is set */
+    struct hwloc_topology *hwloc; /* from cake_machine_open; NULL: not kept */
 } cake_machine;
 
 void cake_machine_read(cake_machine *machine);
+/* The same, and keeps the topology for cake_binding_open: hwloc takes 10 ms to read a small machine. */
+void cake_machine_open(cake_machine *machine);
+void cake_machine_close(cake_machine *machine); /* zeros are fine */
 /* Warns if HWLOC_XMLFILE cannot be read, so that hwloc uses this machine. */
 void cake_machine_warn(void);
 /* Appends caches, NUMA domains (memory, package, cores, hardware threads, cpus) and devices of a topology. */

@@ -171,7 +171,8 @@ cake_err cake_affinity_open(const cake_affinity_options *o, const cake_topology_
     cake_launcher_find(environ, &launcher);
     cake_bind bind = bind_mode(o->bind, &launcher),
               own = from_file->where && bind == CAKE_BIND_NONE ? CAKE_BIND_AUTO : bind;
-    p->binding = cake_binding_open(&launcher, own, &mine);
+    p->binding = cake_binding_open(machine->hwloc, &launcher, own, &mine);
+    machine->hwloc = NULL;
     mine.threads = asked;
     cake_err err = CAKE_OK;
     if (file->path)

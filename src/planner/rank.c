@@ -259,7 +259,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     me->input.weights_memory = o->weights_memory;
     me->input.client_bytes = (int64_t)cake_dispatch_client_bytes();
     me->input.dispatch_bytes = (int64_t)cake_dispatcher_bytes(2);
-    cake_machine_read(&me->machine);
+    cake_machine_open(&me->machine);
     cake_err err = open_model(o, world, me);
     me->input.model = me->model;
     if (!err)
@@ -574,6 +574,7 @@ void cake_rank_close(cake_rank *me)
     cake_model_close(me->model);
     cake_plan_free(&me->planning.plan);
     cake_affinity_close(&me->affinity);
+    cake_machine_close(&me->machine);
     cake_cluster_free(&me->cluster);
     cake_plan_input_free(&me->input);
     cake_comm_free(&me->replica);

@@ -167,6 +167,7 @@ static cake_err open_pipeline(job *j)
                                                         .works = j->rank.works,
                                                         .engine = j->engine,
                                                         .n_lane = j->rank.planning.shape.n_lane,
+                                                        .cores = j->rank.machine.cores_allowed,
                                                         .wave_bytes = j->rank.planning.wave_bytes,
                                                         .edges = j->rank.edge},
                                  &j->pipeline);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "placement/machine.h"
 #include "tests/engine/counting.h"
 #include "tests/suite.h"
 
@@ -120,11 +121,14 @@ static cake_err run(rig *r, cake_trace *trace)
         works[i] = (cake_hop_work){&r->layers[i], forward};
     if (!world.rank)
         r->engine = counting_engine(&r->shape, &io);
+    cake_machine machine;
+    cake_machine_read(&machine);
     cake_pipeline_setup setup = {.world = &world,
                                  .plan = &r->plan,
                                  .works = works,
                                  .engine = r->engine,
                                  .n_lane = r->shape.n_lane,
+                                 .cores = machine.cores_allowed,
                                  .wave_bytes = bytes};
     cake_err err = cake_pipeline_open(&setup, &r->pipeline);
     if (err)

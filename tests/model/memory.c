@@ -302,7 +302,7 @@ static void test_domain(void)
 {
     cake_launcher launcher = {0};
     cake_bind_request claim;
-    cake_binding *b = cake_binding_open(&launcher, CAKE_BIND_HWLOC, &claim);
+    cake_binding *b = cake_binding_open(NULL, &launcher, CAKE_BIND_HWLOC, &claim);
     cake_affinity affinity = {.binding = b, .n_thread = 2, .bound = true};
     affinity.pin = (cake_pin){.n_thread = 2};
     CU_ASSERT_FATAL(b != NULL);

@@ -440,7 +440,7 @@ static void test_binding(void)
     enum { PAGES = 64 };
     cake_launcher launcher = {0};
     cake_bind_request claim;
-    cake_binding *b = cake_binding_open(&launcher, CAKE_BIND_HWLOC, &claim);
+    cake_binding *b = cake_binding_open(NULL, &launcher, CAKE_BIND_HWLOC, &claim);
     CU_ASSERT_FATAL(b != NULL);
     cpu_set_t before, after;
     CU_ASSERT(!sched_getaffinity(0, sizeof before, &before));
