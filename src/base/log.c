@@ -28,10 +28,12 @@ static struct {
     _Atomic cake_level level;
     int of[N_TOPIC]; /* levels of topics, valid if has_topics; UNSET: the level of all */
     bool has_topics;
-    atomic_bool hushed;
     int rank;
-    cake_buf *capture;
 } state = {.level = CAKE_INFO};
+
+/* A helper thread logs while the main thread captures, or the other way round. */
+static _Thread_local bool hushed;
+static _Thread_local cake_buf *capture;
 
 static int number_of(const char *topic, size_t len)
 {
@@ -44,7 +46,7 @@ static int number_of(const char *topic, size_t len)
 static cake_level level_of(const char *topic)
 {
     int i = state.has_topics && topic ? number_of(topic, strlen(topic)) : N_TOPIC;
-    if (state.hushed)
+    if (hushed)
         return CAKE_ERROR;
     return i < N_TOPIC && state.of[i] != UNSET ? (cake_level)state.of[i] : state.level;
 }
@@ -76,6 +78,15 @@ void cake_log_escape(cake_buf *line)
     cake_buf_free(&safe);
 }
 
+/* Whole lines, to where this thread's messages go. */
+static void say(const char *lines, size_t len)
+{
+    if (capture)
+        cake_buf_add(capture, lines, len);
+    else
+        cake_stderr_write(lines, len);
+}
+
 void cake_log(cake_level level, const char *topic, const char *fmt, ...)
 {
     if (!cake_log_wants(level, topic))
@@ -92,10 +103,7 @@ void cake_log(cake_level level, const char *topic, const char *fmt, ...)
     va_end(args);
     cake_log_escape(&line);
     cake_buf_addc(&line, '\n');
-    if (state.capture)
-        cake_buf_add(state.capture, line.data, line.len);
-    else
-        cake_stderr_write(line.data, line.len);
+    say(line.data, line.len);
     cake_buf_free(&line);
 }
 
@@ -159,9 +167,11 @@ const char *cake_log_levels(const char *text)
     return NULL;
 }
 
-bool cake_log_hush(bool hushed)
+bool cake_log_hush(bool on)
 {
-    return atomic_exchange(&state.hushed, hushed);
+    bool before = hushed;
+    hushed = on;
+    return before;
 }
 
 void cake_log_rank(int rank, const char *host)
@@ -172,7 +182,13 @@ void cake_log_rank(int rank, const char *host)
 
 cake_buf *cake_log_capture(cake_buf *into)
 {
-    cake_buf *before = state.capture;
-    state.capture = into;
+    cake_buf *before = capture;
+    capture = into;
     return before;
+}
+
+void cake_log_captured(const cake_buf *lines)
+{
+    if (lines->len)
+        say(lines->data, lines->len);
 }

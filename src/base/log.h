@@ -23,14 +23,16 @@ cake_level cake_log_level(cake_level level); /* default CAKE_INFO; returns the p
 /* Sets the levels of "info" or "warn,planner=debug": that of all topics, then those of single ones. Returns
  * NULL, or what is wrong; then nothing has changed. */
 const char *cake_log_levels(const char *text);
-/* While hushed, only errors are logged. Returns the previous state. */
-bool cake_log_hush(bool hushed);
+/* While this thread is hushed, it logs errors only. Returns the previous state. */
+bool cake_log_hush(bool on);
 bool cake_log_wants(cake_level level, const char *topic); /* whether this rank would log such a message */
 /* Messages quote foreign bytes: shows control characters as numbers (\x0a), so that they do not command the
  * terminal. */
 void cake_log_escape(cake_buf *text);
 void cake_log_rank(int rank, const char *host); /* default rank 0 */
-/* Collects messages in `into`; NULL: back to standard error. Returns the previous target. */
+/* Collects this thread's messages in `into`; NULL: back to standard error. Returns the previous target. */
 cake_buf *cake_log_capture(cake_buf *into);
+/* Logs lines that were captured, perhaps by another thread. */
+void cake_log_captured(const cake_buf *lines);
 
 #endif

@@ -11,9 +11,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "dispatch/protocol.h"
 #include "request/constrain.h"
+#include "request/language.h"
 
 enum {
     FULL = 16 << 10,                         /* bytes of a message that is sent without delay */
@@ -26,7 +26,8 @@ static const double report_interval = 1; /* seconds after which progress is sent
 struct cake_dispatch_client {
     int context;
     const cake_config *config;
-    cake_tokenizer *tokenizer;
+    cake_language *language;
+    const cake_tokenizer *tokenizer; /* the language's; NULL: not waited for yet */
     cake_grammar_cache *grammars;
     cake_channel *channel;
     cake_engine *root;
@@ -41,23 +42,24 @@ struct cake_dispatch_client {
     double sent_at;
 };
 
-cake_err cake_dispatch_client_open(const char *model, const cake_config *config, int context,
-                                   cake_dispatch_client **out)
+cake_dispatch_client *cake_dispatch_client_open(const char *model, const cake_config *config, int context)
 {
     cake_dispatch_client *o = cake_alloc(1, sizeof *o);
     o->context = context;
     o->config = config;
     o->grammars = cake_grammar_cache_open();
-    bool hushed = cake_log_hush(true); /* warnings are rank 0's */
-    cake_err err = cake_tokenizer_open(model, &o->tokenizer);
-    cake_log_hush(hushed);
-    cake_alloc_trim();
-    if (err) {
-        cake_dispatch_client_close(o);
+    cake_grammar_cache_start(o->grammars);
+    o->language = cake_language_open(&(cake_language_options){.model = model, .tokenizer_only = true});
+    return o;
+}
+
+cake_err cake_dispatch_client_wait(cake_dispatch_client *o)
+{
+    cake_err err = cake_language_wait(o->language);
+    if (err || o->tokenizer)
         return err;
-    }
-    cake_grammar_cache_start(o->grammars, o->tokenizer, config->n_vocab, config->eos, config->n_eos);
-    *out = o;
+    o->tokenizer = o->language->tokenizer;
+    cake_grammar_cache_serve(o->grammars, o->tokenizer, o->config->n_vocab, o->config->eos, o->config->n_eos);
     return CAKE_OK;
 }
 
@@ -90,7 +92,7 @@ void cake_dispatch_client_close(cake_dispatch_client *o)
     free(o->inbox);
     cake_channel_close(o->channel);
     cake_grammar_cache_close(o->grammars);
-    cake_tokenizer_close(o->tokenizer);
+    cake_language_close(o->language);
     cake_buf_free(&o->message);
     free(o);
 }

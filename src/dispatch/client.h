@@ -14,9 +14,10 @@
 
 typedef struct cake_dispatch_client cake_dispatch_client;
 
-/* Opens the tokenizer, without warnings: world rank 0 opens it too, and prints them. */
-cake_err cake_dispatch_client_open(const char *model, const cake_config *config, int context,
-                                   cake_dispatch_client **out);
+/* Begins to open the tokenizer, without warnings: world rank 0 opens it too, and prints them. */
+cake_dispatch_client *cake_dispatch_client_open(const char *model, const cake_config *config, int context);
+/* Waits for the tokenizer, before the engine needs it. Further calls return the same. */
+cake_err cake_dispatch_client_wait(cake_dispatch_client *client);
 cake_sequence_io cake_dispatch_client_io(cake_dispatch_client *client);
 /* Opens the channel to world rank 0. root: the engine, stopped if the run fails; borrowed. */
 cake_err cake_dispatch_client_connect(cake_dispatch_client *client, const cake_comm *world,

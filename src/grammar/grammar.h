@@ -34,13 +34,15 @@ const char *cake_grammar_missing(const cake_grammar *grammar, const cake_vocabul
 typedef struct cake_grammar_cache cake_grammar_cache;
 cake_grammar_cache *cake_grammar_cache_open(void);
 void cake_grammar_cache_close(cake_grammar_cache *cache); /* NULL is fine */
-/* From now on a thread compiles grammars, and before the first one the vocabulary that they are for
- * (tokenizer NULL: none); tokenizer and eos outlive the cache. Before, cake_grammar_cache_get compiles. */
-void cake_grammar_cache_start(cake_grammar_cache *cache, const cake_tokenizer *tokenizer, int n_vocab,
+/* From now on a thread compiles grammars, on the cpus that the caller has now. Before,
+ * cake_grammar_cache_get compiles. */
+void cake_grammar_cache_start(cake_grammar_cache *cache);
+/* Says before the first grammar which vocabulary they are for; tokenizer and eos outlive the cache. */
+void cake_grammar_cache_serve(cake_grammar_cache *cache, const cake_tokenizer *tokenizer, int n_vocab,
                               const int32_t *eos, int n_eos);
 /* An own reference; perhaps it is not compiled yet. */
 cake_grammar *cake_grammar_cache_get(cake_grammar_cache *cache, const cake_constraint_source *source);
-/* The cache's; NULL before cake_grammar_cache_start. */
+/* The cache's; NULL before cake_grammar_cache_serve. */
 const cake_vocabulary *cake_grammar_cache_vocabulary(cake_grammar_cache *cache);
 
 /* One answer that grows. Not thread-safe, other than its grammar. */

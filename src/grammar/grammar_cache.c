@@ -103,14 +103,20 @@ static void *compile_grammars(void *arg)
     return NULL;
 }
 
-void cake_grammar_cache_start(cake_grammar_cache *c, const cake_tokenizer *tokenizer, int n_vocab,
+void cake_grammar_cache_start(cake_grammar_cache *c)
+{
+    c->threaded = cake_thread_start(&c->thread, STACK, compile_grammars, c);
+}
+
+void cake_grammar_cache_serve(cake_grammar_cache *c, const cake_tokenizer *tokenizer, int n_vocab,
                               const int32_t *eos, int n_eos)
 {
+    pthread_mutex_lock(&c->vocabulary_lock);
     c->tokenizer = tokenizer;
     c->n_vocab = n_vocab;
     c->eos = eos;
     c->n_eos = n_eos;
-    c->threaded = cake_thread_start(&c->thread, STACK, compile_grammars, c);
+    pthread_mutex_unlock(&c->vocabulary_lock);
 }
 
 static kept *find(cake_grammar_cache *c, const cake_constraint_source *s)

@@ -54,6 +54,7 @@ typedef struct loading {
     int n_done;           /* items that all members have finished */
     int64_t read;
     double read_s, pack_s; /* sum over all members */
+    cake_buf why;          /* of the first failure of a member */
 } loading;
 
 /* Contiguous rows [first, first + n) of an item. */
@@ -176,12 +177,12 @@ static void note_bytes(void *arg, const cake_indexed_tensor *from, int64_t offse
 
 /* ---- together */
 
-/* Reports the first error; the other members then stop. */
+/* Keeps the first error; the other members then stop. */
 static void give_up(loading *l, const cake_buf *why)
 {
     pthread_mutex_lock(&l->lock);
     if (!atomic_exchange(&l->failed, true))
-        cake_fail("model", "%s", why->data);
+        cake_buf_adds(&l->why, why->data);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -327,6 +328,8 @@ static cake_err load_listed(loading *l)
     if (l->model->store)
         cake_tensor_index_unmap(l->model->store);
     l->model->bytes_read += l->read;
+    if (l->why.len)
+        cake_fail("model", "%s", l->why.data);
     cake_err err = atomic_load(&l->failed) ? CAKE_ERR_FATAL : check_sums(l);
     if (!err && l->model->store)
         err = cake_tensor_index_unchanged(l->model->store);
@@ -368,6 +371,7 @@ cake_err cake_model_load(cake_model *model, const cake_weight_set *share, const 
     for (int i = 0; i < l.n; i++)
         free(l.items[i].read.name);
     free(l.items);
+    cake_buf_free(&l.why);
     cake_stream_layers_free(&l.streamed);
     cake_weight_split_free(&l.split);
     if (model->config.tied) {

@@ -184,13 +184,16 @@ cake_err cake_calibrate(const cake_calibrate_options *o, const cake_comm *world,
     bool measured = !plan && cake_comm_allreduce_min(
                                  world, me->gpu.used); /* plan opens no GPU, so it knows no rates of one */
     bool none = o->rates || me->cluster.gpus;          /* CPUs are not measured */
+    bool compare = matters && n > 1 && !plan;          /* a plan may be for other hosts */
     cake_err err = CAKE_OK;
+    if (o->settle && (o->report || matters) && !measured)
+        o->settle(o->arg);
     if (measured)
         exchange(world, me, measure_gpu(me), elsewhere);
     else if ((o->report || matters) && !none)
         exchange(world, me, measure_cpu(world, me, plan), elsewhere);
     if (o->rates && !me->cluster.gpus)
-        err = take_rates(o, world, me, matters && n > 1 && !plan); /* a plan may be for other hosts */
+        err = take_rates(o, world, me, compare);
     if (err)
         return err;
     cake_planning_normalize(&me->cluster, &me->input, world->size);

@@ -10,10 +10,12 @@
 
 /* The user's options. */
 typedef struct cake_calibrate_options {
-    const char *rates; /* --rates; NULL: not given */
-    int threads;       /* --threads; 0: not given */
-    bool plan;         /* only plan: the run may be on other hosts */
-    bool report;       /* also measure the peaks for a report */
+    const char *rates;         /* --rates; NULL: not given */
+    int threads;               /* --threads; 0: not given */
+    bool plan;                 /* only plan: the run may be on other hosts */
+    bool report;               /* also measure the peaks for a report */
+    void (*settle)(void *arg); /* called before measuring: ends what else computes here; NULL: nothing does */
+    void *arg;
 } cake_calibrate_options;
 
 /* Fills the cluster's rates, speeds and balance, the input's cost, and the peaks of this rank's report: from

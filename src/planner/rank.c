@@ -311,7 +311,9 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
     err = cake_calibrate(&(cake_calibrate_options){.rates = o->rates,
                                                    .threads = o->threads,
                                                    .plan = o->purpose == CAKE_PURPOSE_PLAN,
-                                                   .report = o->report},
+                                                   .report = o->report,
+                                                   .settle = o->settle,
+                                                   .arg = o->settle_arg},
                          world, me);
     if (!err) {
         cake_cluster_gather(world, &me->machine, &me->gpu, me->input.n_thread, me->mapping, &me->cluster);

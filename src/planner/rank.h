@@ -56,6 +56,8 @@ typedef struct cake_rank_options {
     int64_t n_request;           /* rank 0: expected requests; 0: unknown */
     bool mapped, lock;           /* --load mmap, --mlock */
     bool report;                 /* also measure the peaks */
+    void (*settle)(void *arg);   /* called before speeds are measured; NULL: nothing else computes here */
+    void *settle_arg;
 } cake_rank_options;
 
 /* All state of one rank. The planner reads cluster and input and fills planning, which points to both: do not

@@ -55,28 +55,17 @@ cake_err cake_prepare_reopen(const cake_preparation *preparation, cake_prompt **
     return path && is_stream(path) ? CAKE_END : open_prompt(&preparation->options, out);
 }
 
-static bool mentions(const void *chat, const char *text)
+cake_language *cake_prepare_language(const cake_prepare_options *o)
 {
-    return cake_chat_mentions(chat, text);
+    return cake_language_open(&(cake_language_options){
+        .model = o->model, .tool_parser = o->tool_parser, .reasoning_parser = o->reasoning_parser});
 }
 
-/* Whoever names a parser expects calls. */
-static void check_tools(const cake_prepare_options *o, const cake_chat *chat)
-{
-    if (!o->tool_parser || !strcmp(o->tool_parser, "auto") || !strcmp(o->tool_parser, "none") ||
-        (cake_chat_has(chat) && mentions(chat, "tools")))
-        return;
-    cake_log(
-        CAKE_WARN, "request",
-        "%s: --tool-parser %s is given, but the model's chat template shows no tools, so the model knows "
-        "none: describe them in the messages, or use a template that does",
-        o->model, o->tool_parser);
-}
-
-cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *from_model, int context,
-                           int n_vocab, cake_preparation *preparation)
+cake_err cake_prepare_begin(const cake_prepare_options *o, const cake_params *from_model, int context,
+                            int n_vocab, cake_language *language, cake_preparation *preparation)
 {
     *preparation = (cake_preparation){.options = *o,
+                                      .language = language,
                                       .context = context,
                                       .window = context,
                                       .n_vocab = n_vocab,
@@ -87,37 +76,41 @@ cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *fro
     preparation->grammars = cake_grammar_cache_open();
     cake_params base = cake_params_base();
     cake_params_merge(&preparation->defaults, &base);
+    cake_err err = cake_prompt_names_read(o->model, &preparation->prompt_names);
+    return err ? err : open_prompt(o, &preparation->prompt);
+}
 
-    cake_err err = cake_tokenizer_open(o->model, &preparation->tokenizer);
-    cake_alloc_trim(); /* returns the memory of a large tokenizer.json */
-    if (!err)
-        err = cake_chat_open(o->model, &preparation->chat);
-    if (!err)
-        cake_answer_form_open(o->tool_parser, o->reasoning_parser, mentions,
-                              cake_chat_has(preparation->chat) ? preparation->chat : NULL,
-                              preparation->tokenizer, &preparation->form);
-    if (!err)
-        check_tools(o, preparation->chat);
-    if (!err)
-        err = cake_prompt_names_read(o->model, &preparation->prompt_names);
-    if (!err)
-        err = open_prompt(o, &preparation->prompt);
-    if (!err && n_vocab)
-        cake_prepare_check_vocab(preparation, n_vocab, "prompts with ids beyond fail");
-    return err;
+cake_err cake_prepare_wait(cake_preparation *preparation)
+{
+    const cake_language *language = preparation->language;
+    cake_err err = cake_language_wait(preparation->language);
+    if (err || preparation->tokenizer)
+        return err;
+    preparation->tokenizer = language->tokenizer;
+    preparation->chat = language->chat;
+    preparation->form = language->form;
+    if (preparation->n_vocab)
+        cake_prepare_check_vocab(preparation, preparation->n_vocab, "prompts with ids beyond fail");
+    return CAKE_OK;
+}
+
+cake_err cake_prepare_open(const cake_prepare_options *o, const cake_params *from_model, int context,
+                           int n_vocab, cake_preparation *preparation)
+{
+    cake_err err = cake_prepare_begin(o, from_model, context, n_vocab, cake_prepare_language(o), preparation);
+    return err ? err : cake_prepare_wait(preparation);
 }
 
 cake_err cake_prepare_check_model(const char *model, cake_answer_form *form)
 {
-    cake_tokenizer *tokenizer = NULL;
-    cake_chat *chat = NULL;
-    cake_err err = cake_tokenizer_open(model, &tokenizer);
-    if (!err)
-        err = cake_chat_open(model, &chat);
-    if (!err && form)
-        cake_answer_form_open("auto", "auto", mentions, cake_chat_has(chat) ? chat : NULL, NULL, form);
-    cake_chat_close(chat);
-    cake_tokenizer_close(tokenizer);
+    cake_language *language = cake_language_open(
+        &(cake_language_options){.model = model, .tool_parser = "auto", .reasoning_parser = "auto"});
+    cake_err err = cake_language_wait(language);
+    if (!err && form) {
+        *form = language->form;
+        form->tokenizer = NULL;
+    }
+    cake_language_close(language);
     return err;
 }
 
@@ -171,8 +164,7 @@ void cake_prepare_close(cake_preparation *preparation)
     cake_grammar_cache_close(preparation->grammars); /* its thread uses the tokenizer */
     cake_prompt_close(preparation->prompt);
     cake_prompt_names_free(&preparation->prompt_names);
-    cake_chat_close(preparation->chat);
-    cake_tokenizer_close(preparation->tokenizer);
+    cake_language_close(preparation->language);
     cake_params_free(&preparation->defaults);
     cake_buf_free(&preparation->text);
     *preparation = (cake_preparation){.defaults = cake_params_unset()};

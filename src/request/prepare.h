@@ -6,14 +6,12 @@
 #ifndef CAKE_REQUEST_PREPARE_H
 #define CAKE_REQUEST_PREPARE_H
 
-#include "answer/answer.h"
-#include "chat/chat.h"
 #include "config/config.h"
 #include "prompt/prompt.h"
 #include "record/record.h"
+#include "request/language.h"
 #include "request/prompt_names.h"
 #include "request/sequence.h"
-#include "tokenizer/tokenizer.h"
 #include "types/params.h"
 #include "types/shard.h"
 
@@ -38,7 +36,8 @@ enum { CAKE_PREPARE_AHEAD = 64 };
 
 typedef struct cake_preparation {
     cake_prompt *prompt;
-    cake_tokenizer *tokenizer;
+    cake_language *language;   /* owned */
+    cake_tokenizer *tokenizer; /* the language's, as chat and form; NULL: not waited for yet */
     cake_chat *chat;
     cake_prepare_options options; /* strings borrowed */
     cake_params defaults;         /* from the command line, else generation_config.json, else the interface */
@@ -58,7 +57,16 @@ typedef struct cake_preparation {
     cake_err end; /* of reading */
 } cake_preparation;
 
-/* Opens tokenizer, template and input; logs errors. from_model: generation_config.json's defaults or NULL. */
+/* Begins to open tokenizer and template. */
+cake_language *cake_prepare_language(const cake_prepare_options *options);
+/* Opens the input; logs errors. Takes language over. from_model: defaults of generation_config.json, or
+ * NULL. */
+cake_err cake_prepare_begin(const cake_prepare_options *options, const cake_params *from_model, int context,
+                            int n_vocab, cake_language *language, cake_preparation *preparation);
+/* Waits for tokenizer and template, which all that follows needs; logs what is wrong with them. Further calls
+ * return the same. */
+cake_err cake_prepare_wait(cake_preparation *preparation);
+/* All of it at once. */
 cake_err cake_prepare_open(const cake_prepare_options *options, const cake_params *from_model, int context,
                            int n_vocab, cake_preparation *preparation);
 /* Whether a run could use the model's tokenizer and chat template; logs what is wrong. form: that of answers,

@@ -164,25 +164,12 @@ static cake_err resume_results(const cake_options *o, cake_batch_io *io)
     return CAKE_OK;
 }
 
-cake_err cake_batch_io_open(const cake_options *o, const cake_rank *me, cake_batch_io *io)
+/* Results that an earlier run left stay as they are if the tokenizer cannot be read. */
+static cake_err open_results(const cake_options *o, const cake_rank *me, cake_batch_io *io)
 {
-    const cake_config *config = cake_model_config(me->input.model);
-    *io = (cake_batch_io){.counts = {.share = -1, .left = -1},
-                          .preparation.defaults = cake_params_unset(),
-                          .eos = config->eos,
-                          .n_eos = config->n_eos};
-    cake_prepare_options from = cake_prepare_options_from(o);
-    cake_err err =
-        cake_prepare_open(&from, &config->defaults, me->input.context, config->n_vocab, &io->preparation);
-    io->preparation.config = config;
+    cake_err err = cake_batch_io_wait(io);
     if (!err)
-        cake_grammar_cache_start(io->preparation.grammars, io->preparation.tokenizer, config->n_vocab,
-                                 config->eos, config->n_eos);
-    if (!err && !config->headless)
-        cake_prepare_check_eos(&io->preparation, io->eos, io->n_eos);
-    if (err || cake_options_stream(o))
-        return err;
-    err = open_recorder(o, me, io);
+        err = open_recorder(o, me, io);
     if (!err)
         err = resume_results(o, io);
     if (!err) {
@@ -191,6 +178,34 @@ cake_err cake_batch_io_open(const cake_options *o, const cake_rank *me, cake_bat
     }
     io->preparation.recorder = io->recorder;
     return err;
+}
+
+cake_err cake_batch_io_open(const cake_options *o, const cake_rank *me, cake_language *language,
+                            cake_batch_io *io)
+{
+    const cake_config *config = cake_model_config(me->input.model);
+    *io = (cake_batch_io){.counts = {.share = -1, .left = -1}, .eos = config->eos, .n_eos = config->n_eos};
+    cake_prepare_options from = cake_prepare_options_from(o);
+    cake_err err = cake_prepare_begin(&from, &config->defaults, me->input.context, config->n_vocab, language,
+                                      &io->preparation);
+    io->preparation.config = config;
+    cake_grammar_cache_start(io->preparation.grammars);
+    return err || cake_options_stream(o) ? err : open_results(o, me, io);
+}
+
+cake_err cake_batch_io_wait(cake_batch_io *io)
+{
+    cake_preparation *preparation = &io->preparation;
+    const cake_config *config = preparation->config;
+    bool first = !preparation->tokenizer;
+    cake_err err = cake_prepare_wait(preparation);
+    if (err || !first)
+        return err;
+    cake_grammar_cache_serve(preparation->grammars, preparation->tokenizer, config->n_vocab, config->eos,
+                             config->n_eos);
+    if (!config->headless)
+        cake_prepare_check_eos(preparation, io->eos, io->n_eos);
+    return CAKE_OK;
 }
 
 void cake_batch_io_flush(cake_batch_io *io)

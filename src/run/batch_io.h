@@ -41,8 +41,12 @@ typedef struct cake_batch_io {
 } cake_batch_io;
 
 /* Opens prompts and results and resumes what an earlier run of the same job left; before weights are loaded.
- * CAKE_END: everything was done already, which is logged. */
-cake_err cake_batch_io_open(const cake_options *options, const cake_rank *me, cake_batch_io *io);
+ * Takes language over, and waits for it if there are results. CAKE_END: everything was done already, which is
+ * logged. */
+cake_err cake_batch_io_open(const cake_options *options, const cake_rank *me, cake_language *language,
+                            cake_batch_io *io);
+/* Waits for the tokenizer, before requests are read. Further calls return the same. */
+cake_err cake_batch_io_wait(cake_batch_io *io);
 /* Ends a run early: writes what is finished and logs how to resume. */
 void cake_batch_io_stop(cake_batch_io *io);
 void cake_batch_io_keep(cake_batch_io *io);     /* writes the tokens of unfinished sequences now */

@@ -32,6 +32,9 @@
 #include "watch/shutdown.h"
 #include "watch/watchdog.h"
 
+/* Parameters of models that take seconds to load: a broken tokenizer is reported before. */
+#define LOADS_LONG 2000000000
+
 typedef struct job {
     const cake_options *options;
     const cake_comm *world;
@@ -41,6 +44,7 @@ typedef struct job {
     int64_t data; /* bytes of this process before anything was loaded */
     cake_rank_options rank_options;
     cake_rank rank;
+    cake_language *language;      /* rank 0, until io has it */
     cake_batch_io io;             /* rank 0 */
     cake_dispatcher *dispatcher;  /* rank 0 of a run with several replicas */
     cake_dispatch_client *client; /* the roots of other replicas */
@@ -54,9 +58,38 @@ typedef struct job {
     cake_err err;
 } job;
 
+/* Begins to open the tokenizer; whatever fails meanwhile is said at once. */
+static cake_err open_language(job *j)
+{
+    cake_prepare_options from = cake_prepare_options_from(j->options);
+    if (!j->world->rank)
+        j->language = cake_prepare_language(&from);
+    return CAKE_OK;
+}
+
+static void close_language(job *j)
+{
+    cake_language_close(j->language);
+}
+
+/* Speeds are measured while nothing else computes. */
+static void settle_language(void *arg)
+{
+    cake_language_settle(arg);
+}
+
+static cake_err wait_for_language(job *j)
+{
+    cake_err err = j->client        ? cake_dispatch_client_wait(j->client)
+                   : j->world->rank ? CAKE_OK
+                                    : cake_batch_io_wait(&j->io);
+    return cake_comm_agree(j->world, err);
+}
+
 /* Opens results and prompts, before the weights are read. */
 static cake_err open_files(job *j)
 {
+    const bool large = cake_model_parameters(j->rank.input.model) >= LOADS_LONG;
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
         err = cake_paths_check(j->options);
@@ -66,14 +99,19 @@ static cake_err open_files(job *j)
             err = cake_atomic_file_check("trace", j->options->trace);
         if (!err && j->options->progress_file)
             err = cake_atomic_file_check("progress", j->options->progress_file);
-        if (!err)
-            err = cake_batch_io_open(j->options, &j->rank, &j->io);
+        if (!err) {
+            err = cake_batch_io_open(j->options, &j->rank, j->language, &j->io);
+            j->language = NULL;
+        }
+        if (!err && large)
+            err = cake_batch_io_wait(&j->io);
     }
     err = cake_comm_agree(j->world, err);
     if (!err && j->world->rank && j->rank.replica.rank == 0) /* errors common to all were logged once */
-        err = cake_dispatch_client_open(j->options->model, cake_model_config(j->rank.input.model),
-                                        j->rank.input.context, &j->client);
-    err = cake_comm_agree(j->world, err);
+        j->client = cake_dispatch_client_open(j->options->model, cake_model_config(j->rank.input.model),
+                                              j->rank.input.context);
+    if (!err && large)
+        err = wait_for_language(j);
     j->opened = !err;
     if (j->opened && !j->world->rank) {
         cake_progress_begin(&(cake_progress_options){.mode = j->options->progress,
@@ -403,8 +441,11 @@ static void close_shutdown(job *j)
 static cake_err plan(job *j)
 {
     j->rank_options = cake_rank_options_from(j->options);
-    if (!j->world->rank)
+    if (!j->world->rank) {
         j->rank_options.n_request = cake_expected_requests(j->options);
+        j->rank_options.settle = settle_language;
+        j->rank_options.settle_arg = j->language;
+    }
     return cake_rank_plan(&j->rank_options, j->world, &j->rank);
 }
 
@@ -460,10 +501,12 @@ static const struct {
 } phases[] = {
     {open_watchdog, close_watchdog}, /* is every rank alive? */
     {open_shutdown, close_shutdown}, /* signals, and the end of the time */
+    {open_language, close_language}, /* tokenizer and template, meanwhile */
     {plan, close_rank},              /* which rank has which layers; does it fit? */
     {open_trace, close_trace},
-    {open_files, close_files},       /* prompts, results, what an earlier run left */
-    {load, NULL},                    /* weights and slices */
+    {open_files, close_files}, /* prompts, results, what an earlier run left */
+    {load, NULL},              /* weights and slices */
+    {wait_for_language, NULL},
     {open_pipeline, close_pipeline}, /* engine, dispatcher, links */
     {run_waves, NULL},               /* waves, until every answer is written */
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,6 +310,32 @@ static void test_log_escapes(void)
     cake_buf_free(&said);
 }
 
+static void *speak_apart(void *into)
+{
+    cake_log_hush(true);
+    cake_log_capture(into);
+    cake_log(CAKE_WARN, "base", "hushed here");
+    cake_log(CAKE_ERROR, "base", "apart");
+    return NULL;
+}
+
+/* A thread's capture and hush are its own; what it said can be logged later. */
+static void test_log_threads(void)
+{
+    cake_buf said = {0}, apart = {0};
+    pthread_t thread;
+    cake_log_capture(&said);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, speak_apart, &apart), 0);
+    pthread_join(thread, NULL);
+    cake_log(CAKE_WARN, "base", "here");
+    CU_ASSERT_STRING_EQUAL(apart.data, "cake-mpi: error: base: apart\n");
+    cake_log_captured(&apart);
+    cake_log_capture(NULL);
+    CU_ASSERT_STRING_EQUAL(said.data, "cake-mpi: warning: base: here\ncake-mpi: error: base: apart\n");
+    cake_buf_free(&said);
+    cake_buf_free(&apart);
+}
+
 static void last_words(void)
 {
     if (write(STDERR_FILENO, "last words\n", 11) < 0)
@@ -501,6 +528,7 @@ int main(void)
         {"files: of a known and an unknown size", test_file_sizes},
         {"files: only regular ones of a decent size are read", test_file_kinds},
         {"JSON: reals are short and exact", test_json_real},
+        {"log: each thread has its own capture", test_log_threads},
         {"log: control characters of foreign text are shown, not sent", test_log_escapes},
         {"log: another thread's messages", test_log_now},
         {"log: what was said is heard before a rank ends", test_wait_read},

@@ -35,7 +35,8 @@ static replica *open_replica(void)
     replica *p = calloc(1, sizeof *p);
     const cake_config *config = cake_model_config(counting_model);
     cake_schedule_shape shape = counting_shape(1, 4, 64);
-    CU_ASSERT_EQUAL_FATAL(cake_dispatch_client_open(model_dir, config, config->context, &p->client), CAKE_OK);
+    p->client = cake_dispatch_client_open(model_dir, config, config->context);
+    CU_ASSERT_EQUAL_FATAL(cake_dispatch_client_wait(p->client), CAKE_OK);
     const cake_sequence_io io = cake_dispatch_client_io(p->client);
     p->engine = counting_engine(&shape, &io);
     p->link = cake_link_open_self(1);

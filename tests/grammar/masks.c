@@ -226,7 +226,7 @@ static void check_cache(bool threaded)
     cake_grammar_cache *cache = cake_grammar_cache_open();
     cake_fault fault = {0}, same = {0};
     if (threaded)
-        cake_grammar_cache_start(cache, NULL, 0, NULL, 0);
+        cake_grammar_cache_start(cache);
     cake_grammar *first = get(cache, CAKE_CONSTRAINT_REGEX, "ab"),
                  *wrong = get(cache, CAKE_CONSTRAINT_REGEX, "a("),
                  *again = get(cache, CAKE_CONSTRAINT_REGEX, "ab"),

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "formats/json.h"
+#include "run/from_options.h"
 #include "tests/suite.h"
 
 enum { MAX_REQUEST = 16 };
@@ -67,7 +68,8 @@ static void open_job(job *j, const char *input, const char *output, const char *
     *j = (job){0};
     j->log_before = cake_log_capture(&j->log);
     CU_ASSERT_EQUAL_FATAL(cake_options_parse(8 + !!option + !!value, argv, &j->options), CAKE_OK);
-    j->err = cake_batch_io_open(&j->options, &rank_0, &j->io);
+    const cake_prepare_options from = cake_prepare_options_from(&j->options);
+    j->err = cake_batch_io_open(&j->options, &rank_0, cake_prepare_language(&from), &j->io);
     j->sequences = cake_batch_io_sequences(&j->io);
 }
 
@@ -420,7 +422,10 @@ static void test_stream(void)
     job j = {0};
     cake_buf text = {0};
     CU_ASSERT_EQUAL_FATAL(cake_options_parse(9, argv, &j.options), CAKE_OK);
-    CU_ASSERT_EQUAL_FATAL(cake_batch_io_open(&j.options, &rank_0, &j.io), CAKE_OK);
+    const cake_prepare_options from = cake_prepare_options_from(&j.options);
+    CU_ASSERT_EQUAL_FATAL(cake_batch_io_open(&j.options, &rank_0, cake_prepare_language(&from), &j.io),
+                          CAKE_OK);
+    CU_ASSERT_EQUAL_FATAL(cake_batch_io_wait(&j.io), CAKE_OK);
     j.sequences = cake_batch_io_sequences(&j.io);
     CU_ASSERT(read_all(&j) == CAKE_END && j.n == 1);
     fflush(stdout);
