@@ -190,6 +190,7 @@ static void list_files(const cake_options *o, file_list *all)
     for (size_t i = 0; has_results && i < sizeof suffixes / sizeof *suffixes; i++)
         add(all, "-o", o->output, suffixes[i], true, true);
     add_renamed(all, "--write-topology", o->write_topology);
+    add_renamed(all, "--keep-rates", o->keep_rates);
     add_renamed(all, "--report", o->report);
     add_renamed(all, "--progress-file", o->progress_file);
     add_renamed(all, "--trace", o->trace);

@@ -121,6 +121,10 @@ static cake_err check_devices(const cake_options *o)
     if (o->rates && (cuda || (o->gpu_memory && !cpu)))
         return cake_fail_usage("both %s and --rates: these are speeds of CPUs; leave one of them out",
                                cuda ? "--device cuda" : "--gpu-memory");
+    if (o->rates && o->keep_rates)
+        return cake_fail_usage(
+            "both --rates and --keep-rates: with --rates nothing is measured that could be "
+            "kept; leave one of them out");
     if (cpu && o->gpu_layers > 0)
         return cake_fail_usage(
             "--gpu-layers %lld with --device cpu: no layer can be on a GPU; leave one of them out",

@@ -72,7 +72,7 @@ typedef struct cake_options {
     const char *directory; /* stage: where to write bundles */
     cake_staged staged;
     cake_pulled pulled;
-    const char *rates;
+    const char *rates, *keep_rates;
     bool json;
     const char *progress, *progress_file, *report, *trace;
     const char *log; /* NULL: not given */

@@ -17,10 +17,12 @@
 #include "planner/offload.h"
 #include "planner/rates_file.h"
 
+#define ENOUGH 0.8 /* of its cpus: then a short measurement is right */
+
 /* Bytes to read when memory bandwidth is measured: what a rank streams, so that a model that fits into caches
  * is measured in caches; no more than is needed to exceed them; and a fraction of free memory, because it is
- * not known whether the model fits. */
-static int64_t stream_bytes(const cake_comm *world, const cake_rank *me)
+ * not known whether the model fits. any_model: the rate is for other models, too. */
+static int64_t stream_bytes(const cake_comm *world, const cake_rank *me, bool any_model)
 {
     /* shared caches, and each core's own */
     int64_t max_bytes = (128LL << 20) + me->input.n_thread * (16LL << 20), min_bytes = 64 << 10;
@@ -31,23 +33,23 @@ static int64_t stream_bytes(const cake_comm *world, const cake_rank *me)
     int64_t free_here = me->machine.memory / world->local_size / 4;
     max_bytes = free_here < max_bytes ? free_here : max_bytes;
     return weights < min_bytes || max_bytes < min_bytes ? min_bytes
-           : weights > max_bytes                        ? max_bytes
+           : weights > max_bytes || any_model           ? max_bytes
                                                         : weights;
 }
 
 /* Measures on all ranks at once, because ranks of one host share its memory. Where some share cpus, all
  * measure longer: time slices last milliseconds. *cpu_share falls to this rank's share of its cpus; *unshared
  * is the rate it would have with all of them. */
-static double measure_rate(const cake_comm *world, const cake_rank *me, cake_peak_kind kind,
+static double measure_rate(const cake_comm *world, const cake_rank *me, cake_peak_kind kind, bool any_model,
                            double *cpu_share, double *unshared)
 {
     const double short_s = 0.02, long_s = 0.1; /* seconds */
-    int64_t bytes = kind == CAKE_PEAK_READ ? stream_bytes(world, me) : 0;
+    int64_t bytes = kind == CAKE_PEAK_READ ? stream_bytes(world, me, any_model) : 0;
     double share, rate;
     cake_comm_agree(world, CAKE_OK);
     *unshared = rate =
         cake_peak_quick(me->input.kernels->name, kind, bytes, me->input.n_thread, short_s, &share);
-    if (cake_comm_allreduce_min(world, share > 0.8))
+    if (cake_comm_allreduce_min(world, share > ENOUGH))
         return rate;
     rate = cake_peak_quick(me->input.kernels->name, kind, bytes, me->input.n_thread, long_s, &share);
     *unshared = share > 0 && share < 1 ? rate / share : rate;
@@ -68,22 +70,24 @@ static cake_rate measure_gpu(cake_rank *me)
     return rate;
 }
 
-/* The CPU's rates now; the report compares the run with them. */
-static cake_rate measure_cpu(const cake_comm *world, cake_rank *me, bool plan)
+/* The CPU's rates now; the report compares the run with them. *cpu_share: the smallest share of a core. */
+static cake_rate measure_cpu(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me,
+                             double *cpu_share)
 {
     cake_rate rate = {0};
     cake_buf dropped = {0}; /* too little memory to measure with is no error of the run */
     cake_buf *previous = cake_log_capture(&dropped);
-    double cpu_share = 1;
-    rate.flops = measure_rate(world, me, products_of(me), &cpu_share, &me->report.peak_flops);
-    rate.bytes = measure_rate(world, me, CAKE_PEAK_READ, &cpu_share, &me->report.peak_bandwidth);
+    bool any_model = o->keep != NULL;
+    *cpu_share = 1;
+    rate.flops = measure_rate(world, me, products_of(me), any_model, cpu_share, &me->report.peak_flops);
+    rate.bytes = measure_rate(world, me, CAKE_PEAK_READ, any_model, cpu_share, &me->report.peak_bandwidth);
     cake_log_capture(previous);
     cake_buf_free(&dropped);
-    if (plan && cpu_share < 0.8)
+    if (o->plan && *cpu_share < ENOUGH)
         cake_log(CAKE_WARN, "planner",
                  "other processes use these CPUs: only %.0f %% of a core was free while speed was measured; "
                  "pass --rates FILE with speeds measured on an idle machine",
-                 100 * cpu_share);
+                 100 * *cpu_share);
     return rate;
 }
 
@@ -134,6 +138,14 @@ static void check_rates(const cake_calibrate_options *o, const cake_comm *world,
     }
 }
 
+/* From rank 0; the report compares the run with them. */
+static void share_rates(const cake_comm *world, cake_rank *me)
+{
+    cake_comm_bcast(world, me->cluster.rate, (size_t)world->size * sizeof *me->cluster.rate);
+    me->report.peak_flops = me->cluster.rate[world->rank].flops;
+    me->report.peak_bandwidth = me->cluster.rate[world->rank].bytes;
+}
+
 /* The rates of --rates. compare: with the products of all ranks now. */
 static cake_err take_rates(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me,
                            bool compare)
@@ -141,7 +153,7 @@ static cake_err take_rates(const cake_calibrate_options *o, const cake_comm *wor
     size_t n = (size_t)world->size;
     double mine = 0, share = 1, *now = cake_alloc(n, sizeof *now);
     if (compare)
-        measure_rate(world, me, products_of(me), &share, &mine);
+        measure_rate(world, me, products_of(me), false, &share, &mine);
     cake_comm_gather(world, &mine, now, sizeof *now);
     cake_err err = world->rank ? CAKE_OK : read_rates(o, world, me);
     if (!err && compare && !world->rank)
@@ -150,10 +162,47 @@ static cake_err take_rates(const cake_calibrate_options *o, const cake_comm *wor
     err = cake_comm_agree(world, err);
     if (err)
         return err;
-    cake_comm_bcast(world, me->cluster.rate, n * sizeof *me->cluster.rate);
-    me->report.peak_flops = me->cluster.rate[world->rank].flops;
-    me->report.peak_bandwidth = me->cluster.rate[world->rank].bytes;
+    share_rates(world, me);
     return CAKE_OK;
+}
+
+/* The rates that an earlier run kept, if it did for all ranks. */
+static cake_err recall(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me, bool *all)
+{
+    cake_err err = CAKE_OK;
+    *all = false;
+    if (!world->rank)
+        err = cake_rates_file_recall(o->keep, me->input.kernels->name, products_of(me), world->size,
+                                     me->cluster.rate, all);
+    err = cake_comm_agree(world, err);
+    cake_comm_bcast(world, all, sizeof *all);
+    if (err || !*all)
+        return err;
+    if (!world->rank)
+        cake_rates_normalize(world->size, me->cluster.rate);
+    share_rates(world, me);
+    return CAKE_OK;
+}
+
+/* Measures, and keeps what no other process has disturbed. */
+static cake_err measure(const cake_calibrate_options *o, const cake_comm *world, cake_rank *me,
+                        bool elsewhere)
+{
+    double cpu_share;
+    if (o->settle)
+        o->settle(o->arg);
+    exchange(world, me, measure_cpu(o, world, me, &cpu_share), elsewhere);
+    if (!o->keep)
+        return CAKE_OK;
+    cake_err err = CAKE_OK;
+    bool alone = cake_comm_allreduce_min(world, cpu_share >= ENOUGH);
+    if (!world->rank && alone && me->cluster.rate[0].flops > 0)
+        err = cake_rates_file_keep(o->keep, me->input.kernels->name, products_of(me), world->size,
+                                   me->cluster.rate);
+    else if (!world->rank)
+        cake_log(CAKE_INFO, "planner",
+                 "%s: speeds are not kept, since other processes or ranks use these CPUs, too", o->keep);
+    return cake_comm_agree(world, err);
 }
 
 static void log_rates(const cake_comm *world, const cake_rank *me)
@@ -185,13 +234,16 @@ cake_err cake_calibrate(const cake_calibrate_options *o, const cake_comm *world,
                                  world, me->gpu.used); /* plan opens no GPU, so it knows no rates of one */
     bool none = o->rates || me->cluster.gpus;          /* CPUs are not measured */
     bool compare = matters && n > 1 && !plan;          /* a plan may be for other hosts */
+    bool kept = false, wanted = (o->report || matters) && !none && !measured;
     cake_err err = CAKE_OK;
-    if (o->settle && (o->report || matters) && !measured)
-        o->settle(o->arg);
     if (measured)
         exchange(world, me, measure_gpu(me), elsewhere);
-    else if ((o->report || matters) && !none)
-        exchange(world, me, measure_cpu(world, me, plan), elsewhere);
+    if (wanted && o->keep)
+        err = recall(o, world, me, &kept);
+    if (wanted && !err && !kept)
+        err = measure(o, world, me, elsewhere);
+    if (o->settle && (streams || (o->rates && compare)))
+        o->settle(o->arg);
     if (o->rates && !me->cluster.gpus)
         err = take_rates(o, world, me, compare);
     if (err)

@@ -11,6 +11,7 @@
 /* The user's options. */
 typedef struct cake_calibrate_options {
     const char *rates;         /* --rates; NULL: not given */
+    const char *keep;          /* --keep-rates; NULL: not given */
     int threads;               /* --threads; 0: not given */
     bool plan;                 /* only plan: the run may be on other hosts */
     bool report;               /* also measure the peaks for a report */

@@ -309,6 +309,7 @@ cake_err cake_rank_open(const cake_rank_options *o, const cake_comm *world, cake
         return err;
     report_machine(world, me);
     err = cake_calibrate(&(cake_calibrate_options){.rates = o->rates,
+                                                   .keep = o->keep_rates,
                                                    .threads = o->threads,
                                                    .plan = o->purpose == CAKE_PURPOSE_PLAN,
                                                    .report = o->report,

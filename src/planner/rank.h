@@ -45,6 +45,7 @@ typedef struct cake_rank_options {
     bool codes;                 /* --activations int8 was asked for */
     const char *link;           /* --link */
     const char *rates;          /* --rates */
+    const char *keep_rates;     /* --keep-rates */
     cake_affinity_options affinity;
     cake_gpu_options gpu;
     cake_topology_file topology_file;

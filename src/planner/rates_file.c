@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In: JSON lines of `bench peak`. Out: the rates of n ranks.
+ * In: JSON lines of `bench peak`, or of an earlier run. Out: the rates of n ranks; lines for later runs.
  * Invariant: a line counts for a rank only with its number of threads, and for products only with its
  * instruction set; a line of the rank's own host beats one of another host.
  */
@@ -12,8 +12,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "formats/json.h"
 
 enum { BYTES = 64 << 20 };
@@ -112,26 +114,106 @@ static cake_err fill_missing(const lines *l)
     return CAKE_OK;
 }
 
+/* Takes the rates of lines with the rank's own host. text: the file, empty if it is optional and absent. */
+static cake_err read_file(lines *l, cake_peak_kind products, bool optional, cake_buf *text)
+{
+    l->name[0] = cake_peak_name(products);
+    l->name[1] = cake_peak_name(CAKE_PEAK_READ);
+    cake_err err = cake_file_read("planner", l->path, optional, BYTES, text);
+    if (err && !(optional && err == CAKE_END))
+        return err;
+    for (int i = 0; i < 2; i++)
+        l->any[i] = cake_alloc((size_t)l->n, sizeof *l->any[i]);
+    for (int i = 0; i < l->n; i++)
+        l->rate[i].flops = l->rate[i].bytes = 0;
+    return read_lines(l, text);
+}
+
+static void close_lines(lines *l)
+{
+    free(l->any[0]);
+    free(l->any[1]);
+}
+
 cake_err cake_rates_file_read(const char *path, const char *isa, cake_peak_kind products, int n,
                               cake_rate *rate, int *threads)
 {
     cake_buf text = {0};
     lines l = {.path = path, .isa = isa, .n = n, .rate = rate};
-    l.name[0] = cake_peak_name(products);
-    l.name[1] = cake_peak_name(CAKE_PEAK_READ);
-    cake_err err = cake_file_read("planner", path, false, BYTES, &text);
-    if (err)
-        return err;
-    for (int i = 0; i < 2; i++)
-        l.any[i] = cake_alloc((size_t)n, sizeof *l.any[i]);
-    for (int i = 0; i < n; i++)
-        rate[i].flops = rate[i].bytes = 0;
-    err = read_lines(&l, &text);
+    cake_err err = read_file(&l, products, false, &text);
     if (!err)
         err = fill_missing(&l);
     *threads = l.threads;
     cake_buf_free(&text);
-    free(l.any[0]);
-    free(l.any[1]);
+    close_lines(&l);
+    return err;
+}
+
+cake_err cake_rates_file_recall(const char *path, const char *isa, cake_peak_kind products, int n,
+                                cake_rate *rate, bool *all)
+{
+    cake_buf text = {0};
+    lines l = {.path = path, .isa = isa, .n = n, .rate = rate};
+    cake_err err = read_file(&l, products, true, &text);
+    *all = !err;
+    for (int i = 0; i < n; i++)
+        *all = *all && rate[i].flops > 0 && rate[i].bytes > 0;
+    for (int i = 0; i < n && !*all; i++)
+        rate[i].flops = rate[i].bytes = 0;
+    cake_buf_free(&text);
+    close_lines(&l);
+    return err;
+}
+
+static void add_line(cake_buf *out, const lines *l, int which, const cake_rate *rate)
+{
+    cake_json_put_text(out, "{\"name\": ", l->name[which]);
+    cake_json_put_text(out, ", \"isa\": ", l->isa);
+    cake_json_put_text(out, ", \"host\": ", rate->host);
+    cake_buf_addf(out, ", \"threads\": %d, \"value\": %.6g, \"unit\": \"%s\"", rate->cpus,
+                  1e-9 * (which ? rate->bytes : rate->flops), which ? "GB/s" : "GFLOP/s");
+    cake_json_put_text(out, ", \"version\": ", cake_version());
+    cake_buf_adds(out, "}\n");
+}
+
+/* Appends what the file lacks: known [n] is what it has. */
+static void add_missing(const lines *l, const cake_rate *known, cake_buf *text)
+{
+    if (text->len && text->data[text->len - 1] != '\n')
+        cake_buf_addc(text, '\n');
+    for (int i = 0; i < l->n; i++) {
+        bool again = false;
+        for (int j = 0; j < i; j++)
+            again = again || cake_rates_same(2, (cake_rate[]){l->rate[j], l->rate[i]});
+        if (!again && known[i].flops <= 0)
+            add_line(text, l, 0, &l->rate[i]);
+        if (!again && known[i].bytes <= 0)
+            add_line(text, l, 1, &l->rate[i]);
+    }
+}
+
+cake_err cake_rates_file_keep(const char *path, const char *isa, cake_peak_kind products, int n,
+                              const cake_rate *rate)
+{
+    cake_buf text = {0};
+    cake_atomic_file whole;
+    cake_rate *known = cake_alloc((size_t)n, sizeof *known), *measured = cake_alloc((size_t)n, sizeof *known);
+    lines l = {.path = path, .isa = isa, .n = n, .rate = known};
+    memcpy(known, rate, (size_t)n * sizeof *known);
+    memcpy(measured, rate, (size_t)n * sizeof *known);
+    cake_err err = read_file(&l, products, true, &text); /* another run may have added some */
+    l.rate = measured;
+    if (!err)
+        add_missing(&l, known, &text);
+    if (!err)
+        err = cake_atomic_file_open("rates", path, &whole);
+    if (!err) {
+        fwrite(text.data ? text.data : "", 1, text.len, whole.file);
+        err = cake_atomic_file_close(&whole);
+    }
+    cake_buf_free(&text);
+    close_lines(&l);
+    free(known);
+    free(measured);
     return err;
 }

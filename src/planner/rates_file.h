@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * --rates: speeds that `bench peak -o FILE` measured, used instead of measuring now.
+ * --rates: speeds that `bench peak -o FILE` measured, used instead of measuring now; --keep-rates: those that
+ * an earlier run measured.
  */
 #ifndef CAKE_PLANNER_RATES_FILE_H
 #define CAKE_PLANNER_RATES_FILE_H
+
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "kernels/peak.h"
@@ -15,5 +18,12 @@
  * *threads: the maximum that any such line has. */
 cake_err cake_rates_file_read(const char *path, const char *isa, cake_peak_kind products, int n,
                               cake_rate *rate, int *threads);
+/* The same of a file that runs keep: a line serves its own host only. False in *all, and rates of 0: some are
+ * missing, or there is no file. */
+cake_err cake_rates_file_recall(const char *path, const char *isa, cake_peak_kind products, int n,
+                                cake_rate *rate, bool *all);
+/* Adds those of n measured rates that such a file lacks; the file is replaced as a whole. */
+cake_err cake_rates_file_keep(const char *path, const char *isa, cake_peak_kind products, int n,
+                              const cake_rate *rate);
 
 #endif

@@ -58,6 +58,12 @@ typedef struct job {
     cake_err err;
 } job;
 
+/* Before --keep-rates is written. */
+static cake_err check_paths(job *j)
+{
+    return cake_comm_agree(j->world, j->world->rank ? CAKE_OK : cake_paths_check(j->options));
+}
+
 /* Begins to open the tokenizer; whatever fails meanwhile is said at once. */
 static cake_err open_language(job *j)
 {
@@ -92,8 +98,7 @@ static cake_err open_files(job *j)
     const bool large = cake_model_parameters(j->rank.input.model) >= LOADS_LONG;
     cake_err err = CAKE_OK;
     if (j->world->rank == 0) {
-        err = cake_paths_check(j->options);
-        if (!err && j->options->report)
+        if (j->options->report)
             err = cake_atomic_file_check("report", j->options->report);
         if (!err && j->options->trace)
             err = cake_atomic_file_check("trace", j->options->trace);
@@ -501,6 +506,7 @@ static const struct {
 } phases[] = {
     {open_watchdog, close_watchdog}, /* is every rank alive? */
     {open_shutdown, close_shutdown}, /* signals, and the end of the time */
+    {check_paths, NULL},             /* no file is read and written, or written twice */
     {open_language, close_language}, /* tokenizer and template, meanwhile */
     {plan, close_rank},              /* which rank has which layers; does it fit? */
     {open_trace, close_trace},

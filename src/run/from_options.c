@@ -55,6 +55,7 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
         .codes = !strcmp(o->activations, "int8"),
         .link = o->link,
         .rates = o->rates,
+        .keep_rates = o->keep_rates,
         /* bench compares runs with rates measured on the mask that it was started with */
         .affinity = {.bind = purpose == CAKE_PURPOSE_BENCH ? "none" : o->bind,
                      .threads = cake_options_threads(o, 0)},

@@ -61,4 +61,38 @@ expect "a warning of the thread" 0 'but the model.s chat template shows no tools
 test "$(grep -c 'shows no tools' "$dir/err")" -eq 1
 ok "... once" $?
 
+# --keep-rates: measured once, then taken from the file.
+unset CAKE_RATES
+kept=$dir/kept.json
+# Other tests run meanwhile, and what they disturb is not kept: several tries.
+measured() { # LINES : a run that measures, until FILE has so many lines
+    for _ in $(seq 30); do
+        "$cake" run -q -m "$model" -i "$dir/in.jsonl" -o "$dir/r.jsonl" --force --max-tokens 1 --isa ref --threads 1 --report "$dir/report.json" --keep-rates "$kept" \
+            >"$dir/out" 2>"$dir/err" || return
+        [ ! -e "$kept" ] || [ "$(wc -l <"$kept")" -ne "$1" ] || return 0
+        sleep 0.1
+    done
+    echo "not checked here: speeds that are kept: these CPUs are never free"
+    false
+}
+if measured 2; then
+    grep -q '"name": "peak.f32", "isa": "ref"' "$kept" && grep -q '"name": "peak.read"' "$kept"
+    ok "speeds are kept" $?
+    expect "... for --rates" 0 '^rates ' "$cake" plan -m "$model" --isa ref --threads 1 --rates "$kept"
+    sed -i 's/"value": [0-9.e+]*/"value": 123/' "$kept" && cp "$kept" "$dir/before"
+    measured 2 && alike "$dir/before" "$kept" && grep -q '"peak_flops": 123000000000' "$dir/report.json"
+    ok "... and taken from the file" $?
+    sed "s/\"host\": \"[^\"]*/&-of-another-rack/" "$kept" >"$dir/other" && cp "$dir/other" "$kept"
+    measured 4 && head -2 "$kept" >"$dir/before" && alike "$dir/other" "$dir/before" &&
+        ! grep -q '"peak_flops": 123000000000' "$dir/report.json"
+    ok "... but not those of another host, which stay" $?
+fi
+keep() { "$cake" run -q -m "$model" -p x -o "$dir/x.jsonl" --force --max-tokens 1 --report "$dir/report.json" --keep-rates "$@"; }
+cp "$dir/in.jsonl" "$dir/before"
+expect "a file of something else" 1 'in.jsonl:1: expected a line of' keep "$dir/in.jsonl"
+alike "$dir/before" "$dir/in.jsonl"
+ok "... stays" $?
+expect "... of results" 2 '-o and --keep-rates are the same file' keep "$dir/x.jsonl"
+expect "--rates and --keep-rates" 2 'both --rates and --keep-rates' keep "$kept" --rates "$kept"
+
 finish
