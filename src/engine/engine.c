@@ -72,6 +72,7 @@ cake_err cake_engine_open(const cake_engine_setup *setup, const cake_sequence_io
     e->row_taken = cake_alloc((size_t)e->max_score, sizeof *e->row_taken);
     e->round = cake_alloc((size_t)e->max_score, sizeof *e->round);
     e->predict_row = cake_alloc((size_t)e->max_score, sizeof *e->predict_row);
+    e->predict_from = cake_alloc((size_t)e->max_score, sizeof *e->predict_from);
     e->predicted = cake_alloc((size_t)e->max_score, sizeof *e->predicted);
     e->drafting = cake_alloc((size_t)shape->lane_seqs, sizeof *e->drafting);
     e->speculation =
@@ -117,6 +118,7 @@ void cake_engine_close(cake_engine *e)
     free(e->row_taken);
     free(e->round);
     free(e->predict_row);
+    free(e->predict_from);
     free(e->predicted);
     free(e->drafting);
     cake_speculation_close(e->speculation);
@@ -519,6 +521,32 @@ static bool predicts(const cake_engine *e, const cake_row *row)
            s->max_len > (int)s->ids.len + 1;
 }
 
+/* Offers what the layer predicts after rows e->predict_row [n] of a wave, and after what it predicted. */
+static void offer(cake_engine *e, int n_thread, const cake_row *rows, int n)
+{
+    for (int i = 0; i < n; i++)
+        e->predict_from[i] = rows[e->predict_row[i]];
+    for (int depth = 0; n; depth++) {
+        int n_more = 0;
+        cake_mtp_predict(e->mtp, n_thread, e->logits, e->predict_row, n, e->predicted);
+        for (int i = 0; i < n; i++) {
+            const cake_row from = e->predict_from[i];
+            cake_speculation_offer(e->speculation, from.slot, from.pos + 2 + depth, e->predicted[i]);
+            if (!cake_speculation_wants_more(e->speculation, depth + 1) ||
+                !cake_mtp_goes_on(e->mtp, e->predict_row[i]))
+                continue;
+            e->predict_from[n_more] = from;
+            e->predicted[n_more] = e->predicted[i];
+            e->predict_row[n_more++] = e->predict_row[i];
+        }
+        if (n_more && cake_mtp_go_on(e->mtp, n_thread, e->predict_row, n_more, e->predicted))
+            cake_comm_abort();
+        for (int i = 0; i < n_more; i++)
+            e->predict_row[i] = i;
+        n = n_more;
+    }
+}
+
 /* Runs the layer over a wave whose tokens have been sampled, and offers what it predicts as drafts. */
 static void predict(cake_engine *e, cake_wave *wave)
 {
@@ -533,21 +561,12 @@ static void predict(cake_engine *e, cake_wave *wave)
     }
     if (cake_mtp_forward(e->mtp, n_thread, wave))
         cake_comm_abort();
-    int n_answer = 0;
-    for (int i = 0; i < wave->n_row; i++)
-        n_answer += predicts(e, &rows[i]);
-    const int until = n_answer && cake_speculation_wants(e->speculation, n_answer) ? wave->n_row : 0;
-    for (int from = 0, n = 0; from < until; n = 0) {
-        for (; from < until && n < e->max_score; from++)
-            if (predicts(e, &rows[from]))
-                e->predict_row[n++] = from;
-        if (n)
-            cake_mtp_predict(e->mtp, n_thread, e->logits, e->predict_row, n, e->predicted);
-        for (int i = 0; i < n; i++) {
-            const cake_row *row = &rows[e->predict_row[i]];
-            cake_speculation_offer(e->speculation, row->slot, row->pos + 2, e->predicted[i]);
-        }
-    }
+    int n = 0;
+    for (int i = 0; i < wave->n_row && n < e->max_score; i++)
+        if (predicts(e, &rows[i]))
+            e->predict_row[n++] = i;
+    if (n && cake_speculation_wants(e->speculation, n))
+        offer(e, n_thread, rows, n);
     e->stats.head_s += cake_trace_since(e->trace, CAKE_SPAN_HEAD, start, wave->n_row);
 }
 

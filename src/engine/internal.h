@@ -50,6 +50,7 @@ struct cake_engine {
     cake_speculation *speculation;    /* NULL: nothing is drafted */
     cake_mtp *mtp;                    /* NULL: the model drafts nothing itself */
     int32_t *predict_row, *predicted; /* [max_score] rows after which it predicts a token, and those tokens */
+    cake_row *predict_from;           /* [max_score] the rows of the wave that these follow */
     int32_t *drafting;                /* [lane_seqs] slots of a wave that may have drafts */
     int *round;                       /* [max_score] how many rows of the same answer come before */
     int max_score;                    /* rows whose scores, or hidden states, are computed at a time */

@@ -15,14 +15,15 @@
 struct cake_mtp {
     cake_mtp_setup of;
     cake_arena arena;
-    cake_wave *wave; /* as it came, with the layer's own body */
-    const float *hidden;
-    int32_t *ids;             /* [max_row] */
-    float *embedded, *normed; /* [max_row, dim] */
-    float *joined;            /* [max_row, 2 dim] */
-    void *input;              /* joined, packed for the product */
-    cake_topk *best;          /* [max_row] */
-    bool *wanted;             /* [max_row] false */
+    cake_wave *wave;                   /* as it came, with the layer's own body */
+    const float *hidden;               /* [n_row, dim] */
+    const float *hidden_norm;          /* [dim] is applied to it first; NULL: none */
+    int32_t *ids;                      /* [max_row] */
+    float *embedded, *normed, *before; /* [max_row, dim]; before: the layer's own earlier output */
+    float *joined;                     /* [max_row, 2 dim] */
+    void *input;                       /* joined, packed for the product */
+    cake_topk *best;                   /* [max_row] */
+    bool *wanted;                      /* [max_row] false */
 };
 
 static size_t row_bytes(const cake_mtp_setup *of, size_t each)
@@ -51,7 +52,7 @@ static size_t input_bytes(const cake_mtp_setup *of)
 
 static size_t all_bytes(const cake_mtp_setup *of)
 {
-    return cake_arena_round(of->wave_bytes) + row_bytes(of, sizeof(int32_t)) + 4 * x_bytes(of) +
+    return cake_arena_round(of->wave_bytes) + row_bytes(of, sizeof(int32_t)) + 5 * x_bytes(of) +
            input_bytes(of) + row_bytes(of, sizeof(cake_topk)) + row_bytes(of, sizeof(bool));
 }
 
@@ -74,6 +75,7 @@ cake_err cake_mtp_open(const cake_mtp_setup *setup, cake_mtp **out)
     m->ids = cake_arena_take(&m->arena, row_bytes(setup, sizeof *m->ids));
     m->embedded = cake_arena_take(&m->arena, x_bytes(setup));
     m->normed = cake_arena_take(&m->arena, x_bytes(setup));
+    m->before = cake_arena_take(&m->arena, x_bytes(setup));
     m->joined = cake_arena_take(&m->arena, 2 * x_bytes(setup));
     m->input = cake_arena_take(&m->arena, input_bytes(setup));
     m->best = cake_arena_take(&m->arena, row_bytes(setup, sizeof *m->best));
@@ -113,10 +115,12 @@ static void join(const cake_exec *exec, void *arg)
     const cake_kernels *op = m->of.kernels;
     const int n = m->wave->n_row, dim = c->dim;
     op->gather(exec, m->embedded, &ends->embedding, m->ids, n, cake_model_embed_scale(m->of.model));
-    op->rmsnorm(exec, m->normed, m->hidden, ends->final_norm, NULL, n, dim, c->norm_eps);
+    if (m->hidden_norm)
+        op->rmsnorm(exec, m->normed, m->hidden, m->hidden_norm, NULL, n, dim, c->norm_eps);
     cake_exec_barrier(exec);
     op->rmsnorm(exec, m->embedded, m->embedded, w->mtp_embed_norm, NULL, n, dim, c->norm_eps);
-    op->rmsnorm(exec, m->normed, m->normed, w->mtp_hidden_norm, NULL, n, dim, c->norm_eps);
+    op->rmsnorm(exec, m->normed, m->hidden_norm ? m->normed : m->hidden, w->mtp_hidden_norm, NULL, n, dim,
+                c->norm_eps);
     cake_exec_barrier(exec);
     put_half(exec, m->joined, m->embedded, 0, n, dim);
     put_half(exec, m->joined, m->normed, 1, n, dim);
@@ -133,14 +137,46 @@ static void ignore(void *arg, bool layer)
     (void)arg, (void)layer;
 }
 
+static cake_err run(cake_mtp *m, int n_thread)
+{
+    cake_exec_run(n_thread, join, m);
+    return cake_slice_forward(m->of.slice, m->wave, (cake_wave_buffers){NULL, NULL}, ignore, NULL);
+}
+
 cake_err cake_mtp_forward(cake_mtp *m, int n_thread, cake_wave *wave)
 {
     memcpy(m->wave, wave, cake_wave_header_bytes(wave->n_row, wave->n_change));
     for (int i = 0; i < wave->n_row; i++)
         cake_wave_rows(m->wave)[i].nonfinite = 0;
     m->hidden = cake_wave_body(wave);
-    cake_exec_run(n_thread, join, m);
-    return cake_slice_forward(m->of.slice, m->wave, (cake_wave_buffers){NULL, NULL}, ignore, NULL);
+    m->hidden_norm = cake_model_ends(m->of.model)->final_norm;
+    return run(m, n_thread);
+}
+
+bool cake_mtp_goes_on(const cake_mtp *m, int row)
+{
+    return (cake_wave_rows(m->wave)[row].pos + 1) % CAKE_PAGE != 0;
+}
+
+/* Qwen's layer takes its own output after the norm before the head, DeepSeek's as it is; as in vLLM. */
+cake_err cake_mtp_go_on(cake_mtp *m, int n_thread, const int32_t *row, int n, const int32_t *id)
+{
+    const cake_config *c = cake_model_config(m->of.model);
+    const size_t dim = (size_t)c->dim;
+    const float *body = cake_wave_body(m->wave);
+    cake_row *rows = cake_wave_rows(m->wave);
+    for (int i = 0; i < n; i++) { /* row ascends */
+        const int32_t pos = rows[row[i]].pos + 1;
+        memcpy(m->before + (size_t)i * dim, body + (size_t)row[i] * dim, dim * sizeof *body);
+        rows[i] = (cake_row){
+            .slot = rows[row[i]].slot, .pos = pos, .kind = CAKE_ROW_GENERATED, .rope_len = pos + 1};
+        m->ids[i] = id[i];
+    }
+    m->wave->n_row = n;
+    m->wave->n_change = 0;
+    m->hidden = m->before;
+    m->hidden_norm = c->arch->mtp ? cake_model_layer(m->of.model, c->n_layer)->mtp_norm : NULL;
+    return run(m, n_thread);
 }
 
 void cake_mtp_predict(cake_mtp *m, int n_thread, cake_logits *logits, const int32_t *row, int n, int32_t *id)

@@ -36,7 +36,12 @@ void cake_mtp_close(cake_mtp *mtp);
 int32_t *cake_mtp_ids(cake_mtp *mtp);
 /* Runs the layer over a wave that has passed all others, and is not changed. */
 cake_err cake_mtp_forward(cake_mtp *mtp, int n_thread, cake_wave *wave);
-/* The likeliest second token after rows [n] of that wave, into id [n]. */
+/* Whether the layer can go on after a row of that wave: the next position is in a page that it has. */
+bool cake_mtp_goes_on(const cake_mtp *mtp, int row);
+/* Runs the layer once more, after rows [n] of the latest wave that it ran, as if the tokens id [n] that it
+ * predicted there followed. These n rows are its latest wave then. */
+cake_err cake_mtp_go_on(cake_mtp *mtp, int n_thread, const int32_t *row, int n, const int32_t *id);
+/* The likeliest second token after rows [n] of the latest wave, into id [n]. */
 void cake_mtp_predict(cake_mtp *mtp, int n_thread, cake_logits *logits, const int32_t *row, int n,
                       int32_t *id);
 

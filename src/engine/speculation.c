@@ -14,18 +14,19 @@
 enum {
     KEPT_TOKENS = 1 << 18, /* of answers that have ended */
     KEPT_PROMPT = 4,       /* tokens before an answer that are kept with it: where it begins */
-    N_CLASS = 7            /* of matches, by length; the first is that of tokens that the model offers */
+    N_CLASS = 9            /* of matches, by length; the first are those of tokens that the model offers */
 };
 
 #define BETWEEN (-1) /* stands after each of them */
 
-#define OFFERED 0 /* the length of what matches the model's own expectation */
+#define OFFERED(i) (-(i)) /* the length of what matches the model's own expectation, i tokens before */
 
 /* Matches of so many tokens, at least; how often the token behind such a match was right, at first. */
 static const struct {
     int length;
     double right;
-} classes[N_CLASS] = {{OFFERED, 0.7}, {2, 0.2}, {3, 0.3}, {4, 0.4}, {6, 0.5}, {10, 0.6}, {18, 0.7}};
+} classes[N_CLASS] = {{OFFERED(2), 0.45}, {OFFERED(1), 0.55}, {OFFERED(0), 0.7}, {2, 0.2}, {3, 0.3},
+                      {4, 0.4},           {6, 0.5},           {10, 0.6},         {18, 0.7}};
 
 #define PRIOR 8.0   /* tokens for which that counts */
 #define DECAY 0.995 /* what an observation counts after one more of its class */
@@ -34,8 +35,8 @@ static const struct {
 typedef struct slot_draft {
     cake_ngrams ngrams; /* of its tokens */
     int at;
-    int offered_at; /* a position; 0: nothing is offered */
-    int32_t offered;
+    int offered_at, n_offered; /* positions from there on that the model expects tokens at */
+    int32_t offered[CAKE_MAX_OFFERED];
     int n_found, n, n_sent; /* tokens: found, chosen, and in a wave */
     double chance;          /* that the next of those found counts */
     double expected,
@@ -94,7 +95,7 @@ void cake_speculation_begin(cake_speculation *p, int slot)
 {
     slot_draft *d = &p->slot[slot];
     cake_ngrams_clear(&d->ngrams);
-    d->n = d->n_sent = d->offered_at = 0;
+    d->n = d->n_sent = d->n_offered = 0;
     d->expected = d->right = 0;
 }
 
@@ -170,8 +171,12 @@ static double usual(const cake_speculation *p, int length)
 
 void cake_speculation_offer(cake_speculation *p, int slot, int pos, int32_t id)
 {
-    p->slot[slot].offered_at = pos;
-    p->slot[slot].offered = id;
+    slot_draft *d = &p->slot[slot];
+    if (pos != d->offered_at + d->n_offered || d->n_offered == CAKE_MAX_OFFERED) {
+        d->offered_at = pos;
+        d->n_offered = 0;
+    }
+    d->offered[d->n_offered++] = id;
 }
 
 bool cake_speculation_wants(const cake_speculation *p, int n)
@@ -179,19 +184,30 @@ bool cake_speculation_wants(const cake_speculation *p, int n)
     const double without = n / cake_wave_times_at(&p->times, n);
     bool wants = p->forced;
     for (int k = 1; k <= n && k <= CAKE_MAX_DRAFTS && !wants; k++)
-        wants = (n + k * usual(p, OFFERED)) / cake_wave_times_at(&p->times, n + k) > without;
+        wants = (n + k * usual(p, OFFERED(0))) / cake_wave_times_at(&p->times, n + k) > without;
     return wants;
 }
 
-/* Takes what the model offers, unless what was found is right more often, or begins with the same. */
-static void take_offered(const cake_speculation *p, slot_draft *d)
+bool cake_speculation_wants_more(const cake_speculation *p, int n_offered)
 {
-    if (d->offered_at != d->at ||
-        (d->n && (d->id[0] == d->offered || usual(p, d->length[0]) >= usual(p, OFFERED))))
+    static const double enough = 0.3; /* the layer and the head once more cost about that of a pass's token */
+    double chance = 1;
+    for (int i = 0; i <= n_offered; i++)
+        chance *= usual(p, OFFERED(i));
+    return n_offered < CAKE_MAX_OFFERED && (p->forced || chance > enough);
+}
+
+/* Takes what the model offers, at most so many tokens, unless what was found is right more often, or begins
+ * with the same. */
+static void take_offered(const cake_speculation *p, slot_draft *d, int most)
+{
+    if (!d->n_offered || d->offered_at != d->at ||
+        (d->n && (d->id[0] == d->offered[0] || usual(p, d->length[0]) >= usual(p, OFFERED(0)))))
         return;
-    d->id[0] = d->offered;
-    d->length[0] = OFFERED;
-    d->n = 1;
+    for (d->n = 0; d->n < d->n_offered && d->n < most; d->n++) {
+        d->id[d->n] = d->offered[d->n];
+        d->length[d->n] = OFFERED(d->n);
+    }
 }
 
 void cake_speculation_find(cake_speculation *p, int slot, const cake_ids *ids, int most)
@@ -211,7 +227,7 @@ void cake_speculation_find(cake_speculation *p, int slot, const cake_ids *ids, i
         take(d, p->kept, p->n_kept, other_next, other, most);
     else if (own)
         take(d, ids->id, ids->len, next, own, most);
-    take_offered(p, d);
+    take_offered(p, d, most);
     if (p->forced == FORCED_RANDOM)
         spoil(p, d, most);
 }

@@ -18,6 +18,7 @@
 enum {
     CAKE_MAX_DRAFT = 16,  /* tokens of one sequence in a wave */
     CAKE_MAX_DRAFTS = 32, /* and of all together */
+    CAKE_MAX_OFFERED = 3, /* tokens in a row that the model itself expects */
 };
 
 typedef struct cake_speculation cake_speculation;
@@ -31,10 +32,13 @@ void cake_speculation_begin(cake_speculation *speculation, int slot);
 /* The answer in the slot, ids from n_prompt on, has ended; others may be like it. */
 void cake_speculation_end(cake_speculation *speculation, const cake_ids *ids, int n_prompt);
 
-/* The model itself expects a token at a position of the sequence in a slot. */
+/* The model itself expects a token at a position of the sequence in a slot, and may then expect one at the
+ * next position, too. */
 void cake_speculation_offer(cake_speculation *speculation, int slot, int pos, int32_t id);
 /* Whether tokens that the model expects are worth knowing, in waves of n sequences. */
 bool cake_speculation_wants(const cake_speculation *speculation, int n);
+/* Whether that of a token more, behind n_offered tokens of a sequence, is. */
+bool cake_speculation_wants_more(const cake_speculation *speculation, int n_offered);
 /* Finds drafts for the sequence in a slot, at most `most`. */
 void cake_speculation_find(cake_speculation *speculation, int slot, const cake_ids *ids, int most);
 /* Decides how many of those found are sent with a wave of slots [n], at most `most` in all. */

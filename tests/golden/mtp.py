@@ -8,7 +8,7 @@ prediction of four golden models, which lie beside these files when they are cop
 transformers skips these layers, so the formula stands here once more, around decoder layers of transformers: what
 follows a position is predicted from the model's hidden state there, after the final norm, and from the embedding of the
 token behind it (DeepSeek-V3 Technical Report, 2.2; vLLM computes the same). expected.json has the best five tokens after
-each position but the last of a prompt. One of the layers has learned the answers to the model's requests.jsonl.
+each position but the last of a prompt, and what it goes on with, on its own, after the first of them. One of the layers has learned the answers to the model's requests.jsonl.
 """
 import json
 
@@ -16,6 +16,8 @@ import torch
 from safetensors.torch import save_file
 
 import models
+
+CUT = 37  # positions of the prompt after which it goes on with its own tokens
 
 # name: what the names of the layer's tensors begin with, and those around it: join, norm of the embedding, of the
 # hidden state, and before the head; the layer of the model that it is like; whether it learns to be right
@@ -44,20 +46,35 @@ class Predictor(torch.nn.Module):
         self.around = torch.nn.ParameterList(around)
         self.model = [model]  # not a part of it
 
-    def forward(self, ids):
-        """Scores of what follows each of ids [n] but the last, next but one."""
+    def forward(self, ids, further=0):
+        """Scores of what follows each of ids [n] but the last, next but one; further: and so many best tokens more, each
+        of which follows as if the one before, or the best after the last, had."""
         model, = self.model
         with torch.no_grad():
             hidden = model.model(ids[None], use_cache=False).last_hidden_state[:, :-1]
             embedded = model.model.embed_tokens(ids[None, 1:])
         join, of_embedding, of_hidden, last = self.around
-        x = torch.cat([norm(embedded, of_embedding, self.eps, self.less_one),
-                       norm(hidden, of_hidden, self.eps, self.less_one)], -1) @ join.T
-        positions = torch.arange(x.shape[1])[None]
-        mask = torch.full((x.shape[1],) * 2, float("-inf"), dtype=x.dtype).triu(1)[None, None]
-        x = self.layer(x, attention_mask=mask, position_ids=positions,
-                       position_embeddings=model.model.rotary_emb(x, positions))
-        return model.lm_head(norm(x[0] if isinstance(x, tuple) else x, last, self.eps, self.less_one))[0]
+        hidden, more = norm(hidden, of_hidden, self.eps, self.less_one), []
+        while True:
+            x = torch.cat([norm(embedded, of_embedding, self.eps, self.less_one), hidden], -1) @ join.T
+            positions = torch.arange(x.shape[1])[None]
+            mask = torch.full((x.shape[1],) * 2, float("-inf"), dtype=x.dtype).triu(1)[None, None]
+            x = self.layer(x, attention_mask=mask, position_ids=positions,
+                           position_embeddings=model.model.rotary_emb(x, positions))
+            x = x[0] if isinstance(x, tuple) else x
+            normed = norm(x, last, self.eps, self.less_one)
+            scores = model.lm_head(normed)[0]
+            if not further:
+                return scores
+            if len(more) == further:
+                return scores[:-further], more
+            token = scores[-1].argmax()
+            values = torch.log_softmax(scores[-1], -1).topk(2).values
+            more.append([token.item(), round((values[0] - values[1]).item(), 6)])
+            # Qwen's layer goes on with its output after its last norm, DeepSeek's with the output itself
+            own = (normed if self.less_one else x)[:, -1:]
+            hidden = torch.cat([hidden, norm(own, of_hidden, self.eps, self.less_one)], 1)
+            embedded = torch.cat([embedded, model.model.embed_tokens(token[None, None])], 1)
 
 
 def learn(predictor, answers):
@@ -101,6 +118,7 @@ def make(name, where, around, like, learns):
     ids = torch.randint(models.vocab_size(spec), (90,), generator=generator)
     with models.throughout_double(family.startswith(("qwen3_5", *models.MIXTURES))):
         scores = predictor(ids)
+        further = predictor(ids[:CUT + 1], 3)[1]
     assert scores.dtype == torch.float64
     values, best = torch.log_softmax(scores, -1).topk(5)
     out = models.HERE / "mtp" / name
@@ -109,7 +127,7 @@ def make(name, where, around, like, learns):
     index = json.loads((path / "model.safetensors.index.json").read_text())
     index["weight_map"] |= {k: "mtp.safetensors" for k in tensors}
     models.write_json(out / "model.safetensors.index.json", index, 1)
-    models.write_json(out / "expected.json", {"ids": ids.tolist(), "top": [
+    models.write_json(out / "expected.json", {"ids": ids.tolist(), "cut": CUT, "further": further, "top": [
         [[i.item(), round(v.item(), 6)] for i, v in zip(b, row)] for b, row in zip(best, values)]})
     right = [(predictor(torch.tensor(s["prompt"] + s["ids"][:-1])).argmax(-1)[len(s["prompt"]) - 1:]
               == torch.tensor(s["ids"][1:])).double().mean().item() for s in expected]
