@@ -338,18 +338,19 @@ static void test_longest(void)
 static void test_spellings(void)
 {
     static const char *const spellings[] = {
-        "{\"model\":{\"vocab\":{\"a\":0,\"\\u0120\":1,\"\\u0120a\":2},\"merges\":[\"\\u0120 "
-        "a\"],\"type\":\"BPE\"},"
-        "\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
-        " { \"pre_tokenizer\" : { \"type\" : \"ByteLevel\" , \"vocab\" : [ \"}\" ] } , \"model\" : { "
-        "\"merges\" : [ [ \"\xC4\xA0\" , "
-        "\"a\" ] ] , \"type\" : \"BPE\" , \"vocab\" : { \"\xC4\xA0\" : 1 , \"\\u0061\" : 0 , \"\\u0120a\" : "
-        "2 } } } ",
-        "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,"
-        "\"\\u0120\":1,"
-        "\"\\u0120a\":2},\"merges\":[[\"\\u0120\",\"a\"]]},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
-        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"b\":0},\"merges\":[],\"vocab\":{\"a\":0,\"\\u0120\":1,"
-        "\"\\u0120a\":2},\"merges\":[\"\\u0120 a\"]},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
+        ("{\"model\":{\"vocab\":{\"a\":0,\"\\u0120\":1,\"\\u0120a\":2},\"merges\":[\"\\u0120 "
+         "a\"],\"type\":\"BPE\"},"
+         "\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}"),
+        (" { \"pre_tokenizer\" : { \"type\" : \"ByteLevel\" , \"vocab\" : [ \"}\" ] } , \"model\" : { "
+         "\"merges\" : "
+         "[ [ \"\xC4\xA0\" , \"a\" ] ] , \"type\" : \"BPE\" , \"vocab\" : { \"\xC4\xA0\" : 1 , \"\\u0061\" : "
+         "0 , "
+         "\"\\u0120a\" : 2 } } } "),
+        ("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,"
+         "\"\\u0120\":1,\"\\u0120a\":2},\"merges\":[[\"\\u0120\",\"a\"]]},\"pre_tokenizer\":{\"type\":"
+         "\"ByteLevel\"}}"),
+        ("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"b\":0},\"merges\":[],\"vocab\":{\"a\":0,\"\\u0120\":1,"
+         "\"\\u0120a\":2},\"merges\":[\"\\u0120 a\"]},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}"),
     };
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         cake_tokenizer *token = NULL;
