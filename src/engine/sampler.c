@@ -173,7 +173,7 @@ static int32_t sample_allowed(cake_sample_row *c, int n_vocab, float *kept, void
     if (mask.allowed) {
         for (int32_t i = 0; i < mask.n; i++)
             kept[i] = c->score[mask.id[i]];
-        return mask.id[cake_sample(kept, mask.n, params, &s->key, scratch)];
+        return mask.id[cake_sample_listed(kept, mask.n, n_vocab, params, &s->key, scratch)];
     }
     for (int32_t i = 0; i < mask.n; i++) {
         kept[i] = c->score[mask.id[i]];

@@ -274,6 +274,7 @@ static bool has_list_filter(const cake_params *params, int n_vocab)
 /* Lists the first top_k tokens; returns their number. */
 static int32_t list_top_k(const float *score, int n_vocab, int32_t k, float top, const workspace *ws)
 {
+    k = k < n_vocab ? k : n_vocab;
     if (k <= HEAP_K) {
         list_first(score, n_vocab, k, ws->list);
         return k;
@@ -332,17 +333,16 @@ static int32_t draw(cake_softmax softmax, const cake_params *params, double u, c
 }
 
 /* By rank, of those tokens that top_k keeps, or of all. */
-static int32_t sample_ranked(const float *score, int n_vocab, cake_softmax softmax, const cake_params *params,
-                             double u, const workspace *ws)
+static int32_t sample_ranked(const float *score, int n, bool top_k, cake_softmax softmax,
+                             const cake_params *params, double u, const workspace *ws)
 {
-    int32_t n;
-    if (has_top_k(params, n_vocab)) {
-        n = list_top_k(score, n_vocab, (int32_t)params->top_k, softmax.top, ws);
-        return draw(softmax, params, u, ws, n, total(&softmax, ws->list, n));
+    if (top_k) {
+        const int32_t kept = list_top_k(score, n, (int32_t)params->top_k, softmax.top, ws);
+        return draw(softmax, params, u, ws, kept, total(&softmax, ws->list, kept));
     }
-    double sum = cake_softmax_sum(&softmax, score, n_vocab, NULL);
-    n = list_top_p(&softmax, score, n_vocab, sum, params->top_p * sum, ws);
-    return draw(softmax, params, u, ws, n, sum);
+    double sum = cake_softmax_sum(&softmax, score, n, NULL);
+    const int32_t kept = list_top_p(&softmax, score, n, sum, params->top_p * sum, ws);
+    return draw(softmax, params, u, ws, kept, sum);
 }
 
 /* By id: the block in which the sum passes, then the token in the block. */
@@ -363,22 +363,28 @@ size_t cake_sample_scratch(int n_vocab)
     return (size_t)n_vocab * 3 * sizeof(ranked_token);
 }
 
-int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
-                    void *scratch)
+int32_t cake_sample_listed(const float *score, int n, int n_vocab, const cake_params *params,
+                           const cake_key *key, void *scratch)
 {
-    int32_t best = cake_softmax_argmax(score, n_vocab);
+    int32_t best = cake_softmax_argmax(score, n);
     if (params->temperature == 0 || score[best] == -INFINITY)
         return best;
     cake_softmax softmax = cake_softmax_of(score[best], params->temperature);
     double u = cake_key_uniform(key);
     if (has_list_filter(params, n_vocab)) {
         workspace ws = {.list = scratch};
-        ws.rest = ws.list + n_vocab;
-        ws.sorted = ws.rest + n_vocab;
-        return sample_ranked(score, n_vocab, softmax, params, u, &ws);
+        ws.rest = ws.list + n;
+        ws.sorted = ws.rest + n;
+        return sample_ranked(score, n, has_top_k(params, n_vocab), softmax, params, u, &ws);
     }
     cake_softmax_cut(&softmax, params->min_p);
-    return sample_all(score, n_vocab, &softmax, u, scratch);
+    return sample_all(score, n, &softmax, u, scratch);
+}
+
+int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
+                    void *scratch)
+{
+    return cake_sample_listed(score, n_vocab, n_vocab, params, key, scratch);
 }
 
 int cake_sample_needs(const cake_params *params, int n_vocab)

@@ -35,6 +35,12 @@ size_t cake_sample_scratch(int n_vocab);
 int32_t cake_sample(const float *score, int n_vocab, const cake_params *params, const cake_key *key,
                     void *scratch);
 
+/* The same from the scores [n] of those tokens of a vocabulary that may be drawn, by ascending id; returns an
+ * index. With top_k it is the token that cake_sample_best draws, and cake_sample if the others' scores are
+ * -infinity. */
+int32_t cake_sample_listed(const float *score, int n, int n_vocab, const cake_params *params,
+                           const cake_key *key, void *scratch);
+
 /* Number of best scores that suffice to draw a token if the scores are unchanged, at most CAKE_MAX_TOPK; 0:
  * more are needed, use cake_sample. */
 int cake_sample_needs(const cake_params *params, int n_vocab);

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../shell.sh"
 
 text="the rain in the hills turns the small river into a lake and the road to the house is lost in it "
-for i in $(seq 1 8); do
+for i in $(seq 1 10); do
     case $i in
     1) more='"temperature": 0, "logprobs": 2' ;;
     2) more='"temperature": 0.9, "repetition_penalty": 1.2, "frequency_penalty": 0.5' ;;
@@ -14,6 +14,8 @@ for i in $(seq 1 8); do
     5) more='"temperature": 0.7, "stop": ["a", "e"], "ignore_eos": true' ;;
     6) more='"temperature": 1.2, "structured_outputs": {"regex": "(the |rain |in |hills |lake ){9,20}"}' ;;
     7) more='"temperature": 0.2, "top_p": 0.8, "echo": true, "logprobs": 0' ;;
+    9) more='"temperature": 1, "top_k": 5, "structured_outputs": {"regex": "(ab|ac|ad){20,30}"}' ;;
+    10) more='"temperature": 1, "top_k": 5, "logprobs": 0, "structured_outputs": {"regex": "(ab|ac|ad){20,30}"}' ;;
     8) more='"temperature": 0, "structured_outputs": {"choice": ["the rain in the hills", "the rain in the house", "rain"]}' ;;
     esac
     printf '{"id": "s%d", "prompt": "%s%s", "max_tokens": %d, "seed": %d, "return_token_ids": true, %s}\n' \
@@ -32,7 +34,7 @@ counted() { # WHAT : a number of the report
 while read -r name kv <&3; do
     model=$root/tests/golden/$name
     answer 1 off --speculate off
-    [ "$(grep -c '"error"' "$dir/off.jsonl")" -eq 0 ] && [ "$(wc -l <"$dir/off.jsonl")" -eq 8 ] && [ "$(counted drafted)" -eq 0 ]
+    [ "$(grep -c '"error"' "$dir/off.jsonl")" -eq 0 ] && [ "$(wc -l <"$dir/off.jsonl")" -eq 10 ] && [ "$(counted drafted)" -eq 0 ]
     ok "$name: answers without drafts" $?
     for drafts in all random; do
         export CAKE_TEST_DRAFTS=$drafts
@@ -92,7 +94,7 @@ for name in $(few "qwen3.5-text deepseek3-groups" "qwen3.5-text qwen3next-keys d
     cp "$root/tests/golden/$name"/* "$model"
     chmod u+w "$model"/*
     cp "$root/tests/golden/mtp/$name"/* "$model"
-    head -n 8 "$dir/many-kinds.jsonl" | cat - "$model/requests.jsonl" >"$dir/in.jsonl"
+    cat "$dir/many-kinds.jsonl" "$model/requests.jsonl" >"$dir/in.jsonl"
     answer 1 off --speculate off
     for drafts in "" all random; do
         export CAKE_TEST_DRAFTS=$drafts
