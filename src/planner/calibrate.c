@@ -174,6 +174,8 @@ static cake_err recall(const cake_calibrate_options *o, const cake_comm *world, 
     if (!world->rank)
         err = cake_rates_file_recall(o->keep, me->input.kernels->name, products_of(me), world->size,
                                      me->cluster.rate, all);
+    if (err)
+        cake_log(CAKE_INFO, "planner", "without %s the speeds are measured again", o->keep);
     err = cake_comm_agree(world, err);
     cake_comm_bcast(world, all, sizeof *all);
     if (err || !*all)

@@ -6,13 +6,16 @@
  */
 #include "planner/rates_file.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -192,24 +195,48 @@ static void add_missing(const lines *l, const cake_rate *known, cake_buf *text)
     }
 }
 
+/* Puts a file in the place of another under a name of this run's own first: runs that keep rates at the same
+ * time do not mix. Returns an errno. */
+static int replace(const char *path, const char *host, const cake_buf *text)
+{
+    cake_buf name = {0};
+    struct stat info;
+    if (!stat(path, &info) && !S_ISREG(info.st_mode))
+        return S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+    char *real = realpath(path, NULL); /* NULL: there is none yet */
+    const char *to = real ? real : path;
+    cake_buf_addf(&name, "%s.%s-%ld.tmp", to, host, (long)getpid());
+    FILE *file = fopen(name.data, "w");
+    int error = file ? 0 : errno;
+    if (file && fwrite(text->data, 1, text->len, file) != text->len)
+        error = errno;
+    if (file && fclose(file) && !error)
+        error = errno;
+    if (!error && rename(name.data, to))
+        error = errno;
+    if (error && file)
+        unlink(name.data);
+    cake_buf_free(&name);
+    free(real);
+    return error;
+}
+
 cake_err cake_rates_file_keep(const char *path, const char *isa, cake_peak_kind products, int n,
                               const cake_rate *rate)
 {
     cake_buf text = {0};
-    cake_atomic_file whole;
     cake_rate *known = cake_alloc((size_t)n, sizeof *known), *measured = cake_alloc((size_t)n, sizeof *known);
     lines l = {.path = path, .isa = isa, .n = n, .rate = known};
     memcpy(known, rate, (size_t)n * sizeof *known);
     memcpy(measured, rate, (size_t)n * sizeof *known);
     cake_err err = read_file(&l, products, true, &text); /* another run may have added some */
     l.rate = measured;
-    if (!err)
-        add_missing(&l, known, &text);
-    if (!err)
-        err = cake_atomic_file_open("rates", path, &whole);
     if (!err) {
-        fwrite(text.data ? text.data : "", 1, text.len, whole.file);
-        err = cake_atomic_file_close(&whole);
+        add_missing(&l, known, &text);
+        int error = replace(path, rate[0].host, &text);
+        if (error)
+            cake_log(CAKE_WARN, "planner", "--keep-rates: speeds cannot be written to %s: %s", path,
+                     strerror(error));
     }
     cake_buf_free(&text);
     close_lines(&l);

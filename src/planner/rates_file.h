@@ -22,7 +22,8 @@ cake_err cake_rates_file_read(const char *path, const char *isa, cake_peak_kind 
  * missing, or there is no file. */
 cake_err cake_rates_file_recall(const char *path, const char *isa, cake_peak_kind products, int n,
                                 cake_rate *rate, bool *all);
-/* Adds those of n measured rates that such a file lacks; the file is replaced as a whole. */
+/* Adds those of n measured rates that such a file lacks; the file is replaced as a whole.
+ * That it cannot be written is only a warning. */
 cake_err cake_rates_file_keep(const char *path, const char *isa, cake_peak_kind products, int n,
                               const cake_rate *rate);
 

@@ -61,7 +61,11 @@ typedef struct job {
 /* Before --keep-rates is written. */
 static cake_err check_paths(job *j)
 {
-    return cake_comm_agree(j->world, j->world->rank ? CAKE_OK : cake_paths_check(j->options));
+    const char *kept = j->options->keep_rates;
+    cake_err err = j->world->rank ? CAKE_OK : cake_paths_check(j->options);
+    if (!err && kept && !j->world->rank)
+        err = cake_atomic_file_check("speeds", kept);
+    return cake_comm_agree(j->world, err);
 }
 
 /* Begins to open the tokenizer; whatever fails meanwhile is said at once. */

@@ -95,6 +95,11 @@ expect "a file of something else" 1 'in.jsonl:1: expected a line of' keep "$dir/
 alike "$dir/before" "$dir/in.jsonl"
 ok "... stays" $?
 expect "... of results" 2 '-o and --keep-rates are the same file' keep "$dir/x.jsonl"
+expect "... where nothing can be written" 1 'the speeds cannot be written to .*/nowhere/kept.json: No such file' keep "$dir/nowhere/kept.json"
+head -c 50 "$kept" >"$dir/torn.json" 2>/dev/null || printf '{"name": "pe' >"$dir/torn.json"
+expect "a torn file" 1 'torn.json:1: invalid JSON' keep "$dir/torn.json"
+grep -q 'without .*torn.json the speeds are measured again' "$dir/err" || "$cake" run -m "$model" -p x -o "$dir/x.jsonl" --force --max-tokens 1 --report "$dir/report.json" --keep-rates "$dir/torn.json" 2>&1 | grep -q 'without .*torn.json the speeds are measured again'
+ok "... and what to do with it" $?
 expect "--rates and --keep-rates" 2 'both --rates and --keep-rates' keep "$kept" --rates "$kept"
 
 finish
