@@ -49,7 +49,7 @@ BEGIN {
     row("bench", rest); rest = rest " bench"
     row("main", "base link options watch planner bundle run bench")
     inside("schedule", "prefix_tree.* | page_pool.* schedule.h | internal.h | budget.c changes.c kv_admission.c prefix_cache.c next_batch.c schedule.c")
-    inside("engine", "mtp.* ngrams.* wave_times.* | progress.* speculation.* | stats.* request_queue.* sampler.* | engine.h | internal.h pipeline.* | admission.c buffer_bytes.c pooling.c engine.c")
+    inside("engine", "mtp.* ngrams.* wave_times.* | progress.* speculation.* | stats.* request_queue.* sampler.* | engine.h | internal.h pipeline.* | admission.c buffer_bytes.c pooling.c predict.c engine.c")
     inside("planner", "planning.h topology_io.* consistency.* bundle_plan.* simulate.* rates_file.* | offload.* affinity.* cluster.* | gpu_assign.* | " \
                       "planning.c memory_plan.* estimate.* rank.h | partition.* calibrate.* transport.* | parallelism.* memory_fit.* | memory_check.* whatif_plan.* | rank.c")
     inside("record", "inflight.* line_index.* lock.* fsync_thread.* unpack.h | journal_format.* stream.* finalize.h | job.* inspect.h shards.h | " \

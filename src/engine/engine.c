@@ -511,65 +511,6 @@ static void finish_rows(cake_engine *e, const cake_wave_msg *msg, const cake_bat
     }
 }
 
-/* ---- multi-token prediction */
-
-/* Whether the token that follows a row is its answer's latest one, so that the next one may be drafted. */
-static bool predicts(const cake_engine *e, const cake_row *row)
-{
-    const cake_sequence *s = e->seqs[row->slot];
-    return s && row->slot != e->stem && s->ids.len == (size_t)row->pos + 2 &&
-           s->max_len > (int)s->ids.len + 1;
-}
-
-/* Offers what the layer predicts after rows e->predict_row [n] of a wave, and after what it predicted. */
-static void offer(cake_engine *e, int n_thread, const cake_row *rows, int n)
-{
-    for (int i = 0; i < n; i++)
-        e->predict_from[i] = rows[e->predict_row[i]];
-    for (int depth = 0; n; depth++) {
-        int n_more = 0;
-        cake_mtp_predict(e->mtp, n_thread, e->logits, e->predict_row, n, e->predicted);
-        for (int i = 0; i < n; i++) {
-            const cake_row from = e->predict_from[i];
-            cake_speculation_offer(e->speculation, from.slot, from.pos + 2 + depth, e->predicted[i]);
-            if (!cake_speculation_wants_more(e->speculation, depth + 1) ||
-                !cake_mtp_goes_on(e->mtp, e->predict_row[i]))
-                continue;
-            e->predict_from[n_more] = from;
-            e->predicted[n_more] = e->predicted[i];
-            e->predict_row[n_more++] = e->predict_row[i];
-        }
-        if (n_more && cake_mtp_go_on(e->mtp, n_thread, e->predict_row, n_more, e->predicted))
-            cake_comm_abort();
-        for (int i = 0; i < n_more; i++)
-            e->predict_row[i] = i;
-        n = n_more;
-    }
-}
-
-/* Runs the layer over a wave whose tokens have been sampled, and offers what it predicts as drafts. */
-static void predict(cake_engine *e, cake_wave *wave)
-{
-    const cake_row *rows = cake_wave_rows(wave);
-    int32_t *ids = cake_mtp_ids(e->mtp);
-    const int n_thread = threads_of(e, wave);
-    const double start = cake_clock_now();
-    for (int i = 0; i < wave->n_row; i++) {
-        const cake_sequence *s = e->seqs[rows[i].slot];
-        const size_t next = (size_t)rows[i].pos + 1;
-        ids[i] = s && next < s->ids.len ? s->ids.id[next] : 0;
-    }
-    if (cake_mtp_forward(e->mtp, n_thread, wave))
-        cake_comm_abort();
-    int n = 0;
-    for (int i = 0; i < wave->n_row && n < e->max_score; i++)
-        if (predicts(e, &rows[i]))
-            e->predict_row[n++] = i;
-    if (n && cake_speculation_wants(e->speculation, n))
-        offer(e, n_thread, rows, n);
-    e->stats.head_s += cake_trace_since(e->trace, CAKE_SPAN_HEAD, start, wave->n_row);
-}
-
 void cake_engine_receive(cake_engine *e, cake_wave_msg *msg)
 {
     int lane = msg->wave->lane;
@@ -581,7 +522,7 @@ void cake_engine_receive(cake_engine *e, cake_wave_msg *msg)
     for (int i = 0; e->speculation && i < msg->wave->n_row; i++)
         cake_speculation_drop(e->speculation, cake_wave_rows(msg->wave)[i].slot);
     if (e->mtp)
-        predict(e, msg->wave);
+        cake_engine_predict(e, threads_of(e, msg->wave), msg->wave);
     if (e->speculation && e->lanes[lane].sent > 0)
         cake_speculation_timed(e->speculation, msg->wave->n_row, cake_clock_now() - e->lanes[lane].sent);
     cake_wave_msg_release(msg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by engine.c (lanes, waves, scores), admission.c (sequences in slots, from admission to retirement),
- * pooling.c (embeddings) and buffer_bytes.c only.
+ * pooling.c (embeddings), predict.c (multi-token prediction) and buffer_bytes.c only.
  */
 #ifndef CAKE_ENGINE_INTERNAL_H
 #define CAKE_ENGINE_INTERNAL_H
@@ -95,6 +95,10 @@ typedef enum cake_pooled {
 /* What became of the text of row i of those, which ends with it. */
 cake_pooled cake_engine_pooled(const cake_engine *engine, int n_thread, int i, cake_sequence *sequence,
                                const cake_row *row);
+
+/* predict.c: runs the layer of multi-token prediction over a wave whose tokens have been sampled, and offers
+ * what it predicts as drafts. */
+void cake_engine_predict(cake_engine *engine, int n_thread, cake_wave *wave);
 
 /* Bytes of the host's arena, without the sampler; of one lane's wave; of one lane's body on a GPU. */
 size_t cake_engine_host_bytes(const cake_config *config, const cake_schedule_shape *shape);

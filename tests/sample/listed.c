@@ -6,16 +6,8 @@
 #include <math.h>
 
 #include "sample/sample.h"
+#include "tests/sample/params.h"
 #include "tests/suite.h"
-
-static cake_params params_of(double temperature, int64_t top_k, double top_p)
-{
-    cake_params params = cake_params_base();
-    params.temperature = temperature;
-    params.top_k = top_k;
-    params.top_p = top_p;
-    return params;
-}
 
 static void test_listed(void)
 {

@@ -11,17 +11,9 @@
 #include "sample/penalties.h"
 #include "sample/rng.h"
 #include "sample/sample.h"
+#include "tests/sample/params.h"
 #include "tests/suite.h"
 #include "types/softmax.h"
-
-static cake_params params_of(double temperature, int64_t top_k, double top_p)
-{
-    cake_params params = cake_params_base();
-    params.temperature = temperature;
-    params.top_k = top_k;
-    params.top_p = top_p;
-    return params;
-}
 
 /* kat_vectors of Random123 1.14: philox4x32 10 */
 static void test_philox(void)
