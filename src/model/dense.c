@@ -118,7 +118,8 @@ static cake_err read_row(const cake_model *model, int token, float *out)
     const cake_config *c = &model->config;
     const cake_indexed_tensor *at = find_lm_head(model);
     const cake_tensor *t = at ? at->tensor : NULL;
-    if (!t || !t->readable || t->format || t->rank != 2 || t->shape[0] != c->n_vocab || t->shape[1] != c->dim)
+    if (!t || !at->file || !t->readable || t->format || t->rank != 2 || t->shape[0] != c->n_vocab ||
+        t->shape[1] != c->dim)
         return cake_fail("model",
                          "%s: expected lm_head.weight or an embedding of F32, BF16 or F16 for LogitScore",
                          model->dir);

@@ -151,14 +151,26 @@ static cake_err mark_piece(const cake_model *model, const cake_tensor_item *p, v
     return CAKE_OK;
 }
 
+/* Dense modules are read where the head is. An index does not say what they are: they have what nothing else
+ * of the model has. */
+static void mark_dense(const cake_model *model, bool *held)
+{
+    const cake_bundle *index = model->options.index;
+    cake_range layers = {0, model->config.n_layer};
+    cake_weight_set whole = {.range = &layers, .n_range = 1, .embed = true, .head = true};
+    bool *other = cake_alloc((size_t)index->n_tensor, sizeof *other);
+    cake_tensor_walk_visit(model, &whole, mark_piece, &(marking){index, other});
+    for (int i = 0; i < index->n_tensor; i++)
+        held[i] = held[i] || !other[i];
+    free(other);
+}
+
 void cake_source_mark(const cake_model *model, const cake_weight_set *share, bool *held)
 {
     marking m = {model->options.index, held};
-    const cake_indexed_tensor *dense[CAKE_DENSE_TENSORS];
-    const int n = share->head ? cake_model_dense_tensors(model, dense) : 0;
     cake_tensor_walk_visit(model, share, mark_piece, &m);
-    for (int i = 0; i < n; i++)
-        held[dense[i]->tensor - model->options.index->tensor] = true;
+    if (share->head)
+        mark_dense(model, held);
 }
 
 /* ---- bytes */

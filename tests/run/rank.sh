@@ -25,9 +25,17 @@ for model in $(cd "$golden" && ls -d */ | tr -d /); do
         near "$golden/$model/expected.txt" "$dir/scores"
         ok "$model, np $np" $?
     done
-    run -m "$golden/$model" -i "$golden/pairs.jsonl" -o "$dir/other.jsonl" --replicas 2 --max-seqs 3 --force -q </dev/null
-    cmp "$dir/$model-2.jsonl" "$dir/other.jsonl"
-    ok "... the same bits on two replicas" $?
+    while read -r np options; do
+        # shellcheck disable=SC2086
+        run -m "$golden/$model" -i "$golden/pairs.jsonl" -o "$dir/other.jsonl" $options --force -q </dev/null &&
+            cmp "$dir/$model-2.jsonl" "$dir/other.jsonl"
+        ok "... the same bits, np $np $options" $?
+    done <<'END'
+1 --max-seqs 1 --chunk 64
+2 --replicas 2 --max-seqs 3
+4 --replicas 2 --chunk 64
+END
+    rm "$dir/other.jsonl"
     mpi 1 stage -m "$golden/$model" -d "$dir/bundles" --ranks 2 -q </dev/null
     np=2 run -m "$dir/bundles" -i "$golden/pairs.jsonl" -o "$dir/other.jsonl" --force -q </dev/null
     sed "s/\"model\": \"[^\"]*\"//" "$dir/other.jsonl" | cmp - <(sed "s/\"model\": \"[^\"]*\"//" "$dir/$model-2.jsonl")
@@ -35,6 +43,15 @@ for model in $(cd "$golden" && ls -d */ | tr -d /); do
     rm -rf "$dir/bundles"
 done
 np=1
+model=$golden/qwen3
+for i in $(seq 60); do sed "s/\"query\"/\"id\": \"$i-\", &/" "$golden/pairs.jsonl"; done | awk '{ sub(/-"/, "-" NR "\"") } 1' >"$dir/many.jsonl"
+run -m "$model" -i "$dir/many.jsonl" -o "$dir/whole.jsonl" -q
+killed 9 "$dir/killed.jsonl" "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" --deterministic-ids --max-seqs 1 -q
+[ -e "$dir/killed.jsonl.partial" ]
+ok "killed under way" $?
+np=2 run -m "$model" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" -q
+cmp "$dir/whole.jsonl" "$dir/killed.jsonl"
+ok "a run that was killed goes on to the same bits" $?
 
 cat >"$dir/batch.jsonl" <<'END'
 {"custom_id": "a", "method": "POST", "url": "/v1/rerank", "body": {"query": "rain", "documents": ["ship", {"text": "rain"}, "light"], "top_n": 2, "return_documents": true}}
