@@ -447,8 +447,8 @@ extern const cake_kernels cake_kernels_ref;
  * k the odd one is added first; subnormal numbers count as zero. The oracle of avx512bf16. */
 extern const cake_kernels cake_kernels_ref_bf16;
 
-/* The best table that cpuid allows, from ("ref", "avx2", "avx512", "avx512bf16"). A level is an index into
- * this list, so that all ranks agree on the minimum. */
+/* The best table that this CPU can run, from ("ref", "avx2", "avx512", "avx512bf16") or, on Arm, ("ref",
+ * "neon"). A level is an index into this list, so that all ranks agree on the minimum. */
 int cake_kernels_best(void);
 int cake_kernels_exact(void);             /* the best table that rounds no activations: ref is its oracle */
 int cake_kernels_level(const char *name); /* -1: no such table in this build */

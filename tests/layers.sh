@@ -76,6 +76,8 @@ BEGIN {
     door("omp.h", "^kernels/")
     door("immintrin.h", "^kernels/cpu/")
     door("cpuid.h", "^kernels/cpu/")
+    door("arm_neon.h", "^kernels/cpu/")
+    door("sys/auxv.h", "^kernels/cpu/|^src/base/crc.c$")
     # The C library and POSIX: anybody.
     n = split("arpa/inet assert ctype dirent errno fcntl fenv float fnmatch getopt ifaddrs inttypes limits malloc locale math net/if netinet/in netinet/tcp poll pthread sched semaphore setjmp signal " \
               "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/file sys/ioctl sys/mman " \

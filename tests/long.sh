@@ -134,7 +134,7 @@ stage_minimal() {
         grep 'error: answers would not have the same bits' < <(configure_in "$work/minimal" "$flags" 2>&1) ||
             { echo "configure takes $flags"; return 1; }
     done
-    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --without-curl --disable-x86-kernels &&
+    configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --without-curl --disable-vector-kernels &&
         make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
 }
 
@@ -326,7 +326,7 @@ stage_fuzz() {
     local cc target name libs status=0 running=()
     local flags="-gline-tables-only -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
     cc=$(clang) || { echo "missing tool: clang"; return 1; }
-    configure_in "$work/fuzz" --without-cuda --disable-x86-kernels CC="$cc" CFLAGS="$flags -fsanitize=fuzzer-no-link,address,undefined" &&
+    configure_in "$work/fuzz" --without-cuda --disable-vector-kernels CC="$cc" CFLAGS="$flags -fsanitize=fuzzer-no-link,address,undefined" &&
         make -j"$jobs" && libs=$(make -s print-libs) || return 1
     # shellcheck disable=SC2086
     printf '%s\n' "$root"/tests/fuzz/*.c | xargs -P "$jobs" -I {} sh -c 'cc=$1 target=$2; shift 2; "$cc" "$target" "$@" -o "fuzz-$(basename "$target" .c)"' \

@@ -125,9 +125,9 @@ INLINE void fetch(ahead *a, int rows, bool near, const int every)
 {
     for (; rows > 0 && a->n > 0; rows--, a->n--, a->row += a->pitch) {
         for (int i = 0; near && i < a->wide; i += 64)
-            _mm_prefetch(a->row + i, _MM_HINT_T0);
+            prefetch_near(a->row + i);
         for (int i = 0; !near && i < a->wide; i += every)
-            _mm_prefetch(a->row + i, _MM_HINT_T1);
+            prefetch_far(a->row + i);
     }
 }
 

@@ -150,18 +150,11 @@ INLINE const float *keys_of(prefill *p, size_t page, int line, const cake_dtype 
  * [2 * n_pair, CAKE_PAGE / 2] from [n_pair, CAKE_PAGE]. */
 static void transpose_pairs(float *to, const float *from, int n_pair)
 {
-    const __m256i halves = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 0, 1, 4, 5,
-                                            2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
     for (int i = 0; i < n_pair; i++, from += CAKE_PAGE, to += CAKE_PAGE)
         for (int j = 0; j < CAKE_PAGE; j += 2 * SQUARE) {
-            __m256i x = _mm256_loadu_si256((const __m256i *)(from + j));
-            __m256i y = _mm256_loadu_si256((const __m256i *)(from + j + SQUARE));
-            __m256 a = _mm256_castsi256_ps(_mm256_shuffle_epi8(x, halves));
-            __m256 b = _mm256_castsi256_ps(_mm256_shuffle_epi8(y, halves));
-            __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
-            __m256i odd = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xDD));
-            _mm256_storeu_si256((__m256i *)(to + j / 2), _mm256_permute4x64_epi64(even, 0xD8));
-            _mm256_storeu_si256((__m256i *)(to + CAKE_PAGE / 2 + j / 2), _mm256_permute4x64_epi64(odd, 0xD8));
+            const words8 x = words8_load(from + j), y = words8_load(from + j + SQUARE);
+            words8_store(to + j / 2, in_row(x, y, false));
+            words8_store(to + CAKE_PAGE / 2 + j / 2, in_row(x, y, true));
         }
 }
 
@@ -374,7 +367,7 @@ static void take_queries(prefill *p, const queries *in, const cake_row *rows, in
             if (i + r < p->n)
                 copy_query(copy + r * PITCH, p, in, query + i + r, dtype);
         for (int j = 0; j < steps; j += SQUARE) {
-            __m256i word[SQUARE];
+            words8 word[SQUARE];
             transpose_8((const char *)(copy + j), PITCH * sizeof *copy, word);
             for (int r = 0; r < SQUARE; r++)
                 memcpy(p->q + (j + r) * p->width + i, &word[r], sizeof word[r]);
@@ -395,15 +388,15 @@ static void give_means(prefill *p, const queries *in, int64_t query)
             int head = in->head + (int)((query + i + r) % in->group);
             factor[r] = 1 / cake_kv_divisor(p->kv, head, p->total[i + r], p->max[i + r]);
             for (int j = 0; j < dim; j += 16) /* prefetched for its turn */
-                _mm_prefetch((const char *)(to[r] + j), _MM_HINT_T0);
+                prefetch_near((const char *)(to[r] + j));
         }
         for (int j = 0; j < dim; j += SQUARE) {
-            __m256i word[SQUARE];
+            words8 word[SQUARE];
             transpose_8((const char *)(p->out + j * p->width + i), (size_t)p->width * sizeof *p->out, word);
             for (int r = 0; r < n; r++) {
-                __m256 mean = _mm256_mul_ps(_mm256_castsi256_ps(word[r]), _mm256_set1_ps(factor[r]));
+                const floats8 mean = floats8_mul(floats8_of(word[r]), floats8_set(factor[r]));
                 if (dim - j >= SQUARE)
-                    _mm256_storeu_ps(to[r] + j, mean);
+                    floats8_store(to[r] + j, mean);
                 else
                     memcpy(to[r] + j, &mean, (size_t)(dim - j) * sizeof *to[r]);
             }

@@ -6,7 +6,7 @@
 #include "kernels/cpu/vec_avx2.h" /* first: the headers below use its functions */
 
 #include "kernels/cpu/dot_pairs.h"
-#include "kernels/cpu/e4m3_avx2.h"
+#include "kernels/cpu/e4m3_floats.h"
 #include "kernels/cpu/step_one.h"
 
 #include "kernels/cpu/attend_latent.h"

@@ -27,6 +27,9 @@
 #define CODES_ALONE (64 << 10)                   /* the same where all rows are multiplied together */
 #define CODES_AHEAD 8192                         /* prefetch distance of weights, in bytes */
 
+/* Whether numbers of 8 bits are multiplied as if they had no signs. */
+#define CODES_UNSIGNED (DOT_BYTES && !DOT_SIGNED)
+
 /* A group of a quantised row: its scale, the sums of its halves, and these and the whole one times the
  * scale. places: sums of values 0 and 1 and of values 2 and 3 of all quads, as sums of 16 bits add them. */
 typedef struct codes_group {
@@ -111,7 +114,7 @@ typedef struct codes_scales {
 static int codes_shift(const cake_codes *c)
 {
     const bool small = c->table && c->table[0] == 0;
-    return small ? 12 : DOT_BYTES && (c->table || c->bits == 8) ? 128 : 0;
+    return small ? 12 : CODES_UNSIGNED && (c->table || c->bits == 8) ? 128 : 0;
 }
 
 INLINE wholes codes_both_halves(const cake_codes *c, wholes zero, int part)
@@ -310,18 +313,17 @@ typedef struct codes_kind {
  * always are some. */
 INLINE bool codes_subtracts(const codes_kind kind)
 {
-    return !kind.minimum && (DOT_BYTES || !(kind.no_zero || kind.centre));
+    return !kind.minimum && (CODES_UNSIGNED || !(kind.no_zero || (!DOT_BYTES && kind.centre)));
 }
 
-/* Without it, gcc 12 adds up in another order and spills sums. */
-#define CODES_KEEP(v) __asm__("" : "+v"(v))
+/* Without VEC_KEEP, gcc 12 adds up in another order and spills sums. */
 
 /* Bits [low, low + width) of the numbers of quad q of a plane of `width` bits. */
 INLINE wholes codes_plane(const char *w, const int q, const int low, const int width)
 {
     const int per = 8 / width, shift = q % per * width - low;
     wholes v = whole_load(w + q / per * CODES_VECTOR);
-    CODES_KEEP(v); /* else gcc 12 loads it for each quad */
+    VEC_KEEP(v); /* else gcc 12 loads it for each quad */
     return bytes_and(shift > 0   ? bytes_right(v, shift > 0 ? shift : 0)
                      : shift < 0 ? bytes_left(v, shift < 0 ? -shift : 0)
                                  : v,
@@ -333,7 +335,7 @@ INLINE wholes codes_quad(const char *w, const int q, const wholes table, const c
 {
     if (kind.bits == 8) {
         const wholes v = whole_load(w + q * CODES_VECTOR);
-        return DOT_BYTES ? bytes_xor(v, bytes_set((char)0x80)) : v;
+        return CODES_UNSIGNED ? bytes_xor(v, bytes_set((char)0x80)) : v;
     }
     const int first = codes_first(kind.bits), more = kind.bits - first;
     wholes v = codes_plane(w, q, 0, first);
@@ -378,7 +380,7 @@ INLINE wholes codes_centred(wholes sum, const codes_group *g, const codes_kind k
         return sum;
     memcpy(&two, g->places, sizeof two);
     wholes centre = shorts_set((short)kind.centre);
-    CODES_KEEP(centre); /* else gcc 12 multiplies by shifts and additions */
+    VEC_KEEP(centre); /* else gcc 12 multiplies by shifts and additions */
     return shorts_sub(sum, shorts_multiply(whole_set(two), centre));
 }
 
@@ -400,7 +402,7 @@ INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, con
             {
                 const wholes now = codes_products(v, codes_x(x, r, k + 4 * (q + i)), kind);
                 sum[r] = i ? shorts_add(sum[r], now) : now;
-                CODES_KEEP(sum[r]);
+                VEC_KEEP(sum[r]);
             }
         }
         UNROLL for (int r = 0; r < rows; r++) sum[r] =
@@ -418,7 +420,7 @@ INLINE void codes_dot(wholes *sum, const char *w, const codes_row *x, int k, con
                 shorts_add(now, codes_products(v[j], codes_x(x, r, k + 4 * (q + i + j)), kind));
             now = whole_pairs(now, times);
             sum[r] = i || (kind.whole && q) ? whole_add(sum[r], now) : now;
-            CODES_KEEP(sum[r]);
+            VEC_KEEP(sum[r]);
         }
     }
 }
@@ -501,7 +503,7 @@ INLINE void codes_multiply(const codes_meeting *m, const int rows, const codes_k
         w += header;
         for (int i = 0; i < CODES_BRICKS && k + i * CODES_BRICK < m->n; i++, w += kind.bits * CODES_VECTOR) {
             UNROLL for (int line = 0; line < kind.bits * CODES_VECTOR; line += 64)
-                _mm_prefetch(w + CODES_AHEAD + line, _MM_HINT_T0);
+                prefetch_near(w + CODES_AHEAD + line);
             codes_brick(m, w, scales, i, k / CODES_BRICK + i, table, total, rows, kind);
         }
     }

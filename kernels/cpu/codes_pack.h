@@ -252,7 +252,7 @@ INLINE void codes_pack_rows(const codes_packing *p, const uint8_t *src, char *pa
         for (int r = 0; r < n; r++)
             codes_column(word[lane + r], panel, lane + r, p, src + (size_t)r * p->pitch, k, how);
         for (int r = 0; r < LANES; r += SQUARE) {
-            __m256i from[CODES_WORDS], to[CODES_WORDS];
+            words8 from[CODES_WORDS], to[CODES_WORDS];
             for (int j = 0; j < codes_bits(how) * CODES_BRICKS; j += SQUARE)
                 transpose_8((const char *)&word[r][j], sizeof word[r], from + j);
             codes_turn(to, from, how);

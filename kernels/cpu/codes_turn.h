@@ -10,7 +10,6 @@
 #ifndef CAKE_KERNELS_CPU_CODES_TURN_H
 #define CAKE_KERNELS_CPU_CODES_TURN_H
 
-#include <immintrin.h>
 #include <string.h>
 
 #include "kernels/codes.h"
@@ -38,24 +37,22 @@ static const uint8_t codes_begin[CAKE_N_BLOCK] = {
 };
 
 /* Exchanges the bits of *x under mask << by with those of *y under mask. */
-INLINE void exchange_bits(__m256i *x, __m256i *y, const int by, const int mask)
+INLINE void exchange_bits(words8 *x, words8 *y, const int by, const int mask)
 {
-    const __m256i v =
-        _mm256_and_si256(_mm256_xor_si256(_mm256_srli_epi32(*x, by), *y), _mm256_set1_epi32(mask));
-    *y = _mm256_xor_si256(*y, v);
-    *x = _mm256_xor_si256(*x, _mm256_slli_epi32(v, by));
+    const words8 v = words8_and(words8_xor(words8_right(*x, by), *y), words8_set(mask));
+    *y = words8_xor(*y, v);
+    *x = words8_xor(*x, words8_left(v, by));
 }
 
 /* The same within a word. */
-INLINE __m256i exchange_own(__m256i x, const int by, const int mask)
+INLINE words8 exchange_own(words8 x, const int by, const int mask)
 {
-    const __m256i v =
-        _mm256_and_si256(_mm256_xor_si256(_mm256_srli_epi32(x, by), x), _mm256_set1_epi32(mask));
-    return _mm256_xor_si256(x, _mm256_xor_si256(v, _mm256_slli_epi32(v, by)));
+    const words8 v = words8_and(words8_xor(words8_right(x, by), x), words8_set(mask));
+    return words8_xor(x, words8_xor(v, words8_left(v, by)));
 }
 
 /* Half h of each byte of word i becomes half i of word h: two quads of low halves, two of high ones. */
-INLINE void turn_halves(__m256i *low, __m256i *high, __m256i a, __m256i b)
+INLINE void turn_halves(words8 *low, words8 *high, words8 a, words8 b)
 {
     exchange_bits(&a, &b, 4, 0x0F0F0F0F);
     *low = a;
@@ -64,18 +61,18 @@ INLINE void turn_halves(__m256i *low, __m256i *high, __m256i a, __m256i b)
 
 /* Bits 2 h and 2 h + 1 of each byte of word i become those of place i of word h, which goes to to[h * step].
  */
-INLINE void turn_pairs(__m256i *to, const int step, const __m256i *word)
+INLINE void turn_pairs(words8 *to, const int step, const words8 *word)
 {
-    __m256i w[4] = {word[0], word[1], word[2], word[3]};
+    words8 w[4] = {word[0], word[1], word[2], word[3]};
     UNROLL for (int i = 0; i < 2; i++) exchange_bits(&w[i], &w[i + 2], 4, 0x0F0F0F0F);
     UNROLL for (int i = 0; i < 4; i += 2) exchange_bits(&w[i], &w[i + 1], 2, 0x33333333);
     UNROLL for (int i = 0; i < 4; i++) to[i * step] = w[i];
 }
 
 /* Bit h of each byte of word i becomes bit i of word h, which goes to to[h * step]. */
-INLINE void turn_bits(__m256i *to, const int step, const __m256i *word)
+INLINE void turn_bits(words8 *to, const int step, const words8 *word)
 {
-    __m256i w[8];
+    words8 w[8];
     UNROLL for (int i = 0; i < 8; i++) w[i] = word[i];
     UNROLL for (int i = 0; i < 4; i++) exchange_bits(&w[i], &w[i + 4], 4, 0x0F0F0F0F);
     UNROLL for (int h = 0; h < 8; h += 4) UNROLL for (int i = h; i < h + 2; i++)
@@ -85,7 +82,7 @@ INLINE void turn_bits(__m256i *to, const int step, const __m256i *word)
 }
 
 /* Bit 4 q + i of a word becomes bit q of byte i. */
-INLINE __m256i turn_fifth(__m256i word)
+INLINE words8 turn_fifth(words8 word)
 {
     word = exchange_own(word, 14, 0x0000CCCC);
     word = exchange_own(word, 7, 0x00AA00AA);
@@ -94,31 +91,30 @@ INLINE __m256i turn_fifth(__m256i word)
 }
 
 /* Eight halves that follow each other: the first four become the low ones of four bytes. */
-INLINE __m256i turn_sequence(__m256i word)
+INLINE words8 turn_sequence(words8 word)
 {
-    const __m256i apart = _mm256_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15, 0, 2, 1, 3,
-                                           4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
-    return exchange_own(_mm256_shuffle_epi8(word, apart), 4, 0x00F000F0);
+    static const int8_t apart[16] = {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15};
+    return exchange_own(words8_order(word, apart), 4, 0x00F000F0);
 }
 
 /* A brick of 16 bytes: the halves of byte i are values i and i + 16. */
-INLINE void turn_small(__m256i *to, const __m256i *word)
+INLINE void turn_small(words8 *to, const words8 *word)
 {
     turn_halves(&to[0], &to[2], word[0], word[1]);
     turn_halves(&to[1], &to[3], word[2], word[3]);
 }
 
 /* Two bricks of 32 bytes: low halves are those of one, high ones of the other. */
-INLINE void turn_large(__m256i *low, __m256i *high, const __m256i *word)
+INLINE void turn_large(words8 *low, words8 *high, const words8 *word)
 {
     UNROLL for (int i = 0; i < 4; i++) turn_halves(&low[i], &high[i], word[2 * i], word[2 * i + 1]);
 }
 
 /* to = the bricks of a span with the words `w`, CODES_BRICKS * codes_bits(how) of each. */
-INLINE void codes_turn(__m256i *to, const __m256i *w, const int how)
+INLINE void codes_turn(words8 *to, const words8 *w, const int how)
 {
     const int bits = codes_bits(how);
-    const __m256i flip = _mm256_set1_epi8((char)0x80);
+    const words8 flip = words8_set_bytes((char)0x80);
     switch (how) {
     case CAKE_BLOCK_Q5_0:
     case CAKE_BLOCK_Q5_1:
@@ -147,7 +143,7 @@ INLINE void codes_turn(__m256i *to, const __m256i *w, const int how)
         break;
     case CAKE_BLOCK_Q6_K:
         for (int i = 0; i < 4; i++) { /* bricks 0 and 2, 1 and 3 of a half of the block */
-            __m256i *brick = to + (i / 2 * 4 + i % 2) * bits;
+            words8 *brick = to + (i / 2 * 4 + i % 2) * bits;
             turn_large(brick, brick + 2 * bits, w + 8 * i);
             turn_pairs(to + i / 2 * 4 * bits + 4 + i % 2, bits, w + 32 + 4 * i);
         }
@@ -157,7 +153,7 @@ INLINE void codes_turn(__m256i *to, const __m256i *w, const int how)
         break;
     case CODES_BYTES:
         for (int i = 0; i < CODES_WORDS; i++)
-            to[i] = _mm256_xor_si256(w[i], flip);
+            to[i] = words8_xor(w[i], flip);
         break;
     case CODES_HALVES:
         for (int i = 0; i < CODES_WORDS / 2; i++)
@@ -170,11 +166,11 @@ INLINE void codes_turn(__m256i *to, const __m256i *w, const int how)
 }
 
 /* Columns [lane, lane + n) of a vector of eight, as far as it has them. */
-INLINE void codes_store(char *to, __m256i v, int lane, int n)
+INLINE void codes_store(char *to, words8 v, int lane, int n)
 {
     const int first = lane > 0 ? lane : 0, last = lane + n < SQUARE ? lane + n : SQUARE;
     if (first == 0 && last == SQUARE) {
-        _mm256_storeu_si256((__m256i *)to, v);
+        words8_store(to, v);
         return;
     }
     for (int i = first; i < last; i++)

@@ -46,6 +46,15 @@ static bool has_avx512bf16(void)
 }
 #endif
 
+#ifdef HAVE_ARM_KERNELS
+#include <sys/auxv.h>
+
+static bool has_neondot(void)
+{
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+}
+#endif
+
 /* A CPU of one level can run all levels below. Some levels have a faster table with the same bits for CPUs
  * with more features. */
 static const struct {
@@ -59,6 +68,9 @@ static const struct {
     {&cake_kernels_avx2, has_avx2, NULL, NULL},
     {&cake_kernels_avx512, has_avx512, &cake_kernels_avx512vnni, has_avx512vnni},
     {&cake_kernels_avx512bf16, has_avx512bf16, NULL, NULL},
+#endif
+#ifdef HAVE_ARM_KERNELS
+    {&cake_kernels_neon, always, &cake_kernels_neondot, has_neondot},
 #endif
 };
 

@@ -12,6 +12,8 @@ extern const cake_kernels cake_kernels_avx2;       /* AVX2, FMA, F16C */
 extern const cake_kernels cake_kernels_avx512;     /* AVX-512 F, BW, VL, DQ */
 extern const cake_kernels cake_kernels_avx512vnni; /* as avx512, and VNNI; its name is avx512, too */
 extern const cake_kernels cake_kernels_avx512bf16; /* as avx512vnni, and BF16 */
+extern const cake_kernels cake_kernels_neon;       /* any 64-bit Arm; the bits of avx2 */
+extern const cake_kernels cake_kernels_neondot;    /* as neon, and SDOT; its name is neon, too */
 
 /* The operations that avx512vnni takes from avx512, X(name) each; there they are cake_avx512_NAME. */
 #define CAKE_AVX512_SHARED(X)                                                                                \

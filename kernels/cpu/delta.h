@@ -40,7 +40,7 @@ INLINE void convolve_strip(float *x, float *inputs, int64_t channels, const floa
     for (int t = 0; t < n; t++, x += channels) {
         if (t + CONV_AHEAD < n)
             UNROLL for (int v = 0; v < vectors; v++)
-                _mm_prefetch((const char *)(x + CONV_AHEAD * channels + v * LANES), _MM_HINT_T0);
+                prefetch_near((const char *)(x + CONV_AHEAD * channels + v * LANES));
         UNROLL for (int v = 0; v < vectors; v++)
         {
             vec sum = vec_set(0), now = vec_load_n(x + v * LANES, m);

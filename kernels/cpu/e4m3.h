@@ -5,7 +5,7 @@
  * In: grouped rows of E4M3 as format.h has them. Out: panels of PANEL columns. A panel is its columns'
  * factors, if the format has them or rows share scales, the columns' scales of group 0 (one if they share
  * it), then of group 1, and so on, and then, from a line of a cache on, the columns' codes, in blocks of
- * E4M3_DEPTH values of k. e4m3_avx2.h and its like say where in its block a code stands (e4m3_at), store
+ * E4M3_DEPTH values of k. e4m3_floats.h and its like say where in its block a code stands (e4m3_at), store
  * those of 16 columns and two values of k (e4m3_store_pair), and make a block's E4M3_STEPS steps as linear.h
  * multiplies them, too small by E4M3_FACTOR (e4m3_load). Few rows multiply codes that are converted in
  * registers, more rows a panel of steps.
@@ -137,30 +137,27 @@ static void e4m3_pack_head(const cake_weight *w, const char *row, int64_t at)
  * one is NaN. */
 INLINE bool e4m3_pack_square(char *to, int column, const char *src, size_t pitch)
 {
-    const __m256i bytes =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    const __m256i size = _mm256_set1_epi8(0x7F);
-    __m256i word[2][SQUARE], bad = _mm256_setzero_si256();
+    static const int8_t bytes[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    const words8 size = words8_set_bytes(0x7F);
+    words8 word[2][SQUARE], bad = words8_set(0);
     transpose_8(src, pitch, word[0]);
     transpose_8(src + SQUARE * pitch, pitch, word[1]);
     UNROLL for (int i = 0; i < SQUARE; i++)
     {
         /* of four values of k: those of rows 0 to 3 and 4 to 7, and of the next eight rows */
-        const __m256i a = _mm256_shuffle_epi8(word[0][i], bytes), b = _mm256_shuffle_epi8(word[1][i], bytes);
-        const __m256i low = _mm256_unpacklo_epi32(a, b), high = _mm256_unpackhi_epi32(a, b);
-        const __m256i transposed[2] = {low, high};
-        bad = _mm256_or_si256(bad, _mm256_cmpeq_epi8(_mm256_and_si256(a, size), size));
-        bad = _mm256_or_si256(bad, _mm256_cmpeq_epi8(_mm256_and_si256(b, size), size));
+        const words8 a = words8_order(word[0][i], bytes), b = words8_order(word[1][i], bytes);
+        const words8 transposed[2] = {words8_low(a, b), words8_high(a, b)};
+        bad = words8_or(bad, words8_equal_bytes(words8_and(a, size), size));
+        bad = words8_or(bad, words8_equal_bytes(words8_and(b, size), size));
         UNROLL for (int h = 0; h < 2; h++)
         {
             /* each half has words of rows 0, 8 and 0, 8 of two values of k; the other those of rows 4, 12 */
-            const __m128i x = _mm256_castsi256_si128(transposed[h]),
-                          y = _mm256_extracti128_si256(transposed[h], 1);
-            const __m128i even = _mm_unpacklo_epi32(x, y), odd = _mm_unpackhi_epi32(x, y);
-            e4m3_store_pair(to + (size_t)(4 * i + 2 * h) * PANEL, column, even, odd);
+            const words4 x = words8_half(transposed[h], 0), y = words8_half(transposed[h], 1);
+            e4m3_store_pair(to + (size_t)(4 * i + 2 * h) * PANEL, column, words4_low(x, y),
+                            words4_high(x, y));
         }
     }
-    return !_mm256_movemask_epi8(bad);
+    return !words8_any(bad);
 }
 
 /* Packs all rows of a panel as far as there are whole squares without a NaN; returns how many values of k. */
@@ -325,8 +322,7 @@ INLINE void e4m3_multiply(const e4m3_meeting *m, int64_t panel, const int panels
         const int at = k / group;
         next = (at + 1) * group < end ? (at + 1) * group : end;
         for (; k + E4M3_LINE <= next; k += E4M3_LINE) {
-            UNROLL for (int p = 0; p < panels; p++)
-                _mm_prefetch(codes + (size_t)p * stride + CODES_AHEAD, _MM_HINT_T0);
+            UNROLL for (int p = 0; p < panels; p++) prefetch_near(codes + (size_t)p * stride + CODES_AHEAD);
             UNROLL for (int i = 0; i < E4M3_LINE; i += E4M3_STEPS)
             {
                 e4m3_add(sum, x, codes, stride, panels, rows, E4M3_STEPS, large);

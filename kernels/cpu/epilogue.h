@@ -54,7 +54,7 @@ INLINE void fetch_places(const ending *e, int64_t row, int rows, int64_t column,
     const int line = 64 / sizeof *e->out;
     for (int r = 0; !e->best && r < rows; r++)
         for (int c = 0; c < columns; c += line)
-            _mm_prefetch((const char *)(e->out + (row + r) * e->n_out + column + c), _MM_HINT_T0);
+            prefetch_near((const char *)(e->out + (row + r) * e->n_out + column + c));
 }
 
 /* Sums of rows [row, row + rows) and columns [column, column + columns), as many of these as there are; a

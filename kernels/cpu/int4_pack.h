@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quantises rows to 4 bits, by 256-bit instructions, which all instruction sets here have; included once by
+ * Quantises rows to 4 bits, with the functions of eight_*.h; included once by
  * each one's file.
  *
  * In: a row of floats or halves. Out: the row as kernels/int4.h has it. Eight groups are quantised at a time,
@@ -23,77 +23,74 @@
 #define I4_SOME (SQUARE * CAKE_I4_GROUP) /* values that are quantised at a time */
 
 /* The nearest codes. |value| <= 1, so bounds are met by larger factors only. */
-INLINE __m256 i4_codes(__m256 value, __m256 factor, const bool low, const bool high)
+INLINE floats8 i4_codes(floats8 value, floats8 factor, const bool low, const bool high)
 {
-    __m256 v = _mm256_round_ps(_mm256_mul_ps(value, factor), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    v = low ? _mm256_max_ps(v, _mm256_set1_ps(-8)) : v;
-    return high ? _mm256_min_ps(v, _mm256_set1_ps(7)) : v;
+    floats8 v = floats8_round(floats8_mul(value, factor));
+    v = low ? floats8_max(v, floats8_set(-8)) : v;
+    return high ? floats8_min(v, floats8_set(7)) : v;
 }
 
 /* Sum of code * value over values j, j + 8, ...; square: adds the squares of codes. */
-INLINE __m256 i4_sum(const __m256 *value, int j, __m256 factor, __m256 *square, const bool low,
-                     const bool high)
+INLINE floats8 i4_sum(const floats8 *value, int j, floats8 factor, floats8 *square, const bool low,
+                      const bool high)
 {
-    __m256 sum = _mm256_setzero_ps();
+    floats8 sum = floats8_set(0);
     UNROLL for (int i = 0; i < CAKE_I4_GROUP; i += SQUARE)
     {
-        const __m256 v = i4_codes(value[i + j], factor, low, high);
-        sum = _mm256_add_ps(sum, _mm256_mul_ps(v, value[i + j]));
-        *square = _mm256_fmadd_ps(v, v, *square);
+        const floats8 v = i4_codes(value[i + j], factor, low, high);
+        sum = floats8_add(sum, floats8_mul(v, value[i + j]));
+        *square = floats8_fma(v, v, *square);
     }
     return sum;
 }
 
 /* The best trial so far of each group. */
 typedef struct i4_best {
-    __m256 gain, scale, factor;
+    floats8 gain, scale, factor;
 } i4_best;
 
-INLINE void i4_try(i4_best *best, const __m256 *value, float trial, const bool low, const bool high)
+INLINE void i4_try(i4_best *best, const floats8 *value, float trial, const bool low, const bool high)
 {
-    const __m256 factor = _mm256_set1_ps(trial), none = _mm256_setzero_ps();
-    __m256 square[2] = {none, none}, half[2];
+    const floats8 factor = floats8_set(trial), none = floats8_set(0);
+    floats8 square[2] = {none, none}, half[2];
     for (int j = 0; j < 2; j++) {
-        const __m256 a = i4_sum(value, j, factor, &square[0], low, high),
-                     b = i4_sum(value, j + 4, factor, &square[1], low, high),
-                     c = i4_sum(value, j + 2, factor, &square[0], low, high),
-                     d = i4_sum(value, j + 6, factor, &square[1], low, high);
-        half[j] = _mm256_add_ps(_mm256_add_ps(a, b), _mm256_add_ps(c, d));
+        const floats8 a = i4_sum(value, j, factor, &square[0], low, high),
+                      b = i4_sum(value, j + 4, factor, &square[1], low, high),
+                      c = i4_sum(value, j + 2, factor, &square[0], low, high),
+                      d = i4_sum(value, j + 6, factor, &square[1], low, high);
+        half[j] = floats8_add(floats8_add(a, b), floats8_add(c, d));
     }
-    const __m256 product = _mm256_add_ps(half[0], half[1]), squares = _mm256_add_ps(square[0], square[1]),
-                 scale = _mm256_div_ps(product, squares), gain = _mm256_mul_ps(product, scale),
-                 better = _mm256_and_ps(_mm256_cmp_ps(squares, none, _CMP_GT_OQ),
-                                        _mm256_cmp_ps(gain, best->gain, _CMP_GT_OQ));
-    best->gain = _mm256_blendv_ps(best->gain, gain, better);
-    best->scale = _mm256_blendv_ps(best->scale, scale, better);
-    best->factor = _mm256_blendv_ps(best->factor, factor, better);
+    const floats8 product = floats8_add(half[0], half[1]), squares = floats8_add(square[0], square[1]),
+                  scale = floats8_div(product, squares), gain = floats8_mul(product, scale);
+    const words8 better = words8_and(floats8_greater(squares, none), floats8_greater(gain, best->gain));
+    best->gain = floats8_choose(better, gain, best->gain);
+    best->scale = floats8_choose(better, scale, best->scale);
+    best->factor = floats8_choose(better, factor, best->factor);
 }
 
 /* The value of each group with the largest absolute value; NaN if one is NaN. */
-INLINE __m256 i4_extreme(const __m256 *value)
+INLINE floats8 i4_extreme(const floats8 *value)
 {
-    const __m256 sign = _mm256_set1_ps(-0.0F);
-    __m256 most = value[0];
+    floats8 most = value[0];
     for (int i = 1; i < CAKE_I4_GROUP; i++) {
-        const __m256 larger =
-            _mm256_cmp_ps(_mm256_andnot_ps(sign, value[i]), _mm256_andnot_ps(sign, most), _CMP_NLE_UQ);
-        most = _mm256_blendv_ps(most, value[i], _mm256_and_ps(larger, _mm256_cmp_ps(most, most, _CMP_ORD_Q)));
+        const words8 smaller = floats8_at_most(floats8_size(value[i]), floats8_size(most));
+        most = floats8_choose(smaller, most, floats8_choose(floats8_at_most(most, most), value[i], most));
     }
     return most;
 }
 
 /* The codes of a group are four words, eight codes in each: word [4] of eight groups become those of group 0,
  * then of group 1, and so on. */
-INLINE void i4_store(uint8_t *to, const __m256i *word)
+INLINE void i4_store(uint8_t *to, const words8 *word)
 {
-    const __m256i a = _mm256_unpacklo_epi32(word[0], word[1]), b = _mm256_unpackhi_epi32(word[0], word[1]),
-                  c = _mm256_unpacklo_epi32(word[2], word[3]), d = _mm256_unpackhi_epi32(word[2], word[3]);
-    const __m256i group[4] = {_mm256_unpacklo_epi64(a, c), _mm256_unpackhi_epi64(a, c),
-                              _mm256_unpacklo_epi64(b, d), _mm256_unpackhi_epi64(b, d)};
+    const words8 a = words8_low(word[0], word[1]), b = words8_high(word[0], word[1]),
+                 c = words8_low(word[2], word[3]), d = words8_high(word[2], word[3]);
+    const words8 group[4] = {words8_low_pairs(a, c), words8_high_pairs(a, c), words8_low_pairs(b, d),
+                             words8_high_pairs(b, d)};
     UNROLL for (int i = 0; i < 4; i++)
     {
-        _mm_storeu_si128((__m128i *)(to + 16 * i), _mm256_castsi256_si128(group[i]));
-        _mm_storeu_si128((__m128i *)(to + 16 * (i + 4)), _mm256_extracti128_si256(group[i], 1));
+        words4_store(to + 16 * i, words8_half(group[i], 0));
+        words4_store(to + 16 * (i + 4), words8_half(group[i], 1));
     }
 }
 
@@ -101,17 +98,19 @@ INLINE void i4_store(uint8_t *to, const __m256i *word)
 static void i4_quantize(uint16_t *scale, uint8_t *code, const float *x)
 {
     enum { WITHIN = 2, ABOVE = 7 }; /* trials before these meet no bound, and only the upper one */
-    const __m256 none = _mm256_setzero_ps(), sign = _mm256_set1_ps(-0.0F);
-    __m256 value[CAKE_I4_GROUP];
-    __m256i word[4];
+    const floats8 none = floats8_set(0);
+    floats8 value[CAKE_I4_GROUP];
+    words8 word[SQUARE];
     float scales[SQUARE];
-    for (int i = 0; i < CAKE_I4_GROUP; i += SQUARE)
-        transpose_8((const char *)(x + i), CAKE_I4_GROUP * sizeof *x, (__m256i *)(value + i));
-    const __m256 most = i4_extreme(value), size = _mm256_andnot_ps(sign, most);
-    const __m256 finite = _mm256_cmp_ps(size, _mm256_set1_ps(FLT_MAX), _CMP_LE_OQ),
-                 used = _mm256_and_ps(finite, _mm256_cmp_ps(size, _mm256_set1_ps(CAKE_I4_LEAST), _CMP_GE_OQ));
+    for (int i = 0; i < CAKE_I4_GROUP; i += SQUARE) {
+        transpose_8((const char *)(x + i), CAKE_I4_GROUP * sizeof *x, word);
+        UNROLL for (int j = 0; j < SQUARE; j++) value[i + j] = floats8_of(word[j]);
+    }
+    const floats8 most = i4_extreme(value), size = floats8_size(most);
+    const words8 finite = floats8_at_most(size, floats8_set(FLT_MAX)),
+                 used = words8_and(finite, floats8_at_most(floats8_set(CAKE_I4_LEAST), size));
     for (int i = 0; i < CAKE_I4_GROUP; i++)
-        value[i] = _mm256_and_ps(_mm256_div_ps(value[i], most), used);
+        value[i] = floats8_only(floats8_div(value[i], most), used);
     i4_best best = {none, none, none};
     for (int t = 0; t < WITHIN; t++)
         i4_try(&best, value, cake_i4_trials[t], false, false);
@@ -120,17 +119,17 @@ static void i4_quantize(uint16_t *scale, uint8_t *code, const float *x)
     for (int t = ABOVE; t < CAKE_I4_TRIALS; t++)
         i4_try(&best, value, cake_i4_trials[t], true, true);
     for (int i = 0; i < 4; i++) {
-        word[i] = _mm256_setzero_si256();
+        word[i] = words8_set(0);
         UNROLL for (int j = 0; j < SQUARE; j++)
         {
-            const __m256 v =
-                _mm256_add_ps(i4_codes(value[SQUARE * i + j], best.factor, true, true), _mm256_set1_ps(8));
-            word[i] = _mm256_or_si256(word[i], _mm256_slli_epi32(_mm256_cvtps_epi32(v), 4 * j));
+            const floats8 v =
+                floats8_add(i4_codes(value[SQUARE * i + j], best.factor, true, true), floats8_set(8));
+            word[i] = words8_or(word[i], words8_left(floats8_whole(v), 4 * j));
         }
     }
     i4_store(code, word);
-    _mm256_storeu_ps(scales, _mm256_blendv_ps(_mm256_set1_ps(NAN),
-                                              _mm256_and_ps(_mm256_mul_ps(best.scale, most), used), finite));
+    floats8_store(
+        scales, floats8_choose(finite, floats8_only(floats8_mul(best.scale, most), used), floats8_set(NAN)));
     for (int i = 0; i < SQUARE; i++)
         scale[i] = cake_bf16_from_f32(scales[i]);
 }

@@ -4,7 +4,8 @@
  * file.
  *
  * In: packed rows x [n_row, n_in], a matrix as int8_pack.h has packed it. Out: [n_row, n_out]. Weights are
- * stored plus 128; each sum therefore starts at minus 128 times the sum of the group's x.
+ * stored plus 128; unless the instruction multiplies bytes with signs, each sum therefore starts at minus 128
+ * times the sum of the group's x.
  *
  * Invariant: the sums of a group are exact, so bits do not depend on tiles or instructions; float32 additions
  * have the order of kernels/int8.h.
@@ -69,7 +70,7 @@ INLINE i8_part i8_quantize_group(char *to, const float *x, int n)
         sum = whole_add(sum, v);
         dot_store(to + i * DOT_SIZE, v);
     }
-    return (i8_part){most / 127, -I8_ZERO * whole_sum(sum)};
+    return (i8_part){most / 127, DOT_SIGNED ? 0 : -I8_ZERO * whole_sum(sum)};
 }
 
 /* to = n values of k of a row, at most I8_DEPTH. */
@@ -83,7 +84,7 @@ static void i8_quantize(i8_row *to, const entering *in, int64_t row, int64_t at,
         i8_part *part = &to->part[k / CAKE_I8_GROUP];
         for (int i = 0; i < CAKE_I8_GROUP;
              i += 16) /* rows are far apart: the hardware does not prefetch the next one */
-            _mm_prefetch(soon + (k + i) * 4, _MM_HINT_T0);
+            prefetch_near(soon + (k + i) * 4);
         if (n - k >= CAKE_I8_GROUP)
             *part = i8_quantize_group(to->value + k * DOT_SIZE, x + k, CAKE_I8_GROUP);
         else
@@ -106,9 +107,9 @@ typedef struct i8_meeting {
 
 INLINE void i8_fetch_ahead(const char *w)
 {
-    _mm_prefetch(w + I8_AHEAD, _MM_HINT_T0);
+    prefetch_near(w + I8_AHEAD);
     if (LANES * I8_STEP == 64)
-        _mm_prefetch(w + I8_AHEAD + 64, _MM_HINT_T0);
+        prefetch_near(w + I8_AHEAD + 64);
 }
 
 /* low, high [rows] += one part of a step. */
@@ -163,7 +164,7 @@ INLINE void i8_multiply(const i8_meeting *m, const int rows)
         w += I8_PANEL * 2;
         for (; value < last; value += I8_STEP * DOT_SIZE, w += I8_PANEL * I8_STEP, soon += m->stride) {
             i8_fetch_ahead(w);
-            _mm_prefetch(soon, _MM_HINT_T1);
+            prefetch_far(soon);
             UNROLL for (int part = 0; part < DOT_PARTS; part++) i8_add_part(low, high, value, w, part, rows);
         }
         i8_fetch_ahead(w);

@@ -55,15 +55,15 @@ INLINE void multiply(const meeting *m, size_t stride, const int rows, const int 
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) sum[r * width + v] =
             begins ? vec_set(0) : vec_load(m->sum + r * GROUP * PANEL + v * LANES);
         for (; k < end; k++, x += rows, w += step, next += 64) {
-            _mm_prefetch(next, _MM_HINT_T1);
+            prefetch_far(next);
             UNROLL for (int p = 0; p < panels; p++)
             {
                 vec low, high;
                 const char *at = w + (size_t)p * stride;
                 step_load(at, dtype, &low, &high);
-                _mm_prefetch(at + soon, _MM_HINT_T0);
+                prefetch_near(at + soon);
                 if (step > 64)
-                    _mm_prefetch(at + soon + 64, _MM_HINT_T0);
+                    prefetch_near(at + soon + 64);
                 UNROLL for (int r = 0; r < rows; r++)
                 {
                     vec value = vec_set(x[r]);

@@ -7,7 +7,6 @@
 #ifndef CAKE_KERNELS_CPU_PACK_H
 #define CAKE_KERNELS_CPU_PACK_H
 
-#include <immintrin.h>
 #include <stdbool.h>
 
 #include "kernels/tensor.h"
@@ -17,63 +16,59 @@
 #define LINE   (2 * SQUARE) /* words transposed at a time: a cache line of each row, read once */
 
 /* word[j] = word j of 8 rows that are `pitch` bytes apart. */
-INLINE void transpose_8(const char *src, size_t pitch, __m256i *word)
+INLINE void transpose_8(const char *src, size_t pitch, words8 *word)
 {
-    __m256i a[SQUARE], b[SQUARE];
+    words8 a[SQUARE], b[SQUARE];
     UNROLL for (int i = 0; i < SQUARE; i += 2)
     {
-        __m256i x = _mm256_loadu_si256((const __m256i *)(src + (size_t)i * pitch));
-        __m256i y = _mm256_loadu_si256((const __m256i *)(src + (size_t)(i + 1) * pitch));
-        a[i] = _mm256_unpacklo_epi32(x, y);
-        a[i + 1] = _mm256_unpackhi_epi32(x, y);
+        words8 x = words8_load(src + (size_t)i * pitch), y = words8_load(src + (size_t)(i + 1) * pitch);
+        a[i] = words8_low(x, y);
+        a[i + 1] = words8_high(x, y);
     }
     UNROLL for (int i = 0; i < SQUARE; i += 4) UNROLL for (int h = 0; h < 2; h++)
     {
-        b[i + 2 * h] = _mm256_unpacklo_epi64(a[i + h], a[i + h + 2]);
-        b[i + 2 * h + 1] = _mm256_unpackhi_epi64(a[i + h], a[i + h + 2]);
+        b[i + 2 * h] = words8_low_pairs(a[i + h], a[i + h + 2]);
+        b[i + 2 * h + 1] = words8_high_pairs(a[i + h], a[i + h + 2]);
     }
     UNROLL for (int i = 0; i < SQUARE / 2; i++)
     {
-        word[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20);
-        word[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
+        word[i] = words8_firsts(b[i], b[i + 4]);
+        word[i + 4] = words8_seconds(b[i], b[i + 4]);
     }
 }
 
 /* Interleaves two halves of 8 columns each, the low or the high ones of x and y, in the order of
  * vec_load_pair for BF16. */
-INLINE __m256i alternate(__m256i x, __m256i y, bool high)
+INLINE words8 alternate(words8 x, words8 y, bool high)
 {
-    return high ? _mm256_blend_epi16(_mm256_srli_epi32(x, 16), y, 0xAA)
-                : _mm256_blend_epi16(x, _mm256_slli_epi32(y, 16), 0xAA);
+    const words8 upper = words8_set((int)0xFFFF0000), lower = words8_set(0xFFFF);
+    return high ? words8_or(words8_right(x, 16), words8_and(y, upper))
+                : words8_or(words8_and(x, lower), words8_left(y, 16));
 }
 
 /* The same, x before y. */
-INLINE __m256i in_row(__m256i x, __m256i y, bool high)
+INLINE words8 in_row(words8 x, words8 y, bool high)
 {
-    const __m256i low = _mm256_set1_epi32(0xFFFF);
-    __m256i a = high ? _mm256_srli_epi32(x, 16) : _mm256_and_si256(x, low);
-    __m256i b = high ? _mm256_srli_epi32(y, 16) : _mm256_and_si256(y, low);
-    return _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xD8);
+    return high ? words8_narrow(words8_right(x, 16), words8_right(y, 16)) : words8_narrow(x, y);
 }
 
 /* A line of all PANEL rows: words that stay whole, to [LINE, PANEL] of them. Bits of `flip` are inverted in
  * each byte. */
 INLINE void pack_words(const char *src, size_t pitch, char *to, const char flip)
 {
-    __m256i word[LINE];
+    words8 word[LINE];
     for (int row = 0; row < PANEL; row += SQUARE) {
         transpose_8(src + (size_t)row * pitch, pitch, word);
         transpose_8(src + (size_t)row * pitch + SQUARE * 4, pitch, word + SQUARE);
         UNROLL for (int j = 0; j < LINE; j++)
-            _mm256_storeu_si256((__m256i *)(to + (size_t)(j * PANEL + row) * 4),
-                                _mm256_xor_si256(word[j], _mm256_set1_epi8(flip)));
+            words8_store(to + (size_t)(j * PANEL + row) * 4, words8_xor(word[j], words8_set_bytes(flip)));
     }
 }
 
 /* As pack_words, for words of two values of k, to [2 * LINE, PANEL] halves. */
 static void pack_halves(const char *src, size_t pitch, char *to, bool bf16)
 {
-    __m256i x[LINE], y[LINE];
+    words8 x[LINE], y[LINE];
     for (int i = 0; i < PANEL / 2; i += SQUARE) {
         int first = bf16 ? i : 2 * i, second = bf16 ? i + LANES : first + SQUARE;
         for (int h = 0; h < 2; h++) {
@@ -81,8 +76,8 @@ static void pack_halves(const char *src, size_t pitch, char *to, bool bf16)
             transpose_8(src + (size_t)second * pitch + h * SQUARE * 4, pitch, y + h * SQUARE);
         }
         UNROLL for (int j = 0; j < LINE; j++) UNROLL for (int high = 0; high < 2; high++)
-            _mm256_storeu_si256((__m256i *)(to + (size_t)((2 * j + high) * PANEL + 2 * i) * 2),
-                                bf16 ? alternate(x[j], y[j], high) : in_row(x[j], y[j], high));
+            words8_store(to + (size_t)((2 * j + high) * PANEL + 2 * i) * 2,
+                         bf16 ? alternate(x[j], y[j], high) : in_row(x[j], y[j], high));
     }
 }
 
@@ -104,13 +99,14 @@ static int pack_panel(const char *src, int n_in, cake_dtype dtype, char *to)
 /* to [SMALL_SQUARE steps, pitch] = the words of SMALL_SQUARE rows that are `row` words apart. */
 INLINE void transpose_4(float *to, int64_t pitch, const float *from, int64_t row)
 {
-    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + row), c = _mm_loadu_ps(from + 2 * row),
-           d = _mm_loadu_ps(from + 3 * row);
-    _MM_TRANSPOSE4_PS(a, b, c, d);
-    _mm_storeu_ps(to, a);
-    _mm_storeu_ps(to + pitch, b);
-    _mm_storeu_ps(to + 2 * pitch, c);
-    _mm_storeu_ps(to + 3 * pitch, d);
+    const words4 a = words4_load(from), b = words4_load(from + row), c = words4_load(from + 2 * row),
+                 d = words4_load(from + 3 * row);
+    const words4 ab = words4_low(a, b), cd = words4_low(c, d), after_ab = words4_high(a, b),
+                 after_cd = words4_high(c, d);
+    words4_store(to, words4_low_pairs(ab, cd));
+    words4_store(to + pitch, words4_high_pairs(ab, cd));
+    words4_store(to + 2 * pitch, words4_low_pairs(after_ab, after_cd));
+    words4_store(to + 3 * pitch, words4_high_pairs(after_ab, after_cd));
 }
 
 #endif

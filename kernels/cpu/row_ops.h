@@ -66,7 +66,7 @@ static float sum_of_squares(const float *x, int64_t dim)
         UNROLL for (int c = 0; c < CHAINS; c++)
         {
             vec v = vec_load(x + i + c * LANES);
-            _mm_prefetch((const char *)(x + dim + i + c * LANES), _MM_HINT_T0);
+            prefetch_near(x + dim + i + c * LANES);
             sum[c] = vec_fma(v, v, sum[c]);
         }
     for (; i < dim; i += LANES) {
@@ -270,9 +270,9 @@ INLINE void enter_soon(const entering *in, int64_t row, int64_t k, int n)
 {
     int64_t at = entering_at(in, row, k);
     for (int i = 0; i < n; i += 64 / (int)sizeof *in->x) {
-        _mm_prefetch((const char *)(in->x + at + i), _MM_HINT_T0);
+        prefetch_near((const char *)(in->x + at + i));
         if (in->gate)
-            _mm_prefetch((const char *)(in->gate->g + at + i), _MM_HINT_T0);
+            prefetch_near((const char *)(in->gate->g + at + i));
     }
 }
 
@@ -391,7 +391,7 @@ static void store_keys(const cake_kv *kv, size_t at, const float *in, int64_t pi
     uint32_t *to = (uint32_t *)kv->k + at / pair;
     for (size_t i = 0; i < (size_t)kv->head_dim; i += step, to += SQUARE * CAKE_PAGE) {
         uint16_t rounded[SQUARE][HALVES];
-        __m256i word[SQUARE];
+        words8 word[SQUARE];
         for (int r = 0; r < SQUARE && pair == 2; r++)
             for (int j = 0; j < HALVES; j += LANES)
                 vec_store_as(rounded[r], CAKE_BF16, (size_t)j, vec_load(in + r * pitch + i + j), LANES);
@@ -399,7 +399,7 @@ static void store_keys(const cake_kv *kv, size_t at, const float *in, int64_t pi
             transpose_8((const char *)rounded, sizeof *rounded, word);
         else
             transpose_8((const char *)(in + i), (size_t)pitch * sizeof *in, word);
-        UNROLL for (int j = 0; j < SQUARE; j++) _mm256_storeu_si256((__m256i *)(to + j * CAKE_PAGE), word[j]);
+        UNROLL for (int j = 0; j < SQUARE; j++) words8_store(to + j * CAKE_PAGE, word[j]);
     }
 }
 

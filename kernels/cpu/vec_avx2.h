@@ -18,7 +18,12 @@
 #define N_REGISTERS 16
 #define UNROLL      _Pragma("GCC unroll 16")
 
+#include "kernels/cpu/eight_avx2.h"
+#include "kernels/cpu/prefetch.h"
+
 typedef __m256 vec;
+
+#define VEC_KEEP(v) __asm__("" : "+v"(v))
 
 #define vec_set      _mm256_set1_ps
 #define vec_load     _mm256_loadu_ps
@@ -189,6 +194,7 @@ typedef __m256i wholes;
 #define bytes_xor       _mm256_xor_si256
 #define bytes_left      _mm256_slli_epi16
 #define bytes_right     _mm256_srli_epi16
+#define shorts_right    _mm256_srai_epi16
 #define bytes_find      _mm256_shuffle_epi8
 #define bytes_pairs     _mm256_maddubs_epi16
 #define shorts_add      _mm256_add_epi16

@@ -18,7 +18,13 @@
 #define N_REGISTERS 32
 #define UNROLL      _Pragma("GCC unroll 16")
 
+#include "kernels/cpu/eight_avx2.h"
+#include "kernels/cpu/prefetch.h"
+
 typedef __m512 vec;
+
+/* The compiler does not look behind it: it neither moves nor computes again what v is made of. */
+#define VEC_KEEP(v) __asm__("" : "+v"(v))
 
 /* An operation that is one instruction is a name of its intrinsic. */
 #define vec_set   _mm512_set1_ps

@@ -95,6 +95,8 @@ bool cake_sha_choose(bool plain)
 #if defined(__x86_64__)
     if (!plain && has_instruction())
         rounds = add_rounds_sha;
+#else
+    (void)plain;
 #endif
     return rounds != add_rounds;
 }

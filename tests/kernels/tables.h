@@ -51,7 +51,11 @@ static inline void for_tables(void (*test)(const cake_kernels *op))
     if (getenv("CAKE_ALL_GPU"))
         test(&cake_kernels_cuda);
 #else
+#ifdef __aarch64__
+    static const char *const names[] = {"ref", "neon"};
+#else
     static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16"};
+#endif
     for (int i = 0; i < COUNT(names); i++) {
         const cake_kernels *op = cake_kernels_at(cake_kernels_level(names[i]));
         if (op)
