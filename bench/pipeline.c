@@ -262,6 +262,8 @@ static cake_err run_modelled(cake_bench *bench, const cake_case *self)
     cake_buf config = {0};
     (void)self;
     r.n_draft = strcmp(o->speculate, "ngram") ? 0 : CAKE_MAX_DRAFTS;
+    if (!strcmp(o->speculate, "mtp"))
+        return cake_fail_usage("--speculate mtp: pipeline.modelled computes nothing; ngram models drafts");
     if (!o->model && !shape_config(shape, o->layers, &config))
         return CAKE_ERR_USAGE;
     cake_model_options options = {.dummy = true, .config = config.data};
@@ -282,7 +284,7 @@ static cake_err run_real(cake_bench *bench, const cake_case *self)
     cake_stage_stats stats = {0};
     cake_err err = throughput_open(bench, "qwen3-0.6b", &r.load, &me);
     if (!err)
-        err = throughput_run(bench, &me, &r.load, NULL, &stats);
+        err = throughput_run(bench, &me, &r.load, NULL, &stats, NULL);
     if (!err) {
         cost_rates rates = throughput_rates(bench, &me);
         r.model = me.model;

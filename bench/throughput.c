@@ -50,7 +50,7 @@ cake_err throughput_open(cake_bench *bench, const char *shape, const cost_load *
 }
 
 cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost_load *load,
-                        source_steady *steady, cake_stage_stats *stats)
+                        source_steady *steady, cake_stage_stats *stats, double *per_pass)
 {
     source from = {.load = *load, .n_vocab = cake_model_config(me->input.model)->n_vocab, .steady = steady};
     cake_sequence_io io = source_io(&from);
@@ -84,6 +84,10 @@ cake_err throughput_run(const cake_bench *bench, const cake_rank *me, const cost
         err = cake_comm_agree(bench->world, cake_pipeline_run(pipeline, NULL));
     if (!err)
         *stats = cake_pipeline_statistics(pipeline);
+    if (!err && root && per_pass) {
+        const cake_speculation_stats drafts = cake_engine_statistics(root).speculation;
+        *per_pass = drafts.drafted ? (double)from.generated / (double)(from.generated - drafts.accepted) : 0;
+    }
     CAKE_ASSERT(err || bench->world->rank || from.generated == (int64_t)load->seqs * load->generated);
     cake_pipeline_close(pipeline);
     cake_engine_close(root);
@@ -119,7 +123,8 @@ static cost_rates sum_rates(const cake_comm *world, cost_rates mine)
 /* A run; rates: the mean of those measured before and after it. */
 typedef struct take {
     double seconds;
-    double joules; /* of all GPUs, on rank 0; negative: unknown */
+    double joules;   /* of all GPUs, on rank 0; negative: unknown */
+    double per_pass; /* generated tokens a pass of a sequence; 0: nothing was drafted */
     cost_rates rates;
     source_steady *steady; /* owned */
 } take;
@@ -166,6 +171,8 @@ static void report(cake_bench *bench, const cake_case *self, const cake_rank *me
     report_value(bench, self, ".prompt", threads, prompts, "tokens/s", 0);
     report_value(bench, self, ".generated", threads, answers, "tokens/s", 0);
     report_steps(bench, self, me, load, &roofline, run->steady);
+    if (run->per_pass > 0)
+        report_value(bench, self, ".per_pass", threads, run->per_pass, "tokens/pass", 0);
     report_value(bench, self, ".flops", threads, rates.flops * 1e-9, "GFLOP/s", 0);
     report_value(bench, self, ".bandwidth", threads, rates.bytes * 1e-9, "GB/s", 0);
     if (run->joules >= 0) {
@@ -199,7 +206,7 @@ static cake_err run_take(cake_bench *bench, const cake_rank *me, const cost_load
     cost_rates before = throughput_rates(bench, me);
     cake_stage_stats stats = {0};
     out->steady = source_steady_open(load->seqs);
-    cake_err err = throughput_run(bench, me, load, out->steady, &stats);
+    cake_err err = throughput_run(bench, me, load, out->steady, &stats, &out->per_pass);
     if (err)
         return err;
     out->seconds = stats.run_s;

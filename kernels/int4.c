@@ -79,13 +79,14 @@ static uint16_t quantize(float *restrict code, const float *restrict x)
 void cake_i4_from(void *row, const void *in, cake_dtype from, int n)
 {
     const cake_format *f = cake_i4_format();
-    uint16_t *scale = row;
+    char *scales = row; /* of any alignment: rows may have an odd number of bytes */
     uint8_t *to = (uint8_t *)row + cake_format_codes(f, n);
-    for (int k = 0; k < n; k += CAKE_I4_GROUP, scale++) {
+    for (int k = 0; k < n; k += CAKE_I4_GROUP, scales += sizeof(uint16_t)) {
         float x[CAKE_I4_GROUP] = {0}, code[CAKE_I4_GROUP];
         const int left = n - k < CAKE_I4_GROUP ? n - k : CAKE_I4_GROUP;
         cake_to_f32(x, (const char *)in + (size_t)k * cake_dtype_bytes(from), from, left);
-        *scale = quantize(code, x);
+        const uint16_t scale = quantize(code, x);
+        memcpy(scales, &scale, sizeof scale);
         for (int i = 0; i < left; i += 2)
             to[(k + i) / 2] = (uint8_t)((int)(code[i] + 8) | (int)(code[i + 1] + 8) << 4);
     }

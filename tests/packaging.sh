@@ -44,7 +44,7 @@ while read -r name least package; do
 done <"$dir/asked"
 for name in $(sed -nE 's/^(CAKE_CHECK_[A-Z0-9]+)$/\1/p' "$root/configure.ac"); do
     case $name in
-    *_MPI | *_X86 | *_CXX | *_CUDA | *_NCCL) continue ;; # every package's own; for tests; recipes are of CPUs
+    *_MPI | *_VECTORS | *_CXX | *_CUDA | *_NCCL) continue ;; # every package's own; for tests; recipes are of CPUs
     esac
     read -r _ in_spack in_eb < <(grep "^$name " "$dir/names") || { ok "tests/packaging.sh knows what $name asks for" 1; continue; }
     grep -q "depends_on(\"$in_spack[@\"]" "$spack" && grep -q "^    ('$in_eb', '" "$easyconfig"

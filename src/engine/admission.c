@@ -97,7 +97,10 @@ void cake_engine_stuck(cake_sequence *s, const cake_sample_row *row)
     cake_request *request = &s->lead->request;
     const int n = cake_sequence_generated(s);
     request->err =
-        cake_fault_set(&request->fault, NULL, "after %d token%s: %s", n, cake_plural(n), row->stuck);
+        request->params.n > 1 /* which choice fails first depends on the waves */
+            ? cake_fault_set(&request->fault, NULL, "one of %lld choices: %s", (long long)request->params.n,
+                             row->stuck)
+            : cake_fault_set(&request->fault, NULL, "after %d token%s: %s", n, cake_plural(n), row->stuck);
 }
 
 void cake_engine_token(cake_engine *e, int slot, const cake_sample_row *row)

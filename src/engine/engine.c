@@ -174,6 +174,8 @@ cake_engine_stats cake_engine_statistics(const cake_engine *e)
     stats.schedule = cake_schedule_statistics(e->schedule);
     if (e->speculation)
         stats.speculation = cake_speculation_statistics(e->speculation);
+    if (e->mtp)
+        cake_roofline_merge(&stats.roofline, cake_mtp_roofline(e->mtp));
     return stats;
 }
 
@@ -294,7 +296,8 @@ static void warn_nonfinite(cake_engine *e, int layer, const char *where)
 
 /* Fails a request with a value that is not finite, and names the layer that gave the first one. If all rows
  * of a prompt are scored, the rows before this one were finite and only this row's mark counts: the mark of
- * the sequence may stem from later rows of the same wave. */
+ * the sequence may stem from later rows of the same wave. Which of several choices fails first depends on the
+ * waves, so nothing is said about it. */
 static void fail_nonfinite(cake_engine *e, int slot, const cake_row *row)
 {
     const cake_sequence *s = e->seqs[slot];
@@ -306,10 +309,15 @@ static void fail_nonfinite(cake_engine *e, int slot, const cake_row *row)
         snprintf(where, sizeof where, "layer %d", layer);
     else
         snprintf(where, sizeof where, "%s", nonfinite ? "the embedding" : "the final norm or the head");
-    request->err = cake_fault_set(&request->fault, NULL,
-                                  "the model's scores after position %d are not finite numbers: %s is the "
-                                  "first with NaN or infinite values",
-                                  row->pos, where);
+    request->err =
+        row->pos >= s->n_prompt && request->params.n > 1
+            ? cake_fault_set(&request->fault, NULL,
+                             "the model's scores of one of %lld choices are not finite numbers",
+                             (long long)request->params.n)
+            : cake_fault_set(&request->fault, NULL,
+                             "the model's scores after position %d are not finite numbers: %s is the first "
+                             "with NaN or infinite values",
+                             row->pos, where);
     request->fault.status = 500;
     warn_nonfinite(e, layer, where);
 }

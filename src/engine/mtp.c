@@ -153,6 +153,11 @@ cake_err cake_mtp_forward(cake_mtp *m, int n_thread, cake_wave *wave)
     return run(m, n_thread);
 }
 
+const cake_roofline *cake_mtp_roofline(const cake_mtp *m)
+{
+    return cake_slice_roofline(m->of.slice);
+}
+
 bool cake_mtp_goes_on(const cake_mtp *m, int row)
 {
     return (cake_wave_rows(m->wave)[row].pos + 1) % CAKE_PAGE != 0;

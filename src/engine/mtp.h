@@ -36,6 +36,8 @@ void cake_mtp_close(cake_mtp *mtp);
 int32_t *cake_mtp_ids(cake_mtp *mtp);
 /* Runs the layer over a wave that has passed all others, and is not changed. */
 cake_err cake_mtp_forward(cake_mtp *mtp, int n_thread, cake_wave *wave);
+/* The work of all waves so far, of the layer. */
+const cake_roofline *cake_mtp_roofline(const cake_mtp *mtp);
 /* Whether the layer can go on after a row of that wave: the next position is in a page that it has. */
 bool cake_mtp_goes_on(const cake_mtp *mtp, int row);
 /* Runs the layer once more, after rows [n] of the latest wave that it ran, as if the tokens id [n] that it

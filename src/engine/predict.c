@@ -22,6 +22,7 @@ static void offer(cake_engine *e, int n_thread, const cake_row *rows, int n)
     for (int depth = 0; n; depth++) {
         int n_more = 0;
         cake_mtp_predict(e->mtp, n_thread, e->logits, e->predict_row, n, e->predicted);
+        cake_roofline_add(&e->stats.roofline, cake_logits_work(e->logits, n));
         for (int i = 0; i < n; i++) {
             const cake_row from = e->predict_from[i];
             cake_speculation_offer(e->speculation, from.slot, from.pos + 2 + depth, e->predicted[i]);

@@ -4,6 +4,7 @@
  */
 #include "engine/speculation.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,7 @@ struct cake_speculation {
     cake_ngrams ngrams; /* of kept */
     double tried[N_CLASS], right[N_CLASS];
     cake_wave_times times;
+    int declined; /* waves in a row without a draft, though there was a likely one */
     forced forced;
     uint64_t random;
     cake_speculation_stats stats;
@@ -71,7 +73,7 @@ cake_speculation *cake_speculation_open(int n_slot, int n_vocab)
                             .slot = cake_alloc((size_t)n_slot, sizeof *p->slot),
                             .kept = cake_alloc(KEPT_TOKENS, sizeof *p->kept),
                             .random = 1};
-    p->forced = !force ? FORCED_NOTHING : !strcmp(force, "random") ? FORCED_RANDOM : FORCED_ALL;
+    p->forced = !force || !*force ? FORCED_NOTHING : !strcmp(force, "random") ? FORCED_RANDOM : FORCED_ALL;
     for (int i = 0; i < N_CLASS; i++) {
         p->tried[i] = PRIOR;
         p->right[i] = PRIOR * classes[i].right;
@@ -259,12 +261,23 @@ static slot_draft *likeliest(cake_speculation *p, const int32_t *slots, int n)
     return best;
 }
 
+/* Whether a likely draft is sent though it does not seem to be worth it. What a drafted wave takes is only
+ * known from such waves, and the one before may have been interrupted. */
+static bool tries_again(cake_speculation *p, double chance)
+{
+    static const double likely = 0.3;
+    enum { AFTER = 24 }; /* waves */
+    p->declined += chance > likely;
+    return p->declined > AFTER && chance > likely;
+}
+
 /* Sends the drafted tokens that are likeliest right, as many as make the most tokens a second. */
 static void choose_likeliest(cake_speculation *p, const int32_t *slots, int n, int most)
 {
     slot_draft *order[CAKE_MAX_DRAFTS];
     double expected = n, best = expected / cake_wave_times_at(&p->times, n);
     int n_sent = 0;
+    double likely = 0;
     for (int i = 0; i < n; i++) {
         slot_draft *d = &p->slot[slots[i]];
         d->chance = d->n ? probability(p, d, 0) : 0;
@@ -275,6 +288,7 @@ static void choose_likeliest(cake_speculation *p, const int32_t *slots, int n, i
         slot_draft *d = order[sent] = likeliest(p, slots, n);
         if (!(d->chance > 0))
             break;
+        likely = fmax(likely, d->chance);
         expected += d->chance;
         d->n++;
         d->chance *= d->n < d->n_found ? probability(p, d, d->n) : 0;
@@ -284,6 +298,9 @@ static void choose_likeliest(cake_speculation *p, const int32_t *slots, int n, i
             n_sent = sent + 1;
         }
     }
+    if (!n_sent && tries_again(p, likely))
+        n_sent = 1;
+    p->declined = n_sent ? 0 : p->declined;
     for (int i = 0; i < n; i++)
         p->slot[slots[i]].n = 0;
     for (int i = 0; i < n_sent; i++)

@@ -21,7 +21,7 @@ typedef struct cake_engine_stats {
     int64_t begun_tokens; /* tokens of these prompts */
     cake_schedule_stats schedule;
     cake_speculation_stats speculation;
-    cake_roofline roofline; /* of the LM head */
+    cake_roofline roofline; /* of the LM head, and of the layer of multi-token prediction */
 } cake_engine_stats;
 
 typedef struct cake_stage_stats {

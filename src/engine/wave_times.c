@@ -29,7 +29,7 @@ void cake_wave_times_add(cake_wave_times *t, int n_row, double seconds)
         t->size[i].rows *= FORGET;
         t->size[i].seconds *= FORGET;
     }
-    const double most = known >= 8 ? longest * cake_wave_times_at(t, n_row) : seconds;
+    const double most = known > 0 ? longest * cake_wave_times_at(t, n_row) : seconds;
     t->size[size].waves += 1;
     t->size[size].rows += n_row;
     t->size[size].seconds += seconds < most ? seconds : most;
@@ -60,5 +60,6 @@ double cake_wave_times_at(const cake_wave_times *t, int n_row)
     const double variance = fmax(rows_rows / waves - rows * rows, 0),
                  both = rows_seconds / waves - rows * seconds;
     const double slope = (both + lean / all * FURTHER * seconds) / (variance + lean / all);
-    return seconds + fmax(slope, 0) * (n_row - rows);
+    const double least = seconds * fmin(n_row / rows, 1); /* fewer rows take at least their share */
+    return fmax(seconds + fmax(slope, 0) * (n_row - rows), least);
 }

@@ -119,12 +119,16 @@ cake_err cake_file_layout_choose_mtp(cake_model *model)
     c->mtp =
         model->store ? cake_tensor_index_find(model->store, name.data) != NULL : c->arch->mtp || c->moe.n_mtp;
     cake_err err =
-        c->mtp ? CAKE_OK
-               : cake_fail_usage("--speculate mtp: %s has no layer that predicts further tokens "
-                                 "(multi-token prediction), %s%s; use ngram",
-                                 model->dir,
-                                 model->bundle ? "as `stage` leaves it out: no " : "whose first tensor is ",
-                                 name.data);
+        c->mtp && c->layer[c->n_layer].mixer == CAKE_MIX_DELTA
+            ? cake_fail_usage("--speculate mtp: %s has no layer of attention that the one behind the last "
+                              "could be like; use ngram",
+                              model->dir)
+        : c->mtp ? CAKE_OK
+                 : cake_fail_usage("--speculate mtp: %s has no layer that predicts further tokens "
+                                   "(multi-token prediction), %s%s; use ngram",
+                                   model->dir,
+                                   model->bundle ? "as `stage` leaves it out: no " : "whose first tensor is ",
+                                   name.data);
     cake_buf_free(&name);
     return err;
 }

@@ -296,10 +296,13 @@ static cake_err warn_unused(const cake_model *model, const census *c)
         n++;
     }
     if (n_other)
-        cake_log(CAKE_WARN, "model",
-                 "%s: %d tensor%s of vision, sound or layers behind the last one (multi-token prediction) %s "
-                 "skipped: only text is computed",
-                 model->dir, n_other, cake_plural(n_other), n_other == 1 ? "is" : "are");
+        cake_log(
+            CAKE_WARN, "model",
+            "%s: %d tensor%s of vision, sound or layers behind the last one (multi-token prediction%s) %s "
+            "skipped: only text is computed",
+            model->dir, n_other, cake_plural(n_other),
+            model->config.mtp ? "; the model's embedding and head serve it" : "",
+            n_other == 1 ? "is" : "are");
     if (n)
         cake_log(CAKE_WARN, "model", "%s: %d tensor%s to this model and %s not used, the first is %s",
                  model->dir, n, n == 1 ? " does not belong" : "s do not belong", n == 1 ? "is" : "are",

@@ -194,7 +194,7 @@ static cake_err measure(const cake_calibrate_options *o, const cake_comm *world,
     if (o->settle)
         o->settle(o->arg);
     exchange(world, me, measure_cpu(o, world, me, &cpu_share), elsewhere);
-    if (!o->keep)
+    if (!o->keep || o->plan) /* plan writes nothing that it was not asked to print */
         return CAKE_OK;
     cake_err err = CAKE_OK;
     bool alone = cake_comm_allreduce_min(world, cpu_share >= ENOUGH);

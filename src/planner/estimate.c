@@ -40,10 +40,10 @@ typedef struct wave_rows {
 
 typedef struct costs {
     const cake_planning *p;
-    const cake_plan *plan;           /* of one replica */
-    hop_cost *hop;                   /* [n_hop] */
-    double head_flops;               /* the head on rank 0: operations a second */
-    double head_bytes;               /* bytes of its weights */
+    const cake_plan *plan; /* of one replica */
+    hop_cost *hop;         /* [n_hop], then the layer of multi-token prediction, or one of no layer */
+    double head_flops;     /* the head on rank 0: operations a second */
+    double head_bytes;     /* bytes of its weights */
     const cake_sim_request *request; /* [n] the simulated requests */
     wave_rows rows;                  /* of the wave being simulated */
 } costs;
@@ -71,27 +71,37 @@ static void open_reading(costs *c)
     }
 }
 
+/* What a hop costs, and the rates of its rank. */
+static hop_cost cost_of_hop(const cake_planning *p, const cake_plan *plan, const cake_hop *hop)
+{
+    const double products =
+        times_f32(cake_peak_of_products(p->input->kernels, cake_model_dtype(p->input->model)));
+    const cake_dtype kept =
+        p->input->kv_dtype == CAKE_I8 ? CAKE_F32 : p->input->kv_dtype; /* as it is multiplied */
+    const double kv_products = times_f32(cake_peak_of_products(p->input->kernels, kept));
+    const cake_rate *rate = &p->cluster->rate[plan->first + hop->rank];
+    return (hop_cost){.cost = cake_cost_of_layers(p->input->model, p->input->kernels, hop->first, hop->count,
+                                                  p->input->kv_dtype),
+                      .prompt_attention = ATTEND_PROMPT * rate->flops * kv_products / products,
+                      .shared_attention = ATTEND_SHARED * rate->flops * kv_products / products,
+                      .flops = GEMM * rate->flops,
+                      .bytes = rate->bytes,
+                      .rank = hop->rank,
+                      .count = hop->count};
+}
+
 static void open_costs(const cake_planning *p, const cake_plan *plan, costs *c)
 {
     cake_dtype dtype = cake_model_dtype(p->input->model);
     double products = times_f32(cake_peak_of_products(p->input->kernels, dtype));
-    cake_dtype kept = p->input->kv_dtype == CAKE_I8 ? CAKE_F32 : p->input->kv_dtype; /* as it is multiplied */
-    double kv_products = times_f32(cake_peak_of_products(p->input->kernels, kept));
     double head = times_f32(cake_peak_of_products(p->input->kernels, dtype == CAKE_I8 ? CAKE_BF16 : dtype));
     cake_weight_set share = {.head = true};
-    *c = (costs){.p = p, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop, sizeof *c->hop)};
-    for (int i = 0; i < plan->n_hop; i++) {
-        const cake_hop *hop = &plan->hop[i];
-        const cake_rate *rate = &p->cluster->rate[plan->first + hop->rank];
-        c->hop[i] = (hop_cost){.cost = cake_cost_of_layers(p->input->model, p->input->kernels, hop->first,
-                                                           hop->count, p->input->kv_dtype),
-                               .prompt_attention = ATTEND_PROMPT * rate->flops * kv_products / products,
-                               .shared_attention = ATTEND_SHARED * rate->flops * kv_products / products,
-                               .flops = GEMM * rate->flops,
-                               .bytes = rate->bytes,
-                               .rank = hop->rank,
-                               .count = hop->count};
-    }
+    const cake_hop mtp = cake_offload_mtp(p);
+    *c = (costs){.p = p, .plan = plan, .hop = cake_alloc((size_t)plan->n_hop + 1, sizeof *c->hop)};
+    for (int i = 0; i < plan->n_hop; i++)
+        c->hop[i] = cost_of_hop(p, plan, &plan->hop[i]);
+    if (mtp.count)
+        c->hop[plan->n_hop] = cost_of_hop(p, plan, &mtp);
     open_reading(c);
     c->head_flops = GEMM * p->cluster->rate[plan->first].flops * head / products;
     c->head_bytes = (double)cake_model_bytes(p->input->model, &share, p->input->kernels);
@@ -154,18 +164,22 @@ static double hop_seconds(void *self, int i)
     return with_reading(c, h, w->n_row, seconds);
 }
 
+/* The head; and the layer of multi-token prediction, which takes all rows, with the head once more for what
+ * it predicts. */
 static double head_seconds(void *self, const cake_batch *batch)
 {
-    const costs *c = self;
+    costs *c = self;
+    const bool predicts = c->hop[c->plan->n_hop].count > 0;
     double rows = batch->n_score, flops = cake_cost_scores(cake_model_config(c->p->input->model));
     double bytes = GEMV * c->p->cluster->rate[c->plan->first].bytes;
-    return rows > 0 ? overlap(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
+    double seconds = rows > 0 ? overlap(rows * flops / c->head_flops, c->head_bytes / bytes) : 0;
+    return predicts ? 2 * seconds + hop_seconds(c, c->plan->n_hop) : seconds;
 }
 
-double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_row, bool prompt)
+/* busy [plan->n_rank] = seconds that each rank works on a wave, as cake_estimate_wave describes it. */
+static void wave_seconds(const cake_planning *p, const cake_plan *plan, int n_row, bool prompt, double *busy)
 {
     costs c;
-    double *busy = cake_alloc((size_t)plan->n_rank, sizeof *busy), longest = 0;
     cake_batch batch = {.n_row = n_row, .n_score = prompt ? 1 : n_row};
     open_costs(p, plan, &c);
     c.rows = (wave_rows){.n_row = n_row, .n_run = prompt ? 1 : n_row};
@@ -178,11 +192,27 @@ double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_r
     busy[0] = head_seconds(&c, &batch);
     for (int i = 0; i < plan->n_hop; i++)
         busy[plan->hop[i].rank] += hop_seconds(&c, i);
+    free(c.hop);
+}
+
+double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_row, bool prompt)
+{
+    double *busy = cake_alloc((size_t)plan->n_rank, sizeof *busy), longest = 0;
+    wave_seconds(p, plan, n_row, prompt, busy);
     for (int i = 0; i < plan->n_rank; i++)
         longest = fmax(longest, busy[i]);
-    free(c.hop);
     free(busy);
     return longest;
+}
+
+double cake_estimate_pass(const cake_planning *p, const cake_plan *plan, int n_row)
+{
+    double *busy = cake_alloc((size_t)plan->n_rank, sizeof *busy), sum = 0;
+    wave_seconds(p, plan, n_row, false, busy);
+    for (int i = 0; i < plan->n_rank; i++)
+        sum += busy[i];
+    free(busy);
+    return sum;
 }
 
 /* Seconds of the first n answers, by simulation. */

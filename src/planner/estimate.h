@@ -49,6 +49,8 @@ typedef struct cake_replica_estimate {
 /* Seconds that the slowest rank of a replica works on a wave of n_row rows of a prompt, or of generated ones,
  * each at the position of a usual workload. */
 double cake_estimate_wave(const cake_planning *p, const cake_plan *plan, int n_row, bool prompt);
+/* Seconds of a wave of n_row generated rows through all ranks of a replica, one after the other. */
+double cake_estimate_pass(const cake_planning *p, const cake_plan *plan, int n_row);
 
 /* The run time of replicas with these plans [planning->n_replica], from measured rates. Replicas take
  * requests as they become free, so all end at about the same time. longest: every answer has its maximum

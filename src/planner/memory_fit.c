@@ -64,6 +64,14 @@ void cake_memory_fit_divide(const cake_rank *me, cake_memory_use *all, int n)
         all[i].cache = (int64_t)((double)all[i].cache * kv_share(&me->planning, &all[i]) / total);
 }
 
+/* What else makes weights and buffers fewer. */
+static const char *without_mtp(const cake_plan_input *input)
+{
+    return cake_model_config(input->model)->mtp
+               ? "; --speculate ngram does without the layer of multi-token prediction"
+               : "";
+}
+
 cake_err cake_memory_fit_too_large(const cake_planning *p, const cake_memory_lack *lack)
 {
     const char *unit = lack->n_local ? "host" : p->cluster->gpus ? "GPU" : "rank";
@@ -86,8 +94,8 @@ cake_err cake_memory_fit_too_large(const cake_planning *p, const cake_memory_lac
                  lack->option, min_ranks);
     else
         snprintf(advice, sizeof advice, "use more %ss", unit);
-    return cake_fail("planner", "%sthe model does not fit: %s, %s too little; %s%s", lack->at, lack->needs,
-                     cake_size_text(lack->bytes).s, advice, lack->where);
+    return cake_fail("planner", "%sthe model does not fit: %s, %s too little; %s%s%s", lack->at, lack->needs,
+                     cake_size_text(lack->bytes).s, advice, without_mtp(p->input), lack->where);
 }
 
 /* On the rank that reports. where: the end of the message, "" without a topology file. */
@@ -166,10 +174,10 @@ static cake_err check_mapping_limit(const cake_comm *world, const cake_rank *me,
         return CAKE_OK;
     return cake_fail("planner",
                      "ulimit -v lets rank %d on %s map %s more, but weights (%s)%s and buffers take %s, "
-                     "%s too little; raise the limit, or use more ranks",
+                     "%s too little; raise the limit, or use more ranks%s",
                      world->rank, world->host, cake_size_text(me->mapping).s, cake_size_text(r->weights).s,
                      requested ? ", the requested KV cache" : "", cake_size_text(needs).s,
-                     cake_size_text(needs - me->mapping).s);
+                     cake_size_text(needs - me->mapping).s, without_mtp(&me->input));
 }
 
 cake_err cake_memory_fit_check(const cake_comm *world, const cake_rank *me, const cake_memory_use *r,

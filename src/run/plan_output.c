@@ -263,10 +263,10 @@ static double full_wave(const cake_plan_output *s, bool prompt)
                               prompt);
 }
 
-/* Seconds of a wave of one answer with so many drafts. */
+/* Seconds of a pass of one answer with so many drafts through all ranks. */
 static double draft_wave(const cake_plan_output *s, int n_draft)
 {
-    return cake_estimate_wave(&s->rank->planning, &s->plans[0], 1 + n_draft, false);
+    return cake_estimate_pass(&s->rank->planning, &s->plans[0], 1 + n_draft);
 }
 
 /* What drafts cost. */
@@ -277,7 +277,7 @@ static void add_drafts(const cake_plan_output *s, cake_buf *out)
         return;
     cake_buf_addf(out, "drafts    up to %d tokens an answer and %d a wave", CAKE_MAX_DRAFT, most);
     if (!s->rank->cluster.gpus)
-        cake_buf_addf(out, "; a wave of one answer takes %.3g ms, with %d drafts %.3g ms",
+        cake_buf_addf(out, "; a pass of one answer takes %.3g ms, with %d drafts %.3g ms",
                       1e3 * draft_wave(s, 0), CAKE_MAX_DRAFT, 1e3 * draft_wave(s, CAKE_MAX_DRAFT));
     cake_buf_addc(out, '\n');
 }

@@ -343,8 +343,9 @@ static void test_nonfinite(void)
         const cake_request *request = &r->io.done[i]->request;
         CU_ASSERT_EQUAL(request->err, i == 1 ? CAKE_OK : CAKE_ERR_REQUEST);
         CU_ASSERT(i == 1 || request->fault.status == 500);
-        CU_ASSERT(i == 1 ||
-                  strstr(request->fault.message, i == 2 ? "the final norm or the head" : "layer 0"));
+        CU_ASSERT(i == 1 || strstr(request->fault.message, i == 2   ? "the final norm or the head"
+                                                           : i == 4 ? "one of 3 choices"
+                                                                    : "layer 0"));
     }
     CU_ASSERT(counting_is_right(r->io.done[1], 9));
     CU_ASSERT_PTR_NOT_NULL(strstr(r->io.done[3]->request.fault.message, "position 1 "));

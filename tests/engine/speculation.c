@@ -154,6 +154,30 @@ static void test_worth(void)
     cake_speculation_close(p);
 }
 
+/* A draft that was interrupted is not the last one. */
+static void test_again(void)
+{
+    cake_ids ids = {0};
+    cake_speculation *p = cake_speculation_open(1, 100);
+    for (int i = 0; i < 60; i++)
+        cake_ids_add(&ids, i % 20);
+    cake_speculation_begin(p, 0);
+    int drafted = 0;
+    for (int round = 0; round < 10; round++)
+        cake_speculation_timed(p, 1, 1);
+    for (int round = 0; round < 600; round++) {
+        const int n = chosen(p, &ids, CAKE_MAX_DRAFT);
+        for (int i = 0; i < n; i++)
+            cake_speculation_learn(p, 0, 60 + i, cake_speculation_send(p, 0, &ids, 60 + i));
+        cake_speculation_timed(p, 1 + n, n && drafted < 4 ? 100 : 1 + 0.02 * n);
+        drafted += n > 0;
+    }
+    CU_ASSERT(drafted > 200);
+    CU_ASSERT(chosen(p, &ids, CAKE_MAX_DRAFT) > 8);
+    cake_ids_free(&ids);
+    cake_speculation_close(p);
+}
+
 /* Rows that are nearly free up to eight, and then are not; a rank that was interrupted; times that change. */
 static double wave_seconds(int n_row)
 {
@@ -175,6 +199,13 @@ static void test_times(void)
         CU_ASSERT_DOUBLE_EQUAL(cake_wave_times_at(&t, n), wave_seconds(n), 0.2);
     CU_ASSERT(cake_wave_times_at(&t, 5) - cake_wave_times_at(&t, 4) < 0.1);
     CU_ASSERT(cake_wave_times_at(&t, 13) - cake_wave_times_at(&t, 12) > 0.2);
+    cake_wave_times early = {0};
+    cake_wave_times_add(&early, 1, 1);
+    cake_wave_times_add(&early, 5, 1000);
+    CU_ASSERT(cake_wave_times_at(&early, 5) < 6);
+    cake_wave_times prompts = {0};
+    cake_wave_times_add(&prompts, 500, 5);
+    CU_ASSERT(cake_wave_times_at(&prompts, 1) > 0);
     for (int round = 0; round < 2000; round++)
         cake_wave_times_add(&t, 200 + dice(40), 7);
     CU_ASSERT_DOUBLE_EQUAL(cake_wave_times_at(&t, 220), 7, 0.01);
@@ -209,6 +240,7 @@ int main(void)
     static const suite_test tests[] = {{"places like the end of a text", test_places},
                                        {"drafts, and what becomes of them", test_drafts},
                                        {"as many as are worth it", test_worth},
+                                       {"after an interruption", test_again},
                                        {"how long waves take", test_times},
                                        {"answers that have ended", test_kept}};
     return SUITE_MAIN("speculation", tests);

@@ -315,7 +315,7 @@ expect "plan tells of what does not fit" 3 '43 of them because they do not fit t
     "$cake" plan -m "$model" -i "$root/jobs/demo/prompts.jsonl" --context 20
 echo '{"id": 1}' >"$dir/none.jsonl"
 expect "plan of a file of which nothing can be used" 3 'requests  1, of which 1 would fail' "$cake" plan -m "$model" -i "$dir/none.jsonl"
-expect "plan says what drafts cost" 0 '^drafts    up to 16 tokens an answer and [0-9]+ a wave; a wave of one answer takes [0-9.]+ ms, with 16 drafts [0-9.]+ ms' \
+expect "plan says what drafts cost" 0 '^drafts    up to 16 tokens an answer and [0-9]+ a wave; a pass of one answer takes [0-9.]+ ms, with 16 drafts [0-9.]+ ms' \
     "$cake" plan -m "$model"
 expect "... unless there are none" 1 '^0$' sh -c '"$0" plan -m "$1" --speculate off --json | grep -c drafts' "$cake" "$model"
 expect "plan without weights" 0 'waves' "$cake" plan -m "$dir/tok" --dummy-weights -i "$dir/in.txt"

@@ -218,6 +218,18 @@ for seqs in 1 8; do
     ok "... fails the two requests that have it, $seqs at a time" $?
 done
 
+# Which of several choices fails first depends on the waves, but the record does not.
+for i in 1 2 3 4; do
+    printf '{"prompt": [%d, 30, 31], "max_tokens": 60, "ignore_eos": true, "n": 3, "temperature": 1.3, "seed": %d, "logit_bias": {"9": 3}}\n' $((20 + i)) $i
+done >"$dir/choices.jsonl"
+for seqs in 1 4; do
+    expect "a broken token in one of three choices, $seqs at a time" 3 "scores of one of 3 choices are not finite" "$cake" run -m "$dir/token" \
+        -i "$dir/choices.jsonl" --max-seqs $seqs -q --deterministic-ids
+    cp "$dir/out" "$dir/choices.$seqs"
+done
+cmp "$dir/choices.1" "$dir/choices.4"
+ok "... the records are the same" $?
+
 # ... in any wave: a window moves past the broken token, and other sequences share its waves.
 cp -r "$root/tests/golden/mistral-window" "$dir/passing"
 dim=$(sed -n 's/.*"hidden_size": \([0-9]*\).*/\1/p' "$dir/passing/config.json")

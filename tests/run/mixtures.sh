@@ -20,6 +20,7 @@ same() { # NAME ARGUMENT... : as answer
     local name=$1
     shift
     answer "$1" two "${@:2}"
+    echo "    sha256 $(sha256sum <"$dir/one.jsonl")"
     cmp "$dir/one.jsonl" "$dir/two.jsonl"
     ok "${model##*/}: $name" $?
 }

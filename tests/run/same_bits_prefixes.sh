@@ -49,6 +49,7 @@ same() { # NAME ARGUMENT... : as answer; all is as each request alone has it
     local name=$1
     shift
     answer "$1" two "${@:2}"
+    echo "    sha256 $(sha256sum <"$dir/one.jsonl")"
     cmp "$dir/one.jsonl" "$dir/two.jsonl"
     ok "${model##*/}: $name" $?
 }

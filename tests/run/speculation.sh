@@ -132,6 +132,9 @@ cmp "$dir/off.jsonl" "$dir/killed.jsonl"
 ok "... and goes on to the same bytes without it" $?
 expect "a model without such a layer" 2 'demo/model has no layer that predicts further tokens .*use ngram' \
     mpi 2 run -m "$root/jobs/demo/model" -p x --speculate mtp
+cp -r "$model" "$dir/linear" && sed -i '/"num_hidden_layers"/s/$/ "full_attention_interval": 99,/' "$dir/linear/config.json"
+expect "such a layer where none has attention" 2 'no layer of attention that the one behind the last could be like' \
+    mpi 1 plan -m "$dir/linear" --dummy-weights --speculate mtp
 expect "such a layer is not read for each wave" 2 'speculate mtp keeps all weights in memory' mpi 2 run -m "$model" -p x --speculate mtp --weights-memory 50%
 "$cake" stage -m "$model" -d "$dir/staged" --ranks 1 -q 2>"$dir/err"
 expect "... and is in no bundle" 2 'as .stage. leaves it out: no mtp.fc.weight' "$cake" run -m "$dir/staged" -p x --speculate mtp
@@ -139,10 +142,15 @@ sed -i 's/mtp.layers.0.input_layernorm/mtp.layers.0.input_layernorn/' "$model"/m
 expect "a part of such a layer" 1 'tensor mtp.layers.0.input_layernorm.weight is missing' "$cake" run -m "$model" -p x --speculate mtp
 model=$root/jobs/demo/model
 for script in $(few "" "same_bits same_bits_layers same_bits_prefixes mixtures"); do
-    for drafts in all random; do
-        CAKE_ALL='' CAKE_TEST_DRAFTS=$drafts bash "$(dirname "$0")/$script.sh" >"$dir/out" 2>&1 || { status=$?; grep FAILED "$dir/out"; (exit $status); }
+    for drafts in off all random; do
+        how=$drafts && [ "$drafts" != off ] || how=
+        CAKE_ALL='' CAKE_SPECULATE=$([ -n "$how" ] && echo auto || echo off) CAKE_TEST_DRAFTS=$how \
+            bash "$(dirname "$0")/$script.sh" >"$dir/out" 2>&1 || { status=$?; grep FAILED "$dir/out"; (exit $status); }
         ok "$script.sh with drafts $drafts" $?
+        grep 'sha256' "$dir/out" >"$dir/sums.$drafts"
     done
+    cmp "$dir/sums.off" "$dir/sums.all" && cmp "$dir/sums.off" "$dir/sums.random"
+    ok "... and the same bytes with all of them" $?
 done
 expect "unknown ways are refused" 2 'speculate.*auto\|off\|ngram\|mtp' mpi 1 run -m "$model" -i "$dir/in.jsonl" -o "$dir/x.jsonl" --speculate luck
 finish
