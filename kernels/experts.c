@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/exact_math.h"
 #include "kernels/kernels.h"
 
 /* Larger than any value that can be chosen is never needed, smaller is: NaN and values of groups that
@@ -23,7 +24,7 @@ static void softmax(float *v, int n)
     for (int i = 1; i < n; i++)
         max = v[i] > max ? v[i] : max;
     for (int i = 0; i < n; i++)
-        sum += v[i] = expf(v[i] - max);
+        sum += v[i] = cake_expf(v[i] - max);
     for (int i = 0; i < n; i++)
         v[i] /= sum;
 }
@@ -36,11 +37,11 @@ static void evaluate(const cake_router *r, float *score)
         break;
     case CAKE_ROUTER_SIGMOID:
         for (int e = 0; e < r->n_expert; e++)
-            score[e] = 1 / (1 + expf(-score[e]));
+            score[e] = 1 / (1 + cake_expf(-score[e]));
         break;
     case CAKE_ROUTER_SQRT_SOFTPLUS:
         for (int e = 0; e < r->n_expert; e++)
-            score[e] = sqrtf(score[e] > 20 ? score[e] : log1pf(expf(score[e])));
+            score[e] = sqrtf(score[e] > 20 ? score[e] : cake_log1pf(cake_expf(score[e])));
         break;
     default: /* the scores themselves compete */
         break;

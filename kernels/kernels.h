@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/exact_math.h"
 #include "kernels/experts.h"
 #include "kernels/memory.h"
 #include "kernels/tensor.h"
@@ -96,7 +97,11 @@ typedef struct cake_kv {
  * counts as the score of one more position, which has no value (gpt-oss). */
 CAKE_ANYWHERE static inline float cake_kv_divisor(const cake_kv *kv, int head, float total, float most)
 {
+#ifdef __CUDA_ARCH__
     return kv->sink ? total + expf(kv->sink[head] - most) : total;
+#else
+    return kv->sink ? total + cake_expf(kv->sink[head] - most) : total;
+#endif
 }
 
 /* Maximum head_dim of latent attention. */

@@ -13,7 +13,7 @@
 
 static float silu(float x)
 {
-    return x / (1 + expf(-x));
+    return x / (1 + cake_expf(-x));
 }
 
 /* Convolution of one channel of one row; last [width - 1, channels] shifts by one input. */
@@ -86,14 +86,15 @@ static void delta_rule(const cake_exec *exec, float *out, const float *x, const 
             const float *from = x + t * channels + cake_delta_key_head(d, (int)h) * key;
             float *state = d->state + rows[t].slot * d->step + h * size;
             float dt = a[t * d->n_value + h] + d->dt_bias[h];
-            float soft = dt > 20 ? dt : log1pf(expf(dt));
+            float soft = dt > 20 ? dt : cake_log1pf(cake_expf(dt));
             if (rows[t].pos == 0)
                 memset(state, 0, (size_t)size * sizeof *state);
             unit(q, from, d->key_dim, 1 / sqrtf((float)key));
             unit(k, from + d->n_key * key, d->key_dim, 1);
             delta_step(d, state, out + (t * d->n_value + h) * value, q, k,
-                       x + t * channels + 2 * d->n_key * key + h * value, expf(-expf(d->a_log[h]) * soft),
-                       1 / (1 + expf(-b[t * d->n_value + h])));
+                       x + t * channels + 2 * d->n_key * key + h * value,
+                       cake_expf(-cake_expf(d->a_log[h]) * soft),
+                       1 / (1 + cake_expf(-b[t * d->n_value + h])));
         }
 }
 

@@ -183,22 +183,22 @@ static float passed_clamped(float x, const cake_gate *gate, float g)
     float u = x > gate->param[CAKE_LIMIT]    ? gate->param[CAKE_LIMIT]
               : x < -gate->param[CAKE_LIMIT] ? -gate->param[CAKE_LIMIT]
                                              : x;
-    return (u + 1) * (h / (1 + expf(-gate->param[CAKE_ALPHA] * h)));
+    return (u + 1) * (h / (1 + cake_expf(-gate->param[CAKE_ALPHA] * h)));
 }
 
 static float passed_xielu(const float *param, float g)
 {
     float b = param[CAKE_BETA] * g, low = g < param[CAKE_EPS] ? g : param[CAKE_EPS];
-    return g > 0 ? param[CAKE_ALPHA_P] * g * g + b : param[CAKE_ALPHA_N] * (expm1f(low) - g) + b;
+    return g > 0 ? param[CAKE_ALPHA_P] * g * g + b : param[CAKE_ALPHA_N] * (cake_expm1f(low) - g) + b;
 }
 
 static float passed(float x, float g, cake_act act)
 {
     float u = CAKE_GELU_SCALE * (g + CAKE_GELU_CUBE * g * g * g);
     return act == CAKE_ACT_SILU       ? silu(g) * x
-           : act == CAKE_ACT_GELU     ? g / (1 + expf(-2 * u)) * x
-           : act == CAKE_ACT_GELU_ERF ? 0.5F * g * (1 + erff(g * CAKE_ROOT_HALF)) * x
-                                      : x / (1 + expf(-g));
+           : act == CAKE_ACT_GELU     ? g / (1 + cake_expf(-2 * u)) * x
+           : act == CAKE_ACT_GELU_ERF ? 0.5F * g * (1 + cake_erff(g * CAKE_ROOT_HALF)) * x
+                                      : x / (1 + cake_expf(-g));
 }
 
 /* Nothing is packed: each product converts x itself. */
@@ -403,7 +403,7 @@ static void kv_store(const cake_exec *exec, const cake_kv *kv, const float *k, c
 
 static float capped(float x, float cap)
 {
-    return cap * tanhf(x / cap);
+    return cap * cake_tanhf(x / cap);
 }
 
 /* One row and query head: its KV head and its sums so far. */
@@ -449,11 +449,11 @@ static void attend_segment(state *s, float *out, const float *q, int first, int 
         most = score[i] > most ? score[i] : most;
     }
     for (int i = 0; i < n; i++) {
-        score[i] = expf(score[i] - most);
+        score[i] = cake_expf(score[i] - most);
         total += score[i];
     }
     float both = most > s->max ? most : s->max;
-    float old = s->begun ? expf(s->max - both) : 0, new = expf(most - both);
+    float old = s->begun ? cake_expf(s->max - both) : 0, new = cake_expf(most - both);
     for (int j = 0; j < cake_kv_value_dim(kv); j++) {
         float sum = 0;
         for (int i = 0; i < n; i++)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/exact_math.h"
 #include "model/dense.h"
 
 enum { N_VECTOR = 3 }; /* bias, norm and its bias */
@@ -106,8 +107,8 @@ void cake_dense_stack_close(cake_dense_stack *s)
 static void activate(const cake_dense *dense, float *x)
 {
     for (int j = 0; dense->act != CAKE_DENSE_PLAIN && j < dense->n_out; j++)
-        x[j] = dense->act == CAKE_DENSE_TANH   ? tanhf(x[j])
-               : dense->act == CAKE_DENSE_GELU ? 0.5F * x[j] * (1 + erff(x[j] * CAKE_ROOT_HALF))
+        x[j] = dense->act == CAKE_DENSE_TANH   ? cake_tanhf(x[j])
+               : dense->act == CAKE_DENSE_GELU ? 0.5F * x[j] * (1 + cake_erff(x[j] * CAKE_ROOT_HALF))
                                                : fmaxf(x[j], 0);
 }
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/exact_math.h"
 #include "model/weight_stream.h"
 #include "slice/layer.h"
 
@@ -79,7 +80,7 @@ static void weigh_shared(const cake_exec *exec, const cake_forward_ctx *pass, co
     cake_exec_range(exec, pass->n_row, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         groups->sorted[i * groups->stride + chosen] = (int32_t)(groups->n_sorted + i);
-        pass->choice_weight[i * groups->stride + chosen] = score ? 1 / (1 + expf(-score[i])) : 1;
+        pass->choice_weight[i * groups->stride + chosen] = score ? 1 / (1 + cake_expf(-score[i])) : 1;
     }
 }
 

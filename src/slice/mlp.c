@@ -5,11 +5,12 @@
  */
 #include <math.h>
 
+#include "base/exact_math.h"
 #include "slice/layer.h"
 
 static float softplus(float x)
 {
-    return x > 20 ? x : log1pf(expf(x));
+    return x > 20 ? x : cake_log1pf(cake_expf(x));
 }
 
 /* up, or act(gate) * up, packed for w->down. */
