@@ -24,10 +24,11 @@
 #   fuzz       readers of foreign bytes, with sanitizers
 #   slurm      the job scripts, on a real Slurm
 #   hosts      hosts of different speeds get layers by their speed
+#   arm64      on 64-bit Arm (qemu): unit tests, kernels of several processors, golden models to the byte as on x86-64
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer+fuzz resources warnings+resume minimal bench+valgrind+packaging install tutorial openai forms prompts asan distcheck cuda+slurm hosts"
+stages="newcomer+fuzz resources warnings+resume minimal bench+valgrind+packaging install tutorial openai forms prompts asan distcheck cuda+slurm hosts arm64"
 patient="warnings cuda" # these compute when no other stage wants to
 jobs=$(nproc)
 passed=0 failed=0
@@ -136,6 +137,11 @@ stage_minimal() {
     done
     configure_in "$work/minimal" --without-cuda --without-nccl --without-hdf5 --without-curl --disable-vector-kernels &&
         make -j"$jobs" && ./cake-mpi info && demo "$PWD/cake-mpi" "$root/jobs/demo/model" demo
+}
+
+# The program for another processor.
+stage_arm64() {
+    plain && "$root/tests/arm64.sh" "$work/arm64" .
 }
 
 # Each benchmark, once.

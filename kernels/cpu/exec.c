@@ -40,6 +40,8 @@ static void pause_briefly(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* yield does nothing on most of these processors */
 #endif
 }
 

@@ -11,7 +11,11 @@
 #include "base/crc.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
+#ifdef __aarch64__
+#include <sys/auxv.h>
+#endif
 
 #define P   0x82F63B78U /* without its x^32 */
 #define ONE 0x80000000U /* x^0 */
@@ -58,35 +62,73 @@ static uint32_t run_tables(uint32_t state, const unsigned char *data, size_t len
     return state;
 }
 
+/* The instruction of the processor: WITH_CRC before a function that has it; eight bytes, and one. */
 #if defined(__x86_64__)
-/* Three lanes at a time: the instruction has a latency of three cycles. */
+#define HAVE_INSTRUCTION 1
+#define WITH_CRC         __attribute__((target("sse4.2")))
+WITH_CRC static inline uint32_t add_word(uint32_t state, uint64_t word)
+{
+    return (uint32_t)__builtin_ia32_crc32di(state, word);
+}
+
+WITH_CRC static inline uint32_t add_byte(uint32_t state, unsigned char byte)
+{
+    return __builtin_ia32_crc32qi(state, byte);
+}
+
+static bool has_instruction(void)
+{
+    return __builtin_cpu_supports("sse4.2");
+}
+#elif defined(__aarch64__)
+#define HAVE_INSTRUCTION 1
+#define WITH_CRC
+static inline uint32_t add_word(uint32_t state, uint64_t word)
+{
+    __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(word));
+    return state;
+}
+
+static inline uint32_t add_byte(uint32_t state, unsigned char byte)
+{
+    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(state) : "r"(byte));
+    return state;
+}
+
+static bool has_instruction(void)
+{
+    return getauxval(AT_HWCAP) & HWCAP_CRC32;
+}
+#endif
+
+#ifdef HAVE_INSTRUCTION
+/* Three lanes at a time: the instruction has a latency of two or three cycles. */
 enum { LANE = 1024 };
 static uint32_t past_lane; /* x^(8 LANE) */
 
-__attribute__((target("sse4.2"))) static uint32_t run_instruction(uint32_t state, const unsigned char *data,
-                                                                  size_t len)
+WITH_CRC static uint32_t run_instruction(uint32_t a, const unsigned char *data, size_t len)
 {
-    uint64_t a = state, word[3];
+    uint64_t word[3];
     for (; len >= 3 * LANE; data += 3 * LANE, len -= 3 * LANE) {
-        uint64_t b = 0, c = 0;
+        uint32_t b = 0, c = 0;
         for (size_t i = 0; i < LANE; i += 8) {
             memcpy(&word[0], data + i, 8);
             memcpy(&word[1], data + LANE + i, 8);
             memcpy(&word[2], data + 2 * LANE + i, 8);
-            a = __builtin_ia32_crc32di(a, word[0]);
-            b = __builtin_ia32_crc32di(b, word[1]);
-            c = __builtin_ia32_crc32di(c, word[2]);
+            a = add_word(a, word[0]);
+            b = add_word(b, word[1]);
+            c = add_word(c, word[2]);
         }
-        a = multiply(past_lane, (uint32_t)a) ^ b;
-        a = multiply(past_lane, (uint32_t)a) ^ c;
+        a = multiply(past_lane, a) ^ b;
+        a = multiply(past_lane, a) ^ c;
     }
     for (; len >= 8; data += 8, len -= 8) {
         memcpy(word, data, 8);
-        a = __builtin_ia32_crc32di(a, *word);
+        a = add_word(a, *word);
     }
     for (; len; data++, len--)
-        a = __builtin_ia32_crc32qi((uint32_t)a, *data);
-    return (uint32_t)a;
+        a = add_byte(a, *data);
+    return a;
 }
 #endif
 
@@ -105,9 +147,9 @@ static void make_tables(void)
     for (int i = 1; i < POWERS; i++)
         power[i] = multiply(power[i - 1], power[i - 1]);
     run = run_tables;
-#if defined(__x86_64__)
+#ifdef HAVE_INSTRUCTION
     past_lane = shift(ONE, LANE);
-    if (__builtin_cpu_supports("sse4.2"))
+    if (has_instruction())
         run = run_instruction;
 #endif
 }
