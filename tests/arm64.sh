@@ -57,7 +57,7 @@ all) tests= ;;
 '') tests=TESTS=$(printf 'include Makefile\nshow: ; @echo $(unit_tests)\n' | make -s -f - show | tr ' ' '\n' | grep -v '^tests/gpu/' | tr '\n' ' ') ;;
 *) tests="TESTS=$*" ;;
 esac
-make -j"$(nproc)" check ${tests:+"$tests"} >"$dir/check.log" 2>&1
+make -j"$(nproc)" check-TESTS ${tests:+"$tests"} >"$dir/check.log" 2>&1
 status=$?
 grep -E '^(FAIL|ERROR)' "$dir/check.log"
 bash "$root/tests/count.sh" .

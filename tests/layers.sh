@@ -77,10 +77,9 @@ BEGIN {
     door("immintrin.h", "^kernels/cpu/")
     door("cpuid.h", "^kernels/cpu/")
     door("arm_neon.h", "^kernels/cpu/")
-    door("sys/auxv.h", "^kernels/cpu/|^src/base/crc.c$")
     # The C library and POSIX: anybody.
     n = split("arpa/inet assert ctype dirent errno fcntl fenv float fnmatch getopt ifaddrs inttypes limits malloc locale math net/if netinet/in netinet/tcp poll pthread sched semaphore setjmp signal " \
-              "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/file sys/ioctl sys/mman " \
+              "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/auxv sys/file sys/ioctl sys/mman " \
               "sys/resource sys/socket sys/stat sys/statvfs sys/syscall sys/sysinfo sys/time sys/types sys/utsname sys/wait " \
               "termios time unistd", libc, " ")
     for (i = 1; i <= n; i++) anybody[libc[i] ".h"] = 1
