@@ -44,6 +44,21 @@ find . -type f -perm -u+x ! -name '*.*' | while read -r program; do
     printf '#!/bin/sh\nexec qemu-aarch64-static -cpu ${CAKE_TEST_CPU:-max} -L %s -0 "$0" "$0.arm" "$@"\n' "$sysroot" >"$program" && chmod +x "$program"
 done
 
+# clang warns of nothing. It parses only, so libraries that are not there are not missed.
+if clang=$(command -v clang-14 || command -v clang); then
+    flags="-Werror -fsyntax-only -Wno-unused-command-line-argument"
+    rm -rf "$dir/clang" && mkdir "$dir/clang" && (cd "$dir/clang" &&
+        ac_cv_prog_c_openmp=-fopenmp "$root/configure" --host=aarch64-linux-gnu --without-cuda MPICC="$dir/mpicc" LDFLAGS=-fuse-ld=bfd \
+            CC="$clang --target=aarch64-linux-gnu --sysroot=$sysroot" CXX="${clang/clang/clang++} --target=aarch64-linux-gnu --sysroot=$sysroot" &&
+        make -j"$(nproc)" check-programs CFLAGS="$flags" AR=: RANLIB=: CCLD=:) >"$dir/clang.log" 2>&1
+    status=$?
+    grep -E 'error|warning' "$dir/clang.log"
+else
+    echo "missing tool: clang"
+    status=1
+fi
+[ $status -eq 0 ] || exit 1
+
 # qemu has no process_vm_readv.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_WAIT_POLICY=passive
 failed=0 passed=0

@@ -126,6 +126,71 @@ CHAIN(int8_vnni, "avx512f,avx512vnni", __m512i, _mm512_set1_epi32(c),
       _mm512_dpbusd_epi32(sum[c], _mm512_set1_epi32(0x01010101), _mm512_set1_epi32(0x01010101)))
 STREAMS(read_avx512, copy_avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_storeu_si512,
         _mm512_xor_si512, _mm512_setzero_si512)
+
+static bool has_int8(chain_function *chain)
+{
+    return chain != int8_vnni || __builtin_cpu_supports("avx512vnni");
+}
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#include <sys/auxv.h>
+
+/* Two registers a chain: up to four units. */
+#define EACH(c) _Pragma("GCC unroll 24") for (int c = 0; c < 2 * CHAINS; c++)
+
+static float f32_neon(long steps)
+{
+    const float32x4_t by = vdupq_n_f32(0.999f), more = vdupq_n_f32(1);
+    float32x4_t sum[2 * CHAINS];
+    EACH(c) sum[c] = more;
+    for (long i = 0; i < steps; i++)
+        EACH(c)
+        {
+            sum[c] = vfmaq_f32(more, sum[c], by);
+            __asm__ volatile("" : "+w"(sum[c]));
+        }
+    float all = 0;
+    EACH(c) all += sum[c][0];
+    return all;
+}
+
+static float int8_sdot(long steps)
+{
+    const int8x16_t ones = vdupq_n_s8(1);
+    int32x4_t sum[2 * CHAINS];
+    EACH(c) sum[c] = vdupq_n_s32(c);
+    for (long i = 0; i < steps; i++)
+        EACH(c)
+    __asm__ volatile(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %1.16b" : "+w"(sum[c]) : "w"(ones));
+    float all = 0;
+    EACH(c) all += (float)sum[c][0];
+    return all;
+}
+
+/* Four streams, as above. */
+static float read_neon(char *to, const char *from, size_t bytes)
+{
+    uint8x16_t sum[4] = {vdupq_n_u8(0), vdupq_n_u8(0), vdupq_n_u8(0), vdupq_n_u8(0)};
+    const size_t part = bytes / 4 / sizeof *sum * sizeof *sum;
+    (void)to;
+    for (size_t i = 0; i < part; i += sizeof *sum)
+        for (int c = 0; c < 4; c++) {
+            const char *at = from + (size_t)c * part + i;
+            __builtin_prefetch(at + 1536);
+            sum[c] = veorq_u8(sum[c], vld1q_u8((const uint8_t *)at));
+        }
+    return (float)(sum[0][0] ^ sum[1][0] ^ sum[2][0] ^ sum[3][0]);
+}
+
+static bool has_int8(chain_function *chain)
+{
+    return chain != int8_sdot || getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+}
+#else
+static bool has_int8(chain_function *chain)
+{
+    return chain != NULL;
+}
 #endif
 
 /* The loops of an instruction set; without int8 if the CPU lacks the additional instructions for it. */
@@ -137,16 +202,16 @@ static loops loops_of(const char *isa)
         {"avx2", 8, {f32_avx2, NULL, int8_avx2}, {read_avx2, copy_avx2}},
         {"avx512", 16, {f32_avx512, NULL, int8_vnni}, {read_avx512, copy_avx512}},
         {"avx512bf16", 16, {f32_avx512, bf16_avx512, int8_vnni}, {read_avx512, copy_avx512}},
+#elif defined(__aarch64__)
+        {"neon", 8, {f32_neon, NULL, int8_sdot}, {read_neon, copy_plain}},
 #endif
     };
     size_t i = sizeof rows / sizeof *rows - 1;
     while (i && strcmp(rows[i].isa, isa))
         i--;
     loops row = rows[i];
-#if defined(__x86_64__)
-    if (row.chain[CAKE_PEAK_INT8] == int8_vnni && !__builtin_cpu_supports("avx512vnni"))
+    if (!has_int8(row.chain[CAKE_PEAK_INT8]))
         row.chain[CAKE_PEAK_INT8] = NULL;
-#endif
     return row;
 }
 
