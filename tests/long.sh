@@ -19,6 +19,7 @@
 #   resume     runs that are stopped at random moments resume to the same bytes
 #   valgrind   memory of one job on two ranks, with the kernels of this CPU
 #   asan       memory, leaks and undefined behaviour: all programs of tests, and each whole run that has code of its own
+#   threads    no thread reads what another one is writing, whatever order memory has (ThreadSanitizer)
 #   distcheck  the tarball is complete; ranks start, talk, fail and end under MPICH as they do under Open MPI
 #   cuda       kernels of GPUs: all cases, of the source and of what nvcc makes of it
 #   fuzz       readers of foreign bytes, with sanitizers
@@ -28,7 +29,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CAKE_LONG_DIR:-$root/build-long}
-stages="newcomer+fuzz resources warnings+resume minimal bench+valgrind+packaging install tutorial openai forms prompts asan distcheck cuda+slurm hosts arm64"
+stages="newcomer+fuzz resources warnings+resume minimal bench+valgrind+packaging install tutorial openai forms prompts asan threads distcheck cuda+slurm hosts arm64"
 patient="warnings cuda" # these compute when no other stage wants to
 jobs=$(nproc)
 passed=0 failed=0
@@ -142,6 +143,26 @@ stage_minimal() {
 # The program for another processor.
 stage_arm64() {
     plain && "$root/tests/arm64.sh" "$work/arm64" .
+}
+
+# ThreadSanitizer follows what happens before what, so it finds on x86-64 what would only fail on a processor with a weaker order
+# of memory: in programs of tests, and in a whole run. Archer tells it of OpenMP's teams.
+stage_threads() {
+    local program status=0 cc programs="kernels/exec request/worker_pool jinja/jinja engine/sampler link/channel"
+    cc=$(clang) || { echo "missing tool: clang"; return 1; }
+    OMP_TOOL_LIBRARIES=$(find -L /usr/lib/llvm* -name libarcher.so 2>/dev/null | head -1)
+    [ -n "$OMP_TOOL_LIBRARIES" ] || { echo "missing library: libarcher.so of libomp"; return 1; }
+    export OMP_TOOL_LIBRARIES TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66"
+    # shellcheck disable=SC2086
+    configure_in "$work/threads" --without-cuda --disable-vector-kernels CC="$cc" CXX="${cc/clang/clang++}" \
+        CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread &&
+        make -j"$jobs" cake-mpi $(printf 'tests/%s ' $programs) || return 1
+    for program in $programs; do
+        top_srcdir=$root top_builddir=. "tests/$program" || { echo "$program: status $?"; status=1; }
+    done
+    ./cake-mpi run -m "$root/jobs/demo/model" -i "$root/jobs/demo/prompts.jsonl" -o threads.jsonl --deterministic-ids --threads 2 \
+        --report report.json --max-seqs 3 && cmp threads.jsonl "$root/jobs/demo/expected.jsonl" || status=1
+    return $status
 }
 
 # Each benchmark, once.
