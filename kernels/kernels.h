@@ -451,9 +451,12 @@ extern const cake_kernels cake_kernels_ref;
 /* Like ref, except in products with BF16 weights: x is rounded to BF16 too; of two neighbouring values along
  * k the odd one is added first; subnormal numbers count as zero. The oracle of avx512bf16. */
 extern const cake_kernels cake_kernels_ref_bf16;
+/* As that, but pairs are added before they are added to the sum, and rounded to odd. The oracle of
+ * neonbf16. */
+extern const cake_kernels cake_kernels_ref_bfdot;
 
 /* The best table that this CPU can run, from ("ref", "avx2", "avx512", "avx512bf16") or, on Arm, ("ref",
- * "neon"). A level is an index into this list, so that all ranks agree on the minimum. */
+ * "neon", "neonbf16"). A level is an index into this list, so that all ranks agree on the minimum. */
 int cake_kernels_best(void);
 int cake_kernels_exact(void);             /* the best table that rounds no activations: ref is its oracle */
 int cake_kernels_level(const char *name); /* -1: no such table in this build */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # CAKE_CHECK_VECTORS
 # Whether the compiler can make the kernels of the processor that it compiles for: AVX2, AVX-512 and AVX512-BF16, or NEON
-# with and without dot products. Which of them run is asked of the CPU at start. Sets cake_vectors to their names, or no.
+# with and without dot products of bytes and of BF16. Which of them run is asked of the CPU at start. Sets cake_vectors to their names, or no.
 AC_DEFUN([CAKE_CHECK_VECTORS],
 [AC_ARG_ENABLE([vector-kernels],
   [AS_HELP_STRING([--disable-vector-kernels], [only the plain C kernels (default: those of the processor too, where the compiler can)])],
@@ -12,13 +12,14 @@ CFLAGS="$cake_save_CFLAGS -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -m
 AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <immintrin.h>
 __m512 f(__m512 a, __m512bh b) { return _mm512_dpbf16_ps(_mm512_fmadd_ps(a, a, a), b, b); }]], [])],
   [cake_vectors="AVX2 AVX-512 AVX512-BF16"])
-CFLAGS="$cake_save_CFLAGS -march=armv8.2-a+dotprod"
+CFLAGS="$cake_save_CFLAGS -march=armv8.2-a+dotprod+bf16"
 AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#ifndef __aarch64__
 #error "no 64-bit Arm"
 #endif
 #include <arm_neon.h>
-int32x4_t f(int32x4_t a, int8x16_t b) { return vdotq_s32(a, b, b); }]], [])],
-  [cake_vectors=NEON])
+int32x4_t f(int32x4_t a, int8x16_t b) { return vdotq_s32(a, b, b); }
+float32x4_t g(float32x4_t a, bfloat16x8_t b) { return vbfdotq_f32(a, b, b); }]], [])],
+  [cake_vectors="NEON NEON-BF16"])
 CFLAGS=$cake_save_CFLAGS
 AS_IF([test "x$enable_vector_kernels" = xno], [cake_vectors=no])
 AC_MSG_RESULT([$cake_vectors])

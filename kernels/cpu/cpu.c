@@ -53,6 +53,11 @@ static bool has_neondot(void)
 {
     return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 }
+
+static bool has_neonbf16(void)
+{
+    return has_neondot() && getauxval(AT_HWCAP2) & HWCAP2_BF16;
+}
 #endif
 
 /* A CPU of one level can run all levels below. Some levels have a faster table with the same bits for CPUs
@@ -71,6 +76,7 @@ static const struct {
 #endif
 #ifdef HAVE_ARM_KERNELS
     {&cake_kernels_neon, always, &cake_kernels_neondot, has_neondot},
+    {&cake_kernels_neonbf16, has_neonbf16, NULL, NULL},
 #endif
 };
 

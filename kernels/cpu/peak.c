@@ -154,6 +154,19 @@ static float f32_neon(long steps)
     return all;
 }
 
+static float bf16_bfdot(long steps)
+{
+    const uint16x8_t some = vdupq_n_u16(0x3C00);
+    float32x4_t sum[2 * CHAINS];
+    EACH(c) sum[c] = vdupq_n_f32((float)c);
+    for (long i = 0; i < steps; i++)
+        EACH(c)
+    __asm__ volatile(".arch armv8.6-a+bf16\n\tbfdot %0.4s, %1.8h, %1.8h" : "+w"(sum[c]) : "w"(some));
+    float all = 0;
+    EACH(c) all += sum[c][0];
+    return all;
+}
+
 static float int8_sdot(long steps)
 {
     const int8x16_t ones = vdupq_n_s8(1);
@@ -204,6 +217,7 @@ static loops loops_of(const char *isa)
         {"avx512bf16", 16, {f32_avx512, bf16_avx512, int8_vnni}, {read_avx512, copy_avx512}},
 #elif defined(__aarch64__)
         {"neon", 8, {f32_neon, NULL, int8_sdot}, {read_neon, copy_plain}},
+        {"neonbf16", 8, {f32_neon, bf16_bfdot, int8_sdot}, {read_neon, copy_plain}},
 #endif
     };
     size_t i = sizeof rows / sizeof *rows - 1;
@@ -219,7 +233,7 @@ cake_peak_kind cake_peak_of_products(const cake_kernels *kernels, cake_dtype dty
 {
     if ((dtype == CAKE_I8 || dtype == CAKE_Q8) && loops_of(kernels->name).chain[CAKE_PEAK_INT8])
         return CAKE_PEAK_INT8;
-    bool pairs = dtype == CAKE_BF16 && kernels->oracle == &cake_kernels_ref_bf16;
+    bool pairs = dtype == CAKE_BF16 && kernels->oracle && kernels->oracle != &cake_kernels_ref;
     return pairs ? CAKE_PEAK_BF16 : CAKE_PEAK_F32;
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/format.h"
 #include "kernels/int4.h"
 #include "kernels/kernels.h"
+#include "kernels/ref/bfdot.h"
 #include "kernels/ref/codes.h"
 #include "kernels/ref/delta.h"
 #include "kernels/ref/int8.h"
@@ -227,15 +228,6 @@ static void linear(const cake_exec *exec, float *out, const void *x, const cake_
         multiply(exec, out, x, w, bias, residual, n_row, add_products);
 }
 
-static void linear_bf16(const cake_exec *exec, float *out, const void *x, const cake_weight *w,
-                        const float *bias, const float *residual, int n_row)
-{
-    if (w->dtype == CAKE_BF16)
-        multiply(exec, out, x, w, bias, residual, n_row, add_pairs);
-    else
-        linear(exec, out, x, w, bias, residual, n_row);
-}
-
 static void input_pack_grouped(const cake_exec *exec, void *to, const float *x, const cake_gate *gate,
                                cake_dtype dtype, int n_in, const cake_groups *groups, bool gather)
 {
@@ -272,12 +264,6 @@ static void linear_grouped(const cake_exec *exec, const cake_expert_product *pro
                            const cake_groups *groups)
 {
     each_group(exec, product, n, x, groups, linear);
-}
-
-static void linear_grouped_bf16(const cake_exec *exec, const cake_expert_product *product, int n,
-                                const void *x, const cake_groups *groups)
-{
-    each_group(exec, product, n, x, groups, linear_bf16);
 }
 
 static void combine(const cake_exec *exec, float *out, const float *y, const cake_groups *groups,
@@ -565,14 +551,6 @@ static void scores(const cake_exec *exec, float *out, cake_topk *best, const voi
     find_best(exec, out, best, w->n_out, cap, n_row);
 }
 
-static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, const void *x,
-                        const cake_weight *w, const bool *wanted, float cap, int n_row)
-{
-    (void)wanted;
-    linear_bf16(exec, out, x, w, NULL, NULL, n_row);
-    find_best(exec, out, best, w->n_out, cap, n_row);
-}
-
 #define TABLE(product, grouped, head, plain)                                                                 \
     {                                                                                                        \
         .name = "ref", .oracle = plain, .convert = convert, .weight_bytes = weight_bytes,                    \
@@ -586,5 +564,30 @@ static void scores_bf16(const cake_exec *exec, float *out, cake_topk *best, cons
     }
 
 const cake_kernels cake_kernels_ref = TABLE(linear, linear_grouped, scores, &cake_kernels_ref);
-const cake_kernels cake_kernels_ref_bf16 =
-    TABLE(linear_bf16, linear_grouped_bf16, scores_bf16, &cake_kernels_ref_bf16);
+
+/* Another table, with products of BF16 weights in pairs. */
+#define PAIRED(kind, add)                                                                                    \
+    static void linear_##kind(const cake_exec *exec, float *out, const void *x, const cake_weight *w,        \
+                              const float *bias, const float *residual, int n_row)                           \
+    {                                                                                                        \
+        if (w->dtype == CAKE_BF16)                                                                           \
+            multiply(exec, out, x, w, bias, residual, n_row, add);                                           \
+        else                                                                                                 \
+            linear(exec, out, x, w, bias, residual, n_row);                                                  \
+    }                                                                                                        \
+    static void linear_grouped_##kind(const cake_exec *exec, const cake_expert_product *product, int n,      \
+                                      const void *x, const cake_groups *groups)                              \
+    {                                                                                                        \
+        each_group(exec, product, n, x, groups, linear_##kind);                                              \
+    }                                                                                                        \
+    static void scores_##kind(const cake_exec *exec, float *out, cake_topk *best, const void *x,             \
+                              const cake_weight *w, const bool *wanted, float cap, int n_row)                \
+    {                                                                                                        \
+        (void)wanted;                                                                                        \
+        linear_##kind(exec, out, x, w, NULL, NULL, n_row);                                                   \
+        find_best(exec, out, best, w->n_out, cap, n_row);                                                    \
+    }                                                                                                        \
+    const cake_kernels cake_kernels_ref_##kind =                                                             \
+        TABLE(linear_##kind, linear_grouped_##kind, scores_##kind, &cake_kernels_ref_##kind);
+PAIRED(bf16, add_pairs)
+PAIRED(bfdot, add_bfdot)

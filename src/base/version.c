@@ -17,7 +17,7 @@
 #ifdef HAVE_X86_KERNELS
 #define KERNELS "ref, AVX2, AVX-512, AVX512-BF16; int8 with and without VNNI"
 #elif defined(HAVE_ARM_KERNELS)
-#define KERNELS "ref, NEON; int8 with and without SDOT"
+#define KERNELS "ref, NEON, NEON-BF16; int8 with and without SDOT"
 #else
 #define KERNELS "ref"
 #endif

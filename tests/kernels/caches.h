@@ -174,7 +174,7 @@ static inline bool rounds(const cake_kernels *op, const cake_kv *kv)
 {
     if (!op->oracle)
         return kv->dtype == CAKE_BF16 && cake_cuda_tiles(kv->head_dim);
-    return !strcmp(op->name, "avx512bf16") && kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 &&
+    return strstr(op->name, "bf16") && kv->dtype == CAKE_BF16 && kv->head_dim % 2 == 0 &&
            kv->head_dim <= CAKE_LATENT_DIM;
 }
 

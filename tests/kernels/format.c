@@ -246,6 +246,7 @@ static void test_exact(void)
         if (cake_format_scales_sums(&grouped[i])) {
             check_exact(&cake_kernels_ref, &grouped[i], 1e-5);
             check_exact(&cake_kernels_ref_bf16, &grouped[i], 0x1p-8);
+            check_exact(&cake_kernels_ref_bfdot, &grouped[i], 0x1p-8);
         }
 }
 

@@ -203,7 +203,7 @@ static void test_floor(void)
         CU_ASSERT(cake_peak_quick(isa, CAKE_PEAK_READ, 1 << 16, 2, 0.01, &share) > 0);
         CU_ASSERT(cake_peak_quick(isa, CAKE_PEAK_READ, 100, 3, 0.01, &share) > 0);
         CU_ASSERT((cake_peak_quick(isa, CAKE_PEAK_BF16, 0, 1, 0.01, &share) > 0) ==
-                  !strcmp(isa, "avx512bf16"));
+                  (strstr(isa, "bf16") != NULL));
     }
 }
 
