@@ -63,6 +63,7 @@ static cake_err run_messages(cake_bench *bench, const cake_case *self)
     const cake_comm *world = bench->world;
     size_t bytes = (size_t)self->kind;
     void *buffer = cake_alloc(1, bytes);
+    bench->lacks = "two ranks: start it with mpirun -np 2";
     int times = bench->smoke ? 4 : self->kind == SMALL ? 10000 : 200;
     for (int other = 1; other < world->size; other++) {
         cake_comm_pingpong(world, 0, other, buffer, bytes, times / 4); /* warm-up: makes the connection */
