@@ -263,7 +263,9 @@ static cake_err run_modelled(cake_bench *bench, const cake_case *self)
     (void)self;
     r.n_draft = strcmp(o->speculate, "ngram") ? 0 : CAKE_MAX_DRAFTS;
     if (!strcmp(o->speculate, "mtp"))
-        return cake_fail_usage("--speculate mtp: pipeline.modelled computes nothing; ngram models drafts");
+        return bench->world->rank ? CAKE_ERR_USAGE
+                                  : cake_fail_usage("--speculate mtp: pipeline.modelled computes nothing; "
+                                                    "ngram models drafts");
     if (!o->model && !shape_config(shape, o->layers, &config))
         return CAKE_ERR_USAGE;
     cake_model_options options = {.dummy = true, .config = config.data};

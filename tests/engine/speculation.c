@@ -122,19 +122,33 @@ static void test_drafts(void)
     cake_speculation_close(p);
 }
 
+/* A sequence of 60 tokens that repeats itself after 20, in slot 0. */
+static cake_speculation *open_repeating(cake_ids *ids)
+{
+    cake_speculation *p = cake_speculation_open(1, 100);
+    for (int i = 0; i < 60; i++)
+        cake_ids_add(ids, i % 20);
+    cake_speculation_begin(p, 0);
+    return p;
+}
+
+/* A wave of its drafts, all of which are right; how many there are. */
+static int draft_right(cake_speculation *p, const cake_ids *ids)
+{
+    const int n = chosen(p, ids, CAKE_MAX_DRAFT);
+    for (int i = 0; i < n; i++)
+        cake_speculation_learn(p, 0, 60 + i, cake_speculation_send(p, 0, ids, 60 + i));
+    return n;
+}
+
 /* Drafts that are right become longer, others shorter; rows that cost as much as a wave are not sent. */
 static void test_worth(void)
 {
     cake_ids ids = {0};
-    cake_speculation *p = cake_speculation_open(1, 100);
-    for (int i = 0; i < 60; i++)
-        cake_ids_add(&ids, i % 20);
-    cake_speculation_begin(p, 0);
+    cake_speculation *p = open_repeating(&ids);
     int n = 0;
     for (int round = 0; round < 40; round++) {
-        n = chosen(p, &ids, CAKE_MAX_DRAFT);
-        for (int i = 0; i < n; i++)
-            cake_speculation_learn(p, 0, 60 + i, cake_speculation_send(p, 0, &ids, 60 + i));
+        n = draft_right(p, &ids);
         cake_speculation_timed(p, 1 + n, 1 + 0.01 * n);
     }
     CU_ASSERT_EQUAL(n, CAKE_MAX_DRAFT);
@@ -158,17 +172,12 @@ static void test_worth(void)
 static void test_again(void)
 {
     cake_ids ids = {0};
-    cake_speculation *p = cake_speculation_open(1, 100);
-    for (int i = 0; i < 60; i++)
-        cake_ids_add(&ids, i % 20);
-    cake_speculation_begin(p, 0);
+    cake_speculation *p = open_repeating(&ids);
     int drafted = 0;
     for (int round = 0; round < 10; round++)
         cake_speculation_timed(p, 1, 1);
     for (int round = 0; round < 600; round++) {
-        const int n = chosen(p, &ids, CAKE_MAX_DRAFT);
-        for (int i = 0; i < n; i++)
-            cake_speculation_learn(p, 0, 60 + i, cake_speculation_send(p, 0, &ids, 60 + i));
+        const int n = draft_right(p, &ids);
         cake_speculation_timed(p, 1 + n, n && drafted < 4 ? 100 : 1 + 0.02 * n);
         drafted += n > 0;
     }

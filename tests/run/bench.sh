@@ -55,6 +55,9 @@ done
 "$cake" bench text --smoke -m "$model" >"$dir/out" 2>"$dir/err" && [ "$(grep -c '^text\..* MB/s' "$dir/out")" -eq 5 ]
 ok "text of a model" $?
 expect "a tokenizer without a model" 2 'nothing was measured: it needs a model.s directory' "$cake" bench text.encode --smoke
+expect "drafts by a model that is not there" 2 "mtp: pipeline.modelled computes nothing" mpi 2 bench pipeline.modelled --speculate mtp --smoke
+test "$(grep -c 'computes nothing' "$dir/err")" -eq 1
+ok "... is said once" $?
 expect "messages of one rank" 2 "nothing was measured: it needs two ranks" "$cake" bench peak.mpi-latency --smoke
 expect "links of one rank" 2 "nothing was measured: it needs two ranks" "$cake" bench links.header --smoke
 expect "an option that nothing takes" 2 "--batch is an option of throughput.load and pipeline.modelled, which is not measured" "$cake" bench linear.q.1 --smoke --batch 2x2+2
