@@ -305,14 +305,15 @@ static cake_err run_cases(const cake_options *o, cake_bench *b, results *f)
 /* Checks the command line and chooses kernels that all ranks have. */
 static cake_err prepare(const cake_options *o, const cake_comm *world, cake_bench *b)
 {
-    int level = strcmp(o->isa, "auto") ? cake_kernels_level(o->isa) : cake_kernels_best();
+    const bool named = strcmp(o->isa, "auto");
+    const int level = named ? cake_kernels_level(o->isa) : cake_kernels_best();
     cake_err err = world->rank ? CAKE_OK : check_options(o, world);
     if (!err && !cake_kernels_at(level))
         err = cake_fail("bench", "--isa %s: not in this build or processor; the best here is %s", o->isa,
                         cake_kernels_at(cake_kernels_best())->name);
     err = cake_comm_agree(world, err);
     if (!err)
-        b->kernels = cake_kernels_at((int)cake_comm_allreduce_min(world, level));
+        b->kernels = cake_rank_kernels(world, named ? (int64_t)1 << level : cake_kernels_up_to(level));
     return err;
 }
 

@@ -33,7 +33,7 @@ _cake_mpi()
     --kv-dtype) choices="auto f32 bf16 f16 int8" ;;
     --activations) choices="auto bf16 int8" ;;
     --speculate) choices="auto off ngram mtp" ;;
-    --isa) choices="auto ref avx2 avx512 avx512bf16 neon neonbf16" ;;
+    --isa) choices="auto ref avx2 avx512 avx512bf16 neon sve512 neonbf16" ;;
     --bind) choices="auto none hwloc distribute isolate numactl" ;;
     --device) choices="auto cpu cuda" ;;
     --link) choices="auto mpi nccl" ;;

@@ -456,11 +456,13 @@ extern const cake_kernels cake_kernels_ref_bf16;
 extern const cake_kernels cake_kernels_ref_bfdot;
 
 /* The best table that this CPU can run, from ("ref", "avx2", "avx512", "avx512bf16") or, on Arm, ("ref",
- * "neon", "neonbf16"). A level is an index into this list, so that all ranks agree on the minimum. */
+ * "neon", "sve512", "neonbf16"). A level is an index into this list. */
 int cake_kernels_best(void);
 int cake_kernels_exact(void);             /* the best table that rounds no activations: ref is its oracle */
 int cake_kernels_level(const char *name); /* -1: no such table in this build */
-const cake_kernels *cake_kernels_at(int level); /* NULL above cake_kernels_best() */
+const cake_kernels *cake_kernels_at(int level); /* NULL: this CPU cannot run it */
+/* Bit l: level l, which is at most `level`, runs here. The highest bit that all ranks have is their level. */
+int64_t cake_kernels_up_to(int level);
 /* Tables that this CPU can run but that have no level here, since a faster one gives the same bits; NULL past
  * the last. For tests. */
 const cake_kernels *cake_kernels_spare(int i);

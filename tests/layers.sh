@@ -63,7 +63,7 @@ BEGIN {
     door("pcre2.h", "^src/text/pattern\\.c$")
     door("utf8proc.h", "^src/text/unicode\\.c$")
     door("yaml.h", "^src/formats/yaml\\.c$")
-    door("hwloc.h", "^src/placement/(machine|pci_devices|pin|bind)\\.c$")
+    door("hwloc.h", "^src/placement/(machine|core_kinds|pci_devices|pin|bind)\\.c$")
     door("mpi.h", "^src/link/(mpi|comm|cuda_aware)\\.c$")
     door("mpi-ext.h", "^src/link/cuda_aware\\.c$")
     door("nccl.h", "^src/link/nccl\\.c$")
@@ -77,9 +77,10 @@ BEGIN {
     door("immintrin.h", "^kernels/cpu/")
     door("cpuid.h", "^kernels/cpu/")
     door("arm_neon.h", "^kernels/cpu/")
+    door("arm_sve.h", "^kernels/cpu/")
     # The C library and POSIX: anybody.
     n = split("arpa/inet assert ctype dirent errno fcntl fenv float fnmatch getopt ifaddrs inttypes limits malloc locale math net/if netinet/in netinet/tcp poll pthread sched semaphore setjmp signal " \
-              "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/auxv sys/file sys/ioctl sys/mman " \
+              "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings sys/auxv sys/file sys/ioctl sys/mman sys/prctl " \
               "sys/resource sys/socket sys/stat sys/statvfs sys/syscall sys/sysinfo sys/time sys/types sys/utsname sys/wait " \
               "termios time unistd", libc, " ")
     for (i = 1; i <= n; i++) anybody[libc[i] ".h"] = 1

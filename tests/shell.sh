@@ -16,7 +16,7 @@ export OMPI_MCA_orte_tmpdir_base=$dir PRTE_MCA_prte_tmpdir_base=$dir
 # Plans and reports take made-up rates: to measure them takes ten times as long as all else, on each rank. Tests of GPUs
 # unset this, for rates are of CPUs; those of plan and bench, tests/report and tests/planner measure.
 export CAKE_RATES=$dir/rates_of_tests
-for isa in ref avx2 avx512 avx512bf16 neon neonbf16; do
+for isa in ref avx2 avx512 avx512bf16 neon sve512 neonbf16; do
     for threads in $(seq $(($(nproc --all) + 4))); do
         for name in f32 bf16 int8 read; do
             printf '{"name": "peak.%s", "isa": "%s", "host": "a", "threads": %d, "value": 40}\n' $name $isa "$threads"

@@ -54,33 +54,63 @@ static bool has_neondot(void)
     return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 }
 
+/* No CPU has one of these two without the other. */
 static bool has_neonbf16(void)
 {
-    return has_neondot() && getauxval(AT_HWCAP2) & HWCAP2_BF16;
+    return has_neondot() && getauxval(AT_HWCAP2) & HWCAP2_BF16 && getauxval(AT_HWCAP2) & HWCAP2_I8MM;
 }
 #endif
 
-/* A CPU of one level can run all levels below. Some levels have a faster table with the same bits for CPUs
- * with more features. */
+#ifdef HAVE_SVE_KERNELS
+#include <sys/prctl.h>
+
+/* Code for registers of one width is wrong with any other. */
+static bool has_sve(int bits)
+{
+    return getauxval(AT_HWCAP) & HWCAP_SVE && (prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK) == bits / 8;
+}
+
+static bool has_sve256(void)
+{
+    return has_sve(256);
+}
+
+static bool has_sve512(void)
+{
+    return has_sve(512);
+}
+#endif
+
+/* The tables of a level have one name and the same bits; the last one that may run is the fastest. */
+enum { TABLES = 3 };
 static const struct {
     const cake_kernels *table;
     bool (*allowed)(void);
-    const cake_kernels *faster;
-    bool (*faster_allowed)(void);
-} levels[] = {
-    {&cake_kernels_ref, always, NULL, NULL},
+} levels[][TABLES] = {
+    {{&cake_kernels_ref, always}},
 #ifdef HAVE_X86_KERNELS
-    {&cake_kernels_avx2, has_avx2, NULL, NULL},
-    {&cake_kernels_avx512, has_avx512, &cake_kernels_avx512vnni, has_avx512vnni},
-    {&cake_kernels_avx512bf16, has_avx512bf16, NULL, NULL},
+    {{&cake_kernels_avx2, has_avx2}},
+    {{&cake_kernels_avx512, has_avx512}, {&cake_kernels_avx512vnni, has_avx512vnni}},
+    {{&cake_kernels_avx512bf16, has_avx512bf16}},
 #endif
 #ifdef HAVE_ARM_KERNELS
-    {&cake_kernels_neon, always, &cake_kernels_neondot, has_neondot},
-    {&cake_kernels_neonbf16, has_neonbf16, NULL, NULL},
+    {{&cake_kernels_neon, always},
+     {&cake_kernels_neondot, has_neondot},
+#ifdef HAVE_SVE_KERNELS
+     {&cake_kernels_sve256, has_sve256}},
+    {{&cake_kernels_sve512, has_sve512}
+#endif
+    },
+    {{&cake_kernels_neonbf16, has_neonbf16}},
 #endif
 };
 
 #define N_LEVEL ((int)(sizeof levels / sizeof *levels))
+
+static bool may_run(int level, int i)
+{
+    return levels[level][i].table && levels[level][i].allowed();
+}
 
 int64_t cake_cpu_first_cache(void)
 {
@@ -99,7 +129,7 @@ int64_t cake_cpu_first_cache(void)
 int cake_kernels_best(void)
 {
     int level = N_LEVEL - 1;
-    while (!levels[level].allowed())
+    while (!may_run(level, 0))
         level--;
     return level;
 }
@@ -107,31 +137,41 @@ int cake_kernels_best(void)
 int cake_kernels_exact(void)
 {
     int level = cake_kernels_best();
-    while (levels[level].table->oracle != &cake_kernels_ref)
+    while (!may_run(level, 0) || levels[level][0].table->oracle != &cake_kernels_ref)
         level--;
     return level;
+}
+
+int64_t cake_kernels_up_to(int level)
+{
+    int64_t bits = 0;
+    for (int i = 0; i <= level; i++)
+        bits |= (int64_t)may_run(i, 0) << i;
+    return bits;
 }
 
 int cake_kernels_level(const char *name)
 {
     for (int level = 0; level < N_LEVEL; level++)
-        if (!strcmp(levels[level].table->name, name))
+        if (!strcmp(levels[level][0].table->name, name))
             return level;
     return -1;
 }
 
 const cake_kernels *cake_kernels_at(int level)
 {
-    if (level < 0 || level > cake_kernels_best())
-        return NULL;
-    return levels[level].faster && levels[level].faster_allowed() ? levels[level].faster
-                                                                  : levels[level].table;
+    const cake_kernels *best = NULL;
+    for (int i = 0; i < TABLES && level >= 0 && level < N_LEVEL && may_run(level, 0); i++)
+        if (may_run(level, i))
+            best = levels[level][i].table;
+    return best;
 }
 
 const cake_kernels *cake_kernels_spare(int i)
 {
-    for (int level = 0; level <= cake_kernels_best(); level++)
-        if (cake_kernels_at(level) != levels[level].table && i-- == 0)
-            return levels[level].table;
+    for (int level = 0; level < N_LEVEL; level++)
+        for (int t = 0; t < TABLES; t++)
+            if (may_run(level, t) && cake_kernels_at(level) != levels[level][t].table && i-- == 0)
+                return levels[level][t].table;
     return NULL;
 }

@@ -14,7 +14,9 @@ extern const cake_kernels cake_kernels_avx512vnni; /* as avx512, and VNNI; its n
 extern const cake_kernels cake_kernels_avx512bf16; /* as avx512vnni, and BF16 */
 extern const cake_kernels cake_kernels_neon;       /* any 64-bit Arm; the bits of avx2 */
 extern const cake_kernels cake_kernels_neondot;    /* as neon, and SDOT; its name is neon, too */
-extern const cake_kernels cake_kernels_neonbf16;   /* as neondot, and BFDOT */
+extern const cake_kernels cake_kernels_neonbf16;   /* as neondot, and BFDOT and SMMLA */
+extern const cake_kernels cake_kernels_sve256;     /* SVE of 256 bits; its name is neon, too */
+extern const cake_kernels cake_kernels_sve512;     /* SVE of 512 bits; the bits of avx512 */
 
 /* The operations that avx512vnni takes from avx512, X(name) each; there they are cake_avx512_NAME. */
 #define CAKE_AVX512_SHARED(X)                                                                                \

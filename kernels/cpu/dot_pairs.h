@@ -12,9 +12,10 @@
 #define DOT_SIZE 2                            /* bytes that hold a value of x */
 #define DOT_ROWS (N_REGISTERS == 32 ? 12 : 4) /* rows whose sums fit the registers, two vectors each */
 
-#define DOT_BYTES  0 /* dot_add takes halves of 16 bits */
-#define DOT_SIGNED 0
-#define DOT_PARTS  2 /* of a step, one after the other: their operands together would not fit the registers */
+#define DOT_BYTES   0 /* dot_add takes halves of 16 bits */
+#define DOT_SIGNED  0
+#define DOT_SQUARES 0
+#define DOT_PARTS   2 /* of a step, in turn: their operands together would not fit the registers */
 
 /* LANES times a part of four weights of a column, from 0 to 255: the first and the third, or the second and
  * the fourth. */

@@ -11,9 +11,10 @@
 #define DOT_SIZE 1                     /* bytes that hold a value of x */
 #define DOT_ROWS (N_REGISTERS * 3 / 8) /* rows whose sums fit the registers, two vectors each */
 
-#define DOT_PARTS  1 /* of a step */
-#define DOT_BYTES  1 /* dot_add takes unsigned and signed bytes */
-#define DOT_SIGNED 0
+#define DOT_PARTS   1 /* of a step */
+#define DOT_BYTES   1 /* dot_add takes unsigned and signed bytes */
+#define DOT_SIGNED  0
+#define DOT_SQUARES 0 /* no instruction takes two rows and two columns: dot_smmla.h */
 
 /* LANES times four weights of a column, from 0 to 255. */
 INLINE wholes dot_load(const char *w, const int part)

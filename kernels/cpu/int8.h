@@ -3,9 +3,8 @@
  * Products with matrices in int8, written with vec_*.h and dot_*.h; included once by each instruction set's
  * file.
  *
- * In: packed rows x [n_row, n_in], a matrix as int8_pack.h has packed it. Out: [n_row, n_out]. Weights are
- * stored plus 128; unless the instruction multiplies bytes with signs, each sum therefore starts at minus 128
- * times the sum of the group's x.
+ * In: packed rows x [n_row, n_in], a matrix as int8_pack.h has packed it. Out: [n_row, n_out]. Where weights
+ * are stored plus 128, each sum starts at minus 128 times the sum of the group's x.
  *
  * Invariant: the sums of a group are exact, so bits do not depend on tiles or instructions; float32 additions
  * have the order of kernels/int8.h.
@@ -70,7 +69,7 @@ INLINE i8_part i8_quantize_group(char *to, const float *x, int n)
         sum = whole_add(sum, v);
         dot_store(to + i * DOT_SIZE, v);
     }
-    return (i8_part){most / 127, DOT_SIGNED ? 0 : -I8_ZERO * whole_sum(sum)};
+    return (i8_part){most / 127, -I8_ZERO * whole_sum(sum)};
 }
 
 /* to = n values of k of a row, at most I8_DEPTH. */
@@ -125,7 +124,8 @@ INLINE void i8_add_part(wholes *low, wholes *high, const char *value, const char
     }
 }
 
-/* The last part of a group's last step: a row's sums are scaled while the next row's are multiplied. */
+/* The last part of a group's last step: a row's sums are scaled while the next row's are multiplied. w: NULL
+ * if nothing is left to multiply. */
 INLINE void i8_end_group(const i8_meeting *m, int g, wholes *low, wholes *high, const char *value,
                          const char *w, const char *scales, const int rows)
 {
@@ -136,12 +136,16 @@ INLINE void i8_end_group(const i8_meeting *m, int g, wholes *low, wholes *high, 
     int64_t from_pitch = first ? 0 : I8_PANEL, to_pitch = last ? m->pitch : I8_PANEL;
     vec scale_low, scale_high;
     vec_load_pair(scales, CAKE_BF16, &scale_low, &scale_high);
-    wholes w_low = dot_load(w, DOT_PARTS - 1), w_high = dot_load(w + LANES * I8_STEP, DOT_PARTS - 1);
+    wholes w_low = w ? dot_load(w, DOT_PARTS - 1) : whole_set(0),
+           w_high = w ? dot_load(w + LANES * I8_STEP, DOT_PARTS - 1) : w_low;
     UNROLL for (int r = 0; r < rows; r++, from += from_pitch, to += to_pitch)
     {
-        wholes v = dot_set(value + (size_t)r * sizeof(i8_row), DOT_PARTS - 1);
-        vec sum_low = whole_float(dot_add(low[r], w_low, v));
-        vec sum_high = whole_float(dot_add(high[r], w_high, v));
+        if (w) {
+            wholes v = dot_set(value + (size_t)r * sizeof(i8_row), DOT_PARTS - 1);
+            low[r] = dot_add(low[r], w_low, v);
+            high[r] = dot_add(high[r], w_high, v);
+        }
+        vec sum_low = whole_float(low[r]), sum_high = whole_float(high[r]);
         vec scale = vec_set(m->x[r].part[g].scale);
         vec_store(to, vec_fma(sum_low, vec_mul(scale, scale_low), vec_load(from)));
         vec_store(to + LANES, vec_fma(sum_high, vec_mul(scale, scale_high), vec_load(from + LANES)));
@@ -149,9 +153,66 @@ INLINE void i8_end_group(const i8_meeting *m, int g, wholes *low, wholes *high, 
     }
 }
 
+#if DOT_SQUARES
+/* low, high [rows, made even] += two steps, or the last one alone. */
+INLINE void i8_add_squares(wholes *low, wholes *high, const char *value, const char *w, const bool alone,
+                           const int rows)
+{
+    UNROLL for (int v = 0; v < 2; v++)
+    {
+        const char *at = w + v * LANES * I8_STEP;
+        const dot_columns columns =
+            dot_columns_of(whole_load(at), alone ? whole_set(0) : whole_load(at + I8_PANEL * I8_STEP));
+        UNROLL for (int r = 0; r < rows; r += 2)
+        {
+            const char *x = value + (size_t)r * sizeof(i8_row), *y = r + 1 < rows ? x + sizeof(i8_row) : x;
+            dot_add_squares((v ? high : low) + r, &columns, x, y);
+        }
+    }
+}
+
+/* As i8_multiply, for two rows or more. */
+INLINE void i8_multiply_squares(const i8_meeting *m, const int rows)
+{
+    const char *w = m->w, *soon = m->soon;
+    for (int g = 0; g * CAKE_I8_GROUP < m->n; g++) {
+        int left = m->n - g * CAKE_I8_GROUP;
+        int64_t steps = i8_steps(left < CAKE_I8_GROUP ? left : CAKE_I8_GROUP);
+        const char *value = m->x->value + g * CAKE_I8_GROUP, *scales = w;
+        wholes low[DOT_ROWS + 1], high[DOT_ROWS + 1];
+        UNROLL for (int r = 0; r < (rows + 1) / 2 * 2; r++) low[r] = high[r] = whole_set(0);
+        w += I8_PANEL * 2;
+        for (; steps >= 2; steps -= 2, value += 2 * I8_STEP, w += 2 * I8_PANEL * I8_STEP) {
+            i8_fetch_ahead(w);
+            i8_fetch_ahead(w + I8_PANEL * I8_STEP);
+            prefetch_far(soon);
+            prefetch_far(soon + m->stride);
+            soon += 2 * m->stride;
+            i8_add_squares(low, high, value, w, false, rows);
+        }
+        if (steps) {
+            i8_add_squares(low, high, value, w, true, rows);
+            w += I8_PANEL * I8_STEP;
+        }
+        UNROLL for (int r = 0; r < rows; r += 2)
+        {
+            dot_end_squares(low + r);
+            dot_end_squares(high + r);
+        }
+        i8_end_group(m, g, low, high, NULL, NULL, scales, rows);
+    }
+}
+#endif
+
 /* The product for so many rows, which is a constant wherever this is used. */
 INLINE void i8_multiply(const i8_meeting *m, const int rows)
 {
+#if DOT_SQUARES
+    if (rows > 1) {
+        i8_multiply_squares(m, rows);
+        return;
+    }
+#endif
     const char *w = m->w;
     const char *soon = m->soon;
     for (int g = 0; g * CAKE_I8_GROUP < m->n; g++) {

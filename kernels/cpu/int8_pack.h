@@ -6,7 +6,7 @@
  * In: rows of floats or halves, rows as kernels/int8.h has them. Out: such rows, a packed matrix: panels of
  * I8_PANEL columns; a panel is groups of CAKE_I8_GROUP values of k (the last one may be shorter); a group is
  * the columns' scales, which take turns as vec_load_pair has it, then for every four values of k the columns'
- * weights, plus 128, so that they are unsigned.
+ * weights; plus 128, so that they are unsigned, unless the instruction takes signed ones.
  *
  * Invariant: the same bytes as kernels/int8.c makes.
  */
@@ -22,8 +22,8 @@
 #include "kernels/tensor.h"
 
 #define I8_PANEL (2 * LANES)
-#define I8_STEP  4    /* values of k side by side */
-#define I8_ZERO  0x80 /* the byte that stands for zero */
+#define I8_STEP  4                       /* values of k side by side */
+#define I8_ZERO  (DOT_SIGNED ? 0 : 0x80) /* the byte that stands for zero */
 
 static int64_t i8_steps(int n)
 {
@@ -163,7 +163,7 @@ static void i8_gather_row(float *to, const cake_weight *w, int64_t row, float fa
         memcpy(&scale, group + 2 * i8_scale_index(row), sizeof scale);
         int64_t at =
             k % CAKE_I8_GROUP / I8_STEP * I8_PANEL * I8_STEP + row % I8_PANEL * I8_STEP + k % I8_STEP;
-        int value = (uint8_t)group[I8_PANEL * 2 + at] - I8_ZERO;
+        int value = (int8_t)((uint8_t)group[I8_PANEL * 2 + at] ^ I8_ZERO);
         to[k] = factor * ((float)value * cake_bf16_to_f32(scale));
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table for 64-bit Arm processors with dot products of bytes and of BF16 (Neoverse V1, N2 and later).
- * Invariant: only the table has external linkage, and its code runs only after cpu.c has checked the CPU.
+ * The table for 64-bit Arm processors with products of bytes (SDOT, SMMLA) and of BF16 (Neoverse V1, N2 and
+ * later). Invariant: only the table has external linkage, and its code runs only after cpu.c has checked the
+ * CPU.
  */
 #include "kernels/cpu/vec_neon.h" /* first: the headers below use its functions */
 
-#include "kernels/cpu/dot_sdot.h"
+#include "kernels/cpu/dot_smmla.h"
 #include "kernels/cpu/e4m3_bfdot.h"
 #include "kernels/cpu/step_bfdot.h"
 

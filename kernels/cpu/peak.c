@@ -136,7 +136,7 @@ static bool has_int8(chain_function *chain)
 #include <sys/auxv.h>
 
 /* Two registers a chain: up to four units. */
-#define EACH(c) _Pragma("GCC unroll 24") for (int c = 0; c < 2 * CHAINS; c++)
+#define EACH(c)      _Pragma("GCC unroll 24") for (int c = 0; c < 2 * CHAINS; c++)
 
 static float f32_neon(long steps)
 {
@@ -180,6 +180,40 @@ static float int8_sdot(long steps)
     return all;
 }
 
+/* Each product of eight values counts as two of SDOT. */
+static float int8_smmla(long steps)
+{
+    const int8x16_t ones = vdupq_n_s8(1);
+    int32x4_t sum[2 * CHAINS];
+    EACH(c) sum[c] = vdupq_n_s32(c);
+    for (long i = 0; i < steps; i += 2)
+        EACH(c)
+    __asm__ volatile(".arch armv8.6-a+i8mm\n\tsmmla %0.4s, %1.16b, %1.16b" : "+w"(sum[c]) : "w"(ones));
+    float all = 0;
+    EACH(c) all += (float)sum[c][0];
+    return all;
+}
+
+/* 24 registers of SVE, whatever their width; the compiler of this file knows none of them. */
+#define FIRST_12(Z)  Z(0) Z(1) Z(2) Z(3) Z(4) Z(5) Z(6) Z(7) Z(8) Z(9) Z(10) Z(11)
+#define SECOND_12(Z) Z(12) Z(13) Z(14) Z(15) Z(16) Z(17) Z(18) Z(19) Z(20) Z(21) Z(22) Z(23)
+#define TIMES_24(Z)  FIRST_12(Z) SECOND_12(Z)
+#define SVE_CHAIN(name, STEP)                                                                                \
+    static float name(long steps)                                                                            \
+    {                                                                                                        \
+        __asm__ volatile(".arch armv8.2-a+sve\n\tptrue p0.b\n" TIMES_24(SVE_ZERO)                            \
+                             SVE_ZERO(24) "1:\n" TIMES_24(STEP) "subs %0, %0, #1\n\tb.ne 1b\n"               \
+                         : "+r"(steps)::"cc", "memory", "p0", "v0", "v1", "v2", "v3", "v4", "v5", "v6",      \
+                           "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",  \
+                           "v19", "v20", "v21", "v22", "v23", "v24");                                        \
+        return 0;                                                                                            \
+    }
+#define SVE_ZERO(i) "dup z" #i ".s, #0\n"
+#define SVE_FMLA(i) "fmla z" #i ".s, p0/m, z24.s, z24.s\n"
+#define SVE_SDOT(i) "sdot z" #i ".s, z24.b, z24.b\n"
+SVE_CHAIN(f32_sve, SVE_FMLA)
+SVE_CHAIN(int8_sve, SVE_SDOT)
+
 /* Four streams, as above. */
 static float read_neon(char *to, const char *from, size_t bytes)
 {
@@ -217,7 +251,8 @@ static loops loops_of(const char *isa)
         {"avx512bf16", 16, {f32_avx512, bf16_avx512, int8_vnni}, {read_avx512, copy_avx512}},
 #elif defined(__aarch64__)
         {"neon", 8, {f32_neon, NULL, int8_sdot}, {read_neon, copy_plain}},
-        {"neonbf16", 8, {f32_neon, bf16_bfdot, int8_sdot}, {read_neon, copy_plain}},
+        {"sve512", 32, {f32_sve, NULL, int8_sve}, {read_neon, copy_plain}},
+        {"neonbf16", 8, {f32_neon, bf16_bfdot, int8_smmla}, {read_neon, copy_plain}},
 #endif
     };
     size_t i = sizeof rows / sizeof *rows - 1;

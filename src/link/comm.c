@@ -156,6 +156,11 @@ int64_t cake_comm_allreduce_min(const cake_comm *world, int64_t value)
     return reduce(comm_of(world), value, MPI_MIN);
 }
 
+int64_t cake_comm_allreduce_and(const cake_comm *world, int64_t bits)
+{
+    return reduce(comm_of(world), bits, MPI_BAND);
+}
+
 int64_t cake_comm_node_sum(const cake_comm *world, int64_t value)
 {
     return world->local_size == 1 ? value : reduce(local, value, MPI_SUM);

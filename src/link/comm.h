@@ -38,7 +38,8 @@ void cake_comm_free(cake_comm *part); /* zeros are fine */
  * Returns the worst error of any rank on every rank. Each phase of the start ends with it. */
 cake_err cake_comm_agree(const cake_comm *world, cake_err err);
 int64_t cake_comm_allreduce_min(const cake_comm *world, int64_t value);
-int64_t cake_comm_node_sum(const cake_comm *world, int64_t value); /* sum over the ranks of this host */
+int64_t cake_comm_allreduce_and(const cake_comm *world, int64_t bits); /* the bits that all have */
+int64_t cake_comm_node_sum(const cake_comm *world, int64_t value);     /* sum over the ranks of this host */
 
 /* Two ranks with different values. */
 typedef struct cake_mismatch {

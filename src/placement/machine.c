@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "placement/cgroup.h"
+#include "placement/core_kinds.h"
 #include "placement/pci_devices.h"
 #include "placement/pin.h"
 
@@ -68,8 +69,9 @@ static void read_topology(cake_machine *m, hwloc_topology_t hwloc)
     if (set && !hwloc_get_cpubind(hwloc, set, HWLOC_CPUBIND_THREAD)) {
         hwloc_bitmap_and(set, set, hwloc_topology_get_allowed_cpuset(hwloc));
         m->cpus = hwloc_bitmap_weight(set);
-        m->cores_mine = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, set, HWLOC_OBJ_CORE);
         hwloc_bitmap_list_snprintf(m->mask, sizeof m->mask, set);
+        cake_core_kinds_only_big(hwloc, set);
+        m->cores_mine = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, set, HWLOC_OBJ_CORE);
     }
     hwloc_bitmap_free(set);
     m->cores_allowed = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, hwloc_topology_get_allowed_cpuset(hwloc),
@@ -181,6 +183,7 @@ void cake_machine_describe_hwloc(struct hwloc_topology *hwloc, cake_buf *out)
     unsigned n = 1;
     struct hwloc_distances_s *far = NULL;
     describe_caches(hwloc, out);
+    cake_core_kinds_describe(hwloc, out);
     if (hwloc_distances_get_by_type(hwloc, HWLOC_OBJ_NUMANODE, &n, &far, HWLOC_DISTANCES_KIND_MEANS_LATENCY,
                                     0) ||
         !n)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "placement/core_kinds.h"
 
 void cake_cpuset_of(const struct hwloc_bitmap_s *set, cake_cpuset *cpus)
 {
@@ -164,6 +165,16 @@ bool cake_pin_domain_cpus(struct hwloc_topology *hwloc, const cake_cpuset *domai
     return known;
 }
 
+/* Restricts a base to its big cores if they suffice for so many threads; 0: one per core. */
+static void leave_little_cores(hwloc_topology_t hwloc, int threads, hwloc_bitmap_t base)
+{
+    hwloc_bitmap_t big = hwloc_bitmap_dup(base);
+    cake_core_kinds_only_big(hwloc, big);
+    if (threads <= cores_in(hwloc, big, NULL))
+        hwloc_bitmap_copy(base, big);
+    hwloc_bitmap_free(big);
+}
+
 /* The cpus that each rank may use [n], owned. Placed ranks get their place; others avoid its cores if they
  * have any left. */
 static hwloc_bitmap_t *bases_of(hwloc_topology_t hwloc, const cake_bind_request *requests, int n, int world,
@@ -180,6 +191,9 @@ static hwloc_bitmap_t *bases_of(hwloc_topology_t hwloc, const cake_bind_request 
     for (int i = 0; i < n; i++)
         if (!requests[i].has_cpus && !hwloc_bitmap_isincluded(bases[i], taken))
             hwloc_bitmap_andnot(bases[i], bases[i], taken);
+    for (int i = 0; i < n; i++)
+        if (!requests[i].has_cpus)
+            leave_little_cores(hwloc, requests[i].threads * n, bases[i]);
     hwloc_bitmap_free(taken);
     free(core);
     return bases;

@@ -73,16 +73,27 @@ cake_dtype cake_rank_kv_dtype(const char *option, cake_dtype model)
     return model == CAKE_F32 ? CAKE_F32 : CAKE_BF16;
 }
 
+const cake_kernels *cake_rank_kernels(const cake_comm *world, int64_t levels)
+{
+    int64_t all = cake_comm_allreduce_and(world, levels);
+    int level = 0;
+    while (all >>= 1)
+        level++;
+    return cake_kernels_at(level);
+}
+
 /* Chooses --isa, or the best kernels that every rank can run; for small models, the best that round no
  * activations. */
 static cake_err choose_kernels(const cake_rank_options *o, const cake_comm *world, cake_rank *me)
 {
     int best = cake_kernels_best();
-    int level = cake_model_parameters(me->input.model) < CAKE_MODEL_LARGE ? cake_kernels_exact() : best;
+    bool large = cake_model_parameters(me->input.model) >= CAKE_MODEL_LARGE;
+    int64_t levels = cake_kernels_up_to(large ? best : cake_kernels_exact());
     cake_err err = CAKE_OK;
     if (strcmp(o->isa, "auto")) {
-        level = cake_kernels_level(o->isa);
-        if (level < 0 || level > best)
+        int level = cake_kernels_level(o->isa);
+        levels = (int64_t)1 << (level < 0 ? 0 : level);
+        if (!cake_kernels_at(level))
             err = cake_fail("planner", "%s%s--isa %s: this %s does not have it; the best here is %s%s",
                             o->isa_from ? o->isa_from : "", o->isa_from ? " was begun with " : "", o->isa,
                             level < 0 ? "build" : "processor", cake_kernels_at(best)->name,
@@ -90,7 +101,7 @@ static cake_err choose_kernels(const cake_rank_options *o, const cake_comm *worl
     }
     err = cake_comm_agree(world, err);
     if (!err)
-        me->input.kernels = cake_kernels_at((int)cake_comm_allreduce_min(world, level));
+        me->input.kernels = cake_rank_kernels(world, levels);
     return err;
 }
 

@@ -104,6 +104,9 @@ void cake_rank_close(cake_rank *rank); /* zeros are fine */
 /* Starts the threads that do all later work, or fails and says how many can be started. n: of this rank. */
 cake_err cake_rank_threads(const cake_comm *world, int n);
 
+/* The best table of the levels of every rank: bits of cake_kernels_up_to. Collective. */
+const cake_kernels *cake_rank_kernels(const cake_comm *world, int64_t levels);
+
 /* The KV cache's precision, from --kv-dtype and the model's own. */
 cake_dtype cake_rank_kv_dtype(const char *option, cake_dtype model);
 

@@ -120,10 +120,11 @@ cake_err cake_cmd_info(const cake_options *options)
     cake_comm_describe(&out);
     cake_buf_adds(&out, "\nisa        ");
     for (int level = cake_kernels_best(); level >= 0; level--)
-        cake_buf_addf(&out, " %s%s", cake_kernels_at(level)->name,
-                      level == cake_kernels_exact()  ? " (auto)"
-                      : level == cake_kernels_best() ? " (auto, 100M parameters or more)"
-                                                     : "");
+        if (cake_kernels_at(level))
+            cake_buf_addf(&out, " %s%s", cake_kernels_at(level)->name,
+                          level == cake_kernels_exact()  ? " (auto)"
+                          : level == cake_kernels_best() ? " (auto, 100M parameters or more)"
+                                                         : "");
     cake_buf_adds(&out, "\n");
     cake_machine_read(&machine);
     cake_machine_warn();

@@ -107,7 +107,8 @@ static void test_predictions(void)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         const char *dir = assemble(families[i].name, scratch);
         for (int level = 0; level <= cake_kernels_exact(); level++)
-            check(dir, families[i].tolerance, cake_kernels_at(level));
+            if (cake_kernels_at(level))
+                check(dir, families[i].tolerance, cake_kernels_at(level));
     }
     snprintf(command, sizeof command, "rm -r '%s'", scratch);
     CU_ASSERT_EQUAL(system(command), 0);

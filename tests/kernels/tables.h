@@ -52,7 +52,7 @@ static inline void for_tables(void (*test)(const cake_kernels *op))
         test(&cake_kernels_cuda);
 #else
 #ifdef __aarch64__
-    static const char *const names[] = {"ref", "neon", "neonbf16"};
+    static const char *const names[] = {"ref", "neon", "sve512", "neonbf16"};
 #else
     static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16"};
 #endif

@@ -17,13 +17,13 @@ static int model_step(const cake_kernels *kernels)
 }
 
 /* The reference keeps keys and values in full, so with a cache in float32 nothing but rounding is left,
- * whatever the weights are. */
+ * whatever the weights are. kernels: NULL of a level that does not run here. */
 static void check_arithmetic(const cake_kernels *kernels, const char *dtype, cake_dtype kv_dtype,
                              double tolerance, int from, int to)
 {
     double sum = 0, all = 0;
     int n = 0;
-    for (int m = from; m < to; m += model_step(kernels), n++) {
+    for (int m = from; kernels && m < to; m += model_step(kernels), n++) {
         cake_json *expected = read_expected(models[m]);
         const cake_json *sequences = cake_json_get(expected, "sequences");
         double most = 0;
@@ -40,8 +40,9 @@ static void check_arithmetic(const cake_kernels *kernels, const char *dtype, cak
         close_model(&r);
         cake_json_free(expected);
     }
-    printf("\n    %-6s %-4s KV %-4s: off by %.2g on average of the models, %.2g at most ", kernels->name,
-           dtype, cake_dtype_name(kv_dtype), sum / n, all);
+    if (n)
+        printf("\n    %-6s %-4s KV %-4s: off by %.2g on average of the models, %.2g at most ", kernels->name,
+               dtype, cake_dtype_name(kv_dtype), sum / n, all);
 }
 
 /* Tables that round activations too are held against plain C and float64 product by product (kernels.c). */
@@ -93,7 +94,7 @@ static void test_unread(void)
         const cake_json *longest = cake_json_at(sequences, cake_json_size(sequences) - 1);
         CU_ASSERT(cake_json_size(cake_json_get(longest, "prompt")) > 2 * MAX_ROW);
         for (int level = 0; level <= cake_kernels_best(); level++)
-            if (suite_all() || m % (1 + cake_kernels_best()) == level)
+            if (cake_kernels_at(level) && (suite_all() || m % (1 + cake_kernels_best()) == level))
                 check_unread(models[m], longest, cake_kernels_at(level));
         cake_json_free(expected);
     }

@@ -325,6 +325,9 @@ blocks=26 stop out --isa ref # it answers so fast that groups are large
 expect "the instruction set of the journal" 0 'resumes with' run -o "$dir/out.jsonl"
 grep -Eq '"isa": ?"ref"' "$dir/out.jsonl.job"
 ok "... is kept" $?
+cp "$dir/out.jsonl" "$dir/arm.jsonl" && sed 's/"isa": *"ref"/"isa": "neon"/' "$dir/out.jsonl.job" >"$dir/arm.jsonl.job"
+case $(uname -m) in aarch64) sed -i 's/"neon"/"avx2"/' "$dir/arm.jsonl.job" ;; esac
+expect "... of another architecture is refused by name" 1 'isa was "(neon|avx2)" and is' run -o "$dir/arm.jsonl"
 run -o "$dir/best.jsonl" -q && run -o "$dir/out.jsonl" --force -q
 cmp <(grep -Eo '"isa": ?"[a-z0-9]*"' "$dir/best.jsonl.job") <(grep -Eo '"isa": ?"[a-z0-9]*"' "$dir/out.jsonl.job")
 ok "... but not by --force, which makes results anew" $?
