@@ -264,10 +264,11 @@ stage_slurm() {
 }
 
 # Kernels for GPUs: all of their tests on the CPU, of the source as the compiler of the CPU takes it, and of the instructions
-# that nvcc makes of it.
+# that nvcc makes of it, which are the same for a host with an Arm processor.
 stage_cuda() {
     local status=0 tests
-    need nvcc python3 || return 1
+    need nvcc python3 aarch64-linux-gnu-g++ || return 1
+    "$root/tests/gpu/arm_host.sh" || status=1
     tests=$(sed -n 's/^executor_tests = //p' "$root/tests/local.am")
     # shellcheck disable=SC2086
     plain && make -j"$jobs" $tests && # all that make check tries some of, by fibres
