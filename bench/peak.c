@@ -43,7 +43,8 @@ static cake_err run_gpu(cake_bench *bench, const cake_case *self)
     cake_buf_free(&text);
     bench->lacks = n ? NULL : why;
     int i = n ? bench->world->local_rank % n : 0;
-    cake_err err = n ? cake_device_open(i, i, &kernels) : CAKE_OK;
+    cake_err err =
+        n ? cake_device_open(i, i, cake_gpu_launch_of(bench->options->gpu_launch), &kernels) : CAKE_OK;
     if (!n || err)
         return err;
     double value = cake_device_rate((cake_peak_kind)self->kind);

@@ -11,12 +11,12 @@ _cake_mpi()
     done
     COMPREPLY=()
     case $command in
-    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --threads-decode --replicas --topology --rates --keep-rates --bind --device --gpu-layers --link --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
+    run) options="--model --input --input-format --prompt --output --resume --retry-errors --force --shard --deterministic-ids --timing --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty --frequency-penalty --n --stop --logprobs --seed --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --threads-decode --replicas --topology --rates --keep-rates --bind --device --gpu-layers --link --gpu-launch --load --mlock --dummy-weights --max-runtime --stop-before --watchdog --config --progress --progress-file --report --trace --verbose --log --quiet --help --version" ;;
     tokenize) options="--model --input --input-format --prompt --output --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --tool-parser --reasoning-parser --threads --config --verbose --log --quiet --help --version" ;;
-    plan) options="--model --input --input-format --prompt --shard --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
+    plan) options="--model --input --input-format --prompt --shard --task --truncate-prompt-tokens --raw --system --prompt-field --id-field --max-tokens --tool-parser --reasoning-parser --context --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --threads-decode --replicas --ranks --topology --write-topology --rates --json --bind --device --gpu-layers --link --gpu-launch --gpu-memory --mlock --dummy-weights --config --verbose --log --quiet --help --version" ;;
     info) options="--model --config --verbose --log --quiet --help --version" ;;
     stage) options="--model --directory --ranks --topology --rates --config --verbose --log --quiet --help --version" ;;
-    bench) options="--model --output --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --device --gpu-layers --link --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
+    bench) options="--model --output --max-seqs --chunk --kv-memory --weights-memory --dtype --kv-dtype --activations --speculate --isa --threads --device --gpu-layers --link --gpu-launch --dummy-weights --shape --layers --batch --stages --flops --bandwidth --smoke --config --verbose --log --quiet --help --version" ;;
     merge) options="--output --force --config --verbose --log --quiet --help --version" ;;
     status) options="--json --config --verbose --log --quiet --help --version" ;;
     pull) options="--include --exclude --config --progress --verbose --log --quiet --help --version" ;;
@@ -37,6 +37,7 @@ _cake_mpi()
     --bind) choices="auto none hwloc distribute isolate numactl" ;;
     --device) choices="auto cpu cuda" ;;
     --link) choices="auto mpi nccl" ;;
+    --gpu-launch) choices="auto graphs overlap plain ordered" ;;
     --load) choices="read mmap" ;;
     --shape) choices="qwen3-0.6b qwen3.5-0.8b llama-3.2-1b llama-3.1-8b qwen3-32b llama-3.1-405b qwen3-30b-a3b gpt-oss-20b qwen3.5-35b-a3b glm-4.5-air deepseek-v3 glm-4.7-flash tiny-moe tiny" ;;
     --progress) choices="auto bar line none" ;;

@@ -5,6 +5,7 @@
 #include "kernels/device.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static const cake_backend *backend_of(cake_buf *why)
 {
@@ -63,11 +64,20 @@ int64_t cake_device_memory(const char *bus)
 
 static const cake_backend *opened; /* the backend of the open GPU; NULL: none is open */
 
-cake_err cake_device_open(int i, int number, const cake_kernels **kernels)
+cake_gpu_launch cake_gpu_launch_of(const char *name)
+{
+    static const char *const names[] = {"auto", "graphs", "overlap", "plain", "ordered"};
+    int i = CAKE_N_GPU_LAUNCH - 1;
+    while (i && strcmp(name, names[i]))
+        i--;
+    return (cake_gpu_launch)i;
+}
+
+cake_err cake_device_open(int i, int number, cake_gpu_launch launch, const cake_kernels **kernels)
 {
     cake_buf why = {0};
     const cake_backend *backend = backend_of(&why);
-    cake_err err = backend ? backend->open(i, number, kernels)
+    cake_err err = backend ? backend->open(i, number, launch, kernels)
                            : cake_fail("kernels", "GPU %d cannot be used: %s", number, why.data);
     opened = err ? NULL : backend;
     cake_buf_free(&why);

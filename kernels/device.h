@@ -18,8 +18,19 @@ typedef struct cake_card {
     char bus[32], name[64]; /* "0000:c1:00.0" */
     int64_t memory;         /* bytes, used or not */
     int capability;         /* 90: 9.0 */
-    int processors;         /* multiprocessors */
 } cake_card;
+
+/* How kernels are launched: in graphs that are recorded once and launched again; each before the one before
+ * it has ended (overlap); both; neither; and one at a time, so that an error names the kernel. Results are
+ * the same. */
+typedef enum cake_gpu_launch {
+    CAKE_GPU_LAUNCH_AUTO, /* both, where the GPU can */
+    CAKE_GPU_LAUNCH_GRAPHS,
+    CAKE_GPU_LAUNCH_OVERLAP,
+    CAKE_GPU_LAUNCH_PLAIN,
+    CAKE_GPU_LAUNCH_ORDERED,
+    CAKE_N_GPU_LAUNCH
+} cake_gpu_launch;
 
 /* The functions of a backend do what the functions below say. */
 typedef struct cake_backend {
@@ -29,7 +40,7 @@ typedef struct cake_backend {
     bool (*outdated)(void);
     bool (*card)(int i, cake_card *card);
     int64_t (*memory)(const char *bus);
-    cake_err (*open)(int i, int number, const cake_kernels **kernels);
+    cake_err (*open)(int i, int number, cake_gpu_launch launch, const cake_kernels **kernels);
     void (*close)(void);
     int64_t (*free)(void);
     double (*joules)(void);
@@ -54,9 +65,11 @@ int64_t cake_device_memory(const char *bus);
 
 /* Opens the i-th GPU and gives its table of operations, for this process and one thread of it at a time. The
  * table is named by all that bits depend on: the GPU's capability and, where cuBLASLt chooses by them, the
- * number of multiprocessors and its version ("sm_90-132-130100"). number: the GPU's number on its host, for
+ * model and the library's version ("sm_90-NVIDIA-H200-130100"). number: the GPU's number on its host, for
  * messages. Says what fails. */
-cake_err cake_device_open(int i, int number, const cake_kernels **kernels);
+cake_err cake_device_open(int i, int number, cake_gpu_launch launch, const cake_kernels **kernels);
+/* Of a name of --gpu-launch. */
+cake_gpu_launch cake_gpu_launch_of(const char *name);
 void cake_device_close(void); /* not open is fine */
 /* Free bytes of memory of the open GPU. */
 int64_t cake_device_free(void);

@@ -71,7 +71,7 @@ fi
 
 # qemu has no process_vm_readv.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_WAIT_POLICY=passive
-export CAKE_EMULATED=1 # as few cases as of plain C
+export CAKE_TEST_EMULATED=1 # as few cases as of plain C
 count() { echo "  Test: $1 ...$([ "$2" -eq 0 ] && echo passed || echo FAILED)"; } # NAME STATUS
 
 [ -n "$*" ] || unset CAKE_ALL # long lists of cases would take half an hour

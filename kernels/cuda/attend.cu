@@ -58,8 +58,6 @@ template <typename T> __global__ void attend_any(attention a)
 template <typename T> static void launch_any(const attention &a)
 {
     const size_t sums = (size_t)a.kv.head_dim * sizeof(float);
-    if (sums > CAKE_UNASKED)
-        CAKE_ALLOW(attend_any<T>, sums);
     CAKE_LAUNCH(attend_any<T>, dim3((unsigned)a.n_row * (unsigned)a.n_head), dim3(CAKE_WARP), sums, a);
 }
 

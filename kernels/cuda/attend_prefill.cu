@@ -318,8 +318,6 @@ template <int STEPS> static void launch(const attention &a, int first_row)
     const unsigned blocks = groups(a.n_row - first_row, block_of<STEPS>::HIGH / heads),
                    bundles = groups(a.group, heads) * (unsigned)a.kv.n_kv;
     const size_t chunks = block_of<STEPS>::QUERIES + block_of<STEPS>::KEYS + block_of<STEPS>::VALUES;
-    if (STEPS > 8)
-        CAKE_ALLOW(attend_prefill<STEPS>, chunks * sizeof(uint4));
     CAKE_LAUNCH(attend_prefill<STEPS>, dim3(blocks, bundles), dim3(WARPS * CAKE_WARP), chunks * sizeof(uint4),
                 a, first_row, heads);
 }

@@ -137,7 +137,6 @@ static bool find_card(int i, cake_card *card)
     snprintf(card->name, sizeof card->name, "%.63s", prop.name);
     card->memory = (int64_t)prop.totalGlobalMem;
     card->capability = 10 * prop.major + prop.minor;
-    card->processors = prop.multiProcessorCount;
     return true;
 }
 
@@ -153,9 +152,9 @@ static int64_t memory_of(const char *bus)
     return (int64_t)prop.totalGlobalMem;
 }
 
-static cake_err open_gpu(int i, int number, const cake_kernels **kernels)
+static cake_err open_gpu(int i, int number, cake_gpu_launch launch, const cake_kernels **kernels)
 {
-    static char name[32], text[128];
+    static char name[128], text[128];
     static cake_kernels here;
     cake_card card;
     if (!find_card(i, &card))
@@ -171,15 +170,18 @@ static cake_err open_gpu(int i, int number, const cake_kernels **kernels)
                          " only: configure with CUDA_ARCH=%d, or use --device cpu",
                          number, card.name, card.capability / 10, card.capability % 10, card.capability);
     snprintf(text, sizeof text, "GPU %d (%s, %s)", number, card.name, card.bus);
-    cake_err err = cake_cuda_open(i, text, code >= 90);
+    cake_err err = cake_cuda_open(i, text, code >= 90, launch);
     if (err)
         return err;
     cake_buf why = {0};
     int version = cake_cublaslt_open(&why);
-    if (version)
-        snprintf(name, sizeof name, "sm_%d-%d-%d", card.capability, card.processors, version);
-    else
+    if (version) { /* its choices may differ between models of one capability */
+        snprintf(name, sizeof name, "sm_%d-%s-%d", card.capability, card.name, version);
+        for (char *space = name; (space = strchr(space, ' '));)
+            *space = '-';
+    } else {
         snprintf(name, sizeof name, "sm_%d", card.capability);
+    }
     if (!version)
         cake_log(CAKE_WARN, "kernels",
                  "%s: no cuBLASLt: %s; prompts are computed by our own kernel, which is slower", text,

@@ -15,13 +15,14 @@
 
 extern "C" cudaStream_t cake_cuda_stream(void);
 extern "C" bool cake_cuda_overlaps(void);
-extern "C" void cake_cuda_launched(int error); /* a cudaError_t */
+extern "C" void cake_cuda_launched(int error, const char *kernel); /* a cudaError_t */
 extern "C" bool cake_cuda_has(const void *kernel);
 /* Every kernel registers itself before main, so that all are loaded together (memory.h). */
 template <auto KERNEL> const bool is_known = cake_cuda_has((const void *)KERNEL);
 
 template <auto KERNEL, typename... P, typename... A>
-static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... argument)
+static void launch_kernel(const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...),
+                          A... argument)
 {
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -34,16 +35,11 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
     how.attrs = &early;
     how.numAttrs = cake_cuda_overlaps() ? 1 : 0;
     if (is_known<KERNEL>)
-        cake_cuda_launched(cudaLaunchKernelEx(&how, kernel, (P)argument...));
+        cake_cuda_launched(cudaLaunchKernelEx(&how, kernel, (P)argument...), name);
 }
 #define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
-    launch_kernel<kernel>(grid, block, shared, kernel, __VA_ARGS__)
-/* For use before the launch of a kernel whose blocks take more than CAKE_UNASKED bytes of shared memory,
- * cake_cuda_block_memory() at most. If the runtime refuses, the launch fails. */
-#define CAKE_ALLOW(kernel, shared)                                                                           \
-    cake_cuda_launched(                                                                                      \
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared)))
-/* The block's shared memory, whose size its launch gives. */
+    launch_kernel<kernel>(#kernel, grid, block, shared, kernel, __VA_ARGS__)
+/* The block's shared memory, whose size its launch gives: cake_cuda_block_memory() at most. */
 #define CAKE_SHARED(type, name)                                                                              \
     extern __shared__ uint4 cake_shared[];                                                                   \
     type *name = (type *)cake_shared
@@ -51,8 +47,7 @@ static void launch_kernel(dim3 grid, dim3 block, size_t shared, void (*kernel)(P
 #include "kernels/tensor.h"
 #endif
 
-#define CAKE_UNASKED (48 << 10) /* bytes of shared memory that every GPU gives a block without a request */
-/* Bytes of shared memory that a block may request: 64 KB with capability 7.5, 99 KB or more from 8.0 on. */
+/* Bytes of shared memory that a block may have: 64 KB with capability 7.5, 99 KB or more from 8.0 on. */
 extern "C" int cake_cuda_block_memory(void);
 
 #define CAKE_WARP 32

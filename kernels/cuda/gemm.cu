@@ -198,8 +198,6 @@ template <typename T, int TILES, typename END> static void launch(const product<
 {
     enum { OUTPUTS = WIDE / END::MATRICES, BYTES = block_of<TILES>::BYTES };
     const unsigned outputs = groups(p.end.columns(), OUTPUTS);
-    if (BYTES > CAKE_UNASKED)
-        CAKE_ALLOW((multiply_many<T, TILES, END>), BYTES);
     CAKE_LAUNCH((multiply_many<T, TILES, END>),
                 dim3(groups(n_row - first, block_of<TILES>::HIGH), outputs, (unsigned)p.n_part),
                 dim3(THREADS), (size_t)BYTES, p.end, p.w, p.x, p.width, first, n_row, p.parts);

@@ -52,8 +52,8 @@ typedef struct graph {
 
 static struct {
     cudaStream_t stream;
-    int device, block_memory; /* bytes */
-    bool overlaps;
+    int device, block_memory;       /* bytes */
+    bool overlaps, ordered;         /* the host waits for each kernel */
     char text[128];                 /* the GPU's number and name, for messages */
     void *workspace;                /* CAKE_CUDA_WORKSPACE bytes */
     int32_t *arrived;               /* [CAKE_CUDA_ARRIVALS] */
@@ -75,6 +75,8 @@ static struct {
     bool reported;
 } gpu;
 
+static const char computing[] = "computing"; /* what fails where a kernel does that has no name here */
+
 static bool works(cudaError_t err, const char *doing)
 {
     if (err != cudaSuccess && gpu.error == cudaSuccess) {
@@ -84,13 +86,13 @@ static bool works(cudaError_t err, const char *doing)
     return err == cudaSuccess;
 }
 
-void cake_cuda_launched(int error)
+void cake_cuda_launched(int error, const char *kernel)
 {
     if (gpu.recording)
         gpu.refused =
             gpu.refused != cudaSuccess ? gpu.refused : (cudaError_t)error; /* a single launch may succeed */
-    else
-        works((cudaError_t)error, "starting a kernel");
+    else if (works((cudaError_t)error, kernel) && gpu.ordered)
+        works(cudaStreamSynchronize(gpu.stream), kernel);
 }
 
 void cake_cuda_failed(const char *doing)
@@ -128,13 +130,18 @@ bool cake_cuda_has(const void *kernel)
 
 /* Loads all kernels now. Otherwise the driver loads each one at its first launch, and may wait until the GPU
  * is idle (CUDA C++ Programming Guide, "Lazy Loading"), which never happens while ranks wait for each other's
- * rows on GPUs. */
+ * rows on GPUs. Each may have all the shared memory that a block can have: to ask for it later may wait for
+ * copies, too. */
 static cudaError_t load_kernels(void)
 {
     struct cudaFuncAttributes is;
     cudaError_t err = cudaSuccess;
-    for (int i = 0; i < kernels.n && err == cudaSuccess; i++)
+    for (int i = 0; i < kernels.n && err == cudaSuccess; i++) {
         err = cudaFuncGetAttributes(&is, kernels.entry[i]);
+        if (err == cudaSuccess)
+            err = cudaFuncSetAttribute(kernels.entry[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       gpu.block_memory - (int)is.sharedSizeBytes);
+    }
     return err;
 }
 
@@ -276,7 +283,7 @@ static void download(void *to, const void *from, size_t bytes)
     int i = 0;
     if (is_lent(to, bytes)) {
         if (works(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu.stream), "copying from it"))
-            works(cudaStreamSynchronize(gpu.stream), "computing");
+            works(cudaStreamSynchronize(gpu.stream), computing);
         return;
     }
     if (bytes)
@@ -285,7 +292,7 @@ static void download(void *to, const void *from, size_t bytes)
         const size_t left = bytes - done, n = left < PIECE ? left : PIECE;
         if (left > n)
             bring((const char *)from + done + n, left - n < PIECE ? left - n : PIECE, i + 1);
-        if (works(cudaEventSynchronize(gpu.given[i % 2]), "computing"))
+        if (works(cudaEventSynchronize(gpu.given[i % 2]), computing))
             memcpy((char *)to + done, gpu.pinned + 2 * HALF + (size_t)(i % 2) * PIECE, n);
     }
 }
@@ -400,7 +407,7 @@ static void replay(const void *key, size_t size, void (*work)(void *arg), void *
         work(arg);
     gpu.single_event = g->exec;
     if (g->exec)
-        works(cudaEventRecord(gpu.event[0], gpu.stream), "computing");
+        works(cudaEventRecord(gpu.event[0], gpu.stream), computing);
 }
 
 /* ---- how far it is */
@@ -412,9 +419,9 @@ static void record_event(int i)
         return; /* a graph has a single event, at its end */
     while (gpu.n_event <= i) {
         gpu.event = cake_grow(gpu.event, (size_t)gpu.n_event + 1, sizeof *gpu.event);
-        works(cudaEventCreateWithFlags(&gpu.event[gpu.n_event++], cudaEventDisableTiming), "computing");
+        works(cudaEventCreateWithFlags(&gpu.event[gpu.n_event++], cudaEventDisableTiming), computing);
     }
-    works(cudaEventRecord(gpu.event[i], gpu.stream), "computing");
+    works(cudaEventRecord(gpu.event[i], gpu.stream), computing);
 }
 
 static bool event_done(int i)
@@ -426,7 +433,7 @@ static bool event_done(int i)
         cudaGetLastError(); /* it is no error */
         return false;
     }
-    works(err, "computing");
+    works(err, computing);
     return true;
 }
 
@@ -437,10 +444,12 @@ static cake_err check(void)
     if (gpu.reported)
         return CAKE_ERR_FATAL;
     gpu.reported = true;
+    const bool unnamed = !strcmp(gpu.doing, computing) && !gpu.ordered;
     return cake_fail("kernels",
-                     "%s failed at %s: %s (%s); `dmesg | grep Xid` and `nvidia-smi -q` may know why; "
+                     "%s failed at %s: %s (%s)%s; `dmesg | grep Xid` and `nvidia-smi -q` may know why; "
                      "the journal is intact, and the same command resumes from it",
-                     gpu.text, gpu.doing, cudaGetErrorString(gpu.error), cudaGetErrorName(gpu.error));
+                     gpu.text, gpu.doing, cudaGetErrorString(gpu.error), cudaGetErrorName(gpu.error),
+                     unnamed ? "; with --gpu-launch ordered the message names the kernel" : "");
 }
 
 const cake_memory cake_cuda_memory = {.name = "GPU memory",
@@ -457,10 +466,12 @@ const cake_memory cake_cuda_memory = {.name = "GPU memory",
                                       .event_done = event_done,
                                       .check = check};
 
-cake_err cake_cuda_open(int device, const char *text, bool overlaps)
+cake_err cake_cuda_open(int device, const char *text, bool overlaps, cake_gpu_launch launch)
 {
     gpu.device = device;
-    gpu.overlaps = overlaps;
+    gpu.overlaps = overlaps && (launch == CAKE_GPU_LAUNCH_AUTO || launch == CAKE_GPU_LAUNCH_OVERLAP);
+    gpu.records_nothing = launch != CAKE_GPU_LAUNCH_AUTO && launch != CAKE_GPU_LAUNCH_GRAPHS;
+    gpu.ordered = launch == CAKE_GPU_LAUNCH_ORDERED;
     snprintf(gpu.text, sizeof gpu.text, "%s", text);
     cudaError_t err = cudaSetDevice(device);
     const size_t arrivals = CAKE_CUDA_ARRIVALS * sizeof *gpu.arrived;

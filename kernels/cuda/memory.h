@@ -8,13 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/device.h"
 #include "kernels/memory.h"
 
 extern const cake_memory cake_cuda_memory;
 
 /* Opens the GPU that the other functions use. device: the runtime's number; text: its name in messages;
- * overlaps: kernels were compiled to code that waits for the kernel before (device_util.h). Logs errors. */
-cake_err cake_cuda_open(int device, const char *text, bool overlaps);
+ * overlaps: kernels were compiled to code that waits for the kernel before (device_util.h); launch: as of
+ * cake_device_open. Logs errors. */
+cake_err cake_cuda_open(int device, const char *text, bool overlaps, cake_gpu_launch launch);
 void cake_cuda_close(void); /* not open is fine */
 /* Whether kernels may begin before the one before has ended (device_util.h). */
 bool cake_cuda_overlaps(void);
@@ -30,8 +32,8 @@ void cake_cuda_upload_matrix(void *to, size_t to_step, const void *from, size_t 
 const cake_row *cake_cuda_rows(const cake_row *rows);
 /* Registers a kernel; cake_cuda_open loads all that are registered. Returns true. */
 bool cake_cuda_has(const void *kernel);
-/* Records the result of a launch, a cudaError_t; cake_memory's check reports errors. */
-void cake_cuda_launched(int error);
+/* Records the result of a kernel's launch, a cudaError_t; cake_memory's check reports errors. */
+void cake_cuda_launched(int error, const char *kernel);
 /* Records that a library failed at `doing`, likewise. */
 void cake_cuda_failed(const char *doing);
 /* GPU memory that one operation may use between two kernels: CAKE_CUDA_WORKSPACE bytes. */

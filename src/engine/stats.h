@@ -39,7 +39,7 @@ enum { CAKE_REPORT_CPUS = 128 };
 
 /* Statistics of one rank; gathered on rank 0 as bytes. */
 typedef struct cake_report_stage {
-    char host[64], cpus[CAKE_REPORT_CPUS], isa[32];
+    char host[64], cpus[CAKE_REPORT_CPUS], isa[128];
     char link[16]; /* transport of the waves from other ranks; empty: none come */
     int threads, threads_decode;
     int sharing_ranks, sharing_threads; /* of its host if that is oversubscribed; else 0 */

@@ -53,6 +53,7 @@ cake_err cake_options_parse(int argc, char **argv, cake_options *options)
                               .isa = "auto",
                               .bind = "auto",
                               .device = "auto",
+                              .gpu_launch = "auto",
                               .link = "auto",
                               .gpu_layers = -1,
                               .load = "read",

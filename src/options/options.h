@@ -63,7 +63,7 @@ typedef struct cake_options {
     int64_t kv_memory;                         /* bytes; negative: percent of the free memory; 0: planned */
     int64_t weights_memory;                    /* bytes; negative: percent of the weights; 0: all */
     const char *tool_parser, *reasoning_parser, *speculate;
-    const char *dtype, *kv_dtype, *activations, *isa, *load, *bind, *device, *link;
+    const char *dtype, *kv_dtype, *activations, *isa, *load, *bind, *device, *link, *gpu_launch;
     int64_t gpu_memory; /* bytes; 0: what the GPUs have */
     int64_t gpu_layers; /* -1: all that fit */
     bool mlock;

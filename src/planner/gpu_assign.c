@@ -280,28 +280,28 @@ typedef struct host_gpus {
     int n_sharing;  /* ranks that share the rank's GPU */
 } host_gpus;
 
-static cake_err open_card(const cake_comm *world, const host_gpus *host, int number,
+static cake_err open_card(const cake_comm *world, const host_gpus *host, int number, const char *launch,
                           const cake_kernels **kernels)
 {
     int card;
     cake_err err = find_card(world, host->gpus, host->n, number, host->at, &card);
-    return err ? err : cake_device_open(card, number, kernels);
+    return err ? err : cake_device_open(card, number, cake_gpu_launch_of(launch), kernels);
 }
 
 /* Opens the GPU. All ranks together. */
-static cake_err open_assigned(const cake_comm *world, const host_gpus *host, cake_gpu *gpu,
-                              const cake_kernels **kernels)
+static cake_err open_assigned(const cake_comm *world, const host_gpus *host, const char *launch,
+                              cake_gpu *gpu, const cake_kernels **kernels)
 {
     cake_buf warnings = {0};
     cake_buf *previous = cake_log_capture(&warnings);
-    cake_err err = gpu->used ? open_card(world, host, gpu->number, kernels) : CAKE_OK;
+    cake_err err = gpu->used ? open_card(world, host, gpu->number, launch, kernels) : CAKE_OK;
     cake_log_capture(previous);
     if (!err && warnings.len && !world->rank) /* warnings are probably the same on all ranks */
         fputs(warnings.data, stderr);
     cake_buf_free(&warnings);
     /* the first rank that failed tries again, to log its error */
     if (cake_comm_allreduce_min(world, err ? world->rank : INT64_MAX) == world->rank)
-        err = open_card(world, host, gpu->number, kernels);
+        err = open_card(world, host, gpu->number, launch, kernels);
     err = cake_comm_agree(world, err); /* all have opened theirs before free memory is divided */
     if (!err && gpu->used)
         gpu->memory = gpu->size = cake_device_free() / 100 * USABLE_PERCENT / host->n_sharing;
@@ -373,8 +373,8 @@ cake_err cake_gpu_assign(const cake_comm *world, const cake_gpu_request *request
         at = cake_topology_at_text(request->file, from_file->device == CAKE_DEVICE_CUDA ? from_file->device_at
                                                                                         : from_file->gpu_at);
     const host_gpus host = {gpus, n_gpu, at.s, n_sharing};
-    cake_err err =
-        o->plan ? size_planned(o, world, &host, gpu, kernels) : open_assigned(world, &host, gpu, kernels);
+    cake_err err = o->plan ? size_planned(o, world, &host, gpu, kernels)
+                           : open_assigned(world, &host, o->launch, gpu, kernels);
     if (!err)
         warn_shared(world, n_gpu, n_sharing > 1);
     free(gpus);

@@ -14,6 +14,7 @@
 typedef struct cake_gpu_options {
     const char *device; /* --device */
     const char *isa;    /* --isa */
+    const char *launch; /* --gpu-launch */
     int64_t memory;     /* --gpu-memory, bytes; 0: not given */
     int64_t layers;     /* --gpu-layers; -1: all that fit */
     const char *no_gpu; /* why the model's layers cannot be on a GPU; NULL: they can */

@@ -60,6 +60,7 @@ cake_rank_options cake_rank_options_from(const cake_options *o)
         .affinity = {.bind = purpose == CAKE_PURPOSE_BENCH ? "none" : o->bind,
                      .threads = cake_options_threads(o, 0)},
         .gpu = {.device = o->device,
+                .launch = o->gpu_launch,
                 .isa = o->isa,
                 .memory = o->gpu_memory,
                 .layers = o->gpu_layers,

@@ -17,10 +17,11 @@
 
 static const cake_kernels *table;
 static const cake_memory *const gpu = &cake_cuda_memory;
+static cake_gpu_launch how; /* the next opening has it */
 
 static void open_device(void)
 {
-    CU_ASSERT_FATAL(cake_device_open(0, 0, &table) == CAKE_OK);
+    CU_ASSERT_FATAL(cake_device_open(0, 0, how, &table) == CAKE_OK);
 }
 
 static cake_arena take(size_t bytes)
@@ -171,7 +172,7 @@ static void work(void *arg)
 {
     (void)arg;
     if (++asked == refuses)
-        cake_cuda_launched(1);
+        cake_cuda_launched(1, "add_up");
     gpu->record_event(0);
     gpu->copy(to, from, 1);
     gpu->record_event(1);
@@ -266,7 +267,7 @@ static cake_err check(void)
 
 static cake_err open_first(void)
 {
-    return cake_device_open(0, 3, &table);
+    return cake_device_open(0, 3, how, &table);
 }
 
 static cake_err take_too_much(void)
@@ -277,16 +278,53 @@ static cake_err take_too_much(void)
     return err;
 }
 
+/* Whether work is recorded, whether kernels may overlap, and whether an error names its kernel. */
+static void test_launch(void)
+{
+    for (int i = 0; i < CAKE_N_GPU_LAUNCH; i++) {
+        how = (cake_gpu_launch)i;
+        const bool graphs = how == CAKE_GPU_LAUNCH_AUTO || how == CAKE_GPU_LAUNCH_GRAPHS,
+                   overlap = how == CAKE_GPU_LAUNCH_AUTO || how == CAKE_GPU_LAUNCH_OVERLAP;
+        runtime.capability = strstr(CUDA_ARCHS_TEXT, "90") ? 90 : 0;
+        open_device();
+        CU_ASSERT_EQUAL(cake_cuda_overlaps(), overlap && runtime.capability);
+        cake_arena arena = take(4096);
+        from = (unsigned char *)arena.base;
+        to = from + 64;
+        asked = refuses = 0;
+        for (int turn = 0; turn < 3; turn++)
+            once_more(i, (unsigned char)(turn + 1));
+        CU_ASSERT_EQUAL(runtime.graphs, graphs);
+        setenv("CAKE_TEST_GPU_FAILS", "0", 1);
+        table->move_rows(&(cake_exec){.size = 1}, (float *)(void *)arena.base, (float *)(void *)arena.base,
+                         (const int32_t *)(const void *)(arena.base + 1024), 1, 4, false);
+        cake_cuda_launched(0, "move_rows");
+        gpu->record_event(0);
+        while (!gpu->event_done(0))
+            ;
+        says(check, CAKE_ERR_FATAL,
+             how == CAKE_GPU_LAUNCH_ORDERED ? "failed at move_rows: an illegal memory access was encountered "
+                                              "(cudaErrorIllegalAddress); `dmesg"
+                                            : "(cudaErrorIllegalAddress); with --gpu-launch ordered the "
+                                              "message names the kernel; `dmesg");
+        unsetenv("CAKE_TEST_GPU_FAILS");
+        gpu->close(&arena);
+        cake_device_close();
+    }
+    how = CAKE_GPU_LAUNCH_AUTO;
+    runtime.capability = 0;
+}
+
 static void test_failure(void)
 {
     unsigned char byte = 0;
     open_device();
     /* cudaErrorInvalidValue; the runtime forgets it, as whoever asks how far the GPU is makes it do */
-    cake_cuda_launched(1);
+    cake_cuda_launched(1, "add_up");
     gpu->record_event(0);
     while (!gpu->event_done(0))
         ;
-    says(check, CAKE_ERR_FATAL, "failed at starting a kernel: another error");
+    says(check, CAKE_ERR_FATAL, "failed at add_up: another error");
     cake_device_close();
     open_device();
     cake_arena arena = take(4096);
@@ -303,7 +341,8 @@ static void test_failure(void)
     gpu->download(&byte, arena.base, 1);
     says(check, CAKE_ERR_FATAL,
          "GPU 0 (Executor, 0000:01:00.0) failed at computing: an illegal memory access was encountered "
-         "(cudaErrorIllegalAddress); `dmesg | grep Xid` and");
+         "(cudaErrorIllegalAddress); with --gpu-launch ordered the message names the kernel; `dmesg | grep "
+         "Xid` and");
     says(check, CAKE_ERR_FATAL, NULL); /* once */
     unsetenv("CAKE_TEST_GPU_FAILS");
     gpu->close(&arena);
@@ -408,6 +447,7 @@ int main(void)
         {"rows", test_rows},
         {"what comes again is one graph", test_replay},
         {"a runtime without graphs", test_no_graphs},
+        {"each way to launch kernels", test_launch},
         {"a GPU that fails", test_failure},
         {"a GPU that cannot be opened", test_open},
         {"what is said of GPUs", test_describe},

@@ -79,8 +79,7 @@ static void prepare(place *at, char *stack)
 
 enum { WARP = 32, MOST = 1024 };
 
-/* Bytes of shared memory that a launch gets without asking, and with. */
-const size_t UNASKED = 48 << 10, SHARED = 99 << 10;
+const size_t SHARED = 99 << 10; /* bytes of shared memory that a block may have on each GPU of 8.0 or later */
 
 /* A copy that is under way, in a group. */
 struct copy {
@@ -237,20 +236,12 @@ struct launch {
 
 static std::map<int, std::vector<launch>> recorded;
 static int recording = -1;
-static size_t allowed; /* to the next launch */
 
 void executor_record(int i)
 {
     recording = i;
     if (i >= 0)
         recorded[i].clear();
-}
-
-void executor_allow(size_t shared)
-{
-    if (shared > SHARED)
-        fail("more memory of a block than some GPUs have");
-    allowed = shared;
 }
 
 void executor_replay(int i)
@@ -263,9 +254,8 @@ void (*executor_takes)(void *launch);
 
 void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
-    if (shared > UNASKED && shared > allowed)
-        fail("more memory of a block than was asked for");
-    allowed = 0;
+    if (shared > SHARED)
+        fail("more memory of a block than some GPUs have");
     launch *all = new launch{grid, block, shared, kernel};
     if (executor_takes)
         return executor_takes(all);

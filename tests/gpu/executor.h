@@ -58,10 +58,9 @@ extern dim3 executor_thread, executor_block, executor_block_dim, executor_grid_d
 extern bool executor_backwards;   /* fibres, and blocks, run from the last one down */
 extern int64_t executor_launches; /* so far */
 
+extern "C" void cake_cuda_launched(int error, const char *kernel);
 /* The kernel has its own copy of its arguments, as of now. */
 void executor_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
-/* Allows the next launch `shared` bytes per block instead of at most 48 KB. */
-void executor_allow(size_t shared);
 
 #ifdef CAKE_PTX
 /* The kernels are those that nvcc has made (ptx.h), with arguments as they lie there. */
@@ -84,7 +83,6 @@ template <typename T> static void ptx_add(ptx_arguments &all, const T &argument)
 }
 void executor_launch_ptx(const void *kernel, dim3 grid, dim3 block, size_t shared,
                          const ptx_arguments &arguments);
-void executor_allow_ptx(const void *kernel, size_t shared);
 
 template <typename... P, typename... A>
 static void launch_ptx(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... argument)
@@ -93,12 +91,12 @@ static void launch_ptx(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...
     (ptx_add<P>(all, (P)argument), ...);
     executor_launch_ptx((const void *)kernel, grid, block, shared, all);
 }
-#define CAKE_LAUNCH(kernel, grid, block, shared, ...) launch_ptx(grid, block, shared, kernel, __VA_ARGS__)
-#define CAKE_ALLOW(kernel, shared)                    executor_allow_ptx((const void *)kernel, shared)
+#define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
+    (launch_ptx(grid, block, shared, kernel, __VA_ARGS__), cake_cuda_launched(0, #kernel))
 #else
 #define CAKE_LAUNCH(kernel, grid, block, shared, ...)                                                        \
-    executor_launch(grid, block, shared, std::bind([](auto... a) { kernel(a...); }, __VA_ARGS__))
-#define CAKE_ALLOW(kernel, shared) executor_allow(shared)
+    (executor_launch(grid, block, shared, std::bind([](auto... a) { kernel(a...); }, __VA_ARGS__)),          \
+     cake_cuda_launched(0, #kernel))
 #endif
 
 /* For tests/gpu/runtime.c: it has launches from then on, and runs each as often as it likes, or drops it.

@@ -79,7 +79,7 @@ int main(void)
         {"the arithmetic in the precision of the file", test_rounded},
         {"rows that nobody reads", test_unread},
     };
-    if (cake_device_open(0, 0, &kernels))
+    if (cake_device_open(0, 0, CAKE_GPU_LAUNCH_AUTO, &kernels))
         return 1;
     int status = SUITE_MAIN("golden", tests);
     cake_device_close();

@@ -79,13 +79,19 @@ if [ -z "${CAKE_ON_GPU:-}" ]; then
 fi
 tac "$dir/p.jsonl" >"$dir/q.jsonl" && mv "$dir/q.jsonl" "$dir/p.jsonl"
 rm -f "$dir/b.jsonl"*
-CAKE_TEST_GPU_PLAIN=1 expect "another order, and nothing repeated from what was recorded" 0 '' answers 1 b.jsonl
+expect "another order, and nothing repeated from what was recorded" 0 '' answers 1 b.jsonl --gpu-launch plain
 each() { # FILE : results whatever their order
     sed -E 's/(req|cmpl)-[0-9]+//g; s/^(\{"id": "[a-z]*", )"index": [0-9]+/\1/' "$1" | sort
 }
 cmp -s <(each "$dir/a.jsonl") <(each "$dir/b.jsonl")
 ok "... same bytes of each" $?
 tac "$dir/p.jsonl" >"$dir/q.jsonl" && mv "$dir/q.jsonl" "$dir/p.jsonl"
+
+# Each way to launch kernels.
+for how in graphs overlap ordered; do
+    [ -n "${CAKE_ALL:-}${CAKE_ON_GPU:-}" ] || [ $how = ordered ] || continue
+    same "kernels launched: $how" 1 --gpu-launch $how
+done
 
 # Not all layers fit.
 rm -f "$dir/b.jsonl"*

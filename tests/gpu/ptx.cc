@@ -43,11 +43,6 @@ static const ptx_kernel *find(const void *launched)
     return found->second;
 }
 
-void executor_allow_ptx(const void *kernel, size_t shared)
-{
-    executor_allow(shared + (size_t)find(kernel)->bytes);
-}
-
 void executor_launch_ptx(const void *launched, dim3 grid, dim3 block, size_t shared,
                          const ptx_arguments &arguments)
 {

@@ -70,7 +70,7 @@ static int64_t kernels, taken; /* so far; bytes */
 static struct {
     char *at;
     size_t bytes;
-} pinned[4];
+} pinned[16];
 
 runtime_wish runtime = {.capability = 0};
 
@@ -195,6 +195,12 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *is, const void *ker
     CHECK(kernel);
     runtime.kernels++;
     return answer(fails("kernel") ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    CHECK(kernel && attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value >= 48 << 10);
+    return answer(cudaSuccess);
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *bus, int size, int device)

@@ -28,11 +28,11 @@ static inline bool is_executed(const cake_kernels *op)
     return !op->oracle && !getenv("CAKE_ALL_GPU");
 }
 
-/* In plain C each row is taken for itself, and slowly, and an emulator (CAKE_EMULATED) is slow with all:
+/* In plain C each row is taken for itself, and slowly, and an emulator (CAKE_TEST_EMULATED) is slow with all:
  * fewer cases are enough. */
 static inline bool is_slow(const cake_kernels *op)
 {
-    return op == &cake_kernels_ref || is_executed(op) || getenv("CAKE_EMULATED");
+    return op == &cake_kernels_ref || is_executed(op) || getenv("CAKE_TEST_EMULATED");
 }
 
 /* Whether products with a matrix of dtype round x to it. */
