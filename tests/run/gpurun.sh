@@ -15,11 +15,22 @@ fake() { # FILE : standard input becomes a program
 fake "$tree/tests/gpu/program.sh" <<<'[ -n "$CAKE_ON_GPU" ]'
 fake "$tree/tests/gpu/wide.sh" <<<'[ -n "$CAKE_ON_GPU" ]'
 fake "$tree/build/tests/gpu/goldens-cuda" <<<'sleep "${SLOW:-0}"'
+fake "$tree/build/tests/gpu/probe" <<<'echo "wgmma: the bits of mma.sync in 256 of 256 tiles"'
+for unit in kernels attend delta head fused_ops; do
+    fake "$tree/build/tests/gpu/$unit-cuda" <<<'[ -z "$WRONG" ] || { echo "FAILED: ${0##*/} of $WRONG"; exit 1; }'
+done
+fake "$dir/bin/nvidia-smi" <<<'echo "ECC errors: none"'
+fake "$dir/bin/dmesg" <<<'echo "NVRM: Xid 31"'
+fake "$dir/bin/ncu" <<<'echo "$@" | grep -q -- --launch-skip'
 fake "$dir/bin/compute-sanitizer" <<<true
 fake "$tree/build/cake-mpi" <<'END'
 case "$1 $2" in
 --version*) echo "cake-mpi 9.8 (abc)" ;;
-info*) echo "GPU         ${GPU:-GPU 0: NVIDIA H100 80GB HBM3, 79.1 GiB, capability 9.0}" && echo "            cuBLASLt 13.1.0, for products of prompts" ;;
+info*)
+    [ ! -e "$DEAD" ] || exit 1
+    echo "GPU         ${GPU:-GPU 0: NVIDIA H200, 139.8 GiB, capability 9.0}"
+    echo "            cuBLASLt 13.1.0, for products of prompts"
+    ;;
 *)
     [[ "$*" != *"$FAILS"* ]] || { echo "this one fails" >&2; exit 1; }
     load=$(sed -nE 's/.*--batch ([^ ]*).*/\1/p' <<<"$*")
@@ -64,16 +75,22 @@ has() { # NAME LINE (of the CSV, grep -E)
 
 run
 ok "all of it" $?
-said "... nothing failed" '^[23][0-9] passed, 0 failed$'
+said "... nothing failed" '^[234][0-9] passed, 0 failed$'
+said "... what only a GPU can say" '^ +wgmma: the bits of mma.sync in 256 of 256'
+said "... kernels alone" '^ok - kernels alone: fused_ops'
+said "... one kind of launch after the other" '^ok - shapes that models have: .*: ordered'
+said "... counters" '^ok - counters of kernels, llama-3.1-8b 64x16\+8'
+grep -q '^# kernels alone: delta: status 0' "$dir/gpu.log"
+ok "... the output of all steps stays" $?
 said "... figures are shown" '^measured 64x1024\+96$'
-has "the machine" '^# tests/gpu/run, [-0-9]* [0-9:]* UTC, nvidia-h100-80gb-hbm3$'
+has "the machine" '^# tests/gpu/run, [-0-9]* [0-9:]* UTC, nvidia-h200$'
 has "... as it describes itself" '^# GPU .*capability 9.0'
 has "floors" '^floor,,peak.gpu-read,sm_90'
 has "watts" '^llama-3.1-8b,1x16\+512,throughput.load.power,'
 grep -A1 '^# cake-mpi bench throughput.load --shape llama-3.1-8b --batch 256x1000+1000 --max-seqs 256 --smoke --device cuda$' "$dir/gpu.csv" |
     grep -q '^llama-3.1-8b,256x1000+1000,throughput.load,'
 ok "a command stands before its lines" $?
-has "torch" '^compare,,nvidia-h100-80gb-hbm3,[-0-9]*,torch,2.11,bf16,bf16,batch-64,50.00,[0-9.]*,2.00,1$'
+has "torch" '^compare,,nvidia-h200,[-0-9]*,torch,2.11,bf16,bf16,batch-64,50.00,[0-9.]*,2.00,1$'
 has "... its model" '^# .*/python bench/peers.py make qwen3-0.6b .*/model cuda$'
 has "... its command" '^# bench/compare .* --device cuda .* --engines torch --torch '
 said "an engine that fails is left out" '^left out - beside other engines: torch, compiled .*'
@@ -95,6 +112,22 @@ ok "a figure that fails" $?
 [ "$(grep -c '^# qwen3-32b' "$dir/gpu.log")" = 3 ] && grep -q '^this one fails' "$dir/gpu.log"
 ok "... what it said stays" $?
 said "... is counted" ' passed, 3 failed$'
+said "a GPU is asked whether it is well" 'not ok - qwen3-32b'
+grep -q 'Xid 31' "$dir/gpu.log" && grep -q 'ECC errors' "$dir/gpu.log"
+ok "... and so is the driver" $?
+WRONG=3x5 run
+[ $? = 1 ] && grep -q 'FAILED: attend-cuda of 3x5' "$dir/said" && ! grep -q 'golden' "$dir/said"
+ok "a kernel that fails alone ends all" $?
+said "... after all kernels" 'not ok - kernels alone: fused_ops'
+cp "$tree/tests/gpu/wide.sh" "$dir/wide.sh"
+fake "$tree/tests/gpu/wide.sh" <<<'touch "$DEAD" && exit 1'
+DEAD=$dir/dead run
+[ $? = 1 ] && ! grep -q 'launched: graphs' "$dir/said"
+ok "a GPU that no longer answers ends all" $?
+said "... which is said" '^not ok - the GPU no longer answers: see .*gpu.log'
+mv "$dir/wide.sh" "$tree/tests/gpu/wide.sh"
+GPU="GPU 0: NVIDIA H100 80GB HBM3, 79.1 GiB, capability 9.0" run
+said "what does not fit is left out" '^left out - llama-3.1-8b 256x1000\+1000: its KV cache does not fit 79 GiB'
 SLOW=60 CAKE_GPU_SECONDS=2 run
 [ $? = 0 ] && [ "$SECONDS" -lt 60 ]
 ok "what there is not enough time for is ended" $?
