@@ -22,7 +22,8 @@
 #define FUNCTIONS(X)                                                                                         \
     X(GetVersion)                                                                                            \
     X(GetUniqueId)                                                                                           \
-    X(CommInitRankConfig) X(CommGetAsyncError) X(Send) X(Recv) X(CommDestroy) X(CommAbort) X(GetErrorString)
+    X(CommInitRankConfig)                                                                                    \
+    X(CommGetAsyncError) X(Send) X(Recv) X(CommFinalize) X(CommDestroy) X(CommAbort) X(GetErrorString)
 
 enum { MIN_VERSION = 21700, PATIENCE = 60, PROBE = 64 };
 
@@ -157,13 +158,16 @@ static bool nccl_done(cake_gpu_transport *self, int buffer)
 }
 
 /* broken: an operation may still wait for the peer. The communicator is then aborted before the test memory
- * is freed, since freeing waits for all work on the GPU. */
+ * is freed, since freeing waits for all work on the GPU. Else it is finalised first, since destroying one that
+ * does not block might wait for a dead peer. */
 static void close_transport(transport *w, bool broken)
 {
-    if (w->comm && broken)
+    cake_buf why = {0};
+    if (w->comm && (broken || !wait_started(w, nccl.CommFinalize(w->comm), &why)))
         nccl.CommAbort(w->comm);
     else if (w->comm)
         nccl.CommDestroy(w->comm);
+    cake_buf_free(&why);
     cake_gpu_stream_close(w->queue);
     cake_memory_close(w->memory, &w->test);
     free(w);

@@ -24,7 +24,7 @@ struct ncclComm {
     long read;   /* of `in` so far */
     int slow;    /* so many answers are "in progress" still */
     ncclResult_t then;
-    int questions, aborted;
+    int questions, aborted, finalized;
 };
 
 static int is(const char *word)
@@ -162,8 +162,16 @@ ncclResult_t ncclRecv(void *at, size_t count, ncclDataType_t type, int peer, ncc
     return ask(comm, receive_body, at, count, type, peer, to);
 }
 
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    comm->finalized = 1;
+    return answer(comm, ncclSuccess);
+}
+
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    if (!comm->finalized || comm->slow > 0)
+        abort(); /* it would wait for the peer */
     close(comm->out);
     close(comm->in);
     free(comm);
