@@ -122,17 +122,23 @@ static bool sums_whole(const cublasLtMatmulAlgo_t *algo)
            splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
+static bool set_rows(const plan *p, int n)
+{
+    const cake_lt *lt = product.lt;
+    const uint64_t columns = (uint64_t)n;
+    return lt->MatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
+               CUBLAS_STATUS_SUCCESS &&
+           lt->MatrixLayoutSetAttribute(p->d, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
+               CUBLAS_STATUS_SUCCESS;
+}
+
 /* Multiplies n rows, a multiple of CAKE_PRODUCT_ROWS. added: out is added to the product. */
 static bool multiply(const plan *p, const cublasLtMatmulAlgo_t *algo, float *out, const char *x,
                      const cake_weight *w, bool added, int n)
 {
     const cake_lt *lt = product.lt;
     const float alpha = 1, beta = added ? 1 : 0;
-    const uint64_t columns = (uint64_t)n;
-    return lt->MatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
-               CUBLAS_STATUS_SUCCESS &&
-           lt->MatrixLayoutSetAttribute(p->d, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns) ==
-               CUBLAS_STATUS_SUCCESS &&
+    return set_rows(p, n) &&
            lt->Matmul(product.handle, p->product, &alpha, w->data, p->a, x, p->b, &beta, out, p->d, out, p->d,
                       algo, cake_cuda_workspace(), OWN, cake_cuda_stream()) == CUBLAS_STATUS_SUCCESS;
 }
@@ -171,27 +177,75 @@ static bool make_trial(trial *t, const plan *p)
     return true;
 }
 
-/* Whether rows have the same bits alone as among others. */
-static bool keeps_bits(const plan *p, const cublasLtMatmulAlgo_t *algo, const cake_weight *w, const trial *t)
+/* Products of the rows in the middle of a trial, on the host, from GPU memory. */
+static bool has_products(const char *products, const char *expected, size_t bytes)
 {
-    const size_t before = (size_t)t->n - CAKE_PRODUCT_ROWS, bytes = CAKE_PRODUCT_ROWS * t->sums;
-    if (!multiply(p, algo, (float *)(void *)t->among, t->x, w, false, t->n) ||
-        !multiply(p, algo, (float *)(void *)t->alone, t->x + before * t->row, w, false, CAKE_PRODUCT_ROWS))
-        return false;
-    char *got = cake_alloc(2, bytes);
-    cake_cuda_memory.download(got, t->among + before * t->sums, bytes);
-    cake_cuda_memory.download(got + bytes, t->alone, bytes);
-    bool same = !memcmp(got, got + bytes, bytes);
+    char *got = cake_alloc(1, bytes);
+    cake_cuda_memory.download(got, products, bytes);
+    const bool same = !memcmp(got, expected, bytes);
     free(got);
     return same;
 }
 
-/* The first of the library's choices that passes the trial with w. */
+/* Whether the rows in the middle have the bits that they have alone (expected) as those from `place` on of n,
+ * also where the product is added to zeros. */
+static bool same_among(const plan *p, const cublasLtMatmulAlgo_t *algo, const cake_weight *w, const trial *t,
+                       int n, int place, const char *expected)
+{
+    const int first = t->n / 2 / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS - place;
+    const size_t bytes = CAKE_PRODUCT_ROWS * t->sums;
+    char *const products = t->among + (size_t)place * t->sums, *const zeros = cake_alloc(1, bytes);
+    bool same = true;
+    for (int added = 0; added < 2 && same && first >= 0 && first + n <= t->n; added++) {
+        if (added)
+            cake_cuda_memory.upload(products, zeros, bytes);
+        same = multiply(p, algo, (float *)(void *)t->among, t->x + (size_t)first * t->row, w, added, n) &&
+               has_products(products, expected, bytes);
+    }
+    free(zeros);
+    return same;
+}
+
+/* Whether rows have the same bits alone as first, in the middle and last among others. */
+static bool keeps_bits(const plan *p, const cublasLtMatmulAlgo_t *algo, const cake_weight *w, const trial *t)
+{
+    const int sizes[] = {CAKE_PRODUCT_ROWS, 2 * CAKE_PRODUCT_ROWS, 3 * CAKE_PRODUCT_ROWS, 1088, t->n};
+    const int middle = t->n / 2 / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS;
+    const size_t bytes = CAKE_PRODUCT_ROWS * t->sums;
+    char *expected = cake_alloc(1, bytes);
+    bool same = multiply(p, algo, (float *)(void *)t->alone, t->x + (size_t)middle * t->row, w, false,
+                         CAKE_PRODUCT_ROWS);
+    if (same)
+        cake_cuda_memory.download(expected, t->alone, bytes);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && same; i++) {
+        const int n = sizes[i], last = n - CAKE_PRODUCT_ROWS;
+        same = same_among(p, algo, w, t, n, 0, expected) && same_among(p, algo, w, t, n, last, expected) &&
+               (n == t->n ? same_among(p, algo, w, t, n, middle, expected)
+                          : same_among(p, algo, w, t, n, last / 2 / CAKE_PRODUCT_ROWS * CAKE_PRODUCT_ROWS,
+                                       expected));
+    }
+    free(expected);
+    return same;
+}
+
+static void log_choice(const plan *p, int choice, int rows)
+{
+    static const cublasLtMatmulAlgoConfigAttributes_t wanted[] = {
+        CUBLASLT_ALGO_CONFIG_ID, CUBLASLT_ALGO_CONFIG_TILE_ID, CUBLASLT_ALGO_CONFIG_STAGES_ID};
+    int32_t value[3] = {-1, -1, -1};
+    size_t written;
+    for (int i = 0; i < 3; i++)
+        product.lt->MatmulAlgoConfigGetAttribute(&p->algo, wanted[i], &value[i], sizeof *value, &written);
+    cake_log(CAKE_INFO, "kernels",
+             "cuBLASLt: matrices of %d x %d: choice %d for %d rows, algorithm %d, tile %d, stages %d",
+             p->n_out, p->n_in, choice, rows, value[0], value[1], value[2]);
+}
+
+/* The first of the library's choices that passes the trial with w: of those for many rows, then for few. */
 static bool choose(plan *p, const cake_weight *w, cublasLtMatmulPreference_t preference)
 {
     const cake_lt *lt = product.lt;
-    cublasLtMatmulHeuristicResult_t found[CHOICES];
-    int n = 0;
+    const int rows_asked[] = {REPRESENTATIVE, CAKE_PRODUCT_ROWS};
     const size_t room = OWN;
     const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
     /* alignment of addresses: of matrices and packed rows; of rows of out */
@@ -212,16 +266,23 @@ static bool choose(plan *p, const cake_weight *w, cublasLtMatmulPreference_t pre
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes && asked; i++)
         asked = lt->MatmulPreferenceSetAttribute(preference, wishes[i].attribute, wishes[i].value,
                                                  wishes[i].size) == CUBLAS_STATUS_SUCCESS;
-    asked = asked && lt->MatmulAlgoGetHeuristic(product.handle, p->product, p->a, p->b, p->d, p->d,
-                                                preference, CHOICES, found, &n) == CUBLAS_STATUS_SUCCESS;
     trial t;
     asked = asked && make_trial(&t, p);
-    for (int i = 0; i < n && asked; i++)
-        if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= room &&
-            sums_whole(&found[i].algo) && keeps_bits(p, &found[i].algo, w, &t)) {
-            p->algo = found[i].algo;
-            return true;
-        }
+    for (int turn = 0; turn < 2 && asked; turn++) {
+        cublasLtMatmulHeuristicResult_t found[CHOICES];
+        int n = 0;
+        if (!set_rows(p, rows_asked[turn]) ||
+            lt->MatmulAlgoGetHeuristic(product.handle, p->product, p->a, p->b, p->d, p->d, preference,
+                                       CHOICES, found, &n) != CUBLAS_STATUS_SUCCESS)
+            continue;
+        for (int i = 0; i < n; i++)
+            if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= room &&
+                sums_whole(&found[i].algo) && keeps_bits(p, &found[i].algo, w, &t)) {
+                p->algo = found[i].algo;
+                log_choice(p, i, rows_asked[turn]);
+                return true;
+            }
+    }
     return false;
 }
 

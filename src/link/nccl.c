@@ -158,8 +158,8 @@ static bool nccl_done(cake_gpu_transport *self, int buffer)
 }
 
 /* broken: an operation may still wait for the peer. The communicator is then aborted before the test memory
- * is freed, since freeing waits for all work on the GPU. Else it is finalised first, since destroying one that
- * does not block might wait for a dead peer. */
+ * is freed, since freeing waits for all work on the GPU. Else it is finalised first, since destroying one
+ * that does not block might wait for a dead peer. */
 static void close_transport(transport *w, bool broken)
 {
     cake_buf why = {0};

@@ -130,26 +130,26 @@ static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Of the first three algorithms one splits k, one adds afterwards, and one sums many rows in another
- * order. */
+/* Of the first five algorithms one splits k, one adds afterwards, and three sum in another order: many rows,
+ * 128 rows, and where out is added. */
 static cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                              cublasLtMatmulPreference_t preference, int most,
                              cublasLtMatmulHeuristicResult_t *found, int *n)
 {
     const layout *x = (const void *)a, *y = (const void *)b, *z = (const void *)d;
-    CHECK(open_handles && handle && product->data[0] && c == d && most >= 4);
+    CHECK(open_handles && handle && product->data[0] && c == d && most >= 6);
     for (int i = 0; i <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++) /* all of these have to be said */
         CHECK(i == 0 || i == 2 || i == 4 || preference->data[0] >> i & 1);
     CHECK(x->type == y->type && z->type == CUDA_R_32F && x->rows == y->rows && x->columns == z->rows &&
           y->columns == z->columns);
     memset(found, 0, (size_t)most * sizeof *found);
-    for (*n = 0; *n < 4; ++*n) {
+    for (*n = 0; *n < 6; ++*n) {
         found[*n].algo.data[0] = 77;
         found[*n].algo.data[1] = *n == 0 || is_said("split") ? 4 : 1;
         found[*n].algo.data[2] =
             *n == 1 ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
-        found[*n].algo.data[3] = *n == 2 || is_said("company");
+        found[*n].algo.data[3] = is_said("company") ? 1 : *n >= 2 && *n < 5 ? (uint64_t)*n - 1 : 0;
         found[*n].state = CUBLAS_STATUS_SUCCESS;
     }
     return CUBLAS_STATUS_SUCCESS;
@@ -238,7 +238,17 @@ static cublasStatus_t multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t pro
     if (is_said("fails"))
         return CUBLAS_STATUS_EXECUTION_FAILED;
     asked *p = malloc(sizeof *p);
-    *p = (asked){{do_product}, a, b, d, *x, *y, *z, times > 0, algo->data[3] && y->columns > 64};
+    *p = (asked){{do_product},
+                 a,
+                 b,
+                 d,
+                 *x,
+                 *y,
+                 *z,
+                 times > 0,
+                 algo->data[3] == 1   ? y->columns > 64
+                 : algo->data[3] == 2 ? y->columns == 128
+                                      : algo->data[3] == 3 && times > 0};
     stream_add((stream *)(void *)to, &p->work);
     return CUBLAS_STATUS_SUCCESS;
 }
