@@ -17,6 +17,8 @@
 #include "bench/cost.h"
 #include "bench/shapes.h"
 #include "formats/json.h"
+#include "kernels/device.h"
+#include "kernels/memory.h"
 #include "options/check_paths.h"
 #include "placement/machine.h"
 #include "planner/rank.h"
@@ -26,7 +28,7 @@
 #define MAX_RESULTS 64   /* of a measurement, in addition to one for each rank */
 
 typedef struct cake_result {
-    char name[40], isa[32], unit[12], bound[24], host[64];
+    char name[40], isa[64], unit[12], bound[24], host[64];
     int rank, peer, threads;
     double value, share;
 } cake_result;
@@ -52,10 +54,46 @@ void cake_bench_report(cake_bench *bench, const char *name, int threads, int pee
     snprintf(r->host, sizeof r->host, "%s", bench->world->host);
 }
 
+cake_err cake_bench_open_kernels(cake_bench *bench, bool always)
+{
+    static char why[256];
+    const cake_options *o = bench->options;
+    const cake_kernels *kernels;
+    cake_buf text = {0};
+    if (!always && strcmp(o->device, "cuda") != 0)
+        return CAKE_OK;
+    const int n = strcmp(o->device, "cpu") ? cake_device_count(&text) : 0;
+    snprintf(why, sizeof why, "a GPU: %s", text.len ? text.data : "--device cpu leaves them out");
+    cake_buf_free(&text);
+    bench->lacks = n ? NULL : why;
+    if (!n)
+        return CAKE_END;
+    const int i = bench->world->local_rank % n;
+    cake_err err = cake_device_open(i, i, cake_gpu_launch_of(o->gpu_launch), &kernels);
+    if (err)
+        return err;
+    bench->of_cpu = bench->kernels;
+    bench->threads_of_cpu = bench->threads;
+    bench->kernels = kernels;
+    bench->threads = 1;
+    return CAKE_OK;
+}
+
+void cake_bench_close_kernels(cake_bench *bench)
+{
+    if (!bench->of_cpu)
+        return;
+    cake_device_close();
+    bench->kernels = bench->of_cpu;
+    bench->threads = bench->threads_of_cpu;
+    bench->of_cpu = NULL;
+}
+
 typedef struct repeated {
     void (*work)(const cake_exec *exec, void *arg);
     void *arg;
     int times;
+    const cake_memory *memory; /* of a GPU, or NULL */
 } repeated;
 
 static void repeat(const cake_exec *exec, void *arg)
@@ -63,12 +101,17 @@ static void repeat(const cake_exec *exec, void *arg)
     const repeated *r = arg;
     for (int i = 0; i < r->times; i++)
         r->work(exec, r->arg);
+    if (!r->memory)
+        return;
+    r->memory->record_event(0);
+    while (!r->memory->event_done(0))
+        ;
 }
 
 double cake_bench_time(const cake_bench *bench, int threads, void (*work)(const cake_exec *exec, void *arg),
                        void *arg)
 {
-    repeated r = {work, arg, 1};
+    repeated r = {work, arg, 1, bench->kernels->memory};
     double best = 1e30;
     for (int tries = 0; tries < TRIES;) {
         double start = cake_clock_now();

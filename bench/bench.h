@@ -40,21 +40,29 @@ extern const cake_case cake_cases_pipeline[];
 struct cake_bench {
     const cake_comm *world;
     const cake_options *options;
-    const cake_kernels *kernels; /* by --isa; results name it */
+    const cake_kernels *kernels; /* by --isa, or the open GPU's; results name it */
     int threads;                 /* maximum */
-    bool smoke;                  /* run once and small, to test only that it works */
-    const char *lacks;           /* what the current measurement needs if it has no results */
-    struct cake_result *result;  /* of this rank and the current measurement */
+    const cake_kernels *of_cpu;  /* kernels and threads while a GPU is open; else NULL */
+    int threads_of_cpu;
+    bool smoke;                 /* run once and small, to test only that it works */
+    const char *lacks;          /* what the current measurement needs if it has no results */
+    struct cake_result *result; /* of this rank and the current measurement */
     int n;
 };
+
+/* The kernels that a measurement of kernels takes: those of --isa, or with --device cuda those of this rank's
+ * GPU, which is open from then on, with one thread. always: a GPU's without --device cuda, too. CAKE_END:
+ * there is no GPU, and bench->lacks says why. */
+cake_err cake_bench_open_kernels(cake_bench *bench, bool always);
+void cake_bench_close_kernels(cake_bench *bench);
 
 /* Adds a result: value in unit ("GFLOP/s", "GB/s", "ns", ...); peer: the other rank, or -1; share: fraction
  * of the peak that limits it, or 0 if it is a peak itself. */
 void cake_bench_report(cake_bench *bench, const char *name, int threads, int peer, double value,
                        const char *unit, double share, const char *bound);
 
-/* Calls work(exec, arg) on a team repeatedly; returns the seconds of one call, the minimum of several
- * tries. */
+/* Calls work(exec, arg) on a team repeatedly, and waits for the GPU at the end of each try; returns the
+ * seconds of one call, the minimum of several tries. */
 double cake_bench_time(const cake_bench *bench, int threads, void (*work)(const cake_exec *exec, void *arg),
                        void *arg);
 

@@ -35,25 +35,14 @@ static cake_err run_latency(cake_bench *bench, const cake_case *self)
 /* Measures the GPU that this rank would have if only the ranks of its host shared the GPUs. */
 static cake_err run_gpu(cake_bench *bench, const cake_case *self)
 {
-    static char why[256];
-    cake_buf text = {0};
-    const cake_kernels *named = bench->kernels, *kernels;
-    int n = strcmp(bench->options->device, "cpu") ? cake_device_count(&text) : 0;
-    snprintf(why, sizeof why, "a GPU: %s", text.len ? text.data : "--device cpu leaves them out");
-    cake_buf_free(&text);
-    bench->lacks = n ? NULL : why;
-    int i = n ? bench->world->local_rank % n : 0;
-    cake_err err =
-        n ? cake_device_open(i, i, cake_gpu_launch_of(bench->options->gpu_launch), &kernels) : CAKE_OK;
-    if (!n || err)
-        return err;
+    cake_err err = cake_bench_open_kernels(bench, true);
+    if (err)
+        return err == CAKE_END ? CAKE_OK : err;
     double value = cake_device_rate((cake_peak_kind)self->kind);
-    bench->kernels = kernels;
     if (value > 0)
         cake_bench_report(bench, self->name, 1, -1, value * 1e-9,
                           self->kind == CAKE_PEAK_READ ? "GB/s" : "GFLOP/s", 0, NULL);
-    bench->kernels = named;
-    cake_device_close();
+    cake_bench_close_kernels(bench);
     return CAKE_OK;
 }
 

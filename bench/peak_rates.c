@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "kernels/device.h"
 
 #define STEPS 10000000            /* of arithmetic */
 #define BYTES ((size_t)512 << 20) /* larger than any cache */
@@ -21,6 +22,8 @@
 
 static double measure(const cake_bench *bench, peak_kind kind, int threads)
 {
+    if (bench->kernels->memory) /* float32 and int8 go through the units for BF16, too */
+        return cake_device_rate(kind < PEAK_READ ? CAKE_PEAK_BF16 : CAKE_PEAK_READ);
     int64_t size =
         kind < PEAK_READ ? STEPS / (bench->smoke ? 1000 : 1) : (int64_t)(BYTES / (bench->smoke ? 64 : 2));
     cake_peak *peak;
@@ -64,8 +67,10 @@ static void report_rate(cake_bench *bench, const char *name, int threads, peak_k
                         const char *unit)
 {
     double peak = peak_rate(bench, kind, threads);
-    cake_bench_report(bench, name, threads, -1, rate * 1e-9, unit, peak > 0 ? rate / peak : 0,
-                      peak_name(kind));
+    const char *bound = !bench->kernels->memory ? peak_name(kind)
+                        : kind == PEAK_READ     ? "peak.gpu-read"
+                                                : "peak.gpu-bf16";
+    cake_bench_report(bench, name, threads, -1, rate * 1e-9, unit, peak > 0 ? rate / peak : 0, bound);
 }
 
 void peak_report_bytes(cake_bench *bench, const char *name, int threads, peak_kind kind, double bytes,

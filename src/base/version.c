@@ -17,7 +17,11 @@
 #ifdef HAVE_X86_KERNELS
 #define KERNELS "ref, AVX2, AVX-512, AVX512-BF16; int8 with and without VNNI"
 #elif defined(HAVE_ARM_KERNELS)
-#define KERNELS "ref, NEON, NEON-BF16; int8 with and without SDOT"
+#ifdef HAVE_SVE_KERNELS
+#define KERNELS "ref, NEON, SVE of 256 and 512 bits, NEON-BF16; int8 with and without SDOT, and with SMMLA"
+#else
+#define KERNELS "ref, NEON, NEON-BF16; int8 with and without SDOT, and with SMMLA"
+#endif
 #else
 #define KERNELS "ref"
 #endif

@@ -165,14 +165,22 @@ bool cake_pin_domain_cpus(struct hwloc_topology *hwloc, const cake_cpuset *domai
     return known;
 }
 
-/* Restricts a base to its big cores if they suffice for so many threads; 0: one per core. */
+/* Restricts a base to its big cores and as many little ones as so many threads need beside them; 0: one
+ * thread per big core. */
 static void leave_little_cores(hwloc_topology_t hwloc, int threads, hwloc_bitmap_t base)
 {
     hwloc_bitmap_t big = hwloc_bitmap_dup(base);
+    hwloc_obj_t *core = alloc_objects(hwloc, core_type(hwloc));
     cake_core_kinds_only_big(hwloc, big);
-    if (threads <= cores_in(hwloc, big, NULL))
-        hwloc_bitmap_copy(base, big);
+    int more = threads - cores_in(hwloc, big, NULL);
+    for (int i = 0, n = cores_in(hwloc, base, core); i < n && more > 0; i++)
+        if (!hwloc_bitmap_intersects(big, core[i]->cpuset)) {
+            hwloc_bitmap_or(big, big, core[i]->cpuset);
+            more--;
+        }
+    hwloc_bitmap_and(base, base, big);
     hwloc_bitmap_free(big);
+    free(core);
 }
 
 /* The cpus that each rank may use [n], owned. Placed ranks get their place; others avoid its cores if they
@@ -180,7 +188,8 @@ static void leave_little_cores(hwloc_topology_t hwloc, int threads, hwloc_bitmap
 static hwloc_bitmap_t *bases_of(hwloc_topology_t hwloc, const cake_bind_request *requests, int n, int world,
                                 cake_bind bind)
 {
-    hwloc_bitmap_t *bases = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t)), taken = hwloc_bitmap_alloc();
+    hwloc_bitmap_t *bases = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t)), taken = hwloc_bitmap_alloc(),
+                   *full = cake_alloc((size_t)n, sizeof(hwloc_bitmap_t));
     hwloc_obj_t *core = alloc_objects(hwloc, core_type(hwloc));
     for (int i = 0; i < n; i++) {
         bases[i] = requests[i].has_cpus ? cake_cpuset_set(&requests[i].cpus)
@@ -192,8 +201,18 @@ static hwloc_bitmap_t *bases_of(hwloc_topology_t hwloc, const cake_bind_request 
         if (!requests[i].has_cpus && !hwloc_bitmap_isincluded(bases[i], taken))
             hwloc_bitmap_andnot(bases[i], bases[i], taken);
     for (int i = 0; i < n; i++)
+        full[i] = hwloc_bitmap_dup(bases[i]);
+    for (int i = 0; i < n; i++) {
+        int threads = 0;
+        for (int j = 0; j < n; j++)
+            if (hwloc_bitmap_intersects(full[i], full[j]))
+                threads += requests[j].threads;
         if (!requests[i].has_cpus)
-            leave_little_cores(hwloc, requests[i].threads * n, bases[i]);
+            leave_little_cores(hwloc, threads, bases[i]);
+    }
+    for (int i = 0; i < n; i++)
+        hwloc_bitmap_free(full[i]);
+    free(full);
     hwloc_bitmap_free(taken);
     free(core);
     return bases;

@@ -69,6 +69,9 @@ if [ -z "${CAKE_ON_GPU:-}" ]; then
     ok "... and its power: $watts W" $?
 fi
 
+expect "bench: products on a GPU" 0 '^linear.k.8 +(cuda|sm_).* % of peak.gpu-(read|bf16)' "$cake" bench linear.k --smoke --device cuda
+expect "... of quantised weights" 2 'needs CPUs: GPUs have no kernels' "$cake" bench linear.q4_0.gate.1 --smoke --device cuda
+
 # Same bits.
 same "two ranks" 2 --link mpi
 [ -z "${CAKE_ALL:-}" ] || same "three ranks" 3 --link mpi --max-seqs 2
