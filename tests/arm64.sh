@@ -93,7 +93,7 @@ kernels() { # CPU PROGRAM
     echo '{"id": "a", "prompt": [20, 30, 31, 9, 12, 13, 14, 40, 41, 42, 5, 6, 7, 8, 20, 21, 22, 23, 24], "max_tokens": 24, "logprobs": 3, "ignore_eos": true, "temperature": 0, "echo": true}'
     echo '{"id": "b", "prompt": [10, 11, 12], "max_tokens": 40, "logprobs": 3, "ignore_eos": true, "temperature": 0.9, "seed": 4}'
 } >"$dir/in.jsonl"
-for isa in ref neon sve512 avx2 avx512; do
+for isa in ref neon sve512 neonbf16 avx2 avx512; do
     printf '{"name": "peak.%s", "isa": "'$isa'", "host": "a", "threads": 1, "value": 40}\n' f32 bf16 int8 read
 done >"$dir/rates"
 answer() { # CAKE_MPI OUT ISA DTYPE
@@ -105,9 +105,23 @@ golden() { # MODEL CPU ISA ISA_HERE DTYPE
     CAKE_TEST_CPU=$2 answer ./cake-mpi "$out.arm" "$3" "$5"
     arm=$?
     answer "$there/cake-mpi" "$out.x86" "$4" "$5"
-    [ $? -eq $arm ] && { [ $arm -ne 0 ] || cmp "$dir/$out.arm.jsonl" "$dir/$out.x86.jsonl"; }
+    [ $? -eq 0 ] && [ $arm -eq 0 ] && cmp "$dir/$out.arm.jsonl" "$dir/$out.x86.jsonl"
     same=$?
+    [ $same -eq 0 ] || cat "$dir/$out".*.err
     count "$1, $3 on $2, $5: the bytes of $4" $same
+    rm -f "$dir/$out".*
+}
+
+# The same bits whatever the threads and the waves, of what x86-64 has nothing like.
+alone() { # MODEL ISA
+    local model=$root/tests/golden/$1 out=$1.$2 how same=0
+    for how in "--threads 1" "--threads 2 --chunk 3"; do
+        # shellcheck disable=SC2086
+        ./cake-mpi run -q -m "$model" -i "$dir/in.jsonl" -o "$dir/$out.${how##* }.jsonl" --force --deterministic-ids --isa "$2" \
+            --dtype bf16 --rates "$dir/rates" $how >"$dir/$out.err" 2>&1 || { same=1 && cat "$dir/$out.err"; }
+    done
+    cmp "$dir/$out.1.jsonl" "$dir/$out.3.jsonl" || same=1
+    count "$1, $2: the same bytes by one thread and by two" $same
     rm -f "$dir/$out".*
 }
 
@@ -117,6 +131,7 @@ with=(cortex-a57 neoverse-n1 "max,sve-max-vq=2") # without and with dot products
     for cpu in neoverse-n1 cortex-a57; do printf "kernels $cpu %s\n" tensor int8 codes; done
     printf 'kernels max,sve-max-vq=2 %s\n' norms int8 codes
     echo "kernels a64fx int8"
+    printf 'alone %s neonbf16\n' llama-plain gptoss-bf16 qwen3moe-mixed
     i=0
     for model in "$root"/tests/golden/*/; do
         [ -e "$model/config.json" ] || continue
@@ -128,7 +143,7 @@ with=(cortex-a57 neoverse-n1 "max,sve-max-vq=2") # without and with dot products
     done
 } >"$dir/jobs"
 case $here in *avx512*) ;; *) echo "  SKIPPED: this processor has no AVX-512 to compare SVE with" ;; esac
-export -f kernels golden answer count
+export -f kernels golden alone answer count
 export root dir there top_srcdir=$root
 xargs -P "$(nproc)" -d '\n' -n 1 bash -c <"$dir/jobs" | tee -a "$dir/counted"
 echo "$(grep -c 'passed$' "$dir/counted") passed, $(grep -c 'FAILED$' "$dir/counted") failed"

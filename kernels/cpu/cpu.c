@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In: the features of this CPU. Out: the tables that may run on it. Invariant: a table's index in the list is
- * the same in every build of one configuration, so ranks on different machines can agree on the lowest level.
+ * the same in every build of one configuration, so ranks on different machines can agree on a level.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,16 +113,30 @@ static bool may_run(int level, int i)
     return levels[level][i].table && levels[level][i].allowed();
 }
 
+/* Bytes; 0: unknown. The C library asks x86 only. */
+static int64_t first_cache_of_linux(void)
+{
+    long kib = 0;
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index0/size", "r");
+    if (f) {
+        if (fscanf(f, "%ldK", &kib) != 1)
+            kib = 0;
+        fclose(f);
+    }
+    return kib > 0 ? (int64_t)kib << 10 : 0;
+}
+
 int64_t cake_cpu_first_cache(void)
 {
     static _Atomic int64_t known =
-        -1; /* cached: cpuid may trap in a virtual machine, which takes microseconds */
+        -1; /* asked once: cpuid may trap in a virtual machine, and files are slow */
     int64_t bytes = known;
     if (bytes < 0) {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
         bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
 #endif
-        known = bytes = bytes > 0 ? bytes : 0;
+        bytes = bytes > 0 ? bytes : first_cache_of_linux();
+        known = bytes;
     }
     return bytes;
 }

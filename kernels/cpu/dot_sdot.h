@@ -31,7 +31,7 @@ INLINE wholes dot_set(const char *x, const int part)
     return whole_set(four);
 }
 
-#ifdef __ARM_FEATURE_SVE
+#ifdef VEC_OF_SVE
 INLINE wholes dot_add(wholes sum, wholes w, wholes x)
 {
     return svdot_s32(sum, svreinterpret_s8_s32(w), svreinterpret_s8_s32(x));

@@ -135,6 +135,13 @@ static bool has_int8(chain_function *chain)
 #include <arm_neon.h>
 #include <sys/auxv.h>
 
+/* The instructions of a function; each compiler wants its own spelling. */
+#ifdef __clang__
+#define WITH(feature) __attribute__((target(#feature)))
+#else
+#define WITH(feature) __attribute__((target("arch=armv8.6-a+" #feature)))
+#endif
+
 /* Two registers a chain: up to four units. */
 #define EACH(c)      _Pragma("GCC unroll 24") for (int c = 0; c < 2 * CHAINS; c++)
 
@@ -154,54 +161,54 @@ static float f32_neon(long steps)
     return all;
 }
 
-static float bf16_bfdot(long steps)
+WITH(bf16) static float bf16_bfdot(long steps)
 {
     const uint16x8_t some = vdupq_n_u16(0x3C00);
     float32x4_t sum[2 * CHAINS];
     EACH(c) sum[c] = vdupq_n_f32((float)c);
     for (long i = 0; i < steps; i++)
         EACH(c)
-    __asm__ volatile(".arch armv8.6-a+bf16\n\tbfdot %0.4s, %1.8h, %1.8h" : "+w"(sum[c]) : "w"(some));
+    __asm__ volatile("bfdot %0.4s, %1.8h, %1.8h" : "+w"(sum[c]) : "w"(some));
     float all = 0;
     EACH(c) all += sum[c][0];
     return all;
 }
 
-static float int8_sdot(long steps)
+WITH(dotprod) static float int8_sdot(long steps)
 {
     const int8x16_t ones = vdupq_n_s8(1);
     int32x4_t sum[2 * CHAINS];
     EACH(c) sum[c] = vdupq_n_s32(c);
     for (long i = 0; i < steps; i++)
         EACH(c)
-    __asm__ volatile(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %1.16b" : "+w"(sum[c]) : "w"(ones));
+    __asm__ volatile("sdot %0.4s, %1.16b, %1.16b" : "+w"(sum[c]) : "w"(ones));
     float all = 0;
     EACH(c) all += (float)sum[c][0];
     return all;
 }
 
 /* Each product of eight values counts as two of SDOT. */
-static float int8_smmla(long steps)
+WITH(i8mm) static float int8_smmla(long steps)
 {
     const int8x16_t ones = vdupq_n_s8(1);
     int32x4_t sum[2 * CHAINS];
     EACH(c) sum[c] = vdupq_n_s32(c);
     for (long i = 0; i < steps; i += 2)
         EACH(c)
-    __asm__ volatile(".arch armv8.6-a+i8mm\n\tsmmla %0.4s, %1.16b, %1.16b" : "+w"(sum[c]) : "w"(ones));
+    __asm__ volatile("smmla %0.4s, %1.16b, %1.16b" : "+w"(sum[c]) : "w"(ones));
     float all = 0;
     EACH(c) all += (float)sum[c][0];
     return all;
 }
 
-/* 24 registers of SVE, whatever their width; the compiler of this file knows none of them. */
+/* 24 registers of SVE, whatever their width, which the compiler of this file does not know. */
 #define FIRST_12(Z)  Z(0) Z(1) Z(2) Z(3) Z(4) Z(5) Z(6) Z(7) Z(8) Z(9) Z(10) Z(11)
 #define SECOND_12(Z) Z(12) Z(13) Z(14) Z(15) Z(16) Z(17) Z(18) Z(19) Z(20) Z(21) Z(22) Z(23)
 #define TIMES_24(Z)  FIRST_12(Z) SECOND_12(Z)
 #define SVE_CHAIN(name, STEP)                                                                                \
-    static float name(long steps)                                                                            \
+    WITH(sve) static float name(long steps)                                                                  \
     {                                                                                                        \
-        __asm__ volatile(".arch armv8.2-a+sve\n\tptrue p0.b\n" TIMES_24(SVE_ZERO)                            \
+        __asm__ volatile("ptrue p0.b\n" TIMES_24(SVE_ZERO)                                                   \
                              SVE_ZERO(24) "1:\n" TIMES_24(STEP) "subs %0, %0, #1\n\tb.ne 1b\n"               \
                          : "+r"(steps)::"cc", "memory", "p0", "v0", "v1", "v2", "v3", "v4", "v5", "v6",      \
                            "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",  \

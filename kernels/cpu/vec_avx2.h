@@ -233,11 +233,6 @@ INLINE wholes whole_from_shorts(const char *p)
     return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
 }
 
-INLINE wholes whole_byte(wholes v, const int i)
-{
-    return bytes_and(_mm256_srli_epi32(v, 8 * i), whole_set(255));
-}
-
 INLINE wholes whole_signed_byte(wholes v, const int i)
 {
     return _mm256_srai_epi32(_mm256_slli_epi32(v, 24 - 8 * i), 24);

@@ -244,12 +244,7 @@ INLINE wholes whole_from_shorts(const char *p)
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
 }
 
-/* Byte i of each, unsigned or signed. */
-INLINE wholes whole_byte(wholes v, const int i)
-{
-    return bytes_and(_mm512_srli_epi32(v, (unsigned)(8 * i)), whole_set(255));
-}
-
+/* Byte i of each, with its sign. */
 INLINE wholes whole_signed_byte(wholes v, const int i)
 {
     return _mm512_srai_epi32(_mm512_slli_epi32(v, (unsigned)(24 - 8 * i)), 24);

@@ -326,11 +326,6 @@ INLINE vec vec_load_bytes(const void *p, int n)
     return (vec){vcvtq_f32_s32(vmovl_s16(vget_low_s16(v))), vcvtq_f32_s32(vmovl_high_s16(v))};
 }
 
-INLINE wholes whole_byte(wholes v, const int i)
-{
-    return words8_and(words8_right(v, 8 * i), words8_set(255));
-}
-
 INLINE wholes whole_signed_byte(wholes v, const int i)
 {
     const wholes up = words8_left(v, 24 - 8 * i);

@@ -28,7 +28,12 @@ typedef svint32_t wholes OF_ONE_REGISTER;
 typedef svint16_t shorts OF_ONE_REGISTER;
 typedef svbool_t lanes OF_ONE_REGISTER;
 
+#ifdef __clang__ /* it takes no such operand, and needs no such help */
+#define VEC_KEEP(v) ((void)(v))
+#else
 #define VEC_KEEP(v) __asm__("" : "+w"(v))
+#endif
+#define VEC_OF_SVE 1 /* dot_sdot.h */
 
 #define ALL svptrue_b32()
 
@@ -279,12 +284,6 @@ INLINE void whole_pair_sums(int32_t sum[2], wholes v)
     const svbool_t second = svcmpne_n_s32(ALL, svand_n_s32_x(ALL, svindex_s32(0, 1), 2), 0);
     sum[1] = (int32_t)svaddv_s32(second, v);
     sum[0] = (int32_t)svaddv_s32(ALL, v) - sum[1];
-}
-
-INLINE wholes whole_byte(wholes v, const int i)
-{
-    const svuint32_t words = svreinterpret_u32_s32(v);
-    return svreinterpret_s32_u32(svand_n_u32_x(ALL, svlsr_n_u32_x(ALL, words, (uint32_t)(8 * i)), 255));
 }
 
 INLINE wholes whole_signed_byte(wholes v, const int i)
