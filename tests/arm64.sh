@@ -94,7 +94,9 @@ kernels() { # CPU PROGRAM
     echo '{"id": "b", "prompt": [10, 11, 12], "max_tokens": 40, "logprobs": 3, "ignore_eos": true, "temperature": 0.9, "seed": 4}'
 } >"$dir/in.jsonl"
 for isa in ref neon sve512 neonbf16 avx2 avx512; do
-    printf '{"name": "peak.%s", "isa": "'$isa'", "host": "a", "threads": 1, "value": 40}\n' f32 bf16 int8 read
+    for threads in 1 2; do
+        printf '{"name": "peak.%s", "isa": "'$isa'", "host": "a", "threads": '$threads', "value": 40}\n' f32 bf16 int8 read
+    done
 done >"$dir/rates"
 answer() { # CAKE_MPI OUT ISA DTYPE
     "$1" run -q -m "$model" -i "$dir/in.jsonl" -o "$dir/$2.jsonl" --force --deterministic-ids --isa "$3" --threads 1 --speculate off \
