@@ -146,7 +146,7 @@ stage_arm64() {
 }
 
 # ThreadSanitizer follows what happens before what, so it finds on x86-64 what would only fail on a processor with a weaker order
-# of memory: in programs of tests, and in a whole run. Archer tells it of OpenMP's teams.
+# of memory: in programs of tests, and in whole runs. Archer tells it of OpenMP's teams.
 stage_threads() {
     local program status=0 cc programs="kernels/exec request/worker_pool jinja/jinja engine/sampler link/channel"
     cc=$(clang) || { echo "missing tool: clang"; return 1; }
@@ -162,6 +162,9 @@ stage_threads() {
     done
     ./cake-mpi run -m "$root/jobs/demo/model" -i "$root/jobs/demo/prompts.jsonl" -o threads.jsonl --deterministic-ids --threads 2 \
         --report report.json --max-seqs 3 && cmp threads.jsonl "$root/jobs/demo/expected.jsonl" || status=1
+    # two ranks have heartbeats, too
+    "$root/tests/mpirun.sh" 2 ./cake-mpi run -m "$root/jobs/demo/model" -i "$root/jobs/demo/prompts.jsonl" -o ranks.jsonl \
+        --deterministic-ids && cmp ranks.jsonl "$root/jobs/demo/expected.jsonl" || status=1
     return $status
 }
 
