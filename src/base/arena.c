@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static atomic_size_t open_bytes;
 
@@ -29,7 +30,10 @@ cake_err cake_arena_open(cake_arena *arena, const char *what, size_t size)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return cake_fail("memory", "%s: %zu bytes cannot be allocated: %s", what, size, strerror(errno));
-    madvise(base, size, MADV_HUGEPAGE); /* a hint: failure does not matter */
+    /* A hint: failure does not matter. Beside pages of 64 KB a huge one has 512 MB, which would all be in the
+     * NUMA domain of the first thread that touches it. */
+    if (sysconf(_SC_PAGESIZE) <= 16 << 10)
+        madvise(base, size, MADV_HUGEPAGE);
     *arena = (cake_arena){.base = base, .size = size};
     atomic_fetch_add(&open_bytes, size);
     return CAKE_OK;
