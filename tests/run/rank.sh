@@ -44,7 +44,7 @@ END
 done
 np=1
 model=$golden/qwen3
-for i in $(seq 60); do sed "s/\"query\"/\"id\": \"$i-\", &/" "$golden/pairs.jsonl"; done | awk '{ sub(/-"/, "-" NR "\"") } 1' >"$dir/many.jsonl"
+for i in $(seq 200); do sed "s/\"query\"/\"id\": \"$i-\", &/" "$golden/pairs.jsonl"; done | awk '{ sub(/-"/, "-" NR "\"") } 1' >"$dir/many.jsonl"
 run -m "$model" -i "$dir/many.jsonl" -o "$dir/whole.jsonl" -q
 killed 9 "$dir/killed.jsonl" "$cake" run -m "$model" -i "$dir/many.jsonl" -o "$dir/killed.jsonl" --deterministic-ids --max-seqs 1 -q
 [ -e "$dir/killed.jsonl.partial" ]
