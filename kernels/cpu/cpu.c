@@ -95,13 +95,12 @@ static const struct {
     {{&cake_kernels_avx512bf16, has_avx512bf16}},
 #endif
 #ifdef HAVE_ARM_KERNELS
-    {{&cake_kernels_neon, always},
-     {&cake_kernels_neondot, has_neondot},
 #ifdef HAVE_SVE_KERNELS
-     {&cake_kernels_sve256, has_sve256}},
-    {{&cake_kernels_sve512, has_sve512}
+    {{&cake_kernels_neon, always}, {&cake_kernels_neondot, has_neondot}, {&cake_kernels_sve256, has_sve256}},
+    {{&cake_kernels_sve512, has_sve512}},
+#else
+    {{&cake_kernels_neon, always}, {&cake_kernels_neondot, has_neondot}},
 #endif
-    },
     {{&cake_kernels_neonbf16, has_neonbf16}},
 #endif
 };

@@ -59,13 +59,13 @@ INLINE void vec_store_n(float *p, vec v, int n)
     _mm512_mask_storeu_ps(p, vec_mask(n), v);
 }
 
-/* v where low <= at <= high, else -infinity. */
 /* a where v > 0, else b */
 INLINE vec vec_if_positive(vec v, vec a, vec b)
 {
     return _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask(v, vec_set(0), _CMP_GT_OQ), a);
 }
 
+/* v where low <= at <= high, else -infinity. */
 INLINE vec vec_between(vec v, vec low, vec at, vec high)
 {
     __mmask16 in = _mm512_cmp_ps_mask(low, at, _CMP_LE_OQ) & _mm512_cmp_ps_mask(at, high, _CMP_LE_OQ);

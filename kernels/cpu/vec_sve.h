@@ -44,7 +44,6 @@ INLINE lanes lanes_first(int n)
 
 #define vec_store(p, v)        svst1_f32(ALL, p, v)
 #define vec_store_n(p, v, n)   svst1_f32(lanes_first(n), p, v)
-#define VEC_FIRST(v)           svlasta_f32(svpfalse_b(), v)
 #define VEC_WHOLES(v)          svreinterpret_s32_f32(v)
 #define WHOLES_VEC(v)          svreinterpret_f32_s32(v)
 #define WHOLES_SHORTS(v)       svreinterpret_s16_s32(v)
@@ -116,26 +115,19 @@ INLINE vec vec_between(vec v, vec low, vec at, vec high)
     return svsel_f32(svcmple_f32(svcmple_f32(ALL, low, at), at, high), v, vec_set(-__builtin_inff()));
 }
 
-/* Lane i is added to i + 8, then i + 4, i + 2, i + 1. */
-INLINE float vec_sum(vec v)
-{
-#if LANES == 16
-    v = vec_add(v, svext_f32(v, v, 8));
-#endif
-    v = vec_add(v, svext_f32(v, v, 4));
-    v = vec_add(v, svext_f32(v, v, 2));
-    return VEC_FIRST(vec_add(v, svext_f32(v, v, 1)));
-}
-
-INLINE float vec_most(vec v)
-{
-#if LANES == 16
-    v = vec_max(v, svext_f32(v, v, 8));
-#endif
-    v = vec_max(v, svext_f32(v, v, 4));
-    v = vec_max(v, svext_f32(v, v, 2));
-    return VEC_FIRST(vec_max(v, svext_f32(v, v, 1)));
-}
+/* Lane i is taken together with i + 8, then i + 4, i + 2, i + 1. */
+#define VEC_FOLD(name, operation)                                                                            \
+    INLINE float name(vec v)                                                                                 \
+    {                                                                                                        \
+        if (LANES == 16)                                                                                     \
+            v = operation(v, svext_f32(v, v, 8));                                                            \
+        v = operation(v, svext_f32(v, v, 4));                                                                \
+        v = operation(v, svext_f32(v, v, 2));                                                                \
+        v = operation(v, svext_f32(v, v, 1));                                                                \
+        return svlasta_f32(svpfalse_b(), v); /* the first lane */                                            \
+    }
+VEC_FOLD(vec_sum, vec_add)
+VEC_FOLD(vec_most, vec_max)
 
 /* ---- numbers of 16 bits, one in each lane */
 
